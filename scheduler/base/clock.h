@@ -1,0 +1,46 @@
+/*
+ * Time is passed in. Only this module and the main files ask the system what time it is.
+ * Units are in the names: _ms is milliseconds since the Unix epoch (UTC) or a length in milliseconds,
+ * _us is microseconds of a monotonic clock.
+ */
+#ifndef DT_BASE_CLOCK_H
+#define DT_BASE_CLOCK_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef struct dt_clock dt_clock;
+struct dt_clock {
+    int64_t (*mono_us)(const dt_clock *clock); /* never steps */
+    int64_t (*real_ms)(const dt_clock *clock); /* wall clock of this host; may step */
+};
+
+/* The host's clocks. Static; thread-safe. */
+const dt_clock *dt_clock_system(void);
+
+static inline int64_t dt_clock_mono_us(const dt_clock *clock) { return clock->mono_us(clock); }
+static inline int64_t dt_clock_real_ms(const dt_clock *clock) { return clock->real_ms(clock); }
+
+/*
+ * MySQL's clock as seen from this process: due times are judged by MySQL's clock alone, so that a wrong
+ * clock on one host makes nothing early. A sample is a reading of the server's clock taken between two
+ * readings of ours; the tightest recent sample wins. One per process; every function is thread-safe.
+ */
+typedef struct dt_refclock {
+    const dt_clock *clock;
+    _Atomic int64_t offset_us; /* server time (us since the epoch) less mono_us, lower bound */
+    _Atomic int64_t error_us;  /* width of the sample: server time lies in [mono+offset, mono+offset+error] */
+    _Atomic int64_t taken_us;  /* mono_us of the sample; 0 = none yet */
+} dt_refclock;
+
+void dt_refclock_init(dt_refclock *ref, const dt_clock *clock);
+/* The server said server_ms (truncated to a millisecond) at some moment between before_us and after_us. */
+void dt_refclock_sample(dt_refclock *ref, int64_t server_ms, int64_t before_us, int64_t after_us);
+/* Not later than the server's clock: to decide what is due. Falls back to the host's clock before any sample. */
+int64_t dt_refclock_earliest_ms(const dt_refclock *ref);
+/* Not earlier than the server's clock: to add delays to. */
+int64_t dt_refclock_latest_ms(const dt_refclock *ref);
+/* The monotonic time at which the server's clock will have reached server_ms: to sleep until a due time. */
+int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * Configuration, described once: DT_CONFIG_MAP in config_table.h names every option with its type, bounds,
+ * default and help; the parser, the environment names, --print-config, the sample file and the reference
+ * page come from it. Order: default < file < environment (DUETIME_<SECTION>_<KEY>). A text option marked
+ * `secret` can also be given as <key>_file and is printed as "***".
+ */
+#ifndef DT_BASE_CONFIG_H
+#define DT_BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/config_table.h"
+#include "base/status.h"
+
+/* One member an option, named <section>_<key>: int64_t for INT, SIZE and DURATION (ms), bool for BOOL, char * for TEXT. */
+struct dt_config {
+#define INT(section, key, def, min, max, flags, help) int64_t section##_##key;
+#define DURATION(section, key, def, min, max, flags, help) int64_t section##_##key;
+#define BOOL(section, key, def, flags, help) bool section##_##key;
+#define TEXT(section, key, def, flags, help) char *section##_##key;
+    DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT)
+#undef INT
+#undef DURATION
+#undef BOOL
+#undef TEXT
+};
+
+/*
+ * Reads defaults, then the file (NULL = none), then the environment. On failure (INVALID, or UNAVAILABLE for a
+ * file that cannot be read) err names file, line, section and key and the accepted range; config is cleared.
+ */
+DT_MUST_CHECK dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_error *err);
+void dt_config_clear(struct dt_config *config);
+/* The effective values as an INI file that can be read back (secrets hidden). */
+void dt_config_print(const struct dt_config *config, FILE *out);
+/* The reference page (Markdown), made from the table. */
+void dt_config_reference(FILE *out);
+
+#endif

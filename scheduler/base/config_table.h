@@ -1,0 +1,72 @@
+/*
+ * Every option of every duetime program. One file serves the API and the dispatcher; each reads what it needs.
+ * Durations are written as in the API ("500ms"? no: "PT0.5S", "15s", "3m", or a number of milliseconds).
+ */
+#ifndef DT_BASE_CONFIG_TABLE_H
+#define DT_BASE_CONFIG_TABLE_H
+
+#define DT_OPT_NONE 0
+#define DT_OPT_SECRET 1
+#define DT_OPT_RELOAD 2
+
+#define DT_SECOND INT64_C(1000)
+#define DT_MINUTE (60 * DT_SECOND)
+#define DT_HOUR (60 * DT_MINUTE)
+#define DT_DAY (24 * DT_HOUR)
+
+/* clang-format off */
+#define DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT) \
+  TEXT(mysql, host, "127.0.0.1", DT_OPT_NONE, "Host of the MySQL or MariaDB server.") \
+  INT(mysql, port, 3306, 1, 65535, DT_OPT_NONE, "Its TCP port.") \
+  TEXT(mysql, socket, "", DT_OPT_NONE, "Unix socket; when set it is used instead of host and port.") \
+  TEXT(mysql, user, "duetime", DT_OPT_NONE, "User name.") \
+  TEXT(mysql, password, "", DT_OPT_SECRET, "Password.") \
+  TEXT(mysql, database, "duetime", DT_OPT_NONE, "Database (schema) of this installation.") \
+  DURATION(mysql, connect_timeout, 3*DT_SECOND, 100, DT_MINUTE, DT_OPT_NONE, "Longest wait for a connection.") \
+  DURATION(mysql, io_timeout, 10*DT_SECOND, DT_SECOND, 10*DT_MINUTE, DT_OPT_NONE, "Longest wait for an answer, rounded up to seconds.") \
+  DURATION(mysql, lock_timeout, 5*DT_SECOND, DT_SECOND, DT_MINUTE, DT_OPT_NONE, "innodb_lock_wait_timeout of every session.") \
+  DURATION(mysql, idle_transaction_timeout, 8*DT_SECOND, DT_SECOND, DT_MINUTE, DT_OPT_NONE, "After this long without a statement the server ends a session that stopped inside a transaction.") \
+  TEXT(redis, endpoints, "127.0.0.1:6379", DT_OPT_NONE, "Comma-separated host:port list of the Redis servers that hold the index.") \
+  TEXT(redis, password, "", DT_OPT_SECRET, "Password for AUTH; empty = none.") \
+  DURATION(redis, timeout, DT_SECOND, 50, DT_MINUTE, DT_OPT_NONE, "Connect and command timeout.") \
+  TEXT(kafka, brokers, "127.0.0.1:9092", DT_OPT_NONE, "bootstrap.servers.") \
+  INT(kafka, auto_create_partitions, 4, 0, 10000, DT_OPT_NONE, "Partitions of a topic that is created on demand; 0 = never create topics.") \
+  INT(kafka, replication_factor, 1, 1, 32, DT_OPT_NONE, "Replication factor of topics that are created. Use 3 in production.") \
+  DURATION(kafka, transaction_timeout, 10*DT_SECOND, DT_SECOND, 15*DT_MINUTE, DT_OPT_NONE, "transaction.timeout.ms of the dispatching producers.") \
+  TEXT(zookeeper, servers, "127.0.0.1:2181", DT_OPT_NONE, "ZooKeeper connect string.") \
+  DURATION(zookeeper, session_timeout, 4*DT_SECOND, 500, 10*DT_MINUTE, DT_OPT_NONE, "Session timeout asked for; leaders step down after two thirds of it without a connection.") \
+  TEXT(http, listen, "127.0.0.1", DT_OPT_NONE, "Address to listen on. Anything but the loopback needs at least one token.") \
+  INT(http, port, 8080, 0, 65535, DT_OPT_NONE, "TCP port of the API; 0 = any free one (it is logged).") \
+  INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads; each serves at most 120 connections.") \
+  INT(http, workers, 8, 1, 256, DT_OPT_NONE, "Threads, each with a MySQL connection, for requests other than creates.") \
+  DURATION(http, idle_timeout, 75*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "A connection that is silent for this long is closed.") \
+  DURATION(http, request_timeout, 60*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Total deadline of a request, body included.") \
+  BOOL(api, migrate, false, DT_OPT_NONE, "Bring the schema up to date at start.") \
+  INT(api, committers, 2, 1, 64, DT_OPT_NONE, "Connections that commit new jobs.") \
+  INT(api, queue_jobs, 20000, 100, 10000000, DT_OPT_NONE, "New jobs waiting for a commit; beyond it: 503.") \
+  INT(api, queue_bytes, 134217728, 1048576, INT64_C(17179869184), DT_OPT_NONE, "Bytes of new jobs waiting for a commit; beyond it: 503.") \
+  INT(api, commit_jobs, 1000, 1, 10000, DT_OPT_NONE, "Most jobs in one commit.") \
+  BOOL(topics, auto_create, true, DT_OPT_NONE, "The first job of an unknown topic makes the topic.") \
+  DURATION(limits, max_delay, 3653*DT_DAY, DT_MINUTE, 36525*DT_DAY, DT_OPT_NONE, "How far ahead a job may be due.") \
+  INT(limits, payload, 900000, 1, 900000, DT_OPT_NONE, "Bytes of a payload.") \
+  INT(limits, headers, 8192, 0, 65536, DT_OPT_NONE, "Bytes of all header names and values of a job.") \
+  INT(limits, json_depth, 16, 4, 128, DT_OPT_NONE, "Nesting of a JSON body, payload included.") \
+  INT(limits, body, 1400000, 1024, 16777216, DT_OPT_NONE, "Bytes of a request body other than a batch.") \
+  INT(limits, batch_body, 134217728, 1024, INT64_C(4294967296), DT_OPT_NONE, "Bytes of a batch's body.") \
+  INT(limits, batch_lines, 100000, 1, 10000000, DT_OPT_NONE, "Elements of a batch.") \
+  DURATION(index, horizon, DT_HOUR, 10*DT_SECOND, 7*DT_DAY, DT_OPT_NONE, "How far ahead jobs are kept in Redis.") \
+  INT(dispatch, batch_jobs, 2000, 1, 10000, DT_OPT_NONE, "Most jobs in one dispatch.") \
+  INT(dispatch, batch_bytes, 8388608, 1048576, 67108864, DT_OPT_NONE, "Most payload bytes in one dispatch.") \
+  DURATION(dispatch, settle_after, 10, 1, DT_SECOND, DT_OPT_NONE, "Quiet time after which the last batch is settled by itself.") \
+  INT(dispatch, priority, -10, -20, 19, DT_OPT_NONE, "Scheduling priority (nice) asked for by the dispatcher; kept as it is when not permitted.") \
+  INT(dispatch, metrics_port, 0, 0, 65535, DT_OPT_NONE, "Loopback port where the dispatcher serves /metrics and /healthz; 0 = any free one (it is logged).") \
+  INT(results, batch, 2000, 1, 10000, DT_OPT_NONE, "Most results applied in one transaction.") \
+  DURATION(reconcile, period, 5*DT_SECOND, 200, 10*DT_MINUTE, DT_OPT_NONE, "Pause between two looks at what is overdue or due soon.") \
+  INT(reconcile, slice, 10000, 100, 1000000, DT_OPT_NONE, "Most rows compared at once.") \
+  DURATION(reconcile, walk, DT_MINUTE, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Time in which the whole horizon is walked once.") \
+  INT(shards, count, 4, 1, 1024, DT_OPT_NONE, "Number of shards, used by the first migration only; afterwards it lives in MySQL.") \
+  TEXT(installation, name, "duetime", DT_OPT_NONE, "Name of the installation, used by the first migration only; prefix of Kafka topics, Redis keys and ZooKeeper paths.") \
+  TEXT(log, level, "info", DT_OPT_RELOAD, "debug, info, warn or error.")
+/* clang-format on */
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * Structured log lines (logfmt) on stderr:
+ *   time=2026-11-21T10:30:00.000Z level=info component=shard msg="took over" shard=3 epoch=17
+ * One write(2) a line. Values are quoted where they need it. Never log payloads or secrets.
+ * Thread-safe.
+ *
+ *   DT_LOG(INFO, "shard", "took over", DT_I("shard", s), DT_I("epoch", e), DT_S("owner", owner));
+ */
+#ifndef DT_BASE_LOG_H
+#define DT_BASE_LOG_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/strbuf.h"
+
+enum dt_log_level { DT_LOG_DEBUG, DT_LOG_INFO, DT_LOG_WARN, DT_LOG_ERROR };
+
+struct dt_field {
+    const char *name; /* NULL ends the list */
+    enum { DT_FIELD_INT, DT_FIELD_STR } type;
+    int64_t i;
+    struct dt_str s;
+};
+
+#define DT_I(name_, value) {.name = (name_), .type = DT_FIELD_INT, .i = (int64_t)(value)}
+#define DT_S(name_, value) {.name = (name_), .type = DT_FIELD_STR, .s = dt_str(value)}
+#define DT_B(name_, slice) {.name = (name_), .type = DT_FIELD_STR, .s = (slice)}
+
+#define DT_LOG(level, component, msg, ...)                                                                 \
+    do {                                                                                                   \
+        if (dt_log_enabled(DT_LOG_##level))                                                                \
+            dt_log_write(DT_LOG_##level, component, msg, (const struct dt_field[]){__VA_ARGS__ __VA_OPT__(,) {0}}); \
+    } while (0)
+
+void dt_log_set_level(enum dt_log_level level);
+bool dt_log_enabled(enum dt_log_level level);
+DT_MUST_CHECK dt_status dt_log_level_parse(const char *word, enum dt_log_level *out);
+void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Metrics in the Prometheus text format. A family is registered once, by name; a series within it by its
+ * label text ("shard=\"3\""; "" = none). Handles live as long as the process; registering the same family
+ * and labels again gives the same handle. Updates are lock-free; every function is thread-safe.
+ * A NULL handle (memory was out when registering) is accepted and does nothing.
+ */
+#ifndef DT_BASE_METRICS_H
+#define DT_BASE_METRICS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+
+typedef struct dt_metric dt_metric;
+
+dt_metric *dt_counter(const char *name, const char *help, const char *labels);
+dt_metric *dt_gauge(const char *name, const char *help, const char *labels);
+/* Buckets in seconds, suited to latencies from 0.5 ms to 10 min; see metrics.c. */
+dt_metric *dt_histogram(const char *name, const char *help, const char *labels);
+/* A histogram of counts (batch sizes): powers of two from 1 to 65,536. */
+dt_metric *dt_histogram_count(const char *name, const char *help, const char *labels);
+
+void dt_metric_add(dt_metric *metric, int64_t n);  /* counter */
+void dt_metric_set(dt_metric *metric, double v);   /* gauge */
+void dt_metric_observe(dt_metric *metric, double v); /* histogram; seconds or a count */
+/* Current value of a counter or gauge, number of observations of a histogram. */
+double dt_metric_value(const dt_metric *metric);
+
+/* Appends the whole registry as Prometheus text. */
+void dt_metrics_write(struct dt_strbuf *out);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * One way to fail: every function that can fail returns a dt_status. Codes, classes and texts come from
+ * this one table. A class tells the caller what to do, a code tells a person what happened.
+ *
+ *   retry      nothing is wrong with the request; the same call may succeed later
+ *   conflict   an ordinary outcome of concurrent use (not worth an error line in the log)
+ *   permanent  the same call will fail again
+ *   fatal      this process cannot go on with what it was doing
+ */
+#ifndef DT_BASE_STATUS_H
+#define DT_BASE_STATUS_H
+
+#include <stdbool.h>
+
+#define DT_STATUS_MAP(X)                                                                        \
+    X(OK, NONE, "ok")                                                                           \
+    X(UNAVAILABLE, RETRY, "the server cannot be reached or did not answer in time")             \
+    X(BUSY, RETRY, "deadlock or lock wait timeout; rolled back")                                \
+    X(FULL, RETRY, "a bounded queue is full")                                                   \
+    X(UNKNOWN, RETRY, "the connection was lost during a commit: the outcome is unknown")        \
+    X(SHUTDOWN, RETRY, "the process is shutting down")                                          \
+    X(NOT_FOUND, CONFLICT, "no such thing")                                                     \
+    X(EXISTS, CONFLICT, "exists already, and differs")                                          \
+    X(TOO_LATE, CONFLICT, "the job is no longer scheduled")                                     \
+    X(NOT_DEAD, CONFLICT, "the job is not dead")                                                \
+    X(VERSION, CONFLICT, "the row has another version")                                         \
+    X(DEPOSED, CONFLICT, "the shard's row is not as this leadership wrote it")                  \
+    X(HALTED, PERMANENT, "the shard is halted until an operator clears it")                     \
+    X(INVALID, PERMANENT, "invalid value")                                                      \
+    X(MALFORMED, PERMANENT, "malformed text")                                                   \
+    X(TOO_LARGE, PERMANENT, "too large")                                                        \
+    X(UNSUPPORTED, PERMANENT, "not offered")                                                    \
+    X(DENIED, PERMANENT, "not allowed")                                                         \
+    X(REFUSED, PERMANENT, "refused for good by Kafka")                                          \
+    X(DOUBT, RETRY, "the outcome of a Kafka transaction is in doubt: take over again")          \
+    X(SCHEMA, PERMANENT, "the database schema is missing, older or newer than this program")    \
+    X(CORRUPT, FATAL, "stored data is not as it must be")                                       \
+    X(NOMEM, FATAL, "out of memory")                                                            \
+    X(SYSTEM, FATAL, "a system call failed")                                                    \
+    X(INTERNAL, FATAL, "internal error")
+
+enum dt_class { DT_CLASS_NONE, DT_CLASS_RETRY, DT_CLASS_CONFLICT, DT_CLASS_PERMANENT, DT_CLASS_FATAL };
+
+typedef enum dt_status {
+#define X(name, cls, text) DT_##name,
+    DT_STATUS_MAP(X)
+#undef X
+} dt_status;
+
+#define DT_MUST_CHECK __attribute__((warn_unused_result))
+#define DT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* "UNAVAILABLE", never NULL. */
+const char *dt_status_name(dt_status status);
+/* The sentence of the table, never NULL. */
+const char *dt_status_text(dt_status status);
+enum dt_class dt_status_class(dt_status status);
+
+/*
+ * Context of a failure, filled once, where it is known; NULL is accepted wherever a dt_error is taken.
+ * An error that was never filled holds the empty text.
+ */
+struct dt_error {
+    dt_status status;
+    char text[320];
+};
+
+/* Fills err (when not NULL) and returns status, so that `return dt_fail(err, DT_INVALID, "…")` is one line. */
+dt_status dt_fail(struct dt_error *err, dt_status status, const char *fmt, ...) DT_PRINTF(3, 4);
+
+#endif

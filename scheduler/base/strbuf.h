@@ -1,0 +1,64 @@
+/*
+ * A growable byte buffer and borrowed slices. A buffer remembers a failed allocation (`failed`), every
+ * later append is then a no-op: build the whole text, check once.
+ */
+#ifndef DT_BASE_STRBUF_H
+#define DT_BASE_STRBUF_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/status.h"
+
+/* Borrowed bytes; p may be NULL ("absent") and need not be terminated. */
+struct dt_str {
+    const char *p;
+    size_t n;
+};
+
+#define DT_STR_NONE ((struct dt_str){NULL, 0})
+#define DT_STR_LIT(s) ((struct dt_str){"" s, sizeof(s) - 1})
+static inline struct dt_str dt_str(const char *s) { return (struct dt_str){s, s ? strlen(s) : 0}; }
+static inline bool dt_str_eq(struct dt_str a, struct dt_str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+static inline bool dt_str_is(struct dt_str a, const char *s) { return dt_str_eq(a, dt_str(s)); }
+
+struct dt_strbuf {
+    char *p; /* always terminated once anything was appended; NULL before */
+    size_t n, cap;
+    bool failed;
+};
+
+void dt_strbuf_init(struct dt_strbuf *sb);
+void dt_strbuf_clear(struct dt_strbuf *sb); /* frees; the buffer is empty and usable again */
+void dt_strbuf_reset(struct dt_strbuf *sb); /* n = 0, memory kept, failed forgotten */
+void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra);
+void dt_strbuf_add(struct dt_strbuf *sb, const void *p, size_t n);
+void dt_strbuf_adds(struct dt_strbuf *sb, const char *s);
+void dt_strbuf_addc(struct dt_strbuf *sb, char c);
+void dt_strbuf_add_i64(struct dt_strbuf *sb, int64_t v);
+void dt_strbuf_addf(struct dt_strbuf *sb, const char *fmt, ...) DT_PRINTF(2, 3);
+static inline struct dt_str dt_strbuf_str(const struct dt_strbuf *sb) { return (struct dt_str){sb->p, sb->n}; }
+
+/*
+ * Arena: many small allocations of one lifetime. Freed or reset as a whole; not thread-safe.
+ * dt_arena_alloc returns memory aligned for any type, or NULL when memory is out.
+ */
+struct dt_arena_chunk;
+struct dt_arena {
+    struct dt_arena_chunk *head;
+    size_t used;
+};
+void dt_arena_init(struct dt_arena *arena);
+void dt_arena_clear(struct dt_arena *arena);
+void dt_arena_reset(struct dt_arena *arena); /* keeps one chunk */
+void *dt_arena_alloc(struct dt_arena *arena, size_t n);
+/* A terminated copy; .p is NULL when memory is out (or when s.p is NULL). */
+struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s);
+
+#endif

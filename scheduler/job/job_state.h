@@ -1,0 +1,59 @@
+/*
+ * The only judge of a job's state: one table, state x event -> state.
+ *
+ *  scheduled --claim--> dispatched --succeed--> succeeded
+ *      ^  ^                 |  |---fail, time out: attempts left---> scheduled
+ *      |  '---snooze--------'  |---fail, time out: exhausted; give up---> dead
+ *      '-----redrive------ dead         (no_retries: cancelled instead of scheduled or dead)
+ *  scheduled --cancel--> cancelled; scheduled --succeed (late)--> succeeded; scheduled --change--> scheduled
+ */
+#ifndef DT_JOB_JOB_STATE_H
+#define DT_JOB_JOB_STATE_H
+
+#include "job/job.h"
+
+enum dt_event {
+    DT_EVENT_CLAIM,
+    DT_EVENT_SUCCEED,
+    DT_EVENT_RETRY,   /* an attempt ended without success, another follows */
+    DT_EVENT_BURY,    /* an attempt ended without success, none follows */
+    DT_EVENT_SNOOZE,
+    DT_EVENT_EXTEND,
+    DT_EVENT_CANCEL,
+    DT_EVENT_NO_RETRIES, /* cancel further attempts of a dispatched job */
+    DT_EVENT_FINISH_CANCELLED, /* an attempt of a no_retries job ended without success */
+    DT_EVENT_CHANGE,
+    DT_EVENT_REDRIVE,
+    DT_EVENTS
+};
+
+#define DT_STATE_ILLEGAL (-1)
+/* The state after the event, or DT_STATE_ILLEGAL. */
+int dt_job_state_after(enum dt_job_state state, enum dt_event event);
+
+/* ---- results ---- */
+enum dt_result_status { DT_RESULT_SUCCEEDED, DT_RESULT_FAILED, DT_RESULT_SNOOZED, DT_RESULT_GAVE_UP, DT_RESULT_EXTENDED, DT_RESULT_TIMED_OUT /* by the leader, never from outside */, DT_RESULT_UNDELIVERABLE /* likewise */ };
+enum dt_outcome { DT_OUTCOME_APPLIED, DT_OUTCOME_DUPLICATE, DT_OUTCOME_STALE, DT_OUTCOME_UNKNOWN_JOB };
+
+struct dt_result {
+    int64_t job_id, attempt;
+    enum dt_result_status status;
+    int64_t retry_after_ms; /* -1 = absent */
+    struct dt_str error_code, error_message;
+};
+
+/* What a result does to a job: computed from the locked row, then written under the same conditions. */
+struct dt_decision {
+    enum dt_outcome outcome; /* everything below only when APPLIED */
+    enum dt_job_state state;
+    enum dt_attempt_status attempt_status;
+    int64_t next_at_ms; /* 0 in terminal states */
+    int64_t failures;
+    bool failed;        /* store the error as the last one */
+    bool finished;      /* the attempt ended (finished_at = now) */
+    bool dead_letter;   /* a dead letter leaves through the outbox */
+};
+/* now_ms: MySQL's clock. Uses job: state, attempt, attempt_status, failures, retry, ack_timeout, next_at, no_retries. */
+struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_result *result, int64_t now_ms);
+
+#endif

@@ -1,0 +1,141 @@
+-- duetime: tables. Plain types, times as BIGINT milliseconds since 1970-01-01 UTC. See sql/README.md.
+
+CREATE TABLE installation (
+  one TINYINT NOT NULL PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+  name VARBINARY(100) NOT NULL COMMENT 'prefix of Kafka topics, Redis keys and ZooKeeper paths',
+  uuid CHAR(36) CHARACTER SET ascii NOT NULL,
+  shards INT NOT NULL COMMENT 'number of shards that slots map to',
+  generation BIGINT NOT NULL DEFAULT 1 COMMENT 'of the slot map: raised with every change of shards',
+  topics_version BIGINT NOT NULL DEFAULT 1 COMMENT 'raised with every change of a topic''s settings',
+  created_at BIGINT NOT NULL
+) ENGINE=InnoDB COMMENT='one row: what this installation is';
+
+CREATE TABLE id_sequence (
+  one TINYINT NOT NULL PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+  next_id BIGINT NOT NULL COMMENT 'first sequence number not given out yet'
+) ENGINE=InnoDB COMMENT='job ids are taken in blocks: home day << 40 | sequence';
+
+CREATE TABLE topics (
+  name VARBINARY(200) NOT NULL PRIMARY KEY,
+  kafka_topic VARBINARY(249) NULL COMMENT 'NULL = the topic''s own name',
+  kafka_name VARBINARY(249) AS (COALESCE(kafka_topic, name)) STORED COMMENT 'the Kafka topic that jobs go to',
+  retry VARCHAR(1600) CHARACTER SET ascii NULL COMMENT 'delays between attempts, e.g. 15s 3m 10m; NULL = the default schedule',
+  ack_timeout_ms BIGINT NULL COMMENT 'time to report a result; NULL = 5 minutes',
+  retention_ms BIGINT NULL COMMENT 'how long finished jobs are kept; NULL = 30 days',
+  paused BOOLEAN NOT NULL DEFAULT FALSE,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  version BIGINT NOT NULL DEFAULT 1,
+  CHECK (ack_timeout_ms > 0),
+  CHECK (retention_ms >= 0)
+) ENGINE=InnoDB COMMENT='classes of jobs with common settings';
+
+CREATE TABLE jobs (
+  id BIGINT NOT NULL PRIMARY KEY COMMENT 'home day << 40 | sequence; opaque to callers',
+  topic VARBINARY(200) NOT NULL,
+  job_key VARBINARY(255) NULL COMMENT 'the caller''s key; job_keys maps it to its latest job',
+  state ENUM('scheduled','dispatched','succeeded','dead','cancelled') CHARACTER SET ascii NOT NULL DEFAULT 'scheduled',
+  run_at BIGINT NOT NULL COMMENT 'what a caller last asked for',
+  next_at BIGINT NULL COMMENT 'when the job next needs attention: run, retry or acknowledgement deadline; NULL when finished',
+  near BOOLEAN NOT NULL DEFAULT FALSE COMMENT 'next_at is indexed exactly (within about two days), not by its day',
+  due_band TINYINT AS (IF(next_at IS NULL, 2, near)) STORED COMMENT '0 far, 1 near, 2 finished',
+  due_key BIGINT AS (IF(next_at IS NULL, purge_at, IF(near, next_at, next_at - next_at MOD 86400000))) STORED COMMENT 'graded due time: exact when near, its day when far; purge_at when finished',
+  attempt INT NOT NULL DEFAULT 0 COMMENT 'dispatches so far; never falls',
+  failures INT NOT NULL DEFAULT 0 COMMENT 'failed attempts since creation or redrive',
+  attempt_status ENUM('dispatched','succeeded','failed','timed_out','snoozed','gave_up','undeliverable') CHARACTER SET ascii NULL COMMENT 'of the latest attempt',
+  due_at BIGINT NULL COMMENT 'next_at at which the latest attempt was claimed',
+  dispatched_at BIGINT NULL COMMENT 'when the latest attempt was claimed',
+  finished_at BIGINT NULL COMMENT 'when the latest attempt, or the job, ended',
+  claim_shard SMALLINT NULL COMMENT 'shard that claimed the latest attempt',
+  no_retries BOOLEAN NOT NULL DEFAULT FALSE COMMENT 'cancelled from further attempts',
+  retry VARCHAR(1600) CHARACTER SET ascii NOT NULL COMMENT 'delays between attempts, e.g. 15s 3m 10m; empty = none',
+  ack_timeout_ms BIGINT NOT NULL,
+  version INT NOT NULL DEFAULT 1 COMMENT 'raised by every change through the API; the ETag',
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  purge_at BIGINT NULL COMMENT 'when a finished job is deleted',
+  maker BIGINT NOT NULL COMMENT 'random number of the process and id block that made it',
+  digest BINARY(16) NOT NULL COMMENT 'of the request that made it',
+  partition_key VARBINARY(255) NULL,
+  content_type VARBINARY(255) NULL COMMENT 'NULL = application/json',
+  payload_binary BOOLEAN NOT NULL DEFAULT FALSE COMMENT 'made with payload_base64',
+  error_at BIGINT NULL COMMENT 'last failure',
+  error_code VARBINARY(100) NULL,
+  error_message VARBINARY(1000) NULL,
+  headers BLOB NULL COMMENT 'JSON object of strings',
+  payload MEDIUMBLOB NOT NULL,
+  KEY due (due_band, due_key, id),
+  CONSTRAINT live_jobs_have_next_at CHECK (next_at IS NOT NULL OR state NOT IN ('scheduled','dispatched')),
+  CONSTRAINT attempt_counts CHECK (attempt >= 0 AND failures >= 0)
+) ENGINE=InnoDB COMMENT='one row a job, live and finished until its retention ends';
+
+CREATE TABLE job_keys (
+  topic VARBINARY(200) NOT NULL,
+  job_key VARBINARY(255) NOT NULL,
+  job_id BIGINT NOT NULL COMMENT 'the latest job that carries the key',
+  PRIMARY KEY (topic, job_key)
+) ENGINE=InnoDB COMMENT='callers'' keys';
+
+CREATE TABLE attempts (
+  job_id BIGINT NOT NULL,
+  attempt INT NOT NULL,
+  status ENUM('dispatched','succeeded','failed','timed_out','snoozed','gave_up','undeliverable') CHARACTER SET ascii NOT NULL,
+  due_at BIGINT NULL,
+  dispatched_at BIGINT NULL,
+  finished_at BIGINT NULL,
+  error_code VARBINARY(100) NULL,
+  error_message VARBINARY(1000) NULL,
+  PRIMARY KEY (job_id, attempt)
+) ENGINE=InnoDB COMMENT='attempts that a later attempt followed; the latest one stands in jobs. v_attempts has both';
+
+CREATE TABLE shards (
+  shard SMALLINT NOT NULL PRIMARY KEY,
+  epoch BIGINT NOT NULL DEFAULT 0 COMMENT 'fencing number: +1 at each takeover',
+  token BIGINT NOT NULL DEFAULT 0 COMMENT 'random number of the present leadership',
+  version BIGINT NOT NULL DEFAULT 0 COMMENT 'raised by every leader''s transaction',
+  owner VARBINARY(100) NULL COMMENT 'host:pid of the leader; NULL after it stepped down',
+  owner_since BIGINT NULL,
+  ledger_offset BIGINT NOT NULL DEFAULT 0 COMMENT 'everything below it in the ledger partition is settled',
+  batch_no BIGINT NOT NULL DEFAULT 0,
+  inflight MEDIUMTEXT CHARACTER SET ascii NOT NULL COMMENT 'claimed and not settled: [[job id,attempt,due ms],...] in the order of sending',
+  send_n INT NOT NULL DEFAULT 0,
+  trim_offset BIGINT NULL,
+  trim_at BIGINT NULL,
+  halted VARBINARY(500) NULL COMMENT 'why the shard waits for an operator: see dt_clear_halt'
+) ENGINE=InnoDB COMMENT='one row a shard: the fence of its leader';
+
+CREATE TABLE shard_stats (
+  shard SMALLINT NOT NULL PRIMARY KEY,
+  seen_at BIGINT NOT NULL COMMENT 'written by the leader once a reconciler period',
+  epoch BIGINT NOT NULL,
+  waiting VARBINARY(20) NULL COMMENT 'what the leader waits for: kafka, redis, or NULL',
+  detail VARBINARY(500) NULL,
+  overdue BIGINT NOT NULL DEFAULT 0,
+  oldest_due_at BIGINT NULL,
+  drift_missing BIGINT NOT NULL DEFAULT 0 COMMENT 'index entries added since the leader took over',
+  drift_extra BIGINT NOT NULL DEFAULT 0,
+  drift_wrong BIGINT NOT NULL DEFAULT 0
+) ENGINE=InnoDB COMMENT='what leaders say about their shards';
+
+CREATE TABLE outbox (
+  id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  shard SMALLINT NOT NULL COMMENT 'whose leader sends it',
+  kind ENUM('dead') CHARACTER SET ascii NOT NULL,
+  job_id BIGINT NOT NULL,
+  attempt INT NOT NULL,
+  made_at BIGINT NOT NULL,
+  KEY by_shard (shard, id)
+) ENGINE=InnoDB COMMENT='notices that leave for Kafka at least once, written with the state change';
+
+CREATE TABLE removed_jobs (
+  topic VARBINARY(200) NOT NULL PRIMARY KEY,
+  removed BIGINT NOT NULL DEFAULT 0
+) ENGINE=InnoDB COMMENT='finished jobs deleted after their retention, per topic: part of the audit';
+
+CREATE TABLE api_tokens (
+  name VARBINARY(100) NOT NULL PRIMARY KEY,
+  hash BINARY(32) NOT NULL COMMENT 'SHA-256 of the token',
+  scopes VARBINARY(100) NOT NULL COMMENT 'comma separated: write report read admin',
+  topics VARBINARY(4000) NOT NULL DEFAULT '' COMMENT 'comma separated topic prefixes; empty = all',
+  created_at BIGINT NOT NULL
+) ENGINE=InnoDB COMMENT='bearer tokens; the tokens themselves are nowhere';
