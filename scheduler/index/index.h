@@ -42,8 +42,8 @@ struct dt_marker { int64_t epoch, token; };
 /* One round trip: due entries (score <= now_ms, ascending, at most limit), the score of the first one after them (0 = none within the
  * set), and whether our marker is there. entries: room for limit. */
 DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms, size_t limit, struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked, struct dt_error *err);
-/* Sets our marker in place of any other. */
-DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, struct dt_error *err);
+/* Sets our marker in place of any other. intact: a marker (ours or an earlier leader's) was there, so the set was not lost. */
+DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, bool *intact, struct dt_error *err);
 /* Conditional: an entry whose score is still `seen_ms` moves to due_ms (0 = removed); changed scores are left alone. */
 struct dt_fix { int64_t id, seen_ms, due_ms; };
 DT_MUST_CHECK dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n, struct dt_error *err);
