@@ -1,0 +1,224 @@
+/* Problem documents: see problem.h. Owns the table of types and the JSON of a problem; refuses to know how it is sent.
+ */
+#include "problem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/json.h"
+
+struct kind {
+    int status;
+    const char *slug;
+    const char *title;
+};
+
+static const struct kind kinds[DT_PROBLEM_TYPES] = {
+#define X(name, status, slug, title) [DT_PROBLEM_##name] = {status, slug, title},
+    DT_PROBLEM_MAP(X)
+#undef X
+};
+
+/* ---- faults ---- */
+
+void dt_faults_init(struct dt_faults *faults, struct dt_arena *arena)
+{
+    *faults = (struct dt_faults){.arena = arena};
+}
+
+static void add(struct dt_faults *faults, struct dt_str pointer, struct dt_str reason)
+{
+    if (faults->n >= DT_FAULTS_MAX) {
+        faults->n++;
+        return;
+    }
+    if (!faults->v)
+        faults->v = dt_arena_alloc(faults->arena, DT_FAULTS_MAX * sizeof(*faults->v));
+    struct dt_str copy = dt_arena_copy(faults->arena, reason);
+    if (!faults->v || !copy.p || !pointer.p) {
+        faults->failed = true;
+        return;
+    }
+    faults->v[faults->n++] = (struct dt_fault){.pointer = pointer, .reason = copy};
+}
+
+void dt_faults_add(struct dt_faults *faults, const char *pointer, const char *reason)
+{
+    add(faults, dt_str(pointer), dt_str(reason));
+}
+
+void dt_faults_addf(struct dt_faults *faults, const char *pointer, const char *fmt, ...)
+{
+    char text[320];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    add(faults, dt_str(pointer), dt_str(text));
+}
+
+/* parent + "/" + name with "~" as "~0" and "/" as "~1". */
+static struct dt_str pointer_of(struct dt_arena *arena, const char *parent, struct dt_str name)
+{
+    size_t n = strlen(parent);
+    char *p = dt_arena_alloc(arena, n + 2 * name.n + 2);
+    if (!p)
+        return DT_STR_NONE;
+    memcpy(p, parent, n);
+    p[n++] = '/';
+    for (size_t i = 0; i < name.n; i++) {
+        bool escape = name.p[i] == '~' || name.p[i] == '/';
+        if (escape)
+            p[n++] = '~';
+        p[n++] = !escape ? name.p[i] : name.p[i] == '~' ? '0' : '1';
+    }
+    p[n] = '\0';
+    return (struct dt_str){p, n};
+}
+
+void dt_faults_add_member(struct dt_faults *faults, const char *parent, struct dt_str name, const char *reason)
+{
+    if (faults->n >= DT_FAULTS_MAX)
+        faults->n++;
+    else
+        add(faults, pointer_of(faults->arena, parent, name), dt_str(reason));
+}
+
+void dt_faults_add_item(struct dt_faults *faults, const char *parent, size_t index, const char *reason)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%zu", index);
+    dt_faults_add_member(faults, parent, dt_str(text), reason);
+}
+
+void dt_faults_add_query(struct dt_faults *faults, struct dt_str name, const char *reason)
+{
+    char *p = dt_arena_alloc(faults->arena, name.n + 2);
+    if (p) {
+        p[0] = '?';
+        if (name.n > 0)
+            memcpy(p + 1, name.p, name.n);
+        p[name.n + 1] = '\0';
+    }
+    add(faults, (struct dt_str){p, p ? name.n + 1 : 0}, dt_str(reason));
+}
+
+/* ---- the document ---- */
+
+const char *dt_problem_slug(enum dt_problem_type type)
+{
+    return kinds[type].slug;
+}
+
+int dt_problem_http_status(enum dt_problem_type type)
+{
+    return kinds[type].status;
+}
+
+unsigned dt_problem_retry_after_s(enum dt_problem_type type)
+{
+    return type == DT_PROBLEM_UNAVAILABLE || type == DT_PROBLEM_OUTCOME_UNKNOWN ? 1 : 0;
+}
+
+enum dt_problem_type dt_problem_of_status(dt_status status)
+{
+    switch (status) {
+    case DT_UNAVAILABLE:
+    case DT_BUSY:
+    case DT_FULL:
+    case DT_SHUTDOWN:
+    case DT_NOMEM:
+        return DT_PROBLEM_UNAVAILABLE;
+    case DT_UNKNOWN:
+        return DT_PROBLEM_OUTCOME_UNKNOWN;
+    case DT_NOT_FOUND:
+        return DT_PROBLEM_NOT_FOUND;
+    case DT_EXISTS:
+        return DT_PROBLEM_KEY_CONFLICT;
+    case DT_TOO_LATE:
+        return DT_PROBLEM_TOO_LATE;
+    case DT_NOT_DEAD:
+        return DT_PROBLEM_NOT_DEAD;
+    case DT_VERSION:
+        return DT_PROBLEM_VERSION_MISMATCH;
+    case DT_INVALID:
+    case DT_UNSUPPORTED:
+        return DT_PROBLEM_INVALID;
+    case DT_MALFORMED:
+        return DT_PROBLEM_MALFORMED;
+    case DT_TOO_LARGE:
+        return DT_PROBLEM_TOO_LARGE;
+    case DT_DENIED:
+        return DT_PROBLEM_FORBIDDEN;
+    case DT_OK:
+    case DT_DEPOSED:
+    case DT_HALTED:
+    case DT_REFUSED:
+    case DT_DOUBT:
+    case DT_SCHEMA:
+    case DT_CORRUPT:
+    case DT_SYSTEM:
+    case DT_INTERNAL:
+        break;
+    }
+    return DT_PROBLEM_INTERNAL;
+}
+
+static void add_text(struct dt_strbuf *out, const char *name, struct dt_str text)
+{
+    dt_strbuf_adds(out, name);
+    dt_json_add_string(out, text);
+}
+
+static void add_faults(struct dt_strbuf *out, const struct dt_faults *faults)
+{
+    dt_strbuf_adds(out, ",\"errors\":[");
+    for (size_t i = 0; i < faults->n && i < DT_FAULTS_MAX; i++) {
+        if (i > 0)
+            dt_strbuf_addc(out, ',');
+        add_text(out, "{\"pointer\":", faults->v[i].pointer);
+        add_text(out, ",\"reason\":", faults->v[i].reason);
+        dt_strbuf_addc(out, '}');
+    }
+    dt_strbuf_addc(out, ']');
+    if (faults->n > DT_FAULTS_MAX) {
+        dt_strbuf_adds(out, ",\"errors_in_all\":");
+        dt_strbuf_add_i64(out, (int64_t)faults->n);
+    }
+}
+
+static void add_job(struct dt_strbuf *out, enum dt_problem_type type, const struct dt_job *job)
+{
+    if (type == DT_PROBLEM_VERSION_MISMATCH) {
+        dt_strbuf_adds(out, ",\"version\":");
+        dt_strbuf_add_i64(out, job->version);
+        return;
+    }
+    add_text(out, ",\"state\":", dt_str(dt_job_state_name(job->state)));
+    dt_strbuf_adds(out, ",\"attempt\":");
+    dt_strbuf_add_i64(out, job->attempt);
+}
+
+void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id)
+{
+    const struct kind *kind = &kinds[problem->type];
+    dt_strbuf_adds(out, "{\"type\":\"/problems/");
+    dt_strbuf_adds(out, kind->slug);
+    add_text(out, "\",\"title\":", dt_str(kind->title));
+    dt_strbuf_adds(out, ",\"status\":");
+    dt_strbuf_add_i64(out, kind->status);
+    if (problem->detail.p)
+        add_text(out, ",\"detail\":", problem->detail);
+    if (request_id.p)
+        add_text(out, ",\"request_id\":", request_id);
+    if (problem->faults && problem->faults->n > 0)
+        add_faults(out, problem->faults);
+    if (problem->id > 0) {
+        dt_strbuf_adds(out, ",\"id\":\"");
+        dt_strbuf_add_i64(out, problem->id);
+        dt_strbuf_addc(out, '"');
+    }
+    if (problem->job)
+        add_job(out, problem->type, problem->job);
+    dt_strbuf_addc(out, '}');
+}

@@ -1,0 +1,91 @@
+/*
+ * What a refused request is answered with: a problem document (RFC 9457), and the list of faults in a body that a 422
+ * points at. Every problem type stands in this one table, with its HTTP status and title; openapi.yaml names the same.
+ *
+ *   {"type":"/problems/too-late","title":"…","status":409,"detail":"…","request_id":"…",
+ *    "errors":[{"pointer":"/run_at","reason":"…"}],"id":"7316522","state":"dispatched","attempt":1}
+ *
+ * Pure: knows no HTTP, writes into a buffer. Headers that go with a problem (Retry-After, Allow, WWW-Authenticate) are
+ * the business of whoever sends it; dt_problem_retry_after_s says when one is due.
+ */
+#ifndef DT_API_PROBLEM_H
+#define DT_API_PROBLEM_H
+
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "job/job.h"
+
+#define DT_PROBLEM_MAP(X)                                                                                              \
+    X(MALFORMED, 400, "malformed", "The request cannot be read")                                                       \
+    X(UNAUTHORIZED, 401, "unauthorized", "A bearer token is needed")                                                   \
+    X(FORBIDDEN, 403, "forbidden", "The token does not carry the scope that this needs")                               \
+    X(NOT_FOUND, 404, "not-found", "There is no such thing")                                                           \
+    X(METHOD_NOT_ALLOWED, 405, "method-not-allowed", "This resource does not offer that method")                       \
+    X(TIMEOUT, 408, "timeout", "The request did not arrive in time")                                                   \
+    X(KEY_CONFLICT, 409, "key-conflict", "Another request made a job with this key")                                   \
+    X(TOO_LATE, 409, "too-late", "The job is no longer scheduled")                                                     \
+    X(NOT_DEAD, 409, "not-dead", "Only a dead job can be redriven")                                                    \
+    X(VERSION_MISMATCH, 412, "version-mismatch", "The job has another version")                                        \
+    X(TOO_LARGE, 413, "too-large", "The request is too large")                                                         \
+    X(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported-media-type", "The body has a content type that is not taken here")     \
+    X(INVALID, 422, "invalid", "The request can be read but not carried out")                                          \
+    X(INTERNAL, 500, "internal", "Something went wrong on our side")                                                   \
+    X(UNAVAILABLE, 503, "unavailable", "Not possible just now; nothing happened")                                      \
+    X(OUTCOME_UNKNOWN, 503, "outcome-unknown", "The outcome is unknown; ask before trying again")
+
+enum dt_problem_type {
+#define X(name, status, slug, title) DT_PROBLEM_##name,
+    DT_PROBLEM_MAP(X)
+#undef X
+        DT_PROBLEM_TYPES
+};
+
+/* ---- faults: what is wrong with the members of a body or with query parameters ---- */
+
+#define DT_FAULTS_MAX 100 /* more are counted, not kept */
+
+struct dt_fault {
+    struct dt_str pointer; /* JSON pointer into the body; "?name" for a query parameter; "" for the body as a whole */
+    struct dt_str reason;
+};
+
+/* A value; everything it points at lives in the arena given. n counts all faults, v holds the first DT_FAULTS_MAX. */
+struct dt_faults {
+    struct dt_arena *arena;
+    struct dt_fault *v;
+    size_t n;
+    bool failed; /* memory was out: the faults are not all there */
+};
+void dt_faults_init(struct dt_faults *faults, struct dt_arena *arena);
+/* pointer is taken as it stands and must live as long as the faults (literals); the reason is copied. */
+void dt_faults_add(struct dt_faults *faults, const char *pointer, const char *reason);
+/* pointer = parent + "/" + name, escaped as RFC 6901 says. */
+void dt_faults_add_member(struct dt_faults *faults, const char *parent, struct dt_str name, const char *reason);
+/* pointer = parent + "/" + index. */
+void dt_faults_add_item(struct dt_faults *faults, const char *parent, size_t index, const char *reason);
+/* "?name": a query parameter. */
+void dt_faults_add_query(struct dt_faults *faults, struct dt_str name, const char *reason);
+void dt_faults_addf(struct dt_faults *faults, const char *pointer, const char *fmt, ...) DT_PRINTF(3, 4);
+
+/* ---- the document ---- */
+
+/* A value; absent or zero members are left out. Slices are borrowed. */
+struct dt_problem {
+    enum dt_problem_type type;
+    struct dt_str detail;           /* absent = none */
+    const struct dt_faults *faults; /* errors[]; NULL or empty = none */
+    int64_t id;                     /* the job that it is about; 0 = none */
+    const struct dt_job *job; /* its state and attempt (too-late, not-dead), version (version-mismatch); NULL = none */
+};
+
+/* "too-late" */
+const char *dt_problem_slug(enum dt_problem_type type);
+int dt_problem_http_status(enum dt_problem_type type);
+/* What a status from below is to the caller. DT_OK is a mistake: INTERNAL. */
+enum dt_problem_type dt_problem_of_status(dt_status status);
+/* Seconds for Retry-After; 0 = the header has no place. */
+unsigned dt_problem_retry_after_s(enum dt_problem_type type);
+/* Appends the document. request_id absent: left out (lines of a batch). */
+void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id);
+
+#endif
