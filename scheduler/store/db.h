@@ -48,9 +48,14 @@ DT_MUST_CHECK dt_status dt_db_new(const struct dt_config *config, dt_db **out);
 void dt_db_free(dt_db *db);
 DT_MUST_CHECK dt_status dt_db_reconnect(dt_db *db, struct dt_error *err);
 bool dt_db_alive(const dt_db *db); /* connected and never failed since */
+/* Monotonic time of the last call that talked to the server. */
+int64_t dt_db_used_us(const dt_db *db);
+DT_MUST_CHECK dt_status dt_db_ping(dt_db *db, struct dt_error *err);
 enum dt_server dt_db_server(const dt_db *db);
 
 DT_MUST_CHECK dt_status dt_db_begin(dt_db *db, struct dt_error *err);
+/* The same, and the server's time in ms, in one round trip. */
+DT_MUST_CHECK dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_db_commit(dt_db *db, struct dt_error *err);
 void dt_db_rollback(dt_db *db); /* no-op without a transaction; a failure leaves the connection dead */
 
