@@ -1,0 +1,31 @@
+/*
+ * What the parts of the API share. Filled by main.c (or a test) before any thread starts and constant afterwards; the
+ * parts themselves are thread-safe as their headers say. Handlers reach it as req->api.
+ */
+#ifndef DT_API_API_H
+#define DT_API_API_H
+
+#include "auth.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "committer.h"
+#include "health.h"
+#include "index_writer.h"
+#include "results_batcher.h"
+#include "topic_cache.h"
+#include "workers.h"
+
+struct dt_api {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    dt_refclock *ref;
+    dt_auth *auth;
+    dt_topic_cache *topics;
+    dt_committer *committer;
+    dt_results *results;
+    dt_index_writer *index;
+    dt_workers *workers;
+    dt_health *health;
+};
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * The handlers that routes.c names, one for each route; http.h says what they may do and on which thread they run.
+ */
+#ifndef DT_API_HANDLERS_H
+#define DT_API_HANDLERS_H
+
+#include "http.h"
+
+/* handlers_jobs.c */
+enum dt_next dt_handle_job_create(struct dt_request *req);
+enum dt_next dt_handle_job_list(struct dt_request *req);
+enum dt_next dt_handle_job_get(struct dt_request *req);
+enum dt_next dt_handle_job_patch(struct dt_request *req);
+enum dt_next dt_handle_job_cancel(struct dt_request *req);
+enum dt_next dt_handle_job_run_now(struct dt_request *req);
+enum dt_next dt_handle_job_redrive(struct dt_request *req);
+enum dt_next dt_handle_job_results(struct dt_request *req);
+enum dt_next dt_handle_job_attempts(struct dt_request *req);
+enum dt_next dt_handle_key_put(struct dt_request *req);
+enum dt_next dt_handle_key_get(struct dt_request *req);
+
+/* handlers_batch.c */
+extern const struct dt_stream dt_batch_stream;
+enum dt_next dt_handle_batch(struct dt_request *req);
+
+/* handlers_topics.c */
+enum dt_next dt_handle_topic_list(struct dt_request *req);
+enum dt_next dt_handle_topic_get(struct dt_request *req);
+enum dt_next dt_handle_topic_put(struct dt_request *req);
+enum dt_next dt_handle_topic_pause(struct dt_request *req);
+enum dt_next dt_handle_topic_resume(struct dt_request *req);
+
+/* handlers_ops.c */
+enum dt_next dt_handle_healthz(struct dt_request *req);
+enum dt_next dt_handle_readyz(struct dt_request *req);
+enum dt_next dt_handle_metrics(struct dt_request *req);
+enum dt_next dt_handle_openapi(struct dt_request *req);
+enum dt_next dt_handle_info(struct dt_request *req);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * Which route a request takes. Pure: text in, a route out. The one table of all routes is routes.c (tested equal to
+ * openapi.yaml).
+ */
+#ifndef DT_API_ROUTER_H
+#define DT_API_ROUTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/metrics.h"
+#include "base/strbuf.h"
+
+struct dt_request;
+struct dt_stream;
+
+/* What a handler says: the answer is filled in, or somebody else has the request now (see http.h). */
+enum dt_next { DT_REPLY, DT_PENDING };
+
+#define DT_ROUTE_PARAMS 2
+
+/* What a route does with a body. */
+enum dt_body {
+    DT_BODY_NONE,  /* takes none: white space or {} is let pass, anything else 422 */
+    DT_BODY_JSON,  /* application/json (or missing type), limit limits.body; handle gets it whole, perhaps empty */
+    DT_BODY_STREAM /* application/json or application/x-ndjson, limit limits.batch_body, see http.h dt_stream */
+};
+
+enum dt_media { DT_MEDIA_JSON, DT_MEDIA_NDJSON, DT_MEDIA_OTHER };
+
+enum dt_scope {
+    DT_SCOPE_NONE = 0, /* no token needed */
+    DT_SCOPE_WRITE = 1,
+    DT_SCOPE_REPORT = 2,
+    DT_SCOPE_READ = 4,
+    DT_SCOPE_ADMIN = 8 /* has the others in it */
+};
+
+struct dt_route {
+    const char *method;
+    const char *path; /* "/v1/jobs/{id}/cancel": {name} matches one segment, decoded; a {topic} is checked against the
+                         token's topics (404) */
+    enum dt_scope scope;
+    enum dt_body body;
+    const char *query; /* space-separated names that are allowed; NULL = none */
+    enum dt_next (*handle)(struct dt_request *req);
+    const struct dt_stream *stream; /* DT_BODY_STREAM only */
+};
+
+/* The table of this API (routes.c). */
+const struct dt_route *dt_routes(size_t *n);
+
+typedef struct dt_router dt_router;
+struct dt_match {
+    const struct dt_route *route;          /* NULL: see allow */
+    size_t index;                          /* of the route in the table */
+    struct dt_str params[DT_ROUTE_PARAMS]; /* still escaped; slices of the path */
+    char allow[64];                        /* not empty: the path exists, with these methods (405); empty: 404 */
+};
+DT_MUST_CHECK dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out);
+void dt_router_free(dt_router *router);
+const struct dt_route *dt_router_route(const dt_router *router, size_t index);
+size_t dt_router_count(const dt_router *router);
+/* HEAD takes the route of GET. Thread-safe. */
+void dt_router_match(const dt_router *router, struct dt_str method, struct dt_str path, struct dt_match *out);
+
+/* %XX decoded into out (room for text.n + 1 bytes, terminated; may be the text itself). MALFORMED for a bad escape. */
+DT_MUST_CHECK dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n);
+enum dt_media dt_media_parse(struct dt_str content_type);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * Every request that this API knows, in one table; openapi.yaml is tested equal to it. The busiest come first.
+ */
+#include "handlers.h"
+#include "router.h"
+
+/* clang-format off */
+#define LIST_QUERY "topic state key_prefix run_from run_to limit cursor include"
+
+static const struct dt_route routes[] = {
+    {"POST",   "/v1/jobs",                    DT_SCOPE_WRITE,  DT_BODY_JSON,   NULL,       dt_handle_job_create,   NULL},
+    {"GET",    "/v1/jobs",                    DT_SCOPE_READ,   DT_BODY_NONE,   LIST_QUERY, dt_handle_job_list,     NULL},
+    {"POST",   "/v1/jobs:batch",              DT_SCOPE_WRITE,  DT_BODY_STREAM, NULL,       dt_handle_batch,        &dt_batch_stream},
+    {"GET",    "/v1/jobs/{id}",               DT_SCOPE_READ,   DT_BODY_NONE,   NULL,       dt_handle_job_get,      NULL},
+    {"PATCH",  "/v1/jobs/{id}",               DT_SCOPE_WRITE,  DT_BODY_JSON,   NULL,       dt_handle_job_patch,    NULL},
+    {"DELETE", "/v1/jobs/{id}",               DT_SCOPE_WRITE,  DT_BODY_NONE,   "retries",  dt_handle_job_cancel,   NULL},
+    {"POST",   "/v1/jobs/{id}/cancel",        DT_SCOPE_WRITE,  DT_BODY_NONE,   "retries",  dt_handle_job_cancel,   NULL},
+    {"POST",   "/v1/jobs/{id}/results",       DT_SCOPE_REPORT, DT_BODY_JSON,   NULL,       dt_handle_job_results,  NULL},
+    {"POST",   "/v1/jobs/{id}/run-now",       DT_SCOPE_WRITE,  DT_BODY_NONE,   NULL,       dt_handle_job_run_now,  NULL},
+    {"POST",   "/v1/jobs/{id}/redrive",       DT_SCOPE_WRITE,  DT_BODY_NONE,   NULL,       dt_handle_job_redrive,  NULL},
+    {"GET",    "/v1/jobs/{id}/attempts",      DT_SCOPE_READ,   DT_BODY_NONE,   NULL,       dt_handle_job_attempts, NULL},
+    {"PUT",    "/v1/topics/{topic}/jobs/{key}", DT_SCOPE_WRITE, DT_BODY_JSON,  NULL,       dt_handle_key_put,      NULL},
+    {"GET",    "/v1/topics/{topic}/jobs/{key}", DT_SCOPE_READ, DT_BODY_NONE,   NULL,       dt_handle_key_get,      NULL},
+    {"GET",    "/v1/topics",                  DT_SCOPE_READ,   DT_BODY_NONE,   "limit cursor", dt_handle_topic_list, NULL},
+    {"GET",    "/v1/topics/{topic}",          DT_SCOPE_READ,   DT_BODY_NONE,   NULL,       dt_handle_topic_get,    NULL},
+    {"PUT",    "/v1/topics/{topic}",          DT_SCOPE_ADMIN,  DT_BODY_JSON,   NULL,       dt_handle_topic_put,    NULL},
+    {"POST",   "/v1/topics/{topic}/pause",    DT_SCOPE_ADMIN,  DT_BODY_NONE,   NULL,       dt_handle_topic_pause,  NULL},
+    {"POST",   "/v1/topics/{topic}/resume",   DT_SCOPE_ADMIN,  DT_BODY_NONE,   NULL,       dt_handle_topic_resume, NULL},
+    {"GET",    "/v1/info",                    DT_SCOPE_READ,   DT_BODY_NONE,   NULL,       dt_handle_info,         NULL},
+    {"GET",    "/healthz",                    DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_healthz,      NULL},
+    {"GET",    "/readyz",                     DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_readyz,       NULL},
+    {"GET",    "/metrics",                    DT_SCOPE_READ,   DT_BODY_NONE,   NULL,       dt_handle_metrics,      NULL},
+    {"GET",    "/openapi.yaml",               DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_openapi,      NULL},
+};
+/* clang-format on */
+
+const struct dt_route *dt_routes(size_t *n)
+{
+    *n = sizeof(routes) / sizeof(routes[0]);
+    return routes;
+}

@@ -1,0 +1,33 @@
+/*
+ * Threads with a MySQL connection each, for every request that is neither a create nor a result: reads, changes, lists,
+ * topics. A bounded queue (when full: 503 with Retry-After); a request that waited past its deadline gets 503 unrun.
+ */
+#ifndef DT_API_WORKERS_H
+#define DT_API_WORKERS_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "http.h"
+#include "store/store.h"
+
+typedef struct dt_workers dt_workers;
+
+/* Runs on a worker thread, owns the request, may block on the store. DT_REPLY: the answer is filled in, the pool
+ * resumes the request. DT_PENDING: it was handed on (to the committer, the results batcher) and will be resumed by
+ * someone else. */
+typedef enum dt_next (*dt_worker_fn)(struct dt_request *req, dt_store *store);
+
+DT_MUST_CHECK dt_status dt_workers_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
+                                         dt_workers **out, struct dt_error *err);
+/* Answers what is queued with 503, ends the threads. */
+void dt_workers_stop(dt_workers *workers);
+void dt_workers_free(dt_workers *workers);
+
+/*
+ * From an HTTP thread (inside a handler; suspends the request: return DT_PENDING), or from any thread that owns a
+ * suspended request (a unit's done). When the queue is full the 503 is filled in and the request resumed. Always
+ * returns DT_PENDING: return dt_workers_submit(req->api->workers, req, get_job);
+ */
+enum dt_next dt_workers_submit(dt_workers *workers, struct dt_request *req, dt_worker_fn run);
+
+#endif
