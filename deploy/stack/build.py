@@ -1,0 +1,41 @@
+"""Builds the programs with a preset of CMakePresets.json into build/<preset>."""
+import shutil
+import subprocess
+
+from . import paths, say
+
+
+def _run(argv, what, log):
+    with open(log, "ab") as out:
+        done = subprocess.run(argv, cwd=paths.TREE, stdout=out, stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-40:])
+        raise say.StackError(f"{what} failed; the end of {log}:\n{tail}")
+
+
+def configure(preset, log):
+    folder = paths.build_folder(preset)
+    argv = ["cmake", "--preset", preset]
+    if shutil.which("ccache"):
+        argv.append("-DCMAKE_C_COMPILER_LAUNCHER=ccache")
+    if not (folder / "build.ninja").exists():
+        say.step(f"configuring build/{preset}")
+        _run(argv, "cmake", log)
+
+
+def build(preset, targets=("duetime-api", "duetime-dispatcher")):
+    """Brings the targets up to date. A tree that was built before costs a fraction of a second."""
+    folder = paths.build_folder(preset)
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "build.log"
+    log.write_bytes(b"")
+    configure(preset, log)
+    say.step(f"building {', '.join(targets)} ({preset})")
+    _run(["cmake", "--build", folder, "--target", *targets], "the build", log)
+    return folder
+
+
+def program(preset, name):
+    folder = paths.build_folder(preset)
+    where = {"duetime-api": folder / "api", "duetime-dispatcher": folder / "dispatcher"}[name]
+    return where / name

@@ -1,0 +1,157 @@
+"""The commands of deploy/local. Decodes the command line, calls the stack, prints."""
+import argparse
+import os
+import re
+import sys
+
+from . import locks, paths, say
+from .stack import Stack, exists
+
+EXIT_NOT_RUNNING = 3
+
+
+def count(text):
+    number = int(text)
+    if not 1 <= number <= 1024:
+        raise argparse.ArgumentTypeError("a number from 1 to 1024 is wanted")
+    return number
+
+
+def setting(text):
+    if not re.fullmatch(r"[a-z_]+\.[a-z_]+=.*", text):
+        raise argparse.ArgumentTypeError("wanted: section.key=value")
+    return text
+
+
+def parser():
+    top = argparse.ArgumentParser(prog="deploy/local", description="The local stack: MySQL, Redis, ZooKeeper, Kafka and duetime on free "
+                                  "loopback ports, in the background. Data: .local/stack, or the folder in DUETIME_LOCAL_DIR.")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    up = commands.add_parser("up", help="install what is missing, build, start everything and wait until it is ready",
+                             description="What is not given stays as it was at the last up (at first: 1 API, 2 dispatchers, 4 shards, "
+                             "1 Redis, MariaDB, Kafka 3, release).")
+    up.add_argument("--apis", type=count)
+    up.add_argument("--dispatchers", type=count)
+    up.add_argument("--shards", type=count, help="fixed once the data are there")
+    up.add_argument("--redis", type=count, help="number of Redis servers")
+    up.add_argument("--mysql", choices=["mariadb", "mysql"])
+    up.add_argument("--kafka", choices=["3", "4"], help="3.9 or 4.1")
+    up.add_argument("--set", action="append", type=setting, metavar="SECTION.KEY=VALUE", dest="settings",
+                    help="a setting for all programs; kept for later starts; an empty value takes it away")
+    up.add_argument("--no-build", action="store_true", help="take the programs as they are")
+    preset = up.add_mutually_exclusive_group()
+    preset.add_argument("--release", action="store_const", const="release", dest="preset")
+    preset.add_argument("--sanitize", action="store_const", const="sanitize", dest="preset")
+    commands.add_parser("down", help="stop everything; the data stay")
+    commands.add_parser("status", help=f"what runs, and where; exit code {EXIT_NOT_RUNNING} when a part does not run")
+    commands.add_parser("env", help="print addresses and process ids as shell assignments")
+    logs = commands.add_parser("logs", help="print the end of the logs of all parts, or of those named")
+    logs.add_argument("parts", nargs="*", metavar="PART")
+    logs.add_argument("-n", "--lines", type=int, default=20)
+    logs.add_argument("-f", "--follow", action="store_true")
+    commands.add_parser("reset", help="stop everything and remove the data (what was downloaded stays)")
+    for verb, what in (("start", "start one part, on the same port as before"), ("stop", "end one part with SIGTERM"),
+                       ("kill", "end one part with SIGKILL")):
+        command = commands.add_parser(verb, help=what)
+        command.add_argument("part", metavar="PART", help="api1, dispatcher2, redis1, mysql, zookeeper, kafka, …")
+    return top
+
+
+def wanted_options(arguments, before):
+    wanted = {name: getattr(arguments, name) for name in ("apis", "dispatchers", "shards", "redis", "mysql", "kafka", "preset")
+              if getattr(arguments, name) is not None}
+    if arguments.settings:
+        pairs = (text.split("=", 1) for text in arguments.settings)
+        wanted["settings"] = {name: value for name, value in {**before, **dict(pairs)}.items() if value}
+    return wanted
+
+
+def existing(home):
+    if not exists(home):
+        raise say.StackError(f"there is no stack in {home}: `deploy/local up` makes one")
+    return Stack(home)
+
+
+def up(home, arguments):
+    if arguments.mysql == "mysql":
+        raise say.StackError("the whole stack on MySQL comes later: use --mysql mariadb "
+                             "(the store is tested against MySQL by `tests/run mysql`)")
+    with locks.whole(home):
+        stack = Stack(home)
+        stack.up(wanted_options(arguments, stack.state.options["settings"]), must_build=not arguments.no_build)
+    say.step(f"up: {stack.apis[0].address}  (addresses: `deploy/local env`)")
+
+
+def down(home, _arguments):
+    with locks.whole(home):
+        if exists(home):
+            stack = Stack(home)
+            stack.stop(stack.running())
+
+
+def reset(home, _arguments):
+    with locks.whole(home):
+        if exists(home):
+            Stack(home).reset()
+
+
+def status(home, _arguments):
+    stack = existing(home)
+    stopped = 0
+    for part in stack.parts:
+        pid = part.process.pid()
+        stopped += pid is None
+        print(f"{part.name:<14}{'running' if pid else 'stopped':<9}{pid or '-':<9}{part.address}")
+    return EXIT_NOT_RUNNING if stopped else 0
+
+
+def env(home, _arguments):
+    sys.stdout.write(existing(home).assignments())
+
+
+def logs(home, arguments):
+    stack = existing(home)
+    parts = [stack.part(name) for name in arguments.parts] or stack.parts
+    files = [str(part.log) for part in parts if part.log.exists()]
+    if files:
+        sys.stdout.flush()
+        os.execvp("tail", ["tail", "-n", str(arguments.lines)] + (["-F"] if arguments.follow else []) + files)
+
+
+def start(home, arguments):
+    part = existing(home).part(arguments.part)
+    with locks.one(home, part.name):
+        if not part.start():
+            say.note(f"{part.name} runs already")
+        part.wait_ready()
+
+
+def stop(home, arguments):
+    part = existing(home).part(arguments.part)
+    with locks.one(home, part.name):
+        part.process.stop()
+
+
+def kill(home, arguments):
+    part = existing(home).part(arguments.part)
+    with locks.one(home, part.name):
+        part.process.kill()
+
+
+COMMANDS = {"up": up, "down": down, "status": status, "env": env, "logs": logs, "reset": reset,
+            "start": start, "stop": stop, "kill": kill}
+
+
+def main():
+    arguments = parser().parse_args()
+    try:
+        return COMMANDS[arguments.command](paths.home(), arguments) or 0
+    except say.StackError as error:
+        print(f"deploy/local: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+"""Locks between commands that run at the same time: `up`, `down` and `reset` are alone; `start`, `stop` and `kill`
+run side by side, but one at a time on a part."""
+import contextlib
+import fcntl
+
+
+@contextlib.contextmanager
+def _held(path, kind):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        fcntl.flock(file, kind)
+        yield
+
+
+def whole(home):
+    # Beside the folder and not in it: `reset` removes the folder while it holds the lock.
+    return _held(home.with_name(home.name + ".lock"), fcntl.LOCK_EX)
+
+
+@contextlib.contextmanager
+def one(home, part):
+    with _held(home.with_name(home.name + ".lock"), fcntl.LOCK_SH), \
+         _held(home / "run" / f"{part}.lock", fcntl.LOCK_EX):
+        yield

@@ -1,0 +1,66 @@
+"""What every part of the stack has in common: a name, a folder, a log, a process, a start and an end.
+
+A part says how it is prepared (`prepare`), started (`argv`, `environment`) and known to be ready (`is_ready`). It
+knows nothing of the other parts but what it is given.
+"""
+import os
+import time
+
+from . import say
+from .process import Process
+
+READY_SECONDS = 60
+
+
+class Part:
+    def __init__(self, home, name):
+        self.home = home
+        self.name = name
+        self.data = home / name
+        self.log = home / "log" / f"{name}.log"
+        self.process = Process(home / "run", name)
+
+    # -- what a part fills in
+    address = ""
+
+    def prepare(self):
+        """Makes folders and files. Called before every start; what exists already stays."""
+
+    def argv(self):
+        raise NotImplementedError
+
+    def environment(self):
+        return dict(os.environ)
+
+    def is_ready(self):
+        raise NotImplementedError
+
+    def adjust(self):
+        """What is to be done once it is ready, at every start; must bear repetition."""
+
+    # -- what all parts do alike
+    def start(self):
+        """Starts the process and returns at once; False when it runs already."""
+        if self.process.pid() is not None:
+            return False
+        for folder in (self.data, self.log.parent, self.process.file.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.prepare()
+        self.process.start(self.argv(), self.log, self.data, self.environment())
+        return True
+
+    def wait_ready(self, seconds=READY_SECONDS):
+        until = time.monotonic() + seconds
+        while not self.is_ready():
+            if self.process.pid() is None:
+                raise say.StackError(f"{self.name} ended while it started; the end of {self.log}:\n{self.log_tail()}")
+            if time.monotonic() > until:
+                raise say.StackError(f"{self.name} is not ready after {seconds} s; the end of {self.log}:\n{self.log_tail()}")
+            time.sleep(0.03)
+        self.adjust()
+
+    def log_tail(self, lines=25):
+        try:
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        except FileNotFoundError:
+            return "(no log)"

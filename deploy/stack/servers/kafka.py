@@ -1,0 +1,89 @@
+"""Apache Kafka in KRaft mode, one node that is broker and controller. The jars come from Maven Central, named by
+deploy/kafka/pom.xml, and are kept in the cache; profile "3" is 3.9, "4" is 4.1.
+
+The controller lets a broker that was killed register again only when its old session has ended: the session is
+short here, so that `kill` and `start` take two seconds and not ten."""
+import shutil
+import subprocess
+
+from .. import paths, say
+from ..part import Part
+
+CONFIG = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={data}/logs
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+min.insync.replicas=1
+group.initial.rebalance.delay.ms=0
+log.cleaner.dedupe.buffer.size=4194304
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=500
+"""
+
+
+def jars(version):
+    """The folder with the jars; fetched when they are not there yet."""
+    folder = paths.CACHE / f"kafka-{version}"
+    if folder.exists():
+        return folder
+    say.step(f"fetching the Kafka {version} jars from Maven Central (about 50 MB)")
+    temporary = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    done = subprocess.run(["mvn", "-B", "-q", "-f", paths.TREE / "deploy/kafka/pom.xml", "-P", version,
+                           "dependency:copy-dependencies", f"-DoutputDirectory={temporary}"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
+    if done.returncode != 0 or not any(temporary.glob("kafka_*.jar")):
+        raise say.StackError(f"the Kafka jars could not be fetched:\n{done.stdout[-4000:]}")
+    temporary.rename(folder)
+    return folder
+
+
+class Kafka(Part):
+    def __init__(self, home, version, port, controller_port):
+        super().__init__(home, "kafka")
+        self.version = version
+        self.port = port
+        self.controller_port = controller_port
+        self.address = f"127.0.0.1:{port}"
+        self.config = self.data / "server.properties"
+
+    def _java(self, *arguments):
+        logging = "-Dlog4j.configuration=file:{}/log4j.properties" if self.version == "3" \
+            else "-Dlog4j2.configurationFile={}/log4j2.properties"
+        return ["java", "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                f"-Dkafka.logs.dir={self.data}", logging.format(paths.TREE / "deploy/kafka"),
+                "-cp", f"{jars(self.version)}/*", *arguments]
+
+    def _tool(self, *arguments):
+        done = subprocess.run([str(word) for word in self._java("kafka.tools.StorageTool", *arguments)],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True)
+        if done.returncode != 0:
+            raise say.StackError(f"Kafka's storage tool failed:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def prepare(self):
+        self.config.write_text(CONFIG.format(port=self.port, controller=self.controller_port, data=self.data))
+        if (self.data / "logs" / "meta.properties").exists():
+            return
+        cluster = self._tool("random-uuid").split()[-1]
+        self._tool("format", "-t", cluster, "-c", self.config)
+
+    def argv(self):
+        return self._java("kafka.Kafka", self.config)
+
+    def is_ready(self):
+        asked = subprocess.run(["kcat", "-b", self.address, "-L", "-m", "2"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False, text=True)
+        return asked.returncode == 0 and f"at {self.address}" in asked.stdout

@@ -1,0 +1,232 @@
+"""The whole stack: which parts there are, in which order they come and go, and what the outside is told of them."""
+import os
+import shlex
+import shutil
+import subprocess
+import threading
+import time
+
+from . import build, say
+from .programs import DATABASE, Api, Dispatcher
+from .servers.kafka import Kafka, jars
+from .servers.mariadb import MariaDB
+from .servers.redis import Redis
+from .servers.zookeeper import ZooKeeper
+from .state import State
+
+LEADER_SECONDS = 30
+
+
+def in_parallel(parts, action):
+    """Runs action(part) for all at once; raises the first error after all have ended."""
+    errors = []
+
+    def run(part):
+        try:
+            action(part)
+        except say.StackError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(part,)) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+class Stack:
+    def __init__(self, home):
+        self.home = home
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.state = State(home)
+        self._make_parts()
+
+    def _make_parts(self):
+        options, port = self.state.options, self.state.port
+        self.mysql = MariaDB(self.home, port("mysql"), self.state.password)
+        self.redis = [Redis(self.home, f"redis{n}", port(f"redis{n}")) for n in range(1, options["redis"] + 1)]
+        self.zookeeper = ZooKeeper(self.home, port("zookeeper"))
+        self.kafka = Kafka(self.home, options["kafka"], port("kafka"), port("kafka_controller"))
+        self.apis = [Api(self.home, f"api{n}", port(f"api{n}"), options["preset"], self._settings())
+                     for n in range(1, options["apis"] + 1)]
+        self.dispatchers = [Dispatcher(self.home, f"dispatcher{n}", port(f"dispatcher{n}"), options["preset"], self._settings())
+                            for n in range(1, options["dispatchers"] + 1)]
+
+    def _settings(self):
+        """What every program of this stack is told."""
+        settings = {
+            "mysql": {"socket": self.mysql.socket, "user": self.mysql.user, "password": self.mysql.password, "database": DATABASE},
+            "redis": {"endpoints": ",".join(redis.address for redis in self.redis)},
+            "kafka": {"brokers": self.kafka.address},
+            "zookeeper": {"servers": self.zookeeper.address, "session_timeout": "PT2S"},
+            "shards": {"count": self.state.options["shards"]},
+        }
+        for name, value in self.state.options["settings"].items():
+            section, key = name.split(".", 1)
+            settings.setdefault(section, {})[key] = value
+        return settings
+
+    @property
+    def servers(self):
+        return [self.mysql, *self.redis, self.zookeeper, self.kafka]
+
+    @property
+    def programs(self):
+        return [*self.apis, *self.dispatchers]
+
+    @property
+    def parts(self):
+        return self.servers + self.programs
+
+    def part(self, name):
+        """By name; `api`, `dispatcher` and `redis` mean the first of their kind."""
+        for part in self.parts:
+            if name.lower() in (part.name, part.name.removesuffix("1")):
+                return part
+        raise say.StackError(f"there is no part {name}; there are: {' '.join(part.name for part in self.parts)}")
+
+    def running(self):
+        return [part for part in self.parts if part.process.pid() is not None]
+
+    # -- coming up
+
+    def configure(self, wanted):
+        """Takes over the options that were given on the command line. Refuses what the data cannot follow."""
+        options = self.state.options
+        for name in ("mysql", "kafka"):
+            if self.state.exists and wanted.get(name, options[name]) != options[name]:
+                raise say.StackError(f"the data in {self.home} were made with --{name} {options[name]}; "
+                                     f"`deploy/local reset` removes them")
+        self._stop_superfluous({**options, **wanted})
+        shards = options["shards"]
+        options.update(wanted)
+        if self.state.exists:
+            options["shards"] = shards  # MySQL has the number; check_shards() compares
+        self._make_parts()
+        self.state.save()
+
+    def _stop_superfluous(self, options):
+        keep = {f"{kind}{n}" for kind, count in (("api", options["apis"]), ("dispatcher", options["dispatchers"]), ("redis", options["redis"]))
+                for n in range(1, count + 1)} | {"mysql", "zookeeper", "kafka"}
+        for part in self.parts:
+            if part.name not in keep:
+                part.process.stop()
+
+    def check_shards(self, wanted):
+        """Refuses a number of shards other than that of the installation in MySQL."""
+        tables = self.mysql.sql("SELECT COUNT(*) FROM information_schema.tables "
+                                f"WHERE table_schema = '{DATABASE}' AND table_name = 'installation'")
+        rows = self.mysql.sql("SELECT shards FROM installation", DATABASE) if tables == [["1"]] else []
+        if not rows:
+            self.state.options["shards"] = wanted or self.state.options["shards"]
+            self._make_parts()
+        elif wanted and int(rows[0][0]) != wanted:
+            raise say.StackError(f"the data in {self.home} have {rows[0][0]} shards, not {wanted}: leave out --shards, "
+                                 "or start anew after `deploy/local reset`")
+        else:
+            self.state.options["shards"] = int(rows[0][0])
+        self.state.save()
+
+    def up(self, wanted, must_build=True):
+        """Brings everything up; returns the parts that it started."""
+        self.configure(wanted)
+        started = []
+        try:
+            if must_build:
+                build.build(self.state.options["preset"])
+            jars(self.state.options["kafka"])
+            say.step(f"starting the servers: {', '.join(part.name for part in self.servers)}")
+            self._start(self.servers, started)
+            self.check_shards(wanted.get("shards"))
+            self.migrate()
+            say.step(f"starting duetime: {', '.join(part.name for part in self.programs)}")
+            self._start_programs(started)
+            self._wait_leaders()
+        except BaseException:
+            if started:
+                say.note("stopping what was started")
+                self.stop(started)
+            raise
+        return started
+
+    def _start(self, parts, started):
+        def one(part):
+            if part.start():
+                started.append(part)
+            part.wait_ready()
+        in_parallel(parts, one)
+
+    def _start_programs(self, started):
+        for part in self.programs:
+            if part.process.outdated(part.argv()):
+                say.note(f"{part.name} runs an earlier build: starting it anew")
+                part.process.stop()
+        self._start(self.programs, started)
+
+    def migrate(self):
+        """Makes the database and brings its schema up to date with the program's own command."""
+        self.mysql.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
+        api = self.apis[0]
+        api.data.mkdir(parents=True, exist_ok=True)
+        api.prepare()
+        done = subprocess.run([*api.argv(), "--migrate"], env=api.environment(), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
+        if done.returncode != 0:
+            raise say.StackError(f"duetime-api --migrate failed:\n{done.stdout[-4000:]}")
+
+    def _wait_leaders(self):
+        if not self.dispatchers:
+            return
+        until = time.monotonic() + LEADER_SECONDS
+        while True:
+            leaderless = self.apis[0].leaderless()
+            if leaderless == []:
+                return
+            if time.monotonic() > until:
+                say.note(f"after {LEADER_SECONDS} s some shards have no leader: {leaderless}; see `deploy/local logs dispatcher1`")
+                return
+            time.sleep(0.05)
+
+    # -- going down
+
+    def stop(self, parts):
+        """Programs first, then the servers that they use."""
+        in_parallel([part for part in parts if part in self.programs], lambda part: part.process.stop())
+        in_parallel([part for part in parts if part in self.servers], lambda part: part.process.stop())
+
+    def reset(self):
+        self.stop(self.running())
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    # -- what the outside is told
+
+    def environment(self):
+        values = {
+            "DUETIME_URL": self.apis[0].address,
+            "DUETIME_KAFKA": self.kafka.address,
+            "DUETIME_REDIS": ",".join(redis.address for redis in self.redis),
+            "DUETIME_ZOOKEEPER": self.zookeeper.address,
+            "DUETIME_MYSQL_SOCKET": str(self.mysql.socket),
+            "DUETIME_MYSQL_PORT": str(self.mysql.port),
+            "DUETIME_MYSQL_USER": self.mysql.user,
+            "DUETIME_MYSQL_PASSWORD": self.mysql.password,
+            "DUETIME_MYSQL_DATABASE": DATABASE,
+        }
+        values.update({f"DUETIME_URL_{api.name.upper()}": api.address for api in self.apis})
+        values.update({f"DUETIME_METRICS_{part.name.upper()}": f"{part.address}/metrics" for part in self.dispatchers})
+        for part in self.parts:
+            pid = part.process.pid()
+            if pid is not None:
+                values[f"DUETIME_PID_{part.name.upper()}"] = str(pid)
+        if "DUETIME_PID_REDIS1" in values:
+            values["DUETIME_PID_REDIS"] = values["DUETIME_PID_REDIS1"]
+        return values
+
+    def assignments(self):
+        return "".join(f"{name}={shlex.quote(value)}\n" for name, value in self.environment().items())
+
+
+def exists(home):
+    return os.path.exists(home / "state.json")
