@@ -52,6 +52,7 @@ struct statement {
     struct statement *next;
     const char *sql;
     size_t rows;
+    bool once; /* not in the cache: freed by dt_db_end */
     MYSQL_STMT *stmt;
     unsigned n_columns; /* of the result set */
     struct column *columns;
@@ -241,6 +242,8 @@ static void close_connection(dt_db *db)
             free_statement(s);
         }
     }
+    if (db->open && db->open->once)
+        free_statement(db->open);
     if (db->mysql)
         mysql_close(db->mysql);
     db->mysql = NULL;
@@ -820,26 +823,46 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *para
 
 /* ---- queries ---- */
 
-dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+static dt_status open_result(dt_db *db, struct statement *s, const struct dt_param *params, size_t n,
+                             struct dt_error *err)
 {
-    struct statement *s;
-    dt_status status = usable(db, err);
-    if (!status)
-        status = statement_of(db, sql, &s, err);
-    if (!status)
-        status = execute(db, s, params, n, err);
+    dt_status status = execute(db, s, params, n, err);
     if (status)
         return status;
     if (s->n_columns == 0)
-        return dt_fail(err, DT_INTERNAL, "a query without a result (%.80s)", sql);
+        return dt_fail(err, DT_INTERNAL, "a query without a result (%.80s)", s->sql);
     if (mysql_stmt_bind_result(s->stmt, s->binds) || mysql_stmt_store_result(s->stmt)) {
-        status = fail_statement(db, s->stmt, sql, err);
+        status = fail_statement(db, s->stmt, s->sql, err);
         mysql_stmt_free_result(s->stmt);
         return status;
     }
     db->open = s;
     db->fetch_status = DT_OK;
     return DT_OK;
+}
+
+dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+{
+    struct statement *s;
+    dt_status status = usable(db, err);
+    if (!status)
+        status = statement_of(db, sql, &s, err);
+    return status ? status : open_result(db, s, params, n, err);
+}
+
+dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
+{
+    struct statement *s;
+    dt_status status = usable(db, err);
+    if (!status)
+        status = prepare(db, "query text", 0, text, &s, err);
+    if (status)
+        return status;
+    s->once = true;
+    status = open_result(db, s, DT_NO_PARAMS, err);
+    if (status)
+        free_statement(s);
+    return status;
 }
 
 /* Cells that were longer than their buffer: grown and read again. */
@@ -928,6 +951,8 @@ dt_status dt_db_end(dt_db *db, struct dt_error *err)
         return DT_OK;
     db->open = NULL;
     mysql_stmt_free_result(s->stmt);
+    if (s->once)
+        free_statement(s);
     if (db->fetch_status && err)
         *err = db->fetch_error;
     return db->fetch_status;

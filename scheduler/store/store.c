@@ -1,0 +1,134 @@
+/*
+ * The connection behind a dt_store: made when first needed, replaced when it broke, and never kept across a doubt.
+ * Knows nothing of tables.
+ */
+#include "store/store.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "store/store_internal.h"
+
+#define TRIES_MAX      8u
+#define PAUSE_FIRST_US 500
+#define PROBE_IDLE_US  INT64_C(1000000) /* idle for longer: the server may have hung up (wait_timeout, restart) */
+
+struct dt_store {
+    const struct dt_config *config;
+    dt_refclock *ref;
+    dt_db *db;
+};
+
+dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out)
+{
+    *out = NULL;
+    dt_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return DT_NOMEM;
+    store->config = config;
+    store->ref = ref;
+    dt_status status = dt_db_new(config, &store->db);
+    if (status) {
+        free(store);
+        return status;
+    }
+    *out = store;
+    return DT_OK;
+}
+
+void dt_store_free(dt_store *store)
+{
+    if (!store)
+        return;
+    dt_db_free(store->db);
+    free(store);
+}
+
+const struct dt_config *dt_store_config(const dt_store *store)
+{
+    return store->config;
+}
+
+static int64_t mono_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+dt_status dt_store_db(dt_store *store, struct dt_db **out, struct dt_error *err)
+{
+    dt_db *db = store->db;
+    *out = db;
+    if (dt_db_alive(db) && mono_us() - dt_db_used_us(db) < PROBE_IDLE_US)
+        return DT_OK;
+    if (dt_db_alive(db) && !dt_db_ping(db, NULL))
+        return DT_OK;
+    return dt_db_reconnect(db, err);
+}
+
+static dt_status begin(dt_store *store, int64_t *now_ms, struct dt_error *err)
+{
+    int64_t before = mono_us();
+    dt_status status = dt_db_begin_at(store->db, now_ms, err);
+    if (!status && store->ref)
+        dt_refclock_sample(store->ref, *now_ms, before, mono_us());
+    return status;
+}
+
+dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt_error *err)
+{
+    int64_t now;
+    *db = NULL;
+    bool fresh = !dt_db_alive(store->db);
+    dt_status status = dt_store_db(store, db, err);
+    if (!status)
+        status = begin(store, &now, err);
+    if (status == DT_UNAVAILABLE && !fresh) { /* nothing was done yet: a new connection may well be had */
+        status = dt_db_reconnect(store->db, err);
+        if (!status)
+            status = begin(store, &now, err);
+    }
+    if (status)
+        *db = NULL;
+    else if (now_ms)
+        *now_ms = now;
+    return status;
+}
+
+dt_status dt_store_finish(dt_db *db, dt_status status, struct dt_error *err)
+{
+    if (!db)
+        return status;
+    if (!status)
+        status = dt_db_commit(db, err);
+    if (status)
+        dt_db_rollback(db);
+    return status;
+}
+
+bool dt_store_again(struct dt_again *again, dt_status status)
+{
+    if (status != DT_BUSY || ++again->tries >= TRIES_MAX)
+        return false;
+    /* Two that met are parted by where their stacks lie: no need for real chance here. */
+    long us = PAUSE_FIRST_US * (1L << (again->tries / 2)) + (long)((uintptr_t)again / 64 % 500);
+    struct timespec pause = {.tv_sec = 0, .tv_nsec = us * 1000};
+    nanosleep(&pause, NULL);
+    return true;
+}
+
+dt_status dt_store_ping(dt_store *store, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status)
+        return status;
+    int64_t before = mono_us();
+    status = dt_db_query(db, "SELECT " DT_SQL_NOW_MS, DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    int64_t now_ms = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    status = dt_db_end(db, err);
+    if (!status && store->ref)
+        dt_refclock_sample(store->ref, now_ms, before, mono_us());
+    return status;
+}

@@ -1,0 +1,37 @@
+/*
+ * What the files of store/ share, and nobody else includes.
+ *
+ * A transaction that may be repeated reads:
+ *
+ *     struct dt_again again = {0};
+ *     do {
+ *         status = dt_store_begin(store, &db, &now, err);
+ *         if (!status)
+ *             status = do_it(db, …, err);
+ *         status = dt_store_finish(db, status, err);
+ *     } while (dt_store_again(&again, status));
+ */
+#ifndef DT_STORE_STORE_INTERNAL_H
+#define DT_STORE_STORE_INTERNAL_H
+
+#include "store/db.h"
+#include "store/store.h"
+
+/*
+ * Connects when needed and opens a transaction; *now_ms (may be NULL) is the server's time in it, which also feeds the
+ * reference clock. A connection that broke while it was idle is replaced unnoticed.
+ */
+DT_MUST_CHECK dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt_error *err);
+/* Commits when status is OK, rolls back otherwise; db may be NULL (begin failed). The status, or that of the commit. */
+DT_MUST_CHECK dt_status dt_store_finish(dt_db *db, dt_status status, struct dt_error *err);
+
+/* As given to dt_store_new. */
+const struct dt_config *dt_store_config(const dt_store *store);
+
+struct dt_again {
+    unsigned tries;
+};
+/* Whether to repeat a transaction that ended so: BUSY only, a bounded number of times, after a short pause. */
+bool dt_store_again(struct dt_again *again, dt_status status);
+
+#endif

@@ -1,0 +1,312 @@
+/*
+ * The schema: applies the migrations that are compiled in, says whether the schema is this program's, and reads the
+ * installation row. Refuses to know what is in the tables, but for the rows that the first migration must make.
+ *
+ * Two that migrate at once: GET_LOCK lets one in, the other finds nothing to do. DDL commits by itself on both servers,
+ * so a migration that was interrupted is not undone: schema_migrations counts the statements that are done (`step`),
+ * and the next run goes on behind them. A row with applied_at = 0 is a migration under way.
+ */
+#include <ctype.h>
+#include <strings.h>
+
+#include "store/migrations.h"
+#include "store/store_internal.h"
+
+#define LOCK_WAIT_S    5
+#define LOCK_TRIES     120
+#define DDL_TIMEOUT_MS (INT64_C(6) * 3600 * 1000) /* an ALTER of a large table takes its time */
+
+#define SQL_LOCK_NAME "CONCAT('duetime.', MD5(DATABASE()))"
+
+/* ---- splitting a file into statements, as the mysql client does ---- */
+
+struct splitter {
+    const char *p;
+    char delimiter[16];
+};
+
+static const char *end_of_line(const char *p)
+{
+    const char *end = strchr(p, '\n');
+    return end ? end + 1 : p + strlen(p);
+}
+
+static const char *end_of_quoted(const char *p)
+{
+    char quote = *p++;
+    while (*p && *p != quote)
+        p += *p == '\\' && quote != '`' && p[1] ? 2 : 1;
+    return *p ? p + 1 : p;
+}
+
+static const char *end_of_block(const char *p)
+{
+    const char *end = strstr(p + 2, "*/");
+    return end ? end + 2 : p + strlen(p);
+}
+
+static bool line_comment(const char *p)
+{
+    return *p == '#' || (p[0] == '-' && p[1] == '-' && (p[2] == '\0' || isspace((unsigned char)p[2])));
+}
+
+/* Behind white space and comments between statements. */
+static const char *skip_blank(const char *p)
+{
+    for (;;) {
+        if (isspace((unsigned char)*p))
+            p++;
+        else if (line_comment(p))
+            p = end_of_line(p);
+        else if (p[0] == '/' && p[1] == '*' && p[2] != '!')
+            p = end_of_block(p);
+        else
+            return p;
+    }
+}
+
+static bool take_delimiter(struct splitter *s)
+{
+    if (strncasecmp(s->p, "DELIMITER", 9) != 0 || (s->p[9] != ' ' && s->p[9] != '\t'))
+        return false;
+    const char *word = s->p + 9, *line = end_of_line(s->p);
+    while (*word == ' ' || *word == '\t')
+        word++;
+    size_t n = 0;
+    while (word + n < line && !isspace((unsigned char)word[n]))
+        n++;
+    if (n > 0 && n < sizeof s->delimiter) {
+        memcpy(s->delimiter, word, n);
+        s->delimiter[n] = '\0';
+    }
+    s->p = line;
+    return true;
+}
+
+/* The next statement without its delimiter; absent at the end. */
+static struct dt_str next_statement(struct splitter *s)
+{
+    do
+        s->p = skip_blank(s->p);
+    while (take_delimiter(s));
+    if (!*s->p)
+        return DT_STR_NONE;
+    const char *start = s->p, *p = start;
+    size_t n = strlen(s->delimiter);
+    while (*p && strncmp(p, s->delimiter, n) != 0) {
+        if (*p == '\'' || *p == '"' || *p == '`')
+            p = end_of_quoted(p);
+        else if (line_comment(p))
+            p = end_of_line(p);
+        else if (p[0] == '/' && p[1] == '*')
+            p = end_of_block(p);
+        else
+            p++;
+    }
+    s->p = *p ? p + n : p;
+    return (struct dt_str){start, (size_t)(p - start)};
+}
+
+/* ---- migrating ---- */
+
+static dt_status query_number(dt_db *db, const char *sql, const struct dt_param *params, size_t n, bool *found,
+                              int64_t *out, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, sql, params, n, err);
+    if (status)
+        return status;
+    *found = dt_db_next(db) && !dt_db_is_null(db, 0);
+    *out = *found ? dt_db_i64(db, 0) : 0;
+    return dt_db_end(db, err);
+}
+
+static dt_status lock_migrations(dt_db *db, struct dt_error *err)
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        bool found;
+        int64_t got;
+        dt_status status = query_number(db, "SELECT GET_LOCK(" SQL_LOCK_NAME ", ?)", DT_PARAMS(DT_P_INT(LOCK_WAIT_S)),
+                                        &found, &got, err);
+        if (status || got)
+            return status;
+    }
+    return dt_fail(err, DT_BUSY, "another process has been migrating for %d s", LOCK_WAIT_S * LOCK_TRIES);
+}
+
+static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t done, struct dt_error *err)
+{
+    struct splitter splitter = {.p = m->sql, .delimiter = ";"};
+    int64_t step = 0;
+    for (struct dt_str text; (text = next_statement(&splitter)).p;) {
+        if (step++ < done)
+            continue;
+        dt_status status = dt_db_script(db, text, err);
+        if (!status)
+            status = dt_db_run(db, "UPDATE schema_migrations SET step = ? WHERE version = ?",
+                               DT_PARAMS(DT_P_INT(step), DT_P_INT(m->version)), NULL, err);
+        if (status) {
+            struct dt_error why = err ? *err : (struct dt_error){0};
+            return dt_fail(err, status, "migration %04d_%s, statement %lld: %.200s", m->version, m->name,
+                           (long long)step, why.text);
+        }
+    }
+    return DT_OK;
+}
+
+static bool name_is_valid(struct dt_str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        if (!isalnum((unsigned char)name.p[i]) && !strchr("._-", name.p[i]))
+            return false;
+    }
+    return name.n > 0 && name.n <= 100 && !dt_str_is(name, ".") && !dt_str_is(name, "..");
+}
+
+static dt_status make_shards(dt_db *db, unsigned shards, struct dt_error *err)
+{
+    struct dt_param params[DT_SHARDS_MAX];
+    for (unsigned i = 0; i < shards; i++)
+        params[i] = DT_P_INT(i);
+    return dt_db_run_many(db,
+                          "INSERT INTO shards (shard, inflight) VALUES (?, '[]') ON DUPLICATE KEY UPDATE shard = shard",
+                          params, 1, shards, NULL, err);
+}
+
+/* The rows that every installation has; those that are there stay as they are. */
+static dt_status make_installation(dt_db *db, const struct dt_config *config, struct dt_error *err)
+{
+    struct dt_str name = dt_str(config->installation_name);
+    if (!name_is_valid(name))
+        return dt_fail(err, DT_INVALID, "[installation] name: 1 to 100 of A-Z a-z 0-9 . _ -");
+    dt_status status = dt_db_begin(db, err);
+    if (!status)
+        status = dt_db_run(db,
+                           "INSERT INTO installation (one, name, uuid, shards, created_at) "
+                           "VALUES (1, ?, UUID(), ?, " DT_SQL_NOW_MS ") ON DUPLICATE KEY UPDATE one = one",
+                           DT_PARAMS(DT_P_STR(name), DT_P_INT(config->shards_count)), NULL, err);
+    if (!status)
+        status = dt_db_run(db, "INSERT INTO id_sequence (one, next_id) VALUES (1, 1) ON DUPLICATE KEY UPDATE one = one",
+                           DT_NO_PARAMS, NULL, err);
+    bool found = false;
+    int64_t shards = 0;
+    if (!status)
+        status = query_number(db, "SELECT shards FROM installation", DT_NO_PARAMS, &found, &shards, err);
+    if (!status && (shards < 1 || shards > DT_SHARDS_MAX))
+        status = dt_fail(err, DT_CORRUPT, "installation.shards is %lld", (long long)shards);
+    if (!status)
+        status = make_shards(db, (unsigned)shards, err);
+    return dt_store_finish(db, status, err);
+}
+
+static dt_status apply(dt_db *db, const struct dt_config *config, const struct dt_migration *m,
+                       void (*log)(const char *name), struct dt_error *err)
+{
+    bool found;
+    int64_t done;
+    dt_status status = query_number(db, "SELECT IF(applied_at > 0, -1, step) FROM schema_migrations WHERE version = ?",
+                                    DT_PARAMS(DT_P_INT(m->version)), &found, &done, err);
+    if (status || (found && done < 0))
+        return status;
+    if (!found)
+        status = dt_db_run(db, "INSERT INTO schema_migrations (version, name, applied_at, step) VALUES (?, ?, 0, 0)",
+                           DT_PARAMS(DT_P_INT(m->version), DT_P_STR(dt_str(m->name))), NULL, err);
+    if (!status)
+        status = run_statements(db, m, done, err);
+    if (!status && m->version == 1)
+        status = make_installation(db, config, err);
+    if (!status)
+        status = dt_db_run(db, "UPDATE schema_migrations SET applied_at = " DT_SQL_NOW_MS " WHERE version = ?",
+                           DT_PARAMS(DT_P_INT(m->version)), NULL, err);
+    if (!status && log)
+        log(m->name);
+    return status;
+}
+
+static const char make_table[] = "CREATE TABLE IF NOT EXISTS schema_migrations ("
+                                 "version INT NOT NULL PRIMARY KEY, "
+                                 "name VARBINARY(100) NOT NULL, "
+                                 "applied_at BIGINT NOT NULL COMMENT '0 = under way, or interrupted', "
+                                 "step INT NOT NULL COMMENT 'statements of the file that are done') "
+                                 "ENGINE=InnoDB COMMENT='which files of sql/ have been applied'";
+
+static dt_status migrate_locked(dt_db *db, const struct dt_config *config, void (*log)(const char *name),
+                                struct dt_error *err)
+{
+    dt_status status = dt_db_script(db, dt_str(make_table), err);
+    for (int i = 0; i < dt_migrations_n && !status; i++)
+        status = apply(db, config, &dt_migrations[i], log, err);
+    return status;
+}
+
+dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struct dt_error *err)
+{
+    struct dt_config config = *dt_store_config(store); /* borrows the texts */
+    config.mysql_io_timeout = DDL_TIMEOUT_MS;
+    dt_db *db;
+    dt_status status = dt_db_open(&config, &db, err); /* its end releases the lock */
+    if (status)
+        return status;
+    status = lock_migrations(db, err);
+    if (!status)
+        status = migrate_locked(db, &config, log, err);
+    dt_db_free(db);
+    return status;
+}
+
+/* ---- looking ---- */
+
+dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
+{
+    dt_db *db;
+    bool found = false;
+    int64_t version = 0, rows = 0;
+    dt_status status = dt_store_db(store, &db, err);
+    if (!status)
+        status = query_number(db, "SELECT MAX(version) FROM schema_migrations WHERE applied_at > 0", DT_NO_PARAMS,
+                              &found, &version, err);
+    if (!status)
+        status = query_number(db, "SELECT COUNT(*) FROM installation", DT_NO_PARAMS, &found, &rows, err);
+    if (status)
+        return status;
+    if (version < dt_migrations_n)
+        return dt_fail(err, DT_SCHEMA, "the schema has version %lld, this program needs %d: run duetime-api --migrate",
+                       (long long)version, dt_migrations_n);
+    if (version > dt_migrations_n)
+        return dt_fail(err, DT_SCHEMA, "the schema has version %lld, newer than this program's %d", (long long)version,
+                       dt_migrations_n);
+    if (rows != 1)
+        return dt_fail(err, DT_SCHEMA, "the installation row is missing: run duetime-api --migrate");
+    return DT_OK;
+}
+
+static void copy_text(char *to, size_t cap, struct dt_str from)
+{
+    size_t n = from.n < cap ? from.n : cap - 1;
+    if (n)
+        memcpy(to, from.p, n);
+    to[n] = '\0';
+}
+
+dt_status dt_store_installation(dt_store *store, struct dt_installation *out, struct dt_error *err)
+{
+    dt_db *db;
+    memset(out, 0, sizeof *out);
+    dt_status status = dt_store_db(store, &db, err);
+    if (!status)
+        status = dt_db_query(db, "SELECT name, uuid, shards, generation, topics_version FROM installation",
+                             DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    bool found = dt_db_next(db);
+    if (found) {
+        copy_text(out->name, sizeof out->name, dt_db_bytes(db, 0));
+        copy_text(out->uuid, sizeof out->uuid, dt_db_bytes(db, 1));
+        out->shards = (unsigned)dt_db_i64(db, 2);
+        out->generation = dt_db_i64(db, 3);
+        out->topics_version = dt_db_i64(db, 4);
+    }
+    status = dt_db_end(db, err);
+    if (!status && !found)
+        status = dt_fail(err, DT_SCHEMA, "the installation row is missing");
+    return status;
+}
