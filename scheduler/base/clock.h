@@ -18,8 +18,14 @@ struct dt_clock {
 /* The host's clocks. Static; thread-safe. */
 const dt_clock *dt_clock_system(void);
 
-static inline int64_t dt_clock_mono_us(const dt_clock *clock) { return clock->mono_us(clock); }
-static inline int64_t dt_clock_real_ms(const dt_clock *clock) { return clock->real_ms(clock); }
+static inline int64_t dt_clock_mono_us(const dt_clock *clock)
+{
+    return clock->mono_us(clock);
+}
+static inline int64_t dt_clock_real_ms(const dt_clock *clock)
+{
+    return clock->real_ms(clock);
+}
 
 /*
  * MySQL's clock as seen from this process: due times are judged by MySQL's clock alone, so that a wrong
@@ -31,6 +37,7 @@ typedef struct dt_refclock {
     _Atomic int64_t offset_us; /* server time (us since the epoch) less mono_us, lower bound */
     _Atomic int64_t error_us;  /* width of the sample: server time lies in [mono+offset, mono+offset+error] */
     _Atomic int64_t taken_us;  /* mono_us of the sample; 0 = none yet */
+    _Atomic uint32_t seq;      /* the three above change together: odd while they do */
 } dt_refclock;
 
 void dt_refclock_init(dt_refclock *ref, const dt_clock *clock);

@@ -12,31 +12,31 @@
 
 #include <stdbool.h>
 
-#define DT_STATUS_MAP(X)                                                                        \
-    X(OK, NONE, "ok")                                                                           \
-    X(UNAVAILABLE, RETRY, "the server cannot be reached or did not answer in time")             \
-    X(BUSY, RETRY, "deadlock or lock wait timeout; rolled back")                                \
-    X(FULL, RETRY, "a bounded queue is full")                                                   \
-    X(UNKNOWN, RETRY, "the connection was lost during a commit: the outcome is unknown")        \
-    X(SHUTDOWN, RETRY, "the process is shutting down")                                          \
-    X(NOT_FOUND, CONFLICT, "no such thing")                                                     \
-    X(EXISTS, CONFLICT, "exists already, and differs")                                          \
-    X(TOO_LATE, CONFLICT, "the job is no longer scheduled")                                     \
-    X(NOT_DEAD, CONFLICT, "the job is not dead")                                                \
-    X(VERSION, CONFLICT, "the row has another version")                                         \
-    X(DEPOSED, CONFLICT, "the shard's row is not as this leadership wrote it")                  \
-    X(HALTED, PERMANENT, "the shard is halted until an operator clears it")                     \
-    X(INVALID, PERMANENT, "invalid value")                                                      \
-    X(MALFORMED, PERMANENT, "malformed text")                                                   \
-    X(TOO_LARGE, PERMANENT, "too large")                                                        \
-    X(UNSUPPORTED, PERMANENT, "not offered")                                                    \
-    X(DENIED, PERMANENT, "not allowed")                                                         \
-    X(REFUSED, PERMANENT, "refused for good by Kafka")                                          \
-    X(DOUBT, RETRY, "the outcome of a Kafka transaction is in doubt: take over again")          \
-    X(SCHEMA, PERMANENT, "the database schema is missing, older or newer than this program")    \
-    X(CORRUPT, FATAL, "stored data is not as it must be")                                       \
-    X(NOMEM, FATAL, "out of memory")                                                            \
-    X(SYSTEM, FATAL, "a system call failed")                                                    \
+#define DT_STATUS_MAP(X)                                                                                               \
+    X(OK, NONE, "ok")                                                                                                  \
+    X(UNAVAILABLE, RETRY, "the server cannot be reached or did not answer in time")                                    \
+    X(BUSY, RETRY, "deadlock or lock wait timeout; rolled back")                                                       \
+    X(FULL, RETRY, "a bounded queue is full")                                                                          \
+    X(UNKNOWN, RETRY, "the connection was lost during a commit: the outcome is unknown")                               \
+    X(SHUTDOWN, RETRY, "the process is shutting down")                                                                 \
+    X(NOT_FOUND, CONFLICT, "no such thing")                                                                            \
+    X(EXISTS, CONFLICT, "exists already, and differs")                                                                 \
+    X(TOO_LATE, CONFLICT, "the job is no longer scheduled")                                                            \
+    X(NOT_DEAD, CONFLICT, "the job is not dead")                                                                       \
+    X(VERSION, CONFLICT, "the row has another version")                                                                \
+    X(DEPOSED, CONFLICT, "the shard's row is not as this leadership wrote it")                                         \
+    X(HALTED, PERMANENT, "the shard is halted until an operator clears it")                                            \
+    X(INVALID, PERMANENT, "invalid value")                                                                             \
+    X(MALFORMED, PERMANENT, "malformed text")                                                                          \
+    X(TOO_LARGE, PERMANENT, "too large")                                                                               \
+    X(UNSUPPORTED, PERMANENT, "not offered")                                                                           \
+    X(DENIED, PERMANENT, "not allowed")                                                                                \
+    X(REFUSED, PERMANENT, "refused for good by Kafka")                                                                 \
+    X(DOUBT, RETRY, "the outcome of a Kafka transaction is in doubt: take over again")                                 \
+    X(SCHEMA, PERMANENT, "the database schema is missing, older or newer than this program")                           \
+    X(CORRUPT, FATAL, "stored data is not as it must be")                                                              \
+    X(NOMEM, FATAL, "out of memory")                                                                                   \
+    X(SYSTEM, FATAL, "a system call failed")                                                                           \
     X(INTERNAL, FATAL, "internal error")
 
 enum dt_class { DT_CLASS_NONE, DT_CLASS_RETRY, DT_CLASS_CONFLICT, DT_CLASS_PERMANENT, DT_CLASS_FATAL };
@@ -47,7 +47,7 @@ typedef enum dt_status {
 #undef X
 } dt_status;
 
-#define DT_MUST_CHECK __attribute__((warn_unused_result))
+#define DT_MUST_CHECK        __attribute__((warn_unused_result))
 #define DT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* "UNAVAILABLE", never NULL. */

@@ -19,14 +19,20 @@ struct dt_str {
     size_t n;
 };
 
-#define DT_STR_NONE ((struct dt_str){NULL, 0})
+#define DT_STR_NONE   ((struct dt_str){NULL, 0})
 #define DT_STR_LIT(s) ((struct dt_str){"" s, sizeof(s) - 1})
-static inline struct dt_str dt_str(const char *s) { return (struct dt_str){s, s ? strlen(s) : 0}; }
+static inline struct dt_str dt_str(const char *s)
+{
+    return (struct dt_str){s, s ? strlen(s) : 0};
+}
 static inline bool dt_str_eq(struct dt_str a, struct dt_str b)
 {
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
-static inline bool dt_str_is(struct dt_str a, const char *s) { return dt_str_eq(a, dt_str(s)); }
+static inline bool dt_str_is(struct dt_str a, const char *s)
+{
+    return dt_str_eq(a, dt_str(s));
+}
 
 struct dt_strbuf {
     char *p; /* always terminated once anything was appended; NULL before */
@@ -43,7 +49,10 @@ void dt_strbuf_adds(struct dt_strbuf *sb, const char *s);
 void dt_strbuf_addc(struct dt_strbuf *sb, char c);
 void dt_strbuf_add_i64(struct dt_strbuf *sb, int64_t v);
 void dt_strbuf_addf(struct dt_strbuf *sb, const char *fmt, ...) DT_PRINTF(2, 3);
-static inline struct dt_str dt_strbuf_str(const struct dt_strbuf *sb) { return (struct dt_str){sb->p, sb->n}; }
+static inline struct dt_str dt_strbuf_str(const struct dt_strbuf *sb)
+{
+    return (struct dt_str){sb->p, sb->n};
+}
 
 /*
  * Arena: many small allocations of one lifetime. Freed or reset as a whole; not thread-safe.

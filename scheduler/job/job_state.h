@@ -56,4 +56,10 @@ struct dt_decision {
 /* now_ms: MySQL's clock. Uses job: state, attempt, attempt_status, failures, retry, ack_timeout, next_at, no_retries. */
 struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_result *result, int64_t now_ms);
 
+/*
+ * Does an attempt that is recorded with this status already say what is reported? For earlier attempts, which the job's
+ * row does not describe any more: dt_job_decide answers STALE for them, the archived attempt makes it a DUPLICATE.
+ */
+bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status reported);
+
 #endif

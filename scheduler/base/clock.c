@@ -1,0 +1,180 @@
+/*
+ * The host's clocks and the estimate of MySQL's clock.
+ *
+ * Owns the only calls that ask the system for the time. Refuses to know who samples, and when.
+ *
+ * The estimate is an interval: at monotonic time m the server's clock reads something in
+ *     [m + offset - drift(age), m + offset + error + drift(age)]
+ * where age is the time since the sample was taken and drift() allows for two clocks that run at different
+ * rates. A sample replaces the one before when it is at least as tight as that one has become by ageing, or
+ * when the two contradict each other (the server's clock was stepped, or it is another server).
+ *
+ * The three numbers of a sample are read and written as one by a sequence lock: odd while a writer is inside.
+ */
+#include "base/clock.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <time.h>
+
+/* Two disciplined clocks are not further apart than this: microseconds a second. */
+#define DRIFT_PPM INT64_C(200)
+#define MILLION   INT64_C(1000000)
+
+struct sample {
+    int64_t offset_us, error_us, taken_us;
+};
+
+static int64_t system_us(clockid_t id)
+{
+    struct timespec now;
+
+    clock_gettime(id, &now);
+    return (int64_t)now.tv_sec * MILLION + now.tv_nsec / 1000;
+}
+
+static int64_t system_mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return system_us(CLOCK_MONOTONIC);
+}
+
+static int64_t system_real_ms(const dt_clock *clock)
+{
+    (void)clock;
+    return system_us(CLOCK_REALTIME) / 1000;
+}
+
+const dt_clock *dt_clock_system(void)
+{
+    static const dt_clock clock = {.mono_us = system_mono_us, .real_ms = system_real_ms};
+
+    return &clock;
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+static int64_t drift_us(int64_t age_us)
+{
+    return age_us > 0 ? age_us * DRIFT_PPM / MILLION + 1 : 0;
+}
+
+static struct sample load(const dt_refclock *ref)
+{
+    struct sample s;
+    uint32_t before;
+
+    for (;;) {
+        before = atomic_load(&ref->seq);
+        s.offset_us = atomic_load(&ref->offset_us);
+        s.error_us = atomic_load(&ref->error_us);
+        s.taken_us = atomic_load(&ref->taken_us);
+        if (before % 2 == 0 && before == atomic_load(&ref->seq))
+            return s;
+        sched_yield();
+    }
+}
+
+static void lock(dt_refclock *ref)
+{
+    uint32_t even;
+
+    for (;;) {
+        even = atomic_load(&ref->seq) & ~UINT32_C(1);
+        if (atomic_compare_exchange_strong(&ref->seq, &even, even + 1))
+            return;
+        sched_yield();
+    }
+}
+
+static void unlock(dt_refclock *ref)
+{
+    atomic_fetch_add(&ref->seq, 1);
+}
+
+static bool replaces(const struct sample *new, const struct sample *old)
+{
+    int64_t drift = drift_us(new->taken_us - old->taken_us);
+    int64_t low = old->offset_us - drift, high = old->offset_us + old->error_us + drift;
+
+    if (old->taken_us == 0)
+        return true;
+    if (new->offset_us > high || new->offset_us + new->error_us < low)
+        return true;
+    return new->error_us <= high - low;
+}
+
+void dt_refclock_init(dt_refclock *ref, const dt_clock *clock)
+{
+    ref->clock = clock;
+    atomic_init(&ref->offset_us, 0);
+    atomic_init(&ref->error_us, 0);
+    atomic_init(&ref->taken_us, 0);
+    atomic_init(&ref->seq, 0);
+}
+
+void dt_refclock_sample(dt_refclock *ref, int64_t server_ms, int64_t before_us, int64_t after_us)
+{
+    /* The server's reading was cut to a millisecond: it stood up to 999 us further on. */
+    struct sample new = {
+        .offset_us = server_ms * 1000 - after_us,
+        .error_us = after_us - before_us + 999,
+        .taken_us = after_us > 0 ? after_us : 1, /* 0 means none */
+    };
+    struct sample old;
+
+    if (after_us < before_us)
+        return;
+    lock(ref);
+    old.offset_us = atomic_load(&ref->offset_us);
+    old.error_us = atomic_load(&ref->error_us);
+    old.taken_us = atomic_load(&ref->taken_us);
+    if (replaces(&new, &old)) {
+        atomic_store(&ref->offset_us, new.offset_us);
+        atomic_store(&ref->error_us, new.error_us);
+        atomic_store(&ref->taken_us, new.taken_us);
+    }
+    unlock(ref);
+}
+
+int64_t dt_refclock_earliest_ms(const dt_refclock *ref)
+{
+    struct sample s = load(ref);
+    int64_t mono_us;
+
+    if (s.taken_us == 0)
+        return dt_clock_real_ms(ref->clock);
+    mono_us = dt_clock_mono_us(ref->clock);
+    return floor_div(mono_us + s.offset_us - drift_us(mono_us - s.taken_us), 1000);
+}
+
+int64_t dt_refclock_latest_ms(const dt_refclock *ref)
+{
+    struct sample s = load(ref);
+    int64_t mono_us;
+
+    if (s.taken_us == 0)
+        return dt_clock_real_ms(ref->clock) + 1;
+    mono_us = dt_clock_mono_us(ref->clock);
+    return -floor_div(-(mono_us + s.offset_us + s.error_us + drift_us(mono_us - s.taken_us)), 1000);
+}
+
+int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
+{
+    struct sample s = load(ref);
+    int64_t mono_us, left_us;
+
+    if (s.taken_us == 0)
+        return dt_clock_mono_us(ref->clock) + (server_ms - dt_clock_real_ms(ref->clock)) * 1000;
+    /* The first moment at which dt_refclock_earliest_ms() says server_ms: the drift of the way there is added, so
+     * that a loop that sleeps until then does not find that it has to sleep again. */
+    mono_us = server_ms * 1000 - s.offset_us;
+    left_us = mono_us - s.taken_us;
+    if (left_us > 0)
+        mono_us += left_us / (MILLION - DRIFT_PPM) * DRIFT_PPM +
+                   left_us % (MILLION - DRIFT_PPM) * DRIFT_PPM / (MILLION - DRIFT_PPM) + 2;
+    return mono_us;
+}

@@ -1,0 +1,203 @@
+/*
+ * The growable buffer and the arena.
+ *
+ * Owns memory only; refuses to know what is written. Invariants: a buffer with p set is terminated at p[n], n < cap;
+ * after a failed allocation the text so far stays as it is and every append does nothing. An arena's chunks form a
+ * list, newest first; only the newest has room (`used` counts within it).
+ */
+#include "base/strbuf.h"
+
+#include <stdalign.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SMALLEST 64
+
+void dt_strbuf_init(struct dt_strbuf *sb)
+{
+    *sb = (struct dt_strbuf){0};
+}
+
+void dt_strbuf_clear(struct dt_strbuf *sb)
+{
+    free(sb->p);
+    dt_strbuf_init(sb);
+}
+
+void dt_strbuf_reset(struct dt_strbuf *sb)
+{
+    sb->n = 0;
+    sb->failed = false;
+    if (sb->p)
+        sb->p[0] = '\0';
+}
+
+void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra)
+{
+    size_t need, cap;
+    char *p;
+
+    if (sb->failed || (sb->p && extra < sb->cap - sb->n))
+        return;
+    if (extra > SIZE_MAX / 4 || sb->n > SIZE_MAX / 4) {
+        sb->failed = true;
+        return;
+    }
+    need = sb->n + extra + 1;
+    cap = sb->cap + sb->cap / 2;
+    if (cap < need)
+        cap = need < SMALLEST ? SMALLEST : need;
+    p = realloc(sb->p, cap);
+    if (!p) {
+        sb->failed = true;
+        return;
+    }
+    sb->p = p;
+    sb->cap = cap;
+    sb->p[sb->n] = '\0';
+}
+
+void dt_strbuf_add(struct dt_strbuf *sb, const void *p, size_t n)
+{
+    dt_strbuf_reserve(sb, n);
+    if (sb->failed)
+        return;
+    if (n)
+        memcpy(sb->p + sb->n, p, n);
+    sb->n += n;
+    sb->p[sb->n] = '\0';
+}
+
+void dt_strbuf_adds(struct dt_strbuf *sb, const char *s)
+{
+    dt_strbuf_add(sb, s, strlen(s));
+}
+
+void dt_strbuf_addc(struct dt_strbuf *sb, char c)
+{
+    dt_strbuf_add(sb, &c, 1);
+}
+
+void dt_strbuf_add_i64(struct dt_strbuf *sb, int64_t v)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    uint64_t left = v < 0 ? -(uint64_t)v : (uint64_t)v;
+
+    do
+        digits[--at] = (char)('0' + left % 10);
+    while (left /= 10);
+    if (v < 0)
+        digits[--at] = '-';
+    dt_strbuf_add(sb, digits + at, sizeof digits - at);
+}
+
+void dt_strbuf_addf(struct dt_strbuf *sb, const char *fmt, ...)
+{
+    va_list args;
+    int n;
+
+    va_start(args, fmt);
+    n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (n < 0) {
+        sb->failed = true;
+        return;
+    }
+    dt_strbuf_reserve(sb, (size_t)n);
+    if (sb->failed)
+        return;
+    va_start(args, fmt);
+    vsnprintf(sb->p + sb->n, (size_t)n + 1, fmt, args);
+    va_end(args);
+    sb->n += (size_t)n;
+}
+
+/* ---- arena ---- */
+
+#define CHUNK 8192
+#define ALIGN alignof(max_align_t)
+
+struct dt_arena_chunk {
+    struct dt_arena_chunk *older;
+    size_t size;
+    alignas(max_align_t) char bytes[];
+};
+
+void dt_arena_init(struct dt_arena *arena)
+{
+    *arena = (struct dt_arena){0};
+}
+
+static void free_chunks(struct dt_arena_chunk *chunk)
+{
+    while (chunk) {
+        struct dt_arena_chunk *older = chunk->older;
+
+        free(chunk);
+        chunk = older;
+    }
+}
+
+void dt_arena_clear(struct dt_arena *arena)
+{
+    free_chunks(arena->head);
+    dt_arena_init(arena);
+}
+
+/* The newest chunk is the largest but for single huge allocations: the one that is worth keeping. */
+void dt_arena_reset(struct dt_arena *arena)
+{
+    if (!arena->head)
+        return;
+    free_chunks(arena->head->older);
+    arena->head->older = NULL;
+    arena->used = 0;
+}
+
+static bool add_chunk(struct dt_arena *arena, size_t n)
+{
+    size_t size = arena->head ? arena->head->size * 2 : CHUNK;
+    struct dt_arena_chunk *chunk;
+
+    if (size > 64 * CHUNK)
+        size = 64 * CHUNK;
+    if (size < n)
+        size = n;
+    chunk = malloc(sizeof *chunk + size);
+    if (!chunk)
+        return false;
+    chunk->older = arena->head;
+    chunk->size = size;
+    arena->head = chunk;
+    arena->used = 0;
+    return true;
+}
+
+void *dt_arena_alloc(struct dt_arena *arena, size_t n)
+{
+    void *p;
+
+    if (n > SIZE_MAX / 4)
+        return NULL;
+    n = (n + ALIGN - 1) / ALIGN * ALIGN;
+    if ((!arena->head || n > arena->head->size - arena->used) && !add_chunk(arena, n))
+        return NULL;
+    p = arena->head->bytes + arena->used;
+    arena->used += n;
+    return p;
+}
+
+struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s)
+{
+    char *p;
+
+    if (!s.p)
+        return DT_STR_NONE;
+    p = dt_arena_alloc(arena, s.n + 1);
+    if (!p)
+        return DT_STR_NONE;
+    memcpy(p, s.p, s.n);
+    p[s.n] = '\0';
+    return (struct dt_str){p, s.n};
+}

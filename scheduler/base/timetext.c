@@ -1,0 +1,423 @@
+/*
+ * Reads and writes durations and times. Owns the two grammars; refuses to know what time it is.
+ * All sums are in whole milliseconds; what is finer rounds up once, at the end of a number.
+ */
+#include "base/timetext.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SECOND_MS INT64_C(1000)
+#define MINUTE_MS (60 * SECOND_MS)
+#define HOUR_MS   (60 * MINUTE_MS)
+#define DAY_MS    (24 * HOUR_MS)
+#define WEEK_MS   (7 * DAY_MS)
+
+/* Digits of a fraction that are kept; the rest only decides whether there is a rest. */
+#define FRACTION_DIGITS 18
+#define FRACTION_ONE    INT64_C(1000000000000000000)
+
+/* ---- numbers ---- */
+
+struct cursor {
+    const char *p, *end;
+};
+
+struct number {
+    int64_t whole;
+    int64_t fraction; /* in units of 1 / FRACTION_ONE, rounded up */
+    bool has_fraction;
+};
+
+static bool at_digit(const struct cursor *c)
+{
+    return c->p < c->end && *c->p >= '0' && *c->p <= '9';
+}
+
+static bool eat(struct cursor *c, char want)
+{
+    if (c->p == c->end || *c->p != want)
+        return false;
+    c->p++;
+    return true;
+}
+
+/* At least one digit; false for more than any duration can hold. */
+static bool read_whole(struct cursor *c, int64_t *out)
+{
+    int64_t v = 0;
+
+    if (!at_digit(c))
+        return false;
+    for (; at_digit(c); c->p++) {
+        v = v * 10 + (*c->p - '0');
+        if (v > DT_DURATION_MAX_MS)
+            return false;
+    }
+    *out = v;
+    return true;
+}
+
+/* At least one digit, after the dot. */
+static bool read_fraction(struct cursor *c, int64_t *out)
+{
+    int64_t v = 0;
+    int kept = 0;
+    bool rest = false;
+
+    if (!at_digit(c))
+        return false;
+    for (; at_digit(c); c->p++) {
+        if (kept == FRACTION_DIGITS) {
+            rest |= *c->p != '0';
+            continue;
+        }
+        v = v * 10 + (*c->p - '0');
+        kept++;
+    }
+    for (; kept < FRACTION_DIGITS; kept++)
+        v *= 10;
+    *out = v + rest;
+    return true;
+}
+
+static bool read_number(struct cursor *c, struct number *n)
+{
+    *n = (struct number){0};
+    if (!read_whole(c, &n->whole))
+        return false;
+    n->has_fraction = eat(c, '.') || eat(c, ',');
+    return !n->has_fraction || read_fraction(c, &n->fraction);
+}
+
+/* fraction * unit, rounded up to a millisecond. */
+static int64_t fraction_ms(int64_t fraction, int64_t unit_ms)
+{
+    return (int64_t)(((__int128)fraction * unit_ms + FRACTION_ONE - 1) / FRACTION_ONE);
+}
+
+/* Adds n units to *sum; false past the largest duration. */
+static bool add_units(int64_t *sum, const struct number *n, int64_t unit_ms)
+{
+    if (n->whole > DT_DURATION_MAX_MS / unit_ms)
+        return false;
+    *sum += n->whole * unit_ms + fraction_ms(n->fraction, unit_ms);
+    return *sum <= DT_DURATION_MAX_MS;
+}
+
+/* ---- durations ---- */
+
+/* Parts in their order, largest first; the time parts stand behind a "T". */
+static const struct part {
+    char letter;
+    bool after_t;
+    int64_t unit_ms;
+} parts[] = {
+    {'W', false, WEEK_MS}, {'D', false, DAY_MS}, {'H', true, HOUR_MS}, {'M', true, MINUTE_MS}, {'S', true, SECOND_MS},
+};
+
+#define PARTS (sizeof parts / sizeof parts[0])
+
+/* Index of the part, which must come after the one before; PARTS when there is none. */
+static size_t find_part(char letter, bool after_t, size_t from)
+{
+    for (size_t i = from; i < PARTS; i++)
+        if (parts[i].letter == letter && parts[i].after_t == after_t)
+            return i;
+    return PARTS;
+}
+
+/* What follows the "P". */
+static bool parse_iso(struct cursor c, int64_t *out_ms)
+{
+    int64_t sum = 0;
+    size_t from = 0, i;
+    bool after_t = false, part_after_t = false, any = false;
+    struct number n = {0};
+
+    while (c.p < c.end) {
+        if (!after_t && eat(&c, 'T')) {
+            after_t = true;
+            continue;
+        }
+        if (n.has_fraction || !read_number(&c, &n) || c.p == c.end)
+            return false;
+        i = find_part(*c.p++, after_t, from);
+        if (i == PARTS || !add_units(&sum, &n, parts[i].unit_ms))
+            return false;
+        from = i + 1;
+        any = true;
+        part_after_t = after_t;
+    }
+    if (!any || after_t != part_after_t)
+        return false;
+    *out_ms = sum;
+    return true;
+}
+
+static int64_t short_unit_ms(char letter)
+{
+    switch (letter) {
+    case 's':
+        return SECOND_MS;
+    case 'm':
+        return MINUTE_MS;
+    case 'h':
+        return HOUR_MS;
+    case 'd':
+        return DAY_MS;
+    default:
+        return 0;
+    }
+}
+
+/* A JSON number with an exponent: rare, and exact enough as a double (100 years are 3e12 ms). */
+static bool parse_exponent(struct dt_str text, int64_t *out_ms)
+{
+    char copy[64], *end;
+    double v;
+
+    if (text.n >= sizeof copy)
+        return false;
+    memcpy(copy, text.p, text.n);
+    copy[text.n] = '\0';
+    v = strtod(copy, &end);
+    if (end != copy + text.n || end[-1] < '0' || end[-1] > '9' || !(v >= 0) || v > (double)DT_DURATION_MAX_MS)
+        return false;
+    *out_ms = (int64_t)ceil(v);
+    return true;
+}
+
+/* "1500", "0.5", "1e3" milliseconds; "15s". */
+static bool parse_plain(struct dt_str text, int64_t *out_ms)
+{
+    struct cursor c = {text.p, text.p + text.n};
+    struct number n;
+    int64_t sum = 0, unit_ms = 1;
+
+    if (memchr(text.p, ',', text.n) || !read_number(&c, &n))
+        return false;
+    if (c.p < c.end && (*c.p == 'e' || *c.p == 'E'))
+        return parse_exponent(text, out_ms);
+    if (c.p < c.end) {
+        unit_ms = short_unit_ms(*c.p++);
+        if (unit_ms == 0 || n.has_fraction || c.p != c.end)
+            return false;
+    }
+    if (!add_units(&sum, &n, unit_ms))
+        return false;
+    *out_ms = sum;
+    return true;
+}
+
+dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms)
+{
+    bool ok;
+
+    if (text.n == 0)
+        return DT_INVALID;
+    ok = text.p[0] == 'P' ? parse_iso((struct cursor){text.p + 1, text.p + text.n}, out_ms) : parse_plain(text, out_ms);
+    return ok ? DT_OK : DT_INVALID;
+}
+
+static void add_part(struct dt_strbuf *out, int64_t n, char letter)
+{
+    if (n == 0)
+        return;
+    dt_strbuf_add_i64(out, n);
+    dt_strbuf_addc(out, letter);
+}
+
+/* Seconds with up to three decimals, without trailing zeros. */
+static void add_seconds(struct dt_strbuf *out, int64_t ms)
+{
+    int64_t fraction = ms % SECOND_MS;
+
+    if (ms == 0)
+        return;
+    dt_strbuf_add_i64(out, ms / SECOND_MS);
+    if (fraction) {
+        dt_strbuf_addc(out, '.');
+        for (int64_t place = 100; fraction; place /= 10) {
+            dt_strbuf_addc(out, (char)('0' + fraction / place));
+            fraction %= place;
+        }
+    }
+    dt_strbuf_addc(out, 'S');
+}
+
+void dt_duration_add_iso(struct dt_strbuf *out, int64_t ms)
+{
+    if (ms <= 0) {
+        dt_strbuf_adds(out, "PT0S");
+        return;
+    }
+    dt_strbuf_addc(out, 'P');
+    add_part(out, ms / DAY_MS, 'D');
+    ms %= DAY_MS;
+    if (ms == 0)
+        return;
+    dt_strbuf_addc(out, 'T');
+    add_part(out, ms / HOUR_MS, 'H');
+    add_part(out, ms % HOUR_MS / MINUTE_MS, 'M');
+    add_seconds(out, ms % MINUTE_MS);
+}
+
+void dt_duration_add_short(struct dt_strbuf *out, int64_t ms)
+{
+    static const struct {
+        int64_t unit_ms;
+        const char *word;
+    } units[] = {{DAY_MS, "d"}, {HOUR_MS, "h"}, {MINUTE_MS, "m"}, {SECOND_MS, "s"}, {1, "ms"}};
+    size_t i = 0;
+
+    if (ms <= 0) {
+        dt_strbuf_adds(out, "0s");
+        return;
+    }
+    while (ms % units[i].unit_ms)
+        i++;
+    dt_strbuf_add_i64(out, ms / units[i].unit_ms);
+    dt_strbuf_adds(out, units[i].word);
+}
+
+/* ---- times ---- */
+
+struct civil {
+    int year, month, day, hour, minute, second;
+};
+
+static bool leap_year(int year)
+{
+    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+}
+
+static int days_in_month(int year, int month)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+
+    return month == 2 && leap_year(year) ? 29 : days[month - 1];
+}
+
+/*
+ * Days since 1970-01-01. Years are counted from March, so that the leap day is the last of its year: before month m
+ * of such a year (March = 0) there are (153 m + 2) / 5 days.
+ */
+static int64_t days_of(int year, int month, int day)
+{
+    int64_t y = month > 2 ? year : year - 1;
+    int64_t m = month > 2 ? month - 3 : month + 9;
+    int64_t cycle = (y >= 0 ? y : y - 399) / 400;
+    int64_t in_cycle = y - cycle * 400;
+
+    return cycle * 146097 + in_cycle * 365 + in_cycle / 4 - in_cycle / 100 + (153 * m + 2) / 5 + day - 1 - 719468;
+}
+
+static struct civil civil_of(int64_t days)
+{
+    int64_t d = days + 719468;
+    int64_t cycle = (d >= 0 ? d : d - 146096) / 146097;
+    int64_t in_cycle = d - cycle * 146097;
+    int64_t y = (in_cycle - in_cycle / 1460 + in_cycle / 36524 - in_cycle / 146096) / 365;
+    int64_t in_year = in_cycle - (365 * y + y / 4 - y / 100);
+    int64_t m = (5 * in_year + 2) / 153;
+
+    return (struct civil){
+        .year = (int)(y + cycle * 400 + (m >= 10)),
+        .month = (int)(m < 10 ? m + 3 : m - 9),
+        .day = (int)(in_year - (153 * m + 2) / 5 + 1),
+    };
+}
+
+/* Exactly n digits. */
+static bool read_digits(struct cursor *c, int n, int *out)
+{
+    int v = 0;
+
+    for (; n > 0; n--) {
+        if (!at_digit(c))
+            return false;
+        v = v * 10 + (*c->p++ - '0');
+    }
+    *out = v;
+    return true;
+}
+
+static bool read_date(struct cursor *c, struct civil *t)
+{
+    return read_digits(c, 4, &t->year) && eat(c, '-') && read_digits(c, 2, &t->month) && eat(c, '-') &&
+           read_digits(c, 2, &t->day) && t->month >= 1 && t->month <= 12 && t->day >= 1 &&
+           t->day <= days_in_month(t->year, t->month);
+}
+
+static bool read_clock(struct cursor *c, struct civil *t)
+{
+    return read_digits(c, 2, &t->hour) && eat(c, ':') && read_digits(c, 2, &t->minute) && eat(c, ':') &&
+           read_digits(c, 2, &t->second) && t->hour <= 23 && t->minute <= 59 && t->second <= 60;
+}
+
+/* "Z" or "+hh:mm": minutes east of UTC. */
+static bool read_offset(struct cursor *c, int *minutes)
+{
+    int sign, hour, minute;
+
+    *minutes = 0;
+    if (eat(c, 'Z') || eat(c, 'z'))
+        return true;
+    sign = eat(c, '-') ? -1 : eat(c, '+') ? 1 : 0;
+    if (!sign || !read_digits(c, 2, &hour) || !eat(c, ':') || !read_digits(c, 2, &minute) || hour > 23 || minute > 59)
+        return false;
+    *minutes = sign * (hour * 60 + minute);
+    return true;
+}
+
+dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
+{
+    struct cursor c = {text.p, text.p + text.n};
+    struct civil t = {0};
+    int64_t fraction = 0, seconds;
+    int offset_minutes;
+
+    if (text.n == 0 || !read_date(&c, &t) || !(eat(&c, 'T') || eat(&c, 't')) || !read_clock(&c, &t))
+        return DT_INVALID;
+    if (eat(&c, '.') && !read_fraction(&c, &fraction))
+        return DT_INVALID;
+    if (!read_offset(&c, &offset_minutes) || c.p != c.end)
+        return DT_INVALID;
+    seconds = days_of(t.year, t.month, t.day) * 86400 + t.hour * 3600 + t.minute * 60 + t.second -
+              (int64_t)offset_minutes * 60;
+    if (t.second == 60 && seconds % 86400 != 0)
+        return DT_INVALID;
+    *out_ms = seconds * SECOND_MS + fraction_ms(fraction, SECOND_MS);
+    return DT_OK;
+}
+
+static void put_digits(char *at, int n, int v)
+{
+    while (n > 0) {
+        at[--n] = (char)('0' + v % 10);
+        v /= 10;
+    }
+}
+
+void dt_time_format(int64_t ms, char buf[25])
+{
+    const int64_t first_ms = days_of(0, 1, 1) * DAY_MS, last_ms = days_of(10000, 1, 1) * DAY_MS - 1;
+    int64_t days;
+    int in_day_ms;
+    struct civil t;
+
+    ms = ms < first_ms ? first_ms : ms > last_ms ? last_ms : ms;
+    days = ms / DAY_MS - (ms % DAY_MS < 0);
+    in_day_ms = (int)(ms - days * DAY_MS);
+    t = civil_of(days);
+    memcpy(buf, "0000-00-00T00:00:00.000Z", 25);
+    put_digits(buf, 4, t.year);
+    put_digits(buf + 5, 2, t.month);
+    put_digits(buf + 8, 2, t.day);
+    put_digits(buf + 11, 2, in_day_ms / 3600000);
+    put_digits(buf + 14, 2, in_day_ms / 60000 % 60);
+    put_digits(buf + 17, 2, in_day_ms / 1000 % 60);
+    put_digits(buf + 20, 3, in_day_ms % 1000);
+}

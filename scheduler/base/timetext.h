@@ -1,0 +1,33 @@
+/*
+ * Durations and times as text. Pure.
+ *
+ * Duration: ISO 8601 weeks to seconds ("P3D", "PT1M", "PT0.5S", "P1W", "P1DT2H"; no years or months; a fraction in
+ * the last part only), or 15s 3m 1h 2d, or a plain number of milliseconds ("1500", "0.5", "1e3"). Finer than 1 ms
+ * rounds up. Not negative. At most 100 years.
+ * Time: RFC 3339 with an offset ("2026-11-21T10:30:00.123+02:00", "z"/"t" accepted; the leap second 23:59:60 UTC is the
+ * next second). Finer than 1 ms rounds up, so that nothing is early.
+ */
+#ifndef DT_BASE_TIMETEXT_H
+#define DT_BASE_TIMETEXT_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/strbuf.h"
+
+#define DT_DURATION_MAX_MS (INT64_C(36525) * 86400000)
+
+/* INVALID leaves out_ms as it was. */
+DT_MUST_CHECK dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms);
+/* ISO 8601, shortest usual form: 60000 -> "PT1M", 500 -> "PT0.5S", 259200000 -> "P3D". Negative ones are written as 0.
+ */
+void dt_duration_add_iso(struct dt_strbuf *out, int64_t ms);
+/* Short form: 15000 -> "15s", 180000 -> "3m", 86400000 -> "1d", 90000 -> "90s", 1500 -> "1500ms". */
+void dt_duration_add_short(struct dt_strbuf *out, int64_t ms);
+
+/* INVALID leaves out_ms as it was. */
+DT_MUST_CHECK dt_status dt_time_parse(struct dt_str text, int64_t *out_ms);
+/* "2026-11-21T10:30:00.000Z" into buf[25]. Outside of the years 0 to 9999 the nearest time within. */
+void dt_time_format(int64_t ms, char buf[25]);
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * Words and small sums of the domain: names of states, rules for topic names, the id's home day, the near end.
+ * Pure; refuses to know where jobs are kept.
+ */
+#include "job/job.h"
+
+#define HOME_DAY_0_MS INT64_C(1735689600000) /* 2025-01-01T00:00:00Z */
+#define SEQUENCE_BITS 40
+#define HOME_DAY_MAX  ((INT64_C(1) << (63 - SEQUENCE_BITS)) - 1)
+
+static const char *const state_names[DT_JOB_STATES] = {
+    [DT_SCHEDULED] = "scheduled", [DT_DISPATCHED] = "dispatched", [DT_SUCCEEDED] = "succeeded",
+    [DT_DEAD] = "dead",           [DT_CANCELLED] = "cancelled",
+};
+
+static const char *const attempt_names[DT_ATTEMPT_STATUSES] = {
+    [DT_ATTEMPT_NONE] = "none",           [DT_ATTEMPT_DISPATCHED] = "dispatched",
+    [DT_ATTEMPT_SUCCEEDED] = "succeeded", [DT_ATTEMPT_FAILED] = "failed",
+    [DT_ATTEMPT_TIMED_OUT] = "timed_out", [DT_ATTEMPT_SNOOZED] = "snoozed",
+    [DT_ATTEMPT_GAVE_UP] = "gave_up",     [DT_ATTEMPT_UNDELIVERABLE] = "undeliverable",
+};
+
+const char *dt_job_state_name(enum dt_job_state state)
+{
+    return (unsigned)state < DT_JOB_STATES ? state_names[state] : "unknown";
+}
+
+const char *dt_attempt_status_name(enum dt_attempt_status status)
+{
+    return (unsigned)status < DT_ATTEMPT_STATUSES ? attempt_names[status] : "unknown";
+}
+
+bool dt_job_state_parse(struct dt_str word, enum dt_job_state *out)
+{
+    for (unsigned i = 0; i < DT_JOB_STATES; i++)
+        if (dt_str_is(word, state_names[i])) {
+            *out = (enum dt_job_state)i;
+            return true;
+        }
+    return false;
+}
+
+static bool topic_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+}
+
+static bool starts_with(struct dt_str s, struct dt_str prefix)
+{
+    return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
+}
+
+const char *dt_topic_check(struct dt_str topic, struct dt_str installation)
+{
+    if (topic.n == 0 || topic.n > DT_TOPIC_MAX)
+        return "must have 1 to 200 characters";
+    for (size_t i = 0; i < topic.n; i++)
+        if (!topic_char(topic.p[i]))
+            return "may have letters, digits, '.', '_' and '-' only";
+    if (dt_str_is(topic, ".") || dt_str_is(topic, ".."))
+        return "must not be '.' or '..'";
+    if (starts_with(topic, DT_STR_LIT("__")))
+        return "must not start with '__'";
+    if (installation.n && starts_with(topic, installation) && topic.n > installation.n &&
+        topic.p[installation.n] == '.')
+        return "must not start with the name of the installation and a dot: such topics are internal";
+    return NULL;
+}
+
+int64_t dt_job_id(int64_t run_at_ms, int64_t sequence)
+{
+    int64_t day = run_at_ms <= HOME_DAY_0_MS ? 0 : (run_at_ms - HOME_DAY_0_MS) / DT_DAY_MS;
+
+    if (day > HOME_DAY_MAX)
+        day = HOME_DAY_MAX;
+    return day << SEQUENCE_BITS | (sequence & ((INT64_C(1) << SEQUENCE_BITS) - 1));
+}
+
+int64_t dt_near_end_ms(int64_t now_ms)
+{
+    int64_t then_ms = now_ms + 2 * DT_DAY_MS;
+    int64_t into_day_ms = then_ms % DT_DAY_MS;
+
+    if (into_day_ms < 0)
+        into_day_ms += DT_DAY_MS;
+    return then_ms - into_day_ms + DT_DAY_MS;
+}

@@ -1,0 +1,168 @@
+/*
+ * The table of states and the judgement of results. Pure: the caller holds the row's lock and writes what is decided.
+ *
+ * Invariants: a state comes out of the table, never out of an assignment elsewhere; a result changes a job only as its
+ * latest attempt, and only while that attempt is out (or, for a success, while the job waits for its next one);
+ * failures never fall here; a terminal state has no next_at.
+ */
+#include "job/job_state.h"
+
+#include "job/retry.h"
+
+#define NO DT_STATE_ILLEGAL
+
+/* clang-format off */
+static const signed char after[DT_JOB_STATES][DT_EVENTS] = {
+    [DT_SCHEDULED] = {
+        [DT_EVENT_CLAIM] = DT_DISPATCHED,  [DT_EVENT_SUCCEED] = DT_SUCCEEDED, [DT_EVENT_RETRY] = NO,
+        [DT_EVENT_BURY] = NO,              [DT_EVENT_SNOOZE] = NO,            [DT_EVENT_EXTEND] = NO,
+        [DT_EVENT_CANCEL] = DT_CANCELLED,  [DT_EVENT_NO_RETRIES] = NO,        [DT_EVENT_FINISH_CANCELLED] = NO,
+        [DT_EVENT_CHANGE] = DT_SCHEDULED,  [DT_EVENT_REDRIVE] = NO,
+    },
+    [DT_DISPATCHED] = {
+        [DT_EVENT_CLAIM] = NO,             [DT_EVENT_SUCCEED] = DT_SUCCEEDED, [DT_EVENT_RETRY] = DT_SCHEDULED,
+        [DT_EVENT_BURY] = DT_DEAD,         [DT_EVENT_SNOOZE] = DT_SCHEDULED,  [DT_EVENT_EXTEND] = DT_DISPATCHED,
+        [DT_EVENT_CANCEL] = NO,            [DT_EVENT_NO_RETRIES] = DT_DISPATCHED,
+        [DT_EVENT_FINISH_CANCELLED] = DT_CANCELLED,
+        [DT_EVENT_CHANGE] = NO,            [DT_EVENT_REDRIVE] = NO,
+    },
+    [DT_SUCCEEDED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
+    [DT_DEAD] = {
+        [DT_EVENT_CLAIM] = NO,             [DT_EVENT_SUCCEED] = NO,           [DT_EVENT_RETRY] = NO,
+        [DT_EVENT_BURY] = NO,              [DT_EVENT_SNOOZE] = NO,            [DT_EVENT_EXTEND] = NO,
+        [DT_EVENT_CANCEL] = NO,            [DT_EVENT_NO_RETRIES] = NO,        [DT_EVENT_FINISH_CANCELLED] = NO,
+        [DT_EVENT_CHANGE] = NO,            [DT_EVENT_REDRIVE] = DT_SCHEDULED,
+    },
+    [DT_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
+};
+/* clang-format on */
+
+_Static_assert(DT_EVENTS == 11, "every row of the table names every event");
+
+int dt_job_state_after(enum dt_job_state state, enum dt_event event)
+{
+    if ((unsigned)state >= DT_JOB_STATES || (unsigned)event >= DT_EVENTS)
+        return DT_STATE_ILLEGAL;
+    return after[state][event];
+}
+
+/* ---- results ---- */
+
+/* What an attempt reads after the result. */
+static enum dt_attempt_status attempt_after(enum dt_result_status status)
+{
+    switch (status) {
+    case DT_RESULT_SUCCEEDED:
+        return DT_ATTEMPT_SUCCEEDED;
+    case DT_RESULT_FAILED:
+        return DT_ATTEMPT_FAILED;
+    case DT_RESULT_SNOOZED:
+        return DT_ATTEMPT_SNOOZED;
+    case DT_RESULT_GAVE_UP:
+        return DT_ATTEMPT_GAVE_UP;
+    case DT_RESULT_EXTENDED:
+        return DT_ATTEMPT_DISPATCHED;
+    case DT_RESULT_TIMED_OUT:
+        return DT_ATTEMPT_TIMED_OUT;
+    case DT_RESULT_UNDELIVERABLE:
+        return DT_ATTEMPT_UNDELIVERABLE;
+    }
+    return DT_ATTEMPT_NONE;
+}
+
+bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status reported)
+{
+    return reported != DT_RESULT_EXTENDED && recorded != DT_ATTEMPT_NONE && recorded == attempt_after(reported);
+}
+
+static bool counts_as_failure(enum dt_result_status status)
+{
+    return status != DT_RESULT_SUCCEEDED && status != DT_RESULT_SNOOZED && status != DT_RESULT_EXTENDED;
+}
+
+/* May this result change this job at all? */
+static bool applies(const struct dt_job *job, const struct dt_result *result, int64_t now_ms)
+{
+    if (result->attempt != job->attempt || job->attempt < 1)
+        return false;
+    if (job->state == DT_SCHEDULED)
+        return result->status == DT_RESULT_SUCCEEDED;
+    if (job->state != DT_DISPATCHED)
+        return false;
+    if (result->status == DT_RESULT_TIMED_OUT)
+        return job->next_at_ms <= now_ms; /* an extension may have moved the deadline meanwhile */
+    return result->status != DT_RESULT_SNOOZED || result->retry_after_ms >= 0;
+}
+
+/*
+ * The delay before the next attempt, or -1 when the budget is spent. A schedule that nobody can read (a hand edit gone
+ * wrong) counts as the default one: a retry too many can be cancelled, a dead job has been given up.
+ */
+static int64_t retry_delay_ms(const struct dt_job *job)
+{
+    int64_t delays_ms[DT_RETRY_MAX];
+    unsigned n;
+
+    if (dt_retry_parse(job->retry, delays_ms, &n) && dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays_ms, &n))
+        return -1;
+    return job->failures >= 0 && job->failures < (int64_t)n ? delays_ms[job->failures] : -1;
+}
+
+/* The event that a result is for this job, and the delay to the job's next attention where there is one. */
+static enum dt_event event_of(const struct dt_job *job, const struct dt_result *result, int64_t *delay_ms)
+{
+    *delay_ms = 0;
+    if (result->status == DT_RESULT_SUCCEEDED)
+        return DT_EVENT_SUCCEED;
+    if (result->status == DT_RESULT_EXTENDED) {
+        *delay_ms = result->retry_after_ms >= 0 ? result->retry_after_ms : job->ack_timeout_ms;
+        return DT_EVENT_EXTEND;
+    }
+    if (job->no_retries)
+        return DT_EVENT_FINISH_CANCELLED;
+    if (result->status == DT_RESULT_SNOOZED) {
+        *delay_ms = result->retry_after_ms;
+        return DT_EVENT_SNOOZE;
+    }
+    if (result->status == DT_RESULT_GAVE_UP)
+        return DT_EVENT_BURY;
+    *delay_ms = retry_delay_ms(job);
+    if (*delay_ms < 0)
+        return DT_EVENT_BURY;
+    if (result->retry_after_ms >= 0)
+        *delay_ms = result->retry_after_ms;
+    return DT_EVENT_RETRY;
+}
+
+static enum dt_outcome outcome_of_ignored(const struct dt_job *job, const struct dt_result *result)
+{
+    bool same = result->attempt == job->attempt && dt_result_repeats(job->attempt_status, result->status);
+
+    return same ? DT_OUTCOME_DUPLICATE : DT_OUTCOME_STALE;
+}
+
+struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_result *result, int64_t now_ms)
+{
+    struct dt_decision d = {.outcome = DT_OUTCOME_STALE};
+    enum dt_event event;
+    int64_t delay_ms;
+    int state;
+
+    if (!applies(job, result, now_ms)) {
+        d.outcome = outcome_of_ignored(job, result);
+        return d;
+    }
+    event = event_of(job, result, &delay_ms);
+    state = dt_job_state_after(job->state, event);
+    if (state == DT_STATE_ILLEGAL)
+        return d;
+    d.outcome = DT_OUTCOME_APPLIED;
+    d.state = (enum dt_job_state)state;
+    d.attempt_status = attempt_after(result->status);
+    d.next_at_ms = dt_job_state_terminal(d.state) ? 0 : now_ms + delay_ms;
+    d.failed = counts_as_failure(result->status);
+    d.failures = job->failures + d.failed;
+    d.finished = event != DT_EVENT_EXTEND;
+    d.dead_letter = event == DT_EVENT_BURY;
+    return d;
+}

@@ -1,0 +1,70 @@
+/*
+ * Slots, shards and endpoints: three fixed hashes. They are part of the stored data's meaning (a slot decides where
+ * a job's entry is looked for) and must never change; the unit tests hold vectors that were computed elsewhere.
+ */
+#include "job/shard.h"
+
+#include <xxhash.h>
+#include <zlib.h>
+
+unsigned dt_slot(int64_t job_id)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    uint64_t left = job_id < 0 ? -(uint64_t)job_id : (uint64_t)job_id;
+
+    do
+        digits[--at] = (char)('0' + left % 10);
+    while (left /= 10);
+    if (job_id < 0)
+        digits[--at] = '-';
+    return (unsigned)(crc32(0, (const Bytef *)digits + at, (uInt)(sizeof digits - at)) % DT_SLOTS);
+}
+
+/*
+ * The key is in bucket 0 while there is one bucket. As buckets are added, it jumps to the newest one with probability
+ * 1/n at the n-th; a pseudo-random sequence seeded by the key says directly at which n the next jump comes.
+ */
+unsigned dt_jump_hash(uint64_t key, unsigned buckets)
+{
+    int64_t bucket = 0, next = 0;
+
+    while (next < (int64_t)buckets) {
+        bucket = next;
+        key = key * UINT64_C(2862933555777941757) + 1;
+        next = (int64_t)((double)(bucket + 1) * ((double)(INT64_C(1) << 31) / (double)((key >> 33) + 1)));
+    }
+    return (unsigned)bucket;
+}
+
+void dt_shard_map_init(struct dt_shard_map *map, int64_t generation, unsigned shards)
+{
+    map->generation = generation;
+    map->shards = shards;
+    for (unsigned slot = 0; slot < DT_SLOTS; slot++)
+        map->of_slot[slot] = (uint16_t)dt_jump_hash(slot, shards);
+}
+
+static bool precedes(struct dt_str a, struct dt_str b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+    int order = n ? memcmp(a.p, b.p, n) : 0;
+
+    return order ? order < 0 : a.n < b.n;
+}
+
+unsigned dt_rendezvous(unsigned shard, const struct dt_str *names, unsigned n)
+{
+    unsigned best = 0;
+    uint64_t best_weight = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t weight = XXH64(names[i].p, names[i].n, shard);
+
+        if (i == 0 || weight > best_weight || (weight == best_weight && precedes(names[i], names[best]))) {
+            best = i;
+            best_weight = weight;
+        }
+    }
+    return best;
+}
