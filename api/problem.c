@@ -44,7 +44,7 @@ static void add(struct dt_faults *faults, struct dt_str pointer, struct dt_str r
 
 void dt_faults_add(struct dt_faults *faults, const char *pointer, const char *reason)
 {
-    add(faults, dt_str(pointer), dt_str(reason));
+    add(faults, dt_arena_copy(faults->arena, dt_str(pointer)), dt_str(reason));
 }
 
 void dt_faults_addf(struct dt_faults *faults, const char *pointer, const char *fmt, ...)
@@ -54,7 +54,7 @@ void dt_faults_addf(struct dt_faults *faults, const char *pointer, const char *f
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    add(faults, dt_str(pointer), dt_str(text));
+    dt_faults_add(faults, pointer, text);
 }
 
 /* parent + "/" + name with "~" as "~0" and "/" as "~1". */

@@ -1,0 +1,61 @@
+/* Base64: see base64.h. */
+#include "base64.h"
+
+static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static int value_of(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Four characters, the last `pad` of them "=", to 3 - pad bytes. */
+static bool decode_quad(const char *p, unsigned pad, char *out)
+{
+    uint32_t bits = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        int v = i < 4 - pad ? value_of(p[i]) : 0;
+        if (v < 0)
+            return false;
+        bits = bits << 6 | (uint32_t)v;
+    }
+    for (unsigned i = 0; i < 3 - pad; i++)
+        out[i] = (char)(unsigned char)(bits >> (16 - 8 * i));
+    return pad == 0 || (bits & ((1U << (8 * pad)) - 1)) == 0;
+}
+
+bool dt_base64_decode(struct dt_str text, char *out, size_t *n)
+{
+    *n = 0;
+    if (text.n % 4 != 0)
+        return false;
+    for (size_t i = 0; i < text.n; i += 4) {
+        unsigned pad = 0;
+        if (i + 4 == text.n)
+            pad = text.p[i + 3] != '=' ? 0 : text.p[i + 2] != '=' ? 1 : 2;
+        if (!decode_quad(text.p + i, pad, out + *n))
+            return false;
+        *n += 3 - pad;
+    }
+    return true;
+}
+
+void dt_base64_add(struct dt_strbuf *out, struct dt_str bytes)
+{
+    dt_strbuf_reserve(out, (bytes.n + 2) / 3 * 4);
+    for (size_t i = 0; i < bytes.n; i += 3) {
+        size_t have = bytes.n - i < 3 ? bytes.n - i : 3;
+        uint32_t bits = 0;
+        for (size_t k = 0; k < 3; k++)
+            bits = bits << 8 | (k < have ? (unsigned char)bytes.p[i + k] : 0U);
+        char quad[4];
+        for (unsigned k = 0; k < 4; k++)
+            quad[k] = k <= have ? letters[bits >> (18 - 6 * k) & 63] : '=';
+        dt_strbuf_add(out, quad, 4);
+    }
+}
