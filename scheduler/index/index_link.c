@@ -1,0 +1,417 @@
+/*
+ * Owns the hiredis contexts of the index and their back-off. Refuses to know what the commands mean.
+ * Invariants: link->c is NULL or has never failed; `out` holds exactly the text of `pending` commands, kept until their
+ * replies are read, so that a turn can be sent again after NOSCRIPT.
+ */
+#include "index/index_link.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+
+#define BACKOFF_FIRST_US INT64_C(20000)
+#define BACKOFF_CAP_US   INT64_C(2000000)
+#define SHA_LEN          40
+
+struct dt_link {
+    const struct dt_config *config;
+    const struct dt_endpoint *endpoint;
+    const dt_clock *clock;
+    const char *const *scripts;
+    unsigned n_scripts;
+    char sha[DT_LINK_SCRIPTS][SHA_LEN + 1];
+    redisContext *c;
+    struct dt_strbuf out;
+    size_t pending;
+    struct dt_backoff backoff;
+    int64_t retry_at_us;
+    dt_metric *seconds, *errors, *up;
+};
+
+/* ---- endpoints ---- */
+
+static dt_status endpoint_parse(struct dt_str text, struct dt_endpoint *out, struct dt_error *err)
+{
+    char *colon, *end = NULL;
+    long port;
+
+    out->name = strndup(text.p, text.n);
+    out->host = out->name ? strdup(out->name) : NULL;
+    if (!out->host)
+        return dt_fail(err, DT_NOMEM, "redis.endpoints");
+    colon = strrchr(out->host, ':');
+    if (!colon || colon == out->host)
+        return dt_fail(err, DT_INVALID, "redis.endpoints: \"%s\" is not host:port", out->name);
+    port = strtol(colon + 1, &end, 10);
+    if (end == colon + 1 || *end || port < 1 || port > 65535)
+        return dt_fail(err, DT_INVALID, "redis.endpoints: the port of \"%s\" is not 1-65535", out->name);
+    *colon = '\0';
+    if (out->host[0] == '[' && colon[-1] == ']') { /* [::1]:6379 */
+        colon[-1] = '\0';
+        memmove(out->host, out->host + 1, strlen(out->host));
+    }
+    out->port = (int)port;
+    return DT_OK;
+}
+
+static struct dt_str trim(const char *p, size_t n)
+{
+    while (n && (*p == ' ' || *p == '\t')) {
+        p++;
+        n--;
+    }
+    while (n && (p[n - 1] == ' ' || p[n - 1] == '\t'))
+        n--;
+    return (struct dt_str){p, n};
+}
+
+dt_status dt_endpoints_parse(const char *list, struct dt_endpoint **out, unsigned *n, struct dt_error *err)
+{
+    struct dt_endpoint *v = NULL;
+    unsigned count = 0;
+    dt_status status = DT_OK;
+
+    *out = NULL;
+    *n = 0;
+    for (const char *p = list; *p && status == DT_OK;) {
+        size_t len = strcspn(p, ",");
+        struct dt_str word = trim(p, len);
+
+        p += len + (p[len] == ',');
+        if (word.n == 0)
+            continue;
+        struct dt_endpoint *grown = realloc(v, (count + 1) * sizeof(*v));
+        if (!grown) {
+            status = dt_fail(err, DT_NOMEM, "redis.endpoints");
+            break;
+        }
+        v = grown;
+        v[count] = (struct dt_endpoint){0};
+        status = endpoint_parse(word, &v[count++], err);
+    }
+    if (status == DT_OK && count == 0)
+        status = dt_fail(err, DT_INVALID, "redis.endpoints is empty");
+    if (status != DT_OK) {
+        dt_endpoints_free(v, count);
+        return status;
+    }
+    *out = v;
+    *n = count;
+    return DT_OK;
+}
+
+void dt_endpoints_free(struct dt_endpoint *endpoints, unsigned n)
+{
+    for (unsigned i = 0; endpoints && i < n; i++) {
+        free(endpoints[i].name);
+        free(endpoints[i].host);
+    }
+    free(endpoints);
+}
+
+/* ---- back-off ---- */
+
+int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt)
+{
+    int64_t wait = BACKOFF_CAP_US;
+
+    if (backoff->failures < 8)
+        wait = BACKOFF_FIRST_US << backoff->failures;
+    if (wait > BACKOFF_CAP_US)
+        wait = BACKOFF_CAP_US;
+    backoff->failures++;
+    /* splitmix64: jitter needs no better chance than this */
+    uint64_t z = (backoff->chance += salt | UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    z ^= z >> 31;
+    return wait / 2 + (int64_t)(z % (uint64_t)(wait / 2 + 1));
+}
+
+/* ---- a link ---- */
+
+dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *endpoint, const dt_clock *clock,
+                      const char *const *scripts, unsigned n_scripts, dt_link **out)
+{
+    dt_link *link = calloc(1, sizeof(*link));
+    char labels[160];
+
+    *out = NULL;
+    if (!link)
+        return DT_NOMEM;
+    link->config = config;
+    link->endpoint = endpoint;
+    link->clock = clock;
+    link->scripts = scripts;
+    link->n_scripts = n_scripts <= DT_LINK_SCRIPTS ? n_scripts : DT_LINK_SCRIPTS;
+    dt_strbuf_init(&link->out);
+    snprintf(labels, sizeof(labels), "endpoint=\"%.120s\"", endpoint->name);
+    link->seconds = dt_histogram("duetime_redis_call_seconds", "Time of a pipelined turn with Redis.", labels);
+    link->errors = dt_counter("duetime_redis_errors_total", "Turns with Redis that failed.", labels);
+    link->up = dt_gauge("duetime_redis_up", "1 when the last turn with this Redis server succeeded.", labels);
+    *out = link;
+    return DT_OK;
+}
+
+void dt_link_free(dt_link *link)
+{
+    if (!link)
+        return;
+    if (link->c)
+        redisFree(link->c);
+    dt_strbuf_clear(&link->out);
+    free(link);
+}
+
+static void forget_commands(dt_link *link)
+{
+    dt_strbuf_reset(&link->out);
+    link->pending = 0;
+}
+
+/* The connection is of no use any more: drop it and wait a while before the next one. */
+static dt_status drop(dt_link *link, struct dt_error *err, const char *what)
+{
+    char reason[160];
+    int64_t now_us = dt_clock_mono_us(link->clock);
+
+    snprintf(reason, sizeof(reason), "%s", link->c && link->c->errstr[0] ? link->c->errstr : "no memory");
+    if (link->c)
+        redisFree(link->c);
+    link->c = NULL;
+    forget_commands(link);
+    if (link->backoff.failures == 0)
+        DT_LOG(WARN, "index", "lost a Redis server", DT_S("endpoint", link->endpoint->name), DT_S("during", what),
+               DT_S("reason", reason));
+    link->retry_at_us = now_us + dt_backoff_us(&link->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)link);
+    dt_metric_add(link->errors, 1);
+    dt_metric_set(link->up, 0);
+    return dt_fail(err, DT_UNAVAILABLE, "redis %s: %s: %s", link->endpoint->name, what, reason);
+}
+
+/* One command and its reply, for the handshake. *reply may be an error reply. */
+static dt_status ask(dt_link *link, const char *what, redisReply **reply, struct dt_error *err, int argc,
+                     const char **argv)
+{
+    *reply = redisCommandArgv(link->c, argc, argv, NULL);
+    return *reply ? DT_OK : drop(link, err, what);
+}
+
+static dt_status authenticate(dt_link *link, struct dt_error *err)
+{
+    redisReply *reply;
+    dt_status status;
+
+    if (!link->config->redis_password || !link->config->redis_password[0])
+        return DT_OK;
+    status = ask(link, "AUTH", &reply, err, 2, (const char *[]){"AUTH", link->config->redis_password});
+    if (status != DT_OK)
+        return status;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        snprintf(link->c->errstr, sizeof(link->c->errstr), "%.*s", (int)sizeof(link->c->errstr) - 1, reply->str);
+        status = drop(link, err, "AUTH");
+    }
+    freeReplyObject(reply);
+    return status;
+}
+
+/* An error reply (a server that is still loading, or wants a password) ends the attempt to connect. */
+static dt_status load_scripts(dt_link *link, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+
+    for (unsigned i = 0; i < link->n_scripts && status == DT_OK; i++) {
+        redisReply *reply;
+
+        status = ask(link, "SCRIPT LOAD", &reply, err, 3, (const char *[]){"SCRIPT", "LOAD", link->scripts[i]});
+        if (status != DT_OK)
+            break;
+        if (reply->type == REDIS_REPLY_STRING && reply->len == SHA_LEN) {
+            memcpy(link->sha[i], reply->str, SHA_LEN + 1);
+        } else {
+            snprintf(link->c->errstr, sizeof(link->c->errstr), "%.100s", reply->str ? reply->str : "odd reply");
+            status = drop(link, err, "SCRIPT LOAD");
+        }
+        freeReplyObject(reply);
+    }
+    return status;
+}
+
+static dt_status handshake(dt_link *link, struct dt_error *err)
+{
+    int64_t ms = link->config->redis_timeout;
+    struct timeval tv = {.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
+    dt_status status;
+
+    link->c = redisConnectWithTimeout(link->endpoint->host, link->endpoint->port, tv);
+    if (!link->c || link->c->err)
+        return drop(link, err, "connect");
+    if (redisSetTimeout(link->c, tv) != REDIS_OK || redisEnableKeepAlive(link->c) != REDIS_OK)
+        return drop(link, err, "connect");
+    status = authenticate(link, err);
+    return status == DT_OK ? load_scripts(link, err) : status;
+}
+
+dt_status dt_link_ready(dt_link *link, struct dt_error *err)
+{
+    dt_status status;
+
+    forget_commands(link);
+    if (link->c)
+        return DT_OK;
+    if (dt_clock_mono_us(link->clock) < link->retry_at_us)
+        return dt_fail(err, DT_UNAVAILABLE, "redis %s: waiting before the next try to connect", link->endpoint->name);
+    status = handshake(link, err);
+    if (status != DT_OK)
+        return status;
+    if (link->backoff.failures)
+        DT_LOG(INFO, "index", "a Redis server is back", DT_S("endpoint", link->endpoint->name));
+    link->backoff.failures = 0;
+    return DT_OK;
+}
+
+/* ---- commands ---- */
+
+static void add_header(dt_link *link, char kind, size_t n)
+{
+    char text[24], *p = text + sizeof(text);
+
+    *--p = '\n';
+    *--p = '\r';
+    do {
+        *--p = (char)('0' + n % 10);
+    } while (n /= 10);
+    *--p = kind;
+    dt_strbuf_add(&link->out, p, (size_t)(text + sizeof(text) - p));
+}
+
+void dt_link_command(dt_link *link, unsigned n_args)
+{
+    add_header(link, '*', n_args);
+    link->pending++;
+}
+
+void dt_link_arg(dt_link *link, struct dt_str arg)
+{
+    add_header(link, '$', arg.n);
+    dt_strbuf_add(&link->out, arg.n ? arg.p : "", arg.n);
+    dt_strbuf_add(&link->out, "\r\n", 2);
+}
+
+void dt_link_arg_i64(dt_link *link, int64_t arg)
+{
+    char text[24], *p = text + sizeof(text);
+    uint64_t v = arg < 0 ? -(uint64_t)arg : (uint64_t)arg;
+
+    do {
+        *--p = (char)('0' + v % 10);
+    } while (v /= 10);
+    if (arg < 0)
+        *--p = '-';
+    dt_link_arg(link, (struct dt_str){p, (size_t)(text + sizeof(text) - p)});
+}
+
+void dt_link_script(dt_link *link, unsigned script, unsigned n_keys, unsigned n_args)
+{
+    dt_link_command(link, 3 + n_args);
+    dt_link_arg(link, DT_STR_LIT("EVALSHA"));
+    dt_link_arg(link, (struct dt_str){link->sha[script], SHA_LEN});
+    dt_link_arg_i64(link, n_keys);
+}
+
+size_t dt_link_pending(const dt_link *link)
+{
+    return link->pending;
+}
+
+/* ---- a turn ---- */
+
+dt_status dt_link_flush(dt_link *link, struct dt_error *err)
+{
+    int done = 0;
+
+    if (link->out.failed) {
+        forget_commands(link);
+        return dt_fail(err, DT_NOMEM, "redis %s: no memory for commands", link->endpoint->name);
+    }
+    if (link->pending == 0)
+        return DT_OK;
+    if (redisAppendFormattedCommand(link->c, link->out.p, link->out.n) != REDIS_OK)
+        return drop(link, err, "write");
+    while (!done) {
+        if (redisBufferWrite(link->c, &done) != REDIS_OK)
+            return drop(link, err, "write");
+    }
+    return DT_OK;
+}
+
+struct turn {
+    char error[160]; /* the first error reply that is not NOSCRIPT */
+    bool no_script;
+};
+
+static void note_error(struct turn *turn, const char *text)
+{
+    if (strncmp(text, "NOSCRIPT", 8) == 0)
+        turn->no_script = true;
+    else if (!turn->error[0])
+        snprintf(turn->error, sizeof(turn->error), "%s", text);
+}
+
+static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct turn *turn,
+                           struct dt_error *err)
+{
+    memset(turn, 0, sizeof(*turn));
+    for (size_t i = 0, n = link->pending; i < n; i++) {
+        void *raw = NULL;
+
+        if (redisGetReply(link->c, &raw) != REDIS_OK)
+            return drop(link, err, "read");
+        redisReply *reply = raw;
+        if (reply->type == REDIS_REPLY_ERROR)
+            note_error(turn, reply->str);
+        else if (on_reply)
+            on_reply(arg, i, reply);
+        freeReplyObject(reply);
+    }
+    return DT_OK;
+}
+
+static dt_status again_with_scripts(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct turn *turn,
+                                    struct dt_error *err)
+{
+    dt_status status = load_scripts(link, err);
+
+    if (status == DT_OK)
+        status = dt_link_flush(link, err);
+    if (status == DT_OK)
+        status = read_once(link, on_reply, arg, turn, err);
+    if (status == DT_OK && turn->no_script)
+        note_error(turn, "scripts vanish as fast as they are loaded");
+    return status;
+}
+
+dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err)
+{
+    int64_t before_us = dt_clock_mono_us(link->clock);
+    struct turn turn;
+    dt_status status;
+
+    if (link->pending == 0)
+        return DT_OK;
+    status = read_once(link, on_reply, arg, &turn, err);
+    if (status == DT_OK && turn.no_script)
+        status = again_with_scripts(link, on_reply, arg, &turn, err);
+    forget_commands(link);
+    if (status != DT_OK)
+        return status;
+    dt_metric_observe(link->seconds, (double)(dt_clock_mono_us(link->clock) - before_us) / 1e6);
+    dt_metric_set(link->up, turn.error[0] ? 0 : 1);
+    if (!turn.error[0])
+        return DT_OK;
+    dt_metric_add(link->errors, 1);
+    return dt_fail(err, DT_UNAVAILABLE, "redis %s: %s", link->endpoint->name, turn.error);
+}
