@@ -9,11 +9,18 @@
 #include "base/config.h"
 #include "base/strbuf.h"
 
+typedef struct dt_kafka_admin dt_kafka_admin;
+
+/* Borrowed by every handle: must outlive them all. */
 struct dt_kafka_env {
     const struct dt_config *config;
     const char *installation, *uuid;
     unsigned shards; /* partitions of the ledger */
+    dt_kafka_admin *admin; /* where producers look up the size limits of topics; NULL: they take Kafka's default for granted */
 };
+
+/* Handles that were freed are destroyed in the background: waits for them, at most timeout_ms. Before a process ends. */
+void dt_kafka_drain(int timeout_ms);
 
 struct dt_kafka_header { struct dt_str name, value; };
 struct dt_kafka_message {
@@ -23,7 +30,6 @@ struct dt_kafka_message {
 };
 
 /* ---- topics (kafka_admin.c): one handle a process, thread-safe ---- */
-typedef struct dt_kafka_admin dt_kafka_admin;
 DT_MUST_CHECK dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err);
 void dt_kafka_admin_free(dt_kafka_admin *admin);
 /* Makes <installation>.ledger (a partition a shard, retention.ms=-1, cleanup.policy=delete), .results, .results.rejected and .dead when missing,

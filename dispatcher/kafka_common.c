@@ -1,0 +1,298 @@
+/*
+ * Owns: the settings that all librdkafka handles share, the classes of its errors, the reaper of handles.
+ * Refuses to know: what a handle is for.
+ * Invariant: destroying a handle, which may block for seconds while a broker hangs, never happens on a caller's thread.
+ */
+#include "kafka_common.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+
+/* ---- settings ---- */
+
+static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+{
+    (void)rk;
+    if (level <= 3)
+        DT_LOG(WARN, "kafka", text, DT_S("facility", facility));
+    else
+        DT_LOG(DEBUG, "kafka", text, DT_S("facility", facility));
+}
+
+dt_status dt_kafka_conf_set(rd_kafka_conf_t *conf, const char *const *pairs, struct dt_error *err)
+{
+    char reason[200];
+
+    for (size_t i = 0; pairs[i] != NULL; i += 2) {
+        if (rd_kafka_conf_set(conf, pairs[i], pairs[i + 1], reason, sizeof reason) != RD_KAFKA_CONF_OK)
+            return dt_fail(err, DT_INVALID, "kafka: %s", reason);
+    }
+    return DT_OK;
+}
+
+dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, rd_kafka_conf_t **out, struct dt_error *err)
+{
+    const char *const pairs[] = {
+        "bootstrap.servers",
+        env->config->kafka_brokers,
+        "client.id",
+        env->installation,
+        "socket.nagle.disable",
+        "true", /* requests are small and waited for */
+        "socket.keepalive.enable",
+        "true",
+        "socket.connection.setup.timeout.ms",
+        "5000",
+        "reconnect.backoff.ms",
+        "50",
+        "reconnect.backoff.max.ms",
+        "2000",
+        "retry.backoff.ms",
+        "20",
+        "topic.metadata.refresh.fast.interval.ms",
+        "50",
+        "statistics.interval.ms",
+        "0",
+        "connections.max.idle.ms",
+        "0", /* a leader's next transaction finds its connections open */
+        "log.connection.close",
+        "false",
+        NULL,
+    };
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    dt_status status = dt_kafka_conf_set(conf, pairs, err);
+
+    *out = NULL;
+    if (status != DT_OK) {
+        rd_kafka_conf_destroy(conf);
+        return status;
+    }
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    rd_kafka_conf_set_opaque(conf, opaque);
+    *out = conf;
+    return DT_OK;
+}
+
+dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out, struct dt_error *err)
+{
+    char reason[200] = "";
+
+    *out = rd_kafka_new(type, conf, reason, sizeof reason);
+    if (*out == NULL) {
+        rd_kafka_conf_destroy(conf);
+        return dt_fail(err, DT_SYSTEM, "kafka: %s", reason);
+    }
+    return DT_OK;
+}
+
+dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, const char *suffix, char *buf, struct dt_error *err)
+{
+    int n = snprintf(buf, DT_KAFKA_TOPIC_MAX + 1, "%s.%s", env->installation, suffix);
+
+    if (n < 0 || n > DT_KAFKA_TOPIC_MAX)
+        return dt_fail(err, DT_INVALID, "kafka: the installation's name is too long for a topic");
+    return DT_OK;
+}
+
+/* ---- errors ---- */
+
+dt_status dt_kafka_error_status(rd_kafka_resp_err_t code)
+{
+    switch ((int)code) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+        return DT_OK;
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+    case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
+    case RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT:
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
+    case RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT:
+    case RD_KAFKA_RESP_ERR_INVALID_CONFIG:
+    case RD_KAFKA_RESP_ERR_INVALID_PARTITIONS:
+    case RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+        return DT_REFUSED;
+    default:
+        return DT_UNAVAILABLE;
+    }
+}
+
+dt_status dt_kafka_fail(struct dt_error *err, rd_kafka_resp_err_t code, const char *what)
+{
+    return dt_fail(err, dt_kafka_error_status(code), "%s: %s", what, rd_kafka_err2str(code));
+}
+
+/* ---- messages ---- */
+
+size_t dt_kafka_message_size(const struct dt_kafka_message *message)
+{
+    size_t n = DT_KAFKA_RECORD_OVERHEAD + message->key.n + message->value.n;
+
+    for (size_t i = 0; i < message->n_headers; i++)
+        n += DT_KAFKA_HEADER_OVERHEAD + message->headers[i].name.n + message->headers[i].value.n;
+    return n;
+}
+
+rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, bool *ok)
+{
+    rd_kafka_headers_t *headers;
+
+    *ok = true;
+    if (message->n_headers == 0)
+        return NULL;
+    headers = rd_kafka_headers_new(message->n_headers);
+    for (size_t i = 0; headers != NULL && i < message->n_headers; i++) {
+        const struct dt_kafka_header *h = &message->headers[i];
+
+        if (rd_kafka_header_add(headers, h->name.p, (ssize_t)h->name.n, h->value.p, (ssize_t)h->value.n) !=
+            RD_KAFKA_RESP_ERR_NO_ERROR) {
+            rd_kafka_headers_destroy(headers);
+            headers = NULL;
+        }
+    }
+    *ok = headers != NULL;
+    return headers;
+}
+
+/* ---- metadata ---- */
+
+static rd_kafka_resp_err_t look_at_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int timeout_ms, int *partitions)
+{
+    const struct rd_kafka_metadata *md = NULL;
+    rd_kafka_resp_err_t code = rd_kafka_metadata(rk, 0, topic, &md, timeout_ms);
+
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return code;
+    code = md->topic_cnt == 1 ? md->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR && partitions != NULL)
+        *partitions = md->topics[0].partition_cnt;
+    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < md->topics[0].partition_cnt; i++) {
+        if (md->topics[0].partitions[i].leader < 0)
+            code = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
+    }
+    rd_kafka_metadata_destroy(md);
+    return code;
+}
+
+/* A topic that was just made may be unknown to a broker for a moment, so an unknown one is asked for a few times. */
+dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us, const volatile bool *stop,
+                               int *partitions, struct dt_error *err)
+{
+    const int64_t unknown_until_us = dt_kafka_now_us() + 300000;
+    const struct timespec pause = {.tv_nsec = 5000000};
+    rd_kafka_resp_err_t code;
+
+    for (;;) {
+        if (stop != NULL && *stop)
+            return dt_fail(err, DT_SHUTDOWN, "kafka: stopped while asking for metadata");
+        code = look_at_topic(rk, topic, 100, partitions);
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+            return DT_OK;
+        if (dt_kafka_now_us() >= deadline_us)
+            break;
+        if (dt_kafka_error_status(code) == DT_REFUSED && dt_kafka_now_us() >= unknown_until_us)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    return dt_kafka_fail(err, code, rd_kafka_topic_name(topic));
+}
+
+/* ---- the reaper ---- */
+
+enum { REAPING_MAX = 4 };
+
+struct reaped {
+    rd_kafka_t *rk;
+    void (*before)(void *arg);
+    void (*done)(void *arg);
+    void *arg;
+};
+
+static pthread_mutex_t reaper_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t reaper_changed = PTHREAD_COND_INITIALIZER;
+static unsigned reaping;
+
+static void reap_now(const struct reaped *r)
+{
+    if (r->before != NULL)
+        r->before(r->arg);
+    rd_kafka_destroy_flags(r->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    if (r->done != NULL)
+        r->done(r->arg);
+}
+
+static void *reaper_main(void *arg)
+{
+    struct reaped *r = arg;
+
+    reap_now(r);
+    free(r);
+    pthread_mutex_lock(&reaper_lock);
+    reaping--;
+    pthread_cond_broadcast(&reaper_changed);
+    pthread_mutex_unlock(&reaper_lock);
+    return NULL;
+}
+
+/* Waits until fewer than n handles are being destroyed, or until until_us. Holds the lock. */
+static void await_fewer_than(unsigned n, int64_t until_us)
+{
+    const struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
+
+    while (reaping >= n) {
+        if (pthread_cond_clockwait(&reaper_changed, &reaper_lock, CLOCK_MONOTONIC, &until) != 0)
+            break;
+    }
+}
+
+/* Holds a caller back that makes and breaks handles faster than they can be destroyed; counts the new one in. */
+static void reaper_enter(void)
+{
+    pthread_mutex_lock(&reaper_lock);
+    await_fewer_than(REAPING_MAX, dt_kafka_now_us() + 1000000);
+    reaping++;
+    pthread_mutex_unlock(&reaper_lock);
+}
+
+void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void *arg), void *arg)
+{
+    struct reaped *r = malloc(sizeof *r);
+    struct reaped here = {.rk = rk, .before = before, .done = done, .arg = arg};
+    pthread_attr_t attr;
+    pthread_t thread;
+    int failed;
+
+    if (r == NULL) {
+        reap_now(&here);
+        return;
+    }
+    *r = here;
+    reaper_enter();
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    failed = pthread_create(&thread, &attr, reaper_main, r);
+    pthread_attr_destroy(&attr);
+    if (failed)
+        reaper_main(r);
+}
+
+void dt_kafka_drain(int timeout_ms)
+{
+    pthread_mutex_lock(&reaper_lock);
+    await_fewer_than(1, dt_kafka_now_us() + timeout_ms * INT64_C(1000));
+    pthread_mutex_unlock(&reaper_lock);
+}

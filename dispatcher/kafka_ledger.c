@@ -1,0 +1,157 @@
+/*
+ * Owns: reading one shard's ledger partition, committed records only, at a takeover.
+ * Refuses to know: what the records say; the caller looks for its barrier in them.
+ * Invariants: an end of the partition proves nothing (a new partition leader, a lagging mark): only the caller's
+ * function ends the reading with success. An offset that the partition does not have is an error, never a jump.
+ */
+#include "kafka_common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct reader {
+    rd_kafka_t *rk;
+    rd_kafka_topic_t *topic;
+    rd_kafka_queue_t *queue;
+    int32_t partition;
+    bool started;
+};
+
+static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, struct dt_error *err)
+{
+    const char *const pairs[] = {
+        "isolation.level",
+        "read_committed",
+        "auto.offset.reset",
+        "error",
+        "enable.auto.commit",
+        "false",
+        "fetch.wait.max.ms",
+        "5", /* with the default each look at the partition's end takes 500 ms */
+        "fetch.error.backoff.ms",
+        "10",
+        "enable.partition.eof",
+        "true",
+        "check.crcs",
+        "true",
+        NULL,
+    };
+    char name[DT_KAFKA_TOPIC_MAX + 1];
+    rd_kafka_conf_t *conf;
+    dt_status status = dt_kafka_topic_name(env, "ledger", name, err);
+
+    if (status == DT_OK)
+        status = dt_kafka_conf_new(env, NULL, &conf, err);
+    if (status != DT_OK)
+        return status;
+    status = dt_kafka_conf_set(conf, pairs, err);
+    if (status != DT_OK) {
+        rd_kafka_conf_destroy(conf);
+        return status;
+    }
+    status = dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &r->rk, err);
+    if (status != DT_OK)
+        return status;
+    r->topic = rd_kafka_topic_new(r->rk, name, NULL);
+    r->queue = rd_kafka_queue_new(r->rk);
+    return r->topic != NULL ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), name);
+}
+
+/* Stopping waits for the broker's thread: both halves run on the reaper's. */
+static void reader_stop(void *arg)
+{
+    struct reader *r = arg;
+
+    if (r->started)
+        rd_kafka_consume_stop(r->topic, r->partition);
+    if (r->queue != NULL)
+        rd_kafka_queue_destroy(r->queue);
+    if (r->topic != NULL)
+        rd_kafka_topic_destroy(r->topic);
+}
+
+static void reader_close(struct reader *r)
+{
+    if (r->rk != NULL)
+        dt_kafka_reap(r->rk, reader_stop, free, r);
+    else
+        free(r);
+}
+
+static dt_status reader_start(struct reader *r, int64_t from, struct dt_error *err)
+{
+    if (rd_kafka_consume_start_queue(r->topic, r->partition, from, r->queue) != 0)
+        return dt_kafka_fail(err, rd_kafka_last_error(), "ledger");
+    r->started = true;
+    return DT_OK;
+}
+
+/* *done: the caller's function has found what it looked for. */
+static dt_status take(const rd_kafka_message_t *m, dt_ledger_fn *fn, void *arg, int64_t *next, bool *done,
+                      struct dt_error *err)
+{
+    struct dt_str key = {m->key, m->key_len}, value = {m->payload, m->len};
+
+    switch ((int)m->err) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+        *next = m->offset + 1;
+        *done = !fn(arg, m->offset, key, value);
+        return DT_OK;
+    case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+        return DT_OK;
+    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+    case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
+        return dt_fail(err, DT_INVALID, "ledger: %s", rd_kafka_message_errstr(m));
+    default:
+        if (dt_kafka_error_status(m->err) == DT_REFUSED)
+            return dt_fail(err, DT_REFUSED, "ledger: %s", rd_kafka_message_errstr(m));
+        return DT_OK; /* librdkafka tries again; the deadline ends it */
+    }
+}
+
+static dt_status read_on(struct reader *r, int64_t deadline_us, const dt_clock *clock, const volatile bool *stop,
+                         dt_ledger_fn *fn, void *arg, int64_t *next, struct dt_error *err)
+{
+    bool done = false;
+
+    while (!done) {
+        rd_kafka_message_t *m;
+        dt_status status;
+
+        if (stop != NULL && *stop)
+            return dt_fail(err, DT_SHUTDOWN, "ledger: stopped while reading");
+        if (dt_clock_mono_us(clock) >= deadline_us)
+            return dt_fail(err, DT_UNAVAILABLE, "ledger: nothing more came in time");
+        m = rd_kafka_consume_queue(r->queue, 20);
+        if (m == NULL)
+            continue;
+        status = take(m, fn, arg, next, &done, err);
+        rd_kafka_message_destroy(m);
+        if (status != DT_OK)
+            return status;
+    }
+    return DT_OK;
+}
+
+dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t from, const dt_clock *clock,
+                         int64_t deadline_us, const volatile bool *stop, dt_ledger_fn *fn, void *arg, int64_t *next,
+                         struct dt_error *err)
+{
+    const int64_t left_us = deadline_us - dt_clock_mono_us(clock);
+    struct reader *r = calloc(1, sizeof *r);
+    dt_status status;
+
+    *next = from;
+    if (r == NULL)
+        return dt_fail(err, DT_NOMEM, "ledger");
+    r->partition = (int32_t)shard;
+    status = reader_open(env, r, err);
+    if (status == DT_OK)
+        status = dt_kafka_await_topic(r->rk, r->topic, dt_kafka_now_us() + left_us, stop, NULL, err);
+    if (status == DT_OK)
+        status = reader_start(r, from, err);
+    if (status == DT_OK)
+        status = read_on(r, deadline_us, clock, stop, fn, arg, next, err);
+    reader_close(r);
+    return status;
+}

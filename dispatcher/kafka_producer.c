@@ -1,0 +1,646 @@
+/*
+ * Owns: one shard's transactional producer and its one way to send: messages and their ledger record in one
+ * transaction. Refuses to know: what the messages mean, and what happened to a transaction that it is not sure of (the
+ * ledger knows). Invariants:
+ *  - OK means: every delivery report in and good, one EndTxn request sent, no connection that carried a part of the
+ * transaction was closed before the commit was answered, the commit answered with success, the record's offset known.
+ *  - After any other answer the handle sends nothing more: dt_producer_free, take over.
+ *  - librdkafka's threads touch only `watch`; everything else belongs to the owner's thread.
+ *
+ * Why connections are watched: librdkafka sends EndTxn again by itself when its connection breaks. The first one may
+ * still lie in a buffer somewhere and arrive when the next transaction is open, which it would end half-way. A request
+ * that was sent over a connection that broke, or an EndTxn that was sent twice, is therefore a doubt even though the
+ * commit was answered.
+ */
+#include "kafka_common.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
+enum {
+    PAUSE_AFTER_COMMIT_US = 1500, /* straight after a commit the coordinator answers CONCURRENT_TRANSACTIONS */
+    START_TIMEOUT_US = 10000000,
+    WATCHED_MAX = 32,
+    TOPIC_BUCKETS = 256,
+};
+
+/* What librdkafka's threads report of the open transaction. */
+struct watch {
+    pthread_mutex_t lock;
+    bool open;
+    bool broken;       /* a connection that carried a request of the transaction was closed */
+    unsigned end_txns; /* EndTxn requests sent */
+    int fds[WATCHED_MAX];
+    unsigned n_fds;
+};
+
+struct topic {
+    struct topic *next;
+    rd_kafka_topic_t *rkt;
+    size_t limit;     /* bytes of a batch that the topic takes */
+    size_t in_flight; /* bytes produced, delivery report not in yet */
+    size_t name_n;
+    char name[];
+};
+
+struct dt_producer {
+    const struct dt_kafka_env *env;
+    unsigned shard;
+    rd_kafka_t *rk;
+    rd_kafka_topic_t *ledger;
+    struct topic *topics[TOPIC_BUCKETS];
+    int64_t transaction_timeout_us;
+    int64_t committed_us; /* when the previous commit returned */
+    bool failed;
+    struct watch watch;
+
+    /* the open transaction, written by delivery reports (served on this thread) */
+    size_t outstanding;              /* messages produced whose report is not in */
+    rd_kafka_resp_err_t first_error; /* of a delivery report; one that is for good displaces one that is not */
+    char refused[DT_KAFKA_TOPIC_MAX + 1];
+    int64_t ledger_offset;
+};
+
+/* What a delivery report belongs to. */
+struct report {
+    struct topic *topic; /* NULL: the ledger record */
+    size_t bytes;
+};
+
+/* ---- librdkafka's threads ---- */
+
+static void watch_request(struct watch *w, int fd, int16_t api)
+{
+    unsigned i = 0;
+
+    pthread_mutex_lock(&w->lock);
+    if (w->open) {
+        w->end_txns += api == API_END_TXN;
+        while (i < w->n_fds && w->fds[i] != fd)
+            i++;
+        if (i == w->n_fds && w->n_fds < WATCHED_MAX)
+            w->fds[w->n_fds++] = fd;
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *broker, int32_t broker_id, int16_t api,
+                                           int16_t version, int32_t correlation, size_t size, void *opaque)
+{
+    struct dt_producer *p = opaque;
+
+    (void)rk, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
+    if (api == API_PRODUCE || api == API_ADD_PARTITIONS || api == API_END_TXN)
+        watch_request(&p->watch, fd, api);
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *opaque, char *errstr, size_t size)
+{
+    (void)conf, (void)errstr, (void)size;
+    return rd_kafka_interceptor_add_on_request_sent(rk, "duetime", on_request_sent, opaque);
+}
+
+/* Only connections that carried something of the transaction count: a broker that is merely away does no harm. */
+static int on_close(int fd, void *opaque)
+{
+    struct watch *w = &((struct dt_producer *)opaque)->watch;
+
+    pthread_mutex_lock(&w->lock);
+    if (w->open) {
+        bool carried = w->n_fds == WATCHED_MAX;
+
+        for (unsigned i = 0; i < w->n_fds; i++)
+            carried = carried || w->fds[i] == fd;
+        w->broken = w->broken || carried;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return close(fd);
+}
+
+static void watch_open(struct watch *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->open = true;
+    w->broken = false;
+    w->end_txns = 0;
+    w->n_fds = 0;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static bool watch_broken(struct watch *w)
+{
+    bool broken;
+
+    pthread_mutex_lock(&w->lock);
+    broken = w->broken;
+    pthread_mutex_unlock(&w->lock);
+    return broken;
+}
+
+/* Ends the watch; true when the transaction's requests went over whole connections and EndTxn went out once. */
+static bool watch_close(struct watch *w, unsigned *end_txns)
+{
+    bool clean;
+
+    pthread_mutex_lock(&w->lock);
+    w->open = false;
+    *end_txns = w->end_txns;
+    clean = !w->broken && w->end_txns == 1;
+    pthread_mutex_unlock(&w->lock);
+    return clean;
+}
+
+/* ---- delivery reports, served by rd_kafka_poll on the owner's thread ---- */
+
+static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
+{
+    struct dt_producer *p = opaque;
+    struct report *r = m->_private;
+
+    (void)rk;
+    if (p->failed || r == NULL)
+        return; /* of a purge: nobody waits for it */
+    p->outstanding--;
+    if (r->topic != NULL)
+        r->topic->in_flight -= r->bytes;
+    if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        if (r->topic == NULL)
+            p->ledger_offset = m->offset;
+        return;
+    }
+    if (p->first_error == RD_KAFKA_RESP_ERR_NO_ERROR || dt_kafka_error_status(m->err) == DT_REFUSED) {
+        p->first_error = m->err;
+        snprintf(p->refused, sizeof p->refused, "%s", m->rkt != NULL ? rd_kafka_topic_name(m->rkt) : "?");
+    }
+}
+
+static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
+{
+    (void)rk, (void)opaque;
+    DT_LOG(DEBUG, "kafka", reason, DT_S("error", rd_kafka_err2name((rd_kafka_resp_err_t)code)));
+}
+
+/* ---- topics ---- */
+
+static struct topic **topic_slot(struct dt_producer *p, struct dt_str name)
+{
+    uint32_t h = 2166136261u;
+    struct topic **at;
+
+    for (size_t i = 0; i < name.n; i++)
+        h = (h ^ (unsigned char)name.p[i]) * 16777619u;
+    for (at = &p->topics[h % TOPIC_BUCKETS]; *at != NULL; at = &(*at)->next) {
+        if ((*at)->name_n == name.n && memcmp((*at)->name, name.p, name.n) == 0)
+            break;
+    }
+    return at;
+}
+
+static void topic_free(struct topic *t)
+{
+    if (t != NULL && t->rkt != NULL)
+        rd_kafka_topic_destroy(t->rkt);
+    free(t);
+}
+
+static dt_status topic_new(struct dt_producer *p, struct dt_str name, struct topic **out, struct dt_error *err)
+{
+    struct topic *t = calloc(1, sizeof *t + name.n + 1);
+    dt_status status;
+
+    *out = NULL;
+    if (t == NULL)
+        return dt_fail(err, DT_NOMEM, "kafka producer: topic");
+    memcpy(t->name, name.p, name.n);
+    t->name_n = name.n;
+    t->limit = DT_KAFKA_BATCH_BYTES;
+    t->rkt = rd_kafka_topic_new(p->rk, t->name, NULL);
+    if (t->rkt == NULL)
+        status = dt_kafka_fail(err, rd_kafka_last_error(), t->name);
+    else
+        status =
+            dt_kafka_await_topic(p->rk, t->rkt, dt_kafka_now_us() + p->transaction_timeout_us / 2, NULL, NULL, err);
+    if (status != DT_OK) {
+        topic_free(t);
+        return status;
+    }
+    *out = t;
+    return DT_OK;
+}
+
+/* A topic whose limit is below that of our batches gets batches that it takes. */
+static void topic_refresh_limit(struct dt_producer *p, struct topic *t)
+{
+    struct dt_kafka_topic_info info;
+
+    if (p->env->admin == NULL || !dt_kafka_admin_known(p->env->admin, (struct dt_str){t->name, t->name_n}, &info))
+        return;
+    t->limit = info.max_message_bytes < DT_KAFKA_BATCH_BYTES ? (size_t)info.max_message_bytes : DT_KAFKA_BATCH_BYTES;
+}
+
+/* Metadata before first use: without it the first transaction to a topic stalls for a second. */
+static dt_status prepare_topics(struct dt_producer *p, const struct dt_kafka_message *messages, size_t n,
+                                struct topic **topics, struct dt_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct topic **slot;
+
+        if (i > 0 && dt_str_eq(messages[i].topic, messages[i - 1].topic)) {
+            topics[i] = topics[i - 1];
+            continue;
+        }
+        slot = topic_slot(p, messages[i].topic);
+        if (*slot == NULL) {
+            struct dt_kafka_topic_info info;
+            dt_status status = DT_OK;
+
+            if (p->env->admin != NULL)
+                status = dt_kafka_admin_topic(p->env->admin, messages[i].topic, &info, err);
+            if (status == DT_OK)
+                status = topic_new(p, messages[i].topic, slot, err);
+            if (status != DT_OK)
+                return status;
+        }
+        topic_refresh_limit(p, *slot);
+        topics[i] = *slot;
+    }
+    return DT_OK;
+}
+
+/* ---- one transaction ---- */
+
+static dt_status doubt(struct dt_error *err, const char *what, const char *reason)
+{
+    return dt_fail(err, DT_DOUBT, "%s: %s", what, reason);
+}
+
+static dt_status fail_with(struct dt_error *err, const char *what, rd_kafka_error_t *error)
+{
+    rd_kafka_resp_err_t code = rd_kafka_error_code(error);
+    dt_status status = dt_kafka_error_status(code) == DT_REFUSED ? DT_REFUSED : DT_DOUBT;
+
+    status = dt_fail(err, status, "%s: %s", what, rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    return status;
+}
+
+static void sleep_until(int64_t until_us)
+{
+    int64_t left_us = until_us - dt_kafka_now_us();
+    struct timespec ts;
+
+    if (left_us <= 0)
+        return;
+    ts = (struct timespec){.tv_sec = left_us / 1000000, .tv_nsec = left_us % 1000000 * 1000};
+    nanosleep(&ts, NULL);
+}
+
+static dt_status check_reports(struct dt_producer *p, struct dt_error *err)
+{
+    if (p->first_error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        bool refused = dt_kafka_error_status(p->first_error) == DT_REFUSED;
+
+        return dt_fail(err, refused ? DT_REFUSED : DT_DOUBT, "delivery to %s: %s", p->refused,
+                       rd_kafka_err2str(p->first_error));
+    }
+    if (watch_broken(&p->watch))
+        return doubt(err, "transaction", "a connection that carried it was closed");
+    return DT_OK;
+}
+
+/* Serves reports until *count <= most. */
+static dt_status await_reports(struct dt_producer *p, const size_t *count, size_t most, int64_t deadline_us,
+                               struct dt_error *err)
+{
+    for (;;) {
+        dt_status status = check_reports(p, err);
+
+        if (status != DT_OK || *count <= most)
+            return status;
+        if (dt_kafka_now_us() >= deadline_us)
+            return doubt(err, "transaction", "delivery reports are missing at its timeout");
+        rd_kafka_poll(p->rk, 100);
+    }
+}
+
+/* Copies the message into librdkafka's queue; a full queue is served and asked again. */
+static dt_status produce(struct dt_producer *p, rd_kafka_topic_t *rkt, int32_t partition,
+                         const struct dt_kafka_message *m, struct report *report, int64_t deadline_us,
+                         struct dt_error *err)
+{
+    bool ok;
+    rd_kafka_headers_t *headers = dt_kafka_headers(m, &ok);
+    rd_kafka_vu_t v[] = {
+        {.vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = rkt},
+        {.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition},
+        {.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {(void *)(uintptr_t)m->key.p, m->key.n}},
+        {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {(void *)(uintptr_t)m->value.p, m->value.n}},
+        {.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = report},
+        {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
+        {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
+    };
+    const size_t n = sizeof v / sizeof *v - (headers == NULL);
+    dt_status status = ok ? DT_OK : dt_fail(err, DT_NOMEM, "kafka producer: headers");
+
+    while (status == DT_OK) {
+        rd_kafka_error_t *error = rd_kafka_produceva(p->rk, v, n);
+
+        if (error == NULL) {
+            p->outstanding++;
+            return DT_OK; /* the headers are librdkafka's now */
+        }
+        if (rd_kafka_error_code(error) != RD_KAFKA_RESP_ERR__QUEUE_FULL || dt_kafka_now_us() >= deadline_us) {
+            status = fail_with(err, rd_kafka_topic_name(rkt), error);
+            break;
+        }
+        rd_kafka_error_destroy(error);
+        rd_kafka_poll(p->rk, 10);
+        status = check_reports(p, err);
+    }
+    if (headers != NULL)
+        rd_kafka_headers_destroy(headers);
+    return status;
+}
+
+/* A topic that takes less than a whole batch of ours gets its messages a few at a time. */
+static dt_status make_room(struct dt_producer *p, struct topic *t, size_t bytes, int64_t deadline_us,
+                           struct dt_error *err)
+{
+    if (t->limit >= DT_KAFKA_BATCH_BYTES || t->in_flight + bytes <= t->limit)
+        return DT_OK;
+    return await_reports(p, &t->in_flight, t->limit > bytes ? t->limit - bytes : 0, deadline_us, err);
+}
+
+static dt_status produce_all(struct dt_producer *p, const struct dt_kafka_message *messages, size_t n,
+                             struct topic **topics, struct report *reports, int64_t deadline_us, struct dt_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct report *r = &reports[i];
+        dt_status status;
+
+        *r = (struct report){.topic = topics[i], .bytes = dt_kafka_message_size(&messages[i])};
+        status = make_room(p, r->topic, r->bytes, deadline_us, err);
+        if (status == DT_OK)
+            status = produce(p, r->topic->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, deadline_us, err);
+        if (status != DT_OK)
+            return status;
+        r->topic->in_flight += r->bytes;
+    }
+    return DT_OK;
+}
+
+/* No report is outstanding here, so nothing needs serving while the commit is waited for. */
+static dt_status commit(struct dt_producer *p, int64_t deadline_us, struct dt_error *err)
+{
+    for (;;) {
+        rd_kafka_error_t *error = rd_kafka_commit_transaction(p->rk, -1);
+
+        if (error == NULL)
+            return DT_OK;
+        if (!rd_kafka_error_is_retriable(error) || dt_kafka_now_us() >= deadline_us) {
+            dt_status status = dt_fail(err, DT_DOUBT, "commit: %s", rd_kafka_error_string(error));
+
+            rd_kafka_error_destroy(error);
+            return status;
+        }
+        rd_kafka_error_destroy(error);
+    }
+}
+
+static dt_status transact(struct dt_producer *p, const struct dt_kafka_message *messages, size_t n,
+                          struct topic **topics, struct report *reports, const struct dt_kafka_message *record,
+                          struct dt_error *err)
+{
+    int64_t deadline_us = dt_kafka_now_us() + p->transaction_timeout_us;
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
+    dt_status status;
+
+    if (error != NULL)
+        return fail_with(err, "begin", error);
+    reports[n] = (struct report){0};
+    status = produce_all(p, messages, n, topics, reports, deadline_us, err);
+    if (status == DT_OK)
+        status = produce(p, p->ledger, (int32_t)p->shard, record, &reports[n], deadline_us, err);
+    if (status == DT_OK)
+        status = await_reports(p, &p->outstanding, 0, deadline_us, err);
+    if (status == DT_OK && p->ledger_offset < 0)
+        status = doubt(err, "transaction", "the ledger record's offset is not known");
+    if (status == DT_OK)
+        status = commit(p, deadline_us, err);
+    return status;
+}
+
+static void begin(struct dt_producer *p)
+{
+    sleep_until(p->committed_us + PAUSE_AFTER_COMMIT_US);
+    while (rd_kafka_poll(p->rk, 0) > 0)
+        ;
+    p->outstanding = 0;
+    p->first_error = RD_KAFKA_RESP_ERR_NO_ERROR;
+    p->ledger_offset = -1;
+    watch_open(&p->watch);
+}
+
+dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key,
+                           struct dt_str record_value, int64_t *ledger_offset, struct dt_error *err)
+{
+    const struct dt_kafka_message record = {.key = record_key, .value = record_value};
+    struct topic **topics = NULL;
+    struct report *reports = NULL;
+    unsigned end_txns;
+    dt_status status;
+
+    if (p->failed)
+        return doubt(err, "producer", "it has failed before");
+    topics = calloc(n + 1, sizeof *topics);
+    reports = calloc(n + 1, sizeof *reports);
+    if (topics == NULL || reports == NULL) {
+        status = dt_fail(err, DT_NOMEM, "kafka producer: a batch of %zu", n);
+        goto out;
+    }
+    status = prepare_topics(p, messages, n, topics, err);
+    if (status != DT_OK)
+        goto out;
+    begin(p);
+    status = transact(p, messages, n, topics, reports, &record, err);
+    p->committed_us = dt_kafka_now_us();
+    if (!watch_close(&p->watch, &end_txns) && status == DT_OK)
+        status = dt_fail(err, DT_DOUBT, "commit: %u EndTxn requests, or a closed connection", end_txns);
+out:
+    if (status == DT_OK)
+        *ledger_offset = p->ledger_offset;
+    else
+        p->failed = true;
+    free(topics);
+    free(reports);
+    if (status == DT_OK || status == DT_REFUSED)
+        return status;
+    if (err != NULL)
+        err->status = DT_DOUBT; /* its text says why */
+    return DT_DOUBT;
+}
+
+/* ---- life ---- */
+
+static void producer_done(void *arg)
+{
+    struct dt_producer *p = arg;
+
+    pthread_mutex_destroy(&p->watch.lock);
+    free(p);
+}
+
+void dt_producer_free(dt_producer *p)
+{
+    if (p == NULL)
+        return;
+    p->failed = true;
+    for (size_t i = 0; i < TOPIC_BUCKETS; i++) {
+        struct topic *next;
+
+        for (struct topic *t = p->topics[i]; t != NULL; t = next) {
+            next = t->next;
+            topic_free(t);
+        }
+    }
+    if (p->ledger != NULL)
+        rd_kafka_topic_destroy(p->ledger);
+    if (p->rk == NULL) {
+        producer_done(p);
+        return;
+    }
+    rd_kafka_purge(p->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+    dt_kafka_reap(p->rk, NULL, producer_done, p);
+}
+
+static dt_status producer_conf(struct dt_producer *p, rd_kafka_conf_t **out, struct dt_error *err)
+{
+    char id[512], timeout[24], most[24], batch[24];
+    const char *const pairs[] = {
+        "transactional.id",
+        id,
+        "transaction.timeout.ms",
+        timeout,
+        "message.timeout.ms",
+        timeout,
+        "enable.idempotence",
+        "true",
+        "acks",
+        "all",
+        "partitioner",
+        "murmur2_random",
+        "linger.ms",
+        "0",
+        "message.max.bytes",
+        most,
+        "batch.size",
+        batch,
+        "batch.num.messages",
+        "10000",
+        "queue.buffering.max.messages",
+        "100000",
+        "queue.buffering.max.kbytes",
+        "131072",
+        NULL,
+    };
+    dt_status status = dt_kafka_conf_new(p->env, p, out, err);
+
+    snprintf(id, sizeof id, "%s-%s-%u", p->env->installation, p->env->uuid, p->shard);
+    snprintf(timeout, sizeof timeout, "%lld", (long long)p->env->config->kafka_transaction_timeout);
+    snprintf(most, sizeof most, "%d", DT_KAFKA_MESSAGE_MAX);
+    snprintf(batch, sizeof batch, "%d", DT_KAFKA_BATCH_BYTES);
+    if (status == DT_OK)
+        status = dt_kafka_conf_set(*out, pairs, err);
+    if (status != DT_OK)
+        return status;
+    rd_kafka_conf_set_dr_msg_cb(*out, on_report);
+    rd_kafka_conf_set_error_cb(*out, on_error);
+    rd_kafka_conf_set_closesocket_cb(*out, on_close);
+    if (rd_kafka_conf_interceptor_add_on_new(*out, "duetime", on_new, p) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return dt_fail(err, DT_INTERNAL, "kafka producer: interceptor");
+    return DT_OK;
+}
+
+static dt_status open_ledger(struct dt_producer *p, int64_t deadline_us, const volatile bool *stop,
+                             struct dt_error *err)
+{
+    char name[DT_KAFKA_TOPIC_MAX + 1];
+    int partitions = 0;
+    dt_status status = dt_kafka_topic_name(p->env, "ledger", name, err);
+
+    if (status != DT_OK)
+        return status;
+    p->ledger = rd_kafka_topic_new(p->rk, name, NULL);
+    if (p->ledger == NULL)
+        return dt_kafka_fail(err, rd_kafka_last_error(), name);
+    status = dt_kafka_await_topic(p->rk, p->ledger, deadline_us, stop, &partitions, err);
+    if (status == DT_OK && partitions <= (int)p->shard)
+        status = dt_fail(err, DT_REFUSED, "%s has %d partitions, none for shard %u", name, partitions, p->shard);
+    return status;
+}
+
+static dt_status init_transactions(struct dt_producer *p, int64_t deadline_us, const volatile bool *stop,
+                                   struct dt_error *err)
+{
+    for (;;) {
+        rd_kafka_error_t *error;
+        dt_status status;
+
+        if (stop != NULL && *stop)
+            return dt_fail(err, DT_SHUTDOWN, "kafka producer: stopped while taking over");
+        error = rd_kafka_init_transactions(p->rk, 100);
+        rd_kafka_poll(p->rk, 0);
+        if (error == NULL)
+            return DT_OK;
+        if (!rd_kafka_error_is_retriable(error) || dt_kafka_now_us() >= deadline_us) {
+            status = dt_kafka_error_status(rd_kafka_error_code(error)) == DT_REFUSED ? DT_REFUSED : DT_UNAVAILABLE;
+            status = dt_fail(err, status, "init_transactions: %s", rd_kafka_error_string(error));
+            rd_kafka_error_destroy(error);
+            return status;
+        }
+        rd_kafka_error_destroy(error);
+    }
+}
+
+dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const volatile bool *stop, dt_producer **out,
+                          struct dt_error *err)
+{
+    const int64_t deadline_us = dt_kafka_now_us() + START_TIMEOUT_US;
+    struct dt_producer *p = calloc(1, sizeof *p);
+    rd_kafka_conf_t *conf = NULL;
+    dt_status status;
+
+    *out = NULL;
+    if (p == NULL)
+        return dt_fail(err, DT_NOMEM, "kafka producer");
+    p->env = env;
+    p->shard = shard;
+    p->transaction_timeout_us = env->config->kafka_transaction_timeout * 1000;
+    pthread_mutex_init(&p->watch.lock, NULL);
+    status = producer_conf(p, &conf, err);
+    if (status != DT_OK) {
+        if (conf != NULL)
+            rd_kafka_conf_destroy(conf);
+        goto fail;
+    }
+    status = dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &p->rk, err);
+    if (status == DT_OK)
+        status = open_ledger(p, deadline_us, stop, err);
+    if (status == DT_OK)
+        status = init_transactions(p, deadline_us, stop, err);
+    if (status != DT_OK)
+        goto fail;
+    *out = p;
+    return DT_OK;
+fail:
+    dt_producer_free(p);
+    return status;
+}
