@@ -1,0 +1,38 @@
+"""The two builds: gcc with sanitizers, which is tested, and clang plain, which must only compile."""
+import shutil
+
+from . import command, tree
+
+SECONDS = 900
+
+
+def _configure(report, folder, preset, options):
+    if (folder / "build.ninja").exists():
+        return True
+    launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    code, output = command.run(["cmake", "--preset", preset, "-B", folder, *launcher, *options], SECONDS, cwd=tree.TREE)
+    if code != 0:
+        report.fail(f"configure {folder.name}", output)
+    return code == 0
+
+
+def _build(report, folder, targets=()):
+    wanted = [word for target in targets for word in ("--target", target)]
+    code, output = command.run(["cmake", "--build", folder, *wanted], SECONDS, cwd=tree.TREE)
+    (folder / "build.log").write_text(output)
+    if code != 0:
+        report.fail(f"build {folder.name}", output)
+    return code == 0
+
+
+def sanitize(report, targets=()):
+    report.say("building with gcc and sanitizers")
+    return _configure(report, tree.BUILD, "sanitize", ["-DCMAKE_C_COMPILER=gcc"]) and _build(report, tree.BUILD, targets)
+
+
+def clang(report):
+    """One test: everything compiles with clang, without a warning."""
+    report.say("building with clang")
+    folder = tree.BUILD.with_name("clang")
+    if _configure(report, folder, "debug", ["-DCMAKE_C_COMPILER=clang"]) and _build(report, folder):
+        report.ok()

@@ -1,0 +1,60 @@
+"""Checks of the sources that need no server: format, house rules, scripts. One test each."""
+import py_compile
+import subprocess
+import tempfile
+
+from . import command, tree
+
+SECONDS = 120
+CODE = ("scheduler", "dispatcher", "api", "tests")
+
+
+def _files(*patterns):
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *patterns], cwd=tree.TREE,
+                            stdout=subprocess.PIPE, text=True, check=False)
+    return [tree.TREE / name for name in listed.stdout.splitlines() if (tree.TREE / name).is_file()]
+
+
+def _sources():
+    listed = _files("*.c", "*.h")
+    if listed:
+        return listed
+    return [path for top in CODE for path in sorted((tree.TREE / top).rglob("*.[ch]"))]  # a copy without git
+
+
+def formatted():
+    code, output = command.run(["clang-format", "--dry-run", "-Werror", *_sources()], SECONDS, cwd=tree.TREE)
+    return code == 0, output
+
+
+def scripts():
+    """Shell scripts parse; Python files compile."""
+    told = []
+    for path in [tree.TREE / name for name in ("deploy/local", "deploy/packages", "deploy/quickstart", "tests/run", ".ci/run")]:
+        code, output = command.run(["bash", "-n", path], SECONDS)
+        told += [output] if code else []
+    for path in _files("*.py"):
+        try:
+            py_compile.compile(str(path), cfile=tempfile.gettempdir() + "/duetime-check.pyc", doraise=True)
+        except py_compile.PyCompileError as error:
+            told.append(str(error))
+    return not told, "\n".join(told)
+
+
+def _own(script):
+    def check():
+        code, output = command.run(["/usr/bin/python3", tree.TREE / script], SECONDS, cwd=tree.TREE)
+        return code == 0, output
+    return check
+
+
+def run(report):
+    checks = [("clang-format", formatted), ("scripts parse", scripts)]
+    checks += [(f"{path.stem}", _own(path.relative_to(tree.TREE))) for path in (tree.TREE / "tests/house.py", tree.TREE / "tests/openapi.py")
+               if path.exists()]
+    for name, check in checks:
+        good, output = check()
+        if good:
+            report.ok()
+        else:
+            report.fail(name, output)

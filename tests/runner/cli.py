@@ -1,0 +1,48 @@
+"""The command line of tests/run."""
+import argparse
+import os
+import signal
+import sys
+
+from . import suites, tree
+from .report import Report
+
+
+def parser():
+    top = argparse.ArgumentParser(prog="tests/run", description="Builds with sanitizers and runs the suites; the last line is the sum.")
+    top.add_argument("suites", nargs="*", metavar="SUITE",
+                     help=f"{' '.join(suites.SUITES)} (all of them when none is named), and the lanes {' '.join(suites.LANES)}")
+    top.add_argument("-k", dest="chosen", metavar="WORD", help="only tests (C: only files) whose name contains WORD")
+    return top
+
+
+def interrupt(_number, _frame):
+    raise KeyboardInterrupt
+
+
+def main():
+    signal.signal(signal.SIGTERM, interrupt)  # so that servers are taken down on both
+    arguments = parser().parse_args()
+    known = {**suites.SUITES, **suites.LANES}
+    unknown = [name for name in arguments.suites if name not in known]
+    if unknown:
+        print(f"tests/run: no suite {' '.join(unknown)}; there are: {' '.join(known)}", file=sys.stderr)
+        return 2
+    asked = os.environ.get("DUETIME_LANES", "").replace(",", " ").split()
+    report = Report()
+    for name in arguments.suites or [*suites.SUITES, *suites.LANES]:
+        if name in suites.LANES and not arguments.suites and name not in asked:
+            report.skip(f"lane {name}", f"not asked for: `tests/run {name}`, or DUETIME_LANES={name}")
+            continue
+        try:
+            known[name](report, arguments.chosen)
+        except KeyboardInterrupt:
+            report.fail(name, "interrupted")
+            break
+        except tree.say.StackError as error:
+            report.fail(name, str(error))
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""Runs cmocka executables and reads their plain output, so that a crash still shows which test it was."""
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+from . import command
+
+SECONDS = 300
+_LINE = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] (\w+)$")
+
+
+def outcomes(output):
+    """[(test, 'OK' | 'FAILED' | 'SKIPPED' | 'RUN', what it printed)]; RUN = it never ended."""
+    found, inside = [], True
+    for line in output.splitlines():
+        if line.startswith("[=========="):
+            inside = "Running" in line  # what follows "… run." lists failed tests a second time
+        match = _LINE.match(line) if inside else None
+        if match is None:
+            if found and found[-1][1] == "RUN":
+                found[-1][2].append(line)
+        elif match[1] == "RUN":
+            found.append((match[2], "RUN", []))
+        elif found and found[-1][:2] == (match[2], "RUN"):
+            found[-1] = (match[2], match[1], found[-1][2])
+        else:
+            found.append((match[2], match[1], []))
+    return [(name, outcome, "\n".join(text)) for name, outcome, text in found]
+
+
+def run_one(report, executable, env):
+    code, output = command.run([executable], SECONDS, env)
+    log = executable.with_suffix(".log")
+    log.write_text(output)
+    suite = f"{executable.parent.name}/{executable.name.split('_', 1)[1]}"
+    told = False
+    for test, outcome, text in outcomes(output):
+        if outcome == "OK":
+            report.ok()
+        elif outcome == "SKIPPED":
+            report.skip(f"{suite}: {test}", text.strip() or "the test gives no reason")
+        else:
+            told = True
+            ended = "" if outcome == "FAILED" else f"\nit never ended; exit code {code}"
+            report.fail(f"{suite}: {test}", text + ended)
+    if code != 0 and not told:
+        what = f"no end within {SECONDS} s" if code is None else f"exit code {code}"
+        report.fail(suite, f"{output[-6000:]}\n{what}; whole output: {log}")
+
+
+def run_all(report, executables, env, workers=2):
+    env = {**env, "ASAN_OPTIONS": env.get("ASAN_OPTIONS", "detect_leaks=1"), "UBSAN_OPTIONS": "print_stacktrace=1",
+           "CMOCKA_MESSAGE_OUTPUT": "STDOUT"}
+    with ThreadPoolExecutor(max_workers=min(workers, os.cpu_count() or 1)) as pool:
+        try:
+            for done in [pool.submit(run_one, report, executable, env) for executable in executables]:
+                done.result()
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            command.end_all()
+            raise

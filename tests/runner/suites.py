@@ -1,0 +1,67 @@
+"""The suites by name. A suite is a function of (report, chosen): `chosen` narrows it to names that contain it."""
+import os
+
+from . import builds, checks, cmocka, lanes, pytests, servers, tree
+
+PYTEST_SECONDS = 1500
+
+
+def _executables(kind, chosen):
+    folder = tree.BUILD / "tests" / kind
+    found = [path for path in sorted(folder.glob(f"{kind}_test_*")) if os.access(path, os.X_OK) and path.suffix == ""]
+    return [path for path in found if chosen is None or chosen in path.name]
+
+
+def unit(report, chosen):
+    if chosen is None:
+        report.say("checking the sources")
+        checks.run(report)
+        builds.clang(report)
+    if builds.sanitize(report):
+        report.say("unit tests")
+        cmocka.run_all(report, _executables("unit", chosen), dict(os.environ))
+
+
+def contract(report, chosen):
+    if not builds.sanitize(report):
+        return
+    report.say("contract tests on real servers")
+    with servers.running("contract") as environment:
+        cmocka.run_all(report, _executables("contract", chosen), environment)
+
+
+def _pytest(name):
+    def suite(report, chosen):
+        folder = tree.TREE / "tests" / name
+        if not builds.sanitize(report, ("duetime-api", "duetime-dispatcher")):
+            return
+        report.say(f"{name} tests on the whole stack")
+        pytests.run(report, folder, tree.WORK / f"{name}.xml", dict(os.environ), PYTEST_SECONDS, chosen)
+    return suite
+
+
+def mysql(report, chosen):
+    """Lane: the store's contract suites on MySQL 9.7."""
+    reason = lanes.mysql_unavailable()
+    if reason:
+        report.skip("lane mysql", reason)
+    elif builds.sanitize(report):
+        report.say("contract tests of the store on MySQL 9.7")
+        with lanes.mysql_running(report) as environment:
+            cmocka.run_all(report, [path for path in _executables("contract", chosen) if lanes.is_store_test(path)], environment)
+
+
+def kafka4(report, chosen):
+    """Lane: contract suites, then the integration suite, on Kafka 4."""
+    if not builds.sanitize(report):
+        return
+    report.say("contract tests on Kafka 4")
+    with servers.running("kafka4", kafka="4") as environment:
+        cmocka.run_all(report, _executables("contract", chosen), environment)
+    report.say("integration tests on Kafka 4")
+    pytests.run(report, tree.TREE / "tests/integration", tree.WORK / "kafka4.xml", {**os.environ, "DUETIME_TEST_KAFKA": "4"},
+                PYTEST_SECONDS, chosen)
+
+
+SUITES = {"unit": unit, "contract": contract, "api": _pytest("api"), "integration": _pytest("integration")}
+LANES = {"mysql": mysql, "kafka4": kafka4}
