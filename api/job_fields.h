@@ -46,7 +46,5 @@ void dt_job_digest(struct dt_job_fields *fields, unsigned char digest[16]);
 /* A list of durations -> canonical text in the faults' arena; faults below `pointer`. False: it has faults. */
 bool dt_retry_decode(const dt_json *json, const struct dt_json_node *node, const char *pointer,
                      struct dt_faults *faults, struct dt_str *out);
-/* A canonical (or hand-edited) schedule as a JSON list; returns the number of delays. */
-unsigned dt_retry_add(struct dt_strbuf *out, struct dt_str retry);
 
 #endif

@@ -1,203 +1,5 @@
-/*
- * How jobs and attempts read in answers: see job_json.h. Appends to one buffer, member by member in a fixed order; asks
- * nothing and allocates nothing but the buffer. Stored text that people may have edited by SQL never breaks the JSON
- * around it.
- */
+/* Answers about jobs and attempts: see job_json.h. The JSON of a job itself is scheduler/job/job_encode.c. */
 #include "job_json.h"
-
-#include "base64.h"
-#include "job/retry.h"
-#include "job_fields.h"
-
-#define STORED_DEPTH_MAX 128 /* what limits.json_depth allowed once may be less deep today */
-
-void dt_json_add_time(struct dt_strbuf *out, int64_t ms)
-{
-    if (ms == 0) {
-        dt_strbuf_add(out, "null", 4);
-        return;
-    }
-    char text[25];
-    dt_time_format(ms, text);
-    dt_strbuf_addc(out, '"');
-    dt_strbuf_adds(out, text);
-    dt_strbuf_addc(out, '"');
-}
-
-static void add_name(struct dt_strbuf *out, struct dt_str name)
-{
-    dt_strbuf_add(out, name.p, name.n);
-}
-
-static void add_string(struct dt_strbuf *out, struct dt_str name, struct dt_str value)
-{
-    if (!value.p)
-        return;
-    add_name(out, name);
-    dt_json_add_string(out, value);
-}
-
-static void add_int(struct dt_strbuf *out, struct dt_str name, int64_t value)
-{
-    add_name(out, name);
-    dt_strbuf_add_i64(out, value);
-}
-
-static void add_time(struct dt_strbuf *out, struct dt_str name, int64_t ms)
-{
-    add_name(out, name);
-    dt_json_add_time(out, ms);
-}
-
-static void add_duration(struct dt_strbuf *out, struct dt_str name, int64_t ms)
-{
-    add_name(out, name);
-    dt_strbuf_addc(out, '"');
-    dt_duration_add_iso(out, ms);
-    dt_strbuf_addc(out, '"');
-}
-
-/* A string, or null when there is none. */
-static void add_string_or_null(struct dt_strbuf *out, struct dt_str name, struct dt_str value)
-{
-    add_name(out, name);
-    if (value.p)
-        dt_json_add_string(out, value);
-    else
-        dt_strbuf_add(out, "null", 4);
-}
-
-/* ---- retry ---- */
-
-/* Delays of whole seconds in the short form, others as ISO 8601; text that is no duration (a hand edit) as it stands.
- */
-static void add_delay(struct dt_strbuf *out, struct dt_str word)
-{
-    int64_t ms;
-    if (dt_duration_parse(word, &ms) != DT_OK) {
-        dt_json_add_string(out, word);
-        return;
-    }
-    dt_strbuf_addc(out, '"');
-    if (ms % 1000 == 0)
-        dt_duration_add_short(out, ms);
-    else
-        dt_duration_add_iso(out, ms);
-    dt_strbuf_addc(out, '"');
-}
-
-static bool is_separator(char c)
-{
-    return c == ' ' || c == ',';
-}
-
-unsigned dt_retry_add(struct dt_strbuf *out, struct dt_str retry)
-{
-    unsigned n = 0;
-    dt_strbuf_addc(out, '[');
-    for (size_t i = 0; i < retry.n;) {
-        size_t start = i;
-        while (i < retry.n && !is_separator(retry.p[i]))
-            i++;
-        if (i > start) {
-            if (n++ > 0)
-                dt_strbuf_addc(out, ',');
-            add_delay(out, (struct dt_str){retry.p + start, i - start});
-        } else {
-            i++;
-        }
-    }
-    dt_strbuf_addc(out, ']');
-    return n;
-}
-
-static unsigned count_delays(struct dt_str retry)
-{
-    unsigned n = 0;
-    for (size_t i = 0; i < retry.n; i++)
-        n += !is_separator(retry.p[i]) && (i == 0 || is_separator(retry.p[i - 1]));
-    return n;
-}
-
-/* ---- job ---- */
-
-static bool is_json(dt_json *check, struct dt_str text)
-{
-    const struct dt_json_limits limits = {.depth = STORED_DEPTH_MAX};
-    return !check || dt_json_parse(check, text, &limits, NULL) == DT_OK;
-}
-
-static void add_payload(struct dt_strbuf *out, const struct dt_job *job, dt_json *check)
-{
-    if (!job->payload_binary && is_json(check, job->payload)) {
-        add_name(out, DT_STR_LIT(",\"payload\":"));
-        dt_strbuf_add(out, job->payload.p, job->payload.n);
-        return;
-    }
-    add_name(out, DT_STR_LIT(",\"payload_base64\":\""));
-    dt_base64_add(out, job->payload);
-    dt_strbuf_addc(out, '"');
-    add_string(out, DT_STR_LIT(",\"content_type\":"),
-               job->content_type.p ? job->content_type : DT_STR_LIT("application/json"));
-}
-
-static void add_headers(struct dt_strbuf *out, struct dt_str headers, dt_json *check)
-{
-    if (!headers.p || !is_json(check, headers))
-        return;
-    add_name(out, DT_STR_LIT(",\"headers\":"));
-    dt_strbuf_add(out, headers.p, headers.n);
-}
-
-static void add_last_error(struct dt_strbuf *out, const struct dt_job *job)
-{
-    if (job->failures > 0 || job->error_at_ms > 0)
-        add_int(out, DT_STR_LIT(",\"failures\":"), job->failures);
-    if (job->error_at_ms == 0)
-        return;
-    add_string_or_null(out, DT_STR_LIT(",\"last_error\":{\"code\":"), job->error_code);
-    add_string_or_null(out, DT_STR_LIT(",\"message\":"), job->error_message);
-    add_time(out, DT_STR_LIT(",\"at\":"), job->error_at_ms);
-    dt_strbuf_addc(out, '}');
-}
-
-static void add_policy(struct dt_strbuf *out, const struct dt_job *job)
-{
-    add_int(out, DT_STR_LIT(",\"max_attempts\":"), 1 + (int64_t)count_delays(job->retry));
-    add_name(out, DT_STR_LIT(",\"retry\":"));
-    dt_retry_add(out, job->retry);
-    add_duration(out, DT_STR_LIT(",\"ack_timeout\":"), job->ack_timeout_ms);
-    if (job->no_retries)
-        add_name(out, DT_STR_LIT(",\"retries_cancelled\":true"));
-}
-
-void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt_job_view *view)
-{
-    dt_strbuf_reserve(out, 640 + (view->payload ? job->payload.n : 0));
-    add_int(out, DT_STR_LIT("{\"id\":\""), job->id);
-    add_string(out, DT_STR_LIT("\",\"topic\":"), job->topic);
-    add_string(out, DT_STR_LIT(",\"key\":"), job->key);
-    add_name(out, DT_STR_LIT(",\"state\":\""));
-    dt_strbuf_adds(out, dt_job_state_name(job->state));
-    add_time(out, DT_STR_LIT("\",\"run_at\":"), job->run_at_ms);
-    add_time(out, DT_STR_LIT(",\"next_at\":"), dt_job_state_terminal(job->state) ? 0 : job->next_at_ms);
-    add_int(out, DT_STR_LIT(",\"attempt\":"), job->attempt);
-    add_last_error(out, job);
-    add_policy(out, job);
-    add_string(out, DT_STR_LIT(",\"partition_key\":"), job->partition_key);
-    add_headers(out, job->headers, view->check);
-    if (view->payload)
-        add_payload(out, job, view->check);
-    add_string_or_null(out, DT_STR_LIT(",\"waiting_for\":"), dt_str(view->waiting_for));
-    add_time(out, DT_STR_LIT(",\"created_at\":"), job->created_at_ms);
-    add_time(out, DT_STR_LIT(",\"updated_at\":"), job->updated_at_ms);
-    if (dt_job_state_terminal(job->state) && job->finished_at_ms > 0)
-        add_time(out, DT_STR_LIT(",\"finished_at\":"), job->finished_at_ms);
-    add_int(out, DT_STR_LIT(",\"version\":"), job->version);
-    if (view->outcome)
-        add_string(out, DT_STR_LIT(",\"outcome\":"), dt_str(view->outcome));
-    dt_strbuf_addc(out, '}');
-}
 
 void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t created_ms)
 {
@@ -224,28 +26,44 @@ void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t 
 
 /* ---- attempt ---- */
 
-static void add_attempt_error(struct dt_strbuf *out, const struct dt_attempt *attempt)
+static void add_text(struct dt_strbuf *out, const char *name, struct dt_str text)
+{
+    dt_strbuf_adds(out, name);
+    if (text.p)
+        dt_json_add_string(out, text);
+    else
+        dt_strbuf_adds(out, "null");
+}
+
+static void add_time(struct dt_strbuf *out, const char *name, int64_t ms)
+{
+    dt_strbuf_adds(out, name);
+    dt_json_add_time(out, ms);
+}
+
+static void add_error(struct dt_strbuf *out, const struct dt_attempt *attempt)
 {
     if (!attempt->error_code.p && !attempt->error_message.p) {
-        add_name(out, DT_STR_LIT(",\"error\":null}"));
+        dt_strbuf_adds(out, ",\"error\":null}");
         return;
     }
-    add_string_or_null(out, DT_STR_LIT(",\"error\":{\"code\":"), attempt->error_code);
-    add_string_or_null(out, DT_STR_LIT(",\"message\":"), attempt->error_message);
-    add_name(out, DT_STR_LIT("}}"));
+    add_text(out, ",\"error\":{\"code\":", attempt->error_code);
+    add_text(out, ",\"message\":", attempt->error_message);
+    dt_strbuf_adds(out, "}}");
 }
 
 void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt)
 {
-    add_int(out, DT_STR_LIT("{\"attempt\":"), attempt->attempt);
-    add_time(out, DT_STR_LIT(",\"due_at\":"), attempt->due_at_ms);
-    add_time(out, DT_STR_LIT(",\"dispatched_at\":"), attempt->dispatched_at_ms);
-    add_name(out, DT_STR_LIT(",\"lateness_ms\":"));
+    dt_strbuf_adds(out, "{\"attempt\":");
+    dt_strbuf_add_i64(out, attempt->attempt);
+    add_time(out, ",\"due_at\":", attempt->due_at_ms);
+    add_time(out, ",\"dispatched_at\":", attempt->dispatched_at_ms);
+    dt_strbuf_adds(out, ",\"lateness_ms\":");
     if (attempt->dispatched_at_ms > 0 && attempt->due_at_ms > 0)
         dt_strbuf_add_i64(out, attempt->dispatched_at_ms - attempt->due_at_ms);
     else
-        dt_strbuf_add(out, "null", 4);
-    add_time(out, DT_STR_LIT(",\"finished_at\":"), attempt->finished_at_ms);
-    add_string(out, DT_STR_LIT(",\"status\":"), dt_str(dt_attempt_status_name(attempt->status)));
-    add_attempt_error(out, attempt);
+        dt_strbuf_adds(out, "null");
+    add_time(out, ",\"finished_at\":", attempt->finished_at_ms);
+    add_text(out, ",\"status\":", dt_str(dt_attempt_status_name(attempt->status)));
+    add_error(out, attempt);
 }

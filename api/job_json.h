@@ -10,7 +10,7 @@
 #define DT_API_JOB_JSON_H
 
 #include "base/json.h"
-#include "job/job.h"
+#include "job/job_encode.h"
 #include "problem.h"
 #include "store/store.h"
 
@@ -61,15 +61,6 @@ const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms)
 
 /* ---- answers ---- */
 
-struct dt_job_view {
-    bool payload;            /* show it */
-    const char *waiting_for; /* NULL = null, see waiting.h */
-    const char *outcome;     /* of a result; NULL = no such member */
-    /* A parser to check stored payload and headers with (people may edit them by SQL): what is no JSON is shown as
-     * base64. NULL: they come from a request that was checked. */
-    dt_json *check;
-};
-void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt_job_view *view);
 /* The job that an insert made, without reading it back. Slices stay borrowed. */
 void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t created_ms);
 
@@ -77,8 +68,5 @@ void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t 
 void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt);
 /* counts may be NULL (lists). */
 void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *topic, const struct dt_topic_counts *counts);
-
-/* "2026-11-21T10:30:00.000Z" in quotes; null for 0. */
-void dt_json_add_time(struct dt_strbuf *out, int64_t ms);
 
 #endif

@@ -177,16 +177,14 @@ static void add_duration(struct dt_strbuf *out, const char *name, bool given, in
         dt_strbuf_adds(out, "null");
         return;
     }
-    dt_strbuf_addc(out, '"');
-    dt_duration_add_iso(out, ms);
-    dt_strbuf_addc(out, '"');
+    dt_json_add_duration(out, ms);
 }
 
 static void add_effective(struct dt_strbuf *out, const struct dt_topic *t)
 {
     add_text(out, ",\"effective\":{\"kafka_topic\":", t->kafka_topic.p ? t->kafka_topic : t->name);
     dt_strbuf_adds(out, ",\"retry\":");
-    dt_retry_add(out, t->retry.p ? t->retry : DT_STR_LIT(DT_RETRY_DEFAULT));
+    dt_retry_add_json(out, t->retry.p ? t->retry : DT_STR_LIT(DT_RETRY_DEFAULT));
     add_duration(out, ",\"ack_timeout\":", true, t->ack_timeout_ms > 0 ? t->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS);
     add_duration(out, ",\"retention\":", true, t->retention_ms >= 0 ? t->retention_ms : DT_RETENTION_DEFAULT_MS);
     dt_strbuf_addc(out, '}');
@@ -214,7 +212,7 @@ void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct 
     add_text(out, ",\"delivery\":\"kafka\",\"kafka_topic\":", t->kafka_topic);
     dt_strbuf_adds(out, ",\"retry\":");
     if (t->retry.p)
-        dt_retry_add(out, t->retry);
+        dt_retry_add_json(out, t->retry);
     else
         dt_strbuf_adds(out, "null");
     add_duration(out, ",\"ack_timeout\":", t->ack_timeout_ms > 0, t->ack_timeout_ms);

@@ -1,6 +1,6 @@
 /* Base64 (RFC 4648, section 4), strict: padded, no white space, no stray bits. Pure. */
-#ifndef DT_API_BASE64_H
-#define DT_API_BASE64_H
+#ifndef DT_BASE_BASE64_H
+#define DT_BASE_BASE64_H
 
 #include "base/strbuf.h"
 

@@ -1,0 +1,70 @@
+/* What a job waits for: see waiting.h. */
+#include "waiting.h"
+
+void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref)
+{
+    *waiting = (struct dt_waiting){.view = dt_topic_cache_view(cache),
+                                   .shards = dt_topic_cache_shards(cache),
+                                   .now_ms = dt_refclock_earliest_ms(ref)};
+}
+
+void dt_waiting_clear(struct dt_waiting *waiting)
+{
+    dt_view_release(waiting->view);
+    dt_shards_release(waiting->shards);
+    *waiting = (struct dt_waiting){0};
+}
+
+static const char *leader_waits_for(const struct dt_shard_info *shard)
+{
+    if (dt_str_is(shard->waiting, "kafka"))
+        return "kafka";
+    return dt_str_is(shard->waiting, "redis") ? "redis" : NULL;
+}
+
+static bool has_leader(const struct dt_waiting *w, const struct dt_shard_info *shard)
+{
+    return shard->owner.p && !shard->halted.p && w->now_ms - shard->seen_at_ms <= DT_LEADER_SILENT_MS;
+}
+
+static const struct dt_shard_info *shard_of(const struct dt_waiting *w, int64_t id)
+{
+    return w->view && w->shards ? dt_shards_find(w->shards, dt_shard_of(&w->view->map, id)) : NULL;
+}
+
+static const char *scheduled_waits_for(const struct dt_waiting *w, const struct dt_job *job)
+{
+    if (job->next_at_ms > w->now_ms)
+        return "time";
+    const struct dt_topic_settings *topic = w->view ? dt_view_topic(w->view, job->topic) : NULL;
+    if (topic && topic->paused)
+        return "paused";
+    const struct dt_shard_info *shard = shard_of(w, job->id);
+    const char *word = shard && has_leader(w, shard) ? leader_waits_for(shard) : NULL;
+    return word ? word : "leader";
+}
+
+/* A leader claims nothing while it waits for Kafka, so what it still has to send are the claims that it made last. */
+static const char *dispatched_waits_for(const struct dt_waiting *w, const struct dt_job *job)
+{
+    const struct dt_shard_info *shard =
+        w->shards && job->claim_shard >= 0 ? dt_shards_find(w->shards, (unsigned)job->claim_shard) : NULL;
+    bool unsent = shard && shard->inflight > 0 && dt_str_is(shard->waiting, "kafka");
+    return unsent ? "kafka" : "ack";
+}
+
+const char *dt_waiting_for(const struct dt_waiting *w, const struct dt_job *job)
+{
+    switch (job->state) {
+    case DT_SCHEDULED:
+        return scheduled_waits_for(w, job);
+    case DT_DISPATCHED:
+        return dispatched_waits_for(w, job);
+    case DT_SUCCEEDED:
+    case DT_DEAD:
+    case DT_CANCELLED:
+    case DT_JOB_STATES:
+        break;
+    }
+    return NULL;
+}

@@ -1,0 +1,35 @@
+/*
+ * What a job waits for, in one word, from its row and from what the leaders said about their shards a second ago at
+ * most:
+ *
+ *   scheduled, next_at ahead             time
+ *   scheduled, due, topic paused         paused
+ *   scheduled, due, nobody leads         leader   (no owner, not heard of for 15 s, or halted)
+ *   scheduled, due, its leader waits     kafka, redis: what the leader says
+ *   scheduled, due, none of these        leader   (its leader has yet to pick it up: milliseconds, or a backlog before
+ * it) dispatched, still to be sent         kafka    (its leader waits for Kafka with a batch claimed, this one's claim
+ * among the last) dispatched                           ack finished                             null
+ *
+ * Pure but for reading snapshots.
+ */
+#ifndef DT_API_WAITING_H
+#define DT_API_WAITING_H
+
+#include "job/job.h"
+#include "topic_cache.h"
+
+#define DT_LEADER_SILENT_MS 15000
+
+/* Snapshots; either may be NULL (MySQL was not reached yet). now_ms: MySQL's clock. */
+struct dt_waiting {
+    struct dt_view *view;
+    struct dt_shards_view *shards;
+    int64_t now_ms;
+};
+/* Takes references; clear gives them back. */
+void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref);
+void dt_waiting_clear(struct dt_waiting *waiting);
+/* NULL when finished. */
+const char *dt_waiting_for(const struct dt_waiting *waiting, const struct dt_job *job);
+
+#endif

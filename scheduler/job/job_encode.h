@@ -1,0 +1,30 @@
+/*
+ * A job as JSON, the same in answers of the API and in dead letters. Pure: appends to a buffer, member by member in a
+ * fixed order. Stored text that people may have edited by SQL never breaks the JSON around it.
+ */
+#ifndef DT_JOB_JOB_ENCODE_H
+#define DT_JOB_JOB_ENCODE_H
+
+#include "base/json.h"
+#include "job/job.h"
+
+struct dt_job_view {
+    bool payload;            /* show it */
+    const char *waiting_for; /* NULL = null */
+    const char *outcome;     /* of a result; NULL = no such member */
+    /* A parser to check stored payload and headers with: a payload that is no JSON is shown as base64, such headers are
+     * left out. NULL: they come from a request that was checked. */
+    dt_json *check;
+};
+void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt_job_view *view);
+/* The same for a job that was read from the store, with a parser of its own: for callers in no hurry. */
+void dt_job_add_json(struct dt_strbuf *out, const struct dt_job *job, bool with_payload, const char *waiting_for);
+
+/* A canonical (or hand-edited) retry schedule as a JSON list. */
+void dt_retry_add_json(struct dt_strbuf *out, struct dt_str retry);
+/* "2026-11-21T10:30:00.000Z" in quotes; null for 0. */
+void dt_json_add_time(struct dt_strbuf *out, int64_t ms);
+/* "PT1M" in quotes. */
+void dt_json_add_duration(struct dt_strbuf *out, int64_t ms);
+
+#endif
