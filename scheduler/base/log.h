@@ -23,14 +23,23 @@ struct dt_field {
     struct dt_str s;
 };
 
-#define DT_I(name_, value) {.name = (name_), .type = DT_FIELD_INT, .i = (int64_t)(value)}
-#define DT_S(name_, value) {.name = (name_), .type = DT_FIELD_STR, .s = dt_str(value)}
-#define DT_B(name_, slice) {.name = (name_), .type = DT_FIELD_STR, .s = (slice)}
+#define DT_I(name_, value)                                                                                             \
+    {                                                                                                                  \
+        .name = (name_), .type = DT_FIELD_INT, .i = (int64_t)(value)                                                   \
+    }
+#define DT_S(name_, value)                                                                                             \
+    {                                                                                                                  \
+        .name = (name_), .type = DT_FIELD_STR, .s = dt_str(value)                                                      \
+    }
+#define DT_B(name_, slice)                                                                                             \
+    {                                                                                                                  \
+        .name = (name_), .type = DT_FIELD_STR, .s = (slice)                                                            \
+    }
 
-#define DT_LOG(level, component, msg, ...)                                                                 \
-    do {                                                                                                   \
-        if (dt_log_enabled(DT_LOG_##level))                                                                \
-            dt_log_write(DT_LOG_##level, component, msg, (const struct dt_field[]){__VA_ARGS__ __VA_OPT__(,) {0}}); \
+#define DT_LOG(level, component, msg, ...)                                                                             \
+    do {                                                                                                               \
+        if (dt_log_enabled(DT_LOG_##level))                                                                            \
+            dt_log_write(DT_LOG_##level, component, msg, (const struct dt_field[]){__VA_ARGS__ __VA_OPT__(, ){0}});    \
     } while (0)
 
 void dt_log_set_level(enum dt_log_level level);

@@ -21,8 +21,8 @@ dt_metric *dt_histogram(const char *name, const char *help, const char *labels);
 /* A histogram of counts (batch sizes): powers of two from 1 to 65,536. */
 dt_metric *dt_histogram_count(const char *name, const char *help, const char *labels);
 
-void dt_metric_add(dt_metric *metric, int64_t n);  /* counter */
-void dt_metric_set(dt_metric *metric, double v);   /* gauge */
+void dt_metric_add(dt_metric *metric, int64_t n);    /* counter */
+void dt_metric_set(dt_metric *metric, double v);     /* gauge */
 void dt_metric_observe(dt_metric *metric, double v); /* histogram; seconds or a count */
 /* Current value of a counter or gauge, number of observations of a histogram. */
 double dt_metric_value(const dt_metric *metric);

@@ -1,0 +1,137 @@
+/*
+ * Log lines: built in one buffer, written by one write(2), so that lines of several threads and processes never mix.
+ * Owns the level; refuses to know who reads. A line that cannot be built for want of memory or cannot be written is
+ * lost.
+ */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/timetext.h"
+
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+
+#define LEVELS (sizeof level_names / sizeof level_names[0])
+
+static _Atomic int least = DT_LOG_INFO;
+
+void dt_log_set_level(enum dt_log_level level)
+{
+    atomic_store_explicit(&least, (int)level, memory_order_relaxed);
+}
+
+bool dt_log_enabled(enum dt_log_level level)
+{
+    return (int)level >= atomic_load_explicit(&least, memory_order_relaxed);
+}
+
+dt_status dt_log_level_parse(const char *word, enum dt_log_level *out)
+{
+    for (unsigned i = 0; i < LEVELS; i++)
+        if (strcmp(word, level_names[i]) == 0) {
+            *out = (enum dt_log_level)i;
+            return DT_OK;
+        }
+    return DT_INVALID;
+}
+
+/* Bytes that may stand in a value without quotes: visible ASCII but for those that logfmt or a reader would trip over.
+ */
+static bool plain(unsigned char c)
+{
+    return c > ' ' && c < 0x7f && c != '"' && c != '=' && c != '\\';
+}
+
+static bool needs_quotes(struct dt_str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!plain((unsigned char)s.p[i]))
+            return true;
+    return s.n == 0;
+}
+
+/* UTF-8 passes as it is; control characters never do, so that a value cannot forge a line or move a terminal. */
+static void add_escaped(struct dt_strbuf *line, unsigned char c)
+{
+    if (c == '"' || c == '\\') {
+        dt_strbuf_addc(line, '\\');
+        dt_strbuf_addc(line, (char)c);
+    } else if (c == '\n') {
+        dt_strbuf_adds(line, "\\n");
+    } else if (c == '\r') {
+        dt_strbuf_adds(line, "\\r");
+    } else if (c == '\t') {
+        dt_strbuf_adds(line, "\\t");
+    } else if (c < ' ' || c == 0x7f) {
+        dt_strbuf_addf(line, "\\x%02x", c);
+    } else {
+        dt_strbuf_addc(line, (char)c);
+    }
+}
+
+static void add_value(struct dt_strbuf *line, struct dt_str s)
+{
+    if (!needs_quotes(s)) {
+        dt_strbuf_add(line, s.p, s.n);
+        return;
+    }
+    dt_strbuf_addc(line, '"');
+    for (size_t i = 0; i < s.n; i++)
+        add_escaped(line, (unsigned char)s.p[i]);
+    dt_strbuf_addc(line, '"');
+}
+
+static void add_name(struct dt_strbuf *line, const char *name)
+{
+    if (line->n)
+        dt_strbuf_addc(line, ' ');
+    dt_strbuf_adds(line, name);
+    dt_strbuf_addc(line, '=');
+}
+
+static void add_field(struct dt_strbuf *line, const struct dt_field *field)
+{
+    add_name(line, field->name);
+    if (field->type == DT_FIELD_INT)
+        dt_strbuf_add_i64(line, field->i);
+    else
+        add_value(line, field->s);
+}
+
+static void write_line(const struct dt_strbuf *line)
+{
+    int saved = errno;
+    ssize_t n;
+
+    do
+        n = write(STDERR_FILENO, line->p, line->n);
+    while (n < 0 && errno == EINTR);
+    errno = saved;
+}
+
+void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields)
+{
+    struct dt_strbuf line;
+    char now[25];
+
+    dt_strbuf_init(&line);
+    dt_strbuf_reserve(&line, 400);
+    dt_time_format(dt_clock_real_ms(dt_clock_system()), now);
+    add_name(&line, "time");
+    dt_strbuf_adds(&line, now);
+    add_name(&line, "level");
+    dt_strbuf_adds(&line, (unsigned)level < LEVELS ? level_names[level] : "error");
+    add_name(&line, "component");
+    add_value(&line, dt_str(component));
+    add_name(&line, "msg");
+    add_value(&line, dt_str(msg));
+    for (; fields->name; fields++)
+        add_field(&line, fields);
+    dt_strbuf_addc(&line, '\n');
+    if (!line.failed)
+        write_line(&line);
+    dt_strbuf_clear(&line);
+}

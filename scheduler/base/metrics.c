@@ -1,0 +1,336 @@
+/*
+ * The registry of metrics: families, each with its series, in the order in which they were first registered.
+ *
+ * Owns every handle for as long as the process lives. Refuses to know what is measured. Registering and writing out
+ * take one mutex; updates touch nothing but atomics of their own series. A histogram counts each observation in one
+ * bucket only; sums over buckets are made when the text is written.
+ */
+#include "base/metrics.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum kind { COUNTER, GAUGE, SECONDS, COUNTS };
+
+#define BUCKETS_MAX 20
+
+static const double seconds_bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+                                        1,      2.5,   5,      10,    30,   60,    120,  300, 600};
+static const double counts_bounds[] = {1,   2,    4,    8,    16,   32,    64,    128,  256,
+                                       512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
+
+#define SECONDS_N (sizeof seconds_bounds / sizeof seconds_bounds[0])
+#define COUNTS_N  (sizeof counts_bounds / sizeof counts_bounds[0])
+_Static_assert(SECONDS_N < BUCKETS_MAX && COUNTS_N < BUCKETS_MAX, "one more bucket takes what is above all bounds");
+
+struct dt_metric {
+    struct dt_metric *next; /* series of the same family */
+    enum kind kind;
+    char *labels;
+    _Atomic int64_t count;      /* counter */
+    _Atomic uint64_t value;     /* bits of a double: gauge; sum of a histogram */
+    _Atomic uint64_t buckets[]; /* histograms only */
+};
+
+struct family {
+    struct family *next;
+    enum kind kind;
+    char *name, *help;
+    struct dt_metric *series, **last;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct family *families, **last_family = &families;
+
+/* ---- doubles in atomics ---- */
+
+static uint64_t bits_of(double v)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static double double_of(uint64_t bits)
+{
+    double v;
+
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static double load_double(const _Atomic uint64_t *at)
+{
+    return double_of(atomic_load_explicit(at, memory_order_relaxed));
+}
+
+static void add_double(_Atomic uint64_t *at, double v)
+{
+    uint64_t seen = atomic_load_explicit(at, memory_order_relaxed);
+
+    while (!atomic_compare_exchange_weak_explicit(at, &seen, bits_of(double_of(seen) + v), memory_order_relaxed,
+                                                  memory_order_relaxed))
+        ;
+}
+
+/* ---- buckets ---- */
+
+static const double *bounds_of(enum kind kind)
+{
+    return kind == SECONDS ? seconds_bounds : counts_bounds;
+}
+
+/* Bounds; there is one bucket more. */
+static unsigned bounds_n(enum kind kind)
+{
+    return kind == SECONDS ? SECONDS_N : kind == COUNTS ? COUNTS_N : 0;
+}
+
+static bool is_histogram(enum kind kind)
+{
+    return kind == SECONDS || kind == COUNTS;
+}
+
+static unsigned bucket_of(enum kind kind, double v)
+{
+    const double *bounds = bounds_of(kind);
+    unsigned n = bounds_n(kind), i = 0;
+
+    while (i < n && v > bounds[i])
+        i++;
+    return i;
+}
+
+static uint64_t observations(const dt_metric *metric)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i <= bounds_n(metric->kind); i++)
+        sum += atomic_load_explicit(&metric->buckets[i], memory_order_relaxed);
+    return sum;
+}
+
+/* ---- registering ---- */
+
+static struct family *new_family(enum kind kind, const char *name, const char *help)
+{
+    struct family *family = calloc(1, sizeof *family);
+
+    if (!family)
+        return NULL;
+    family->kind = kind;
+    family->name = strdup(name);
+    family->help = strdup(help ? help : "");
+    family->last = &family->series;
+    if (!family->name || !family->help) {
+        free(family->name);
+        free(family->help);
+        free(family);
+        return NULL;
+    }
+    *last_family = family;
+    last_family = &family->next;
+    return family;
+}
+
+static struct family *find_family(const char *name)
+{
+    struct family *family = families;
+
+    while (family && strcmp(family->name, name) != 0)
+        family = family->next;
+    return family;
+}
+
+static dt_metric *new_series(struct family *family, const char *labels)
+{
+    size_t buckets = is_histogram(family->kind) ? bounds_n(family->kind) + 1 : 0;
+    dt_metric *metric = calloc(1, sizeof *metric + buckets * sizeof metric->buckets[0]);
+
+    if (!metric)
+        return NULL;
+    metric->kind = family->kind;
+    metric->labels = strdup(labels);
+    if (!metric->labels) {
+        free(metric);
+        return NULL;
+    }
+    *family->last = metric;
+    family->last = &metric->next;
+    return metric;
+}
+
+static dt_metric *find_series(const struct family *family, const char *labels)
+{
+    dt_metric *metric = family->series;
+
+    while (metric && strcmp(metric->labels, labels) != 0)
+        metric = metric->next;
+    return metric;
+}
+
+/* A name that is taken by another kind gives no handle: its text could not be told apart. */
+static dt_metric *find_or_add(enum kind kind, const char *name, const char *help, const char *labels)
+{
+    struct family *family;
+    dt_metric *metric = NULL;
+
+    labels = labels ? labels : "";
+    pthread_mutex_lock(&mutex);
+    family = find_family(name);
+    if (!family)
+        family = new_family(kind, name, help);
+    if (!family || family->kind != kind)
+        goto out;
+    metric = find_series(family, labels);
+    if (!metric)
+        metric = new_series(family, labels);
+out:
+    pthread_mutex_unlock(&mutex);
+    return metric;
+}
+
+dt_metric *dt_counter(const char *name, const char *help, const char *labels)
+{
+    return find_or_add(COUNTER, name, help, labels);
+}
+
+dt_metric *dt_gauge(const char *name, const char *help, const char *labels)
+{
+    return find_or_add(GAUGE, name, help, labels);
+}
+
+dt_metric *dt_histogram(const char *name, const char *help, const char *labels)
+{
+    return find_or_add(SECONDS, name, help, labels);
+}
+
+dt_metric *dt_histogram_count(const char *name, const char *help, const char *labels)
+{
+    return find_or_add(COUNTS, name, help, labels);
+}
+
+/* ---- updates ---- */
+
+void dt_metric_add(dt_metric *metric, int64_t n)
+{
+    if (!metric || metric->kind != COUNTER || n < 0)
+        return;
+    atomic_fetch_add_explicit(&metric->count, n, memory_order_relaxed);
+}
+
+void dt_metric_set(dt_metric *metric, double v)
+{
+    if (!metric || metric->kind != GAUGE)
+        return;
+    atomic_store_explicit(&metric->value, bits_of(v), memory_order_relaxed);
+}
+
+void dt_metric_observe(dt_metric *metric, double v)
+{
+    if (!metric || !is_histogram(metric->kind) || isnan(v))
+        return;
+    atomic_fetch_add_explicit(&metric->buckets[bucket_of(metric->kind, v)], 1, memory_order_relaxed);
+    add_double(&metric->value, v);
+}
+
+double dt_metric_value(const dt_metric *metric)
+{
+    if (!metric)
+        return 0;
+    if (metric->kind == COUNTER)
+        return (double)atomic_load_explicit(&metric->count, memory_order_relaxed);
+    return metric->kind == GAUGE ? load_double(&metric->value) : (double)observations(metric);
+}
+
+/* ---- text ---- */
+
+static void add_help(struct dt_strbuf *out, const char *help)
+{
+    for (; *help; help++) {
+        if (*help == '\\')
+            dt_strbuf_adds(out, "\\\\");
+        else if (*help == '\n')
+            dt_strbuf_adds(out, "\\n");
+        else
+            dt_strbuf_addc(out, *help);
+    }
+}
+
+static void add_number(struct dt_strbuf *out, double v)
+{
+    if (isnan(v))
+        dt_strbuf_adds(out, "NaN");
+    else if (isinf(v))
+        dt_strbuf_adds(out, v > 0 ? "+Inf" : "-Inf");
+    else
+        dt_strbuf_addf(out, "%.15g", v);
+}
+
+/* name suffix {labels, le} */
+static void add_series_name(struct dt_strbuf *out, const char *name, const char *suffix, const char *labels)
+{
+    dt_strbuf_adds(out, name);
+    dt_strbuf_adds(out, suffix);
+    if (labels[0])
+        dt_strbuf_addf(out, "{%s}", labels);
+    dt_strbuf_addc(out, ' ');
+}
+
+static void add_bucket(struct dt_strbuf *out, const char *name, const char *labels, double bound, uint64_t n)
+{
+    dt_strbuf_addf(out, "%s_bucket{%s%sle=\"", name, labels, labels[0] ? "," : "");
+    add_number(out, bound);
+    dt_strbuf_addf(out, "\"} %llu\n", (unsigned long long)n);
+}
+
+static void add_histogram(struct dt_strbuf *out, const char *name, const dt_metric *metric)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i <= bounds_n(metric->kind); i++) {
+        sum += atomic_load_explicit(&metric->buckets[i], memory_order_relaxed);
+        add_bucket(out, name, metric->labels, i < bounds_n(metric->kind) ? bounds_of(metric->kind)[i] : INFINITY, sum);
+    }
+    add_series_name(out, name, "_sum", metric->labels);
+    add_number(out, load_double(&metric->value));
+    dt_strbuf_addc(out, '\n');
+    add_series_name(out, name, "_count", metric->labels);
+    dt_strbuf_addf(out, "%llu\n", (unsigned long long)sum);
+}
+
+static void add_series(struct dt_strbuf *out, const char *name, const dt_metric *metric)
+{
+    if (is_histogram(metric->kind)) {
+        add_histogram(out, name, metric);
+        return;
+    }
+    add_series_name(out, name, "", metric->labels);
+    if (metric->kind == COUNTER)
+        dt_strbuf_add_i64(out, atomic_load_explicit(&metric->count, memory_order_relaxed));
+    else
+        add_number(out, load_double(&metric->value));
+    dt_strbuf_addc(out, '\n');
+}
+
+static void add_family(struct dt_strbuf *out, const struct family *family)
+{
+    static const char *const types[] = {"counter", "gauge", "histogram", "histogram"};
+
+    dt_strbuf_addf(out, "# HELP %s ", family->name);
+    add_help(out, family->help);
+    dt_strbuf_addf(out, "\n# TYPE %s %s\n", family->name, types[family->kind]);
+    for (const dt_metric *metric = family->series; metric; metric = metric->next)
+        add_series(out, family->name, metric);
+}
+
+void dt_metrics_write(struct dt_strbuf *out)
+{
+    pthread_mutex_lock(&mutex);
+    for (const struct family *family = families; family; family = family->next)
+        add_family(out, family);
+    pthread_mutex_unlock(&mutex);
+}
