@@ -52,6 +52,7 @@ bool dt_db_alive(const dt_db *db); /* connected and never failed since */
 int64_t dt_db_used_us(const dt_db *db);
 DT_MUST_CHECK dt_status dt_db_ping(dt_db *db, struct dt_error *err);
 enum dt_server dt_db_server(const dt_db *db);
+size_t dt_db_packet_max(const dt_db *db); /* bytes of all parameters of a statement (of one row in dt_db_run_many) */
 
 DT_MUST_CHECK dt_status dt_db_begin(dt_db *db, struct dt_error *err);
 /* The same, and the server's time in ms, in one round trip. */

@@ -403,6 +403,10 @@ enum dt_server dt_db_server(const dt_db *db)
 {
     return db->server;
 }
+size_t dt_db_packet_max(const dt_db *db)
+{
+    return db->packet_max;
+}
 int64_t dt_db_used_us(const dt_db *db)
 {
     return db->used_us;

@@ -17,6 +17,8 @@ struct dt_store {
     const struct dt_config *config;
     dt_refclock *ref;
     dt_db *db;
+    void *scratch;
+    size_t scratch_cap;
 };
 
 dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out)
@@ -41,12 +43,23 @@ void dt_store_free(dt_store *store)
     if (!store)
         return;
     dt_db_free(store->db);
+    free(store->scratch);
     free(store);
 }
 
 const struct dt_config *dt_store_config(const dt_store *store)
 {
     return store->config;
+}
+
+void *dt_store_scratch(dt_store *store, size_t n)
+{
+    if (n <= store->scratch_cap)
+        return store->scratch;
+    free(store->scratch);
+    store->scratch = malloc(n);
+    store->scratch_cap = store->scratch ? n : 0;
+    return store->scratch;
 }
 
 static int64_t mono_us(void)
