@@ -1,0 +1,224 @@
+/*
+ * Owns: an idempotent producer for notices (dead letters, rejected results): at least once, each delivery report looked
+ * at. Refuses to know: what the notices say, and whether they were sent before. Invariants: a batch lives until its
+ * last report is in or its messages were given up by librdkafka, also when the caller has stopped waiting; reports are
+ * served by whichever caller waits, under one lock.
+ */
+#include "kafka_common.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dt_sender {
+    rd_kafka_t *rk;
+    pthread_mutex_t lock; /* one batch at a time */
+};
+
+/* Of one batch; outlives the call when reports are late, and goes with the last of them. */
+struct batch {
+    size_t outstanding;
+    bool abandoned;
+    rd_kafka_resp_err_t error;
+    bool *sent; /* the caller's; not touched once abandoned */
+};
+
+struct report {
+    struct batch *batch;
+    size_t i;
+};
+
+static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
+{
+    struct report *r = m->_private;
+    struct batch *b = r->batch;
+
+    (void)rk, (void)opaque;
+    b->outstanding--;
+    if (m->err != RD_KAFKA_RESP_ERR_NO_ERROR && b->error == RD_KAFKA_RESP_ERR_NO_ERROR)
+        b->error = m->err;
+    if (!b->abandoned)
+        b->sent[r->i] = m->err == RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (b->abandoned && b->outstanding == 0)
+        free(b);
+    free(r);
+}
+
+static rd_kafka_resp_err_t produce(struct dt_sender *s, const struct dt_kafka_message *m, struct report *report,
+                                   int64_t deadline_us)
+{
+    char topic[DT_KAFKA_TOPIC_MAX + 1];
+    bool ok;
+    rd_kafka_headers_t *headers = dt_kafka_headers(m, &ok);
+    rd_kafka_resp_err_t code = ok ? RD_KAFKA_RESP_ERR__QUEUE_FULL : RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
+    rd_kafka_vu_t v[] = {
+        {.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = topic},
+        {.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {(void *)(uintptr_t)m->key.p, m->key.n}},
+        {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {(void *)(uintptr_t)m->value.p, m->value.n}},
+        {.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = report},
+        {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
+        {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
+    };
+    const size_t n = sizeof v / sizeof *v - (headers == NULL);
+
+    snprintf(topic, sizeof topic, "%.*s", (int)m->topic.n, m->topic.p);
+    while (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+        rd_kafka_error_t *error = rd_kafka_produceva(s->rk, v, n);
+
+        if (error == NULL)
+            return RD_KAFKA_RESP_ERR_NO_ERROR;
+        code = rd_kafka_error_code(error);
+        rd_kafka_error_destroy(error);
+        if (dt_kafka_now_us() >= deadline_us)
+            break;
+        if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+            rd_kafka_poll(s->rk, 10);
+    }
+    if (headers != NULL)
+        rd_kafka_headers_destroy(headers);
+    return code;
+}
+
+static void produce_all(struct dt_sender *s, const struct dt_kafka_message *messages, size_t n, struct batch *b,
+                        int64_t deadline_us)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct report *r = malloc(sizeof *r);
+        rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
+
+        if (r != NULL) {
+            *r = (struct report){.batch = b, .i = i};
+            b->outstanding++;
+            code = produce(s, &messages[i], r, deadline_us);
+        }
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+            continue;
+        b->outstanding -= r != NULL;
+        free(r);
+        if (b->error == RD_KAFKA_RESP_ERR_NO_ERROR)
+            b->error = code;
+    }
+}
+
+/* A batch that is still under way at the deadline is no longer waited for; it may arrive yet, so the caller may repeat
+ * itself. */
+static dt_status await_batch(struct dt_sender *s, struct batch *b, int64_t deadline_us, struct dt_error *err)
+{
+    dt_status status;
+    int64_t left_us;
+
+    while (b->outstanding > 0 && (left_us = deadline_us - dt_kafka_now_us()) > 0)
+        rd_kafka_poll(s->rk, left_us > 100000 ? 100 : (int)(left_us / 1000) + 1);
+    if (b->outstanding == 0) {
+        status = b->error == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, b->error, "notice");
+        free(b);
+        return status;
+    }
+    b->abandoned = true;
+    return dt_fail(err, DT_UNAVAILABLE, "notices: no answer from Kafka in time");
+}
+
+dt_status dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
+                         struct dt_error *err)
+{
+    const int64_t deadline_us = dt_kafka_now_us() + timeout_ms * INT64_C(1000);
+    struct batch *b = calloc(1, sizeof *b);
+    dt_status status;
+
+    memset(sent, 0, n * sizeof *sent);
+    if (b == NULL)
+        return dt_fail(err, DT_NOMEM, "notices");
+    b->sent = sent;
+    pthread_mutex_lock(&s->lock);
+    while (rd_kafka_poll(s->rk, 0) > 0)
+        ; /* what is left of batches that were given up */
+    produce_all(s, messages, n, b, deadline_us);
+    status = await_batch(s, b, deadline_us, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* ---- life ---- */
+
+static dt_status sender_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
+{
+    char most[24], batch[24];
+    const char *const pairs[] = {
+        "enable.idempotence",
+        "true",
+        "acks",
+        "all",
+        "partitioner",
+        "murmur2_random",
+        "linger.ms",
+        "0",
+        "message.timeout.ms",
+        "30000",
+        "message.max.bytes",
+        most,
+        "batch.size",
+        batch,
+        NULL,
+    };
+    dt_status status = dt_kafka_conf_new(env, NULL, out, err);
+
+    snprintf(most, sizeof most, "%d", DT_KAFKA_MESSAGE_MAX);
+    snprintf(batch, sizeof batch, "%d", DT_KAFKA_BATCH_BYTES);
+    if (status == DT_OK)
+        status = dt_kafka_conf_set(*out, pairs, err);
+    if (status == DT_OK)
+        rd_kafka_conf_set_dr_msg_cb(*out, on_report);
+    return status;
+}
+
+dt_status dt_sender_new(const struct dt_kafka_env *env, dt_sender **out, struct dt_error *err)
+{
+    struct dt_sender *s = calloc(1, sizeof *s);
+    rd_kafka_conf_t *conf = NULL;
+    dt_status status;
+
+    *out = NULL;
+    if (s == NULL)
+        return dt_fail(err, DT_NOMEM, "notices");
+    pthread_mutex_init(&s->lock, NULL);
+    status = sender_conf(env, &conf, err);
+    if (status == DT_OK)
+        status = dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &s->rk, err);
+    else if (conf != NULL)
+        rd_kafka_conf_destroy(conf);
+    if (status != DT_OK) {
+        dt_sender_free(s);
+        return status;
+    }
+    *out = s;
+    return DT_OK;
+}
+
+static void sender_done(void *arg)
+{
+    struct dt_sender *s = arg;
+
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+/* Reports of batches that were given up are served once more, so that their memory goes. */
+static void sender_settle(void *arg)
+{
+    struct dt_sender *s = arg;
+
+    rd_kafka_purge(s->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    while (rd_kafka_outq_len(s->rk) > 0 && rd_kafka_poll(s->rk, 100) > 0)
+        ;
+}
+
+void dt_sender_free(dt_sender *s)
+{
+    if (s == NULL)
+        return;
+    if (s->rk == NULL)
+        sender_done(s);
+    else
+        dt_kafka_reap(s->rk, sender_settle, sender_done, s);
+}

@@ -1,0 +1,267 @@
+/*
+ * Owns: the consumer of reported results and where it stands.
+ * Refuses to know: what a result says, and what it does to a job.
+ * Invariants: an offset is committed only for records that the caller has applied (dt_result_consumer_commit); after a
+ * rewind, a rebalance or a crash, records come again. Results are applied idempotently, so again is harmless.
+ */
+#include "kafka_common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+struct dt_result_consumer {
+    rd_kafka_t *rk;
+    rd_kafka_message_t **messages; /* of the last poll */
+    struct dt_kafka_record *records;
+    size_t n, cap;
+};
+
+static void drop_records(struct dt_result_consumer *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        rd_kafka_message_destroy(c->messages[i]);
+    c->n = 0;
+}
+
+static dt_status reserve(struct dt_result_consumer *c, size_t max, struct dt_error *err)
+{
+    rd_kafka_message_t **messages;
+    struct dt_kafka_record *records;
+
+    if (c->cap >= max)
+        return DT_OK;
+    messages = realloc(c->messages, max * sizeof *messages);
+    if (messages != NULL)
+        c->messages = messages;
+    records = realloc(c->records, max * sizeof *records);
+    if (records != NULL)
+        c->records = records;
+    if (messages == NULL || records == NULL)
+        return dt_fail(err, DT_NOMEM, "results");
+    c->cap = max;
+    return DT_OK;
+}
+
+/* Keeps a record, or notes what librdkafka says instead of one. Takes m over. */
+static dt_status take(struct dt_result_consumer *c, rd_kafka_message_t *m, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+
+    if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        c->records[c->n] = (struct dt_kafka_record){
+            .key = {m->key, m->key_len}, .value = {m->payload, m->len}, .partition = m->partition, .offset = m->offset};
+        c->messages[c->n++] = m;
+        return DT_OK;
+    }
+    if (m->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
+        status = dt_fail(err, DT_UNAVAILABLE, "results: %s", rd_kafka_message_errstr(m));
+    rd_kafka_message_destroy(m);
+    return status;
+}
+
+/* The first record; in slices of a second, so that `stop` is seen. */
+static dt_status await_first(struct dt_result_consumer *c, const volatile bool *stop, struct dt_error *err)
+{
+    while (c->n == 0 && (stop == NULL || !*stop)) {
+        rd_kafka_message_t *m = rd_kafka_consumer_poll(c->rk, 1000);
+        dt_status status = m == NULL ? DT_OK : take(c, m, err);
+
+        if (status != DT_OK)
+            return status;
+        if (m == NULL && stop == NULL)
+            break;
+    }
+    return DT_OK;
+}
+
+/* What is there already, then what comes within the time left. */
+static void take_more(struct dt_result_consumer *c, size_t max, int linger_ms)
+{
+    const int64_t until_us = dt_kafka_now_us() + linger_ms * INT64_C(1000);
+
+    while (c->n < max) {
+        int64_t left_us = until_us - dt_kafka_now_us();
+        rd_kafka_message_t *m = rd_kafka_consumer_poll(c->rk, left_us > 0 ? (int)(left_us / 1000) + 1 : 0);
+
+        if (m == NULL && left_us <= 0)
+            return;
+        if (m != NULL && take(c, m, NULL) != DT_OK)
+            return; /* comes again with the next poll, or was of no consequence */
+    }
+}
+
+dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int linger_ms, const volatile bool *stop,
+                                  const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
+{
+    dt_status status;
+
+    *records = NULL;
+    *n = 0;
+    drop_records(c);
+    status = reserve(c, max, err);
+    if (status == DT_OK)
+        status = await_first(c, stop, err);
+    if (status != DT_OK)
+        return status;
+    if (c->n > 0)
+        take_more(c, max, linger_ms);
+    *records = c->records;
+    *n = c->n;
+    return DT_OK;
+}
+
+static rd_kafka_topic_partition_t *list_at(rd_kafka_topic_partition_list_t *list, const rd_kafka_message_t *m)
+{
+    const char *topic = rd_kafka_topic_name(m->rkt);
+    rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_find(list, topic, m->partition);
+
+    if (at != NULL)
+        return at;
+    at = rd_kafka_topic_partition_list_add(list, topic, m->partition);
+    at->offset = RD_KAFKA_OFFSET_INVALID;
+    return at;
+}
+
+dt_status dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *err)
+{
+    rd_kafka_topic_partition_list_t *list;
+    rd_kafka_resp_err_t code;
+
+    if (c->n == 0)
+        return DT_OK;
+    list = rd_kafka_topic_partition_list_new(4);
+    for (size_t i = 0; i < c->n; i++) /* ascending within a partition: the last one stays */
+        list_at(list, c->messages[i])->offset = c->messages[i]->offset + 1;
+    code = rd_kafka_commit(c->rk, list, 1);
+    rd_kafka_topic_partition_list_destroy(list);
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing results");
+}
+
+void dt_result_consumer_rewind(dt_result_consumer *c)
+{
+    rd_kafka_topic_partition_list_t *list;
+    rd_kafka_error_t *error;
+
+    if (c->n == 0)
+        return;
+    list = rd_kafka_topic_partition_list_new(4);
+    for (size_t i = 0; i < c->n; i++) {
+        rd_kafka_topic_partition_t *at = list_at(list, c->messages[i]);
+
+        if (at->offset == RD_KAFKA_OFFSET_INVALID)
+            at->offset = c->messages[i]->offset;
+    }
+    drop_records(c);
+    error = rd_kafka_seek_partitions(c->rk, list, 5000);
+    if (error != NULL) {
+        DT_LOG(WARN, "results", "cannot go back", DT_S("error", rd_kafka_error_string(error)));
+        rd_kafka_error_destroy(error);
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
+/* ---- life ---- */
+
+static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group, rd_kafka_conf_t **out,
+                               struct dt_error *err)
+{
+    const char *const pairs[] = {
+        "group.id",
+        group,
+        "isolation.level",
+        "read_committed",
+        "enable.auto.commit",
+        "false",
+        "enable.auto.offset.store",
+        "false",
+        "auto.offset.reset",
+        "earliest",
+        "session.timeout.ms",
+        "6000", /* a killed process holds its partitions for this long */
+        "heartbeat.interval.ms",
+        "2000",
+        "partition.assignment.strategy",
+        "cooperative-sticky",
+        "fetch.wait.max.ms",
+        "5000", /* the broker answers at once when there is something: this is only how often it answers for nothing */
+        "fetch.error.backoff.ms",
+        "50",
+        "queued.min.messages",
+        "10000",
+        "queued.max.messages.kbytes",
+        "16384",
+        NULL,
+    };
+    dt_status status = dt_kafka_conf_new(env, NULL, out, err);
+
+    return status == DT_OK ? dt_kafka_conf_set(*out, pairs, err) : status;
+}
+
+static dt_status subscribe(struct dt_result_consumer *c, const char *topic, struct dt_error *err)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_resp_err_t code;
+
+    rd_kafka_topic_partition_list_add(list, topic, RD_KAFKA_PARTITION_UA);
+    code = rd_kafka_subscribe(c->rk, list);
+    rd_kafka_topic_partition_list_destroy(list);
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "subscribing to results");
+}
+
+dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consumer **out, struct dt_error *err)
+{
+    char topic[DT_KAFKA_TOPIC_MAX + 1];
+    struct dt_result_consumer *c = calloc(1, sizeof *c);
+    rd_kafka_conf_t *conf = NULL;
+    dt_status status;
+
+    *out = NULL;
+    if (c == NULL)
+        return dt_fail(err, DT_NOMEM, "results");
+    status = dt_kafka_topic_name(env, "results", topic, err); /* the group has the topic's name */
+    if (status == DT_OK)
+        status = consumer_conf(env, topic, &conf, err);
+    if (status == DT_OK)
+        status = dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &c->rk, err);
+    else if (conf != NULL)
+        rd_kafka_conf_destroy(conf);
+    if (status == DT_OK) {
+        rd_kafka_poll_set_consumer(c->rk);
+        status = subscribe(c, topic, err);
+    }
+    if (status != DT_OK) {
+        dt_result_consumer_free(c);
+        return status;
+    }
+    *out = c;
+    return DT_OK;
+}
+
+static void consumer_leave(void *arg)
+{
+    struct dt_result_consumer *c = arg;
+
+    rd_kafka_consumer_close(c->rk); /* leaves the group: others take its partitions at once */
+}
+
+static void consumer_done(void *arg)
+{
+    struct dt_result_consumer *c = arg;
+
+    free(c->messages);
+    free(c->records);
+    free(c);
+}
+
+void dt_result_consumer_free(dt_result_consumer *c)
+{
+    if (c == NULL)
+        return;
+    drop_records(c);
+    if (c->rk == NULL)
+        consumer_done(c);
+    else
+        dt_kafka_reap(c->rk, consumer_leave, consumer_done, c);
+}
