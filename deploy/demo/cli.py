@@ -1,0 +1,91 @@
+"""The command line of deploy/quickstart: brings the stack up, plays the samples, tells what can be tried next."""
+import argparse
+import shlex
+import signal
+import sys
+
+from stack import locks, paths, say
+from stack.stack import Stack
+
+from . import run, table
+
+NEXT = """
+duetime is up.
+
+  API        {url}
+  Kafka      {kafka}
+  Redis      {redis}
+  ZooKeeper  {zookeeper}
+  MySQL      {socket}
+  logs       {home}/log
+
+Things to try (in another terminal, in {tree}):
+
+  a job in ten seconds:
+    curl -s {url}/v1/jobs -H 'content-type: application/json' \\
+      -d '{{"topic":"orders.close","delay":"PT10S","payload":{{"order":42}}}}'
+  watch it arrive (any Kafka consumer will do; read_committed is the point):
+    kcat -b {kafka} -C -t orders.close -o beginning -X isolation.level=read_committed -f '%k %h\\n  %s\\n'
+  report what became of it (put in its id):
+    curl -s {url}/v1/jobs/ID/results -H 'content-type: application/json' -d '{{"attempt":1,"status":"succeeded"}}'
+  the SQL prompt, where every job is explained:
+    {prompt}
+      SELECT * FROM v_jobs ORDER BY id DESC LIMIT 5;   SELECT * FROM v_backlog;   CALL dt_explain({job});
+  the same stack in the background: deploy/local up | status | env | logs | kill dispatcher1 | start dispatcher1 | down
+"""
+
+
+def parser():
+    top = argparse.ArgumentParser(prog="deploy/quickstart", description="Installs what is missing, builds, starts the local stack, runs "
+                                  "sample jobs through the whole system and prints what became of them.")
+    top.add_argument("--once", action="store_true", help="stop after the table; exit code 0 only if every job behaved")
+    return top
+
+
+def interrupt(_number, _frame):
+    raise KeyboardInterrupt
+
+
+def tell_next(stack, stage):
+    environment = stack.environment()
+    prompt = stack.mysql.client(environment["DUETIME_MYSQL_DATABASE"])
+    print(NEXT.format(url=environment["DUETIME_URL"], kafka=environment["DUETIME_KAFKA"], redis=environment["DUETIME_REDIS"],
+                      zookeeper=environment["DUETIME_ZOOKEEPER"], socket=environment["DUETIME_MYSQL_SOCKET"], home=stack.home,
+                      tree=paths.TREE, prompt=shlex.join(prompt), job=stage.first.job or "ID"))
+
+
+def play(stack, once):
+    stage = run.Stage(stack)
+    say.step(f"running {len(stage.everything)} sample jobs beside a Kafka consumer that reports results")
+    good = run.run(stage)
+    print(table.render(stage), flush=True)
+    tell_next(stack, stage)
+    if not once:
+        print("Ctrl-C stops all that was started here.", flush=True)
+        while True:
+            signal.pause()
+    return 0 if good else 1
+
+
+def main():
+    arguments = parser().parse_args()
+    signal.signal(signal.SIGTERM, interrupt)
+    started, stack, code = [], None, 1
+    try:
+        with locks.whole(paths.home()):
+            stack = Stack(paths.home())
+            started = stack.up({"preset": "release"})
+        code = play(stack, arguments.once)
+    except say.StackError as error:
+        print(f"deploy/quickstart: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        code = 130 if arguments.once else 0
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C does not leave half of it running
+    if stack and started:
+        say.step(f"stopping {', '.join(part.name for part in started)}")
+        stack.stop(started)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

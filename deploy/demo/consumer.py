@@ -1,0 +1,116 @@
+"""A consumer as a user would write one: reads a topic with isolation.level=read_committed, does what the sample says,
+reports on the results topic. It keeps every arrival with the time at which it was received.
+"""
+import json
+import threading
+import uuid
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, Producer
+
+from .times import now_ms, to_ms
+
+
+@dataclass
+class Arrival:
+    job: str
+    attempt: int
+    received_ms: int
+    due_ms: int  # ce_scheduledtime: what this attempt was due at
+    value: dict
+
+
+def _headers(message):
+    return {name: value.decode() for name, value in message.headers() or []}
+
+
+class Reader(threading.Thread):
+    """Reads one topic from its beginning in a thread of its own and hands each message to `take(headers, message, ms)`."""
+
+    def __init__(self, brokers, topic, take):
+        super().__init__(daemon=True)
+        self._take = take
+        self._topic = topic
+        self._stop_asked = threading.Event()
+        self._consumer = Consumer({
+            "bootstrap.servers": brokers, "group.id": f"quickstart-{uuid.uuid4()}", "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest", "enable.auto.commit": False,
+            "topic.metadata.refresh.interval.ms": 200,  # the topic may not be there yet: the first job makes it
+        })
+
+    def run(self):
+        self._consumer.subscribe([self._topic])
+        while not self._stop_asked.is_set():
+            message = self._consumer.poll(0.1)
+            received = now_ms()
+            if message is not None and message.error() is None:
+                self._take(_headers(message), message, received)
+        self._consumer.close()
+
+    def end(self):
+        self._stop_asked.set()
+        self.join()
+
+
+class DemoConsumer:
+    """Messages of other runs on the same topic are passed over: the payload names the run and the sample.
+
+    `replies` maps the name of a sample to its reports, one an attempt: a dict, or None for silence."""
+
+    def __init__(self, brokers, installation, topic, run, replies):
+        self._run_name = run
+        self._replies = replies
+        self._results = f"{installation}.results"
+        self._producer = Producer({"bootstrap.servers": brokers, "linger.ms": 0})
+        self._changed = threading.Condition()
+        self._arrivals = []
+        self._dead = []
+        self._readers = [Reader(brokers, topic, self._job), Reader(brokers, f"{installation}.dead", self._dead_letter)]
+
+    def start(self):
+        for reader in self._readers:
+            reader.start()
+
+    def end(self):
+        for reader in self._readers:
+            reader.end()
+        self._producer.flush(5)
+
+    def _job(self, headers, message, received_ms):
+        value = json.loads(message.value())
+        if not isinstance(value, dict) or value.get("run") != self._run_name:
+            return
+        arrival = Arrival(headers["ce_jobid"], int(headers["ce_attempt"]), received_ms, to_ms(headers["ce_scheduledtime"]), value)
+        with self._changed:
+            self._arrivals.append(arrival)
+            self._changed.notify_all()
+        replies = self._replies.get(value["sample"], [])
+        report = replies[arrival.attempt - 1] if arrival.attempt <= len(replies) else {"status": "succeeded"}
+        if report is not None:
+            self.report(arrival.job, arrival.attempt, report)
+
+    def _dead_letter(self, headers, _message, _received_ms):
+        with self._changed:
+            self._dead.append(headers["ce_id"])
+            self._changed.notify_all()
+
+    def report(self, job, attempt, report):
+        """Writes one result to the results topic, keyed by the job's id."""
+        body = {"job_id": job, "attempt": attempt, **report}
+        self._producer.produce(self._results, key=job, value=json.dumps(body))
+        self._producer.flush(5)
+
+    def arrivals(self, job):
+        with self._changed:
+            return [arrival for arrival in self._arrivals if arrival.job == job]
+
+    def wait_for(self, job, attempt, seconds):
+        """True once the attempt has arrived."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: any(arrival.job == job and arrival.attempt == attempt for arrival in self._arrivals), seconds)
+
+    def wait_dead(self, event_id, seconds):
+        """True once the dead letter with this ce_id has arrived."""
+        with self._changed:
+            return self._changed.wait_for(lambda: event_id in self._dead, seconds)

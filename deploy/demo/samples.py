@@ -1,0 +1,166 @@
+"""The sample jobs: how each is made, what its consumer does, what must come of it.
+
+A sample is made once, judged once. `make` and `judge` get the stage (see run.py): REST, SQL, the consumer, the topic.
+"""
+import json
+from dataclasses import dataclass, field
+from typing import Callable, Optional
+
+from .times import now_ms, to_ms, to_text
+
+OK = {"status": "succeeded"}
+THREE_YEARS_MS = 3 * 365 * 86_400_000
+
+
+@dataclass
+class Sample:
+    name: str
+    asked: str  # in words, for the table
+    make: Callable  # (stage, sample) -> None; sets job and asked_ms
+    state: str = "succeeded"  # in which it must end
+    attempts: int = 1  # that must arrive
+    replies: list = field(default_factory=list)  # reports, one an attempt; none left = succeeded
+    judge: Optional[Callable] = None  # (stage, sample, job) -> list of complaints beyond state and arrivals
+    history: Optional[list] = None  # statuses that /attempts must tell
+    job: Optional[str] = None
+    asked_ms: int = 0
+    complaints: list = field(default_factory=list)
+    warms_up: bool = False  # its lateness is that of a cold system, and not judged
+
+    def take(self, answer):
+        """Remembers the job that an answer of the API describes."""
+        self.job = answer["id"]
+        self.asked_ms = to_ms(answer["run_at"])
+
+    def expect(self, condition, complaint):
+        if not condition:
+            self.complaints.append(complaint)
+
+
+def body(stage, sample, **members):
+    return {"topic": stage.topic, "payload": {"run": stage.run, "sample": sample.name}, **members}
+
+
+def post(**members):
+    """A single POST."""
+    def make(stage, sample):
+        sample.take(stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, **members)))
+    return make
+
+
+def post_at(in_ms, hours_east):
+    def make(stage, sample):
+        sample.take(stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, run_at=to_text(now_ms() + in_ms, hours_east))))
+    return make
+
+
+def patched(create, patch):
+    """A POST followed by a PATCH."""
+    def make(stage, sample):
+        made = stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, **create))
+        sample.take(stage.rest.want(200, "PATCH", f"/v1/jobs/{made['id']}", patch(stage, sample) if callable(patch) else patch))
+    return make
+
+
+def new_payload(stage, sample):
+    return {"payload": {"run": stage.run, "sample": sample.name, "changed": True}, "delay": "PT2.5S"}
+
+
+def has_new_payload(stage, sample, _job):
+    return [] if all(arrival.value.get("changed") for arrival in stage.consumer.arrivals(sample.job)) else ["it came with the old payload"]
+
+
+def far_then_near(stage, sample):
+    far = to_text(now_ms() + THREE_YEARS_MS)
+    made = stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, run_at=far))
+    sample.take(stage.rest.want(200, "PATCH", f"/v1/jobs/{made['id']}", {"delay": "PT1S"}))
+
+
+def cancelled(stage, sample):
+    sample.take(stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, delay="PT2S")))
+    answer = stage.rest.want(200, "POST", f"/v1/jobs/{sample.job}/cancel")
+    sample.expect(answer["state"] == "cancelled", f"cancel answered {answer['state']}")
+
+
+def cancelled_too_late(stage, sample):
+    """The consumer holds its report back until the cancel was answered."""
+    sample.take(stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, delay="PT0.3S")))
+    if not stage.consumer.wait_for(sample.job, 1, 10):
+        sample.complaints.append("it did not arrive")
+        return
+    status, answer = stage.rest.ask("POST", f"/v1/jobs/{sample.job}/cancel")
+    sample.expect(status == 409 and answer.get("attempt") == 1 and answer["type"].endswith("/too-late"),
+                  f"cancel answered {status} {json.dumps(answer)[:200]}")
+    stage.consumer.report(sample.job, 1, OK)
+
+
+def put_twice(stage, sample):
+    path = f"/v1/topics/{stage.topic}/jobs/order-{stage.run}"
+    request = body(stage, sample, delay="PT1S")
+    sample.take(stage.rest.want(201, "PUT", path, request))
+    again = stage.rest.want(200, "PUT", path, request)
+    sample.expect(again["id"] == sample.job, f"the second PUT made another job: {again['id']}")
+
+
+def run_now(stage, sample):
+    made = stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, delay="P1D"))
+    sample.take(stage.rest.want(200, "POST", f"/v1/jobs/{made['id']}/run-now"))
+
+
+def moved_by_sql(stage, sample):
+    """5.5 s ahead: a hand edit takes effect within a reconciler period, which is 5 s."""
+    sample.take(stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, delay="PT1H")))
+    rows = stage.sql(f"UPDATE jobs SET next_at = ROUND(UNIX_TIMESTAMP(NOW(3)) * 1000) + 5500 WHERE id = {sample.job};"
+                     f"SELECT next_at FROM jobs WHERE id = {sample.job}")
+    sample.asked_ms = int(rows[-1][0])
+
+
+def dead_letter(stage, sample, job):
+    event = f"{sample.job}/{job['attempt']}/dead"
+    return [] if stage.consumer.wait_dead(event, 10) else [f"no dead letter {event}"]
+
+
+def no_failure_spent(_stage, _sample, job):
+    return [] if job.get("failures", 0) == 0 else [f"the snooze counted as a failure: {job['failures']}"]
+
+
+def bulk(stage, samples):
+    """All samples in one NDJSON request."""
+    lines = [json.dumps(body(stage, sample, delay=f"PT{1 + 0.1 * n:.1f}S")) for n, sample in enumerate(samples)]
+    answers = stage.rest.want(200, "POST", "/v1/jobs:batch", "\n".join(lines).encode() + b"\n", "application/x-ndjson")
+    assert len(answers) == len(samples), f"{len(answers)} answers to {len(samples)} lines"
+    for sample, answer in zip(samples, answers):
+        assert answer["status"] == 201, f"a line was answered with {json.dumps(answer)[:200]}"
+        sample.take(stage.rest.want(200, "GET", f"/v1/jobs/{answer['id']}"))
+
+
+def warm_up():
+    return Sample("warm-up", "the first job makes its topic", post(delay=0), warms_up=True)
+
+
+def all_samples():
+    failed = {"status": "failed", "error": {"code": "card_declined", "message": "the bank said no"}}
+    return [
+        Sample("sql", "in 1 h; UPDATE jobs SET next_at = in 5.5 s", moved_by_sql),
+        Sample("ack-timeout", "in 0.5 s; the consumer is silent, ack_timeout 1 s", post(delay="PT0.5S", ack_timeout="PT1S", retry=["PT0.5S"]),
+               attempts=2, replies=[None, OK], history=["timed_out", "succeeded"]),
+        Sample("retry", "in 0.5 s; fails once, retry after 1 s", post(delay="PT0.5S", retry=["1s", "3m"]), attempts=2,
+               replies=[failed, OK], history=["failed", "succeeded"]),
+        Sample("snooze", "in 0.5 s; snoozed for 1 s", post(delay="PT0.5S"), attempts=2,
+               replies=[{"status": "snoozed", "retry_after": "PT1S"}, OK], judge=no_failure_spent, history=["snoozed", "succeeded"]),
+        Sample("dead", "in 0.5 s; fails twice, one retry", post(delay="PT0.5S", retry=["PT0.5S"]), state="dead", attempts=2,
+               replies=[failed, failed], judge=dead_letter, history=["failed", "failed"]),
+        Sample("gave-up", "in 0.5 s; the consumer gives up", post(delay="PT0.5S"), state="dead", replies=[{**failed, "status": "gave_up"}],
+               judge=dead_letter, history=["gave_up"]),
+        Sample("single", "POST, in 1 s", post(delay="PT1S")),
+        Sample("single-ms", "POST, in 1,250 ms", post(delay=1250)),
+        Sample("run-at", "POST, at a time with the offset +02:00", post_at(1500, 2)),
+        *[Sample(f"bulk-{n}", f"NDJSON, in {1 + 0.1 * n:.1f} s", bulk) for n in range(8)],
+        Sample("later", "in 1 s; PATCH to 2.5 s and a new payload", patched({"delay": "PT1S"}, new_payload), judge=has_new_payload),
+        Sample("earlier", "in 1 h; PATCH to 1 s", patched({"delay": "PT1H"}, {"delay": "PT1S"})),
+        Sample("far", "in 3 years; PATCH to 1 s", far_then_near),
+        Sample("run-now", "in 1 day; run-now", run_now),
+        Sample("keyed", "PUT with a key, twice", put_twice),
+        Sample("cancelled", "in 2 s; cancelled at once", cancelled, state="cancelled", attempts=0),
+        Sample("too-late", "in 0.3 s; cancelled after it arrived", cancelled_too_late, replies=[None]),
+    ]
