@@ -1,0 +1,733 @@
+/*
+ * Configuration: the table made into a parser, a printer and a page.
+ *
+ * Owns reading of INI files (through inih, the only calls to it) and of the environment. Refuses to know what options
+ * are for, but for the few words that a text option may be (see `rules`).
+ *
+ * A value goes in three steps: its text is collected (a value of inih may come in several lines), then parsed and
+ * checked against the table, then stored. A value is stored twice from one source only by mistake, so that is an error.
+ * inih reads lines of at most 200 bytes; a longer value is continued on indented lines after a comma or inside quotes.
+ */
+#include "base/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/strbuf.h"
+#include "base/timetext.h"
+
+enum type { INT_OPTION, DURATION_OPTION, BOOL_OPTION, TEXT_OPTION };
+
+struct option {
+    const char *section, *key;
+    enum type type;
+    size_t offset; /* of its member in struct dt_config */
+    int64_t def, min, max;
+    const char *def_text;
+    unsigned flags;
+    const char *help;
+};
+
+#define AT(section_, key_) .section = #section_, .key = #key_, .offset = offsetof(struct dt_config, section_##_##key_)
+#define INT(s, k, def_, min_, max_, flags_, help_)                                                                     \
+    {AT(s, k), .type = INT_OPTION, .def = (def_), .min = (min_), .max = (max_), .flags = (flags_), .help = (help_)},
+#define DURATION(s, k, def_, min_, max_, flags_, help_)                                                                \
+    {AT(s, k),      .type = DURATION_OPTION, .def = (def_),  .min = (min_),                                            \
+     .max = (max_), .flags = (flags_),       .help = (help_)},
+#define BOOL(s, k, def_, flags_, help_)                                                                                \
+    {AT(s, k), .type = BOOL_OPTION, .def = (def_), .flags = (flags_), .help = (help_)},
+#define TEXT(s, k, def_, flags_, help_)                                                                                \
+    {AT(s, k), .type = TEXT_OPTION, .def_text = (def_), .flags = (flags_), .help = (help_)},
+static const struct option options[] = {DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT)};
+#undef INT
+#undef DURATION
+#undef BOOL
+#undef TEXT
+#undef AT
+
+#define OPTIONS         (sizeof options / sizeof options[0])
+#define SECRET_FILE_MAX 4096
+
+static void *member_of(const struct dt_config *config, const struct option *option)
+{
+    return (char *)config + option->offset;
+}
+
+static bool is_secret(const struct option *option)
+{
+    return option->flags & DT_OPT_SECRET;
+}
+
+/* ---- rules for texts ---- */
+
+static bool level_ok(const char *text)
+{
+    enum dt_log_level level;
+
+    return dt_log_level_parse(text, &level) == DT_OK;
+}
+
+static bool name_ok(const char *text)
+{
+    size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+
+    return n >= 1 && n <= 100 && text[n] == '\0' && text[0] != '.' && strncmp(text, "__", 2) != 0;
+}
+
+static bool present(const char *text)
+{
+    return text[0] != '\0';
+}
+
+static const struct rule {
+    const char *section, *key;
+    bool (*ok)(const char *text);
+    const char *accepted;
+} rules[] = {
+    {"log", "level", level_ok, "debug, info, warn or error"},
+    {"installation", "name", name_ok, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
+    {"redis", "endpoints", present, "a comma-separated list of host:port"},
+    {"kafka", "brokers", present, "a comma-separated list of host:port"},
+    {"zookeeper", "servers", present, "a ZooKeeper connect string"},
+    {"http", "listen", present, "an address"},
+};
+
+static const struct rule *rule_of(const struct option *option)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (strcmp(rules[i].section, option->section) == 0 && strcmp(rules[i].key, option->key) == 0)
+            return &rules[i];
+    return NULL;
+}
+
+/* ---- loading ---- */
+
+struct loader {
+    struct dt_config *config;
+    struct dt_error *err;
+    dt_status status; /* the first failure; nothing is done after it */
+    const char *file;
+    FILE *in;
+    int line;
+    bool indented;                /* the line that inih has just been given begins with white space */
+    const struct option *pending; /* its text is still being collected */
+    bool pending_file;            /* it came as <key>_file */
+    int pending_line;
+    struct dt_strbuf text;
+    bool seen[OPTIONS]; /* in this source */
+};
+
+/* Where a value stands, for the error: "FILE:3: [http] port" or "DUETIME_HTTP_PORT: [http] port". */
+struct place {
+    const char *source;
+    int line; /* 0 = not a file */
+    const char *section, *key;
+};
+
+static void add_place(struct dt_strbuf *out, const struct place *place)
+{
+    size_t n = strlen(place->source);
+
+    /* The end of a path says more than its beginning; the whole has to fit into a dt_error. */
+    dt_strbuf_addf(out, "%s%s", n > 100 ? "..." : "", place->source + (n > 100 ? n - 100 : 0));
+    if (place->line)
+        dt_strbuf_addf(out, ":%d", place->line);
+    dt_strbuf_adds(out, ": ");
+    if (place->section)
+        dt_strbuf_addf(out, "[%.40s] ", place->section);
+    if (place->key)
+        dt_strbuf_addf(out, "%.60s: ", place->key);
+}
+
+static dt_status fail_at(struct loader *loader, const struct place *place, dt_status status, const char *what)
+{
+    struct dt_strbuf text;
+
+    if (loader->status)
+        return loader->status;
+    dt_strbuf_init(&text);
+    add_place(&text, place);
+    dt_strbuf_adds(&text, what);
+    loader->status = dt_fail(loader->err, status, "%s", text.p ? text.p : what);
+    dt_strbuf_clear(&text);
+    return loader->status;
+}
+
+/* ---- values ---- */
+
+static void add_value_text(struct dt_strbuf *out, const struct option *option, int64_t v)
+{
+    if (option->type == INT_OPTION)
+        dt_strbuf_add_i64(out, v);
+    else if (option->type == BOOL_OPTION)
+        dt_strbuf_adds(out, v ? "true" : "false");
+    else if (v % 1000 == 0)
+        dt_duration_add_short(out, v);
+    else
+        dt_duration_add_iso(out, v);
+}
+
+/* "a whole number from 1 to 65535" */
+static void add_accepted(struct dt_strbuf *out, const struct option *option)
+{
+    const struct rule *rule = rule_of(option);
+
+    if (option->type == BOOL_OPTION) {
+        dt_strbuf_adds(out, "true or false");
+    } else if (option->type == TEXT_OPTION) {
+        dt_strbuf_adds(out, rule ? rule->accepted : "any text");
+    } else {
+        dt_strbuf_adds(out, option->type == INT_OPTION ? "a whole number from " : "a duration from ");
+        add_value_text(out, option, option->min);
+        dt_strbuf_adds(out, " to ");
+        add_value_text(out, option, option->max);
+    }
+}
+
+static dt_status fail_value(struct loader *loader, const struct place *place, const struct option *option,
+                            const char *text)
+{
+    struct dt_strbuf what;
+    dt_status status;
+
+    dt_strbuf_init(&what);
+    if (is_secret(option))
+        dt_strbuf_adds(&what, "bad value");
+    else
+        dt_strbuf_addf(&what, "bad value \"%.40s\"", text);
+    dt_strbuf_adds(&what, ", accepted: ");
+    add_accepted(&what, option);
+    status = fail_at(loader, place, DT_INVALID, what.p ? what.p : "bad value");
+    dt_strbuf_clear(&what);
+    return status;
+}
+
+static bool parse_whole(const char *text, int64_t *out)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)text[text[0] == '-']))
+        return false;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    return errno == 0 && *end == '\0';
+}
+
+static bool parse_bool(const char *text, int64_t *out)
+{
+    static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcasecmp(text, words[i]) == 0) {
+            *out = i % 2;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_number(const struct option *option, const char *text, int64_t *out)
+{
+    if (option->type == BOOL_OPTION)
+        return parse_bool(text, out);
+    if (option->type == INT_OPTION ? !parse_whole(text, out) : dt_duration_parse(dt_str(text), out) != DT_OK)
+        return false;
+    return *out >= option->min && *out <= option->max;
+}
+
+static void store_number(struct dt_config *config, const struct option *option, int64_t v)
+{
+    if (option->type == BOOL_OPTION)
+        *(bool *)member_of(config, option) = v != 0;
+    else
+        *(int64_t *)member_of(config, option) = v;
+}
+
+static void forget_text(char **at, const struct option *option)
+{
+    if (*at && is_secret(option))
+        explicit_bzero(*at, strlen(*at));
+    free(*at);
+    *at = NULL;
+}
+
+static bool store_text(struct dt_config *config, const struct option *option, const char *text)
+{
+    char **at = member_of(config, option);
+    char *copy = strdup(text);
+
+    if (!copy)
+        return false;
+    forget_text(at, option);
+    *at = copy;
+    return true;
+}
+
+static dt_status assign(struct loader *loader, const struct place *place, const struct option *option, const char *text)
+{
+    const struct rule *rule = rule_of(option);
+    int64_t v;
+
+    if (option->type != TEXT_OPTION) {
+        if (!parse_number(option, text, &v))
+            return fail_value(loader, place, option, text);
+        store_number(loader->config, option, v);
+        return DT_OK;
+    }
+    if (rule && !rule->ok(text))
+        return fail_value(loader, place, option, text);
+    if (!store_text(loader->config, option, text))
+        return fail_at(loader, place, DT_NOMEM, "out of memory");
+    return DT_OK;
+}
+
+/* The secret is the file's text without the line end that editors put there. */
+static dt_status assign_from_file(struct loader *loader, const struct place *place, const struct option *option,
+                                  const char *path)
+{
+    char text[SECRET_FILE_MAX + 1], what[200];
+    FILE *in = fopen(path, "re");
+    dt_status status;
+    size_t n;
+
+    if (!in) {
+        snprintf(what, sizeof what, "cannot read %.100s: %s", path, strerror(errno));
+        return fail_at(loader, place, DT_UNAVAILABLE, what);
+    }
+    n = fread(text, 1, sizeof text, in);
+    fclose(in);
+    if (n == sizeof text || memchr(text, '\0', n)) {
+        status = fail_at(loader, place, DT_INVALID, "the file must hold a text of at most 4096 bytes");
+    } else {
+        if (n && text[n - 1] == '\n')
+            n--;
+        if (n && text[n - 1] == '\r')
+            n--;
+        text[n] = '\0';
+        status = assign(loader, place, option, text);
+    }
+    explicit_bzero(text, sizeof text);
+    return status;
+}
+
+/* ---- quotes ---- */
+
+static int hex_value(char c)
+{
+    const char *digits = "0123456789abcdef";
+    const char *at = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
+
+    return at ? (int)(at - digits) : -1;
+}
+
+/* One escape behind a backslash; the number of characters it took, or 0. */
+static size_t unescape(const char *p, char *out)
+{
+    if (*p == '\\' || *p == '"') {
+        *out = *p;
+        return 1;
+    }
+    if (p[0] != 'x' || hex_value(p[1]) < 0 || hex_value(p[2]) < 0)
+        return 0;
+    *out = (char)(hex_value(p[1]) * 16 + hex_value(p[2]));
+    return *out ? 3 : 0;
+}
+
+/* Takes the quotes off, in place. False when they are not closed, or closed before the end. */
+static bool unquote(char *text)
+{
+    char *out = text;
+
+    if (*text != '"')
+        return true;
+    for (char *p = text + 1; *p; p++) {
+        if (*p == '"') {
+            *out = '\0';
+            return p[1] == '\0';
+        }
+        if (*p == '\\') {
+            size_t n = unescape(p + 1, out++);
+
+            if (n == 0)
+                return false;
+            p += n;
+        } else {
+            *out++ = *p;
+        }
+    }
+    return false;
+}
+
+static bool quote_is_open(const char *text)
+{
+    if (*text != '"')
+        return false;
+    for (const char *p = text + 1; *p; p++) {
+        if (*p == '"')
+            return false;
+        if (*p == '\\' && p[1])
+            p++;
+    }
+    return true;
+}
+
+/* ---- the file ---- */
+
+static const struct option *find_option(const char *section, const char *key, bool *from_file)
+{
+    for (size_t i = 0; i < OPTIONS; i++) {
+        size_t n = strlen(options[i].key);
+
+        if (strcmp(options[i].section, section) != 0 || strncmp(options[i].key, key, n) != 0)
+            continue;
+        *from_file = is_secret(&options[i]) && strcmp(key + n, "_file") == 0;
+        if (key[n] == '\0' || *from_file)
+            return &options[i];
+    }
+    return NULL;
+}
+
+static dt_status fail_unknown(struct loader *loader, const struct place *place)
+{
+    struct dt_strbuf what;
+    bool known_section = false;
+    const char *separator = "";
+    dt_status status;
+
+    for (size_t i = 0; i < OPTIONS; i++)
+        known_section |= strcmp(options[i].section, place->section) == 0;
+    dt_strbuf_init(&what);
+    dt_strbuf_adds(&what, known_section ? "unknown key, accepted: " : "unknown section, accepted: ");
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (known_section ? strcmp(options[i].section, place->section) != 0
+                          : i && strcmp(options[i].section, options[i - 1].section) == 0)
+            continue;
+        dt_strbuf_addf(&what, "%s%s", separator, known_section ? options[i].key : options[i].section);
+        separator = ", ";
+    }
+    status = fail_at(loader, place, DT_INVALID, what.p ? what.p : "unknown");
+    dt_strbuf_clear(&what);
+    return status;
+}
+
+/* The collected text is whole: parse and store it. */
+static void finish_pending(struct loader *loader)
+{
+    const struct option *option = loader->pending;
+    struct place place;
+
+    loader->pending = NULL;
+    if (!option || loader->status)
+        return;
+    place = (struct place){loader->file, loader->pending_line, option->section, option->key};
+    if (loader->text.failed)
+        fail_at(loader, &place, DT_NOMEM, "out of memory");
+    else if (option->type == TEXT_OPTION && !unquote(loader->text.p))
+        fail_at(loader, &place, DT_INVALID,
+                "the quotes are not closed, or hold an unknown escape, or text follows them");
+    else if (loader->pending_file)
+        assign_from_file(loader, &place, option, loader->text.p);
+    else
+        assign(loader, &place, option, loader->text.p);
+}
+
+/* A further line of the value before it. Without a reason to go on it is more likely an option that was indented. */
+static void continue_pending(struct loader *loader, const struct place *place, const char *value)
+{
+    const struct dt_strbuf *text = &loader->text;
+    bool wanted = text->n && (text->p[text->n - 1] == ',' || quote_is_open(text->p));
+
+    if (!wanted || loader->pending->type != TEXT_OPTION)
+        fail_at(loader, place, DT_INVALID,
+                "an indented line continues the value before it, which must end with a comma or be inside quotes");
+    dt_strbuf_adds(&loader->text, value);
+}
+
+static int on_value(void *user, const char *section, const char *key, const char *value)
+{
+    struct loader *loader = user;
+    struct place place = {loader->file, loader->line, section, key};
+    const struct option *option;
+    bool from_file = false;
+
+    if (loader->status)
+        return 1;
+    option = find_option(section, key, &from_file);
+    if (loader->pending && loader->indented && option == loader->pending && from_file == loader->pending_file) {
+        continue_pending(loader, &place, value);
+        return 1;
+    }
+    finish_pending(loader);
+    if (!option) {
+        fail_unknown(loader, &place);
+        return 1;
+    }
+    if (loader->seen[option - options])
+        fail_at(loader, &place, DT_INVALID, "given twice");
+    loader->seen[option - options] = true;
+    loader->pending = option;
+    loader->pending_file = from_file;
+    loader->pending_line = loader->line;
+    dt_strbuf_reset(&loader->text);
+    dt_strbuf_adds(&loader->text, value);
+    return 1;
+}
+
+/* Gives inih its lines and counts them, because its handler is not told where it is. */
+static char *next_line(char *line, int size, void *stream)
+{
+    struct loader *loader = stream;
+    size_t n;
+
+    if (!fgets(line, size, loader->in))
+        return NULL;
+    loader->line++;
+    n = strlen(line);
+    loader->indented = line[0] == ' ' || line[0] == '\t';
+    if ((n == 0 || line[n - 1] != '\n') && !feof(loader->in))
+        fail_at(loader, &(struct place){loader->file, loader->line, NULL, NULL}, DT_INVALID,
+                "the line is longer than 198 bytes (a value may go on, indented, after a comma or inside quotes) or "
+                "holds a zero byte");
+    return loader->status ? NULL : line;
+}
+
+static void load_file(struct loader *loader)
+{
+    int bad_line;
+
+    loader->in = fopen(loader->file, "re");
+    if (!loader->in) {
+        fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, strerror(errno));
+        return;
+    }
+    bad_line = ini_parse_stream(next_line, loader, on_value, loader);
+    finish_pending(loader);
+    if (ferror(loader->in))
+        fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, "cannot be read");
+    if (bad_line)
+        fail_at(loader, &(struct place){loader->file, bad_line > 0 ? bad_line : 0, NULL, NULL}, DT_INVALID,
+                "neither [section] nor key = value");
+    fclose(loader->in);
+}
+
+/* ---- the environment ---- */
+
+static void add_env_name(struct dt_strbuf *out, const struct option *option, const char *suffix)
+{
+    size_t from;
+
+    dt_strbuf_adds(out, "DUETIME_");
+    from = out->n;
+    dt_strbuf_addf(out, "%s_%s%s", option->section, option->key, suffix);
+    for (; from < out->n; from++)
+        out->p[from] = (char)toupper((unsigned char)out->p[from]);
+}
+
+static void load_variable(struct loader *loader, const struct option *option, bool from_file)
+{
+    struct place place = {.section = option->section, .key = option->key};
+    struct dt_strbuf name;
+    const char *value;
+
+    dt_strbuf_init(&name);
+    add_env_name(&name, option, from_file ? "_file" : "");
+    place.source = name.p;
+    value = name.failed ? NULL : getenv(name.p);
+    if (!value || loader->status)
+        goto out;
+    if (loader->seen[option - options])
+        fail_at(loader, &place, DT_INVALID, "given twice, as itself and as a file");
+    else if (from_file)
+        assign_from_file(loader, &place, option, value);
+    else
+        assign(loader, &place, option, value);
+    loader->seen[option - options] = true;
+out:
+    dt_strbuf_clear(&name);
+}
+
+static void load_environment(struct loader *loader)
+{
+    memset(loader->seen, 0, sizeof loader->seen);
+    for (size_t i = 0; i < OPTIONS; i++) {
+        load_variable(loader, &options[i], false);
+        if (is_secret(&options[i]))
+            load_variable(loader, &options[i], true);
+    }
+}
+
+static void load_defaults(struct loader *loader)
+{
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (options[i].type != TEXT_OPTION)
+            store_number(loader->config, &options[i], options[i].def);
+        else if (!store_text(loader->config, &options[i], options[i].def_text))
+            loader->status = dt_fail(loader->err, DT_NOMEM, "out of memory");
+    }
+}
+
+dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_error *err)
+{
+    struct loader loader = {.config = config, .err = err, .file = file};
+
+    memset(config, 0, sizeof *config);
+    load_defaults(&loader);
+    if (file && !loader.status)
+        load_file(&loader);
+    if (!loader.status)
+        load_environment(&loader);
+    if (loader.text.p)
+        explicit_bzero(loader.text.p, loader.text.cap);
+    dt_strbuf_clear(&loader.text);
+    if (loader.status)
+        dt_config_clear(config);
+    return loader.status;
+}
+
+void dt_config_clear(struct dt_config *config)
+{
+    for (size_t i = 0; i < OPTIONS; i++)
+        if (options[i].type == TEXT_OPTION)
+            forget_text(member_of(config, &options[i]), &options[i]);
+    memset(config, 0, sizeof *config);
+}
+
+/* ---- printing ---- */
+
+/* Bytes of a value on one line, so that inih's 200 are never reached. */
+#define FOLD 120
+
+/* Would inih give this text back as it is? */
+static bool needs_quotes(const char *text)
+{
+    size_t n = strlen(text);
+
+    if (n == 0)
+        return false;
+    if (n > FOLD || text[0] == '"' || text[0] == ' ' || text[n - 1] == ' ')
+        return true;
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == ';' || *text == '#')
+            return true;
+    return false;
+}
+
+/* Everything that inih could take for a comment or cut off is escaped; long texts go on in indented lines. */
+static void print_quoted(const char *text, FILE *out)
+{
+    size_t column = 0;
+
+    fputc('"', out);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (column >= FOLD && (c & 0xc0) != 0x80) {
+            fputs("\n  ", out);
+            column = 0;
+        }
+        if (c == '"' || c == '\\')
+            column += (size_t)fprintf(out, "\\%c", c);
+        else if (c < ' ' || c == ';' || c == '#' || c == '=' || c == ':' || c == '[' ||
+                 (c == ' ' && column >= FOLD - 1) || (c == ' ' && column == 0))
+            column += (size_t)fprintf(out, "\\x%02x", c);
+        else
+            column += fputc(c, out) != EOF;
+    }
+    fputc('"', out);
+}
+
+static void print_text(const char *text, FILE *out)
+{
+    if (needs_quotes(text))
+        print_quoted(text, out);
+    else
+        fputs(text, out);
+}
+
+static void print_number(const struct dt_config *config, const struct option *option, FILE *out)
+{
+    int64_t v =
+        option->type == BOOL_OPTION ? *(bool *)member_of(config, option) : *(int64_t *)member_of(config, option);
+    struct dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    add_value_text(&text, option, v);
+    fputs(text.p ? text.p : "", out);
+    dt_strbuf_clear(&text);
+}
+
+/* A secret that is set is printed as a comment, so that the text can be read back without its stars becoming a
+ * password. */
+static void print_option(const struct dt_config *config, const struct option *option, FILE *out)
+{
+    const char *text = option->type == TEXT_OPTION ? *(char **)member_of(config, option) : NULL;
+
+    if (text && text[0] && is_secret(option)) {
+        fprintf(out, "# %s = ***\n", option->key);
+        return;
+    }
+    fprintf(out, "%s = ", option->key);
+    if (text)
+        print_text(text, out);
+    else
+        print_number(config, option, out);
+    fputc('\n', out);
+}
+
+static bool starts_section(size_t i)
+{
+    return i == 0 || strcmp(options[i].section, options[i - 1].section) != 0;
+}
+
+void dt_config_print(const struct dt_config *config, FILE *out)
+{
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (starts_section(i))
+            fprintf(out, "%s[%s]\n", i ? "\n" : "", options[i].section);
+        print_option(config, &options[i], out);
+    }
+}
+
+static void print_reference_row(const struct option *option, FILE *out)
+{
+    struct dt_strbuf row;
+
+    dt_strbuf_init(&row);
+    dt_strbuf_addf(&row, "| `%s` | `", option->key);
+    add_env_name(&row, option, "");
+    dt_strbuf_adds(&row, "` | ");
+    add_accepted(&row, option);
+    dt_strbuf_adds(&row, " | ");
+    if (option->type != TEXT_OPTION || option->def_text[0]) {
+        dt_strbuf_addc(&row, '`');
+        if (option->type == TEXT_OPTION)
+            dt_strbuf_adds(&row, option->def_text);
+        else
+            add_value_text(&row, option, option->def);
+        dt_strbuf_addc(&row, '`');
+    }
+    dt_strbuf_addf(&row, " | %s%s%s |\n", option->help,
+                   is_secret(option) ? " Secret: also as `_file`, the name of a file that holds it." : "",
+                   option->flags & DT_OPT_RELOAD ? " Read again on SIGHUP." : "");
+    fputs(row.p ? row.p : "", out);
+    dt_strbuf_clear(&row);
+}
+
+void dt_config_reference(FILE *out)
+{
+    fputs("# Configuration\n\nMade from the table in `scheduler/base/config_table.h`. The environment wins over the "
+          "file, the file over the default.\nDurations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or a number of "
+          "milliseconds.\n",
+          out);
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (starts_section(i))
+            fprintf(out,
+                    "\n## [%s]\n\n| key | environment | accepted | default | what it is |\n|---|---|---|---|---|\n",
+                    options[i].section);
+        print_reference_row(&options[i], out);
+    }
+}

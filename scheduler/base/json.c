@@ -1,0 +1,779 @@
+/*
+ * JSON through yajl, made strict.
+ *
+ * Owns the only calls to yajl. Refuses to know what a document means.
+ *
+ * yajl tells what it meets by callbacks; each value becomes a node. Where a value's text begins is not told, but where
+ * the token before it ended is known, and only white space, commas and colons can lie between. So raw text is always a
+ * slice of the caller's buffer.
+ *
+ * Checks that yajl lacks: UTF-8 without overlong forms and surrogates, and escaped surrogates only in pairs, both
+ * before yajl sees the text (its decoder reads on behind a lone one); depth; members that are there twice. For the
+ * latter the names of all objects that are open at the moment lie on one stack, beside a hash table of it: names above
+ * an object's base are its own, because those of closed ones are popped. Entries leave the table in the opposite order
+ * of their coming, which leaves every probe sequence as it was: no tombstones.
+ *
+ * All memory that yajl asks for comes from the arena and goes with it, so a parse costs no malloc once the buffers are
+ * warm, and when memory is out one may jump out of yajl (which does not check) without losing anything.
+ */
+#include "base/json.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include <yajl/yajl_parse.h>
+
+#define DEPTH_DEFAULT 16
+#define DEPTH_MAX     256
+#define NODES_DEFAULT UINT32_C(4000000)
+/* Larger buffers than these are given back before the next parse. */
+#define KEEP_NODES 65536
+#define KEEP_NAMES 16384
+
+struct frame {
+    uint32_t node;  /* of the container; meaningless while quiet */
+    uint32_t names; /* height of the stack of names when it began */
+    bool array;
+};
+
+struct name {
+    struct dt_str s;
+    uint64_t hash;
+    uint32_t slot;
+};
+
+struct dt_json {
+    struct dt_json_node *nodes;
+    uint32_t nodes_n, nodes_cap;
+    struct name *names;
+    uint32_t names_n, names_cap;
+    uint32_t *table; /* index of a name + 1; 0 = free */
+    uint32_t table_size;
+    uint64_t seed; /* of the hash, secret: nobody can choose names that collide */
+    struct dt_arena arena;
+    struct frame frames[DEPTH_MAX];
+
+    /* One parse. */
+    struct dt_str text;
+    struct dt_json_limits limits;
+    yajl_handle yajl;
+    bool finishing;     /* the text is through: only a number at its very end is still to come */
+    size_t token_end;   /* of the latest token that was told */
+    unsigned depth;     /* open containers */
+    unsigned quiet;     /* depth at which an opaque container was opened; 0 = none is open */
+    bool opaque_next;   /* the name of an opaque member has just been read */
+    struct dt_str name; /* of the member whose value comes next */
+    dt_status status;
+    const char *reason;
+    size_t reason_at;
+    jmp_buf out_of_memory;
+};
+
+/* ---- UTF-8 ---- */
+
+static bool continues(unsigned char c)
+{
+    return (c & 0xc0) == 0x80;
+}
+
+/* Length of the well-formed sequence at p, or 0. n > 0. */
+static size_t utf8_sequence(const unsigned char *p, size_t n)
+{
+    if (p[0] < 0x80)
+        return 1;
+    if (p[0] < 0xc2)
+        return 0; /* a continuation, or overlong */
+    if (p[0] < 0xe0)
+        return n >= 2 && continues(p[1]) ? 2 : 0;
+    if (p[0] < 0xf0) {
+        if (n < 3 || !continues(p[1]) || !continues(p[2]))
+            return 0;
+        if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0))
+            return 0; /* overlong; surrogate */
+        return 3;
+    }
+    if (p[0] > 0xf4 || n < 4 || !continues(p[1]) || !continues(p[2]) || !continues(p[3]))
+        return 0;
+    if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
+        return 0; /* overlong; beyond U+10FFFF */
+    return 4;
+}
+
+/* Number of bytes at the start that are well-formed. */
+static size_t utf8_prefix(struct dt_str s)
+{
+    const unsigned char *p = (const unsigned char *)s.p;
+    size_t i = 0, step;
+    uint64_t eight;
+
+    while (i < s.n) {
+        while (s.n - i >= sizeof eight) {
+            memcpy(&eight, p + i, sizeof eight);
+            if (eight & UINT64_C(0x8080808080808080))
+                break;
+            i += sizeof eight;
+        }
+        if (i == s.n)
+            break;
+        step = utf8_sequence(p + i, s.n - i);
+        if (!step)
+            break;
+        i += step;
+    }
+    return i;
+}
+
+bool dt_utf8_valid(struct dt_str s)
+{
+    return utf8_prefix(s) == s.n;
+}
+
+/* ---- escaped surrogates ---- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The unit of a \uXXXX at p, or -1 when there is none. */
+static int escaped_unit(const char *p, const char *end)
+{
+    int unit = 0;
+
+    if (end - p < 6 || p[0] != '\\' || p[1] != 'u')
+        return -1;
+    for (int i = 2; i < 6; i++) {
+        int digit = hex_digit(p[i]);
+
+        if (digit < 0)
+            return -1;
+        unit = unit * 16 + digit;
+    }
+    return unit;
+}
+
+static bool is_high(int unit)
+{
+    return unit >= 0xd800 && unit <= 0xdbff;
+}
+static bool is_low(int unit)
+{
+    return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+/* The first escape of a surrogate that has no partner, or NULL. A backslash outside of a string is yajl's to refuse. */
+static const char *lone_surrogate(struct dt_str text)
+{
+    const char *p = text.p, *end = text.p + text.n;
+
+    while (p < end && (p = memchr(p, '\\', (size_t)(end - p)))) {
+        int unit = escaped_unit(p, end);
+
+        if (is_low(unit) || (is_high(unit) && !is_low(escaped_unit(p + 6, end))))
+            return p;
+        p += is_high(unit) ? 12 : unit >= 0 ? 6 : 2;
+    }
+    return NULL;
+}
+
+/* ---- memory for yajl ---- */
+
+/* Blocks carry their size, for realloc. */
+union block {
+    size_t size;
+    max_align_t align;
+};
+
+static void *arena_or_jump(struct dt_json *json, size_t n)
+{
+    void *p = dt_arena_alloc(&json->arena, n);
+
+    if (!p)
+        longjmp(json->out_of_memory, 1);
+    return p;
+}
+
+static void *yajl_malloc(void *ctx, size_t n)
+{
+    union block *block = arena_or_jump(ctx, sizeof *block + n);
+
+    block->size = n;
+    return block + 1;
+}
+
+static void *yajl_realloc(void *ctx, void *old, size_t n)
+{
+    size_t old_n = old ? ((union block *)old - 1)->size : 0;
+    void *p;
+
+    if (old && n <= old_n)
+        return old;
+    p = yajl_malloc(ctx, n);
+    if (old)
+        memcpy(p, old, old_n);
+    return p;
+}
+
+static void yajl_free_nothing(void *ctx, void *p)
+{
+    (void)ctx;
+    (void)p;
+}
+
+/* ---- failing inside a callback ---- */
+
+#define GO_ON 1
+#define STOP  0
+
+static int stop(struct dt_json *json, dt_status status, const char *reason, size_t at)
+{
+    json->status = status;
+    json->reason = reason;
+    json->reason_at = at;
+    return STOP;
+}
+
+/* ---- names ---- */
+
+static void pop_names(struct dt_json *json, uint32_t height)
+{
+    while (json->names_n > height)
+        json->table[json->names[--json->names_n].slot] = 0;
+}
+
+static void put_name(struct dt_json *json, uint32_t index)
+{
+    uint32_t slot = (uint32_t)json->names[index].hash & (json->table_size - 1);
+
+    while (json->table[slot])
+        slot = (slot + 1) & (json->table_size - 1);
+    json->table[slot] = index + 1;
+    json->names[index].slot = slot;
+}
+
+/* Room for one more name; the table stays at most half full. */
+static bool reserve_name(struct dt_json *json)
+{
+    uint32_t cap = json->names_cap ? json->names_cap * 2 : 64;
+    struct name *names;
+    uint32_t *table;
+
+    if (json->names_n < json->names_cap)
+        return true;
+    names = realloc(json->names, cap * sizeof *names);
+    if (!names)
+        return false;
+    json->names = names;
+    table = calloc(2 * (size_t)cap, sizeof *table);
+    if (!table)
+        return false;
+    free(json->table);
+    json->table = table;
+    json->table_size = 2 * cap;
+    json->names_cap = cap;
+    for (uint32_t i = 0; i < json->names_n; i++)
+        put_name(json, i);
+    return true;
+}
+
+static bool has_name(const struct dt_json *json, uint32_t base, struct dt_str s, uint64_t hash)
+{
+    uint32_t slot = (uint32_t)hash & (json->table_size - 1), i;
+
+    for (; (i = json->table[slot]); slot = (slot + 1) & (json->table_size - 1))
+        if (i > base && json->names[i - 1].hash == hash && dt_str_eq(json->names[i - 1].s, s))
+            return true;
+    return false;
+}
+
+/* Adds the name to those of the open object. */
+static int add_name(struct dt_json *json, struct dt_str s, size_t at)
+{
+    uint64_t hash = XXH64(s.p, s.n, json->seed + json->depth);
+
+    if (json->names_n >= json->limits.nodes)
+        return stop(json, DT_TOO_LARGE, "too many members", at);
+    if (!reserve_name(json))
+        return stop(json, DT_NOMEM, "out of memory", at);
+    if (has_name(json, json->frames[json->depth - 1].names, s, hash))
+        return stop(json, DT_MALFORMED, "a member is there twice", at);
+    json->names[json->names_n] = (struct name){.s = s, .hash = hash};
+    put_name(json, json->names_n++);
+    return GO_ON;
+}
+
+/* ---- nodes ---- */
+
+static size_t token_end_now(const struct dt_json *json)
+{
+    return json->finishing ? json->text.n : yajl_get_bytes_consumed(json->yajl);
+}
+
+static bool between_tokens(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ',' || c == ':';
+}
+
+/* The text between the token before this one and the end of this one, without what may lie between two tokens. */
+static struct dt_str take_token(struct dt_json *json)
+{
+    size_t start = json->token_end, end = token_end_now(json);
+
+    while (start < end && between_tokens(json->text.p[start]))
+        start++;
+    json->token_end = end;
+    return (struct dt_str){json->text.p + start, end - start};
+}
+
+static size_t offset_of(const struct dt_json *json, struct dt_str raw)
+{
+    return (size_t)(raw.p - json->text.p);
+}
+
+static bool reserve_node(struct dt_json *json)
+{
+    uint32_t cap = json->nodes_cap ? json->nodes_cap * 2 : 64;
+    struct dt_json_node *nodes;
+
+    if (json->nodes_n < json->nodes_cap)
+        return true;
+    nodes = realloc(json->nodes, cap * sizeof *nodes);
+    if (!nodes)
+        return false;
+    json->nodes = nodes;
+    json->nodes_cap = cap;
+    return true;
+}
+
+/* Appends a node for a value that begins with raw; NULL when the parse is to stop. */
+static struct dt_json_node *add_node(struct dt_json *json, enum dt_json_type type, struct dt_str raw)
+{
+    struct dt_json_node *node;
+
+    if (json->nodes_n >= json->limits.nodes) {
+        stop(json, DT_TOO_LARGE, "too many values", offset_of(json, raw));
+        return NULL;
+    }
+    if (!reserve_node(json)) {
+        stop(json, DT_NOMEM, "out of memory", offset_of(json, raw));
+        return NULL;
+    }
+    if (json->depth)
+        json->nodes[json->frames[json->depth - 1].node].n++;
+    node = &json->nodes[json->nodes_n++];
+    *node = (struct dt_json_node){.type = type, .raw = raw, .name = json->name, .next = json->nodes_n};
+    json->name = DT_STR_NONE;
+    return node;
+}
+
+/* Is the value that comes now one that is checked but not kept? */
+static bool take_opaque(struct dt_json *json)
+{
+    bool opaque = json->opaque_next || (json->limits.elements && json->depth == 1 && json->frames[0].array);
+
+    json->opaque_next = false;
+    return opaque;
+}
+
+static bool is_top_member(const struct dt_json *json)
+{
+    return json->depth == 1 || (json->depth == 2 && json->frames[0].array);
+}
+
+/* ---- callbacks ---- */
+
+static int on_null(void *ctx)
+{
+    struct dt_json *json = ctx;
+    struct dt_str raw = take_token(json);
+
+    if (json->quiet)
+        return GO_ON;
+    take_opaque(json);
+    return add_node(json, DT_JSON_NULL, raw) != NULL;
+}
+
+static int on_bool(void *ctx, int value)
+{
+    struct dt_json *json = ctx;
+    struct dt_str raw = take_token(json);
+    struct dt_json_node *node;
+
+    if (json->quiet)
+        return GO_ON;
+    take_opaque(json);
+    node = add_node(json, DT_JSON_BOOL, raw);
+    if (!node)
+        return STOP;
+    node->b = value != 0;
+    return GO_ON;
+}
+
+/* True for an integer without fraction and exponent that fits. The text is a JSON number. */
+static bool read_int(struct dt_str s, int64_t *out)
+{
+    bool negative = s.p[0] == '-';
+    uint64_t v = 0, most = negative ? UINT64_C(1) << 63 : (uint64_t)INT64_MAX;
+
+    for (size_t i = negative; i < s.n; i++) {
+        unsigned digit = (unsigned)(s.p[i] - '0');
+
+        if (digit > 9 || v > (most - digit) / 10)
+            return false;
+        v = v * 10 + digit;
+    }
+    *out = negative ? (int64_t)-v : (int64_t)v;
+    return true;
+}
+
+static int on_number(void *ctx, const char *p, size_t n)
+{
+    struct dt_json *json = ctx;
+    struct dt_str raw = take_token(json);
+    struct dt_json_node *node;
+
+    (void)p;
+    (void)n;
+    if (json->quiet)
+        return GO_ON;
+    take_opaque(json);
+    node = add_node(json, DT_JSON_NUMBER, raw);
+    if (!node)
+        return STOP;
+    node->str = raw;
+    if (read_int(raw, &node->i))
+        node->type = DT_JSON_INT;
+    return GO_ON;
+}
+
+/* Decoded text that yajl gives lies in its own buffer until the next callback when there was something to decode. */
+static bool lies_in_text(const struct dt_json *json, const void *p)
+{
+    return (uintptr_t)p >= (uintptr_t)json->text.p && (uintptr_t)p <= (uintptr_t)json->text.p + json->text.n;
+}
+
+static struct dt_str copy_or_jump(struct dt_json *json, const unsigned char *p, size_t n)
+{
+    char *copy = arena_or_jump(json, n + 1);
+
+    if (n)
+        memcpy(copy, p, n);
+    copy[n] = '\0';
+    return (struct dt_str){copy, n};
+}
+
+static int on_string(void *ctx, const unsigned char *p, size_t n)
+{
+    struct dt_json *json = ctx;
+    struct dt_str raw = take_token(json);
+    struct dt_json_node *node;
+    bool opaque;
+
+    if (json->quiet)
+        return GO_ON;
+    opaque = take_opaque(json);
+    node = add_node(json, DT_JSON_STRING, raw);
+    if (!node)
+        return STOP;
+    if (!opaque)
+        node->str = copy_or_jump(json, p, n);
+    return GO_ON;
+}
+
+static int on_name(void *ctx, const unsigned char *p, size_t n)
+{
+    struct dt_json *json = ctx;
+    struct dt_str raw = take_token(json);
+    struct dt_str name = lies_in_text(json, p) ? (struct dt_str){(const char *)p, n} : copy_or_jump(json, p, n);
+
+    if (!add_name(json, name, offset_of(json, raw)))
+        return STOP;
+    if (json->quiet)
+        return GO_ON;
+    json->name = name;
+    json->opaque_next = json->limits.opaque && is_top_member(json) && dt_str_is(name, json->limits.opaque);
+    return GO_ON;
+}
+
+static int open_container(struct dt_json *json, enum dt_json_type type)
+{
+    struct dt_str raw = take_token(json);
+    struct frame frame = {.names = json->names_n, .array = type == DT_JSON_ARRAY};
+
+    if (json->depth >= json->limits.depth)
+        return stop(json, DT_MALFORMED, "nested too deeply", offset_of(json, raw));
+    if (!json->quiet) {
+        bool opaque = take_opaque(json);
+
+        frame.node = json->nodes_n;
+        if (!add_node(json, type, raw))
+            return STOP;
+        if (opaque)
+            json->quiet = json->depth + 1;
+    }
+    json->frames[json->depth++] = frame;
+    return GO_ON;
+}
+
+static int close_container(struct dt_json *json)
+{
+    struct frame *frame = &json->frames[--json->depth];
+    struct dt_json_node *node;
+
+    take_token(json);
+    pop_names(json, frame->names);
+    if (json->quiet && json->depth + 1 > json->quiet)
+        return GO_ON;
+    json->quiet = 0;
+    node = &json->nodes[frame->node];
+    node->raw.n = json->token_end - offset_of(json, node->raw);
+    node->next = json->nodes_n;
+    return GO_ON;
+}
+
+static int on_start_map(void *ctx)
+{
+    return open_container(ctx, DT_JSON_OBJECT);
+}
+static int on_start_array(void *ctx)
+{
+    return open_container(ctx, DT_JSON_ARRAY);
+}
+static int on_end(void *ctx)
+{
+    return close_container(ctx);
+}
+
+static const yajl_callbacks callbacks = {
+    .yajl_null = on_null,
+    .yajl_boolean = on_bool,
+    .yajl_number = on_number,
+    .yajl_string = on_string,
+    .yajl_start_map = on_start_map,
+    .yajl_map_key = on_name,
+    .yajl_end_map = on_end,
+    .yajl_start_array = on_start_array,
+    .yajl_end_array = on_end,
+};
+
+/* ---- parsing ---- */
+
+dt_status dt_json_new(dt_json **out)
+{
+    dt_json *json = calloc(1, sizeof *json);
+
+    *out = NULL;
+    if (!json)
+        return DT_NOMEM;
+    if (getentropy(&json->seed, sizeof json->seed)) {
+        free(json);
+        return DT_SYSTEM;
+    }
+    dt_arena_init(&json->arena);
+    *out = json;
+    return DT_OK;
+}
+
+void dt_json_free(dt_json *json)
+{
+    if (!json)
+        return;
+    dt_arena_clear(&json->arena);
+    free(json->nodes);
+    free(json->names);
+    free(json->table);
+    free(json);
+}
+
+/* Memory of an ordinary document is kept, that of a huge one is not. */
+static void forget(struct dt_json *json)
+{
+    pop_names(json, 0);
+    dt_arena_reset(&json->arena);
+    json->nodes_n = 0;
+    if (json->nodes_cap > KEEP_NODES) {
+        free(json->nodes);
+        json->nodes = NULL;
+        json->nodes_cap = 0;
+    }
+    if (json->names_cap > KEEP_NAMES) {
+        free(json->names);
+        free(json->table);
+        json->names = NULL;
+        json->table = NULL;
+        json->names_cap = json->table_size = 0;
+    }
+}
+
+static void begin(struct dt_json *json, struct dt_str text, const struct dt_json_limits *limits)
+{
+    forget(json);
+    json->text = text;
+    json->limits = limits ? *limits : (struct dt_json_limits){0};
+    if (json->limits.depth == 0)
+        json->limits.depth = DEPTH_DEFAULT;
+    if (json->limits.depth > DEPTH_MAX)
+        json->limits.depth = DEPTH_MAX;
+    if (json->limits.nodes == 0)
+        json->limits.nodes = NODES_DEFAULT;
+    json->finishing = false;
+    json->token_end = 0;
+    json->depth = json->quiet = 0;
+    json->opaque_next = false;
+    json->name = DT_STR_NONE;
+    json->status = DT_OK;
+    json->reason = NULL;
+    json->reason_at = 0;
+}
+
+static void check_text(struct dt_json *json)
+{
+    size_t valid = utf8_prefix(json->text);
+    const char *lone;
+
+    if (valid < json->text.n) {
+        stop(json, DT_MALFORMED, "not UTF-8", valid);
+        return;
+    }
+    lone = lone_surrogate(json->text);
+    if (lone)
+        stop(json, DT_MALFORMED, "an escaped surrogate without its partner", (size_t)(lone - json->text.p));
+}
+
+/* yajl's own reason: "parse error: …" or "lexical error: …" and a line end. */
+static void take_yajl_reason(struct dt_json *json)
+{
+    char *text = (char *)yajl_get_error(json->yajl, 0, NULL, 0);
+
+    text[strcspn(text, "\n")] = '\0';
+    stop(json, DT_MALFORMED, text, token_end_now(json));
+}
+
+/* Runs yajl over the text. Everything that it allocates is the arena's. */
+static void run(struct dt_json *json)
+{
+    yajl_alloc_funcs memory = {.malloc = yajl_malloc, .realloc = yajl_realloc, .free = yajl_free_nothing, .ctx = json};
+    yajl_status status;
+
+    if (setjmp(json->out_of_memory)) {
+        stop(json, DT_NOMEM, "out of memory", 0);
+        return;
+    }
+    json->yajl = yajl_alloc(&callbacks, &memory, json);
+    yajl_config(json->yajl, yajl_dont_validate_strings, 1);
+    status = yajl_parse(json->yajl, (const unsigned char *)json->text.p, json->text.n);
+    json->finishing = true;
+    if (status == yajl_status_ok)
+        status = yajl_complete_parse(json->yajl);
+    if (status == yajl_status_error)
+        take_yajl_reason(json);
+}
+
+dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_limits *limits, struct dt_error *err)
+{
+    begin(json, text, limits);
+    if (text.n == 0)
+        stop(json, DT_MALFORMED, "no value", 0);
+    if (!json->status)
+        check_text(json);
+    if (!json->status)
+        run(json);
+    if (!json->status)
+        return DT_OK;
+    json->nodes_n = 0;
+    return dt_fail(err, json->status, "%s at byte %zu", json->reason, json->reason_at);
+}
+
+/* ---- reading ---- */
+
+const struct dt_json_node *dt_json_at(const dt_json *json, uint32_t index)
+{
+    return index < json->nodes_n ? &json->nodes[index] : NULL;
+}
+
+const struct dt_json_node *dt_json_root(const dt_json *json)
+{
+    return dt_json_at(json, 0);
+}
+
+const struct dt_json_node *dt_json_first(const dt_json *json, const struct dt_json_node *parent)
+{
+    (void)json;
+    return parent->n ? parent + 1 : NULL;
+}
+
+const struct dt_json_node *dt_json_sibling(const dt_json *json, const struct dt_json_node *parent,
+                                           const struct dt_json_node *child)
+{
+    return child->next < parent->next ? &json->nodes[child->next] : NULL;
+}
+
+const struct dt_json_node *dt_json_member(const dt_json *json, const struct dt_json_node *object, const char *name)
+{
+    const struct dt_json_node *child = object->type == DT_JSON_OBJECT ? dt_json_first(json, object) : NULL;
+
+    while (child && !dt_str_is(child->name, name))
+        child = dt_json_sibling(json, object, child);
+    return child;
+}
+
+/* ---- writing ---- */
+
+static void add_control(struct dt_strbuf *out, unsigned char c)
+{
+    static const char short_names[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
+
+    if (c < sizeof short_names && short_names[c]) {
+        dt_strbuf_addc(out, '\\');
+        dt_strbuf_addc(out, short_names[c]);
+    } else {
+        dt_strbuf_addf(out, "\\u%04x", c);
+    }
+}
+
+/* Bytes at p that go out as they are. */
+static size_t clean_run(const unsigned char *p, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && p[i] >= ' ' && p[i] != '"' && p[i] != '\\') {
+        size_t step = utf8_sequence(p + i, n - i);
+
+        if (!step)
+            break;
+        i += step;
+    }
+    return i;
+}
+
+void dt_json_add_string(struct dt_strbuf *out, struct dt_str s)
+{
+    const unsigned char *p = (const unsigned char *)s.p;
+    size_t i = 0;
+
+    dt_strbuf_addc(out, '"');
+    while (i < s.n) {
+        size_t clean = clean_run(p + i, s.n - i);
+
+        dt_strbuf_add(out, p + i, clean);
+        i += clean;
+        if (i == s.n)
+            break;
+        if (p[i] == '"' || p[i] == '\\') {
+            dt_strbuf_addc(out, '\\');
+            dt_strbuf_addc(out, (char)p[i]);
+        } else if (p[i] < ' ') {
+            add_control(out, p[i]);
+        } else {
+            dt_strbuf_adds(out, "\xef\xbf\xbd");
+        }
+        i++;
+    }
+    dt_strbuf_addc(out, '"');
+}
