@@ -1,0 +1,40 @@
+/*
+ * The one place that knows how a row of `jobs` becomes a struct dt_job. For store/ only.
+ *
+ * A statement selects one of the column lists below (from `jobs j`), at any place in its list, and reads each row with
+ * the function of the same name, giving the index of the first of those columns.
+ */
+#ifndef DT_STORE_STORE_ROW_H
+#define DT_STORE_STORE_ROW_H
+
+#include "job/job.h"
+#include "store/db.h"
+
+/* Everything but the payload, which may be large. */
+#define DT_ROW_HEAD                                                                                                    \
+    "j.id,j.topic,j.job_key,j.state+0,j.run_at,j.next_at,j.attempt,j.failures,j.attempt_status+0,j.due_at,"            \
+    "j.dispatched_at,j.finished_at,j.claim_shard,j.no_retries,j.retry,j.ack_timeout_ms,j.partition_key,j.headers,"     \
+    "j.content_type,j.payload_binary,j.error_code,j.error_message,j.error_at,j.created_at,j.updated_at,j.version"
+#define DT_ROW_HEAD_COLUMNS 26
+/* The whole row. */
+#define DT_ROW_FULL         DT_ROW_HEAD ",j.payload"
+#define DT_ROW_FULL_COLUMNS 27
+/* What dt_job_decide looks at: id, state, next_at, attempt, attempt_status, failures, no_retries, retry, ack_timeout.
+ */
+#define DT_ROW_JUDGED                                                                                                  \
+    "j.id,j.state+0,j.next_at,j.attempt,j.attempt_status+0,j.failures,j.no_retries,j.retry,j.ack_timeout_ms"
+#define DT_ROW_JUDGED_COLUMNS 9
+
+/*
+ * The current row of an open query into *job, all other members zero; slices are copied into the arena. next_at_ms is
+ * 0 in terminal states, whatever a hand edit left in the column. NOMEM; CORRUPT: a state that is none.
+ */
+DT_MUST_CHECK dt_status dt_row_head(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
+DT_MUST_CHECK dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
+DT_MUST_CHECK dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
+
+/* The value of an ENUM column selected as col+0; attempt statuses: an absent one is NONE. */
+DT_MUST_CHECK dt_status dt_row_state(const dt_db *db, unsigned column, enum dt_job_state *out);
+enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column);
+
+#endif
