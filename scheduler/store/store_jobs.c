@@ -1,0 +1,477 @@
+/*
+ * What a caller does to one job: read it, change it, cancel it, run it now, redrive it.
+ *
+ * Every change is one transaction: lock the job's row by its id, judge by dt_job_state_after, write under the same
+ * condition once more, read back what stands there now. Invariants:
+ *
+ *   - a holder of a job's row never waits for a shard's row: it reads the claiming shard's in-flight list without a
+ *     lock, in a statement of its own *after* the job is locked. An attempt enters a list only together with its job's
+ *     row, so what is not there then cannot come;
+ *   - what would alter a message that is in flight, or forbid it, is TOO_LATE;
+ *   - next_at and near are always written together (dt_near_end_ms); attempt and id never;
+ *   - a change that changes nothing leaves the version alone.
+ *
+ * Refuses to know Redis: callers tell the index where the job is due now.
+ */
+#include "store/store_internal.h"
+#include "store/store_row.h"
+
+/* One change of one job: what it is asked, and what it works with. */
+struct change {
+    int64_t id;
+    const struct dt_patch *patch;
+    int64_t if_version;
+    bool keep_attempt;
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_arena *arena;
+    struct dt_job *job; /* as locked; as it stands afterwards once `written` */
+    bool written;
+    struct dt_error *err;
+};
+
+/* ---- reading ---- */
+
+static dt_status read_job(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                          struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, sql, DT_PARAMS(DT_P_INT(id)), err);
+    if (status)
+        return status;
+    if (dt_db_next(db)) {
+        status = dt_row_full(db, 0, arena, job);
+        if (status)
+            dt_fail(err, status, "job %lld cannot be read: %s", (long long)id, dt_status_text(status));
+    } else {
+        status = dt_fail(err, DT_NOT_FOUND, "no job %lld", (long long)id);
+    }
+    dt_status ended = dt_db_end(db, status == DT_NOT_FOUND || !status ? err : NULL);
+    return ended ? ended : status;
+}
+
+static const char select_job[] = "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id = ?";
+static const char lock_job[] = "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id = ? FOR UPDATE";
+
+/* Reads hold nothing, so one that met a broken connection is tried once more on a new one. */
+static bool read_again(unsigned *tries, dt_status status)
+{
+    return status == DT_UNAVAILABLE && (*tries)++ == 0;
+}
+
+dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status;
+    unsigned tries = 0;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status)
+            return status;
+        status = read_job(db, select_job, id, arena, job, err);
+    } while (read_again(&tries, status));
+    return status;
+}
+
+static dt_status find_key(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, "SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ?",
+                                   DT_PARAMS(DT_P_STR(topic), DT_P_STR(key)), err);
+    if (status)
+        return status;
+    bool found = dt_db_next(db);
+    *id = found ? dt_db_i64(db, 0) : 0;
+    status = dt_db_end(db, err);
+    return !status && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
+}
+
+dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status;
+    unsigned tries = 0;
+    *id = 0;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status)
+            return status;
+        status = find_key(db, topic, key, id, err);
+    } while (read_again(&tries, status));
+    return status;
+}
+
+/* ---- changing ---- */
+
+/* Does an attempt of the locked job stand in the list of the shard that claimed its latest one? */
+static dt_status in_flight(struct change *c, bool *yes)
+{
+    *yes = false;
+    if (c->job->attempt < 1 || c->job->claim_shard < 0)
+        return DT_OK;
+    dt_status status = dt_db_query(c->db, "SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?",
+                                   DT_PARAMS(DT_P_INT(c->id), DT_P_INT(c->job->claim_shard)), c->err);
+    if (status)
+        return status;
+    *yes = dt_db_next(c->db) && dt_db_i64(c->db, 0) != 0;
+    return dt_db_end(c->db, c->err);
+}
+
+static dt_status too_late(const struct change *c)
+{
+    return dt_fail(c->err, DT_TOO_LATE, "job %lld is %s, attempt %lld", (long long)c->id,
+                   dt_job_state_name(c->job->state), (long long)c->job->attempt);
+}
+
+/* The change may go on, or TOO_LATE because something of the job is on its way. */
+static dt_status refuse_in_flight(struct change *c)
+{
+    bool yes;
+    dt_status status = in_flight(c, &yes);
+    return !status && yes ? too_late(c) : status;
+}
+
+/* The deciding statement: it must find the row as it was locked. */
+static dt_status write_job(struct change *c, const char *sql, const struct dt_param *params, size_t n)
+{
+    uint64_t affected = 0;
+    dt_status status = dt_db_run(c->db, sql, params, n, &affected, c->err);
+    if (!status && affected != 1)
+        status = dt_fail(c->err, DT_INTERNAL, "job %lld changed under its lock", (long long)c->id);
+    c->written = !status;
+    return status;
+}
+
+/* Locks, judges and writes by `decide`, reads back, commits. */
+static dt_status change_job(dt_store *store, struct change *c, dt_status (*decide)(struct change *))
+{
+    struct dt_again again = {0};
+    dt_status status;
+    do {
+        c->written = false;
+        status = dt_store_begin(store, &c->db, &c->now_ms, c->err);
+        if (!status)
+            status = read_job(c->db, lock_job, c->id, c->arena, c->job, c->err);
+        if (!status)
+            status = decide(c);
+        if (!status && c->written)
+            status = read_job(c->db, select_job, c->id, c->arena, c->job, c->err);
+        status = dt_store_finish(c->db, status, c->err);
+    } while (dt_store_again(&again, status));
+    return status;
+}
+
+static int64_t near_of(const struct change *c, int64_t next_at_ms)
+{
+    return next_at_ms < dt_near_end_ms(c->now_ms);
+}
+
+/* ---- cancel ---- */
+
+static dt_status cancel_scheduled(struct change *c)
+{
+    dt_status status = refuse_in_flight(c);
+    if (status)
+        return status;
+    /* The end of an earlier attempt stays on record; without one this is the end of the job. */
+    return write_job(c,
+                     "UPDATE jobs SET state = 'cancelled', next_at = NULL, "
+                     "finished_at = COALESCE(IF(attempt > 0, finished_at, NULL), ?), "
+                     "purge_at = ? + COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), "
+                     "version = version + 1, updated_at = ? WHERE id = ? AND state = 'scheduled'",
+                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS),
+                               DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+}
+
+static dt_status cancel_retries(struct change *c)
+{
+    if (c->job->no_retries)
+        return DT_OK;
+    return write_job(c,
+                     "UPDATE jobs SET no_retries = TRUE, version = version + 1, updated_at = ? "
+                     "WHERE id = ? AND state = 'dispatched'",
+                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+}
+
+static dt_status decide_cancel(struct change *c)
+{
+    enum dt_job_state state = c->job->state;
+    if (state == DT_CANCELLED)
+        return DT_OK;
+    if (dt_job_state_after(state, DT_EVENT_CANCEL) == DT_CANCELLED)
+        return cancel_scheduled(c);
+    if (c->keep_attempt && dt_job_state_after(state, DT_EVENT_NO_RETRIES) == (int)state)
+        return cancel_retries(c);
+    return too_late(c);
+}
+
+dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena, struct dt_job *job,
+                          struct dt_error *err)
+{
+    struct change c = {.id = id, .keep_attempt = keep_attempt, .arena = arena, .job = job, .err = err};
+    return change_job(store, &c, decide_cancel);
+}
+
+/* ---- run now, redrive ---- */
+
+static dt_status decide_run_now(struct change *c)
+{
+    if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
+        return too_late(c);
+    return write_job(c,
+                     "UPDATE jobs SET run_at = ?, next_at = ?, near = TRUE, version = version + 1, updated_at = ? "
+                     "WHERE id = ? AND state = 'scheduled'",
+                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+}
+
+dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err)
+{
+    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
+    return change_job(store, &c, decide_run_now);
+}
+
+/* A new budget, never a new count of attempts. The key is left alone: if it moved on, it is the newer job's. */
+static dt_status decide_redrive(struct change *c)
+{
+    if (dt_job_state_after(c->job->state, DT_EVENT_REDRIVE) != DT_SCHEDULED)
+        return dt_fail(c->err, DT_NOT_DEAD, "job %lld is %s", (long long)c->id, dt_job_state_name(c->job->state));
+    return write_job(c,
+                     "UPDATE jobs SET state = 'scheduled', next_at = ?, near = TRUE, failures = 0, no_retries = FALSE, "
+                     "purge_at = NULL, version = version + 1, updated_at = ? WHERE id = ? AND state = 'dead'",
+                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+}
+
+dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err)
+{
+    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
+    return change_job(store, &c, decide_redrive);
+}
+
+/* ---- patch ---- */
+
+/* What `null` in a patch stands for. */
+static dt_status topic_defaults(struct change *c, struct dt_str *retry, int64_t *ack_timeout_ms)
+{
+    *retry = DT_STR_LIT(DT_RETRY_DEFAULT);
+    *ack_timeout_ms = DT_ACK_TIMEOUT_DEFAULT_MS;
+    dt_status status = dt_db_query(c->db, "SELECT retry, ack_timeout_ms FROM topics WHERE name = ?",
+                                   DT_PARAMS(DT_P_STR(c->job->topic)), c->err);
+    if (status)
+        return status;
+    if (dt_db_next(c->db)) {
+        struct dt_str text = dt_db_bytes(c->db, 0);
+        if (text.p)
+            *retry = dt_arena_copy(c->arena, text);
+        if (!dt_db_is_null(c->db, 1))
+            *ack_timeout_ms = dt_db_i64(c->db, 1);
+    }
+    status = dt_db_end(c->db, c->err);
+    return !status && !retry->p ? dt_fail(c->err, DT_NOMEM, "out of memory") : status;
+}
+
+/* A time in the past is now. Now was cut to a millisecond: one more, so that a delay is never too short. */
+static int64_t patched_time_ms(const struct change *c)
+{
+    const struct dt_patch *p = c->patch;
+    int64_t at_ms = p->run_at_ms;
+    if (p->run_at_is_delay)
+        at_ms = at_ms > 0 ? c->now_ms + at_ms + 1 : c->now_ms;
+    return at_ms > c->now_ms ? at_ms : c->now_ms;
+}
+
+static dt_status wanted(struct change *c, struct dt_job *want)
+{
+    const struct dt_patch *p = c->patch;
+    struct dt_str retry = p->retry;
+    int64_t ack_timeout_ms = p->ack_timeout_ms;
+    *want = *c->job;
+    if ((p->has_retry && !retry.p) || (p->has_ack_timeout && !ack_timeout_ms)) {
+        struct dt_str default_retry;
+        int64_t default_ms;
+        dt_status status = topic_defaults(c, &default_retry, &default_ms);
+        if (status)
+            return status;
+        retry = retry.p ? retry : default_retry;
+        ack_timeout_ms = ack_timeout_ms ? ack_timeout_ms : default_ms;
+    }
+    if (p->has_run_at)
+        want->run_at_ms = want->next_at_ms = patched_time_ms(c);
+    if (p->has_retry)
+        want->retry = retry;
+    if (p->has_ack_timeout)
+        want->ack_timeout_ms = ack_timeout_ms;
+    if (p->has_partition_key)
+        want->partition_key = p->partition_key;
+    if (p->has_headers)
+        want->headers = p->headers;
+    if (p->has_payload) {
+        want->payload = p->payload;
+        want->content_type = p->content_type;
+        want->payload_binary = p->payload_binary;
+    }
+    return DT_OK;
+}
+
+static bool same_text(struct dt_str a, struct dt_str b)
+{
+    return !a.p == !b.p && dt_str_eq(a, b);
+}
+
+static bool same_content(const struct dt_job *a, const struct dt_job *b)
+{
+    return a->payload_binary == b->payload_binary && same_text(a->content_type, b->content_type) &&
+           dt_str_eq(a->payload, b->payload);
+}
+
+static bool same_job(const struct dt_job *a, const struct dt_job *b)
+{
+    return a->run_at_ms == b->run_at_ms && a->next_at_ms == b->next_at_ms && dt_str_eq(a->retry, b->retry) &&
+           a->ack_timeout_ms == b->ack_timeout_ms && same_text(a->partition_key, b->partition_key) &&
+           same_text(a->headers, b->headers) && same_content(a, b);
+}
+
+static dt_status write_content(struct change *c, const struct dt_job *want)
+{
+    return dt_db_run(c->db, "UPDATE jobs SET payload = ?, content_type = ?, payload_binary = ? WHERE id = ?",
+                     DT_PARAMS(DT_P_STR(want->payload), DT_P_STR_OR_NULL(want->content_type),
+                               DT_P_INT(want->payload_binary), DT_P_INT(c->id)),
+                     NULL, c->err);
+}
+
+static dt_status write_patch(struct change *c, const struct dt_job *want)
+{
+    dt_status status = write_job(
+        c,
+        "UPDATE jobs SET run_at = ?, next_at = ?, near = ?, retry = ?, ack_timeout_ms = ?, "
+        "partition_key = ?, headers = ?, version = version + 1, updated_at = ? "
+        "WHERE id = ? AND state = 'scheduled' AND version = ?",
+        DT_PARAMS(DT_P_INT(want->run_at_ms), DT_P_INT(want->next_at_ms), DT_P_INT(near_of(c, want->next_at_ms)),
+                  DT_P_STR(want->retry), DT_P_INT(want->ack_timeout_ms), DT_P_STR_OR_NULL(want->partition_key),
+                  DT_P_STR_OR_NULL(want->headers), DT_P_INT(c->now_ms), DT_P_INT(c->id), DT_P_INT(c->job->version)));
+    if (!status && !same_content(want, c->job))
+        status = write_content(c, want);
+    return status;
+}
+
+/* Times and policy of a waiting job may always change; what its messages say not while one is on its way. */
+static dt_status decide_patch(struct change *c)
+{
+    const struct dt_patch *p = c->patch;
+    struct dt_job want;
+    dt_status status = DT_OK;
+    if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
+        return too_late(c);
+    if (p->has_payload || p->has_partition_key || p->has_headers)
+        status = refuse_in_flight(c);
+    if (!status && c->if_version && c->if_version != c->job->version)
+        status = dt_fail(c->err, DT_VERSION, "job %lld has version %lld", (long long)c->id, (long long)c->job->version);
+    if (!status)
+        status = wanted(c, &want);
+    if (!status && !same_job(c->job, &want))
+        status = write_patch(c, &want);
+    return status;
+}
+
+dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, int64_t if_version,
+                         struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
+{
+    struct change c = {.id = id, .patch = patch, .if_version = if_version, .arena = arena, .job = job, .err = err};
+    return change_job(store, &c, decide_patch);
+}
+
+/* ---- attempts ---- */
+
+#define ATTEMPTS_MAX 10000 /* the latest ones; a job that snoozes for ever has no end of them */
+
+/* One statement, so that an attempt that is being archived is seen once. The row's own part comes in any case: 0 = none
+ * yet. */
+static const char select_attempts[] =
+    "SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message "
+    "FROM attempts WHERE job_id = ? UNION ALL "
+    "SELECT attempt, CAST(attempt_status+0 AS SIGNED), due_at, dispatched_at, IF(attempt_status='dispatched', NULL, "
+    "finished_at), "
+    "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_code, NULL), "
+    "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL) "
+    "FROM jobs WHERE id = ? ORDER BY attempt DESC LIMIT 10000";
+_Static_assert(ATTEMPTS_MAX == 10000, "the LIMIT above");
+
+static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_attempt *a)
+{
+    struct dt_str code = dt_db_bytes(db, 5), message = dt_db_bytes(db, 6);
+    *a = (struct dt_attempt){.attempt = dt_db_i64(db, 0),
+                             .status = dt_row_attempt_status(db, 1),
+                             .due_at_ms = dt_db_i64(db, 2),
+                             .dispatched_at_ms = dt_db_i64(db, 3),
+                             .finished_at_ms = dt_db_i64(db, 4),
+                             .error_code = dt_arena_copy(arena, code),
+                             .error_message = dt_arena_copy(arena, message)};
+    if (a->status == DT_ATTEMPT_NONE) /* a hand edit */
+        a->status = DT_ATTEMPT_DISPATCHED;
+    return (!code.p || a->error_code.p) && (!message.p || a->error_message.p);
+}
+
+/* Growing by doubling wastes at most as much of the arena again. */
+static bool room_for_attempt(struct dt_arena *arena, struct dt_attempt **list, size_t n, size_t *cap)
+{
+    if (n < *cap)
+        return true;
+    size_t grown = *cap ? *cap * 2 : 16;
+    struct dt_attempt *bigger = dt_arena_alloc(arena, grown * sizeof *bigger);
+    if (!bigger)
+        return false;
+    if (n)
+        memcpy(bigger, *list, n * sizeof *bigger);
+    *list = bigger;
+    *cap = grown;
+    return true;
+}
+
+static void reverse(struct dt_attempt *list, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++) {
+        struct dt_attempt a = list[i];
+        list[i] = list[n - 1 - i];
+        list[n - 1 - i] = a;
+    }
+}
+
+static dt_status read_attempts(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_attempt **out, size_t *n,
+                               struct dt_error *err)
+{
+    size_t cap = 0, rows = 0;
+    *out = NULL;
+    *n = 0;
+    dt_status status = dt_db_query(db, select_attempts, DT_PARAMS(DT_P_INT(id), DT_P_INT(id)), err);
+    if (status)
+        return status;
+    for (; !status && dt_db_next(db); rows++) {
+        if (dt_db_i64(db, 0) < 1)
+            continue;
+        if (room_for_attempt(arena, out, *n, &cap) && copy_attempt(db, arena, *out + *n))
+            ++*n;
+        else
+            status = dt_fail(err, DT_NOMEM, "out of memory");
+    }
+    dt_status ended = dt_db_end(db, status ? NULL : err);
+    if (!status)
+        status = ended;
+    if (!status && rows == 0)
+        return dt_fail(err, DT_NOT_FOUND, "no job %lld", (long long)id);
+    reverse(*out, *n);
+    return status;
+}
+
+dt_status dt_store_attempts(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_attempt **out, size_t *n,
+                            struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status;
+    unsigned tries = 0;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status)
+            return status;
+        status = read_attempts(db, id, arena, out, n, err);
+    } while (read_again(&tries, status));
+    return status;
+}
