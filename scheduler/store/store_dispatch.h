@@ -11,7 +11,9 @@
 struct dt_lease {
     unsigned shard;
     int64_t epoch, token, version;
-    int64_t ledger_offset, batch_no;
+    int64_t ledger_offset; /* first offset of the ledger that is not settled */
+    int64_t batch_no;
+    size_t inflight;       /* entries of the row's in-flight list */
 };
 
 /* An entry of the in-flight list. */
@@ -41,34 +43,61 @@ DT_MUST_CHECK dt_status dt_store_takeover_settle(dt_store *store, struct dt_leas
 /* Reads what is to be sent for claims that are in flight already (after a takeover): whatever their rows say by now. A row that is gone: .payload absent and topic absent. */
 DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_claims *claims, struct dt_arena *arena, struct dt_outgoing **out, struct dt_error *err);
 
-/* One leader's transaction. All in/out of a batch. */
+/* What leaders need to know of topics; reread only when installation.topics_version rose. One a thread. */
+typedef struct dt_topic_book dt_topic_book;
+DT_MUST_CHECK dt_status dt_topic_book_new(dt_topic_book **out);
+void dt_topic_book_free(dt_topic_book *book);
+/* Rereads outside of a turn. */
+DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_book *book, struct dt_error *err);
+/* Of the last reading; false for topics that are not known. */
+bool dt_topic_book_paused(const dt_topic_book *book, struct dt_str topic);
+
+/* An index entry that says that a job may be due. */
+struct dt_hint { int64_t id, due_ms; };
+
+/* What became of a hint: what the index should say now. */
+struct dt_seen {
+    int64_t id, hint_ms;
+    int64_t next_ms;    /* 0 = the entry goes away */
+    struct dt_str hold; /* present: due, but its topic is paused or cannot be written: the entry goes to this topic's held set */
+};
+
+/* UNKNOWN: left for a later turn, the caller finds out meanwhile. */
+enum dt_writable { DT_WRITABLE_NO, DT_WRITABLE_YES, DT_WRITABLE_UNKNOWN };
+
+/* One leader's transaction: what goes in and what comes out. */
 struct dt_turn {
     /* in */
-    const struct dt_claims *settle;    /* sent and committed since the last turn; n = 0: none */
-    int64_t settle_offset;             /* offset after its ledger record */
-    int64_t settle_deadline_since_ms;  /* > 0: the claim is so old that deadlines are moved to now + ack timeout first */
-    const struct dt_entry_ref *due;    /* hints: ids to look at, any order, at most max_jobs */
-    size_t n_due;
+    const struct dt_claims *settle;  /* the whole list in flight, once it was sent and committed; n = 0: none */
+    int64_t settle_offset;           /* first offset after its ledger record */
+    bool extend_deadlines;           /* the claim is so old that deadlines are moved to now + ack timeout first */
+    const struct dt_hint *hints;     /* ids to look at, each once */
+    size_t n_hints;
     size_t max_jobs, max_bytes;
-    const struct dt_shard_map *map;    /* generation is compared with the row's: stale -> stale_map */
-    /* Topics that may not be claimed from now (cannot be written): rows of them are reported in `skipped`. */
-    bool (*topic_writable)(void *arg, struct dt_str kafka_topic, size_t message_bytes);
+    const struct dt_shard_map *map;
+    dt_topic_book *topics;
+    /* May this Kafka topic take a message of so many bytes now? Asked while the row is locked: answers from memory. */
+    enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t bytes);
     void *arg;
-    /* out; slices in arena */
-    struct dt_arena *arena;
-    int64_t now_ms;                    /* MySQL's clock in this transaction */
-    bool stale_map;
-    struct dt_outgoing *batch; size_t n_batch; /* claimed: in order of (due, id) */
-    /* What the index should say now about hints that were looked at: 0 = remove. Includes the claimed ones (their deadline), timed-out ones, and stale hints. */
-    struct dt_seen { int64_t id, hint_ms, next_ms; struct dt_str hold_topic /* present: due, but its topic is paused */; bool unwritable; } *seen; size_t n_seen;
-    size_t timed_out; bool outbox; bool more; /* more hints were due than fitted */
+    struct dt_arena *arena;          /* for everything below */
+    /* out; only after OK */
+    int64_t now_ms;                  /* MySQL's clock in this transaction */
+    bool stale_map;                  /* the map's generation rose: reload it; nothing was claimed */
+    struct dt_outgoing *batch;       /* claimed now, in order of (due, id) */
+    size_t n_batch;
+    struct dt_seen *seen;            /* hints that were settled one way or other, the claimed ones too */
+    size_t n_seen;
+    size_t timed_out, held;
+    bool outbox;                     /* a dead letter waits in the outbox */
+    bool more;                       /* hints were left for the next turn: over the limits */
+    bool locked;                     /* hints were left because their rows are locked, or wait for another shard's list */
 };
-struct dt_entry_ref { int64_t id, hint_ms; };
 /*
- * Locks the shard row, compares (epoch, token, version, and not halted) with the lease: DEPOSED otherwise, nothing written. Settles; decides acknowledgement
- * timeouts among the hints; claims what is scheduled and due among them, of this shard's slots, not paused, writable, with no earlier attempt in its claiming shard's list;
- * writes the list, batch_no+1, version+1; commits; updates the lease. Writes nothing at all when there is nothing to settle, decide or claim.
- * UNKNOWN, UNAVAILABLE, BUSY: take over again.
+ * Locks the shard row and compares it with the lease: DEPOSED (or HALTED) when it differs, nothing written. Settles; decides acknowledgement
+ * timeouts among the hints; claims what is scheduled and due among them: of this shard's slots, not paused, writable, with no
+ * earlier attempt in its claiming shard's list; writes the list, batch_no, version; commits; updates the lease. Claims and timeouts only when
+ * nothing is left in flight. Writes nothing at all when there is nothing to settle, decide or claim.
+ * Any status but OK: the leadership is over, take over again.
  */
 DT_MUST_CHECK dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn *turn, struct dt_error *err);
 
@@ -86,7 +115,7 @@ DT_MUST_CHECK dt_status dt_store_next_due(dt_store *store, const struct dt_shard
 /* Rows per slot with from_ms <= next_at < to_ms: counts[DT_SLOTS]. */
 DT_MUST_CHECK dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t *counts, struct dt_error *err);
 /* Current truth about ids, in order of ids; absent jobs are left out. */
-struct dt_truth { int64_t id, next_ms /* 0 = finished */; enum dt_job_state state; struct dt_str topic; bool topic_paused; };
+struct dt_truth { int64_t id, next_ms /* 0 = finished */; enum dt_job_state state; struct dt_str topic; bool topic_paused; int64_t updated_at_ms; };
 DT_MUST_CHECK dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena, struct dt_truth **out, size_t *n_out, struct dt_error *err);
 
 /* ---- housekeeping: bounded steps; *done: how many rows (0 = nothing left to do now) ---- */

@@ -1,0 +1,150 @@
+/*
+ * Bounded, ordered readings of the due index for reconciler and degraded leaders. They lock nothing and cover the index: cost depends on the
+ * window, never on the table. What they find are hints; a claim decides.
+ */
+#include "store/db.h"
+#include "store/store_dispatch.h"
+
+dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms, int64_t after_id, size_t limit,
+                            struct dt_due *out, size_t *n, struct dt_error *err)
+{
+    dt_db *db;
+    *n = 0;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db,
+                             "SELECT id, due_key FROM jobs FORCE INDEX (due)"
+                             " WHERE due_band = 1 AND due_key >= ? AND due_key < ? AND NOT (due_key = ? AND id <= ?)"
+                             " ORDER BY due_key, id LIMIT ?",
+                             DT_PARAMS(DT_P_INT(after_ms > from_ms ? after_ms : from_ms), DT_P_INT(to_ms), DT_P_INT(after_ms),
+                                       DT_P_INT(after_id), DT_P_INT(limit)),
+                             err);
+    if (status != DT_OK)
+        return status;
+    while (*n < limit && dt_db_next(db))
+        out[(*n)++] = (struct dt_due){dt_db_i64(db, 0), dt_db_i64(db, 1)};
+    return dt_db_end(db, err);
+}
+
+/* Looks at up to `scan` rows from (after_ms, after_id) on; `visit` takes those of the shard and answers false to stop. */
+struct shard_scan {
+    const struct dt_shard_map *map;
+    unsigned shard;
+    int64_t last_ms, last_id;
+    size_t looked, limit, n;
+    struct dt_due *out;
+};
+
+static dt_status scan_shard(dt_store *store, struct shard_scan *s, int64_t from_ms, int64_t to_ms, size_t scan,
+                            struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db,
+                             "SELECT id, due_key FROM jobs FORCE INDEX (due)"
+                             " WHERE due_band = 1 AND due_key >= ? AND due_key <= ? AND NOT (due_key = ? AND id <= ?)"
+                             " ORDER BY due_key, id LIMIT ?",
+                             DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(from_ms), DT_P_INT(s->last_id), DT_P_INT(scan)),
+                             err);
+    if (status != DT_OK)
+        return status;
+    while (s->n < s->limit && dt_db_next(db)) {
+        s->looked++;
+        s->last_id = dt_db_i64(db, 0);
+        s->last_ms = dt_db_i64(db, 1);
+        if (dt_shard_of(s->map, s->last_id) == s->shard)
+            s->out[s->n++] = (struct dt_due){s->last_id, s->last_ms};
+    }
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms, int64_t after_ms,
+                              int64_t after_id, size_t scan, size_t limit, struct dt_due *out, size_t *n, bool *end,
+                              int64_t *last_ms, int64_t *last_id, struct dt_error *err)
+{
+    struct shard_scan s = {.map = map, .shard = shard, .last_ms = after_ms, .last_id = after_id, .limit = limit, .out = out};
+    dt_status status = scan_shard(store, &s, after_ms, now_ms, scan, err);
+    *n = s.n;
+    *end = s.looked < scan && s.n < limit;
+    *last_ms = s.last_ms;
+    *last_id = s.last_id;
+    return status;
+}
+
+dt_status dt_store_next_due(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms, size_t scan,
+                            int64_t *next_ms, struct dt_error *err)
+{
+    struct dt_due first = {0, 0};
+    struct shard_scan s = {.map = map, .shard = shard, .limit = 1, .out = &first};
+    dt_status status = scan_shard(store, &s, now_ms + 1, INT64_MAX, scan, err);
+    *next_ms = s.n ? first.next_ms : 0;
+    return status;
+}
+
+dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t *counts, struct dt_error *err)
+{
+    dt_db *db;
+    memset(counts, 0, DT_SLOTS * sizeof *counts);
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db,
+                             "SELECT CRC32(id) % 1024 AS slot, COUNT(*) FROM jobs FORCE INDEX (due)"
+                             " WHERE due_band = 1 AND due_key >= ? AND due_key < ? GROUP BY slot",
+                             DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms)), err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db))
+        counts[dt_db_i64(db, 0) & (DT_SLOTS - 1)] = dt_db_i64(db, 1);
+    return dt_db_end(db, err);
+}
+
+static dt_status ids_json(const int64_t *ids, size_t n, struct dt_strbuf *out)
+{
+    dt_strbuf_addc(out, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            dt_strbuf_addc(out, ',');
+        dt_strbuf_add_i64(out, ids[i]);
+    }
+    dt_strbuf_addc(out, ']');
+    return out->failed ? DT_NOMEM : DT_OK;
+}
+
+static dt_status read_truth(dt_db *db, struct dt_arena *arena, struct dt_truth *out)
+{
+    *out = (struct dt_truth){.id = dt_db_i64(db, 0),
+                             .next_ms = dt_db_i64(db, 1),
+                             .state = (enum dt_job_state)(dt_db_i64(db, 2) - 1),
+                             .topic = dt_arena_copy(arena, dt_db_bytes(db, 3)),
+                             .topic_paused = dt_db_i64(db, 4) != 0,
+                             .updated_at_ms = dt_db_i64(db, 5)};
+    return out->topic.p ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena, struct dt_truth **out,
+                         size_t *n_out, struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_strbuf list;
+    dt_strbuf_init(&list);
+    *n_out = 0;
+    *out = dt_arena_alloc(arena, (n ? n : 1) * sizeof **out);
+    dt_status status = *out ? ids_json(ids, n, &list) : DT_NOMEM;
+    if (status == DT_OK)
+        status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db,
+                             "SELECT j.id, IF(j.state IN ('scheduled','dispatched'), j.next_at, 0), j.state+0, j.topic,"
+                             " COALESCE(p.paused, 0), j.updated_at"
+                             " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+                             " LEFT JOIN topics p ON p.name = j.topic ORDER BY j.id",
+                             DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
+    dt_strbuf_clear(&list);
+    if (status != DT_OK)
+        return status;
+    while (status == DT_OK && *n_out < n && dt_db_next(db))
+        status = read_truth(db, arena, &(*out)[(*n_out)++]);
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    return status == DT_OK ? end : status;
+}

@@ -1,0 +1,234 @@
+/*
+ * Taking a shard over, and the lease that a leadership holds afterwards.
+ *
+ * Invariants: a lease is what this leadership wrote last. Every transaction of a leader locks the row first and compares epoch, token and
+ * version with it: the epoch fences other leaders, token and version notice a MySQL that went back to an earlier state.
+ * Nothing here knows Kafka; what the ledger said comes in as numbers.
+ */
+#include <stdlib.h>
+
+#include "store/lease.h"
+
+static dt_status finish(dt_db *db, dt_status status, struct dt_error *err)
+{
+    if (status == DT_OK)
+        return dt_db_commit(db, err);
+    dt_db_rollback(db);
+    return status;
+}
+
+dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, struct dt_lease_row *row, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db,
+                                   "SELECT s.epoch, s.token, s.version, s.halted, " DT_SQL_NOW_MS ","
+                                   " (SELECT generation FROM installation), (SELECT topics_version FROM installation)"
+                                   " FROM shards s WHERE s.shard = ? FOR UPDATE",
+                                   DT_PARAMS(DT_P_INT(lease->shard)), err);
+    if (status == DT_OK && !dt_db_next(db))
+        status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", lease->shard);
+    else if (status == DT_OK) {
+        *row = (struct dt_lease_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
+        if (dt_db_i64(db, 0) != lease->epoch || dt_db_i64(db, 1) != lease->token || dt_db_i64(db, 2) != lease->version)
+            status = dt_fail(err, DT_DEPOSED, "shard %u: the row says epoch %lld version %lld, this leadership wrote %lld %lld",
+                             lease->shard, (long long)dt_db_i64(db, 0), (long long)dt_db_i64(db, 2),
+                             (long long)lease->epoch, (long long)lease->version);
+        else if (!dt_db_is_null(db, 3))
+            status = dt_fail(err, DT_HALTED, "shard %u is halted", lease->shard);
+    }
+    dt_status end = dt_db_end(db, status == DT_OK || status == DT_NOT_FOUND ? err : NULL);
+    return end != DT_OK && (status == DT_OK || status == DT_NOT_FOUND) ? end : status;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct dt_claim *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+dt_status dt_claims_by_id(const struct dt_claim *claims, size_t n, struct dt_strbuf *out)
+{
+    struct dt_claim *sorted = malloc((n ? n : 1) * sizeof *sorted);
+    if (!sorted)
+        return DT_NOMEM;
+    if (n)
+        memcpy(sorted, claims, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_id);
+    dt_claims_format(sorted, n, out);
+    free(sorted);
+    return out->failed ? DT_NOMEM : DT_OK;
+}
+
+dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms, struct dt_error *err)
+{
+    struct dt_strbuf list;
+    dt_strbuf_init(&list);
+    dt_status status = n ? dt_claims_by_id(claims, n, &list) : DT_OK;
+    /* `near` is computed so that it is right whether next_at was assigned before it or not. */
+    if (status == DT_OK && n)
+        status = dt_db_run(db,
+                           "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t"
+                           " STRAIGHT_JOIN jobs j ON j.id = t.id"
+                           " SET j.near = (j.next_at < ? AND ? + j.ack_timeout_ms < ?),"
+                           " j.next_at = GREATEST(j.next_at, ? + j.ack_timeout_ms)"
+                           " WHERE j.state = 'dispatched' AND j.attempt = t.attempt",
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(dt_near_end_ms(now_ms)), DT_P_INT(now_ms),
+                                     DT_P_INT(dt_near_end_ms(now_ms)), DT_P_INT(now_ms)),
+                           NULL, err);
+    dt_strbuf_clear(&list);
+    return status;
+}
+
+dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_claim *inflight, size_t n,
+                         int64_t ledger_offset, int64_t batch_no, struct dt_error *err)
+{
+    struct dt_strbuf list;
+    uint64_t changed = 0;
+    dt_strbuf_init(&list);
+    dt_claims_format(inflight, n, &list);
+    dt_status status = list.failed ? DT_NOMEM : DT_OK;
+    if (status == DT_OK)
+        status = dt_db_run(db,
+                           "UPDATE shards SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?"
+                           " WHERE shard = ? AND epoch = ? AND token = ? AND version = ?",
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(n), DT_P_INT(ledger_offset), DT_P_INT(batch_no),
+                                     DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token), DT_P_INT(lease->version)),
+                           &changed, err);
+    dt_strbuf_clear(&list);
+    if (status == DT_OK && changed != 1)
+        status = dt_fail(err, DT_DEPOSED, "shard %u: the locked row is not ours", lease->shard);
+    if (status != DT_OK)
+        return status;
+    lease->version++;
+    lease->ledger_offset = ledger_offset;
+    lease->batch_no = batch_no;
+    lease->inflight = n;
+    return DT_OK;
+}
+
+/* ---- takeover, step 1 ---- */
+
+static dt_status read_row(dt_db *db, struct dt_lease *lease, struct dt_claims *inflight, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db,
+                                   "SELECT epoch, version, ledger_offset, batch_no, inflight, halted FROM shards"
+                                   " WHERE shard = ? FOR UPDATE",
+                                   DT_PARAMS(DT_P_INT(lease->shard)), err);
+    if (status == DT_OK && !dt_db_next(db))
+        status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", lease->shard);
+    else if (status == DT_OK) {
+        struct dt_str halted = dt_db_bytes(db, 5);
+        lease->epoch = dt_db_i64(db, 0) + 1;
+        lease->version = dt_db_i64(db, 1) + 1;
+        lease->ledger_offset = dt_db_i64(db, 2);
+        lease->batch_no = dt_db_i64(db, 3);
+        if (halted.p)
+            status = dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p);
+        else if (dt_claims_parse(dt_db_bytes(db, 4), inflight) != DT_OK)
+            status = dt_fail(err, DT_CORRUPT, "shard %u: the in-flight list cannot be read", lease->shard);
+        lease->inflight = inflight->n;
+    }
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    return status == DT_OK ? end : status;
+}
+
+static dt_status write_epoch(dt_db *db, const struct dt_lease *lease, const char *owner, struct dt_error *err)
+{
+    return dt_db_run(db,
+                     "UPDATE shards SET epoch = ?, token = ?, version = ?, owner = ?, owner_since = " DT_SQL_NOW_MS
+                     " WHERE shard = ?",
+                     DT_PARAMS(DT_P_INT(lease->epoch), DT_P_INT(lease->token), DT_P_INT(lease->version),
+                               DT_P_STR(dt_str(owner)), DT_P_INT(lease->shard)),
+                     NULL, err);
+}
+
+dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner, struct dt_lease *lease,
+                            struct dt_claims *inflight, struct dt_error *err)
+{
+    dt_db *db;
+    *lease = (struct dt_lease){.shard = shard, .token = token};
+    dt_status status = dt_store_db(store, &db, err);
+    /* A fresh connection: whatever an old one still had under way is over, or will lose against the row lock. */
+    if (status == DT_OK)
+        status = dt_db_reconnect(db, err);
+    if (status == DT_OK)
+        status = dt_db_begin(db, err);
+    if (status != DT_OK)
+        return status;
+    status = read_row(db, lease, inflight, err);
+    if (status == DT_OK)
+        status = write_epoch(db, lease, owner, err);
+    return finish(db, status, err);
+}
+
+/* ---- step 3, and at rest ---- */
+
+dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, struct dt_installation *inst, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db,
+                             "SELECT s.epoch, s.token, s.version, s.halted, i.generation, i.topics_version, i.shards"
+                             " FROM shards s JOIN installation i WHERE s.shard = ?",
+                             DT_PARAMS(DT_P_INT(lease->shard)), err);
+    if (status != DT_OK)
+        return status;
+    if (!dt_db_next(db))
+        status = dt_fail(err, DT_DEPOSED, "shard %u has no row", lease->shard);
+    else if (dt_db_i64(db, 0) != lease->epoch || dt_db_i64(db, 1) != lease->token || dt_db_i64(db, 2) != lease->version)
+        status = dt_fail(err, DT_DEPOSED, "shard %u: the row says epoch %lld, this leadership has %lld", lease->shard,
+                         (long long)dt_db_i64(db, 0), (long long)lease->epoch);
+    else if (!dt_db_is_null(db, 3))
+        status = dt_fail(err, DT_HALTED, "shard %u is halted", lease->shard);
+    else {
+        inst->generation = dt_db_i64(db, 4);
+        inst->topics_version = dt_db_i64(db, 5);
+        inst->shards = (unsigned)dt_db_i64(db, 6);
+    }
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    return end != DT_OK ? end : status;
+}
+
+/* ---- step 5 ---- */
+
+static dt_status halt(dt_db *db, const struct dt_lease *lease, const char *reason, struct dt_error *err)
+{
+    return dt_db_run(db, "UPDATE shards SET halted = LEFT(?, 500), version = version + 1 WHERE shard = ? AND epoch = ? AND token = ?",
+                     DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token)),
+                     NULL, err);
+}
+
+dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, const struct dt_claims *inflight, size_t settled,
+                                   int64_t next_offset, const char *reason, struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_lease_row row;
+    struct dt_lease next = *lease;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_begin(db, err);
+    if (status != DT_OK)
+        return status;
+    status = dt_lease_lock(db, lease, &row, err);
+    if (status == DT_OK && reason)
+        status = halt(db, lease, reason, err);
+    else if (status == DT_OK) {
+        status = dt_lease_extend(db, inflight->v, settled, row.now_ms, err);
+        if (status == DT_OK)
+            status = dt_lease_write(db, &next, inflight->v + settled, inflight->n - settled, next_offset, lease->batch_no, err);
+    }
+    status = finish(db, status, err);
+    if (status == DT_OK)
+        *lease = next;
+    return status;
+}
+
+dt_status dt_store_step_down(dt_store *store, const struct dt_lease *lease, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status != DT_OK)
+        return status;
+    return dt_db_run(db, "UPDATE shards SET owner = NULL, owner_since = NULL WHERE shard = ? AND epoch = ? AND token = ?",
+                     DT_PARAMS(DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token)), NULL, err);
+}

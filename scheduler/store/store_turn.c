@@ -1,0 +1,433 @@
+/*
+ * The leader's transaction: settle what was sent, decide acknowledgement timeouts, claim what is due. One transaction, a fixed number
+ * of statements whatever the number of jobs:
+ *
+ *   lock the shard row  ->  extend old deadlines  ->  lock and judge the hinted jobs  ->  timeouts  ->  archive  ->  claim  ->  write the row
+ *
+ * Invariants (each repeated in the deciding statement):
+ *   - nothing is claimed or timed out while anything is in flight: the list is replaced, never added to;
+ *   - an attempt enters the list in the transaction that writes it into its job's row, so what is not in a list cannot come;
+ *   - a job with an earlier attempt in another shard's list (its slot has moved) waits;
+ *   - locks: own shard row, then job rows by id; rows that are locked by others are skipped, not waited for.
+ */
+#include <stdlib.h>
+
+#include "store/lease.h"
+#include "store/outgoing.h"
+#include "store/store_results.h"
+#include "store/topic_book.h"
+
+enum fate { FATE_GONE, FATE_LEFT, FATE_MOVED, FATE_HELD, FATE_CLAIM, FATE_TIMEOUT };
+
+/* A hinted job as its locked row says. */
+struct candidate {
+    int64_t id, hint_ms, next_ms, attempt, ack_timeout_ms, bytes;
+    int claim_shard;
+    enum dt_job_state state;
+    enum fate fate;
+    bool found;
+    struct dt_str topic;
+};
+
+struct turn {
+    dt_db *db;
+    const struct dt_lease *lease;
+    struct dt_turn *io;
+    struct dt_error *err;
+    struct dt_lease_row row;
+    struct candidate *v; /* by id while judging, then by (next_ms, id) */
+    size_t n;
+    struct dt_claim *claims;
+    size_t n_claims, n_timeouts, n_retries;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_due(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->next_ms != y->next_ms)
+        return x->next_ms < y->next_ms ? -1 : 1;
+    return by_id(a, b);
+}
+
+static struct candidate *find(struct turn *t, int64_t id)
+{
+    struct candidate key = {.id = id};
+    return bsearch(&key, t->v, t->n, sizeof *t->v, by_id);
+}
+
+/* ---- reading ---- */
+
+static dt_status candidates_from_hints(struct turn *t)
+{
+    t->n = t->io->n_hints;
+    t->v = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof *t->v);
+    t->claims = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof *t->claims);
+    if (!t->v || !t->claims)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++)
+        t->v[i] = (struct candidate){.id = t->io->hints[i].id, .hint_ms = t->io->hints[i].due_ms, .fate = FATE_LEFT};
+    qsort(t->v, t->n, sizeof *t->v, by_id);
+    return DT_OK;
+}
+
+/* [id,id,…] of the candidates that `wanted` picks. */
+static dt_status ids_json(const struct turn *t, bool (*wanted)(const struct candidate *c), struct dt_strbuf *out)
+{
+    dt_strbuf_reserve(out, t->n * 20 + 2);
+    dt_strbuf_addc(out, '[');
+    for (size_t i = 0; i < t->n; i++)
+        if (wanted(&t->v[i])) {
+            if (out->n > 1)
+                dt_strbuf_addc(out, ',');
+            dt_strbuf_add_i64(out, t->v[i].id);
+        }
+    dt_strbuf_addc(out, ']');
+    return out->failed ? DT_NOMEM : DT_OK;
+}
+
+static bool any(const struct candidate *c)
+{
+    (void)c;
+    return true;
+}
+
+static bool not_found(const struct candidate *c) { return !c->found; }
+
+static dt_status take_row(struct turn *t)
+{
+    struct candidate *c = find(t, dt_db_i64(t->db, 0));
+    if (!c)
+        return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
+    c->found = true;
+    c->state = (enum dt_job_state)(dt_db_i64(t->db, 1) - 1);
+    c->attempt = dt_db_i64(t->db, 2);
+    c->next_ms = dt_db_i64(t->db, 3);
+    c->claim_shard = (int)dt_db_i64(t->db, 4);
+    c->ack_timeout_ms = dt_db_i64(t->db, 5);
+    c->bytes = dt_db_i64(t->db, 6);
+    c->topic = dt_arena_copy(t->io->arena, dt_db_bytes(t->db, 7));
+    return c->topic.p ? DT_OK : DT_NOMEM;
+}
+
+static dt_status lock_candidates(struct turn *t)
+{
+    struct dt_strbuf ids;
+    dt_strbuf_init(&ids);
+    dt_status status = ids_json(t, any, &ids);
+    if (status == DT_OK)
+        status = dt_db_query(t->db,
+                             "SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), j.ack_timeout_ms,"
+                             " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic) + 700, j.topic"
+                             " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+                             " ORDER BY t.id FOR UPDATE SKIP LOCKED",
+                             DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
+    while (status == DT_OK && dt_db_next(t->db))
+        status = take_row(t);
+    dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
+    dt_strbuf_clear(&ids);
+    return status == DT_OK ? end : status;
+}
+
+/* Hints without a locked row: gone, or locked by somebody? */
+static dt_status tell_gone_from_locked(struct turn *t)
+{
+    struct dt_strbuf ids;
+    dt_strbuf_init(&ids);
+    dt_status status = ids_json(t, not_found, &ids);
+    if (status == DT_OK && ids.n > 2) {
+        for (size_t i = 0; i < t->n; i++)
+            if (!t->v[i].found)
+                t->v[i].fate = FATE_GONE;
+        status = dt_db_query(t->db,
+                             "SELECT j.id FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
+                             " STRAIGHT_JOIN jobs j ON j.id = t.id",
+                             DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
+        while (status == DT_OK && dt_db_next(t->db)) {
+            struct candidate *c = find(t, dt_db_i64(t->db, 0));
+            if (c)
+                c->fate = FATE_LEFT;
+        }
+        dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
+        if (status == DT_OK)
+            status = end;
+    }
+    dt_strbuf_clear(&ids);
+    return status;
+}
+
+/* ---- judging ---- */
+
+/* Read after the job's row was locked, as committed now: the claiming shard's list is authoritative for its latest attempt. */
+static dt_status in_flight_elsewhere(struct turn *t, const struct candidate *c, bool *in_flight)
+{
+    *in_flight = false;
+    if (c->attempt == 0 || c->claim_shard < 0 || c->claim_shard == (int)t->lease->shard)
+        return DT_OK;
+    dt_status status = dt_db_query(t->db, "SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?",
+                                   DT_PARAMS(DT_P_INT(c->id), DT_P_INT(c->claim_shard)), t->err);
+    if (status == DT_OK && dt_db_next(t->db))
+        *in_flight = dt_db_i64(t->db, 0) != 0;
+    dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
+    return status == DT_OK ? end : status;
+}
+
+static dt_status judge_due(struct turn *t, struct candidate *c)
+{
+    bool in_flight;
+    dt_status status = in_flight_elsewhere(t, c, &in_flight);
+    if (status != DT_OK)
+        return status;
+    c->fate = FATE_LEFT;
+    if (in_flight)
+        return DT_OK;
+    if (c->state == DT_DISPATCHED) {
+        c->fate = FATE_TIMEOUT;
+        return DT_OK;
+    }
+    const struct dt_topic_entry *topic = dt_topic_book_find(t->io->topics, c->topic);
+    if (!topic) /* made after this transaction read the book: the next turn knows it */
+        return DT_OK;
+    enum dt_writable writable =
+        topic->paused ? DT_WRITABLE_NO : t->io->writable(t->io->arg, topic->kafka_name, c->bytes);
+    if (writable != DT_WRITABLE_UNKNOWN)
+        c->fate = writable == DT_WRITABLE_YES ? FATE_CLAIM : FATE_HELD;
+    return DT_OK;
+}
+
+static dt_status judge(struct turn *t, struct candidate *c)
+{
+    if (!c->found)
+        return DT_OK;
+    if (dt_job_state_terminal(c->state) || dt_shard_of(t->io->map, c->id) != t->lease->shard)
+        c->fate = FATE_GONE;
+    else if (c->next_ms > t->row.now_ms)
+        c->fate = FATE_MOVED;
+    else
+        return judge_due(t, c);
+    return DT_OK;
+}
+
+/* In order of due time, as far as the limits of one batch reach. */
+static void choose_claims(struct turn *t)
+{
+    size_t bytes = 0;
+    qsort(t->v, t->n, sizeof *t->v, by_due);
+    for (size_t i = 0; i < t->n; i++) {
+        struct candidate *c = &t->v[i];
+        t->n_timeouts += c->fate == FATE_TIMEOUT;
+        if (c->fate != FATE_CLAIM)
+            continue;
+        bytes += (size_t)c->bytes;
+        if (t->n_claims == t->io->max_jobs || (t->n_claims > 0 && bytes > t->io->max_bytes)) {
+            c->fate = FATE_LEFT;
+            t->io->more = true;
+            bytes = t->io->max_bytes; /* later ones wait too: order is kept */
+            continue;
+        }
+        t->n_retries += c->attempt > 0;
+        t->claims[t->n_claims++] = (struct dt_claim){c->id, c->attempt + 1, c->next_ms};
+    }
+}
+
+static dt_status judge_all(struct turn *t)
+{
+    dt_status status = candidates_from_hints(t);
+    if (status != DT_OK || t->n == 0)
+        return status;
+    status = dt_topic_book_refresh(t->io->topics, t->db, t->row.topics_version, t->err);
+    if (status == DT_OK)
+        status = lock_candidates(t);
+    if (status == DT_OK)
+        status = tell_gone_from_locked(t);
+    for (size_t i = 0; status == DT_OK && i < t->n; i++)
+        status = judge(t, &t->v[i]);
+    if (status == DT_OK)
+        choose_claims(t);
+    return status;
+}
+
+/* ---- writing ---- */
+
+static dt_status time_out(struct turn *t)
+{
+    if (t->n_timeouts == 0)
+        return DT_OK;
+    struct dt_apply *results = dt_arena_alloc(t->io->arena, t->n_timeouts * sizeof *results);
+    struct candidate **of = dt_arena_alloc(t->io->arena, t->n_timeouts * sizeof *of);
+    size_t n = 0;
+    if (!results || !of)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->v[i].fate == FATE_TIMEOUT) {
+            of[n] = &t->v[i];
+            results[n++] = (struct dt_apply){.result = {.job_id = t->v[i].id,
+                                                        .attempt = t->v[i].attempt,
+                                                        .status = DT_RESULT_TIMED_OUT,
+                                                        .retry_after_ms = -1,
+                                                        .error_code = dt_str("ack_timeout"),
+                                                        .error_message = dt_str("no result was reported in time")}};
+        }
+    dt_status status = dt_results_apply_within(t->db, t->io->map, t->row.now_ms, results, n, t->err);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        bool applied = results[i].outcome == DT_OUTCOME_APPLIED;
+        of[i]->fate = !applied ? FATE_LEFT : results[i].next_at_ms ? FATE_MOVED : FATE_GONE;
+        of[i]->next_ms = results[i].next_at_ms;
+        t->io->timed_out += applied;
+        t->io->outbox |= results[i].outbox;
+    }
+    return status;
+}
+
+/* The previous attempt of a job that is claimed again moves from its row to `attempts`. */
+static dt_status archive(struct turn *t, struct dt_str claims)
+{
+    if (t->n_retries == 0)
+        return DT_OK;
+    return dt_db_run(t->db,
+                     "INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message)"
+                     " SELECT j.id, j.attempt, COALESCE(j.attempt_status, 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,"
+                     " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),"
+                     " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)"
+                     " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+                     " WHERE j.attempt > 0"
+                     " ON DUPLICATE KEY UPDATE status = VALUES(status)",
+                     DT_PARAMS(DT_P_STR(claims)), NULL, t->err);
+}
+
+static dt_status write_claims(struct turn *t, struct dt_str claims)
+{
+    uint64_t changed = 0;
+    int64_t now = t->row.now_ms, near_end = dt_near_end_ms(now);
+    dt_status status =
+        dt_db_run(t->db,
+                  "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]', due BIGINT PATH '$[2]')) t"
+                  " STRAIGHT_JOIN jobs j ON j.id = t.id"
+                  " SET j.state = 'dispatched', j.attempt = t.attempt, j.attempt_status = 'dispatched', j.due_at = t.due,"
+                  " j.dispatched_at = ?, j.finished_at = NULL, j.claim_shard = ?, j.next_at = ? + j.ack_timeout_ms,"
+                  " j.near = (? + j.ack_timeout_ms < ?), j.updated_at = ?, j.version = j.version + 1"
+                  " WHERE j.state = 'scheduled' AND j.attempt = t.attempt - 1 AND j.next_at = t.due AND j.next_at <= ?",
+                  DT_PARAMS(DT_P_STR(claims), DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now), DT_P_INT(now),
+                            DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
+                  &changed, t->err);
+    if (status == DT_OK && changed != t->n_claims)
+        status = dt_fail(t->err, DT_INTERNAL, "claimed %llu of %zu locked jobs", (unsigned long long)changed, t->n_claims);
+    return status;
+}
+
+static dt_status claim(struct turn *t)
+{
+    struct dt_strbuf list;
+    struct dt_claims claims = {.v = t->claims, .n = t->n_claims};
+    if (t->n_claims == 0)
+        return DT_OK;
+    dt_strbuf_init(&list);
+    dt_status status = dt_claims_by_id(t->claims, t->n_claims, &list);
+    if (status == DT_OK)
+        status = archive(t, dt_strbuf_str(&list));
+    if (status == DT_OK)
+        status = write_claims(t, dt_strbuf_str(&list));
+    if (status == DT_OK)
+        status = dt_outgoing_read(t->db, &claims, t->io->arena, &t->io->batch, t->err);
+    dt_strbuf_clear(&list);
+    return status;
+}
+
+/* ---- telling ---- */
+
+static dt_status report_seen(struct turn *t)
+{
+    struct dt_turn *io = t->io;
+    io->seen = dt_arena_alloc(io->arena, (t->n ? t->n : 1) * sizeof *io->seen);
+    if (!io->seen)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct candidate *c = &t->v[i];
+        struct dt_seen seen = {.id = c->id, .hint_ms = c->hint_ms};
+        if (c->fate == FATE_LEFT) {
+            io->locked |= !c->found || !io->more;
+            continue;
+        }
+        if (c->fate == FATE_CLAIM)
+            seen.next_ms = t->row.now_ms + c->ack_timeout_ms;
+        else if (c->fate == FATE_MOVED)
+            seen.next_ms = c->next_ms;
+        else if (c->fate == FATE_HELD)
+            seen.next_ms = c->next_ms, seen.hold = c->topic;
+        io->held += c->fate == FATE_HELD;
+        io->seen[io->n_seen++] = seen;
+    }
+    return DT_OK;
+}
+
+static dt_status settle(struct turn *t)
+{
+    if (t->io->settle->n == 0 || !t->io->extend_deadlines)
+        return DT_OK;
+    return dt_lease_extend(t->db, t->io->settle->v, t->io->settle->n, t->row.now_ms, t->err);
+}
+
+static dt_status work(struct turn *t, struct dt_lease *next, bool *changed)
+{
+    dt_status status = dt_lease_lock(t->db, t->lease, &t->row, t->err);
+    if (status != DT_OK)
+        return status;
+    t->io->now_ms = t->row.now_ms;
+    t->io->stale_map = t->row.generation != t->io->map->generation;
+    status = settle(t);
+    if (status == DT_OK && !t->io->stale_map)
+        status = judge_all(t);
+    if (status == DT_OK)
+        status = time_out(t);
+    if (status == DT_OK)
+        status = claim(t);
+    if (status == DT_OK)
+        status = report_seen(t);
+    *changed = t->io->settle->n > 0 || t->io->timed_out > 0 || t->n_claims > 0;
+    if (status == DT_OK && *changed)
+        status = dt_lease_write(t->db, next, t->claims, t->n_claims,
+                                t->io->settle->n ? t->io->settle_offset : t->lease->ledger_offset,
+                                t->lease->batch_no + (t->n_claims > 0), t->err);
+    return status;
+}
+
+static void reset_outputs(struct dt_turn *io)
+{
+    io->now_ms = 0;
+    io->stale_map = io->outbox = io->more = io->locked = false;
+    io->batch = NULL;
+    io->seen = NULL;
+    io->n_batch = io->n_seen = io->timed_out = io->held = 0;
+}
+
+dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn *io, struct dt_error *err)
+{
+    struct turn t = {.lease = lease, .io = io, .err = err};
+    struct dt_lease next = *lease;
+    bool changed = false;
+    reset_outputs(io);
+    if (io->settle->n != lease->inflight)
+        return dt_fail(err, DT_INTERNAL, "shard %u: %zu in flight, %zu to settle", lease->shard, lease->inflight, io->settle->n);
+    dt_status status = dt_store_db(store, &t.db, err);
+    if (status == DT_OK)
+        status = dt_db_begin(t.db, err);
+    if (status != DT_OK)
+        return status;
+    status = work(&t, &next, &changed);
+    if (status == DT_OK && changed)
+        status = dt_db_commit(t.db, err);
+    else
+        dt_db_rollback(t.db);
+    if (status != DT_OK) {
+        reset_outputs(io);
+        return status;
+    }
+    io->n_batch = t.n_claims;
+    *lease = next;
+    return DT_OK;
+}
