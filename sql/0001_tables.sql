@@ -1,6 +1,6 @@
 -- duetime: tables. Plain types, times as BIGINT milliseconds since 1970-01-01 UTC. See sql/README.md.
 
-CREATE TABLE installation (
+CREATE TABLE IF NOT EXISTS installation (
   one TINYINT NOT NULL PRIMARY KEY DEFAULT 1 CHECK (one = 1),
   name VARBINARY(100) NOT NULL COMMENT 'prefix of Kafka topics, Redis keys and ZooKeeper paths',
   uuid CHAR(36) CHARACTER SET ascii NOT NULL,
@@ -10,15 +10,16 @@ CREATE TABLE installation (
   created_at BIGINT NOT NULL
 ) ENGINE=InnoDB COMMENT='one row: what this installation is';
 
-CREATE TABLE id_sequence (
+CREATE TABLE IF NOT EXISTS id_sequence (
   one TINYINT NOT NULL PRIMARY KEY DEFAULT 1 CHECK (one = 1),
   next_id BIGINT NOT NULL COMMENT 'first sequence number not given out yet'
 ) ENGINE=InnoDB COMMENT='job ids are taken in blocks: home day << 40 | sequence';
 
-CREATE TABLE topics (
+CREATE TABLE IF NOT EXISTS topics (
   name VARBINARY(200) NOT NULL PRIMARY KEY,
   kafka_topic VARBINARY(249) NULL COMMENT 'NULL = the topic''s own name',
   kafka_name VARBINARY(249) AS (COALESCE(kafka_topic, name)) STORED COMMENT 'the Kafka topic that jobs go to',
+  kafka_fold VARBINARY(249) AS (REPLACE(COALESCE(kafka_topic, name), '.', '_')) STORED COMMENT 'Kafka refuses a_b beside a.b: two topics with one fold must share one kafka_name',
   retry VARCHAR(1600) CHARACTER SET ascii NULL COMMENT 'delays between attempts, e.g. 15s 3m 10m; NULL = the default schedule',
   ack_timeout_ms BIGINT NULL COMMENT 'time to report a result; NULL = 5 minutes',
   retention_ms BIGINT NULL COMMENT 'how long finished jobs are kept; NULL = 30 days',
@@ -26,11 +27,12 @@ CREATE TABLE topics (
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
   version BIGINT NOT NULL DEFAULT 1,
+  KEY kafka_fold (kafka_fold),
   CHECK (ack_timeout_ms > 0),
   CHECK (retention_ms >= 0)
 ) ENGINE=InnoDB COMMENT='classes of jobs with common settings';
 
-CREATE TABLE jobs (
+CREATE TABLE IF NOT EXISTS jobs (
   id BIGINT NOT NULL PRIMARY KEY COMMENT 'home day << 40 | sequence; opaque to callers',
   topic VARBINARY(200) NOT NULL,
   job_key VARBINARY(255) NULL COMMENT 'the caller''s key; job_keys maps it to its latest job',
@@ -69,14 +71,14 @@ CREATE TABLE jobs (
   CONSTRAINT attempt_counts CHECK (attempt >= 0 AND failures >= 0)
 ) ENGINE=InnoDB COMMENT='one row a job, live and finished until its retention ends';
 
-CREATE TABLE job_keys (
+CREATE TABLE IF NOT EXISTS job_keys (
   topic VARBINARY(200) NOT NULL,
   job_key VARBINARY(255) NOT NULL,
   job_id BIGINT NOT NULL COMMENT 'the latest job that carries the key',
   PRIMARY KEY (topic, job_key)
 ) ENGINE=InnoDB COMMENT='callers'' keys';
 
-CREATE TABLE attempts (
+CREATE TABLE IF NOT EXISTS attempts (
   job_id BIGINT NOT NULL,
   attempt INT NOT NULL,
   status ENUM('dispatched','succeeded','failed','timed_out','snoozed','gave_up','undeliverable') CHARACTER SET ascii NOT NULL,
@@ -88,7 +90,7 @@ CREATE TABLE attempts (
   PRIMARY KEY (job_id, attempt)
 ) ENGINE=InnoDB COMMENT='attempts that a later attempt followed; the latest one stands in jobs. v_attempts has both';
 
-CREATE TABLE shards (
+CREATE TABLE IF NOT EXISTS shards (
   shard SMALLINT NOT NULL PRIMARY KEY,
   epoch BIGINT NOT NULL DEFAULT 0 COMMENT 'fencing number: +1 at each takeover',
   token BIGINT NOT NULL DEFAULT 0 COMMENT 'random number of the present leadership',
@@ -104,7 +106,7 @@ CREATE TABLE shards (
   halted VARBINARY(500) NULL COMMENT 'why the shard waits for an operator: see dt_clear_halt'
 ) ENGINE=InnoDB COMMENT='one row a shard: the fence of its leader';
 
-CREATE TABLE shard_stats (
+CREATE TABLE IF NOT EXISTS shard_stats (
   shard SMALLINT NOT NULL PRIMARY KEY,
   seen_at BIGINT NOT NULL COMMENT 'written by the leader once a reconciler period',
   epoch BIGINT NOT NULL,
@@ -117,22 +119,23 @@ CREATE TABLE shard_stats (
   drift_wrong BIGINT NOT NULL DEFAULT 0
 ) ENGINE=InnoDB COMMENT='what leaders say about their shards';
 
-CREATE TABLE outbox (
+CREATE TABLE IF NOT EXISTS outbox (
   id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
   shard SMALLINT NOT NULL COMMENT 'whose leader sends it',
   kind ENUM('dead') CHARACTER SET ascii NOT NULL,
   job_id BIGINT NOT NULL,
   attempt INT NOT NULL,
   made_at BIGINT NOT NULL,
-  KEY by_shard (shard, id)
+  KEY by_shard (shard, id),
+  KEY by_job (job_id)
 ) ENGINE=InnoDB COMMENT='notices that leave for Kafka at least once, written with the state change';
 
-CREATE TABLE removed_jobs (
+CREATE TABLE IF NOT EXISTS removed_jobs (
   topic VARBINARY(200) NOT NULL PRIMARY KEY,
   removed BIGINT NOT NULL DEFAULT 0
 ) ENGINE=InnoDB COMMENT='finished jobs deleted after their retention, per topic: part of the audit';
 
-CREATE TABLE api_tokens (
+CREATE TABLE IF NOT EXISTS api_tokens (
   name VARBINARY(100) NOT NULL PRIMARY KEY,
   hash BINARY(32) NOT NULL COMMENT 'SHA-256 of the token',
   scopes VARBINARY(100) NOT NULL COMMENT 'comma separated: write report read admin',

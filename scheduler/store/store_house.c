@@ -121,7 +121,9 @@ static dt_status lock_removals(struct purge *p, struct dt_str candidates, size_t
     dt_status status = dt_db_query(p->db,
                                    "SELECT j.id, j.topic, j.job_key IS NOT NULL, j.attempt > 1"
                                    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
-                                   " WHERE j.next_at IS NULL AND j.purge_at <= ? ORDER BY t.id FOR UPDATE SKIP LOCKED",
+                                   " WHERE j.next_at IS NULL AND j.purge_at <= ?"
+                                   " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.job_id = j.id)"
+                                   " ORDER BY t.id FOR UPDATE SKIP LOCKED",
                                    DT_PARAMS(DT_P_STR(candidates), DT_P_INT(now_ms)), p->err);
     while (status == DT_OK && p->n < n && dt_db_next(p->db)) {
         struct removal r = {dt_db_i64(p->db, 0), dt_arena_copy(&p->arena, dt_db_bytes(p->db, 1)), dt_db_i64(p->db, 2) != 0,
