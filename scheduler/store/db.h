@@ -79,6 +79,7 @@ DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_err
 DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err);
 /* The same for text that lives shortly (tests, an operator's question): prepared for this one time, no parameters. */
 DT_MUST_CHECK dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
+size_t dt_db_rows(const dt_db *db); /* of the open result set */
 bool dt_db_next(dt_db *db);
 bool dt_db_is_null(const dt_db *db, unsigned column);
 int64_t dt_db_i64(const dt_db *db, unsigned column);        /* 0 for NULL; ENUM columns must be selected as col+0 */

@@ -893,6 +893,11 @@ static dt_status fetch_long_cells(dt_db *db, struct statement *s)
     return DT_OK;
 }
 
+size_t dt_db_rows(const dt_db *db)
+{
+    return db->open ? (size_t)mysql_stmt_num_rows(db->open->stmt) : 0;
+}
+
 bool dt_db_next(dt_db *db)
 {
     struct statement *s = db->open;

@@ -1,0 +1,401 @@
+/*
+ * Topics: settings, pause, counts; and what leaders say about their shards.
+ *
+ * Every change of a topic is made under a lock on the installation row and raises installation.topics_version in the
+ * same transaction. So changes come one after the other (two new topics whose Kafka names clash cannot both get in),
+ * and whoever keeps settings in memory sees by one number that they are old: a claim that begins after a pause was
+ * answered reads the raised number.
+ */
+#include <stdio.h>
+
+#include "store/store_internal.h"
+
+#define COUNT_ROWS   100000 /* rows looked at for counts */
+#define OVERDUE_ROWS 20000
+
+#define TOPIC_COLUMNS "name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version"
+
+static dt_status read_topic(const dt_db *db, struct dt_arena *arena, struct dt_topic *t)
+{
+    *t = (struct dt_topic){
+        .name = dt_arena_copy(arena, dt_db_bytes(db, 0)),
+        .kafka_topic = dt_arena_copy(arena, dt_db_bytes(db, 1)),
+        .retry = dt_arena_copy(arena, dt_db_bytes(db, 2)),
+        .ack_timeout_ms = dt_db_i64(db, 3),
+        .retention_ms = dt_db_is_null(db, 4) ? -1 : dt_db_i64(db, 4),
+        .paused = dt_db_i64(db, 5) != 0,
+        .created_at_ms = dt_db_i64(db, 6),
+        .updated_at_ms = dt_db_i64(db, 7),
+        .version = dt_db_i64(db, 8),
+    };
+    bool out_of_memory =
+        !t->name.p || (!t->kafka_topic.p && !dt_db_is_null(db, 1)) || (!t->retry.p && !dt_db_is_null(db, 2));
+    return out_of_memory ? DT_NOMEM : DT_OK;
+}
+
+static dt_status fetch_failed(dt_db *db, dt_status status, struct dt_error *err)
+{
+    dt_status ended = dt_db_end(db, err);
+    return status ? dt_fail(err, status, "%s", dt_status_text(status)) : ended;
+}
+
+dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
+                             struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    if (!status)
+        status = dt_db_query(db, "SELECT " TOPIC_COLUMNS " FROM topics WHERE name = ?", DT_PARAMS(DT_P_STR(name)), err);
+    if (status)
+        return status;
+    status = dt_db_next(db) ? read_topic(db, arena, out) : DT_NOT_FOUND;
+    return fetch_failed(db, status, err);
+}
+
+dt_status dt_store_topic_list(dt_store *store, struct dt_str after, unsigned limit, struct dt_arena *arena,
+                              struct dt_topic **out, size_t *n, struct dt_error *err)
+{
+    dt_db *db;
+    *out = NULL;
+    *n = 0;
+    dt_status status = dt_store_db(store, &db, err);
+    if (!status)
+        status = dt_db_query(db, "SELECT " TOPIC_COLUMNS " FROM topics WHERE name > ? ORDER BY name LIMIT ?",
+                             DT_PARAMS(DT_P_STR(after), DT_P_INT(limit)), err);
+    if (status)
+        return status;
+    struct dt_topic *topics = dt_arena_alloc(arena, (dt_db_rows(db) + 1) * sizeof *topics);
+    size_t found = 0;
+    if (!topics)
+        status = DT_NOMEM;
+    while (!status && dt_db_next(db)) {
+        status = read_topic(db, arena, &topics[found]);
+        found += !status;
+    }
+    status = fetch_failed(db, status, err);
+    if (!status) {
+        *out = topics;
+        *n = found;
+    }
+    return status;
+}
+
+/* ---- changes ---- */
+
+/* All changes of topics queue here. */
+static dt_status lock_topics(dt_db *db, char installation[101], struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, "SELECT name FROM installation FOR UPDATE", DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    struct dt_str name = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE;
+    bool fits = name.n > 0 && name.n <= 100;
+    if (fits) {
+        memcpy(installation, name.p, name.n);
+        installation[name.n] = '\0';
+    }
+    status = dt_db_end(db, err);
+    return status || fits ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
+}
+
+static dt_status raise_version(dt_db *db, struct dt_error *err)
+{
+    return dt_db_run(db, "UPDATE installation SET topics_version = topics_version + 1", DT_NO_PARAMS, NULL, err);
+}
+
+static char folded(char c)
+{
+    return c == '.' ? '_' : c;
+}
+
+static bool same_fold(struct dt_str a, struct dt_str b)
+{
+    for (size_t i = 0; i < a.n && a.n == b.n; i++) {
+        if (folded(a.p[i]) != folded(b.p[i]))
+            return false;
+    }
+    return a.n == b.n;
+}
+
+static dt_status refuse_internal(struct dt_str kafka_name, const char *installation, struct dt_error *err)
+{
+    static const char *const ours[] = {"ledger", "results", "results.rejected", "dead"};
+    char name[140];
+    size_t n = strlen(installation);
+    if (kafka_name.n > n && memcmp(kafka_name.p, installation, n) == 0 && kafka_name.p[n] == '.')
+        return dt_fail(err, DT_INVALID, "Kafka topics that start with '%s.' are internal", installation);
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        snprintf(name, sizeof name, "%s.%s", installation, ours[i]);
+        if (same_fold(kafka_name, dt_str(name)))
+            return dt_fail(err, DT_INVALID, "its Kafka topic '%.*s' clashes with the internal '%s'", (int)kafka_name.n,
+                           kafka_name.p, name);
+    }
+    return DT_OK;
+}
+
+static dt_status refuse_clash(dt_db *db, struct dt_str name, struct dt_str kafka_name, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db,
+                                   "SELECT name, kafka_name FROM topics FORCE INDEX (kafka_fold) "
+                                   "WHERE kafka_fold = REPLACE(?, '.', '_') AND kafka_name <> ? AND name <> ? LIMIT 1",
+                                   DT_PARAMS(DT_P_STR(kafka_name), DT_P_STR(kafka_name), DT_P_STR(name)), err);
+    if (status)
+        return status;
+    struct dt_error clash = {0};
+    if (dt_db_next(db)) {
+        struct dt_str other = dt_db_bytes(db, 0), theirs = dt_db_bytes(db, 1);
+        status = dt_fail(&clash, DT_INVALID, "its Kafka topic clashes with '%.*s' of topic '%.*s'", (int)theirs.n,
+                         theirs.p, (int)other.n, other.p);
+    }
+    dt_status ended = dt_db_end(db, err);
+    if (ended || !status)
+        return ended;
+    return dt_fail(err, status, "%s", clash.text);
+}
+
+static dt_status topic_exists(dt_db *db, struct dt_str name, bool *exists, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, "SELECT 1 FROM topics WHERE name = ?", DT_PARAMS(DT_P_STR(name)), err);
+    if (status)
+        return status;
+    *exists = dt_db_next(db);
+    return dt_db_end(db, err);
+}
+
+struct settings {
+    struct dt_param kafka_topic, retry, ack_timeout, retention, paused;
+};
+
+static struct settings settings_of(const struct dt_topic *t)
+{
+    bool own_name = !t->kafka_topic.p || dt_str_eq(t->kafka_topic, t->name);
+    return (struct settings){
+        .kafka_topic = own_name ? DT_P_NULL : DT_P_STR(t->kafka_topic),
+        .retry = DT_P_STR_OR_NULL(t->retry),
+        .ack_timeout = DT_P_INT_OR_NULL(t->ack_timeout_ms),
+        .retention = t->retention_ms < 0 ? DT_P_NULL : DT_P_INT(t->retention_ms),
+        .paused = DT_P_INT(t->paused),
+    };
+}
+
+static dt_status insert_topic(dt_db *db, const struct dt_topic *t, int64_t now_ms, struct dt_error *err)
+{
+    struct settings s = settings_of(t);
+    return dt_db_run(db,
+                     "INSERT INTO topics (name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, "
+                     "updated_at) VALUES (?,?,?,?,?,?,?,?)",
+                     DT_PARAMS(DT_P_STR(t->name), s.kafka_topic, s.retry, s.ack_timeout, s.retention, s.paused,
+                               DT_P_INT(now_ms), DT_P_INT(now_ms)),
+                     NULL, err);
+}
+
+/* Nothing changed: nothing is written. */
+static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paused, int64_t now_ms, uint64_t *changed,
+                              struct dt_error *err)
+{
+    struct settings s = settings_of(t);
+    struct dt_param keep = DT_P_INT(!set_paused);
+    return dt_db_run(db,
+                     "UPDATE topics SET kafka_topic = ?, retry = ?, ack_timeout_ms = ?, retention_ms = ?, "
+                     "paused = IF(?, paused, ?), updated_at = ?, version = version + 1 WHERE name = ? AND NOT "
+                     "(kafka_topic <=> ? AND retry <=> ? AND ack_timeout_ms <=> ? AND retention_ms <=> ? "
+                     "AND (? OR paused = ?))",
+                     DT_PARAMS(s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused, DT_P_INT(now_ms),
+                               DT_P_STR(t->name), s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused),
+                     changed, err);
+}
+
+enum put { PUT_ALL, PUT_BUT_PAUSED, PUT_IF_ABSENT };
+
+static dt_status put_locked(dt_db *db, const struct dt_topic *t, enum put how, int64_t now_ms, bool *created,
+                            struct dt_error *err)
+{
+    char installation[101];
+    bool exists = false;
+    uint64_t changed = 1;
+    struct dt_str kafka_name = t->kafka_topic.p ? t->kafka_topic : t->name;
+    dt_status status = lock_topics(db, installation, err);
+    if (!status)
+        status = topic_exists(db, t->name, &exists, err);
+    if (status || (exists && how == PUT_IF_ABSENT))
+        return status;
+    status = refuse_internal(kafka_name, installation, err);
+    if (!status)
+        status = refuse_clash(db, t->name, kafka_name, err);
+    if (!status)
+        status = exists ? update_topic(db, t, how == PUT_ALL, now_ms, &changed, err) : insert_topic(db, t, now_ms, err);
+    if (!status && changed)
+        status = raise_version(db, err);
+    *created = !exists;
+    return status;
+}
+
+static dt_status put(dt_store *store, const struct dt_topic *t, enum put how, bool *created, struct dt_error *err)
+{
+    struct dt_again again = {0};
+    dt_status status;
+    dt_db *db;
+    int64_t now_ms;
+    *created = false;
+    do {
+        status = dt_store_begin(store, &db, &now_ms, err);
+        if (!status)
+            status = put_locked(db, t, how, now_ms, created, err);
+        status = dt_store_finish(db, status, err);
+    } while (dt_store_again(&again, status));
+    return status;
+}
+
+dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused, bool *created,
+                             struct dt_error *err)
+{
+    return put(store, topic, set_paused ? PUT_ALL : PUT_BUT_PAUSED, created, err);
+}
+
+dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_error *err)
+{
+    const struct dt_topic topic = {.name = name, .retention_ms = -1};
+    dt_db *db;
+    bool exists = false;
+    dt_status status = dt_store_db(store, &db, err);
+    if (!status)
+        status = topic_exists(db, name, &exists, err);
+    return status || exists ? status : put(store, &topic, PUT_IF_ABSENT, &exists, err);
+}
+
+static dt_status pause_locked(dt_db *db, struct dt_str name, bool paused, int64_t now_ms, struct dt_error *err)
+{
+    char installation[101];
+    bool exists = false;
+    uint64_t changed = 0;
+    dt_status status = lock_topics(db, installation, err);
+    if (!status)
+        status = topic_exists(db, name, &exists, err);
+    if (!status && !exists)
+        status = dt_fail(err, DT_NOT_FOUND, "no such topic");
+    if (!status)
+        status =
+            dt_db_run(db,
+                      "UPDATE topics SET paused = ?, updated_at = ?, version = version + 1 "
+                      "WHERE name = ? AND paused <> ?",
+                      DT_PARAMS(DT_P_INT(paused), DT_P_INT(now_ms), DT_P_STR(name), DT_P_INT(paused)), &changed, err);
+    return !status && changed ? raise_version(db, err) : status;
+}
+
+dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_error *err)
+{
+    struct dt_again again = {0};
+    dt_status status;
+    dt_db *db;
+    int64_t now_ms;
+    do {
+        status = dt_store_begin(store, &db, &now_ms, err);
+        if (!status)
+            status = pause_locked(db, name, paused, now_ms, err);
+        status = dt_store_finish(db, status, err);
+    } while (dt_store_again(&again, status));
+    return status;
+}
+
+/* ---- looking ---- */
+
+/* No index knows topics: the newest rows are counted, as many as can be looked at in a moment. */
+static dt_status count_states(dt_db *db, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db,
+                                   "SELECT state + 0, SUM(topic = ?), COUNT(*) FROM (SELECT state, topic FROM jobs "
+                                   "FORCE INDEX (PRIMARY) ORDER BY id DESC LIMIT ?) newest GROUP BY state",
+                                   DT_PARAMS(DT_P_STR(name), DT_P_INT(COUNT_ROWS)), err);
+    if (status)
+        return status;
+    int64_t seen = 0;
+    while (dt_db_next(db)) {
+        int64_t state = dt_db_i64(db, 0) - 1;
+        if (state >= 0 && state < DT_JOB_STATES)
+            out->by_state[state] = dt_db_i64(db, 1);
+        seen += dt_db_i64(db, 2);
+    }
+    out->capped = seen >= COUNT_ROWS;
+    return dt_db_end(db, err);
+}
+
+static dt_status find_overdue(dt_db *db, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
+{
+    dt_status status =
+        dt_db_query(db,
+                    "SELECT " DT_SQL_NOW_MS " - MIN(IF(topic = ? AND state = 'scheduled', due_key, NULL)) "
+                    "FROM (SELECT topic, state, due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND "
+                    "due_key < " DT_SQL_NOW_MS " ORDER BY due_key LIMIT ?) due",
+                    DT_PARAMS(DT_P_STR(name), DT_P_INT(OVERDUE_ROWS)), err);
+    if (status)
+        return status;
+    out->oldest_overdue_ms = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
+{
+    dt_db *db;
+    memset(out, 0, sizeof *out);
+    dt_status status = dt_store_db(store, &db, err);
+    if (!status)
+        status = count_states(db, name, out, err);
+    if (!status)
+        status = find_overdue(db, name, out, err);
+    return status;
+}
+
+static dt_status read_shard(const dt_db *db, struct dt_arena *arena, struct dt_shard_info *s)
+{
+    *s = (struct dt_shard_info){
+        .shard = (unsigned)dt_db_i64(db, 0),
+        .epoch = dt_db_i64(db, 1),
+        .owner = dt_arena_copy(arena, dt_db_bytes(db, 2)),
+        .halted = dt_arena_copy(arena, dt_db_bytes(db, 3)),
+        .inflight = dt_db_i64(db, 4),
+        .seen_at_ms = dt_db_i64(db, 5),
+        .waiting = dt_arena_copy(arena, dt_db_bytes(db, 6)),
+        .detail = dt_arena_copy(arena, dt_db_bytes(db, 7)),
+        .overdue = dt_db_i64(db, 8),
+        .oldest_due_at_ms = dt_db_i64(db, 9),
+        .drift_missing = dt_db_i64(db, 10),
+        .drift_extra = dt_db_i64(db, 11),
+        .drift_wrong = dt_db_i64(db, 12),
+    };
+    bool out_of_memory = (!s->owner.p && !dt_db_is_null(db, 2)) || (!s->halted.p && !dt_db_is_null(db, 3)) ||
+                         (!s->waiting.p && !dt_db_is_null(db, 6)) || (!s->detail.p && !dt_db_is_null(db, 7));
+    return out_of_memory ? DT_NOMEM : DT_OK;
+}
+
+dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
+                          int64_t *now_ms, struct dt_error *err)
+{
+    dt_db *db;
+    *out = NULL;
+    *n = 0;
+    dt_status status = dt_store_db(store, &db, err);
+    if (!status)
+        status = dt_db_query(
+            db,
+            "SELECT s.shard, s.epoch, s.owner, s.halted, JSON_LENGTH(s.inflight), t.seen_at, t.waiting, "
+            "t.detail, t.overdue, t.oldest_due_at, t.drift_missing, t.drift_extra, t.drift_wrong, " DT_SQL_NOW_MS
+            " FROM shards s LEFT JOIN shard_stats t ON t.shard = s.shard ORDER BY s.shard",
+            DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    struct dt_shard_info *shards = dt_arena_alloc(arena, (dt_db_rows(db) + 1) * sizeof *shards);
+    size_t found = 0;
+    if (!shards)
+        status = DT_NOMEM;
+    while (!status && dt_db_next(db)) {
+        *now_ms = dt_db_i64(db, 13);
+        status = read_shard(db, arena, &shards[found]);
+        found += !status;
+    }
+    status = fetch_failed(db, status, err);
+    if (!status) {
+        *out = shards;
+        *n = found;
+    }
+    return status;
+}
