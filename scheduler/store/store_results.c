@@ -1,0 +1,487 @@
+/*
+ * Results in batches: what consumers report, and what leaders find timed out or undeliverable.
+ *
+ * One transaction a batch, a handful of statements however many results:
+ *
+ *     lock and read the jobs, by id, ascending            SELECT … FOR UPDATE
+ *     judge each result in the order given                dt_job_decide, no statement
+ *     ask for archived attempts, if any result is for one SELECT
+ *     write the jobs that ended well                      UPDATE, three values a row
+ *     write all the others                                UPDATE, all values
+ *     write the dead letters                              INSERT INTO outbox
+ *
+ * Invariants: a row is written only where (attempt, state) is still what was judged; a dead letter is written with the
+ * state that it tells of; several results of one job are judged one after the other and written once; rows are locked
+ * in the order of their ids, so that two batches never wait for each other in a circle.
+ *
+ * Refuses to know where results come from, and what they mean: dt_job_decide is the judge.
+ */
+#include "store/store_results.h"
+
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "store/store_internal.h"
+#include "store/store_row.h"
+
+/* A job that results speak of. */
+struct judged {
+    struct dt_job was, job; /* as locked; as it is to be */
+    int64_t retention_ms;
+    const struct dt_result *failure; /* whose error becomes the last one; NULL = none did */
+    bool finished;                   /* an attempt ended */
+    bool dead_letter;
+    unsigned changes;
+};
+
+/* A result and where it stood: sorted by job, in the order given within a job. */
+struct place {
+    int64_t id;
+    size_t index;
+};
+
+struct batch {
+    dt_db *db;
+    const struct dt_shard_map *map;
+    int64_t now_ms;
+    struct dt_apply *results;
+    size_t n;
+    struct place *places; /* n of them */
+    struct judged *jobs;
+    size_t n_jobs;
+    size_t n_ended_well, n_others, n_dead;
+    bool ask_archive;
+    struct dt_arena arena;
+    struct dt_strbuf text;
+    struct dt_error *err;
+};
+
+static dt_status no_memory(struct batch *b)
+{
+    return dt_fail(b->err, DT_NOMEM, "out of memory");
+}
+
+/* ---- in the order of ids ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+static void sort_places(struct batch *b)
+{
+    bool sorted = true;
+    for (size_t i = 0; i < b->n; i++) {
+        b->places[i] = (struct place){b->results[i].result.job_id, i};
+        sorted &= i == 0 || b->places[i - 1].id <= b->places[i].id;
+    }
+    if (!sorted)
+        qsort(b->places, b->n, sizeof *b->places, by_id);
+}
+
+/* The first place of a job; n when there is none. */
+static size_t first_place(const struct batch *b, int64_t id)
+{
+    size_t low = 0, high = b->n;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (b->places[mid].id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < b->n && b->places[low].id == id ? low : b->n;
+}
+
+/* ---- JSON parameters: an array of arrays ---- */
+
+static void begin_rows(struct dt_strbuf *text)
+{
+    dt_strbuf_reset(text);
+    dt_strbuf_addc(text, '[');
+}
+
+static void begin_row(struct dt_strbuf *text)
+{
+    dt_strbuf_adds(text, text->n > 1 ? ",[" : "[");
+}
+
+static void add_cell(struct dt_strbuf *text, int64_t value)
+{
+    dt_strbuf_add_i64(text, value);
+    dt_strbuf_addc(text, ',');
+}
+
+static void add_cell_or_null(struct dt_strbuf *text, int64_t value)
+{
+    if (value)
+        dt_strbuf_add_i64(text, value);
+    else
+        dt_strbuf_adds(text, "null");
+    dt_strbuf_addc(text, ',');
+}
+
+/* Cut at a character to what the column takes. */
+static void add_text(struct dt_strbuf *text, struct dt_str s, size_t max)
+{
+    if (!s.p) {
+        dt_strbuf_adds(text, "null");
+        return;
+    }
+    if (s.n > max) {
+        for (s.n = max; s.n > 0 && ((unsigned char)s.p[s.n] & 0xC0) == 0x80;)
+            s.n--;
+    }
+    dt_json_add_string(text, s);
+}
+
+/* ---- locking ---- */
+
+static dt_status list_ids(struct batch *b)
+{
+    begin_rows(&b->text);
+    for (size_t i = 0; i < b->n; i++) {
+        if (i > 0 && b->places[i].id == b->places[i - 1].id)
+            continue;
+        if (b->text.n > 1)
+            dt_strbuf_addc(&b->text, ',');
+        dt_strbuf_add_i64(&b->text, b->places[i].id);
+        b->n_jobs++;
+    }
+    dt_strbuf_addc(&b->text, ']');
+    b->jobs = b->text.failed ? NULL : dt_arena_alloc(&b->arena, b->n_jobs * sizeof *b->jobs);
+    return b->jobs ? DT_OK : no_memory(b);
+}
+
+static const char lock_jobs[] =
+    "SELECT " DT_ROW_JUDGED ", (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic) "
+    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r STRAIGHT_JOIN jobs j ON j.id = r.id FOR UPDATE";
+
+static dt_status read_judged(struct batch *b, struct judged *j)
+{
+    memset(j, 0, sizeof *j);
+    dt_status status = dt_row_judged(b->db, 0, &b->arena, &j->was);
+    j->job = j->was;
+    j->retention_ms =
+        dt_db_is_null(b->db, DT_ROW_JUDGED_COLUMNS) ? DT_RETENTION_DEFAULT_MS : dt_db_i64(b->db, DT_ROW_JUDGED_COLUMNS);
+    return status ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
+}
+
+static dt_status lock_and_read(struct batch *b)
+{
+    dt_status status = list_ids(b);
+    if (!status)
+        status = dt_db_query(b->db, lock_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
+    if (status)
+        return status;
+    size_t n = 0;
+    while (!status && n < b->n_jobs && dt_db_next(b->db))
+        status = read_judged(b, &b->jobs[n++]);
+    b->n_jobs = n; /* those that there are */
+    dt_status ended = dt_db_end(b->db, status ? NULL : b->err);
+    return status ? status : ended;
+}
+
+/* ---- judging ---- */
+
+static void take_decision(struct judged *j, const struct dt_result *result, const struct dt_decision *d)
+{
+    j->job.state = d->state;
+    j->job.attempt_status = d->attempt_status;
+    j->job.next_at_ms = d->next_at_ms;
+    j->job.failures = d->failures;
+    j->failure = d->failed ? result : j->failure;
+    j->finished |= d->finished;
+    j->dead_letter |= d->dead_letter;
+    j->changes++;
+}
+
+static bool of_archived_attempt(const struct judged *j, const struct dt_result *result)
+{
+    return result->attempt >= 1 && result->attempt < j->was.attempt;
+}
+
+static bool ended_well(const struct judged *j)
+{
+    return j->job.state == DT_SUCCEEDED && j->changes == 1;
+}
+
+static void count_changed(struct batch *b, const struct judged *j)
+{
+    if (!j->changes)
+        return;
+    b->n_dead += j->dead_letter;
+    if (ended_well(j))
+        b->n_ended_well++;
+    else
+        b->n_others++;
+}
+
+static void judge_job(struct batch *b, struct judged *j)
+{
+    size_t first = first_place(b, j->was.id), end = first;
+    for (; end < b->n && b->places[end].id == j->was.id; end++) {
+        struct dt_apply *a = &b->results[b->places[end].index];
+        struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
+        a->outcome = d.outcome;
+        if (d.outcome == DT_OUTCOME_APPLIED) {
+            take_decision(j, &a->result, &d);
+            a->outbox = d.dead_letter;
+        }
+        b->ask_archive |= d.outcome == DT_OUTCOME_STALE && of_archived_attempt(j, &a->result);
+    }
+    for (size_t i = first; i < end; i++)
+        b->results[b->places[i].index].next_at_ms = j->job.next_at_ms;
+    count_changed(b, j);
+}
+
+/* ---- results of attempts that a later one followed ---- */
+
+static const char select_archived[] =
+    "SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED) "
+    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r "
+    "STRAIGHT_JOIN attempts a ON a.job_id = r.id AND a.attempt = r.attempt";
+
+static void list_archived(struct batch *b)
+{
+    begin_rows(&b->text);
+    for (size_t k = 0; k < b->n_jobs; k++) {
+        const struct judged *j = &b->jobs[k];
+        for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
+            const struct dt_apply *a = &b->results[b->places[i].index];
+            if (a->outcome != DT_OUTCOME_STALE || !of_archived_attempt(j, &a->result))
+                continue;
+            begin_row(&b->text);
+            add_cell(&b->text, j->was.id);
+            dt_strbuf_add_i64(&b->text, a->result.attempt);
+            dt_strbuf_addc(&b->text, ']');
+        }
+    }
+    dt_strbuf_addc(&b->text, ']');
+}
+
+static void mark_duplicates(struct batch *b, int64_t id, int64_t attempt, enum dt_attempt_status recorded)
+{
+    for (size_t i = first_place(b, id); i < b->n && b->places[i].id == id; i++) {
+        struct dt_apply *a = &b->results[b->places[i].index];
+        if (a->outcome == DT_OUTCOME_STALE && a->result.attempt == attempt &&
+            dt_result_repeats(recorded, a->result.status))
+            a->outcome = DT_OUTCOME_DUPLICATE;
+    }
+}
+
+static dt_status judge_archived(struct batch *b)
+{
+    if (!b->ask_archive)
+        return DT_OK;
+    list_archived(b);
+    if (b->text.failed)
+        return no_memory(b);
+    dt_status status = dt_db_query(b->db, select_archived, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
+    if (status)
+        return status;
+    while (dt_db_next(b->db))
+        mark_duplicates(b, dt_db_i64(b->db, 0), dt_db_i64(b->db, 1), dt_row_attempt_status(b->db, 2));
+    return dt_db_end(b->db, b->err);
+}
+
+/* ---- writing ---- */
+
+static int64_t purge_at_ms(const struct batch *b, const struct judged *j)
+{
+    int64_t room = INT64_MAX - b->now_ms;
+    return b->now_ms + (j->retention_ms < room ? j->retention_ms : room);
+}
+
+/* The statement must write every row that was judged: their locks are ours. */
+static dt_status write_rows(struct batch *b, const char *sql, const struct dt_param *params, size_t n_params,
+                            size_t rows)
+{
+    uint64_t affected = 0;
+    if (b->text.failed)
+        return no_memory(b);
+    dt_status status = dt_db_run(b->db, sql, params, n_params, &affected, b->err);
+    if (!status && affected != rows)
+        status =
+            dt_fail(b->err, DT_INTERNAL, "%llu of %zu jobs took their results", (unsigned long long)affected, rows);
+    return status;
+}
+
+static const char update_ended_well[] =
+    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', "
+    "purge_then BIGINT PATH '$[2]')) r STRAIGHT_JOIN jobs j ON j.id = r.id "
+    "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "
+    "j.purge_at = r.purge_then, j.version = j.version + 1, j.updated_at = ? "
+    "WHERE j.attempt = r.attempt AND j.state IN ('scheduled','dispatched')";
+
+static dt_status write_ended_well(struct batch *b)
+{
+    if (!b->n_ended_well)
+        return DT_OK;
+    begin_rows(&b->text);
+    for (size_t i = 0; i < b->n_jobs; i++) {
+        const struct judged *j = &b->jobs[i];
+        if (!ended_well(j))
+            continue;
+        begin_row(&b->text);
+        add_cell(&b->text, j->was.id);
+        add_cell(&b->text, j->was.attempt);
+        dt_strbuf_add_i64(&b->text, purge_at_ms(b, j));
+        dt_strbuf_addc(&b->text, ']');
+    }
+    dt_strbuf_addc(&b->text, ']');
+    return write_rows(b, update_ended_well,
+                      DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)),
+                      b->n_ended_well);
+}
+
+static const char update_others[] =
+    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]', "
+    "state INT PATH '$[3]', attempt_status INT PATH '$[4]', next_at BIGINT PATH '$[5]', near INT PATH '$[6]', "
+    "failures BIGINT PATH '$[7]', changes INT PATH '$[8]', finished INT PATH '$[9]', purge_then BIGINT PATH '$[10]', "
+    "failed INT PATH '$[11]', code VARCHAR(100) CHARACTER SET utf8mb4 PATH '$[12]', "
+    "message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]')) r STRAIGHT_JOIN jobs j ON j.id = r.id "
+    "SET j.state = r.state, j.attempt_status = r.attempt_status, j.next_at = r.next_at, "
+    "j.near = IF(r.next_at IS NULL, j.near, r.near), j.failures = r.failures, "
+    "j.finished_at = IF(r.finished, ?, j.finished_at), j.purge_at = r.purge_then, "
+    "j.error_at = IF(r.failed, ?, j.error_at), j.error_code = IF(r.failed, r.code, j.error_code), "
+    "j.error_message = IF(r.failed, r.message, j.error_message), "
+    "j.version = j.version + r.changes, j.updated_at = ? "
+    "WHERE j.attempt = r.attempt AND j.state = r.was";
+
+static void add_error(struct dt_strbuf *text, const struct dt_result *failure)
+{
+    struct dt_str code = failure ? failure->error_code : DT_STR_NONE;
+    if (failure && !code.p && failure->status == DT_RESULT_TIMED_OUT)
+        code = DT_STR_LIT("ack_timeout");
+    add_cell(text, failure != NULL);
+    add_text(text, code, DT_ERROR_CODE_MAX);
+    dt_strbuf_addc(text, ',');
+    add_text(text, failure ? failure->error_message : DT_STR_NONE, DT_ERROR_MESSAGE_MAX);
+}
+
+static void add_other(struct batch *b, const struct judged *j)
+{
+    const struct dt_job *job = &j->job;
+    struct dt_strbuf *text = &b->text;
+    begin_row(text);
+    add_cell(text, job->id);
+    add_cell(text, job->attempt);
+    add_cell(text, (int64_t)j->was.state + 1);
+    add_cell(text, (int64_t)job->state + 1);
+    add_cell(text, (int64_t)job->attempt_status);
+    add_cell_or_null(text, job->next_at_ms);
+    add_cell(text, job->next_at_ms < dt_near_end_ms(b->now_ms));
+    add_cell(text, job->failures);
+    add_cell(text, j->changes);
+    add_cell(text, j->finished);
+    add_cell_or_null(text, dt_job_state_terminal(job->state) ? purge_at_ms(b, j) : 0);
+    add_error(text, j->failure);
+    dt_strbuf_addc(text, ']');
+}
+
+static dt_status write_others(struct batch *b)
+{
+    if (!b->n_others)
+        return DT_OK;
+    begin_rows(&b->text);
+    for (size_t i = 0; i < b->n_jobs; i++) {
+        if (b->jobs[i].changes && !ended_well(&b->jobs[i]))
+            add_other(b, &b->jobs[i]);
+    }
+    dt_strbuf_addc(&b->text, ']');
+    return write_rows(
+        b, update_others,
+        DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)),
+        b->n_others);
+}
+
+static dt_status write_dead_letters(struct batch *b)
+{
+    enum { COLUMNS = 4 };
+    if (!b->n_dead)
+        return DT_OK;
+    struct dt_param *params = dt_arena_alloc(&b->arena, b->n_dead * COLUMNS * sizeof *params), *p = params;
+    if (!params)
+        return no_memory(b);
+    for (size_t i = 0; i < b->n_jobs; i++) {
+        const struct judged *j = &b->jobs[i];
+        if (!j->dead_letter)
+            continue;
+        *p++ = DT_P_INT(dt_shard_of(b->map, j->was.id));
+        *p++ = DT_P_INT(j->was.id);
+        *p++ = DT_P_INT(j->was.attempt);
+        *p++ = DT_P_INT(b->now_ms);
+    }
+    return dt_db_run_many(b->db,
+                          "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (?, 'dead', ?, ?, ?)",
+                          params, COLUMNS, b->n_dead, NULL, b->err);
+}
+
+/* ---- the whole ---- */
+
+static void forget_outcomes(struct dt_apply *results, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        results[i].outcome = DT_OUTCOME_UNKNOWN_JOB;
+        results[i].next_at_ms = 0;
+        results[i].outbox = false;
+    }
+}
+
+static dt_status apply(struct batch *b)
+{
+    b->places = dt_arena_alloc(&b->arena, b->n * sizeof *b->places);
+    if (!b->places)
+        return no_memory(b);
+    sort_places(b);
+    dt_status status = lock_and_read(b);
+    if (status)
+        return status;
+    for (size_t i = 0; i < b->n_jobs; i++)
+        judge_job(b, &b->jobs[i]);
+    status = judge_archived(b);
+    if (!status)
+        status = write_ended_well(b);
+    if (!status)
+        status = write_others(b);
+    if (!status)
+        status = write_dead_letters(b);
+    return status;
+}
+
+dt_status dt_results_apply_within(dt_db *db, const struct dt_shard_map *map, int64_t now_ms, struct dt_apply *results,
+                                  size_t n, struct dt_error *err)
+{
+    struct batch b = {.db = db, .map = map, .now_ms = now_ms, .results = results, .n = n, .err = err};
+    if (n == 0)
+        return DT_OK;
+    forget_outcomes(results, n);
+    dt_arena_init(&b.arena);
+    dt_strbuf_init(&b.text);
+    dt_status status = apply(&b);
+    dt_strbuf_clear(&b.text);
+    dt_arena_clear(&b.arena);
+    return status;
+}
+
+dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,
+                         struct dt_error *err)
+{
+    struct dt_again again = {0};
+    dt_status status;
+    if (n == 0)
+        return DT_OK;
+    do {
+        dt_db *db;
+        int64_t now_ms;
+        status = dt_store_begin(store, &db, &now_ms, err);
+        if (!status)
+            status = dt_results_apply_within(db, map, now_ms, results, n, err);
+        status = dt_store_finish(db, status, err);
+    } while (dt_store_again(&again, status));
+    return status;
+}
