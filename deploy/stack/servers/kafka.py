@@ -5,6 +5,7 @@ The controller lets a broker that was killed register again only when its old se
 short here, so that `kill` and `start` take two seconds and not ten."""
 import shutil
 import subprocess
+import zlib
 
 from .. import paths, say
 from ..part import Part
@@ -34,14 +35,15 @@ broker.heartbeat.interval.ms=500
 
 def jars(version):
     """The folder with the jars; fetched when they are not there yet."""
-    folder = paths.CACHE / f"kafka-{version}"
+    pom = paths.TREE / "deploy/kafka/pom.xml"
+    folder = paths.CACHE / f"kafka-{version}-{zlib.crc32(pom.read_bytes()):08x}"
     if folder.exists():
         return folder
     say.step(f"fetching the Kafka {version} jars from Maven Central (about 50 MB)")
     temporary = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    done = subprocess.run(["mvn", "-B", "-q", "-f", paths.TREE / "deploy/kafka/pom.xml", "-P", version,
+    done = subprocess.run(["mvn", "-B", "-q", "-f", pom, "-P", version,
                            "dependency:copy-dependencies", f"-DoutputDirectory={temporary}"],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
     if done.returncode != 0 or not any(temporary.glob("kafka_*.jar")):
