@@ -1,0 +1,334 @@
+/*
+ * One job that exists: GET, PATCH, cancel, run-now, redrive, attempts. What a request asks for is decoded on the HTTP
+ * thread, carried out by a worker through one function of the store, and answered with the row as it is afterwards;
+ * then the index is told where the job is due now. A job of a topic that the token does not reach is answered as if it
+ * did not exist: such a token's changes read the job first (a job's topic never changes).
+ */
+#include "answer.h"
+#include "handlers.h"
+#include "scratch.h"
+#include "waiting.h"
+
+#define IF_MATCH_MAX 16 /* versions in one If-Match; more never match */
+
+struct change {
+    int64_t id;
+    struct dt_patch patch;
+    struct dt_str key; /* GET by key */
+    bool retries;      /* cancel the further attempts of a dispatched job */
+    /* If-Match: n_versions < 0 = any (absent or "*"). */
+    int n_versions;
+    int64_t versions[IF_MATCH_MAX];
+};
+
+static struct change *change_new(struct dt_request *req)
+{
+    struct change *change = dt_arena_alloc(&req->arena, sizeof(*change));
+    if (change)
+        *change = (struct change){.n_versions = -1};
+    else
+        dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    req->state = change;
+    return change;
+}
+
+/* ---- on a worker ---- */
+
+static enum dt_next answer_row(struct dt_request *req, dt_store *store, const struct dt_job *job)
+{
+    /* What leaders and topics say is a second old at most; when it cannot be read the last known holds. */
+    if (dt_topic_cache_refresh(req->api->topics, store, NULL) == DT_OK)
+        (void)(dt_topic_cache_refresh_shards(req->api->topics, store, NULL) == DT_OK);
+    struct dt_waiting waiting;
+    dt_waiting_init(&waiting, req->api->topics, req->api->ref);
+    struct dt_job_view view = {
+        .payload = true, .waiting_for = dt_waiting_for(&waiting, job), .check = dt_scratch_json()};
+    dt_waiting_clear(&waiting);
+    return dt_answer_job(req, 200, job, &view);
+}
+
+/* Reads the job when the token reaches some topics only. OK, NOT_FOUND, or what the store says. */
+static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t id, struct dt_error *err)
+{
+    struct dt_job job;
+    if (req->caller.n_prefixes == 0)
+        return DT_OK;
+    dt_status status = dt_store_get(store, id, &req->arena, &job, err);
+    if (status != DT_OK)
+        return status;
+    return dt_caller_sees(&req->caller, job.topic) ? DT_OK : DT_NOT_FOUND;
+}
+
+/* The answer after a change, and the entry in the index. */
+static enum dt_next finish_change(struct dt_request *req, dt_store *store, dt_status status, const struct dt_job *job,
+                                  const struct dt_error *err)
+{
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, job->id > 0 ? job : NULL, err);
+    struct dt_entry entry = {.id = job->id, .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms};
+    dt_index_writer_post(req->api->index, &entry, 1);
+    return answer_row(req, store, job);
+}
+
+static enum dt_next get_job(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_job job;
+    struct dt_error err = {0};
+    dt_status status = dt_store_get(store, change->id, &req->arena, &job, &err);
+    if (status == DT_NOT_FOUND || (status == DT_OK && !dt_caller_sees(&req->caller, job.topic)))
+        return dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    return answer_row(req, store, &job);
+}
+
+static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
+{
+    struct change *change = req->state;
+    struct dt_error err = {0};
+    dt_status status = dt_store_find_key(store, req->params[0], change->key, &change->id, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    return get_job(req, store);
+}
+
+/* The one version to ask for: 0 = any, -1 = none that a row has. */
+static dt_status version_wanted(const struct change *change, dt_store *store, struct dt_arena *arena, int64_t *version,
+                                struct dt_error *err)
+{
+    struct dt_job job;
+    *version = change->n_versions < 0 ? 0 : change->n_versions == 1 ? change->versions[0] : -1;
+    if (change->n_versions <= 1)
+        return DT_OK;
+    dt_status status = dt_store_get(store, change->id, arena, &job, err);
+    for (int i = 0; status == DT_OK && i < change->n_versions; i++)
+        if (change->versions[i] == job.version)
+            *version = job.version;
+    return status;
+}
+
+static enum dt_next patch_job(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    int64_t version = 0;
+    dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK)
+        status = version_wanted(change, store, &req->arena, &version, &err);
+    if (status == DT_OK)
+        status = dt_store_patch(store, change->id, &change->patch, version, &req->arena, &job, &err);
+    return finish_change(req, store, status, &job, &err);
+}
+
+static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK)
+        status = dt_store_cancel(store, change->id, change->retries, &req->arena, &job, &err);
+    return finish_change(req, store, status, &job, &err);
+}
+
+static enum dt_next run_job_now(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK)
+        status = dt_store_run_now(store, change->id, &req->arena, &job, &err);
+    return finish_change(req, store, status, &job, &err);
+}
+
+static enum dt_next redrive_job(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK)
+        status = dt_store_redrive(store, change->id, &req->arena, &job, &err);
+    return finish_change(req, store, status, &job, &err);
+}
+
+static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_attempt *attempts = NULL;
+    size_t n = 0;
+    struct dt_error err = {0};
+    dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK)
+        status = dt_store_attempts(store, change->id, &req->arena, &attempts, &n, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"attempts\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            dt_strbuf_addc(&req->out, ',');
+        dt_attempt_add(&req->out, &attempts[i]);
+    }
+    dt_strbuf_adds(&req->out, "]}");
+    return DT_REPLY;
+}
+
+/* ---- on an HTTP thread ---- */
+
+/* One entity tag of an If-Match list: a strong one that holds digits becomes a version; weak and foreign ones never
+ * match. */
+static void take_tag(struct change *change, struct dt_str tag)
+{
+    int64_t version = 0;
+    if (tag.n < 3 || tag.n > 20 || tag.p[0] != '"' || tag.p[tag.n - 1] != '"')
+        return;
+    for (size_t i = 1; i < tag.n - 1; i++) {
+        if (tag.p[i] < '0' || tag.p[i] > '9' || (i == 1 && tag.p[i] == '0'))
+            return;
+        version = version * 10 + (tag.p[i] - '0');
+    }
+    if (change->n_versions < IF_MATCH_MAX)
+        change->versions[change->n_versions++] = version;
+}
+
+static struct dt_str trim(struct dt_str s)
+{
+    for (; s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\t'); s.n--)
+        s.p++;
+    while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+        s.n--;
+    return s;
+}
+
+static void read_if_match(struct change *change, struct dt_str header)
+{
+    if (!header.p || dt_str_is(trim(header), "*"))
+        return;
+    change->n_versions = 0;
+    while (header.n > 0) {
+        const char *comma = memchr(header.p, ',', header.n);
+        size_t n = comma ? (size_t)(comma - header.p) : header.n;
+        take_tag(change, trim((struct dt_str){header.p, n}));
+        header.p += n + (comma != NULL);
+        header.n -= n + (comma != NULL);
+    }
+}
+
+/* A condition that a request does not look at must not be passed over in silence. */
+static bool refuse_if_match(struct dt_request *req)
+{
+    if (!req->if_match.p)
+        return false;
+    dt_request_refuse(req, DT_PROBLEM_INVALID, "If-Match goes with PATCH only");
+    return true;
+}
+
+static enum dt_next submit_by_id(struct dt_request *req, dt_worker_fn run)
+{
+    int64_t id;
+    if (!dt_answer_id(req, &id) || refuse_if_match(req))
+        return DT_REPLY;
+    struct change *change = change_new(req);
+    if (!change)
+        return DT_REPLY;
+    change->id = id;
+    return dt_workers_submit(req->api->workers, req, run);
+}
+
+enum dt_next dt_handle_job_get(struct dt_request *req)
+{
+    return submit_by_id(req, get_job);
+}
+
+enum dt_next dt_handle_job_run_now(struct dt_request *req)
+{
+    return submit_by_id(req, run_job_now);
+}
+
+enum dt_next dt_handle_job_redrive(struct dt_request *req)
+{
+    return submit_by_id(req, redrive_job);
+}
+
+enum dt_next dt_handle_job_attempts(struct dt_request *req)
+{
+    return submit_by_id(req, list_attempts);
+}
+
+enum dt_next dt_handle_key_get(struct dt_request *req)
+{
+    const char *reason = dt_key_check(req->params[1]);
+    if (reason) {
+        struct dt_faults faults;
+        dt_faults_init(&faults, &req->arena);
+        dt_faults_add(&faults, "/key", reason);
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    }
+    if (refuse_if_match(req))
+        return DT_REPLY;
+    struct change *change = change_new(req);
+    if (!change)
+        return DT_REPLY;
+    change->key = req->params[1];
+    return dt_workers_submit(req->api->workers, req, get_by_key);
+}
+
+enum dt_next dt_handle_job_cancel(struct dt_request *req)
+{
+    struct dt_str retries = dt_request_query(req, "retries");
+    int64_t id;
+    if (!dt_answer_id(req, &id) || refuse_if_match(req))
+        return DT_REPLY;
+    if (retries.p && !dt_str_is(retries, "true") && !dt_str_is(retries, "false")) {
+        struct dt_faults faults;
+        dt_faults_init(&faults, &req->arena);
+        dt_faults_add_query(&faults, DT_STR_LIT("retries"), "must be true or false");
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    }
+    struct change *change = change_new(req);
+    if (!change)
+        return DT_REPLY;
+    change->id = id;
+    change->retries = dt_str_is(retries, "true");
+    return dt_workers_submit(req->api->workers, req, cancel_job);
+}
+
+static enum dt_next decode_patch(struct dt_request *req, const struct dt_job_rules *rules, struct change *change)
+{
+    const struct dt_json_node *root;
+    dt_json *json = dt_answer_parse(req, rules, &root);
+    if (!json)
+        return DT_REPLY;
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_status status =
+        dt_patch_decode(json, root, rules, dt_refclock_latest_ms(req->api->ref), &faults, &change->patch);
+    if (status != DT_OK)
+        return dt_answer_faults(req, status, &faults);
+    return dt_workers_submit(req->api->workers, req, patch_job);
+}
+
+enum dt_next dt_handle_job_patch(struct dt_request *req)
+{
+    int64_t id;
+    if (!dt_answer_id(req, &id) || !dt_answer_clock(req))
+        return DT_REPLY;
+    struct change *change = change_new(req);
+    if (!change)
+        return DT_REPLY;
+    change->id = id;
+    read_if_match(change, req->if_match);
+    struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
+    return decode_patch(req, &rules, change);
+}

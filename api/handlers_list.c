@@ -1,0 +1,171 @@
+/*
+ * GET /v1/jobs: the filter is read on the HTTP thread, with every fault in it, the page by a worker. A cursor is
+ * opaque: its position (an id, or with key_prefix a key) bound to a hash of the filter, so that it goes on with its own
+ * list only.
+ */
+#include <xxhash.h>
+
+#include "answer.h"
+#include "handlers.h"
+#include "job/result_json.h"
+#include "job/retry.h"
+#include "scratch.h"
+#include "waiting.h"
+
+#define BY_ID  'i'
+#define BY_KEY 'k'
+
+struct list {
+    struct dt_list_filter filter;
+    uint64_t hash;
+};
+
+/* ---- on a worker ---- */
+
+static void add_cursor(struct dt_strbuf *out, const struct list *list, bool more, int64_t last_id,
+                       struct dt_str last_key)
+{
+    dt_strbuf_adds(out, "],\"next_cursor\":");
+    if (!more) {
+        dt_strbuf_adds(out, "null}");
+        return;
+    }
+    char id[24];
+    snprintf(id, sizeof(id), "%lld", (long long)last_id);
+    dt_strbuf_addc(out, '"');
+    if (list->filter.key_prefix.p)
+        dt_cursor_add(out, BY_KEY, list->hash, last_key);
+    else
+        dt_cursor_add(out, BY_ID, list->hash, dt_str(id));
+    dt_strbuf_adds(out, "\"}");
+}
+
+static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
+{
+    const struct list *list = req->state;
+    struct dt_job *jobs = NULL;
+    size_t n = 0;
+    bool more = false;
+    int64_t last_id = 0;
+    struct dt_str last_key = DT_STR_NONE;
+    struct dt_error err = {0};
+    dt_status status = dt_store_list(store, &list->filter, &req->arena, &jobs, &n, &more, &last_id, &last_key, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    struct dt_waiting waiting;
+    dt_waiting_init(&waiting, req->api->topics, req->api->ref);
+    struct dt_job_view view = {.payload = list->filter.payload, .check = dt_scratch_json()};
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"jobs\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            dt_strbuf_addc(&req->out, ',');
+        view.waiting_for = dt_waiting_for(&waiting, &jobs[i]);
+        dt_job_add(&req->out, &jobs[i], &view);
+    }
+    dt_waiting_clear(&waiting);
+    add_cursor(&req->out, list, more, last_id, last_key);
+    return DT_REPLY;
+}
+
+/* ---- the filter ---- */
+
+static void read_words(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
+{
+    struct dt_str state = dt_request_query(req, "state"), include = dt_request_query(req, "include");
+    enum dt_job_state parsed;
+    filter->state = -1;
+    if (state.p && dt_job_state_parse(state, &parsed))
+        filter->state = (int)parsed;
+    else if (state.p)
+        dt_faults_add_query(faults, DT_STR_LIT("state"),
+                            "must be one of scheduled, dispatched, succeeded, dead, cancelled");
+    filter->payload = include.p != NULL;
+    if (include.p && !dt_str_is(include, "payload"))
+        dt_faults_add_query(faults, DT_STR_LIT("include"), "must be payload");
+}
+
+static void read_names(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
+{
+    filter->topic = dt_request_query(req, "topic");
+    filter->key_prefix = dt_request_query(req, "key_prefix");
+    const char *reason = filter->topic.p ? dt_topic_check(filter->topic, DT_STR_LIT("")) : NULL;
+    if (reason)
+        dt_faults_add_query(faults, DT_STR_LIT("topic"), reason);
+    if (filter->key_prefix.p && !filter->topic.p)
+        dt_faults_add_query(faults, DT_STR_LIT("key_prefix"), "needs topic");
+    if (filter->key_prefix.n > DT_KEY_MAX)
+        dt_faults_add_query(faults, DT_STR_LIT("key_prefix"), "must have at most 255 bytes");
+}
+
+static bool read_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
+{
+    struct dt_str text = dt_request_query(req, name);
+    if (!text.p)
+        return false;
+    if (dt_time_parse(text, ms) == DT_OK)
+        return true;
+    dt_faults_add_query(faults, dt_str(name),
+                        "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z (a + is sent as %2B)");
+    return false;
+}
+
+static void read_times(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
+{
+    filter->has_run_from = read_time(req, "run_from", &filter->run_from_ms, faults);
+    filter->has_run_to = read_time(req, "run_to", &filter->run_to_ms, faults);
+    if (filter->has_run_from && filter->has_run_to && filter->run_from_ms > filter->run_to_ms)
+        dt_faults_add_query(faults, DT_STR_LIT("run_from"), "is after run_to");
+}
+
+/* Everything that decides which jobs the list holds, but for limit, cursor and include. */
+static uint64_t hash_filter(const struct dt_list_filter *f)
+{
+    int64_t numbers[8] = {f->state,     f->has_run_from,    f->run_from_ms,      f->has_run_to,
+                          f->run_to_ms, f->topic.p != NULL, (int64_t)f->topic.n, f->key_prefix.p != NULL};
+    uint64_t hash = XXH3_64bits(numbers, sizeof(numbers));
+    if (f->topic.n > 0)
+        hash = XXH3_64bits_withSeed(f->topic.p, f->topic.n, hash);
+    if (f->key_prefix.n > 0)
+        hash = XXH3_64bits_withSeed(f->key_prefix.p, f->key_prefix.n, hash);
+    return hash;
+}
+
+static void read_cursor(struct dt_request *req, struct list *list, struct dt_faults *faults)
+{
+    struct dt_list_filter *filter = &list->filter;
+    struct dt_str text = dt_request_query(req, "cursor"), position;
+    bool by_key = filter->key_prefix.p != NULL;
+    list->hash = hash_filter(filter);
+    if (!text.p)
+        return;
+    bool fine = dt_cursor_parse(&req->arena, text, by_key ? BY_KEY : BY_ID, list->hash, &position);
+    if (fine && by_key)
+        filter->after_key = position;
+    else if (fine)
+        fine = dt_job_id_parse(position, &filter->after_id);
+    if (!fine)
+        dt_faults_add_query(faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
+}
+
+enum dt_next dt_handle_job_list(struct dt_request *req)
+{
+    struct list *list = dt_arena_alloc(&req->arena, sizeof(*list));
+    if (!list)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *list = (struct list){.filter = {.prefixes = req->caller.prefixes, .n_prefixes = req->caller.n_prefixes}};
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    read_names(req, &list->filter, &faults);
+    read_words(req, &list->filter, &faults);
+    read_times(req, &list->filter, &faults);
+    dt_answer_limit(req, &faults, &list->filter.limit);
+    read_cursor(req, list, &faults);
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    if (list->filter.topic.p && !dt_caller_sees(&req->caller, list->filter.topic))
+        return dt_answer_not_found(req, "topic");
+    req->state = list;
+    return dt_workers_submit(req->api->workers, req, list_jobs);
+}

@@ -1,0 +1,190 @@
+/*
+ * Topics: GET, PUT, list, pause, resume. All work is a worker's; after a change the cache is made to read again and the
+ * dispatchers are told. The router has checked the token's topics already.
+ */
+#include "answer.h"
+#include "handlers.h"
+#include "scratch.h"
+
+#define BY_NAME 't'
+
+struct setting {
+    struct dt_topic topic;
+    bool set_paused;
+};
+
+/* ---- on a worker ---- */
+
+static enum dt_next answer_topic(struct dt_request *req, dt_store *store, int http_status)
+{
+    struct dt_topic topic;
+    struct dt_topic_counts counts;
+    struct dt_error err = {0};
+    dt_status status = dt_store_topic_get(store, req->params[0], &req->arena, &topic, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "topic");
+    if (status == DT_OK)
+        status = dt_store_topic_counts(store, req->params[0], &counts, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    req->status = http_status;
+    dt_strbuf_reset(&req->out);
+    dt_topic_add(&req->out, &topic, &counts);
+    return DT_REPLY;
+}
+
+static enum dt_next get_topic(struct dt_request *req, dt_store *store)
+{
+    return answer_topic(req, store, 200);
+}
+
+static void announce(struct dt_request *req)
+{
+    dt_topic_cache_invalidate(req->api->topics);
+    dt_index_writer_topics(req->api->index);
+}
+
+static enum dt_next put_topic(struct dt_request *req, dt_store *store)
+{
+    const struct setting *setting = req->state;
+    bool created = false;
+    struct dt_error err = {0};
+    dt_status status = dt_store_topic_put(store, &setting->topic, setting->set_paused, &created, &err);
+    if (status == DT_INVALID) { /* its name in Kafka clashes */
+        struct dt_faults faults;
+        dt_faults_init(&faults, &req->arena);
+        dt_faults_add(&faults, setting->topic.kafka_topic.p ? "/kafka_topic" : "/name",
+                      err.text[0] ? err.text : "clashes with another topic's name in Kafka");
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    }
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    announce(req);
+    return answer_topic(req, store, created ? 201 : 200);
+}
+
+static enum dt_next set_paused(struct dt_request *req, dt_store *store, bool paused)
+{
+    struct dt_error err = {0};
+    dt_status status = dt_store_topic_pause(store, req->params[0], paused, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "topic");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    announce(req);
+    return answer_topic(req, store, 200);
+}
+
+static enum dt_next pause_topic(struct dt_request *req, dt_store *store)
+{
+    return set_paused(req, store, true);
+}
+
+static enum dt_next resume_topic(struct dt_request *req, dt_store *store)
+{
+    return set_paused(req, store, false);
+}
+
+struct page {
+    struct dt_str after;
+    unsigned limit;
+};
+
+/* A page holds what the token sees of `limit` topics: it may be short, only next_cursor null is the end. */
+static enum dt_next list_topics(struct dt_request *req, dt_store *store)
+{
+    const struct page *page = req->state;
+    struct dt_topic *topics = NULL;
+    size_t n = 0, shown = 0;
+    struct dt_error err = {0};
+    dt_status status = dt_store_topic_list(store, page->after, page->limit, &req->arena, &topics, &n, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"topics\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (!dt_caller_sees(&req->caller, topics[i].name))
+            continue;
+        if (shown++ > 0)
+            dt_strbuf_addc(&req->out, ',');
+        dt_topic_add(&req->out, &topics[i], NULL);
+    }
+    dt_strbuf_adds(&req->out, "],\"next_cursor\":");
+    if (n < page->limit) {
+        dt_strbuf_adds(&req->out, "null}");
+        return DT_REPLY;
+    }
+    dt_strbuf_addc(&req->out, '"');
+    dt_cursor_add(&req->out, BY_NAME, 0, topics[n - 1].name);
+    dt_strbuf_adds(&req->out, "\"}");
+    return DT_REPLY;
+}
+
+/* ---- on an HTTP thread ---- */
+
+enum dt_next dt_handle_topic_get(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, get_topic);
+}
+
+enum dt_next dt_handle_topic_pause(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, pause_topic);
+}
+
+enum dt_next dt_handle_topic_resume(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, resume_topic);
+}
+
+enum dt_next dt_handle_topic_list(struct dt_request *req)
+{
+    struct page *page = dt_arena_alloc(&req->arena, sizeof(*page));
+    if (!page)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *page = (struct page){.after = DT_STR_LIT("")};
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    struct dt_str cursor = dt_request_query(req, "cursor");
+    dt_answer_limit(req, &faults, &page->limit);
+    if (cursor.p && !dt_cursor_parse(&req->arena, cursor, BY_NAME, 0, &page->after))
+        dt_faults_add_query(&faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    req->state = page;
+    return dt_workers_submit(req->api->workers, req, list_topics);
+}
+
+static enum dt_next decode_and_put(struct dt_request *req, const struct dt_job_rules *rules, struct setting *setting)
+{
+    const struct dt_json_node *root;
+    dt_json *json = dt_answer_parse(req, rules, &root);
+    if (!json)
+        return DT_REPLY;
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    const char *reason = dt_topic_check(req->params[0], rules->installation);
+    if (reason)
+        dt_faults_add(&faults, "/name", reason);
+    dt_status status = dt_topic_decode(json, root, req->params[0], rules->installation, &faults, &setting->topic,
+                                       &setting->set_paused);
+    if (status != DT_OK)
+        return dt_answer_faults(req, status, &faults);
+    return dt_workers_submit(req->api->workers, req, put_topic);
+}
+
+enum dt_next dt_handle_topic_put(struct dt_request *req)
+{
+    struct setting *setting = dt_arena_alloc(&req->arena, sizeof(*setting));
+    if (!setting)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    if (!dt_answer_clock(req))
+        return DT_REPLY;
+    req->state = setting;
+    struct dt_view *view = dt_topic_cache_view(req->api->topics);
+    struct dt_job_rules rules = dt_answer_rules(req->api, view);
+    enum dt_next next = decode_and_put(req, &rules, setting);
+    dt_view_release(view);
+    return next;
+}
