@@ -11,20 +11,23 @@ struct dt_lease_row {
 };
 
 /*
- * In a transaction: locks the shard's row and compares it with the lease. DEPOSED: another leadership's, or MySQL went back to an
- * earlier state; HALTED; NOT_FOUND: no such shard.
+ * In a transaction: locks the shard's row and compares it with the lease. DEPOSED: another leadership's, or MySQL went
+ * back to an earlier state; HALTED; NOT_FOUND: no such shard.
  */
-DT_MUST_CHECK dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, struct dt_lease_row *row, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, struct dt_lease_row *row,
+                                      struct dt_error *err);
 
 /*
- * Claims that were sent: their acknowledgement deadline becomes now + ack timeout, never earlier than it is, and only where the row still says
- * dispatched with that attempt.
+ * Claims that were sent: their acknowledgement deadline becomes now + ack timeout, never earlier than it is, and only
+ * where the row still says dispatched with that attempt.
  */
-DT_MUST_CHECK dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms,
+                                        struct dt_error *err);
 
-/* Writes list, ledger offset and batch number of the locked row and raises its version; lease is updated in place (the caller
- * drops it when the commit fails). */
-DT_MUST_CHECK dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_claim *inflight, size_t n, int64_t ledger_offset, int64_t batch_no, struct dt_error *err);
+/* Writes list, ledger offset and batch number of the locked row and raises its version; lease is updated in place (the
+ * caller drops it when the commit fails). */
+DT_MUST_CHECK dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_claim *inflight, size_t n,
+                                       int64_t ledger_offset, int64_t batch_no, struct dt_error *err);
 
 /* Claims sorted by id, as a JSON parameter; rows are locked in this order. */
 DT_MUST_CHECK dt_status dt_claims_by_id(const struct dt_claim *claims, size_t n, struct dt_strbuf *out);

@@ -1,6 +1,6 @@
 /*
- * The leader's side of the port to MySQL: takeover, the leader's transaction, and what reconciler and housekeeping read.
- * See dispatcher/shard_loop.c for the protocol that these are the steps of.
+ * The leader's side of the port to MySQL: takeover, the leader's transaction, and what reconciler and housekeeping
+ * read. See dispatcher/shard_loop.c for the protocol that these are the steps of.
  */
 #ifndef DT_STORE_STORE_DISPATCH_H
 #define DT_STORE_STORE_DISPATCH_H
@@ -13,14 +13,20 @@ struct dt_lease {
     int64_t epoch, token, version;
     int64_t ledger_offset; /* first offset of the ledger that is not settled */
     int64_t batch_no;
-    size_t inflight;       /* entries of the row's in-flight list */
+    size_t inflight; /* entries of the row's in-flight list */
 };
 
 /* An entry of the in-flight list. */
-struct dt_claim { int64_t id, attempt, due_ms; };
-struct dt_claims { struct dt_claim *v; size_t n, cap; };
+struct dt_claim {
+    int64_t id, attempt, due_ms;
+};
+struct dt_claims {
+    struct dt_claim *v;
+    size_t n, cap;
+};
 void dt_claims_clear(struct dt_claims *claims);
-/* The list as text, [[id,attempt,due],...]: the same in shards.inflight and in ledger records. MALFORMED when it is not. */
+/* The list as text, [[id,attempt,due],...]: the same in shards.inflight and in ledger records. MALFORMED when it is
+ * not. */
 void dt_claims_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
 DT_MUST_CHECK dt_status dt_claims_parse(struct dt_str text, struct dt_claims *out);
 
@@ -30,18 +36,27 @@ struct dt_outgoing {
     struct dt_str topic, kafka_topic, key, partition_key, content_type, headers, payload;
 };
 
-/* Takeover, step 1: fresh connection; epoch+1, new token, owner. HALTED (reason in err). UNKNOWN/UNAVAILABLE: start over. */
-DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner, struct dt_lease *lease, struct dt_claims *inflight, struct dt_error *err);
-/* Step 3, and at every wake-up with nothing due: is the row as we wrote it? DEPOSED. Samples the clock and the map too. */
-DT_MUST_CHECK dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, struct dt_installation *inst, struct dt_error *err);
-/*
- * Step 5, one leader's transaction: the first `settled` entries of inflight (what the ledger has) leave the list and get their
- * deadlines (now + ack timeout, never earlier than it is, only where the row still says dispatched with that attempt);
- * ledger_offset := next_offset. halt (not NULL): writes the reason instead, nothing else. DEPOSED when the row is not ours.
+/* Takeover, step 1: fresh connection; epoch+1, new token, owner. HALTED (reason in err). UNKNOWN/UNAVAILABLE: start
+ * over. */
+DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner,
+                                          struct dt_lease *lease, struct dt_claims *inflight, struct dt_error *err);
+/* Step 3, and at every wake-up with nothing due: is the row as we wrote it? DEPOSED. Samples the clock and the map too.
  */
-DT_MUST_CHECK dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, const struct dt_claims *inflight, size_t settled, int64_t next_offset, const char *halt, struct dt_error *err);
-/* Reads what is to be sent for claims that are in flight already (after a takeover): whatever their rows say by now. A row that is gone: .payload absent and topic absent. */
-DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_claims *claims, struct dt_arena *arena, struct dt_outgoing **out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease,
+                                             struct dt_installation *inst, struct dt_error *err);
+/*
+ * Step 5, one leader's transaction: the first `settled` entries of inflight (what the ledger has) leave the list and
+ * get their deadlines (now + ack timeout, never earlier than it is, only where the row still says dispatched with that
+ * attempt); ledger_offset := next_offset. halt (not NULL): writes the reason instead, nothing else. DEPOSED when the
+ * row is not ours.
+ */
+DT_MUST_CHECK dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease,
+                                                 const struct dt_claims *inflight, size_t settled, int64_t next_offset,
+                                                 const char *halt, struct dt_error *err);
+/* Reads what is to be sent for claims that are in flight already (after a takeover): whatever their rows say by now. A
+ * row that is gone: .payload absent and topic absent. */
+DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_claims *claims, struct dt_arena *arena,
+                                               struct dt_outgoing **out, struct dt_error *err);
 
 /* What leaders need to know of topics; reread only when installation.topics_version rose. One a thread. */
 typedef struct dt_topic_book dt_topic_book;
@@ -53,13 +68,16 @@ DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_book *boo
 bool dt_topic_book_paused(const dt_topic_book *book, struct dt_str topic);
 
 /* An index entry that says that a job may be due. */
-struct dt_hint { int64_t id, due_ms; };
+struct dt_hint {
+    int64_t id, due_ms;
+};
 
 /* What became of a hint: what the index should say now. */
 struct dt_seen {
     int64_t id, hint_ms;
-    int64_t next_ms;    /* 0 = the entry goes away */
-    struct dt_str hold; /* present: due, but its topic is paused or cannot be written: the entry goes to this topic's held set */
+    int64_t next_ms; /* 0 = the entry goes away */
+    struct dt_str
+        hold; /* present: due, but its topic is paused or cannot be written: the entry goes to this topic's held set */
 };
 
 /* UNKNOWN: left for a later turn, the caller finds out meanwhile. */
@@ -68,10 +86,10 @@ enum dt_writable { DT_WRITABLE_NO, DT_WRITABLE_YES, DT_WRITABLE_UNKNOWN };
 /* One leader's transaction: what goes in and what comes out. */
 struct dt_turn {
     /* in */
-    const struct dt_claims *settle;  /* the whole list in flight, once it was sent and committed; n = 0: none */
-    int64_t settle_offset;           /* first offset after its ledger record */
-    bool extend_deadlines;           /* the claim is so old that deadlines are moved to now + ack timeout first */
-    const struct dt_hint *hints;     /* ids to look at, each once */
+    const struct dt_claims *settle; /* the whole list in flight, once it was sent and committed; n = 0: none */
+    int64_t settle_offset;          /* first offset after its ledger record */
+    bool extend_deadlines;          /* the claim is so old that deadlines are moved to now + ack timeout first */
+    const struct dt_hint *hints;    /* ids to look at, each once */
     size_t n_hints;
     size_t max_jobs, max_bytes;
     const struct dt_shard_map *map;
@@ -79,59 +97,95 @@ struct dt_turn {
     /* May this Kafka topic take a message of so many bytes now? Asked while the row is locked: answers from memory. */
     enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t bytes);
     void *arg;
-    struct dt_arena *arena;          /* for everything below */
+    struct dt_arena *arena; /* for everything below */
     /* out; only after OK */
-    int64_t now_ms;                  /* MySQL's clock in this transaction */
-    bool stale_map;                  /* the map's generation rose: reload it; nothing was claimed */
-    struct dt_outgoing *batch;       /* claimed now, in order of (due, id) */
+    int64_t now_ms;            /* MySQL's clock in this transaction */
+    bool stale_map;            /* the map's generation rose: reload it; nothing was claimed */
+    struct dt_outgoing *batch; /* claimed now, in order of (due, id) */
     size_t n_batch;
-    struct dt_seen *seen;            /* hints that were settled one way or other, the claimed ones too */
+    struct dt_seen *seen; /* hints that were settled one way or other, the claimed ones too */
     size_t n_seen;
     size_t timed_out, held;
-    bool outbox;                     /* a dead letter waits in the outbox */
-    bool more;                       /* hints were left for the next turn: over the limits */
-    bool locked;                     /* hints were left because their rows are locked, or wait for another shard's list */
+    bool outbox; /* a dead letter waits in the outbox */
+    bool more;   /* hints were left for the next turn: over the limits */
+    bool locked; /* hints were left because their rows are locked, or wait for another shard's list */
 };
 /*
- * Locks the shard row and compares it with the lease: DEPOSED (or HALTED) when it differs, nothing written. Settles; decides acknowledgement
- * timeouts among the hints; claims what is scheduled and due among them: of this shard's slots, not paused, writable, with no
- * earlier attempt in its claiming shard's list; writes the list, batch_no, version; commits; updates the lease. Claims and timeouts only when
- * nothing is left in flight. Writes nothing at all when there is nothing to settle, decide or claim.
- * Any status but OK: the leadership is over, take over again.
+ * Locks the shard row and compares it with the lease: DEPOSED (or HALTED) when it differs, nothing written. Settles;
+ * decides acknowledgement timeouts among the hints; claims what is scheduled and due among them: of this shard's slots,
+ * not paused, writable, with no earlier attempt in its claiming shard's list; writes the list, batch_no, version;
+ * commits; updates the lease. Claims and timeouts only when nothing is left in flight. Writes nothing at all when there
+ * is nothing to settle, decide or claim. Any status but OK: the leadership is over, take over again.
  */
-DT_MUST_CHECK dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn *turn, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn *turn,
+                                      struct dt_error *err);
 
 /* Steps down cleanly: owner := NULL (only when nothing is in flight it is also a promise that all is settled). */
 DT_MUST_CHECK dt_status dt_store_step_down(dt_store *store, const struct dt_lease *lease, struct dt_error *err);
 
 /* ---- scans (covering the due index, never locking) ---- */
-struct dt_due { int64_t id, next_ms; };
-/* Near rows with from_ms <= next_at < to_ms in order of (next_at, id), after (after_ms, after_id), at most limit; of any shard. */
-DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms, int64_t after_id, size_t limit, struct dt_due *out, size_t *n, struct dt_error *err);
-/* Due rows of one shard (by the map), for a leader without Redis: next_at <= now_ms after (after_ms, after_id); scans at most `scan` index entries; *end: the scan reached now. */
-DT_MUST_CHECK dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms, int64_t after_ms, int64_t after_id, size_t scan, size_t limit, struct dt_due *out, size_t *n, bool *end, int64_t *last_ms, int64_t *last_id, struct dt_error *err);
+struct dt_due {
+    int64_t id, next_ms;
+};
+/* Near rows with from_ms <= next_at < to_ms in order of (next_at, id), after (after_ms, after_id), at most limit; of
+ * any shard. */
+DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms,
+                                          int64_t after_id, size_t limit, struct dt_due *out, size_t *n,
+                                          struct dt_error *err);
+/* Due rows of one shard (by the map), for a leader without Redis: next_at <= now_ms after (after_ms, after_id); scans
+ * at most `scan` index entries; *end: the scan reached now. */
+DT_MUST_CHECK dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, unsigned shard,
+                                            int64_t now_ms, int64_t after_ms, int64_t after_id, size_t scan,
+                                            size_t limit, struct dt_due *out, size_t *n, bool *end, int64_t *last_ms,
+                                            int64_t *last_id, struct dt_error *err);
 /* Earliest next_at of the shard after now_ms among the next `scan` index entries; 0 = none among them. */
-DT_MUST_CHECK dt_status dt_store_next_due(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms, size_t scan, int64_t *next_ms, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_next_due(dt_store *store, const struct dt_shard_map *map, unsigned shard,
+                                          int64_t now_ms, size_t scan, int64_t *next_ms, struct dt_error *err);
 /* Rows per slot with from_ms <= next_at < to_ms: counts[DT_SLOTS]. */
-DT_MUST_CHECK dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t *counts, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t *counts,
+                                           struct dt_error *err);
 /* Current truth about ids, in order of ids; absent jobs are left out. */
-struct dt_truth { int64_t id, next_ms /* 0 = finished */; enum dt_job_state state; struct dt_str topic; bool topic_paused; int64_t updated_at_ms; };
-DT_MUST_CHECK dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena, struct dt_truth **out, size_t *n_out, struct dt_error *err);
+struct dt_truth {
+    int64_t id, next_ms /* 0 = finished */;
+    enum dt_job_state state;
+    struct dt_str topic;
+    bool topic_paused;
+    int64_t updated_at_ms;
+};
+DT_MUST_CHECK dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
+                                       struct dt_truth **out, size_t *n_out, struct dt_error *err);
 
 /* ---- housekeeping: bounded steps; *done: how many rows (0 = nothing left to do now) ---- */
-/* Far rows whose day has come near -> near = 1. Fills the (id, next_at) of those due before horizon_end_ms, for the index. */
-DT_MUST_CHECK dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err);
+/* Far rows whose day has come near -> near = 1. Fills the (id, next_at) of those due before horizon_end_ms, for the
+ * index. */
+DT_MUST_CHECK dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
+                                         struct dt_error *err);
 /* Finished by hand but with next_at still set (seen among these ids): cleared, purge_at set. */
-DT_MUST_CHECK dt_status dt_store_tidy(dt_store *store, const int64_t *ids, size_t n, size_t *done, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_tidy(dt_store *store, const int64_t *ids, size_t n, size_t *done,
+                                      struct dt_error *err);
 /* Deletes finished jobs whose retention ended, their attempts and keys; counts them in removed_jobs. */
-DT_MUST_CHECK dt_status dt_store_purge(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_purge(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
+                                       struct dt_error *err);
 
 /* ---- outbox ---- */
-struct dt_notice { int64_t outbox_id; struct dt_job job; int64_t attempt, made_at_ms; };
-DT_MUST_CHECK dt_status dt_store_outbox(dt_store *store, unsigned shard, size_t limit, struct dt_arena *arena, struct dt_notice **out, size_t *n, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_t n, struct dt_error *err);
+struct dt_notice {
+    int64_t outbox_id;
+    struct dt_job job;
+    int64_t attempt, made_at_ms;
+};
+DT_MUST_CHECK dt_status dt_store_outbox(dt_store *store, unsigned shard, size_t limit, struct dt_arena *arena,
+                                        struct dt_notice **out, size_t *n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_t n,
+                                             struct dt_error *err);
 
-struct dt_shard_stats { unsigned shard; int64_t epoch; const char *waiting; const char *detail; int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra, drift_wrong; };
-DT_MUST_CHECK dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n, struct dt_error *err);
+struct dt_shard_stats {
+    unsigned shard;
+    int64_t epoch;
+    const char *waiting;
+    const char *detail;
+    int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra, drift_wrong;
+};
+DT_MUST_CHECK dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n,
+                                           struct dt_error *err);
 
 #endif

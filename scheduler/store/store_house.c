@@ -1,6 +1,7 @@
 /*
- * Housekeeping in bounded steps: what comes near is indexed exactly, what was finished by hand is tidied, what has been kept long enough
- * is deleted. Each step is one short transaction over at most `limit` rows and can be repeated or cut off at any point.
+ * Housekeeping in bounded steps: what comes near is indexed exactly, what was finished by hand is tidied, what has been
+ * kept long enough is deleted. Each step is one short transaction over at most `limit` rows and can be repeated or cut
+ * off at any point.
  */
 #include <stdlib.h>
 
@@ -10,8 +11,8 @@
 #define RETENTION "COALESCE(p.retention_ms, 2592000000)"
 
 /* Runs a query for ids; the ids as a JSON list, and their number. */
-static dt_status select_ids(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params, struct dt_strbuf *ids,
-                            size_t *n, struct dt_error *err)
+static dt_status select_ids(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,
+                            struct dt_strbuf *ids, size_t *n, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, sql, params, n_params, err);
     if (status != DT_OK)
@@ -37,26 +38,30 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
     *done = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = select_ids(db, "SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 0 AND due_key < ? ORDER BY due_key, id LIMIT ?",
-                            DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, done, err);
+        status = select_ids(
+            db, "SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 0 AND due_key < ? ORDER BY due_key, id LIMIT ?",
+            DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, done, err);
     if (status == DT_OK && *done)
-        status = dt_db_run(db,
-                           "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
-                           " SET j.near = 1 WHERE j.near = 0 AND j.next_at < ?",
-                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(end_ms)), &changed, err);
+        status =
+            dt_db_run(db,
+                      "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+                      " SET j.near = 1 WHERE j.near = 0 AND j.next_at < ?",
+                      DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(end_ms)), &changed, err);
     dt_strbuf_clear(&ids);
     return status;
 }
 
 static dt_status tidy_list(dt_db *db, struct dt_str ids, uint64_t *changed, struct dt_error *err)
 {
-    return dt_db_run(db,
-                     "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
-                     " LEFT JOIN topics p ON p.name = j.topic"
-                     " SET j.purge_at = " DT_SQL_NOW_MS " + " RETENTION ", j.finished_at = COALESCE(j.finished_at, " DT_SQL_NOW_MS "),"
-                     " j.next_at = NULL"
-                     " WHERE j.state IN ('succeeded','dead','cancelled') AND (j.next_at IS NOT NULL OR j.purge_at IS NULL)",
-                     DT_PARAMS(DT_P_STR(ids)), changed, err);
+    return dt_db_run(
+        db,
+        "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+        " LEFT JOIN topics p ON p.name = j.topic"
+        " SET j.purge_at = " DT_SQL_NOW_MS " + " RETENTION ", j.finished_at = COALESCE(j.finished_at, " DT_SQL_NOW_MS
+        "),"
+        " j.next_at = NULL"
+        " WHERE j.state IN ('succeeded','dead','cancelled') AND (j.next_at IS NOT NULL OR j.purge_at IS NULL)",
+        DT_PARAMS(DT_P_STR(ids)), changed, err);
 }
 
 dt_status dt_store_tidy(dt_store *store, const int64_t *ids, size_t n, size_t *done, struct dt_error *err)
@@ -87,8 +92,9 @@ static dt_status tidy_unpurgeable(dt_db *db, size_t limit, struct dt_error *err)
     size_t n = 0;
     struct dt_strbuf ids;
     dt_strbuf_init(&ids);
-    dt_status status = select_ids(db, "SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key IS NULL LIMIT ?",
-                                  DT_PARAMS(DT_P_INT(limit)), &ids, &n, err);
+    dt_status status =
+        select_ids(db, "SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key IS NULL LIMIT ?",
+                   DT_PARAMS(DT_P_INT(limit)), &ids, &n, err);
     if (status == DT_OK && n)
         status = tidy_list(db, dt_strbuf_str(&ids), NULL, err);
     dt_strbuf_clear(&ids);
@@ -118,16 +124,17 @@ static dt_status lock_removals(struct purge *p, struct dt_str candidates, size_t
     p->v = dt_arena_alloc(&p->arena, n * sizeof *p->v);
     if (!p->v)
         return DT_NOMEM;
-    dt_status status = dt_db_query(p->db,
-                                   "SELECT j.id, j.topic, j.job_key IS NOT NULL, j.attempt > 1"
-                                   " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
-                                   " WHERE j.next_at IS NULL AND j.purge_at <= ?"
-                                   " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.job_id = j.id)"
-                                   " ORDER BY t.id FOR UPDATE SKIP LOCKED",
-                                   DT_PARAMS(DT_P_STR(candidates), DT_P_INT(now_ms)), p->err);
+    dt_status status =
+        dt_db_query(p->db,
+                    "SELECT j.id, j.topic, j.job_key IS NOT NULL, j.attempt > 1"
+                    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+                    " WHERE j.next_at IS NULL AND j.purge_at <= ?"
+                    " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.job_id = j.id)"
+                    " ORDER BY t.id FOR UPDATE SKIP LOCKED",
+                    DT_PARAMS(DT_P_STR(candidates), DT_P_INT(now_ms)), p->err);
     while (status == DT_OK && p->n < n && dt_db_next(p->db)) {
-        struct removal r = {dt_db_i64(p->db, 0), dt_arena_copy(&p->arena, dt_db_bytes(p->db, 1)), dt_db_i64(p->db, 2) != 0,
-                            dt_db_i64(p->db, 3) != 0};
+        struct removal r = {dt_db_i64(p->db, 0), dt_arena_copy(&p->arena, dt_db_bytes(p->db, 1)),
+                            dt_db_i64(p->db, 2) != 0, dt_db_i64(p->db, 3) != 0};
         p->v[p->n++] = r;
         status = r.topic.p ? DT_OK : DT_NOMEM;
     }
@@ -157,12 +164,13 @@ static dt_status drop_in_flight(struct purge *p, struct dt_claims *list)
     return DT_OK;
 }
 
-/* A job that was finished while its attempt is still in flight is needed for sending: it stays until that is settled. Read after the
- * rows were locked, as committed now. */
+/* A job that was finished while its attempt is still in flight is needed for sending: it stays until that is settled.
+ * Read after the rows were locked, as committed now. */
 static dt_status spare_in_flight(struct purge *p)
 {
     struct dt_claims list = {0};
-    dt_status status = dt_db_query(p->db, "SELECT inflight FROM shards WHERE LENGTH(inflight) > 2", DT_NO_PARAMS, p->err);
+    dt_status status =
+        dt_db_query(p->db, "SELECT inflight FROM shards WHERE LENGTH(inflight) > 2", DT_NO_PARAMS, p->err);
     while (status == DT_OK && dt_db_next(p->db))
         status = drop_in_flight(p, &list);
     dt_status end = dt_db_end(p->db, status == DT_OK ? p->err : NULL);
@@ -219,15 +227,17 @@ static dt_status delete_rows(struct purge *p)
                            " STRAIGHT_JOIN attempts a ON a.job_id = t.id",
                            &ids, 1, NULL, p->err);
     if (status == DT_OK && keyed)
-        status = dt_db_run(p->db,
-                           "DELETE k FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-                           " STRAIGHT_JOIN jobs j ON j.id = t.id"
-                           " STRAIGHT_JOIN job_keys k ON k.topic = j.topic AND k.job_key = j.job_key AND k.job_id = j.id",
-                           &ids, 1, NULL, p->err);
+        status =
+            dt_db_run(p->db,
+                      "DELETE k FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
+                      " STRAIGHT_JOIN jobs j ON j.id = t.id"
+                      " STRAIGHT_JOIN job_keys k ON k.topic = j.topic AND k.job_key = j.job_key AND k.job_id = j.id",
+                      &ids, 1, NULL, p->err);
     if (status == DT_OK)
-        status = dt_db_run(p->db,
-                           "DELETE j FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id",
-                           &ids, 1, NULL, p->err);
+        status = dt_db_run(
+            p->db,
+            "DELETE j FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id",
+            &ids, 1, NULL, p->err);
     return status;
 }
 
@@ -301,14 +311,15 @@ dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats
         p[7] = DT_P_INT(s->drift_extra);
         p[8] = DT_P_INT(s->drift_wrong);
     }
-    status = dt_db_run_many(db,
-                            "INSERT INTO shard_stats (seen_at, shard, epoch, waiting, detail, overdue, oldest_due_at, drift_missing,"
-                            " drift_extra, drift_wrong) VALUES (" DT_SQL_NOW_MS ", ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?)"
-                            " ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at), epoch = VALUES(epoch), waiting = VALUES(waiting),"
-                            " detail = VALUES(detail), overdue = VALUES(overdue), oldest_due_at = VALUES(oldest_due_at),"
-                            " drift_missing = VALUES(drift_missing), drift_extra = VALUES(drift_extra),"
-                            " drift_wrong = VALUES(drift_wrong)",
-                            params, COLUMNS, n, NULL, err);
+    status = dt_db_run_many(
+        db,
+        "INSERT INTO shard_stats (seen_at, shard, epoch, waiting, detail, overdue, oldest_due_at, drift_missing,"
+        " drift_extra, drift_wrong) VALUES (" DT_SQL_NOW_MS ", ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?)"
+        " ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at), epoch = VALUES(epoch), waiting = VALUES(waiting),"
+        " detail = VALUES(detail), overdue = VALUES(overdue), oldest_due_at = VALUES(oldest_due_at),"
+        " drift_missing = VALUES(drift_missing), drift_extra = VALUES(drift_extra),"
+        " drift_wrong = VALUES(drift_wrong)",
+        params, COLUMNS, n, NULL, err);
     free(params);
     return status;
 }

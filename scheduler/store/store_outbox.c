@@ -1,6 +1,6 @@
 /*
- * Notices that wait to leave for Kafka. They are written with the state change (store_results.c) and deleted once they were sent; a job
- * with a notice that waits is not purged.
+ * Notices that wait to leave for Kafka. They are written with the state change (store_results.c) and deleted once they
+ * were sent; a job with a notice that waits is not purged.
  */
 #include "store/db.h"
 #include "store/store_dispatch.h"
@@ -8,7 +8,8 @@
 
 static dt_status read_notice(dt_db *db, struct dt_arena *arena, struct dt_notice *out)
 {
-    *out = (struct dt_notice){.outbox_id = dt_db_i64(db, 0), .attempt = dt_db_i64(db, 1), .made_at_ms = dt_db_i64(db, 2)};
+    *out =
+        (struct dt_notice){.outbox_id = dt_db_i64(db, 0), .attempt = dt_db_i64(db, 1), .made_at_ms = dt_db_i64(db, 2)};
     return dt_row_full(db, 3, arena, &out->job);
 }
 
@@ -47,9 +48,10 @@ dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_
     dt_strbuf_addc(&ids, ']');
     dt_status status = ids.failed ? DT_NOMEM : dt_store_db(store, &db, err);
     if (status == DT_OK && n)
-        status = dt_db_run(db,
-                           "DELETE o FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN outbox o ON o.id = t.id",
-                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, err);
+        status = dt_db_run(
+            db,
+            "DELETE o FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN outbox o ON o.id = t.id",
+            DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, err);
     dt_strbuf_clear(&ids);
     return status;
 }

@@ -1,5 +1,6 @@
 /*
- * What consumers get: the message of each claimed attempt, read by id in one statement, whatever the job's row says by now.
+ * What consumers get: the message of each claimed attempt, read by id in one statement, whatever the job's row says by
+ * now.
  */
 #include <stdlib.h>
 
@@ -56,12 +57,13 @@ dt_status dt_outgoing_read(dt_db *db, const struct dt_claims *claims, struct dt_
     for (size_t i = 0; status == DT_OK && i < claims->n; i++)
         (*out)[i] = (struct dt_outgoing){.claim = claims->v[i]};
     if (status == DT_OK)
-        status = dt_db_query(db,
-                             "SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.content_type,"
-                             " j.headers, j.payload"
-                             " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
-                             " LEFT JOIN topics p ON p.name = j.topic",
-                             DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), err);
+        status = dt_db_query(
+            db,
+            "SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.content_type,"
+            " j.headers, j.payload"
+            " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+            " LEFT JOIN topics p ON p.name = j.topic",
+            DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), err);
     while (status == DT_OK && dt_db_next(db)) {
         struct place key = {.id = dt_db_i64(db, 0)};
         const struct place *place = bsearch(&key, places, claims->n, sizeof *places, by_id);

@@ -1,12 +1,12 @@
 /*
- * Bounded, ordered readings of the due index for reconciler and degraded leaders. They lock nothing and cover the index: cost depends on the
- * window, never on the table. What they find are hints; a claim decides.
+ * Bounded, ordered readings of the due index for reconciler and degraded leaders. They lock nothing and cover the
+ * index: cost depends on the window, never on the table. What they find are hints; a claim decides.
  */
 #include "store/db.h"
 #include "store/store_dispatch.h"
 
-dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms, int64_t after_id, size_t limit,
-                            struct dt_due *out, size_t *n, struct dt_error *err)
+dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms, int64_t after_id,
+                            size_t limit, struct dt_due *out, size_t *n, struct dt_error *err)
 {
     dt_db *db;
     *n = 0;
@@ -16,8 +16,8 @@ dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int
                              "SELECT id, due_key FROM jobs FORCE INDEX (due)"
                              " WHERE due_band = 1 AND due_key >= ? AND due_key < ? AND NOT (due_key = ? AND id <= ?)"
                              " ORDER BY due_key, id LIMIT ?",
-                             DT_PARAMS(DT_P_INT(after_ms > from_ms ? after_ms : from_ms), DT_P_INT(to_ms), DT_P_INT(after_ms),
-                                       DT_P_INT(after_id), DT_P_INT(limit)),
+                             DT_PARAMS(DT_P_INT(after_ms > from_ms ? after_ms : from_ms), DT_P_INT(to_ms),
+                                       DT_P_INT(after_ms), DT_P_INT(after_id), DT_P_INT(limit)),
                              err);
     if (status != DT_OK)
         return status;
@@ -26,7 +26,8 @@ dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int
     return dt_db_end(db, err);
 }
 
-/* Looks at up to `scan` rows from (after_ms, after_id) on; `visit` takes those of the shard and answers false to stop. */
+/* Looks at up to `scan` rows from (after_ms, after_id) on; `visit` takes those of the shard and answers false to stop.
+ */
 struct shard_scan {
     const struct dt_shard_map *map;
     unsigned shard;
@@ -41,12 +42,13 @@ static dt_status scan_shard(dt_store *store, struct shard_scan *s, int64_t from_
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db,
-                             "SELECT id, due_key FROM jobs FORCE INDEX (due)"
-                             " WHERE due_band = 1 AND due_key >= ? AND due_key <= ? AND NOT (due_key = ? AND id <= ?)"
-                             " ORDER BY due_key, id LIMIT ?",
-                             DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(from_ms), DT_P_INT(s->last_id), DT_P_INT(scan)),
-                             err);
+        status = dt_db_query(
+            db,
+            "SELECT id, due_key FROM jobs FORCE INDEX (due)"
+            " WHERE due_band = 1 AND due_key >= ? AND due_key <= ? AND NOT (due_key = ? AND id <= ?)"
+            " ORDER BY due_key, id LIMIT ?",
+            DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(from_ms), DT_P_INT(s->last_id), DT_P_INT(scan)),
+            err);
     if (status != DT_OK)
         return status;
     while (s->n < s->limit && dt_db_next(db)) {
@@ -59,11 +61,12 @@ static dt_status scan_shard(dt_store *store, struct shard_scan *s, int64_t from_
     return dt_db_end(db, err);
 }
 
-dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms, int64_t after_ms,
-                              int64_t after_id, size_t scan, size_t limit, struct dt_due *out, size_t *n, bool *end,
-                              int64_t *last_ms, int64_t *last_id, struct dt_error *err)
+dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms,
+                              int64_t after_ms, int64_t after_id, size_t scan, size_t limit, struct dt_due *out,
+                              size_t *n, bool *end, int64_t *last_ms, int64_t *last_id, struct dt_error *err)
 {
-    struct shard_scan s = {.map = map, .shard = shard, .last_ms = after_ms, .last_id = after_id, .limit = limit, .out = out};
+    struct shard_scan s = {
+        .map = map, .shard = shard, .last_ms = after_ms, .last_id = after_id, .limit = limit, .out = out};
     dt_status status = scan_shard(store, &s, after_ms, now_ms, scan, err);
     *n = s.n;
     *end = s.looked < scan && s.n < limit;
@@ -72,8 +75,8 @@ dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, u
     return status;
 }
 
-dt_status dt_store_next_due(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms, size_t scan,
-                            int64_t *next_ms, struct dt_error *err)
+dt_status dt_store_next_due(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms,
+                            size_t scan, int64_t *next_ms, struct dt_error *err)
 {
     struct dt_due first = {0, 0};
     struct shard_scan s = {.map = map, .shard = shard, .limit = 1, .out = &first};
@@ -134,12 +137,13 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
     if (status == DT_OK)
         status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db,
-                             "SELECT j.id, IF(j.state IN ('scheduled','dispatched'), j.next_at, 0), j.state+0, j.topic,"
-                             " COALESCE(p.paused, 0), j.updated_at"
-                             " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
-                             " LEFT JOIN topics p ON p.name = j.topic ORDER BY j.id",
-                             DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
+        status =
+            dt_db_query(db,
+                        "SELECT j.id, IF(j.state IN ('scheduled','dispatched'), j.next_at, 0), j.state+0, j.topic,"
+                        " COALESCE(p.paused, 0), j.updated_at"
+                        " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+                        " LEFT JOIN topics p ON p.name = j.topic ORDER BY j.id",
+                        DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
     dt_strbuf_clear(&list);
     if (status != DT_OK)
         return status;

@@ -1,9 +1,9 @@
 /*
  * Taking a shard over, and the lease that a leadership holds afterwards.
  *
- * Invariants: a lease is what this leadership wrote last. Every transaction of a leader locks the row first and compares epoch, token and
- * version with it: the epoch fences other leaders, token and version notice a MySQL that went back to an earlier state.
- * Nothing here knows Kafka; what the ledger said comes in as numbers.
+ * Invariants: a lease is what this leadership wrote last. Every transaction of a leader locks the row first and
+ * compares epoch, token and version with it: the epoch fences other leaders, token and version notice a MySQL that went
+ * back to an earlier state. Nothing here knows Kafka; what the ledger said comes in as numbers.
  */
 #include <stdlib.h>
 
@@ -29,7 +29,8 @@ dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, struct dt_lease
     else if (status == DT_OK) {
         *row = (struct dt_lease_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
         if (dt_db_i64(db, 0) != lease->epoch || dt_db_i64(db, 1) != lease->token || dt_db_i64(db, 2) != lease->version)
-            status = dt_fail(err, DT_DEPOSED, "shard %u: the row says epoch %lld version %lld, this leadership wrote %lld %lld",
+            status = dt_fail(err, DT_DEPOSED,
+                             "shard %u: the row says epoch %lld version %lld, this leadership wrote %lld %lld",
                              lease->shard, (long long)dt_db_i64(db, 0), (long long)dt_db_i64(db, 2),
                              (long long)lease->epoch, (long long)lease->version);
         else if (!dt_db_is_null(db, 3))
@@ -87,12 +88,13 @@ dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_clai
     dt_claims_format(inflight, n, &list);
     dt_status status = list.failed ? DT_NOMEM : DT_OK;
     if (status == DT_OK)
-        status = dt_db_run(db,
-                           "UPDATE shards SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?"
-                           " WHERE shard = ? AND epoch = ? AND token = ? AND version = ?",
-                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(n), DT_P_INT(ledger_offset), DT_P_INT(batch_no),
-                                     DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token), DT_P_INT(lease->version)),
-                           &changed, err);
+        status = dt_db_run(
+            db,
+            "UPDATE shards SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?"
+            " WHERE shard = ? AND epoch = ? AND token = ? AND version = ?",
+            DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(n), DT_P_INT(ledger_offset), DT_P_INT(batch_no),
+                      DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token), DT_P_INT(lease->version)),
+            &changed, err);
     dt_strbuf_clear(&list);
     if (status == DT_OK && changed != 1)
         status = dt_fail(err, DT_DEPOSED, "shard %u: the locked row is not ours", lease->shard);
@@ -162,7 +164,8 @@ dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, cons
 
 /* ---- step 3, and at rest ---- */
 
-dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, struct dt_installation *inst, struct dt_error *err)
+dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, struct dt_installation *inst,
+                               struct dt_error *err)
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
@@ -193,13 +196,15 @@ dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, st
 
 static dt_status halt(dt_db *db, const struct dt_lease *lease, const char *reason, struct dt_error *err)
 {
-    return dt_db_run(db, "UPDATE shards SET halted = LEFT(?, 500), version = version + 1 WHERE shard = ? AND epoch = ? AND token = ?",
-                     DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token)),
-                     NULL, err);
+    return dt_db_run(
+        db,
+        "UPDATE shards SET halted = LEFT(?, 500), version = version + 1 WHERE shard = ? AND epoch = ? AND token = ?",
+        DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token)),
+        NULL, err);
 }
 
-dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, const struct dt_claims *inflight, size_t settled,
-                                   int64_t next_offset, const char *reason, struct dt_error *err)
+dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, const struct dt_claims *inflight,
+                                   size_t settled, int64_t next_offset, const char *reason, struct dt_error *err)
 {
     dt_db *db;
     struct dt_lease_row row;
@@ -215,7 +220,8 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, cons
     else if (status == DT_OK) {
         status = dt_lease_extend(db, inflight->v, settled, row.now_ms, err);
         if (status == DT_OK)
-            status = dt_lease_write(db, &next, inflight->v + settled, inflight->n - settled, next_offset, lease->batch_no, err);
+            status = dt_lease_write(db, &next, inflight->v + settled, inflight->n - settled, next_offset,
+                                    lease->batch_no, err);
     }
     status = finish(db, status, err);
     if (status == DT_OK)
@@ -229,6 +235,7 @@ dt_status dt_store_step_down(dt_store *store, const struct dt_lease *lease, stru
     dt_status status = dt_store_db(store, &db, err);
     if (status != DT_OK)
         return status;
-    return dt_db_run(db, "UPDATE shards SET owner = NULL, owner_since = NULL WHERE shard = ? AND epoch = ? AND token = ?",
+    return dt_db_run(db,
+                     "UPDATE shards SET owner = NULL, owner_since = NULL WHERE shard = ? AND epoch = ? AND token = ?",
                      DT_PARAMS(DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token)), NULL, err);
 }

@@ -1,12 +1,14 @@
 /*
- * The leader's transaction: settle what was sent, decide acknowledgement timeouts, claim what is due. One transaction, a fixed number
- * of statements whatever the number of jobs:
+ * The leader's transaction: settle what was sent, decide acknowledgement timeouts, claim what is due. One transaction,
+ * a fixed number of statements whatever the number of jobs:
  *
- *   lock the shard row  ->  extend old deadlines  ->  lock and judge the hinted jobs  ->  timeouts  ->  archive  ->  claim  ->  write the row
+ *   lock the shard row  ->  extend old deadlines  ->  lock and judge the hinted jobs  ->  timeouts  ->  archive  ->
+ * claim  ->  write the row
  *
  * Invariants (each repeated in the deciding statement):
  *   - nothing is claimed or timed out while anything is in flight: the list is replaced, never added to;
- *   - an attempt enters the list in the transaction that writes it into its job's row, so what is not in a list cannot come;
+ *   - an attempt enters the list in the transaction that writes it into its job's row, so what is not in a list cannot
+ * come;
  *   - a job with an earlier attempt in another shard's list (its slot has moved) waits;
  *   - locks: own shard row, then job rows by id; rows that are locked by others are skipped, not waited for.
  */
@@ -14,6 +16,7 @@
 
 #include "store/lease.h"
 #include "store/outgoing.h"
+#include "store/store_internal.h"
 #include "store/store_results.h"
 #include "store/topic_book.h"
 
@@ -97,7 +100,10 @@ static bool any(const struct candidate *c)
     return true;
 }
 
-static bool not_found(const struct candidate *c) { return !c->found; }
+static bool not_found(const struct candidate *c)
+{
+    return !c->found;
+}
 
 static dt_status take_row(struct turn *t)
 {
@@ -121,12 +127,13 @@ static dt_status lock_candidates(struct turn *t)
     dt_strbuf_init(&ids);
     dt_status status = ids_json(t, any, &ids);
     if (status == DT_OK)
-        status = dt_db_query(t->db,
-                             "SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), j.ack_timeout_ms,"
-                             " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic) + 700, j.topic"
-                             " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
-                             " ORDER BY t.id FOR UPDATE SKIP LOCKED",
-                             DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
+        status =
+            dt_db_query(t->db,
+                        "SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), j.ack_timeout_ms,"
+                        " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic) + 700, j.topic"
+                        " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+                        " ORDER BY t.id FOR UPDATE SKIP LOCKED",
+                        DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
     while (status == DT_OK && dt_db_next(t->db))
         status = take_row(t);
     dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
@@ -163,7 +170,8 @@ static dt_status tell_gone_from_locked(struct turn *t)
 
 /* ---- judging ---- */
 
-/* Read after the job's row was locked, as committed now: the claiming shard's list is authoritative for its latest attempt. */
+/* Read after the job's row was locked, as committed now: the claiming shard's list is authoritative for its latest
+ * attempt. */
 static dt_status in_flight_elsewhere(struct turn *t, const struct candidate *c, bool *in_flight)
 {
     *in_flight = false;
@@ -289,34 +297,36 @@ static dt_status archive(struct turn *t, struct dt_str claims)
 {
     if (t->n_retries == 0)
         return DT_OK;
-    return dt_db_run(t->db,
-                     "INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message)"
-                     " SELECT j.id, j.attempt, COALESCE(j.attempt_status, 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,"
-                     " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),"
-                     " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)"
-                     " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
-                     " WHERE j.attempt > 0"
-                     " ON DUPLICATE KEY UPDATE status = VALUES(status)",
-                     DT_PARAMS(DT_P_STR(claims)), NULL, t->err);
+    return dt_db_run(
+        t->db,
+        "INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message)"
+        " SELECT j.id, j.attempt, COALESCE(j.attempt_status, 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,"
+        " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),"
+        " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)"
+        " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+        " WHERE j.attempt > 0"
+        " ON DUPLICATE KEY UPDATE status = VALUES(status)",
+        DT_PARAMS(DT_P_STR(claims)), NULL, t->err);
 }
 
 static dt_status write_claims(struct turn *t, struct dt_str claims)
 {
     uint64_t changed = 0;
     int64_t now = t->row.now_ms, near_end = dt_near_end_ms(now);
-    dt_status status =
-        dt_db_run(t->db,
-                  "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]', due BIGINT PATH '$[2]')) t"
-                  " STRAIGHT_JOIN jobs j ON j.id = t.id"
-                  " SET j.state = 'dispatched', j.attempt = t.attempt, j.attempt_status = 'dispatched', j.due_at = t.due,"
-                  " j.dispatched_at = ?, j.finished_at = NULL, j.claim_shard = ?, j.next_at = ? + j.ack_timeout_ms,"
-                  " j.near = (? + j.ack_timeout_ms < ?), j.updated_at = ?, j.version = j.version + 1"
-                  " WHERE j.state = 'scheduled' AND j.attempt = t.attempt - 1 AND j.next_at = t.due AND j.next_at <= ?",
-                  DT_PARAMS(DT_P_STR(claims), DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now), DT_P_INT(now),
-                            DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
-                  &changed, t->err);
+    dt_status status = dt_db_run(
+        t->db,
+        "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]', due BIGINT PATH '$[2]')) t"
+        " STRAIGHT_JOIN jobs j ON j.id = t.id"
+        " SET j.state = 'dispatched', j.attempt = t.attempt, j.attempt_status = 'dispatched', j.due_at = t.due,"
+        " j.dispatched_at = ?, j.finished_at = NULL, j.claim_shard = ?, j.next_at = ? + j.ack_timeout_ms,"
+        " j.near = (? + j.ack_timeout_ms < ?), j.updated_at = ?, j.version = j.version + 1"
+        " WHERE j.state = 'scheduled' AND j.attempt = t.attempt - 1 AND j.next_at = t.due AND j.next_at <= ?",
+        DT_PARAMS(DT_P_STR(claims), DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now), DT_P_INT(now),
+                  DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
+        &changed, t->err);
     if (status == DT_OK && changed != t->n_claims)
-        status = dt_fail(t->err, DT_INTERNAL, "claimed %llu of %zu locked jobs", (unsigned long long)changed, t->n_claims);
+        status =
+            dt_fail(t->err, DT_INTERNAL, "claimed %llu of %zu locked jobs", (unsigned long long)changed, t->n_claims);
     return status;
 }
 
@@ -412,10 +422,9 @@ dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn 
     bool changed = false;
     reset_outputs(io);
     if (io->settle->n != lease->inflight)
-        return dt_fail(err, DT_INTERNAL, "shard %u: %zu in flight, %zu to settle", lease->shard, lease->inflight, io->settle->n);
-    dt_status status = dt_store_db(store, &t.db, err);
-    if (status == DT_OK)
-        status = dt_db_begin(t.db, err);
+        return dt_fail(err, DT_INTERNAL, "shard %u: %zu in flight, %zu to settle", lease->shard, lease->inflight,
+                       io->settle->n);
+    dt_status status = dt_store_begin(store, &t.db, &io->now_ms, err);
     if (status != DT_OK)
         return status;
     status = work(&t, &next, &changed);

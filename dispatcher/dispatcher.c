@@ -1,0 +1,471 @@
+/*
+ * The supervisor. Threads that are not ours (ZooKeeper's, the wake thread) only set orders; this thread carries them
+ * out:
+ *
+ *   gained  -> start a shard loop
+ *   release -> the loop settles, steps down and ends -> free it -> tell the elector, which gives the shard away
+ *   lost    -> stop the loop at once; it ends -> free it
+ *
+ * Invariants: at most one loop a shard; a loop is freed only here, after it was taken out of the table under the lock
+ * that wake-ups and the housekeeper hold while they use it.
+ */
+#include "dispatcher.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "elector.h"
+#include "housekeeper.h"
+#include "outbox.h"
+#include "results.h"
+#include "shard_loop.h"
+#include "store/store.h"
+
+enum { ORDER_GAINED = 1, ORDER_RELEASE = 2, ORDER_LOST = 4, ORDER_ENDED = 8 };
+
+#define PAUSE_FIRST_US INT64_C(100000)
+#define PAUSE_MAX_US   INT64_C(3000000)
+#define MAP_EVERY_US   INT64_C(2000000)
+
+struct slot {
+    dt_shard_loop *loop; /* under table_lock; changed by the supervisor alone */
+    _Atomic unsigned orders;
+    bool wanted, releasing;
+};
+
+struct dt_dispatcher {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    dt_refclock ref;
+    uint64_t (*random)(void);
+    char owner[100];
+    struct dt_installation inst;
+    struct dt_kafka_env kafka;
+    dt_store *store;
+    dt_kafka_admin *admin;
+    dt_sender *sender;
+    dt_elector *elector;
+    dt_results *results;
+    dt_outbox *outbox;
+    dt_housekeeper *housekeeper;
+    dt_wake *wake;
+    dt_index *notify; /* for telling other processes; under notify_lock */
+    pthread_mutex_t notify_lock, table_lock, map_lock;
+    struct dt_shard_map map;
+    _Atomic bool map_stale, stop;
+    dt_mailbox *mailbox;
+    struct dt_loop_env loop_env;
+    struct slot slots[DT_SHARDS_MAX];
+};
+
+/* ---- orders, from any thread ---- */
+
+static void order(dt_dispatcher *d, unsigned shard, unsigned bits)
+{
+    atomic_fetch_or(&d->slots[shard].orders, bits);
+    dt_mailbox_signal(d->mailbox, 1);
+}
+
+static void on_gained(void *arg, unsigned shard)
+{
+    order(arg, shard, ORDER_GAINED);
+}
+static void on_release(void *arg, unsigned shard)
+{
+    order(arg, shard, ORDER_RELEASE);
+}
+static void on_lost(void *arg, unsigned shard)
+{
+    order(arg, shard, ORDER_LOST);
+}
+static void on_stopped(void *arg, unsigned shard)
+{
+    order(arg, shard, ORDER_ENDED);
+}
+
+/* ---- what loops and threads ask ---- */
+
+static bool leads(void *arg, unsigned shard)
+{
+    dt_dispatcher *d = arg;
+    return dt_elector_leads(d->elector, shard);
+}
+
+static void get_map(void *arg, struct dt_shard_map *out)
+{
+    dt_dispatcher *d = arg;
+    pthread_mutex_lock(&d->map_lock);
+    *out = d->map;
+    pthread_mutex_unlock(&d->map_lock);
+}
+
+static void stale_map(void *arg)
+{
+    dt_dispatcher *d = arg;
+    d->map_stale = true;
+    dt_mailbox_signal(d->mailbox, 1);
+}
+
+static void index_lost(void *arg, unsigned shard)
+{
+    dt_dispatcher *d = arg;
+    dt_housekeeper_rebuild(d->housekeeper, shard);
+}
+
+static void outbox_here(void *arg, unsigned shard)
+{
+    dt_dispatcher *d = arg;
+    dt_outbox_post(d->outbox, shard);
+}
+
+/* The shard may be led by another process: announce it on the wake channel. */
+static void outbox_anywhere(void *arg, unsigned shard)
+{
+    dt_dispatcher *d = arg;
+    struct dt_error err = {0};
+    if (leads(d, shard)) {
+        dt_outbox_post(d->outbox, shard);
+        return;
+    }
+    pthread_mutex_lock(&d->notify_lock);
+    if (dt_index_wake(d->notify, shard, true, &err) != DT_OK)
+        DT_LOG(DEBUG, "dispatcher", "an outbox was not announced", DT_I("shard", shard), DT_S("reason", err.text));
+    pthread_mutex_unlock(&d->notify_lock);
+}
+
+static uint64_t random_number(void *arg)
+{
+    dt_dispatcher *d = arg;
+    return d->random();
+}
+
+static void wake_loop(dt_dispatcher *d, unsigned shard, bool topics)
+{
+    if (!d->slots[shard].loop)
+        return;
+    if (topics)
+        dt_shard_loop_topics(d->slots[shard].loop);
+    else
+        dt_shard_loop_wake(d->slots[shard].loop);
+}
+
+static void wake_shard(void *arg, unsigned shard)
+{
+    dt_dispatcher *d = arg;
+    pthread_mutex_lock(&d->table_lock);
+    wake_loop(d, shard, false);
+    pthread_mutex_unlock(&d->table_lock);
+}
+
+static void on_wake(void *arg, int shard, bool outbox)
+{
+    dt_dispatcher *d = arg;
+    if (shard >= DT_SHARDS_MAX)
+        return;
+    pthread_mutex_lock(&d->table_lock);
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++)
+        if (shard < 0 || (unsigned)shard == s)
+            wake_loop(d, s, shard < 0);
+    pthread_mutex_unlock(&d->table_lock);
+    if (shard >= 0 && outbox)
+        dt_outbox_post(d->outbox, (unsigned)shard);
+}
+
+static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
+{
+    dt_dispatcher *d = arg;
+    pthread_mutex_lock(&d->table_lock);
+    bool there = d->slots[shard].loop != NULL;
+    if (there)
+        dt_shard_loop_state(d->slots[shard].loop, out);
+    pthread_mutex_unlock(&d->table_lock);
+    return there;
+}
+
+static void index_whole(void *arg, unsigned shard)
+{
+    dt_dispatcher *d = arg;
+    pthread_mutex_lock(&d->table_lock);
+    if (d->slots[shard].loop)
+        dt_shard_loop_index_whole(d->slots[shard].loop);
+    pthread_mutex_unlock(&d->table_lock);
+}
+
+/* ---- carrying orders out ---- */
+
+static void end_loop(dt_dispatcher *d, unsigned shard)
+{
+    struct slot *slot = &d->slots[shard];
+    pthread_mutex_lock(&d->table_lock);
+    dt_shard_loop *loop = slot->loop;
+    slot->loop = NULL;
+    pthread_mutex_unlock(&d->table_lock);
+    dt_shard_loop_free(loop);
+    if (slot->releasing)
+        dt_elector_released(d->elector, shard);
+    slot->releasing = false;
+}
+
+static void start_loop(dt_dispatcher *d, unsigned shard)
+{
+    dt_shard_loop *loop = NULL;
+    dt_status status = dt_shard_loop_start(&d->loop_env, shard, &loop);
+    if (status != DT_OK) {
+        DT_LOG(ERROR, "dispatcher", "a shard loop did not start", DT_I("shard", shard),
+               DT_S("status", dt_status_name(status)));
+        dt_elector_released(d->elector, shard);
+        return;
+    }
+    pthread_mutex_lock(&d->table_lock);
+    d->slots[shard].loop = loop;
+    pthread_mutex_unlock(&d->table_lock);
+}
+
+/* Orders may have gathered: what was lost and gained again since is wanted in the end. */
+static void carry_out(dt_dispatcher *d, unsigned shard)
+{
+    struct slot *slot = &d->slots[shard];
+    unsigned orders = atomic_exchange(&slot->orders, 0);
+    if (orders & ORDER_ENDED)
+        end_loop(d, shard);
+    if ((orders & ORDER_LOST) && slot->loop) {
+        slot->releasing = false;
+        dt_shard_loop_stop(slot->loop);
+    }
+    if (orders & ORDER_RELEASE) {
+        if (slot->loop) {
+            slot->releasing = true;
+            dt_shard_loop_release(slot->loop);
+        } else
+            dt_elector_released(d->elector, shard);
+    }
+    slot->wanted = leads(d, shard) && !slot->releasing && !(orders & ORDER_RELEASE);
+    if (slot->wanted && !slot->loop)
+        start_loop(d, shard);
+}
+
+static dt_status reload_map(dt_dispatcher *d, struct dt_error *err)
+{
+    struct dt_installation inst;
+    dt_status status = dt_store_installation(d->store, &inst, err);
+    if (status != DT_OK)
+        return status;
+    pthread_mutex_lock(&d->map_lock);
+    if (inst.generation != d->map.generation)
+        dt_shard_map_init(&d->map, inst.generation, inst.shards);
+    pthread_mutex_unlock(&d->map_lock);
+    if (inst.shards != d->inst.shards)
+        dt_elector_set_shards(d->elector, inst.shards);
+    d->inst = inst;
+    return DT_OK;
+}
+
+static void supervise(dt_dispatcher *d)
+{
+    bool leaving = false;
+    while (!leaving || !dt_elector_idle(d->elector)) {
+        struct dt_error err = {0};
+        if (d->stop && !leaving) {
+            leaving = true;
+            DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
+            dt_elector_leave(d->elector);
+        }
+        for (unsigned shard = 0; shard < d->inst.shards; shard++)
+            carry_out(d, shard);
+        if (atomic_exchange(&d->map_stale, false) && reload_map(d, &err) != DT_OK)
+            d->map_stale = true;
+        int64_t until =
+            d->map_stale || leaving ? dt_clock_mono_us(d->clock) + (leaving ? 50000 : MAP_EVERY_US) : INT64_MAX;
+        dt_mailbox_wait(d->mailbox, until);
+    }
+}
+
+static void end_all_loops(dt_dispatcher *d)
+{
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        if (d->slots[shard].loop) {
+            dt_shard_loop_stop(d->slots[shard].loop);
+            d->slots[shard].releasing = false;
+            end_loop(d, shard);
+        }
+}
+
+/* ---- starting ---- */
+
+/* Repeats `attempt` until it succeeds or the process is stopped. */
+static dt_status until_ready(dt_dispatcher *d, const char *what,
+                             dt_status (*attempt)(dt_dispatcher *d, struct dt_error *err))
+{
+    int64_t pause_us = PAUSE_FIRST_US;
+    while (!d->stop) {
+        struct dt_error err = {0};
+        dt_status status = attempt(d, &err);
+        if (status == DT_OK)
+            return DT_OK;
+        DT_LOG(WARN, "dispatcher", "waiting", DT_S("for", what), DT_S("status", dt_status_name(status)),
+               DT_S("reason", err.text));
+        int64_t until = dt_clock_mono_us(d->clock) + pause_us / 2 + (int64_t)(d->random() % (uint64_t)(pause_us / 2));
+        while (!d->stop && dt_clock_mono_us(d->clock) < until)
+            dt_mailbox_wait(d->mailbox, until);
+        pause_us = pause_us * 2 < PAUSE_MAX_US ? pause_us * 2 : PAUSE_MAX_US;
+    }
+    return DT_SHUTDOWN;
+}
+
+static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
+{
+    dt_status status = dt_store_ping(d->store, err);
+    if (status == DT_OK)
+        status = dt_store_check_schema(d->store, err);
+    if (status == DT_OK)
+        status = dt_store_installation(d->store, &d->inst, err);
+    if (status == DT_OK)
+        dt_shard_map_init(&d->map, d->inst.generation, d->inst.shards);
+    d->kafka = (struct dt_kafka_env){.config = d->config,
+                                     .installation = d->inst.name,
+                                     .uuid = d->inst.uuid,
+                                     .shards = d->inst.shards,
+                                     .admin = d->admin};
+    return status;
+}
+
+static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
+{
+    dt_status status = d->admin ? DT_OK : dt_kafka_admin_new(&d->kafka, &d->admin, err);
+    d->kafka.admin = d->admin;
+    return status == DT_OK ? dt_kafka_admin_prepare(d->admin, err) : status;
+}
+
+static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
+{
+    struct dt_outbox_env outbox = {d->config, &d->kafka, d->clock, NULL, d, leads};
+    struct dt_results_env results = {d->config, &d->kafka, d->clock, &d->ref, NULL, d, get_map, outbox_anywhere};
+    struct dt_housekeeper_env house = {.config = d->config,
+                                       .installation = d->inst.name,
+                                       .clock = d->clock,
+                                       .ref = &d->ref,
+                                       .shards = d->inst.shards,
+                                       .arg = d,
+                                       .map = get_map,
+                                       .state = loop_state,
+                                       .wake = wake_shard,
+                                       .index_whole = index_whole};
+    dt_status status = dt_sender_new(&d->kafka, &d->sender, err);
+    outbox.sender = results.sender = d->sender;
+    if (status == DT_OK)
+        status = dt_index_new(d->config, d->inst.name, d->clock, &d->notify, err);
+    if (status == DT_OK)
+        status = dt_outbox_start(&outbox, &d->outbox, err);
+    if (status == DT_OK)
+        status = dt_results_start(&results, &d->results, err);
+    if (status == DT_OK)
+        status = dt_housekeeper_start(&house, &d->housekeeper, err);
+    if (status == DT_OK)
+        status = dt_wake_start(d->config, d->inst.name, on_wake, d, &d->wake, err);
+    return status;
+}
+
+static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
+{
+    struct dt_elector_events events = {d, on_gained, on_release, on_lost};
+    d->loop_env = (struct dt_loop_env){.config = d->config,
+                                       .kafka = &d->kafka,
+                                       .clock = d->clock,
+                                       .ref = &d->ref,
+                                       .admin = d->admin,
+                                       .owner = d->owner,
+                                       .arg = d,
+                                       .leads = leads,
+                                       .map = get_map,
+                                       .stale_map = stale_map,
+                                       .index_lost = index_lost,
+                                       .outbox = outbox_here,
+                                       .stopped = on_stopped,
+                                       .random = random_number};
+    return dt_elector_start(d->config, d->inst.name, d->inst.shards, d->owner, d->clock, &events, &d->elector, err);
+}
+
+/* In the order of dependence: what calls others ends first. */
+static void end_parts(dt_dispatcher *d)
+{
+    dt_wake_stop(d->wake);
+    dt_housekeeper_stop(d->housekeeper);
+    dt_results_stop(d->results);
+    dt_outbox_stop(d->outbox);
+    if (d->elector)
+        dt_elector_stop(d->elector);
+    dt_index_free(d->notify);
+    dt_sender_free(d->sender);
+    dt_kafka_admin_free(d->admin);
+}
+
+dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
+{
+    dt_status status = until_ready(d, "mysql", reach_mysql);
+    if (status == DT_OK)
+        status = until_ready(d, "kafka", reach_kafka);
+    if (status == DT_OK)
+        status = start_electing(d, err);
+    if (status == DT_OK)
+        status = start_helpers(d, err);
+    if (status == DT_OK) {
+        DT_LOG(INFO, "dispatcher", "ready", DT_S("installation", d->inst.name), DT_I("shards", d->inst.shards),
+               DT_S("owner", d->owner));
+        supervise(d);
+    }
+    end_all_loops(d);
+    end_parts(d);
+    return status == DT_SHUTDOWN ? DT_OK : status;
+}
+
+/* ---- life ---- */
+
+dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *clock, uint64_t (*random)(void),
+                            dt_dispatcher **out, struct dt_error *err)
+{
+    char host[64] = "localhost";
+    dt_dispatcher *d = calloc(1, sizeof *d);
+    if (!d)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    d->config = config;
+    d->clock = clock;
+    d->random = random;
+    dt_refclock_init(&d->ref, clock);
+    pthread_mutex_init(&d->notify_lock, NULL);
+    pthread_mutex_init(&d->table_lock, NULL);
+    pthread_mutex_init(&d->map_lock, NULL);
+    gethostname(host, sizeof host - 1);
+    snprintf(d->owner, sizeof d->owner, "%s:%ld", host, (long)getpid());
+    dt_status status = dt_mailbox_new(&d->mailbox);
+    if (status == DT_OK)
+        status = dt_store_new(config, &d->ref, &d->store);
+    if (status != DT_OK) {
+        dt_dispatcher_free(d);
+        return dt_fail(err, status, "cannot start");
+    }
+    *out = d;
+    return DT_OK;
+}
+
+void dt_dispatcher_stop(dt_dispatcher *d)
+{
+    d->stop = true;
+    dt_mailbox_signal(d->mailbox, 1);
+}
+
+void dt_dispatcher_free(dt_dispatcher *d)
+{
+    if (!d)
+        return;
+    dt_store_free(d->store);
+    dt_mailbox_free(d->mailbox);
+    pthread_mutex_destroy(&d->notify_lock);
+    pthread_mutex_destroy(&d->table_lock);
+    pthread_mutex_destroy(&d->map_lock);
+    free(d);
+}

@@ -1,0 +1,34 @@
+/*
+ * One thread a process for what has time: the reconciler's ticks, promotion of jobs whose day comes near, deletion of
+ * finished jobs, and what leaders say about their shards.
+ */
+#ifndef DT_DISPATCHER_HOUSEKEEPER_H
+#define DT_DISPATCHER_HOUSEKEEPER_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "job/shard.h"
+#include "shard_loop.h"
+
+typedef struct dt_housekeeper dt_housekeeper;
+
+struct dt_housekeeper_env {
+    const struct dt_config *config;
+    const char *installation;
+    const dt_clock *clock;
+    dt_refclock *ref;
+    unsigned shards;
+    void *arg;
+    void (*map)(void *arg, struct dt_shard_map *out);
+    bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
+    void (*wake)(void *arg, unsigned shard);
+    void (*index_whole)(void *arg, unsigned shard);
+};
+
+DT_MUST_CHECK dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out,
+                                             struct dt_error *err);
+/* The shard's set in Redis was lost: rebuild it, nearest first. Any thread; NULL is accepted. */
+void dt_housekeeper_rebuild(dt_housekeeper *housekeeper, unsigned shard);
+void dt_housekeeper_stop(dt_housekeeper *housekeeper); /* joins, frees; NULL is accepted */
+
+#endif

@@ -1,0 +1,197 @@
+/*
+ * duetime-dispatcher: options, signals, and one dispatcher.
+ */
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "dispatcher.h"
+#include "metrics_mhd.h"
+#include "store/db.h"
+
+struct options {
+    const char *config;
+    bool check, print;
+};
+
+static void usage(FILE *out)
+{
+    fputs("usage: duetime-dispatcher [--config FILE]\n"
+          "Leads shards: forwards due jobs to Kafka, applies results, keeps the Redis index in step with MySQL.\n\n"
+          "  --config FILE    read settings from an INI file; DUETIME_<SECTION>_<KEY> in the environment wins\n"
+          "  --check-config   check the settings and exit\n"
+          "  --print-config   print the settings in force (secrets hidden) and exit\n"
+          "  --version, --help\n",
+          out);
+}
+
+/* True: go on; false: exit with *code. */
+static bool parse(int argc, char **argv, struct options *o, int *code)
+{
+    static const struct option table[] = {
+        {"config", required_argument, NULL, 'c'}, {"check-config", no_argument, NULL, 'k'},
+        {"print-config", no_argument, NULL, 'p'}, {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    int c;
+    while ((c = getopt_long(argc, argv, "c:h", table, NULL)) != -1) {
+        switch (c) {
+        case 'c':
+            o->config = optarg;
+            break;
+        case 'k':
+            o->check = true;
+            break;
+        case 'p':
+            o->print = true;
+            break;
+        case 'v':
+            puts("duetime-dispatcher " DUETIME_VERSION);
+            *code = EXIT_SUCCESS;
+            return false;
+        case 'h':
+            usage(stdout);
+            *code = EXIT_SUCCESS;
+            return false;
+        default:
+            usage(stderr);
+            *code = 2;
+            return false;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "duetime-dispatcher: unexpected argument '%s'\n", argv[optind]);
+        *code = 2;
+        return false;
+    }
+    return true;
+}
+
+static uint64_t random_number(void)
+{
+    uint64_t number = 0;
+    while (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        ;
+    return number >> 1; /* fits a signed column, never negative */
+}
+
+/* ---- signals: one thread waits for them, nobody handles them asynchronously ---- */
+
+struct signals {
+    sigset_t set;
+    dt_dispatcher *dispatcher;
+    const char *config;
+};
+
+static void reload(const char *file)
+{
+    struct dt_config config;
+    struct dt_error err = {0};
+    enum dt_log_level level;
+    if (dt_config_load(&config, file, &err) != DT_OK) {
+        DT_LOG(ERROR, "main", "reload failed: the running settings stay", DT_S("reason", err.text));
+        return;
+    }
+    if (dt_log_level_parse(config.log_level, &level) == DT_OK)
+        dt_log_set_level(level);
+    dt_config_clear(&config);
+    DT_LOG(INFO, "main", "reloaded");
+}
+
+static void *wait_for_signals(void *arg)
+{
+    struct signals *s = arg;
+    int number;
+    while (sigwait(&s->set, &number) == 0) {
+        if (number == SIGHUP)
+            reload(s->config);
+        else if (number == SIGUSR1) /* ours: the dispatcher ended by itself */
+            break;
+        else
+            dt_dispatcher_stop(s->dispatcher);
+    }
+    return NULL;
+}
+
+static void block_signals(struct signals *s)
+{
+    sigemptyset(&s->set);
+    sigaddset(&s->set, SIGTERM);
+    sigaddset(&s->set, SIGINT);
+    sigaddset(&s->set, SIGHUP);
+    sigaddset(&s->set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &s->set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static dt_status serve(const struct dt_config *config, struct signals *signals, struct dt_error *err)
+{
+    pthread_t thread;
+    dt_metrics_server *metrics = NULL;
+    uint16_t port = 0;
+    dt_status status = dt_db_library_init();
+    if (status == DT_OK)
+        status = dt_dispatcher_new(config, dt_clock_system(), random_number, &signals->dispatcher, err);
+    if (status != DT_OK)
+        return status;
+    status = dt_metrics_server_start((uint16_t)config->dispatch_metrics_port, &port, &metrics, err);
+    if (status == DT_OK && pthread_create(&thread, NULL, wait_for_signals, signals) != 0)
+        status = dt_fail(err, DT_SYSTEM, "no thread for signals");
+    if (status == DT_OK) {
+        DT_LOG(INFO, "main", "started", DT_S("version", DUETIME_VERSION), DT_I("pid", getpid()),
+               DT_I("metrics_port", port));
+        status = dt_dispatcher_run(signals->dispatcher, err);
+        pthread_kill(thread, SIGUSR1);
+        pthread_join(thread, NULL);
+    }
+    dt_metrics_server_stop(metrics);
+    dt_dispatcher_free(signals->dispatcher);
+    return status;
+}
+
+static int run(const struct dt_config *config, const char *file)
+{
+    struct signals signals = {.config = file};
+    struct dt_error err = {0};
+    enum dt_log_level level;
+    if (dt_log_level_parse(config->log_level, &level) == DT_OK)
+        dt_log_set_level(level);
+    if (setpriority(PRIO_PROCESS, 0, (int)config->dispatch_priority) != 0)
+        DT_LOG(INFO, "main", "the scheduling priority stays as it is", DT_I("asked", config->dispatch_priority));
+    block_signals(&signals);
+    dt_status status = serve(config, &signals, &err);
+    if (status != DT_OK) {
+        DT_LOG(ERROR, "main", "ends", DT_S("status", dt_status_name(status)), DT_S("reason", err.text));
+        return EXIT_FAILURE;
+    }
+    DT_LOG(INFO, "main", "stopped");
+    return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {0};
+    struct dt_config config;
+    struct dt_error err = {0};
+    int code = EXIT_SUCCESS;
+    if (!parse(argc, argv, &options, &code))
+        return code;
+    if (dt_config_load(&config, options.config, &err) != DT_OK) {
+        fprintf(stderr, "duetime-dispatcher: %s\n", err.text);
+        return 2;
+    }
+    if (options.print)
+        dt_config_print(&config, stdout);
+    else if (options.check)
+        puts("configuration is fine");
+    else
+        code = run(&config, options.config);
+    dt_config_clear(&config);
+    return code;
+}

@@ -1,0 +1,68 @@
+/*
+ * Two paths, read only, loopback only. One thread of libmicrohttpd's, which sleeps until somebody asks.
+ */
+#include "metrics_mhd.h"
+
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <string.h>
+
+#include "base/metrics.h"
+
+struct dt_metrics_server; /* a struct MHD_Daemon in disguise */
+
+static struct MHD_Response *text_response(struct dt_strbuf *text, const char *type)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(text->n, text->p, MHD_RESPMEM_MUST_COPY);
+    if (response)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    return response;
+}
+
+static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, const char *url, const char *method,
+                              const char *version, const char *body, size_t *body_size, void **state)
+{
+    (void)arg, (void)version, (void)body, (void)body_size, (void)state;
+    struct dt_strbuf text;
+    unsigned code = MHD_HTTP_OK;
+    dt_strbuf_init(&text);
+    if (strcmp(method, "GET") != 0) {
+        code = MHD_HTTP_METHOD_NOT_ALLOWED;
+        dt_strbuf_adds(&text, "method not allowed\n");
+    } else if (strcmp(url, "/metrics") == 0)
+        dt_metrics_write(&text);
+    else if (strcmp(url, "/healthz") == 0)
+        dt_strbuf_adds(&text, "ok\n");
+    else {
+        code = MHD_HTTP_NOT_FOUND;
+        dt_strbuf_adds(&text, "not found\n");
+    }
+    struct MHD_Response *response =
+        text.failed ? NULL : text_response(&text, "text/plain; version=0.0.4; charset=utf-8");
+    enum MHD_Result queued = response ? MHD_queue_response(connection, code, response) : MHD_NO;
+    if (response)
+        MHD_destroy_response(response);
+    dt_strbuf_clear(&text);
+    return queued;
+}
+
+dt_status dt_metrics_server_start(uint16_t port, uint16_t *bound, dt_metrics_server **out, struct dt_error *err)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, port, NULL, NULL, answer, NULL, MHD_OPTION_SOCK_ADDR, &address,
+        MHD_OPTION_CONNECTION_LIMIT, 32u, MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
+    if (!daemon)
+        return dt_fail(err, DT_SYSTEM, "cannot listen for /metrics on port %u of the loopback", (unsigned)port);
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
+    *bound = info ? info->port : port;
+    *out = (dt_metrics_server *)daemon;
+    return DT_OK;
+}
+
+void dt_metrics_server_stop(dt_metrics_server *server)
+{
+    if (server)
+        MHD_stop_daemon((struct MHD_Daemon *)server);
+}

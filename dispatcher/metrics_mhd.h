@@ -1,0 +1,16 @@
+/* The dispatcher's own small window: GET /metrics and GET /healthz on the loopback. */
+#ifndef DT_DISPATCHER_METRICS_MHD_H
+#define DT_DISPATCHER_METRICS_MHD_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct dt_metrics_server dt_metrics_server;
+
+/* port 0 = any free one; *bound tells which. */
+DT_MUST_CHECK dt_status dt_metrics_server_start(uint16_t port, uint16_t *bound, dt_metrics_server **out,
+                                                struct dt_error *err);
+void dt_metrics_server_stop(dt_metrics_server *server); /* NULL is accepted */
+
+#endif

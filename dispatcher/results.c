@@ -1,0 +1,302 @@
+/*
+ * poll ─▶ decode ─▶ apply (MySQL, one transaction) ─▶ tell the index ─▶ commit offsets
+ *
+ * Killed anywhere, the batch comes again: applying is idempotent on (job, attempt), so a repeat is a `duplicate` or
+ * `stale`. The offsets are committed last; a MySQL that is away makes the batch wait, never skip.
+ */
+#include "results.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "index/index.h"
+#include "job/result_json.h"
+#include "store/store.h"
+
+#define LINGER_MS      2
+#define PAUSE_FIRST_US INT64_C(50000)
+#define PAUSE_MAX_US   INT64_C(2000000)
+#define REJECT_MS      10000
+#define REASON_MAX     300
+
+struct rejected {
+    const struct dt_kafka_record *record;
+    struct dt_str reason;
+};
+
+struct dt_results {
+    struct dt_results_env env;
+    pthread_t thread;
+    volatile bool stop;
+    dt_mailbox *mailbox; /* only to sleep on, interruptibly */
+    dt_store *store;
+    dt_index *index;
+    dt_json *json;
+    struct dt_arena arena;
+    struct dt_apply *batch;
+    size_t n;
+    struct rejected *rejected;
+    size_t n_rejected;
+    dt_metric *applied, *duplicate, *stale, *unknown, *refused, *batch_size, *seconds;
+};
+
+/* ---- decode ---- */
+
+/* Collects the reasons of one record as "pointer reason; …". */
+static void note(void *arg, const char *pointer, const char *reason)
+{
+    struct dt_strbuf *text = arg;
+    if (text->n < REASON_MAX)
+        dt_strbuf_addf(text, "%s%s %s", text->n ? "; " : "", pointer, reason);
+}
+
+static bool copy_error(dt_results *r, struct dt_result *result)
+{
+    struct dt_str code = dt_arena_copy(&r->arena, result->error_code);
+    struct dt_str message = dt_arena_copy(&r->arena, result->error_message);
+    bool copied = (code.p || !result->error_code.p) && (message.p || !result->error_message.p);
+    result->error_code = code;
+    result->error_message = message;
+    return copied;
+}
+
+static dt_status reject(dt_results *r, const struct dt_kafka_record *record, struct dt_str reason)
+{
+    struct rejected *rejected = &r->rejected[r->n_rejected++];
+    *rejected = (struct rejected){record, dt_arena_copy(&r->arena, reason)};
+    dt_metric_add(r->refused, 1);
+    return rejected->reason.p ? DT_OK : DT_NOMEM;
+}
+
+static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
+{
+    struct dt_json_limits limits = {.depth = (unsigned)r->env.config->limits_json_depth};
+    struct dt_error err = {0};
+    struct dt_strbuf reasons;
+    struct dt_result result;
+    if (!record->value.p)
+        return reject(r, record, DT_STR_LIT("no value"));
+    dt_status status = dt_json_parse(r->json, record->value, &limits, &err);
+    if (status == DT_NOMEM)
+        return status;
+    if (status != DT_OK)
+        return reject(r, record, dt_str(err.text));
+    dt_strbuf_init(&reasons);
+    status = dt_result_decode(r->json, dt_json_root(r->json), -1, &result, note, &reasons);
+    if (status == DT_OK)
+        status = copy_error(r, &result) ? DT_OK : DT_NOMEM;
+    else
+        status = reasons.failed ? DT_NOMEM : reject(r, record, dt_strbuf_str(&reasons));
+    if (status == DT_OK && reasons.n == 0)
+        r->batch[r->n++] = (struct dt_apply){.result = result};
+    dt_strbuf_clear(&reasons);
+    return status;
+}
+
+/* ---- what follows from applied results ---- */
+
+static void count(dt_results *r)
+{
+    dt_metric *of[] = {[DT_OUTCOME_APPLIED] = r->applied,
+                       [DT_OUTCOME_DUPLICATE] = r->duplicate,
+                       [DT_OUTCOME_STALE] = r->stale,
+                       [DT_OUTCOME_UNKNOWN_JOB] = r->unknown};
+    for (size_t i = 0; i < r->n; i++)
+        dt_metric_add(of[r->batch[i].outcome], 1);
+    dt_metric_observe(r->batch_size, (double)r->n);
+}
+
+static void tell_index(dt_results *r, const struct dt_shard_map *map)
+{
+    struct dt_error err = {0};
+    size_t n = 0;
+    struct dt_entry *entries = dt_arena_alloc(&r->arena, (r->n ? r->n : 1) * sizeof *entries);
+    for (size_t i = 0; entries && i < r->n; i++) {
+        const struct dt_apply *a = &r->batch[i];
+        if (a->outcome != DT_OUTCOME_APPLIED)
+            continue;
+        entries[n++] = (struct dt_entry){a->result.job_id, a->next_at_ms};
+        if (a->outbox)
+            r->env.outbox(r->env.arg, dt_shard_of(map, a->result.job_id));
+    }
+    int64_t horizon_ms = dt_refclock_earliest_ms(r->env.ref) + r->env.config->index_horizon;
+    if (n && dt_index_put(r->index, map, entries, n, horizon_ms, true, &err) != DT_OK)
+        DT_LOG(DEBUG, "results", "the index was not told", DT_S("reason", err.text));
+}
+
+static dt_status send_rejected(dt_results *r, struct dt_error *err)
+{
+    if (r->n_rejected == 0)
+        return DT_OK;
+    char topic[150];
+    snprintf(topic, sizeof topic, "%s.results.rejected", r->env.kafka->installation);
+    struct dt_kafka_message *messages = dt_arena_alloc(&r->arena, r->n_rejected * sizeof *messages);
+    struct dt_kafka_header *headers = dt_arena_alloc(&r->arena, r->n_rejected * sizeof *headers);
+    bool *sent = dt_arena_alloc(&r->arena, r->n_rejected * sizeof *sent);
+    if (!messages || !headers || !sent)
+        return DT_NOMEM;
+    for (size_t i = 0; i < r->n_rejected; i++) {
+        headers[i] = (struct dt_kafka_header){DT_STR_LIT("reason"), r->rejected[i].reason};
+        messages[i] = (struct dt_kafka_message){.topic = dt_str(topic),
+                                                .key = r->rejected[i].record->key,
+                                                .value = r->rejected[i].record->value,
+                                                .headers = &headers[i],
+                                                .n_headers = 1};
+    }
+    return dt_sender_send(r->env.sender, messages, r->n_rejected, sent, REJECT_MS, err);
+}
+
+/* ---- the loop ---- */
+
+static dt_status decode_all(dt_results *r, const struct dt_kafka_record *records, size_t n)
+{
+    dt_status status = DT_OK;
+    r->n = r->n_rejected = 0;
+    dt_arena_reset(&r->arena);
+    for (size_t i = 0; status == DT_OK && i < n; i++)
+        status = decode(r, &records[i]);
+    return status;
+}
+
+static dt_status apply(dt_results *r, const struct dt_kafka_record *records, size_t n, struct dt_error *err)
+{
+    struct dt_shard_map map;
+    int64_t start_us = dt_clock_mono_us(r->env.clock);
+    r->env.map(r->env.arg, &map);
+    dt_status status = decode_all(r, records, n);
+    if (status == DT_OK && r->n)
+        status = dt_store_apply(r->store, &map, r->batch, r->n, err);
+    if (status == DT_OK)
+        status = send_rejected(r, err);
+    if (status != DT_OK)
+        return status;
+    count(r);
+    tell_index(r, &map);
+    dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.clock) - start_us) / 1e6);
+    return DT_OK;
+}
+
+static void pause_after_failure(dt_results *r, unsigned failures)
+{
+    int64_t pause_us = PAUSE_FIRST_US << (failures < 6 ? failures : 6);
+    int64_t until = dt_clock_mono_us(r->env.clock) + (pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US);
+    while (!r->stop && dt_clock_mono_us(r->env.clock) < until)
+        dt_mailbox_wait(r->mailbox, until);
+}
+
+static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
+{
+    const struct dt_kafka_record *records;
+    size_t n = 0;
+    dt_status status =
+        dt_result_consumer_poll(consumer, (size_t)r->env.config->results_batch, LINGER_MS, &r->stop, &records, &n, err);
+    if (status != DT_OK || n == 0)
+        return status;
+    status = apply(r, records, n, err);
+    if (status != DT_OK) {
+        dt_result_consumer_rewind(consumer);
+        return status;
+    }
+    return dt_result_consumer_commit(consumer, err);
+}
+
+static dt_result_consumer *connect(dt_results *r)
+{
+    dt_result_consumer *consumer = NULL;
+    for (unsigned failures = 0; !r->stop && !consumer; failures++) {
+        struct dt_error err = {0};
+        if (dt_result_consumer_new(r->env.kafka, &consumer, &err) == DT_OK)
+            break;
+        consumer = NULL;
+        DT_LOG(WARN, "results", "no consumer yet", DT_S("reason", err.text));
+        pause_after_failure(r, failures);
+    }
+    return consumer;
+}
+
+static void *run(void *arg)
+{
+    dt_results *r = arg;
+    dt_result_consumer *consumer = connect(r);
+    unsigned failures = 0;
+    while (!r->stop) {
+        struct dt_error err = {0};
+        dt_status status = serve_batch(r, consumer, &err);
+        if (status == DT_OK) {
+            failures = 0;
+            continue;
+        }
+        if (!r->stop)
+            DT_LOG(WARN, "results", "results wait", DT_S("status", dt_status_name(status)), DT_S("reason", err.text));
+        pause_after_failure(r, failures++);
+    }
+    dt_result_consumer_free(consumer);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+static void make_meters(dt_results *r)
+{
+    const char *name = "duetime_results_total", *help = "Results read from Kafka, by outcome.";
+    r->applied = dt_counter(name, help, "outcome=\"applied\"");
+    r->duplicate = dt_counter(name, help, "outcome=\"duplicate\"");
+    r->stale = dt_counter(name, help, "outcome=\"stale\"");
+    r->unknown = dt_counter(name, help, "outcome=\"unknown_job\"");
+    r->refused = dt_counter(name, help, "outcome=\"rejected\"");
+    r->batch_size = dt_histogram_count("duetime_results_batch", "Results applied in one transaction.", "");
+    r->seconds = dt_histogram("duetime_results_apply_seconds", "Applying one batch of results.", "");
+}
+
+static void free_parts(dt_results *r)
+{
+    dt_json_free(r->json);
+    dt_index_free(r->index);
+    dt_store_free(r->store);
+    dt_mailbox_free(r->mailbox);
+    dt_arena_clear(&r->arena);
+    free(r->batch);
+    free(r->rejected);
+    free(r);
+}
+
+dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err)
+{
+    dt_results *r = calloc(1, sizeof *r);
+    if (!r)
+        return DT_NOMEM;
+    r->env = *env;
+    dt_arena_init(&r->arena);
+    make_meters(r);
+    r->batch = calloc((size_t)env->config->results_batch, sizeof *r->batch);
+    r->rejected = calloc((size_t)env->config->results_batch, sizeof *r->rejected);
+    dt_status status = r->batch && r->rejected ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
+    if (status == DT_OK)
+        status = dt_store_new(env->config, env->ref, &r->store);
+    if (status == DT_OK)
+        status = dt_index_new(env->config, env->kafka->installation, env->clock, &r->index, err);
+    if (status == DT_OK)
+        status = dt_json_new(&r->json);
+    if (status == DT_OK && pthread_create(&r->thread, NULL, run, r) != 0)
+        status = dt_fail(err, DT_SYSTEM, "no thread for results");
+    if (status != DT_OK) {
+        free_parts(r);
+        return status;
+    }
+    *out = r;
+    return DT_OK;
+}
+
+void dt_results_stop(dt_results *r)
+{
+    if (!r)
+        return;
+    r->stop = true;
+    dt_mailbox_signal(r->mailbox, 1);
+    pthread_join(r->thread, NULL);
+    free_parts(r);
+}

@@ -1,0 +1,748 @@
+/*
+ * The Event worker of one shard.
+ *
+ *            ┌───────────────── any doubt, after a pause with jitter ────────────────┐
+ *            ▼                                                                        │
+ *   TAKEOVER: epoch+1, token (MySQL) ─▶ new producer, init_transactions (Kafka) ─▶ row still ours? ─▶ barrier into the
+ * ledger, read up to it ─▶ settle what the ledger has, keep the rest in flight ▼ LEADING:  the rest is sent first;
+ * then, for ever: hints (Redis, or MySQL when Redis is away) ─▶ turn (MySQL: settle, time out, claim) ─▶ send (Kafka
+ * transaction with ledger record) ─▶ tell the index ─▶ sleep until the next due time, a wake-up, the settling of the
+ * last batch, or a second
+ *
+ * Invariants:
+ *   - ZooKeeper only decides who tries. What is written is guarded by the shard's row (epoch, token, version) and by
+ * Kafka's fencing.
+ *   - A claim is never undone. `flight` is the list that the row holds. It is sent exactly as it is, and `sent` only
+ * after a clean commit.
+ *   - After anything that is not a clean success nothing is sent again from memory: the producer is destroyed, the
+ * ledger decides.
+ *   - The index is told last: whatever it says is a hint, and a lost word costs a second at most.
+ */
+#include "shard_loop.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "ledger_record.h"
+#include "message.h"
+#include "store/store_dispatch.h"
+#include "topic_gate.h"
+
+enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8 };
+
+#define LOOK_US         INT64_C(1000000) /* a leader looks at its row and its index at least this often */
+#define OLD_CLAIM_US    INT64_C(100000)  /* a batch that took longer gets its acknowledgement deadlines renewed */
+#define CLOCK_US        INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that waking at rest is exact */
+#define HELD_US         INT64_C(5000000) /* held sets are looked at this often without being told */
+#define PAUSE_FIRST_US  INT64_C(20000)
+#define PAUSE_MAX_US    INT64_C(2000000)
+#define BARRIER_WAIT_US INT64_C(15000000)
+#define DEGRADED_SCAN   10000
+#define UNHOLD_STEP     10000
+#define LOCKED_FIRST_US INT64_C(5000)
+
+struct meters {
+    dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *send_seconds, *turn_seconds, *epoch, *leading;
+};
+
+struct dt_shard_loop {
+    const struct dt_loop_env *env;
+    unsigned shard;
+    pthread_t thread;
+    dt_mailbox *mailbox;
+    _Atomic bool stop, release;
+    volatile bool abort; /* what blocking Kafka calls look at: stop */
+    _Atomic bool index_whole;
+    struct meters meters;
+
+    /* the thread's own */
+    dt_store *store;
+    dt_index *index;
+    dt_topic_book *book;
+    dt_topic_gate *gate;
+    dt_producer *producer;
+    dt_json *json;
+    struct dt_arena arena;
+    struct dt_shard_map map;
+    struct dt_lease lease;
+    struct dt_claims flight; /* what the row's list holds */
+    bool sent;               /* flight was committed; settle_offset is valid */
+    int64_t settle_offset;
+    int64_t claimed_us, sent_us; /* mono */
+    bool index_up;
+    struct dt_hint *hints;
+    struct dt_entry *entries;
+    struct dt_due *due;
+    size_t n_hints;
+    int64_t scan_ms, scan_id; /* cursor of the degraded scan */
+    int64_t checked_us, clock_us, held_us, locked_pause_us;
+    bool topics_changed, halt_told;
+
+    pthread_mutex_t state_lock;
+    struct dt_loop_state state;
+};
+
+static int64_t mono_us(const dt_shard_loop *l)
+{
+    return dt_clock_mono_us(l->env->clock);
+}
+static bool ending(const dt_shard_loop *l)
+{
+    return l->stop || l->release;
+}
+
+/* ---- state for others ---- */
+
+static void say(dt_shard_loop *l, const char *waiting, const char *detail)
+{
+    pthread_mutex_lock(&l->state_lock);
+    l->state.waiting = waiting;
+    snprintf(l->state.detail, sizeof l->state.detail, "%s", waiting ? detail : "");
+    pthread_mutex_unlock(&l->state_lock);
+}
+
+static void say_leading(dt_shard_loop *l, bool leading, bool halted)
+{
+    pthread_mutex_lock(&l->state_lock);
+    l->state.leading = leading;
+    l->state.halted = halted;
+    l->state.marker = (struct dt_marker){l->lease.epoch, l->lease.token};
+    pthread_mutex_unlock(&l->state_lock);
+    dt_metric_set(l->meters.leading, leading);
+    if (leading)
+        dt_metric_set(l->meters.epoch, (double)l->lease.epoch);
+}
+
+void dt_shard_loop_state(dt_shard_loop *l, struct dt_loop_state *out)
+{
+    pthread_mutex_lock(&l->state_lock);
+    *out = l->state;
+    pthread_mutex_unlock(&l->state_lock);
+}
+
+/* ---- takeover ---- */
+
+static dt_status send_barrier(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_strbuf value;
+    int64_t offset;
+    dt_strbuf_init(&value);
+    dt_ledger_format_barrier(&value, l->env->kafka->uuid, &l->lease);
+    dt_status status =
+        value.failed ? DT_NOMEM
+                     : dt_producer_send(l->producer, NULL, 0, DT_LEDGER_BARRIER, dt_strbuf_str(&value), &offset, err);
+    dt_strbuf_clear(&value);
+    return status;
+}
+
+/* Reads from ledger_offset to our own barrier and settles, or halts the shard. */
+static dt_status read_ledger(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_ledger_view view;
+    int64_t next;
+    dt_status status = dt_ledger_view_init(&view, l->env->kafka->uuid, &l->lease, &l->flight);
+    if (status != DT_OK)
+        return status;
+    status = dt_ledger_read(l->env->kafka, l->shard, l->lease.ledger_offset, l->env->clock,
+                            mono_us(l) + BARRIER_WAIT_US, &l->abort, dt_ledger_view_record, &view, &next, err);
+    if (status == DT_INVALID) {
+        snprintf(view.problem, sizeof view.problem,
+                 "ledger offset %lld is out of range: the ledger was trimmed or recreated",
+                 (long long)l->lease.ledger_offset);
+        status = DT_OK;
+    }
+    if (status == DT_OK && !view.barrier && !view.problem[0])
+        status = dt_fail(err, DT_UNAVAILABLE, "the barrier did not come by");
+    if (status == DT_OK) {
+        size_t settled = view.batches ? l->flight.n : 0;
+        bool halt = view.problem[0] != '\0';
+        status = dt_store_takeover_settle(l->store, &l->lease, &l->flight, settled, view.next_offset,
+                                          halt ? view.problem : NULL, err);
+        if (status == DT_OK && halt)
+            status = dt_fail(err, DT_HALTED, "%s", view.problem);
+        else if (status == DT_OK) {
+            DT_LOG(INFO, "shard", "took over", DT_I("shard", l->shard), DT_I("epoch", l->lease.epoch),
+                   DT_I("in_flight", l->flight.n), DT_I("in_ledger", settled), DT_I("offset", view.next_offset));
+            l->flight.n -= settled;
+        }
+    }
+    dt_ledger_view_clear(&view);
+    return status;
+}
+
+static dt_status check_ledger_settings(dt_shard_loop *l, struct dt_error *err)
+{
+    dt_status status = dt_kafka_admin_check_ledger(l->env->admin, err);
+    if (status != DT_REFUSED)
+        return status;
+    struct dt_error ignored;
+    dt_status halted = dt_store_takeover_settle(l->store, &l->lease, &l->flight, 0, 0, err->text, &ignored);
+    return halted == DT_OK ? dt_fail(err, DT_HALTED, "%s", err->text) : halted;
+}
+
+static dt_status take_over(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_installation inst;
+    dt_metric_add(l->meters.takeovers, 1);
+    l->flight.n = 0;
+    l->sent = false;
+    dt_producer_free(l->producer);
+    l->producer = NULL;
+    dt_status status = dt_store_takeover(l->store, l->shard, (int64_t)l->env->random(l->env->arg), l->env->owner,
+                                         &l->lease, &l->flight, err);
+    if (status == DT_OK)
+        status = dt_producer_new(l->env->kafka, l->shard, &l->abort, &l->producer, err);
+    if (status == DT_OK)
+        status = dt_store_lease_check(l->store, &l->lease, &inst, err);
+    if (status == DT_OK)
+        status = check_ledger_settings(l, err);
+    if (status == DT_OK)
+        status = send_barrier(l, err);
+    if (status == DT_OK)
+        status = read_ledger(l, err);
+    return status;
+}
+
+/* ---- sending ---- */
+
+static dt_status make_messages(dt_shard_loop *l, const struct dt_outgoing *batch, size_t n,
+                               struct dt_kafka_message **out, size_t *n_out)
+{
+    int64_t now_ms = dt_refclock_latest_ms(l->env->ref);
+    *out = dt_arena_alloc(&l->arena, (n ? n : 1) * sizeof **out);
+    *n_out = 0;
+    if (!*out)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        if (!batch[i].topic.p) { /* its row was deleted by hand: there is nothing to send, and nobody to tell */
+            DT_LOG(ERROR, "shard", "an attempt in flight has no job any more", DT_I("shard", l->shard),
+                   DT_I("job", batch[i].claim.id), DT_I("attempt", batch[i].claim.attempt));
+            continue;
+        }
+        dt_status status =
+            dt_message_of_job(&batch[i], l->env->kafka->installation, now_ms, l->json, &l->arena, &(*out)[*n_out]);
+        if (status != DT_OK)
+            return status;
+        (*n_out)++;
+    }
+    return DT_OK;
+}
+
+static void observe_sent(dt_shard_loop *l)
+{
+    int64_t now_ms = dt_refclock_latest_ms(l->env->ref);
+    for (size_t i = 0; i < l->flight.n; i++)
+        dt_metric_observe(l->meters.lateness, (double)(now_ms - l->flight.v[i].due_ms) / 1000);
+    dt_metric_add(l->meters.dispatched, (int64_t)l->flight.n);
+    dt_metric_observe(l->meters.batch, (double)l->flight.n);
+}
+
+/* Sends the whole list in flight in one transaction. */
+static dt_status send_flight(dt_shard_loop *l, const struct dt_outgoing *batch, struct dt_error *err)
+{
+    struct dt_kafka_message *messages;
+    struct dt_strbuf record;
+    size_t n;
+    int64_t offset = -1, start_us = mono_us(l);
+    dt_strbuf_init(&record);
+    dt_ledger_format_batch(&record, l->env->kafka->uuid, &l->lease, l->flight.v, l->flight.n);
+    dt_status status = record.failed ? DT_NOMEM : make_messages(l, batch, l->flight.n, &messages, &n);
+    if (status == DT_OK)
+        status = dt_producer_send(l->producer, messages, n, DT_LEDGER_BATCH, dt_strbuf_str(&record), &offset, err);
+    dt_strbuf_clear(&record);
+    if (status == DT_OK && offset < l->lease.ledger_offset)
+        status = dt_fail(err, DT_DOUBT, "the ledger record's offset %lld is below %lld", (long long)offset,
+                         (long long)l->lease.ledger_offset);
+    if (status != DT_OK)
+        return status;
+    l->sent = true;
+    l->sent_us = mono_us(l);
+    l->settle_offset = offset + 1;
+    dt_metric_observe(l->meters.send_seconds, (double)(l->sent_us - start_us) / 1e6);
+    observe_sent(l);
+    return DT_OK;
+}
+
+/* After a takeover: what the ledger lacks goes first, under the same attempt numbers. */
+static dt_status send_leftover(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_outgoing *batch;
+    if (l->flight.n == 0)
+        return DT_OK;
+    dt_arena_reset(&l->arena);
+    l->claimed_us = 0; /* who knows when: renew the deadlines */
+    dt_status status = dt_store_read_outgoing(l->store, &l->flight, &l->arena, &batch, err);
+    return status == DT_OK ? send_flight(l, batch, err) : status;
+}
+
+/* ---- hints ---- */
+
+static void hint_due(dt_shard_loop *l, int64_t id, int64_t due_ms)
+{
+    l->hints[l->n_hints++] = (struct dt_hint){id, due_ms};
+}
+
+/* From Redis. The marker tells whether the set is the one that was filled. */
+static dt_status look_in_index(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms)
+{
+    struct dt_error err = {0};
+    size_t n = 0;
+    bool marked = false, intact = true;
+    struct dt_marker marker = {l->lease.epoch, l->lease.token};
+    dt_status status = dt_index_due(l->index, l->shard, marker, now_ms, (size_t)l->env->config->dispatch_batch_jobs,
+                                    l->entries, &n, next_ms, &marked, &err);
+    if (status == DT_OK && !marked) {
+        status = dt_index_mark(l->index, l->shard, marker, &intact, &err);
+        if (status == DT_OK && !intact) {
+            l->index_whole = false;
+            DT_LOG(WARN, "shard", "the index was lost: reading from MySQL while it is rebuilt",
+                   DT_I("shard", l->shard));
+            l->env->index_lost(l->env->arg, l->shard);
+        }
+    }
+    if (l->index_up && status != DT_OK)
+        DT_LOG(WARN, "shard", "no index: reading from MySQL", DT_I("shard", l->shard), DT_S("reason", err.text));
+    l->index_up = status == DT_OK;
+    for (size_t i = 0; status == DT_OK && i < n; i++)
+        hint_due(l, l->entries[i].id, l->entries[i].due_ms);
+    return status;
+}
+
+/* From MySQL, bounded: a cursor goes through what is overdue, then starts over. */
+static dt_status look_in_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
+{
+    size_t n = 0;
+    bool end = true;
+    l->n_hints = 0;
+    dt_status status = dt_store_scan_shard(l->store, &l->map, l->shard, now_ms, l->scan_ms, l->scan_id, DEGRADED_SCAN,
+                                           (size_t)l->env->config->dispatch_batch_jobs, l->due, &n, &end, &l->scan_ms,
+                                           &l->scan_id, err);
+    if (status != DT_OK)
+        return status;
+    for (size_t i = 0; i < n; i++)
+        hint_due(l, l->due[i].id, l->due[i].next_ms);
+    if (!end) {
+        *next_ms = now_ms;
+        return DT_OK;
+    }
+    l->scan_ms = l->scan_id = 0;
+    return dt_store_next_due(l->store, &l->map, l->shard, now_ms, DEGRADED_SCAN, next_ms, err);
+}
+
+static dt_status look(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
+{
+    l->n_hints = 0;
+    *next_ms = 0;
+    dt_status status = look_in_index(l, now_ms, next_ms);
+    if (status == DT_OK && l->index_whole)
+        return DT_OK;
+    return look_in_store(l, now_ms, next_ms, err);
+}
+
+/* ---- a turn ---- */
+
+/* Tells the index what became of the hints; whatever goes wrong here is mended by the reconciler. */
+static void tell_index(dt_shard_loop *l, const struct dt_turn *turn)
+{
+    if (!l->index_up || turn->n_seen == 0)
+        return;
+    int64_t horizon_ms = turn->now_ms + l->env->config->index_horizon;
+    struct dt_fix *fixes = dt_arena_alloc(&l->arena, turn->n_seen * sizeof *fixes);
+    size_t n = 0;
+    struct dt_error err = {0};
+    if (!fixes)
+        return;
+    for (size_t i = 0; i < turn->n_seen; i++) {
+        const struct dt_seen *seen = &turn->seen[i];
+        struct dt_entry held = {seen->id, seen->hint_ms};
+        if (!seen->hold.p)
+            fixes[n++] = (struct dt_fix){seen->id, seen->hint_ms, seen->next_ms < horizon_ms ? seen->next_ms : 0};
+        else if (dt_index_hold(l->index, l->shard, seen->hold, &held, 1, &err) != DT_OK)
+            break;
+    }
+    if (n && dt_index_fix(l->index, l->shard, fixes, n, &err) != DT_OK)
+        DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+}
+
+static dt_status keep_flight(dt_shard_loop *l, const struct dt_turn *turn)
+{
+    l->flight.n = 0;
+    l->sent = false;
+    if (turn->n_batch > l->flight.cap) {
+        struct dt_claim *v = realloc(l->flight.v, turn->n_batch * sizeof *v);
+        if (!v)
+            return DT_NOMEM;
+        l->flight.v = v;
+        l->flight.cap = turn->n_batch;
+    }
+    for (size_t i = 0; i < turn->n_batch; i++)
+        l->flight.v[l->flight.n++] = turn->batch[i].claim;
+    return DT_OK;
+}
+
+static dt_status take_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error *err)
+{
+    int64_t start_us = mono_us(l);
+    dt_arena_reset(&l->arena);
+    *turn = (struct dt_turn){.settle = &l->flight,
+                             .settle_offset = l->settle_offset,
+                             .extend_deadlines = start_us - l->claimed_us > OLD_CLAIM_US,
+                             .hints = l->hints,
+                             .n_hints = l->n_hints,
+                             .max_jobs = (size_t)l->env->config->dispatch_batch_jobs,
+                             .max_bytes = (size_t)l->env->config->dispatch_batch_bytes,
+                             .map = &l->map,
+                             .topics = l->book,
+                             .writable = dt_topic_gate_ask,
+                             .arg = l->gate,
+                             .arena = &l->arena};
+    dt_status status = dt_store_turn(l->store, &l->lease, turn, err);
+    if (status != DT_OK)
+        return status;
+    dt_metric_observe(l->meters.turn_seconds, (double)(mono_us(l) - start_us) / 1e6);
+    dt_metric_add(l->meters.timed_out, (int64_t)turn->timed_out);
+    l->claimed_us = start_us;
+    l->checked_us = start_us;
+    status = keep_flight(l, turn);
+    if (status == DT_OK && turn->n_batch)
+        status = send_flight(l, turn->batch, err);
+    if (status == DT_OK)
+        tell_index(l, turn);
+    if (turn->outbox)
+        l->env->outbox(l->env->arg, l->shard);
+    return status;
+}
+
+/* ---- topics that were held back ---- */
+
+static void give_back_held(dt_shard_loop *l)
+{
+    struct dt_arena arena;
+    struct dt_str *topics;
+    size_t n = 0;
+    struct dt_error err = {0};
+    dt_arena_init(&arena);
+    dt_status status = dt_index_held(l->index, l->shard, &arena, &topics, &n, &err);
+    if (status == DT_OK && n)
+        status = dt_store_read_topics(l->store, l->book, &err);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        int64_t left = 0;
+        if (dt_topic_book_paused(l->book, topics[i]))
+            continue;
+        status = dt_index_unhold(l->index, l->shard, topics[i], UNHOLD_STEP, &left, &err);
+        if (left)
+            l->topics_changed = true; /* go on at the next step */
+    }
+    dt_arena_clear(&arena);
+}
+
+static void look_at_held(dt_shard_loop *l)
+{
+    if (!l->index_up || (!l->topics_changed && mono_us(l) - l->held_us < HELD_US))
+        return;
+    l->topics_changed = false;
+    l->held_us = mono_us(l);
+    give_back_held(l);
+}
+
+/* ---- leading ---- */
+
+static dt_status check_lease(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_installation inst = {0};
+    dt_status status = dt_store_lease_check(l->store, &l->lease, &inst, err);
+    l->checked_us = mono_us(l);
+    if (status == DT_OK && l->checked_us - l->clock_us >= CLOCK_US) {
+        l->clock_us = l->checked_us;
+        status = dt_store_ping(l->store, err);
+    }
+    if (status == DT_OK && inst.generation != l->map.generation)
+        l->env->stale_map(l->env->arg);
+    return status;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t settle_at_us(const dt_shard_loop *l)
+{
+    return l->sent_us + l->env->config->dispatch_settle_after * 1000;
+}
+
+/* When to look again, from what this step has seen. */
+static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_t next_ms, bool news)
+{
+    int64_t now_us = mono_us(l), at_us = now_us + LOOK_US;
+    if (turn && (turn->more || turn->stale_map || news))
+        return now_us;
+    l->locked_pause_us = !turn || !turn->locked ? 0
+                         : l->locked_pause_us   ? earlier(l->locked_pause_us * 2, LOOK_US)
+                                                : LOCKED_FIRST_US;
+    if (l->locked_pause_us)
+        at_us = earlier(at_us, now_us + l->locked_pause_us);
+    if (next_ms)
+        at_us = earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
+    if (l->flight.n)
+        at_us = earlier(at_us, settle_at_us(l));
+    return at_us;
+}
+
+static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
+{
+    struct dt_turn turn;
+    int64_t next_ms = 0, now_ms = dt_refclock_earliest_ms(l->env->ref);
+    bool news = false, turned = false;
+    if (!l->env->leads(l->env->arg, l->shard))
+        return dt_fail(err, DT_DEPOSED, "ZooKeeper does not name this process");
+    l->env->map(l->env->arg, &l->map);
+    look_at_held(l);
+    dt_status status = look(l, now_ms, &next_ms, err);
+    if (status == DT_OK && (l->n_hints || (l->flight.n && mono_us(l) >= settle_at_us(l)))) {
+        status = take_turn(l, &turn, err);
+        turned = true;
+        if (status == DT_OK) {
+            news = dt_topic_gate_resolve(l->gate);
+            if (turn.stale_map)
+                l->env->stale_map(l->env->arg);
+            if (turn.n_batch && !turn.locked)
+                next_ms = next_ms ? next_ms : now_ms;
+        }
+    } else if (status == DT_OK && mono_us(l) - l->checked_us >= LOOK_US)
+        status = check_lease(l, err);
+    if (status != DT_OK)
+        return status;
+    const char *trouble = dt_topic_gate_trouble(l->gate);
+    say(l, trouble[0] ? "kafka" : l->index_up ? NULL : "redis", trouble[0] ? trouble : "the index is not reachable");
+    *wake_us = next_look_us(l, turned ? &turn : NULL, next_ms, news);
+    return DT_OK;
+}
+
+/* The last batch is settled, the row says that nobody leads. */
+static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_turn turn;
+    dt_status status = DT_OK;
+    l->n_hints = 0;
+    if (l->flight.n && l->sent)
+        status = take_turn(l, &turn, err);
+    if (status == DT_OK)
+        status = dt_store_step_down(l->store, &l->lease, err);
+    if (status == DT_OK)
+        DT_LOG(INFO, "shard", "stepped down", DT_I("shard", l->shard), DT_I("epoch", l->lease.epoch));
+    return status;
+}
+
+static dt_status lead(dt_shard_loop *l, struct dt_error *err)
+{
+    dt_status status = send_leftover(l, err);
+    l->checked_us = mono_us(l);
+    l->held_us = 0;
+    l->scan_ms = l->scan_id = 0;
+    while (status == DT_OK && !ending(l)) {
+        int64_t wake_us = 0;
+        status = step(l, &wake_us, err);
+        if (status == DT_OK && !ending(l) && (dt_mailbox_wait(l->mailbox, wake_us) & TOPICS))
+            l->topics_changed = true;
+    }
+    if (status == DT_OK && l->release && !l->stop)
+        status = step_down(l, err);
+    return status;
+}
+
+/* ---- the thread ---- */
+
+static void report(dt_shard_loop *l, dt_status status, const struct dt_error *err)
+{
+    static const char *const kafka = "kafka";
+    bool about_kafka = status == DT_DOUBT || status == DT_REFUSED || (status == DT_UNAVAILABLE && l->producer == NULL);
+    say(l, about_kafka ? kafka : NULL, err->text);
+    if (status == DT_HALTED && l->halt_told)
+        return;
+    l->halt_told = status == DT_HALTED;
+    if (status == DT_HALTED)
+        DT_LOG(ERROR, "shard", "halted: waits for an operator (dt_clear_halt)", DT_I("shard", l->shard),
+               DT_S("reason", err->text));
+    else
+        DT_LOG(WARN, "shard", "takes over again", DT_I("shard", l->shard), DT_S("status", dt_status_name(status)),
+               DT_S("reason", err->text));
+}
+
+/* Kafka will never take a message of this batch: nobody may drop it silently, so the shard waits for an operator. */
+static dt_status halt_refused(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_error ignored = {0};
+    char reason[400];
+    snprintf(reason, sizeof reason, "Kafka refuses a message of batch %lld for good: %s", (long long)l->lease.batch_no,
+             err->text);
+    dt_status status =
+        dt_store_takeover_settle(l->store, &l->lease, &l->flight, 0, l->lease.ledger_offset, reason, &ignored);
+    return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
+}
+
+/* Waits with jitter; wake-ups do not shorten it, an end does. */
+static void pause_before_takeover(dt_shard_loop *l, unsigned failures)
+{
+    int64_t cap = PAUSE_FIRST_US << (failures < 8 ? failures : 8);
+    cap = earlier(cap, PAUSE_MAX_US);
+    int64_t until = mono_us(l) + cap / 2 + (int64_t)(l->env->random(l->env->arg) % (uint64_t)(cap / 2 + 1));
+    while (!ending(l) && mono_us(l) < until)
+        dt_mailbox_wait(l->mailbox, until);
+}
+
+static void serve(dt_shard_loop *l)
+{
+    unsigned failures = 0;
+    while (!ending(l)) {
+        struct dt_error err = {0};
+        bool led = false;
+        dt_status status =
+            l->env->leads(l->env->arg, l->shard) ? take_over(l, &err) : dt_fail(&err, DT_DEPOSED, "not elected");
+        if (status == DT_OK) {
+            led = true;
+            failures = 0;
+            l->env->map(l->env->arg, &l->map);
+            say(l, NULL, "");
+            say_leading(l, true, false);
+            status = lead(l, &err);
+        }
+        if (status == DT_REFUSED)
+            status = halt_refused(l, &err);
+        say_leading(l, false, status == DT_HALTED);
+        if (status == DT_OK || ending(l))
+            break;
+        report(l, status, &err);
+        failures = status == DT_HALTED ? 8 : failures + !led;
+        pause_before_takeover(l, failures);
+    }
+}
+
+static void *run(void *arg)
+{
+    dt_shard_loop *l = arg;
+    serve(l);
+    dt_producer_free(l->producer);
+    l->producer = NULL;
+    l->env->stopped(l->env->arg, l->shard);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+static void make_meters(dt_shard_loop *l)
+{
+    char label[32];
+    snprintf(label, sizeof label, "shard=\"%u\"", l->shard);
+    l->meters = (struct meters){
+        .dispatched = dt_counter("duetime_dispatched_total", "Attempts committed to Kafka.", label),
+        .lateness = dt_histogram("duetime_dispatch_lateness_seconds", "From due time to Kafka's commit.", ""),
+        .batch = dt_histogram_count("duetime_dispatch_batch_jobs", "Jobs in one dispatch.", ""),
+        .takeovers = dt_counter("duetime_takeovers_total", "Takeovers begun.", label),
+        .timed_out = dt_counter("duetime_ack_timeouts_total", "Attempts whose result did not come in time.", label),
+        .send_seconds = dt_histogram("duetime_kafka_transaction_seconds", "One Kafka transaction.", ""),
+        .turn_seconds = dt_histogram("duetime_mysql_turn_seconds", "One leader's transaction in MySQL.", ""),
+        .epoch = dt_gauge("duetime_shard_epoch", "Epoch of the leadership in this process.", label),
+        .leading = dt_gauge("duetime_shard_leading", "1 while this process leads the shard.", label),
+    };
+}
+
+static dt_status make_parts(dt_shard_loop *l)
+{
+    struct dt_error err = {0};
+    size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
+    l->hints = calloc(batch, sizeof *l->hints);
+    l->entries = calloc(batch, sizeof *l->entries);
+    l->due = calloc(batch, sizeof *l->due);
+    dt_status status = l->hints && l->entries && l->due ? dt_mailbox_new(&l->mailbox) : DT_NOMEM;
+    if (status == DT_OK)
+        status = dt_store_new(l->env->config, l->env->ref, &l->store);
+    if (status == DT_OK)
+        status = dt_index_new(l->env->config, l->env->kafka->installation, l->env->clock, &l->index, &err);
+    if (status == DT_OK)
+        status = dt_topic_book_new(&l->book);
+    if (status == DT_OK)
+        status = dt_topic_gate_new(l->env->admin, l->env->clock, &l->gate);
+    if (status == DT_OK)
+        status = dt_json_new(&l->json);
+    return status;
+}
+
+static void free_parts(dt_shard_loop *l)
+{
+    dt_json_free(l->json);
+    dt_topic_gate_free(l->gate);
+    dt_topic_book_free(l->book);
+    dt_index_free(l->index);
+    dt_store_free(l->store);
+    dt_mailbox_free(l->mailbox);
+    dt_claims_clear(&l->flight);
+    dt_arena_clear(&l->arena);
+    pthread_mutex_destroy(&l->state_lock);
+    free(l->hints);
+    free(l->entries);
+    free(l->due);
+    free(l);
+}
+
+dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_shard_loop **out)
+{
+    dt_shard_loop *l = calloc(1, sizeof *l);
+    if (!l)
+        return DT_NOMEM;
+    l->env = env;
+    l->shard = shard;
+    l->index_whole = true;
+    l->index_up = true;
+    pthread_mutex_init(&l->state_lock, NULL);
+    dt_arena_init(&l->arena);
+    make_meters(l);
+    dt_status status = make_parts(l);
+    if (status == DT_OK && pthread_create(&l->thread, NULL, run, l) != 0)
+        status = DT_SYSTEM;
+    if (status != DT_OK) {
+        free_parts(l);
+        return status;
+    }
+    *out = l;
+    return DT_OK;
+}
+
+void dt_shard_loop_free(dt_shard_loop *l)
+{
+    if (!l)
+        return;
+    pthread_join(l->thread, NULL);
+    free_parts(l);
+}
+
+void dt_shard_loop_wake(dt_shard_loop *l)
+{
+    dt_mailbox_signal(l->mailbox, WAKE);
+}
+void dt_shard_loop_topics(dt_shard_loop *l)
+{
+    dt_mailbox_signal(l->mailbox, TOPICS);
+}
+
+void dt_shard_loop_index_whole(dt_shard_loop *l)
+{
+    l->index_whole = true;
+    dt_mailbox_signal(l->mailbox, WAKE);
+}
+
+void dt_shard_loop_release(dt_shard_loop *l)
+{
+    l->release = true;
+    dt_mailbox_signal(l->mailbox, RELEASE);
+}
+
+void dt_shard_loop_stop(dt_shard_loop *l)
+{
+    l->stop = true;
+    l->abort = true;
+    dt_mailbox_signal(l->mailbox, STOP);
+}

@@ -1,0 +1,57 @@
+/*
+ * The Event worker: leads one shard in a thread of its own, from takeover to stepping down. See shard_loop.c for the
+ * protocol.
+ */
+#ifndef DT_DISPATCHER_SHARD_LOOP_H
+#define DT_DISPATCHER_SHARD_LOOP_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "index/index.h"
+#include "job/shard.h"
+#include "kafka.h"
+
+typedef struct dt_shard_loop dt_shard_loop;
+
+/* What all loops of a process share; must outlive them. Callbacks run on the loop's thread and return at once. */
+struct dt_loop_env {
+    const struct dt_config *config;
+    const struct dt_kafka_env *kafka;
+    const dt_clock *clock;
+    dt_refclock *ref;
+    dt_kafka_admin *admin;
+    const char *owner; /* host:pid */
+    void *arg;
+    bool (*leads)(void *arg, unsigned shard);         /* does ZooKeeper still name this process? */
+    void (*map)(void *arg, struct dt_shard_map *out); /* the present map */
+    void (*stale_map)(void *arg);                     /* reload it */
+    void (*index_lost)(void *arg,
+                       unsigned shard); /* the shard's set must be rebuilt: dt_shard_loop_index_whole when it is */
+    void (*outbox)(void *arg, unsigned shard);  /* there is something in the outbox */
+    void (*stopped)(void *arg, unsigned shard); /* the loop ended by itself or as asked; join it with _free */
+    uint64_t (*random)(void *arg);
+};
+
+/* Starts the thread. */
+DT_MUST_CHECK dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_shard_loop **out);
+/* Joins the thread; call after dt_shard_loop_stop or `stopped`. */
+void dt_shard_loop_free(dt_shard_loop *loop);
+
+/* ---- any thread ---- */
+void dt_shard_loop_wake(dt_shard_loop *loop);        /* something may be due */
+void dt_shard_loop_topics(dt_shard_loop *loop);      /* a topic was paused or resumed */
+void dt_shard_loop_index_whole(dt_shard_loop *loop); /* the rebuild that index_lost asked for is done */
+void dt_shard_loop_release(dt_shard_loop *loop);     /* finish what is in flight, step down, end */
+void dt_shard_loop_stop(dt_shard_loop *loop);        /* end at once: somebody else may lead already */
+
+/* What it says about itself; strings are copied. */
+struct dt_loop_state {
+    bool leading;
+    struct dt_marker marker; /* of its set in Redis; valid while leading */
+    const char *waiting;     /* "kafka", "redis" or NULL: static text */
+    char detail[320];
+    bool halted;
+};
+void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);
+
+#endif

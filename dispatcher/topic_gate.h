@@ -1,0 +1,23 @@
+/*
+ * A shard loop's memory of which Kafka topics can be written, so that a claim can ask while its row is locked. One a
+ * thread; never talks to Kafka in `ask`; what it did not know it finds out in `resolve`.
+ */
+#ifndef DT_DISPATCHER_TOPIC_GATE_H
+#define DT_DISPATCHER_TOPIC_GATE_H
+
+#include "kafka.h"
+#include "store/store_dispatch.h"
+
+typedef struct dt_topic_gate dt_topic_gate;
+
+DT_MUST_CHECK dt_status dt_topic_gate_new(dt_kafka_admin *admin, const dt_clock *clock, dt_topic_gate **out);
+void dt_topic_gate_free(dt_topic_gate *gate);
+/* For dt_turn.writable; arg: the gate. */
+enum dt_writable dt_topic_gate_ask(void *gate, struct dt_str kafka_topic, int64_t bytes);
+/* Asks Kafka about topics that were asked for and not known. True: there is news, the hints that were left may go now.
+ */
+bool dt_topic_gate_resolve(dt_topic_gate *gate);
+/* Why the last resolve learned nothing, or a topic cannot be written; empty = fine. */
+const char *dt_topic_gate_trouble(const dt_topic_gate *gate);
+
+#endif
