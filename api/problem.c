@@ -26,16 +26,32 @@ void dt_faults_init(struct dt_faults *faults, struct dt_arena *arena)
     *faults = (struct dt_faults){.arena = arena};
 }
 
+/* Room for one more: doubled from 4 up to DT_FAULTS_MAX. */
+static bool make_room(struct dt_faults *faults)
+{
+    if (faults->n < faults->room)
+        return true;
+    size_t room = faults->room == 0 ? 4 : 2 * faults->room;
+    if (room > DT_FAULTS_MAX)
+        room = DT_FAULTS_MAX;
+    struct dt_fault *v = dt_arena_alloc(faults->arena, room * sizeof(*v));
+    if (!v)
+        return false;
+    if (faults->n > 0)
+        memcpy(v, faults->v, faults->n * sizeof(*v));
+    faults->v = v;
+    faults->room = room;
+    return true;
+}
+
 static void add(struct dt_faults *faults, struct dt_str pointer, struct dt_str reason)
 {
     if (faults->n >= DT_FAULTS_MAX) {
         faults->n++;
         return;
     }
-    if (!faults->v)
-        faults->v = dt_arena_alloc(faults->arena, DT_FAULTS_MAX * sizeof(*faults->v));
     struct dt_str copy = dt_arena_copy(faults->arena, reason);
-    if (!faults->v || !copy.p || !pointer.p) {
+    if (!copy.p || !pointer.p || !make_room(faults)) {
         faults->failed = true;
         return;
     }

@@ -53,7 +53,7 @@ struct dt_fault {
 struct dt_faults {
     struct dt_arena *arena;
     struct dt_fault *v;
-    size_t n;
+    size_t n, room;
     bool failed; /* memory was out: the faults are not all there */
 };
 void dt_faults_init(struct dt_faults *faults, struct dt_arena *arena);

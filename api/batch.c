@@ -1,0 +1,413 @@
+/* Many jobs of one request: see batch.h. */
+#include "batch.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "answer.h"
+#include "create.h"
+#include "scratch.h"
+
+/* The place of one element: a row of the unit, or the text of its refusal. */
+struct slot {
+    int64_t row; /* -1 = refused */
+    size_t at, n;
+};
+
+struct chunk {
+    struct chunk *next;
+    struct dt_batch *batch;
+    struct dt_unit unit;
+    struct dt_create *rows; /* unit_rows of them */
+    struct slot *slots;     /* likewise */
+    size_t n_rows, n_slots, bytes;
+    struct dt_strbuf refusals;
+    struct dt_arena arena;
+    bool done; /* under the batch's lock */
+};
+
+struct dt_batch {
+    struct dt_request *req;
+    struct dt_view *view; /* whose installation the rules borrow */
+    struct dt_job_rules rules;
+    bool array;
+    size_t unit_rows, elements, elements_max;
+    struct dt_strbuf results;
+    struct chunk *head, **tail; /* submitted, in order */
+    struct chunk *open, *spare;
+    bool failed; /* memory was out */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* Under the lock. */
+    unsigned refs; /* the request's, and one for each chunk under way */
+    unsigned under_way;
+    bool waiting, waiting_for_all; /* the request is suspended until … */
+};
+
+/* ---- chunks ---- */
+
+static void chunk_free(struct chunk *chunk)
+{
+    if (!chunk)
+        return;
+    free(chunk->rows);
+    free(chunk->slots);
+    dt_strbuf_clear(&chunk->refusals);
+    dt_arena_clear(&chunk->arena);
+    free(chunk);
+}
+
+static struct chunk *chunk_new(struct dt_batch *batch)
+{
+    struct chunk *chunk = calloc(1, sizeof(*chunk));
+    if (!chunk)
+        return NULL;
+    chunk->batch = batch;
+    dt_strbuf_init(&chunk->refusals);
+    dt_arena_init(&chunk->arena);
+    chunk->rows = calloc(batch->unit_rows, sizeof(*chunk->rows));
+    chunk->slots = calloc(batch->unit_rows, sizeof(*chunk->slots));
+    if (chunk->rows && chunk->slots)
+        return chunk;
+    chunk_free(chunk);
+    return NULL;
+}
+
+static void chunk_empty(struct chunk *chunk)
+{
+    chunk->next = NULL;
+    chunk->n_rows = chunk->n_slots = chunk->bytes = 0;
+    chunk->done = false;
+    dt_strbuf_reset(&chunk->refusals);
+    dt_arena_reset(&chunk->arena);
+}
+
+static bool open_chunk(struct dt_batch *batch)
+{
+    if (!batch->open) {
+        batch->open = batch->spare ? batch->spare : chunk_new(batch);
+        batch->spare = batch->open == batch->spare ? NULL : batch->spare;
+    }
+    batch->failed = batch->failed || !batch->open;
+    return batch->open != NULL;
+}
+
+static bool is_full(const struct dt_batch *batch)
+{
+    const struct chunk *chunk = batch->open;
+    return chunk && (chunk->n_slots == batch->unit_rows || chunk->bytes >= DT_BATCH_CHUNK_BYTES);
+}
+
+/* ---- life ---- */
+
+dt_batch *dt_batch_new(struct dt_request *req, bool array)
+{
+    struct dt_batch *batch = calloc(1, sizeof(*batch));
+    if (!batch)
+        return NULL;
+    batch->req = req;
+    batch->array = array;
+    batch->view = dt_topic_cache_view(req->api->topics);
+    batch->rules = dt_answer_rules(req->api, batch->view);
+    batch->unit_rows = dt_committer_unit_rows(req->api->committer);
+    batch->elements_max = (size_t)req->api->config->limits_batch_lines;
+    dt_strbuf_init(&batch->results);
+    batch->tail = &batch->head;
+    batch->refs = 1;
+    pthread_mutex_init(&batch->lock, NULL);
+    pthread_cond_init(&batch->changed, NULL);
+    return batch;
+}
+
+static void batch_free(struct dt_batch *batch)
+{
+    while (batch->head) {
+        struct chunk *chunk = batch->head;
+        batch->head = chunk->next;
+        if (chunk->n_rows > 0)
+            dt_unit_clear(&chunk->unit);
+        chunk_free(chunk);
+    }
+    chunk_free(batch->open);
+    chunk_free(batch->spare);
+    dt_strbuf_clear(&batch->results);
+    dt_view_release(batch->view);
+    pthread_cond_destroy(&batch->changed);
+    pthread_mutex_destroy(&batch->lock);
+    free(batch);
+}
+
+void dt_batch_release(dt_batch *batch)
+{
+    if (!batch)
+        return;
+    pthread_mutex_lock(&batch->lock);
+    bool last = --batch->refs == 0;
+    pthread_mutex_unlock(&batch->lock);
+    if (last)
+        batch_free(batch);
+}
+
+/* ---- results ---- */
+
+static void begin_result(struct dt_batch *batch)
+{
+    if (batch->array)
+        dt_strbuf_addc(&batch->results, batch->results.n == 0 ? '[' : ',');
+}
+
+static void end_result(struct dt_batch *batch)
+{
+    if (!batch->array)
+        dt_strbuf_addc(&batch->results, '\n');
+}
+
+static void write_row(struct dt_batch *batch, struct chunk *chunk, const struct dt_create *row)
+{
+    struct dt_faults faults;
+    struct dt_problem problem;
+    dt_faults_init(&faults, &chunk->arena);
+    int status = dt_create_verdict(&chunk->unit, row, &faults, &problem);
+    if (status == 0) {
+        dt_problem_add(&batch->results, &problem, DT_STR_NONE);
+        return;
+    }
+    dt_strbuf_adds(&batch->results, status == 201 ? "{\"status\":201,\"id\":\"" : "{\"status\":200,\"id\":\"");
+    dt_strbuf_add_i64(&batch->results, status == 201 ? row->row.job.id : row->row.existing_id);
+    dt_strbuf_adds(&batch->results, "\"}");
+}
+
+static void write_chunk(struct dt_batch *batch, struct chunk *chunk)
+{
+    for (size_t i = 0; i < chunk->n_slots; i++) {
+        const struct slot *slot = &chunk->slots[i];
+        begin_result(batch);
+        if (slot->row >= 0)
+            write_row(batch, chunk, &chunk->rows[slot->row]);
+        else
+            dt_strbuf_add(&batch->results, chunk->refusals.p + slot->at, slot->n);
+        end_result(batch);
+    }
+    batch->failed = batch->failed || chunk->refusals.failed || batch->results.failed;
+}
+
+static bool is_done(struct dt_batch *batch, const struct chunk *chunk)
+{
+    pthread_mutex_lock(&batch->lock);
+    bool done = chunk->done;
+    pthread_mutex_unlock(&batch->lock);
+    return done;
+}
+
+/* Writes what came back, in order; one chunk's memory is kept for the next. */
+static void collect(struct dt_batch *batch)
+{
+    while (batch->head && is_done(batch, batch->head)) {
+        struct chunk *chunk = batch->head;
+        batch->head = chunk->next;
+        if (!batch->head)
+            batch->tail = &batch->head;
+        write_chunk(batch, chunk);
+        if (chunk->n_rows > 0)
+            dt_unit_clear(&chunk->unit);
+        chunk_empty(chunk);
+        if (batch->spare)
+            chunk_free(chunk);
+        else
+            batch->spare = chunk;
+    }
+}
+
+/* ---- to the committer and back ---- */
+
+static bool may_go_on(const struct dt_batch *batch, bool finished)
+{
+    return finished ? batch->under_way == 0 : batch->under_way < DT_BATCH_UNDER_WAY;
+}
+
+/* On a committer's thread, or inside the submit. */
+static void came_back(struct dt_unit *unit)
+{
+    struct chunk *chunk = unit->arg;
+    struct dt_batch *batch = chunk->batch;
+    pthread_mutex_lock(&batch->lock);
+    chunk->done = true;
+    batch->under_way--;
+    bool resume = batch->waiting && may_go_on(batch, batch->waiting_for_all);
+    if (resume)
+        batch->waiting = false;
+    struct dt_request *req = batch->req;
+    pthread_cond_broadcast(&batch->changed);
+    pthread_mutex_unlock(&batch->lock);
+    if (resume)
+        dt_request_resume(req);
+    dt_batch_release(batch);
+}
+
+void dt_batch_flush(dt_batch *batch)
+{
+    struct chunk *chunk = batch->open;
+    if (!chunk || chunk->n_slots == 0)
+        return;
+    batch->open = NULL;
+    *batch->tail = chunk;
+    batch->tail = &chunk->next;
+    if (chunk->n_rows == 0) {
+        chunk->done = true;
+        return;
+    }
+    chunk->unit = (struct dt_unit){.rows = chunk->rows,
+                                   .n = chunk->n_rows,
+                                   .deadline_us = batch->req->deadline_us,
+                                   .done = came_back,
+                                   .arg = chunk};
+    pthread_mutex_lock(&batch->lock);
+    batch->under_way++;
+    batch->refs++;
+    pthread_mutex_unlock(&batch->lock);
+    dt_committer_submit(batch->req->api->committer, &chunk->unit);
+}
+
+bool dt_batch_room(dt_batch *batch)
+{
+    collect(batch);
+    if (!is_full(batch))
+        return true;
+    pthread_mutex_lock(&batch->lock);
+    bool room = may_go_on(batch, false);
+    pthread_mutex_unlock(&batch->lock);
+    if (room)
+        dt_batch_flush(batch);
+    return room;
+}
+
+bool dt_batch_suspend(dt_batch *batch, bool finished)
+{
+    pthread_mutex_lock(&batch->lock);
+    bool wait = !may_go_on(batch, finished);
+    if (wait) {
+        batch->waiting = true;
+        batch->waiting_for_all = finished;
+        dt_request_suspend(batch->req);
+    }
+    pthread_mutex_unlock(&batch->lock);
+    return wait;
+}
+
+void dt_batch_wait(dt_batch *batch, bool finished)
+{
+    pthread_mutex_lock(&batch->lock);
+    while (!may_go_on(batch, finished))
+        pthread_cond_wait(&batch->changed, &batch->lock);
+    pthread_mutex_unlock(&batch->lock);
+}
+
+/* ---- elements ---- */
+
+static void refuse(struct dt_batch *batch, const struct dt_problem *problem)
+{
+    struct chunk *chunk = batch->open;
+    struct slot *slot = &chunk->slots[chunk->n_slots++];
+    slot->row = -1;
+    slot->at = chunk->refusals.n;
+    dt_problem_add(&chunk->refusals, problem, DT_STR_NONE);
+    slot->n = chunk->refusals.n - slot->at;
+    chunk->bytes += slot->n;
+}
+
+void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *detail)
+{
+    batch->elements++;
+    if (open_chunk(batch))
+        refuse(batch, &(struct dt_problem){.type = type, .detail = dt_str(detail)});
+}
+
+static dt_status decode(struct dt_batch *batch, struct dt_str text, struct dt_faults *faults, struct dt_new_job *job,
+                        struct dt_error *err)
+{
+    struct dt_json_limits limits = dt_job_json_limits(&batch->rules, 0);
+    dt_json *json = dt_scratch_json();
+    dt_status status = json ? dt_json_parse(json, text, &limits, err) : DT_NOMEM;
+    if (status != DT_OK)
+        return status;
+    return dt_job_decode(json, dt_json_root(json), &batch->rules, DT_STR_NONE, DT_STR_NONE,
+                         dt_refclock_latest_ms(batch->req->api->ref), faults, job);
+}
+
+static void refuse_decoded(struct dt_batch *batch, dt_status status, const struct dt_faults *faults,
+                           const struct dt_error *err)
+{
+    struct dt_problem problem = {.type = dt_problem_of_status(status), .faults = faults};
+    if (err->text[0])
+        problem.detail = dt_str(err->text);
+    else if (faults->n > 0)
+        problem.detail = DT_STR_LIT("see errors for each member that is wrong");
+    refuse(batch, &problem);
+}
+
+/* A payload of a request that is streamed lives in the chunk, others stay in the body. */
+static bool keep_payload(struct chunk *chunk, struct dt_new_job *job)
+{
+    if (job->payload_binary)
+        return true;
+    job->payload = dt_arena_copy(&chunk->arena, job->payload);
+    return job->payload.p != NULL;
+}
+
+static void add(struct dt_batch *batch, struct dt_str text, bool keep)
+{
+    struct chunk *chunk = batch->open;
+    struct dt_create *row = &chunk->rows[chunk->n_rows];
+    struct dt_faults faults;
+    struct dt_error err = {0};
+    dt_faults_init(&faults, &chunk->arena);
+    *row = (struct dt_create){0};
+    dt_status status = decode(batch, text, &faults, &row->row.job, &err);
+    if (status == DT_OK && keep && !keep_payload(chunk, &row->row.job))
+        status = DT_NOMEM;
+    if (status != DT_OK) {
+        refuse_decoded(batch, status, &faults, &err);
+        return;
+    }
+    if (!dt_caller_sees(&batch->req->caller, row->row.job.topic)) {
+        refuse(batch, &(struct dt_problem){.type = DT_PROBLEM_NOT_FOUND, .detail = DT_STR_LIT("no such topic")});
+        return;
+    }
+    chunk->slots[chunk->n_slots++] = (struct slot){.row = (int64_t)chunk->n_rows++};
+    chunk->bytes += text.n;
+}
+
+void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
+{
+    if (batch->elements >= batch->elements_max) {
+        dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "is beyond limits.batch_lines; no job was made");
+        return;
+    }
+    batch->elements++;
+    if (open_chunk(batch))
+        add(batch, text, keep);
+}
+
+bool dt_batch_over(const dt_batch *batch)
+{
+    return batch->failed || batch->elements >= 2 * batch->elements_max;
+}
+
+void dt_batch_answer(dt_batch *batch)
+{
+    struct dt_request *req = batch->req;
+    collect(batch);
+    if (batch->array)
+        dt_strbuf_adds(&batch->results, batch->results.n == 0 ? "[]" : "]");
+    if (batch->failed || batch->results.failed) {
+        dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN,
+                          "memory was out in the middle: some jobs may have been made");
+        return;
+    }
+    struct dt_strbuf empty = req->out;
+    req->out = batch->results;
+    batch->results = empty;
+    req->status = 200;
+    req->reply_type = batch->array ? "application/json" : "application/x-ndjson";
+}
