@@ -1,0 +1,326 @@
+/*
+ * Pages of jobs: by id, or by key where a prefix of keys is asked for.
+ *
+ * A page costs a bounded number of rows, whatever the filter and the table: it looks at *windows*, ranges of the
+ * primary key (of `jobs`, or of `job_keys`) that hold a known number of rows, each larger than the one before, until
+ * the page is full, SCAN_ROWS rows were looked at, or the table ends:
+ *
+ *     after ──window──▶ end ──window──▶ end … ▶ full: the cursor is the last job given
+ *                                            ▶ bound: the cursor is the end of the last window
+ *                                            ▶ table's end: no cursor
+ *
+ * Invariants: rows ascend by id (or key), each at most once; a cursor never goes back; nothing is locked. Indexes are
+ * named, because the optimizer was seen to choose others. Refuses to know tokens: topic prefixes come as texts.
+ */
+#include "store/store_internal.h"
+#include "store/store_row.h"
+
+#define SCAN_ROWS    10000 /* looked at before an unfilled page is given back */
+#define WINDOW_FIRST 250
+#define WINDOW_GROWS 4
+
+#define WHERE_FILTER                                                                                                   \
+    "(? IS NULL OR j.topic = ?) AND (? = 0 OR j.state = ?) AND j.run_at >= ? AND j.run_at < ? "                        \
+    "AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4)) "
+
+static const char window_by_id[] =
+    "SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id > ? ORDER BY j.id LIMIT 1 OFFSET ?";
+#define BY_ID                                                                                                          \
+    " FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id > ? AND j.id <= ? AND " WHERE_FILTER "ORDER BY j.id LIMIT ?"
+static const char heads_by_id[] = "SELECT " DT_ROW_HEAD BY_ID;
+static const char rows_by_id[] = "SELECT " DT_ROW_FULL BY_ID;
+
+/*
+ * Keys from the prefix, or the cursor, on: but not the cursor's own one. The upper bound is the lowest text above all
+ * that start with the prefix; it may be no valid UTF-8, so it travels in hexadecimal digits.
+ */
+#define KEYS                                                                                                           \
+    " FROM job_keys k FORCE INDEX (PRIMARY) STRAIGHT_JOIN jobs j ON j.id = k.job_id "                                  \
+    "WHERE k.topic = ? AND k.job_key >= ? AND k.job_key < UNHEX(?) AND (? OR k.job_key <> ?) "
+static const char window_by_key[] =
+    "SELECT k.job_key FROM job_keys k FORCE INDEX (PRIMARY) "
+    "WHERE k.topic = ? AND k.job_key >= ? AND k.job_key < UNHEX(?) AND (? OR k.job_key <> ?) "
+    "ORDER BY k.job_key LIMIT 1 OFFSET ?";
+#define BY_KEY KEYS "AND k.job_key <= COALESCE(?, UNHEX(?)) AND " WHERE_FILTER "ORDER BY k.job_key LIMIT ?"
+static const char heads_by_key[] = "SELECT " DT_ROW_HEAD BY_KEY;
+static const char rows_by_key[] = "SELECT " DT_ROW_FULL BY_KEY;
+
+#define FILTER_PARAMS 8
+#define KEY_PARAMS    5
+
+/* A page being filled. */
+struct page {
+    dt_db *db;
+    const struct dt_list_filter *filter;
+    struct dt_param where[FILTER_PARAMS];
+    struct dt_strbuf topics;  /* regular expression of the prefixes */
+    struct dt_strbuf key_end; /* hexadecimal: upper bound of key_prefix */
+    struct dt_arena *arena;
+    struct dt_job *jobs;
+    size_t n;
+    int64_t after_id; /* the cursor: everything up to it was looked at */
+    struct dt_str after_key;
+    int64_t looked_at;
+    bool more;
+    struct dt_error *err;
+};
+
+static dt_status no_memory(struct page *p)
+{
+    return dt_fail(p->err, DT_NOMEM, "out of memory");
+}
+
+/* ---- filters ---- */
+
+static bool is_topic_text(struct dt_str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!word && !memchr("._-", c, 3))
+            return false;
+    }
+    return s.n > 0;
+}
+
+static void add_literal(struct dt_strbuf *out, struct dt_str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '.')
+            dt_strbuf_addc(out, '\\');
+        dt_strbuf_addc(out, s.p[i]);
+    }
+}
+
+/* "^(a|b\.c)"; a prefix that no topic can start with matches nothing and is left out. */
+static void format_topics(struct page *p)
+{
+    const struct dt_list_filter *f = p->filter;
+    bool first = true;
+    for (size_t i = 0; i < f->n_prefixes; i++) {
+        if (!is_topic_text(f->prefixes[i]))
+            continue;
+        dt_strbuf_adds(&p->topics, first ? "^(" : "|");
+        add_literal(&p->topics, f->prefixes[i]);
+        first = false;
+    }
+    dt_strbuf_adds(&p->topics, first ? "^$" : ")");
+}
+
+static bool any_prefix_is_empty(const struct dt_list_filter *f)
+{
+    for (size_t i = 0; i < f->n_prefixes; i++) {
+        if (f->prefixes[i].n == 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_hex(struct dt_strbuf *out, unsigned char byte, unsigned times)
+{
+    while (times-- > 0)
+        dt_strbuf_addf(out, "%02X", byte);
+}
+
+/* "ab" -> "ac", "a\xff" -> "b"; where nothing is above, what no key is long enough for. */
+static void format_key_end(struct page *p)
+{
+    struct dt_str prefix = p->filter->key_prefix;
+    size_t n = prefix.n;
+    while (n > 0 && (unsigned char)prefix.p[n - 1] == 0xFF)
+        n--;
+    for (size_t i = 0; i + 1 < n; i++)
+        add_hex(&p->key_end, (unsigned char)prefix.p[i], 1);
+    if (n > 0)
+        add_hex(&p->key_end, (unsigned char)(prefix.p[n - 1] + 1), 1);
+    else
+        add_hex(&p->key_end, 0xFF, DT_KEY_MAX + 1);
+}
+
+static dt_status set_filter(struct page *p)
+{
+    const struct dt_list_filter *f = p->filter;
+    if (f->n_prefixes > 0 && !any_prefix_is_empty(f))
+        format_topics(p);
+    format_key_end(p);
+    if (p->topics.failed || p->key_end.failed)
+        return no_memory(p);
+    p->where[0] = p->where[1] = DT_P_STR_OR_NULL(f->topic);
+    p->where[2] = p->where[3] = DT_P_INT(f->state + 1);
+    p->where[4] = DT_P_INT(f->has_run_from ? f->run_from_ms : INT64_MIN);
+    p->where[5] = DT_P_INT(f->has_run_to ? f->run_to_ms : INT64_MAX);
+    p->where[6] = p->where[7] = DT_P_STR_OR_NULL(dt_strbuf_str(&p->topics));
+    return DT_OK;
+}
+
+/* ---- windows ---- */
+
+/* A window of ids or keys; no end (absent, INT64_MAX): to the end of the table. */
+struct window {
+    int64_t rows, end_id;
+    struct dt_str end_key;
+};
+
+static void key_params(const struct page *p, struct dt_param out[KEY_PARAMS])
+{
+    bool from_start = p->after_key.p == NULL;
+    out[0] = DT_P_STR(p->filter->topic);
+    out[1] = DT_P_STR(from_start ? p->filter->key_prefix : p->after_key);
+    out[2] = DT_P_STR(dt_strbuf_str(&p->key_end));
+    out[3] = DT_P_INT(from_start);
+    out[4] = DT_P_STR(from_start ? DT_STR_LIT("") : p->after_key);
+}
+
+/* Where the window of that many rows ends; *last: the table ends before. */
+static dt_status find_window(struct page *p, struct window *w, bool *last)
+{
+    struct dt_param params[KEY_PARAMS + 1];
+    bool by_key = p->filter->key_prefix.p != NULL;
+    size_t n = by_key ? KEY_PARAMS : 1;
+    if (by_key)
+        key_params(p, params);
+    else
+        params[0] = DT_P_INT(p->after_id);
+    params[n] = DT_P_INT(w->rows - 1);
+    dt_status status = dt_db_query(p->db, by_key ? window_by_key : window_by_id, params, n + 1, p->err);
+    if (status)
+        return status;
+    *last = !dt_db_next(p->db);
+    w->end_id = *last ? INT64_MAX : dt_db_i64(p->db, 0);
+    w->end_key = *last || !by_key ? DT_STR_NONE : dt_arena_copy(p->arena, dt_db_bytes(p->db, 0));
+    bool failed = !*last && by_key && !w->end_key.p;
+    status = dt_db_end(p->db, p->err);
+    return !status && failed ? no_memory(p) : status;
+}
+
+static dt_status query_window(struct page *p, const struct window *w, size_t limit)
+{
+    struct dt_param params[KEY_PARAMS + 2 + FILTER_PARAMS + 1];
+    const struct dt_list_filter *f = p->filter;
+    bool by_key = f->key_prefix.p != NULL;
+    size_t n = 0;
+    if (by_key) {
+        key_params(p, params);
+        n = KEY_PARAMS;
+        params[n++] = DT_P_STR_OR_NULL(w->end_key);
+        params[n++] = DT_P_STR(dt_strbuf_str(&p->key_end));
+    } else {
+        params[n++] = DT_P_INT(p->after_id);
+        params[n++] = DT_P_INT(w->end_id);
+    }
+    memcpy(params + n, p->where, sizeof p->where);
+    n += FILTER_PARAMS;
+    params[n++] = DT_P_INT(limit);
+    const char *sql = by_key ? (f->payload ? rows_by_key : heads_by_key) : (f->payload ? rows_by_id : heads_by_id);
+    return dt_db_query(p->db, sql, params, n, p->err);
+}
+
+static dt_status read_row(struct page *p, struct dt_job *job)
+{
+    dt_status status = p->filter->payload ? dt_row_full(p->db, 0, p->arena, job) : dt_row_head(p->db, 0, p->arena, job);
+    return status ? dt_fail(p->err, status, "job %lld cannot be read", (long long)job->id) : DT_OK;
+}
+
+/* Jobs of the window, as long as the page has room; *overflow: there is one more. */
+static dt_status read_window(struct page *p, const struct window *w, bool *overflow)
+{
+    size_t room = p->filter->limit - p->n;
+    *overflow = false;
+    dt_status status = query_window(p, w, room + 1);
+    if (status)
+        return status;
+    while (!status && !*overflow && dt_db_next(p->db)) {
+        *overflow = p->n == p->filter->limit;
+        if (!*overflow)
+            status = read_row(p, &p->jobs[p->n++]);
+    }
+    dt_status ended = dt_db_end(p->db, status ? NULL : p->err);
+    return status ? status : ended;
+}
+
+static void go_on_after_last_job(struct page *p)
+{
+    if (p->n == 0)
+        return;
+    p->after_id = p->jobs[p->n - 1].id;
+    p->after_key = p->jobs[p->n - 1].key;
+}
+
+/* One window; *done: the page is complete. */
+static dt_status take_window(struct page *p, int64_t rows, bool *done)
+{
+    struct window w = {.rows = rows};
+    bool last, overflow;
+    dt_status status = find_window(p, &w, &last);
+    if (!status)
+        status = read_window(p, &w, &overflow);
+    if (status)
+        return status;
+    p->looked_at += rows;
+    p->more = overflow || !last;
+    *done = overflow || last || p->looked_at >= SCAN_ROWS;
+    if (overflow) {
+        go_on_after_last_job(p);
+    } else if (!last) {
+        p->after_id = w.end_id;
+        p->after_key = w.end_key;
+    }
+    return DT_OK;
+}
+
+static dt_status fill(struct page *p)
+{
+    int64_t rows = p->filter->limit > WINDOW_FIRST ? p->filter->limit : WINDOW_FIRST;
+    bool done = false;
+    dt_status status = set_filter(p);
+    while (!status && !done) {
+        status = take_window(p, rows, &done);
+        rows *= WINDOW_GROWS;
+        if (rows > SCAN_ROWS)
+            rows = SCAN_ROWS;
+    }
+    return status;
+}
+
+static dt_status start(struct page *p, dt_store *store)
+{
+    p->n = 0;
+    p->looked_at = 0;
+    p->more = false;
+    p->after_id = p->filter->after_id;
+    p->after_key = p->filter->after_key;
+    dt_strbuf_reset(&p->topics);
+    dt_strbuf_reset(&p->key_end);
+    p->jobs = dt_arena_alloc(p->arena, (p->filter->limit + 1) * sizeof *p->jobs);
+    if (!p->jobs)
+        return no_memory(p);
+    return dt_store_db(store, &p->db, p->err);
+}
+
+dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
+                        struct dt_job **out, size_t *n, bool *more, int64_t *last_id, struct dt_str *last_key,
+                        struct dt_error *err)
+{
+    struct page p = {.filter = filter, .arena = arena, .err = err};
+    dt_status status = DT_OK;
+    if (filter->key_prefix.p && !filter->topic.p)
+        return dt_fail(err, DT_INVALID, "a prefix of keys needs a topic");
+    dt_strbuf_init(&p.topics);
+    dt_strbuf_init(&p.key_end);
+    for (int tries = 0; tries < 2; tries++) { /* nothing is held: a broken connection is tried anew, once */
+        status = start(&p, store);
+        if (status)
+            break;
+        status = fill(&p);
+        if (status != DT_UNAVAILABLE)
+            break;
+    }
+    *out = p.jobs;
+    *n = status ? 0 : p.n;
+    *more = !status && p.more;
+    *last_id = p.after_id;
+    *last_key = p.after_key;
+    dt_strbuf_clear(&p.topics);
+    dt_strbuf_clear(&p.key_end);
+    return status;
+}
