@@ -2,7 +2,7 @@
 import shutil
 import subprocess
 
-from . import paths, say
+from . import locks, paths, say
 
 
 def _run(argv, what, log):
@@ -27,11 +27,12 @@ def build(preset, targets=("duetime-api", "duetime-dispatcher")):
     """Brings the targets up to date. A tree that was built before costs a fraction of a second."""
     folder = paths.build_folder(preset)
     folder.mkdir(parents=True, exist_ok=True)
-    log = folder / "build.log"
-    log.write_bytes(b"")
-    configure(preset, log)
-    say.step(f"building {', '.join(targets)} ({preset})")
-    _run(["cmake", "--build", folder, "--target", *targets], "the build", log)
+    with locks.held(folder.with_name(f"{preset}.lock")):
+        log = folder / "build.log"
+        log.write_bytes(b"")
+        configure(preset, log)
+        say.step(f"building {', '.join(targets)} ({preset})")
+        _run(["cmake", "--build", folder, "--target", *targets], "the build", log)
     return folder
 
 

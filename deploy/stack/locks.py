@@ -1,11 +1,12 @@
 """Locks between commands that run at the same time: `up`, `down` and `reset` are alone; `start`, `stop` and `kill`
-run side by side, but one at a time on a part."""
+run side by side, but one at a time on a part. What several stacks share (the build, the cache) has locks as well."""
 import contextlib
 import fcntl
 
 
 @contextlib.contextmanager
-def _held(path, kind):
+def held(path, kind=fcntl.LOCK_EX):
+    """Holds a lock file for as long as the block runs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         fcntl.flock(file, kind)
@@ -14,11 +15,11 @@ def _held(path, kind):
 
 def whole(home):
     # Beside the folder and not in it: `reset` removes the folder while it holds the lock.
-    return _held(home.with_name(home.name + ".lock"), fcntl.LOCK_EX)
+    return held(home.with_name(home.name + ".lock"), fcntl.LOCK_EX)
 
 
 @contextlib.contextmanager
 def one(home, part):
-    with _held(home.with_name(home.name + ".lock"), fcntl.LOCK_SH), \
-         _held(home / "run" / f"{part}.lock", fcntl.LOCK_EX):
+    with held(home.with_name(home.name + ".lock"), fcntl.LOCK_SH), \
+         held(home / "run" / f"{part}.lock", fcntl.LOCK_EX):
         yield

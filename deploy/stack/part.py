@@ -38,6 +38,9 @@ class Part:
     def adjust(self):
         """What is to be done once it is ready, at every start; must bear repetition."""
 
+    def discard(self):
+        """Removes what it keeps outside of the stack's folder."""
+
     # -- what all parts do alike
     def start(self):
         """Starts the process and returns at once; False when it runs already."""

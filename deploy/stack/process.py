@@ -49,9 +49,11 @@ class Process:
         record = self.record()
         if record is None:
             return None
-        _reap(record["pid"])
         stat = _stat(record["pid"])
-        if stat is None or stat[0] in "ZX" or stat[1] != record["started"]:
+        if stat is None or stat[1] != record["started"]:
+            return None
+        if stat[0] in "ZX":
+            _reap(record["pid"])
             return None
         return record["pid"]
 

@@ -10,6 +10,7 @@ from . import build, say
 from .programs import DATABASE, Api, Dispatcher
 from .servers.kafka import Kafka, jars
 from .servers.mariadb import MariaDB
+from .servers.mysql import MySQL
 from .servers.redis import Redis
 from .servers.zookeeper import ZooKeeper
 from .state import State
@@ -45,7 +46,8 @@ class Stack:
 
     def _make_parts(self):
         options, port = self.state.options, self.state.port
-        self.mysql = MariaDB(self.home, port("mysql"), self.state.password)
+        database = MySQL if options["mysql"] == "mysql" else MariaDB
+        self.mysql = database(self.home, port("mysql"), self.state.password)
         self.redis = [Redis(self.home, f"redis{n}", port(f"redis{n}")) for n in range(1, options["redis"] + 1)]
         self.zookeeper = ZooKeeper(self.home, port("zookeeper"))
         self.kafka = Kafka(self.home, options["kafka"], port("kafka"), port("kafka_controller"))
@@ -204,6 +206,8 @@ class Stack:
 
     def reset(self):
         self.stop(self.running())
+        for part in self.parts:
+            part.discard()
         shutil.rmtree(self.home, ignore_errors=True)
 
     # -- what the outside is told

@@ -1,15 +1,9 @@
-"""What the MySQL lane needs: Oracle's MySQL server from Debian unstable, in a folder that is made with debootstrap.
+"""The lanes: the same suites on other servers. They are asked for by name, since they fetch a gigabyte or take minutes."""
+from . import tree  # noqa: F401  (puts deploy/ on the path)
 
-It needs root (debootstrap and chroot do), the network at the first time, and 1 GB below .local/cache.
-"""
-import contextlib
-import os
-import shutil
+from stack.servers import mysql  # noqa: E402
 
-from . import command, tree
-
-SECONDS = 900
-STORE_TESTS = ("test_store", "test_db", "test_migrat", "test_sql", "test_reconcile")
+STORE_TESTS = ("test_store", "test_db", "test_migrat", "test_sql", "test_views", "test_reconcile")
 
 
 def is_store_test(path):
@@ -17,15 +11,12 @@ def is_store_test(path):
 
 
 def mysql_unavailable():
-    """Why the lane cannot run; None when it can."""
-    if os.geteuid() != 0:
-        return "it makes a Debian in a folder and needs root"
-    if not shutil.which("debootstrap"):
-        return "debootstrap is not installed"
+    """Why the MySQL lane cannot run; None when it can."""
+    reason = mysql.unavailable()
+    if reason:
+        return reason
+    try:
+        mysql.fetch()
+    except tree.say.StackError as error:
+        return f"MySQL 9.7 cannot be fetched: {str(error).splitlines()[-1]}"
     return None
-
-
-@contextlib.contextmanager
-def mysql_running(report):
-    raise NotImplementedError
-    yield

@@ -47,7 +47,7 @@ def mysql(report, chosen):
         report.skip("lane mysql", reason)
     elif builds.sanitize(report):
         report.say("contract tests of the store on MySQL 9.7")
-        with lanes.mysql_running(report) as environment:
+        with servers.running("mysql", mysql="mysql") as environment:
             cmocka.run_all(report, [path for path in _executables("contract", chosen) if lanes.is_store_test(path)], environment)
 
 

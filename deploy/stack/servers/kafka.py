@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import zlib
 
-from .. import paths, say
+from .. import locks, paths, say
 from ..part import Part
 
 CONFIG = """\
@@ -37,19 +37,22 @@ def jars(version):
     """The folder with the jars; fetched when they are not there yet."""
     pom = paths.TREE / "deploy/kafka/pom.xml"
     folder = paths.CACHE / f"kafka-{version}-{zlib.crc32(pom.read_bytes()):08x}"
-    if folder.exists():
-        return folder
+    with locks.held(paths.CACHE / "kafka.lock"):
+        if not folder.exists():
+            _fetch(version, pom, folder)
+    return folder
+
+
+def _fetch(version, pom, folder):
     say.step(f"fetching the Kafka {version} jars from Maven Central (about 50 MB)")
     temporary = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    done = subprocess.run(["mvn", "-B", "-q", "-f", pom, "-P", version,
-                           "dependency:copy-dependencies", f"-DoutputDirectory={temporary}"],
+    done = subprocess.run(["mvn", "-B", "-q", "-f", pom, "-P", version, "dependency:copy-dependencies", f"-DoutputDirectory={temporary}"],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
     if done.returncode != 0 or not any(temporary.glob("kafka_*.jar")):
         raise say.StackError(f"the Kafka jars could not be fetched:\n{done.stdout[-4000:]}")
     temporary.rename(folder)
-    return folder
 
 
 class Kafka(Part):

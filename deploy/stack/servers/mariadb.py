@@ -48,6 +48,7 @@ def socket_path(data):
 
 class MariaDB(Part):
     user = "duetime"
+    plugin = "IDENTIFIED BY"
 
     def __init__(self, home, port, password):
         super().__init__(home, "mysql")
@@ -99,7 +100,7 @@ class MariaDB(Part):
 
     def adjust(self):
         accounts = "".join(
-            f"CREATE USER IF NOT EXISTS '{self.user}'@'{host}' IDENTIFIED BY '{self.password}';"
+            f"CREATE USER IF NOT EXISTS '{self.user}'@'{host}' {self.plugin} '{self.password}';"
             f"GRANT ALL PRIVILEGES ON *.* TO '{self.user}'@'{host}' WITH GRANT OPTION;"
             for host in ("localhost", "127.0.0.1"))
         self.sql(accounts)
