@@ -5,6 +5,7 @@ import re
 import sys
 
 from . import locks, paths, say
+from .servers import mysql
 from .stack import Stack, exists
 
 EXIT_NOT_RUNNING = 3
@@ -34,7 +35,7 @@ def parser():
     up.add_argument("--dispatchers", type=count)
     up.add_argument("--shards", type=count, help="fixed once the data are there")
     up.add_argument("--redis", type=count, help="number of Redis servers")
-    up.add_argument("--mysql", choices=["mariadb", "mysql"])
+    up.add_argument("--mysql", choices=["mariadb", "mysql"], help="MariaDB from Debian, or MySQL 9.7 (needs root)")
     up.add_argument("--kafka", choices=["3", "4"], help="3.9 or 4.1")
     up.add_argument("--set", action="append", type=setting, metavar="SECTION.KEY=VALUE", dest="settings",
                     help="a setting for all programs; kept for later starts; an empty value takes it away")
@@ -73,9 +74,9 @@ def existing(home):
 
 
 def up(home, arguments):
-    if arguments.mysql == "mysql":
-        raise say.StackError("the whole stack on MySQL comes later: use --mysql mariadb "
-                             "(the store is tested against MySQL by `tests/run mysql`)")
+    reason = mysql.unavailable() if arguments.mysql == "mysql" else None
+    if reason:
+        raise say.StackError(f"--mysql mysql cannot be had here: {reason}; --mysql mariadb can")
     with locks.whole(home):
         stack = Stack(home)
         stack.up(wanted_options(arguments, stack.state.options["settings"]), must_build=not arguments.no_build)

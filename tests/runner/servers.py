@@ -17,3 +17,9 @@ def running(suite, **options):
         yield {**os.environ, **stack.environment()}
     finally:
         stack.reset()
+
+
+def remove_left_behind():
+    """Takes down stacks that tests could not take down themselves, because they were ended."""
+    for state in tree.WORK.glob("**/state.json"):
+        tree.Stack(state.parent).reset()

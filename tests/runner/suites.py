@@ -36,7 +36,10 @@ def _pytest(name):
         if not builds.sanitize(report, ("duetime-api", "duetime-dispatcher")):
             return
         report.say(f"{name} tests on the whole stack")
-        pytests.run(report, folder, tree.WORK / f"{name}.xml", dict(os.environ), PYTEST_SECONDS, chosen)
+        try:
+            pytests.run(report, folder, tree.WORK / f"{name}.xml", dict(os.environ), PYTEST_SECONDS, chosen)
+        finally:
+            servers.remove_left_behind()
     return suite
 
 
