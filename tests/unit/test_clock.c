@@ -1,0 +1,272 @@
+/* The host's clocks and the estimate of MySQL's clock, with a clock that the test moves. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+
+struct hand_clock {
+    dt_clock clock; /* first, so that a pointer to it is a pointer to this */
+    int64_t mono_us, real_ms;
+};
+
+static int64_t hand_mono_us(const dt_clock *clock)
+{
+    return ((const struct hand_clock *)clock)->mono_us;
+}
+static int64_t hand_real_ms(const dt_clock *clock)
+{
+    return ((const struct hand_clock *)clock)->real_ms;
+}
+
+#define SECOND_US INT64_C(1000000)
+#define SERVER_MS INT64_C(1800000000000)
+
+static void start(struct hand_clock *hand, dt_refclock *ref)
+{
+    *hand = (struct hand_clock){{hand_mono_us, hand_real_ms}, 1000 * SECOND_US, INT64_C(1700000000000)};
+    dt_refclock_init(ref, &hand->clock);
+}
+
+static void the_monotonic_clock_never_steps_back(void **state)
+{
+    const dt_clock *clock = dt_clock_system();
+    int64_t last = dt_clock_mono_us(clock);
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        int64_t now = dt_clock_mono_us(clock);
+
+        assert_true(now >= last);
+        last = now;
+    }
+    assert_true(dt_clock_real_ms(clock) > INT64_C(1700000000000));
+}
+
+static void before_any_sample_the_hosts_clock_is_used(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    start(&hand, &ref);
+    assert_int_equal(dt_refclock_earliest_ms(&ref), hand.real_ms);
+    assert_true(dt_refclock_latest_ms(&ref) > hand.real_ms); /* the reading was cut to a millisecond */
+    assert_int_equal(dt_refclock_mono_us_at(&ref, hand.real_ms + 5), hand.mono_us + 5000);
+}
+
+/* For every moment at which the server may have been read, the truth lies between earliest and latest. */
+static void the_servers_time_lies_between_earliest_and_latest(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    for (int64_t read_after_us = 0; read_after_us <= 4000; read_after_us += 100)
+        for (int64_t cut_us = 0; cut_us < 1000; cut_us += 111) {
+            int64_t truth_us;
+
+            start(&hand, &ref);
+            dt_refclock_sample(&ref, SERVER_MS, hand.mono_us, hand.mono_us + 4000);
+            truth_us = SERVER_MS * 1000 + cut_us + (4000 - read_after_us);
+            hand.mono_us += 4000;
+            assert_true(dt_refclock_earliest_ms(&ref) * 1000 <= truth_us);
+            assert_true(dt_refclock_latest_ms(&ref) * 1000 >= truth_us);
+        }
+}
+
+static void a_sample_is_never_wider_than_its_round_trip_and_a_millisecond(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    start(&hand, &ref);
+    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 300, hand.mono_us);
+    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS);
+    assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 2); /* 1.299 ms, rounded up */
+}
+
+static void a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+    int64_t before;
+
+    (void)state;
+    start(&hand, &ref);
+    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 300, hand.mono_us);
+    before = dt_refclock_earliest_ms(&ref);
+    hand.real_ms += 3600000;
+    assert_int_equal(dt_refclock_earliest_ms(&ref), before);
+}
+
+static void the_tighter_of_two_samples_wins(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    start(&hand, &ref);
+    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 500, hand.mono_us);
+    hand.mono_us += 10000;
+    dt_refclock_sample(&ref, SERVER_MS + 10, hand.mono_us - 9000, hand.mono_us); /* wider: not taken */
+    assert_true(dt_refclock_latest_ms(&ref) - dt_refclock_earliest_ms(&ref) <= 3);
+    hand.mono_us += 10000;
+    dt_refclock_sample(&ref, SERVER_MS + 20, hand.mono_us - 100, hand.mono_us);
+    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + 20);
+    assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 22);
+}
+
+static void an_old_sample_is_given_up_for_a_wider_new_one(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    start(&hand, &ref);
+    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
+    hand.mono_us += 60 * SECOND_US;
+    dt_refclock_sample(&ref, SERVER_MS + 60000, hand.mono_us - 5000, hand.mono_us);
+    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + 60000);
+    assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 60000 + 6);
+}
+
+static void the_bounds_widen_as_a_sample_ages(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    start(&hand, &ref);
+    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
+    hand.mono_us += 100 * SECOND_US;
+    assert_true(dt_refclock_earliest_ms(&ref) < SERVER_MS + 100000);
+    assert_true(dt_refclock_latest_ms(&ref) > SERVER_MS + 100000 + 2);
+    assert_in_range(dt_refclock_latest_ms(&ref) - dt_refclock_earliest_ms(&ref), 40, 45); /* 200 ppm each way */
+}
+
+static void a_server_whose_clock_was_stepped_is_believed_at_once(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    for (int64_t step_ms = -3600000; step_ms <= 3600000; step_ms += 7200000) {
+        start(&hand, &ref);
+        dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
+        hand.mono_us += SECOND_US;
+        dt_refclock_sample(&ref, SERVER_MS + 1000 + step_ms, hand.mono_us - 5000, hand.mono_us);
+        assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + 1000 + step_ms);
+    }
+}
+
+static void a_sample_whose_readings_are_in_the_wrong_order_is_ignored(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    start(&hand, &ref);
+    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us, hand.mono_us - 1);
+    assert_int_equal(dt_refclock_earliest_ms(&ref), hand.real_ms);
+}
+
+/* A loop that sleeps until mono_us_at(due) finds it due when it wakes up, and not a microsecond before. */
+static void one_who_sleeps_until_a_due_time_wakes_up_exactly_then(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    for (int64_t ahead_ms = 0; ahead_ms < 20000000; ahead_ms = ahead_ms * 3 + 1) {
+        int64_t wake_us;
+
+        start(&hand, &ref);
+        dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 700, hand.mono_us);
+        wake_us = dt_refclock_mono_us_at(&ref, SERVER_MS + ahead_ms);
+        hand.mono_us = wake_us;
+        assert_true(dt_refclock_earliest_ms(&ref) >= SERVER_MS + ahead_ms);
+        hand.mono_us = wake_us - 10;
+        assert_true(ahead_ms == 0 || dt_refclock_earliest_ms(&ref) < SERVER_MS + ahead_ms);
+    }
+}
+
+static void a_due_time_in_the_past_is_a_monotonic_time_in_the_past(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    start(&hand, &ref);
+    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 700, hand.mono_us);
+    assert_true(dt_refclock_mono_us_at(&ref, SERVER_MS - 5) < hand.mono_us);
+}
+
+/* Two servers an hour apart are sampled in turns: a reader must see one or the other, never a mixture. */
+struct race {
+    dt_refclock ref;
+    _Atomic int stop;
+};
+
+static void *sample_in_turns(void *arg)
+{
+    struct race *race = arg;
+
+    for (int i = 0; !race->stop; i++) {
+        int64_t width = i % 2 ? 1 : 2000;
+        int64_t server_ms = i % 2 ? SERVER_MS : SERVER_MS + 3600000;
+
+        dt_refclock_sample(&race->ref, server_ms, 1000 * SECOND_US - width, 1000 * SECOND_US);
+    }
+    return NULL;
+}
+
+static void readers_never_see_half_of_a_sample(void **state)
+{
+    struct hand_clock hand;
+    struct race race = {.stop = 0};
+    pthread_t writers[2];
+    int mixed = 0;
+
+    (void)state;
+    start(&hand, &race.ref);
+    dt_refclock_sample(&race.ref, SERVER_MS, hand.mono_us - 1, hand.mono_us);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&writers[i], NULL, sample_in_turns, &race), 0);
+    for (int i = 0; i < 100000; i++) {
+        int64_t early = dt_refclock_earliest_ms(&race.ref), late = dt_refclock_latest_ms(&race.ref);
+
+        mixed += early != SERVER_MS && early != SERVER_MS + 3600000;
+        mixed += late != SERVER_MS + 1 && late != SERVER_MS + 3600003;
+    }
+    race.stop = 1;
+    for (int i = 0; i < 2; i++)
+        pthread_join(writers[i], NULL);
+    assert_int_equal(mixed, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_monotonic_clock_never_steps_back),
+        cmocka_unit_test(before_any_sample_the_hosts_clock_is_used),
+        cmocka_unit_test(the_servers_time_lies_between_earliest_and_latest),
+        cmocka_unit_test(a_sample_is_never_wider_than_its_round_trip_and_a_millisecond),
+        cmocka_unit_test(a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample),
+        cmocka_unit_test(the_tighter_of_two_samples_wins),
+        cmocka_unit_test(an_old_sample_is_given_up_for_a_wider_new_one),
+        cmocka_unit_test(the_bounds_widen_as_a_sample_ages),
+        cmocka_unit_test(a_server_whose_clock_was_stepped_is_believed_at_once),
+        cmocka_unit_test(a_sample_whose_readings_are_in_the_wrong_order_is_ignored),
+        cmocka_unit_test(one_who_sleeps_until_a_due_time_wakes_up_exactly_then),
+        cmocka_unit_test(a_due_time_in_the_past_is_a_monotonic_time_in_the_past),
+        cmocka_unit_test(readers_never_see_half_of_a_sample),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* Log lines, read back from a file that stands in for stderr. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "base/timetext.h"
+
+static int saved_stderr = -1, file = -1;
+static char *text;
+
+static int catch_stderr(void **state)
+{
+    char path[] = "/tmp/duetime-test-log-XXXXXX";
+
+    (void)state;
+    file = mkstemp(path);
+    assert_true(file >= 0);
+    unlink(path);
+    saved_stderr = dup(STDERR_FILENO);
+    dup2(file, STDERR_FILENO);
+    dt_log_set_level(DT_LOG_INFO);
+    return 0;
+}
+
+/* What was written so far; stderr is the real one again. */
+static char *written(void)
+{
+    off_t n = lseek(file, 0, SEEK_END);
+
+    dup2(saved_stderr, STDERR_FILENO);
+    free(text);
+    text = calloc(1, (size_t)n + 1);
+    assert_non_null(text);
+    assert_int_equal(pread(file, text, (size_t)n, 0), n);
+    return text;
+}
+
+static int release_stderr(void **state)
+{
+    (void)state;
+    dup2(saved_stderr, STDERR_FILENO);
+    close(saved_stderr);
+    close(file);
+    free(text);
+    text = NULL;
+    return 0;
+}
+
+/* The line behind its time, which is checked to be one. */
+static const char *behind_time(const char *line)
+{
+    int64_t ms;
+
+    assert_int_equal(strncmp(line, "time=", 5), 0);
+    assert_int_equal(dt_time_parse((struct dt_str){line + 5, 24}, &ms), DT_OK);
+    assert_int_equal(line[29], ' ');
+    return line + 30;
+}
+
+static void a_line_has_time_level_component_message_and_fields(void **state)
+{
+    (void)state;
+    DT_LOG(INFO, "shard", "took over", DT_I("shard", 3), DT_I("epoch", INT64_MIN), DT_S("owner", "host-1"));
+    assert_string_equal(behind_time(written()), "level=info component=shard msg=\"took over\" shard=3 "
+                                                "epoch=-9223372036854775808 owner=host-1\n");
+}
+
+static void a_line_without_fields_ends_after_its_message(void **state)
+{
+    (void)state;
+    DT_LOG(ERROR, "api", "stopped");
+    assert_string_equal(behind_time(written()), "level=error component=api msg=stopped\n");
+}
+
+static void values_are_quoted_exactly_where_they_need_it(void **state)
+{
+    (void)state;
+    DT_LOG(WARN, "t", "m", DT_S("plain", "a-b_c.d:/e,1"), DT_S("empty", ""), DT_S("absent", NULL), DT_S("space", "a b"),
+           DT_S("equals", "a=b"), DT_S("quote", "a\"b"), DT_S("slash", "a\\b"), DT_S("utf8", "\xc3\xa9"));
+    assert_string_equal(behind_time(written()),
+                        "level=warn component=t msg=m plain=a-b_c.d:/e,1 empty=\"\" absent=\"\" space=\"a b\" "
+                        "equals=\"a=b\" quote=\"a\\\"b\" slash=\"a\\\\b\" utf8=\"\xc3\xa9\"\n");
+}
+
+static void a_value_cannot_forge_a_line_or_move_a_terminal(void **state)
+{
+    (void)state;
+    DT_LOG(INFO, "t", "m", DT_S("v", "a\nlevel=error\r\t\x1b[2J\x7f"), DT_B("nul", ((struct dt_str){"a\0b", 3})));
+    assert_string_equal(behind_time(written()),
+                        "level=info component=t msg=m v=\"a\\nlevel=error\\r\\t\\x1b[2J\\x7f\" nul=\"a\\x00b\"\n");
+}
+
+static void lines_below_the_level_are_not_written_and_their_fields_not_evaluated(void **state)
+{
+    int evaluated = 0;
+
+    (void)state;
+    dt_log_set_level(DT_LOG_WARN);
+    DT_LOG(INFO, "t", "m", DT_I("n", evaluated++));
+    DT_LOG(WARN, "t", "m", DT_I("n", evaluated++));
+    dt_log_set_level(DT_LOG_INFO);
+    assert_string_equal(behind_time(written()), "level=warn component=t msg=m n=0\n");
+    assert_int_equal(evaluated, 1);
+}
+
+static void levels_are_read_by_their_exact_words(void **state)
+{
+    static const char *const words[] = {"debug", "info", "warn", "error"};
+    enum dt_log_level level;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(dt_log_level_parse(words[i], &level), DT_OK);
+        assert_int_equal(level, i);
+        dt_log_set_level(level);
+        assert_true(dt_log_enabled(level));
+        assert_int_equal(dt_log_enabled(DT_LOG_DEBUG), i == 0);
+    }
+    level = DT_LOG_WARN;
+    assert_int_equal(dt_log_level_parse("INFO", &level), DT_INVALID);
+    assert_int_equal(dt_log_level_parse("", &level), DT_INVALID);
+    assert_int_equal(dt_log_level_parse("infos", &level), DT_INVALID);
+    assert_int_equal(level, DT_LOG_WARN);
+}
+
+static void errno_is_the_same_after_logging(void **state)
+{
+    (void)state;
+    errno = ENOENT;
+    DT_LOG(INFO, "t", "m");
+    assert_int_equal(errno, ENOENT);
+    close(STDERR_FILENO);
+    errno = ENOENT;
+    DT_LOG(INFO, "t", "m");
+    assert_int_equal(errno, ENOENT);
+}
+
+#define THREADS 4
+#define LINES   500
+
+static void *write_many(void *arg)
+{
+    char long_value[400];
+
+    memset(long_value, 'x', sizeof long_value - 1);
+    long_value[sizeof long_value - 1] = '\0';
+    for (int i = 0; i < LINES; i++)
+        DT_LOG(INFO, "t", "m", DT_I("thread", (intptr_t)arg), DT_S("v", long_value));
+    return NULL;
+}
+
+static void lines_of_several_threads_never_mix(void **state)
+{
+    pthread_t threads[THREADS];
+    int lines = 0;
+
+    (void)state;
+    fcntl(file, F_SETFL, O_APPEND);
+    for (intptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, write_many, (void *)i), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (char *line = strtok(written(), "\n"); line; line = strtok(NULL, "\n"), lines++)
+        assert_int_equal(strlen(behind_time(line)), strlen("level=info component=t msg=m thread=0 v=") + 399);
+    assert_int_equal(lines, THREADS * LINES);
+}
+
+#define CAUGHT(test) cmocka_unit_test_setup_teardown(test, catch_stderr, release_stderr)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CAUGHT(a_line_has_time_level_component_message_and_fields),
+        CAUGHT(a_line_without_fields_ends_after_its_message),
+        CAUGHT(values_are_quoted_exactly_where_they_need_it),
+        CAUGHT(a_value_cannot_forge_a_line_or_move_a_terminal),
+        CAUGHT(lines_below_the_level_are_not_written_and_their_fields_not_evaluated),
+        CAUGHT(levels_are_read_by_their_exact_words),
+        CAUGHT(errno_is_the_same_after_logging),
+        CAUGHT(lines_of_several_threads_never_mix),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+/* The mailbox, with real threads and the real monotonic clock. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/mailbox.h"
+
+static int open_box(void **state)
+{
+    dt_mailbox *box;
+
+    assert_int_equal(dt_mailbox_new(&box), DT_OK);
+    *state = box;
+    return 0;
+}
+
+static int close_box(void **state)
+{
+    dt_mailbox_free(*state);
+    return 0;
+}
+
+static int64_t now_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+static void signals_before_a_look_are_one(void **state)
+{
+    dt_mailbox_signal(*state, 1);
+    dt_mailbox_signal(*state, 4);
+    dt_mailbox_signal(*state, 1);
+    assert_int_equal(dt_mailbox_wait(*state, INT64_MAX), 5);
+    assert_int_equal(dt_mailbox_wait(*state, 0), 0);
+}
+
+static void a_signal_that_is_there_is_taken_even_if_the_time_is_up(void **state)
+{
+    dt_mailbox_signal(*state, 2);
+    assert_int_equal(dt_mailbox_wait(*state, 0), 2);
+    dt_mailbox_signal(*state, 2);
+    assert_int_equal(dt_mailbox_wait(*state, INT64_MIN), 2);
+}
+
+static void a_time_in_the_past_does_not_sleep(void **state)
+{
+    int64_t before = now_us();
+
+    assert_int_equal(dt_mailbox_wait(*state, 0), 0);
+    assert_int_equal(dt_mailbox_wait(*state, -5), 0);
+    assert_int_equal(dt_mailbox_wait(*state, before - 1000000), 0);
+    assert_true(now_us() - before < 1000000);
+}
+
+static void a_wait_ends_at_its_time_and_not_before(void **state)
+{
+    int64_t until = now_us() + 20000;
+
+    assert_int_equal(dt_mailbox_wait(*state, until), 0);
+    assert_true(now_us() >= until);
+}
+
+static void no_bits_are_no_signal(void **state)
+{
+    dt_mailbox_signal(*state, 0);
+    assert_int_equal(dt_mailbox_wait(*state, now_us() + 1000), 0);
+}
+
+static void *post(void *box)
+{
+    dt_mailbox_signal(box, 8);
+    return NULL;
+}
+
+static void a_signal_wakes_one_who_sleeps_for_ever(void **state)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, post, *state), 0);
+    assert_int_equal(dt_mailbox_wait(*state, INT64_MAX), 8);
+    pthread_join(thread, NULL);
+}
+
+#define POSTERS 4
+#define POSTS   20000
+
+struct poster {
+    dt_mailbox *box;
+    uint32_t bit;
+    _Atomic int posted;
+};
+
+static void *post_many(void *arg)
+{
+    struct poster *poster = arg;
+
+    for (int i = 0; i < POSTS; i++) {
+        poster->posted++;
+        dt_mailbox_signal(poster->box, poster->bit);
+    }
+    return NULL;
+}
+
+/* After the last post of each the loop must be woken at least once more: else its work would lie until the next bound.
+ */
+static void the_last_post_of_every_thread_is_seen(void **state)
+{
+    struct poster posters[POSTERS];
+    pthread_t threads[POSTERS];
+    uint32_t done = 0;
+
+    for (int i = 0; i < POSTERS; i++) {
+        posters[i] = (struct poster){*state, UINT32_C(1) << i, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, post_many, &posters[i]), 0);
+    }
+    while (done != (1u << POSTERS) - 1) {
+        uint32_t bits = dt_mailbox_wait(*state, now_us() + 60000000);
+
+        assert_int_not_equal(bits, 0);
+        for (int i = 0; i < POSTERS; i++)
+            if (bits & posters[i].bit && posters[i].posted == POSTS)
+                done |= posters[i].bit;
+    }
+    for (int i = 0; i < POSTERS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void free_accepts_null(void **state)
+{
+    (void)state;
+    dt_mailbox_free(NULL);
+}
+
+#define BOXED(test) cmocka_unit_test_setup_teardown(test, open_box, close_box)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BOXED(signals_before_a_look_are_one),
+        BOXED(a_signal_that_is_there_is_taken_even_if_the_time_is_up),
+        BOXED(a_time_in_the_past_does_not_sleep),
+        BOXED(a_wait_ends_at_its_time_and_not_before),
+        BOXED(no_bits_are_no_signal),
+        BOXED(a_signal_wakes_one_who_sleeps_for_ever),
+        BOXED(the_last_post_of_every_thread_is_seen),
+        cmocka_unit_test(free_accepts_null),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

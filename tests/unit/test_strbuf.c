@@ -1,0 +1,254 @@
+/* The growable buffer and the arena. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/strbuf.h"
+
+static void an_empty_buffer_has_no_memory(void **state)
+{
+    struct dt_strbuf sb;
+
+    (void)state;
+    dt_strbuf_init(&sb);
+    assert_null(sb.p);
+    assert_int_equal(sb.n, 0);
+    dt_strbuf_clear(&sb);
+}
+
+static void what_is_appended_is_terminated_after_every_step(void **state)
+{
+    struct dt_strbuf sb;
+
+    (void)state;
+    dt_strbuf_init(&sb);
+    dt_strbuf_adds(&sb, "");
+    assert_string_equal(sb.p, "");
+    dt_strbuf_adds(&sb, "ab");
+    dt_strbuf_addc(&sb, 'c');
+    dt_strbuf_add(&sb, "def", 2);
+    dt_strbuf_add(&sb, NULL, 0);
+    dt_strbuf_addf(&sb, "-%03d-%s", 7, "x");
+    assert_string_equal(sb.p, "abcde-007-x");
+    assert_int_equal(sb.n, 11);
+    assert_true(dt_str_is(dt_strbuf_str(&sb), "abcde-007-x"));
+    dt_strbuf_clear(&sb);
+}
+
+static void a_buffer_grows_over_any_length(void **state)
+{
+    struct dt_strbuf sb;
+
+    (void)state;
+    dt_strbuf_init(&sb);
+    for (int i = 0; i < 100000; i++) {
+        dt_strbuf_addc(&sb, (char)('a' + i % 26));
+        assert_true(sb.n < sb.cap);
+    }
+    for (int i = 0; i < 100000; i++)
+        assert_int_equal(sb.p[i], 'a' + i % 26);
+    assert_int_equal(sb.p[100000], '\0');
+    dt_strbuf_clear(&sb);
+}
+
+static void reserved_room_is_not_asked_for_again(void **state)
+{
+    struct dt_strbuf sb;
+    const char *p;
+
+    (void)state;
+    dt_strbuf_init(&sb);
+    dt_strbuf_reserve(&sb, 1000);
+    p = sb.p;
+    for (int i = 0; i < 1000; i++)
+        dt_strbuf_addc(&sb, 'x');
+    assert_ptr_equal(sb.p, p);
+    dt_strbuf_clear(&sb);
+}
+
+static void reset_keeps_the_memory_and_forgets_the_failure(void **state)
+{
+    struct dt_strbuf sb;
+    const char *p;
+
+    (void)state;
+    dt_strbuf_init(&sb);
+    dt_strbuf_reset(&sb);
+    assert_null(sb.p);
+    dt_strbuf_adds(&sb, "text");
+    p = sb.p;
+    dt_strbuf_reserve(&sb, SIZE_MAX / 2);
+    assert_true(sb.failed);
+    dt_strbuf_reset(&sb);
+    assert_false(sb.failed);
+    assert_ptr_equal(sb.p, p);
+    assert_string_equal(sb.p, "");
+    dt_strbuf_clear(&sb);
+}
+
+static void after_a_failure_nothing_is_appended_any_more(void **state)
+{
+    struct dt_strbuf sb;
+
+    (void)state;
+    dt_strbuf_init(&sb);
+    dt_strbuf_adds(&sb, "kept");
+    dt_strbuf_reserve(&sb, SIZE_MAX);
+    assert_true(sb.failed);
+    dt_strbuf_adds(&sb, "lost");
+    dt_strbuf_addf(&sb, "%d", 1);
+    dt_strbuf_add_i64(&sb, 1);
+    assert_string_equal(sb.p, "kept");
+    dt_strbuf_clear(&sb);
+}
+
+static void integers_are_written_at_both_ends_of_their_range(void **state)
+{
+    const struct {
+        int64_t v;
+        const char *text;
+    } cases[] = {
+        {0, "0"}, {-1, "-1"}, {10, "10"}, {INT64_MAX, "9223372036854775807"}, {INT64_MIN, "-9223372036854775808"},
+    };
+    struct dt_strbuf sb;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dt_strbuf_init(&sb);
+        dt_strbuf_add_i64(&sb, cases[i].v);
+        assert_string_equal(sb.p, cases[i].text);
+        dt_strbuf_clear(&sb);
+    }
+}
+
+static void slices_are_equal_by_their_bytes(void **state)
+{
+    (void)state;
+    assert_true(dt_str_eq(DT_STR_NONE, DT_STR_LIT("")));
+    assert_true(dt_str_eq((struct dt_str){"a\0b", 3}, (struct dt_str){"a\0b", 3}));
+    assert_false(dt_str_eq((struct dt_str){"a\0b", 3}, (struct dt_str){"a\0c", 3}));
+    assert_false(dt_str_is(dt_str("a"), "ab"));
+    assert_int_equal(dt_str(NULL).n, 0);
+}
+
+static void arena_memory_is_aligned_and_does_not_overlap(void **state)
+{
+    struct dt_arena arena;
+    unsigned char *blocks[500];
+    size_t sizes[500];
+
+    (void)state;
+    dt_arena_init(&arena);
+    for (size_t i = 0; i < 500; i++) {
+        sizes[i] = i * 37 % 3000;
+        blocks[i] = dt_arena_alloc(&arena, sizes[i]);
+        assert_non_null(blocks[i]);
+        assert_int_equal((uintptr_t)blocks[i] % _Alignof(max_align_t), 0);
+        memset(blocks[i], (int)(i % 251), sizes[i]);
+    }
+    for (size_t i = 0; i < 500; i++)
+        for (size_t k = 0; k < sizes[i]; k++)
+            assert_int_equal(blocks[i][k], i % 251);
+    dt_arena_clear(&arena);
+}
+
+static void a_block_larger_than_a_chunk_is_served(void **state)
+{
+    struct dt_arena arena;
+    char *big, *small;
+
+    (void)state;
+    dt_arena_init(&arena);
+    small = dt_arena_alloc(&arena, 8);
+    big = dt_arena_alloc(&arena, 10 << 20);
+    assert_non_null(big);
+    memset(big, 1, 10 << 20);
+    memset(small, 2, 8);
+    assert_int_equal(big[0], 1);
+    dt_arena_clear(&arena);
+}
+
+static void an_arena_can_be_used_again_after_reset_and_after_clear(void **state)
+{
+    struct dt_arena arena;
+
+    (void)state;
+    dt_arena_init(&arena);
+    dt_arena_reset(&arena);
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < 1000; i++)
+            memset(dt_arena_alloc(&arena, 100), round, 100);
+        if (round % 3 == 2)
+            dt_arena_clear(&arena);
+        else
+            dt_arena_reset(&arena);
+    }
+    dt_arena_clear(&arena);
+}
+
+static void a_reset_arena_serves_the_same_work_from_the_chunk_it_kept(void **state)
+{
+    struct dt_arena arena;
+    void *first;
+
+    (void)state;
+    dt_arena_init(&arena);
+    first = dt_arena_alloc(&arena, 100);
+    dt_arena_reset(&arena);
+    assert_ptr_equal(dt_arena_alloc(&arena, 100), first);
+    dt_arena_clear(&arena);
+}
+
+static void a_size_that_nobody_has_gives_null(void **state)
+{
+    struct dt_arena arena;
+
+    (void)state;
+    dt_arena_init(&arena);
+    assert_null(dt_arena_alloc(&arena, SIZE_MAX));
+    assert_null(dt_arena_alloc(&arena, SIZE_MAX - 8));
+    dt_arena_clear(&arena);
+}
+
+static void a_copy_is_terminated_and_absent_stays_absent(void **state)
+{
+    struct dt_arena arena;
+    struct dt_str copy;
+
+    (void)state;
+    dt_arena_init(&arena);
+    copy = dt_arena_copy(&arena, (struct dt_str){"abcdef", 3});
+    assert_string_equal(copy.p, "abc");
+    assert_int_equal(copy.n, 3);
+    copy = dt_arena_copy(&arena, DT_STR_LIT(""));
+    assert_non_null(copy.p);
+    assert_int_equal(copy.n, 0);
+    assert_null(dt_arena_copy(&arena, DT_STR_NONE).p);
+    dt_arena_clear(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_buffer_has_no_memory),
+        cmocka_unit_test(what_is_appended_is_terminated_after_every_step),
+        cmocka_unit_test(a_buffer_grows_over_any_length),
+        cmocka_unit_test(reserved_room_is_not_asked_for_again),
+        cmocka_unit_test(reset_keeps_the_memory_and_forgets_the_failure),
+        cmocka_unit_test(after_a_failure_nothing_is_appended_any_more),
+        cmocka_unit_test(integers_are_written_at_both_ends_of_their_range),
+        cmocka_unit_test(slices_are_equal_by_their_bytes),
+        cmocka_unit_test(arena_memory_is_aligned_and_does_not_overlap),
+        cmocka_unit_test(a_block_larger_than_a_chunk_is_served),
+        cmocka_unit_test(an_arena_can_be_used_again_after_reset_and_after_clear),
+        cmocka_unit_test(a_reset_arena_serves_the_same_work_from_the_chunk_it_kept),
+        cmocka_unit_test(a_size_that_nobody_has_gives_null),
+        cmocka_unit_test(a_copy_is_terminated_and_absent_stays_absent),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
