@@ -7,9 +7,9 @@
  * and the next run goes on behind them. A row with applied_at = 0 is a migration under way.
  */
 #include <ctype.h>
-#include <strings.h>
 
 #include "store/migrations.h"
+#include "store/sql_split.h"
 #include "store/store_internal.h"
 
 #define LOCK_WAIT_S    5
@@ -17,95 +17,6 @@
 #define DDL_TIMEOUT_MS (INT64_C(6) * 3600 * 1000) /* an ALTER of a large table takes its time */
 
 #define SQL_LOCK_NAME "CONCAT('duetime.', MD5(DATABASE()))"
-
-/* ---- splitting a file into statements, as the mysql client does ---- */
-
-struct splitter {
-    const char *p;
-    char delimiter[16];
-};
-
-static const char *end_of_line(const char *p)
-{
-    const char *end = strchr(p, '\n');
-    return end ? end + 1 : p + strlen(p);
-}
-
-static const char *end_of_quoted(const char *p)
-{
-    char quote = *p++;
-    while (*p && *p != quote)
-        p += *p == '\\' && quote != '`' && p[1] ? 2 : 1;
-    return *p ? p + 1 : p;
-}
-
-static const char *end_of_block(const char *p)
-{
-    const char *end = strstr(p + 2, "*/");
-    return end ? end + 2 : p + strlen(p);
-}
-
-static bool line_comment(const char *p)
-{
-    return *p == '#' || (p[0] == '-' && p[1] == '-' && (p[2] == '\0' || isspace((unsigned char)p[2])));
-}
-
-/* Behind white space and comments between statements. */
-static const char *skip_blank(const char *p)
-{
-    for (;;) {
-        if (isspace((unsigned char)*p))
-            p++;
-        else if (line_comment(p))
-            p = end_of_line(p);
-        else if (p[0] == '/' && p[1] == '*' && p[2] != '!')
-            p = end_of_block(p);
-        else
-            return p;
-    }
-}
-
-static bool take_delimiter(struct splitter *s)
-{
-    if (strncasecmp(s->p, "DELIMITER", 9) != 0 || (s->p[9] != ' ' && s->p[9] != '\t'))
-        return false;
-    const char *word = s->p + 9, *line = end_of_line(s->p);
-    while (*word == ' ' || *word == '\t')
-        word++;
-    size_t n = 0;
-    while (word + n < line && !isspace((unsigned char)word[n]))
-        n++;
-    if (n > 0 && n < sizeof s->delimiter) {
-        memcpy(s->delimiter, word, n);
-        s->delimiter[n] = '\0';
-    }
-    s->p = line;
-    return true;
-}
-
-/* The next statement without its delimiter; absent at the end. */
-static struct dt_str next_statement(struct splitter *s)
-{
-    do
-        s->p = skip_blank(s->p);
-    while (take_delimiter(s));
-    if (!*s->p)
-        return DT_STR_NONE;
-    const char *start = s->p, *p = start;
-    size_t n = strlen(s->delimiter);
-    while (*p && strncmp(p, s->delimiter, n) != 0) {
-        if (*p == '\'' || *p == '"' || *p == '`')
-            p = end_of_quoted(p);
-        else if (line_comment(p))
-            p = end_of_line(p);
-        else if (p[0] == '/' && p[1] == '*')
-            p = end_of_block(p);
-        else
-            p++;
-    }
-    s->p = *p ? p + n : p;
-    return (struct dt_str){start, (size_t)(p - start)};
-}
 
 /* ---- migrating ---- */
 
@@ -135,9 +46,10 @@ static dt_status lock_migrations(dt_db *db, struct dt_error *err)
 
 static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t done, struct dt_error *err)
 {
-    struct splitter splitter = {.p = m->sql, .delimiter = ";"};
+    struct dt_sql_split split;
+    dt_sql_split_init(&split, m->sql);
     int64_t step = 0;
-    for (struct dt_str text; (text = next_statement(&splitter)).p;) {
+    for (struct dt_str text; (text = dt_sql_split_next(&split)).p;) {
         if (step++ < done)
             continue;
         dt_status status = dt_db_script(db, text, err);

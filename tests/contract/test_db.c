@@ -1,0 +1,378 @@
+/* db.h on a real server. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "base/clock.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+
+struct rig {
+    struct mysql_fixture fx;
+    dt_db *db;
+};
+
+static int setup(void **state)
+{
+    static struct rig rig;
+    struct dt_error err = {0};
+    mysql_fixture_make(&rig.fx, "db");
+    rig.fx.config.mysql_lock_timeout = 1000;
+    rig.fx.config.mysql_idle_transaction_timeout = 1000;
+    mysql_fixture_run(&rig.fx, "CREATE TABLE t (id BIGINT PRIMARY KEY, k VARBINARY(20) NULL, p MEDIUMBLOB NULL, "
+                               "CHECK (id >= 0))");
+    OK(dt_db_open(&rig.fx.config, &rig.db, &err));
+    *state = &rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *rig = *state;
+    dt_db_free(rig->db);
+    mysql_fixture_drop(&rig->fx);
+    return 0;
+}
+
+static int64_t ask(dt_db *db, const char *sql)
+{
+    struct dt_error err = {0};
+    OK(dt_db_query(db, sql, DT_NO_PARAMS, &err));
+    assert_true(dt_db_next(db));
+    int64_t n = dt_db_i64(db, 0);
+    assert_false(dt_db_next(db));
+    OK(dt_db_end(db, &err));
+    return n;
+}
+
+static void kill_session(struct rig *rig)
+{
+    mysql_fixture_run(&rig->fx, "KILL %lld", (long long)ask(rig->db, "SELECT CONNECTION_ID()"));
+}
+
+static const char insert[] = "INSERT INTO t (id, k, p) VALUES (?, ?, ?)";
+
+static void values_come_back_as_they_were_given(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    static const char bytes[] = {'\xff', 0, '\x80', '\'', '\\', '\xc3', ' ', 'x', ' '};
+    char *big = malloc(300000);
+    memset(big, '\xfe', 300000);
+    struct dt_str odd = {bytes, sizeof bytes}, large = {big, 300000};
+    uint64_t changed = 0;
+    OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(INT64_MAX), DT_P_STR(odd), DT_P_STR(large)), &changed, &err));
+    assert_int_equal(changed, 1);
+    OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_STR(odd)), NULL, &err));
+    OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(2), DT_P_STR(DT_STR_LIT("")), DT_P_NULL), NULL, &err));
+    for (int twice = 0; twice < 2; twice++) {
+        OK(dt_db_query(rig->db,
+                       "SELECT id, k, p, NULL, 12.5, COUNT(*) OVER () FROM t WHERE k <=> ? OR id < ? ORDER BY id",
+                       DT_PARAMS(DT_P_STR(odd), DT_P_INT(10)), &err));
+        assert_int_equal(dt_db_rows(rig->db), 3);
+        assert_true(dt_db_next(rig->db));
+        assert_int_equal(dt_db_i64(rig->db, 0), 1);
+        assert_true(dt_db_is_null(rig->db, 1));
+        assert_null(dt_db_bytes(rig->db, 1).p);
+        assert_true(dt_str_eq(dt_db_bytes(rig->db, 2), odd));
+        assert_true(dt_db_is_null(rig->db, 3));
+        assert_int_equal(dt_db_i64(rig->db, 3), 0);
+        assert_int_equal(dt_db_i64(rig->db, 4), 12);
+        assert_int_equal(dt_db_i64(rig->db, 5), 3);
+        assert_true(dt_db_next(rig->db));
+        assert_false(dt_db_is_null(rig->db, 1));
+        assert_non_null(dt_db_bytes(rig->db, 1).p);
+        assert_int_equal(dt_db_bytes(rig->db, 1).n, 0);
+        assert_true(dt_str_is(dt_db_bytes(rig->db, 0), "2"));
+        assert_true(dt_db_next(rig->db));
+        assert_true(dt_db_i64(rig->db, 0) == INT64_MAX);
+        assert_true(dt_str_eq(dt_db_bytes(rig->db, 1), odd));
+        assert_true(dt_str_eq(dt_db_bytes(rig->db, 2), large));
+        assert_false(dt_db_next(rig->db));
+        OK(dt_db_end(rig->db, &err));
+        OK(dt_db_end(rig->db, &err));
+    }
+    free(big);
+}
+
+static void trailing_spaces_tell_keys_apart(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_STR(DT_STR_LIT("a")), DT_P_NULL), NULL, &err));
+    OK(dt_db_query(rig->db, "SELECT id FROM t WHERE k = ?", DT_PARAMS(DT_P_STR(DT_STR_LIT("a "))), &err));
+    assert_false(dt_db_next(rig->db));
+    OK(dt_db_end(rig->db, &err));
+}
+
+static void a_json_parameter_can_be_joined(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    for (int i = 1; i < 5; i++)
+        OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(i), DT_P_NULL, DT_P_NULL), NULL, &err));
+    OK(dt_db_query(
+        rig->db,
+        "SELECT t.id, j.w FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', w VARCHAR(20) PATH '$[1]')) j "
+        "STRAIGHT_JOIN t ON t.id = j.id ORDER BY t.id",
+        DT_PARAMS(DT_P_STR(DT_STR_LIT("[[2,\"two\"],[4,\"\\u00e9\"],[9,\"\"]]"))), &err));
+    assert_true(dt_db_next(rig->db));
+    assert_int_equal(dt_db_i64(rig->db, 0), 2);
+    assert_true(dt_str_is(dt_db_bytes(rig->db, 1), "two"));
+    assert_true(dt_db_next(rig->db));
+    assert_true(dt_str_is(dt_db_bytes(rig->db, 1), "é"));
+    assert_false(dt_db_next(rig->db));
+    OK(dt_db_end(rig->db, &err));
+}
+
+static void many_rows_are_inserted_as_one_by_one(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    enum { ROWS = 2500 };
+    static const char or_keep[] = "INSERT INTO t (id, k, p) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE id = id";
+    struct dt_param *params = calloc(ROWS * 3, sizeof *params);
+    uint64_t changed = 0;
+    static const char bytes[] = "\xff\0x";
+    for (int i = 0; i < ROWS; i++) {
+        params[3 * i] = DT_P_INT(i);
+        params[3 * i + 1] = i % 3 ? DT_P_STR(((struct dt_str){bytes, (size_t)(i % 4)})) : DT_P_NULL;
+        params[3 * i + 2] = DT_P_NULL;
+    }
+    OK(dt_db_run_many(rig->db, insert, params, 3, ROWS, &changed, &err));
+    assert_int_equal(changed, ROWS);
+    assert_int_equal(ask(rig->db, "SELECT SUM(IF(MOD(id, 3) = 0, k IS NULL, k = LEFT(X'FF0078', MOD(id, 4)))) FROM t"),
+                     ROWS);
+    for (int i = 0; i < ROWS; i++)
+        params[3 * i].i += 1000;
+    OK(dt_db_run_many(rig->db, or_keep, params, 3, ROWS, &changed, &err));
+    assert_int_equal(changed, 1000);
+    OK(dt_db_run_many(rig->db, or_keep, params, 3, 1, &changed, &err));
+    assert_int_equal(changed, 0);
+    OK(dt_db_run_many(rig->db, or_keep, params, 3, 0, &changed, &err));
+    assert_int_equal(changed, 0);
+    OK(dt_db_begin(rig->db, &err));
+    assert_int_equal(dt_db_run_many(rig->db, insert, params, 3, ROWS, &changed, &err), DT_EXISTS);
+    dt_db_rollback(rig->db);
+    assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), ROWS + 1000);
+    free(params);
+}
+
+static void rows_that_exceed_a_packet_go_in_several(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    size_t rows = dt_db_packet_max(rig->db) / 800000 + 3, bytes = 800000;
+    if (rows > 200)
+        rows = 200; /* a server that takes more than that at once: nothing to split */
+    char *payload = malloc(bytes);
+    memset(payload, 'x', bytes);
+    struct dt_param *params = calloc(rows * 3, sizeof *params);
+    for (size_t i = 0; i < rows; i++) {
+        params[3 * i] = DT_P_INT(i);
+        params[3 * i + 1] = DT_P_NULL;
+        params[3 * i + 2] = DT_P_STR(((struct dt_str){payload, bytes}));
+    }
+    OK(dt_db_run_many(rig->db, insert, params, 3, rows, NULL, &err));
+    assert_int_equal(ask(rig->db, "SELECT SUM(LENGTH(p) = 800000) FROM t"), rows);
+    free(params);
+    free(payload);
+}
+
+static void errors_have_their_statuses(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    dt_db *db = rig->db;
+    struct dt_str longer = DT_STR_LIT("longer than twenty bytes");
+    OK(dt_db_run(db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
+    assert_int_equal(dt_db_run(db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err), DT_EXISTS);
+    assert_int_equal(dt_db_run(db, insert, DT_PARAMS(DT_P_INT(2), DT_P_STR(longer), DT_P_NULL), NULL, &err),
+                     DT_INVALID);
+    assert_int_equal(dt_db_run(db, insert, DT_PARAMS(DT_P_INT(-1), DT_P_NULL, DT_P_NULL), NULL, &err), DT_INVALID);
+    assert_int_equal(dt_db_run(db, insert, DT_PARAMS(DT_P_NULL, DT_P_NULL, DT_P_NULL), NULL, &err), DT_INVALID);
+    assert_int_equal(dt_db_run(db, "INSERT INTO nowhere VALUES (1)", DT_NO_PARAMS, NULL, &err), DT_SCHEMA);
+    assert_int_equal(dt_db_run(db, "UPDATE t SET nothing = 1", DT_NO_PARAMS, NULL, &err), DT_SCHEMA);
+    assert_int_equal(dt_db_run(db, insert, DT_PARAMS(DT_P_INT(1)), NULL, &err), DT_INTERNAL);
+    assert_true(dt_db_alive(db));
+    assert_int_equal(ask(db, "SELECT COUNT(*) FROM t"), 1);
+}
+
+static void a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    static const char update[] = "UPDATE t SET k = 'x' WHERE id = ?";
+    OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
+    OK(dt_db_begin(rig->fx.db, &err));
+    OK(dt_db_run(rig->fx.db, update, DT_PARAMS(DT_P_INT(1)), NULL, &err));
+    OK(dt_db_begin(rig->db, &err));
+    OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(2), DT_P_NULL, DT_P_NULL), NULL, &err));
+    assert_int_equal(dt_db_run(rig->db, update, DT_PARAMS(DT_P_INT(1)), NULL, &err), DT_BUSY);
+    assert_int_equal(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(3), DT_P_NULL, DT_P_NULL), NULL, &err), DT_BUSY);
+    assert_int_equal(dt_db_commit(rig->db, &err), DT_BUSY);
+    dt_db_rollback(rig->db);
+    dt_db_rollback(rig->fx.db);
+    assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), 1);
+}
+
+static void a_lost_connection_stays_dead_until_it_is_reconnected(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_db_begin(rig->db, &err));
+    OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
+    kill_session(rig);
+    assert_int_equal(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(2), DT_P_NULL, DT_P_NULL), NULL, &err),
+                     DT_UNAVAILABLE);
+    assert_false(dt_db_alive(rig->db));
+    assert_int_equal(dt_db_begin(rig->db, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_db_ping(rig->db, &err), DT_UNAVAILABLE);
+    dt_db_rollback(rig->db);
+    OK(dt_db_reconnect(rig->db, &err));
+    assert_true(dt_db_alive(rig->db));
+    assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), 0);
+}
+
+static void a_commit_without_an_answer_is_unknown(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_db_begin(rig->db, &err));
+    OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
+    kill_session(rig);
+    assert_int_equal(dt_db_commit(rig->db, &err), DT_UNKNOWN);
+    assert_int_equal(err.status, DT_UNKNOWN);
+    assert_int_equal(dt_db_commit(rig->db, &err), DT_UNAVAILABLE);
+}
+
+static void a_rolled_back_transaction_leaves_nothing(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    dt_db_rollback(rig->db);
+    OK(dt_db_begin(rig->db, &err));
+    assert_int_equal(dt_db_begin(rig->db, &err), DT_INTERNAL);
+    OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
+    dt_db_rollback(rig->db);
+    assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), 0);
+    assert_int_equal(dt_db_commit(rig->db, &err), DT_INTERNAL);
+}
+
+static void begin_at_tells_the_servers_time(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t before = ask(rig->db, "SELECT " DT_SQL_NOW_MS), now = 0;
+    OK(dt_db_begin_at(rig->db, &now, &err));
+    int64_t after = ask(rig->db, "SELECT " DT_SQL_NOW_MS);
+    assert_true(before <= now && now <= after);
+    assert_true(before > INT64_C(1700000000000));
+    OK(dt_db_commit(rig->db, &err));
+}
+
+static void sessions_are_strict_read_committed_and_in_utc(void **state)
+{
+    struct rig *rig = *state;
+    assert_int_equal(ask(rig->db, "SELECT @@time_zone = '+00:00'"), 1);
+    assert_int_equal(ask(rig->db, "SELECT @@sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"), 1);
+    assert_int_equal(ask(rig->db, "SELECT @@innodb_lock_wait_timeout"), 1);
+    assert_int_equal(ask(rig->db, "SELECT @@autocommit"), 1);
+    const char *level = dt_db_server(rig->db) == DT_SERVER_MARIADB
+                            ? "SELECT @@tx_isolation = 'READ-COMMITTED'"
+                            : "SELECT @@transaction_isolation = 'READ-COMMITTED'";
+    assert_int_equal(ask(rig->db, level), 1);
+}
+
+static void a_session_that_stops_inside_a_transaction_loses_its_locks(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
+    OK(dt_db_begin(rig->db, &err));
+    OK(dt_db_run(rig->db, "UPDATE t SET k = 'x'", DT_NO_PARAMS, NULL, &err));
+    dt_db *other;
+    OK(dt_db_open(&rig->fx.config, &other, &err));
+    dt_status status;
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 10000000;
+    do
+        status = dt_db_run(other, "DELETE FROM t", DT_NO_PARAMS, NULL, &err);
+    while (status == DT_BUSY && dt_clock_mono_us(dt_clock_system()) < until_us);
+    OK(status);
+    dt_db_free(other);
+    assert_int_equal(dt_db_commit(rig->db, &err), DT_UNKNOWN);
+}
+
+static void scripts_discard_what_they_select(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_db_script(rig->db, DT_STR_LIT("CREATE PROCEDURE two() BEGIN SELECT 1; SELECT 2, 3; END"), &err));
+    OK(dt_db_script(rig->db, DT_STR_LIT("CALL two()"), &err));
+    OK(dt_db_script(rig->db, DT_STR_LIT("SELECT 1"), &err));
+    OK(dt_db_run(rig->db, "SELECT 1", DT_NO_PARAMS, NULL, &err));
+    assert_int_equal(ask(rig->db, "SELECT 7"), 7);
+    assert_int_equal(dt_db_script(rig->db, DT_STR_LIT("CREATE TABLE"), &err), DT_INTERNAL);
+}
+
+static void an_open_result_set_refuses_other_statements(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_db_query(rig->db, "SELECT 1", DT_NO_PARAMS, &err));
+    assert_int_equal(dt_db_run(rig->db, "DELETE FROM t", DT_NO_PARAMS, NULL, &err), DT_INTERNAL);
+    OK(dt_db_end(rig->db, &err));
+    assert_false(dt_db_next(rig->db));
+    OK(dt_db_run(rig->db, "DELETE FROM t", DT_NO_PARAMS, NULL, &err));
+}
+
+static void a_server_that_is_not_there_is_unavailable(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    dt_db *db = NULL;
+    struct dt_config config = rig->fx.config;
+    char nowhere[] = "/nonexistent/mysql.sock", nothing[] = "dt_no_such_database";
+    config.mysql_socket = nowhere;
+    assert_int_equal(dt_db_open(&config, &db, &err), DT_UNAVAILABLE);
+    assert_null(db);
+    config = rig->fx.config;
+    config.mysql_database = nothing;
+    assert_int_equal(dt_db_open(&config, &db, &err), DT_SCHEMA);
+    OK(dt_db_new(&config, &db));
+    assert_false(dt_db_alive(db));
+    assert_int_equal(dt_db_begin(db, &err), DT_UNAVAILABLE);
+    dt_db_free(db);
+    dt_db_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(values_come_back_as_they_were_given, setup, teardown),
+        cmocka_unit_test_setup_teardown(trailing_spaces_tell_keys_apart, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_json_parameter_can_be_joined, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_rows_are_inserted_as_one_by_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(rows_that_exceed_a_packet_go_in_several, setup, teardown),
+        cmocka_unit_test_setup_teardown(errors_have_their_statuses, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lost_connection_stays_dead_until_it_is_reconnected, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_commit_without_an_answer_is_unknown, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_rolled_back_transaction_leaves_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(begin_at_tells_the_servers_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(sessions_are_strict_read_committed_and_in_utc, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_session_that_stops_inside_a_transaction_loses_its_locks, setup, teardown),
+        cmocka_unit_test_setup_teardown(scripts_discard_what_they_select, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_open_result_set_refuses_other_statements, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_server_that_is_not_there_is_unavailable, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,83 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/sql_split.h"
+
+static void expect(const char *text, const char *const *statements)
+{
+    struct dt_sql_split split;
+    dt_sql_split_init(&split, text);
+    for (; *statements; statements++) {
+        struct dt_str got = dt_sql_split_next(&split);
+        if (!dt_str_is(got, *statements))
+            fail_msg("got '%.*s', not '%s'", (int)got.n, got.p ? got.p : "", *statements);
+    }
+    assert_null(dt_sql_split_next(&split).p);
+}
+#define EXPECT(text, ...) expect(text, (const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+
+static void statements_end_at_semicolons(void **state)
+{
+    (void)state;
+    EXPECT("");
+    EXPECT(" \n\t");
+    EXPECT("A;B ; C", "A", "B ", "C");
+    EXPECT("A;\n\n;B;", "A", "", "B");
+}
+
+static void a_semicolon_in_quotes_ends_nothing(void **state)
+{
+    (void)state;
+    EXPECT("A ';' \";\" `;`; B", "A ';' \";\" `;`", "B");
+    EXPECT("A 'it''s; \\'; x'; B", "A 'it''s; \\'; x'", "B");
+    EXPECT("A `\\`; B", "A `\\`", "B");
+}
+
+static void a_semicolon_in_a_comment_ends_nothing(void **state)
+{
+    (void)state;
+    EXPECT("A -- one; two's\n; B # x;\n; C /* ; */ D; E", "A -- one; two's\n", "B # x;\n", "C /* ; */ D", "E");
+    EXPECT("A 1--1; B", "A 1--1", "B");
+}
+
+static void comments_between_statements_are_left_out(void **state)
+{
+    (void)state;
+    EXPECT("-- first;\n/* second; */ # third\nA;--\nB", "A", "B");
+    EXPECT("-- nothing else");
+    EXPECT("/*!50100 A */; B", "/*!50100 A */", "B");
+}
+
+static void a_delimiter_line_changes_what_ends_a_statement(void **state)
+{
+    (void)state;
+    EXPECT("A;\nDELIMITER //\nCREATE x BEGIN a; b; END//\ndelimiter ;\nB;C", "A", "CREATE x BEGIN a; b; END", "B", "C");
+    EXPECT("DELIMITER $$\r\nA; 'x$$' $$\r\nDELIMITER ;\r\nB", "A; 'x$$' ", "B");
+}
+
+static void an_open_quote_ends_with_the_text(void **state)
+{
+    (void)state;
+    EXPECT("A 'x; y", "A 'x; y");
+    EXPECT("A /* x; y", "A /* x; y");
+    EXPECT("A 'x\\", "A 'x\\");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(statements_end_at_semicolons),
+        cmocka_unit_test(a_semicolon_in_quotes_ends_nothing),
+        cmocka_unit_test(a_semicolon_in_a_comment_ends_nothing),
+        cmocka_unit_test(comments_between_statements_are_left_out),
+        cmocka_unit_test(a_delimiter_line_changes_what_ends_a_statement),
+        cmocka_unit_test(an_open_quote_ends_with_the_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
