@@ -1,0 +1,83 @@
+/*
+ * Owns: the shares and the plan of one member.
+ * Refuses to know: ZooKeeper, time, other members' holdings: what is free is all that a member needs to see.
+ * Invariants: shares differ by one at most and sum up to the shards; when a member leaves, nobody else's share shrinks,
+ * so that only its own shards move; when one joins, only what it will lead moves.
+ */
+#include "elector_share.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank)
+{
+    return shards / members + (rank < shards % members);
+}
+
+static long long sequence_of(const char *name)
+{
+    const char *dash = strrchr(name, '-');
+
+    return dash != NULL ? strtoll(dash + 1, NULL, 10) : -1;
+}
+
+bool dt_share_rank(const char *const *names, size_t n, const char *guid, unsigned *rank)
+{
+    const char *own = NULL;
+
+    for (size_t i = 0; i < n && own == NULL; i++) {
+        if (strstr(names[i], guid) != NULL)
+            own = names[i];
+    }
+    if (own == NULL)
+        return false;
+    *rank = 0;
+    for (size_t i = 0; i < n; i++)
+        *rank += sequence_of(names[i]) < sequence_of(own);
+    return true;
+}
+
+static unsigned count_mine(const struct dt_share_view *view)
+{
+    unsigned n = 0;
+
+    for (unsigned s = 0; s < view->shards; s++)
+        n += view->mine[s];
+    return n;
+}
+
+static void plan_release(const struct dt_share_view *view, unsigned surplus, struct dt_share_plan *out)
+{
+    for (unsigned s = DT_SHARDS_MAX; s-- > 0;) {
+        bool unnamed = s >= view->shards;
+
+        if (!view->mine[s] || (!unnamed && surplus == 0))
+            continue;
+        out->release[out->n_release++] = s;
+        surplus -= !unnamed;
+    }
+}
+
+static void plan_take(const struct dt_share_view *view, unsigned want, struct dt_share_plan *out)
+{
+    const unsigned start = (unsigned)((unsigned long long)view->rank * view->shards / view->members);
+
+    for (unsigned i = 0; i < view->shards && out->n_take < want; i++) {
+        unsigned s = (start + i) % view->shards;
+
+        if (!view->taken[s] && !view->mine[s])
+            out->take[out->n_take++] = s;
+    }
+}
+
+void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out)
+{
+    const unsigned share =
+        view->leaving || view->members == 0 ? 0 : dt_share_of(view->shards, view->members, view->rank);
+    const unsigned have = count_mine(view);
+
+    out->n_release = out->n_take = 0;
+    plan_release(view, have > share ? have - share : 0, out);
+    if (have < share)
+        plan_take(view, share - have, out);
+}
