@@ -29,6 +29,11 @@ def main():
         print(f"tests/run: no suite {' '.join(unknown)}; there are: {' '.join(known)}", file=sys.stderr)
         return 2
     asked = os.environ.get("DUETIME_LANES", "").replace(",", " ").split()
+    with tree.alone():
+        return run(arguments, known, asked)
+
+
+def run(arguments, known, asked):
     report = Report()
     for name in arguments.suites or [*suites.SUITES, *suites.LANES]:
         if name in suites.LANES and not arguments.suites and name not in asked:

@@ -1,4 +1,6 @@
 """The tree under test and the parts of deploy/stack that the runner borrows."""
+import contextlib
+import fcntl
 import sys
 from pathlib import Path
 
@@ -10,3 +12,16 @@ from stack.stack import Stack  # noqa: E402,F401
 
 BUILD = TREE / "build" / "sanitize"
 WORK = TREE / ".local" / "tests"
+
+
+@contextlib.contextmanager
+def alone():
+    """Two runs in one tree would take each other's servers down: the second waits."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    with open(WORK / "lock", "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another tests/run is at work in this tree: waiting for its end", flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
