@@ -16,6 +16,8 @@ def _run(argv, what, log):
 def configure(preset, log):
     folder = paths.build_folder(preset)
     argv = ["cmake", "--preset", preset]
+    if preset == "release":
+        argv.append("-DDT_WERROR=OFF")  # a newer compiler may warn of more; tests/run is where warnings are errors
     if shutil.which("ccache"):
         argv.append("-DCMAKE_C_COMPILER_LAUNCHER=ccache")
     if not (folder / "build.ninja").exists():
