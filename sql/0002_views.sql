@@ -1,0 +1,184 @@
+-- duetime: views for people. Times are DATETIME(3) in UTC whatever the session's time zone; topics and keys are bytes.
+-- v_jobs, v_overdue and v_shards are cheap (v_jobs by id reads one row); v_backlog, v_dead and v_audit count the table.
+
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_jobs AS
+SELECT
+  j.id,
+  j.topic,
+  j.job_key,
+  j.state,
+  CASE
+    WHEN j.state = 'dispatched' THEN IF(INSTR(s.inflight, CONCAT('[', j.id, ',')) > 0, 'kafka', 'ack')
+    WHEN j.state <> 'scheduled' THEN NULL
+    WHEN j.next_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 THEN 'time'
+    WHEN t.paused THEN 'paused'
+    ELSE 'leader'
+  END AS waiting_for,
+  CAST('1970-01-01' + INTERVAL (j.run_at * 1000) MICROSECOND AS DATETIME(3)) AS run_at,
+  CAST('1970-01-01' + INTERVAL (j.next_at * 1000) MICROSECOND AS DATETIME(3)) AS next_at,
+  IF(j.state IN ('scheduled','dispatched'),
+     GREATEST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - j.next_at, 0), NULL) AS overdue_ms,
+  j.attempt,
+  IF(TRIM(j.retry) = '', 1, 2 + LENGTH(TRIM(j.retry)) - LENGTH(REPLACE(TRIM(j.retry), ' ', ''))) AS max_attempts,
+  j.failures,
+  j.attempt_status,
+  CAST('1970-01-01' + INTERVAL (j.due_at * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (j.dispatched_at * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  j.dispatched_at - j.due_at AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (j.finished_at * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  j.error_code,
+  j.error_message,
+  CAST('1970-01-01' + INTERVAL (j.error_at * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
+  j.retry,
+  j.ack_timeout_ms,
+  j.no_retries,
+  j.partition_key,
+  j.content_type,
+  j.headers,
+  j.payload,
+  CRC32(j.id) % 1024 AS slot,
+  j.claim_shard,
+  CAST('1970-01-01' + INTERVAL (j.purge_at * 1000) MICROSECOND AS DATETIME(3)) AS purge_at,
+  CAST('1970-01-01' + INTERVAL (j.created_at * 1000) MICROSECOND AS DATETIME(3)) AS created_at,
+  CAST('1970-01-01' + INTERVAL (j.updated_at * 1000) MICROSECOND AS DATETIME(3)) AS updated_at,
+  j.version
+FROM jobs j
+LEFT JOIN topics t ON t.name = j.topic
+LEFT JOIN shards s ON s.shard = j.claim_shard;
+
+-- What should have happened already: scheduled jobs that were not dispatched, dispatched ones whose result is missing.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_overdue AS
+SELECT
+  j.id,
+  j.topic,
+  j.job_key,
+  j.state,
+  IF(j.state = 'dispatched', 'result', IF(t.paused, 'paused', 'dispatch')) AS missing,
+  CAST('1970-01-01' + INTERVAL (j.next_at * 1000) MICROSECOND AS DATETIME(3)) AS next_at,
+  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - j.next_at AS overdue_ms,
+  j.attempt,
+  CRC32(j.id) % 1024 AS slot,
+  j.claim_shard
+FROM jobs j FORCE INDEX (due)
+LEFT JOIN topics t ON t.name = j.topic
+WHERE j.due_band IN (0, 1)
+  AND j.due_key < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000
+  AND j.next_at < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000
+  AND j.state IN ('scheduled','dispatched');
+
+-- How many jobs there are, per topic and state.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_backlog AS
+SELECT
+  j.topic,
+  j.state,
+  COUNT(*) AS jobs,
+  CAST(SUM(j.state IN ('scheduled','dispatched')
+      AND j.next_at < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000) AS SIGNED) AS overdue,
+  CAST('1970-01-01' + INTERVAL (MIN(j.next_at) * 1000) MICROSECOND AS DATETIME(3)) AS first_next_at,
+  CAST('1970-01-01' + INTERVAL (MAX(j.next_at) * 1000) MICROSECOND AS DATETIME(3)) AS last_next_at
+FROM jobs j
+GROUP BY j.topic, j.state;
+
+-- Who leads which shard, and what it says about it.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_shards AS
+SELECT
+  s.shard,
+  s.owner,
+  s.halted,
+  s.epoch,
+  CAST('1970-01-01' + INTERVAL (s.owner_since * 1000) MICROSECOND AS DATETIME(3)) AS owner_since,
+  IF(JSON_VALID(s.inflight), JSON_LENGTH(s.inflight), NULL) AS in_flight,
+  s.batch_no,
+  s.ledger_offset,
+  x.waiting,
+  x.detail,
+  x.overdue,
+  CAST('1970-01-01' + INTERVAL (x.oldest_due_at * 1000) MICROSECOND AS DATETIME(3)) AS oldest_due_at,
+  x.drift_missing,
+  x.drift_extra,
+  x.drift_wrong,
+  CAST('1970-01-01' + INTERVAL (x.seen_at * 1000) MICROSECOND AS DATETIME(3)) AS seen_at,
+  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - x.seen_at AS seen_ms_ago
+FROM shards s
+LEFT JOIN shard_stats x ON x.shard = s.shard;
+
+-- What was given up, with the last error; CALL dt_redrive(id) gives one a new budget.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_dead AS
+SELECT
+  j.id,
+  j.topic,
+  j.job_key,
+  j.attempt,
+  j.failures,
+  j.attempt_status,
+  j.error_code,
+  j.error_message,
+  CAST('1970-01-01' + INTERVAL (j.error_at * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
+  CAST('1970-01-01' + INTERVAL (j.finished_at * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  CAST('1970-01-01' + INTERVAL (j.purge_at * 1000) MICROSECOND AS DATETIME(3)) AS purge_at
+FROM jobs j
+WHERE j.state = 'dead';
+
+-- Every attempt: the archived ones, and each job's latest, which stands in its row.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_attempts AS
+SELECT
+  a.job_id,
+  a.attempt,
+  a.status,
+  CAST('1970-01-01' + INTERVAL (a.due_at * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (a.dispatched_at * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  a.dispatched_at - a.due_at AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (a.finished_at * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  a.error_code,
+  a.error_message
+FROM attempts a
+UNION ALL
+SELECT
+  j.id,
+  j.attempt,
+  COALESCE(j.attempt_status, 'dispatched'),
+  CAST('1970-01-01' + INTERVAL (j.due_at * 1000) MICROSECOND AS DATETIME(3)),
+  CAST('1970-01-01' + INTERVAL (j.dispatched_at * 1000) MICROSECOND AS DATETIME(3)),
+  j.dispatched_at - j.due_at,
+  CAST('1970-01-01' + INTERVAL (IF(j.attempt_status = 'dispatched', NULL, j.finished_at) * 1000) MICROSECOND AS DATETIME(3)),
+  IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
+  IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)
+FROM jobs j
+WHERE j.attempt > 0;
+
+-- Conservation, by counting: every job that was ever created in a topic is in one of the states, or was removed after
+-- its retention. Compare `created` with the 2xx answers that you have. The three last columns are 0 in a sound database.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_audit AS
+SELECT
+  u.topic,
+  CAST(SUM(u.scheduled + u.dispatched + u.succeeded + u.dead + u.cancelled + u.removed) AS SIGNED) AS created,
+  CAST(SUM(u.scheduled) AS SIGNED) AS scheduled,
+  CAST(SUM(u.dispatched) AS SIGNED) AS dispatched,
+  CAST(SUM(u.succeeded) AS SIGNED) AS succeeded,
+  CAST(SUM(u.dead) AS SIGNED) AS dead,
+  CAST(SUM(u.cancelled) AS SIGNED) AS cancelled,
+  CAST(SUM(u.removed) AS SIGNED) AS removed,
+  CAST(SUM(u.unfinished_without_time) AS SIGNED) AS live_without_next_at,
+  CAST(SUM(u.finished_with_time) AS SIGNED) AS finished_with_next_at,
+  CAST(SUM(u.keys_without_job) AS SIGNED) AS keys_without_job
+FROM (
+  SELECT
+    j.topic,
+    SUM(j.state = 'scheduled') AS scheduled,
+    SUM(j.state = 'dispatched') AS dispatched,
+    SUM(j.state = 'succeeded') AS succeeded,
+    SUM(j.state = 'dead') AS dead,
+    SUM(j.state = 'cancelled') AS cancelled,
+    0 AS removed,
+    SUM(j.state IN ('scheduled','dispatched') AND j.next_at IS NULL) AS unfinished_without_time,
+    SUM(j.state NOT IN ('scheduled','dispatched') AND j.next_at IS NOT NULL) AS finished_with_time,
+    0 AS keys_without_job
+  FROM jobs j
+  GROUP BY j.topic
+  UNION ALL
+  SELECT r.topic, 0, 0, 0, 0, 0, r.removed, 0, 0, 0 FROM removed_jobs r
+  UNION ALL
+  SELECT k.topic, 0, 0, 0, 0, 0, 0, 0, 0, COUNT(*)
+  FROM job_keys k LEFT JOIN jobs j ON j.id = k.job_id WHERE j.id IS NULL GROUP BY k.topic
+) u
+GROUP BY u.topic;
