@@ -171,21 +171,23 @@ dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
 {
     dt_db *db;
     bool found = false;
-    int64_t version = 0, rows = 0;
+    int64_t applied = 0, newest = 0, rows = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (!status)
-        status = query_number(db, "SELECT MAX(version) FROM schema_migrations WHERE applied_at > 0", DT_NO_PARAMS,
-                              &found, &version, err);
+        status = query_number(db, "SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0", DT_NO_PARAMS, &found,
+                              &applied, err);
+    if (!status)
+        status = query_number(db, "SELECT MAX(version) FROM schema_migrations", DT_NO_PARAMS, &found, &newest, err);
     if (!status)
         status = query_number(db, "SELECT COUNT(*) FROM installation", DT_NO_PARAMS, &found, &rows, err);
     if (status)
         return status;
-    if (version < dt_migrations_n)
-        return dt_fail(err, DT_SCHEMA, "the schema has version %lld, this program needs %d: run duetime-api --migrate",
-                       (long long)version, dt_migrations_n);
-    if (version > dt_migrations_n)
-        return dt_fail(err, DT_SCHEMA, "the schema has version %lld, newer than this program's %d", (long long)version,
+    if (newest > dt_migrations_n)
+        return dt_fail(err, DT_SCHEMA, "the schema has version %lld, newer than this program's %d", (long long)newest,
                        dt_migrations_n);
+    if (applied < dt_migrations_n)
+        return dt_fail(err, DT_SCHEMA, "%lld of %d migrations are applied: run duetime-api --migrate",
+                       (long long)applied, dt_migrations_n);
     if (rows != 1)
         return dt_fail(err, DT_SCHEMA, "the installation row is missing: run duetime-api --migrate");
     return DT_OK;

@@ -1,0 +1,651 @@
+/*
+ * Making jobs on a real server. The COMMIT is interposed (mysql_real_query below stands before the client library's
+ * own), so that it can be lost before the server sees it, after it was carried out, or be held back while the session
+ * lives on.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define S(text)    DT_STR_LIT(text)
+#define MAKER      4711
+
+/* ---- losing COMMITs ---- */
+
+enum loss { LOSE_NOTHING, LOSE_BEFORE, LOSE_AFTER, HOLD, HOLD_THEN_COMMIT };
+static _Atomic enum loss loss; /* of the next COMMIT */
+static void *_Atomic lost;     /* the connection that it was lost on */
+static void *_Atomic held;     /* a connection that may not be closed yet */
+static _Atomic int statements;
+
+int mysql_real_query(void *mysql, const char *sql, unsigned long n);
+unsigned mysql_errno(void *mysql);
+void mysql_close(void *mysql);
+int mysql_stmt_execute(void *stmt);
+
+/* POSIX allows what ISO C has no syntax for: an object pointer that is a function. */
+#define REAL(type, name)                                                                                               \
+    type name;                                                                                                         \
+    do {                                                                                                               \
+        void *at_ = dlsym(RTLD_NEXT, &#name[5]);                                                                       \
+        memcpy(&name, &at_, sizeof name);                                                                              \
+    } while (0)
+
+typedef int query_fn(void *, const char *, unsigned long);
+typedef unsigned errno_fn(void *);
+typedef void close_fn(void *);
+typedef int execute_fn(void *);
+
+int mysql_real_query(void *mysql, const char *sql, unsigned long n)
+{
+    REAL(query_fn *, real_mysql_real_query);
+    statements++;
+    enum loss how = n == 6 && memcmp(sql, "COMMIT", 6) == 0 ? atomic_exchange(&loss, LOSE_NOTHING) : LOSE_NOTHING;
+    if (how == LOSE_NOTHING)
+        return real_mysql_real_query(mysql, sql, n);
+    if (how == LOSE_AFTER)
+        assert_int_equal(real_mysql_real_query(mysql, sql, n), 0);
+    if (how == HOLD || how == HOLD_THEN_COMMIT)
+        held = mysql;
+    lost = mysql;
+    return 1;
+}
+
+unsigned mysql_errno(void *mysql)
+{
+    REAL(errno_fn *, real_mysql_errno);
+    return mysql == lost ? 2013 : real_mysql_errno(mysql);
+}
+
+void mysql_close(void *mysql)
+{
+    REAL(close_fn *, real_mysql_close);
+    if (mysql != held)
+        real_mysql_close(mysql);
+    if (mysql == lost)
+        lost = NULL;
+}
+
+int mysql_stmt_execute(void *stmt)
+{
+    REAL(execute_fn *, real_mysql_stmt_execute);
+    statements++;
+    return real_mysql_stmt_execute(stmt);
+}
+
+static void commit_and_release_held(void)
+{
+    REAL(query_fn *, real_mysql_real_query);
+    REAL(close_fn *, real_mysql_close);
+    assert_int_equal(real_mysql_real_query(held, "COMMIT", 6), 0);
+    real_mysql_close(held);
+    held = NULL;
+}
+
+static void release_held(void)
+{
+    REAL(close_fn *, real_mysql_close);
+    real_mysql_close(held);
+    held = NULL;
+}
+
+/* ---- the rig ---- */
+
+enum { ROWS_MAX = 1200 };
+
+struct rig {
+    struct mysql_fixture fx;
+    dt_store *store;
+    struct dt_insert rows[ROWS_MAX];
+    struct dt_insert *ptr[ROWS_MAX];
+    char keys[ROWS_MAX][32];
+    size_t n;
+    int64_t created_ms;
+};
+
+static int setup(void **state)
+{
+    struct rig *rig = calloc(1, sizeof *rig);
+    mysql_fixture_make(&rig->fx, "insert");
+    rig->fx.config.mysql_lock_timeout = 1000;
+    rig->fx.config.mysql_idle_transaction_timeout = 2000;
+    mysql_fixture_migrate(&rig->fx);
+    rig->store = mysql_fixture_store(&rig->fx);
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *rig = *state;
+    loss = LOSE_NOTHING;
+    dt_store_free(rig->store);
+    mysql_fixture_drop(&rig->fx);
+    free(rig);
+    return 0;
+}
+
+#define FAR_MS INT64_C(4000000000000)
+
+/* Adds a row; key NULL = none; the digest stands for the request. */
+static struct dt_insert *add(struct rig *rig, int64_t id, const char *key, int request)
+{
+    struct dt_insert *row = &rig->rows[rig->n];
+    *row = (struct dt_insert){.outcome = DT_INSERT_REFUSED};
+    row->job = (struct dt_new_job){
+        .id = id,
+        .topic = S("t"),
+        .run_at_ms = FAR_MS,
+        .retry = S("15s 3m"),
+        .ack_timeout_ms = 1000,
+        .payload = S("{}"),
+    };
+    if (key) {
+        snprintf(rig->keys[rig->n], sizeof rig->keys[0], "%s", key);
+        row->job.key = dt_str(rig->keys[rig->n]);
+    }
+    memcpy(row->job.digest, &request, sizeof request);
+    rig->ptr[rig->n++] = row;
+    return row;
+}
+
+static dt_status insert(struct rig *rig, struct dt_error *err)
+{
+    return dt_store_insert(rig->store, rig->ptr, rig->n, MAKER, &rig->created_ms, err);
+}
+
+static int64_t number(struct rig *rig, const char *sql)
+{
+    return mysql_fixture_number(&rig->fx, "%s", sql);
+}
+
+static int64_t job_of_key(struct rig *rig, const char *key)
+{
+    return mysql_fixture_number(&rig->fx, "SELECT job_id FROM job_keys WHERE topic = 't' AND job_key = '%s'", key);
+}
+
+/* ---- ids ---- */
+
+struct taker {
+    pthread_t thread;
+    struct rig *rig;
+    dt_status status;
+    int64_t sum;
+};
+
+static void *take_blocks(void *arg)
+{
+    struct taker *t = arg;
+    dt_store *store = NULL;
+    t->status = dt_store_new(&t->rig->fx.config, NULL, &store);
+    for (int i = 0; i < 20 && !t->status; i++) {
+        int64_t first;
+        t->status = dt_store_reserve_ids(store, 10, &first, NULL);
+        t->sum += first;
+    }
+    dt_store_free(store);
+    dt_db_thread_end();
+    return NULL;
+}
+
+static void blocks_of_ids_never_overlap(void **state)
+{
+    struct rig *rig = *state;
+    struct taker t[4];
+    int64_t sum = 0, expected = 0;
+    for (int i = 0; i < 4; i++) {
+        t[i] = (struct taker){.rig = rig};
+        assert_int_equal(pthread_create(&t[i].thread, NULL, take_blocks, &t[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(t[i].thread, NULL);
+        assert_int_equal(t[i].status, DT_OK);
+        sum += t[i].sum;
+    }
+    for (int i = 0; i < 80; i++)
+        expected += 1 + 10 * i;
+    assert_int_equal(sum, expected);
+    assert_int_equal(number(rig, "SELECT next_id FROM id_sequence"), 801);
+}
+
+static void a_block_whose_commit_is_lost_is_not_used(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t first;
+    loss = LOSE_AFTER;
+    assert_int_equal(dt_store_reserve_ids(rig->store, 10, &first, &err), DT_UNAVAILABLE);
+    OK(dt_store_reserve_ids(rig->store, 10, &first, &err));
+    assert_int_equal(first, 11);
+}
+
+/* ---- rows ---- */
+
+static void a_row_is_stored_as_it_was_given(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    char text[200];
+    static const char payload[] = {'\xff', 0, '\x80', '"'};
+    struct dt_insert *row = add(rig, 77, "k\xc3\xa9", 5);
+    row->job.partition_key = S("p");
+    row->job.content_type = S("image/png");
+    row->job.headers = S("{\"a\":\"b\"}");
+    row->job.payload = (struct dt_str){payload, sizeof payload};
+    row->job.payload_binary = true;
+    OK(insert(rig, &err));
+    assert_int_equal(row->outcome, DT_INSERT_CREATED);
+    assert_string_equal(
+        mysql_fixture_text(&rig->fx, text, sizeof text,
+                           "SELECT CONCAT_WS('|', topic, HEX(job_key), state, run_at, next_at, near, attempt, "
+                           "failures, retry, ack_timeout_ms, version, maker, partition_key, content_type, "
+                           "payload_binary, headers, HEX(payload)) FROM jobs WHERE id = 77"),
+        "t|6BC3A9|scheduled|4000000000000|4000000000000|0|0|0|15s 3m|1000|1|4711|p|image/png|1|"
+        "{\"a\":\"b\"}|FF008022");
+    assert_int_equal(number(rig, "SELECT job_id FROM job_keys WHERE job_key = X'6BC3A9'"), 77);
+    assert_int_equal(number(rig, "SELECT created_at FROM jobs WHERE updated_at = created_at"), rig->created_ms);
+    assert_int_equal(number(rig, "SELECT digest = X'05000000000000000000000000000000' FROM jobs"), 1);
+    assert_in_range(number(rig, "SELECT " DT_SQL_NOW_MS) - rig->created_ms, 0, 60000);
+}
+
+static void what_is_absent_is_null(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    add(rig, 1, NULL, 0)->job.retry = S("");
+    add(rig, 2, "", 0);
+    OK(insert(rig, &err));
+    assert_int_equal(number(rig,
+                            "SELECT COUNT(*) FROM jobs WHERE id = 1 AND job_key IS NULL AND partition_key IS NULL AND "
+                            "content_type IS NULL AND headers IS NULL AND retry = '' AND payload_binary = 0"),
+                     1);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs WHERE id = 2 AND job_key = ''"), 1);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 1);
+}
+
+static void a_past_time_becomes_now_and_near_follows_the_time(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t now = number(rig, "SELECT " DT_SQL_NOW_MS), end = dt_near_end_ms(now);
+    struct dt_insert *past = add(rig, 1, NULL, 0);
+    past->job.run_at_ms = 1;
+    add(rig, 2, NULL, 0)->job.run_at_ms = end - 1;
+    add(rig, 3, NULL, 0)->job.run_at_ms = end;
+    OK(insert(rig, &err));
+    if (dt_near_end_ms(rig->created_ms) != end)
+        skip(); /* midnight passed in between */
+    assert_int_equal(past->job.run_at_ms, rig->created_ms);
+    assert_int_equal(number(rig, "SELECT run_at = created_at AND next_at = run_at AND near = 1 FROM jobs WHERE id = 1"),
+                     1);
+    assert_int_equal(number(rig, "SELECT near FROM jobs WHERE id = 2"), 1);
+    assert_int_equal(number(rig, "SELECT near FROM jobs WHERE id = 3"), 0);
+}
+
+static void a_thousand_keyed_jobs_take_few_statements(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    char key[32];
+    for (int i = 0; i < 1000; i++) {
+        snprintf(key, sizeof key, "k%d", i * 7919 % 1000);
+        add(rig, i + 1, key, i);
+    }
+    OK(dt_store_ping(rig->store, &err));
+    statements = 0;
+    OK(insert(rig, &err));
+    dt_db *db;
+    OK(dt_store_db(rig->store, &db, &err));
+    assert_in_range(statements, 4, dt_db_server(db) == DT_SERVER_MARIADB ? 4 : 14);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(rig->rows[i].outcome, DT_INSERT_CREATED);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs j JOIN job_keys k ON k.topic = j.topic AND k.job_key = "
+                                 "j.job_key AND k.job_id = j.id"),
+                     1000);
+    /* The same again as other jobs: the keys are taken, by equal requests. */
+    for (int i = 0; i < 1000; i++)
+        rig->rows[i].job.id += 5000;
+    OK(insert(rig, &err));
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(rig->rows[i].outcome, DT_INSERT_SAME);
+        assert_int_equal(rig->rows[i].existing_id, i + 1);
+    }
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1000);
+}
+
+/* ---- keys ---- */
+
+static void a_key_that_is_taken_concerns_its_row_alone(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    add(rig, 1, "b", 7);
+    OK(insert(rig, &err));
+    rig->n = 0;
+    struct dt_insert *c = add(rig, 2, "c", 1), *same = add(rig, 3, "b", 7), *none = add(rig, 4, NULL, 1);
+    struct dt_insert *a = add(rig, 5, "a", 1);
+    OK(insert(rig, &err));
+    assert_int_equal(same->outcome, DT_INSERT_SAME);
+    assert_int_equal(same->existing_id, 1);
+    assert_int_equal(c->outcome, DT_INSERT_CREATED);
+    assert_int_equal(a->outcome, DT_INSERT_CREATED);
+    assert_int_equal(none->outcome, DT_INSERT_CREATED);
+    rig->n = 0;
+    struct dt_insert *conflict = add(rig, 6, "b", 8);
+    OK(insert(rig, &err));
+    assert_int_equal(conflict->outcome, DT_INSERT_CONFLICT);
+    assert_int_equal(conflict->existing_id, 1);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 4);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 3);
+}
+
+static void the_same_key_in_another_topic_is_another_key(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_insert *x = add(rig, 1, "k", 1), *y = add(rig, 2, "k", 2), *z = add(rig, 3, "k ", 3);
+    y->job.topic = S("u");
+    OK(insert(rig, &err));
+    assert_int_equal(x->outcome, DT_INSERT_CREATED);
+    assert_int_equal(y->outcome, DT_INSERT_CREATED);
+    assert_int_equal(z->outcome, DT_INSERT_CREATED);
+    assert_int_equal(number(rig, "SELECT job_id FROM job_keys WHERE topic = 'u'"), 2);
+}
+
+static void of_two_with_one_key_in_a_batch_the_first_wins(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_insert *first = add(rig, 9, "k", 1), *same = add(rig, 5, "k", 1), *other = add(rig, 3, "k", 2);
+    OK(insert(rig, &err));
+    assert_int_equal(first->outcome, DT_INSERT_CREATED);
+    assert_int_equal(same->outcome, DT_INSERT_SAME);
+    assert_int_equal(same->existing_id, 9);
+    assert_int_equal(other->outcome, DT_INSERT_CONFLICT);
+    assert_int_equal(other->existing_id, 9);
+    assert_int_equal(job_of_key(rig, "k"), 9);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1);
+    /* And when the key was taken before: both are measured against its owner. */
+    rig->n = 0;
+    struct dt_insert *x = add(rig, 20, "k", 2), *y = add(rig, 21, "k", 1);
+    OK(insert(rig, &err));
+    assert_int_equal(x->outcome, DT_INSERT_CONFLICT);
+    assert_int_equal(y->outcome, DT_INSERT_SAME);
+    assert_int_equal(x->existing_id, 9);
+    assert_int_equal(y->existing_id, 9);
+}
+
+static void a_key_whose_job_is_gone_is_taken_over(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    mysql_fixture_run(&rig->fx, "INSERT INTO job_keys VALUES ('t', 'k', 1), ('t', 'l', 2)");
+    struct dt_insert *k = add(rig, 11, "k", 1), *again = add(rig, 12, "k", 2), *m = add(rig, 13, "m", 1);
+    OK(insert(rig, &err));
+    assert_int_equal(k->outcome, DT_INSERT_CREATED);
+    assert_int_equal(again->outcome, DT_INSERT_CONFLICT);
+    assert_int_equal(again->existing_id, 11);
+    assert_int_equal(m->outcome, DT_INSERT_CREATED);
+    assert_int_equal(job_of_key(rig, "k"), 11);
+    assert_int_equal(job_of_key(rig, "l"), 2);
+}
+
+struct writer {
+    pthread_t thread;
+    struct rig *rig;
+    int number;
+    int created;
+    dt_status status;
+    struct dt_error err;
+};
+
+enum { WRITERS = 4, ROUNDS = 20, BATCH = 50 };
+
+static void *write_overlapping(void *arg)
+{
+    struct writer *w = arg;
+    struct rig *mine = calloc(1, sizeof *mine);
+    w->status = dt_store_new(&w->rig->fx.config, NULL, &mine->store);
+    unsigned chance = (unsigned)w->number * 7919u + 1u;
+    for (int round = 0; round < ROUNDS && !w->status; round++) {
+        mine->n = 0;
+        for (int i = 0; i < BATCH; i++) {
+            char key[32];
+            chance = chance * 1103515245u + 12345u;
+            snprintf(key, sizeof key, "k%u", (chance >> 16) % 300);
+            add(mine, (w->number * ROUNDS + round) * BATCH + i + 1, key, 1);
+        }
+        w->status = insert(mine, &w->err);
+        for (int i = 0; i < BATCH; i++)
+            w->created += mine->rows[i].outcome == DT_INSERT_CREATED;
+    }
+    dt_store_free(mine->store);
+    free(mine);
+    dt_db_thread_end();
+    return NULL;
+}
+
+static void writers_with_the_same_keys_make_each_once(void **state)
+{
+    struct rig *rig = *state;
+    struct writer w[WRITERS];
+    int created = 0;
+    for (int i = 0; i < WRITERS; i++) {
+        w[i] = (struct writer){.rig = rig, .number = i};
+        assert_int_equal(pthread_create(&w[i].thread, NULL, write_overlapping, &w[i]), 0);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        pthread_join(w[i].thread, NULL);
+        MYSQL_FIXTURE_OK(w[i].status, &w[i].err);
+        created += w[i].created;
+    }
+    assert_true(created > 200 && created <= 300);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), created);
+    assert_int_equal(
+        number(rig, "SELECT COUNT(*) FROM jobs j JOIN job_keys k ON k.job_id = j.id AND k.job_key = j.job_key"),
+        created);
+}
+
+/* ---- rows at fault ---- */
+
+static void an_id_that_is_taken_is_told_and_leaves_no_key(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    add(rig, 1, NULL, 1);
+    OK(dt_store_insert(rig->store, rig->ptr, 1, MAKER + 1, &rig->created_ms, &err)); /* another process's */
+    rig->n = 0;
+    struct dt_insert *taken = add(rig, 1, "k", 1), *fine = add(rig, 2, "l", 1), *plain = add(rig, 3, NULL, 1);
+    struct dt_insert *follower = add(rig, 4, "k", 1);
+    OK(insert(rig, &err));
+    assert_int_equal(taken->outcome, DT_INSERT_ID_TAKEN);
+    assert_int_equal(fine->outcome, DT_INSERT_CREATED);
+    assert_int_equal(plain->outcome, DT_INSERT_CREATED);
+    assert_int_equal(follower->outcome, DT_INSERT_CREATED); /* the first did not get the key */
+    assert_int_equal(job_of_key(rig, "k"), 4);
+    assert_int_equal(number(rig, "SELECT maker FROM jobs WHERE id = 1"), MAKER + 1);
+}
+
+static void the_same_batch_again_makes_nothing_twice(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    add(rig, 1, "k", 1);
+    add(rig, 2, NULL, 2);
+    OK(insert(rig, &err));
+    add(rig, 3, "m", 3);
+    OK(insert(rig, &err));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rig->rows[i].outcome, DT_INSERT_CREATED);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 3);
+    assert_int_equal(job_of_key(rig, "k"), 1);
+    rig->rows[1].job.digest[5] = 9; /* not the request that made it */
+    OK(insert(rig, &err));
+    assert_int_equal(rig->rows[1].outcome, DT_INSERT_ID_TAKEN);
+}
+
+static void a_row_at_fault_is_refused_alone(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    static char longer[300];
+    memset(longer, 'x', sizeof longer);
+    struct dt_insert *good = add(rig, 1, "a", 1), *bad = add(rig, 2, "b", 1), *also = add(rig, 3, NULL, 1);
+    struct dt_insert *key = add(rig, 4, "c", 1), *huge = add(rig, 5, "d", 1);
+    bad->job.partition_key = key->job.key = (struct dt_str){longer, sizeof longer};
+    huge->job.payload = (struct dt_str){longer, SIZE_MAX / 2};
+    OK(insert(rig, &err));
+    assert_int_equal(good->outcome, DT_INSERT_CREATED);
+    assert_int_equal(also->outcome, DT_INSERT_CREATED);
+    assert_int_equal(bad->outcome, DT_INSERT_REFUSED);
+    assert_int_equal(key->outcome, DT_INSERT_REFUSED);
+    assert_int_equal(huge->outcome, DT_INSERT_REFUSED);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 1);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
+}
+
+static void a_row_without_its_topics_settings_has_no_topic(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_insert *no_retry = add(rig, 1, "a", 1), *no_timeout = add(rig, 2, NULL, 1), *good = add(rig, 3, NULL, 1);
+    no_retry->job.retry = DT_STR_NONE;
+    no_timeout->job.ack_timeout_ms = 0;
+    OK(insert(rig, &err));
+    assert_int_equal(no_retry->outcome, DT_INSERT_NO_TOPIC);
+    assert_int_equal(no_timeout->outcome, DT_INSERT_NO_TOPIC);
+    assert_int_equal(good->outcome, DT_INSERT_CREATED);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 0);
+}
+
+static void without_a_server_nothing_is_made(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    char nowhere[] = "/nonexistent/mysql.sock";
+    struct dt_config config = rig->fx.config;
+    config.mysql_socket = nowhere;
+    dt_store_free(rig->store);
+    OK(dt_store_new(&config, NULL, &rig->store));
+    add(rig, 1, NULL, 1);
+    assert_int_equal(insert(rig, &err), DT_UNAVAILABLE);
+    dt_store_free(rig->store);
+    rig->store = mysql_fixture_store(&rig->fx);
+    OK(insert(rig, &err));
+}
+
+/* ---- lost commits ---- */
+
+static void a_commit_lost_before_the_server_saw_it_is_made_again(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_insert *k = add(rig, 1, "k", 1), *p = add(rig, 2, NULL, 2);
+    loss = LOSE_BEFORE;
+    OK(insert(rig, &err));
+    assert_int_equal(loss, LOSE_NOTHING);
+    assert_int_equal(k->outcome, DT_INSERT_CREATED);
+    assert_int_equal(p->outcome, DT_INSERT_CREATED);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
+}
+
+static void a_commit_whose_answer_was_lost_is_read_back(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    add(rig, 1, "x", 9);
+    OK(insert(rig, &err));
+    rig->n = 0;
+    struct dt_insert *k = add(rig, 11, "k", 1), *x = add(rig, 12, "x", 1), *p = add(rig, 13, NULL, 2);
+    loss = LOSE_AFTER;
+    OK(insert(rig, &err));
+    assert_int_equal(k->outcome, DT_INSERT_CREATED);
+    assert_int_equal(x->outcome, DT_INSERT_CONFLICT);
+    assert_int_equal(x->existing_id, 1);
+    assert_int_equal(p->outcome, DT_INSERT_CREATED);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 3);
+    assert_int_equal(number(rig, "SELECT created_at FROM jobs WHERE id = 13"), rig->created_ms);
+}
+
+static void a_commit_that_never_arrives_is_waited_out_and_made_again(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_insert *k = add(rig, 1, "k", 1);
+    loss = HOLD; /* the old session keeps its locks until the server ends it */
+    OK(insert(rig, &err));
+    assert_int_equal(k->outcome, DT_INSERT_CREATED);
+    assert_non_null(held);
+    release_held();
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1);
+    assert_int_equal(job_of_key(rig, "k"), 1);
+}
+
+static void *commit_late(void *arg)
+{
+    (void)arg;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    while (!held)
+        nanosleep(&pause, NULL);
+    const struct timespec late = {.tv_nsec = 300000000}; /* the read-back is waiting by then */
+    nanosleep(&late, NULL);
+    commit_and_release_held();
+    dt_db_thread_end();
+    return NULL;
+}
+
+static void a_commit_that_arrives_late_is_found(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    pthread_t thread;
+    struct dt_insert *k = add(rig, 1, "k", 1);
+    assert_int_equal(pthread_create(&thread, NULL, commit_late, NULL), 0);
+    loss = HOLD_THEN_COMMIT;
+    OK(insert(rig, &err));
+    pthread_join(thread, NULL);
+    assert_int_equal(k->outcome, DT_INSERT_CREATED);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1);
+    assert_int_equal(number(rig, "SELECT created_at FROM jobs"), rig->created_ms);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(blocks_of_ids_never_overlap, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_block_whose_commit_is_lost_is_not_used, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_row_is_stored_as_it_was_given, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_absent_is_null, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_past_time_becomes_now_and_near_follows_the_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_thousand_keyed_jobs_take_few_statements, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_key_that_is_taken_concerns_its_row_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_same_key_in_another_topic_is_another_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_two_with_one_key_in_a_batch_the_first_wins, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_key_whose_job_is_gone_is_taken_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(writers_with_the_same_keys_make_each_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_id_that_is_taken_is_told_and_leaves_no_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_same_batch_again_makes_nothing_twice, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_row_at_fault_is_refused_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_row_without_its_topics_settings_has_no_topic, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_a_server_nothing_is_made, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_commit_lost_before_the_server_saw_it_is_made_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_commit_whose_answer_was_lost_is_read_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_commit_that_never_arrives_is_waited_out_and_made_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_commit_that_arrives_late_is_found, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,241 @@
+/* Migrations and the installation row on a real server. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/migrations.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+
+static _Atomic int logged;
+static void count_log(const char *name)
+{
+    (void)name;
+    logged++;
+}
+
+static int setup(void **state)
+{
+    static struct mysql_fixture fx;
+    mysql_fixture_make(&fx, "schema");
+    logged = 0;
+    *state = &fx;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    mysql_fixture_drop(*state);
+    return 0;
+}
+
+static void set_text(char **option, const char *value)
+{
+    free(*option);
+    *option = strdup(value);
+    assert_non_null(*option);
+}
+
+static void the_first_run_makes_the_installation(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    struct dt_installation inst;
+    dt_store *store = mysql_fixture_store(fx);
+    set_text(&fx->config.installation_name, "acme.eu");
+    fx->config.shards_count = 7;
+    OK(dt_store_migrate(store, count_log, &err));
+    assert_int_equal(logged, dt_migrations_n);
+    OK(dt_store_check_schema(store, &err));
+    OK(dt_store_installation(store, &inst, &err));
+    assert_string_equal(inst.name, "acme.eu");
+    assert_int_equal(strlen(inst.uuid), 36);
+    assert_int_equal(inst.shards, 7);
+    assert_int_equal(inst.generation, 1);
+    assert_int_equal(inst.topics_version, 1);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM shards WHERE inflight = '[]' AND epoch = 0"), 7);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT MAX(shard) FROM shards"), 6);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT next_id FROM id_sequence"), 1);
+    dt_store_free(store);
+}
+
+static void a_second_run_changes_nothing(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    struct dt_installation before, after;
+    dt_store *store = mysql_fixture_store(fx);
+    OK(dt_store_migrate(store, count_log, &err));
+    OK(dt_store_installation(store, &before, &err));
+    set_text(&fx->config.installation_name, "other");
+    fx->config.shards_count = 9;
+    logged = 0;
+    OK(dt_store_migrate(store, count_log, &err));
+    assert_int_equal(logged, 0);
+    OK(dt_store_installation(store, &after, &err));
+    assert_memory_equal(&before, &after, sizeof before);
+    dt_store_free(store);
+}
+
+struct migrator {
+    pthread_t thread;
+    struct mysql_fixture *fx;
+    dt_status status;
+    struct dt_error err;
+};
+
+static void *migrate(void *arg)
+{
+    struct migrator *m = arg;
+    dt_store *store = NULL;
+    m->status = dt_store_new(&m->fx->config, NULL, &store);
+    if (!m->status)
+        m->status = dt_store_migrate(store, count_log, &m->err);
+    dt_store_free(store);
+    dt_db_thread_end();
+    return NULL;
+}
+
+static void many_that_start_at_once_migrate_once(void **state)
+{
+    enum { N = 5 };
+    struct migrator m[N];
+    for (int i = 0; i < N; i++) {
+        m[i] = (struct migrator){.fx = *state};
+        assert_int_equal(pthread_create(&m[i].thread, NULL, migrate, &m[i]), 0);
+    }
+    for (int i = 0; i < N; i++) {
+        pthread_join(m[i].thread, NULL);
+        MYSQL_FIXTURE_OK(m[i].status, &m[i].err);
+    }
+    assert_int_equal(logged, dt_migrations_n);
+}
+
+static void an_interrupted_migration_goes_on_where_it_stopped(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    dt_store *store = mysql_fixture_store(fx);
+    OK(dt_store_migrate(store, count_log, &err));
+    int64_t steps = mysql_fixture_number(fx, "SELECT step FROM schema_migrations WHERE version = 1");
+    assert_true(steps > 5);
+    /* As if it had been killed before the last statement: what came before must not run again. */
+    mysql_fixture_run(fx, "UPDATE schema_migrations SET applied_at = 0, step = step - 1 WHERE version = 1");
+    mysql_fixture_run(fx, "DROP TABLE api_tokens");
+    mysql_fixture_run(fx, "DROP TABLE outbox");
+    assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
+    logged = 0;
+    OK(dt_store_migrate(store, count_log, &err));
+    assert_int_equal(logged, 1);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
+                                              "DATABASE() AND table_name IN ('api_tokens', 'outbox')"),
+                     1);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT step FROM schema_migrations WHERE version = 1"), steps);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT applied_at > 0 FROM schema_migrations WHERE version = 1"), 1);
+    dt_store_free(store);
+}
+
+static void another_schema_than_this_programs_is_refused(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    dt_store *store = mysql_fixture_store(fx);
+    struct dt_installation inst;
+    assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
+    assert_int_equal(dt_store_installation(store, &inst, &err), DT_SCHEMA);
+    OK(dt_store_migrate(store, NULL, &err));
+    OK(dt_store_check_schema(store, &err));
+    mysql_fixture_run(fx, "UPDATE schema_migrations SET version = version + 1 ORDER BY version DESC");
+    assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
+    mysql_fixture_run(fx, "UPDATE schema_migrations SET version = version - 1 ORDER BY version");
+    OK(dt_store_check_schema(store, &err));
+    mysql_fixture_run(fx, "DELETE FROM installation");
+    assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
+    dt_store_free(store);
+}
+
+static void a_bad_installation_name_is_refused(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    dt_store *store = mysql_fixture_store(fx);
+    set_text(&fx->config.installation_name, "no spaces");
+    assert_int_equal(dt_store_migrate(store, NULL, &err), DT_INVALID);
+    assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
+    set_text(&fx->config.installation_name, "fine");
+    OK(dt_store_migrate(store, NULL, &err));
+    OK(dt_store_check_schema(store, &err));
+    dt_store_free(store);
+}
+
+static void due_columns_follow_next_at(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    mysql_fixture_migrate(fx);
+    mysql_fixture_run(
+        fx, "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
+            "updated_at, maker, digest, payload) VALUES "
+            "(1, 't', 0, 86400123, 0, '', 1, 0, 0, 0, '', ''), (2, 't', 0, 86400123, 1, '', 1, 0, 0, 0, '', '')");
+    mysql_fixture_run(fx, "INSERT INTO jobs (id, topic, state, run_at, purge_at, retry, ack_timeout_ms, created_at, "
+                          "updated_at, maker, digest, payload) VALUES (3, 't', 'dead', 0, 77, '', 1, 0, 0, 0, '', '')");
+    assert_int_equal(mysql_fixture_number(fx, "SELECT due_band = 0 AND due_key = 86400000 FROM jobs WHERE id = 1"), 1);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT due_band = 1 AND due_key = 86400123 FROM jobs WHERE id = 2"), 1);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT due_band = 2 AND due_key = 77 FROM jobs WHERE id = 3"), 1);
+    struct dt_error err = {0};
+    assert_int_equal(dt_db_script(fx->db, DT_STR_LIT("UPDATE jobs SET next_at = NULL WHERE id = 1"), &err), DT_INVALID);
+    assert_int_equal(dt_db_script(fx->db, DT_STR_LIT("UPDATE jobs SET attempt = -1 WHERE id = 1"), &err), DT_INVALID);
+}
+
+static dt_status sample(dt_store *store, dt_refclock *ref, struct dt_error *err)
+{
+    dt_status status = dt_store_ping(store, err);
+    assert_true(status || atomic_load(&ref->taken_us) != 0);
+    return status;
+}
+
+static void a_ping_feeds_the_clock_and_reconnects(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    dt_refclock ref;
+    dt_store *store;
+    dt_db *db;
+    dt_refclock_init(&ref, dt_clock_system());
+    OK(dt_store_new(&fx->config, &ref, &store));
+    OK(sample(store, &ref, &err));
+    int64_t now = mysql_fixture_number(fx, "SELECT " DT_SQL_NOW_MS);
+    assert_in_range(dt_refclock_latest_ms(&ref) - now, 0, 2000);
+    OK(dt_store_db(store, &db, &err));
+    OK(dt_db_query(db, "SELECT CONNECTION_ID()", DT_NO_PARAMS, &err));
+    assert_true(dt_db_next(db));
+    int64_t session = dt_db_i64(db, 0);
+    OK(dt_db_end(db, &err));
+    mysql_fixture_run(fx, "KILL %lld", (long long)session);
+    assert_int_equal(dt_store_ping(store, &err), DT_UNAVAILABLE);
+    OK(sample(store, &ref, &err));
+    dt_store_free(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_first_run_makes_the_installation, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_second_run_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_that_start_at_once_migrate_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_interrupted_migration_goes_on_where_it_stopped, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_schema_than_this_programs_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_bad_installation_name_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(due_columns_follow_next_at, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_ping_feeds_the_clock_and_reconnects, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
