@@ -1,0 +1,267 @@
+-- duetime: procedures for operators. They follow the same rules as the API, each in a transaction of its own (a
+-- transaction that is open when one is called is committed first), and answer with one row: what became of it.
+--
+-- outcome is one of
+--   cancelled, rescheduled, redriven, cleared   done
+--   too_late    not scheduled any more, or an earlier attempt is on its way to Kafka
+--   not_dead, not_halted, not_found             nothing was changed
+--
+-- READ COMMITTED matters: the in-flight list of the claiming shard must be read as it is committed now, after the job's
+-- row was locked. The shard's row itself is never locked by one who holds a job's row.
+
+DELIMITER $$
+
+DROP PROCEDURE IF EXISTS dt_cancel$$
+CREATE PROCEDURE dt_cancel(IN p_id BIGINT)
+  MODIFIES SQL DATA
+  SQL SECURITY INVOKER
+  COMMENT 'scheduled -> cancelled: it will never be dispatched'
+BEGIN
+  DECLARE v_state, v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
+  DECLARE v_attempt INT DEFAULT NULL;
+  DECLARE v_shard SMALLINT DEFAULT NULL;
+  DECLARE v_in_flight BOOLEAN DEFAULT FALSE;
+  DECLARE v_now BIGINT;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+
+  COMMIT;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION;
+  SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
+  SELECT j.state, j.attempt, j.claim_shard INTO v_state, v_attempt, v_shard FROM jobs j WHERE j.id = p_id FOR UPDATE;
+  IF v_attempt > 0 AND v_shard IS NOT NULL THEN
+    SELECT COALESCE(MAX(INSTR(s.inflight, CONCAT('[', p_id, ',')) > 0), FALSE) INTO v_in_flight
+      FROM shards s WHERE s.shard = v_shard;
+  END IF;
+  IF v_state IS NULL THEN
+    SET v_outcome = 'not_found';
+  ELSEIF v_state = 'cancelled' THEN
+    SET v_outcome = 'cancelled';
+  ELSEIF v_state <> 'scheduled' OR v_in_flight THEN
+    SET v_outcome = 'too_late';
+  ELSE
+    UPDATE jobs SET
+      state = 'cancelled',
+      next_at = NULL,
+      finished_at = COALESCE(IF(attempt > 0, finished_at, NULL), v_now),
+      purge_at = v_now + COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000),
+      version = version + 1,
+      updated_at = v_now
+    WHERE id = p_id AND state = 'scheduled';
+    SET v_outcome = 'cancelled', v_state = 'cancelled';
+  END IF;
+  COMMIT;
+  SELECT p_id AS id, v_outcome AS outcome, v_state AS state, v_attempt AS attempt;
+END$$
+
+DROP PROCEDURE IF EXISTS dt_reschedule$$
+CREATE PROCEDURE dt_reschedule(IN p_id BIGINT, IN p_at DATETIME(6))
+  MODIFIES SQL DATA
+  SQL SECURITY INVOKER
+  COMMENT 'moves a scheduled job to another time, given in UTC; a time in the past is now'
+BEGIN
+  DECLARE v_state, v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
+  DECLARE v_attempt INT DEFAULT NULL;
+  DECLARE v_now, v_at BIGINT;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+
+  COMMIT;
+  IF p_at IS NULL THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dt_reschedule needs a time, in UTC';
+  END IF;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION;
+  SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
+  -- finer than a millisecond rounds up, so that nothing is early
+  SET v_at = GREATEST((TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_at) + 999) DIV 1000, v_now);
+  SELECT j.state, j.attempt INTO v_state, v_attempt FROM jobs j WHERE j.id = p_id FOR UPDATE;
+  IF v_state IS NULL THEN
+    SET v_outcome = 'not_found';
+  ELSEIF v_state <> 'scheduled' THEN
+    SET v_outcome = 'too_late';
+  ELSE
+    UPDATE jobs SET
+      run_at = v_at,
+      next_at = v_at,
+      -- before the end of the UTC day that contains now + 48 h: indexed exactly
+      near = v_at < ((v_now + 172800000) DIV 86400000 + 1) * 86400000,
+      version = version + 1,
+      updated_at = v_now
+    WHERE id = p_id AND state = 'scheduled';
+    SET v_outcome = 'rescheduled';
+  END IF;
+  COMMIT;
+  SELECT p_id AS id, v_outcome AS outcome, v_state AS state, v_attempt AS attempt,
+    IF(v_outcome = 'rescheduled', CAST('1970-01-01' + INTERVAL (v_at * 1000) MICROSECOND AS DATETIME(3)), NULL) AS run_at;
+END$$
+
+DROP PROCEDURE IF EXISTS dt_redrive$$
+CREATE PROCEDURE dt_redrive(IN p_id BIGINT)
+  MODIFIES SQL DATA
+  SQL SECURITY INVOKER
+  COMMENT 'dead -> scheduled, due now, with a new budget of failures; attempt numbers go on upward'
+BEGIN
+  DECLARE v_state, v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
+  DECLARE v_attempt INT DEFAULT NULL;
+  DECLARE v_now BIGINT;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+
+  COMMIT;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION;
+  SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
+  SELECT j.state, j.attempt INTO v_state, v_attempt FROM jobs j WHERE j.id = p_id FOR UPDATE;
+  IF v_state IS NULL THEN
+    SET v_outcome = 'not_found';
+  ELSEIF v_state <> 'dead' THEN
+    SET v_outcome = 'not_dead';
+  ELSE
+    UPDATE jobs SET
+      state = 'scheduled',
+      next_at = v_now,
+      near = TRUE,
+      failures = 0,
+      no_retries = FALSE,
+      purge_at = NULL,
+      version = version + 1,
+      updated_at = v_now
+    WHERE id = p_id AND state = 'dead';
+    SET v_outcome = 'redriven', v_state = 'scheduled';
+  END IF;
+  COMMIT;
+  SELECT p_id AS id, v_outcome AS outcome, v_state AS state, v_attempt AS attempt;
+END$$
+
+-- A shard is halted when its row and its ledger in Kafka disagree: after a restore of MySQL, or a ledger that was
+-- trimmed or made anew. Its leader waits; nothing is dispatched from it. Read `halted`, look at both, then choose.
+--
+-- p_list: what becomes of the attempts that are claimed and not settled (v_shards.in_flight)
+--   'resend'  they are sent first. Right when they are not in their Kafka topics. A consumer that did get one gets it
+--             twice, under the same attempt number
+--   'drop'    they count as sent. Right when the topics have them. One that was never sent is found by its missing
+--             result: its acknowledgement times out and the retry policy goes on
+-- p_ledger_offset: where the next takeover starts to read the shard's ledger partition
+--   NULL      as before. Right when what was wrong with the ledger was put right
+--   >= 0      that offset: everything below it counts as settled
+--   -1        its end at the next takeover: whatever the ledger has counts as settled
+DROP PROCEDURE IF EXISTS dt_clear_halt$$
+CREATE PROCEDURE dt_clear_halt(IN p_shard INT, IN p_list VARCHAR(10), IN p_ledger_offset BIGINT)
+  MODIFIES SQL DATA
+  SQL SECURITY INVOKER
+  COMMENT 'lets a halted shard go on: (shard, ''resend'' or ''drop'', ledger offset, -1 for its end or NULL to keep it)'
+BEGIN
+  DECLARE v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
+  DECLARE v_found, v_was_in_flight BIGINT DEFAULT 0;
+  DECLARE v_halted VARBINARY(500) DEFAULT NULL;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+
+  COMMIT;
+  IF p_list IS NULL OR p_list NOT IN ('resend', 'drop') THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dt_clear_halt: the second argument is ''resend'' or ''drop''';
+  END IF;
+  IF p_ledger_offset < -1 THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dt_clear_halt: the third argument is an offset, -1 (the end) or NULL (as it is)';
+  END IF;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION;
+  SELECT 1, s.halted, IF(JSON_VALID(s.inflight), JSON_LENGTH(s.inflight), NULL) INTO v_found, v_halted, v_was_in_flight
+    FROM shards s WHERE s.shard = p_shard FOR UPDATE;
+  IF v_found = 0 THEN
+    SET v_outcome = 'not_found';
+  ELSEIF v_halted IS NULL THEN
+    SET v_outcome = 'not_halted';
+  ELSE
+    -- the version notices a leader that still believes in what it wrote last
+    UPDATE shards SET
+      halted = NULL,
+      send_n = IF(p_list = 'drop', 0, send_n),
+      inflight = IF(p_list = 'drop', '[]', inflight),
+      ledger_offset = COALESCE(p_ledger_offset, ledger_offset),
+      version = version + 1
+    WHERE shard = p_shard;
+    SET v_outcome = 'cleared';
+  END IF;
+  COMMIT;
+  SELECT p_shard AS shard, v_outcome AS outcome, v_halted AS was_halted, v_was_in_flight AS was_in_flight,
+    (SELECT s.ledger_offset FROM shards s WHERE s.shard = p_shard) AS ledger_offset;
+END$$
+
+-- Everything that bears on one job, as (what, value): what it waits for first.
+DROP PROCEDURE IF EXISTS dt_explain$$
+CREATE PROCEDURE dt_explain(IN p_id BIGINT)
+  READS SQL DATA
+  SQL SECURITY INVOKER
+  COMMENT 'why a job is where it is'
+BEGIN
+  DECLARE v_found, v_shards, v_bucket, v_next, v_hash, v_now BIGINT DEFAULT 0;
+  DECLARE v_key DECIMAL(60, 0) DEFAULT 0;
+
+  -- the job's shard: jump consistent hash of its slot over the number of shards, in 64 bits
+  SELECT COALESCE(MAX(i.shards), 0) INTO v_shards FROM installation i;
+  SET v_key = CRC32(p_id) % 1024;
+  WHILE v_next < v_shards DO
+    SET v_bucket = v_next;
+    SET v_key = (v_key * 2862933555777941757 + 1) % 18446744073709551616;
+    SET v_hash = FLOOR(v_key / 8589934592);
+    SET v_next = FLOOR((v_bucket + 1) * (2147483648e0 / (v_hash + 1e0)));
+  END WHILE;
+
+  SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
+  SELECT COUNT(*) INTO v_found FROM jobs j WHERE j.id = p_id;
+  IF v_found = 0 THEN
+    SELECT 'state' AS what, CONCAT('no job ', p_id, ': never made, or removed after its retention') AS value;
+  ELSE
+    SELECT w.what, w.value FROM (
+      SELECT 1 AS n, 'state' AS what, CAST(CONCAT(v.state, CASE
+          WHEN v.waiting_for = 'time' THEN CONCAT(': due in ', -TIMESTAMPDIFF(SECOND, v.next_at, UTC_TIMESTAMP(3)), ' s')
+          WHEN v.waiting_for = 'paused' THEN ': due, but its topic is paused'
+          WHEN v.waiting_for = 'leader' AND s.halted IS NOT NULL THEN ': due, but its shard is halted (dt_clear_halt)'
+          WHEN v.waiting_for = 'leader' AND s.owner IS NULL THEN ': due, but nobody leads its shard'
+          WHEN v.waiting_for = 'leader' AND (x.seen_at IS NULL OR x.seen_at < v_now - 15000)
+            THEN ': due, but its shard''s leader has not been heard of for 15 s'
+          WHEN v.waiting_for = 'leader' AND x.waiting IS NOT NULL
+            THEN CONCAT(': due; its shard''s leader waits for ', CONVERT(x.waiting USING utf8mb4))
+          WHEN v.waiting_for = 'leader' THEN ': due; its shard''s leader picks it up next, or has a backlog before it'
+          WHEN v.waiting_for = 'kafka' AND c.halted IS NOT NULL
+            THEN CONCAT(': attempt ', v.attempt, ' is claimed, but shard ', v.claim_shard, ' is halted (dt_clear_halt)')
+          WHEN v.waiting_for = 'kafka' THEN CONCAT(': attempt ', v.attempt, ' is claimed and on its way to Kafka')
+          WHEN v.waiting_for = 'ack' AND v.no_retries THEN CONCAT(': attempt ', v.attempt,
+            ' waits for its result; no attempt follows, it was cancelled')
+          WHEN v.waiting_for = 'ack' THEN CONCAT(': attempt ', v.attempt, ' waits for its result')
+          ELSE '' END) AS CHAR) AS value
+        FROM v_jobs v LEFT JOIN shards s ON s.shard = v_bucket LEFT JOIN shard_stats x ON x.shard = v_bucket
+          LEFT JOIN shards c ON c.shard = v.claim_shard
+        WHERE v.id = p_id
+      UNION ALL SELECT 2, 'topic', CONVERT(v.topic USING utf8mb4) FROM v_jobs v WHERE v.id = p_id
+      UNION ALL SELECT 3, 'key', CASE
+          WHEN v.job_key IS NULL THEN NULL
+          WHEN k.job_id = v.id THEN CONVERT(v.job_key USING utf8mb4)
+          WHEN k.job_id IS NULL THEN CONCAT(CONVERT(v.job_key USING utf8mb4), ' (not in job_keys)')
+          ELSE CONCAT(CONVERT(v.job_key USING utf8mb4), ' (moved on to job ', k.job_id, ')') END
+        FROM v_jobs v LEFT JOIN job_keys k ON k.topic = v.topic AND k.job_key = v.job_key WHERE v.id = p_id
+      UNION ALL SELECT 4, 'run_at', CAST(v.run_at AS CHAR) FROM v_jobs v WHERE v.id = p_id
+      UNION ALL SELECT 5, 'next_at', CONCAT(v.next_at, IF(v.state = 'dispatched', ' (deadline of its result)', ''))
+        FROM v_jobs v WHERE v.id = p_id
+      UNION ALL SELECT 6, 'attempts', CONCAT(v.attempt, ' so far; ', v.failures, ' failures of at most ', v.max_attempts)
+        FROM v_jobs v WHERE v.id = p_id
+      UNION ALL SELECT 7, 'latest attempt', CONCAT(v.attempt_status, ', dispatched at ', v.dispatched_at,
+          ', late by ', v.lateness_ms, ' ms') FROM v_jobs v WHERE v.id = p_id
+      UNION ALL SELECT 8, 'last error', CONCAT(v.error_at, ' ', COALESCE(CONVERT(v.error_code USING utf8mb4), '(no code)'),
+          COALESCE(CONCAT(': ', CONVERT(v.error_message USING utf8mb4)), '')) FROM v_jobs v WHERE v.id = p_id
+      UNION ALL SELECT 9, 'retry', CONCAT(IF(v.retry = '', 'none', v.retry), '; result expected within ', v.ack_timeout_ms, ' ms')
+        FROM v_jobs v WHERE v.id = p_id
+      UNION ALL SELECT 10, 'shard', CONCAT(v_bucket, ' (slot ', CRC32(p_id) % 1024, '), led by ',
+          COALESCE(CONVERT((SELECT s.owner FROM shards s WHERE s.shard = v_bucket) USING utf8mb4), 'nobody'),
+          COALESCE(CONCAT('; latest attempt claimed by shard ', v.claim_shard), '')) FROM v_jobs v WHERE v.id = p_id
+      UNION ALL SELECT 11, 'removed at', CAST(v.purge_at AS CHAR) FROM v_jobs v WHERE v.id = p_id AND v.next_at IS NULL
+      UNION ALL SELECT 12, 'created, changed', CONCAT(v.created_at, ', ', v.updated_at, ', version ', v.version)
+        FROM v_jobs v WHERE v.id = p_id
+    ) w WHERE w.value IS NOT NULL ORDER BY w.n;
+  END IF;
+END$$
+
+DELIMITER ;
