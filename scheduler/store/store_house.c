@@ -42,11 +42,11 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
             db, "SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 0 AND due_key < ? ORDER BY due_key, id LIMIT ?",
             DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, done, err);
     if (status == DT_OK && *done)
-        status =
-            dt_db_run(db,
-                      "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
-                      " SET j.near = 1 WHERE j.near = 0 AND j.next_at < ?",
-                      DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(end_ms)), &changed, err);
+        status = dt_db_run(db,
+                           "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE "
+                           "INDEX (PRIMARY) ON j.id = t.id"
+                           " SET j.near = 1 WHERE j.near = 0 AND j.next_at < ?",
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(end_ms)), &changed, err);
     dt_strbuf_clear(&ids);
     return status;
 }
@@ -55,7 +55,8 @@ static dt_status tidy_list(dt_db *db, struct dt_str ids, uint64_t *changed, stru
 {
     return dt_db_run(
         db,
-        "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+        "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id "
+        "= t.id"
         " LEFT JOIN topics p ON p.name = j.topic"
         " SET j.purge_at = " DT_SQL_NOW_MS " + " RETENTION ", j.finished_at = COALESCE(j.finished_at, " DT_SQL_NOW_MS
         "),"
@@ -124,14 +125,14 @@ static dt_status lock_removals(struct purge *p, struct dt_str candidates, size_t
     p->v = dt_arena_alloc(&p->arena, n * sizeof *p->v);
     if (!p->v)
         return DT_NOMEM;
-    dt_status status =
-        dt_db_query(p->db,
-                    "SELECT j.id, j.topic, j.job_key IS NOT NULL, j.attempt > 1"
-                    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
-                    " WHERE j.next_at IS NULL AND j.purge_at <= ?"
-                    " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.job_id = j.id)"
-                    " ORDER BY t.id FOR UPDATE SKIP LOCKED",
-                    DT_PARAMS(DT_P_STR(candidates), DT_P_INT(now_ms)), p->err);
+    dt_status status = dt_db_query(p->db,
+                                   "SELECT j.id, j.topic, j.job_key IS NOT NULL, j.attempt > 1"
+                                   " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j "
+                                   "FORCE INDEX (PRIMARY) ON j.id = t.id"
+                                   " WHERE j.next_at IS NULL AND j.purge_at <= ?"
+                                   " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.job_id = j.id)"
+                                   " ORDER BY t.id FOR UPDATE SKIP LOCKED",
+                                   DT_PARAMS(DT_P_STR(candidates), DT_P_INT(now_ms)), p->err);
     while (status == DT_OK && p->n < n && dt_db_next(p->db)) {
         struct removal r = {dt_db_i64(p->db, 0), dt_arena_copy(&p->arena, dt_db_bytes(p->db, 1)),
                             dt_db_i64(p->db, 2) != 0, dt_db_i64(p->db, 3) != 0};
@@ -224,20 +225,20 @@ static dt_status delete_rows(struct purge *p)
     if (retried)
         status = dt_db_run(p->db,
                            "DELETE a FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-                           " STRAIGHT_JOIN attempts a ON a.job_id = t.id",
+                           " STRAIGHT_JOIN attempts a FORCE INDEX (PRIMARY) ON a.job_id = t.id",
                            &ids, 1, NULL, p->err);
     if (status == DT_OK && keyed)
-        status =
-            dt_db_run(p->db,
-                      "DELETE k FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-                      " STRAIGHT_JOIN jobs j ON j.id = t.id"
-                      " STRAIGHT_JOIN job_keys k ON k.topic = j.topic AND k.job_key = j.job_key AND k.job_id = j.id",
-                      &ids, 1, NULL, p->err);
+        status = dt_db_run(p->db,
+                           "DELETE k FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
+                           " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+                           " STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY) ON k.topic = j.topic AND k.job_key = "
+                           "j.job_key AND k.job_id = j.id",
+                           &ids, 1, NULL, p->err);
     if (status == DT_OK)
-        status = dt_db_run(
-            p->db,
-            "DELETE j FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id",
-            &ids, 1, NULL, p->err);
+        status = dt_db_run(p->db,
+                           "DELETE j FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j "
+                           "FORCE INDEX (PRIMARY) ON j.id = t.id",
+                           &ids, 1, NULL, p->err);
     return status;
 }
 

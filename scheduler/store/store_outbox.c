@@ -21,11 +21,12 @@ dt_status dt_store_outbox(dt_store *store, unsigned shard, size_t limit, struct 
     *out = dt_arena_alloc(arena, (limit ? limit : 1) * sizeof **out);
     dt_status status = *out ? dt_store_db(store, &db, err) : DT_NOMEM;
     if (status == DT_OK)
-        status = dt_db_query(db,
-                             "SELECT o.id, o.attempt, o.made_at, " DT_ROW_FULL
-                             " FROM outbox o FORCE INDEX (by_shard) STRAIGHT_JOIN jobs j ON j.id = o.job_id"
-                             " WHERE o.shard = ? ORDER BY o.id LIMIT ?",
-                             DT_PARAMS(DT_P_INT(shard), DT_P_INT(limit)), err);
+        status = dt_db_query(
+            db,
+            "SELECT o.id, o.attempt, o.made_at, " DT_ROW_FULL
+            " FROM outbox o FORCE INDEX (by_shard) STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = o.job_id"
+            " WHERE o.shard = ? ORDER BY o.id LIMIT ?",
+            DT_PARAMS(DT_P_INT(shard), DT_P_INT(limit)), err);
     if (status != DT_OK)
         return status;
     while (status == DT_OK && *n < limit && dt_db_next(db)) {
@@ -48,10 +49,10 @@ dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_
     dt_strbuf_addc(&ids, ']');
     dt_status status = ids.failed ? DT_NOMEM : dt_store_db(store, &db, err);
     if (status == DT_OK && n)
-        status = dt_db_run(
-            db,
-            "DELETE o FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN outbox o ON o.id = t.id",
-            DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, err);
+        status = dt_db_run(db,
+                           "DELETE o FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN outbox o "
+                           "FORCE INDEX (PRIMARY) ON o.id = t.id",
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, err);
     dt_strbuf_clear(&ids);
     return status;
 }

@@ -61,7 +61,8 @@ dt_status dt_outgoing_read(dt_db *db, const struct dt_claims *claims, struct dt_
             db,
             "SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.content_type,"
             " j.headers, j.payload"
-            " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+            " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) "
+            "ON j.id = t.id"
             " LEFT JOIN topics p ON p.name = j.topic",
             DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), err);
     while (status == DT_OK && dt_db_next(db)) {

@@ -158,7 +158,7 @@ static dt_status list_ids(struct batch *b)
 
 static const char lock_jobs[] =
     "SELECT " DT_ROW_JUDGED ", (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic) "
-    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r STRAIGHT_JOIN jobs j ON j.id = r.id FOR UPDATE";
+    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id FOR UPDATE";
 
 static dt_status read_judged(struct batch *b, struct judged *j)
 {
@@ -243,7 +243,7 @@ static void judge_job(struct batch *b, struct judged *j)
 static const char select_archived[] =
     "SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED) "
     "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r "
-    "STRAIGHT_JOIN attempts a ON a.job_id = r.id AND a.attempt = r.attempt";
+    "STRAIGHT_JOIN attempts a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt";
 
 static void list_archived(struct batch *b)
 {
@@ -312,7 +312,7 @@ static dt_status write_rows(struct batch *b, const char *sql, const struct dt_pa
 
 static const char update_ended_well[] =
     "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', "
-    "purge_then BIGINT PATH '$[2]')) r STRAIGHT_JOIN jobs j ON j.id = r.id "
+    "purge_then BIGINT PATH '$[2]')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id "
     "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "
     "j.purge_at = r.purge_then, j.version = j.version + 1, j.updated_at = ? "
     "WHERE j.attempt = r.attempt AND j.state IN ('scheduled','dispatched')";
@@ -343,7 +343,7 @@ static const char update_others[] =
     "state INT PATH '$[3]', attempt_status INT PATH '$[4]', next_at BIGINT PATH '$[5]', near INT PATH '$[6]', "
     "failures BIGINT PATH '$[7]', changes INT PATH '$[8]', finished INT PATH '$[9]', purge_then BIGINT PATH '$[10]', "
     "failed INT PATH '$[11]', code VARCHAR(100) CHARACTER SET utf8mb4 PATH '$[12]', "
-    "message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]')) r STRAIGHT_JOIN jobs j ON j.id = r.id "
+    "message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id "
     "SET j.state = r.state, j.attempt_status = r.attempt_status, j.next_at = r.next_at, "
     "j.near = IF(r.next_at IS NULL, j.near, r.near), j.failures = r.failures, "
     "j.finished_at = IF(r.finished, ?, j.finished_at), j.purge_at = r.purge_then, "

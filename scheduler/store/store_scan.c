@@ -137,13 +137,13 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
     if (status == DT_OK)
         status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status =
-            dt_db_query(db,
-                        "SELECT j.id, IF(j.state IN ('scheduled','dispatched'), j.next_at, 0), j.state+0, j.topic,"
-                        " COALESCE(p.paused, 0), j.updated_at"
-                        " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
-                        " LEFT JOIN topics p ON p.name = j.topic ORDER BY j.id",
-                        DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
+        status = dt_db_query(db,
+                             "SELECT j.id, IF(j.state IN ('scheduled','dispatched'), j.next_at, 0), j.state+0, j.topic,"
+                             " COALESCE(p.paused, 0), j.updated_at"
+                             " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE "
+                             "INDEX (PRIMARY) ON j.id = t.id"
+                             " LEFT JOIN topics p ON p.name = j.topic ORDER BY j.id",
+                             DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
     dt_strbuf_clear(&list);
     if (status != DT_OK)
         return status;

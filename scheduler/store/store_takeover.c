@@ -68,7 +68,7 @@ dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, in
     if (status == DT_OK && n)
         status = dt_db_run(db,
                            "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t"
-                           " STRAIGHT_JOIN jobs j ON j.id = t.id"
+                           " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
                            " SET j.near = (j.next_at < ? AND ? + j.ack_timeout_ms < ?),"
                            " j.next_at = GREATEST(j.next_at, ? + j.ack_timeout_ms)"
                            " WHERE j.state = 'dispatched' AND j.attempt = t.attempt",

@@ -131,7 +131,8 @@ static dt_status lock_candidates(struct turn *t)
             dt_db_query(t->db,
                         "SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), j.ack_timeout_ms,"
                         " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic) + 700, j.topic"
-                        " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+                        " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE INDEX "
+                        "(PRIMARY) ON j.id = t.id"
                         " ORDER BY t.id FOR UPDATE SKIP LOCKED",
                         DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
     while (status == DT_OK && dt_db_next(t->db))
@@ -153,7 +154,7 @@ static dt_status tell_gone_from_locked(struct turn *t)
                 t->v[i].fate = FATE_GONE;
         status = dt_db_query(t->db,
                              "SELECT j.id FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-                             " STRAIGHT_JOIN jobs j ON j.id = t.id",
+                             " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id",
                              DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
         while (status == DT_OK && dt_db_next(t->db)) {
             struct candidate *c = find(t, dt_db_i64(t->db, 0));
@@ -303,7 +304,8 @@ static dt_status archive(struct turn *t, struct dt_str claims)
         " SELECT j.id, j.attempt, COALESCE(j.attempt_status, 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,"
         " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),"
         " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)"
-        " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j ON j.id = t.id"
+        " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON "
+        "j.id = t.id"
         " WHERE j.attempt > 0"
         " ON DUPLICATE KEY UPDATE status = VALUES(status)",
         DT_PARAMS(DT_P_STR(claims)), NULL, t->err);
@@ -316,7 +318,7 @@ static dt_status write_claims(struct turn *t, struct dt_str claims)
     dt_status status = dt_db_run(
         t->db,
         "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]', due BIGINT PATH '$[2]')) t"
-        " STRAIGHT_JOIN jobs j ON j.id = t.id"
+        " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
         " SET j.state = 'dispatched', j.attempt = t.attempt, j.attempt_status = 'dispatched', j.due_at = t.due,"
         " j.dispatched_at = ?, j.finished_at = NULL, j.claim_shard = ?, j.next_at = ? + j.ack_timeout_ms,"
         " j.near = (? + j.ack_timeout_ms < ?), j.updated_at = ?, j.version = j.version + 1"

@@ -1,0 +1,648 @@
+/* store_dispatch.h on a real server: takeover, the leader's transaction, scans, housekeeping, outbox. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/store_dispatch.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define SHARDS     4
+#define HOUR       INT64_C(3600000)
+
+struct rig {
+    struct mysql_fixture fx;
+    dt_store *store, *other;
+    struct dt_shard_map map;
+    dt_topic_book *book;
+    struct dt_arena arena;
+    struct dt_claims flight;
+    struct dt_lease lease;
+    enum dt_writable writable;
+    int64_t next_id;
+};
+
+static int setup(void **state)
+{
+    struct rig *rig = calloc(1, sizeof *rig);
+    mysql_fixture_make(&rig->fx, "dispatch");
+    rig->fx.config.shards_count = SHARDS;
+    mysql_fixture_migrate(&rig->fx);
+    rig->store = mysql_fixture_store(&rig->fx);
+    rig->other = mysql_fixture_store(&rig->fx);
+    rig->writable = DT_WRITABLE_YES;
+    rig->next_id = INT64_C(690) << 40;
+    dt_shard_map_init(&rig->map, 1, SHARDS);
+    dt_arena_init(&rig->arena);
+    assert_int_equal(dt_topic_book_new(&rig->book), DT_OK);
+    mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 0, 0), ('u', 0, 0)");
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *rig = *state;
+    dt_topic_book_free(rig->book);
+    dt_arena_clear(&rig->arena);
+    dt_claims_clear(&rig->flight);
+    dt_store_free(rig->store);
+    dt_store_free(rig->other);
+    mysql_fixture_drop(&rig->fx);
+    free(rig);
+    return 0;
+}
+
+static int64_t now_ms(struct rig *rig)
+{
+    return mysql_fixture_number(&rig->fx, "SELECT " DT_SQL_NOW_MS);
+}
+
+/* A scheduled job of shard 0, due at the time given. */
+static int64_t job_of(struct rig *rig, const char *topic, int64_t due_ms)
+{
+    do
+        rig->next_id++;
+    while (dt_shard_of(&rig->map, rig->next_id) != 0);
+    mysql_fixture_run(&rig->fx,
+                      "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
+                      "updated_at, maker,"
+                      " digest, payload) VALUES (%lld, '%s', 'scheduled', %lld, %lld, %d, '15s', 60000, 0, 0, 1, "
+                      "REPEAT('d', 16), '{}')",
+                      (long long)rig->next_id, topic, (long long)due_ms, (long long)due_ms,
+                      due_ms < dt_near_end_ms(now_ms(rig)));
+    return rig->next_id;
+}
+
+static int64_t job(struct rig *rig, int64_t due_ms)
+{
+    return job_of(rig, "t", due_ms);
+}
+
+static int64_t field(struct rig *rig, const char *column, int64_t id)
+{
+    return mysql_fixture_number(&rig->fx, "SELECT %s FROM jobs WHERE id = %lld", column, (long long)id);
+}
+
+static void take_over(struct rig *rig, int64_t token)
+{
+    struct dt_error err = {0};
+    OK(dt_store_takeover(rig->store, 0, token, "host:1", &rig->lease, &rig->flight, &err));
+}
+
+static enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
+{
+    struct rig *rig = arg;
+    assert_true(topic.n > 0 && bytes > 0);
+    return rig->writable;
+}
+
+static struct dt_turn turn_of(struct rig *rig, const struct dt_hint *hints, size_t n)
+{
+    static const struct dt_claims none;
+    return (struct dt_turn){.settle = &none,
+                            .hints = hints,
+                            .n_hints = n,
+                            .max_jobs = 1000,
+                            .max_bytes = 8 << 20,
+                            .map = &rig->map,
+                            .topics = rig->book,
+                            .writable = writable,
+                            .arg = rig,
+                            .arena = &rig->arena};
+}
+
+/* A turn over the hints, settling what is in flight. */
+static struct dt_turn turn(struct rig *rig, const int64_t *ids, size_t n)
+{
+    struct dt_error err = {0};
+    static struct dt_hint hints[64];
+    for (size_t i = 0; i < n; i++)
+        hints[i] = (struct dt_hint){ids[i], 1};
+    struct dt_turn t = turn_of(rig, hints, n);
+    t.settle = &rig->flight;
+    t.settle_offset = rig->lease.ledger_offset + 2;
+    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
+    rig->flight.n = 0;
+    for (size_t i = 0; i < t.n_batch; i++) {
+        if (rig->flight.n == rig->flight.cap)
+            rig->flight.v = realloc(rig->flight.v, (rig->flight.cap = rig->flight.cap * 2 + 8) * sizeof *rig->flight.v);
+        rig->flight.v[rig->flight.n++] = t.batch[i].claim;
+    }
+    return t;
+}
+
+/* ---- the list as text ---- */
+
+static void an_in_flight_list_survives_the_way_through_text(void **state)
+{
+    (void)state;
+    struct dt_claim v[] = {{INT64_C(758663023165448), 1, 1795273967083}, {7, 2147483647, 0}};
+    struct dt_claims back = {0};
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_claims_format(v, 2, &text);
+    assert_string_equal(text.p, "[[758663023165448,1,1795273967083],[7,2147483647,0]]");
+    assert_int_equal(dt_claims_parse(dt_strbuf_str(&text), &back), DT_OK);
+    assert_int_equal(back.n, 2);
+    assert_memory_equal(back.v, v, sizeof v);
+    static const char *const bad[] = {"[", "[[1,2]]",   "[[1,2,3]",    "[[1,2,3],]",
+                                      "x", "[[1,2,x]]", "[[1,2,3]] x", "[[1,2,-3]]"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(dt_claims_parse(dt_str(bad[i]), &back), DT_MALFORMED);
+    assert_int_equal(dt_claims_parse(dt_str("[]"), &back), DT_OK);
+    assert_int_equal(back.n, 0);
+    dt_strbuf_clear(&text);
+    dt_claims_clear(&back);
+}
+
+/* ---- takeover ---- */
+
+static void each_takeover_raises_the_epoch_and_deposes_the_one_before(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_installation inst;
+    take_over(rig, 11);
+    struct dt_lease old = rig->lease;
+    OK(dt_store_lease_check(rig->store, &old, &inst, &err));
+    take_over(rig, 12);
+    assert_int_equal(rig->lease.epoch, old.epoch + 1);
+    assert_int_equal(dt_store_lease_check(rig->store, &old, &inst, &err), DT_DEPOSED);
+    OK(dt_store_lease_check(rig->store, &rig->lease, &inst, &err));
+}
+
+static void a_deposed_leader_writes_nothing(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t id = job(rig, now_ms(rig) - 1000);
+    struct dt_hint hint = {id, 1};
+    take_over(rig, 21);
+    struct dt_lease zombie = rig->lease;
+    take_over(rig, 22);
+    struct dt_turn t = turn_of(rig, &hint, 1);
+    assert_int_equal(dt_store_turn(rig->store, &zombie, &t, &err), DT_DEPOSED);
+    assert_int_equal(t.n_batch, 0);
+    assert_int_equal(field(rig, "state+0", id), 1);
+    assert_int_equal(dt_store_takeover_settle(rig->store, &zombie, &rig->flight, 0, 5, "never", &err), DT_DEPOSED);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM shards WHERE halted IS NOT NULL"), 0);
+}
+
+static void an_equal_epoch_with_another_token_or_version_is_not_ours(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_turn t = turn_of(rig, NULL, 0);
+    static const char *const changes[] = {"token = token + 1", "version = version + 1", "version = version - 1",
+                                          "epoch = epoch - 1"};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        take_over(rig, 31);
+        mysql_fixture_run(&rig->fx, "UPDATE shards SET %s WHERE shard = 0", changes[i]);
+        assert_int_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_DEPOSED);
+    }
+}
+
+static void a_halted_shard_is_not_taken_over_until_it_is_cleared(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_turn t = turn_of(rig, NULL, 0);
+    take_over(rig, 41);
+    struct dt_lease before = rig->lease;
+    OK(dt_store_takeover_settle(rig->store, &rig->lease, &rig->flight, 0, 0, "the ledger disagrees", &err));
+    assert_int_not_equal(dt_store_turn(rig->store, &before, &t, &err), DT_OK);
+    assert_int_equal(dt_store_takeover(rig->store, 0, 42, "host:1", &rig->lease, &rig->flight, &err), DT_HALTED);
+    assert_non_null(strstr(err.text, "the ledger disagrees"));
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = NULL");
+    take_over(rig, 43);
+}
+
+static void what_the_ledger_has_is_settled_and_the_rest_stays_in_flight(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
+    take_over(rig, 51);
+    assert_int_equal(turn(rig, ids, 2).n_batch, 2);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)ids[0]);
+    take_over(rig, 52);
+    assert_int_equal(rig->flight.n, 2);
+    OK(dt_store_takeover_settle(rig->store, &rig->lease, &rig->flight, 1, 77, NULL, &err));
+    assert_int_equal(rig->lease.ledger_offset, 77);
+    assert_int_equal(rig->lease.inflight, 1);
+    assert_true(field(rig, "next_at", ids[0]) > now_ms(rig) + 50000);
+    take_over(rig, 53);
+    assert_int_equal(rig->flight.n, 1);
+    assert_int_equal(rig->flight.v[0].id, ids[1]);
+}
+
+static void a_renewed_deadline_is_never_made_earlier(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t id = job(rig, now_ms(rig) - 1000), late = now_ms(rig) + 24 * HOUR;
+    take_over(rig, 61);
+    turn(rig, &id, 1);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = %lld WHERE id = %lld", (long long)late, (long long)id);
+    take_over(rig, 62);
+    OK(dt_store_takeover_settle(rig->store, &rig->lease, &rig->flight, 1, 3, NULL, &err));
+    assert_int_equal(field(rig, "next_at", id), late);
+}
+
+/* ---- claims ---- */
+
+static void due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong(void **state)
+{
+    struct rig *rig = *state;
+    int64_t now = now_ms(rig), later = now + HOUR;
+    int64_t ids[] = {job(rig, now - 1000), job(rig, now - 3000), job(rig, later), rig->next_id + 1000000, 0};
+    ids[4] = job(rig, now - 10);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled', next_at = NULL WHERE id = %lld",
+                      (long long)ids[4]);
+    take_over(rig, 71);
+    struct dt_turn t = turn(rig, ids, 5);
+    assert_int_equal(t.n_batch, 2);
+    assert_int_equal(t.batch[0].claim.id, ids[1]);
+    assert_int_equal(t.batch[1].claim.id, ids[0]);
+    assert_int_equal(t.batch[0].claim.attempt, 1);
+    assert_int_equal(t.batch[0].claim.due_ms, now - 3000);
+    assert_true(dt_str_is(t.batch[0].payload, "{}"));
+    assert_true(dt_str_is(t.batch[0].kafka_topic, "t"));
+    assert_int_equal(t.n_seen, 5);
+    for (size_t i = 0; i < t.n_seen; i++) {
+        const struct dt_seen *s = &t.seen[i];
+        if (s->id == ids[2])
+            assert_int_equal(s->next_ms, later);
+        else if (s->id == ids[3] || s->id == ids[4])
+            assert_int_equal(s->next_ms, 0);
+        else
+            assert_int_equal(s->next_ms, field(rig, "next_at", s->id));
+    }
+    assert_int_equal(field(rig, "state+0", ids[0]), 2);
+    assert_int_equal(field(rig, "claim_shard", ids[0]), 0);
+    assert_int_equal(field(rig, "due_at", ids[0]), now - 1000);
+    assert_int_equal(field(rig, "state+0", ids[2]), 1);
+    assert_int_equal(mysql_fixture_number(&rig->fx,
+                                          "SELECT INSTR(inflight, '[%lld,1,') > 0 FROM shards WHERE shard = 0",
+                                          (long long)ids[0]),
+                     1);
+}
+
+static void nothing_is_claimed_before_its_time_by_the_servers_clock(void **state)
+{
+    struct rig *rig = *state;
+    int64_t id = job(rig, now_ms(rig) + 300);
+    take_over(rig, 72);
+    for (;;) {
+        struct dt_turn t = turn(rig, &id, 1);
+        if (t.n_batch) {
+            assert_true(field(rig, "dispatched_at >= due_at", id));
+            return;
+        }
+        assert_true(t.now_ms < field(rig, "next_at", id));
+    }
+}
+
+static void a_batch_keeps_to_its_limits_and_to_the_order(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_hint hints[4];
+    for (int i = 0; i < 4; i++)
+        hints[i] = (struct dt_hint){job(rig, now_ms(rig) - 1000 - 10 * i), 1};
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 5000) WHERE id = %lld", (long long)hints[2].id);
+    take_over(rig, 73);
+    struct dt_turn t = turn_of(rig, hints, 4);
+    t.max_bytes = 4000;
+    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
+    assert_int_equal(t.n_batch, 1); /* the second oldest is too large for this batch: nothing younger passes it */
+    assert_int_equal(t.batch[0].claim.id, hints[3].id);
+    assert_true(t.more);
+}
+
+static void a_turn_refuses_to_forget_what_is_in_flight(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t id = job(rig, now_ms(rig) - 1000);
+    take_over(rig, 74);
+    turn(rig, &id, 1);
+    struct dt_turn t = turn_of(rig, NULL, 0);
+    assert_int_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_INTERNAL);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT LENGTH(inflight) > 2 FROM shards WHERE shard = 0"), 1);
+}
+
+static void a_turn_without_work_writes_nothing(void **state)
+{
+    struct rig *rig = *state;
+    take_over(rig, 75);
+    int64_t version = rig->lease.version, id = job(rig, now_ms(rig) + HOUR);
+    turn(rig, &id, 1);
+    assert_int_equal(rig->lease.version, version);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT version FROM shards WHERE shard = 0"), version);
+}
+
+static void a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t ids[] = {job(rig, now_ms(rig) - 1000), job_of(rig, "u", now_ms(rig) - 1000)};
+    take_over(rig, 81);
+    rig->writable = DT_WRITABLE_UNKNOWN;
+    struct dt_turn t = turn(rig, ids, 2);
+    assert_int_equal(t.n_batch, 0);
+    assert_true(t.locked);
+    rig->writable = DT_WRITABLE_YES;
+    OK(dt_store_topic_pause(rig->other, dt_str("t"), true, &err));
+    t = turn(rig, ids, 2);
+    assert_int_equal(t.n_batch, 1);
+    assert_int_equal(t.batch[0].claim.id, ids[1]);
+    assert_int_equal(t.held, 1);
+    assert_true(dt_topic_book_paused(rig->book, dt_str("t")));
+    OK(dt_store_topic_pause(rig->other, dt_str("u"), true, &err));
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)ids[1]);
+    t = turn(rig, &ids[1], 1);
+    assert_int_equal(t.timed_out, 1);
+    OK(dt_store_topic_pause(rig->other, dt_str("t"), false, &err));
+    assert_int_equal(turn(rig, ids, 1).n_batch, 1);
+}
+
+static void a_row_locked_by_another_is_left_and_not_waited_for(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 500)};
+    take_over(rig, 91);
+    mysql_fixture_run(&rig->fx, "START TRANSACTION");
+    mysql_fixture_number(&rig->fx, "SELECT id FROM jobs WHERE id = %lld FOR UPDATE", (long long)ids[0]);
+    struct dt_turn t = turn(rig, ids, 2);
+    assert_int_equal(t.n_batch, 1);
+    assert_int_equal(t.batch[0].claim.id, ids[1]);
+    assert_true(t.locked);
+    assert_int_equal(t.n_seen, 1);
+    mysql_fixture_run(&rig->fx, "ROLLBACK");
+    assert_int_equal(turn(rig, ids, 1).n_batch, 1);
+}
+
+static void a_stale_map_claims_nothing_and_says_so(void **state)
+{
+    struct rig *rig = *state;
+    int64_t id = job(rig, now_ms(rig) - 1000);
+    take_over(rig, 92);
+    mysql_fixture_run(&rig->fx, "UPDATE installation SET generation = 2");
+    struct dt_turn t = turn(rig, &id, 1);
+    assert_true(t.stale_map);
+    assert_int_equal(t.n_batch, 0);
+    dt_shard_map_init(&rig->map, 2, SHARDS);
+    assert_int_equal(turn(rig, &id, 1).n_batch, 1);
+}
+
+static void an_earlier_attempt_in_another_shards_list_keeps_a_job_back(void **state)
+{
+    struct rig *rig = *state;
+    int64_t id = job(rig, now_ms(rig) - 1000);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, claim_shard = 2 WHERE id = %lld", (long long)id);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[%lld,1,5]]' WHERE shard = 2", (long long)id);
+    take_over(rig, 93);
+    assert_int_equal(turn(rig, &id, 1).n_batch, 0);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[]' WHERE shard = 2");
+    struct dt_turn t = turn(rig, &id, 1);
+    assert_int_equal(t.n_batch, 1);
+    assert_int_equal(t.batch[0].claim.attempt, 2);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM attempts WHERE job_id = %lld AND attempt = 1",
+                                          (long long)id),
+                     1);
+}
+
+static void a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
+    take_over(rig, 94);
+    turn(rig, ids, 2);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)ids[0]);
+    struct dt_turn t = turn(rig, ids, 2); /* settles first: both are out of flight now */
+    assert_int_equal(t.timed_out, 1);
+    assert_int_equal(field(rig, "state+0", ids[0]), 1);
+    assert_int_equal(field(rig, "failures", ids[0]), 1);
+    assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_TIMED_OUT);
+    assert_int_equal(field(rig, "state+0", ids[1]), 2);
+}
+
+/* ---- scans and housekeeping ---- */
+
+static void scans_see_near_rows_in_order_with_a_cursor(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_due due[10];
+    size_t n;
+    int64_t now = now_ms(rig), a = job(rig, now + 10), b = job(rig, now + 10), c = job(rig, now + 20);
+    job(rig, now + 30 * 24 * HOUR);
+    OK(dt_store_scan_due(rig->store, now, now + HOUR, 0, 0, 2, due, &n, &err));
+    assert_int_equal(n, 2);
+    assert_int_equal(due[0].id, a);
+    OK(dt_store_scan_due(rig->store, now, now + HOUR, due[0].next_ms, due[0].id, 10, due, &n, &err));
+    assert_int_equal(n, 2);
+    assert_int_equal(due[0].id, b);
+    assert_int_equal(due[1].id, c);
+    int64_t counts[DT_SLOTS], sum = 0, next = 0;
+    OK(dt_store_count_due(rig->store, now, now + HOUR, counts, &err));
+    for (int i = 0; i < DT_SLOTS; i++)
+        sum += counts[i];
+    assert_int_equal(sum, 3);
+    OK(dt_store_next_due(rig->store, &rig->map, 0, now, 100, &next, &err));
+    assert_int_equal(next, now + 10);
+    bool end;
+    int64_t last_ms, last_id;
+    OK(dt_store_scan_shard(rig->store, &rig->map, 0, now + 15, 0, 0, 100, 10, due, &n, &end, &last_ms, &last_id, &err));
+    assert_int_equal(n, 2);
+    assert_true(end);
+}
+
+static void a_far_job_edited_by_hand_to_soon_is_promoted(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    size_t done;
+    int64_t now = now_ms(rig), far = job(rig, now + 300 * 24 * HOUR);
+    OK(dt_store_promote(rig->store, now, 100, &done, &err));
+    assert_int_equal(done, 0);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = %lld WHERE id = %lld", (long long)now, (long long)far);
+    OK(dt_store_promote(rig->store, now, 100, &done, &err));
+    assert_int_equal(done, 1);
+    assert_int_equal(field(rig, "near", far), 1);
+    assert_int_equal(field(rig, "due_key", far), now);
+}
+
+static void finished_jobs_go_when_their_time_is_over_unless_they_are_needed(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    size_t done;
+    int64_t now = now_ms(rig), ids[4];
+    for (int i = 0; i < 4; i++) {
+        ids[i] = job(rig, now);
+        mysql_fixture_run(&rig->fx,
+                          "UPDATE jobs SET state = 'succeeded', next_at = NULL, attempt = 2, job_key = 'k%d', purge_at "
+                          "= %lld WHERE id = %lld",
+                          i, (long long)(i == 3 ? now + HOUR : now - 5), (long long)ids[i]);
+        mysql_fixture_run(&rig->fx, "INSERT INTO job_keys VALUES ('t', 'k%d', %lld)", i, (long long)ids[i]);
+        mysql_fixture_run(&rig->fx, "INSERT INTO attempts (job_id, attempt, status) VALUES (%lld, 1, 'failed')",
+                          (long long)ids[i]);
+    }
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[%lld,2,5]]' WHERE shard = 1", (long long)ids[1]);
+    mysql_fixture_run(&rig->fx,
+                      "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 2, 0)",
+                      (long long)ids[2]);
+    OK(dt_store_purge(rig->store, now, 100, &done, &err));
+    assert_int_equal(done, 1);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM jobs"), 3);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM attempts"), 3);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM job_keys"), 3);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT removed FROM removed_jobs WHERE topic = 't'"), 1);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[]'");
+    mysql_fixture_run(&rig->fx, "DELETE FROM outbox");
+    OK(dt_store_purge(rig->store, now, 100, &done, &err));
+    assert_int_equal(done, 2);
+    OK(dt_store_purge(rig->store, now, 100, &done, &err));
+    assert_int_equal(done, 0);
+}
+
+static void what_was_finished_by_hand_is_tidied(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    size_t done;
+    int64_t ids[] = {job(rig, now_ms(rig)), job(rig, now_ms(rig)), job(rig, now_ms(rig))};
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled' WHERE id = %lld", (long long)ids[0]);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'dead', next_at = NULL WHERE id = %lld", (long long)ids[1]);
+    OK(dt_store_tidy(rig->store, ids, 3, &done, &err));
+    assert_int_equal(done, 2);
+    assert_int_equal(mysql_fixture_number(&rig->fx,
+                                          "SELECT COUNT(*) FROM jobs WHERE next_at IS NULL AND purge_at > %lld",
+                                          (long long)(now_ms(rig) + 24 * HOUR)),
+                     2);
+    assert_true(field(rig, "next_at", ids[2]) > 0);
+}
+
+static void truth_names_the_next_time_and_nothing_for_finished_jobs(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_truth *truth;
+    size_t n;
+    int64_t now = now_ms(rig), ids[] = {job(rig, now), job_of(rig, "u", now + 5), 4};
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled' WHERE id = %lld", (long long)ids[0]);
+    OK(dt_store_topic_pause(rig->other, dt_str("u"), true, &err));
+    OK(dt_store_truth(rig->store, ids, 3, &rig->arena, &truth, &n, &err));
+    assert_int_equal(n, 2);
+    assert_int_equal(truth[0].next_ms, 0);
+    assert_int_equal(truth[1].next_ms, now + 5);
+    assert_true(truth[1].topic_paused);
+}
+
+static void notices_are_read_with_their_job_and_deleted_once_sent(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_notice *notices;
+    size_t n;
+    int64_t id = job(rig, now_ms(rig));
+    mysql_fixture_run(&rig->fx,
+                      "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 3, 9), (1, "
+                      "'dead', %lld, 4, 9)",
+                      (long long)id, (long long)id);
+    OK(dt_store_outbox(rig->store, 0, 10, &rig->arena, &notices, &n, &err));
+    assert_int_equal(n, 1);
+    assert_int_equal(notices[0].attempt, 3);
+    assert_true(dt_str_is(notices[0].job.payload, "{}"));
+    OK(dt_store_outbox_sent(rig->store, &notices[0].outbox_id, 1, &err));
+    OK(dt_store_outbox(rig->store, 0, 10, &rig->arena, &notices, &n, &err));
+    assert_int_equal(n, 0);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM outbox"), 1);
+}
+
+static void what_leaders_say_is_kept_per_shard(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_shard_stats stats[] = {{.shard = 1, .epoch = 2, .waiting = "kafka", .detail = "down"},
+                                     {.shard = 2, .epoch = 1}};
+    OK(dt_store_put_stats(rig->store, stats, 2, &err));
+    stats[0].waiting = stats[0].detail = NULL;
+    OK(dt_store_put_stats(rig->store, stats, 1, &err));
+    assert_int_equal(
+        mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM shard_stats WHERE waiting IS NULL AND seen_at > 0"), 2);
+}
+
+static void a_claimed_job_that_was_edited_by_hand_is_still_sent(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_outgoing *out;
+    int64_t ids[] = {job(rig, now_ms(rig) - 5), job(rig, now_ms(rig) - 4)};
+    take_over(rig, 95);
+    turn(rig, ids, 2);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled' WHERE id = %lld", (long long)ids[0]);
+    mysql_fixture_run(&rig->fx, "DELETE FROM jobs WHERE id = %lld", (long long)ids[1]);
+    take_over(rig, 96);
+    OK(dt_store_read_outgoing(rig->store, &rig->flight, &rig->arena, &out, &err));
+    assert_true(dt_str_is(out[0].topic, "t"));
+    assert_true(dt_str_is(out[0].payload, "{}"));
+    assert_null(out[1].topic.p);
+}
+
+static void stepping_down_clears_the_owner_of_this_leadership_only(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    take_over(rig, 97);
+    struct dt_lease old = rig->lease;
+    take_over(rig, 98);
+    OK(dt_store_step_down(rig->store, &old, &err));
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT owner IS NOT NULL FROM shards WHERE shard = 0"), 1);
+    OK(dt_store_step_down(rig->store, &rig->lease, &err));
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT owner IS NULL FROM shards WHERE shard = 0"), 1);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_in_flight_list_survives_the_way_through_text),
+        T(each_takeover_raises_the_epoch_and_deposes_the_one_before),
+        T(a_deposed_leader_writes_nothing),
+        T(an_equal_epoch_with_another_token_or_version_is_not_ours),
+        T(a_halted_shard_is_not_taken_over_until_it_is_cleared),
+        T(what_the_ledger_has_is_settled_and_the_rest_stays_in_flight),
+        T(a_renewed_deadline_is_never_made_earlier),
+        T(due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong),
+        T(nothing_is_claimed_before_its_time_by_the_servers_clock),
+        T(a_batch_keeps_to_its_limits_and_to_the_order),
+        T(a_turn_refuses_to_forget_what_is_in_flight),
+        T(a_turn_without_work_writes_nothing),
+        T(a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on),
+        T(a_row_locked_by_another_is_left_and_not_waited_for),
+        T(a_stale_map_claims_nothing_and_says_so),
+        T(an_earlier_attempt_in_another_shards_list_keeps_a_job_back),
+        T(a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not),
+        T(scans_see_near_rows_in_order_with_a_cursor),
+        T(a_far_job_edited_by_hand_to_soon_is_promoted),
+        T(finished_jobs_go_when_their_time_is_over_unless_they_are_needed),
+        T(what_was_finished_by_hand_is_tidied),
+        T(truth_names_the_next_time_and_nothing_for_finished_jobs),
+        T(notices_are_read_with_their_job_and_deleted_once_sent),
+        T(what_leaders_say_is_kept_per_shard),
+        T(a_claimed_job_that_was_edited_by_hand_is_still_sent),
+        T(stepping_down_clears_the_owner_of_this_leadership_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
