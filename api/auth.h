@@ -33,7 +33,7 @@ void dt_auth_free(dt_auth *auth);
 DT_MUST_CHECK dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n);
 /* Reads the list from MySQL. */
 DT_MUST_CHECK dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err);
-bool dt_auth_known(const dt_auth *auth); /* a list was loaded */
+bool dt_auth_known(dt_auth *auth); /* a list was loaded */
 size_t dt_auth_count(dt_auth *auth);
 
 /*

@@ -59,8 +59,8 @@ DT_MUST_CHECK dt_status dt_topic_cache_refresh_shards(dt_topic_cache *cache, dt_
 /* After this process changed a topic: the next refresh reads again. */
 void dt_topic_cache_invalidate(dt_topic_cache *cache);
 /*
- * The topic exists afterwards (made with defaults when topics.auto_create allows it), and the snapshot has it.
- * NOT_FOUND: it does not and may not be made. INVALID: the name clashes in Kafka with another topic's.
+ * The topic exists afterwards (made with defaults when topics.auto_create allows it); the next refresh has it.
+ * NOT_FOUND: it may not be made. INVALID: the name clashes in Kafka with another topic's.
  */
 DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_str name,
                                               struct dt_error *err);

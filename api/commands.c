@@ -1,0 +1,163 @@
+/* The one-off commands of duetime-api: see commands.h. One connection each, no threads. */
+#include "commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "auth.h"
+#include "job/retry.h"
+#include "router.h"
+#include "store/db.h"
+#include "store/store.h"
+
+#define NAME_MAX_BYTES   100
+#define TOPICS_MAX_BYTES 4000
+
+static int failed(const struct dt_error *err, dt_status status)
+{
+    fprintf(stderr, "duetime-api: %s\n", err->text[0] ? err->text : dt_status_text(status));
+    return 1;
+}
+
+static dt_status open_store(const struct dt_config *config, dt_store **store, struct dt_error *err)
+{
+    *store = NULL;
+    dt_status status = dt_db_library_init();
+    return status == DT_OK ? dt_store_new(config, NULL, store) : dt_fail(err, status, "the MySQL library cannot start");
+}
+
+static void say_applied(const char *name)
+{
+    fprintf(stderr, "applied %s\n", name);
+}
+
+int dt_command_migrate(const struct dt_config *config)
+{
+    struct dt_error err = {0};
+    dt_store *store;
+    dt_status status = open_store(config, &store, &err);
+    if (status == DT_OK)
+        status = dt_store_migrate(store, say_applied, &err);
+    dt_store_free(store);
+    if (status != DT_OK)
+        return failed(&err, status);
+    fprintf(stderr, "the schema is up to date\n");
+    return 0;
+}
+
+/* ---- tokens ---- */
+
+/* The scopes as they are stored: each once, in one order, with commas. */
+static void canonical_scopes(unsigned scopes, char out[64])
+{
+    static const struct {
+        unsigned bit;
+        const char *word;
+    } words[] = {
+        {DT_SCOPE_WRITE, "write"}, {DT_SCOPE_REPORT, "report"}, {DT_SCOPE_READ, "read"}, {DT_SCOPE_ADMIN, "admin"}};
+    out[0] = '\0';
+    if (scopes & DT_SCOPE_ADMIN)
+        scopes = DT_SCOPE_ADMIN;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (!(scopes & words[i].bit))
+            continue;
+        if (out[0])
+            strcat(out, ",");
+        strcat(out, words[i].word);
+    }
+}
+
+static bool topic_text(const char *text)
+{
+    return text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-,")] == '\0';
+}
+
+static dt_status check_token(const char *name, const char *scopes, const char *topics, char stored[64],
+                             struct dt_error *err)
+{
+    unsigned bits;
+    if (!*name || strlen(name) > NAME_MAX_BYTES)
+        return dt_fail(err, DT_INVALID, "a token's name has 1 to %d bytes", NAME_MAX_BYTES);
+    if (!scopes)
+        return dt_fail(err, DT_INVALID, "--scopes is missing: write, report, read or admin, separated by commas");
+    if (topics && (strlen(topics) > TOPICS_MAX_BYTES || !topic_text(topics)))
+        return dt_fail(err, DT_INVALID, "--topics takes prefixes of topic names, separated by commas");
+    dt_status status = dt_scopes_parse(dt_str(scopes), &bits, err);
+    if (status == DT_OK)
+        canonical_scopes(bits, stored);
+    return status;
+}
+
+int dt_command_new_token(const struct dt_config *config, const char *name, const char *scopes, const char *topics)
+{
+    struct dt_error err = {0};
+    struct dt_token token = {.name = dt_str(name), .topics = dt_str(topics ? topics : "")};
+    char text[DT_TOKEN_TEXT_MAX], stored[64];
+    dt_store *store = NULL;
+    dt_status status = check_token(name, scopes, topics, stored, &err);
+    if (status == DT_OK)
+        status = dt_auth_make_token(text, token.hash, &err);
+    if (status == DT_OK)
+        status = open_store(config, &store, &err);
+    if (status == DT_OK) {
+        token.scopes = dt_str(stored);
+        status = dt_store_token_add(store, &token, &err);
+    }
+    dt_store_free(store);
+    if (status == DT_EXISTS)
+        fprintf(stderr, "duetime-api: there is a token named \"%s\" already\n", name);
+    if (status == DT_EXISTS)
+        return 1;
+    if (status != DT_OK)
+        return failed(&err, status);
+    fprintf(stderr, "token \"%s\" (%s%s%s): keep it, it is not shown again\n", name, stored, topics ? "; topics " : "",
+            topics ? topics : "");
+    printf("%s\n", text);
+    return 0;
+}
+
+int dt_command_list_tokens(const struct dt_config *config)
+{
+    struct dt_error err = {0};
+    struct dt_arena arena;
+    struct dt_token *tokens = NULL;
+    size_t n = 0;
+    dt_store *store;
+    dt_arena_init(&arena);
+    dt_status status = open_store(config, &store, &err);
+    if (status == DT_OK)
+        status = dt_store_token_list(store, &arena, &tokens, &n, &err);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        char created[25];
+        dt_time_format(tokens[i].created_at_ms, created);
+        printf("%.*s\t%.*s\t%.*s\t%s\n", (int)tokens[i].name.n, tokens[i].name.p, (int)tokens[i].scopes.n,
+               tokens[i].scopes.p, (int)tokens[i].topics.n, tokens[i].topics.n ? tokens[i].topics.p : "", created);
+    }
+    dt_arena_clear(&arena);
+    dt_store_free(store);
+    return status == DT_OK ? 0 : failed(&err, status);
+}
+
+int dt_command_revoke_token(const struct dt_config *config, const char *name)
+{
+    struct dt_error err = {0};
+    dt_store *store;
+    dt_status status = open_store(config, &store, &err);
+    if (status == DT_OK)
+        status = dt_store_token_revoke(store, dt_str(name), &err);
+    dt_store_free(store);
+    if (status == DT_NOT_FOUND) {
+        fprintf(stderr, "duetime-api: there is no token named \"%s\"\n", name);
+        return 1;
+    }
+    return status == DT_OK ? 0 : failed(&err, status);
+}
+
+int dt_command_print_routes(void)
+{
+    size_t n;
+    const struct dt_route *routes = dt_routes(&n);
+    for (size_t i = 0; i < n; i++)
+        printf("%s %s\n", routes[i].method, routes[i].path);
+    return 0;
+}

@@ -1,0 +1,17 @@
+/*
+ * What duetime-api does besides serving: migrations and tokens. Each returns the exit code of the process and talks to
+ * people on stderr, data goes to stdout.
+ */
+#ifndef DT_API_COMMANDS_H
+#define DT_API_COMMANDS_H
+
+#include "base/config.h"
+
+int dt_command_migrate(const struct dt_config *config);
+/* Prints the new token, once. topics may be NULL. */
+int dt_command_new_token(const struct dt_config *config, const char *name, const char *scopes, const char *topics);
+int dt_command_list_tokens(const struct dt_config *config);
+int dt_command_revoke_token(const struct dt_config *config, const char *name);
+int dt_command_print_routes(void);
+
+#endif

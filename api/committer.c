@@ -1,0 +1,505 @@
+/*
+ * Owns the queue of new jobs and the threads that insert them. Refuses to know HTTP and JSON.
+ *
+ *   submit -> queue (bounded by jobs and bytes) -> a thread takes all that has gathered -> topics, ids -> one INSERT,
+ *   one COMMIT -> done(unit) for each -> index writer
+ *
+ * Invariants: a unit is answered exactly once; OK is answered only after the COMMIT was; nothing of a unit is touched
+ * after its done was called (what the index needs is noted before). While a commit is under way the next batch gathers,
+ * so commits grow with the load and a lone job waits for nobody.
+ */
+#include "committer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "id_block.h"
+#include "session.h"
+
+struct worker {
+    struct dt_committer *committer;
+    pthread_t thread;
+    struct dt_session session;
+    struct dt_id_block ids;
+    struct dt_insert **rows;  /* of the commit under way; room for commit_jobs */
+    struct dt_entry *entries; /* likewise */
+    struct dt_str *made;      /* topics made for this commit */
+};
+
+struct dt_committer {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    dt_refclock *ref;
+    dt_topic_cache *topics;
+    dt_index_writer *index;
+    size_t unit_rows;
+    struct worker *workers;
+    size_t n_workers; /* started */
+
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    /* Below: under the lock. */
+    struct dt_unit *head, **tail;
+    size_t queued_rows, queued_bytes;
+    unsigned sleeping;
+    bool stopping;
+
+    dt_metric *created, *refused_full, *queue, *sizes, *seconds, *failed;
+};
+
+/* ---- the queue ---- */
+
+static size_t unit_bytes(const struct dt_unit *unit)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < unit->n; i++) {
+        const struct dt_new_job *job = &unit->rows[i].row.job;
+        n += sizeof(struct dt_create) + job->payload.n + job->headers.n + job->key.n + job->topic.n;
+    }
+    return n;
+}
+
+static void finish(struct dt_unit *unit, dt_status status)
+{
+    unit->status = status;
+    unit->done(unit);
+}
+
+/* Whether there is room; a queue that is empty takes any unit. */
+static dt_status admit_locked(const dt_committer *c, const struct dt_unit *unit)
+{
+    if (c->stopping)
+        return DT_SHUTDOWN;
+    if (c->head == NULL)
+        return DT_OK;
+    bool full = c->queued_rows + unit->n > (size_t)c->config->api_queue_jobs ||
+                c->queued_bytes + unit->bytes > (size_t)c->config->api_queue_bytes;
+    return full ? DT_FULL : DT_OK;
+}
+
+static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
+{
+    pthread_mutex_lock(&c->lock);
+    dt_status status = admit_locked(c, unit);
+    if (status == DT_OK) {
+        *c->tail = unit;
+        c->tail = &unit->next;
+        c->queued_rows += unit->n;
+        c->queued_bytes += unit->bytes;
+        if (c->sleeping)
+            pthread_cond_signal(&c->wake);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
+{
+    unit->next = NULL;
+    unit->view = NULL;
+    unit->status = DT_OK;
+    unit->bytes = unit_bytes(unit);
+    dt_status status = DT_OK;
+    if (unit->n == 0 || unit->n > c->unit_rows)
+        status = DT_INTERNAL;
+    else if (atomic_load_explicit(&c->ref->taken_us, memory_order_relaxed) == 0)
+        status = DT_UNAVAILABLE; /* nobody knows yet what time it is for MySQL */
+    else
+        status = enqueue(c, unit);
+    if (status == DT_OK)
+        return;
+    if (status == DT_FULL)
+        dt_metric_add(c->refused_full, 1);
+    finish(unit, status);
+}
+
+static struct dt_unit *pop_locked(dt_committer *c)
+{
+    struct dt_unit *unit = c->head;
+    c->head = unit->next;
+    if (!c->head)
+        c->tail = &c->head;
+    unit->next = NULL;
+    c->queued_rows -= unit->n;
+    c->queued_bytes -= unit->bytes;
+    return unit;
+}
+
+/* All that has gathered, up to api.commit_jobs rows. NULL: the end. */
+static struct dt_unit *take(dt_committer *c)
+{
+    struct dt_unit *first = NULL, **last = &first;
+    size_t rows = 0;
+    pthread_mutex_lock(&c->lock);
+    while (!c->head && !c->stopping) {
+        c->sleeping++;
+        pthread_cond_wait(&c->wake, &c->lock);
+        c->sleeping--;
+    }
+    while (c->head && (rows == 0 || rows + c->head->n <= (size_t)c->config->api_commit_jobs)) {
+        struct dt_unit *unit = pop_locked(c);
+        rows += unit->n;
+        *last = unit;
+        last = &unit->next;
+    }
+    dt_metric_set(c->queue, (double)c->queued_rows);
+    pthread_mutex_unlock(&c->lock);
+    return first;
+}
+
+/* MySQL is away: nobody who is queued already will fare better, so say so at once instead of one timeout after another.
+ */
+static struct dt_unit *take_everything(dt_committer *c)
+{
+    pthread_mutex_lock(&c->lock);
+    struct dt_unit *first = c->head;
+    c->head = NULL;
+    c->tail = &c->head;
+    c->queued_rows = c->queued_bytes = 0;
+    pthread_mutex_unlock(&c->lock);
+    return first;
+}
+
+static void finish_all(struct dt_unit *unit, dt_status status)
+{
+    while (unit) {
+        struct dt_unit *next = unit->next; /* the unit is gone after its done */
+        finish(unit, status);
+        unit = next;
+    }
+}
+
+/* ---- one commit ---- */
+
+/* Units whose request has no time left are answered unbegun; the others are returned. */
+static struct dt_unit *drop_expired(dt_committer *c, struct dt_unit *unit)
+{
+    int64_t now_us = dt_clock_mono_us(c->clock);
+    struct dt_unit *kept = NULL, **last = &kept;
+    while (unit) {
+        struct dt_unit *next = unit->next;
+        unit->next = NULL;
+        if (unit->deadline_us && unit->deadline_us <= now_us) {
+            finish(unit, DT_UNAVAILABLE);
+        } else {
+            *last = unit;
+            last = &unit->next;
+        }
+        unit = next;
+    }
+    return kept;
+}
+
+static bool made_already(const struct worker *w, size_t n, struct dt_str name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (dt_str_eq(w->made[i], name))
+            return true;
+    return false;
+}
+
+static void refuse(struct dt_create *row, dt_status status)
+{
+    row->row.outcome = status == DT_NOT_FOUND ? DT_INSERT_NO_TOPIC : DT_INSERT_REFUSED;
+    row->reason = "the topic's name clashes in Kafka with that of another topic (\".\" and \"_\" are the same there)";
+}
+
+/* Makes the topics that the snapshot does not know; rows whose topic cannot be are refused. */
+static dt_status make_topics(struct worker *w, struct dt_unit *units, const struct dt_view *view, size_t *made,
+                             struct dt_error *err)
+{
+    dt_committer *c = w->committer;
+    struct dt_str known = DT_STR_NONE, unknown = DT_STR_NONE; /* of the rows before; batches repeat their topics */
+    dt_status status = DT_OK;
+    *made = 0;
+    for (struct dt_unit *unit = units; unit; unit = unit->next) {
+        for (size_t i = 0; i < unit->n; i++) {
+            struct dt_create *row = &unit->rows[i];
+            struct dt_str name = row->row.job.topic;
+            if (dt_str_eq(name, known))
+                continue;
+            if (dt_view_topic(view, name) || made_already(w, *made, name)) {
+                known = name;
+                continue;
+            }
+            if (!dt_str_eq(name, unknown) || !unknown.p)
+                status = dt_topic_cache_ensure(c->topics, w->session.store, name, err);
+            if (status == DT_OK)
+                w->made[(*made)++] = name;
+            else if (status != DT_NOT_FOUND && status != DT_INVALID)
+                return status;
+            else
+                refuse(row, status);
+            unknown = status == DT_OK ? DT_STR_NONE : name;
+        }
+    }
+    return DT_OK;
+}
+
+/* A snapshot, counted, that knows every topic of these units but those of rows that are refused. */
+static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_view **out, struct dt_error *err)
+{
+    dt_committer *c = w->committer;
+    size_t made = 0;
+    *out = NULL;
+    dt_status status = dt_topic_cache_refresh(c->topics, w->session.store, err);
+    if (status != DT_OK)
+        return status;
+    struct dt_view *view = dt_topic_cache_view(c->topics);
+    status = make_topics(w, units, view, &made, err);
+    if (status == DT_OK && made) {
+        dt_view_release(view);
+        view = NULL;
+        status = dt_topic_cache_refresh(c->topics, w->session.store, err);
+        if (status == DT_OK)
+            view = dt_topic_cache_view(c->topics);
+    }
+    if (status != DT_OK) {
+        dt_view_release(view);
+        return status;
+    }
+    *out = view;
+    return DT_OK;
+}
+
+static void fill_from_topic(struct dt_new_job *job, const struct dt_topic_settings *topic)
+{
+    if (!job->retry.p)
+        job->retry = topic->retry;
+    if (job->ack_timeout_ms == 0)
+        job->ack_timeout_ms = topic->ack_timeout_ms;
+}
+
+/* The rows to insert, with their topics' settings; returns how many. Units keep the snapshot that lends the texts. */
+static size_t collect(struct worker *w, struct dt_unit *units, struct dt_view *view)
+{
+    size_t n = 0;
+    const struct dt_topic_settings *topic = NULL;
+    for (struct dt_unit *unit = units; unit; unit = unit->next) {
+        atomic_fetch_add_explicit(&view->refs, 1, memory_order_relaxed);
+        unit->view = view;
+        for (size_t i = 0; i < unit->n; i++) {
+            struct dt_create *row = &unit->rows[i];
+            if (row->row.outcome == DT_INSERT_REFUSED || row->row.outcome == DT_INSERT_NO_TOPIC)
+                continue;
+            if (!topic || !dt_str_eq(topic->name, row->row.job.topic))
+                topic = dt_view_topic(view, row->row.job.topic);
+            if (!topic) { /* removed by hand between two reads */
+                row->row.outcome = DT_INSERT_NO_TOPIC;
+                continue;
+            }
+            fill_from_topic(&row->row.job, topic);
+            w->rows[n++] = &row->row;
+        }
+    }
+    return n;
+}
+
+/* Gives ids and inserts; rows whose id a restored server had given out before get another one. */
+static dt_status insert(struct worker *w, size_t n, int64_t *created_ms, struct dt_error *err)
+{
+    dt_committer *c = w->committer;
+    while (n > 0) {
+        dt_status status = dt_id_block_reserve(&w->ids, w->session.store, n, err);
+        if (status != DT_OK)
+            return status;
+        for (size_t i = 0; i < n; i++)
+            w->rows[i]->job.id = dt_job_id(w->rows[i]->job.run_at_ms, dt_id_block_next(&w->ids));
+        int64_t begun_us = dt_clock_mono_us(c->clock);
+        status = dt_store_insert(w->session.store, w->rows, n, w->ids.maker, created_ms, err);
+        dt_metric_observe(c->seconds, (double)(dt_clock_mono_us(c->clock) - begun_us) / 1e6);
+        dt_metric_observe(c->sizes, (double)n);
+        if (status != DT_OK)
+            return status;
+        size_t again = 0;
+        for (size_t i = 0; i < n; i++)
+            if (w->rows[i]->outcome == DT_INSERT_ID_TAKEN)
+                w->rows[again++] = w->rows[i];
+        if (again)
+            dt_id_block_drop(&w->ids);
+        n = again;
+    }
+    return DT_OK;
+}
+
+/* What the index has to know of these units, noted before they are answered and gone. */
+static size_t note_entries(struct worker *w, const struct dt_unit *units, size_t *created)
+{
+    dt_committer *c = w->committer;
+    int64_t horizon_end_ms = dt_refclock_latest_ms(c->ref) + c->config->index_horizon;
+    size_t n = 0;
+    *created = 0;
+    for (const struct dt_unit *unit = units; unit; unit = unit->next) {
+        for (size_t i = 0; i < unit->n; i++) {
+            const struct dt_insert *row = &unit->rows[i].row;
+            if (row->outcome != DT_INSERT_CREATED)
+                continue;
+            ++*created;
+            if (row->job.run_at_ms <= horizon_end_ms)
+                w->entries[n++] = (struct dt_entry){row->job.id, row->job.run_at_ms};
+        }
+    }
+    return n;
+}
+
+static dt_status attempt(struct worker *w, struct dt_unit *units, int64_t *created_ms, struct dt_error *err)
+{
+    struct dt_view *view = NULL;
+    dt_session_ready(&w->session);
+    dt_status status = topics_for(w, units, &view, err);
+    if (status != DT_OK)
+        return status;
+    size_t n = collect(w, units, view);
+    dt_view_release(view);
+    return insert(w, n, created_ms, err);
+}
+
+static void clear_outcomes(struct dt_unit *units)
+{
+    for (struct dt_unit *unit = units; unit; unit = unit->next)
+        for (size_t i = 0; i < unit->n; i++) {
+            unit->rows[i].row.outcome = DT_INSERT_CREATED;
+            unit->rows[i].row.existing_id = 0;
+            unit->rows[i].reason = NULL;
+        }
+}
+
+static void commit(struct worker *w, struct dt_unit *units)
+{
+    dt_committer *c = w->committer;
+    struct dt_error err = {0};
+    int64_t created_ms = 0;
+    clear_outcomes(units);
+    dt_status status = attempt(w, units, &created_ms, &err);
+    if (status != DT_OK) {
+        dt_metric_add(c->failed, 1);
+        DT_LOG(WARN, "committer", "a commit failed", DT_S("status", dt_status_name(status)), DT_S("error", err.text));
+        finish_all(units, status);
+        if (status == DT_UNAVAILABLE)
+            finish_all(take_everything(c), status);
+        return;
+    }
+    dt_session_used(&w->session);
+    size_t created = 0, n = note_entries(w, units, &created);
+    for (struct dt_unit *unit = units; unit; unit = unit->next)
+        unit->created_ms = created_ms;
+    finish_all(units, DT_OK);
+    dt_index_writer_post(c->index, w->entries, n);
+    dt_metric_add(c->created, (int64_t)created);
+    dt_id_block_refill(&w->ids, w->session.store, (size_t)c->config->api_commit_jobs);
+}
+
+static void *run(void *arg)
+{
+    struct worker *w = arg;
+    for (struct dt_unit *units = take(w->committer); units; units = take(w->committer)) {
+        units = drop_expired(w->committer, units);
+        if (units)
+            commit(w, units);
+    }
+    dt_session_clear(&w->session);
+    return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+static void register_metrics(dt_committer *c)
+{
+    c->created = dt_counter("duetime_jobs_created_total", "Jobs made by this process.", "");
+    c->refused_full = dt_counter("duetime_api_queue_full_total", "Requests refused because the queue was full.", "");
+    c->failed = dt_counter("duetime_api_commits_failed_total", "Commits that failed as a whole.", "");
+    c->queue = dt_gauge("duetime_api_queue_jobs", "New jobs waiting for a commit.", "");
+    c->sizes = dt_histogram_count("duetime_api_commit_jobs", "New jobs in one commit.", "");
+    c->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"insert\"");
+}
+
+static dt_status worker_start(dt_committer *c, struct worker *w)
+{
+    size_t room = (size_t)c->config->api_commit_jobs;
+    w->committer = c;
+    w->rows = calloc(room, sizeof(*w->rows));
+    w->entries = calloc(room, sizeof(*w->entries));
+    w->made = calloc(room, sizeof(*w->made));
+    if (!w->rows || !w->entries || !w->made)
+        return DT_NOMEM;
+    dt_status status = dt_session_init(&w->session, c->config, c->clock, c->ref);
+    if (status != DT_OK)
+        return status;
+    if (pthread_create(&w->thread, NULL, run, w) != 0) {
+        dt_session_clear(&w->session);
+        return DT_SYSTEM;
+    }
+    c->n_workers++;
+    return DT_OK;
+}
+
+dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
+                             dt_topic_cache *topics, dt_index_writer *index, dt_committer **out, struct dt_error *err)
+{
+    *out = NULL;
+    dt_committer *c = calloc(1, sizeof(*c));
+    if (!c)
+        return dt_fail(err, DT_NOMEM, "no memory for the committer");
+    c->config = config;
+    c->clock = clock;
+    c->ref = ref;
+    c->topics = topics;
+    c->index = index;
+    c->tail = &c->head;
+    c->unit_rows = config->api_commit_jobs < DT_UNIT_ROWS ? (size_t)config->api_commit_jobs : DT_UNIT_ROWS;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->wake, NULL);
+    register_metrics(c);
+    c->workers = calloc((size_t)config->api_committers, sizeof(*c->workers));
+    dt_status status = c->workers ? DT_OK : DT_NOMEM;
+    for (int64_t i = 0; status == DT_OK && i < config->api_committers; i++)
+        status = worker_start(c, &c->workers[i]);
+    if (status != DT_OK) {
+        dt_committer_stop(c);
+        dt_committer_free(c);
+        return dt_fail(err, status, "the committers cannot start");
+    }
+    *out = c;
+    return DT_OK;
+}
+
+void dt_committer_stop(dt_committer *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->stopping = true;
+    pthread_cond_broadcast(&c->wake);
+    pthread_mutex_unlock(&c->lock);
+    for (size_t i = 0; i < c->n_workers; i++)
+        pthread_join(c->workers[i].thread, NULL);
+    c->n_workers = 0;
+}
+
+void dt_committer_free(dt_committer *c)
+{
+    if (!c)
+        return;
+    for (int64_t i = 0; c->workers && i < c->config->api_committers; i++) {
+        free(c->workers[i].rows);
+        free(c->workers[i].entries);
+        free(c->workers[i].made);
+    }
+    free(c->workers);
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->wake);
+    free(c);
+}
+
+size_t dt_committer_unit_rows(const dt_committer *c)
+{
+    return c->unit_rows;
+}
+
+void dt_unit_clear(struct dt_unit *unit)
+{
+    dt_view_release(unit->view);
+    unit->view = NULL;
+}

@@ -1,0 +1,174 @@
+/*
+ * What operators and probes ask: alive, ready, metrics, the description of the API, and how the installation is.
+ * Answers from what the health thread found out at most about two seconds ago, so that a probe never waits for a server
+ * that is away.
+ */
+#include <stdio.h>
+
+#include "api.h"
+#include "base/json.h"
+#include "base/metrics.h"
+#include "handlers.h"
+#include "health.h"
+#include "job/job.h"
+#include "job_json.h"
+#include "openapi.h"
+
+enum dt_next dt_handle_healthz(struct dt_request *req)
+{
+    req->status = 200;
+    dt_strbuf_adds(&req->out, "{\"status\":\"ok\"}");
+    return DT_REPLY;
+}
+
+/* ---- readiness ---- */
+
+static void add_part(struct dt_strbuf *out, const char *name, const char *state)
+{
+    dt_strbuf_addf(out, ",\"%s\":\"%s\"", name, state);
+}
+
+/* Whether some shard has no leader, and whether some leader waits for Kafka: what ZooKeeper and Kafka do to us. */
+static void look_at_shards(struct dt_api *api, bool *leaders, bool *kafka)
+{
+    struct dt_view *view = dt_topic_cache_view(api->topics);
+    struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
+    unsigned led = 0;
+    *kafka = true;
+    for (size_t i = 0; shards && i < shards->n; i++) {
+        const struct dt_shard_info *info = &shards->shards[i];
+        led += info->owner.p != NULL && info->owner.n > 0;
+        if (dt_str_is(info->waiting, "kafka"))
+            *kafka = false;
+    }
+    *leaders = view && led >= view->map.shards;
+    dt_shards_release(shards);
+    dt_view_release(view);
+}
+
+enum dt_next dt_handle_readyz(struct dt_request *req)
+{
+    struct dt_health_state state;
+    bool leaders, kafka;
+    dt_health_get(req->api->health, &state);
+    look_at_shards(req->api, &leaders, &kafka);
+    bool ready = state.mysql == DT_OK && !state.draining;
+    bool degraded = !state.redis || !leaders || !kafka;
+    req->status = ready ? 200 : 503;
+    dt_strbuf_addf(&req->out, "{\"status\":\"%s\"", !ready ? "unready" : degraded ? "degraded" : "ready");
+    add_part(&req->out, "mysql", state.mysql == DT_OK ? "ok" : state.mysql == DT_SCHEMA ? "schema" : "unavailable");
+    add_part(&req->out, "redis", state.redis ? "ok" : "degraded");
+    add_part(&req->out, "leaders", leaders ? "ok" : "degraded");
+    add_part(&req->out, "kafka", kafka ? "ok" : "degraded");
+    if (state.mysql_text[0]) {
+        dt_strbuf_adds(&req->out, ",\"detail\":");
+        dt_json_add_string(&req->out, dt_str(state.mysql_text));
+    }
+    if (state.draining)
+        dt_strbuf_adds(&req->out, ",\"draining\":true");
+    dt_strbuf_addc(&req->out, '}');
+    if (!ready)
+        dt_request_header(req, "Retry-After", DT_STR_LIT("1"));
+    return DT_REPLY;
+}
+
+/* ---- metrics and the description ---- */
+
+enum dt_next dt_handle_metrics(struct dt_request *req)
+{
+    req->status = 200;
+    req->reply_type = "text/plain; version=0.0.4; charset=utf-8";
+    dt_metrics_write(&req->out);
+    return DT_REPLY;
+}
+
+enum dt_next dt_handle_openapi(struct dt_request *req)
+{
+    req->status = 200;
+    req->reply_type = "application/yaml";
+    dt_strbuf_add(&req->out, dt_openapi_yaml, dt_openapi_yaml_length);
+    return DT_REPLY;
+}
+
+/* ---- the installation ---- */
+
+static void add_text_or_null(struct dt_strbuf *out, const char *name, struct dt_str value)
+{
+    dt_strbuf_addf(out, ",\"%s\":", name);
+    if (value.p && value.n)
+        dt_json_add_string(out, value);
+    else
+        dt_strbuf_adds(out, "null");
+}
+
+static void add_shard(struct dt_strbuf *out, const struct dt_shard_info *info, int64_t now_ms)
+{
+    int64_t oldest_ms = info->overdue > 0 && info->oldest_due_at_ms > 0 ? now_ms - info->oldest_due_at_ms : 0;
+    dt_strbuf_addf(out, "{\"shard\":%u,\"epoch\":%lld", info->shard, (long long)info->epoch);
+    add_text_or_null(out, "leader", info->owner);
+    add_text_or_null(out, "halted", info->halted);
+    add_text_or_null(out, "waiting_for", info->waiting);
+    add_text_or_null(out, "detail", info->detail);
+    dt_strbuf_addf(out, ",\"in_flight\":%lld,\"backlog\":%lld,\"overdue\":%lld,\"oldest_overdue_ms\":%lld",
+                   (long long)info->inflight, (long long)info->overdue, (long long)info->overdue,
+                   (long long)(oldest_ms > 0 ? oldest_ms : 0));
+    dt_strbuf_addf(out, ",\"drift\":{\"missing\":%lld,\"extra\":%lld,\"wrong\":%lld},\"seen_at\":",
+                   (long long)info->drift_missing, (long long)info->drift_extra, (long long)info->drift_wrong);
+    dt_json_add_time(out, info->seen_at_ms);
+    dt_strbuf_addc(out, '}');
+}
+
+static int64_t oldest_overdue_ms(const struct dt_shards_view *shards)
+{
+    int64_t oldest = 0;
+    for (size_t i = 0; i < shards->n; i++) {
+        const struct dt_shard_info *info = &shards->shards[i];
+        int64_t age = info->overdue > 0 && info->oldest_due_at_ms > 0 ? shards->now_ms - info->oldest_due_at_ms : 0;
+        oldest = age > oldest ? age : oldest;
+    }
+    return oldest;
+}
+
+static void add_info(struct dt_strbuf *out, const struct dt_view *view, const struct dt_shards_view *shards)
+{
+    const struct dt_installation *installation = &view->installation;
+    int64_t overdue = 0;
+    dt_strbuf_adds(out, "{\"version\":\"" DUETIME_VERSION "\",\"installation\":{\"name\":");
+    dt_json_add_string(out, dt_str(installation->name));
+    dt_strbuf_addf(out, ",\"uuid\":\"%s\"},\"shard_map\":{\"count\":%u,\"generation\":%lld},\"shards\":[",
+                   installation->uuid, installation->shards, (long long)installation->generation);
+    for (size_t i = 0; i < shards->n; i++) {
+        if (i)
+            dt_strbuf_addc(out, ',');
+        add_shard(out, &shards->shards[i], shards->now_ms);
+        overdue += shards->shards[i].overdue;
+    }
+    dt_strbuf_addf(out, "],\"overdue\":%lld,\"oldest_overdue_ms\":%lld,\"now\":", (long long)overdue,
+                   (long long)oldest_overdue_ms(shards));
+    dt_json_add_time(out, shards->now_ms);
+    dt_strbuf_addc(out, '}');
+}
+
+static enum dt_next read_info(struct dt_request *req, dt_store *store)
+{
+    struct dt_api *api = req->api;
+    dt_status status = dt_topic_cache_refresh(api->topics, store, NULL);
+    if (status == DT_OK)
+        status = dt_topic_cache_refresh_shards(api->topics, store, NULL);
+    if (status != DT_OK) {
+        dt_request_refuse(req, dt_problem_of_status(status), "the database cannot be asked just now");
+        return DT_REPLY;
+    }
+    struct dt_view *view = dt_topic_cache_view(api->topics);
+    struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
+    req->status = 200;
+    add_info(&req->out, view, shards);
+    dt_shards_release(shards);
+    dt_view_release(view);
+    return DT_REPLY;
+}
+
+enum dt_next dt_handle_info(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, read_info);
+}

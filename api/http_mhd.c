@@ -1,0 +1,1094 @@
+/*
+ * Owns the listening socket, the connections and the way of a request through libmicrohttpd; the only file that knows
+ * that library. Refuses to know what requests are about: routes, tokens and limits decide who is let through.
+ *
+ * The way of a request (struct conn, one a connection, used again for the next request on it):
+ *
+ *   IDLE --headers--> READING --body complete--> BUSY --answer queued--> SENDING --sent--> IDLE
+ *                        '--- too slow ---> KILLED (408, closed)
+ *
+ * libmicrohttpd calls on_request for the headers, for each piece of the body, once when the body is complete and again
+ * after each resume. An answer can be queued only for the headers (the connection is then closed) or when the body
+ * is complete; so a refused request with a small body has its body dropped first and keeps its connection, and one with
+ * a large body is answered at once, closed, and what it still sends is dropped (http_linger).
+ *
+ * Invariants: everything of a conn but `phase` and `since_us` belongs to the connection's HTTP thread, or, while it is
+ * suspended, to whoever it was handed to. Suspending happens inside on_request only. The janitor thread may only shut
+ * down a socket, and only when it moved the phase to KILLED or nothing of ours is under way on it. Framing that two
+ * readers could understand differently is refused and the connection closed. At most 120 connections a thread: with 128
+ * ready ones in one epoll round the library (0.9.75 and later) forgets some.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "http.h"
+#include "http_linger.h"
+
+#define CONNECTIONS_PER_THREAD 120u
+#define CONNECTION_MEMORY      (64u * 1024)
+#define KEEP_BUFFER            (256u * 1024) /* a buffer that grew beyond it is freed after the request */
+#define DROP_SMALL             (64u * 1024)  /* bodies of refused requests up to this are read, the connection kept */
+#define DROP_MAX               (32u << 20)   /* chunked bodies are dropped up to this, then the connection is cut */
+#define LINGER_US              INT64_C(2000000)
+#define STATUS_CLASSES         6
+
+enum phase { PHASE_IDLE, PHASE_READING, PHASE_BUSY, PHASE_SENDING, PHASE_KILLED };
+
+struct conn {
+    struct dt_request req; /* first: a dt_request is its conn */
+    struct dt_http *http;
+    struct MHD_Connection *mhd;
+    struct conn *prev, *next; /* of all connections, under http->lock */
+    int fd;
+    _Atomic int phase;
+    _Atomic int64_t since_us; /* begin of the phase */
+    /* Of the request under way. */
+    size_t route_index;
+    bool suspended;
+    bool handled;     /* handle was called */
+    bool streaming;   /* the body goes to the stream */
+    bool dropping;    /* the body is read and dropped */
+    bool drop_handle; /* … and handle is called nevertheless (DT_FEED_DROP) */
+    bool length_known, chunked, expects;
+    bool bad_framing;
+    size_t length, received, limit;
+    struct dt_str authorization, encoding;
+    unsigned lengths, authorizations, hosts;
+    char id[DT_REQUEST_ID_MAX + 1];
+    struct dt_strbuf body;
+};
+
+struct route_stats {
+    dt_metric *seconds;
+    dt_metric *codes[STATUS_CLASSES];
+};
+
+struct dt_http {
+    struct dt_api *api;
+    const struct dt_router *router;
+    struct MHD_Daemon *daemon;
+    int port;
+    struct route_stats *stats; /* one a route, and one for what has none */
+    bool *topic_first;         /* per route: its first parameter is {topic} */
+    char id_prefix[17];
+    _Atomic uint64_t ids;
+    dt_linger *linger;
+    pthread_t janitor;
+    bool janitor_runs;
+    _Atomic bool draining, stopping;
+    pthread_mutex_t lock;
+    pthread_cond_t quiet; /* nothing under way */
+    /* Below: under the lock. */
+    struct conn *conns;
+    size_t n_conns;
+    _Atomic size_t under_way; /* requests between headers and the end of the answer */
+    dt_metric *connections;
+};
+
+static int64_t now_us(const struct dt_http *http)
+{
+    return dt_clock_mono_us(http->api->clock);
+}
+
+static struct conn *conn_of(struct dt_request *req)
+{
+    return (struct conn *)req;
+}
+
+static void enter(struct conn *c, enum phase phase)
+{
+    atomic_store_explicit(&c->since_us, now_us(c->http), memory_order_relaxed);
+    atomic_store_explicit(&c->phase, phase, memory_order_release);
+}
+
+/* ---- suspending ---- */
+
+void dt_request_suspend(struct dt_request *req)
+{
+    struct conn *c = conn_of(req);
+    c->suspended = true;
+    MHD_suspend_connection(c->mhd);
+}
+
+void dt_request_resume(struct dt_request *req)
+{
+    struct conn *c = conn_of(req);
+    c->suspended = false;
+    MHD_resume_connection(c->mhd); /* from here the request is the HTTP thread's */
+}
+
+bool dt_request_suspended(const struct dt_request *req)
+{
+    return ((const struct conn *)req)->suspended;
+}
+
+static bool still_suspended(struct conn *c)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_SUSPENDED);
+    return info && info->suspended == MHD_YES;
+}
+
+/* ---- headers ---- */
+
+static bool equals_caseless(const char *a, size_t n, const char *lower)
+{
+    if (strlen(lower) != n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((a[i] >= 'A' && a[i] <= 'Z' ? a[i] | 0x20 : a[i]) != lower[i])
+            return false;
+    return true;
+}
+
+static void take_length(struct conn *c, struct dt_str value)
+{
+    uint64_t n = 0;
+    c->lengths++;
+    for (size_t i = 0; i < value.n; i++) {
+        if (value.p[i] < '0' || value.p[i] > '9' || n > UINT64_MAX / 20)
+            c->bad_framing = true;
+        else
+            n = n * 10 + (uint64_t)(value.p[i] - '0');
+    }
+    c->bad_framing = c->bad_framing || value.n == 0;
+    c->length_known = true;
+    c->length = (size_t)n;
+}
+
+static void take_transfer_encoding(struct conn *c, struct dt_str value)
+{
+    if (c->chunked || !equals_caseless(value.p, value.n, "chunked"))
+        c->bad_framing = true;
+    c->chunked = true;
+}
+
+static bool sane_id(struct dt_str id)
+{
+    if (id.n == 0 || id.n > DT_REQUEST_ID_MAX)
+        return false;
+    for (size_t i = 0; i < id.n; i++) {
+        char ch = id.p[i];
+        bool fine = (ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '.' ||
+                    ch == '_' || ch == '-';
+        if (!fine)
+            return false;
+    }
+    return true;
+}
+
+static void take_id(struct conn *c, struct dt_str value)
+{
+    if (!sane_id(value))
+        return;
+    memcpy(c->id, value.p, value.n);
+    c->id[value.n] = '\0';
+    c->req.request_id = (struct dt_str){c->id, value.n};
+}
+
+/* One header; the names that matter here differ in length or in their first letter. */
+static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    (void)kind;
+    struct conn *c = cls;
+    size_t n = strlen(name);
+    struct dt_str v = {value ? value : "", value ? strlen(value) : 0};
+    switch (n) {
+    case 4:
+        if (equals_caseless(name, n, "host"))
+            c->hosts++;
+        break;
+    case 6:
+        if (equals_caseless(name, n, "expect"))
+            c->expects = true;
+        break;
+    case 8:
+        if (equals_caseless(name, n, "if-match"))
+            c->req.if_match = v;
+        break;
+    case 12:
+        if (equals_caseless(name, n, "content-type"))
+            c->req.content_type = v;
+        else if (equals_caseless(name, n, "x-request-id"))
+            take_id(c, v);
+        break;
+    case 13:
+        if (equals_caseless(name, n, "authorization")) {
+            c->authorization = v;
+            c->authorizations++;
+        }
+        break;
+    case 14:
+        if (equals_caseless(name, n, "content-length"))
+            take_length(c, v);
+        break;
+    case 16:
+        if (equals_caseless(name, n, "content-encoding"))
+            c->encoding = v;
+        break;
+    case 17:
+        if (equals_caseless(name, n, "transfer-encoding"))
+            take_transfer_encoding(c, v);
+        break;
+    default:
+        break;
+    }
+    return MHD_YES;
+}
+
+static void make_id(struct conn *c)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t n = atomic_fetch_add_explicit(&c->http->ids, 1, memory_order_relaxed);
+    char *p = c->id + strlen(c->http->id_prefix);
+    memcpy(c->id, c->http->id_prefix, strlen(c->http->id_prefix));
+    *p++ = '-';
+    for (int shift = 36; shift >= 0; shift -= 4)
+        *p++ = digits[n >> shift & 15];
+    *p = '\0';
+    c->req.request_id = (struct dt_str){c->id, (size_t)(p - c->id)};
+}
+
+/* ---- letting a request in, or not: each check answers with a problem and false ---- */
+
+static bool check_framing(struct conn *c, const char *version)
+{
+    const char *why = NULL;
+    if (c->lengths > 1)
+        why = "more than one Content-Length";
+    else if (c->chunked && c->lengths)
+        why = "Content-Length beside Transfer-Encoding";
+    else if (c->bad_framing)
+        why = "a Content-Length or Transfer-Encoding that is not understood";
+    else if (c->chunked && strcmp(version, "HTTP/1.0") == 0)
+        why = "Transfer-Encoding in HTTP/1.0";
+    else if (c->hosts > 1 || (c->hosts == 0 && strcmp(version, "HTTP/1.1") == 0))
+        why = "exactly one Host is needed";
+    else if (c->authorizations > 1)
+        why = "more than one Authorization";
+    if (!why)
+        return true;
+    dt_request_refuse(&c->req, DT_PROBLEM_MALFORMED, "%s", why);
+    c->req.close = true;
+    return false;
+}
+
+static bool decode_params(struct conn *c, const struct dt_match *match)
+{
+    for (int i = 0; i < DT_ROUTE_PARAMS && match->params[i].p; i++) {
+        size_t n;
+        char *text = dt_arena_alloc(&c->req.arena, match->params[i].n + 1);
+        if (!text || dt_percent_decode(match->params[i], text, &n) != DT_OK) {
+            dt_request_refuse(&c->req, DT_PROBLEM_MALFORMED, "the path has a bad %%-escape");
+            return false;
+        }
+        c->req.params[i] = (struct dt_str){text, n};
+    }
+    return true;
+}
+
+static bool find_route(struct conn *c)
+{
+    struct dt_match match = {.params = {DT_STR_NONE}};
+    dt_router_match(c->http->router, c->req.method, c->req.path, &match);
+    c->req.route = match.route;
+    c->route_index = match.route ? match.index : dt_router_count(c->http->router);
+    if (match.route)
+        return decode_params(c, &match);
+    if (!match.allow[0]) {
+        dt_request_refuse(&c->req, DT_PROBLEM_NOT_FOUND, "there is nothing at this path");
+        return false;
+    }
+    dt_request_refuse(&c->req, DT_PROBLEM_METHOD_NOT_ALLOWED, "this path takes %s", match.allow);
+    dt_request_header(&c->req, "Allow", dt_str(match.allow));
+    return false;
+}
+
+static bool check_caller(struct conn *c)
+{
+    struct dt_request *req = &c->req;
+    if (req->route->scope == DT_SCOPE_NONE)
+        return true;
+    dt_status status = dt_auth_check(c->http->api->auth, c->authorization, &req->caller);
+    if (status == DT_DENIED) {
+        dt_request_refuse(req, DT_PROBLEM_UNAUTHORIZED, c->authorization.p ? "the token is not known" : "no token");
+        dt_request_header(req, "WWW-Authenticate", DT_STR_LIT("Bearer realm=\"duetime\""));
+        return false;
+    }
+    if (status != DT_OK) {
+        dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the tokens are not known yet: MySQL was not reached");
+        return false;
+    }
+    if (!dt_caller_may(&req->caller, req->route->scope)) {
+        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token lacks the scope that this request needs");
+        return false;
+    }
+    if (c->http->topic_first[c->route_index] && !dt_caller_sees(&req->caller, req->params[0])) {
+        dt_request_refuse(req, DT_PROBLEM_NOT_FOUND, "there is no such topic");
+        return false;
+    }
+    return true;
+}
+
+static bool check_size(struct conn *c)
+{
+    const struct dt_config *config = c->http->api->config;
+    c->limit = (size_t)(c->req.route->body == DT_BODY_STREAM ? config->limits_batch_body : config->limits_body);
+    if (!c->length_known || c->length <= c->limit)
+        return true;
+    dt_request_refuse(&c->req, DT_PROBLEM_TOO_LARGE, "the body has %zu bytes, at most %zu are taken here", c->length,
+                      c->limit);
+    return false;
+}
+
+static bool has_body(const struct conn *c)
+{
+    return c->chunked || c->length > 0;
+}
+
+static bool check_media(struct conn *c)
+{
+    struct dt_request *req = &c->req;
+    req->media = dt_media_parse(req->content_type);
+    bool fine = req->media == DT_MEDIA_JSON || (req->media == DT_MEDIA_NDJSON && req->route->body == DT_BODY_STREAM);
+    bool plain = !c->encoding.p || equals_caseless(c->encoding.p, c->encoding.n, "identity");
+    if (!has_body(c) || req->route->body == DT_BODY_NONE || (fine && plain))
+        return true;
+    dt_request_refuse(req, DT_PROBLEM_UNSUPPORTED_MEDIA_TYPE, "%s",
+                      !plain                               ? "encoded bodies are not taken"
+                      : req->route->body == DT_BODY_STREAM ? "a batch is application/json or application/x-ndjson"
+                                                           : "the body must be application/json");
+    return false;
+}
+
+/* ---- the query ---- */
+
+struct query {
+    struct conn *conn;
+    struct dt_faults faults;
+    bool malformed;
+};
+
+static bool listed(const char *names, struct dt_str name)
+{
+    for (const char *p = names; p && *p;) {
+        size_t n = strcspn(p, " ");
+        if (n == name.n && memcmp(p, name.p, n) == 0)
+            return true;
+        p += n;
+        p += *p == ' ';
+    }
+    return false;
+}
+
+static bool decode_text(struct dt_arena *arena, const char *text, size_t n, struct dt_str *out)
+{
+    char *copy = dt_arena_alloc(arena, n + 1);
+    size_t length = 0;
+    if (!copy || dt_percent_decode((struct dt_str){text, n}, copy, &length) != DT_OK)
+        return false;
+    *out = (struct dt_str){copy, length};
+    return true;
+}
+
+static enum MHD_Result take_query(void *cls, enum MHD_ValueKind kind, const char *key, size_t key_size,
+                                  const char *value, size_t value_size)
+{
+    (void)kind;
+    struct query *q = cls;
+    struct dt_request *req = &q->conn->req;
+    struct dt_pair pair;
+    if (!decode_text(&req->arena, key ? key : "", key_size, &pair.name) ||
+        !decode_text(&req->arena, value ? value : "", value_size, &pair.value)) {
+        q->malformed = true;
+        return MHD_NO;
+    }
+    if (!listed(req->route->query, pair.name))
+        dt_faults_add_query(&q->faults, pair.name, "this request has no such parameter");
+    else if (dt_request_query(req, pair.name.p).p)
+        dt_faults_add_query(&q->faults, pair.name, "given more than once");
+    else if (req->n_query < DT_REQUEST_QUERY_MAX)
+        req->query[req->n_query++] = pair;
+    return MHD_YES;
+}
+
+static bool check_query(struct conn *c)
+{
+    struct query q = {.conn = c};
+    dt_faults_init(&q.faults, &c->req.arena);
+    MHD_get_connection_values_n(c->mhd, MHD_GET_ARGUMENT_KIND, take_query, &q);
+    if (q.malformed) {
+        dt_request_refuse(&c->req, DT_PROBLEM_MALFORMED, "the query has a bad %%-escape");
+        return false;
+    }
+    if (q.faults.n == 0)
+        return true;
+    dt_request_problem(&c->req, &(struct dt_problem){.type = DT_PROBLEM_INVALID,
+                                                     .detail = DT_STR_LIT("the query is not understood"),
+                                                     .faults = &q.faults});
+    return false;
+}
+
+/* ---- answering ---- */
+
+static void count(struct conn *c)
+{
+    const struct route_stats *stats = &c->http->stats[c->route_index];
+    int class = c->req.status / 100;
+    dt_metric_add(stats->codes[class > 0 && class < STATUS_CLASSES ? class : 0], 1);
+    dt_metric_observe(stats->seconds, (double)(now_us(c->http) - c->req.started_us) / 1e6);
+}
+
+static enum MHD_Result answer(struct conn *c)
+{
+    struct dt_request *req = &c->req;
+    if (req->status == 0 || req->out.failed)
+        dt_request_refuse(req, DT_PROBLEM_INTERNAL, "no answer was made");
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(req->out.n, req->out.n ? req->out.p : "", MHD_RESPMEM_PERSISTENT);
+    if (!response)
+        return MHD_NO;
+    if (req->out.n)
+        MHD_add_response_header(response, "Content-Type", req->reply_type);
+    MHD_add_response_header(response, "X-Request-Id", c->id);
+    for (unsigned i = 0; i < req->n_headers; i++)
+        MHD_add_response_header(response, req->headers[i].name.p, req->headers[i].value.p);
+    if (req->close || atomic_load_explicit(&c->http->draining, memory_order_relaxed))
+        MHD_add_response_header(response, "Connection", "close");
+    enter(c, PHASE_SENDING);
+    enum MHD_Result result = MHD_queue_response(c->mhd, (unsigned)req->status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* Refused for its headers. A small body is read first, so that the connection can be kept. */
+static enum MHD_Result refuse_early(struct conn *c)
+{
+    bool small = !c->chunked && c->length <= DROP_SMALL;
+    if (small && !c->req.close && !c->expects) {
+        c->dropping = true;
+        return MHD_YES;
+    }
+    c->req.close = true;
+    if (has_body(c))
+        dt_linger_add(c->http->linger, c->fd, now_us(c->http) + LINGER_US);
+    return answer(c);
+}
+
+static void reset_request(struct conn *c)
+{
+    struct dt_request *req = &c->req;
+    req->route = NULL;
+    memset(req->params, 0, sizeof(req->params));
+    req->n_query = req->n_headers = 0;
+    req->truncated = req->close = false;
+    req->body = req->content_type = req->if_match = DT_STR_NONE;
+    req->request_id = DT_STR_NONE;
+    req->media = DT_MEDIA_JSON;
+    req->caller = (struct dt_caller){0};
+    req->status = 0;
+    req->reply_type = "application/json";
+    req->then = NULL;
+    req->cleanup = NULL;
+    req->state = NULL;
+    c->handled = c->streaming = c->dropping = c->drop_handle = false;
+    c->length_known = c->chunked = c->expects = c->bad_framing = false;
+    c->length = c->received = c->limit = 0;
+    c->authorization = c->encoding = DT_STR_NONE;
+    c->lengths = c->authorizations = c->hosts = 0;
+}
+
+/* The checks in the order in which a caller learns of them; a stream is begun here. */
+static bool admit(struct conn *c, const char *version)
+{
+    if (!check_framing(c, version) || !find_route(c) || !check_caller(c) || !check_size(c) || !check_media(c) ||
+        !check_query(c))
+        return false;
+    const struct dt_stream *stream = c->req.route->stream;
+    if (!stream)
+        return true;
+    bool buffer = false;
+    if (stream->begin(&c->req, &buffer) == DT_REPLY)
+        return false;
+    c->streaming = !buffer;
+    return true;
+}
+
+static enum MHD_Result begin(struct conn *c, const char *path, const char *method, const char *version)
+{
+    struct dt_http *http = c->http;
+    struct dt_request *req = &c->req;
+    reset_request(c);
+    atomic_fetch_add(&http->under_way, 1);
+    req->method = dt_str(method);
+    req->path = dt_str(path);
+    req->started_us = now_us(http);
+    req->deadline_us = req->started_us + http->api->config->http_request_timeout * 1000;
+    c->route_index = dt_router_count(http->router);
+    enter(c, PHASE_READING);
+    MHD_get_connection_values(c->mhd, MHD_HEADER_KIND, take_header, c);
+    if (!req->request_id.p)
+        make_id(c);
+    if (!admit(c, version))
+        return refuse_early(c);
+    if (!c->streaming && c->length)
+        dt_strbuf_reserve(&c->body, c->length + 1);
+    return MHD_YES;
+}
+
+/* ---- the body ---- */
+
+static void drop_rest(struct conn *c)
+{
+    c->dropping = true;
+    c->streaming = false;
+}
+
+/* A body of unannounced length went beyond its limit: a stream is told, others are refused. */
+static void overflow(struct conn *c)
+{
+    bool streaming = c->streaming;
+    drop_rest(c);
+    c->req.truncated = c->drop_handle = streaming;
+    if (!streaming)
+        dt_request_refuse(&c->req, DT_PROBLEM_TOO_LARGE, "the body has more than %zu bytes", c->limit);
+}
+
+/* Gives the stream what it may have; *n becomes what is left. True: it waits. */
+static bool feed(struct conn *c, const char *p, size_t *n)
+{
+    size_t room = c->limit - c->received;
+    size_t offered = *n < room ? *n : room;
+    size_t taken = offered;
+    enum dt_feed next = c->req.route->stream->feed(&c->req, p, offered, &taken);
+    if (next != DT_FEED_WAIT)
+        taken = offered;
+    c->received += taken;
+    *n -= taken;
+    if (next == DT_FEED_DROP) {
+        drop_rest(c);
+        c->drop_handle = true;
+    }
+    return next == DT_FEED_WAIT;
+}
+
+static enum MHD_Result drop(struct conn *c, size_t *n)
+{
+    c->received += *n;
+    *n = 0;
+    return c->received > c->limit + DROP_MAX ? MHD_NO : MHD_YES;
+}
+
+static enum MHD_Result take_body(struct conn *c, const char *p, size_t *n)
+{
+    if (still_suspended(c))
+        return MHD_YES; /* a further chunk of the same read: later */
+    if (atomic_load_explicit(&c->phase, memory_order_acquire) == PHASE_KILLED)
+        return MHD_NO;
+    if (c->streaming && c->received < c->limit && feed(c, p, n))
+        return MHD_YES;
+    if (*n == 0)
+        return MHD_YES;
+    if (!c->dropping && c->received + *n > c->limit)
+        overflow(c);
+    if (c->dropping)
+        return drop(c, n);
+    dt_strbuf_add(&c->body, p, *n);
+    c->received += *n;
+    *n = 0;
+    return MHD_YES;
+}
+
+static bool is_blank(char ch)
+{
+    return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\n';
+}
+
+/* Nothing, or an empty object: clients that cannot send a POST without a body send that. */
+static bool nothing_said(struct dt_str body)
+{
+    static const char empty[] = "{}";
+    size_t k = 0;
+    for (size_t i = 0; i < body.n; i++) {
+        if (is_blank(body.p[i]))
+            continue;
+        if (k == 2 || body.p[i] != empty[k])
+            return false;
+        k++;
+    }
+    return k != 1;
+}
+
+/* The body is complete: the request goes to its handler. */
+static enum dt_next handle(struct conn *c)
+{
+    struct dt_request *req = &c->req;
+    c->handled = true;
+    if (c->dropping && !c->drop_handle)
+        return DT_REPLY;
+    if (c->body.failed) {
+        dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "no memory for the body");
+        return DT_REPLY;
+    }
+    req->body = c->body.n ? dt_strbuf_str(&c->body) : (struct dt_str){"", 0};
+    if (req->route->body == DT_BODY_NONE && !nothing_said(req->body)) {
+        dt_request_refuse(req, DT_PROBLEM_INVALID, "this request takes no body");
+        return DT_REPLY;
+    }
+    return req->route->handle(req);
+}
+
+/* The body is complete, or the request was resumed. */
+static enum MHD_Result step(struct conn *c)
+{
+    enum dt_next next = DT_REPLY;
+    if (!c->handled) {
+        int reading = PHASE_READING;
+        if (!atomic_compare_exchange_strong(&c->phase, &reading, PHASE_BUSY))
+            return MHD_NO;
+        next = handle(c);
+    } else if (c->req.then) {
+        enum dt_next (*then)(struct dt_request *) = c->req.then;
+        c->req.then = NULL;
+        next = then(&c->req);
+    }
+    return next == DT_REPLY ? answer(c) : MHD_YES;
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
+                                  const char *version, const char *upload, size_t *upload_size, void **context)
+{
+    (void)cls;
+    struct conn *c = *context;
+    if (c)
+        return *upload_size ? take_body(c, upload, upload_size) : step(c);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    c = info ? info->socket_context : NULL;
+    if (!c)
+        return MHD_NO; /* memory was out when the connection came */
+    *context = c;
+    return begin(c, url, method, version);
+}
+
+/* The answer was sent, or the connection broke. */
+static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
+                         enum MHD_RequestTerminationCode termination)
+{
+    (void)mhd;
+    (void)termination;
+    struct dt_http *http = cls;
+    struct conn *c = *context;
+    if (!c)
+        return;
+    *context = NULL;
+    if (c->req.cleanup)
+        c->req.cleanup(&c->req);
+    c->req.cleanup = NULL;
+    dt_caller_clear(&c->req.caller);
+    count(c);
+    dt_arena_reset(&c->req.arena);
+    if (c->body.cap > KEEP_BUFFER)
+        dt_strbuf_clear(&c->body);
+    if (c->req.out.cap > KEEP_BUFFER)
+        dt_strbuf_clear(&c->req.out);
+    dt_strbuf_reset(&c->body);
+    dt_strbuf_reset(&c->req.out);
+    if (atomic_load(&c->phase) != PHASE_KILLED)
+        enter(c, PHASE_IDLE);
+    if (atomic_fetch_sub(&http->under_way, 1) == 1 && atomic_load(&http->draining)) {
+        pthread_mutex_lock(&http->lock);
+        pthread_cond_broadcast(&http->quiet);
+        pthread_mutex_unlock(&http->lock);
+    }
+}
+
+/* ---- connections ---- */
+
+static void list_add(struct dt_http *http, struct conn *c)
+{
+    pthread_mutex_lock(&http->lock);
+    c->next = http->conns;
+    if (c->next)
+        c->next->prev = c;
+    http->conns = c;
+    bool first = http->n_conns++ == 0;
+    dt_metric_set(http->connections, (double)http->n_conns);
+    pthread_mutex_unlock(&http->lock);
+    if (first)
+        dt_linger_wake(http->linger);
+}
+
+static void list_remove(struct dt_http *http, struct conn *c)
+{
+    pthread_mutex_lock(&http->lock);
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        http->conns = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    http->n_conns--;
+    dt_metric_set(http->connections, (double)http->n_conns);
+    pthread_mutex_unlock(&http->lock);
+}
+
+static void conn_open(struct dt_http *http, struct MHD_Connection *mhd, void **context)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct conn *c = calloc(1, sizeof(*c));
+    *context = c;
+    if (!c || !info)
+        return;
+    c->http = http;
+    c->mhd = mhd;
+    c->fd = info->connect_fd;
+    c->req.api = http->api;
+    dt_arena_init(&c->req.arena);
+    dt_strbuf_init(&c->req.out);
+    dt_strbuf_init(&c->body);
+    enter(c, PHASE_IDLE);
+    list_add(http, c);
+}
+
+static void conn_close(struct dt_http *http, void **context)
+{
+    struct conn *c = *context;
+    *context = NULL;
+    if (!c)
+        return;
+    list_remove(http, c);
+    dt_arena_clear(&c->req.arena);
+    dt_strbuf_clear(&c->req.out);
+    dt_strbuf_clear(&c->body);
+    free(c);
+}
+
+static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        conn_open(cls, mhd, context);
+    else
+        conn_close(cls, context);
+}
+
+/* ---- the janitor: total deadlines ---- */
+
+/* By hand: libmicrohttpd cannot answer in the middle of a body. The request is ours alone, its phase says so. */
+static void send_timeout(const struct conn *c)
+{
+    struct dt_strbuf body, text;
+    struct dt_problem problem = {.type = DT_PROBLEM_TIMEOUT};
+    dt_strbuf_init(&body);
+    dt_strbuf_init(&text);
+    dt_problem_add(&body, &problem, c->req.request_id);
+    dt_strbuf_addf(&text,
+                   "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/problem+json\r\nConnection: close\r\n"
+                   "X-Request-Id: %s\r\nContent-Length: %zu\r\n\r\n",
+                   c->id, body.n);
+    dt_strbuf_add(&text, body.p, body.n);
+    if (!text.failed && send(c->fd, text.p, text.n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        DT_LOG(DEBUG, "http", "a slow client left before it was told");
+    dt_strbuf_clear(&body);
+    dt_strbuf_clear(&text);
+}
+
+/* Whether this connection's time is up. */
+static bool overdue(struct conn *c, int64_t now)
+{
+    const struct dt_config *config = c->http->api->config;
+    int64_t age_us = now - atomic_load_explicit(&c->since_us, memory_order_relaxed);
+    int64_t request_us = config->http_request_timeout * 1000;
+    int phase = atomic_load_explicit(&c->phase, memory_order_acquire);
+    switch (phase) {
+    case PHASE_IDLE: /* silence is libmicrohttpd's business; longer than that: its headers drip */
+        return age_us > config->http_idle_timeout * 1000 + request_us;
+    case PHASE_SENDING:
+        return age_us > request_us;
+    case PHASE_READING:
+        if (age_us <= request_us || !atomic_compare_exchange_strong(&c->phase, &phase, PHASE_KILLED))
+            return false;
+        send_timeout(c);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Returns whether there are connections to come back for. */
+static bool sweep(struct dt_http *http)
+{
+    int64_t now = now_us(http);
+    pthread_mutex_lock(
+        &http->lock); /* a conn in the list has its socket open: both end under this lock, in this order */
+    for (struct conn *c = http->conns; c; c = c->next)
+        if (overdue(c, now))
+            shutdown(c->fd, SHUT_RDWR);
+    bool any = http->n_conns > 0;
+    pthread_mutex_unlock(&http->lock);
+    return any;
+}
+
+static void *clean(void *arg)
+{
+    struct dt_http *http = arg;
+    int64_t swept_us = 0;
+    bool any = false;
+    while (!atomic_load(&http->stopping)) {
+        dt_linger_wait(http->linger, now_us(http), any ? 1000 : -1);
+        if (now_us(http) - swept_us < 500000)
+            continue;
+        swept_us = now_us(http);
+        any = sweep(http);
+    }
+    return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+static size_t keep_escapes(void *cls, struct MHD_Connection *mhd, char *text)
+{
+    (void)cls;
+    (void)mhd;
+    return strlen(text); /* paths are split before they are decoded */
+}
+
+static void log_line(void *cls, const char *fmt, va_list args) DT_PRINTF(2, 0);
+static void log_line(void *cls, const char *fmt, va_list args)
+{
+    (void)cls;
+    char text[300];
+    vsnprintf(text, sizeof(text), fmt, args);
+    text[strcspn(text, "\n")] = '\0';
+    DT_LOG(DEBUG, "http", text);
+}
+
+static dt_status resolve(const char *listen, int port, struct addrinfo **out, struct dt_error *err)
+{
+    char service[16];
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
+    snprintf(service, sizeof(service), "%d", port);
+    const char *name = strcmp(listen, "localhost") == 0 ? "127.0.0.1" : listen;
+    int result = getaddrinfo(*name ? name : NULL, service, &hints, out);
+    if (result != 0)
+        return dt_fail(err, DT_INVALID, "[http] listen: \"%s\" is not an address: %s", listen, gai_strerror(result));
+    return DT_OK;
+}
+
+static bool loopback_address(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
+        return ntohl(in->sin_addr.s_addr) >> 24 == 127;
+    }
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
+    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
+dt_status dt_http_is_loopback(const char *listen, bool *loopback, struct dt_error *err)
+{
+    struct addrinfo *info = NULL;
+    dt_status status = resolve(listen, 0, &info, err);
+    if (status != DT_OK)
+        return status;
+    *loopback = loopback_address(info->ai_addr);
+    freeaddrinfo(info);
+    return DT_OK;
+}
+
+static dt_status open_socket(struct dt_http *http, int *out, struct dt_error *err)
+{
+    const struct dt_config *config = http->api->config;
+    struct addrinfo *info = NULL;
+    struct sockaddr_storage bound;
+    socklen_t size = sizeof(bound);
+    int one = 1;
+    dt_status status = resolve(config->http_listen, (int)config->http_port, &info, err);
+    if (status != DT_OK)
+        return status;
+    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool open = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
+                bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, 1024) == 0 &&
+                getsockname(fd, (struct sockaddr *)&bound, &size) == 0;
+    int error = errno;
+    freeaddrinfo(info);
+    if (!open) {
+        if (fd >= 0)
+            close(fd);
+        return dt_fail(err, DT_SYSTEM, "cannot listen on %s port %d: %s", config->http_listen, (int)config->http_port,
+                       strerror(error));
+    }
+    http->port = bound.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)(void *)&bound)->sin6_port)
+                                             : ntohs(((struct sockaddr_in *)(void *)&bound)->sin_port);
+    *out = fd;
+    return DT_OK;
+}
+
+static void register_route(struct route_stats *stats, const char *method, const char *path)
+{
+    static const char *const classes[STATUS_CLASSES] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
+    char labels[160];
+    snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\"", method, path);
+    stats->seconds =
+        dt_histogram("duetime_http_request_seconds", "From a request's headers to the end of its answer.", labels);
+    for (int i = 0; i < STATUS_CLASSES; i++) {
+        snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\",code=\"%s\"", method, path, classes[i]);
+        stats->codes[i] = i == 1 || i == 3
+                              ? NULL
+                              : dt_counter("duetime_http_requests_total", "Requests by route and answer.", labels);
+    }
+}
+
+static dt_status prepare_routes(struct dt_http *http)
+{
+    size_t n = dt_router_count(http->router);
+    http->stats = calloc(n + 1, sizeof(*http->stats));
+    http->topic_first = calloc(n + 1, sizeof(*http->topic_first));
+    if (!http->stats || !http->topic_first)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_route *route = dt_router_route(http->router, i);
+        const char *brace = strchr(route->path, '{');
+        http->topic_first[i] = brace && strncmp(brace, "{topic}", 7) == 0;
+        register_route(&http->stats[i], route->method, route->path);
+    }
+    register_route(&http->stats[n], "", "none");
+    return DT_OK;
+}
+
+static dt_status prepare_ids(struct dt_http *http)
+{
+    uint32_t random;
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return DT_SYSTEM;
+    snprintf(http->id_prefix, sizeof(http->id_prefix), "%08x", random);
+    return DT_OK;
+}
+
+static dt_status start_daemon(struct dt_http *http, struct dt_error *err)
+{
+    const struct dt_config *config = http->api->config;
+    int fd = -1;
+    dt_status status = open_socket(http, &fd, err);
+    if (status != DT_OK)
+        return status;
+    unsigned threads = (unsigned)config->http_threads;
+    struct MHD_OptionItem pool[] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL}, {MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+    http->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_ITC | MHD_USE_TURBO, 0,
+        NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT, threads * CONNECTIONS_PER_THREAD,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)((config->http_idle_timeout + 999) / 1000), MHD_OPTION_ARRAY, threads > 1 ? pool : none,
+        MHD_OPTION_END);
+    if (http->daemon)
+        return DT_OK;
+    close(fd);
+    return dt_fail(err, DT_SYSTEM, "the HTTP server cannot start");
+}
+
+static void http_free(struct dt_http *http)
+{
+    dt_linger_free(http->linger);
+    pthread_mutex_destroy(&http->lock);
+    pthread_cond_destroy(&http->quiet);
+    free(http->stats);
+    free(http->topic_first);
+    free(http);
+}
+
+static void init_lock(struct dt_http *http)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&http->lock, NULL);
+    pthread_cond_init(&http->quiet, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static dt_status start_janitor(struct dt_http *http)
+{
+    if (pthread_create(&http->janitor, NULL, clean, http) != 0)
+        return DT_SYSTEM;
+    http->janitor_runs = true;
+    return DT_OK;
+}
+
+dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http **out, struct dt_error *err)
+{
+    *out = NULL;
+    struct dt_http *http = calloc(1, sizeof(*http));
+    if (!http)
+        return dt_fail(err, DT_NOMEM, "no memory for the HTTP server");
+    http->api = api;
+    http->router = router;
+    http->connections = dt_gauge("duetime_http_connections", "Open HTTP connections.", "");
+    init_lock(http);
+    dt_status status = dt_linger_new(&http->linger);
+    if (status == DT_OK)
+        status = prepare_ids(http);
+    if (status == DT_OK)
+        status = prepare_routes(http);
+    if (status == DT_OK)
+        status = start_janitor(http);
+    if (status == DT_OK)
+        status = start_daemon(http, err);
+    else
+        (void)dt_fail(err, status, "the HTTP server cannot start");
+    if (status != DT_OK) {
+        dt_http_stop(http);
+        return status;
+    }
+    *out = http;
+    return DT_OK;
+}
+
+int dt_http_port(const dt_http *http)
+{
+    return http->port;
+}
+
+void dt_http_drain(dt_http *http, int64_t until_us)
+{
+    atomic_store(&http->draining, true);
+    MHD_socket fd = MHD_quiesce_daemon(http->daemon);
+    if (fd != MHD_INVALID_SOCKET)
+        close(fd);
+    struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
+    pthread_mutex_lock(&http->lock);
+    while (atomic_load(&http->under_way) > 0)
+        if (pthread_cond_timedwait(&http->quiet, &http->lock, &until) == ETIMEDOUT)
+            break;
+    pthread_mutex_unlock(&http->lock);
+}
+
+void dt_http_stop(dt_http *http)
+{
+    if (!http)
+        return;
+    if (http->daemon)
+        MHD_stop_daemon(http->daemon);
+    atomic_store(&http->stopping, true);
+    dt_linger_wake(http->linger);
+    if (http->janitor_runs)
+        pthread_join(http->janitor, NULL);
+    http_free(http);
+}

@@ -1,0 +1,27 @@
+/*
+ * Sequence numbers for new jobs, taken from MySQL in blocks, so that ids are known before the insert. Each block has a
+ * random number, its maker, which tells our rows from those of another process that was given the same block by a
+ * server that had gone back in time. Not thread-safe: one a committer thread.
+ */
+#ifndef DT_API_ID_BLOCK_H
+#define DT_API_ID_BLOCK_H
+
+#include "store/store.h"
+
+struct dt_id_block {
+    int64_t next, end; /* numbers left: [next, end) */
+    int64_t maker;
+};
+
+/* Afterwards n numbers can be taken, all of one block; what is left of a block that is too small is given up. */
+DT_MUST_CHECK dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err);
+/* Takes a new block beforehand when fewer than n are left, off the answer's path; a failure is left to reserve. */
+void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n);
+static inline int64_t dt_id_block_next(struct dt_id_block *block)
+{
+    return block->next++;
+}
+/* The block is not ours alone: take another one. */
+void dt_id_block_drop(struct dt_id_block *block);
+
+#endif

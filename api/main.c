@@ -1,0 +1,364 @@
+/*
+ * duetime-api: options, signals, and the one place that knows which parts there are. They start from the bottom (what
+ * others post to) to the top (what takes requests) and end the other way round:
+ *
+ *   topic cache, auth -> index writer -> committer, results, workers -> health -> http
+ *
+ * A MySQL that is away holds up nothing: the parts start, answer 503 and find it when it comes.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api.h"
+#include "base/log.h"
+#include "commands.h"
+#include "http.h"
+#include "router.h"
+#include "store/db.h"
+
+#define DRAIN_US INT64_C(10000000)
+
+static const char help_text[] =
+    "Usage: duetime-api [OPTION]...\n"
+    "Takes jobs over HTTP, commits them to MySQL and answers questions about them.\n\n"
+    "  --config FILE         read this INI file (the environment, DUETIME_<SECTION>_<KEY>, wins)\n"
+    "  --check-config        check the configuration and exit\n"
+    "  --print-config        print the effective configuration, secrets hidden, and exit\n"
+    "  --migrate             bring the schema up to date and exit\n"
+    "  --new-token NAME      make a bearer token, print it once and exit; needs --scopes\n"
+    "    --scopes LIST       write,report,read,admin\n"
+    "    --topics LIST       prefixes of the topics it may see, default all\n"
+    "  --list-tokens         name, scopes, topics and age of every token\n"
+    "  --revoke-token NAME   takes effect within 5 s\n"
+    "  --help                this text\n"
+    "  --version             the version\n\n"
+    "SIGTERM finishes what is under way and ends; SIGHUP reads the log level again.\n";
+
+enum command { SERVE, CHECK, PRINT, MIGRATE, NEW_TOKEN, LIST_TOKENS, REVOKE_TOKEN, ROUTES };
+
+struct options {
+    enum command command;
+    unsigned commands; /* how many were given */
+    const char *config, *token, *scopes, *topics;
+};
+
+/* ---- options ---- */
+
+static void choose(struct options *options, enum command command, const char *token)
+{
+    options->command = command;
+    options->commands++;
+    if (token)
+        options->token = token;
+}
+
+/* -1: go on; otherwise the exit code. */
+static int parse_options(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {{"config", required_argument, NULL, 'f'},
+                                          {"check-config", no_argument, NULL, 'c'},
+                                          {"print-config", no_argument, NULL, 'p'},
+                                          {"migrate", no_argument, NULL, 'm'},
+                                          {"new-token", required_argument, NULL, 'n'},
+                                          {"scopes", required_argument, NULL, 's'},
+                                          {"topics", required_argument, NULL, 't'},
+                                          {"list-tokens", no_argument, NULL, 'l'},
+                                          {"revoke-token", required_argument, NULL, 'r'},
+                                          {"print-routes", no_argument, NULL, 'R'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {NULL, 0, NULL, 0}};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 'f':
+            options->config = optarg;
+            break;
+        case 'c':
+            choose(options, CHECK, NULL);
+            break;
+        case 'p':
+            choose(options, PRINT, NULL);
+            break;
+        case 'm':
+            choose(options, MIGRATE, NULL);
+            break;
+        case 'n':
+            choose(options, NEW_TOKEN, optarg);
+            break;
+        case 's':
+            options->scopes = optarg;
+            break;
+        case 't':
+            options->topics = optarg;
+            break;
+        case 'l':
+            choose(options, LIST_TOKENS, NULL);
+            break;
+        case 'r':
+            choose(options, REVOKE_TOKEN, optarg);
+            break;
+        case 'R':
+            choose(options, ROUTES, NULL);
+            break;
+        case 'h':
+            fputs(help_text, stdout);
+            return 0;
+        case 'V':
+            puts("duetime-api " DUETIME_VERSION);
+            return 0;
+        default:
+            return 2;
+        }
+    }
+    if (optind < argc || options->commands > 1 ||
+        (options->command != NEW_TOKEN && (options->scopes || options->topics))) {
+        fputs("duetime-api: these options do not go together; see --help\n", stderr);
+        return 2;
+    }
+    return -1;
+}
+
+/* ---- the parts ---- */
+
+struct server {
+    struct dt_config config;
+    const char *config_file;
+    dt_refclock ref;
+    struct dt_api api;
+    dt_router *router;
+    dt_http *http;
+    bool loopback;
+};
+
+static dt_status start_parts(struct server *s, struct dt_error *err)
+{
+    struct dt_api *api = &s->api;
+    const dt_clock *clock = dt_clock_system();
+    size_t n;
+    const struct dt_route *routes = dt_routes(&n);
+    dt_refclock_init(&s->ref, clock);
+    api->config = &s->config;
+    api->clock = clock;
+    api->ref = &s->ref;
+    dt_status status = dt_router_new(routes, n, &s->router);
+    if (status == DT_OK)
+        status = dt_topic_cache_new(api->config, clock, &api->topics);
+    if (status == DT_OK)
+        status = dt_auth_new(!s->loopback, &api->auth);
+    if (status == DT_OK)
+        status = dt_index_writer_start(api->config, clock, api->ref, api->topics, &api->index, err);
+    if (status == DT_OK)
+        status = dt_committer_start(api->config, clock, api->ref, api->topics, api->index, &api->committer, err);
+    if (status == DT_OK)
+        status = dt_results_start(api->config, clock, api->ref, api->topics, api->index, &api->results, err);
+    if (status == DT_OK)
+        status = dt_workers_start(api->config, clock, api->ref, &api->workers, err);
+    if (status == DT_OK)
+        status = dt_health_start(api->config, clock, api->ref, api->topics, api->auth, &api->health, err);
+    return status;
+}
+
+/* What is queued is committed and answered before the HTTP server ends. */
+static void stop_parts(struct server *s)
+{
+    struct dt_api *api = &s->api;
+    if (api->health)
+        dt_health_drain(api->health);
+    if (s->http)
+        dt_http_drain(s->http, dt_clock_mono_us(api->clock) + DRAIN_US);
+    if (api->committer)
+        dt_committer_stop(api->committer);
+    if (api->results)
+        dt_results_stop(api->results);
+    if (api->workers)
+        dt_workers_stop(api->workers);
+    dt_http_stop(s->http);
+    if (api->index)
+        dt_index_writer_stop(api->index);
+    if (api->health)
+        dt_health_stop(api->health);
+}
+
+static void free_parts(struct server *s)
+{
+    struct dt_api *api = &s->api;
+    dt_health_free(api->health);
+    dt_workers_free(api->workers);
+    dt_results_free(api->results);
+    dt_committer_free(api->committer);
+    dt_index_writer_free(api->index);
+    dt_auth_free(api->auth);
+    dt_topic_cache_free(api->topics);
+    dt_router_free(s->router);
+}
+
+/* ---- serving ---- */
+
+static void log_migration(const char *name)
+{
+    DT_LOG(INFO, "main", "applied a migration", DT_S("name", name));
+}
+
+/* OK, UNAVAILABLE (later again), or what is wrong for good. */
+static dt_status migrate(struct server *s, struct dt_error *err)
+{
+    dt_store *store = NULL;
+    dt_status status = dt_store_new(&s->config, NULL, &store);
+    if (status == DT_OK)
+        status = dt_store_migrate(store, log_migration, err);
+    dt_store_free(store);
+    return status;
+}
+
+/* Listening beyond the loopback with no token would be an open door. */
+static dt_status check_door(struct server *s, struct dt_error *err)
+{
+    if (s->loopback || !dt_auth_known(s->api.auth) || dt_auth_count(s->api.auth) > 0)
+        return DT_OK;
+    return dt_fail(err, DT_DENIED,
+                   "there is no token, so nothing but the loopback may be listened on: make one with --new-token, or "
+                   "set [http] listen to 127.0.0.1");
+}
+
+static void reload(struct server *s)
+{
+    struct dt_config config;
+    struct dt_error err = {0};
+    enum dt_log_level level;
+    dt_status status = dt_config_load(&config, s->config_file, &err);
+    if (status == DT_OK) {
+        status = dt_log_level_parse(config.log_level, &level);
+        dt_config_clear(&config);
+    }
+    if (status != DT_OK) {
+        DT_LOG(WARN, "main", "the configuration was not reloaded", DT_S("error", err.text));
+        return;
+    }
+    dt_log_set_level(level);
+    DT_LOG(INFO, "main", "reloaded the log level");
+}
+
+static void block_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Until a signal ends it. While something has to wait for MySQL it looks again every second, afterwards it only sleeps.
+ */
+static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool migrate_later, struct dt_error *err)
+{
+    for (;;) {
+        bool pending = migrate_later || (!s->loopback && !dt_auth_known(s->api.auth));
+        struct timespec second = {1, 0};
+        int sig = pending ? sigtimedwait(set, NULL, &second) : sigwaitinfo(set, NULL);
+        if (sig == SIGHUP)
+            reload(s);
+        if (sig == SIGTERM || sig == SIGINT) {
+            DT_LOG(INFO, "main", "finishing what is under way");
+            return DT_OK;
+        }
+        dt_status status = migrate_later ? migrate(s, err) : DT_OK;
+        migrate_later = migrate_later && status == DT_UNAVAILABLE;
+        if (status != DT_OK && status != DT_UNAVAILABLE)
+            return status;
+        status = check_door(s, err);
+        if (status != DT_OK)
+            return status;
+    }
+}
+
+static dt_status begin(struct server *s, bool *migrate_later, struct dt_error *err)
+{
+    enum dt_log_level level;
+    dt_status status = dt_log_level_parse(s->config.log_level, &level);
+    if (status != DT_OK)
+        return dt_fail(err, status, "[log] level: debug, info, warn or error");
+    dt_log_set_level(level);
+    status = dt_http_is_loopback(s->config.http_listen, &s->loopback, err);
+    if (status == DT_OK)
+        status = dt_db_library_init();
+    if (status == DT_OK && s->config.api_migrate) {
+        status = migrate(s, err);
+        *migrate_later = status == DT_UNAVAILABLE;
+        status = *migrate_later ? DT_OK : status;
+    }
+    if (status == DT_OK)
+        status = start_parts(s, err);
+    if (status == DT_OK)
+        status = check_door(s, err);
+    if (status == DT_OK)
+        status = dt_http_start(&s->api, s->router, &s->http, err);
+    return status;
+}
+
+static int serve(struct server *s)
+{
+    struct dt_error err = {0};
+    sigset_t set;
+    bool migrate_later = false;
+    block_signals(&set);
+    dt_status status = begin(s, &migrate_later, &err);
+    if (status == DT_OK) {
+        DT_LOG(INFO, "main", "listening", DT_S("version", DUETIME_VERSION), DT_S("address", s->config.http_listen),
+               DT_I("port", dt_http_port(s->http)));
+        status = wait_for_the_end(s, &set, migrate_later, &err);
+    }
+    if (status != DT_OK)
+        DT_LOG(ERROR, "main", "cannot serve", DT_S("status", dt_status_name(status)), DT_S("error", err.text));
+    stop_parts(s);
+    free_parts(s);
+    DT_LOG(INFO, "main", "ended");
+    return status == DT_OK ? 0 : 1;
+}
+
+static int run(struct server *s, const struct options *options)
+{
+    switch (options->command) {
+    case CHECK:
+        fputs("the configuration is fine\n", stderr);
+        return 0;
+    case PRINT:
+        dt_config_print(&s->config, stdout);
+        return 0;
+    case MIGRATE:
+        return dt_command_migrate(&s->config);
+    case NEW_TOKEN:
+        return dt_command_new_token(&s->config, options->token, options->scopes, options->topics);
+    case LIST_TOKENS:
+        return dt_command_list_tokens(&s->config);
+    case REVOKE_TOKEN:
+        return dt_command_revoke_token(&s->config, options->token);
+    case ROUTES:
+        return dt_command_print_routes();
+    case SERVE:
+        break;
+    }
+    return serve(s);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {.command = SERVE};
+    struct dt_error err = {0};
+    static struct server server;
+    int code = parse_options(argc, argv, &options);
+    if (code >= 0)
+        return code;
+    server.config_file = options.config;
+    if (dt_config_load(&server.config, options.config, &err) != DT_OK) {
+        fprintf(stderr, "duetime-api: %s\n", err.text);
+        return 1;
+    }
+    code = run(&server, &options);
+    dt_config_clear(&server.config);
+    return code;
+}

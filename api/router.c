@@ -1,0 +1,246 @@
+/*
+ * Owns the compiled form of the route table and the matching of paths. Refuses to know HTTP, requests and handlers: a
+ * path goes in, the number of a route comes out.
+ *
+ * Invariants: a path is split at "/" before anything is decoded, so an escaped slash stays inside its segment; a
+ * segment matches either a literal, byte for byte, or a {parameter}, which is never empty; literals win over
+ * parameters because the table is searched for them first ("/v1/jobs:batch" is a literal).
+ */
+#include "router.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SEGMENTS_MAX 8
+
+struct segment {
+    struct dt_str text; /* without braces for parameters */
+    bool param;
+};
+
+struct compiled {
+    const struct dt_route *route;
+    struct segment segments[SEGMENTS_MAX];
+    unsigned n;
+};
+
+struct dt_router {
+    struct compiled *routes;
+    size_t n;
+};
+
+/* Splits "/a/b" into its segments; -1 when there are too many, or it does not begin with a slash. */
+static int split(struct dt_str path, struct dt_str out[SEGMENTS_MAX])
+{
+    if (path.n == 0 || path.p[0] != '/')
+        return -1;
+    int n = 0;
+    const char *p = path.p + 1, *end = path.p + path.n;
+    for (;;) {
+        const char *slash = memchr(p, '/', (size_t)(end - p));
+        const char *stop = slash ? slash : end;
+        if (n == SEGMENTS_MAX)
+            return -1;
+        out[n++] = (struct dt_str){p, (size_t)(stop - p)};
+        if (!slash)
+            return n;
+        p = slash + 1;
+    }
+}
+
+static dt_status compile(const struct dt_route *route, struct compiled *out)
+{
+    struct dt_str parts[SEGMENTS_MAX];
+    int n = split(dt_str(route->path), parts);
+    if (n < 0)
+        return DT_INTERNAL;
+    unsigned params = 0;
+    out->route = route;
+    out->n = (unsigned)n;
+    for (int i = 0; i < n; i++) {
+        struct dt_str s = parts[i];
+        out->segments[i].param = s.n > 2 && s.p[0] == '{' && s.p[s.n - 1] == '}';
+        out->segments[i].text = out->segments[i].param ? (struct dt_str){s.p + 1, s.n - 2} : s;
+        params += out->segments[i].param;
+    }
+    return params <= DT_ROUTE_PARAMS ? DT_OK : DT_INTERNAL;
+}
+
+dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out)
+{
+    dt_status status = DT_OK;
+    *out = NULL;
+    dt_router *router = calloc(1, sizeof(*router));
+    if (!router)
+        return DT_NOMEM;
+    router->routes = calloc(n ? n : 1, sizeof(*router->routes));
+    router->n = n;
+    if (!router->routes)
+        status = DT_NOMEM;
+    for (size_t i = 0; status == DT_OK && i < n; i++)
+        status = compile(&routes[i], &router->routes[i]);
+    if (status != DT_OK) {
+        dt_router_free(router);
+        return status;
+    }
+    *out = router;
+    return DT_OK;
+}
+
+void dt_router_free(dt_router *router)
+{
+    if (!router)
+        return;
+    free(router->routes);
+    free(router);
+}
+
+const struct dt_route *dt_router_route(const dt_router *router, size_t index)
+{
+    return router->routes[index].route;
+}
+
+size_t dt_router_count(const dt_router *router)
+{
+    return router->n;
+}
+
+/* Whether the path's segments fit this route; parameters are noted on the way. */
+static bool fits(const struct compiled *c, const struct dt_str *parts, unsigned n,
+                 struct dt_str params[DT_ROUTE_PARAMS])
+{
+    if (c->n != n)
+        return false;
+    unsigned k = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (!c->segments[i].param) {
+            if (!dt_str_eq(c->segments[i].text, parts[i]))
+                return false;
+        } else {
+            if (parts[i].n == 0)
+                return false;
+            params[k++] = parts[i];
+        }
+    }
+    return true;
+}
+
+static bool serves(const struct dt_route *route, struct dt_str method)
+{
+    return dt_str_is(method, route->method) || (dt_str_is(method, "HEAD") && strcmp(route->method, "GET") == 0);
+}
+
+static void add_method(char *allow, size_t size, const char *method)
+{
+    size_t n = strlen(allow);
+    size_t m = strlen(method);
+    if (n + m + 3 > size)
+        return;
+    if (n) {
+        memcpy(allow + n, ", ", 3);
+        n += 2;
+    }
+    memcpy(allow + n, method, m + 1);
+}
+
+static void add_allow(struct dt_match *out, const struct dt_route *route)
+{
+    add_method(out->allow, sizeof(out->allow), route->method);
+    if (strcmp(route->method, "GET") == 0)
+        add_method(out->allow, sizeof(out->allow), "HEAD");
+}
+
+void dt_router_match(const dt_router *router, struct dt_str method, struct dt_str path, struct dt_match *out)
+{
+    struct dt_str parts[SEGMENTS_MAX];
+    out->route = NULL;
+    out->index = 0;
+    out->allow[0] = '\0';
+    int n = split(path, parts);
+    if (n < 0)
+        return;
+    for (size_t i = 0; i < router->n; i++) {
+        const struct compiled *c = &router->routes[i];
+        struct dt_str params[DT_ROUTE_PARAMS] = {DT_STR_NONE};
+        if (!fits(c, parts, (unsigned)n, params))
+            continue;
+        if (!serves(c->route, method)) {
+            add_allow(out, c->route);
+            continue;
+        }
+        out->route = c->route;
+        out->index = i;
+        memcpy(out->params, params, sizeof(params));
+        return;
+    }
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] != '%') {
+            out[k++] = text.p[i];
+            continue;
+        }
+        if (text.n - i < 3)
+            return DT_MALFORMED;
+        int hi = hex_digit(text.p[i + 1]), lo = hex_digit(text.p[i + 2]);
+        if (hi < 0 || lo < 0)
+            return DT_MALFORMED;
+        out[k++] = (char)(hi * 16 + lo);
+        i += 2;
+    }
+    out[k] = '\0';
+    *n = k;
+    return DT_OK;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static bool equals_caseless(struct dt_str a, const char *lower)
+{
+    if (a.n != strlen(lower))
+        return false;
+    for (size_t i = 0; i < a.n; i++) {
+        char c = a.p[i];
+        if (c >= 'A' && c <= 'Z')
+            c = (char)(c - 'A' + 'a');
+        if (c != lower[i])
+            return false;
+    }
+    return true;
+}
+
+enum dt_media dt_media_parse(struct dt_str content_type)
+{
+    if (!content_type.p)
+        return DT_MEDIA_JSON;
+    const char *semicolon = memchr(content_type.p, ';', content_type.n);
+    struct dt_str type = {content_type.p, semicolon ? (size_t)(semicolon - content_type.p) : content_type.n};
+    while (type.n && is_space(type.p[0])) {
+        type.p++;
+        type.n--;
+    }
+    while (type.n && is_space(type.p[type.n - 1]))
+        type.n--;
+    if (equals_caseless(type, "application/json"))
+        return DT_MEDIA_JSON;
+    if (equals_caseless(type, "application/x-ndjson"))
+        return DT_MEDIA_NDJSON;
+    return DT_MEDIA_OTHER;
+}

@@ -1,0 +1,317 @@
+/*
+ * Owns the snapshots of topics, installation and shards. Refuses to know who reads them and what for.
+ *
+ * Invariants: a published snapshot never changes and lives as long as somebody holds it; topics_version is read before
+ * the topics, so a snapshot's topics are at least as new as its version says; one thread loads at a time, the others
+ * go on with what there is, or wait when that is too old. An invalidation that comes while a load is under way is not
+ * lost: the load then does not count.
+ */
+#include "topic_cache.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_AGE_US INT64_C(1000000)
+#define PAGE       1000u
+
+/* Sorted by name. */
+struct dt_topic_table {
+    struct dt_arena arena;
+    struct dt_topic_settings *v;
+    size_t n, cap;
+};
+
+/* When something was last found up to date. */
+struct freshness {
+    pthread_mutex_t loading;
+    _Atomic int64_t checked_us; /* 0 = never, or invalidated */
+    _Atomic unsigned changes;   /* invalidations so far */
+};
+
+struct dt_topic_cache {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    struct freshness topics_at, shards_at;
+    pthread_mutex_t publish; /* of the two pointers; held for a few instructions */
+    struct dt_view *view;
+    struct dt_shards_view *shards;
+};
+
+dt_status dt_topic_cache_new(const struct dt_config *config, const dt_clock *clock, dt_topic_cache **out)
+{
+    *out = NULL;
+    dt_topic_cache *cache = calloc(1, sizeof(*cache));
+    if (!cache)
+        return DT_NOMEM;
+    cache->config = config;
+    cache->clock = clock;
+    pthread_mutex_init(&cache->topics_at.loading, NULL);
+    pthread_mutex_init(&cache->shards_at.loading, NULL);
+    pthread_mutex_init(&cache->publish, NULL);
+    *out = cache;
+    return DT_OK;
+}
+
+void dt_topic_cache_free(dt_topic_cache *cache)
+{
+    if (!cache)
+        return;
+    dt_view_release(cache->view);
+    dt_shards_release(cache->shards);
+    pthread_mutex_destroy(&cache->topics_at.loading);
+    pthread_mutex_destroy(&cache->shards_at.loading);
+    pthread_mutex_destroy(&cache->publish);
+    free(cache);
+}
+
+/* ---- snapshots ---- */
+
+struct dt_view *dt_topic_cache_view(dt_topic_cache *cache)
+{
+    pthread_mutex_lock(&cache->publish);
+    struct dt_view *view = cache->view;
+    if (view)
+        atomic_fetch_add(&view->refs, 1);
+    pthread_mutex_unlock(&cache->publish);
+    return view;
+}
+
+void dt_view_release(struct dt_view *view)
+{
+    if (!view || atomic_fetch_sub(&view->refs, 1) != 1)
+        return;
+    if (view->topics) {
+        dt_arena_clear(&view->topics->arena);
+        free(view->topics->v);
+        free(view->topics);
+    }
+    free(view);
+}
+
+static int compare_names(struct dt_str a, struct dt_str b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+    int order = n ? memcmp(a.p, b.p, n) : 0;
+    if (order != 0)
+        return order;
+    return (a.n > b.n) - (a.n < b.n);
+}
+
+const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name)
+{
+    size_t low = 0, high = view->topics->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = compare_names(view->topics->v[middle].name, name);
+        if (order == 0)
+            return &view->topics->v[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache)
+{
+    pthread_mutex_lock(&cache->publish);
+    struct dt_shards_view *shards = cache->shards;
+    if (shards)
+        atomic_fetch_add(&shards->refs, 1);
+    pthread_mutex_unlock(&cache->publish);
+    return shards;
+}
+
+void dt_shards_release(struct dt_shards_view *shards)
+{
+    if (!shards || atomic_fetch_sub(&shards->refs, 1) != 1)
+        return;
+    dt_arena_clear(&shards->arena);
+    free(shards);
+}
+
+const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, unsigned shard)
+{
+    for (size_t i = 0; shards && i < shards->n; i++)
+        if (shards->shards[i].shard == shard)
+            return &shards->shards[i];
+    return NULL;
+}
+
+/* ---- freshness ---- */
+
+static bool fresh(const dt_topic_cache *cache, struct freshness *at)
+{
+    int64_t checked_us = atomic_load(&at->checked_us);
+    return checked_us != 0 && dt_clock_mono_us(cache->clock) - checked_us < MAX_AGE_US;
+}
+
+typedef dt_status (*load_fn)(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
+
+static dt_status refresh(dt_topic_cache *cache, struct freshness *at, load_fn load, dt_store *store,
+                         struct dt_error *err)
+{
+    if (fresh(cache, at))
+        return DT_OK;
+    pthread_mutex_lock(&at->loading);
+    dt_status status = DT_OK;
+    if (!fresh(cache, at)) {
+        unsigned changes = atomic_load(&at->changes);
+        int64_t begun_us = dt_clock_mono_us(cache->clock);
+        status = load(cache, store, err);
+        if (status == DT_OK && atomic_load(&at->changes) == changes)
+            atomic_store(&at->checked_us, begun_us);
+    }
+    pthread_mutex_unlock(&at->loading);
+    return status;
+}
+
+/* ---- topics ---- */
+
+static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *topic)
+{
+    if (table->n == table->cap) {
+        size_t cap = table->cap ? 2 * table->cap : 64;
+        struct dt_topic_settings *v = realloc(table->v, cap * sizeof(*v));
+        if (!v)
+            return DT_NOMEM;
+        table->v = v;
+        table->cap = cap;
+    }
+    struct dt_topic_settings *s = &table->v[table->n];
+    *s = (struct dt_topic_settings){
+        .name = dt_arena_copy(&table->arena, topic->name),
+        .retry = DT_STR_LIT(DT_RETRY_DEFAULT),
+        .ack_timeout_ms = topic->ack_timeout_ms > 0 ? topic->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS,
+        .retention_ms = topic->retention_ms >= 0 ? topic->retention_ms : DT_RETENTION_DEFAULT_MS,
+        .paused = topic->paused,
+    };
+    if (topic->retry.p)
+        s->retry = dt_arena_copy(&table->arena, topic->retry);
+    s->kafka_topic = topic->kafka_topic.p ? dt_arena_copy(&table->arena, topic->kafka_topic) : s->name;
+    if (!s->name.p || !s->retry.p || !s->kafka_topic.p)
+        return DT_NOMEM;
+    table->n++;
+    return DT_OK;
+}
+
+/* All topics in byte order, page by page. */
+static dt_status read_topics(struct dt_topic_table *table, dt_store *store, struct dt_error *err)
+{
+    struct dt_arena page;
+    struct dt_str after = DT_STR_NONE;
+    size_t n = PAGE;
+    dt_status status = DT_OK;
+    dt_arena_init(&page);
+    while (status == DT_OK && n == PAGE) {
+        struct dt_topic *topics = NULL;
+        dt_arena_reset(&page);
+        status = dt_store_topic_list(store, after, PAGE, &page, &topics, &n, err);
+        for (size_t i = 0; status == DT_OK && i < n; i++)
+            status = table_add(table, &topics[i]);
+        if (table->n)
+            after = table->v[table->n - 1].name;
+    }
+    dt_arena_clear(&page);
+    return status;
+}
+
+static dt_status view_make(const struct dt_installation *installation, dt_store *store, struct dt_view **out,
+                           struct dt_error *err)
+{
+    struct dt_view *view = calloc(1, sizeof(*view));
+    *out = NULL;
+    if (!view)
+        return DT_NOMEM;
+    atomic_store(&view->refs, 1);
+    view->installation = *installation;
+    dt_shard_map_init(&view->map, installation->generation, installation->shards);
+    view->topics = calloc(1, sizeof(*view->topics));
+    dt_status status = DT_NOMEM;
+    if (view->topics) {
+        dt_arena_init(&view->topics->arena);
+        status = read_topics(view->topics, store, err);
+    }
+    if (status != DT_OK) {
+        dt_view_release(view);
+        return status;
+    }
+    *out = view;
+    return DT_OK;
+}
+
+static bool same(const struct dt_view *view, const struct dt_installation *now)
+{
+    return view && view->installation.topics_version == now->topics_version &&
+           view->installation.generation == now->generation && view->installation.shards == now->shards &&
+           strcmp(view->installation.uuid, now->uuid) == 0;
+}
+
+static dt_status load_topics(dt_topic_cache *cache, dt_store *store, struct dt_error *err)
+{
+    struct dt_installation installation;
+    struct dt_view *view = NULL;
+    dt_status status = dt_store_installation(store, &installation, err);
+    if (status != DT_OK || same(cache->view, &installation)) /* only loaders replace the pointer */
+        return status;
+    status = view_make(&installation, store, &view, err);
+    if (status != DT_OK)
+        return status;
+    pthread_mutex_lock(&cache->publish);
+    struct dt_view *old = cache->view;
+    cache->view = view;
+    pthread_mutex_unlock(&cache->publish);
+    dt_view_release(old);
+    return DT_OK;
+}
+
+dt_status dt_topic_cache_refresh(dt_topic_cache *cache, dt_store *store, struct dt_error *err)
+{
+    return refresh(cache, &cache->topics_at, load_topics, store, err);
+}
+
+void dt_topic_cache_invalidate(dt_topic_cache *cache)
+{
+    atomic_fetch_add(&cache->topics_at.changes, 1);
+    atomic_store(&cache->topics_at.checked_us, 0);
+}
+
+dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_str name, struct dt_error *err)
+{
+    if (!cache->config->topics_auto_create)
+        return dt_fail(err, DT_NOT_FOUND, "there is no topic of this name");
+    dt_status status = dt_store_topic_ensure(store, name, err);
+    if (status == DT_OK)
+        dt_topic_cache_invalidate(cache);
+    return status;
+}
+
+/* ---- shards ---- */
+
+static dt_status load_shards(dt_topic_cache *cache, dt_store *store, struct dt_error *err)
+{
+    struct dt_shards_view *shards = calloc(1, sizeof(*shards));
+    if (!shards)
+        return DT_NOMEM;
+    atomic_store(&shards->refs, 1);
+    dt_arena_init(&shards->arena);
+    dt_status status = dt_store_shards(store, &shards->arena, &shards->shards, &shards->n, &shards->now_ms, err);
+    if (status != DT_OK) {
+        dt_shards_release(shards);
+        return status;
+    }
+    pthread_mutex_lock(&cache->publish);
+    struct dt_shards_view *old = cache->shards;
+    cache->shards = shards;
+    pthread_mutex_unlock(&cache->publish);
+    dt_shards_release(old);
+    return DT_OK;
+}
+
+dt_status dt_topic_cache_refresh_shards(dt_topic_cache *cache, dt_store *store, struct dt_error *err)
+{
+    return refresh(cache, &cache->shards_at, load_shards, store, err);
+}
