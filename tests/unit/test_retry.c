@@ -1,0 +1,147 @@
+/* Retry schedules as text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "job/job.h"
+#include "job/retry.h"
+
+static void assert_reads(const char *text, unsigned want_n, const int64_t *want)
+{
+    int64_t delays[DT_RETRY_MAX];
+    unsigned n = 999;
+
+    assert_int_equal(dt_retry_parse(dt_str(text), delays, &n), DT_OK);
+    assert_int_equal(n, want_n);
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(delays[i], want[i]);
+}
+
+static void the_default_schedule_is_read(void **state)
+{
+    (void)state;
+    assert_reads(DT_RETRY_DEFAULT, 9,
+                 (const int64_t[]){15000, 180000, 600000, 1800000, 1800000, 3600000, 7200000, 21600000, 54000000});
+}
+
+static void the_default_schedule_is_canonical(void **state)
+{
+    int64_t delays[DT_RETRY_MAX];
+    struct dt_strbuf sb;
+    unsigned n;
+
+    (void)state;
+    dt_strbuf_init(&sb);
+    assert_int_equal(dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays, &n), DT_OK);
+    dt_retry_format(&sb, delays, n);
+    assert_string_equal(sb.p, DT_RETRY_DEFAULT);
+    dt_strbuf_clear(&sb);
+}
+
+static void empty_and_absent_texts_are_no_retries(void **state)
+{
+    unsigned n = 5;
+
+    (void)state;
+    assert_reads("", 0, NULL);
+    assert_reads("  \t", 0, NULL);
+    assert_int_equal(dt_retry_parse(DT_STR_NONE, (int64_t[DT_RETRY_MAX]){0}, &n), DT_OK);
+    assert_int_equal(n, 0);
+}
+
+static void an_empty_schedule_is_written_as_nothing(void **state)
+{
+    struct dt_strbuf sb;
+
+    (void)state;
+    dt_strbuf_init(&sb);
+    dt_retry_format(&sb, NULL, 0);
+    assert_int_equal(sb.n, 0);
+    dt_strbuf_clear(&sb);
+}
+
+static void hand_edited_texts_are_read_in_every_duration_form(void **state)
+{
+    (void)state;
+    assert_reads("15s,3m", 2, (const int64_t[]){15000, 180000});
+    assert_reads(" 15s ,\n PT3M,,1500ms  250 ", 4, (const int64_t[]){15000, 180000, 1500, 250});
+    assert_reads("0s", 1, (const int64_t[]){0});
+}
+
+static void texts_that_nobody_can_read_are_refused(void **state)
+{
+    static const char *const cases[] = {"15",  "15 s", "soon", "15s 3m oops", "[\"15s\"]", "15s;3m",
+                                        "-5s", "ms",   "5sms", "36526d",      "1.5s"};
+
+    (void)state;
+    for (size_t i = 1; i < sizeof cases / sizeof cases[0]; i++) {
+        unsigned n = 7;
+
+        if (dt_retry_parse(dt_str(cases[i]), (int64_t[DT_RETRY_MAX]){0}, &n) != DT_INVALID || n != 0)
+            fail_msg("\"%s\" is accepted", cases[i]);
+    }
+    assert_reads(cases[0], 1, (const int64_t[]){15});
+}
+
+static void a_hundred_delays_are_the_most(void **state)
+{
+    int64_t delays[DT_RETRY_MAX];
+    struct dt_strbuf sb;
+    unsigned n;
+
+    (void)state;
+    dt_strbuf_init(&sb);
+    for (int i = 0; i < DT_RETRY_MAX; i++)
+        dt_strbuf_adds(&sb, "1s ");
+    assert_int_equal(dt_retry_parse(dt_strbuf_str(&sb), delays, &n), DT_OK);
+    assert_int_equal(n, DT_RETRY_MAX);
+    dt_strbuf_adds(&sb, "1s");
+    assert_int_equal(dt_retry_parse(dt_strbuf_str(&sb), delays, &n), DT_INVALID);
+    dt_strbuf_clear(&sb);
+}
+
+static void the_longest_canonical_text_fits_its_column(void **state)
+{
+    int64_t delays[DT_RETRY_MAX];
+    struct dt_strbuf sb;
+
+    (void)state;
+    for (int i = 0; i < DT_RETRY_MAX; i++)
+        delays[i] = DT_DURATION_MAX_MS - 1;
+    dt_strbuf_init(&sb);
+    dt_retry_format(&sb, delays, DT_RETRY_MAX);
+    assert_true(sb.n <= DT_RETRY_TEXT_MAX);
+    dt_strbuf_clear(&sb);
+}
+
+static void what_is_written_is_read_as_the_same(void **state)
+{
+    const int64_t delays[] = {0, 1, 999, 1000, 1001, 59999, 60000, 3600000, 86400000, 86400001, DT_DURATION_MAX_MS};
+    struct dt_strbuf sb;
+
+    (void)state;
+    dt_strbuf_init(&sb);
+    dt_retry_format(&sb, delays, sizeof delays / sizeof delays[0]);
+    assert_reads(sb.p, sizeof delays / sizeof delays[0], delays);
+    dt_strbuf_clear(&sb);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_default_schedule_is_read),
+        cmocka_unit_test(the_default_schedule_is_canonical),
+        cmocka_unit_test(empty_and_absent_texts_are_no_retries),
+        cmocka_unit_test(an_empty_schedule_is_written_as_nothing),
+        cmocka_unit_test(hand_edited_texts_are_read_in_every_duration_form),
+        cmocka_unit_test(texts_that_nobody_can_read_are_refused),
+        cmocka_unit_test(a_hundred_delays_are_the_most),
+        cmocka_unit_test(the_longest_canonical_text_fits_its_column),
+        cmocka_unit_test(what_is_written_is_read_as_the_same),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
