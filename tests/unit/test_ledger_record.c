@@ -1,0 +1,196 @@
+/* What a takeover makes of the ledger: every story that may stand there, and every one that must halt the shard. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "ledger_record.h"
+
+#define UUID "0b9f2a52-1f0e-4c55-8a43-0d3a8a0f3c11"
+
+struct rig {
+    struct dt_lease lease;
+    struct dt_claim list[2];
+    struct dt_claims inflight;
+    struct dt_ledger_view view;
+    struct dt_strbuf text;
+};
+
+static int setup(void **state)
+{
+    struct rig *rig = calloc(1, sizeof *rig);
+    rig->lease = (struct dt_lease){.shard = 3, .epoch = 18, .token = 77, .batch_no = 5};
+    rig->list[0] = (struct dt_claim){100, 1, 5000};
+    rig->list[1] = (struct dt_claim){101, 2, 6000};
+    rig->inflight = (struct dt_claims){.v = rig->list, .n = 2};
+    dt_strbuf_init(&rig->text);
+    assert_int_equal(dt_ledger_view_init(&rig->view, UUID, &rig->lease, &rig->inflight), DT_OK);
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *rig = *state;
+    dt_ledger_view_clear(&rig->view);
+    dt_strbuf_clear(&rig->text);
+    free(rig);
+    return 0;
+}
+
+static bool feed_batch(struct rig *rig, const char *uuid, int64_t epoch, const struct dt_claim *list, size_t n)
+{
+    struct dt_lease lease = rig->lease;
+    lease.epoch = epoch;
+    dt_strbuf_reset(&rig->text);
+    dt_ledger_format_batch(&rig->text, uuid, &lease, list, n);
+    return dt_ledger_view_record(&rig->view, 40, DT_LEDGER_BATCH, dt_strbuf_str(&rig->text));
+}
+
+static bool feed_barrier(struct rig *rig, int64_t epoch, int64_t token)
+{
+    struct dt_lease lease = rig->lease;
+    lease.epoch = epoch;
+    lease.token = token;
+    dt_strbuf_reset(&rig->text);
+    dt_ledger_format_barrier(&rig->text, UUID, &lease);
+    return dt_ledger_view_record(&rig->view, 42, DT_LEDGER_BARRIER, dt_strbuf_str(&rig->text));
+}
+
+static void assert_halts(struct rig *rig, bool more, const char *why)
+{
+    assert_false(more);
+    assert_false(rig->view.barrier);
+    if (!strstr(rig->view.problem, why))
+        fail_msg("'%s' does not say '%s'", rig->view.problem, why);
+}
+
+static void nothing_but_our_barrier_means_that_nothing_was_committed(void **state)
+{
+    struct rig *rig = *state;
+    assert_false(feed_barrier(rig, 18, 77));
+    assert_true(rig->view.barrier);
+    assert_int_equal(rig->view.batches, 0);
+    assert_int_equal(rig->view.next_offset, 43);
+    assert_string_equal(rig->view.problem, "");
+}
+
+static void the_batch_in_flight_was_committed_when_its_record_is_there(void **state)
+{
+    struct rig *rig = *state;
+    assert_true(feed_batch(rig, UUID, 17, rig->list, 2));
+    assert_false(feed_barrier(rig, 18, 77));
+    assert_int_equal(rig->view.batches, 1);
+    assert_string_equal(rig->view.problem, "");
+}
+
+static void barriers_of_earlier_takeovers_are_passed_by(void **state)
+{
+    struct rig *rig = *state;
+    assert_true(feed_barrier(rig, 16, 5));
+    assert_true(feed_barrier(rig, 17, 77));
+    assert_false(feed_barrier(rig, 18, 77));
+    assert_true(rig->view.barrier);
+}
+
+static void a_barrier_of_our_epoch_with_another_token_is_not_ours(void **state)
+{
+    struct rig *rig = *state;
+    assert_halts(rig, feed_barrier(rig, 18, 78), "epoch");
+}
+
+static void a_record_of_an_epoch_not_below_ours_halts(void **state)
+{
+    struct rig *rig = *state;
+    assert_halts(rig, feed_batch(rig, UUID, 18, rig->list, 2), "epoch");
+}
+
+static void a_barrier_of_a_later_epoch_halts(void **state)
+{
+    struct rig *rig = *state;
+    assert_halts(rig, feed_barrier(rig, 19, 77), "epoch");
+}
+
+static void a_record_of_another_installation_halts(void **state)
+{
+    struct rig *rig = *state;
+    assert_halts(rig, feed_batch(rig, "11111111-1f0e-4c55-8a43-0d3a8a0f3c11", 17, rig->list, 2),
+                 "another installation");
+}
+
+static void a_second_batch_halts(void **state)
+{
+    struct rig *rig = *state;
+    assert_true(feed_batch(rig, UUID, 16, rig->list, 2));
+    assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "second batch");
+}
+
+static void a_batch_that_is_not_the_one_in_flight_halts(void **state)
+{
+    struct rig *rig = *state;
+    assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 1), "not the batch in flight");
+}
+
+static void a_list_is_compared_entry_for_entry(void **state)
+{
+    struct rig *rig = *state;
+    for (int i = 0; i < 4; i++) {
+        struct dt_claim list[2] = {rig->list[0], rig->list[1]};
+        list[1].id += i == 0;
+        list[1].attempt += i == 1;
+        list[1].due_ms += i == 2;
+        if (i == 3) {
+            list[0] = rig->list[1];
+            list[1] = rig->list[0];
+        }
+        rig->view.batches = 0;
+        rig->view.problem[0] = '\0';
+        assert_halts(rig, feed_batch(rig, UUID, 17, list, 2), "not the batch in flight");
+    }
+}
+
+static void a_batch_with_nothing_in_flight_halts(void **state)
+{
+    struct rig *rig = *state;
+    rig->inflight.n = 0;
+    assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "not the batch in flight");
+}
+
+static void foreign_text_halts(void **state)
+{
+    struct rig *rig = *state;
+    static const char *const values[] = {"", "x", "[]", "{\"installation\":", "{}"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        rig->view.problem[0] = '\0';
+        assert_false(dt_ledger_view_record(&rig->view, 1, DT_LEDGER_BATCH, dt_str(values[i])));
+        assert_true(rig->view.problem[0] != '\0');
+    }
+    rig->view.problem[0] = '\0';
+    assert_halts(rig, dt_ledger_view_record(&rig->view, 1, DT_STR_LIT("other"), DT_STR_LIT("{}")), "not ours");
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(nothing_but_our_barrier_means_that_nothing_was_committed),
+        T(the_batch_in_flight_was_committed_when_its_record_is_there),
+        T(barriers_of_earlier_takeovers_are_passed_by),
+        T(a_barrier_of_our_epoch_with_another_token_is_not_ours),
+        T(a_record_of_an_epoch_not_below_ours_halts),
+        T(a_barrier_of_a_later_epoch_halts),
+        T(a_record_of_another_installation_halts),
+        T(a_second_batch_halts),
+        T(a_batch_that_is_not_the_one_in_flight_halts),
+        T(a_list_is_compared_entry_for_entry),
+        T(a_batch_with_nothing_in_flight_halts),
+        T(foreign_text_halts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
