@@ -1,0 +1,204 @@
+/*
+ * Owns the exact compare of a window of time. Refuses to decide anything: what does not look alike becomes a suspect.
+ *
+ * A window is cut into pieces of at most a slice of rows. One step:
+ *
+ *   ROWS     a page of MySQL's due index from `from` on. Full? Then the piece ends before the page's last millisecond,
+ * so that it is whole. More rows than a slice in one millisecond ("ties") are a piece of their own, in pages by id; all
+ * of their rows are suspects, since Redis orders equal scores otherwise (by the bytes of the ids). ENTRIES  the same
+ * piece in Redis, shard by shard. An entry that equals a row is fine; all others are suspects, and at the end the rows
+ * that no entry equalled.
+ *
+ * The rows are read before the entries here, which decides nothing: an entry that is in the rows as they were a moment
+ * ago was right a moment ago, and whoever changed the row since tells the index. Suspects are looked at again by
+ * mend.c, Redis first.
+ */
+#include <stdlib.h>
+
+#include "reconcile/parts.h"
+
+void dt_compare_start(struct dt_compare *compare, const struct dt_shard_set *shards, int64_t from_ms, int64_t to_ms)
+{
+    compare->phase = from_ms < to_ms && !dt_shard_set_empty(shards) ? DT_COMPARE_ROWS : DT_COMPARE_IDLE;
+    compare->shards = *shards;
+    compare->from_ms = from_ms;
+    compare->to_ms = to_ms;
+    compare->ties = false;
+    compare->n_rows = 0;
+}
+
+static void suspect(dt_reconciler *r, int64_t id, int64_t seen_ms, unsigned shard, bool row)
+{
+    r->suspects[r->n_suspects++] = (struct dt_suspect){id, seen_ms, shard, row};
+}
+
+/* ---- rows ---- */
+
+static void keep_rows(dt_reconciler *r, struct dt_compare *c, size_t n)
+{
+    c->n_rows = 0;
+    for (size_t i = 0; i < n && r->page[i].next_ms < c->piece_end_ms; i++) {
+        if (!dt_shard_set_has(&c->shards, dt_shard_of(r->map, r->page[i].id)))
+            continue;
+        c->matched[c->n_rows] = false;
+        c->rows[c->n_rows++] = r->page[i];
+    }
+}
+
+static void suspect_ties(dt_reconciler *r, struct dt_compare *c, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned shard = dt_shard_of(r->map, r->page[i].id);
+
+        if (dt_shard_set_has(&c->shards, shard))
+            suspect(r, r->page[i].id, DT_NOT_SEEN, shard, true);
+    }
+    if (n)
+        c->tie_id = r->page[n - 1].id;
+}
+
+static void begin_entries(struct dt_compare *c)
+{
+    c->phase = DT_COMPARE_ENTRIES;
+    c->shard = 0;
+    c->has_after = false;
+}
+
+/* After a page: how far the piece reaches, and what comes next. */
+static void cut_piece(dt_reconciler *r, struct dt_compare *c, size_t n)
+{
+    bool full = n == r->slice;
+
+    if (full && r->page[n - 1].next_ms == c->from_ms) {
+        c->ties = true;
+        c->piece_end_ms = c->from_ms + 1;
+        c->n_rows = 0;
+        suspect_ties(r, c, n);
+        return; /* more of them at the next step */
+    }
+    c->piece_end_ms = full ? r->page[n - 1].next_ms : c->to_ms;
+    keep_rows(r, c, n);
+    begin_entries(c);
+}
+
+static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_error *err)
+{
+    int64_t to_ms = c->ties ? c->piece_end_ms : c->to_ms;
+    size_t n = 0;
+    dt_status status = dt_store_scan_due(r->store, c->from_ms, to_ms, c->ties ? c->from_ms : 0, c->ties ? c->tie_id : 0,
+                                         r->slice, r->page, &n, err);
+
+    if (status != DT_OK)
+        return status;
+    if (!c->ties) {
+        cut_piece(r, c, n);
+        return DT_OK;
+    }
+    suspect_ties(r, c, n);
+    if (n < r->slice)
+        begin_entries(c);
+    return DT_OK;
+}
+
+/* ---- entries ---- */
+
+static int by_due(const void *a, const void *b)
+{
+    const struct dt_due *x = a, *y = b;
+
+    if (x->next_ms != y->next_ms)
+        return x->next_ms < y->next_ms ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static bool matches_row(const dt_reconciler *r, struct dt_compare *c, const struct dt_entry *entry)
+{
+    struct dt_due key = {entry->id, entry->due_ms};
+    const struct dt_due *row;
+
+    if (dt_shard_of(r->map, entry->id) != c->shard)
+        return false;
+    row = bsearch(&key, c->rows, c->n_rows, sizeof(key), by_due);
+    if (!row)
+        return false;
+    c->matched[row - c->rows] = true;
+    return true;
+}
+
+/* A page of one shard's entries; *n = how many, 0 = the shard has no more. */
+static void read_entries(dt_reconciler *r, struct dt_compare *c, size_t limit, size_t *n)
+{
+    struct dt_error err;
+    dt_status status = dt_index_range(r->index, c->shard, c->from_ms, c->piece_end_ms, c->has_after ? &c->after : NULL,
+                                      limit, r->entries, n, &err);
+
+    if (status != DT_OK) { /* nothing can be said about this shard now */
+        *n = 0;
+        dt_metric_add(r->failures, 1);
+        dt_shard_set_remove(&c->shards, c->shard);
+        return;
+    }
+    for (size_t i = 0; i < *n; i++) {
+        if (!matches_row(r, c, &r->entries[i]))
+            suspect(r, r->entries[i].id, r->entries[i].due_ms, c->shard, false);
+    }
+    if (*n) {
+        c->after = r->entries[*n - 1];
+        c->has_after = true;
+    }
+}
+
+static void suspect_unmatched(dt_reconciler *r, const struct dt_compare *c)
+{
+    for (size_t i = 0; i < c->n_rows; i++) {
+        unsigned shard = dt_shard_of(r->map, c->rows[i].id);
+
+        if (!c->matched[i] && dt_shard_set_has(&c->shards, shard))
+            suspect(r, c->rows[i].id, DT_NOT_SEEN, shard, true);
+    }
+}
+
+static void next_piece(struct dt_compare *c)
+{
+    c->from_ms = c->piece_end_ms;
+    c->ties = false;
+    c->n_rows = 0;
+    c->phase = c->from_ms < c->to_ms && !dt_shard_set_empty(&c->shards) ? DT_COMPARE_ROWS : DT_COMPARE_IDLE;
+}
+
+static void step_entries(dt_reconciler *r, struct dt_compare *c)
+{
+    size_t budget = r->slice;
+
+    while (budget > 0 && c->shard < DT_SHARDS_MAX) {
+        size_t n = 0;
+
+        if (dt_shard_set_has(&c->shards, c->shard))
+            read_entries(r, c, budget, &n);
+        budget -= n;
+        if (n == 0) {
+            c->shard++;
+            c->has_after = false;
+        }
+    }
+    if (c->shard == DT_SHARDS_MAX) {
+        suspect_unmatched(r, c);
+        next_piece(c);
+    }
+}
+
+dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+
+    r->n_suspects = 0;
+    if (compare->phase == DT_COMPARE_ROWS)
+        status = step_rows(r, compare, err);
+    if (status == DT_OK && compare->phase == DT_COMPARE_ENTRIES && !r->n_suspects)
+        step_entries(r, compare);
+    if (status == DT_OK)
+        status = dt_mend(r, err);
+    if (status != DT_OK)
+        compare->phase = DT_COMPARE_IDLE;
+    return status;
+}

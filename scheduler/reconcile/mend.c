@@ -1,0 +1,311 @@
+/*
+ * Owns the decision what is drift and what is done about it. Refuses to know which window a suspect came from.
+ *
+ * The one order: (1) the entry's score is read in Redis, (2) the row in MySQL, (3) the entry is changed, conditionally
+ * on the score of (1); an entry that was absent in (1) is only ever added where there still is none. Everybody who
+ * changes a row commits first and tells the index afterwards, without condition (dt_index_put) or conditionally on the
+ * hint they claimed by (dt_index_fix). So:
+ *
+ *   a create     commits, then adds. We see an entry in (1) only after the commit, so (2) finds its row: a fresh entry
+ * is never extra. (The other way round, row first, would not see the row and then remove its entry.) We see no entry in
+ * (1) but the row in (2): we add what the API is about to add. a change     from T1 to T2 commits after (2): we still
+ * say T1. Its put comes after our (3) and wins, or came before it, and then the score is T2 and our condition fails.
+ * Committed before (2): we say T2 ourselves. a claim      moves the row to its deadline D and then the entry from its
+ * hint to D: as a change. While the leader has not told yet, we do it for it. a cancel, a result   ends the row, then
+ * removes the entry: (2) before the commit and (3) after the removal may add an entry that has no live row. It is a
+ * hint: the claim looks at the row and removes it. Nothing is sent. twice equal  a row that left T1 and came back to T1
+ * between (1) and (3) while we moved it to what it was in between: the entry is wrong until the next look at it. Late
+ * at worst, never lost, never early.
+ *
+ * Any two reconcilers (an old leader's and a new one's) do the same, so it does not matter when both are at it.
+ *
+ * Not drift, though mended: rows changed within the last GRACE_MS (whoever did it is still telling), what enters the
+ * horizon for the first time (loaded_ms), and due rows of a paused topic, which belong into its held set.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "reconcile/parts.h"
+
+#define GRACE_MS 2000
+
+/* ---- (1) scores ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct dt_suspect *x = a, *y = b;
+
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    /* the one that was seen in Redis first */
+    return (x->seen_ms == DT_NOT_SEEN) - (y->seen_ms == DT_NOT_SEEN);
+}
+
+/* A job whose score is wrong was met twice, as an entry and as a row, perhaps as entries of two sets. One suspect for
+ * each set. */
+static void join_twins(dt_reconciler *r)
+{
+    size_t kept = 0;
+
+    qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), by_id);
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        struct dt_suspect *last = kept ? &r->suspects[kept - 1] : NULL;
+
+        if (last && last->id == r->suspects[i].id && last->shard == r->suspects[i].shard)
+            last->row |= r->suspects[i].row;
+        else
+            r->suspects[kept++] = r->suspects[i];
+    }
+    r->n_suspects = kept;
+}
+
+static void drop_unseen(dt_reconciler *r)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (r->suspects[i].seen_ms != DT_NOT_SEEN)
+            r->suspects[kept++] = r->suspects[i];
+    }
+    r->n_suspects = kept;
+}
+
+static void see_shard(dt_reconciler *r, unsigned shard)
+{
+    struct dt_error err;
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (r->suspects[i].shard == shard && r->suspects[i].seen_ms == DT_NOT_SEEN)
+            r->ids[n++] = r->suspects[i].id;
+    }
+    if (n == 0)
+        return;
+    if (dt_index_scores(r->index, shard, r->ids, n, r->scores, &err) != DT_OK) {
+        dt_metric_add(r->failures, 1);
+        return; /* they stay unseen: nothing is decided about them */
+    }
+    n = 0;
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (r->suspects[i].shard == shard && r->suspects[i].seen_ms == DT_NOT_SEEN)
+            r->suspects[i].seen_ms = r->scores[n++];
+    }
+}
+
+/* ---- what belongs into the index ---- */
+
+struct verdict {
+    enum { LEAVE, FIX, ADD, HOLD } what;
+    int64_t to_ms; /* FIX: 0 = remove */
+    bool tidy, counts;
+    enum dt_drift kind;
+    struct dt_str topic;
+};
+
+static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str topic)
+{
+    for (size_t i = 0; i < r->n_held; i++) {
+        if (r->held[i].shard == shard && dt_str_eq(r->held[i].topic, topic))
+            return true;
+    }
+    return false;
+}
+
+/* The entry is there, and its score is not what it should be (0 = it should not be there). */
+static struct verdict put_right(int64_t to_ms, bool settled)
+{
+    return (struct verdict){
+        .what = FIX, .to_ms = to_ms, .counts = settled, .kind = to_ms ? DT_DRIFT_WRONG : DT_DRIFT_EXTRA};
+}
+
+static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t, bool settled)
+{
+    const struct dt_shard_view *view = &r->views[s->shard];
+    bool due = t->next_ms <= r->now_ms;
+
+    if (due && t->topic_paused && t->state == DT_SCHEDULED)
+        return (struct verdict){.what = HOLD, .to_ms = t->next_ms, .topic = t->topic};
+    return (struct verdict){.what = ADD,
+                            .to_ms = t->next_ms,
+                            .kind = DT_DRIFT_MISSING,
+                            .counts = settled && t->next_ms < view->loaded_ms &&
+                                      !(due && has_held_set(r, s->shard, t->topic))};
+}
+
+/* (2) t = NULL: there is no such row. */
+static struct verdict judge(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t)
+{
+    bool settled = !t || llabs(r->now_ms - t->updated_at_ms) > GRACE_MS;
+    bool here = t && t->next_ms && dt_shard_of(r->map, s->id) == s->shard;
+    int64_t should_ms = here && t->next_ms < dt_reconcile_horizon_end_ms(r) ? t->next_ms : 0;
+    struct verdict leave = {.what = LEAVE, .tidy = s->row && t && t->next_ms == 0};
+
+    if (s->seen_ms == should_ms)
+        return leave;
+    if (s->seen_ms == 0)
+        return add(r, s, t, settled);
+    struct verdict verdict = put_right(should_ms, settled);
+    verdict.tidy = leave.tidy;
+    if (here && should_ms == 0)
+        verdict.kind = DT_DRIFT_WRONG; /* it moved beyond the horizon */
+    return verdict;
+}
+
+/* ---- (3) changes ---- */
+
+/* Verdicts beside r->suspects, in the step's arena. */
+static struct verdict *judge_all(dt_reconciler *r, const struct dt_truth *truth, size_t n_truth)
+{
+    struct verdict *verdicts = dt_arena_alloc(&r->arena, r->n_suspects * sizeof(*verdicts));
+    size_t at = 0;
+
+    for (size_t i = 0; verdicts && i < r->n_suspects; i++) {
+        while (at < n_truth && truth[at].id < r->suspects[i].id)
+            at++;
+        const struct dt_truth *t = at < n_truth && truth[at].id == r->suspects[i].id ? &truth[at] : NULL;
+        verdicts[i] = judge(r, &r->suspects[i], t);
+    }
+    return verdicts;
+}
+
+static bool failed(dt_reconciler *r, dt_status status)
+{
+    if (status != DT_OK)
+        dt_metric_add(r->failures, 1);
+    return status != DT_OK;
+}
+
+static void count_done(dt_reconciler *r, unsigned shard, const struct verdict *v)
+{
+    struct dt_shard_view *view = &r->views[shard];
+
+    if (v->to_ms)
+        dt_reconcile_wake_for(r, shard, v->to_ms);
+    if (v->counts) {
+        view->drift[v->kind]++;
+        dt_metric_add(view->meter[v->kind], 1);
+    } else if (v->what == ADD) {
+        dt_metric_add(r->loaded, 1);
+    }
+}
+
+static void count_all(dt_reconciler *r, unsigned shard, const struct verdict *verdicts, int what)
+{
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (r->suspects[i].shard == shard && (int)verdicts[i].what == what)
+            count_done(r, shard, &verdicts[i]);
+    }
+}
+
+static void fix_shard(dt_reconciler *r, unsigned shard, const struct verdict *verdicts)
+{
+    struct dt_error err;
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (r->suspects[i].shard == shard && verdicts[i].what == FIX)
+            r->fixes[n++] = (struct dt_fix){r->suspects[i].id, r->suspects[i].seen_ms, verdicts[i].to_ms};
+    }
+    if (n && !failed(r, dt_index_fix(r->index, shard, r->fixes, n, &err)))
+        count_all(r, shard, verdicts, FIX);
+}
+
+static void add_shard(dt_reconciler *r, unsigned shard, const struct verdict *verdicts)
+{
+    struct dt_error err;
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (r->suspects[i].shard == shard && verdicts[i].what == ADD)
+            r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms};
+    }
+    if (n && !failed(r, dt_index_add_missing(r->index, shard, r->entries, n, &err)))
+        count_all(r, shard, verdicts, ADD);
+}
+
+/* All of the shard's that have the topic of suspect `first`; they are marked as done. */
+static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
+{
+    unsigned shard = r->suspects[first].shard;
+    struct dt_str topic = verdicts[first].topic;
+    struct dt_error err;
+    size_t n = 0;
+
+    for (size_t i = first; i < r->n_suspects; i++) {
+        if (r->suspects[i].shard != shard || verdicts[i].what != HOLD || !dt_str_eq(verdicts[i].topic, topic))
+            continue;
+        r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms};
+        verdicts[i].what = LEAVE;
+    }
+    (void)failed(r, dt_index_hold(r->index, shard, topic, r->entries, n, &err));
+}
+
+static dt_status tidy(dt_reconciler *r, const struct verdict *verdicts, struct dt_error *err)
+{
+    size_t n = 0, done = 0;
+    dt_status status;
+
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (verdicts[i].tidy)
+            r->ids[n++] = r->suspects[i].id;
+    }
+    if (n == 0)
+        return DT_OK;
+    status = dt_store_tidy(r->store, r->ids, n, &done, err);
+    dt_metric_add(r->tidied, (int64_t)done);
+    return status;
+}
+
+static dt_status apply(dt_reconciler *r, struct verdict *verdicts, const struct dt_shard_set *shards,
+                       struct dt_error *err)
+{
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        if (!dt_shard_set_has(shards, shard))
+            continue;
+        fix_shard(r, shard, verdicts);
+        add_shard(r, shard, verdicts);
+    }
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (verdicts[i].what == HOLD)
+            hold_topic(r, i, verdicts);
+    }
+    return tidy(r, verdicts, err);
+}
+
+static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, struct dt_error *err)
+{
+    struct dt_truth *truth;
+    struct verdict *verdicts;
+    size_t n_truth = 0;
+    dt_status status;
+
+    for (size_t i = 0; i < r->n_suspects; i++)
+        r->ids[i] = r->suspects[i].id;
+    status = dt_store_truth(r->store, r->ids, r->n_suspects, &r->arena, &truth, &n_truth, err);
+    if (status != DT_OK)
+        return status;
+    verdicts = judge_all(r, truth, n_truth);
+    return verdicts ? apply(r, verdicts, shards, err) : dt_fail(err, DT_NOMEM, "reconciler");
+}
+
+dt_status dt_mend(dt_reconciler *r, struct dt_error *err)
+{
+    struct dt_shard_set shards = {0};
+    dt_status status = DT_OK;
+
+    if (r->n_suspects == 0)
+        return DT_OK;
+    join_twins(r);
+    for (size_t i = 0; i < r->n_suspects; i++)
+        dt_shard_set_add(&shards, r->suspects[i].shard);
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        if (dt_shard_set_has(&shards, shard))
+            see_shard(r, shard);
+    }
+    drop_unseen(r);
+    if (r->n_suspects)
+        status = decide(r, &shards, err);
+    r->n_suspects = 0;
+    dt_arena_reset(&r->arena);
+    return status;
+}

@@ -1,0 +1,119 @@
+/*
+ * What the files of reconcile/ share: the reconciler itself, a compare (compare.c), the mending (mend.c), the rebuild
+ * (rebuild.c). Internal.
+ */
+#ifndef DT_RECONCILE_PARTS_H
+#define DT_RECONCILE_PARTS_H
+
+#include <stdatomic.h>
+
+#include "base/metrics.h"
+#include "reconcile/reconcile.h"
+#include "store/store_dispatch.h"
+
+/* A job or an entry whose row and index entry do not look alike. */
+struct dt_suspect {
+    int64_t id;
+    int64_t seen_ms; /* score in Redis; 0 = absent; NOT_SEEN = to be asked */
+    unsigned shard;  /* of the set that it was seen in, or belongs into */
+    bool row;        /* it was met in MySQL's due index */
+};
+#define DT_NOT_SEEN INT64_C(-1)
+
+/* Compares [from, to) of some shards piece by piece; see compare.c. */
+struct dt_compare {
+    enum { DT_COMPARE_IDLE, DT_COMPARE_ROWS, DT_COMPARE_ENTRIES } phase;
+    struct dt_shard_set shards; /* those whose Redis does not answer leave it */
+    int64_t from_ms, to_ms;     /* what is left */
+    int64_t piece_end_ms;       /* [from, piece_end) is being compared */
+    bool ties;                  /* the piece is one millisecond with more rows than a slice */
+    int64_t tie_id;
+    struct dt_due *rows; /* of the piece, ours only; room for a slice */
+    bool *matched;
+    size_t n_rows;
+    unsigned shard; /* whose entries are being read */
+    struct dt_entry after;
+    bool has_after;
+};
+
+enum dt_drift { DT_DRIFT_MISSING, DT_DRIFT_EXTRA, DT_DRIFT_WRONG, DT_DRIFTS };
+
+struct dt_shard_view {
+    int64_t drift[DT_DRIFTS], reported[DT_DRIFTS];
+    dt_metric *meter[DT_DRIFTS];
+    int64_t
+        loaded_ms; /* all below it has been in the index once: what is missing there is drift, above it is loading */
+    bool walked;   /* the whole horizon was seen since the shard was gained */
+    int64_t overdue, oldest_ms;
+};
+
+struct dt_rebuild {
+    struct dt_shard_set shards, again; /* again: Redis failed, from the start once more */
+    bool active;
+    int64_t at_ms, at_id, started_us, entries, not_before_us;
+};
+
+struct dt_reconciler {
+    const struct dt_config *config;
+    dt_store *store;
+    dt_index *index;
+    size_t slice;
+    _Atomic uint64_t lost[DT_SHARDS_MAX / 64];
+    struct dt_shard_view *views; /* DT_SHARDS_MAX */
+    struct dt_shard_set leads;
+    int64_t generation;
+
+    /* this tick */
+    const struct dt_shard_map *map;
+    int64_t now_ms, now_us;
+    struct dt_reconcile_out *out;
+
+    struct dt_compare near, overdue, edge, exact;
+    bool overdue_owed, stats_owed, held_owed; /* this period's */
+    int64_t next_period_us, next_overdue_us, next_walk_us, quiet_until_us;
+    int64_t near_end_ms, edge_done_ms;
+    struct dt_shard_set near_shards, walk_shards;
+    int64_t walk_at_ms, walk_width_ms;
+    struct dt_rebuild rebuild;
+
+    /* scratch, by slice */
+    struct dt_due *page;
+    struct dt_entry *entries;
+    struct dt_suspect *suspects; /* two slices */
+    size_t n_suspects;
+    struct dt_fix *fixes;
+    int64_t *ids, *scores;
+    struct dt_arena arena;      /* of one step */
+    struct dt_arena held_arena; /* of one period */
+    struct dt_held {
+        unsigned shard;
+        struct dt_str topic;
+    } * held;
+    size_t n_held;
+
+    dt_metric *loaded, *rebuilt, *tidied, *failures;
+    bool store_down;
+};
+
+/* compare.c */
+void dt_compare_start(struct dt_compare *compare, const struct dt_shard_set *shards, int64_t from_ms, int64_t to_ms);
+static inline bool dt_compare_active(const struct dt_compare *compare)
+{
+    return compare->phase != DT_COMPARE_IDLE;
+}
+/* One bounded step. A failure is MySQL's: the compare is given up. */
+DT_MUST_CHECK dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err);
+
+/* mend.c: decides about r->suspects and empties them. A failure is MySQL's. */
+DT_MUST_CHECK dt_status dt_mend(dt_reconciler *r, struct dt_error *err);
+
+/* rebuild.c */
+void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards);
+bool dt_rebuild_active(const dt_reconciler *r);
+DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
+
+/* reconcile.c: the horizon's end at this tick, and which leaders to wake for something due then. */
+int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r);
+void dt_reconcile_wake_for(dt_reconciler *r, unsigned shard, int64_t due_ms);
+
+#endif

@@ -1,0 +1,563 @@
+/*
+ * Owns the order and the pace of the looks: what this tick does, and when the next one is wanted. Refuses to compare or
+ * to mend (compare.c, mend.c, rebuild.c).
+ *
+ * A tick does the first of these that is owed: the near window; this period's slice of what is overdue, and its count;
+ * the edge of the horizon; a page of the rebuild; an exact compare that the walk asked for; a step of the walk; one
+ * more slice of a long overdue queue. So a rebuild never keeps the other shards' near jobs waiting, and a walk never a
+ * rebuild.
+ *
+ * Invariants: windows never contain shards that are being rebuilt or not led; a shard's loaded_ms never runs ahead of
+ * what was compared or added for it, so that loading is not taken for drift and drift not for loading.
+ */
+#include "reconcile/reconcile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "reconcile/parts.h"
+
+#define NEAR_MAX_MS      (48 * DT_HOUR) /* rows beyond it may be in the far part of the due index */
+#define OVERDUE_MS       1000           /* due for longer than this counts as overdue */
+#define OVERLAP_MS       2000           /* of two looks at the edge: commits that came out of order */
+#define WAKE_MS          2000           /* a leader looks by itself once a second */
+#define OVERDUE_PAUSE_US INT64_C(200000)
+#define WALK_PAUSE_US    INT64_C(50000) /* at least, between two steps of the walk */
+#define FAIL_PAUSE_US    INT64_C(1000000)
+#define WALK_SLICES      60
+
+/* ---- sets of shards ---- */
+
+bool dt_shard_set_empty(const struct dt_shard_set *set)
+{
+    uint64_t any = 0;
+
+    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
+        any |= set->bits[i];
+    return any == 0;
+}
+
+static struct dt_shard_set without(const struct dt_shard_set *a, const struct dt_shard_set *b)
+{
+    struct dt_shard_set rest;
+
+    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
+        rest.bits[i] = a->bits[i] & ~b->bits[i];
+    return rest;
+}
+
+static void keep_common(struct dt_shard_set *a, const struct dt_shard_set *b)
+{
+    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
+        a->bits[i] &= b->bits[i];
+}
+
+/* Shards whose windows may be compared: led, and not being rebuilt. */
+static struct dt_shard_set comparable(const dt_reconciler *r)
+{
+    return without(&r->leads, &r->rebuild.shards);
+}
+
+/* ---- the handle ---- */
+
+static dt_status compare_alloc(struct dt_compare *compare, size_t slice)
+{
+    compare->rows = malloc(slice * sizeof(*compare->rows));
+    compare->matched = malloc(slice * sizeof(*compare->matched));
+    return compare->rows && compare->matched ? DT_OK : DT_NOMEM;
+}
+
+static void compare_free(struct dt_compare *compare)
+{
+    free(compare->rows);
+    free(compare->matched);
+}
+
+static dt_status scratch_alloc(dt_reconciler *r)
+{
+    size_t n = r->slice;
+
+    r->views = calloc(DT_SHARDS_MAX, sizeof(*r->views));
+    r->page = malloc(n * sizeof(*r->page));
+    r->entries = malloc(2 * n * sizeof(*r->entries));
+    r->suspects = malloc(2 * n * sizeof(*r->suspects));
+    r->fixes = malloc(2 * n * sizeof(*r->fixes));
+    r->ids = malloc(2 * n * sizeof(*r->ids));
+    r->scores = malloc(2 * n * sizeof(*r->scores));
+    if (!r->views || !r->page || !r->entries || !r->suspects || !r->fixes || !r->ids || !r->scores)
+        return DT_NOMEM;
+    if (compare_alloc(&r->near, n) != DT_OK || compare_alloc(&r->overdue, n) != DT_OK ||
+        compare_alloc(&r->edge, n) != DT_OK || compare_alloc(&r->exact, n) != DT_OK)
+        return DT_NOMEM;
+    return DT_OK;
+}
+
+dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_index *index, dt_reconciler **out,
+                            struct dt_error *err)
+{
+    dt_reconciler *r = calloc(1, sizeof(*r));
+
+    *out = NULL;
+    if (!r)
+        return dt_fail(err, DT_NOMEM, "reconciler");
+    r->config = config;
+    r->store = store;
+    r->index = index;
+    r->slice = (size_t)config->reconcile_slice;
+    dt_arena_init(&r->arena);
+    dt_arena_init(&r->held_arena);
+    if (scratch_alloc(r) != DT_OK) {
+        dt_reconciler_free(r);
+        return dt_fail(err, DT_NOMEM, "reconciler");
+    }
+    r->loaded =
+        dt_counter("duetime_index_loaded_total", "Entries added because their jobs came within the horizon.", "");
+    r->rebuilt = dt_counter("duetime_index_rebuilt_total", "Entries added to sets that were lost.", "");
+    r->tidied = dt_counter("duetime_reconcile_tidied_total", "Rows finished by hand whose next_at was cleared.", "");
+    r->failures =
+        dt_counter("duetime_reconcile_failures_total", "Looks that ended because a server did not answer.", "");
+    *out = r;
+    return DT_OK;
+}
+
+void dt_reconciler_free(dt_reconciler *r)
+{
+    if (!r)
+        return;
+    compare_free(&r->near);
+    compare_free(&r->overdue);
+    compare_free(&r->edge);
+    compare_free(&r->exact);
+    free(r->views);
+    free(r->page);
+    free(r->entries);
+    free(r->suspects);
+    free(r->fixes);
+    free(r->ids);
+    free(r->scores);
+    free(r->held);
+    dt_arena_clear(&r->arena);
+    dt_arena_clear(&r->held_arena);
+    free(r);
+}
+
+void dt_reconciler_lost(dt_reconciler *r, unsigned shard)
+{
+    if (shard < DT_SHARDS_MAX)
+        atomic_fetch_or(&r->lost[shard / 64], UINT64_C(1) << (shard % 64));
+}
+
+void dt_reconciler_stats(const dt_reconciler *r, unsigned shard, struct dt_reconcile_stats *out)
+{
+    const struct dt_shard_view *view = &r->views[shard % DT_SHARDS_MAX];
+
+    *out = (struct dt_reconcile_stats){
+        .overdue = view->overdue,
+        .oldest_due_at_ms = view->oldest_ms,
+        .drift_missing = view->drift[DT_DRIFT_MISSING],
+        .drift_extra = view->drift[DT_DRIFT_EXTRA],
+        .drift_wrong = view->drift[DT_DRIFT_WRONG],
+        .rebuilding = dt_shard_set_has(&r->rebuild.shards, shard % DT_SHARDS_MAX),
+    };
+}
+
+/* ---- who is led ---- */
+
+static void view_begin(dt_reconciler *r, unsigned shard)
+{
+    static const char *const kinds[DT_DRIFTS] = {"missing", "extra", "wrong"};
+    struct dt_shard_view *view = &r->views[shard];
+
+    *view = (struct dt_shard_view){0};
+    for (int kind = 0; kind < DT_DRIFTS; kind++) {
+        char labels[64];
+
+        snprintf(labels, sizeof(labels), "shard=\"%u\",kind=\"%s\"", shard, kinds[kind]);
+        view->meter[kind] = dt_counter("duetime_index_drift_total",
+                                       "Index entries that were not as MySQL says, and were mended.", labels);
+    }
+}
+
+static void update_leads(dt_reconciler *r, const struct dt_shard_set *leads)
+{
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        bool was = dt_shard_set_has(&r->leads, shard), is = dt_shard_set_has(leads, shard);
+
+        if (is && !was)
+            view_begin(r, shard);
+        else if (was && !is)
+            r->views[shard] = (struct dt_shard_view){0};
+    }
+    r->leads = *leads;
+    keep_common(&r->near.shards, leads);
+    keep_common(&r->overdue.shards, leads);
+    keep_common(&r->edge.shards, leads);
+    keep_common(&r->exact.shards, leads);
+    keep_common(&r->walk_shards, leads);
+    keep_common(&r->rebuild.shards, leads);
+    if (dt_shard_set_empty(&r->rebuild.shards))
+        r->rebuild.active = false;
+}
+
+/* Windows that run leave out the shards that are being rebuilt from now on. */
+static void leave_to_rebuild(dt_reconciler *r, const struct dt_shard_set *shards)
+{
+    r->near.shards = without(&r->near.shards, shards);
+    r->overdue.shards = without(&r->overdue.shards, shards);
+    r->edge.shards = without(&r->edge.shards, shards);
+    r->exact.shards = without(&r->exact.shards, shards);
+    r->walk_shards = without(&r->walk_shards, shards);
+    dt_rebuild_request(r, shards);
+}
+
+static void take_requests(dt_reconciler *r)
+{
+    struct dt_shard_set asked;
+
+    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
+        asked.bits[i] = atomic_exchange(&r->lost[i], 0);
+    keep_common(&asked, &r->leads);
+    leave_to_rebuild(r, &asked);
+    if (r->generation && r->generation != r->map->generation) /* slots have moved */
+        leave_to_rebuild(r, &r->leads);
+    r->generation = r->map->generation;
+}
+
+/* ---- the windows of a period ---- */
+
+int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r)
+{
+    int64_t horizon_ms = r->config->index_horizon;
+
+    return r->now_ms + (horizon_ms < NEAR_MAX_MS ? horizon_ms : NEAR_MAX_MS);
+}
+
+void dt_reconcile_wake_for(dt_reconciler *r, unsigned shard, int64_t due_ms)
+{
+    if (due_ms <= r->now_ms + WAKE_MS)
+        dt_shard_set_add(&r->out->wake, shard);
+}
+
+static void report_drift(dt_reconciler *r)
+{
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        struct dt_shard_view *view = &r->views[shard];
+        int64_t fresh[DT_DRIFTS], sum = 0;
+
+        if (!dt_shard_set_has(&r->leads, shard))
+            continue;
+        for (int kind = 0; kind < DT_DRIFTS; kind++) {
+            fresh[kind] = view->drift[kind] - view->reported[kind];
+            view->reported[kind] = view->drift[kind];
+            sum += fresh[kind];
+        }
+        if (sum)
+            DT_LOG(WARN, "reconcile", "the index had drifted and was mended", DT_I("shard", shard),
+                   DT_I("missing", fresh[DT_DRIFT_MISSING]), DT_I("extra", fresh[DT_DRIFT_EXTRA]),
+                   DT_I("wrong", fresh[DT_DRIFT_WRONG]));
+    }
+}
+
+static void begin_edge(dt_reconciler *r, const struct dt_shard_set *shards)
+{
+    int64_t to_ms = dt_reconcile_horizon_end_ms(r), from_ms = r->edge_done_ms - OVERLAP_MS;
+
+    if (r->edge_done_ms == 0)
+        from_ms = to_ms - 2 * r->config->reconcile_period;
+    if (from_ms < r->near_end_ms)
+        from_ms = r->near_end_ms;
+    dt_compare_start(&r->edge, shards, from_ms, to_ms);
+    if (!dt_compare_active(&r->edge))
+        r->edge_done_ms = to_ms; /* the near window reaches as far */
+}
+
+static void begin_period(dt_reconciler *r)
+{
+    struct dt_shard_set shards = comparable(r);
+    int64_t period_ms = r->config->reconcile_period, end_ms = dt_reconcile_horizon_end_ms(r);
+
+    report_drift(r);
+    r->next_period_us = r->now_us + period_ms * 1000;
+    r->near_end_ms = r->now_ms + 2 * period_ms < end_ms ? r->now_ms + 2 * period_ms : end_ms;
+    r->near_shards = shards;
+    dt_compare_start(&r->near, &shards, r->now_ms, r->near_end_ms);
+    if (!dt_compare_active(&r->overdue)) /* a long queue goes on where it was */
+        dt_compare_start(&r->overdue, &shards, 0, r->now_ms);
+    if (!dt_compare_active(&r->edge))
+        begin_edge(r, &shards);
+    r->overdue_owed = dt_compare_active(&r->overdue);
+    r->stats_owed = r->held_owed = true;
+}
+
+/* ---- steps ---- */
+
+/* Which topics have held sets: due rows of theirs that are in no due set are no drift. */
+static dt_status step_held(dt_reconciler *r)
+{
+    dt_arena_reset(&r->held_arena);
+    r->n_held = 0;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        struct dt_str *topics;
+        struct dt_error err;
+        size_t n = 0;
+
+        if (!dt_shard_set_has(&r->leads, shard) ||
+            dt_index_held(r->index, shard, &r->held_arena, &topics, &n, &err) != DT_OK || n == 0)
+            continue;
+        struct dt_held *grown = realloc(r->held, (r->n_held + n) * sizeof(*grown));
+        if (!grown)
+            return DT_NOMEM;
+        r->held = grown;
+        for (size_t i = 0; i < n; i++)
+            r->held[r->n_held++] = (struct dt_held){shard, topics[i]};
+    }
+    r->held_owed = false;
+    return DT_OK;
+}
+
+static dt_status step_near(dt_reconciler *r, struct dt_error *err)
+{
+    int64_t end_ms = r->near.to_ms;
+    dt_status status = dt_compare_step(r, &r->near, err);
+
+    if (status != DT_OK || dt_compare_active(&r->near))
+        return status;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        if (dt_shard_set_has(&r->near.shards, shard) && r->views[shard].loaded_ms < end_ms)
+            r->views[shard].loaded_ms = end_ms;
+    }
+    return DT_OK;
+}
+
+static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
+{
+    int64_t end_ms = r->edge.to_ms;
+    dt_status status = dt_compare_step(r, &r->edge, err);
+
+    if (status != DT_OK || dt_compare_active(&r->edge))
+        return status;
+    r->edge_done_ms = end_ms;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        struct dt_shard_view *view = &r->views[shard];
+
+        if (!dt_shard_set_has(&r->leads, shard))
+            continue;
+        if (!dt_shard_set_has(&r->edge.shards, shard) && !dt_shard_set_has(&r->rebuild.shards, shard))
+            view->walked = false; /* Redis did not answer: what entered meanwhile is for the next walk to load */
+        else if (view->walked && view->loaded_ms < end_ms)
+            view->loaded_ms = end_ms;
+    }
+    return DT_OK;
+}
+
+/* What is overdue, counted from the oldest on; a slice of rows bounds it. */
+static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
+{
+    size_t n = 0;
+    dt_status status = dt_store_scan_due(r->store, 0, r->now_ms - OVERDUE_MS, 0, 0, r->slice, r->page, &n, err);
+
+    if (status != DT_OK)
+        return status;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        r->views[shard].overdue = r->views[shard].oldest_ms = 0;
+    for (size_t i = 0; i < n; i++) {
+        unsigned shard = dt_shard_of(r->map, r->page[i].id);
+        struct dt_shard_view *view = &r->views[shard];
+
+        if (!dt_shard_set_has(&r->leads, shard))
+            continue;
+        if (view->overdue++ == 0)
+            view->oldest_ms = r->page[i].next_ms;
+    }
+    r->stats_owed = false;
+    return DT_OK;
+}
+
+static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
+{
+    dt_status status = dt_compare_step(r, &r->overdue, err);
+
+    if (r->overdue.phase != DT_COMPARE_ENTRIES) /* a piece is through */
+        r->overdue_owed = false;
+    r->next_overdue_us = r->now_us + OVERDUE_PAUSE_US;
+    return status;
+}
+
+/* ---- the walk ---- */
+
+static void end_walk(dt_reconciler *r)
+{
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        struct dt_shard_view *view = &r->views[shard];
+
+        if (!dt_shard_set_has(&r->walk_shards, shard))
+            continue;
+        view->walked = true;
+        if (view->loaded_ms < r->walk_at_ms)
+            view->loaded_ms = r->walk_at_ms;
+    }
+    r->walk_at_ms = 0;
+}
+
+/* A new round, or on from where it was; the part that has become near is left out. */
+static void place_walk(dt_reconciler *r)
+{
+    int64_t span_ms = r->edge_done_ms - r->near_end_ms;
+
+    if (r->walk_at_ms == 0)
+        r->walk_shards = comparable(r);
+    if (r->walk_at_ms < r->near_end_ms)
+        r->walk_at_ms = r->near_end_ms;
+    if (r->walk_width_ms < 1 || r->walk_width_ms > span_ms / WALK_SLICES + 1)
+        r->walk_width_ms = span_ms / WALK_SLICES + 1;
+}
+
+/* So wide that a step counts about a slice of rows, but a round takes no more than WALK_SLICES steps when there are
+ * few. */
+static void adapt_width(dt_reconciler *r, int64_t rows)
+{
+    if (rows > 2 * (int64_t)r->slice && r->walk_width_ms > 1)
+        r->walk_width_ms /= 2;
+    else if (rows < (int64_t)r->slice / 2)
+        r->walk_width_ms *= 2;
+}
+
+/* Shards whose counts differ; those whose Redis does not answer leave the round. Redis is counted first, MySQL second.
+ */
+static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard_set *differ, struct dt_error *err)
+{
+    int64_t slots[DT_SLOTS], sum = 0;
+    int64_t entries[DT_SHARDS_MAX], rows[DT_SHARDS_MAX] = {0};
+    dt_status status;
+
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        if (!dt_shard_set_has(&r->walk_shards, shard) ||
+            dt_index_count(r->index, shard, r->walk_at_ms, to_ms, &entries[shard], NULL) == DT_OK)
+            continue;
+        dt_metric_add(r->failures, 1);
+        dt_shard_set_remove(&r->walk_shards, shard);
+    }
+    status = dt_store_count_due(r->store, r->walk_at_ms, to_ms, slots, err);
+    if (status != DT_OK)
+        return status;
+    for (unsigned slot = 0; slot < DT_SLOTS; slot++) {
+        rows[r->map->of_slot[slot]] += slots[slot];
+        sum += slots[slot];
+    }
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        if (dt_shard_set_has(&r->walk_shards, shard) && entries[shard] != rows[shard])
+            dt_shard_set_add(differ, shard);
+    }
+    adapt_width(r, sum);
+    return DT_OK;
+}
+
+static dt_status step_walk(dt_reconciler *r, struct dt_error *err)
+{
+    struct dt_shard_set differ = {0};
+    int64_t span_ms, to_ms, pause_us;
+    dt_status status;
+
+    place_walk(r);
+    span_ms = r->edge_done_ms - r->near_end_ms;
+    if (r->walk_at_ms >= r->edge_done_ms) {
+        end_walk(r);
+        r->next_walk_us = r->now_us + (span_ms > 0 ? WALK_PAUSE_US : r->config->reconcile_walk * 1000);
+        return DT_OK;
+    }
+    to_ms = r->walk_at_ms + r->walk_width_ms < r->edge_done_ms ? r->walk_at_ms + r->walk_width_ms : r->edge_done_ms;
+    pause_us = (int64_t)((double)r->config->reconcile_walk * 1000 * (double)(to_ms - r->walk_at_ms) / (double)span_ms);
+    r->next_walk_us = r->now_us + (pause_us > WALK_PAUSE_US ? pause_us : WALK_PAUSE_US);
+    status = compare_counts(r, to_ms, &differ, err);
+    if (status != DT_OK)
+        return status;
+    dt_compare_start(&r->exact, &differ, r->walk_at_ms, to_ms);
+    r->walk_at_ms = to_ms;
+    return DT_OK;
+}
+
+/* ---- the tick ---- */
+
+static dt_status step(dt_reconciler *r, struct dt_error *err)
+{
+    if (r->held_owed)
+        return step_held(r);
+    if (dt_compare_active(&r->near))
+        return step_near(r, err);
+    if (r->overdue_owed)
+        return step_overdue(r, err);
+    if (r->stats_owed)
+        return step_stats(r, err);
+    if (dt_compare_active(&r->edge))
+        return step_edge(r, err);
+    if (dt_rebuild_active(r))
+        return dt_rebuild_step(r, err);
+    if (dt_compare_active(&r->exact))
+        return dt_compare_step(r, &r->exact, err);
+    if (r->edge_done_ms && r->now_us >= r->next_walk_us)
+        return step_walk(r, err);
+    if (dt_compare_active(&r->overdue) && r->now_us >= r->next_overdue_us)
+        return step_overdue(r, err);
+    return DT_OK;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t next_us(const dt_reconciler *r)
+{
+    int64_t next = r->next_period_us;
+
+    if (r->held_owed || r->overdue_owed || r->stats_owed || dt_compare_active(&r->near) ||
+        dt_compare_active(&r->edge) || dt_compare_active(&r->exact) || dt_rebuild_active(r))
+        return r->now_us;
+    if (r->rebuild.active)
+        next = earlier(next, r->rebuild.not_before_us);
+    if (dt_compare_active(&r->overdue))
+        next = earlier(next, r->next_overdue_us);
+    return r->edge_done_ms ? earlier(next, r->next_walk_us) : next;
+}
+
+/* MySQL did not answer: no window can be trusted; everything starts anew a little later. The rebuild keeps its place.
+ */
+static void give_up(dt_reconciler *r, const struct dt_error *err)
+{
+    dt_metric_add(r->failures, 1);
+    if (!r->store_down)
+        DT_LOG(WARN, "reconcile", "cannot compare", DT_S("reason", err->text));
+    r->store_down = true;
+    r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;
+    r->held_owed = r->overdue_owed = r->stats_owed = false;
+    r->next_period_us = r->quiet_until_us = r->now_us + FAIL_PAUSE_US;
+}
+
+void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struct dt_reconcile_out *out)
+{
+    struct dt_error err = {0};
+
+    *out = (struct dt_reconcile_out){0};
+    r->out = out;
+    r->map = in->map;
+    r->now_ms = in->now_ms;
+    r->now_us = in->mono_us;
+    update_leads(r, in->leads);
+    take_requests(r);
+    out->next_us = r->now_us + r->config->reconcile_period * 1000;
+    if (dt_shard_set_empty(&r->leads))
+        return;
+    out->next_us = r->quiet_until_us;
+    if (r->now_us < r->quiet_until_us)
+        return;
+    if (r->now_us >= r->next_period_us)
+        begin_period(r);
+    if (step(r, &err) != DT_OK)
+        give_up(r, &err);
+    else
+        r->store_down = false;
+    out->next_us = next_us(r);
+    if (out->next_us < r->quiet_until_us)
+        out->next_us = r->quiet_until_us;
+}
