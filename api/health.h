@@ -16,7 +16,7 @@ typedef struct dt_health dt_health;
 
 struct dt_health_state {
     dt_status mysql;      /* OK, UNAVAILABLE, SCHEMA, … */
-    char mysql_text[160]; /* why not OK */
+    char mysql_text[320]; /* why not OK */
     bool redis;           /* reachable; false before it was asked */
     bool draining;
 };
