@@ -13,22 +13,24 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "index/index.h"
+#include "reconcile/reconcile.h"
 #include "store/store_dispatch.h"
 
+#define STATS_AT_ONCE 64
 #define STEP_ROWS     1000
 #define STEP_PAUSE_US INT64_C(20000)
 #define IDLE_US       INT64_C(5000000)
-#define SHARD_WORDS   (DT_SHARDS_MAX / 32)
 
 struct dt_housekeeper {
     struct dt_housekeeper_env env;
     pthread_t thread;
     dt_mailbox *mailbox;
     _Atomic bool stop;
-    _Atomic uint32_t lost[SHARD_WORDS];
     dt_store *store;
     dt_index *index;
-    int64_t chores_us, stats_us; /* mono: not before */
+    dt_reconciler *reconciler;
+    _Atomic bool hurry;                        /* a shard's set was lost: tick now */
+    int64_t reconcile_us, chores_us, stats_us; /* mono: not before */
     dt_metric *promoted, *purged;
 };
 
@@ -71,21 +73,38 @@ static void chores(dt_housekeeper *h)
     h->chores_us = mono_us(h) + (more ? STEP_PAUSE_US : earlier(IDLE_US, h->env.config->reconcile_period * 1000));
 }
 
+static bool worth_telling(const struct dt_loop_state *state)
+{
+    return state->leading || state->halted || state->waiting;
+}
+
+static struct dt_shard_stats stats_of(dt_housekeeper *h, unsigned shard, const struct dt_loop_state *state)
+{
+    struct dt_reconcile_stats seen;
+    dt_reconciler_stats(h->reconciler, shard, &seen);
+    return (struct dt_shard_stats){.shard = shard,
+                                   .epoch = state->marker.epoch,
+                                   .waiting = state->waiting,
+                                   .detail = state->detail[0] ? state->detail : NULL,
+                                   .overdue = seen.overdue,
+                                   .oldest_due_at_ms = seen.oldest_due_at_ms,
+                                   .drift_missing = seen.drift_missing,
+                                   .drift_extra = seen.drift_extra,
+                                   .drift_wrong = seen.drift_wrong};
+}
+
+/* One statement for up to STATS_AT_ONCE shards. */
 static dt_status write_stats(dt_housekeeper *h, struct dt_error *err)
 {
-    struct dt_shard_stats stats[64];
-    struct dt_loop_state states[64];
+    struct dt_shard_stats stats[STATS_AT_ONCE];
+    struct dt_loop_state states[STATS_AT_ONCE];
     size_t n = 0;
     dt_status status = DT_OK;
     for (unsigned shard = 0; shard < h->env.shards && status == DT_OK; shard++) {
-        if (!h->env.state(h->env.arg, shard, &states[n]) ||
-            (!states[n].leading && !states[n].halted && !states[n].waiting))
+        if (!h->env.state(h->env.arg, shard, &states[n]) || !worth_telling(&states[n]))
             continue;
-        stats[n] = (struct dt_shard_stats){.shard = shard,
-                                           .epoch = states[n].marker.epoch,
-                                           .waiting = states[n].waiting,
-                                           .detail = states[n].detail[0] ? states[n].detail : NULL};
-        if (++n == 64) {
+        stats[n] = stats_of(h, shard, &states[n]);
+        if (++n == STATS_AT_ONCE) {
             status = dt_store_put_stats(h->store, stats, n, err);
             n = 0;
         }
@@ -103,19 +122,51 @@ static void tell_stats(dt_housekeeper *h)
         DT_LOG(DEBUG, "housekeeper", "nothing said about shards", DT_S("reason", err.text));
 }
 
+static void led_here(dt_housekeeper *h, struct dt_shard_set *led)
+{
+    struct dt_loop_state state;
+    *led = (struct dt_shard_set){0};
+    for (unsigned shard = 0; shard < h->env.shards; shard++)
+        if (h->env.state(h->env.arg, shard, &state) && state.leading)
+            dt_shard_set_add(led, shard);
+}
+
+static void reconcile(dt_housekeeper *h)
+{
+    struct dt_shard_map map;
+    struct dt_shard_set led;
+    struct dt_reconcile_out out = {0};
+    if (!atomic_exchange(&h->hurry, false) && mono_us(h) < h->reconcile_us)
+        return;
+    h->env.map(h->env.arg, &map);
+    led_here(h, &led);
+    struct dt_reconcile_in in = {mono_us(h), dt_refclock_earliest_ms(h->env.ref), &map, &led};
+    dt_reconcile_tick(h->reconciler, &in, &out);
+    h->reconcile_us = out.next_us;
+    for (unsigned shard = 0; shard < h->env.shards; shard++) {
+        if (dt_shard_set_has(&out.whole, shard))
+            h->env.index_whole(h->env.arg, shard);
+        if (dt_shard_set_has(&out.wake, shard))
+            h->env.wake(h->env.arg, shard);
+    }
+}
+
 static void *run(void *arg)
 {
     dt_housekeeper *h = arg;
     while (!h->stop) {
+        reconcile(h);
         chores(h);
         tell_stats(h);
-        dt_mailbox_wait(h->mailbox, earlier(h->chores_us, h->stats_us));
+        if (!h->stop && !h->hurry)
+            dt_mailbox_wait(h->mailbox, earlier(h->reconcile_us, earlier(h->chores_us, h->stats_us)));
     }
     return NULL;
 }
 
 static void free_parts(dt_housekeeper *h)
 {
+    dt_reconciler_free(h->reconciler);
     dt_index_free(h->index);
     dt_store_free(h->store);
     dt_mailbox_free(h->mailbox);
@@ -135,6 +186,8 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
         status = dt_store_new(env->config, env->ref, &h->store);
     if (status == DT_OK)
         status = dt_index_new(env->config, env->installation, env->clock, &h->index, err);
+    if (status == DT_OK)
+        status = dt_reconciler_new(env->config, h->store, h->index, &h->reconciler, err);
     if (status == DT_OK && pthread_create(&h->thread, NULL, run, h) != 0)
         status = dt_fail(err, DT_SYSTEM, "no thread for the housekeeper");
     if (status != DT_OK) {
@@ -149,7 +202,8 @@ void dt_housekeeper_rebuild(dt_housekeeper *h, unsigned shard)
 {
     if (!h)
         return;
-    atomic_fetch_or(&h->lost[shard / 32], UINT32_C(1) << (shard % 32));
+    dt_reconciler_lost(h->reconciler, shard);
+    h->hurry = true;
     dt_mailbox_signal(h->mailbox, 1);
 }
 
