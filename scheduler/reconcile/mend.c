@@ -28,6 +28,7 @@
 #include "reconcile/parts.h"
 
 #define GRACE_MS 2000
+#define SLACK_MS 2000 /* of loaded_ms: clocks of two processes, commits out of order */
 
 /* ---- (1) scores ---- */
 
@@ -128,7 +129,7 @@ static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, co
     return (struct verdict){.what = ADD,
                             .to_ms = t->next_ms,
                             .kind = DT_DRIFT_MISSING,
-                            .counts = settled && t->next_ms < view->loaded_ms &&
+                            .counts = settled && t->next_ms < view->loaded_ms - SLACK_MS &&
                                       !(due && has_held_set(r, s->shard, t->topic))};
 }
 

@@ -25,7 +25,7 @@
 #define OVERDUE_PAUSE_US INT64_C(200000)
 #define WALK_PAUSE_US    INT64_C(50000) /* at least, between two steps of the walk */
 #define FAIL_PAUSE_US    INT64_C(1000000)
-#define WALK_SLICES      60
+#define WALK_STEPS       60 /* of a round in which there is little to count */
 
 /* ---- sets of shards ---- */
 
@@ -404,16 +404,18 @@ static void end_walk(dt_reconciler *r)
 static void place_walk(dt_reconciler *r)
 {
     int64_t span_ms = r->edge_done_ms - r->near_end_ms;
+    int64_t steps = r->config->reconcile_walk * 1000 / WALK_PAUSE_US;
+    int64_t widest_ms = span_ms / (steps < 1 ? 1 : steps > WALK_STEPS ? WALK_STEPS : steps) + 1;
 
     if (r->walk_at_ms == 0)
         r->walk_shards = comparable(r);
     if (r->walk_at_ms < r->near_end_ms)
         r->walk_at_ms = r->near_end_ms;
-    if (r->walk_width_ms < 1 || r->walk_width_ms > span_ms / WALK_SLICES + 1)
-        r->walk_width_ms = span_ms / WALK_SLICES + 1;
+    if (r->walk_width_ms < 1 || r->walk_width_ms > widest_ms)
+        r->walk_width_ms = widest_ms;
 }
 
-/* So wide that a step counts about a slice of rows, but a round takes no more than WALK_SLICES steps when there are
+/* So wide that a step counts about a slice of rows, but a round takes no more than WALK_STEPS steps when there are
  * few. */
 static void adapt_width(dt_reconciler *r, int64_t rows)
 {
