@@ -1,13 +1,11 @@
 /*
  * POST /v1/jobs:batch. Lines (NDJSON) are cut out of the stream on the HTTP thread as they arrive; an array is
- * collected and taken apart by a worker, in two passes: one that finds whether all of it can be read (if not, nothing
- * is made), one that makes the jobs. Both feed a dt_batch, which commits in chunks and holds the feeder back. Knows
- * nothing of a job's members.
+ * collected and taken apart by a worker: first all of it is read (if it cannot be, nothing is made), then job by job.
+ * Both feed a dt_batch, which commits in chunks and holds the feeder back. Knows nothing of a job's members.
  */
 #include "answer.h"
 #include "batch.h"
 #include "handlers.h"
-#include "scratch.h"
 
 /* ---- NDJSON ---- */
 
@@ -136,129 +134,49 @@ static enum dt_next finish_lines(struct dt_request *req)
 
 /* ---- an array ---- */
 
-static size_t skip_space(struct dt_str text, size_t i)
-{
-    while (i < text.n && (text.p[i] == ' ' || text.p[i] == '\t' || text.p[i] == '\n' || text.p[i] == '\r'))
-        i++;
-    return i;
-}
+#define NODES_AT_LEAST 100000
 
-/* Where the string that opens at i ends (after its quote). */
-static size_t skip_string(struct dt_str text, size_t i)
-{
-    for (i++; i < text.n && text.p[i] != '"'; i++)
-        if (text.p[i] == '\\')
-            i++;
-    return i < text.n ? i + 1 : text.n;
-}
-
-/* Where the element that begins at i ends: the comma or bracket after it, outside strings and containers. */
-static size_t element_end(struct dt_str text, size_t i)
-{
-    size_t depth = 0;
-    while (i < text.n) {
-        char c = text.p[i];
-        if (c == '"') {
-            i = skip_string(text, i);
-            continue;
-        }
-        if (depth == 0 && (c == ',' || c == ']'))
-            return i;
-        if (c == '{' || c == '[')
-            depth++;
-        else if ((c == '}' || c == ']') && depth > 0)
-            depth--;
-        i++;
-    }
-    return text.n;
-}
-
-/*
- * Walks over the elements of the array that the text is. at = 0 to begin with. 1: *element is the next one (which may
- * be no JSON); 0: the end was reached, and nothing but white space follows; -1: the text is no array.
- */
-static int next_element(struct dt_str text, size_t *at, struct dt_str *element)
-{
-    size_t i = skip_space(text, *at);
-    bool first = *at == 0;
-    if (i >= text.n)
-        return -1;
-    if (first) {
-        if (text.p[i] != '[')
-            return -1;
-        i = skip_space(text, i + 1);
-    }
-    if (i < text.n && text.p[i] == ']' && (first || text.p[*at] == ']'))
-        return skip_space(text, i + 1) == text.n ? 0 : -1;
-    if (!first && text.p[i] != ',')
-        return -1;
-    i += !first;
-    size_t end = element_end(text, i);
-    if (end >= text.n)
-        return -1;
-    *element = (struct dt_str){text.p + i, end - i};
-    *at = end;
-    return 1;
-}
-
-/* Is every element JSON? Fills in the problem when not. */
-static bool check_array(struct dt_request *req, const struct dt_job_rules *rules)
-{
-    struct dt_json_limits limits = dt_job_json_limits(rules, 0);
-    struct dt_error err = {0};
-    struct dt_str element;
-    size_t at = 0, n = 0;
-    int more;
-    while ((more = next_element(req->body, &at, &element)) > 0) {
-        dt_json *json = dt_scratch_json();
-        dt_status status = json ? dt_json_parse(json, element, &limits, &err) : DT_NOMEM;
-        if (status == DT_MALFORMED) {
-            dt_request_refuse(req, DT_PROBLEM_MALFORMED, "element %zu: %s; nothing was made", n, err.text);
-            return false;
-        }
-        if (status != DT_OK) {
-            dt_answer_status(req, status, NULL, &err);
-            return false;
-        }
-        n++;
-    }
-    return more == 0;
-}
-
-/* Not an array: 422 when it is JSON, 400 when it is not even that. */
-static enum dt_next refuse_text(struct dt_request *req, const struct dt_job_rules *rules)
-{
-    const struct dt_json_node *root;
-    if (!dt_answer_parse(req, rules, &root))
-        return DT_REPLY;
-    if (root->type == DT_JSON_ARRAY) {
-        dt_request_refuse(req, DT_PROBLEM_MALFORMED, "the array cannot be read");
-        return DT_REPLY;
-    }
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
-    dt_faults_add(&faults, "", "must be an array of jobs, or one job a line as application/x-ndjson");
-    return dt_answer_faults(req, DT_INVALID, &faults);
-}
+struct array {
+    dt_batch *batch;
+    dt_json *json; /* of its own: a batch parses each element with the thread's parser */
+};
 
 static void drop_array(struct dt_request *req)
 {
-    dt_batch_release(req->state);
+    struct array *array = req->state;
+    dt_json_free(array->json);
+    dt_batch_release(array->batch);
 }
 
-static enum dt_next make_array(struct dt_request *req)
+/* Is all of the text JSON, and an array? When not, nothing is made and the problem is filled in. */
+static bool read_array(struct dt_request *req, dt_json *json)
 {
-    dt_batch *batch = dt_batch_new(req, true);
-    if (!batch)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    req->state = batch;
-    req->cleanup = drop_array;
-    struct dt_str element;
-    size_t at = 0;
-    while (!dt_batch_over(batch) && next_element(req->body, &at, &element) > 0) {
+    const struct dt_config *config = req->api->config;
+    struct dt_error err = {0};
+    int64_t nodes = 2 * config->limits_batch_lines + 1;
+    struct dt_json_limits limits = {.depth = (unsigned)config->limits_json_depth + 1, .elements = true};
+    limits.nodes = (uint32_t)(nodes > NODES_AT_LEAST ? nodes : NODES_AT_LEAST);
+    dt_status status = dt_json_parse(json, req->body, &limits, &err);
+    if (status != DT_OK) {
+        dt_answer_status(req, status, NULL, &err);
+        return false;
+    }
+    if (dt_json_root(json)->type == DT_JSON_ARRAY)
+        return true;
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_add(&faults, "", "must be an array of jobs, or one job a line as application/x-ndjson");
+    dt_answer_faults(req, DT_INVALID, &faults);
+    return false;
+}
+
+static enum dt_next make_array(dt_batch *batch, const dt_json *json)
+{
+    const struct dt_json_node *root = dt_json_root(json), *element = dt_json_first(json, root);
+    for (; element && !dt_batch_over(batch); element = dt_json_sibling(json, root, element)) {
         while (!dt_batch_room(batch))
             dt_batch_wait(batch, false);
-        dt_batch_add(batch, element, false);
+        dt_batch_add(batch, element->raw, false);
     }
     dt_batch_flush(batch);
     dt_batch_wait(batch, true);
@@ -269,11 +187,15 @@ static enum dt_next make_array(struct dt_request *req)
 static enum dt_next run_array(struct dt_request *req, dt_store *store)
 {
     (void)store;
-    struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
-    req->status = 0;
-    if (check_array(req, &rules))
-        return make_array(req);
-    return req->status != 0 ? DT_REPLY : refuse_text(req, &rules);
+    struct array *array = dt_arena_alloc(&req->arena, sizeof(*array));
+    if (!array)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *array = (struct array){.batch = dt_batch_new(req, true)};
+    req->state = array;
+    req->cleanup = drop_array;
+    if (dt_json_new(&array->json) != DT_OK || !array->batch)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    return read_array(req, array->json) ? make_array(array->batch, array->json) : DT_REPLY;
 }
 
 enum dt_next dt_handle_batch(struct dt_request *req)

@@ -36,10 +36,10 @@ static bool number_to_ms(struct dt_str text, int64_t *out_ms)
         return false;
     memcpy(buf, text.p, text.n);
     buf[text.n] = '\0';
-    double ms = ceil(strtod(buf, NULL));
+    double ms = strtod(buf, NULL);
     if (!(ms >= 0 && ms <= (double)DT_DURATION_MAX_MS))
         return false;
-    *out_ms = (int64_t)ms;
+    *out_ms = (int64_t)ceil(ms);
     return true;
 }
 

@@ -69,20 +69,32 @@ static void add_string_or_null(struct dt_strbuf *out, struct dt_str name, struct
 
 /* ---- retry ---- */
 
-/* Delays of whole seconds in the short form, others as ISO 8601; text that is no duration (a hand edit) as it stands.
- */
+/* Digits and one of s, m, h, d: what schedules are usually made of, shown as they stand. */
+static bool is_short(struct dt_str word)
+{
+    if (word.n < 2 || !memchr("smhd", word.p[word.n - 1], 4))
+        return false;
+    for (size_t i = 0; i < word.n - 1; i++)
+        if (word.p[i] < '0' || word.p[i] > '9')
+            return false;
+    return true;
+}
+
+/* Other delays in the short form when they are whole seconds, else as ISO 8601; text that is none (a hand edit) as it
+ * is. */
 static void add_delay(struct dt_strbuf *out, struct dt_str word)
 {
-    int64_t ms;
-    if (dt_duration_parse(word, &ms) != DT_OK) {
+    int64_t ms[DT_RETRY_MAX];
+    unsigned n;
+    if (is_short(word) || dt_retry_parse(word, ms, &n) != DT_OK || n != 1) {
         dt_json_add_string(out, word);
         return;
     }
     dt_strbuf_addc(out, '"');
-    if (ms % 1000 == 0)
-        dt_duration_add_short(out, ms);
+    if (ms[0] % 1000 == 0)
+        dt_duration_add_short(out, ms[0]);
     else
-        dt_duration_add_iso(out, ms);
+        dt_duration_add_iso(out, ms[0]);
     dt_strbuf_addc(out, '"');
 }
 

@@ -1,0 +1,163 @@
+/* Problem documents: the table of types, the statuses behind them, faults and their pointers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "problem.h"
+
+struct fixture {
+    struct dt_arena arena;
+    struct dt_faults faults;
+    struct dt_strbuf out;
+    dt_json *json;
+};
+
+static int make(void **state)
+{
+    static struct fixture f;
+    memset(&f, 0, sizeof(f));
+    dt_arena_init(&f.arena);
+    dt_faults_init(&f.faults, &f.arena);
+    dt_strbuf_init(&f.out);
+    assert_int_equal(dt_json_new(&f.json), DT_OK);
+    *state = &f;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    struct fixture *f = *state;
+    dt_json_free(f->json);
+    dt_strbuf_clear(&f->out);
+    dt_arena_clear(&f->arena);
+    return 0;
+}
+
+static const struct dt_json_node *document(struct fixture *f, const struct dt_problem *problem, struct dt_str id)
+{
+    dt_strbuf_reset(&f->out);
+    dt_problem_add(&f->out, problem, id);
+    assert_false(f->out.failed);
+    assert_int_equal(dt_json_parse(f->json, dt_strbuf_str(&f->out), &(struct dt_json_limits){0}, NULL), DT_OK);
+    return dt_json_root(f->json);
+}
+
+static const struct dt_json_node *member(struct fixture *f, const struct dt_json_node *object, const char *name)
+{
+    const struct dt_json_node *node = dt_json_member(f->json, object, name);
+    if (!node)
+        fail_msg("no member %s in %s", name, f->out.p);
+    return node;
+}
+
+static void assert_text(struct fixture *f, const struct dt_json_node *object, const char *name, const char *text)
+{
+    assert_string_equal(member(f, object, name)->str.p, text);
+}
+
+static void a_problem_names_its_type_title_and_status(void **state)
+{
+    struct fixture *f = *state;
+    for (int t = 0; t < DT_PROBLEM_TYPES; t++) {
+        struct dt_problem problem = {.type = (enum dt_problem_type)t};
+        char type[64];
+        snprintf(type, sizeof(type), "/problems/%s", dt_problem_slug(problem.type));
+        const struct dt_json_node *root = document(f, &problem, DT_STR_NONE);
+        assert_text(f, root, "type", type);
+        assert_int_equal(member(f, root, "status")->i, dt_problem_http_status(problem.type));
+        assert_true(member(f, root, "title")->str.n > 0);
+        assert_null(dt_json_member(f->json, root, "detail"));
+        assert_null(dt_json_member(f->json, root, "request_id"));
+        assert_null(dt_json_member(f->json, root, "errors"));
+    }
+}
+
+static void a_problem_carries_detail_request_id_and_the_job_it_is_about(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_job job = {.id = 7316522, .state = DT_DISPATCHED, .attempt = 3, .version = 9};
+    struct dt_problem problem = {
+        .type = DT_PROBLEM_TOO_LATE, .detail = DT_STR_LIT("a \"quoted\" reason"), .id = 7316522, .job = &job};
+    const struct dt_json_node *root = document(f, &problem, DT_STR_LIT("req-1"));
+    assert_text(f, root, "detail", "a \"quoted\" reason");
+    assert_text(f, root, "request_id", "req-1");
+    assert_text(f, root, "id", "7316522");
+    assert_text(f, root, "state", "dispatched");
+    assert_int_equal(member(f, root, "attempt")->i, 3);
+    problem.type = DT_PROBLEM_VERSION_MISMATCH;
+    root = document(f, &problem, DT_STR_NONE);
+    assert_int_equal(member(f, root, "version")->i, 9);
+}
+
+static void faults_become_errors_with_escaped_pointers(void **state)
+{
+    struct fixture *f = *state;
+    dt_faults_add(&f->faults, "/run_at", "is wrong");
+    dt_faults_add_member(&f->faults, "/headers", DT_STR_LIT("a/b~c"), "is ours");
+    dt_faults_add_item(&f->faults, "/retry", 12, "is no duration");
+    dt_faults_add_query(&f->faults, DT_STR_LIT("limit"), "is too large");
+    dt_faults_addf(&f->faults, "/payload", "has %d bytes", 5);
+    const struct dt_json_node *root =
+        document(f, &(struct dt_problem){.type = DT_PROBLEM_INVALID, .faults = &f->faults}, DT_STR_NONE);
+    static const char *const pointers[] = {"/run_at", "/headers/a~1b~0c", "/retry/12", "?limit", "/payload"};
+    const struct dt_json_node *errors = member(f, root, "errors"), *e = dt_json_first(f->json, errors);
+    assert_int_equal(errors->n, 5);
+    for (int i = 0; i < 5; i++, e = dt_json_sibling(f->json, errors, e))
+        assert_text(f, e, "pointer", pointers[i]);
+}
+
+static void faults_beyond_the_limit_are_counted(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < DT_FAULTS_MAX + 50; i++)
+        dt_faults_add_member(&f->faults, "", DT_STR_LIT("x"), "is not known");
+    const struct dt_json_node *root =
+        document(f, &(struct dt_problem){.type = DT_PROBLEM_INVALID, .faults = &f->faults}, DT_STR_NONE);
+    assert_int_equal(member(f, root, "errors")->n, DT_FAULTS_MAX);
+    assert_int_equal(member(f, root, "errors_in_all")->i, DT_FAULTS_MAX + 50);
+}
+
+static void statuses_map_to_what_they_are_to_a_caller(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_problem_of_status(DT_UNAVAILABLE), DT_PROBLEM_UNAVAILABLE);
+    assert_int_equal(dt_problem_of_status(DT_FULL), DT_PROBLEM_UNAVAILABLE);
+    assert_int_equal(dt_problem_of_status(DT_UNKNOWN), DT_PROBLEM_OUTCOME_UNKNOWN);
+    assert_int_equal(dt_problem_of_status(DT_TOO_LATE), DT_PROBLEM_TOO_LATE);
+    assert_int_equal(dt_problem_of_status(DT_NOT_DEAD), DT_PROBLEM_NOT_DEAD);
+    assert_int_equal(dt_problem_of_status(DT_VERSION), DT_PROBLEM_VERSION_MISMATCH);
+    assert_int_equal(dt_problem_of_status(DT_EXISTS), DT_PROBLEM_KEY_CONFLICT);
+    assert_int_equal(dt_problem_of_status(DT_MALFORMED), DT_PROBLEM_MALFORMED);
+    assert_int_equal(dt_problem_of_status(DT_INVALID), DT_PROBLEM_INVALID);
+    assert_int_equal(dt_problem_of_status(DT_TOO_LARGE), DT_PROBLEM_TOO_LARGE);
+    assert_int_equal(dt_problem_of_status(DT_CORRUPT), DT_PROBLEM_INTERNAL);
+    assert_int_equal(dt_problem_of_status(DT_OK), DT_PROBLEM_INTERNAL);
+}
+
+static void only_503_asks_to_come_back(void **state)
+{
+    (void)state;
+    for (int t = 0; t < DT_PROBLEM_TYPES; t++) {
+        enum dt_problem_type type = (enum dt_problem_type)t;
+        assert_int_equal(dt_problem_retry_after_s(type) > 0, dt_problem_http_status(type) == 503);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_problem_names_its_type_title_and_status, make, drop),
+        cmocka_unit_test_setup_teardown(a_problem_carries_detail_request_id_and_the_job_it_is_about, make, drop),
+        cmocka_unit_test_setup_teardown(faults_become_errors_with_escaped_pointers, make, drop),
+        cmocka_unit_test_setup_teardown(faults_beyond_the_limit_are_counted, make, drop),
+        cmocka_unit_test(statuses_map_to_what_they_are_to_a_caller),
+        cmocka_unit_test(only_503_asks_to_come_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
