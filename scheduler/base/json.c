@@ -632,13 +632,26 @@ static void begin(struct dt_json *json, struct dt_str text, const struct dt_json
     json->reason_at = 0;
 }
 
+/* Vertical tab and form feed are white space to yajl and nowhere legal in JSON. */
+static const char *false_space(struct dt_str text)
+{
+    const char *at = memchr(text.p, '\v', text.n);
+
+    return at ? at : memchr(text.p, '\f', text.n);
+}
+
 static void check_text(struct dt_json *json)
 {
     size_t valid = utf8_prefix(json->text);
-    const char *lone;
+    const char *lone, *space;
 
     if (valid < json->text.n) {
         stop(json, DT_MALFORMED, "not UTF-8", valid);
+        return;
+    }
+    space = false_space(json->text);
+    if (space) {
+        stop(json, DT_MALFORMED, "a control character", (size_t)(space - json->text.p));
         return;
     }
     lone = lone_surrogate(json->text);

@@ -1,0 +1,517 @@
+/*
+ * The state table, pair by pair, and the judgement of results: first one test a rule, then every combination of state,
+ * recorded attempt, reported status, attempt number and budget against rules that are written a second time here.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "job/job_state.h"
+
+/* ---- the table ---- */
+
+static void every_pair_of_state_and_event_is_as_drawn(void **state)
+{
+    static const struct {
+        enum dt_job_state from;
+        enum dt_event event;
+        enum dt_job_state to;
+    } legal[] = {
+        {DT_SCHEDULED, DT_EVENT_CLAIM, DT_DISPATCHED},
+        {DT_SCHEDULED, DT_EVENT_SUCCEED, DT_SUCCEEDED},
+        {DT_SCHEDULED, DT_EVENT_CANCEL, DT_CANCELLED},
+        {DT_SCHEDULED, DT_EVENT_CHANGE, DT_SCHEDULED},
+        {DT_DISPATCHED, DT_EVENT_SUCCEED, DT_SUCCEEDED},
+        {DT_DISPATCHED, DT_EVENT_RETRY, DT_SCHEDULED},
+        {DT_DISPATCHED, DT_EVENT_BURY, DT_DEAD},
+        {DT_DISPATCHED, DT_EVENT_SNOOZE, DT_SCHEDULED},
+        {DT_DISPATCHED, DT_EVENT_EXTEND, DT_DISPATCHED},
+        {DT_DISPATCHED, DT_EVENT_NO_RETRIES, DT_DISPATCHED},
+        {DT_DISPATCHED, DT_EVENT_FINISH_CANCELLED, DT_CANCELLED},
+        {DT_DEAD, DT_EVENT_REDRIVE, DT_SCHEDULED},
+    };
+    unsigned met = 0;
+
+    (void)state;
+    for (int from = 0; from < DT_JOB_STATES; from++)
+        for (int event = 0; event < DT_EVENTS; event++) {
+            int want = DT_STATE_ILLEGAL;
+
+            for (size_t i = 0; i < sizeof legal / sizeof legal[0]; i++)
+                if ((int)legal[i].from == from && (int)legal[i].event == event) {
+                    want = (int)legal[i].to;
+                    met++;
+                }
+            if (dt_job_state_after((enum dt_job_state)from, (enum dt_event)event) != want)
+                fail_msg("state %d, event %d", from, event);
+        }
+    assert_int_equal(met, sizeof legal / sizeof legal[0]);
+}
+
+static void what_is_no_state_or_no_event_is_illegal(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_job_state_after((enum dt_job_state)DT_JOB_STATES, DT_EVENT_CLAIM), DT_STATE_ILLEGAL);
+    assert_int_equal(dt_job_state_after((enum dt_job_state) - 1, DT_EVENT_CLAIM), DT_STATE_ILLEGAL);
+    assert_int_equal(dt_job_state_after(DT_SCHEDULED, DT_EVENTS), DT_STATE_ILLEGAL);
+    assert_int_equal(dt_job_state_after(DT_SCHEDULED, (enum dt_event) - 1), DT_STATE_ILLEGAL);
+}
+
+/* ---- results, rule by rule ---- */
+
+#define NOW INT64_C(1800000000000)
+
+/* Attempt 2 is out, one failure before it, three delays. */
+static struct dt_job dispatched_job(void)
+{
+    return (struct dt_job){
+        .id = 9,
+        .state = DT_DISPATCHED,
+        .next_at_ms = NOW + 1000,
+        .attempt = 2,
+        .failures = 1,
+        .attempt_status = DT_ATTEMPT_DISPATCHED,
+        .retry = DT_STR_LIT("15s 3m 10m"),
+        .ack_timeout_ms = 60000,
+    };
+}
+
+static struct dt_result result_of(enum dt_result_status status)
+{
+    return (struct dt_result){.job_id = 9, .attempt = 2, .status = status, .retry_after_ms = -1};
+}
+
+static void a_success_ends_the_job(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
+    struct dt_decision d = dt_job_decide(&job, &result, NOW);
+
+    (void)state;
+    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
+    assert_int_equal(d.state, DT_SUCCEEDED);
+    assert_int_equal(d.attempt_status, DT_ATTEMPT_SUCCEEDED);
+    assert_int_equal(d.next_at_ms, 0);
+    assert_int_equal(d.failures, 1);
+    assert_true(d.finished);
+    assert_false(d.failed);
+    assert_false(d.dead_letter);
+}
+
+static void a_failure_waits_for_the_delay_of_its_number(void **state)
+{
+    static const int64_t delays[] = {15000, 180000, 600000};
+    struct dt_result result = result_of(DT_RESULT_FAILED);
+
+    (void)state;
+    for (int failures = 0; failures < 3; failures++) {
+        struct dt_job job = dispatched_job();
+        struct dt_decision d;
+
+        job.failures = failures;
+        d = dt_job_decide(&job, &result, NOW);
+        assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
+        assert_int_equal(d.state, DT_SCHEDULED);
+        assert_int_equal(d.attempt_status, DT_ATTEMPT_FAILED);
+        assert_int_equal(d.next_at_ms, NOW + delays[failures]);
+        assert_int_equal(d.failures, failures + 1);
+        assert_true(d.failed && d.finished);
+        assert_false(d.dead_letter);
+    }
+}
+
+static void the_failure_after_the_last_delay_buries_the_job(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_FAILED);
+    struct dt_decision d;
+
+    (void)state;
+    job.failures = 3;
+    d = dt_job_decide(&job, &result, NOW);
+    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
+    assert_int_equal(d.state, DT_DEAD);
+    assert_int_equal(d.next_at_ms, 0);
+    assert_int_equal(d.failures, 4);
+    assert_true(d.failed && d.finished && d.dead_letter);
+}
+
+static void without_retries_the_first_failure_buries_the_job(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_FAILED);
+
+    (void)state;
+    job.failures = 0;
+    job.retry = DT_STR_LIT("");
+    assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
+}
+
+static void retry_after_of_a_failure_replaces_the_delay_but_not_the_budget(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_FAILED);
+
+    (void)state;
+    result.retry_after_ms = 7;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW + 7);
+    result.retry_after_ms = 0;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW);
+    job.failures = 3;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
+}
+
+static void a_schedule_that_nobody_can_read_counts_as_the_default_one(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_FAILED);
+
+    (void)state;
+    job.retry = DT_STR_LIT("soon, please");
+    assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW + 180000);
+    job.failures = 9;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
+}
+
+static void a_snooze_waits_and_spends_nothing(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_SNOOZED);
+    struct dt_decision d;
+
+    (void)state;
+    job.failures = 3; /* even with nothing left */
+    result.retry_after_ms = 5000;
+    d = dt_job_decide(&job, &result, NOW);
+    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
+    assert_int_equal(d.state, DT_SCHEDULED);
+    assert_int_equal(d.attempt_status, DT_ATTEMPT_SNOOZED);
+    assert_int_equal(d.next_at_ms, NOW + 5000);
+    assert_int_equal(d.failures, 3);
+    assert_true(d.finished);
+    assert_false(d.failed);
+}
+
+static void a_snooze_without_its_length_changes_nothing(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_SNOOZED);
+
+    (void)state;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
+}
+
+static void giving_up_buries_the_job_with_attempts_left(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_GAVE_UP);
+    struct dt_decision d = dt_job_decide(&job, &result, NOW);
+
+    (void)state;
+    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
+    assert_int_equal(d.state, DT_DEAD);
+    assert_int_equal(d.attempt_status, DT_ATTEMPT_GAVE_UP);
+    assert_int_equal(d.failures, 2);
+    assert_true(d.failed && d.finished && d.dead_letter);
+}
+
+static void an_extension_starts_the_deadline_anew(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_EXTENDED);
+    struct dt_decision d = dt_job_decide(&job, &result, NOW);
+
+    (void)state;
+    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
+    assert_int_equal(d.state, DT_DISPATCHED);
+    assert_int_equal(d.attempt_status, DT_ATTEMPT_DISPATCHED);
+    assert_int_equal(d.next_at_ms, NOW + 60000);
+    assert_int_equal(d.failures, 1);
+    assert_false(d.finished || d.failed || d.dead_letter);
+    result.retry_after_ms = 5000;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW + 5000);
+}
+
+static void an_extension_is_applied_each_time(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_EXTENDED);
+
+    (void)state;
+    job.next_at_ms = dt_job_decide(&job, &result, NOW).next_at_ms;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_APPLIED);
+}
+
+static void a_timeout_counts_as_a_failure_once_its_deadline_is_there(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_TIMED_OUT);
+    struct dt_decision d;
+
+    (void)state;
+    job.next_at_ms = NOW;
+    d = dt_job_decide(&job, &result, NOW);
+    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
+    assert_int_equal(d.state, DT_SCHEDULED);
+    assert_int_equal(d.attempt_status, DT_ATTEMPT_TIMED_OUT);
+    assert_int_equal(d.next_at_ms, NOW + 180000);
+    assert_true(d.failed && d.finished);
+    job.next_at_ms = NOW + 1; /* extended meanwhile */
+    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
+}
+
+static void an_undeliverable_attempt_follows_the_retry_policy(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_UNDELIVERABLE);
+    struct dt_decision d = dt_job_decide(&job, &result, NOW);
+
+    (void)state;
+    assert_int_equal(d.state, DT_SCHEDULED);
+    assert_int_equal(d.attempt_status, DT_ATTEMPT_UNDELIVERABLE);
+    assert_int_equal(d.failures, 2);
+    job.failures = 3;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
+}
+
+static void cancelled_from_retries_anything_but_success_and_extension_ends_cancelled(void **state)
+{
+    struct dt_job job = dispatched_job();
+
+    (void)state;
+    job.no_retries = true;
+    job.next_at_ms = NOW;
+    for (int status = DT_RESULT_SUCCEEDED; status <= DT_RESULT_UNDELIVERABLE; status++) {
+        struct dt_result result = result_of((enum dt_result_status)status);
+        struct dt_decision d;
+
+        result.retry_after_ms = 1000;
+        d = dt_job_decide(&job, &result, NOW);
+        assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
+        assert_int_equal(d.state, status == DT_RESULT_SUCCEEDED  ? DT_SUCCEEDED
+                                  : status == DT_RESULT_EXTENDED ? DT_DISPATCHED
+                                                                 : DT_CANCELLED);
+        assert_false(d.dead_letter);
+    }
+}
+
+static void a_late_success_ends_a_job_that_waits_for_its_next_attempt(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
+
+    (void)state;
+    job.state = DT_SCHEDULED;
+    job.attempt_status = DT_ATTEMPT_TIMED_OUT;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_APPLIED);
+    assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_SUCCEEDED);
+    result.attempt = 1; /* but not that of an earlier attempt */
+    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
+}
+
+static void later_reports_on_a_timed_out_attempt_are_stale(void **state)
+{
+    struct dt_job job = dispatched_job();
+
+    (void)state;
+    job.state = DT_SCHEDULED;
+    job.attempt_status = DT_ATTEMPT_TIMED_OUT;
+    for (int status = DT_RESULT_FAILED; status <= DT_RESULT_EXTENDED; status++) {
+        struct dt_result result = result_of((enum dt_result_status)status);
+
+        result.retry_after_ms = 1;
+        assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
+    }
+}
+
+static void a_job_that_was_never_dispatched_takes_no_result(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
+
+    (void)state;
+    job.state = DT_SCHEDULED;
+    job.attempt = 0;
+    job.attempt_status = DT_ATTEMPT_NONE;
+    for (result.attempt = -1; result.attempt <= 1; result.attempt++)
+        assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
+}
+
+static void the_same_status_again_is_a_duplicate(void **state)
+{
+    static const struct {
+        enum dt_job_state state;
+        enum dt_attempt_status recorded;
+        enum dt_result_status reported;
+    } cases[] = {
+        {DT_SUCCEEDED, DT_ATTEMPT_SUCCEEDED, DT_RESULT_SUCCEEDED},
+        {DT_SCHEDULED, DT_ATTEMPT_FAILED, DT_RESULT_FAILED},
+        {DT_DEAD, DT_ATTEMPT_FAILED, DT_RESULT_FAILED},
+        {DT_CANCELLED, DT_ATTEMPT_FAILED, DT_RESULT_FAILED},
+        {DT_SCHEDULED, DT_ATTEMPT_SNOOZED, DT_RESULT_SNOOZED},
+        {DT_CANCELLED, DT_ATTEMPT_SNOOZED, DT_RESULT_SNOOZED},
+        {DT_DEAD, DT_ATTEMPT_GAVE_UP, DT_RESULT_GAVE_UP},
+        {DT_SCHEDULED, DT_ATTEMPT_GAVE_UP, DT_RESULT_GAVE_UP}, /* after a redrive */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct dt_job job = dispatched_job();
+        struct dt_result result = result_of(cases[i].reported);
+
+        result.retry_after_ms = 1;
+        job.state = cases[i].state;
+        job.attempt_status = cases[i].recorded;
+        assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_DUPLICATE);
+    }
+}
+
+static void an_earlier_attempt_repeats_what_is_recorded_of_it(void **state)
+{
+    (void)state;
+    assert_true(dt_result_repeats(DT_ATTEMPT_FAILED, DT_RESULT_FAILED));
+    assert_true(dt_result_repeats(DT_ATTEMPT_SNOOZED, DT_RESULT_SNOOZED));
+    assert_false(dt_result_repeats(DT_ATTEMPT_TIMED_OUT, DT_RESULT_FAILED));
+    assert_false(dt_result_repeats(DT_ATTEMPT_FAILED, DT_RESULT_SUCCEEDED));
+    assert_false(dt_result_repeats(DT_ATTEMPT_NONE, DT_RESULT_SUCCEEDED));
+    assert_false(dt_result_repeats(DT_ATTEMPT_DISPATCHED, DT_RESULT_EXTENDED));
+}
+
+/* ---- every combination ---- */
+
+struct combination {
+    int state, recorded, reported, shift; /* shift: attempt reported less latest attempt */
+    int failures, no_retries, retry_after, due;
+};
+
+static bool same_word(int recorded, int reported)
+{
+    switch (reported) {
+    case DT_RESULT_SUCCEEDED:
+        return recorded == DT_ATTEMPT_SUCCEEDED;
+    case DT_RESULT_FAILED:
+        return recorded == DT_ATTEMPT_FAILED;
+    case DT_RESULT_SNOOZED:
+        return recorded == DT_ATTEMPT_SNOOZED;
+    case DT_RESULT_GAVE_UP:
+        return recorded == DT_ATTEMPT_GAVE_UP;
+    case DT_RESULT_TIMED_OUT:
+        return recorded == DT_ATTEMPT_TIMED_OUT;
+    case DT_RESULT_UNDELIVERABLE:
+        return recorded == DT_ATTEMPT_UNDELIVERABLE;
+    default:
+        return false;
+    }
+}
+
+static bool should_apply(const struct combination *c)
+{
+    if (c->shift != 0 || c->state >= DT_SUCCEEDED)
+        return false;
+    if (c->state == DT_SCHEDULED)
+        return c->reported == DT_RESULT_SUCCEEDED;
+    return !(c->reported == DT_RESULT_SNOOZED && c->retry_after < 0) &&
+           !(c->reported == DT_RESULT_TIMED_OUT && !c->due);
+}
+
+static int state_wanted(const struct combination *c)
+{
+    bool budget = c->failures < 2; /* two delays */
+
+    if (c->reported == DT_RESULT_SUCCEEDED)
+        return DT_SUCCEEDED;
+    if (c->reported == DT_RESULT_EXTENDED)
+        return DT_DISPATCHED;
+    if (c->no_retries)
+        return DT_CANCELLED;
+    if (c->reported == DT_RESULT_SNOOZED)
+        return DT_SCHEDULED;
+    return c->reported == DT_RESULT_GAVE_UP || !budget ? DT_DEAD : DT_SCHEDULED;
+}
+
+static void judge(const struct combination *c)
+{
+    struct dt_job job = {
+        .id = 1,
+        .state = (enum dt_job_state)c->state,
+        .next_at_ms = c->state >= DT_SUCCEEDED ? 0 : NOW + !c->due,
+        .attempt = 3,
+        .failures = c->failures,
+        .attempt_status = (enum dt_attempt_status)c->recorded,
+        .no_retries = c->no_retries,
+        .retry = DT_STR_LIT("15s 3m"),
+        .ack_timeout_ms = 60000,
+    };
+    struct dt_result result = {1,           3 + c->shift, (enum dt_result_status)c->reported, c->retry_after,
+                               DT_STR_NONE, DT_STR_NONE};
+    struct dt_decision d = dt_job_decide(&job, &result, NOW);
+    bool failure =
+        c->reported != DT_RESULT_SUCCEEDED && c->reported != DT_RESULT_SNOOZED && c->reported != DT_RESULT_EXTENDED;
+
+    if (!should_apply(c)) {
+        assert_int_equal(d.outcome, c->shift == 0 && same_word(c->recorded, c->reported) ? DT_OUTCOME_DUPLICATE
+                                                                                         : DT_OUTCOME_STALE);
+        return;
+    }
+    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
+    assert_int_equal(d.state, state_wanted(c));
+    assert_int_equal(d.next_at_ms == 0, d.state >= DT_SUCCEEDED);
+    assert_true(d.next_at_ms == 0 || d.next_at_ms >= NOW);
+    assert_int_equal(d.failures, c->failures + failure);
+    assert_int_equal(d.failed, failure);
+    assert_int_equal(d.finished, c->reported != DT_RESULT_EXTENDED);
+    assert_int_equal(d.dead_letter, d.state == DT_DEAD);
+    assert_true(c->reported == DT_RESULT_EXTENDED ? d.attempt_status == DT_ATTEMPT_DISPATCHED
+                                                  : same_word((int)d.attempt_status, c->reported));
+}
+
+static void every_combination_is_judged_by_the_rules(void **state)
+{
+    struct combination c;
+    int judged = 0;
+
+    (void)state;
+    for (c.state = 0; c.state < DT_JOB_STATES; c.state++)
+        for (c.recorded = 0; c.recorded < DT_ATTEMPT_STATUSES; c.recorded++)
+            for (c.reported = 0; c.reported <= DT_RESULT_UNDELIVERABLE; c.reported++)
+                for (c.shift = -1; c.shift <= 1; c.shift++)
+                    for (c.failures = 0; c.failures <= 3; c.failures++)
+                        for (c.no_retries = 0; c.no_retries <= 1; c.no_retries++)
+                            for (c.retry_after = -1; c.retry_after <= 1; c.retry_after++)
+                                for (c.due = 0; c.due <= 1; c.due++, judged++)
+                                    judge(&c);
+    assert_int_equal(judged, 5 * 8 * 7 * 3 * 4 * 2 * 3 * 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pair_of_state_and_event_is_as_drawn),
+        cmocka_unit_test(what_is_no_state_or_no_event_is_illegal),
+        cmocka_unit_test(a_success_ends_the_job),
+        cmocka_unit_test(a_failure_waits_for_the_delay_of_its_number),
+        cmocka_unit_test(the_failure_after_the_last_delay_buries_the_job),
+        cmocka_unit_test(without_retries_the_first_failure_buries_the_job),
+        cmocka_unit_test(retry_after_of_a_failure_replaces_the_delay_but_not_the_budget),
+        cmocka_unit_test(a_schedule_that_nobody_can_read_counts_as_the_default_one),
+        cmocka_unit_test(a_snooze_waits_and_spends_nothing),
+        cmocka_unit_test(a_snooze_without_its_length_changes_nothing),
+        cmocka_unit_test(giving_up_buries_the_job_with_attempts_left),
+        cmocka_unit_test(an_extension_starts_the_deadline_anew),
+        cmocka_unit_test(an_extension_is_applied_each_time),
+        cmocka_unit_test(a_timeout_counts_as_a_failure_once_its_deadline_is_there),
+        cmocka_unit_test(an_undeliverable_attempt_follows_the_retry_policy),
+        cmocka_unit_test(cancelled_from_retries_anything_but_success_and_extension_ends_cancelled),
+        cmocka_unit_test(a_late_success_ends_a_job_that_waits_for_its_next_attempt),
+        cmocka_unit_test(later_reports_on_a_timed_out_attempt_are_stale),
+        cmocka_unit_test(a_job_that_was_never_dispatched_takes_no_result),
+        cmocka_unit_test(the_same_status_again_is_a_duplicate),
+        cmocka_unit_test(an_earlier_attempt_repeats_what_is_recorded_of_it),
+        cmocka_unit_test(every_combination_is_judged_by_the_rules),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
