@@ -42,9 +42,7 @@ static const char key_owners_sql[] =
 static const char take_key_sql[] = "UPDATE job_keys SET job_id = ? WHERE topic = ? AND job_key = ? AND job_id = ?";
 static const char drop_key_sql[] = "DELETE FROM job_keys WHERE topic = ? AND job_key = ? AND job_id = ?";
 static const char who_made_sql[] = "SELECT maker, digest FROM jobs WHERE id = ?";
-static const char read_back_sql[] =
-    "SELECT o.id FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) j STRAIGHT_JOIN jobs o FORCE INDEX (PRIMARY) "
-    "ON o.id = j.id WHERE o.maker = ? LOCK IN SHARE MODE";
+static const char read_back_sql[] = "SELECT 1 FROM jobs WHERE id = ? AND maker = ? LOCK IN SHARE MODE";
 
 /* ---- ids ---- */
 
@@ -410,58 +408,60 @@ static dt_status insert_once(struct batch *b, bool singly, struct dt_error *err)
     return dt_store_finish(b->db, status, err);
 }
 
-static void created_ids(const struct batch *b, struct dt_strbuf *out)
+/* BUSY: the old session still has them. They are all there or none is, but for one that was finished and purged since.
+ */
+static dt_status find_one(struct batch *b, bool *there, struct dt_error *err)
 {
-    dt_strbuf_addc(out, '[');
-    for (size_t i = 0; i < b->n; i++) {
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < b->n && !status && !*there; i++) {
         if (b->rows[i]->outcome != DT_INSERT_CREATED)
             continue;
-        if (out->n > 1)
-            dt_strbuf_addc(out, ',');
-        dt_strbuf_add_i64(out, b->rows[i]->job.id);
+        status = dt_db_query(b->db, read_back_sql, DT_PARAMS(DT_P_INT(b->rows[i]->job.id), DT_P_INT(b->maker)), err);
+        if (!status) {
+            *there = dt_db_next(b->db);
+            status = dt_db_end(b->db, err);
+        }
     }
-    dt_strbuf_addc(out, ']');
+    return status;
 }
 
-/* BUSY: the old session still has them. */
-static dt_status read_back_once(struct batch *b, struct dt_str ids, bool *there, struct dt_error *err)
+static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *err)
 {
     dt_status status = dt_store_begin(b->store, &b->db, NULL, err);
-    if (!status)
-        status = dt_db_query(b->db, read_back_sql, DT_PARAMS(DT_P_STR(ids), DT_P_INT(b->maker)), err);
-    if (!status) {
-        *there = dt_db_next(b->db);
-        status = dt_db_end(b->db, err);
-    }
-    if (b->db)
-        dt_db_rollback(b->db);
+    if (status)
+        return status;
+    status = find_one(b, there, err);
+    dt_db_rollback(b->db);
     return status;
+}
+
+static bool made_any(const struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        if (b->rows[i]->outcome == DT_INSERT_CREATED)
+            return true;
+    }
+    return false;
 }
 
 /* After a COMMIT without an answer. OK: *there says whether it was committed; UNKNOWN: it cannot be found out now. */
 static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
 {
-    struct dt_strbuf ids;
     const struct timespec pause = {.tv_nsec = READ_BACK_PAUSE * 1000000L};
     int64_t until_us = dt_clock_mono_us(dt_clock_system()) + READ_BACK_US;
+    struct dt_error why = {0};
     dt_status status;
-    dt_strbuf_init(&ids);
-    created_ids(b, &ids);
-    *there = ids.n <= 2; /* nothing was written: as good as committed */
-    if (*there || ids.failed) {
-        status = ids.failed ? DT_UNKNOWN : DT_OK;
-        goto out;
-    }
-    while ((status = read_back_once(b, dt_strbuf_str(&ids), there, err)) == DT_UNAVAILABLE || status == DT_BUSY) {
+    *there = !made_any(b); /* nothing was written: as good as committed */
+    if (*there)
+        return DT_OK;
+    while ((status = read_back_once(b, there, &why)) == DT_UNAVAILABLE || status == DT_BUSY) {
         if (dt_clock_mono_us(dt_clock_system()) > until_us)
             break;
         nanosleep(&pause, NULL);
     }
-    if (status)
-        status = dt_fail(err, DT_UNKNOWN, "connection lost during COMMIT, and the rows cannot be read back");
-out:
-    dt_strbuf_clear(&ids);
-    return status;
+    if (!status)
+        return DT_OK;
+    return dt_fail(err, DT_UNKNOWN, "connection lost during COMMIT, and not read back: %.200s", why.text);
 }
 
 dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker, int64_t *created_ms,

@@ -16,7 +16,7 @@
 #define LOCK_TRIES     120
 #define DDL_TIMEOUT_MS (INT64_C(6) * 3600 * 1000) /* an ALTER of a large table takes its time */
 
-#define SQL_LOCK_NAME "CONCAT('duetime.', MD5(DATABASE()))"
+#define SQL_LOCK_NAME "CONCAT('duetime.', LEFT(SHA2(DATABASE(), 256), 40))"
 
 /* ---- migrating ---- */
 
