@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+"""api/openapi.yaml is equal to what the server does.
+
+Compares the document with the router's own table (duetime-api --print-routes) and with the table of problems in
+api/problem.h, and checks that the document is sound: references resolve, operations have ids, path parameters are declared.
+
+Usage: openapi.py PATH/TO/duetime-api
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+import yaml
+
+TREE = pathlib.Path(__file__).resolve().parent.parent
+METHODS = {"get", "put", "post", "patch", "delete", "head", "options"}
+
+
+def load():
+    with open(TREE / "api" / "openapi.yaml", encoding="utf-8") as file:
+        return yaml.safe_load(file)
+
+
+def printed_routes(program):
+    """Lines of "METHOD PATH" -> set of pairs; what follows the path is the scope and the query names, when printed."""
+    text = subprocess.run([program, "--print-routes"], check=True, capture_output=True, text=True).stdout
+    return [line.split() for line in text.splitlines() if line.strip()]
+
+
+def operations(document):
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            if method in METHODS:
+                yield method.upper(), path, item, operation
+
+
+def resolve(document, node):
+    while isinstance(node, dict) and "$ref" in node:
+        target = document
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            target = target[part.replace("~1", "/").replace("~0", "~")]
+        node = target
+    return node
+
+
+def references(node):
+    if isinstance(node, dict):
+        if "$ref" in node:
+            yield node["$ref"]
+        for value in node.values():
+            yield from references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from references(value)
+
+
+def parameters(document, item, operation, place):
+    found = [resolve(document, p) for p in item.get("parameters", []) + operation.get("parameters", [])]
+    return {p["name"] for p in found if p["in"] == place}
+
+
+class TheDescription(unittest.TestCase):
+    program = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.document = load()
+        cls.routes = printed_routes(cls.program)
+
+    def test_has_exactly_the_routes_of_the_router(self):
+        described = {(method, path) for method, path, _, _ in operations(self.document)}
+        self.assertGreater(len(described), 20)
+        self.assertEqual(described, {(r[0], r[1]) for r in self.routes})
+
+    def test_has_the_scopes_of_the_router(self):
+        for method, path, _, operation in operations(self.document):
+            scopes = {s for choice in operation["security"] for s in choice.get("bearer", [])}
+            route = next(r for r in self.routes if (r[0], r[1]) == (method, path))
+            self.assertEqual(scopes or {"-"}, {route[2]}, f"{method} {path}")
+
+    def test_has_the_query_parameters_of_the_router(self):
+        for method, path, item, operation in operations(self.document):
+            route = next(r for r in self.routes if (r[0], r[1]) == (method, path))
+            self.assertEqual(parameters(self.document, item, operation, "query"), set(route[3:]), f"{method} {path}")
+
+    def test_declares_every_parameter_of_a_path(self):
+        for method, path, item, operation in operations(self.document):
+            names = set(re.findall(r"\{(\w+)\}", path))
+            self.assertEqual(parameters(self.document, item, operation, "path"), names, f"{method} {path}")
+
+    def test_has_one_operation_id_each(self):
+        ids = [operation["operationId"] for _, _, _, operation in operations(self.document)]
+        self.assertEqual(len(ids), len(set(ids)))
+
+    def test_resolves_every_reference(self):
+        for reference in references(self.document):
+            self.assertIsNotNone(resolve(self.document, {"$ref": reference}), reference)
+
+    def test_uses_every_component(self):
+        used = set(references(self.document))
+        for kind, named in self.document["components"].items():
+            if kind != "securitySchemes":
+                for name in named:
+                    self.assertIn(f"#/components/{kind}/{name}", used)
+
+    def test_names_the_problems_of_the_table(self):
+        table = (TREE / "api" / "problem.h").read_text(encoding="utf-8")
+        slugs = re.findall(r"X\(\w+, \d{3}, \"([a-z-]+)\"", table)
+        self.assertGreater(len(slugs), 10)
+        described = self.document["components"]["schemas"]["Problem"]["properties"]["type"]["enum"]
+        self.assertEqual(described, [f"/problems/{slug}" for slug in slugs])
+
+    def test_answers_with_statuses_of_the_table_only(self):
+        table = (TREE / "api" / "problem.h").read_text(encoding="utf-8")
+        statuses = set(re.findall(r"X\(\w+, (\d{3}), ", table)) | {"200", "201"}
+        for method, path, _, operation in operations(self.document):
+            self.assertLessEqual(set(operation["responses"]), statuses, f"{method} {path}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    TheDescription.program = sys.argv.pop(1)
+    unittest.main(verbosity=2)
