@@ -111,6 +111,7 @@ struct loader {
     struct dt_config *config;
     struct dt_error *err;
     dt_status status; /* the first failure; nothing is done after it */
+    int failed_line;
     const char *file;
     FILE *in;
     int line;
@@ -154,6 +155,7 @@ static dt_status fail_at(struct loader *loader, const struct place *place, dt_st
     add_place(&text, place);
     dt_strbuf_adds(&text, what);
     loader->status = dt_fail(loader->err, status, "%s", text.p ? text.p : what);
+    loader->failed_line = place->line;
     dt_strbuf_clear(&text);
     return loader->status;
 }
@@ -508,6 +510,8 @@ static void load_file(struct loader *loader)
     finish_pending(loader);
     if (ferror(loader->in))
         fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, "cannot be read");
+    if (bad_line > 0 && bad_line < loader->failed_line)
+        loader->status = DT_OK; /* inih goes on behind such a line: it comes before what was found then */
     if (bad_line)
         fail_at(loader, &(struct place){loader->file, bad_line > 0 ? bad_line : 0, NULL, NULL}, DT_INVALID,
                 "neither [section] nor key = value");

@@ -1,0 +1,657 @@
+/* Configuration: order of sources, bad input of every kind with the text of its error, printing and reading back. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/config.h"
+
+extern char **environ;
+
+static char folder[] = "/tmp/duetime-test-config-XXXXXX";
+static char path[sizeof folder + 16], secret_path[sizeof folder + 16];
+
+static void forget_environment(void)
+{
+    for (char **at = environ; *at;) {
+        size_t n = strcspn(*at, "=");
+        char name[200];
+
+        if (strncmp(*at, "DUETIME_", 8) != 0 || n >= sizeof name) {
+            at++;
+            continue;
+        }
+        memcpy(name, *at, n);
+        name[n] = '\0';
+        unsetenv(name);
+        at = environ;
+    }
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(path, sizeof path, "%s/x.ini", folder);
+    snprintf(secret_path, sizeof secret_path, "%s/secret", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(path);
+    unlink(secret_path);
+    return rmdir(folder);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    forget_environment();
+    return 0;
+}
+
+static void write_file(const char *at, const char *text, size_t n)
+{
+    FILE *out = fopen(at, "w");
+
+    assert_non_null(out);
+    assert_int_equal(fwrite(text, 1, n, out), n);
+    assert_int_equal(fclose(out), 0);
+}
+
+static void write_ini(const char *text)
+{
+    write_file(path, text, strlen(text));
+}
+
+static struct dt_config loaded(const char *ini)
+{
+    struct dt_config config;
+    struct dt_error err = {0};
+
+    write_ini(ini);
+    if (dt_config_load(&config, path, &err))
+        fail_msg("%s", err.text);
+    return config;
+}
+
+/* The load fails, and its error has every one of the words (space separated where a word has none). */
+static void assert_refused(const char *ini, dt_status want, const char *const words[], size_t n)
+{
+    struct dt_config config;
+    struct dt_error err = {0};
+    dt_status status;
+
+    write_ini(ini);
+    status = dt_config_load(&config, path, &err);
+    if (status != want)
+        fail_msg("%s: %s %s", ini, dt_status_name(status), err.text);
+    for (size_t i = 0; i < n; i++)
+        if (!strstr(err.text, words[i]))
+            fail_msg("no \"%s\" in \"%s\"", words[i], err.text);
+    assert_null(config.mysql_host); /* cleared */
+}
+
+#define REFUSED(ini, ...)                                                                                              \
+    assert_refused(ini, DT_INVALID, (const char *const[]){__VA_ARGS__},                                                \
+                   sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+/* ---- values and their order ---- */
+
+static void without_a_file_everything_is_as_in_the_table(void **state)
+{
+    struct dt_config config;
+
+    (void)state;
+    assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
+#define INT(s, k, def, min, max, flags, help) assert_int_equal(config.s##_##k, def);
+#define BOOL(s, k, def, flags, help)          assert_int_equal(config.s##_##k, def);
+#define TEXT(s, k, def, flags, help)          assert_string_equal(config.s##_##k, def);
+    DT_CONFIG_MAP(INT, INT, BOOL, TEXT)
+#undef INT
+#undef BOOL
+#undef TEXT
+    dt_config_clear(&config);
+}
+
+static void every_default_lies_in_its_own_bounds(void **state)
+{
+    (void)state;
+#define INT(s, k, def, min, max, flags, help) assert_true((def) >= (min) && (def) <= (max));
+#define NONE(...)
+    DT_CONFIG_MAP(INT, INT, NONE, NONE)
+#undef INT
+#undef NONE
+}
+
+static void the_file_wins_over_defaults_and_the_environment_over_the_file(void **state)
+{
+    struct dt_config config;
+
+    (void)state;
+    setenv("DUETIME_HTTP_PORT", "9999", 1);
+    setenv("DUETIME_MYSQL_PASSWORD", "from env ; \" kept", 1);
+    config = loaded("[http]\nport = 81\nthreads=3\n[mysql]\npassword = x\nuser: u\n");
+    assert_int_equal(config.http_port, 9999);
+    assert_int_equal(config.http_threads, 3);
+    assert_string_equal(config.mysql_password, "from env ; \" kept");
+    assert_string_equal(config.mysql_user, "u");
+    assert_string_equal(config.mysql_host, "127.0.0.1");
+    dt_config_clear(&config);
+}
+
+static void every_option_can_be_set_by_its_environment_name(void **state)
+{
+    struct dt_config config;
+
+    (void)state;
+    setenv("DUETIME_MYSQL_IDLE_TRANSACTION_TIMEOUT", "PT9S", 1);
+    setenv("DUETIME_API_MIGRATE", "TRUE", 1);
+    setenv("DUETIME_REDIS_ENDPOINTS", "a:1,b:2", 1);
+    setenv("DUETIME_URL", "http://127.0.0.1:8080", 1); /* of other programs */
+    setenv("DUETIME_PID_API1", "123", 1);
+    setenv("DUETIME_MYSQL_DEPTH", "7", 1);
+    assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
+    assert_int_equal(config.mysql_idle_transaction_timeout, 9000);
+    assert_true(config.api_migrate);
+    assert_string_equal(config.redis_endpoints, "a:1,b:2");
+    dt_config_clear(&config);
+}
+
+static void durations_are_read_in_every_form(void **state)
+{
+    struct dt_config config = loaded("[mysql]\nconnect_timeout = PT0.5S\nio_timeout=1m\nlock_timeout= 2500\n");
+
+    (void)state;
+    assert_int_equal(config.mysql_connect_timeout, 500);
+    assert_int_equal(config.mysql_io_timeout, 60000);
+    assert_int_equal(config.mysql_lock_timeout, 2500);
+    dt_config_clear(&config);
+}
+
+static void yes_and_no_are_read_in_their_usual_words(void **state)
+{
+    static const char *const words[] = {"true", "yes", "on", "1", "True", "false", "no", "off", "0", "NO"};
+
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        char ini[64];
+        struct dt_config config;
+
+        snprintf(ini, sizeof ini, "[topics]\nauto_create = %s\n", words[i]);
+        config = loaded(ini);
+        assert_int_equal(config.topics_auto_create, i < 5);
+        dt_config_clear(&config);
+    }
+}
+
+static void comments_blank_lines_spaces_and_line_ends_do_not_matter(void **state)
+{
+    struct dt_config config = loaded("\xef\xbb\xbf# first\r\n\r\n; second\r\n[http]   \r\n   port   =   82   ; why\r\n"
+                                     "listen = ::1\r\n\n[log]\nlevel = warn");
+
+    (void)state;
+    assert_int_equal(config.http_port, 82);
+    assert_string_equal(config.http_listen, "::1");
+    assert_string_equal(config.log_level, "warn");
+    dt_config_clear(&config);
+}
+
+static void quoted_texts_keep_what_the_file_format_would_take(void **state)
+{
+    struct dt_config config =
+        loaded("[mysql]\npassword = \" a \\\"b\\\" \\\\ \\x3b # \\x0a\"\nuser = \"\"\nhost = a\"b\n");
+
+    (void)state;
+    assert_string_equal(config.mysql_password, " a \"b\" \\ ; # \n");
+    assert_string_equal(config.mysql_user, "");
+    assert_string_equal(config.mysql_host, "a\"b");
+    dt_config_clear(&config);
+}
+
+static void a_list_goes_on_in_indented_lines_after_a_comma(void **state)
+{
+    struct dt_config config = loaded("[redis]\nendpoints = a:1,\n  b:2,\n\tc:3\ntimeout = 2s\n");
+
+    (void)state;
+    assert_string_equal(config.redis_endpoints, "a:1,b:2,c:3");
+    assert_int_equal(config.redis_timeout, 2000);
+    dt_config_clear(&config);
+}
+
+/* ---- secrets ---- */
+
+static void a_secret_can_come_from_a_file_without_its_line_end(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {{"hush\n", "hush"}, {"hush\r\n", "hush"}, {"hush", "hush"}, {"hush\n\n", "hush\n"}, {"", ""}};
+    char ini[256];
+
+    (void)state;
+    snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct dt_config config;
+
+        write_file(secret_path, cases[i].text, strlen(cases[i].text));
+        config = loaded(ini);
+        assert_string_equal(config.mysql_password, cases[i].want);
+        dt_config_clear(&config);
+    }
+}
+
+static void a_secrets_file_can_be_named_by_the_environment(void **state)
+{
+    struct dt_config config;
+
+    (void)state;
+    write_file(secret_path, "hush\n", 5);
+    setenv("DUETIME_REDIS_PASSWORD_FILE", secret_path, 1);
+    config = loaded("[redis]\npassword = other\n");
+    assert_string_equal(config.redis_password, "hush");
+    dt_config_clear(&config);
+}
+
+static void a_secrets_file_that_cannot_be_read_is_named(void **state)
+{
+    (void)state;
+    assert_refused("[mysql]\npassword_file = /nowhere/secret\n", DT_UNAVAILABLE,
+                   (const char *const[]){"x.ini:2", "[mysql]", "password", "/nowhere/secret", "No such file"}, 5);
+}
+
+static void a_secrets_file_must_hold_a_text_of_bounded_length(void **state)
+{
+    static char large[5000];
+    char ini[256];
+
+    (void)state;
+    snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
+    memset(large, 'x', sizeof large);
+    write_file(secret_path, large, sizeof large);
+    REFUSED(ini, "x.ini:2", "4096 bytes");
+    write_file(secret_path, "a\0b", 3);
+    REFUSED(ini, "x.ini:2");
+    write_file(secret_path, large, 4096);
+    dt_config_clear(&(struct dt_config[]){loaded(ini)}[0]);
+}
+
+static void only_secrets_have_files(void **state)
+{
+    (void)state;
+    REFUSED("[mysql]\nhost_file = /x\n", "x.ini:2", "[mysql]", "host_file", "unknown key");
+}
+
+/* ---- bad input ---- */
+
+static void an_unknown_section_is_an_error_that_names_the_known_ones(void **state)
+{
+    (void)state;
+    REFUSED("# c\n[mysq]\nhost = x\n", "x.ini:3", "[mysq]", "unknown section", "mysql, redis, kafka");
+}
+
+static void an_unknown_key_is_an_error_that_names_the_known_ones(void **state)
+{
+    (void)state;
+    REFUSED("[http]\nport = 1\nprot = 2\n", "x.ini:3", "[http]", "prot", "unknown key", "listen, port, threads");
+    REFUSED("[http]\nPort = 1\n", "unknown key");
+    REFUSED("host = x\n", "x.ini:1", "unknown section");
+    REFUSED("[topics]\nauto_creat = 1\n", "unknown key");
+    REFUSED("[topics]\nauto_createe = 1\n", "unknown key");
+}
+
+static void a_bad_number_is_an_error_that_names_the_accepted_range(void **state)
+{
+    static const char *const values[] = {"",    "x",     "0",   "65536", "-1",  "1.5",
+                                         "1e3", "0x50",  "+80", "80 80", "80k", "99999999999999999999",
+                                         "-",   "\"80\""};
+    char ini[100];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        snprintf(ini, sizeof ini, "[mysql]\n\nport = %s\n", values[i]);
+        REFUSED(ini, "x.ini:3", "[mysql]", "port", "a whole number from 1 to 65535");
+    }
+}
+
+static void a_bad_duration_is_an_error_that_names_the_accepted_range(void **state)
+{
+    static const char *const values[] = {"", "500ms", "soon", "-1s", "20m", "PT1Y", "100s 5", "1s,"};
+    char ini[100];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        snprintf(ini, sizeof ini, "[reconcile]\nperiod = %s\n", values[i]);
+        REFUSED(ini, "x.ini:2", "[reconcile]", "period", "a duration from PT0.2S to 10m");
+    }
+}
+
+static void a_bad_truth_value_is_an_error(void **state)
+{
+    (void)state;
+    REFUSED("[api]\nmigrate = maybe\n", "x.ini:2", "[api]", "migrate", "\"maybe\"", "true or false");
+    REFUSED("[api]\nmigrate =\n", "true or false");
+}
+
+static void texts_with_rules_are_held_to_them(void **state)
+{
+    (void)state;
+    REFUSED("[log]\nlevel = verbose\n", "x.ini:2", "[log]", "level", "debug, info, warn or error");
+    REFUSED("[installation]\nname = a b\n", "x.ini:2", "name", "1 to 100");
+    REFUSED("[installation]\nname =\n", "1 to 100");
+    REFUSED("[installation]\nname = __x\n", "1 to 100");
+    REFUSED("[redis]\nendpoints =\n", "host:port");
+}
+
+static void a_bad_value_of_the_environment_names_its_variable(void **state)
+{
+    struct dt_config config;
+    struct dt_error err = {0};
+
+    (void)state;
+    setenv("DUETIME_MYSQL_PORT", "none", 1);
+    assert_int_equal(dt_config_load(&config, NULL, &err), DT_INVALID);
+    assert_string_equal(err.text,
+                        "DUETIME_MYSQL_PORT: [mysql] port: bad value \"none\", accepted: a whole number from 1 "
+                        "to 65535");
+}
+
+static void an_option_that_is_given_twice_is_an_error(void **state)
+{
+    struct dt_config config;
+    struct dt_error err = {0};
+
+    (void)state;
+    REFUSED("[http]\nport = 1\n[log]\nlevel = info\n[http]\nport = 1\n", "x.ini:6", "[http]", "port", "twice");
+    REFUSED("[mysql]\npassword = a\npassword_file = /x\n", "x.ini:3", "twice");
+    setenv("DUETIME_MYSQL_PASSWORD", "a", 1);
+    setenv("DUETIME_MYSQL_PASSWORD_FILE", "/x", 1);
+    assert_int_equal(dt_config_load(&config, NULL, &err), DT_INVALID);
+    assert_non_null(strstr(err.text, "DUETIME_MYSQL_PASSWORD_FILE"));
+}
+
+static void lines_that_are_no_option_are_errors(void **state)
+{
+    (void)state;
+    REFUSED("[http]\nport = 1\nnonsense\n", "x.ini:3", "neither [section] nor key = value");
+    REFUSED("[http\nport = 1\n", "x.ini:1");
+    REFUSED("[http]\n= 5\n", "x.ini:2");
+}
+
+/* inih would take the second option for more text of the first. */
+static void an_indented_option_is_not_taken_for_text_of_the_one_before(void **state)
+{
+    (void)state;
+    REFUSED("[http]\n  listen = 127.0.0.1\n  port = 1\n", "x.ini:3", "indented");
+    REFUSED("[http]\nport = 1\n  2\n", "x.ini:3", "indented");
+}
+
+static void quotes_that_are_not_closed_or_hold_nonsense_are_errors(void **state)
+{
+    static const char *const values[] = {"\"",       "\"abc",    "\"abc\\\"", "\"a\"b",
+                                         "\"a\\n\"", "\"\\x0\"", "\"\\x00\"", "\"\\xzz\""};
+    char ini[100];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        snprintf(ini, sizeof ini, "[mysql]\npassword = %s\n", values[i]);
+        REFUSED(ini, "x.ini:2", "[mysql]", "password", "quotes");
+    }
+}
+
+static void a_line_that_is_too_long_is_an_error_and_not_cut(void **state)
+{
+    char ini[400] = "[mysql]\nhost = ";
+    size_t n = strlen(ini);
+
+    (void)state;
+    memset(ini + n, 'x', 300);
+    snprintf(ini + n + 300, sizeof ini - n - 300, "\nport = 1\n");
+    REFUSED(ini, "x.ini:2", "longer than");
+}
+
+static void a_secret_never_stands_in_an_error(void **state)
+{
+    struct dt_config config;
+    struct dt_error err = {0};
+
+    (void)state;
+    write_ini("[mysql]\npassword = \"hunter2\n");
+    assert_int_equal(dt_config_load(&config, path, &err), DT_INVALID);
+    assert_null(strstr(err.text, "hunter2"));
+}
+
+static void a_file_that_cannot_be_read_is_unavailable(void **state)
+{
+    struct dt_config config;
+    struct dt_error err = {0};
+
+    (void)state;
+    assert_int_equal(dt_config_load(&config, "/nowhere/x.ini", &err), DT_UNAVAILABLE);
+    assert_string_equal(err.text, "/nowhere/x.ini: No such file or directory");
+    assert_int_equal(dt_config_load(&config, folder, &err), DT_UNAVAILABLE);
+}
+
+static void the_error_of_a_file_with_a_very_long_name_still_tells_the_key(void **state)
+{
+    char name[900];
+    struct dt_config config;
+    struct dt_error err = {0};
+    size_t n = strlen(folder);
+
+    (void)state;
+    write_ini("[mysql]\nport = x\n");
+    memcpy(name, folder, n);
+    for (; n < 700; n += 2)
+        memcpy(name + n, "/.", 2);
+    memcpy(name + n, "/x.ini", 7);
+    assert_int_equal(dt_config_load(&config, name, &err), DT_INVALID);
+    assert_non_null(strstr(err.text, "x.ini:2: [mysql] port: "));
+    assert_non_null(strstr(err.text, "65535"));
+}
+
+static void the_first_error_is_the_one_that_is_told(void **state)
+{
+    (void)state;
+    REFUSED("[http]\nport = x\nthreads = y\n[nope]\na = b\n", "x.ini:2", "port");
+}
+
+/* ---- printing ---- */
+
+static char *print(const struct dt_config *config)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+
+    assert_non_null(out);
+    dt_config_print(config, out);
+    fclose(out);
+    return text;
+}
+
+/* Loads what is printed, and prints that again: nothing may change. */
+static void assert_reads_back(const struct dt_config *config)
+{
+    char *text = print(config), *again;
+    struct dt_config back = loaded(text);
+
+#define INT(s, k, def, min, max, flags, help) assert_int_equal(back.s##_##k, config->s##_##k);
+#define BOOL(s, k, def, flags, help)          assert_int_equal(back.s##_##k, config->s##_##k);
+#define TEXT(s, k, def, flags, help)          assert_string_equal(back.s##_##k, (flags)&DT_OPT_SECRET ? "" : config->s##_##k);
+    DT_CONFIG_MAP(INT, INT, BOOL, TEXT)
+#undef INT
+#undef BOOL
+#undef TEXT
+    again = print(&back);
+    if (!strstr(text, "***"))
+        assert_string_equal(text, again);
+    free(text);
+    free(again);
+    dt_config_clear(&back);
+}
+
+static void what_is_printed_is_read_back_as_the_same(void **state)
+{
+    struct dt_config config = loaded("[http]\nport = 81\n[mysql]\nconnect_timeout = 1234\nio_timeout = 61s\n[api]\n"
+                                     "migrate = yes\n[redis]\nendpoints = a:1,b:2\n");
+
+    (void)state;
+    assert_reads_back(&config);
+    dt_config_clear(&config);
+}
+
+static void texts_that_an_ini_file_would_garble_are_read_back_as_the_same(void **state)
+{
+    static const char *const texts[] = {
+        " leads",      "trails ",   "a ; b",     ";",         "# x", "\"quoted\"",
+        "back\\slash", "new\nline", "tab\there", "a = b : c", "[x]", "\x01\x1f\x7f",
+        "\xc3\xa9",    "a\r",       " ",         "\\x41",     "\"",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct dt_config config;
+
+        setenv("DUETIME_MYSQL_USER", texts[i], 1);
+        assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
+        unsetenv("DUETIME_MYSQL_USER");
+        assert_string_equal(config.mysql_user, texts[i]);
+        assert_reads_back(&config);
+        dt_config_clear(&config);
+    }
+}
+
+static void texts_of_any_length_are_read_back_as_the_same(void **state)
+{
+    static const char *const units[] = {"x", "a:1,", "   ", "; #", "\xc3\xa9", "\"\\", "= [:", "ab "};
+    static char text[3000];
+
+    (void)state;
+    for (size_t u = 0; u < sizeof units / sizeof units[0]; u++)
+        for (size_t n = 100; n < 900; n += 7) {
+            struct dt_config config;
+            size_t unit = strlen(units[u]), at = 0;
+
+            while (at < n) {
+                memcpy(text + at, units[u], unit);
+                at += unit;
+            }
+            text[at] = '\0';
+            setenv("DUETIME_KAFKA_BROKERS", text, 1);
+            assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
+            unsetenv("DUETIME_KAFKA_BROKERS");
+            assert_reads_back(&config);
+            dt_config_clear(&config);
+        }
+}
+
+static void secrets_are_hidden_when_printed(void **state)
+{
+    struct dt_config config = loaded("[mysql]\npassword = hunter2\n");
+    char *text = print(&config);
+
+    (void)state;
+    assert_null(strstr(text, "hunter2"));
+    assert_non_null(strstr(text, "password = ***\n"));
+    assert_reads_back(&config);
+    free(text);
+    dt_config_clear(&config);
+}
+
+static void the_reference_has_a_row_for_every_option(void **state)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+
+    (void)state;
+    assert_non_null(out);
+    dt_config_reference(out);
+    fclose(out);
+#define ROW(s, k, help)                                                                                                \
+    assert_non_null(strstr(text, "\n## [" #s "]\n"));                                                                  \
+    assert_non_null(strstr(text, "\n| `" #k "` | `DUETIME_"));                                                         \
+    assert_non_null(strstr(text, help));
+#define INT(s, k, def, min, max, flags, help) ROW(s, k, help)
+#define BOOL(s, k, def, flags, help)          ROW(s, k, help)
+    DT_CONFIG_MAP(INT, INT, BOOL, BOOL)
+#undef INT
+#undef BOOL
+#undef ROW
+    assert_non_null(strstr(text, "`DUETIME_MYSQL_IDLE_TRANSACTION_TIMEOUT` | a duration from 1s to 1m | `8s` |"));
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        if (line[0] == '|') {
+            int bars = 0;
+
+            for (char *p = line; *p; p++)
+                bars += *p == '|';
+            assert_int_equal(bars, 6);
+        }
+    free(text);
+}
+
+static void a_cleared_configuration_can_be_cleared_again(void **state)
+{
+    struct dt_config config = loaded("");
+
+    (void)state;
+    dt_config_clear(&config);
+    assert_null(config.mysql_host);
+    dt_config_clear(&config);
+}
+
+#define FRESH(test) cmocka_unit_test_setup(test, start)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FRESH(without_a_file_everything_is_as_in_the_table),
+        FRESH(every_default_lies_in_its_own_bounds),
+        FRESH(the_file_wins_over_defaults_and_the_environment_over_the_file),
+        FRESH(every_option_can_be_set_by_its_environment_name),
+        FRESH(durations_are_read_in_every_form),
+        FRESH(yes_and_no_are_read_in_their_usual_words),
+        FRESH(comments_blank_lines_spaces_and_line_ends_do_not_matter),
+        FRESH(quoted_texts_keep_what_the_file_format_would_take),
+        FRESH(a_list_goes_on_in_indented_lines_after_a_comma),
+        FRESH(a_secret_can_come_from_a_file_without_its_line_end),
+        FRESH(a_secrets_file_can_be_named_by_the_environment),
+        FRESH(a_secrets_file_that_cannot_be_read_is_named),
+        FRESH(a_secrets_file_must_hold_a_text_of_bounded_length),
+        FRESH(only_secrets_have_files),
+        FRESH(an_unknown_section_is_an_error_that_names_the_known_ones),
+        FRESH(an_unknown_key_is_an_error_that_names_the_known_ones),
+        FRESH(a_bad_number_is_an_error_that_names_the_accepted_range),
+        FRESH(a_bad_duration_is_an_error_that_names_the_accepted_range),
+        FRESH(a_bad_truth_value_is_an_error),
+        FRESH(texts_with_rules_are_held_to_them),
+        FRESH(a_bad_value_of_the_environment_names_its_variable),
+        FRESH(an_option_that_is_given_twice_is_an_error),
+        FRESH(lines_that_are_no_option_are_errors),
+        FRESH(an_indented_option_is_not_taken_for_text_of_the_one_before),
+        FRESH(quotes_that_are_not_closed_or_hold_nonsense_are_errors),
+        FRESH(a_line_that_is_too_long_is_an_error_and_not_cut),
+        FRESH(a_secret_never_stands_in_an_error),
+        FRESH(a_file_that_cannot_be_read_is_unavailable),
+        FRESH(the_error_of_a_file_with_a_very_long_name_still_tells_the_key),
+        FRESH(the_first_error_is_the_one_that_is_told),
+        FRESH(what_is_printed_is_read_back_as_the_same),
+        FRESH(texts_that_an_ini_file_would_garble_are_read_back_as_the_same),
+        FRESH(texts_of_any_length_are_read_back_as_the_same),
+        FRESH(secrets_are_hidden_when_printed),
+        FRESH(the_reference_has_a_row_for_every_option),
+        FRESH(a_cleared_configuration_can_be_cleared_again),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
