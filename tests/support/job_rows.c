@@ -1,0 +1,52 @@
+#include "support/job_rows.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+void job_row(struct mysql_fixture *fx, int64_t id, const char *fmt, ...)
+{
+    char changes[2000];
+    mysql_fixture_run(fx,
+                      "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
+                      "updated_at, maker, digest, payload) "
+                      "SELECT %lld, 'orders', n.t + 3600000, n.t + 3600000, TRUE, '15s 3m', 60000, n.t, n.t, 1, "
+                      "REPEAT('d', 16), '{\"n\":1}' FROM (SELECT " SQL_NOW " AS t) n",
+                      (long long)id);
+    if (!fmt)
+        return;
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(changes, sizeof changes, fmt, args);
+    va_end(args);
+    assert_in_range(n, 1, sizeof changes - 1);
+    mysql_fixture_run(fx, "UPDATE jobs SET %s WHERE id = %lld", changes, (long long)id);
+}
+
+void job_row_dispatched(struct mysql_fixture *fx, int64_t id, int64_t attempt, unsigned shard)
+{
+    job_row(fx, id,
+            "state = 'dispatched', attempt = %lld, attempt_status = 'dispatched', claim_shard = %u, "
+            "due_at = created_at - 1000, dispatched_at = created_at - 1000, next_at = created_at + 59000",
+            (long long)attempt, shard);
+}
+
+void job_row_assert(struct mysql_fixture *fx, int64_t id, const char *expression, const char *expected,
+                    const char *file, int line)
+{
+    char cell[2000];
+    mysql_fixture_text(fx, cell, sizeof cell, "SELECT %s FROM jobs WHERE id = %lld", expression, (long long)id);
+    if (strcmp(cell, expected) == 0)
+        return;
+    print_error("%s:%d: %s of job %lld: \"%s\", expected \"%s\"\n", file, line, expression, (long long)id, cell,
+                expected);
+    _fail(file, line);
+}
+
+int64_t mysql_now_ms(struct mysql_fixture *fx)
+{
+    return mysql_fixture_number(fx, "SELECT " SQL_NOW);
+}

@@ -1,0 +1,28 @@
+/*
+ * Rows of `jobs` as a test wants them, by plain SQL, so that what reads and changes them is tested against something
+ * that it did not write itself.
+ */
+#ifndef DT_TESTS_SUPPORT_JOB_ROWS_H
+#define DT_TESTS_SUPPORT_JOB_ROWS_H
+
+#include "support/mysql_fixture.h"
+
+/*
+ * A job of the topic "orders", scheduled an hour ahead, retry "15s 3m", one minute to report, payload {"n":1}; then,
+ * when fmt is not NULL, changed by "UPDATE jobs SET <fmt> WHERE id = …".
+ */
+void job_row(struct mysql_fixture *fx, int64_t id, const char *fmt, ...) DT_PRINTF(3, 4);
+/* The same as attempt `attempt` of shard `shard`, dispatched one second ago and waiting for its result. */
+void job_row_dispatched(struct mysql_fixture *fx, int64_t id, int64_t attempt, unsigned shard);
+
+/* Fails the test unless "SELECT <expression> FROM jobs WHERE id = …" reads so (NULL = empty). */
+#define assert_job(fx, id, expression, expected)                                                                       \
+    job_row_assert((fx), (id), (expression), (expected), __FILE__, __LINE__)
+void job_row_assert(struct mysql_fixture *fx, int64_t id, const char *expression, const char *expected,
+                    const char *file, int line);
+
+/* MySQL's time in SQL and in C. */
+#define SQL_NOW "(TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(3)) DIV 1000)"
+int64_t mysql_now_ms(struct mysql_fixture *fx);
+
+#endif
