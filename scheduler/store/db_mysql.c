@@ -36,6 +36,7 @@ typedef bool sql_bool;
 #define MULTI_ROWS_MAX   1024u  /* rows of one multi-row statement */
 #define PLACEHOLDERS_MAX 65535u /* the protocol's limit for one statement */
 #define PACKET_SLACK     65536u
+#define CHUNK_BYTES      (8u << 20) /* the client keeps a buffer as large as its largest packet */
 
 struct column {
     bool is_int;
@@ -610,16 +611,6 @@ static bool reserve_binds(dt_db *db, size_t n)
     return true;
 }
 
-static bool reserve_scratch(dt_db *db, size_t n)
-{
-    if (n <= db->scratch_cap)
-        return true;
-    free(db->scratch);
-    db->scratch = malloc(n);
-    db->scratch_cap = db->scratch ? n : 0;
-    return db->scratch != NULL;
-}
-
 /* The slices and numbers are borrowed until the statement has run. */
 static void bind_param(const struct dt_param *p, MYSQL_BIND *bind)
 {
@@ -683,17 +674,27 @@ dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err)
 /* How many rows from `first` fit into one packet. */
 static size_t rows_that_fit(const dt_db *db, const struct dt_param *params, size_t columns, size_t first, size_t rows)
 {
-    size_t bytes = 0, n = 0;
+    size_t bytes = 0, n = 0, max = db->packet_max < CHUNK_BYTES ? db->packet_max : CHUNK_BYTES;
     for (; first + n < rows; n++) {
         for (size_t c = 0; c < columns; c++)
             bytes += 10 + params[(first + n) * columns + c].s.n;
-        if (bytes > db->packet_max && n > 0)
+        if (bytes > max && n > 0)
             break;
     }
     return n;
 }
 
 #ifdef DT_ARRAY_BINDING
+static bool reserve_scratch(dt_db *db, size_t n)
+{
+    if (n <= db->scratch_cap)
+        return true;
+    free(db->scratch);
+    db->scratch = malloc(n);
+    db->scratch_cap = db->scratch ? n : 0;
+    return db->scratch != NULL;
+}
+
 static void bind_array(const struct dt_param *params, size_t columns, size_t rows, char *room, MYSQL_BIND *bind)
 {
     /* Values and lengths are eight bytes wide, so that `room` is three runs: values, lengths, indicators. */
