@@ -46,7 +46,7 @@ DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_st
 typedef struct dt_producer dt_producer;
 /*
  * A new producer with transactional.id = <installation>-<uuid>-<shard>; metadata of the ledger asked for; init_transactions done:
- * older producers of the shard are fenced, their transactions complete. UNAVAILABLE: try again later; REFUSED; SHUTDOWN when `stop`
+ * older producers of the shard are fenced, their transactions complete. UNAVAILABLE: not within a transaction timeout, try again; REFUSED; SHUTDOWN when `stop`
  * (checked at least every 100 ms) became true.
  */
 DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const volatile bool *stop, dt_producer **out, struct dt_error *err);

@@ -4,7 +4,7 @@
  * time. A topic is looked at with DescribeConfigs before anything else, because a metadata request could make a missing
  * topic with the broker's defaults (a ledger with a week of retention).
  */
-#include "kafka_common.h"
+#include "kafka_warm.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@ enum {
     GOOD_FOR_US = 30000000,
     BAD_FOR_US = 5000000,
     CACHE_BUCKETS = 256,
+    KEEP_HANDLE_MS = 10000,
     DEFAULT_MAX_MESSAGE = 1048588, /* Kafka's default, for topics whose settings we may not read */
 };
 
@@ -35,9 +36,10 @@ struct known {
 
 struct dt_kafka_admin {
     const struct dt_kafka_env *env;
-    rd_kafka_t *rk;
+    pthread_mutex_t request_lock; /* around requests, and for the three below; taken before cache_lock */
+    dt_kafka_warm *warm;
+    rd_kafka_t *rk; /* while a request is under way */
     rd_kafka_queue_t *queue;
-    pthread_mutex_t request_lock; /* around requests; taken before cache_lock */
     pthread_mutex_t cache_lock;
     struct known *cache[CACHE_BUCKETS];
 };
@@ -49,6 +51,27 @@ struct settings {
 };
 
 /* ---- requests ---- */
+
+/* Around requests: the lock, and a handle with a queue for their answers. */
+static dt_status begin(struct dt_kafka_admin *a, struct dt_error *err)
+{
+    dt_status status;
+
+    pthread_mutex_lock(&a->request_lock);
+    status = dt_kafka_warm_hold(a->warm, &a->rk, err);
+    if (status == DT_OK)
+        a->queue = rd_kafka_queue_new(a->rk);
+    else
+        pthread_mutex_unlock(&a->request_lock);
+    return status;
+}
+
+static void end(struct dt_kafka_admin *a)
+{
+    rd_kafka_queue_destroy(a->queue);
+    dt_kafka_warm_let_go(a->warm);
+    pthread_mutex_unlock(&a->request_lock);
+}
 
 static rd_kafka_AdminOptions_t *options_new(struct dt_kafka_admin *a, rd_kafka_admin_op_t op)
 {
@@ -377,14 +400,16 @@ dt_status dt_kafka_admin_topic(dt_kafka_admin *a, struct dt_str topic, struct dt
         return status;
     memcpy(name, topic.p, topic.n);
     name[topic.n] = '\0';
-    pthread_mutex_lock(&a->request_lock);
+    status = begin(a, err);
+    if (status != DT_OK)
+        return status;
     if (!cache_get(a, topic, out, &status, err)) { /* nobody else asked meanwhile */
         status = look_up(a, name, out, &why);
         cache_put(a, topic, out, status, &why);
         if (status != DT_OK && err != NULL)
             *err = why;
     }
-    pthread_mutex_unlock(&a->request_lock);
+    end(a);
     return status;
 }
 
@@ -427,11 +452,12 @@ static dt_status check_ledger(struct dt_kafka_admin *a, bool repair, struct dt_e
 
 dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *a, struct dt_error *err)
 {
-    dt_status status;
+    dt_status status = begin(a, err);
 
-    pthread_mutex_lock(&a->request_lock);
+    if (status != DT_OK)
+        return status;
     status = check_ledger(a, false, err);
-    pthread_mutex_unlock(&a->request_lock);
+    end(a);
     return status;
 }
 
@@ -439,9 +465,10 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
 {
     static const char *const suffixes[] = {"results", "results.rejected", "dead"};
     const int64_t partitions = a->env->config->kafka_auto_create_partitions;
-    dt_status status;
+    dt_status status = begin(a, err);
 
-    pthread_mutex_lock(&a->request_lock);
+    if (status != DT_OK)
+        return status;
     status = check_ledger(a, true, err);
     for (size_t i = 0; status == DT_OK && i < sizeof suffixes / sizeof *suffixes; i++) {
         char topic[DT_KAFKA_TOPIC_MAX + 1];
@@ -451,16 +478,22 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
         if (status == DT_OK)
             status = look_or_make(a, topic, partitions > 0 ? (int)partitions : 4, false, &s, err);
     }
-    pthread_mutex_unlock(&a->request_lock);
+    end(a);
     return status;
 }
 
 /* ---- life ---- */
 
+static dt_status admin_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
+{
+    return dt_kafka_conf_new(env, NULL, out, err);
+}
+
+static const struct dt_kafka_warm_ops warm_ops = {.conf = admin_conf};
+
 dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err)
 {
     struct dt_kafka_admin *a = calloc(1, sizeof *a);
-    rd_kafka_conf_t *conf;
     dt_status status;
 
     *out = NULL;
@@ -469,22 +502,20 @@ dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **ou
     a->env = env;
     pthread_mutex_init(&a->request_lock, NULL);
     pthread_mutex_init(&a->cache_lock, NULL);
-    status = dt_kafka_conf_new(env, a, &conf, err);
-    if (status == DT_OK)
-        status = dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &a->rk, err);
+    status = dt_kafka_warm_new(env, &warm_ops, KEEP_HANDLE_MS, &a->warm, err);
     if (status != DT_OK) {
         dt_kafka_admin_free(a);
         return status;
     }
-    a->queue = rd_kafka_queue_new(a->rk);
     *out = a;
     return DT_OK;
 }
 
-static void admin_done(void *arg)
+void dt_kafka_admin_free(dt_kafka_admin *a)
 {
-    struct dt_kafka_admin *a = arg;
-
+    if (a == NULL)
+        return;
+    dt_kafka_warm_free(a->warm);
     for (size_t i = 0; i < CACHE_BUCKETS; i++) {
         struct known *next;
 
@@ -496,16 +527,4 @@ static void admin_done(void *arg)
     pthread_mutex_destroy(&a->request_lock);
     pthread_mutex_destroy(&a->cache_lock);
     free(a);
-}
-
-void dt_kafka_admin_free(dt_kafka_admin *a)
-{
-    if (a == NULL)
-        return;
-    if (a->queue != NULL)
-        rd_kafka_queue_destroy(a->queue);
-    if (a->rk == NULL)
-        admin_done(a);
-    else
-        dt_kafka_reap(a->rk, NULL, admin_done, a);
 }

@@ -4,16 +4,19 @@
  * last report is in or its messages were given up by librdkafka, also when the caller has stopped waiting; reports are
  * served by whichever caller waits, under one lock.
  */
-#include "kafka_common.h"
+#include "kafka_warm.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { KEEP_HANDLE_MS = 10000 };
+
 struct dt_sender {
-    rd_kafka_t *rk;
-    pthread_mutex_t lock; /* one batch at a time */
+    pthread_mutex_t lock; /* one batch at a time; for both below */
+    dt_kafka_warm *warm;
+    rd_kafka_t *rk; /* of the batch under way */
 };
 
 /* Of one batch; outlives the call when reports are late, and goes with the last of them. */
@@ -101,8 +104,7 @@ static void produce_all(struct dt_sender *s, const struct dt_kafka_message *mess
     }
 }
 
-/* A batch that is still under way at the deadline is no longer waited for; it may arrive yet, so the caller may repeat
- * itself. */
+/* Frees the batch, unless reports of it are still to come. */
 static dt_status await_batch(struct dt_sender *s, struct batch *b, int64_t deadline_us, struct dt_error *err)
 {
     dt_status status;
@@ -119,6 +121,15 @@ static dt_status await_batch(struct dt_sender *s, struct batch *b, int64_t deadl
     return dt_fail(err, DT_UNAVAILABLE, "notices: no answer from Kafka in time");
 }
 
+/* Messages that may still arrive may be repeated by the caller: at least once. */
+static void close_batch(struct dt_sender *s, bool late)
+{
+    if (late || rd_kafka_fatal_error(s->rk, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        dt_kafka_warm_discard(s->warm);
+    else
+        dt_kafka_warm_let_go(s->warm);
+}
+
 dt_status dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
                          struct dt_error *err)
 {
@@ -131,10 +142,14 @@ dt_status dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, 
         return dt_fail(err, DT_NOMEM, "notices");
     b->sent = sent;
     pthread_mutex_lock(&s->lock);
-    while (rd_kafka_poll(s->rk, 0) > 0)
-        ; /* what is left of batches that were given up */
-    produce_all(s, messages, n, b, deadline_us);
-    status = await_batch(s, b, deadline_us, err);
+    status = dt_kafka_warm_hold(s->warm, &s->rk, err);
+    if (status == DT_OK) {
+        produce_all(s, messages, n, b, deadline_us);
+        status = await_batch(s, b, deadline_us, err);
+        close_batch(s, status == DT_UNAVAILABLE);
+    } else {
+        free(b);
+    }
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -169,24 +184,33 @@ static dt_status sender_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **o
         status = dt_kafka_conf_set(*out, pairs, err);
     if (status == DT_OK)
         rd_kafka_conf_set_dr_msg_cb(*out, on_report);
+    else if (*out != NULL)
+        rd_kafka_conf_destroy(*out);
     return status;
 }
+
+/* Reports of a batch that was given up are served once more, so that its memory goes. */
+static void sender_closing(void *rk)
+{
+    const int64_t until_us = dt_kafka_now_us() + 1000000;
+
+    rd_kafka_purge(rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    while (rd_kafka_outq_len(rk) > 0 && dt_kafka_now_us() < until_us)
+        rd_kafka_poll(rk, 100);
+}
+
+static const struct dt_kafka_warm_ops warm_ops = {.conf = sender_conf, .closing = sender_closing};
 
 dt_status dt_sender_new(const struct dt_kafka_env *env, dt_sender **out, struct dt_error *err)
 {
     struct dt_sender *s = calloc(1, sizeof *s);
-    rd_kafka_conf_t *conf = NULL;
     dt_status status;
 
     *out = NULL;
     if (s == NULL)
         return dt_fail(err, DT_NOMEM, "notices");
     pthread_mutex_init(&s->lock, NULL);
-    status = sender_conf(env, &conf, err);
-    if (status == DT_OK)
-        status = dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &s->rk, err);
-    else if (conf != NULL)
-        rd_kafka_conf_destroy(conf);
+    status = dt_kafka_warm_new(env, &warm_ops, KEEP_HANDLE_MS, &s->warm, err);
     if (status != DT_OK) {
         dt_sender_free(s);
         return status;
@@ -195,30 +219,11 @@ dt_status dt_sender_new(const struct dt_kafka_env *env, dt_sender **out, struct 
     return DT_OK;
 }
 
-static void sender_done(void *arg)
-{
-    struct dt_sender *s = arg;
-
-    pthread_mutex_destroy(&s->lock);
-    free(s);
-}
-
-/* Reports of batches that were given up are served once more, so that their memory goes. */
-static void sender_settle(void *arg)
-{
-    struct dt_sender *s = arg;
-
-    rd_kafka_purge(s->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    while (rd_kafka_outq_len(s->rk) > 0 && rd_kafka_poll(s->rk, 100) > 0)
-        ;
-}
-
 void dt_sender_free(dt_sender *s)
 {
     if (s == NULL)
         return;
-    if (s->rk == NULL)
-        sender_done(s);
-    else
-        dt_kafka_reap(s->rk, sender_settle, sender_done, s);
+    dt_kafka_warm_free(s->warm);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
 }

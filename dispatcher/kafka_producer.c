@@ -26,7 +26,6 @@
 enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
 enum {
     PAUSE_AFTER_COMMIT_US = 1500, /* straight after a commit the coordinator answers CONCURRENT_TRANSACTIONS */
-    START_TIMEOUT_US = 10000000,
     WATCHED_MAX = 32,
     TOPIC_BUCKETS = 256,
 };
@@ -613,7 +612,7 @@ static dt_status init_transactions(struct dt_producer *p, int64_t deadline_us, c
 dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const volatile bool *stop, dt_producer **out,
                           struct dt_error *err)
 {
-    const int64_t deadline_us = dt_kafka_now_us() + START_TIMEOUT_US;
+    const int64_t deadline_us = dt_kafka_now_us() + env->config->kafka_transaction_timeout * 1000;
     struct dt_producer *p = calloc(1, sizeof *p);
     rd_kafka_conf_t *conf = NULL;
     dt_status status;

@@ -1,0 +1,237 @@
+/*
+ * Topics on a real broker: made with the right settings, checked, looked up.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kafka_warm.h"
+#include "support/kafka_fixture.h"
+#include "support/redis_fixture.h"
+
+static struct kafka_fixture fx;
+
+static int make(void **state)
+{
+    (void)state;
+    kafka_fixture_make(&fx, "topics");
+    return 0;
+}
+
+/* An admin, and none of the topics. */
+static int init(void **state)
+{
+    struct dt_error err = {0};
+
+    (void)state;
+    kafka_fixture_init(&fx, "topics");
+    KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &fx.env.admin, &err), &err);
+    return 0;
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    kafka_fixture_clear(&fx);
+    return 0;
+}
+
+static const char *own(const char *suffix)
+{
+    static char name[128];
+
+    snprintf(name, sizeof(name), "%s.%s", fx.installation, suffix);
+    return name;
+}
+
+static void preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead(void **state)
+{
+    struct dt_error err = {0};
+
+    (void)state;
+    assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 3);
+    assert_int_equal(kafka_fixture_partitions(&fx, own("results")), 2);
+    assert_int_equal(kafka_fixture_partitions(&fx, own("results.rejected")), 2);
+    assert_int_equal(kafka_fixture_partitions(&fx, own("dead")), 2);
+    KAFKA_FIXTURE_OK(dt_kafka_admin_check_ledger(fx.env.admin, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(fx.env.admin, &err), &err); /* again: nothing to do */
+}
+
+static void the_ledger_gets_more_partitions_when_there_are_more_shards(void **state)
+{
+    struct dt_error err = {0};
+
+    (void)state;
+    fx.env.shards = 5;
+    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, &err), DT_REFUSED);
+    KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(fx.env.admin, &err), &err);
+    assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 5);
+    fx.env.shards = 2; /* fewer shards: the partitions stay */
+    KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(fx.env.admin, &err), &err);
+    assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 5);
+}
+
+static void a_ledger_that_forgets_is_refused(void **state)
+{
+    const char *week[] = {"retention.ms", "604800000", NULL};
+    struct dt_error err = {0};
+
+    (void)state;
+    kafka_fixture_topic(&fx, own("ledger"), 3, week);
+    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, &err), DT_REFUSED);
+    assert_non_null(strstr(err.text, "retention.ms=604800000"));
+    assert_int_equal(dt_kafka_admin_prepare(fx.env.admin, &err), DT_REFUSED);
+}
+
+static void a_ledger_that_is_compacted_is_refused(void **state)
+{
+    const char *compact[] = {"retention.ms", "-1", "cleanup.policy", "compact", NULL};
+    struct dt_error err = {0};
+
+    (void)state;
+    kafka_fixture_topic(&fx, own("ledger"), 3, compact);
+    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, &err), DT_REFUSED);
+    assert_non_null(strstr(err.text, "cleanup.policy=compact"));
+}
+
+static void checking_never_makes_a_ledger(void **state)
+{
+    struct dt_error err = {0};
+
+    (void)state;
+    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, &err), DT_REFUSED);
+    assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 0);
+}
+
+static void a_missing_topic_is_made_on_demand(void **state)
+{
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+
+    (void)state;
+    KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
+    assert_int_equal(info.partitions, 2);
+    assert_int_equal(info.max_message_bytes, 1048588);
+    assert_int_equal(kafka_fixture_partitions(&fx, fx.topic), 2);
+}
+
+static void a_topics_own_limit_is_told(void **state)
+{
+    const char *small[] = {"max.message.bytes", "2000", NULL};
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+
+    (void)state;
+    kafka_fixture_topic(&fx, fx.topic, 1, small);
+    KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
+    assert_int_equal(info.max_message_bytes, 2000);
+    assert_int_equal(info.partitions, 1);
+}
+
+static void a_missing_topic_is_refused_when_none_are_made_on_demand(void **state)
+{
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+
+    (void)state;
+    fx.config.kafka_auto_create_partitions = 0;
+    assert_int_equal(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), DT_REFUSED);
+    assert_non_null(strstr(err.text, fx.topic));
+    assert_int_equal(kafka_fixture_partitions(&fx, fx.topic), 0);
+    err = (struct dt_error){0};
+    assert_int_equal(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), DT_REFUSED); /* remembered */
+    assert_non_null(strstr(err.text, fx.topic));
+}
+
+static void a_name_that_kafka_does_not_take_is_refused(void **state)
+{
+    const char *const names[] = {"", ".", "..", "a b", "a/b"};
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    char longest[300];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        assert_int_equal(dt_kafka_admin_topic(fx.env.admin, dt_str(names[i]), &info, &err), DT_REFUSED);
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    assert_int_equal(dt_kafka_admin_topic(fx.env.admin, dt_str(longest), &info, &err), DT_REFUSED);
+}
+
+static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state)
+{
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    dt_kafka_admin *admin = NULL;
+    char right[256];
+
+    (void)state;
+    memcpy(right, fx.brokers, sizeof(right));
+    snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
+    KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &admin, &err), &err);
+    assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_kafka_admin_check_ledger(admin, &err), DT_UNAVAILABLE);
+    dt_kafka_admin_free(admin);
+    memcpy(fx.brokers, right, sizeof(right));
+    KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
+}
+
+/* ---- handles that come and go ---- */
+
+static dt_status plain_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
+{
+    return dt_kafka_conf_new(env, NULL, out, err);
+}
+
+static bool is_closed(void *arg)
+{
+    return !dt_kafka_warm_open(arg);
+}
+
+static void a_handle_that_is_not_used_goes_and_comes_back_with_its_use(void **state)
+{
+    const struct dt_kafka_warm_ops ops = {.conf = plain_conf};
+    struct dt_error err = {0};
+    dt_kafka_warm *warm;
+    rd_kafka_t *rk;
+
+    (void)state;
+    KAFKA_FIXTURE_OK(dt_kafka_warm_new(&fx.env, &ops, 20, &warm, &err), &err);
+    assert_false(dt_kafka_warm_open(warm));
+    for (int i = 0; i < 3; i++) {
+        KAFKA_FIXTURE_OK(dt_kafka_warm_hold(warm, &rk, &err), &err);
+        assert_false(wait_until(is_closed, warm, 60)); /* not while it is held */
+        dt_kafka_warm_let_go(warm);
+        assert_true(wait_until(is_closed, warm, 5000));
+    }
+    KAFKA_FIXTURE_OK(dt_kafka_warm_hold(warm, &rk, &err), &err);
+    dt_kafka_warm_discard(warm);
+    assert_false(dt_kafka_warm_open(warm));
+    dt_kafka_warm_free(warm);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead, make,
+                                        clear),
+        cmocka_unit_test_setup_teardown(the_ledger_gets_more_partitions_when_there_are_more_shards, make, clear),
+        cmocka_unit_test_setup_teardown(a_ledger_that_forgets_is_refused, init, clear),
+        cmocka_unit_test_setup_teardown(a_ledger_that_is_compacted_is_refused, init, clear),
+        cmocka_unit_test_setup_teardown(checking_never_makes_a_ledger, init, clear),
+        cmocka_unit_test_setup_teardown(a_missing_topic_is_made_on_demand, init, clear),
+        cmocka_unit_test_setup_teardown(a_topics_own_limit_is_told, init, clear),
+        cmocka_unit_test_setup_teardown(a_missing_topic_is_refused_when_none_are_made_on_demand, init, clear),
+        cmocka_unit_test_setup_teardown(a_name_that_kafka_does_not_take_is_refused, init, clear),
+        cmocka_unit_test_setup_teardown(an_unreachable_broker_is_unavailable_and_not_remembered, init, clear),
+        cmocka_unit_test_setup_teardown(a_handle_that_is_not_used_goes_and_comes_back_with_its_use, init, clear),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

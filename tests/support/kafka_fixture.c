@@ -1,0 +1,252 @@
+#include "support/kafka_fixture.h"
+
+#include <librdkafka/rdkafka.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* cmocka wants these included before it */
+#include <cmocka.h>
+
+#include "base/clock.h"
+
+enum { ANSWER_MS = 10000 };
+
+void kafka_fixture_ok(dt_status status, const struct dt_error *err, const char *file, int line)
+{
+    if (status != DT_OK) {
+        print_error("%s: %s\n", dt_status_name(status), err->text);
+        _fail(file, line);
+    }
+}
+
+void kafka_fixture_init(struct kafka_fixture *fx, const char *prefix)
+{
+    static unsigned count;
+    const char *brokers = getenv("DUETIME_KAFKA");
+
+    memset(fx, 0, sizeof(*fx));
+    if (!brokers || !*brokers)
+        fail_msg("DUETIME_KAFKA is not set");
+    snprintf(fx->brokers, sizeof(fx->brokers), "%s", brokers);
+    snprintf(fx->installation, sizeof(fx->installation), "%s%dn%u", prefix, (int)getpid(), ++count);
+    snprintf(fx->topic, sizeof(fx->topic), "%s-topic", fx->installation);
+    fx->config.kafka_brokers = fx->brokers;
+    fx->config.kafka_auto_create_partitions = 2;
+    fx->config.kafka_replication_factor = 1;
+    fx->config.kafka_transaction_timeout = 10000;
+    fx->env =
+        (struct dt_kafka_env){.config = &fx->config, .installation = fx->installation, .uuid = "0f9c2d4e", .shards = 3};
+}
+
+void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix)
+{
+    struct dt_error err = {0};
+    dt_kafka_admin *admin = NULL;
+
+    kafka_fixture_init(fx, prefix);
+    KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx->env, &admin, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(admin, &err), &err);
+    fx->env.admin = admin;
+}
+
+/* ---- a client of the test's own ---- */
+
+static rd_kafka_t *client(struct kafka_fixture *fx, rd_kafka_type_t type, bool committed)
+{
+    char reason[256];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    rd_kafka_t *rk;
+
+    rd_kafka_conf_set(conf, "bootstrap.servers", fx->brokers, reason, sizeof(reason));
+    if (type == RD_KAFKA_CONSUMER) {
+        rd_kafka_conf_set(conf, "isolation.level", committed ? "read_committed" : "read_uncommitted", reason,
+                          sizeof(reason));
+        rd_kafka_conf_set(conf, "fetch.wait.max.ms", "5", reason, sizeof(reason));
+        rd_kafka_conf_set(conf, "enable.partition.eof", "true", reason, sizeof(reason));
+        rd_kafka_conf_set(conf, "group.id", fx->installation, reason, sizeof(reason));
+        rd_kafka_conf_set(conf, "enable.auto.commit", "false", reason, sizeof(reason));
+        rd_kafka_conf_set(conf, "auto.offset.reset", "earliest", reason, sizeof(reason));
+    }
+    rk = rd_kafka_new(type, conf, reason, sizeof(reason));
+    if (!rk)
+        fail_msg("librdkafka: %s", reason);
+    return rk;
+}
+
+static rd_kafka_event_t *answer(rd_kafka_queue_t *queue)
+{
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, ANSWER_MS);
+
+    if (!event)
+        fail_msg("Kafka does not answer");
+    if (rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        fail_msg("Kafka: %s", rd_kafka_event_error_string(event));
+    return event;
+}
+
+void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partitions, const char *const *settings)
+{
+    char reason[256];
+    rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+    rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, partitions, 1, reason, sizeof(reason));
+    rd_kafka_event_t *event;
+
+    for (size_t i = 0; settings && settings[i]; i += 2)
+        (void)!rd_kafka_NewTopic_set_config(wanted, settings[i], settings[i + 1]);
+    rd_kafka_CreateTopics(rk, &wanted, 1, NULL, queue);
+    event = answer(queue);
+    rd_kafka_event_destroy(event);
+    rd_kafka_NewTopic_destroy(wanted);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_destroy(rk);
+}
+
+int kafka_fixture_partitions(struct kafka_fixture *fx, const char *topic)
+{
+    const struct rd_kafka_metadata *md;
+    rd_kafka_t *rk = client(fx, RD_KAFKA_CONSUMER, false);
+    int n = 0;
+
+    if (rd_kafka_metadata(rk, 1, NULL, &md, ANSWER_MS) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        fail_msg("Kafka does not answer");
+    for (int i = 0; i < md->topic_cnt; i++) {
+        if (strcmp(md->topics[i].topic, topic) == 0)
+            n = md->topics[i].partition_cnt;
+    }
+    rd_kafka_metadata_destroy(md);
+    rd_kafka_destroy(rk);
+    return n;
+}
+
+void kafka_fixture_trim(struct kafka_fixture *fx, const char *topic, int partition, int64_t before)
+{
+    rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_DeleteRecords_t *request;
+
+    rd_kafka_topic_partition_list_add(list, topic, partition)->offset = before;
+    request = rd_kafka_DeleteRecords_new(list);
+    rd_kafka_DeleteRecords(rk, &request, 1, NULL, queue);
+    rd_kafka_event_destroy(answer(queue));
+    rd_kafka_DeleteRecords_destroy(request);
+    rd_kafka_topic_partition_list_destroy(list);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_destroy(rk);
+}
+
+void kafka_fixture_write(struct kafka_fixture *fx, const char *topic, int partition, const char *key, const char *value)
+{
+    rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
+
+    assert_int_equal(rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(partition),
+                                       RD_KAFKA_V_KEY(key, strlen(key)),
+                                       RD_KAFKA_V_VALUE((void *)(uintptr_t)value, strlen(value)),
+                                       RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END),
+                     RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(rd_kafka_flush(rk, ANSWER_MS), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_destroy(rk);
+}
+
+/* ---- reading ---- */
+
+static void copy_text(char *to, size_t cap, const void *p, size_t n)
+{
+    n = n < cap - 1 ? n : cap - 1;
+    if (p)
+        memcpy(to, p, n);
+    to[p ? n : 0] = '\0';
+}
+
+static void keep(struct kafka_seen *s, const rd_kafka_message_t *m)
+{
+    rd_kafka_headers_t *headers;
+    const void *value;
+    size_t n;
+
+    memset(s, 0, sizeof(*s));
+    s->partition = m->partition;
+    s->offset = m->offset;
+    s->value_n = m->len;
+    s->null_value = m->payload == NULL;
+    copy_text(s->key, sizeof(s->key), m->key, m->key_len);
+    copy_text(s->value, sizeof(s->value), m->payload, m->len);
+    if (rd_kafka_message_headers(m, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR &&
+        rd_kafka_header_get_last(headers, "ce_id", &value, &n) == RD_KAFKA_RESP_ERR_NO_ERROR)
+        copy_text(s->header, sizeof(s->header), value, n);
+}
+
+size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, bool committed, struct kafka_seen **seen)
+{
+    const int partitions = kafka_fixture_partitions(fx, topic);
+    rd_kafka_t *rk = client(fx, RD_KAFKA_CONSUMER, committed);
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
+    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + ANSWER_MS * INT64_C(1000);
+    size_t n = 0, cap = 0;
+    int ends = 0;
+
+    *seen = NULL;
+    for (int i = 0; i < partitions; i++)
+        rd_kafka_topic_partition_list_add(list, topic, i)->offset = 0;
+    assert_int_equal(rd_kafka_assign(rk, list), RD_KAFKA_RESP_ERR_NO_ERROR);
+    while (ends < partitions) {
+        rd_kafka_message_t *m = rd_kafka_consumer_poll(rk, 100);
+
+        if (dt_clock_mono_us(dt_clock_system()) > until_us)
+            fail_msg("%s cannot be read to its end", topic);
+        if (!m)
+            continue;
+        if (m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+            ends++;
+        } else if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+            if (n == cap)
+                *seen = realloc(*seen, (cap = cap ? cap * 2 : 64) * sizeof(**seen));
+            assert_non_null(*seen);
+            keep(&(*seen)[n++], m);
+        }
+        rd_kafka_message_destroy(m);
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+    rd_kafka_destroy(rk);
+    return n;
+}
+
+/* Topics of the test's installation go, so that the broker does not fill up. */
+static void delete_topics(struct kafka_fixture *fx)
+{
+    const struct rd_kafka_metadata *md;
+    rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+    rd_kafka_DeleteTopic_t *gone[32];
+    size_t n = 0;
+
+    if (rd_kafka_metadata(rk, 1, NULL, &md, ANSWER_MS) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        for (int i = 0; i < md->topic_cnt && n < 32; i++) {
+            if (strncmp(md->topics[i].topic, fx->installation, strlen(fx->installation)) == 0)
+                gone[n++] = rd_kafka_DeleteTopic_new(md->topics[i].topic);
+        }
+        rd_kafka_metadata_destroy(md);
+    }
+    if (n > 0) {
+        rd_kafka_DeleteTopics(rk, gone, n, NULL, queue);
+        rd_kafka_event_destroy(answer(queue));
+        rd_kafka_DeleteTopic_destroy_array(gone, n);
+    }
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_destroy(rk);
+}
+
+void kafka_fixture_clear(struct kafka_fixture *fx)
+{
+    dt_kafka_admin_free(fx->env.admin);
+    fx->env.admin = NULL;
+    dt_kafka_drain(5000);
+    delete_topics(fx);
+}

@@ -1,0 +1,48 @@
+/*
+ * Kafka for tests: an installation name of a test's own on the broker that DUETIME_KAFKA names, and a reader that
+ * shares no code with the product. Everything here fails the running cmocka test when it cannot do its work.
+ */
+#ifndef DT_TESTS_SUPPORT_KAFKA_FIXTURE_H
+#define DT_TESTS_SUPPORT_KAFKA_FIXTURE_H
+
+#include "base/config.h"
+#include "kafka.h"
+
+struct kafka_fixture {
+    struct dt_config config;
+    struct dt_kafka_env env;
+    char installation[64], topic[96];
+    char brokers[256];
+};
+
+/* A name, a topic name (nothing is made yet), a configuration with nothing but the Kafka options. */
+void kafka_fixture_init(struct kafka_fixture *fx, const char *prefix);
+/* The same, and the installation's topics are made; env.admin is set. */
+void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix);
+void kafka_fixture_clear(struct kafka_fixture *fx);
+
+/* Makes a topic with settings (names and values in turn, ended by NULL; may be NULL). */
+void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partitions, const char *const *settings);
+/* Partitions of a topic, 0 = it does not exist; never makes one. */
+int kafka_fixture_partitions(struct kafka_fixture *fx, const char *topic);
+/* Deletes the records of a partition below the offset. */
+void kafka_fixture_trim(struct kafka_fixture *fx, const char *topic, int partition, int64_t before);
+/* Writes plain records, outside any transaction. */
+void kafka_fixture_write(struct kafka_fixture *fx, const char *topic, int partition, const char *key,
+                         const char *value);
+
+/* A record as a consumer sees it. */
+struct kafka_seen {
+    int32_t partition;
+    int64_t offset;
+    char key[64], value[64], header[64]; /* texts, cut; header: the value of "ce_id" */
+    size_t value_n;
+    bool null_value;
+};
+/* Every record of a topic up to its end at the time of the call, read_committed or not; free() the array. */
+size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, bool committed, struct kafka_seen **seen);
+
+#define KAFKA_FIXTURE_OK(status, err) kafka_fixture_ok((status), (err), __FILE__, __LINE__)
+void kafka_fixture_ok(dt_status status, const struct dt_error *err, const char *file, int line);
+
+#endif
