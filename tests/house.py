@@ -1,0 +1,356 @@
+#!/usr/bin/python3
+"""The house rules that a program can check. Prints file:line: rule for each breach; exit code 1 when there is one.
+
+Before the tree itself, every rule is tried on a small tree that breaks it (a rule that cannot fail is no rule), and on
+the same tree mended. `house.py FOLDER` checks another tree.
+"""
+import fnmatch
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parent.parent
+
+TOP = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "CHANGELOG.md",
+       "scheduler", "dispatcher", "api", "sql", "deploy", "tests"}
+PRODUCT = ("scheduler/", "dispatcher/", "api/")
+
+# Layer of a folder -> the layers that it may include.
+LAYERS = {
+    "base": {"base"},
+    "job": {"base", "job"},
+    "store": {"base", "job", "store"},
+    "index": {"base", "job", "index"},
+    "reconcile": {"base", "job", "store", "index", "reconcile"},
+}
+
+# One vendor library, one adapter. Headers of C, POSIX and Linux may be included anywhere.
+VENDORS = {
+    r"mysql|mysql/.*|mariadb/.*|errmsg|mysqld_error": ["scheduler/store/db_mysql.c"],
+    r"hiredis/.*|sds": ["scheduler/index/index_*.c"],
+    r"librdkafka/.*": ["dispatcher/kafka_*.[ch]"],
+    r"zookeeper/.*": ["dispatcher/elector_zk.c"],
+    r"yajl/.*": ["scheduler/base/json.c"],
+    r"ini": ["scheduler/base/config.c"],
+    r"microhttpd": ["api/http*.c", "dispatcher/metrics_mhd.c"],
+    r"curl/.*": ["dispatcher/http*.c"],
+    r"openssl/.*": ["api/auth.c"],
+    r"zlib": ["scheduler/job/shard.c"],
+    r"xxhash": ["scheduler/job/shard.c", "scheduler/base/json.c", "api/job_digest.c", "api/handlers_list.c"],
+    r"uthash|utlist": ["*"],
+    r"systemd/.*": ["api/main.c", "dispatcher/main.c"],
+    r"(arpa|net|netinet|sys)/\w+": ["*"],
+    r"assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|stdarg|stdatomic"
+    r"|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|tgmath|threads|time|wchar|wctype": ["*"],
+    r"dirent|dlfcn|endian|fcntl|fnmatch|getopt|glob|grp|ifaddrs|netdb|poll|pthread|pwd|regex|sched|semaphore|spawn"
+    r"|strings|syslog|termios|unistd|wordexp": ["*"],
+}
+
+SQL = re.compile(r"\b(SELECT\s+[\w*@(`]|INSERT\s+(IGNORE\s+)?INTO\b|REPLACE\s+INTO\b|UPDATE\s+\w+\s+SET\b|DELETE\s+FROM\b"
+                 r"|(CREATE|ALTER|DROP)\s+(TABLE|VIEW|PROCEDURE|DATABASE|USER)\b|START\s+TRANSACTION\b|FORCE\s+INDEX\b"
+                 r"|SET\s+(SESSION|GLOBAL)\b|GET_LOCK\()")
+# A key's name has its shard in braces, so that all keys of a shard lie on one server; a JSON object opens behind a quote.
+REDIS = re.compile(r'(?<!["\\]):\{|^(Z(ADD|REM|RANGE|REV|SCORE|CARD|COUNT|MSCORE|POP)\w*|[SH](ADD|REM|SET|GET|MEMBERS|DEL)\w*'
+                   r"|EVAL(SHA)?|SCRIPT|PUBLISH|P?SUBSCRIBE|FLUSH(ALL|DB)|redis\.call)\b")
+
+# Who may ask for the time, or for chance that decides something. (Secrets and seeds come from the kernel, by getrandom.)
+CLOCK = re.compile(r"(?<![\w.>])(time|gettimeofday|clock_gettime|ftime|timespec_get|clock|s?rand|rand_r|s?random|random_r"
+                   r"|[dlmn]rand48|erand48|srand48)\s*\(")
+CLOCK_FILES = ["scheduler/base/clock.c", "api/main.c", "dispatcher/main.c"]
+
+# Written in pieces, so that this file does not name them.
+HOSTS = re.compile(r"(?<![\w-])(%s)\b" % "|".join(a + r"\." + b for a, b in (
+    ("deb", "debian"), ("security", "debian"), ("repo1?", r"maven\.apache"), ("repo1", "maven"), ("archive", "apache"),
+    ("downloads?", "apache"), ("dlcdn", "apache"), ("files", "pythonhosted"), ("pypi", "org"), ("registry", "npmjs"),
+    ("proxy", "golang"), ("index", "crates"), ("static", "crates"), ("archive", "ubuntu"))))
+MACHINE = re.compile(r"(?<![\w.~-])/(work|root|home|mnt|Users)/[\w.]|\.\./shar" + r"ed\b")
+
+
+def breach(found, path, line, what):
+    found.append(f"{path}:{line}: {what}")
+
+
+# ---- reading ----
+
+def files_of(tree):
+    """Names of the files that belong to the tree: what git knows or would take, or all of them in a copy without git."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=tree, stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, text=True, check=False)
+    if listed.returncode == 0 and listed.stdout:
+        names = listed.stdout.splitlines()
+    else:
+        names = [str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()]
+        names = [name for name in names if not name.startswith((".git/", "build/", ".local/")) and "__pycache__" not in name]
+    return sorted(name for name in names if (tree / name).is_file())
+
+
+_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+def without_comments(text):
+    """The code with its comments blanked; lines keep their numbers."""
+    def blank(match):
+        token = match[0]
+        return re.sub(r"[^\n]", " ", token) if token.startswith("/") else token
+    return _TOKEN.sub(blank, text)
+
+
+def code_only(text):
+    """Comments and the insides of strings blanked."""
+    return _TOKEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def strings_of(text):
+    """(line, contents) of each string; neighbours that the compiler joins are joined."""
+    joined, end = [], None
+    code = without_comments(text)
+    for match in _TOKEN.finditer(code):
+        if not match[0].startswith('"'):
+            continue
+        if end is not None and not code[end:match.start()].strip():
+            joined[-1][1] += match[0][1:-1]
+        else:
+            joined.append([code.count("\n", 0, match.start()) + 1, match[0][1:-1]])
+        end = match.end()
+    return joined
+
+
+def lines_with(pattern, text):
+    for match in pattern.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1, match[0].strip()
+
+
+def allowed(name, patterns):
+    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+
+# ---- rules ----
+
+def check_top(tree, names, found):
+    """The top level has the names of the house only."""
+    for name in sorted({name.split("/")[0] for name in names}):
+        if name not in TOP and not name.startswith("."):
+            breach(found, name, 1, "not a top-level name of the house")
+
+
+def layer_of(name):
+    parts = name.split("/")
+    return parts[1] if parts[0] == "scheduler" and len(parts) > 2 else parts[0]
+
+
+def check_quoted(tree, name, line, header, found):
+    layer = layer_of(name)
+    target = header.split("/")[0] if "/" in header else layer
+    if ".." in header.split("/"):
+        breach(found, name, line, f'"{header}": no way upwards')
+    elif "/" not in header:
+        if not (tree / name).with_name(header).is_file() and header != "migrations.h":
+            breach(found, name, line, f'"{header}" is not in the same folder')
+    elif target not in LAYERS:
+        breach(found, name, line, f'"{header}": {layer} must not include {target}')
+    elif target not in LAYERS.get(layer, LAYERS):
+        breach(found, name, line, f'"{header}": {layer} must not include {target}')
+
+
+def check_vendor(name, line, header, found):
+    known = [places for pattern, places in VENDORS.items() if re.fullmatch(pattern, header.removesuffix(".h"))]
+    if not known:
+        breach(found, name, line, f"<{header}>: no adapter is named for this library")
+    elif not any(allowed(name, places) for places in known):
+        breach(found, name, line, f"<{header}> belongs in {', '.join(known[0])} only")
+
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)', re.M)
+
+
+def check_includes(tree, names, found):
+    """Dependencies point one way; a vendor's headers are in its adapter only."""
+    for name in names:
+        if not name.startswith(PRODUCT) or not name.endswith((".c", ".h")):
+            continue
+        text = without_comments((tree / name).read_text())
+        for match in INCLUDE.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            if match[1] == '"':
+                check_quoted(tree, name, line, match[2], found)
+            else:
+                check_vendor(name, line, match[2], found)
+
+
+def check_strings(tree, names, found):
+    """SQL stands in the store only, keys and commands of Redis in the index only."""
+    for name in names:
+        if not name.startswith(PRODUCT) or not name.endswith((".c", ".h")):
+            continue
+        for line, text in strings_of((tree / name).read_text()):
+            if SQL.search(text) and not name.startswith("scheduler/store/"):
+                breach(found, name, line, f'SQL outside of scheduler/store: "{text[:60]}"')
+            if REDIS.search(text) and not name.startswith("scheduler/index/"):
+                breach(found, name, line, f'Redis outside of scheduler/index: "{text[:60]}"')
+
+
+def check_clock(tree, names, found):
+    """Time and chance are passed in."""
+    for name in names:
+        if not name.startswith(PRODUCT) or not name.endswith((".c", ".h")) or name in CLOCK_FILES:
+            continue
+        for line, what in lines_with(CLOCK, code_only((tree / name).read_text())):
+            breach(found, name, line, f"{what}…) outside of clock.c and main.c")
+
+
+def check_story(tree, names, found):
+    """A file opens with what it owns."""
+    for name in names:
+        if name.startswith(PRODUCT) and name.endswith((".c", ".h")) and not (tree / name).read_text().startswith("/*"):
+            breach(found, name, 1, "does not open with a comment that tells what it owns")
+
+
+def check_machine(tree, names, found):
+    """No addresses of package hosts, no paths of one machine."""
+    for name in names:
+        try:
+            text = (tree / name).read_text()
+        except UnicodeDecodeError:
+            continue
+        for pattern in (HOSTS, MACHINE):
+            for line, what in lines_with(pattern, text):
+                breach(found, name, line, f"names a host or a path of one machine: {what}")
+
+
+def compilers():
+    return [name for name in ("gcc", "clang") if shutil.which(name)]
+
+
+def check_headers(tree, names, found):
+    """Every header compiles alone."""
+    headers = [name for name in names if name.startswith((*PRODUCT, "tests/")) and name.endswith(".h")]
+    for compiler in compilers():
+        for name in headers:
+            result = subprocess.run(
+                [compiler, "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c",
+                 "-I", tree / "scheduler", "-I", (tree / name).parent, "-I", tree / "tests", "-I", tree / "dispatcher",
+                 "-I", tree / "api", "-include", tree / name, "/dev/null"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            if result.returncode:
+                told = next((text for text in result.stdout.splitlines() if "error" in text), result.stdout[:200])
+                breach(found, name, 1, f"does not compile alone ({compiler}): {told}")
+
+
+RULES = [check_top, check_includes, check_strings, check_clock, check_story, check_machine, check_headers]
+
+
+def check(tree):
+    names, found = files_of(tree), []
+    for rule in RULES:
+        rule(tree, names, found)
+    return found
+
+
+# ---- each rule can fail ----
+
+GOOD = {
+    "scheduler/base/status.h": "/* s */\n#include <stdbool.h>\nbool dt_ok(void);\n",
+    "scheduler/base/clock.c": "/* c */\n#include <time.h>\nlong dt_now(void) { return time(0); }\n",
+    "scheduler/base/json.c": "/* j */\n#include <yajl/yajl_parse.h>\n",
+    "scheduler/job/job.h": '/* j */\n#include "base/status.h"\n',
+    "scheduler/store/db_mysql.c": '/* m */\n#include <mysql.h>\nconst char *q = "SELECT id"\n" FROM jobs";\n',
+    "scheduler/index/index_redis.c": '/* r */\n#include <hiredis/hiredis.h>\nconst char *k = "%s:{%u}:due", *c = "ZADD";\n',
+    "scheduler/reconcile/r.c": '/* r */\n#include "job/job.h"\n#include "base/status.h"\n',
+    "dispatcher/loop.h": "/* l */\nint dt_loop(void);\n",
+    "dispatcher/loop.c": '/* l: time(0), SELECT id FROM jobs */\n#include "loop.h"\nint f(int (*random)(void)) { return random(); }\n'
+                         .replace("random()", "x->random()"),
+    "api/h.c": '/* h */\n#include "job/job.h"\nconst char *s = "{\\"error\\":{\\"code\\":1}", *t = "SELECTED by time(0)";\n',
+    "tests/t.c": "#include <mysql.h>\n",
+    "README.md": "text\n",
+    ".hidden": "text\n",
+}
+
+# name of the file that is changed, its text, what the breach says
+BAD = [
+    ("notes/x.md", "text\n", "notes:1: not a top-level name"),
+    ("scheduler/base/b.c", '/* b */\n#include "job/job.h"\n', "scheduler/base/b.c:2: \"job/job.h\": base must not include job"),
+    ("scheduler/job/b.c", '/* b */\n\n#include "store/store.h"\n', "scheduler/job/b.c:3: \"store/store.h\": job must not"),
+    ("scheduler/store/b.c", '/* b */\n#include "index/index.h"\n', "store must not include index"),
+    ("scheduler/index/b.c", '/* b */\n#include "store/store.h"\n', "index must not include store"),
+    ("scheduler/index/c.c", '/* b */\n#include "reconcile/r.h"\n', "index must not include reconcile"),
+    ("dispatcher/b.c", '/* b */\n#include "api/h.h"\n', "dispatcher must not include api"),
+    ("api/b.c", '/* b */\n#include "dispatcher/loop.h"\n', "api must not include dispatcher"),
+    ("api/c.c", '/* b */\n#include "loop.h"\n', "\"loop.h\" is not in the same folder"),
+    ("api/d.c", '/* b */\n#include "../dispatcher/loop.h"\n', "no way upwards"),
+    ("api/e.c", "/* b */\n#include <mysql.h>\n", "api/e.c:2: <mysql.h> belongs in scheduler/store/db_mysql.c only"),
+    ("scheduler/store/c.c", "/* b */\n# include <mysql/mysql.h>\n", "<mysql/mysql.h> belongs in"),
+    ("scheduler/store/d.c", "/* b */\n#include <hiredis/hiredis.h>\n", "<hiredis/hiredis.h> belongs in"),
+    ("dispatcher/c.c", "/* b */\n#include <librdkafka/rdkafka.h>\n", "<librdkafka/rdkafka.h> belongs in"),
+    ("dispatcher/d.c", "/* b */\n#include <zookeeper/zookeeper.h>\n", "<zookeeper/zookeeper.h> belongs in"),
+    ("api/f.c", "/* b */\n#include <yajl/yajl_gen.h>\n", "<yajl/yajl_gen.h> belongs in"),
+    ("dispatcher/e.c", "/* b */\n#include <microhttpd.h>\n", "<microhttpd.h> belongs in"),
+    ("api/g.c", "/* b */\n#include <ini.h>\n", "<ini.h> belongs in"),
+    ("api/i.c", "/* b */\n#include <curl/curl.h>\n", "<curl/curl.h> belongs in"),
+    ("api/j.c", "/* b */\n#include <unheard_of.h>\n", "no adapter is named"),
+    ("api/k.c", '/* b */\nconst char *q = "SELECT "\n    "id FROM jobs";\n', "api/k.c:2: SQL outside"),
+    ("dispatcher/f.c", '/* b */\nconst char *q = "UPDATE jobs SET state = 1";\n', "SQL outside"),
+    ("scheduler/reconcile/b.c", '/* b */\nconst char *q = "... FORCE INDEX (due)";\n', "SQL outside"),
+    ("dispatcher/g.c", '/* b */\nconst char *k = "%s:{%d}:due";\n', "dispatcher/g.c:2: Redis outside"),
+    ("api/l.c", '/* b */\nconst char *k = "PUBLISH %s";\n', "Redis outside"),
+    ("api/m.c", "/* b */\nlong f(void) { return time(0); }\n", "api/m.c:2: time("),
+    ("dispatcher/h.c", "/* b */\nint f(void) { return\n rand (); }\n", "dispatcher/h.c:3: rand"),
+    ("scheduler/store/e.c", "/* b */\nvoid f(void) { gettimeofday(0, 0); }\n", "gettimeofday("),
+    ("scheduler/base/c.c", "/* b */\nvoid f(void) { clock_gettime(0, 0); }\n", "clock_gettime("),
+    ("api/n.c", "int f(void);\n", "api/n.c:1: does not open with a comment"),
+    ("deploy/a", "curl http://deb." + "debian.org/x\n", "deploy/a:1: names a host"),
+    ("deploy/b", "\nindex-url = https://py" + "pi.org\n", "deploy/b:2: names a host"),
+    ("deploy/c", "cd /wo" + "rk/main\n", "deploy/c:1: names a host or a path"),
+    ("tests/d.py", "open('/ho" + "me/me/x')\n", "tests/d.py:1: names a host or a path"),
+    ("README.md", "see ../sha" + "red/x\n", "README.md:1: names a host or a path"),
+    ("api/o.h", "/* b */\nuint32_t f(void);\n", "api/o.h:1: does not compile alone"),
+    ("scheduler/base/p.h", "/* b */\n#include <stdio.h>\nint f(FILE *);\nsize_t g(dt_status);\n", "does not compile alone"),
+]
+
+
+def make(tree, texts):
+    for name, text in texts.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+
+
+def try_rules():
+    """What is wrong with the rules themselves."""
+    wrong = []
+    if not compilers():
+        wrong.append("house.py:1: neither gcc nor clang is there to compile headers alone")
+    with tempfile.TemporaryDirectory(prefix="duetime-house-") as folder:
+        tree = Path(folder)
+        make(tree, GOOD)
+        wrong += [f"house.py:1: a good tree is refused: {text}" for text in check(tree)]
+        for name, text, want in BAD:
+            make(tree, {name: text})
+            found = check(tree) if name.endswith(".h") else check_without_compiler(tree)
+            if not any(want in told for told in found):
+                wrong.append(f"house.py:1: no rule objects to {name}: {want}; told: {found}")
+            if name in GOOD:
+                make(tree, {name: GOOD[name]})
+            else:
+                (tree / name).unlink()
+                if not any((tree / name).parent.iterdir()):
+                    (tree / name).parent.rmdir()
+    return wrong
+
+
+def check_without_compiler(tree):
+    names, found = files_of(tree), []
+    for rule in RULES[:-1]:
+        rule(tree, names, found)
+    return found
+
+
+def main():
+    tree = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else TREE
+    found = try_rules() + check(tree)
+    print("\n".join(found) if found else f"{len(BAD)} breaches of {len(RULES)} rules are seen; the tree has none")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
