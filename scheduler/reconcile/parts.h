@@ -43,6 +43,8 @@ struct dt_shard_view {
     dt_metric *meter[DT_DRIFTS];
     int64_t
         loaded_ms; /* all below it has been in the index once: what is missing there is drift, above it is loading */
+    int64_t near_ms;   /* end of the last near window that was compared */
+    bool overdue_seen; /* what is overdue was compared once since the shard was gained */
     bool walked;   /* the whole horizon was seen since the shard was gained */
     int64_t overdue, oldest_ms;
 };

@@ -64,7 +64,7 @@ static void finish(dt_reconciler *r, int64_t to_ms)
         if (!dt_shard_set_has(&b->shards, shard))
             continue;
         r->views[shard].loaded_ms = to_ms;
-        r->views[shard].walked = true;
+        r->views[shard].walked = r->views[shard].overdue_seen = true;
         dt_shard_set_add(&r->out->whole, shard);
     }
     if (!dt_shard_set_empty(&b->shards))

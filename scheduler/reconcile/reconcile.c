@@ -316,6 +316,13 @@ static dt_status step_held(dt_reconciler *r)
     return DT_OK;
 }
 
+/* Only with what is overdue is the part below the near window's end complete. */
+static void load_near(struct dt_shard_view *view)
+{
+    if (view->overdue_seen && view->loaded_ms < view->near_ms)
+        view->loaded_ms = view->near_ms;
+}
+
 static dt_status step_near(dt_reconciler *r, struct dt_error *err)
 {
     int64_t end_ms = r->near.to_ms;
@@ -324,8 +331,11 @@ static dt_status step_near(dt_reconciler *r, struct dt_error *err)
     if (status != DT_OK || dt_compare_active(&r->near))
         return status;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
-        if (dt_shard_set_has(&r->near.shards, shard) && r->views[shard].loaded_ms < end_ms)
-            r->views[shard].loaded_ms = end_ms;
+        struct dt_shard_view *view = &r->views[shard];
+
+        if (dt_shard_set_has(&r->near.shards, shard))
+            view->near_ms = end_ms;
+        load_near(view);
     }
     return DT_OK;
 }
@@ -378,6 +388,12 @@ static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
 {
     dt_status status = dt_compare_step(r, &r->overdue, err);
 
+    for (unsigned shard = 0; status == DT_OK && shard < DT_SHARDS_MAX && !dt_compare_active(&r->overdue); shard++) {
+        if (!dt_shard_set_has(&r->overdue.shards, shard))
+            continue;
+        r->views[shard].overdue_seen = true;
+        load_near(&r->views[shard]);
+    }
     if (r->overdue.phase != DT_COMPARE_ENTRIES) /* a piece is through */
         r->overdue_owed = false;
     r->next_overdue_us = r->now_us + OVERDUE_PAUSE_US;

@@ -1,0 +1,853 @@
+/*
+ * The reconciler against a real MySQL and real Redis servers. Its time is the test's: a tick is told what time it is,
+ * and the next one comes when it asked for it, at once.
+ */
+#include "reconcile/reconcile.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/metrics.h"
+#include "store/store_dispatch.h"
+#include "support/mysql_fixture.h"
+#include "support/redis_fixture.h"
+
+#define START  INT64_C(1800000000000)
+#define SHARDS 4
+#define OLD    (START - 3600000) /* updated_at of rows that nobody touches now */
+#define FAR    INT64_C(9000000000000)
+
+struct fixture {
+    struct mysql_fixture mysql;
+    struct redis_server server; /* port 0 = the shared servers */
+    char endpoints[256], installation[64];
+    struct dt_shard_map map;
+    struct dt_shard_set leads;
+    dt_store *store;
+    dt_index *index;
+    dt_reconciler *r;
+    struct dt_error err;
+    int64_t now_ms; /* virtual; mono_us = (now_ms - START) * 1000 */
+    int64_t next_us;
+    int ticks;
+    struct dt_shard_set wake, whole; /* since forget_output */
+};
+
+#define OK(call)                                                                                                       \
+    do {                                                                                                               \
+        fx->err.text[0] = '\0';                                                                                        \
+        dt_status status_ = (call);                                                                                    \
+        if (status_ != DT_OK)                                                                                          \
+            fail_msg("%s: %s", #call, fx->err.text);                                                                   \
+    } while (0)
+
+static void open_reconciler(struct fixture *fx)
+{
+    dt_reconciler_free(fx->r);
+    OK(dt_reconciler_new(&fx->mysql.config, fx->store, fx->index, &fx->r, &fx->err));
+}
+
+static int begin(void **state, bool private)
+{
+    struct fixture *fx = calloc(1, sizeof(*fx));
+
+    *state = fx;
+    if (private)
+        redis_server_start(&fx->server, "");
+    snprintf(fx->endpoints, sizeof(fx->endpoints), "%s", private ? fx->server.endpoint : redis_fixture_endpoints());
+    redis_fixture_name(fx->installation, sizeof(fx->installation), "rc");
+    mysql_fixture_make(&fx->mysql, "reconcile");
+    mysql_fixture_migrate(&fx->mysql);
+    free(fx->mysql.config.redis_endpoints);
+    fx->mysql.config.redis_endpoints = strdup(fx->endpoints);
+    fx->mysql.config.redis_timeout = 500;
+    fx->store = mysql_fixture_store(&fx->mysql);
+    OK(dt_index_new(&fx->mysql.config, fx->installation, dt_clock_system(), &fx->index, &fx->err));
+    dt_shard_map_init(&fx->map, 1, SHARDS);
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        dt_shard_set_add(&fx->leads, shard);
+    fx->now_ms = START;
+    open_reconciler(fx);
+    return 0;
+}
+
+static int shared(void **state)
+{
+    return begin(state, false);
+}
+static int private(void **state)
+{
+    return begin(state, true);
+}
+
+static int done(void **state)
+{
+    struct fixture *fx = *state;
+
+    dt_reconciler_free(fx->r);
+    dt_index_free(fx->index);
+    dt_store_free(fx->store);
+    mysql_fixture_drop(&fx->mysql);
+    if (fx->server.port)
+        redis_server_kill(&fx->server);
+    else
+        redis_fixture_forget(fx->endpoints, fx->installation);
+    free(fx);
+    return 0;
+}
+
+/* ---- time ---- */
+
+static void tick(struct fixture *fx)
+{
+    struct dt_reconcile_in in = {(fx->now_ms - START) * 1000 + 1, fx->now_ms, &fx->map, &fx->leads};
+    struct dt_reconcile_out out;
+
+    dt_reconcile_tick(fx->r, &in, &out);
+    fx->next_us = out.next_us;
+    fx->ticks++;
+    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++) {
+        fx->wake.bits[i] |= out.wake.bits[i];
+        fx->whole.bits[i] |= out.whole.bits[i];
+    }
+}
+
+/* Lets ms pass: every tick that is wanted meanwhile happens. */
+static void pass(struct fixture *fx, int64_t ms)
+{
+    int64_t end_ms = fx->now_ms + ms;
+
+    fx->ticks = 0;
+    for (;;) {
+        int64_t want_ms = START + fx->next_us / 1000 + (fx->next_us % 1000 > 1);
+
+        if (want_ms > end_ms)
+            break;
+        if (want_ms > fx->now_ms)
+            fx->now_ms = want_ms;
+        tick(fx);
+        assert_true(fx->ticks < 200000);
+    }
+    fx->now_ms = end_ms;
+}
+
+static void a_period(struct fixture *fx)
+{
+    pass(fx, fx->mysql.config.reconcile_period + 1);
+}
+
+static void forget_output(struct fixture *fx)
+{
+    fx->wake = (struct dt_shard_set){0};
+    fx->whole = (struct dt_shard_set){0};
+}
+
+/* Until the whole horizon was seen once: from now on, differences are drift. */
+static void settle(struct fixture *fx)
+{
+    pass(fx, fx->mysql.config.reconcile_walk + 3 * fx->mysql.config.reconcile_period);
+    forget_output(fx);
+}
+
+/* ---- rows and entries ---- */
+
+#define COLUMNS                                                                                                        \
+    "jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, maker, digest, "    \
+    "payload)"
+#define DIGITS                                                                                                         \
+    "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 "      \
+    "UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)"
+
+static void row(struct fixture *fx, int64_t id, const char *topic, const char *state, int64_t next_ms)
+{
+    mysql_fixture_run(&fx->mysql,
+                      "INSERT INTO " COLUMNS " VALUES (%lld, '%s', '%s', %lld, %lld, 1, '15s', 60000, %lld, %lld, 1, "
+                      "REPEAT('d', 16), 'x')",
+                      (long long)id, topic, state, (long long)next_ms, (long long)next_ms, (long long)OLD,
+                      (long long)OLD);
+}
+
+static void entry(struct fixture *fx, int64_t id, int64_t due_ms)
+{
+    OK(dt_index_put(fx->index, &fx->map, &(struct dt_entry){id, due_ms}, 1, FAR, false, &fx->err));
+}
+
+static void job(struct fixture *fx, int64_t id, int64_t next_ms)
+{
+    row(fx, id, "t", "scheduled", next_ms);
+    entry(fx, id, next_ms);
+}
+
+/* n rows with ids 1… (up to 1,000,000), due from `from_ms` on every step_ms; no entries. */
+static void many_rows(struct fixture *fx, int n, int64_t from_ms, int step_ms)
+{
+    mysql_fixture_run(
+        &fx->mysql,
+        "INSERT INTO " COLUMNS " SELECT n + 1, 't', 'scheduled', %lld + n * %d, %lld + n * %d, 1, '15s', 60000, %lld, "
+        "%lld, 1, REPEAT('d', 16), 'x' FROM (SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d + 100000 * "
+        "g.d n FROM " DIGITS " a, " DIGITS " b, " DIGITS " c, " DIGITS " e, " DIGITS " f, " DIGITS " g) numbers WHERE "
+        "n < %d",
+        (long long)from_ms, step_ms, (long long)from_ms, step_ms, (long long)OLD, (long long)OLD, n);
+}
+
+static void change_row(struct fixture *fx, int64_t id, const char *set)
+{
+    mysql_fixture_run(&fx->mysql, "UPDATE jobs SET %s WHERE id = %lld", set, (long long)id);
+}
+
+static void move_row(struct fixture *fx, int64_t id, int64_t next_ms)
+{
+    mysql_fixture_run(&fx->mysql, "UPDATE jobs SET next_at = %lld WHERE id = %lld", (long long)next_ms, (long long)id);
+}
+
+/* 0 = absent */
+static int64_t score(struct fixture *fx, int64_t id)
+{
+    int64_t out = -1;
+
+    OK(dt_index_scores(fx->index, dt_shard_of(&fx->map, id), &id, 1, &out, &fx->err));
+    return out;
+}
+
+static int64_t entries_below(struct fixture *fx, int64_t to_ms)
+{
+    int64_t sum = 0, n;
+
+    for (unsigned shard = 0; shard < fx->map.shards; shard++) {
+        OK(dt_index_count(fx->index, shard, 0, to_ms, &n, &fx->err));
+        sum += n;
+    }
+    return sum;
+}
+
+static struct dt_reconcile_stats totals(struct fixture *fx)
+{
+    struct dt_reconcile_stats sum = {0}, one;
+
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        dt_reconciler_stats(fx->r, shard, &one);
+        sum.drift_missing += one.drift_missing;
+        sum.drift_extra += one.drift_extra;
+        sum.drift_wrong += one.drift_wrong;
+        sum.overdue += one.overdue;
+        if (one.oldest_due_at_ms && (!sum.oldest_due_at_ms || one.oldest_due_at_ms < sum.oldest_due_at_ms))
+            sum.oldest_due_at_ms = one.oldest_due_at_ms;
+        sum.rebuilding |= one.rebuilding;
+    }
+    return sum;
+}
+
+static void expect_drift(struct fixture *fx, int missing, int extra, int wrong)
+{
+    struct dt_reconcile_stats sum = totals(fx);
+
+    assert_int_equal(sum.drift_missing, missing);
+    assert_int_equal(sum.drift_extra, extra);
+    assert_int_equal(sum.drift_wrong, wrong);
+}
+
+/* ---- tests: nothing to do ---- */
+
+static void a_system_at_rest_has_no_drift_and_few_ticks(void **state)
+{
+    struct fixture *fx = *state;
+
+    fx->mysql.config.reconcile_slice = 300;
+    open_reconciler(fx);
+    many_rows(fx, 3000, START + 60000, 1000); /* within the horizon */
+    settle(fx);
+    assert_int_equal(entries_below(fx, FAR), 3000);
+    pass(fx, 60000);
+    expect_drift(fx, 0, 0, 0);
+    assert_true(fx->ticks < 60 * 20);
+    assert_true(dt_shard_set_empty(&fx->wake));
+}
+
+static void nothing_is_done_for_shards_that_are_not_led(void **state)
+{
+    struct fixture *fx = *state;
+
+    fx->leads = (struct dt_shard_set){0};
+    dt_shard_set_add(&fx->leads, 2);
+    many_rows(fx, 200, START + 1000, 10);
+    entry(fx, 1001, START + 1000);
+    settle(fx);
+    for (int64_t id = 1; id <= 200; id++)
+        assert_int_equal(score(fx, id) != 0, dt_shard_of(&fx->map, id) == 2);
+    assert_int_equal(score(fx, 1001) != 0, dt_shard_of(&fx->map, 1001) != 2);
+}
+
+/* ---- near ---- */
+
+static void a_missing_entry_is_added_within_a_period_and_counted(void **state)
+{
+    struct fixture *fx = *state;
+    struct dt_reconcile_stats stats;
+
+    for (int64_t id = 1; id <= 50; id++)
+        job(fx, id, START + 600000);
+    settle(fx);
+    job(fx, 60, fx->now_ms + 4000);
+    entry(fx, 60, 0); /* lost */
+    a_period(fx);
+    assert_int_equal(score(fx, 60), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 60"));
+    expect_drift(fx, 1, 0, 0);
+    dt_reconciler_stats(fx->r, dt_shard_of(&fx->map, 60), &stats);
+    assert_int_equal(stats.drift_missing, 1);
+    a_period(fx);
+    expect_drift(fx, 1, 0, 0); /* once */
+}
+
+static void an_entry_without_a_job_is_removed_and_counted(void **state)
+{
+    struct fixture *fx = *state;
+
+    job(fx, 1, START + 600000);
+    settle(fx);
+    entry(fx, 2, fx->now_ms + 4000);
+    row(fx, 3, "t", "succeeded", fx->now_ms + 4000);
+    change_row(fx, 3, "next_at = NULL");
+    entry(fx, 3, fx->now_ms + 4000);
+    a_period(fx);
+    assert_int_equal(score(fx, 2), 0);
+    assert_int_equal(score(fx, 3), 0);
+    assert_int_not_equal(score(fx, 1), 0);
+    expect_drift(fx, 0, 2, 0);
+}
+
+static void an_entry_with_a_wrong_score_is_put_right_and_counted_once(void **state)
+{
+    struct fixture *fx = *state;
+    int64_t due_ms = START + 600000;
+
+    settle(fx);
+    due_ms = fx->now_ms + 4000;
+    job(fx, 1, due_ms); /* both within the window */
+    entry(fx, 1, due_ms + 1);
+    job(fx, 2, due_ms); /* the entry far behind it */
+    entry(fx, 2, due_ms + 1000000);
+    job(fx, 3, due_ms + 1000000); /* the row far behind it */
+    entry(fx, 3, due_ms);
+    a_period(fx);
+    assert_int_equal(score(fx, 1), due_ms);
+    assert_int_equal(score(fx, 2), due_ms);
+    assert_int_equal(score(fx, 3), due_ms + 1000000);
+    expect_drift(fx, 0, 0, 3);
+}
+
+static void a_row_moved_by_hand_takes_effect_within_a_period(void **state)
+{
+    struct fixture *fx = *state;
+
+    job(fx, 7, START + 2400000);
+    settle(fx);
+    forget_output(fx);
+    move_row(fx, 7, fx->now_ms + 6000);
+    a_period(fx);
+    assert_int_equal(score(fx, 7), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 7"));
+    expect_drift(fx, 0, 0, 1);
+    forget_output(fx);
+    move_row(fx, 7, fx->now_ms - 1000); /* due: its leader is woken too */
+    a_period(fx);
+    assert_int_equal(score(fx, 7), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 7"));
+    assert_true(dt_shard_set_has(&fx->wake, dt_shard_of(&fx->map, 7)));
+}
+
+static void only_leaders_of_shards_with_something_due_are_woken(void **state)
+{
+    struct fixture *fx = *state;
+
+    settle(fx);
+    row(fx, 1, "t", "scheduled", fx->now_ms + 9000);
+    a_period(fx);
+    assert_int_not_equal(score(fx, 1), 0);
+    assert_true(dt_shard_set_empty(&fx->wake));
+    row(fx, 2, "t", "scheduled", fx->now_ms);
+    a_period(fx);
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        assert_int_equal(dt_shard_set_has(&fx->wake, shard), shard == dt_shard_of(&fx->map, 2));
+}
+
+static void what_was_changed_just_now_is_mended_but_is_no_drift(void **state)
+{
+    struct fixture *fx = *state;
+    int64_t deadline_ms;
+
+    settle(fx);
+    job(fx, 1, fx->now_ms + 1000);
+    deadline_ms = fx->now_ms + 60000; /* claimed; its leader has not told the index yet */
+    mysql_fixture_run(&fx->mysql,
+                      "UPDATE jobs SET state = 'dispatched', next_at = %lld, updated_at = %lld WHERE id = 1",
+                      (long long)deadline_ms, (long long)fx->now_ms);
+    job(fx, 2, fx->now_ms + 1000); /* created: the API has not told yet */
+    mysql_fixture_run(&fx->mysql, "UPDATE jobs SET updated_at = %lld WHERE id = 2", (long long)fx->now_ms);
+    entry(fx, 2, 0);
+    pass(fx, 1);
+    a_period(fx);
+    assert_int_equal(score(fx, 1), deadline_ms);
+    assert_int_not_equal(score(fx, 2), 0);
+}
+
+static void entries_of_another_shard_are_removed_from_a_set(void **state)
+{
+    struct fixture *fx = *state;
+    unsigned wrong = (dt_shard_of(&fx->map, 1) + 1) % SHARDS;
+    int64_t count;
+
+    settle(fx);
+    job(fx, 1, fx->now_ms + 4000);
+    OK(dt_index_add_missing(fx->index, wrong, &(struct dt_entry){1, fx->now_ms + 4000}, 1, &fx->err));
+    a_period(fx);
+    assert_int_not_equal(score(fx, 1), 0);
+    OK(dt_index_count(fx->index, wrong, 0, FAR, &count, &fx->err));
+    assert_int_equal(count, 0);
+    expect_drift(fx, 0, 1, 0);
+}
+
+/* ---- hand edits to finished states, pauses ---- */
+
+static void a_job_finished_by_hand_is_tidied(void **state)
+{
+    struct fixture *fx = *state;
+
+    row(fx, 1, "t", "scheduled", START + 90000);
+    row(fx, 2, "t", "scheduled", START + 90000);
+    settle(fx);
+    change_row(fx, 1, "state = 'cancelled'"); /* next_at stays set */
+    entry(fx, 1, 0);                          /* its leader met the entry and removed it */
+    pass(fx, 60000);
+    assert_int_equal(mysql_fixture_number(&fx->mysql, "SELECT next_at IS NULL AND purge_at IS NOT NULL FROM jobs "
+                                                      "WHERE id = 1"),
+                     1);
+    assert_int_equal(score(fx, 1), 0);
+    assert_int_equal(mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 2"), START + 90000);
+    expect_drift(fx, 0, 0, 0);
+}
+
+static void set_paused(struct fixture *fx, const char *topic, bool paused)
+{
+    mysql_fixture_run(&fx->mysql,
+                      "INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('%s', %d, 0, 0) ON DUPLICATE "
+                      "KEY UPDATE paused = VALUES(paused)",
+                      topic, paused);
+}
+
+static void due_jobs_of_a_paused_topic_belong_into_its_held_set(void **state)
+{
+    struct fixture *fx = *state;
+    unsigned shard = dt_shard_of(&fx->map, 1);
+    struct dt_arena arena;
+    struct dt_str *topics;
+    size_t n;
+    int64_t left;
+
+    set_paused(fx, "p", true);
+    settle(fx);
+    row(fx, 1, "p", "scheduled", fx->now_ms - 1000);
+    row(fx, 2, "p", "dispatched", fx->now_ms - 1000); /* its acknowledgement is overdue: not held back by a pause */
+    row(fx, 3, "p", "scheduled", fx->now_ms + 60000); /* not due yet */
+    entry(fx, 3, fx->now_ms + 60000);
+    for (int i = 0; i < 2; i++) {
+        a_period(fx);
+        assert_int_equal(score(fx, 1), 0);
+        assert_int_not_equal(score(fx, 2), 0);
+        dt_arena_init(&arena);
+        OK(dt_index_held(fx->index, shard, &arena, &topics, &n, &fx->err));
+        assert_int_equal(n, 1);
+        dt_arena_clear(&arena);
+    }
+    assert_int_not_equal(score(fx, 3), 0);
+    expect_drift(fx, 1, 0, 0); /* job 2 alone */
+    assert_int_equal(redis_fixture_sum(fx->endpoints, "ZCARD %s:{%u}:held:p", fx->installation, shard), 1);
+
+    set_paused(fx, "p", false); /* resumed: added at once, no drift, whatever becomes of the held set */
+    a_period(fx);
+    assert_int_equal(score(fx, 1), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 1"));
+    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("p"), 10, &left, &fx->err));
+    assert_int_equal(left, 0);
+    expect_drift(fx, 1, 0, 0);
+}
+
+/* ---- overdue ---- */
+
+static void overdue_jobs_are_counted_and_the_oldest_is_known(void **state)
+{
+    struct fixture *fx = *state;
+    struct dt_reconcile_stats stats;
+
+    for (int64_t id = 1; id <= 40; id++)
+        job(fx, id, START - 5000 - id);
+    job(fx, 41, START + 500000);
+    a_period(fx);
+    assert_int_equal(totals(fx).overdue, 40);
+    assert_int_equal(totals(fx).oldest_due_at_ms, START - 5040);
+    dt_reconciler_stats(fx->r, dt_shard_of(&fx->map, 40), &stats);
+    assert_int_equal(stats.oldest_due_at_ms, START - 5040);
+    mysql_fixture_run(&fx->mysql, "UPDATE jobs SET next_at = %lld", (long long)START + 1000000);
+    a_period(fx);
+    assert_int_equal(totals(fx).overdue, 0);
+    assert_int_equal(totals(fx).oldest_due_at_ms, 0);
+}
+
+static void a_long_overdue_queue_is_compared_in_slices_to_its_end(void **state)
+{
+    struct fixture *fx = *state;
+
+    fx->mysql.config.reconcile_slice = 100;
+    open_reconciler(fx);
+    many_rows(fx, 1500, START - 100000, 10);
+    dt_reconciler_lost(fx->r, 0);
+    dt_reconciler_lost(fx->r, 1);
+    dt_reconciler_lost(fx->r, 2);
+    dt_reconciler_lost(fx->r, 3);
+    settle(fx);
+    assert_int_equal(entries_below(fx, FAR), 1500);
+    assert_in_range(totals(fx).overdue, 1, 100); /* bounded */
+    entry(fx, 1500, 0);
+    entry(fx, 750, START - 500);
+    entry(fx, 1501, START - 50000);
+    pass(fx, 20000);
+    assert_int_not_equal(score(fx, 1500), 0);
+    assert_int_equal(score(fx, 750), START - 100000 + 7490);
+    assert_int_equal(score(fx, 1501), 0);
+    expect_drift(fx, 1, 1, 1);
+}
+
+static void more_jobs_than_a_slice_in_one_millisecond_are_compared(void **state)
+{
+    struct fixture *fx = *state;
+
+    fx->mysql.config.reconcile_slice = 100;
+    open_reconciler(fx);
+    many_rows(fx, 1234, START + 300000, 0);
+    row(fx, 2000, "t", "scheduled", START + 300000 - 1);
+    row(fx, 2001, "t", "scheduled", START + 300000 + 1);
+    settle(fx);
+    assert_int_equal(entries_below(fx, FAR), 1236);
+    fx->now_ms = START + 295000;
+    entry(fx, 1, 0);
+    entry(fx, 1234, 0);
+    entry(fx, 600, START + 300002);
+    entry(fx, 5000, START + 300000);
+    entry(fx, 2001, 0);
+    pass(fx, 5001); /* a period later; the walk alone would have gone over them as well */
+    assert_int_equal(entries_below(fx, FAR), 1236);
+    assert_int_equal(score(fx, 600), START + 300000);
+    expect_drift(fx, 3, 1, 1);
+}
+
+/* ---- horizon ---- */
+
+static void what_enters_the_horizon_is_loaded_and_is_no_drift(void **state)
+{
+    struct fixture *fx = *state;
+
+    fx->mysql.config.index_horizon = 120000;
+    fx->mysql.config.reconcile_walk = 10000;
+    many_rows(fx, 600, START + 1000, 1000);
+    settle(fx);
+    for (int minute = 0; minute < 5; minute++) {
+        int64_t n = entries_below(fx, FAR), until_ms = fx->now_ms + 120000;
+        int64_t rows = (until_ms - START) / 1000;
+
+        assert_in_range(n, rows - 8, rows); /* at most a period behind */
+        pass(fx, 60000);
+    }
+    expect_drift(fx, 0, 0, 0);
+}
+
+static void a_missing_entry_far_behind_is_found_by_the_walk(void **state)
+{
+    struct fixture *fx = *state;
+
+    many_rows(fx, 2000, START + 60000, 1000);
+    settle(fx);
+    entry(fx, 1900, 0);
+    entry(fx, 9001, START + 1200000);
+    pass(fx, 65000);
+    assert_int_equal(score(fx, 1900), START + 60000 + 1899000);
+    assert_int_equal(score(fx, 9001), 0);
+    expect_drift(fx, 1, 1, 0);
+}
+
+static void a_row_moved_beyond_the_horizon_leaves_the_index(void **state)
+{
+    struct fixture *fx = *state;
+
+    job(fx, 1, START + 200000);
+    settle(fx);
+    move_row(fx, 1, START + 80000000);
+    pass(fx, 130000);
+    assert_int_equal(score(fx, 1), 0);
+    expect_drift(fx, 0, 0, 1);
+}
+
+/* ---- rebuild ---- */
+
+static void lose(struct fixture *fx)
+{
+    redis_fixture_forget(fx->endpoints, fx->installation);
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        dt_reconciler_lost(fx->r, shard);
+}
+
+static void a_lost_index_is_rebuilt_nearest_first_and_is_no_drift(void **state)
+{
+    struct fixture *fx = *state;
+    int64_t built = 0;
+
+    fx->mysql.config.reconcile_slice = 200;
+    open_reconciler(fx);
+    many_rows(fx, 3000, START - 20000, 1000);
+    settle(fx);
+    lose(fx);
+    fx->next_us = 0;
+    for (int i = 0; i < 200 && dt_shard_set_empty(&fx->whole); i++) {
+        tick(fx);
+        int64_t n = entries_below(fx, FAR);
+        assert_true(n - built <= 200); /* bounded steps */
+        /* what is there is exactly the nearest n */
+        assert_int_equal(entries_below(fx, START - 20000 + n * 1000), n);
+        built = n;
+    }
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        assert_true(dt_shard_set_has(&fx->whole, shard));
+        assert_true(dt_shard_set_has(&fx->wake, shard)); /* some were due */
+    }
+    assert_int_equal(built, 3000);
+    expect_drift(fx, 0, 0, 0);
+    assert_false(totals(fx).rebuilding);
+    pass(fx, 70000);
+    expect_drift(fx, 0, 0, 0);
+}
+
+static void a_rebuild_leaves_alone_what_is_there_and_the_other_shards(void **state)
+{
+    struct fixture *fx = *state;
+    unsigned lost = dt_shard_of(&fx->map, 1);
+
+    many_rows(fx, 100, START + 600000, 1000);
+    settle(fx);
+    redis_fixture_forget(fx->endpoints, fx->installation);
+    dt_reconciler_lost(fx->r, lost);
+    entry(fx, 1, START + 5); /* moved since, not committed in our view: the compares decide about it */
+    forget_output(fx);
+    for (int i = 0; i < 50 && dt_shard_set_empty(&fx->whole); i++)
+        tick(fx);
+    for (int64_t id = 2; id <= 100; id++)
+        assert_int_equal(score(fx, id) != 0, dt_shard_of(&fx->map, id) == lost);
+    assert_int_equal(score(fx, 1), START + 5);
+}
+
+static void another_generation_of_the_map_rebuilds_all_sets(void **state)
+{
+    struct fixture *fx = *state;
+
+    many_rows(fx, 300, START + 300000, 1000);
+    settle(fx);
+    dt_shard_map_init(&fx->map, 2, 7);
+    for (unsigned shard = SHARDS; shard < 7; shard++)
+        dt_shard_set_add(&fx->leads, shard);
+    a_period(fx);
+    for (int64_t id = 1; id <= 300; id++)
+        assert_int_equal(score(fx, id), START + 300000 + (id - 1) * 1000);
+    pass(fx, 65000); /* the walk removes them from where they were */
+    assert_int_equal(entries_below(fx, FAR), 300);
+}
+
+static bool pings(void *arg)
+{
+    struct fixture *fx = arg;
+
+    return dt_index_ping(fx->index, NULL) == DT_OK;
+}
+
+static void a_rebuild_survives_a_redis_that_goes_away_in_the_middle(void **state)
+{
+    struct fixture *fx = *state;
+
+    fx->mysql.config.reconcile_slice = 100;
+    open_reconciler(fx);
+    many_rows(fx, 1000, START + 60000, 1000);
+    settle(fx);
+    lose(fx);
+    for (int i = 0; i < 8; i++)
+        tick(fx);
+    assert_in_range(entries_below(fx, FAR), 1, 900);
+    redis_server_kill(&fx->server);
+    for (int i = 0; i < 30; i++)
+        pass(fx, 100);
+    assert_true(totals(fx).rebuilding);
+    assert_true(dt_shard_set_empty(&fx->whole));
+    redis_server_again(&fx->server); /* empty */
+    assert_true(wait_until(pings, fx, 5000));
+    pass(fx, 2000);
+    assert_int_equal(entries_below(fx, FAR), 1000);
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        assert_true(dt_shard_set_has(&fx->whole, shard));
+    expect_drift(fx, 0, 0, 0);
+}
+
+/* ---- when a part is down ---- */
+
+static void without_redis_a_tick_returns_and_is_wanted_again(void **state)
+{
+    struct fixture *fx = *state;
+
+    many_rows(fx, 100, START + 60000, 1000);
+    settle(fx);
+    redis_server_kill(&fx->server);
+    pass(fx, 20000);
+    assert_in_range(fx->ticks, 4, 400);
+    assert_true(fx->next_us <= (fx->now_ms - START + 5001) * 1000);
+    expect_drift(fx, 0, 0, 0);
+    redis_server_again(&fx->server); /* empty; nobody said that it was lost */
+    assert_true(wait_until(pings, fx, 5000));
+    pass(fx, 70000);
+    assert_int_equal(entries_below(fx, FAR), 100);
+}
+
+static void without_mysql_a_tick_returns_and_is_wanted_in_a_second(void **state)
+{
+    struct fixture *fx = *state;
+    struct dt_config config = fx->mysql.config;
+    dt_store *nowhere;
+
+    config.mysql_socket = (char[]){"/nonexistent/mysql.sock"};
+    OK(dt_store_new(&config, NULL, &nowhere));
+    dt_reconciler_free(fx->r);
+    OK(dt_reconciler_new(&config, nowhere, fx->index, &fx->r, &fx->err));
+    entry(fx, 1, START + 1000);
+    for (int i = 0; i < 5; i++) { /* the first steps may need Redis only */
+        tick(fx);
+        fx->now_ms = START + (fx->next_us + 999) / 1000;
+    }
+    tick(fx);
+    assert_in_range(fx->next_us - (fx->now_ms - START) * 1000, 500000, 1000001);
+    assert_int_not_equal(score(fx, 1), 0); /* nothing was decided without the truth */
+    dt_reconciler_free(fx->r);
+    fx->r = NULL;
+    dt_store_free(nowhere);
+}
+
+/* ---- others at work meanwhile ---- */
+
+#define LIVES 600
+
+struct worker {
+    struct fixture *fx;
+    pthread_t thread;
+    atomic_bool over;
+};
+
+/* As the API and a leader do it: commit, then tell the index; claim, then move the entry; finish, then remove it. */
+static void *live(void *arg)
+{
+    struct worker *worker = arg;
+    struct fixture *fx = worker->fx;
+    struct dt_config config = fx->mysql.config;
+    struct dt_error err;
+    dt_index *index;
+    dt_db *db;
+
+    if (dt_index_new(&config, fx->installation, dt_clock_system(), &index, &err) != DT_OK ||
+        dt_db_open(&config, &db, &err) != DT_OK)
+        abort();
+    for (int64_t id = 1; id <= LIVES; id++) {
+        int64_t now_ms = START + id, due_ms = now_ms + 1000, deadline_ms = now_ms + 5000;
+        unsigned shard = dt_shard_of(&fx->map, id);
+
+        if (dt_db_run(db,
+                      "INSERT INTO " COLUMNS " VALUES (?, 't', 'scheduled', ?, ?, 1, '15s', 60000, ?, ?, 1, "
+                      "REPEAT('d', 16), 'x')",
+                      DT_PARAMS(DT_P_INT(id), DT_P_INT(due_ms), DT_P_INT(due_ms), DT_P_INT(now_ms), DT_P_INT(now_ms)),
+                      NULL, &err) != DT_OK ||
+            dt_index_put(index, &fx->map, &(struct dt_entry){id, due_ms}, 1, FAR, true, &err) != DT_OK)
+            abort();
+        if (id % 3 == 0)
+            continue; /* stays scheduled */
+        if (dt_db_run(db, "UPDATE jobs SET state = 'dispatched', next_at = ?, updated_at = ? WHERE id = ?",
+                      DT_PARAMS(DT_P_INT(deadline_ms), DT_P_INT(now_ms), DT_P_INT(id)), NULL, &err) != DT_OK ||
+            dt_index_fix(index, shard, &(struct dt_fix){id, due_ms, deadline_ms}, 1, &err) != DT_OK)
+            abort();
+        if (id % 3 == 1)
+            continue; /* stays dispatched */
+        if (dt_db_run(db, "UPDATE jobs SET state = 'succeeded', next_at = NULL, updated_at = ? WHERE id = ?",
+                      DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(id)), NULL, &err) != DT_OK ||
+            dt_index_put(index, &fx->map, &(struct dt_entry){id, 0}, 1, FAR, false, &err) != DT_OK)
+            abort();
+    }
+    dt_db_free(db);
+    dt_index_free(index);
+    dt_db_thread_end();
+    worker->over = true;
+    return NULL;
+}
+
+static void jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift(void **state)
+{
+    struct fixture *fx = *state;
+    struct worker worker = {.fx = fx};
+
+    assert_int_equal(pthread_create(&worker.thread, NULL, live, &worker), 0);
+    while (!worker.over) { /* a period each tick: always comparing */
+        struct dt_reconcile_out out;
+        struct dt_reconcile_in in = {(int64_t)fx->ticks * 6000000, START + 300, &fx->map, &fx->leads};
+
+        for (int i = 0; i < 4; i++)
+            dt_reconcile_tick(fx->r, &in, &out);
+        fx->ticks++;
+    }
+    pthread_join(worker.thread, NULL);
+    for (int64_t id = 1; id <= LIVES; id++) {
+        int64_t at = score(fx, id);
+
+        if (id % 3 == 0)
+            assert_int_equal(at, START + id + 1000);
+        else if (id % 3 == 1)
+            assert_int_equal(at, START + id + 5000);
+        /* a finished one may be there as a stale hint until the next look; none may be missing above */
+    }
+    expect_drift(fx, 0, 0, 0);
+}
+
+int main(void)
+{
+#define T(f, setup) cmocka_unit_test_setup_teardown(f, setup, done)
+    const struct CMUnitTest tests[] = {
+        T(a_system_at_rest_has_no_drift_and_few_ticks, shared),
+        T(nothing_is_done_for_shards_that_are_not_led, shared),
+        T(a_missing_entry_is_added_within_a_period_and_counted, shared),
+        T(an_entry_without_a_job_is_removed_and_counted, shared),
+        T(an_entry_with_a_wrong_score_is_put_right_and_counted_once, shared),
+        T(a_row_moved_by_hand_takes_effect_within_a_period, shared),
+        T(only_leaders_of_shards_with_something_due_are_woken, shared),
+        T(what_was_changed_just_now_is_mended_but_is_no_drift, shared),
+        T(entries_of_another_shard_are_removed_from_a_set, shared),
+        T(a_job_finished_by_hand_is_tidied, shared),
+        T(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared),
+        T(overdue_jobs_are_counted_and_the_oldest_is_known, shared),
+        T(a_long_overdue_queue_is_compared_in_slices_to_its_end, shared),
+        T(more_jobs_than_a_slice_in_one_millisecond_are_compared, shared),
+        T(what_enters_the_horizon_is_loaded_and_is_no_drift, shared),
+        T(a_missing_entry_far_behind_is_found_by_the_walk, shared),
+        T(a_row_moved_beyond_the_horizon_leaves_the_index, shared),
+        T(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared),
+        T(a_rebuild_leaves_alone_what_is_there_and_the_other_shards, shared),
+        T(another_generation_of_the_map_rebuilds_all_sets, shared),
+        T(jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift, shared),
+        T(a_rebuild_survives_a_redis_that_goes_away_in_the_middle, private),
+        T(without_redis_a_tick_returns_and_is_wanted_again, private),
+        T(without_mysql_a_tick_returns_and_is_wanted_in_a_second, private),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
