@@ -2,7 +2,7 @@
  * The supervisor. Threads that are not ours (ZooKeeper's, the wake thread) only set orders; this thread carries them
  * out:
  *
- *   gained  -> start a shard loop
+ *   gained  -> start a shard loop (after an earlier one of the shard has ended)
  *   release -> the loop settles, steps down and ends -> free it -> tell the elector, which gives the shard away
  *   lost    -> stop the loop at once; it ends -> free it
  *
@@ -26,7 +26,8 @@
 #include "shard_loop.h"
 #include "store/store.h"
 
-enum { ORDER_GAINED = 1, ORDER_RELEASE = 2, ORDER_LOST = 4, ORDER_ENDED = 8 };
+/* What the elector said last of a shard. */
+enum want { WANT_NOTHING, WANT_LEAD, WANT_RELEASE };
 
 #define PAUSE_FIRST_US INT64_C(100000)
 #define PAUSE_MAX_US   INT64_C(3000000)
@@ -34,8 +35,10 @@ enum { ORDER_GAINED = 1, ORDER_RELEASE = 2, ORDER_LOST = 4, ORDER_ENDED = 8 };
 
 struct slot {
     dt_shard_loop *loop; /* under table_lock; changed by the supervisor alone */
-    _Atomic unsigned orders;
-    bool wanted, releasing;
+    _Atomic int
+        want; /* set by the elector's thread alone, so the last word counts; RELEASE becomes NOTHING once it is done */
+    _Atomic bool ended; /* the loop's thread is at its end */
+    bool told;          /* the loop was told to release or stop */
 };
 
 struct dt_dispatcher {
@@ -65,27 +68,30 @@ struct dt_dispatcher {
 
 /* ---- orders, from any thread ---- */
 
-static void order(dt_dispatcher *d, unsigned shard, unsigned bits)
+static void want(dt_dispatcher *d, unsigned shard, enum want what)
 {
-    atomic_fetch_or(&d->slots[shard].orders, bits);
+    d->slots[shard].want = (int)what;
     dt_mailbox_signal(d->mailbox, 1);
 }
 
 static void on_gained(void *arg, unsigned shard)
 {
-    order(arg, shard, ORDER_GAINED);
+    want(arg, shard, WANT_LEAD);
 }
 static void on_release(void *arg, unsigned shard)
 {
-    order(arg, shard, ORDER_RELEASE);
+    want(arg, shard, WANT_RELEASE);
 }
 static void on_lost(void *arg, unsigned shard)
 {
-    order(arg, shard, ORDER_LOST);
+    want(arg, shard, WANT_NOTHING);
 }
+
 static void on_stopped(void *arg, unsigned shard)
 {
-    order(arg, shard, ORDER_ENDED);
+    dt_dispatcher *d = arg;
+    d->slots[shard].ended = true;
+    dt_mailbox_signal(d->mailbox, 1);
 }
 
 /* ---- what loops and threads ask ---- */
@@ -206,9 +212,7 @@ static void end_loop(dt_dispatcher *d, unsigned shard)
     slot->loop = NULL;
     pthread_mutex_unlock(&d->table_lock);
     dt_shard_loop_free(loop);
-    if (slot->releasing)
-        dt_elector_released(d->elector, shard);
-    slot->releasing = false;
+    slot->ended = slot->told = false;
 }
 
 static void start_loop(dt_dispatcher *d, unsigned shard)
@@ -218,7 +222,7 @@ static void start_loop(dt_dispatcher *d, unsigned shard)
     if (status != DT_OK) {
         DT_LOG(ERROR, "dispatcher", "a shard loop did not start", DT_I("shard", shard),
                DT_S("status", dt_status_name(status)));
-        dt_elector_released(d->elector, shard);
+        want(d, shard, WANT_RELEASE); /* somebody else may do better */
         return;
     }
     pthread_mutex_lock(&d->table_lock);
@@ -226,27 +230,32 @@ static void start_loop(dt_dispatcher *d, unsigned shard)
     pthread_mutex_unlock(&d->table_lock);
 }
 
-/* Orders may have gathered: what was lost and gained again since is wanted in the end. */
+/* The node in ZooKeeper goes once nobody works on the shard any more. */
+static void give_away(dt_dispatcher *d, unsigned shard)
+{
+    int release = WANT_RELEASE;
+    if (atomic_compare_exchange_strong(&d->slots[shard].want, &release, WANT_NOTHING))
+        dt_elector_released(d->elector, shard);
+}
+
 static void carry_out(dt_dispatcher *d, unsigned shard)
 {
     struct slot *slot = &d->slots[shard];
-    unsigned orders = atomic_exchange(&slot->orders, 0);
-    if (orders & ORDER_ENDED)
+    if (slot->ended)
         end_loop(d, shard);
-    if ((orders & ORDER_LOST) && slot->loop) {
-        slot->releasing = false;
-        dt_shard_loop_stop(slot->loop);
-    }
-    if (orders & ORDER_RELEASE) {
-        if (slot->loop) {
-            slot->releasing = true;
+    enum want what = (enum want)slot->want;
+    if (slot->loop && what != WANT_LEAD && !slot->told) {
+        slot->told = true;
+        if (what == WANT_RELEASE)
             dt_shard_loop_release(slot->loop);
-        } else
-            dt_elector_released(d->elector, shard);
-    }
-    slot->wanted = leads(d, shard) && !slot->releasing && !(orders & ORDER_RELEASE);
-    if (slot->wanted && !slot->loop)
+        else
+            dt_shard_loop_stop(slot->loop);
+    } else if (slot->loop && what == WANT_NOTHING)
+        dt_shard_loop_stop(slot->loop); /* lost while it was finishing */
+    else if (!slot->loop && what == WANT_LEAD)
         start_loop(d, shard);
+    else if (!slot->loop && what == WANT_RELEASE)
+        give_away(d, shard);
 }
 
 static dt_status reload_map(dt_dispatcher *d, struct dt_error *err)
@@ -290,7 +299,6 @@ static void end_all_loops(dt_dispatcher *d)
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         if (d->slots[shard].loop) {
             dt_shard_loop_stop(d->slots[shard].loop);
-            d->slots[shard].releasing = false;
             end_loop(d, shard);
         }
 }

@@ -1,0 +1,149 @@
+"""A consumer that reads committed messages from the beginning, keeps each with its receive time, and may report results."""
+import json
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+
+@dataclass
+class Arrival:
+    job: str
+    attempt: int
+    received_ms: float
+    scheduled: str
+    headers: dict
+    key: bytes
+    value: bytes
+    partition: int
+    offset: int
+
+
+def arrival_of(message, received_ms):
+    headers = {name: value.decode() for name, value in message.headers() or []}
+    return Arrival(headers.get("ce_jobid", ""), int(headers.get("ce_attempt", 0)), received_ms, headers.get("ce_scheduledtime", ""),
+                   headers, message.key(), message.value(), message.partition(), message.offset())
+
+
+def base_config(brokers):
+    return {"bootstrap.servers": brokers, "group.id": f"test-{uuid.uuid4()}", "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest", "enable.auto.commit": False, "topic.metadata.refresh.interval.ms": 200,
+            "fetch.wait.max.ms": 10, "allow.auto.create.topics": False}
+
+
+class TestConsumer(threading.Thread):
+    """`rule(arrival)` gives the results to report for it: a dict, a list of dicts, or None for silence."""
+
+    __test__ = False
+
+    def __init__(self, brokers, topics, installation="duetime", rule=None):
+        super().__init__(daemon=True)
+        self.results_topic = f"{installation}.results"
+        self._topics = topics
+        self._rule = rule
+        self._consumer = Consumer(base_config(brokers))
+        self._producer = Producer({"bootstrap.servers": brokers, "linger.ms": 1, "queue.buffering.max.messages": 1000000})
+        self._changed = threading.Condition()
+        self._by_job = {}
+        self.count = 0
+        self._end = threading.Event()
+        self.failure = None
+        self.start()
+
+    def run(self):
+        try:
+            self._consumer.subscribe(self._topics)
+            while not self._end.is_set():
+                messages = self._consumer.consume(500, 0.05)
+                received = time.time() * 1000
+                for message in messages:
+                    if message.error() is None:
+                        self._take(arrival_of(message, received))
+                self._producer.poll(0)
+            self._consumer.close()
+        except Exception as failure:  # shown by whoever waits
+            self.failure = failure
+            raise
+
+    def _take(self, arrival):
+        with self._changed:
+            self._by_job.setdefault(arrival.job, []).append(arrival)
+            self.count += 1
+            self._changed.notify_all()
+        replies = self._rule(arrival) if self._rule else None
+        for reply in replies if isinstance(replies, list) else [replies] if replies else []:
+            self.report(arrival.job, arrival.attempt, **reply)
+
+    def report(self, job, attempt, status="succeeded", **more):
+        body = json.dumps({"job_id": job, "attempt": attempt, "status": status, **more})
+        while True:
+            try:
+                self._producer.produce(self.results_topic, key=job, value=body)
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+
+    def raw(self, value, key=None):
+        self._producer.produce(self.results_topic, key=key, value=value)
+        self._producer.flush(10)
+
+    def of(self, job):
+        with self._changed:
+            return list(self._by_job.get(job, []))
+
+    def all(self):
+        with self._changed:
+            return [arrival for arrivals in self._by_job.values() for arrival in arrivals]
+
+    def wait(self, job, attempt=1, seconds=15):
+        """The arrival of (job, attempt)."""
+        found = []
+
+        def there():
+            found[:] = [arrival for arrival in self._by_job.get(job, []) if arrival.attempt == attempt]
+            return found or self.failure
+        with self._changed:
+            if not self._changed.wait_for(there, seconds) or not found:
+                raise AssertionError(f"job {job} attempt {attempt} did not arrive within {seconds} s ({self.failure or 'silence'})")
+        return found[0]
+
+    def wait_count(self, count, seconds):
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.count >= count or self.failure, seconds) or self.failure:
+                raise AssertionError(f"{self.count} of {count} messages within {seconds} s ({self.failure or 'silence'})")
+
+    def flush(self):
+        self._producer.flush(10)
+
+    def end(self):
+        self._end.set()
+        self.join(20)
+        self._producer.flush(5)
+
+
+def read_all(brokers, topic, seconds=60):
+    """Every committed message of a topic from its beginning to the end that it has now."""
+    consumer = Consumer({**base_config(brokers), "enable.partition.eof": True})
+    messages = []
+    try:
+        metadata = consumer.list_topics(topic, 10).topics[topic]
+        if metadata.error is not None or not metadata.partitions:
+            return messages
+        open_partitions = set(metadata.partitions)
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in open_partitions])
+        end = time.monotonic() + seconds
+        while open_partitions:
+            if time.monotonic() > end:
+                raise AssertionError(f"{topic} was not read to its end within {seconds} s")
+            for message in consumer.consume(1000, 0.2):
+                if message.error() is None:
+                    messages.append(message)
+                elif message.error().name() == "_PARTITION_EOF":
+                    open_partitions.discard(message.partition())
+                else:
+                    raise AssertionError(f"{topic}: {message.error()}")
+        return messages
+    finally:
+        consumer.close()

@@ -1,0 +1,91 @@
+"""REST over one keep-alive connection a thread; nothing of the product is used."""
+import http.client
+import json
+import threading
+import urllib.parse
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def lines(self):
+        return [json.loads(line) for line in self.body.splitlines() if line.strip()]
+
+    def __repr__(self):
+        return f"{self.status} {self.body[:500]!r}"
+
+
+class Rest:
+    def __init__(self, url, token=None, timeout=30):
+        parts = urllib.parse.urlsplit(url)
+        self.host, self.port = parts.hostname, parts.port
+        self.token = token
+        self.timeout = timeout
+        self._local = threading.local()
+
+    def _connection(self):
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
+        return connection
+
+    def close(self):
+        connection = getattr(self._local, "connection", None)
+        if connection:
+            connection.close()
+            self._local.connection = None
+
+    def ask(self, method, path, body=None, headers=None, content_type="application/json"):
+        """One request; a body that is not bytes or text is sent as JSON."""
+        data = body if isinstance(body, (bytes, str, type(None))) else json.dumps(body)
+        sent = dict(headers or {})
+        if data is not None and content_type:
+            sent.setdefault("Content-Type", content_type)
+        if self.token:
+            sent.setdefault("Authorization", f"Bearer {self.token}")
+        connection = self._connection()
+        try:
+            connection.request(method, path, data, sent)
+            answer = connection.getresponse()
+            result = Answer(answer.status, answer.headers, answer.read())
+            if answer.will_close:
+                self.close()
+            return result
+        except Exception:
+            self.close()
+            raise
+
+    def get(self, path, **options):
+        return self.ask("GET", path, **options)
+
+    def post(self, path, body=None, **options):
+        return self.ask("POST", path, body, **options)
+
+    def put(self, path, body=None, **options):
+        return self.ask("PUT", path, body, **options)
+
+    def patch(self, path, body=None, **options):
+        return self.ask("PATCH", path, body, **options)
+
+    def delete(self, path, **options):
+        return self.ask("DELETE", path, **options)
+
+    def make(self, **job):
+        """A job that must be created; its body."""
+        answer = self.post("/v1/jobs", job)
+        assert answer.status == 201, answer
+        return answer.json
+
+    def batch(self, jobs):
+        """NDJSON; the lines of the answer."""
+        answer = self.post("/v1/jobs:batch", "".join(json.dumps(job) + "\n" for job in jobs), content_type="application/x-ndjson")
+        assert answer.status == 200, answer
+        return answer.lines

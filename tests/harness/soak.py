@@ -1,0 +1,119 @@
+"""Many jobs, dispatchers that are killed, and the account afterwards. Used by tests/soak and by the integration suite."""
+import random
+import re
+import threading
+import time
+
+from .checker import Checker, Journal, lateness, now_ms, summary
+from .consumer import TestConsumer
+from .rest import Rest
+from .stack import Stack, until
+
+TOOK_OVER = re.compile(r'msg="took over" shard=(\d+) epoch=(\d+) in_flight=(\d+) in_ledger=(\d+)')
+LEAD = 3000  # the first job is due so long after the first is written
+
+
+def write_jobs(stack, journal, topic, count, seconds, seed, chunk=1000):
+    """`count` jobs spread evenly over `seconds`, over both APIs, by NDJSON; the time of the first."""
+    chance = random.Random(seed)
+    clients = [Rest(stack[name]) for name in sorted(stack.env) if re.fullmatch(r"DUETIME_URL_API\d+", name)]
+    start = now_ms() + LEAD
+    for first in range(0, count, chunk):
+        due = [int(start + (first + i) * seconds * 1000 / count) for i in range(min(chunk, count - first))]
+        lines = chance.choice(clients).batch([{"topic": topic, "run_at": rfc3339(ms), "payload": {"n": first + i}} for i, ms in enumerate(due)])
+        for ms, line in zip(due, lines):
+            assert line["status"] == 201, line
+            journal.made(line["id"], ms)
+    return start
+
+
+def rfc3339(ms):
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ms // 1000)) + f".{ms % 1000:03d}Z"
+
+
+def takeovers_in_flight(stack, dispatchers):
+    """(all takeovers, those that found a batch in flight) from the logs."""
+    found = [match for part in dispatchers for match in TOOK_OVER.finditer(stack.log(part))]
+    return len(found), sum(int(match[3]) > 0 for match in found)
+
+
+class Killer(threading.Thread):
+    """Kills one dispatcher after the other, at random moments, and starts it again."""
+
+    def __init__(self, stack, dispatchers, every, seed, say=print):
+        super().__init__(daemon=True)
+        self.stack, self.dispatchers, self.every, self.say = stack, dispatchers, every, say
+        self.chance = random.Random(seed)
+        self.kills = 0
+        self.failure = None
+        self._end = threading.Event()
+
+    def run(self):
+        try:
+            while not self._end.wait(self.every * self.chance.uniform(0.7, 1.3)):
+                victim = self.chance.choice(self.dispatchers)
+                self.stack.kill(victim)
+                self.kills += 1
+                self.stack.start(victim)
+        except Exception as failure:
+            self.failure = failure
+
+    def end(self):
+        self._end.set()
+        self.join(60)
+        if self.failure:
+            raise self.failure
+
+
+def soak(stack, *, jobs, seconds, seed, topic="soak", kill_once=False, kill_every=0, flush=False, say=print, dispatchers=None):
+    """Runs it and checks everything; a line of account."""
+    dispatchers = dispatchers or [name[12:].lower() for name in sorted(stack.env) if name.startswith("DUETIME_PID_DISPATCHER")]
+    journal = Journal()
+    consumer = TestConsumer(stack["DUETIME_KAFKA"], [topic], rule=lambda arrival: {"status": "succeeded"})
+    killer = None
+    try:
+        start = write_jobs(stack, journal, topic, jobs, seconds, seed)
+        say(f"{jobs} jobs over {seconds} s, seed {seed}, dispatchers {' '.join(dispatchers)}")
+        middle = start + seconds * 500
+        if kill_every:
+            killer = Killer(stack, dispatchers, kill_every, seed, say)
+            killer.start()
+        until(lambda: now_ms() > middle, seconds + 30, "the middle of the run")
+        if kill_once:
+            stack.kill(dispatchers[0])
+        if flush:
+            flush_redis(stack)
+        consumer.wait_count(jobs, seconds + 120)
+        if killer:
+            killer.end()
+        for part in dispatchers if kill_once else []:
+            stack.start(part)
+        consumer.flush()
+        until(lambda: all_finished(stack, topic), 60, "every result applied")
+        Checker(stack).check(journal, [topic], settle_seconds=60)
+        got = consumer.all()
+        assert len(got) == len({(a.job, a.attempt) for a in got}), "the running consumer saw repeats"
+        total, in_flight = takeovers_in_flight(stack, dispatchers)
+        account = (f"{len(got)} arrivals, each (job, attempt) once, none early, none missing; {summary(lateness(got, journal))}; "
+                   f"{killer.kills if killer else int(kill_once)} kills, {total} takeovers, {in_flight} of them found a batch in flight")
+        say(account)
+        return in_flight, killer.kills if killer else int(kill_once)
+    finally:
+        if killer:
+            killer._end.set()
+        consumer.end()
+
+
+def all_finished(stack, topic):
+    from .checker import connect, rows
+    return rows(connect(stack), "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state IN ('scheduled', 'dispatched')", topic)[0]["n"] == 0
+
+
+def flush_redis(stack):
+    import redis
+    for endpoint in stack["DUETIME_REDIS"].split(","):
+        host, port = endpoint.split(":")
+        redis.Redis(host, int(port)).flushall()
+
+
+__all__ = ["Stack", "soak", "write_jobs", "Killer", "takeovers_in_flight", "flush_redis", "all_finished", "rfc3339"]
