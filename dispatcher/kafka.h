@@ -38,7 +38,7 @@ DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_
 /* REFUSED unless the ledger has retention.ms=-1 and at least `shards` partitions. Asked at each takeover. */
 DT_MUST_CHECK dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *admin, struct dt_error *err);
 struct dt_kafka_topic_info { int64_t max_message_bytes; int partitions; };
-/* What is known of a topic, cached for 30 s; made on demand when missing and auto_create_partitions > 0. REFUSED: it does not exist and
+/* What is known of a topic, looked up anew after 30 s (then in the background: a caller never waits for a topic that was fine a moment ago); made on demand when missing and auto_create_partitions > 0. REFUSED: it does not exist and
  * cannot be made, or may not be written (cached for 5 s). UNAVAILABLE: Kafka does not answer. */
 DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out, struct dt_error *err);
 

@@ -15,9 +15,12 @@
 #include "base/log.h"
 
 enum {
-    REQUEST_TIMEOUT_MS = 5000,
+    LOOK_TIMEOUT_MS = 2000,
+    CHANGE_TIMEOUT_MS = 5000,
     GOOD_FOR_US = 30000000,
+    STALE_FOR_US = 600000000, /* after that: a good answer is still given while it is looked up anew */
     BAD_FOR_US = 5000000,
+    DOWN_FOR_US = 1000000, /* a broker that did not answer is not asked again by everybody */
     CACHE_BUCKETS = 256,
     KEEP_HANDLE_MS = 10000,
     DEFAULT_MAX_MESSAGE = 1048588, /* Kafka's default, for topics whose settings we may not read */
@@ -40,7 +43,10 @@ struct dt_kafka_admin {
     dt_kafka_warm *warm;
     rd_kafka_t *rk; /* while a request is under way */
     rd_kafka_queue_t *queue;
-    pthread_mutex_t cache_lock;
+    pthread_mutex_t cache_lock; /* for all below */
+    pthread_cond_t refreshed;
+    bool refreshing; /* a thread looks a topic up anew */
+    int64_t down_until_us;
     struct known *cache[CACHE_BUCKETS];
 };
 
@@ -80,16 +86,19 @@ static rd_kafka_AdminOptions_t *options_new(struct dt_kafka_admin *a, rd_kafka_a
 
     if (options == NULL)
         return NULL;
-    (void)!rd_kafka_AdminOptions_set_request_timeout(options, REQUEST_TIMEOUT_MS, reason, sizeof reason);
-    if (op != RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS)
-        (void)!rd_kafka_AdminOptions_set_operation_timeout(options, REQUEST_TIMEOUT_MS, reason, sizeof reason);
+    if (op == RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS) {
+        (void)!rd_kafka_AdminOptions_set_request_timeout(options, LOOK_TIMEOUT_MS, reason, sizeof reason);
+    } else {
+        (void)!rd_kafka_AdminOptions_set_request_timeout(options, CHANGE_TIMEOUT_MS, reason, sizeof reason);
+        (void)!rd_kafka_AdminOptions_set_operation_timeout(options, CHANGE_TIMEOUT_MS, reason, sizeof reason);
+    }
     return options;
 }
 
 /* The answer to the one request under way; NULL when there is none in time. */
 static rd_kafka_event_t *await_event(struct dt_kafka_admin *a, rd_kafka_event_type_t type)
 {
-    const int64_t deadline_us = dt_kafka_now_us() + (REQUEST_TIMEOUT_MS + 1000) * INT64_C(1000);
+    const int64_t deadline_us = dt_kafka_now_us() + (CHANGE_TIMEOUT_MS + 1000) * INT64_C(1000);
 
     while (dt_kafka_now_us() < deadline_us) {
         rd_kafka_event_t *event = rd_kafka_queue_poll(a->queue, 500);
@@ -324,42 +333,57 @@ static struct known **cache_slot(struct dt_kafka_admin *a, struct dt_str name)
     return at;
 }
 
-/* True when the cache has an answer that is still good. */
+static void refresh_soon(struct dt_kafka_admin *a, const struct known *k);
+
+/* True when there is an answer already. An old one is good for now, and looked up anew behind the caller's back. */
 static bool cache_get(struct dt_kafka_admin *a, struct dt_str name, struct dt_kafka_topic_info *out, dt_status *status,
                       struct dt_error *err)
 {
-    bool hit;
+    const int64_t now_us = dt_kafka_now_us();
     struct known *k;
+    bool hit;
 
     pthread_mutex_lock(&a->cache_lock);
     k = *cache_slot(a, name);
-    hit = k != NULL && dt_kafka_now_us() < k->until_us;
+    hit = k != NULL && now_us < k->until_us + (k->status == DT_OK ? STALE_FOR_US : 0);
     if (hit) {
         *status = k->status;
         *out = k->info;
         if (k->status != DT_OK && err != NULL)
             *err = k->error;
+        if (now_us >= k->until_us)
+            refresh_soon(a, k);
+    } else if (now_us < a->down_until_us) {
+        hit = true;
+        *status = dt_fail(err, DT_UNAVAILABLE, "topic %.*s: Kafka did not answer a moment ago", (int)name.n, name.p);
     }
     pthread_mutex_unlock(&a->cache_lock);
     return hit;
 }
 
-/* UNAVAILABLE is not remembered: the next call asks again. */
-static void cache_put(struct dt_kafka_admin *a, struct dt_str name, const struct dt_kafka_topic_info *info,
-                      dt_status status, const struct dt_error *error)
+static struct known *cache_entry(struct dt_kafka_admin *a, struct dt_str name)
 {
-    struct known **slot, *k;
+    struct known **slot = cache_slot(a, name), *k = *slot;
 
-    if (status != DT_OK && status != DT_REFUSED)
-        return;
-    pthread_mutex_lock(&a->cache_lock);
-    slot = cache_slot(a, name);
-    k = *slot;
     if (k == NULL && (k = calloc(1, sizeof *k + name.n + 1)) != NULL) {
         memcpy(k->name, name.p, name.n);
         k->name_n = name.n;
         *slot = k;
     }
+    return k;
+}
+
+/* That Kafka does not answer is nothing to remember of a topic. */
+static void cache_put(struct dt_kafka_admin *a, struct dt_str name, const struct dt_kafka_topic_info *info,
+                      dt_status status, const struct dt_error *error)
+{
+    struct known *k = NULL;
+
+    pthread_mutex_lock(&a->cache_lock);
+    if (status == DT_OK || status == DT_REFUSED)
+        k = cache_entry(a, name);
+    else
+        a->down_until_us = dt_kafka_now_us() + DOWN_FOR_US;
     if (k != NULL) {
         k->status = status;
         k->error = *error;
@@ -370,6 +394,53 @@ static void cache_put(struct dt_kafka_admin *a, struct dt_str name, const struct
         k->until_us = dt_kafka_now_us() + (status == DT_OK ? GOOD_FOR_US : BAD_FOR_US);
     }
     pthread_mutex_unlock(&a->cache_lock);
+}
+
+/* ---- looking up anew ---- */
+
+struct refresh {
+    struct dt_kafka_admin *admin;
+    char name[DT_KAFKA_TOPIC_MAX + 1];
+};
+
+static void *refresh_main(void *arg)
+{
+    struct refresh *r = arg;
+    struct dt_kafka_admin *a = r->admin;
+    struct dt_kafka_topic_info info = {0};
+    struct dt_error why = {0};
+
+    if (begin(a, &why) == DT_OK) {
+        dt_status status = look_up(a, r->name, &info, &why);
+
+        cache_put(a, dt_str(r->name), &info, status, &why);
+        end(a);
+    }
+    pthread_mutex_lock(&a->cache_lock);
+    a->refreshing = false;
+    pthread_cond_broadcast(&a->refreshed);
+    pthread_mutex_unlock(&a->cache_lock);
+    free(r);
+    return NULL;
+}
+
+/* One at a time: a topic whose turn it is not is met again. Holds the cache's lock. */
+static void refresh_soon(struct dt_kafka_admin *a, const struct known *k)
+{
+    struct refresh *r = a->refreshing ? NULL : calloc(1, sizeof *r);
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    if (r == NULL)
+        return;
+    r->admin = a;
+    memcpy(r->name, k->name, k->name_n);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    a->refreshing = pthread_create(&thread, &attr, refresh_main, r) == 0;
+    pthread_attr_destroy(&attr);
+    if (!a->refreshing)
+        free(r);
 }
 
 bool dt_kafka_admin_known(dt_kafka_admin *a, struct dt_str topic, struct dt_kafka_topic_info *out)
@@ -502,6 +573,7 @@ dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **ou
     a->env = env;
     pthread_mutex_init(&a->request_lock, NULL);
     pthread_mutex_init(&a->cache_lock, NULL);
+    pthread_cond_init(&a->refreshed, NULL);
     status = dt_kafka_warm_new(env, &warm_ops, KEEP_HANDLE_MS, &a->warm, err);
     if (status != DT_OK) {
         dt_kafka_admin_free(a);
@@ -515,6 +587,10 @@ void dt_kafka_admin_free(dt_kafka_admin *a)
 {
     if (a == NULL)
         return;
+    pthread_mutex_lock(&a->cache_lock);
+    while (a->refreshing)
+        pthread_cond_wait(&a->refreshed, &a->cache_lock);
+    pthread_mutex_unlock(&a->cache_lock);
     dt_kafka_warm_free(a->warm);
     for (size_t i = 0; i < CACHE_BUCKETS; i++) {
         struct known *next;
@@ -525,6 +601,7 @@ void dt_kafka_admin_free(dt_kafka_admin *a)
         }
     }
     pthread_mutex_destroy(&a->request_lock);
+    pthread_cond_destroy(&a->refreshed);
     pthread_mutex_destroy(&a->cache_lock);
     free(a);
 }

@@ -169,6 +169,7 @@ static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     dt_kafka_admin *admin = NULL;
+    int64_t begin_us;
     char right[256];
 
     (void)state;
@@ -176,6 +177,9 @@ static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &admin, &err), &err);
     assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
+    begin_us = dt_clock_mono_us(dt_clock_system());
+    assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
+    assert_true(dt_clock_mono_us(dt_clock_system()) - begin_us < 500000); /* nobody waits for it again at once */
     assert_int_equal(dt_kafka_admin_check_ledger(admin, &err), DT_UNAVAILABLE);
     dt_kafka_admin_free(admin);
     memcpy(fx.brokers, right, sizeof(right));
