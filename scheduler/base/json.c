@@ -315,9 +315,14 @@ static size_t token_end_now(const struct dt_json *json)
     return json->finishing ? json->text.n : yajl_get_bytes_consumed(json->yajl);
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static bool between_tokens(char c)
 {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ',' || c == ':';
+    return is_space(c) || c == ',' || c == ':';
 }
 
 /* The text between the token before this one and the end of this one, without what may lie between two tokens. */
@@ -688,6 +693,17 @@ static void run(struct dt_json *json)
         take_yajl_reason(json);
 }
 
+/* yajl overlooks a token behind the value that the text's end cuts off ("1 \""). */
+static void check_rest(struct dt_json *json)
+{
+    size_t at = json->token_end;
+
+    while (at < json->text.n && is_space(json->text.p[at]))
+        at++;
+    if (at < json->text.n)
+        stop(json, DT_MALFORMED, "text after the value", at);
+}
+
 dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_limits *limits, struct dt_error *err)
 {
     begin(json, text, limits);
@@ -697,6 +713,8 @@ dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_
         check_text(json);
     if (!json->status)
         run(json);
+    if (!json->status)
+        check_rest(json);
     if (!json->status)
         return DT_OK;
     json->nodes_n = 0;
