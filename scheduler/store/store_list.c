@@ -35,7 +35,7 @@ static const char rows_by_id[] = "SELECT " DT_ROW_FULL BY_ID;
  * that start with the prefix; it may be no valid UTF-8, so it travels in hexadecimal digits.
  */
 #define KEYS                                                                                                           \
-    " FROM job_keys k FORCE INDEX (PRIMARY) STRAIGHT_JOIN jobs j ON j.id = k.job_id "                                  \
+    " FROM job_keys k FORCE INDEX (PRIMARY) STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id "            \
     "WHERE k.topic = ? AND k.job_key >= ? AND k.job_key < UNHEX(?) AND (? OR k.job_key <> ?) "
 static const char window_by_key[] =
     "SELECT k.job_key FROM job_keys k FORCE INDEX (PRIMARY) "

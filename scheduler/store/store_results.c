@@ -158,7 +158,9 @@ static dt_status list_ids(struct batch *b)
 
 static const char lock_jobs[] =
     "SELECT " DT_ROW_JUDGED ", (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic) "
-    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id FOR UPDATE";
+    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = "
+    "r.id "
+    "FOR UPDATE /*!80001 OF j */"; /* MySQL cannot lock rows of a JSON_TABLE, and says so; MariaDB reads no comment */
 
 static dt_status read_judged(struct batch *b, struct judged *j)
 {
@@ -343,7 +345,8 @@ static const char update_others[] =
     "state INT PATH '$[3]', attempt_status INT PATH '$[4]', next_at BIGINT PATH '$[5]', near INT PATH '$[6]', "
     "failures BIGINT PATH '$[7]', changes INT PATH '$[8]', finished INT PATH '$[9]', purge_then BIGINT PATH '$[10]', "
     "failed INT PATH '$[11]', code VARCHAR(100) CHARACTER SET utf8mb4 PATH '$[12]', "
-    "message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id "
+    "message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = "
+    "r.id "
     "SET j.state = r.state, j.attempt_status = r.attempt_status, j.next_at = r.next_at, "
     "j.near = IF(r.next_at IS NULL, j.near, r.near), j.failures = r.failures, "
     "j.finished_at = IF(r.finished, ?, j.finished_at), j.purge_at = r.purge_then, "

@@ -1,0 +1,581 @@
+/*
+ * Results on a real server: what each does to a job's row, batches against one by one, few statements, no deadlocks.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/store_results.h"
+#include "support/job_rows.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define S(text)    DT_STR_LIT(text)
+
+static struct mysql_fixture fx;
+static dt_store *store;
+static struct dt_error err;
+static struct dt_shard_map map;
+
+static int open_store(void **state)
+{
+    (void)state;
+    mysql_fixture_make(&fx, "results");
+    mysql_fixture_migrate(&fx);
+    store = mysql_fixture_store(&fx);
+    dt_shard_map_init(&map, 1, 4);
+    return 0;
+}
+
+static int close_store(void **state)
+{
+    (void)state;
+    dt_store_free(store);
+    mysql_fixture_drop(&fx);
+    return 0;
+}
+
+static int empty_tables(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM topics; DELETE FROM outbox");
+    return 0;
+}
+
+static struct dt_apply result(int64_t id, int64_t attempt, enum dt_result_status status)
+{
+    struct dt_apply a = {.result = {.job_id = id, .attempt = attempt, .status = status, .retry_after_ms = -1}};
+    if (status == DT_RESULT_SNOOZED)
+        a.result.retry_after_ms = 5000;
+    return a;
+}
+
+static struct dt_apply failure(int64_t id, int64_t attempt, struct dt_str code, struct dt_str message)
+{
+    struct dt_apply a = result(id, attempt, DT_RESULT_FAILED);
+    a.result.error_code = code;
+    a.result.error_message = message;
+    return a;
+}
+
+static struct dt_apply apply_one(struct dt_apply a)
+{
+    OK(dt_store_apply(store, &map, &a, 1, &err));
+    return a;
+}
+
+#define assert_outcome(a, expected) assert_int_equal((a).outcome, DT_OUTCOME_##expected)
+
+static int64_t letters(int64_t id)
+{
+    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox WHERE job_id = %lld", (long long)id);
+}
+
+/* ---- what each result does ---- */
+
+static void a_success_ends_the_job(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 1, 0);
+    int64_t before = mysql_now_ms(&fx);
+    struct dt_apply a = apply_one(result(7, 1, DT_RESULT_SUCCEEDED));
+    assert_outcome(a, APPLIED);
+    assert_int_equal(a.next_at_ms, 0);
+    assert_false(a.outbox);
+    assert_job(&fx, 7,
+               "CONCAT_WS(' ', state, attempt_status, attempt, failures, next_at IS NULL, due_band, "
+               "due_key = purge_at, purge_at - finished_at, version, updated_at = finished_at, error_at IS NULL)",
+               "succeeded succeeded 1 0 1 2 1 2592000000 2 1 1");
+    int64_t finished_at = mysql_fixture_number(&fx, "SELECT finished_at FROM jobs");
+    assert_in_range(finished_at, before, mysql_now_ms(&fx));
+}
+
+static void a_finished_job_is_kept_as_long_as_its_topic_says(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES "
+                           "('orders', 1000, 1, 1), ('forever', 9223372036854775807, 1, 1)");
+    job_row_dispatched(&fx, 7, 1, 0);
+    job_row_dispatched(&fx, 8, 9, 0);
+    job_row_dispatched(&fx, 9, 1, 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'forever' WHERE id = 9");
+    apply_one(result(7, 1, DT_RESULT_SUCCEEDED));
+    apply_one(result(8, 9, DT_RESULT_GAVE_UP));
+    apply_one(result(9, 1, DT_RESULT_SUCCEEDED));
+    assert_job(&fx, 7, "purge_at - finished_at", "1000");
+    assert_job(&fx, 8, "purge_at - finished_at", "1000");
+    assert_job(&fx, 9, "purge_at", "9223372036854775807");
+}
+
+static void a_failure_is_tried_again_after_its_delay(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 1, 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET near = FALSE");
+    struct dt_apply a = apply_one(failure(7, 1, S("boom"), S("it did")));
+    assert_outcome(a, APPLIED);
+    assert_false(a.outbox);
+    assert_job(&fx, 7,
+               "CONCAT_WS(' ', state, attempt_status, attempt, failures, next_at - finished_at, near, due_band, "
+               "purge_at IS NULL, error_code, error_message, error_at = finished_at, version)",
+               "scheduled failed 1 1 15000 1 1 1 boom it did 1 2");
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT next_at FROM jobs"), a.next_at_ms);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 2");
+    apply_one(result(7, 2, DT_RESULT_FAILED));
+    assert_job(&fx, 7, "CONCAT_WS(' ', failures, next_at - finished_at, error_code IS NULL, error_message IS NULL)",
+               "2 180000 1 1");
+}
+
+static void a_retry_far_ahead_is_indexed_by_its_day(void **state)
+{
+    (void)state;
+    struct dt_apply a = result(7, 1, DT_RESULT_FAILED);
+    a.result.retry_after_ms = INT64_C(10) * DT_DAY_MS;
+    job_row_dispatched(&fx, 7, 1, 0);
+    apply_one(a);
+    assert_job(&fx, 7, "CONCAT_WS(' ', next_at - finished_at, near, due_band, due_key MOD 86400000)",
+               "864000000 0 0 0");
+}
+
+static void a_failure_may_bring_its_own_delay(void **state)
+{
+    (void)state;
+    struct dt_apply a = result(7, 1, DT_RESULT_FAILED);
+    a.result.retry_after_ms = 0;
+    job_row_dispatched(&fx, 7, 1, 0);
+    apply_one(a);
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, failures, next_at - finished_at)", "scheduled 1 0");
+}
+
+static void the_last_failure_buries_the_job_and_leaves_a_dead_letter(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 5, 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET failures = 2");
+    struct dt_apply a = apply_one(failure(7, 5, S("c"), DT_STR_NONE));
+    assert_outcome(a, APPLIED);
+    assert_true(a.outbox);
+    assert_int_equal(a.next_at_ms, 0);
+    assert_job(&fx, 7,
+               "CONCAT_WS(' ', state, attempt_status, failures, next_at IS NULL, purge_at - finished_at, error_code)",
+               "dead failed 3 1 2592000000 c");
+    char row[200];
+    assert_string_equal(mysql_fixture_text(&fx, row, sizeof row,
+                                           "SELECT CONCAT_WS(' ', o.kind, o.shard, o.job_id, o.attempt, "
+                                           "o.made_at = j.finished_at) FROM outbox o JOIN jobs j ON j.id = o.job_id"),
+                        dt_shard_of(&map, 7) == 0   ? "dead 0 7 5 1"
+                        : dt_shard_of(&map, 7) == 1 ? "dead 1 7 5 1"
+                        : dt_shard_of(&map, 7) == 2 ? "dead 2 7 5 1"
+                                                    : "dead 3 7 5 1");
+}
+
+static void giving_up_buries_at_once(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 1, 0);
+    struct dt_apply a = apply_one(result(7, 1, DT_RESULT_GAVE_UP));
+    assert_outcome(a, APPLIED);
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt_status)", "dead gave_up");
+    assert_int_equal(letters(7), 1);
+}
+
+static void a_snooze_waits_and_spends_nothing(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 1, 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET error_at = 3, error_code = 'before'");
+    assert_outcome(apply_one(result(7, 1, DT_RESULT_SNOOZED)), APPLIED);
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt_status, failures, next_at - finished_at, error_at, error_code)",
+               "scheduled snoozed 0 5000 3 before");
+}
+
+static void an_extension_starts_the_deadline_anew_each_time(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 1, 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 1000");
+    struct dt_apply a = apply_one(result(7, 1, DT_RESULT_EXTENDED));
+    assert_outcome(a, APPLIED);
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt_status, next_at - updated_at, finished_at IS NULL, version)",
+               "dispatched dispatched 60000 1 2");
+    a.result.retry_after_ms = 7000;
+    assert_outcome(apply_one(a), APPLIED);
+    assert_job(&fx, 7, "CONCAT_WS(' ', next_at - updated_at, version)", "7000 3");
+}
+
+static void without_further_attempts_anything_but_success_cancels(void **state)
+{
+    (void)state;
+    static const enum dt_result_status statuses[] = {DT_RESULT_FAILED, DT_RESULT_GAVE_UP, DT_RESULT_SNOOZED,
+                                                     DT_RESULT_UNDELIVERABLE};
+    for (int i = 0; i < 4; i++) {
+        job_row_dispatched(&fx, 10 + i, 1, 0);
+        mysql_fixture_run(&fx, "UPDATE jobs SET no_retries = TRUE");
+        struct dt_apply a = apply_one(result(10 + i, 1, statuses[i]));
+        assert_outcome(a, APPLIED);
+        assert_false(a.outbox);
+        assert_job(&fx, 10 + i, "CONCAT_WS(' ', state, next_at IS NULL, purge_at - finished_at)",
+                   "cancelled 1 2592000000");
+    }
+    job_row_dispatched(&fx, 20, 1, 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET no_retries = TRUE");
+    assert_outcome(apply_one(result(20, 1, DT_RESULT_EXTENDED)), APPLIED);
+    assert_outcome(apply_one(result(20, 1, DT_RESULT_SUCCEEDED)), APPLIED);
+    assert_job(&fx, 20, "state", "succeeded");
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox"), 0);
+}
+
+static void a_late_success_ends_a_job_that_waits_for_its_retry(void **state)
+{
+    (void)state;
+    job_row(&fx, 7,
+            "attempt = 2, attempt_status = 'timed_out', failures = 2, finished_at = 5, error_at = 5, "
+            "error_code = 'ack_timeout'");
+    struct dt_apply a = apply_one(result(7, 2, DT_RESULT_SUCCEEDED));
+    assert_outcome(a, APPLIED);
+    assert_int_equal(a.next_at_ms, 0);
+    assert_job(&fx, 7,
+               "CONCAT_WS(' ', state, attempt_status, next_at IS NULL, purge_at - finished_at, failures, error_code)",
+               "succeeded succeeded 1 2592000000 2 ack_timeout");
+}
+
+static void a_deadline_that_was_extended_does_not_time_out(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 1, 0);
+    assert_outcome(apply_one(result(7, 1, DT_RESULT_TIMED_OUT)), STALE);
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 1000");
+    assert_outcome(apply_one(result(7, 1, DT_RESULT_TIMED_OUT)), APPLIED);
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt_status, failures, error_code)",
+               "scheduled timed_out 1 ack_timeout");
+}
+
+/* ---- what is not applied ---- */
+
+static void repeated_results_are_duplicates_and_others_stale(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 2, 0);
+    mysql_fixture_run(&fx, "INSERT INTO attempts (job_id, attempt, status) VALUES (7, 1, 'failed')");
+    assert_outcome(apply_one(result(7, 1, DT_RESULT_FAILED)), DUPLICATE);
+    assert_outcome(apply_one(result(7, 1, DT_RESULT_SUCCEEDED)), STALE);
+    assert_outcome(apply_one(result(7, 1, DT_RESULT_EXTENDED)), STALE);
+    assert_outcome(apply_one(result(7, 3, DT_RESULT_SUCCEEDED)), STALE);
+    assert_outcome(apply_one(result(7, 0, DT_RESULT_SUCCEEDED)), STALE);
+    assert_outcome(apply_one(result(7, INT64_C(1) << 40, DT_RESULT_FAILED)), STALE);
+    assert_outcome(apply_one(result(8, 1, DT_RESULT_SUCCEEDED)), UNKNOWN_JOB);
+    assert_outcome(apply_one(result(-5, 1, DT_RESULT_SUCCEEDED)), UNKNOWN_JOB);
+    assert_job(&fx, 7, "CONCAT(state, version)", "dispatched1");
+    assert_outcome(apply_one(result(7, 2, DT_RESULT_SUCCEEDED)), APPLIED);
+    assert_outcome(apply_one(result(7, 2, DT_RESULT_SUCCEEDED)), DUPLICATE);
+    assert_outcome(apply_one(result(7, 2, DT_RESULT_FAILED)), STALE);
+    assert_outcome(apply_one(result(7, 2, DT_RESULT_EXTENDED)), STALE);
+    assert_job(&fx, 7, "CONCAT(state, version)", "succeeded2");
+}
+
+static void a_dead_or_cancelled_job_takes_no_result(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, "state = 'dead', next_at = NULL, attempt = 1, attempt_status = 'gave_up'");
+    job_row(&fx, 8, "state = 'cancelled', next_at = NULL, attempt = 1, attempt_status = 'failed'");
+    job_row(&fx, 9, NULL);
+    assert_outcome(apply_one(result(7, 1, DT_RESULT_SUCCEEDED)), STALE);
+    assert_outcome(apply_one(result(7, 1, DT_RESULT_GAVE_UP)), DUPLICATE);
+    assert_outcome(apply_one(result(8, 1, DT_RESULT_SUCCEEDED)), STALE);
+    assert_outcome(apply_one(result(9, 0, DT_RESULT_SUCCEEDED)), STALE);
+    assert_outcome(apply_one(result(9, 1, DT_RESULT_SUCCEEDED)), STALE);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE version > 1"), 0);
+}
+
+/* ---- error texts ---- */
+
+static void error_texts_arrive_as_they_were_reported(void **state)
+{
+    (void)state;
+    static const char message[] =
+        "quote \" back \\ tab \t nul \\u0000 nl \n \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80 '[,]";
+    job_row_dispatched(&fx, 7, 1, 0);
+    apply_one(failure(7, 1, S("a\"b\\c"), (struct dt_str){message, sizeof message - 1}));
+    char cell[300];
+    mysql_fixture_text(&fx, cell, sizeof cell, "SELECT error_message FROM jobs");
+    assert_string_equal(cell, message);
+    assert_job(&fx, 7, "error_code", "a\"b\\c");
+}
+
+static void error_texts_that_are_too_long_are_cut_at_a_character(void **state)
+{
+    (void)state;
+    char message[1600];
+    for (size_t i = 0; i + 1 < sizeof message; i += 2)
+        memcpy(message + i, "\xC3\xA9", 2);
+    job_row_dispatched(&fx, 7, 1, 0);
+    /* an odd byte first: the limit falls into a character */
+    message[0] = message[1] = 'x';
+    struct dt_str odd = {message + 1, sizeof message - 1};
+    apply_one(failure(7, 1, odd, odd));
+    assert_job(
+        &fx, 7,
+        "CONCAT_WS(' ', LENGTH(error_code), LENGTH(error_message), CHAR_LENGTH(CONVERT(error_message USING utf8mb4)))",
+        "99 999 500");
+}
+
+/* ---- batches ---- */
+
+static void several_results_of_one_job_are_applied_in_the_order_given(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 1, 0);
+    job_row_dispatched(&fx, 3, 1, 0);
+    struct dt_apply a[] = {result(7, 1, DT_RESULT_EXTENDED),  result(3, 1, DT_RESULT_SUCCEEDED),
+                           failure(7, 1, S("c"), S("m")),     result(3, 1, DT_RESULT_SUCCEEDED),
+                           result(7, 1, DT_RESULT_FAILED),    result(7, 1, DT_RESULT_SUCCEEDED),
+                           result(9, 1, DT_RESULT_SUCCEEDED), result(7, 1, DT_RESULT_SUCCEEDED)};
+    OK(dt_store_apply(store, &map, a, 8, &err));
+    assert_outcome(a[0], APPLIED);
+    assert_outcome(a[1], APPLIED);
+    assert_outcome(a[2], APPLIED);
+    assert_outcome(a[3], DUPLICATE);
+    assert_outcome(a[4], DUPLICATE);
+    assert_outcome(a[5], APPLIED);
+    assert_outcome(a[6], UNKNOWN_JOB);
+    assert_outcome(a[7], DUPLICATE);
+    assert_int_equal(a[0].next_at_ms, 0);
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt_status, failures, error_code, version, next_at IS NULL)",
+               "succeeded succeeded 1 c 4 1");
+    assert_job(&fx, 3, "CONCAT_WS(' ', state, version)", "succeeded 2");
+}
+
+static unsigned seed = 1;
+static unsigned dice(unsigned sides)
+{
+    return (unsigned)rand_r(&seed) % sides;
+}
+
+/* The same job twice, at id and at id + 100000, each in any state that a job can be in. */
+static void random_twins(int64_t id)
+{
+    static const char *const states[] = {"dispatched", "dispatched", "dispatched", "scheduled",
+                                         "succeeded",  "dead",       "cancelled"};
+    const char *s = states[dice(7)];
+    bool live = strcmp(s, "dispatched") == 0 || strcmp(s, "scheduled") == 0;
+    unsigned attempt = 1 + dice(3), failures = dice(attempt + 1), status = 1 + dice(7), no_retries = dice(4) == 0;
+    bool overdue = dice(3) == 0;
+    for (int twin = 0; twin < 2; twin++)
+        job_row(&fx, id + twin * 100000,
+                "state = '%s', next_at = %s, attempt = %u, failures = %u, attempt_status = IF(state = 'dispatched', 1, "
+                "%u), "
+                "no_retries = %u, claim_shard = 0",
+                s,
+                !live     ? "NULL"
+                : overdue ? "1000"
+                          : "next_at",
+                attempt, failures, status, no_retries);
+}
+
+static void a_batch_does_what_its_results_do_one_by_one(void **state)
+{
+    (void)state;
+    enum { JOBS = 120, RESULTS = 700 };
+    static struct dt_apply batch[RESULTS];
+    print_message("seed %u\n", seed);
+    for (int64_t id = 1; id <= JOBS; id++)
+        random_twins(id);
+    for (int i = 0; i < RESULTS; i++) {
+        batch[i] = result(1 + dice(JOBS + 1), 1 + dice(3), (enum dt_result_status)dice(7));
+        if (dice(3) == 0)
+            batch[i].result.retry_after_ms = dice(100000);
+        if (dice(2))
+            batch[i].result.error_code = S("code");
+    }
+    OK(dt_store_apply(store, &map, batch, RESULTS, &err));
+    for (int i = 0; i < RESULTS; i++) {
+        struct dt_apply one = batch[i];
+        one.result.job_id += 100000;
+        one = apply_one(one);
+        if (one.outcome != batch[i].outcome || one.outbox != batch[i].outbox)
+            fail_msg("result %d: one by one %d, in the batch %d", i, (int)one.outcome, (int)batch[i].outcome);
+    }
+#define COMPARED                                                                                                       \
+    "CONCAT_WS(' ', %s.state, %s.attempt, %s.failures, %s.attempt_status, %s.version, %s.next_at IS NULL, %s.near, "   \
+    "%s.purge_at IS NULL, %s.finished_at IS NULL, %s.error_at IS NULL, COALESCE(%s.error_code, '-'), %s.no_retries)"
+#define OF(t) t, t, t, t, t, t, t, t, t, t, t, t
+    assert_int_equal(
+        mysql_fixture_number(
+            &fx, "SELECT COUNT(*) FROM jobs a JOIN jobs b ON b.id = a.id + 100000 WHERE " COMPARED " = " COMPARED,
+            OF("a"), OF("b")),
+        JOBS);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox WHERE job_id < 100000"),
+                     mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox WHERE job_id > 100000"));
+    assert_true(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox") > 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM (SELECT job_id, attempt FROM outbox "
+                                               "GROUP BY job_id, attempt HAVING COUNT(*) > 1) twice"),
+                     0);
+}
+
+static int64_t questions(dt_db *db)
+{
+    OK(dt_db_query_text(db, S("SHOW SESSION STATUS LIKE 'Questions'"), &err));
+    assert_true(dt_db_next(db));
+    int64_t n = strtoll(dt_db_bytes(db, 1).p, NULL, 10);
+    OK(dt_db_end(db, &err));
+    return n;
+}
+
+static void two_thousand_results_of_every_kind_take_a_handful_of_statements(void **state)
+{
+    (void)state;
+    enum { N = 2000 };
+    static struct dt_apply batch[N];
+    dt_db *db;
+    job_row_dispatched(&fx, 1, 2, 0);
+    for (int64_t n = 1; n < N; n *= 2)
+        mysql_fixture_run(&fx,
+                          "INSERT INTO jobs (id, topic, state, run_at, next_at, near, attempt, attempt_status, retry, "
+                          "ack_timeout_ms, created_at, updated_at, maker, digest, payload) "
+                          "SELECT id + %lld, topic, state, run_at, next_at, near, attempt, attempt_status, retry, "
+                          "ack_timeout_ms, created_at, updated_at, maker, digest, payload FROM jobs",
+                          (long long)n);
+    mysql_fixture_run(&fx, "INSERT INTO attempts (job_id, attempt, status) VALUES (2000, 1, 'failed')");
+    OK(dt_store_apply(store, &map, (struct dt_apply[]){result(2048, 2, DT_RESULT_SUCCEEDED)}, 1, &err)); /* prepares */
+    for (int i = 0; i < N; i++)
+        batch[i] = result(N - i, i == 0 ? 1 : 2,
+                          i == 0       ? DT_RESULT_FAILED
+                          : i % 4 == 0 ? DT_RESULT_GAVE_UP
+                          : i % 4 == 1 ? DT_RESULT_FAILED
+                                       : DT_RESULT_SUCCEEDED);
+    OK(dt_store_db(store, &db, &err));
+    int64_t before = questions(db);
+    OK(dt_store_apply(store, &map, batch, N, &err));
+    int64_t statements = questions(db) - before - 1;
+    print_message("%lld statements\n", (long long)statements);
+    assert_in_range(statements, 1, 16); /* each PREPARE counts, too */
+    for (int i = 1; i < N; i++)
+        assert_outcome(batch[i], APPLIED);
+    assert_outcome(batch[0], DUPLICATE);
+    before = questions(db);
+    for (int i = 0; i < N; i++)
+        batch[i].result.attempt = 2;
+    batch[0] = result(2001, 2, DT_RESULT_SUCCEEDED);
+    OK(dt_store_apply(store, &map, batch, N, &err));
+    assert_in_range(questions(db) - before - 1, 1, 6);
+}
+
+static void nothing_to_apply_is_no_transaction(void **state)
+{
+    (void)state;
+    OK(dt_store_apply(store, &map, NULL, 0, &err));
+}
+
+static void inside_a_callers_transaction_all_of_it_can_be_taken_back(void **state)
+{
+    (void)state;
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_apply a = result(7, 1, DT_RESULT_GAVE_UP);
+    job_row_dispatched(&fx, 7, 1, 0);
+    OK(dt_store_db(store, &db, &err));
+    OK(dt_db_begin_at(db, &now_ms, &err));
+    OK(dt_results_apply_within(db, &map, now_ms, &a, 1, &err));
+    assert_outcome(a, APPLIED);
+    dt_db_rollback(db);
+    assert_job(&fx, 7, "CONCAT(state, version)", "dispatched1");
+    assert_int_equal(letters(7), 0);
+}
+
+/* ---- together with others ---- */
+
+struct applier {
+    struct dt_apply *results;
+    size_t n;
+    dt_status status;
+};
+
+static void *apply_all(void *arg)
+{
+    struct applier *a = arg;
+    dt_store *mine = NULL;
+    a->status = dt_store_new(&fx.config, NULL, &mine);
+    if (!a->status)
+        a->status = dt_store_apply(mine, &map, a->results, a->n, NULL);
+    dt_store_free(mine);
+    dt_db_thread_end();
+    return NULL;
+}
+
+static void the_same_results_from_all_sides_at_once_are_applied_once(void **state)
+{
+    (void)state;
+    enum { JOBS = 200, SIDES = 4 };
+    static struct dt_apply results[SIDES][JOBS];
+    struct applier appliers[SIDES];
+    pthread_t threads[SIDES];
+    for (int64_t id = 1; id <= JOBS; id++)
+        job_row_dispatched(&fx, id, 1, 0);
+    for (int s = 0; s < SIDES; s++) {
+        for (int i = 0; i < JOBS; i++)
+            results[s][i] = result(s % 2 ? i + 1 : JOBS - i, 1, i % 2 == s / 2 ? DT_RESULT_GAVE_UP : DT_RESULT_FAILED);
+        appliers[s] = (struct applier){.results = results[s], .n = JOBS};
+        assert_int_equal(pthread_create(&threads[s], NULL, apply_all, &appliers[s]), 0);
+    }
+    int applied = 0;
+    for (int s = 0; s < SIDES; s++) {
+        pthread_join(threads[s], NULL);
+        MYSQL_FIXTURE_OK(appliers[s].status, NULL);
+        for (int i = 0; i < JOBS; i++)
+            applied += results[s][i].outcome == DT_OUTCOME_APPLIED;
+    }
+    assert_int_equal(applied, JOBS);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE version = 2"), JOBS);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox"),
+                     mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'dead'"));
+}
+
+static void results_do_not_lock_topics(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('orders', 1, 1)");
+    job_row_dispatched(&fx, 7, 1, 0);
+    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE topics SET retry = '1s'");
+    struct dt_apply a = result(7, 1, DT_RESULT_SUCCEEDED);
+    dt_status status = dt_store_apply(store, &map, &a, 1, &err);
+    mysql_fixture_run(&fx, "ROLLBACK");
+    OK(status);
+    assert_outcome(a, APPLIED);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup(name, empty_tables)
+    const struct CMUnitTest tests[] = {
+        T(a_success_ends_the_job),
+        T(a_finished_job_is_kept_as_long_as_its_topic_says),
+        T(a_failure_is_tried_again_after_its_delay),
+        T(a_retry_far_ahead_is_indexed_by_its_day),
+        T(a_failure_may_bring_its_own_delay),
+        T(the_last_failure_buries_the_job_and_leaves_a_dead_letter),
+        T(giving_up_buries_at_once),
+        T(a_snooze_waits_and_spends_nothing),
+        T(an_extension_starts_the_deadline_anew_each_time),
+        T(without_further_attempts_anything_but_success_cancels),
+        T(a_late_success_ends_a_job_that_waits_for_its_retry),
+        T(a_deadline_that_was_extended_does_not_time_out),
+        T(repeated_results_are_duplicates_and_others_stale),
+        T(a_dead_or_cancelled_job_takes_no_result),
+        T(error_texts_arrive_as_they_were_reported),
+        T(error_texts_that_are_too_long_are_cut_at_a_character),
+        T(several_results_of_one_job_are_applied_in_the_order_given),
+        T(a_batch_does_what_its_results_do_one_by_one),
+        T(two_thousand_results_of_every_kind_take_a_handful_of_statements),
+        T(nothing_to_apply_is_no_transaction),
+        T(inside_a_callers_transaction_all_of_it_can_be_taken_back),
+        T(the_same_results_from_all_sides_at_once_are_applied_once),
+        T(results_do_not_lock_topics),
+    };
+    return cmocka_run_group_tests_name("results in the store", tests, open_store, close_store);
+}
