@@ -41,7 +41,7 @@
 #include "http_linger.h"
 
 #define CONNECTIONS_PER_THREAD 120u
-#define CONNECTION_MEMORY      (64u * 1024)
+#define CONNECTION_MEMORY      (20u * 1024)  /* wiped after each request: no larger than 8 KiB of headers need */
 #define KEEP_BUFFER            (256u * 1024) /* a buffer that grew beyond it is freed after the request */
 #define DROP_SMALL             (64u * 1024)  /* bodies of refused requests up to this are read, the connection kept */
 #define DROP_MAX               (32u << 20)   /* chunked bodies are dropped up to this, then the connection is cut */
@@ -50,11 +50,25 @@
 
 enum phase { PHASE_IDLE, PHASE_READING, PHASE_BUSY, PHASE_SENDING, PHASE_KILLED };
 
+/*
+ * What the connections of one HTTP thread share. Waking a thread costs more than all else in a resume, and a commit
+ * resumes many requests of the same few threads: the first one rings, by a resume through the library; those that come
+ * until the thread has heard it are put on a list, and the thread resumes them itself.
+ */
+struct bell {
+    struct bell *next; /* of all, for the end */
+    pthread_mutex_t lock;
+    bool rung;            /* a resume is on its way to the thread */
+    struct conn *waiting; /* resumed after it */
+};
+
 struct conn {
     struct dt_request req; /* first: a dt_request is its conn */
     struct dt_http *http;
     struct MHD_Connection *mhd;
-    struct conn *prev, *next; /* of all connections, under http->lock */
+    struct conn *prev, *next;  /* of all connections, under http->lock */
+    struct bell *bell;         /* of its thread */
+    struct conn *next_waiting; /* under bell->lock */
     int fd;
     _Atomic int phase;
     _Atomic int64_t since_us; /* begin of the phase */
@@ -67,6 +81,7 @@ struct conn {
     bool drop_handle; /* … and handle is called nevertheless (DT_FEED_DROP) */
     bool length_known, chunked, expects;
     bool bad_framing;
+    bool lingers; /* refused before its body was read */
     size_t length, received, limit;
     struct dt_str authorization, encoding;
     unsigned lengths, authorizations, hosts;
@@ -96,6 +111,7 @@ struct dt_http {
     pthread_cond_t quiet; /* nothing under way */
     /* Below: under the lock. */
     struct conn *conns;
+    struct bell *bells;
     size_t n_conns;
     _Atomic size_t under_way; /* requests between headers and the end of the answer */
     dt_metric *connections;
@@ -126,10 +142,43 @@ void dt_request_suspend(struct dt_request *req)
     MHD_suspend_connection(c->mhd);
 }
 
+/* Whether somebody rang already, so that the thread will find this one by itself. */
+static bool wait_for_bell(struct conn *c)
+{
+    struct bell *bell = c->bell;
+    pthread_mutex_lock(&bell->lock);
+    bool rung = bell->rung;
+    if (rung) {
+        c->next_waiting = bell->waiting;
+        bell->waiting = c;
+    }
+    bell->rung = true;
+    pthread_mutex_unlock(&bell->lock);
+    return rung;
+}
+
+/* On the HTTP thread, whenever a resumed request comes by or ends: the others that were resumed meanwhile. */
+static void answer_bell(struct bell *bell)
+{
+    pthread_mutex_lock(&bell->lock);
+    struct conn *c = bell->waiting;
+    bell->waiting = NULL;
+    bell->rung = false;
+    pthread_mutex_unlock(&bell->lock);
+    while (c) {
+        struct conn *next = c->next_waiting;
+        MHD_resume_connection(c->mhd);
+        c = next;
+    }
+}
+
 void dt_request_resume(struct dt_request *req)
 {
     struct conn *c = conn_of(req);
     c->suspended = false;
+    /* In the middle of a body the library need not call us after a resume, so such a one cannot ring for others. */
+    if (c->handled && wait_for_bell(c))
+        return;
     MHD_resume_connection(c->mhd); /* from here the request is the HTTP thread's */
 }
 
@@ -485,7 +534,8 @@ static enum MHD_Result refuse_early(struct conn *c)
         return MHD_YES;
     }
     c->req.close = true;
-    if (has_body(c))
+    c->lingers = has_body(c);
+    if (c->lingers)
         dt_linger_add(c->http->linger, c->fd, now_us(c->http) + LINGER_US);
     return answer(c);
 }
@@ -653,6 +703,14 @@ static enum dt_next handle(struct conn *c)
     return req->route->handle(req);
 }
 
+/* The request is back from another thread. */
+static enum dt_next carry_on(struct conn *c)
+{
+    enum dt_next (*then)(struct dt_request *) = c->req.then;
+    c->req.then = NULL;
+    return then ? then(&c->req) : DT_REPLY;
+}
+
 /* The body is complete, or the request was resumed. */
 static enum MHD_Result step(struct conn *c)
 {
@@ -662,14 +720,12 @@ static enum MHD_Result step(struct conn *c)
         if (!atomic_compare_exchange_strong(&c->phase, &reading, PHASE_BUSY))
             return MHD_NO;
         next = handle(c);
-    } else if (c->req.then) {
-        enum dt_next (*then)(struct dt_request *) = c->req.then;
-        c->req.then = NULL;
-        next = then(&c->req);
+    } else {
+        answer_bell(c->bell);
+        next = carry_on(c);
     }
     return next == DT_REPLY ? answer(c) : MHD_YES;
 }
-
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
                                   const char *version, const char *upload, size_t *upload_size, void **context)
 {
@@ -696,6 +752,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
     if (!c)
         return;
     *context = NULL;
+    answer_bell(c->bell); /* a request that was resumed may end here, its client gone, without coming by */
     if (c->req.cleanup)
         c->req.cleanup(&c->req);
     c->req.cleanup = NULL;
@@ -747,14 +804,36 @@ static void list_remove(struct dt_http *http, struct conn *c)
     pthread_mutex_unlock(&http->lock);
 }
 
+/* The bell of the thread that calls; made at its first connection. */
+static struct bell *bell_of_thread(struct dt_http *http)
+{
+    static _Thread_local struct bell *mine;
+    static _Thread_local const struct dt_http *mine_of;
+    if (mine_of == http)
+        return mine;
+    struct bell *bell = calloc(1, sizeof(*bell));
+    if (!bell)
+        return NULL;
+    pthread_mutex_init(&bell->lock, NULL);
+    pthread_mutex_lock(&http->lock);
+    bell->next = http->bells;
+    http->bells = bell;
+    pthread_mutex_unlock(&http->lock);
+    mine = bell;
+    mine_of = http;
+    return bell;
+}
+
 static void conn_open(struct dt_http *http, struct MHD_Connection *mhd, void **context)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct conn *c = calloc(1, sizeof(*c));
+    struct bell *bell = bell_of_thread(http);
+    struct conn *c = bell && info ? calloc(1, sizeof(*c)) : NULL;
     *context = c;
-    if (!c || !info)
+    if (!c)
         return;
     c->http = http;
+    c->bell = bell;
     c->mhd = mhd;
     c->fd = info->connect_fd;
     c->req.api = http->api;
@@ -772,6 +851,9 @@ static void conn_close(struct dt_http *http, void **context)
     if (!c)
         return;
     list_remove(http, c);
+    if (c->lingers)
+        shutdown(c->fd,
+                 SHUT_WR); /* the duplicate keeps the socket open, but the client shall see the end of the answer */
     dt_arena_clear(&c->req.arena);
     dt_strbuf_clear(&c->req.out);
     dt_strbuf_clear(&c->body);
@@ -1006,6 +1088,12 @@ static dt_status start_daemon(struct dt_http *http, struct dt_error *err)
 
 static void http_free(struct dt_http *http)
 {
+    while (http->bells) {
+        struct bell *bell = http->bells;
+        http->bells = bell->next;
+        pthread_mutex_destroy(&bell->lock);
+        free(bell);
+    }
     dt_linger_free(http->linger);
     pthread_mutex_destroy(&http->lock);
     pthread_cond_destroy(&http->quiet);
