@@ -276,8 +276,8 @@ static dt_status fill(struct page *p)
     while (!status && !done) {
         status = take_window(p, rows, &done);
         rows *= WINDOW_GROWS;
-        if (rows > SCAN_ROWS)
-            rows = SCAN_ROWS;
+        if (rows > SCAN_ROWS - p->looked_at)
+            rows = SCAN_ROWS - p->looked_at;
     }
     return status;
 }

@@ -1,0 +1,404 @@
+/* Pages of jobs on a real server: filters, cursors, and that a page looks at a bounded number of rows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "support/job_rows.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define S(text)    DT_STR_LIT(text)
+#define MANY       24000
+
+static struct mysql_fixture fx;
+static dt_store *store;
+static struct dt_arena arena;
+static struct dt_error err;
+
+/* The page that was read last. */
+static struct dt_job *jobs;
+static size_t n;
+static bool more;
+static int64_t last_id;
+static struct dt_str last_key;
+
+static int open_store(void **state)
+{
+    (void)state;
+    mysql_fixture_make(&fx, "list");
+    mysql_fixture_migrate(&fx);
+    store = mysql_fixture_store(&fx);
+    dt_arena_init(&arena);
+    return 0;
+}
+
+static int close_store(void **state)
+{
+    (void)state;
+    dt_arena_clear(&arena);
+    dt_store_free(store);
+    mysql_fixture_drop(&fx);
+    return 0;
+}
+
+static int empty_tables(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "TRUNCATE jobs; TRUNCATE job_keys");
+    dt_arena_reset(&arena);
+    return 0;
+}
+
+static struct dt_list_filter all(unsigned limit)
+{
+    return (struct dt_list_filter){.state = -1, .limit = limit};
+}
+
+static void list(struct dt_list_filter f)
+{
+    OK(dt_store_list(store, &f, &arena, &jobs, &n, &more, &last_id, &last_key, &err));
+}
+
+/* "1 2 3" of the last page, with "+" behind it when there may be more. */
+static const char *page(void)
+{
+    static char text[8000];
+    size_t at = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < n; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld", i ? " " : "", (long long)jobs[i].id);
+    snprintf(text + at, sizeof text - at, "%s", more ? "+" : "");
+    return text;
+}
+
+static void keyed(int64_t id, const char *topic, const char *key)
+{
+    job_row(&fx, id, "topic = '%s', job_key = '%s'", topic, key);
+    mysql_fixture_run(&fx,
+                      "INSERT INTO job_keys VALUES ('%s', '%s', %lld) ON DUPLICATE KEY UPDATE job_id = VALUES(job_id)",
+                      topic, key, (long long)id);
+}
+
+/* Ids 1 to MANY, all alike. */
+static void many_jobs(void)
+{
+    job_row(&fx, 1, NULL);
+    for (int64_t rows = 1; rows < MANY; rows *= 2)
+        mysql_fixture_run(
+            &fx,
+            "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
+            "updated_at, maker, digest, payload) SELECT id + %lld, topic, run_at, next_at, near, retry, "
+            "ack_timeout_ms, created_at, updated_at, maker, digest, payload FROM jobs WHERE id + %lld <= %d",
+            (long long)rows, (long long)rows, MANY);
+}
+
+/* ---- pages ---- */
+
+static void an_empty_table_is_one_empty_page(void **state)
+{
+    (void)state;
+    list(all(100));
+    assert_string_equal(page(), "");
+}
+
+static void pages_follow_each_other_by_id_without_gap_or_overlap(void **state)
+{
+    (void)state;
+    for (int64_t id = 7; id >= 1; id--)
+        job_row(&fx, id * 10, NULL);
+    struct dt_list_filter f = all(3);
+    list(f);
+    assert_string_equal(page(), "10 20 30+");
+    f.after_id = last_id;
+    list(f);
+    assert_string_equal(page(), "40 50 60+");
+    f.after_id = last_id;
+    list(f);
+    assert_string_equal(page(), "70");
+}
+
+static void a_page_that_is_just_full_at_the_end_says_so(void **state)
+{
+    (void)state;
+    for (int64_t id = 1; id <= 3; id++)
+        job_row(&fx, id, NULL);
+    list(all(3));
+    assert_string_equal(page(), "1 2 3");
+    list(all(1000));
+    assert_string_equal(page(), "1 2 3");
+}
+
+static void jobs_that_vanish_between_pages_do_no_harm(void **state)
+{
+    (void)state;
+    for (int64_t id = 1; id <= 6; id++)
+        job_row(&fx, id, NULL);
+    struct dt_list_filter f = all(2);
+    list(f);
+    mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id IN (2, 3)");
+    f.after_id = last_id;
+    list(f);
+    assert_string_equal(page(), "4 5+");
+}
+
+/* ---- filters ---- */
+
+static void filters_hold_together(void **state)
+{
+    (void)state;
+    job_row(&fx, 1, "run_at = 100");
+    job_row(&fx, 2, "run_at = 200, topic = 'other'");
+    job_row(&fx, 3, "run_at = 300, state = 'dead', next_at = NULL");
+    job_row(&fx, 4, "run_at = 400, state = 'dispatched'");
+    struct dt_list_filter f = all(100);
+    f.topic = S("orders");
+    list(f);
+    assert_string_equal(page(), "1 3 4");
+    f.state = DT_DEAD;
+    list(f);
+    assert_string_equal(page(), "3");
+    f = all(100);
+    f.state = DT_SCHEDULED;
+    list(f);
+    assert_string_equal(page(), "1 2");
+    f = all(100);
+    f.has_run_from = true;
+    f.run_from_ms = 200;
+    list(f);
+    assert_string_equal(page(), "2 3 4");
+    f.has_run_to = true;
+    f.run_to_ms = 400;
+    list(f);
+    assert_string_equal(page(), "2 3");
+    f.topic = S("ORDERS");
+    list(f);
+    assert_string_equal(page(), "");
+}
+
+static void a_token_sees_the_topics_of_its_prefixes_only(void **state)
+{
+    (void)state;
+    static const char *const topics[] = {"a", "a.b", "aXb", "b", "A", "ab", "a-b", "a_b"};
+    for (int64_t i = 0; i < 8; i++)
+        job_row(&fx, i + 1, "topic = '%s'", topics[i]);
+    struct dt_list_filter f = all(100);
+    f.prefixes = (struct dt_str[]){S("a."), S("b")};
+    f.n_prefixes = 2;
+    list(f);
+    assert_string_equal(page(), "2 4");
+    f.prefixes = (struct dt_str[]){S("a")};
+    f.n_prefixes = 1;
+    list(f);
+    assert_string_equal(page(), "1 2 3 6 7 8");
+    f.prefixes = (struct dt_str[]){S("a-"), S("a_b"), S("a.b")};
+    f.n_prefixes = 3;
+    list(f);
+    assert_string_equal(page(), "2 7 8");
+    f.prefixes = (struct dt_str[]){S(".*"), S("a|b"), S("(")}; /* never parts of an expression */
+    list(f);
+    assert_string_equal(page(), "");
+    f.prefixes = (struct dt_str[]){S("")};
+    f.n_prefixes = 1;
+    list(f);
+    assert_int_equal(n, 8);
+}
+
+static void payloads_come_only_when_asked_for(void **state)
+{
+    (void)state;
+    job_row(&fx, 1, NULL);
+    struct dt_list_filter f = all(1);
+    list(f);
+    assert_null(jobs[0].payload.p);
+    assert_string_equal(jobs[0].topic.p, "orders");
+    f.payload = true;
+    list(f);
+    assert_string_equal(jobs[0].payload.p, "{\"n\":1}");
+}
+
+/* ---- by key ---- */
+
+static void a_prefix_of_keys_lists_each_keys_latest_job_by_key(void **state)
+{
+    (void)state;
+    keyed(5, "orders", "order-1");
+    keyed(9, "orders", "order-1"); /* took the key over */
+    keyed(2, "orders", "order-2");
+    keyed(1, "orders", "order-3");
+    keyed(3, "orders", "ordes");
+    keyed(4, "orders", "order");
+    keyed(6, "other", "order-1");
+    struct dt_list_filter f = all(2);
+    f.topic = S("orders");
+    f.key_prefix = S("order-");
+    list(f);
+    assert_string_equal(page(), "9 2+");
+    assert_string_equal(last_key.p, "order-2");
+    f.after_key = last_key;
+    list(f);
+    assert_string_equal(page(), "1");
+    f = all(100);
+    f.topic = S("orders");
+    f.key_prefix = S("");
+    list(f);
+    assert_string_equal(page(), "4 9 2 1 3");
+}
+
+static void a_prefix_of_keys_is_bytes_not_a_pattern(void **state)
+{
+    (void)state;
+    keyed(1, "orders", "%");
+    keyed(2, "orders", "a_b");
+    keyed(3, "orders", "axb");
+    keyed(4, "orders", "A_B");
+    keyed(5, "orders", "\xC3\xBF"); /* the last letter of its block: the bound is no UTF-8 */
+    keyed(6, "orders", "\xC3\xBF z");
+    keyed(7, "orders", "\xC4\x80");
+    keyed(8, "orders", "\xF4\x8F\xBF\xBF");
+    struct dt_list_filter f = all(100);
+    f.topic = S("orders");
+    f.key_prefix = S("%");
+    list(f);
+    assert_string_equal(page(), "1");
+    f.key_prefix = S("a_");
+    list(f);
+    assert_string_equal(page(), "2");
+    f.key_prefix = S("\xC3\xBF");
+    list(f);
+    assert_string_equal(page(), "5 6");
+    f.key_prefix = S("\xF4\x8F\xBF\xBF");
+    list(f);
+    assert_string_equal(page(), "8");
+}
+
+static void filters_hold_for_keys_too(void **state)
+{
+    (void)state;
+    keyed(1, "orders", "k1");
+    keyed(2, "orders", "k2");
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL WHERE id = 2");
+    struct dt_list_filter f = all(1);
+    f.topic = S("orders");
+    f.key_prefix = S("k");
+    f.state = DT_DEAD;
+    list(f);
+    assert_string_equal(page(), "2");
+    f.prefixes = (struct dt_str[]){S("other")};
+    f.n_prefixes = 1;
+    list(f);
+    assert_string_equal(page(), "");
+}
+
+static void a_prefix_of_keys_needs_a_topic(void **state)
+{
+    (void)state;
+    struct dt_list_filter f = all(1);
+    f.key_prefix = S("k");
+    assert_int_equal(dt_store_list(store, &f, &arena, &jobs, &n, &more, &last_id, &last_key, &err), DT_INVALID);
+}
+
+/* ---- bounds ---- */
+
+static int64_t rows_read(void)
+{
+    dt_db *db;
+    int64_t sum = 0;
+    OK(dt_store_db(store, &db, &err));
+    OK(dt_db_query_text(db, S("SHOW SESSION STATUS LIKE 'Handler_read%'"), &err));
+    while (dt_db_next(db))
+        sum += strtoll(dt_db_bytes(db, 1).p, NULL, 10);
+    OK(dt_db_end(db, &err));
+    return sum;
+}
+
+static void a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows(void **state)
+{
+    (void)state;
+    many_jobs();
+    mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'rare' WHERE id IN (5, 15000, %d)", MANY);
+    struct dt_list_filter f = all(100);
+    f.topic = S("rare");
+    int64_t before = rows_read();
+    list(f);
+    int64_t looked_at = rows_read() - before;
+    print_message("%lld rows read\n", (long long)looked_at);
+    assert_string_equal(page(), "5+");
+    assert_in_range(looked_at, 10000, 25000); /* each window is read twice: its end, then its rows */
+    assert_int_equal(last_id, 10000);
+    int pages = 1;
+    char found[200] = "5";
+    while (more) {
+        f.after_id = last_id;
+        list(f);
+        for (size_t i = 0; i < n; i++)
+            snprintf(found + strlen(found), sizeof found - strlen(found), " %lld", (long long)jobs[i].id);
+        assert_in_range(++pages, 2, 3);
+    }
+    assert_string_equal(found, "5 15000 24000");
+}
+
+static void a_full_page_costs_about_what_it_holds(void **state)
+{
+    (void)state;
+    many_jobs();
+    int64_t before = rows_read();
+    list(all(100));
+    assert_int_equal(n, 100);
+    assert_true(more);
+    assert_in_range(rows_read() - before, 100, 1500);
+}
+
+static void a_search_by_key_is_bounded_too(void **state)
+{
+    (void)state;
+    many_jobs();
+    mysql_fixture_run(&fx, "UPDATE jobs SET job_key = CONCAT(IF(id <= 3, 'a', 'b'), LPAD(id, 6, '0'))");
+    mysql_fixture_run(&fx, "INSERT INTO job_keys SELECT topic, job_key, id FROM jobs");
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL WHERE id IN (2, 20000)");
+    struct dt_list_filter f = all(100);
+    f.topic = S("orders");
+    f.key_prefix = S("a");
+    int64_t before = rows_read();
+    list(f);
+    assert_string_equal(page(), "1 2 3");
+    assert_in_range(rows_read() - before, 3, 300);
+    f.key_prefix = S("");
+    f.state = DT_DEAD;
+    before = rows_read();
+    list(f);
+    assert_string_equal(page(), "2+");
+    assert_in_range(rows_read() - before, 10000, 50000);
+    f.after_key = last_key;
+    while (more) {
+        list(f);
+        f.after_key = last_key;
+    }
+    assert_string_equal(page(), "20000");
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup(name, empty_tables)
+    const struct CMUnitTest tests[] = {
+        T(an_empty_table_is_one_empty_page),
+        T(pages_follow_each_other_by_id_without_gap_or_overlap),
+        T(a_page_that_is_just_full_at_the_end_says_so),
+        T(jobs_that_vanish_between_pages_do_no_harm),
+        T(filters_hold_together),
+        T(a_token_sees_the_topics_of_its_prefixes_only),
+        T(payloads_come_only_when_asked_for),
+        T(a_prefix_of_keys_lists_each_keys_latest_job_by_key),
+        T(a_prefix_of_keys_is_bytes_not_a_pattern),
+        T(filters_hold_for_keys_too),
+        T(a_prefix_of_keys_needs_a_topic),
+        T(a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows),
+        T(a_full_page_costs_about_what_it_holds),
+        T(a_search_by_key_is_bounded_too),
+    };
+    return cmocka_run_group_tests_name("lists in the store", tests, open_store, close_store);
+}
