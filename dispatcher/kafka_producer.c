@@ -26,6 +26,7 @@
 enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
 enum {
     PAUSE_AFTER_COMMIT_US = 1500, /* straight after a commit the coordinator answers CONCURRENT_TRANSACTIONS */
+    CAUSE_WAIT_US = 500000,
     WATCHED_MAX = 32,
     TOPIC_BUCKETS = 256,
 };
@@ -330,6 +331,20 @@ static dt_status await_reports(struct dt_producer *p, const size_t *count, size_
     }
 }
 
+/*
+ * A transaction that has failed in librdkafka refuses further messages, and one message's failure fails others: the
+ * report that names the cause may still be on its way. Waits for it a moment; a refusal for good is told as such.
+ */
+static dt_status find_cause(struct dt_producer *p, dt_status status, struct dt_error *err)
+{
+    const int64_t until_us = dt_kafka_now_us() + CAUSE_WAIT_US;
+
+    while (dt_kafka_error_status(p->first_error) != DT_REFUSED && p->outstanding > 0 && !watch_broken(&p->watch) &&
+           dt_kafka_now_us() < until_us)
+        rd_kafka_poll(p->rk, 10);
+    return dt_kafka_error_status(p->first_error) == DT_REFUSED ? check_reports(p, err) : status;
+}
+
 /* Copies the message into librdkafka's queue; a full queue is served and asked again. */
 static dt_status produce(struct dt_producer *p, rd_kafka_topic_t *rkt, int32_t partition,
                          const struct dt_kafka_message *m, struct report *report, int64_t deadline_us,
@@ -430,6 +445,8 @@ static dt_status transact(struct dt_producer *p, const struct dt_kafka_message *
         status = produce(p, p->ledger, (int32_t)p->shard, record, &reports[n], deadline_us, err);
     if (status == DT_OK)
         status = await_reports(p, &p->outstanding, 0, deadline_us, err);
+    if (status == DT_DOUBT)
+        status = find_cause(p, status, err);
     if (status == DT_OK && p->ledger_offset < 0)
         status = doubt(err, "transaction", "the ledger record's offset is not known");
     if (status == DT_OK)

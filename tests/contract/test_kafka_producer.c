@@ -1,0 +1,559 @@
+/*
+ * Transactions of a shard and its ledger on a real broker, read back by a consumer of the test's own.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/kafka_fixture.h"
+#include "support/redis_fixture.h"
+
+static struct kafka_fixture fx;
+
+static int make(void **state)
+{
+    (void)state;
+    kafka_fixture_make(&fx, "producer");
+    return 0;
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    kafka_fixture_clear(&fx);
+    return 0;
+}
+
+static int64_t now_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+static const char *ledger(void)
+{
+    static char name[128];
+
+    snprintf(name, sizeof(name), "%s.ledger", fx.installation);
+    return name;
+}
+
+static dt_producer *producer(unsigned shard)
+{
+    struct dt_error err = {0};
+    dt_producer *p = NULL;
+
+    KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, shard, NULL, &p, &err), &err);
+    return p;
+}
+
+static struct dt_kafka_message message(const char *key, const char *value)
+{
+    return (struct dt_kafka_message){.topic = dt_str(fx.topic), .key = dt_str(key), .value = dt_str(value)};
+}
+
+static dt_status send_one(dt_producer *p, const char *key, const char *value, int64_t *offset, struct dt_error *err)
+{
+    const struct dt_kafka_message m = message(key, value);
+
+    return dt_producer_send(p, &m, 1, DT_STR_LIT("batch"), dt_str(key), offset, err);
+}
+
+static size_t count(const char *topic, bool committed)
+{
+    struct kafka_seen *seen;
+    size_t n = kafka_fixture_read(&fx, topic, committed, &seen);
+
+    free(seen);
+    return n;
+}
+
+/* ---- sending ---- */
+
+static void a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record(void **state)
+{
+    struct dt_kafka_header header = {DT_STR_LIT("ce_id"), DT_STR_LIT("17/1")};
+    struct dt_kafka_message messages[3] = {message("17", "{\"order\":42}"), message("18", ""), message("19", NULL)};
+    struct kafka_seen *seen;
+    struct dt_error err = {0};
+    int64_t offset = -1;
+    dt_producer *p;
+
+    (void)state;
+    fx.config.kafka_auto_create_partitions = 1; /* one partition: the order is visible */
+    messages[0].headers = &header;
+    messages[0].n_headers = 1;
+    p = producer(1);
+    KAFKA_FIXTURE_OK(
+        dt_producer_send(p, messages, 3, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5],[18,1,5],[19,1,5]]"), &offset, &err),
+        &err);
+    assert_int_equal(kafka_fixture_read(&fx, fx.topic, true, &seen), 3);
+    assert_string_equal(seen[0].key, "17");
+    assert_string_equal(seen[0].value, "{\"order\":42}");
+    assert_string_equal(seen[0].header, "17/1");
+    assert_string_equal(seen[1].key, "18");
+    assert_int_equal(seen[1].value_n, 0);
+    assert_string_equal(seen[2].key, "19");
+    assert_true(seen[2].null_value);
+    free(seen);
+    assert_int_equal(kafka_fixture_read(&fx, ledger(), true, &seen), 1);
+    assert_int_equal(seen[0].partition, 1);
+    assert_int_equal(seen[0].offset, offset);
+    assert_string_equal(seen[0].value, "[[17,1,5],[18,1,5],[19,1,5]]");
+    free(seen);
+    dt_producer_free(p);
+}
+
+static void an_empty_batch_commits_its_record_alone(void **state)
+{
+    struct dt_error err = {0};
+    int64_t offset = -1;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("x"), &offset, &err), &err);
+    assert_int_equal(offset, 0);
+    dt_producer_free(p);
+    assert_int_equal(count(ledger(), true), 1);
+}
+
+static void ledger_offsets_rise_from_one_transaction_to_the_next(void **state)
+{
+    struct dt_error err = {0};
+    int64_t last = -1, offset;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
+        assert_true(offset > last);
+        last = offset;
+    }
+    dt_producer_free(p);
+    assert_int_equal(count(fx.topic, true), 20);
+}
+
+static void a_large_batch_over_many_topics_arrives_whole(void **state)
+{
+    enum { N = 2000, TOPICS = 5 };
+    struct dt_kafka_message *messages = calloc(N, sizeof(*messages));
+    char(*keys)[16] = calloc(N, sizeof(*keys)), topics[TOPICS][120];
+    struct dt_error err = {0};
+    int64_t offset;
+    size_t seen = 0;
+    dt_producer *p = producer(2);
+
+    (void)state;
+    for (int t = 0; t < TOPICS; t++)
+        snprintf(topics[t], sizeof(topics[t]), "%s%d", fx.topic, t);
+    for (int i = 0; i < N; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "%d", i);
+        messages[i] = message(keys[i], "payload");
+        messages[i].topic = dt_str(topics[i % TOPICS]);
+    }
+    KAFKA_FIXTURE_OK(dt_producer_send(p, messages, N, DT_STR_LIT("1"), DT_STR_LIT("[]"), &offset, &err), &err);
+    dt_producer_free(p);
+    for (int t = 0; t < TOPICS; t++)
+        seen += count(topics[t], true);
+    assert_int_equal(seen, N);
+    free(messages);
+    free(keys);
+}
+
+static void the_largest_payload_with_the_largest_headers_goes_through(void **state)
+{
+    enum { PAYLOAD = 900000, HEADERS = 8192 };
+    char *payload = malloc(PAYLOAD), *text = malloc(HEADERS);
+    struct dt_kafka_header header = {DT_STR_LIT("h"), {text, HEADERS}};
+    struct dt_kafka_message m = message("1", "");
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    memset(payload, 'p', PAYLOAD);
+    memset(text, 'h', HEADERS);
+    m.value = (struct dt_str){payload, PAYLOAD};
+    m.headers = &header;
+    m.n_headers = 1;
+    KAFKA_FIXTURE_OK(dt_producer_send(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[]"), &offset, &err), &err);
+    dt_producer_free(p);
+    assert_int_equal(count(fx.topic, true), 1);
+    free(payload);
+    free(text);
+}
+
+/* ---- refused ---- */
+
+static void a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed(void **state)
+{
+    const char *small[] = {"max.message.bytes", "1000", NULL};
+    char payload[2000], other[120];
+    struct dt_kafka_message messages[2] = {message("1", "x"), message("2", "y")};
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    memset(payload, 'p', sizeof(payload));
+    snprintf(other, sizeof(other), "%s-other", fx.topic);
+    kafka_fixture_topic(&fx, fx.topic, 1, small);
+    messages[0].topic = dt_str(other); /* fine by itself */
+    messages[1].value = (struct dt_str){payload, sizeof(payload)};
+    assert_int_equal(dt_producer_send(p, messages, 2, DT_STR_LIT("1"), DT_STR_LIT("[]"), &offset, &err), DT_REFUSED);
+    assert_non_null(strstr(err.text, fx.topic));
+    assert_int_equal(send_one(p, "3", "z", &offset, &err), DT_DOUBT); /* good for nothing any more */
+    dt_producer_free(p);
+    dt_producer_free(producer(0)); /* the next takeover ends what was open */
+    assert_int_equal(count(other, true), 0);
+    assert_int_equal(count(fx.topic, true), 0);
+    assert_int_equal(count(ledger(), true), 0);
+}
+
+static void a_topic_that_takes_little_at_once_gets_little_at_once(void **state)
+{
+    enum { N = 50 };
+    const char *small[] = {"max.message.bytes", "2000", NULL};
+    struct dt_kafka_message messages[N];
+    char payload[1000];
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    memset(payload, 'p', sizeof(payload));
+    kafka_fixture_topic(&fx, fx.topic, 1, small);
+    for (int i = 0; i < N; i++) {
+        messages[i] = message("k", "");
+        messages[i].value = (struct dt_str){payload, sizeof(payload)};
+    }
+    KAFKA_FIXTURE_OK(dt_producer_send(p, messages, N, DT_STR_LIT("1"), DT_STR_LIT("[]"), &offset, &err), &err);
+    dt_producer_free(p);
+    assert_int_equal(count(fx.topic, true), N);
+}
+
+static void a_topic_that_cannot_be_made_is_refused_before_anything_is_sent(void **state)
+{
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    fx.config.kafka_auto_create_partitions = 0;
+    assert_int_equal(send_one(p, "1", "x", &offset, &err), DT_REFUSED);
+    dt_producer_free(p);
+    assert_int_equal(count(ledger(), false), 0);
+}
+
+/* ---- fenced ---- */
+
+static void of_two_producers_of_a_shard_only_the_newer_one_is_seen(void **state)
+{
+    struct kafka_seen *seen;
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *old = producer(0), *new;
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(old, "before", "x", &offset, &err), &err);
+    new = producer(0);
+    assert_int_equal(send_one(old, "zombie", "x", &offset, &err), DT_DOUBT);
+    KAFKA_FIXTURE_OK(send_one(new, "after", "x", &offset, &err), &err);
+    assert_int_equal(send_one(old, "zombie", "x", &offset, &err), DT_DOUBT);
+    dt_producer_free(old);
+    dt_producer_free(new);
+    assert_int_equal(kafka_fixture_read(&fx, ledger(), true, &seen), 2);
+    assert_string_equal(seen[0].value, "before");
+    assert_string_equal(seen[1].value, "after");
+    free(seen);
+    assert_int_equal(count(fx.topic, true), 2);
+}
+
+static void producers_of_different_shards_do_not_fence_each_other(void **state)
+{
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p[3];
+
+    (void)state;
+    for (unsigned s = 0; s < 3; s++)
+        p[s] = producer(s);
+    for (unsigned i = 0; i < 9; i++)
+        KAFKA_FIXTURE_OK(send_one(p[i % 3], "k", "v", &offset, &err), &err);
+    for (unsigned s = 0; s < 3; s++)
+        dt_producer_free(p[s]);
+    assert_int_equal(count(fx.topic, true), 9);
+}
+
+struct fighter {
+    pthread_t thread;
+    int committed;
+};
+
+static void *fight(void *arg)
+{
+    struct fighter *f = arg;
+
+    for (int i = 0; i < 15; i++) {
+        struct dt_error err = {0};
+        dt_producer *p = NULL;
+        int64_t offset;
+
+        if (dt_producer_new(&fx.env, 0, NULL, &p, &err) == DT_OK) {
+            for (int k = 0; k < 5 && send_one(p, "k", "v", &offset, &err) == DT_OK; k++)
+                f->committed++;
+        }
+        dt_producer_free(p);
+    }
+    return NULL;
+}
+
+/* A doubt may turn out to be committed or not; what was answered OK is there, and message and record are there
+ * together. */
+static void two_that_fight_over_a_shard_never_commit_by_halves(void **state)
+{
+    struct fighter f[2] = {0};
+    size_t messages, records;
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&f[i].thread, NULL, fight, &f[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(f[i].thread, NULL);
+    dt_producer_free(producer(0)); /* ends what is open */
+    messages = count(fx.topic, true);
+    records = count(ledger(), true);
+    print_message("committed: %d + %d, seen: %zu\n", f[0].committed, f[1].committed, messages);
+    assert_int_equal(messages, records);
+    assert_true(messages >= (size_t)(f[0].committed + f[1].committed));
+    assert_true(f[0].committed + f[1].committed > 0);
+}
+
+/* ---- life ---- */
+
+static void starting_gives_up_at_once_when_told_to_stop(void **state)
+{
+    volatile bool stop = true;
+    struct dt_error err = {0};
+    dt_producer *p = NULL;
+    int64_t begin_us = now_us();
+
+    (void)state;
+    assert_int_equal(dt_producer_new(&fx.env, 0, &stop, &p, &err), DT_SHUTDOWN);
+    assert_null(p);
+    assert_true(now_us() - begin_us < 500000);
+}
+
+static void starting_without_a_broker_is_unavailable_within_a_transaction_timeout(void **state)
+{
+    struct dt_error err = {0};
+    dt_producer *p = NULL;
+    int64_t begin_us = now_us();
+
+    (void)state;
+    snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
+    fx.config.kafka_transaction_timeout = 1000;
+    assert_int_equal(dt_producer_new(&fx.env, 0, NULL, &p, &err), DT_UNAVAILABLE);
+    assert_null(p);
+    assert_true(now_us() - begin_us < 2500000);
+    begin_us = now_us();
+    dt_kafka_drain(5000);
+    print_message("destroyed after %.0f ms\n", (double)(now_us() - begin_us) / 1e3);
+    snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA"));
+}
+
+static void a_shard_without_a_ledger_partition_is_refused(void **state)
+{
+    struct dt_error err = {0};
+    dt_producer *p = NULL;
+
+    (void)state;
+    assert_int_equal(dt_producer_new(&fx.env, 3, NULL, &p, &err), DT_REFUSED);
+}
+
+/* ---- the ledger ---- */
+
+struct look {
+    const char *barrier;
+    char seen[256];
+    int64_t first;
+};
+
+static bool look(void *arg, int64_t offset, struct dt_str key, struct dt_str value)
+{
+    struct look *l = arg;
+    const size_t n = strlen(l->seen);
+
+    if (l->first < 0)
+        l->first = offset;
+    snprintf(l->seen + n, sizeof(l->seen) - n, "%s%.*s=%.*s", n ? " " : "", (int)key.n, key.p, (int)value.n, value.p);
+    return !dt_str_is(key, l->barrier);
+}
+
+static dt_status read_ledger(int64_t from, int timeout_ms, const volatile bool *stop, struct look *l, int64_t *next,
+                             struct dt_error *err)
+{
+    l->first = -1;
+    return dt_ledger_read(&fx.env, 0, from, dt_clock_system(), now_us() + timeout_ms * INT64_C(1000), stop, look, l,
+                          next, err);
+}
+
+static void reading_the_ledger_sees_the_batch_and_stops_at_the_barrier(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t offset, next = -1;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
+    KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
+    KAFKA_FIXTURE_OK(send_one(p, "18", "x", &(int64_t){0}, &err), &err); /* after the barrier: not looked at */
+    KAFKA_FIXTURE_OK(read_ledger(0, 5000, NULL, &l, &next, &err), &err);
+    assert_string_equal(l.seen, "batch=17 barrier=t");
+    assert_int_equal(next, offset + 1);
+    dt_producer_free(p);
+}
+
+static void reading_starts_where_it_is_told_to(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t first, offset, next;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "17", "x", &first, &err), &err);
+    KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
+    KAFKA_FIXTURE_OK(read_ledger(first + 1, 5000, NULL, &l, &next, &err), &err);
+    assert_string_equal(l.seen, "barrier=t");
+    assert_int_equal(l.first, offset);
+    dt_producer_free(p);
+}
+
+static void what_was_not_committed_is_not_in_the_ledger(void **state)
+{
+    const char *small[] = {"max.message.bytes", "1000", NULL};
+    char payload[2000];
+    struct dt_kafka_message m = message("17", "");
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t offset, next;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    memset(payload, 'p', sizeof(payload));
+    m.value = (struct dt_str){payload, sizeof(payload)};
+    kafka_fixture_topic(&fx, fx.topic, 1, small);
+    assert_int_equal(dt_producer_send(p, &m, 1, DT_STR_LIT("batch"), DT_STR_LIT("17"), &offset, &err), DT_REFUSED);
+    dt_producer_free(p);
+    p = producer(0);
+    KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
+    KAFKA_FIXTURE_OK(read_ledger(0, 5000, NULL, &l, &next, &err), &err);
+    assert_string_equal(l.seen, "barrier=t");
+    dt_producer_free(p);
+}
+
+static void an_offset_beyond_the_end_of_the_ledger_is_invalid(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t next;
+
+    (void)state;
+    assert_int_equal(read_ledger(100, 5000, NULL, &l, &next, &err), DT_INVALID);
+    assert_string_equal(l.seen, "");
+}
+
+static void an_offset_that_was_trimmed_away_is_invalid(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t offset, next;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
+    KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
+    kafka_fixture_trim(&fx, ledger(), 0, offset);
+    assert_int_equal(read_ledger(0, 5000, NULL, &l, &next, &err), DT_INVALID);
+    l = (struct look){.barrier = "barrier"};
+    KAFKA_FIXTURE_OK(read_ledger(offset, 5000, NULL, &l, &next, &err), &err);
+    assert_string_equal(l.seen, "barrier=t");
+    dt_producer_free(p);
+}
+
+static void the_end_of_the_ledger_is_not_the_end_of_reading(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t begin_us = now_us(), next;
+
+    (void)state;
+    assert_int_equal(read_ledger(0, 400, NULL, &l, &next, &err), DT_UNAVAILABLE);
+    assert_in_range(now_us() - begin_us, 390000, 1500000);
+    assert_int_equal(next, 0);
+}
+
+static void reading_ends_when_told_to_stop(void **state)
+{
+    volatile bool stop = true;
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t next;
+
+    (void)state;
+    assert_int_equal(read_ledger(0, 5000, &stop, &l, &next, &err), DT_SHUTDOWN);
+}
+
+static void reading_without_a_broker_is_unavailable_at_its_deadline(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t begin_us = now_us(), next;
+
+    (void)state;
+    snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
+    assert_int_equal(read_ledger(0, 500, NULL, &l, &next, &err), DT_UNAVAILABLE);
+    assert_true(now_us() - begin_us < 1500000);
+    dt_kafka_drain(5000);
+    snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, clear)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record),
+        TEST(an_empty_batch_commits_its_record_alone),
+        TEST(ledger_offsets_rise_from_one_transaction_to_the_next),
+        TEST(a_large_batch_over_many_topics_arrives_whole),
+        TEST(the_largest_payload_with_the_largest_headers_goes_through),
+        TEST(a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed),
+        TEST(a_topic_that_takes_little_at_once_gets_little_at_once),
+        TEST(a_topic_that_cannot_be_made_is_refused_before_anything_is_sent),
+        TEST(of_two_producers_of_a_shard_only_the_newer_one_is_seen),
+        TEST(producers_of_different_shards_do_not_fence_each_other),
+        TEST(two_that_fight_over_a_shard_never_commit_by_halves),
+        TEST(starting_gives_up_at_once_when_told_to_stop),
+        TEST(starting_without_a_broker_is_unavailable_within_a_transaction_timeout),
+        TEST(a_shard_without_a_ledger_partition_is_refused),
+        TEST(reading_the_ledger_sees_the_batch_and_stops_at_the_barrier),
+        TEST(reading_starts_where_it_is_told_to),
+        TEST(what_was_not_committed_is_not_in_the_ledger),
+        TEST(an_offset_beyond_the_end_of_the_ledger_is_invalid),
+        TEST(an_offset_that_was_trimmed_away_is_invalid),
+        TEST(the_end_of_the_ledger_is_not_the_end_of_reading),
+        TEST(reading_ends_when_told_to_stop),
+        TEST(reading_without_a_broker_is_unavailable_at_its_deadline),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
