@@ -41,11 +41,10 @@ enum dt_drift { DT_DRIFT_MISSING, DT_DRIFT_EXTRA, DT_DRIFT_WRONG, DT_DRIFTS };
 struct dt_shard_view {
     int64_t drift[DT_DRIFTS], reported[DT_DRIFTS];
     dt_metric *meter[DT_DRIFTS];
-    int64_t
-        loaded_ms; /* all below it has been in the index once: what is missing there is drift, above it is loading */
+    int64_t loaded_ms; /* all below it was in the index once: what is missing there is drift, above it loading */
     int64_t near_ms;   /* end of the last near window that was compared */
     bool overdue_seen; /* what is overdue was compared once since the shard was gained */
-    bool walked;   /* the whole horizon was seen since the shard was gained */
+    bool walked;       /* the whole horizon was seen since the shard was gained */
     int64_t overdue, oldest_ms;
 };
 
@@ -71,7 +70,7 @@ struct dt_reconciler {
     struct dt_reconcile_out *out;
 
     struct dt_compare near, overdue, edge, exact;
-    bool overdue_owed, stats_owed, held_owed; /* this period's */
+    bool promote_owed, held_owed, overdue_owed, stats_owed; /* this period's */
     int64_t next_period_us, next_overdue_us, next_walk_us, quiet_until_us;
     int64_t near_end_ms, edge_done_ms;
     struct dt_shard_set near_shards, walk_shards;

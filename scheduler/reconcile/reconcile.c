@@ -2,10 +2,10 @@
  * Owns the order and the pace of the looks: what this tick does, and when the next one is wanted. Refuses to compare or
  * to mend (compare.c, mend.c, rebuild.c).
  *
- * A tick does the first of these that is owed: the near window; this period's slice of what is overdue, and its count;
- * the edge of the horizon; a page of the rebuild; an exact compare that the walk asked for; a step of the walk; one
- * more slice of a long overdue queue. So a rebuild never keeps the other shards' near jobs waiting, and a walk never a
- * rebuild.
+ * A tick does the first of these that is owed: promotion of what was moved near by hand; the near window; this period's
+ * slice of what is overdue, and its count; the edge of the horizon; a page of the rebuild; an exact compare that the
+ * walk asked for; a step of the walk; one more slice of a long overdue queue. So a rebuild never keeps the other
+ * shards' near jobs waiting, and a walk never a rebuild.
  *
  * Invariants: windows never contain shards that are being rebuilt or not led; a shard's loaded_ms never runs ahead of
  * what was compared or added for it, so that loading is not taken for drift and drift not for loading.
@@ -24,6 +24,7 @@
 #define WAKE_MS          2000           /* a leader looks by itself once a second */
 #define OVERDUE_PAUSE_US INT64_C(200000)
 #define WALK_PAUSE_US    INT64_C(50000) /* at least, between two steps of the walk */
+#define PROMOTE_ROWS     1000           /* the bulk of a day is promoted by the housekeeper */
 #define FAIL_PAUSE_US    INT64_C(1000000)
 #define WALK_STEPS       60 /* of a round in which there is little to count */
 
@@ -287,10 +288,20 @@ static void begin_period(dt_reconciler *r)
     if (!dt_compare_active(&r->edge))
         begin_edge(r, &shards);
     r->overdue_owed = dt_compare_active(&r->overdue);
-    r->stats_owed = r->held_owed = true;
+    r->promote_owed = r->stats_owed = r->held_owed = true;
 }
 
 /* ---- steps ---- */
+
+/* A far row that was moved near by hand is in the far part of the due index still; normally there is none. */
+static dt_status step_promote(dt_reconciler *r, struct dt_error *err)
+{
+    size_t done = 0;
+    dt_status status = dt_store_promote(r->store, r->now_ms, PROMOTE_ROWS, &done, err);
+
+    r->promote_owed = false;
+    return status == DT_BUSY ? DT_OK : status; /* somebody else is at it */
+}
 
 /* Which topics have held sets: due rows of theirs that are in no due set are no drift. */
 static dt_status step_held(dt_reconciler *r)
@@ -499,6 +510,8 @@ static dt_status step_walk(dt_reconciler *r, struct dt_error *err)
 
 static dt_status step(dt_reconciler *r, struct dt_error *err)
 {
+    if (r->promote_owed)
+        return step_promote(r, err);
     if (r->held_owed)
         return step_held(r);
     if (dt_compare_active(&r->near))
@@ -529,7 +542,7 @@ static int64_t next_us(const dt_reconciler *r)
 {
     int64_t next = r->next_period_us;
 
-    if (r->held_owed || r->overdue_owed || r->stats_owed || dt_compare_active(&r->near) ||
+    if (r->promote_owed || r->held_owed || r->overdue_owed || r->stats_owed || dt_compare_active(&r->near) ||
         dt_compare_active(&r->edge) || dt_compare_active(&r->exact) || dt_rebuild_active(r))
         return r->now_us;
     if (r->rebuild.active)
@@ -548,7 +561,7 @@ static void give_up(dt_reconciler *r, const struct dt_error *err)
         DT_LOG(WARN, "reconcile", "cannot compare", DT_S("reason", err->text));
     r->store_down = true;
     r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;
-    r->held_owed = r->overdue_owed = r->stats_owed = false;
+    r->promote_owed = r->held_owed = r->overdue_owed = r->stats_owed = false;
     r->next_period_us = r->quiet_until_us = r->now_us + FAIL_PAUSE_US;
 }
 

@@ -362,6 +362,18 @@ static void a_row_moved_by_hand_takes_effect_within_a_period(void **state)
     assert_true(dt_shard_set_has(&fx->wake, dt_shard_of(&fx->map, 7)));
 }
 
+static void a_far_row_moved_near_by_hand_takes_effect_within_a_period(void **state)
+{
+    struct fixture *fx = *state;
+
+    settle(fx);
+    row(fx, 1, "t", "scheduled", START + INT64_C(94608000000)); /* three years */
+    change_row(fx, 1, "near = 0");
+    move_row(fx, 1, fx->now_ms + 6000); /* `near` is not for people to know */
+    a_period(fx);
+    assert_int_equal(score(fx, 1), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 1"));
+}
+
 static void only_leaders_of_shards_with_something_due_are_woken(void **state)
 {
     struct fixture *fx = *state;
@@ -830,6 +842,7 @@ int main(void)
         T(an_entry_without_a_job_is_removed_and_counted, shared),
         T(an_entry_with_a_wrong_score_is_put_right_and_counted_once, shared),
         T(a_row_moved_by_hand_takes_effect_within_a_period, shared),
+        T(a_far_row_moved_near_by_hand_takes_effect_within_a_period, shared),
         T(only_leaders_of_shards_with_something_due_are_woken, shared),
         T(what_was_changed_just_now_is_mended_but_is_no_drift, shared),
         T(entries_of_another_shard_are_removed_from_a_set, shared),
