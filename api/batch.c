@@ -1,4 +1,11 @@
-/* Many jobs of one request: see batch.h. */
+/*
+ * Many jobs of one request: see batch.h.
+ *
+ * All batches of the process pass one gate, so that however many there are, they take at most half of the committer's
+ * queue and single creates find room: a batch with a full chunk waits its turn. Invariants, under the gate's lock: rows
+ * = rows of all chunks at the committer; a batch stands in the line exactly while it waits for room; when chunks come
+ * back as many of the first in the line are woken as fit. One chunk always passes when no other is under way.
+ */
 #include "batch.h"
 
 #include <pthread.h>
@@ -23,8 +30,16 @@ struct chunk {
     size_t n_rows, n_slots, bytes;
     struct dt_strbuf refusals;
     struct dt_arena arena;
-    bool done; /* under the batch's lock */
+    bool done; /* under the gate's lock */
 };
+
+enum wait { WAIT_NONE, WAIT_ROOM, WAIT_ALL };
+
+static struct gate {
+    pthread_mutex_t lock;
+    size_t rows;
+    struct dt_batch *first, *last; /* in line for room */
+} gate = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct dt_batch {
     struct dt_request *req;
@@ -37,12 +52,14 @@ struct dt_batch {
     struct chunk *open, *spare;
     bool failed; /* memory was out */
 
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    /* Under the lock. */
+    size_t gate_rows; /* most rows of all batches at the committer */
+    pthread_cond_t woken;
+    /* Under the gate's lock. */
     unsigned refs; /* the request's, and one for each chunk under way */
     unsigned under_way;
-    bool waiting, waiting_for_all; /* the request is suspended until … */
+    enum wait waiting;
+    bool blocking; /* the waiter is a thread, not a suspended request */
+    struct dt_batch *behind;
 };
 
 /* ---- chunks ---- */
@@ -115,8 +132,8 @@ dt_batch *dt_batch_new(struct dt_request *req, bool array)
     dt_strbuf_init(&batch->results);
     batch->tail = &batch->head;
     batch->refs = 1;
-    pthread_mutex_init(&batch->lock, NULL);
-    pthread_cond_init(&batch->changed, NULL);
+    batch->gate_rows = (size_t)req->api->config->api_queue_jobs / 2;
+    pthread_cond_init(&batch->woken, NULL);
     return batch;
 }
 
@@ -133,8 +150,7 @@ static void batch_free(struct dt_batch *batch)
     chunk_free(batch->spare);
     dt_strbuf_clear(&batch->results);
     dt_view_release(batch->view);
-    pthread_cond_destroy(&batch->changed);
-    pthread_mutex_destroy(&batch->lock);
+    pthread_cond_destroy(&batch->woken);
     free(batch);
 }
 
@@ -142,9 +158,9 @@ void dt_batch_release(dt_batch *batch)
 {
     if (!batch)
         return;
-    pthread_mutex_lock(&batch->lock);
+    pthread_mutex_lock(&gate.lock);
     bool last = --batch->refs == 0;
-    pthread_mutex_unlock(&batch->lock);
+    pthread_mutex_unlock(&gate.lock);
     if (last)
         batch_free(batch);
 }
@@ -192,18 +208,18 @@ static void write_chunk(struct dt_batch *batch, struct chunk *chunk)
     batch->failed = batch->failed || chunk->refusals.failed || batch->results.failed;
 }
 
-static bool is_done(struct dt_batch *batch, const struct chunk *chunk)
+static bool is_done(const struct chunk *chunk)
 {
-    pthread_mutex_lock(&batch->lock);
+    pthread_mutex_lock(&gate.lock);
     bool done = chunk->done;
-    pthread_mutex_unlock(&batch->lock);
+    pthread_mutex_unlock(&gate.lock);
     return done;
 }
 
 /* Writes what came back, in order; one chunk's memory is kept for the next. */
 static void collect(struct dt_batch *batch)
 {
-    while (batch->head && is_done(batch, batch->head)) {
+    while (batch->head && is_done(batch->head)) {
         struct chunk *chunk = batch->head;
         batch->head = chunk->next;
         if (!batch->head)
@@ -219,88 +235,154 @@ static void collect(struct dt_batch *batch)
     }
 }
 
-/* ---- to the committer and back ---- */
+/* ---- the gate: all of it under its lock ---- */
 
-static bool may_go_on(const struct dt_batch *batch, bool finished)
+static bool fits(const struct dt_batch *batch, size_t rows)
 {
-    return finished ? batch->under_way == 0 : batch->under_way < DT_BATCH_UNDER_WAY;
+    return batch->under_way < DT_BATCH_UNDER_WAY && (rows == 0 || rows + batch->unit_rows <= batch->gate_rows);
 }
+
+static bool must_wait(const struct dt_batch *batch, enum wait what)
+{
+    return what == WAIT_ALL ? batch->under_way > 0 : !fits(batch, gate.rows);
+}
+
+static void stand_in_line(struct dt_batch *batch)
+{
+    batch->behind = NULL;
+    if (gate.last)
+        gate.last->behind = batch;
+    else
+        gate.first = batch;
+    gate.last = batch;
+}
+
+static void wake(struct dt_batch *batch)
+{
+    batch->waiting = WAIT_NONE;
+    if (batch->blocking)
+        pthread_cond_signal(&batch->woken);
+    else
+        dt_request_resume(batch->req);
+}
+
+/* As many of the line as fit, first come first served; a batch that is held back by its own chunks lets others pass. */
+static void call_line(void)
+{
+    size_t rows = gate.rows;
+    struct dt_batch *batch = gate.first;
+    gate.first = gate.last = NULL;
+    while (batch) {
+        struct dt_batch *behind = batch->behind;
+        if (fits(batch, rows)) {
+            rows += batch->unit_rows;
+            wake(batch);
+        } else {
+            stand_in_line(batch);
+        }
+        batch = behind;
+    }
+}
+
+static void wait_for(struct dt_batch *batch, enum wait what, bool blocking)
+{
+    batch->waiting = what;
+    batch->blocking = blocking;
+    if (what == WAIT_ROOM)
+        stand_in_line(batch);
+}
+
+/* ---- to the committer and back ---- */
 
 /* On a committer's thread, or inside the submit. */
 static void came_back(struct dt_unit *unit)
 {
     struct chunk *chunk = unit->arg;
     struct dt_batch *batch = chunk->batch;
-    pthread_mutex_lock(&batch->lock);
+    pthread_mutex_lock(&gate.lock);
     chunk->done = true;
     batch->under_way--;
-    bool resume = batch->waiting && may_go_on(batch, batch->waiting_for_all);
-    if (resume)
-        batch->waiting = false;
-    struct dt_request *req = batch->req;
-    pthread_cond_broadcast(&batch->changed);
-    pthread_mutex_unlock(&batch->lock);
-    if (resume)
-        dt_request_resume(req);
-    dt_batch_release(batch);
+    gate.rows -= chunk->n_rows;
+    if (batch->waiting == WAIT_ALL && batch->under_way == 0)
+        wake(batch);
+    call_line();
+    bool last = --batch->refs == 0;
+    pthread_mutex_unlock(&gate.lock);
+    if (last)
+        batch_free(batch);
 }
 
-void dt_batch_flush(dt_batch *batch)
+static bool pass_gate(struct dt_batch *batch, size_t rows)
 {
-    struct chunk *chunk = batch->open;
-    if (!chunk || chunk->n_slots == 0)
-        return;
+    pthread_mutex_lock(&gate.lock);
+    bool room = fits(batch, gate.rows);
+    if (room) {
+        gate.rows += rows;
+        batch->under_way++;
+        batch->refs++;
+    }
+    pthread_mutex_unlock(&gate.lock);
+    return room;
+}
+
+static void append(struct dt_batch *batch, struct chunk *chunk)
+{
     batch->open = NULL;
     *batch->tail = chunk;
     batch->tail = &chunk->next;
+}
+
+bool dt_batch_flush(dt_batch *batch)
+{
+    struct chunk *chunk = batch->open;
+    if (!chunk || chunk->n_slots == 0)
+        return true;
     if (chunk->n_rows == 0) {
         chunk->done = true;
-        return;
+        append(batch, chunk);
+        return true;
     }
+    if (!pass_gate(batch, chunk->n_rows))
+        return false;
+    append(batch, chunk);
     chunk->unit = (struct dt_unit){.rows = chunk->rows,
                                    .n = chunk->n_rows,
                                    .deadline_us = batch->req->deadline_us,
                                    .done = came_back,
                                    .arg = chunk};
-    pthread_mutex_lock(&batch->lock);
-    batch->under_way++;
-    batch->refs++;
-    pthread_mutex_unlock(&batch->lock);
     dt_committer_submit(batch->req->api->committer, &chunk->unit);
+    return true;
 }
 
 bool dt_batch_room(dt_batch *batch)
 {
     collect(batch);
-    if (!is_full(batch))
-        return true;
-    pthread_mutex_lock(&batch->lock);
-    bool room = may_go_on(batch, false);
-    pthread_mutex_unlock(&batch->lock);
-    if (room)
-        dt_batch_flush(batch);
-    return room;
+    return !is_full(batch) || dt_batch_flush(batch);
 }
 
 bool dt_batch_suspend(dt_batch *batch, bool finished)
 {
-    pthread_mutex_lock(&batch->lock);
-    bool wait = !may_go_on(batch, finished);
+    enum wait what = finished ? WAIT_ALL : WAIT_ROOM;
+    pthread_mutex_lock(&gate.lock);
+    bool wait = must_wait(batch, what);
     if (wait) {
-        batch->waiting = true;
-        batch->waiting_for_all = finished;
         dt_request_suspend(batch->req);
+        wait_for(batch, what, false);
     }
-    pthread_mutex_unlock(&batch->lock);
+    pthread_mutex_unlock(&gate.lock);
     return wait;
 }
 
 void dt_batch_wait(dt_batch *batch, bool finished)
 {
-    pthread_mutex_lock(&batch->lock);
-    while (!may_go_on(batch, finished))
-        pthread_cond_wait(&batch->changed, &batch->lock);
-    pthread_mutex_unlock(&batch->lock);
+    enum wait what = finished ? WAIT_ALL : WAIT_ROOM;
+    pthread_mutex_lock(&gate.lock);
+    if (must_wait(batch, what)) {
+        wait_for(batch, what, true);
+        while (batch->waiting != WAIT_NONE)
+            pthread_cond_wait(&batch->woken, &gate.lock);
+    }
+    pthread_mutex_unlock(&gate.lock);
 }
 
 /* ---- elements ---- */

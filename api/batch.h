@@ -41,8 +41,8 @@ void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *det
  * answered. */
 bool dt_batch_over(const dt_batch *batch);
 
-/* Submits the open chunk. */
-void dt_batch_flush(dt_batch *batch);
+/* Submits the open chunk. False: there is no room for it now. */
+bool dt_batch_flush(dt_batch *batch);
 /*
  * On an HTTP thread: suspends the request until there is room (finished: until all chunks came back) and says true;
  * false: no need to wait. After true the request is not the caller's any more.

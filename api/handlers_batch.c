@@ -19,6 +19,7 @@ struct lines {
     struct dt_strbuf partial;
     size_t line_max;
     bool skipping;
+    bool ended; /* the last line was taken */
 };
 
 static const char too_long[] = "the line is longer than limits.body; no job was made";
@@ -111,23 +112,33 @@ static enum dt_next answer_lines(struct dt_request *req)
     return DT_REPLY;
 }
 
-/* Nothing more comes. A last line without its line feed is a line; one that a limit cut off is not. */
+/* A last line without its line feed is a line; one that a limit cut off is not. */
+static void take_last_line(struct lines *lines, bool truncated)
+{
+    bool begun = lines->skipping || lines->partial.n > 0;
+    lines->ended = true;
+    if (dt_batch_over(lines->batch))
+        return;
+    if (truncated)
+        dt_batch_refuse(lines->batch, DT_PROBLEM_TOO_LARGE,
+                        "the body is longer than limits.batch_body; no job was made from here on");
+    else if (begun)
+        take_line(lines, NULL, 0);
+}
+
+/* Nothing more comes. Called again after each wait for room. */
 static enum dt_next finish_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
-    bool begun = lines->skipping || lines->partial.n > 0;
     req->then = finish_lines;
-    if ((begun || req->truncated) && !dt_batch_over(lines->batch)) {
-        if (!dt_batch_room(lines->batch) && dt_batch_suspend(lines->batch, false))
+    while (!dt_batch_room(lines->batch))
+        if (dt_batch_suspend(lines->batch, false))
             return DT_PENDING;
-        (void)dt_batch_room(lines->batch);
-        if (req->truncated)
-            dt_batch_refuse(lines->batch, DT_PROBLEM_TOO_LARGE,
-                            "the body is longer than limits.batch_body; no job was made from here on");
-        else
-            take_line(lines, NULL, 0);
-    }
-    dt_batch_flush(lines->batch);
+    if (!lines->ended)
+        take_last_line(lines, req->truncated);
+    while (!dt_batch_flush(lines->batch))
+        if (dt_batch_suspend(lines->batch, false))
+            return DT_PENDING;
     req->then = answer_lines;
     return dt_batch_suspend(lines->batch, true) ? DT_PENDING : answer_lines(req);
 }
@@ -178,7 +189,8 @@ static enum dt_next make_array(dt_batch *batch, const dt_json *json)
             dt_batch_wait(batch, false);
         dt_batch_add(batch, element->raw, false);
     }
-    dt_batch_flush(batch);
+    while (!dt_batch_flush(batch))
+        dt_batch_wait(batch, false);
     dt_batch_wait(batch, true);
     dt_batch_answer(batch);
     return DT_REPLY;
