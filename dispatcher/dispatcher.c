@@ -29,6 +29,7 @@
 /* What the elector said last of a shard. */
 enum want { WANT_NOTHING, WANT_LEAD, WANT_RELEASE };
 
+#define DRAIN_MS       3000
 #define PAUSE_FIRST_US INT64_C(100000)
 #define PAUSE_MAX_US   INT64_C(3000000)
 #define MAP_EVERY_US   INT64_C(2000000)
@@ -410,6 +411,7 @@ static void end_parts(dt_dispatcher *d)
     dt_index_free(d->notify);
     dt_sender_free(d->sender);
     dt_kafka_admin_free(d->admin);
+    dt_kafka_drain(DRAIN_MS); /* else Kafka holds the results' partitions for a session timeout */
 }
 
 dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)

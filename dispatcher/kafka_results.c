@@ -183,7 +183,7 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group
         "heartbeat.interval.ms",
         "2000",
         "partition.assignment.strategy",
-        "cooperative-sticky",
+        "range", /* with cooperative-sticky and no rebalance callback librdkafka 2.0 closes without leaving the group */
         "fetch.wait.max.ms",
         "5000", /* the broker answers at once when there is something: this is only how often it answers for nothing */
         "fetch.error.backoff.ms",
