@@ -2,7 +2,10 @@
  * Configuration, described once: DT_CONFIG_MAP in config_table.h names every option with its type, bounds,
  * default and help; the parser, the environment names, --print-config, the sample file and the reference
  * page come from it. Order: default < file < environment (DUETIME_<SECTION>_<KEY>). A text option marked
- * `secret` can also be given as <key>_file and is printed as "***".
+ * `secret` can also be given as <key>_file, and where it is set it is printed as the comment "# key = ***".
+ *
+ * Texts that an INI file would garble stand in "quotes" with the escapes \\ \" \xHH. A line has at most 198 bytes; a
+ * text goes on in indented lines after a comma or inside quotes.
  */
 #ifndef DT_BASE_CONFIG_H
 #define DT_BASE_CONFIG_H
@@ -14,12 +17,13 @@
 #include "base/config_table.h"
 #include "base/status.h"
 
-/* One member an option, named <section>_<key>: int64_t for INT, SIZE and DURATION (ms), bool for BOOL, char * for TEXT. */
+/* One member an option, named <section>_<key>: int64_t for INT, SIZE and DURATION (ms), bool for BOOL, char * for TEXT.
+ */
 struct dt_config {
-#define INT(section, key, def, min, max, flags, help) int64_t section##_##key;
+#define INT(section, key, def, min, max, flags, help)      int64_t section##_##key;
 #define DURATION(section, key, def, min, max, flags, help) int64_t section##_##key;
-#define BOOL(section, key, def, flags, help) bool section##_##key;
-#define TEXT(section, key, def, flags, help) char *section##_##key;
+#define BOOL(section, key, def, flags, help)               bool section##_##key;
+#define TEXT(section, key, def, flags, help)               char *section##_##key;
     DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT)
 #undef INT
 #undef DURATION

@@ -1,6 +1,6 @@
 /*
  * Every option of every duetime program. One file serves the API and the dispatcher; each reads what it needs.
- * Durations are written as in the API ("500ms"? no: "PT0.5S", "15s", "3m", or a number of milliseconds).
+ * Durations are written as in the API: "15s", "3m", "PT0.5S", or a number of milliseconds.
  */
 #ifndef DT_BASE_CONFIG_TABLE_H
 #define DT_BASE_CONFIG_TABLE_H

@@ -105,6 +105,19 @@ static void a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample(voi
     assert_int_equal(dt_refclock_earliest_ms(&ref), before);
 }
 
+static void a_sample_counts_also_when_the_monotonic_clock_has_just_begun(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    start(&hand, &ref);
+    hand.mono_us = 0;
+    dt_refclock_sample(&ref, SERVER_MS, 0, 0);
+    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS);
+    assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 1);
+}
+
 static void the_tighter_of_two_samples_wins(void **state)
 {
     struct hand_clock hand;
@@ -258,6 +271,7 @@ int main(void)
         cmocka_unit_test(the_servers_time_lies_between_earliest_and_latest),
         cmocka_unit_test(a_sample_is_never_wider_than_its_round_trip_and_a_millisecond),
         cmocka_unit_test(a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample),
+        cmocka_unit_test(a_sample_counts_also_when_the_monotonic_clock_has_just_begun),
         cmocka_unit_test(the_tighter_of_two_samples_wins),
         cmocka_unit_test(an_old_sample_is_given_up_for_a_wider_new_one),
         cmocka_unit_test(the_bounds_widen_as_a_sample_ages),

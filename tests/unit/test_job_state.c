@@ -233,6 +233,8 @@ static void an_extension_starts_the_deadline_anew(void **state)
     assert_false(d.finished || d.failed || d.dead_letter);
     result.retry_after_ms = 5000;
     assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW + 5000);
+    result.retry_after_ms = 0;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW);
 }
 
 static void an_extension_is_applied_each_time(void **state)

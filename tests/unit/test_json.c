@@ -294,8 +294,7 @@ static void malformed_texts_are_refused(void **state)
         "# c",
         "\xef\xbb\xbf{}",
         "[1,\v2]",
-        "\x0c"
-        "1",
+        "\f[]",
         "[\"a\",\"b\"",
         "\\u0041",
         "{\"a\":{\"b\":[{\"c\":1}]}",
@@ -343,6 +342,11 @@ static void text_that_is_not_utf8_is_refused(void **state)
         "\"\xf0\x8f\xbf\xbf\"",
         "\"\xf4\x90\x80\x80\"",
         "\"\xf5\x80\x80\x80\"",
+        "\"\xe1(\x80\"",
+        "\"\xe1\x80(\"",
+        "\"\xf1(\x80\x80\"",
+        "\"\xf1\x80(\x80\"",
+        "\"\xf1\x80\x80(\"",
         "\"\xff\"",
         "\"\xfe\"",
         "\"\xf0\x9f\x98\"",
@@ -678,6 +682,12 @@ static void utf8_is_judged_at_every_length(void **state)
     assert_true(dt_utf8_valid(DT_STR_NONE));
     assert_true(dt_utf8_valid(dt_str("0123456789abcdef\xc3\xa9")));
     assert_false(dt_utf8_valid(dt_str("0123456789abcdef\xc3")));
+    assert_true(dt_utf8_valid(hold("\xc3\xa9", 2)));
+    assert_true(dt_utf8_valid(hold("\xe2\x82\xac", 3)));
+    assert_true(dt_utf8_valid(hold("\xf0\x9f\x98\x80", 4)));
+    for (size_t n = 1; n < 4; n++)
+        assert_false(dt_utf8_valid(hold("\xf0\x9f\x98\x80", n)));
+    assert_false(dt_utf8_valid(hold("\xe2\x82\xac", 2)));
     assert_false(dt_utf8_valid(dt_str("0123456\xff"
                                       "89abcdef")));
     assert_true(dt_utf8_valid(dt_str("\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf\xf0\x90\x80\x80\xe0\xa0\x80\xc2\x80")));
