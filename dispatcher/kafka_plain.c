@@ -134,10 +134,13 @@ dt_status dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, 
                          struct dt_error *err)
 {
     const int64_t deadline_us = dt_kafka_now_us() + timeout_ms * INT64_C(1000);
-    struct batch *b = calloc(1, sizeof *b);
+    struct batch *b;
     dt_status status;
 
+    if (n == 0)
+        return DT_OK;
     memset(sent, 0, n * sizeof *sent);
+    b = calloc(1, sizeof *b);
     if (b == NULL)
         return dt_fail(err, DT_NOMEM, "notices");
     b->sent = sent;

@@ -185,7 +185,7 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group
         "partition.assignment.strategy",
         "range", /* with cooperative-sticky and no rebalance callback librdkafka 2.0 closes without leaving the group */
         "fetch.wait.max.ms",
-        "5000", /* the broker answers at once when there is something: this is only how often it answers for nothing */
+        "1000", /* how often the broker answers for nothing; newly assigned partitions wait for that, too */
         "fetch.error.backoff.ms",
         "50",
         "queued.min.messages",

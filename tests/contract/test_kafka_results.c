@@ -1,0 +1,359 @@
+/*
+ * Results in, notices out, on a real broker.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/kafka_fixture.h"
+#include "support/redis_fixture.h"
+
+static struct kafka_fixture fx;
+
+static int make(void **state)
+{
+    (void)state;
+    kafka_fixture_make(&fx, "results");
+    return 0;
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    kafka_fixture_clear(&fx);
+    return 0;
+}
+
+static int64_t now_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+static const char *own(const char *suffix)
+{
+    static char name[128];
+
+    snprintf(name, sizeof(name), "%s.%s", fx.installation, suffix);
+    return name;
+}
+
+static dt_result_consumer *consumer(void)
+{
+    struct dt_error err = {0};
+    dt_result_consumer *c = NULL;
+
+    KAFKA_FIXTURE_OK(dt_result_consumer_new(&fx.env, &c, &err), &err);
+    return c;
+}
+
+/* Results r0…r(n-1) on the partitions in turn. */
+static void report(int from, int n)
+{
+    struct dt_kafka_message *messages = calloc((size_t)n, sizeof(*messages));
+    char(*values)[16] = calloc((size_t)n, sizeof(*values)), topic[128];
+    bool *sent = calloc((size_t)n, sizeof(*sent));
+    struct dt_error err = {0};
+    dt_sender *sender = NULL;
+
+    snprintf(topic, sizeof(topic), "%s", own("results"));
+    for (int i = 0; i < n; i++) {
+        snprintf(values[i], sizeof(values[i]), "r%d", from + i);
+        messages[i] =
+            (struct dt_kafka_message){.topic = dt_str(topic), .key = dt_str(values[i]), .value = dt_str(values[i])};
+    }
+    KAFKA_FIXTURE_OK(dt_sender_new(&fx.env, &sender, &err), &err);
+    KAFKA_FIXTURE_OK(dt_sender_send(sender, messages, (size_t)n, sent, 10000, &err), &err);
+    dt_sender_free(sender);
+    free(messages);
+    free(values);
+    free(sent);
+}
+
+/* Polls until n records have come in all; seen[i]: how often result i came. Commits each poll, or not. */
+static void collect(dt_result_consumer *c, int n, bool commit, int *seen)
+{
+    const int64_t until_us = now_us() + 15000000;
+    const struct dt_kafka_record *records;
+    struct dt_error err = {0};
+    volatile bool stop = false;
+    size_t got = 0, k;
+
+    while (got < (size_t)n) {
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 1000, 5, &stop, &records, &k, &err), &err);
+        for (size_t i = 0; i < k; i++) {
+            assert_true(records[i].value.n > 1 && records[i].value.p[0] == 'r');
+            assert_true(dt_str_eq(records[i].key, records[i].value));
+            seen[strtol(records[i].value.p + 1, NULL, 10)]++;
+        }
+        got += k;
+        if (commit)
+            KAFKA_FIXTURE_OK(dt_result_consumer_commit(c, &err), &err);
+        if (now_us() > until_us)
+            fail_msg("%zu of %d results came", got, n);
+    }
+}
+
+static void each_result_comes_once_when_it_is_committed(void **state)
+{
+    int seen[300] = {0};
+    dt_result_consumer *c;
+
+    (void)state;
+    report(0, 200);
+    c = consumer();
+    collect(c, 200, true, seen);
+    report(200, 100);
+    collect(c, 100, true, seen);
+    for (int i = 0; i < 300; i++)
+        assert_int_equal(seen[i], 1);
+    dt_result_consumer_free(c);
+    dt_kafka_drain(10000);
+    c = consumer(); /* goes on where the first one stopped */
+    memset(seen, 0, sizeof(seen));
+    report(0, 1);
+    collect(c, 1, true, seen);
+    assert_int_equal(seen[0], 1);
+    dt_result_consumer_free(c);
+}
+
+static void what_was_not_committed_comes_again_for_the_next_consumer(void **state)
+{
+    int seen[100] = {0};
+    dt_result_consumer *c;
+
+    (void)state;
+    report(0, 100);
+    c = consumer();
+    collect(c, 100, false, seen);
+    dt_result_consumer_free(c);
+    dt_kafka_drain(10000);
+    c = consumer();
+    collect(c, 100, true, seen);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(seen[i], 2);
+    dt_result_consumer_free(c);
+}
+
+static void results_that_could_not_be_applied_come_again_after_a_rewind(void **state)
+{
+    const struct dt_kafka_record *records;
+    struct dt_error err = {0};
+    volatile bool stop = false;
+    int seen[100] = {0};
+    dt_result_consumer *c;
+    size_t n = 0;
+
+    (void)state;
+    report(0, 100);
+    c = consumer();
+    while (n == 0)
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 30, 5, &stop, &records, &n, &err), &err);
+    assert_true(n <= 30);
+    dt_result_consumer_rewind(c);
+    collect(c, 100, true, seen);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(seen[i], 1);
+    dt_result_consumer_free(c);
+}
+
+static void a_poll_takes_no_more_than_it_is_told_and_what_is_there(void **state)
+{
+    const struct dt_kafka_record *records;
+    struct dt_error err = {0};
+    volatile bool stop = false;
+    size_t n = 0, got = 0, polls = 0;
+    dt_result_consumer *c;
+
+    (void)state;
+    report(0, 500);
+    c = consumer();
+    while (got < 500) {
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 20, &stop, &records, &n, &err), &err);
+        assert_true(n <= 100);
+        got += n;
+        polls += n > 0;
+        KAFKA_FIXTURE_OK(dt_result_consumer_commit(c, &err), &err);
+    }
+    print_message("500 results in %zu polls of at most 100\n", polls);
+    assert_true(polls <= 15);
+    dt_result_consumer_free(c);
+}
+
+static void a_poll_that_finds_nothing_ends_when_told_to_stop(void **state)
+{
+    const struct dt_kafka_record *records;
+    struct dt_error err = {0};
+    volatile bool stop = true;
+    size_t n = 7;
+    dt_result_consumer *c = consumer();
+
+    (void)state;
+    KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 5, &stop, &records, &n, &err), &err);
+    assert_int_equal(n, 0);
+    dt_result_consumer_free(c);
+}
+
+static void aborted_and_open_results_are_not_seen(void **state)
+{
+    struct dt_kafka_message m[1];
+    char topic[128];
+    struct dt_error err = {0};
+    int64_t offset;
+    int seen[2] = {0};
+    dt_producer *old = NULL, *new = NULL;
+    dt_result_consumer *c;
+
+    (void)state;
+    snprintf(topic, sizeof(topic), "%s", own("results"));
+    m[0] = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("r0"), .value = DT_STR_LIT("r0")};
+    KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, 0, NULL, &old, &err), &err);
+    KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, 0, NULL, &new, &err), &err);
+    assert_int_equal(dt_producer_send(old, m, 1, DT_STR_LIT("b"), DT_STR_LIT("x"), &offset, &err), DT_DOUBT);
+    m[0].key = m[0].value = DT_STR_LIT("r1");
+    KAFKA_FIXTURE_OK(dt_producer_send(new, m, 1, DT_STR_LIT("b"), DT_STR_LIT("x"), &offset, &err), &err);
+    c = consumer();
+    collect(c, 1, true, seen);
+    assert_int_equal(seen[0], 0);
+    assert_int_equal(seen[1], 1);
+    dt_result_consumer_free(c);
+    dt_producer_free(old);
+    dt_producer_free(new);
+}
+
+/* Two consumers share the partitions; when one leaves the other gets them all, at once. */
+static void a_consumer_that_leaves_hands_its_partitions_over(void **state)
+{
+    int seen[400] = {0}, total = 0;
+    const struct dt_kafka_record *records;
+    struct dt_error err = {0};
+    int64_t until_us;
+    size_t n;
+    dt_result_consumer *a = consumer(), *b = consumer();
+
+    (void)state;
+    report(0, 1);
+    until_us = now_us() + 15000000;
+    for (int round = 0; total < 1 && now_us() < until_us; round++) { /* both take part until one of them has it */
+        dt_result_consumer *c = round % 2 ? a : b;
+
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 10, 1, NULL, &records, &n, &err), &err);
+        total += (int)n;
+        KAFKA_FIXTURE_OK(dt_result_consumer_commit(c, &err), &err);
+    }
+    assert_int_equal(total, 1);
+    dt_result_consumer_free(b);
+    until_us = now_us();
+    report(200, 200);
+    collect(a, 200, true, seen);
+    print_message("took over after %.0f ms\n", (double)(now_us() - until_us) / 1e3);
+    assert_true(now_us() - until_us < 5500000); /* without waiting for the session timeout of 6 s */
+    for (int i = 200; i < 400; i++)
+        assert_int_equal(seen[i], 1);
+    dt_result_consumer_free(a);
+}
+
+/* ---- notices ---- */
+
+static void notices_arrive_and_say_so(void **state)
+{
+    struct dt_kafka_header header = {DT_STR_LIT("ce_id"), DT_STR_LIT("17/3/dead")};
+    struct dt_kafka_message m[2];
+    struct kafka_seen *seen;
+    struct dt_error err = {0};
+    bool sent[2] = {false, false};
+    char topic[128];
+    dt_sender *sender = NULL;
+    size_t n;
+
+    (void)state;
+    snprintf(topic, sizeof(topic), "%s", own("dead"));
+    for (int i = 0; i < 2; i++)
+        m[i] = (struct dt_kafka_message){.topic = dt_str(topic),
+                                         .key = DT_STR_LIT("17"),
+                                         .value = DT_STR_LIT("{}"),
+                                         .headers = &header,
+                                         .n_headers = 1};
+    KAFKA_FIXTURE_OK(dt_sender_new(&fx.env, &sender, &err), &err);
+    KAFKA_FIXTURE_OK(dt_sender_send(sender, m, 2, sent, 10000, &err), &err);
+    assert_true(sent[0] && sent[1]);
+    KAFKA_FIXTURE_OK(dt_sender_send(sender, NULL, 0, NULL, 10000, &err), &err);
+    dt_sender_free(sender);
+    n = kafka_fixture_read(&fx, topic, true, &seen);
+    assert_int_equal(n, 2);
+    assert_string_equal(seen[0].header, "17/3/dead");
+    free(seen);
+}
+
+static void a_notice_that_kafka_refuses_is_told_from_the_others(void **state)
+{
+    const char *small[] = {"max.message.bytes", "1000", NULL};
+    struct dt_kafka_message m[3];
+    char payload[2000], topic[128];
+    struct dt_error err = {0};
+    bool sent[3];
+    dt_sender *sender = NULL;
+
+    (void)state;
+    memset(payload, 'p', sizeof(payload));
+    snprintf(topic, sizeof(topic), "%s", own("dead"));
+    kafka_fixture_topic(&fx, fx.topic, 1, small);
+    for (int i = 0; i < 3; i++)
+        m[i] = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("{}")};
+    m[1].topic = dt_str(fx.topic);
+    m[1].value = (struct dt_str){payload, sizeof(payload)};
+    KAFKA_FIXTURE_OK(dt_sender_new(&fx.env, &sender, &err), &err);
+    assert_int_equal(dt_sender_send(sender, m, 3, sent, 10000, &err), DT_REFUSED);
+    assert_true(sent[0] && !sent[1] && sent[2]);
+    KAFKA_FIXTURE_OK(dt_sender_send(sender, m, 1, sent, 10000, &err), &err);
+    dt_sender_free(sender);
+}
+
+static void notices_without_a_broker_are_unavailable_in_time_and_go_out_later(void **state)
+{
+    struct dt_kafka_message m;
+    struct dt_error err = {0};
+    bool sent = true;
+    char topic[128];
+    int64_t begin_us;
+    dt_sender *sender = NULL;
+
+    (void)state;
+    snprintf(topic, sizeof(topic), "%s", own("dead"));
+    m = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("{}")};
+    snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
+    KAFKA_FIXTURE_OK(dt_sender_new(&fx.env, &sender, &err), &err);
+    begin_us = now_us();
+    assert_int_equal(dt_sender_send(sender, &m, 1, &sent, 300, &err), DT_UNAVAILABLE);
+    assert_false(sent);
+    assert_in_range(now_us() - begin_us, 290000, 1500000);
+    snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA")); /* the broker is there again */
+    KAFKA_FIXTURE_OK(dt_sender_send(sender, &m, 1, &sent, 10000, &err), &err);
+    assert_true(sent);
+    dt_sender_free(sender);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, clear)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(each_result_comes_once_when_it_is_committed),
+        TEST(what_was_not_committed_comes_again_for_the_next_consumer),
+        TEST(results_that_could_not_be_applied_come_again_after_a_rewind),
+        TEST(a_poll_takes_no_more_than_it_is_told_and_what_is_there),
+        TEST(a_poll_that_finds_nothing_ends_when_told_to_stop),
+        TEST(aborted_and_open_results_are_not_seen),
+        TEST(a_consumer_that_leaves_hands_its_partitions_over),
+        TEST(notices_arrive_and_say_so),
+        TEST(a_notice_that_kafka_refuses_is_told_from_the_others),
+        TEST(notices_without_a_broker_are_unavailable_in_time_and_go_out_later),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
