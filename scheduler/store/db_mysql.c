@@ -2,8 +2,7 @@
  * db.h on the libmysqlclient API: the only file that includes mysql.h. Builds against MariaDB Connector/C and against
  * Oracle's libmysqlclient; what only the former has (array binding) stands in #ifdef DT_ARRAY_BINDING.
  *
- * Owns the connection, its session settings, the statement cache and the translation of error numbers into statuses.
- * Knows nothing of duetime's tables.
+ * Owns the connection, its session settings and the statement cache. Knows nothing of duetime's tables.
  *
  * States of a handle:
  *
@@ -23,6 +22,7 @@
 #include <mysql.h>
 
 #include "base/clock.h"
+#include "store/db_error.h"
 
 #ifdef MARIADB_PACKAGE_VERSION
 #define DT_ARRAY_BINDING 1
@@ -92,99 +92,10 @@ void dt_db_thread_end(void)
 
 /* ---- errors ---- */
 
-static bool connection_is_lost(unsigned number)
-{
-    switch (number) {
-    case 2008: /* client: out of memory */
-    case 2020: /* client: packet too large, nothing was sent */
-    case 2031: /* client: parameters not bound */
-    case 2034: /* client: invalid parameter number */
-    case 2036: /* client: unsupported buffer type */
-        return false;
-    case 1040: /* too many connections */
-    case 1053: /* server shutdown */
-    case 1129: /* host blocked */
-    case 1152: /* aborted connection */
-    case 1153: /* packet too large: the server closes */
-    case 1158:
-    case 1159:
-    case 1160:
-    case 1161: /* network errors seen by the server */
-    case 1290:
-    case 1836:
-    case 1792: /* read-only server or transaction: it is a replica now, look for the primary anew */
-    case 1927: /* connection killed, MariaDB */
-    case 3169: /* session killed, MySQL */
-    case 4031: /* idle for too long, MySQL */
-        return true;
-    default:
-        return number >= 2000 && number < 3000;
-    }
-}
-
-static dt_status status_of(unsigned number)
-{
-    switch (number) {
-    case 1205: /* lock wait timeout */
-    case 1213: /* deadlock */
-    case 1020: /* record changed since last read */
-    case 1317: /* query killed */
-    case 3024: /* statement timeout */
-    case 1969:
-    case 3572: /* NOWAIT */
-        return DT_BUSY;
-    case 1062:
-    case 1586:
-        return DT_EXISTS;
-    case 1048: /* NULL into NOT NULL */
-    case 1264: /* out of range */
-    case 1265: /* truncated */
-    case 1292:
-    case 1366: /* wrong value */
-    case 1406: /* too long */
-    case 3819:
-    case 4025: /* CHECK */
-        return DT_INVALID;
-    case 1153:
-    case 2020:
-        return DT_TOO_LARGE;
-    case 1049: /* database */
-    case 1054: /* column */
-    case 1146: /* table */
-    case 1305: /* procedure */
-        return DT_SCHEMA;
-    case 1044:
-    case 1045:
-    case 1698: /* access denied: at connecting, so that it may be mended there without a restart here */
-    case 3:
-    case 1021:
-    case 1026:
-    case 1030:
-    case 1037:
-    case 1038:
-    case 1041:
-    case 1114: /* server out of disk or memory */
-    case 1180:
-    case 1598: /* error during COMMIT, binary log not possible */
-    case 1203:
-    case 1226: /* too many connections of this user */
-        return DT_UNAVAILABLE;
-    case 1142:
-    case 1143:
-    case 1227:
-    case 1370: /* not permitted */
-        return DT_DENIED;
-    case 2008:
-        return DT_NOMEM;
-    default:
-        return connection_is_lost(number) ? DT_UNAVAILABLE : DT_INTERNAL;
-    }
-}
-
 static dt_status fail(dt_db *db, unsigned number, const char *text, const char *what, struct dt_error *err)
 {
-    dt_status status = status_of(number);
-    if (connection_is_lost(number)) {
+    dt_status status = dt_db_error_status(number);
+    if (dt_db_error_loses_connection(number)) {
         db->dead = true;
         db->txn = TXN_NONE;
     } else if (status == DT_BUSY && db->txn == TXN_OPEN) {
@@ -261,6 +172,9 @@ static unsigned seconds(int64_t ms)
 static void set_options(MYSQL *mysql, const struct dt_config *config)
 {
     unsigned connect = seconds(config->mysql_connect_timeout), io = seconds(config->mysql_io_timeout);
+#ifndef DT_ARRAY_BINDING
+    io = (io + 2) / 3; /* Oracle's client tries three times */
+#endif
     mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
     mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io);
     mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io);

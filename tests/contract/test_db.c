@@ -354,6 +354,21 @@ static void a_server_that_is_not_there_is_unavailable(void **state)
     dt_db_free(NULL);
 }
 
+static void a_server_that_does_not_answer_is_given_up(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    dt_db *db;
+    struct dt_config config = rig->fx.config;
+    config.mysql_io_timeout = 1000;
+    OK(dt_db_open(&config, &db, &err));
+    int64_t before_us = dt_clock_mono_us(dt_clock_system());
+    assert_int_equal(dt_db_run(db, "SELECT SLEEP(30)", DT_NO_PARAMS, NULL, &err), DT_UNAVAILABLE);
+    assert_true(dt_clock_mono_us(dt_clock_system()) - before_us < 15000000);
+    assert_false(dt_db_alive(db));
+    dt_db_free(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +388,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(scripts_discard_what_they_select, setup, teardown),
         cmocka_unit_test_setup_teardown(an_open_result_set_refuses_other_statements, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_that_is_not_there_is_unavailable, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_server_that_does_not_answer_is_given_up, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

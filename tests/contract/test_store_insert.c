@@ -548,6 +548,25 @@ static void without_a_server_nothing_is_made(void **state)
     OK(insert(rig, &err));
 }
 
+static void a_connection_that_broke_while_idle_is_replaced_unnoticed(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    dt_db *db;
+    add(rig, 1, NULL, 1);
+    OK(insert(rig, &err));
+    OK(dt_store_db(rig->store, &db, &err));
+    OK(dt_db_query(db, "SELECT CONNECTION_ID()", DT_NO_PARAMS, &err));
+    assert_true(dt_db_next(db));
+    int64_t session = dt_db_i64(db, 0);
+    OK(dt_db_end(db, &err));
+    mysql_fixture_run(&rig->fx, "KILL %lld", (long long)session);
+    rig->rows[0].job.id = 2;
+    OK(insert(rig, &err));
+    assert_int_equal(rig->rows[0].outcome, DT_INSERT_CREATED);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
+}
+
 /* ---- lost commits ---- */
 
 static void a_commit_lost_before_the_server_saw_it_is_made_again(void **state)
@@ -642,6 +661,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_row_at_fault_is_refused_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_row_without_its_topics_settings_has_no_topic, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_server_nothing_is_made, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_connection_that_broke_while_idle_is_replaced_unnoticed, setup, teardown),
         cmocka_unit_test_setup_teardown(a_commit_lost_before_the_server_saw_it_is_made_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_commit_whose_answer_was_lost_is_read_back, setup, teardown),
         cmocka_unit_test_setup_teardown(a_commit_that_never_arrives_is_waited_out_and_made_again, setup, teardown),

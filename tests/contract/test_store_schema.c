@@ -144,6 +144,20 @@ static void an_interrupted_migration_goes_on_where_it_stopped(void **state)
     dt_store_free(store);
 }
 
+static void files_that_were_run_by_hand_before_do_no_harm(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    dt_store *store = mysql_fixture_store(fx);
+    OK(dt_store_migrate(store, NULL, &err));
+    mysql_fixture_run(fx, "DROP TABLE schema_migrations");
+    OK(dt_store_migrate(store, count_log, &err));
+    assert_int_equal(logged, dt_migrations_n);
+    OK(dt_store_check_schema(store, &err));
+    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM shards"), fx->config.shards_count);
+    dt_store_free(store);
+}
+
 static void another_schema_than_this_programs_is_refused(void **state)
 {
     struct mysql_fixture *fx = *state;
@@ -232,6 +246,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_second_run_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(many_that_start_at_once_migrate_once, setup, teardown),
         cmocka_unit_test_setup_teardown(an_interrupted_migration_goes_on_where_it_stopped, setup, teardown),
+        cmocka_unit_test_setup_teardown(files_that_were_run_by_hand_before_do_no_harm, setup, teardown),
         cmocka_unit_test_setup_teardown(another_schema_than_this_programs_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_bad_installation_name_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(due_columns_follow_next_at, setup, teardown),

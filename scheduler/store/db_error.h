@@ -1,0 +1,15 @@
+/*
+ * What the error numbers of MySQL and MariaDB (1000 and up: the server; 2000 to 2999: the client library) mean for us.
+ * Pure.
+ */
+#ifndef DT_STORE_DB_ERROR_H
+#define DT_STORE_DB_ERROR_H
+
+#include "base/status.h"
+
+/* UNAVAILABLE, BUSY, EXISTS, INVALID, TOO_LARGE, SCHEMA, DENIED, NOMEM; INTERNAL for what is not known. */
+dt_status dt_db_error_status(unsigned number);
+/* The connection is gone, or not worth keeping (the server is a replica now). */
+bool dt_db_error_loses_connection(unsigned number);
+
+#endif
