@@ -172,9 +172,6 @@ static unsigned seconds(int64_t ms)
 static void set_options(MYSQL *mysql, const struct dt_config *config)
 {
     unsigned connect = seconds(config->mysql_connect_timeout), io = seconds(config->mysql_io_timeout);
-#ifndef DT_ARRAY_BINDING
-    io = (io + 2) / 3; /* Oracle's client tries three times */
-#endif
     mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
     mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io);
     mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io);
