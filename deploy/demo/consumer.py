@@ -2,6 +2,7 @@
 reports on the results topic. It keeps every arrival with the time at which it was received.
 """
 import json
+import queue
 import threading
 import uuid
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class Reader(threading.Thread):
         self._consumer = Consumer({
             "bootstrap.servers": brokers, "group.id": f"quickstart-{uuid.uuid4()}", "isolation.level": "read_committed",
             "auto.offset.reset": "earliest", "enable.auto.commit": False,
+            "log_level": 0,
             "topic.metadata.refresh.interval.ms": 200,  # the topic may not be there yet: the first job makes it
         })
 
@@ -52,6 +54,29 @@ class Reader(threading.Thread):
         self.join()
 
 
+class Reporter(threading.Thread):
+    """Writes reports to the results topic, keyed by the job's id. In a thread of its own, since each is flushed: without
+    that, librdkafka 2.0 was seen to leave a lone message lying for seconds."""
+
+    def __init__(self, brokers, topic):
+        super().__init__(daemon=True)
+        self._topic = topic
+        self._producer = Producer({"bootstrap.servers": brokers, "linger.ms": 0, "log_level": 0})
+        self._waiting = queue.SimpleQueue()
+
+    def report(self, job, attempt, report):
+        self._waiting.put((job, {"job_id": job, "attempt": attempt, **report}))
+
+    def run(self):
+        while (item := self._waiting.get()) is not None:
+            self._producer.produce(self._topic, key=item[0], value=json.dumps(item[1]))
+            self._producer.flush(5)
+
+    def end(self):
+        self._waiting.put(None)
+        self.join()
+
+
 class DemoConsumer:
     """Messages of other runs on the same topic are passed over: the payload names the run and the sample.
 
@@ -60,21 +85,19 @@ class DemoConsumer:
     def __init__(self, brokers, installation, topic, run, replies):
         self._run_name = run
         self._replies = replies
-        self._results = f"{installation}.results"
-        self._producer = Producer({"bootstrap.servers": brokers, "linger.ms": 0})
+        self._reporter = Reporter(brokers, f"{installation}.results")
         self._changed = threading.Condition()
         self._arrivals = []
         self._dead = []
         self._readers = [Reader(brokers, topic, self._job), Reader(brokers, f"{installation}.dead", self._dead_letter)]
 
     def start(self):
-        for reader in self._readers:
-            reader.start()
+        for thread in [self._reporter, *self._readers]:
+            thread.start()
 
     def end(self):
-        for reader in self._readers:
-            reader.end()
-        self._producer.flush(5)
+        for thread in [*self._readers, self._reporter]:
+            thread.end()
 
     def _job(self, headers, message, received_ms):
         value = json.loads(message.value())
@@ -95,10 +118,7 @@ class DemoConsumer:
             self._changed.notify_all()
 
     def report(self, job, attempt, report):
-        """Writes one result to the results topic, keyed by the job's id."""
-        body = {"job_id": job, "attempt": attempt, **report}
-        self._producer.produce(self._results, key=job, value=json.dumps(body))
-        self._producer.flush(5)
+        self._reporter.report(job, attempt, report)
 
     def arrivals(self, job):
         with self._changed:

@@ -49,7 +49,7 @@ def _end_of(stage, sample, until):
         job = stage.rest.want(200, "GET", f"/v1/jobs/{sample.job}")
         if job["state"] == sample.state or now_ms() > until:
             return job
-        time.sleep(0.03)
+        time.sleep(0.05)
 
 
 def _judge_arrivals(sample, arrivals):
@@ -99,7 +99,7 @@ def run(stage):
         except AssertionError as unwanted:
             stage.first.complaints.append(str(unwanted))
             return False
-        stage.consumer.wait_for(stage.first.job, 1, END_SECONDS)
+        _end_of(stage, stage.first, now_ms() + END_SECONDS * 1000)
         _make(stage)
         until = now_ms() + END_SECONDS * 1000
         for sample in stage.everything:

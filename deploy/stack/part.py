@@ -29,6 +29,10 @@ class Part:
     def argv(self):
         raise NotImplementedError
 
+    def made_of(self):
+        """What tells a start from another: the command line, and for some the configuration."""
+        return [str(word) for word in self.argv()]
+
     def environment(self):
         return dict(os.environ)
 
@@ -49,7 +53,7 @@ class Part:
         for folder in (self.data, self.log.parent, self.process.file.parent):
             folder.mkdir(parents=True, exist_ok=True)
         self.prepare()
-        self.process.start(self.argv(), self.log, self.data, self.environment())
+        self.process.start(self.argv(), self.log, self.data, self.environment(), self.made_of())
         return True
 
     def wait_ready(self, seconds=READY_SECONDS):

@@ -1,6 +1,6 @@
 """Processes of the stack: started in a session of their own, known by a record, ended by that record's pid alone.
 
-A record is one JSON file a part: pid, start time in clock ticks since boot, and the command line. A pid counts as
+A record is one JSON file a part: pid, start time in clock ticks since boot, and what it was started with. A pid counts as
 ours only while /proc shows the same start time, so a pid that the system gave to somebody else is never signalled.
 """
 import json
@@ -57,8 +57,8 @@ class Process:
             return None
         return record["pid"]
 
-    def outdated(self, argv):
-        """True when it runs another command line than `argv`, or its program was built anew since."""
+    def outdated(self, made_of):
+        """True when it was started with something else than `made_of`, or its program was built anew since."""
         record, pid = self.record(), self.pid()
         if pid is None:
             return False
@@ -66,9 +66,9 @@ class Process:
             replaced = os.readlink(f"/proc/{pid}/exe").endswith(" (deleted)")
         except OSError:
             replaced = False
-        return replaced or record["argv"] != [str(arg) for arg in argv]
+        return replaced or record["made_of"] != made_of
 
-    def start(self, argv, log, cwd, env):
+    def start(self, argv, log, cwd, env, made_of):
         if self.pid() is not None:
             raise say.StackError(f"{self.name} runs already, as process {self.pid()}")
         argv = [str(arg) for arg in argv]
@@ -77,7 +77,7 @@ class Process:
                                      cwd=cwd, env=env, start_new_session=True)
         child.returncode = 0  # it outlives this command: its record, not this handle, stands for it
         stat = _stat(child.pid)
-        record = {"pid": child.pid, "started": stat[1] if stat else 0, "argv": argv}
+        record = {"pid": child.pid, "started": stat[1] if stat else 0, "made_of": made_of}
         temporary = self.file.with_suffix(".new")
         temporary.write_text(json.dumps(record))
         temporary.replace(self.file)

@@ -3,6 +3,7 @@
 Each program gets a file of its own with everything in it. Variables that `deploy/local env` prints are kept from
 it (the environment would win over the file, and may be another stack's); all other DUETIME_* settings pass.
 """
+import hashlib
 import json
 import os
 import urllib.error
@@ -41,12 +42,18 @@ class Program(Part):
         self.settings = settings
         self.config = self.data / "duetime.ini"
 
-    def prepare(self):
+    def _text(self):
         sections = {section: dict(keys) for section, keys in self.settings.items()}
         for section, keys in self.own_settings().items():
             sections.setdefault(section, {}).update(keys)
+        return ini(sections)
+
+    def prepare(self):
         with open(os.open(self.config, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
-            out.write(ini(sections))
+            out.write(self._text())
+
+    def made_of(self):
+        return [*super().made_of(), hashlib.sha256(self._text().encode()).hexdigest()]
 
     def own_settings(self):
         return {}

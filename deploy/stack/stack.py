@@ -7,7 +7,8 @@ import threading
 import time
 
 from . import build, say
-from .programs import DATABASE, Api, Dispatcher
+from .part import Part
+from .programs import DATABASE, Api, Dispatcher, Program
 from .servers.kafka import Kafka, jars
 from .servers.mariadb import MariaDB
 from .servers.mysql import MySQL
@@ -168,8 +169,8 @@ class Stack:
 
     def _start_programs(self, started):
         for part in self.programs:
-            if part.process.outdated(part.argv()):
-                say.note(f"{part.name} runs an earlier build: starting it anew")
+            if part.process.outdated(part.made_of()):
+                say.note(f"{part.name} runs an earlier build or with other settings: starting it anew")
                 part.process.stop()
         self._start(self.programs, started)
 
@@ -201,8 +202,8 @@ class Stack:
 
     def stop(self, parts):
         """Programs first, then the servers that they use."""
-        in_parallel([part for part in parts if part in self.programs], lambda part: part.process.stop())
-        in_parallel([part for part in parts if part in self.servers], lambda part: part.process.stop())
+        for group in (Program, Part):
+            in_parallel([part for part in parts if isinstance(part, group)], lambda part: part.process.stop())
 
     def reset(self):
         self.stop(self.running())
