@@ -215,8 +215,9 @@ BEGIN
   IF v_found = 0 THEN
     SELECT 'state' AS what, CONCAT('no job ', p_id, ': never made, or removed after its retention') AS value;
   ELSE
+    -- every value is converted, so that all of the UNION has one collation
     SELECT w.what, w.value FROM (
-      SELECT 1 AS n, 'state' AS what, CAST(CONCAT(v.state, CASE
+      SELECT 1 AS n, 'state' AS what, CONVERT(CONCAT(v.state, CASE
           WHEN v.waiting_for = 'time' THEN CONCAT(': due in ', -TIMESTAMPDIFF(SECOND, v.next_at, UTC_TIMESTAMP(3)), ' s')
           WHEN v.waiting_for = 'paused' THEN ': due, but its topic is paused'
           WHEN v.waiting_for = 'leader' AND s.halted IS NOT NULL THEN ': due, but its shard is halted (dt_clear_halt)'
@@ -224,7 +225,7 @@ BEGIN
           WHEN v.waiting_for = 'leader' AND (x.seen_at IS NULL OR x.seen_at < v_now - 15000)
             THEN ': due, but its shard''s leader has not been heard of for 15 s'
           WHEN v.waiting_for = 'leader' AND x.waiting IS NOT NULL
-            THEN CONCAT(': due; its shard''s leader waits for ', CONVERT(x.waiting USING utf8mb4))
+            THEN CONCAT(': due; its shard''s leader waits for ', x.waiting)
           WHEN v.waiting_for = 'leader' THEN ': due; its shard''s leader picks it up next, or has a backlog before it'
           WHEN v.waiting_for = 'kafka' AND c.halted IS NOT NULL
             THEN CONCAT(': attempt ', v.attempt, ' is claimed, but shard ', v.claim_shard, ' is halted (dt_clear_halt)')
@@ -232,33 +233,39 @@ BEGIN
           WHEN v.waiting_for = 'ack' AND v.no_retries THEN CONCAT(': attempt ', v.attempt,
             ' waits for its result; no attempt follows, it was cancelled')
           WHEN v.waiting_for = 'ack' THEN CONCAT(': attempt ', v.attempt, ' waits for its result')
-          ELSE '' END) AS CHAR) AS value
+          ELSE '' END) USING utf8mb4) AS value
         FROM v_jobs v LEFT JOIN shards s ON s.shard = v_bucket LEFT JOIN shard_stats x ON x.shard = v_bucket
           LEFT JOIN shards c ON c.shard = v.claim_shard
         WHERE v.id = p_id
       UNION ALL SELECT 2, 'topic', CONVERT(v.topic USING utf8mb4) FROM v_jobs v WHERE v.id = p_id
-      UNION ALL SELECT 3, 'key', CASE
+      UNION ALL SELECT 3, 'key', CONVERT(CASE
           WHEN v.job_key IS NULL THEN NULL
-          WHEN k.job_id = v.id THEN CONVERT(v.job_key USING utf8mb4)
-          WHEN k.job_id IS NULL THEN CONCAT(CONVERT(v.job_key USING utf8mb4), ' (not in job_keys)')
-          ELSE CONCAT(CONVERT(v.job_key USING utf8mb4), ' (moved on to job ', k.job_id, ')') END
+          WHEN k.job_id = v.id THEN v.job_key
+          WHEN k.job_id IS NULL THEN CONCAT(v.job_key, ' (not in job_keys)')
+          ELSE CONCAT(v.job_key, ' (moved on to job ', k.job_id, ')') END USING utf8mb4)
         FROM v_jobs v LEFT JOIN job_keys k ON k.topic = v.topic AND k.job_key = v.job_key WHERE v.id = p_id
-      UNION ALL SELECT 4, 'run_at', CAST(v.run_at AS CHAR) FROM v_jobs v WHERE v.id = p_id
-      UNION ALL SELECT 5, 'next_at', CONCAT(v.next_at, IF(v.state = 'dispatched', ' (deadline of its result)', ''))
+      UNION ALL SELECT 4, 'run_at', CONVERT(v.run_at USING utf8mb4) FROM v_jobs v WHERE v.id = p_id
+      UNION ALL SELECT 5, 'next_at',
+          CONVERT(CONCAT(v.next_at, IF(v.state = 'dispatched', ' (deadline of its result)', '')) USING utf8mb4)
         FROM v_jobs v WHERE v.id = p_id
-      UNION ALL SELECT 6, 'attempts', CONCAT(v.attempt, ' so far; ', v.failures, ' failures of at most ', v.max_attempts)
+      UNION ALL SELECT 6, 'attempts',
+          CONVERT(CONCAT(v.attempt, ' so far; ', v.failures, ' failures of at most ', v.max_attempts) USING utf8mb4)
         FROM v_jobs v WHERE v.id = p_id
-      UNION ALL SELECT 7, 'latest attempt', CONCAT(v.attempt_status, ', dispatched at ', v.dispatched_at,
-          ', late by ', v.lateness_ms, ' ms') FROM v_jobs v WHERE v.id = p_id
-      UNION ALL SELECT 8, 'last error', CONCAT(v.error_at, ' ', COALESCE(CONVERT(v.error_code USING utf8mb4), '(no code)'),
-          COALESCE(CONCAT(': ', CONVERT(v.error_message USING utf8mb4)), '')) FROM v_jobs v WHERE v.id = p_id
-      UNION ALL SELECT 9, 'retry', CONCAT(IF(v.retry = '', 'none', v.retry), '; result expected within ', v.ack_timeout_ms, ' ms')
+      UNION ALL SELECT 7, 'latest attempt', CONVERT(CONCAT(v.attempt_status, ', dispatched at ', v.dispatched_at,
+          ', late by ', v.lateness_ms, ' ms') USING utf8mb4) FROM v_jobs v WHERE v.id = p_id
+      UNION ALL SELECT 8, 'last error', CONVERT(CONCAT(v.error_at, ' ', COALESCE(v.error_code, '(no code)'),
+          COALESCE(CONCAT(': ', v.error_message), '')) USING utf8mb4) FROM v_jobs v WHERE v.id = p_id
+      UNION ALL SELECT 9, 'retry',
+          CONVERT(CONCAT(IF(v.retry = '', 'none', v.retry), '; result expected within ', v.ack_timeout_ms, ' ms') USING utf8mb4)
         FROM v_jobs v WHERE v.id = p_id
-      UNION ALL SELECT 10, 'shard', CONCAT(v_bucket, ' (slot ', CRC32(p_id) % 1024, '), led by ',
-          COALESCE(CONVERT((SELECT s.owner FROM shards s WHERE s.shard = v_bucket) USING utf8mb4), 'nobody'),
-          COALESCE(CONCAT('; latest attempt claimed by shard ', v.claim_shard), '')) FROM v_jobs v WHERE v.id = p_id
-      UNION ALL SELECT 11, 'removed at', CAST(v.purge_at AS CHAR) FROM v_jobs v WHERE v.id = p_id AND v.next_at IS NULL
-      UNION ALL SELECT 12, 'created, changed', CONCAT(v.created_at, ', ', v.updated_at, ', version ', v.version)
+      UNION ALL SELECT 10, 'shard', CONVERT(CONCAT(v_bucket, ' (slot ', v.slot, '), led by ',
+          COALESCE((SELECT s.owner FROM shards s WHERE s.shard = v_bucket), 'nobody'),
+          COALESCE(CONCAT('; latest attempt claimed by shard ', v.claim_shard), '')) USING utf8mb4)
+        FROM v_jobs v WHERE v.id = p_id
+      UNION ALL SELECT 11, 'removed at', CONVERT(v.purge_at USING utf8mb4)
+        FROM v_jobs v WHERE v.id = p_id AND v.next_at IS NULL
+      UNION ALL SELECT 12, 'created, changed',
+          CONVERT(CONCAT(v.created_at, ', ', v.updated_at, ', version ', v.version) USING utf8mb4)
         FROM v_jobs v WHERE v.id = p_id
     ) w WHERE w.value IS NOT NULL ORDER BY w.n;
   END IF;

@@ -1,0 +1,559 @@
+/*
+ * The schema as an interface: views, procedures, CHECKs and the legal hand edits, on a real server, typed as an
+ * operator would type them; and that procedures do what the store does.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "support/job_rows.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define S(text)    DT_STR_LIT(text)
+
+static struct mysql_fixture fx;
+static dt_store *store;
+static struct dt_arena arena;
+static struct dt_error err;
+static struct dt_job job;
+static char cell[4000];
+
+static int open_store(void **state)
+{
+    (void)state;
+    mysql_fixture_make(&fx, "sql");
+    fx.config.shards_count = 7;
+    mysql_fixture_migrate(&fx);
+    store = mysql_fixture_store(&fx);
+    dt_arena_init(&arena);
+    return 0;
+}
+
+static int close_store(void **state)
+{
+    (void)state;
+    dt_arena_clear(&arena);
+    dt_store_free(store);
+    mysql_fixture_drop(&fx);
+    return 0;
+}
+
+static int empty_tables(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx,
+                      "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM attempts; DELETE FROM topics; "
+                      "DELETE FROM removed_jobs; DELETE FROM shard_stats; "
+                      "UPDATE shards SET inflight = '[]', halted = NULL, owner = NULL, ledger_offset = 0, send_n = 0");
+    dt_arena_reset(&arena);
+    return 0;
+}
+
+#define assert_sql(expected, ...) assert_string_equal(mysql_fixture_text(&fx, cell, sizeof cell, __VA_ARGS__), expected)
+
+/* What the mysql client, where operators type, shows of the first two columns: "a|b\nc|d\n". */
+static const char *answer(const char *sql)
+{
+    char command[1000], row[1000];
+    size_t at = 0;
+    const struct dt_config *c = &fx.config;
+    char where[300];
+    if (c->mysql_socket && *c->mysql_socket)
+        snprintf(where, sizeof where, "--socket='%s'", c->mysql_socket);
+    else
+        snprintf(where, sizeof where, "--protocol=tcp -h '%s' -P %lld", c->mysql_host, (long long)c->mysql_port);
+    setenv("MYSQL_PWD", c->mysql_password ? c->mysql_password : "", 1);
+    int n = snprintf(command, sizeof command, "mysql --no-defaults -N -B %s -u '%s' '%s' -e \"%s\"", where,
+                     c->mysql_user, fx.database, sql);
+    assert_in_range(n, 1, sizeof command - 1);
+    FILE *client = popen(command, "r");
+    assert_non_null(client);
+    while (fgets(row, sizeof row, client)) {
+        char *tab = strchr(row, '\t');
+        char *end = tab ? strpbrk(tab + 1, "\t\n") : NULL;
+        if (end)
+            at += (size_t)snprintf(cell + at, sizeof cell - at, "%.*s|%.*s\n", (int)(tab - row), row,
+                                   (int)(end - tab - 1), tab + 1);
+        assert_true(at < sizeof cell);
+    }
+    cell[at] = '\0';
+    assert_int_equal(pclose(client), 0);
+    return cell;
+}
+
+static dt_status by_hand(const char *sql)
+{
+    return dt_db_script(fx.db, dt_str(sql), &err);
+}
+
+/* ---- views ---- */
+
+static void v_jobs_shows_times_as_dates_in_utc_to_the_millisecond(void **state)
+{
+    (void)state;
+    job_row(&fx, 7,
+            "run_at = 1795257000123, next_at = 4102444800001, attempt = 1, due_at = 1795257000123, "
+            "dispatched_at = 1795257000130, finished_at = -1");
+    mysql_fixture_run(&fx, "SET time_zone = '+05:30'");
+    const char *row = mysql_fixture_text(
+        &fx, cell, sizeof cell, "SELECT CONCAT_WS(' ', run_at, next_at, lateness_ms, finished_at) FROM v_jobs");
+    assert_string_equal(row, "2026-11-21 10:30:00.123 2100-01-01 00:00:00.001 7 1969-12-31 23:59:59.999");
+    mysql_fixture_run(&fx, "SET time_zone = '+00:00'");
+    assert_sql("datetime(3)",
+               "SELECT LEFT(column_type, 11) FROM information_schema.columns WHERE table_schema = DATABASE() AND "
+               "table_name = 'v_jobs' AND column_name = 'next_at'");
+}
+
+static void v_jobs_counts_the_attempts_that_there_may_be(void **state)
+{
+    (void)state;
+    static const char *const retries[] = {"", "1s", "15s 3m", " 15s 3m ", DT_RETRY_DEFAULT};
+    static const char *const expected[] = {"1", "2", "3", "3", "10"};
+    job_row(&fx, 7, NULL);
+    for (int i = 0; i < 5; i++) {
+        mysql_fixture_run(&fx, "UPDATE jobs SET retry = '%s'", retries[i]);
+        assert_sql(expected[i], "SELECT max_attempts FROM v_jobs");
+    }
+}
+
+static void v_jobs_says_what_a_job_waits_for(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('orders', TRUE, 1, 1)");
+    job_row(&fx, 7, NULL);
+    assert_sql("time", "SELECT waiting_for FROM v_jobs");
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 5");
+    assert_sql("paused", "SELECT waiting_for FROM v_jobs");
+    mysql_fixture_run(&fx, "UPDATE topics SET paused = FALSE");
+    assert_sql("leader", "SELECT waiting_for FROM v_jobs");
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 1, claim_shard = 2");
+    assert_sql("ack", "SELECT waiting_for FROM v_jobs");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,5]]' WHERE shard = 2");
+    assert_sql("kafka", "SELECT waiting_for FROM v_jobs");
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded'");
+    assert_sql("", "SELECT waiting_for FROM v_jobs");
+}
+
+static void v_jobs_shows_the_slot_that_the_dispatcher_uses(void **state)
+{
+    (void)state;
+    for (int64_t id = 1; id < INT64_C(1) << 50; id = id * 7 + 1) {
+        job_row(&fx, id, NULL);
+        assert_int_equal(mysql_fixture_number(&fx, "SELECT slot FROM v_jobs WHERE id = %lld", (long long)id),
+                         dt_slot(id));
+    }
+}
+
+static void v_overdue_lists_what_should_have_happened(void **state)
+{
+    (void)state;
+    job_row(&fx, 1, NULL);
+    job_row(&fx, 2, "next_at = " SQL_NOW " - 5000");
+    job_row(&fx, 3, "next_at = " SQL_NOW " - 864000000, near = FALSE");
+    job_row_dispatched(&fx, 4, 1, 0);
+    job_row(&fx, 5, "state = 'dispatched', next_at = " SQL_NOW " - 1");
+    job_row(&fx, 6, "state = 'cancelled', next_at = 5");
+    job_row(&fx, 7, "state = 'dead', next_at = NULL");
+    assert_sql("2,3,5", "SELECT GROUP_CONCAT(id ORDER BY id) FROM v_overdue");
+    assert_sql("dispatch", "SELECT missing FROM v_overdue WHERE id = 2 AND overdue_ms >= 5000 AND overdue_ms < 65000");
+    assert_sql("result", "SELECT missing FROM v_overdue WHERE id = 5");
+}
+
+static void v_backlog_counts_per_topic_and_state(void **state)
+{
+    (void)state;
+    job_row(&fx, 1, NULL);
+    job_row(&fx, 2, "next_at = 5");
+    job_row(&fx, 3, "state = 'dead', next_at = NULL");
+    job_row(&fx, 4, "topic = 'other'");
+    assert_sql("orders dead 1 0,orders scheduled 2 1,other scheduled 1 0",
+               "SELECT GROUP_CONCAT(CONCAT_WS(' ', topic, state, jobs, overdue) ORDER BY topic, CAST(state AS CHAR)) "
+               "FROM v_backlog");
+    assert_sql("1970-01-01 00:00:00.005",
+               "SELECT first_next_at FROM v_backlog WHERE topic = 'orders' AND state = 'scheduled'");
+}
+
+static void v_shards_counts_what_is_in_flight_even_of_a_broken_list(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[1,1,1],[2,1,1]]', owner = 'host:1' WHERE shard = 3; "
+                           "UPDATE shards SET inflight = 'oops' WHERE shard = 4; "
+                           "INSERT INTO shard_stats (shard, seen_at, epoch, waiting) VALUES (3, " SQL_NOW
+                           " - 2000, 1, 'kafka')");
+    assert_sql("2 host:1 kafka 1",
+               "SELECT CONCAT_WS(' ', in_flight, owner, waiting, seen_ms_ago BETWEEN 2000 AND 60000) "
+               "FROM v_shards WHERE shard = 3");
+    assert_sql("1", "SELECT in_flight IS NULL FROM v_shards WHERE shard = 4");
+    assert_sql("7", "SELECT COUNT(*) FROM v_shards");
+}
+
+static void v_attempts_and_v_dead_tell_the_story_of_a_failure(void **state)
+{
+    (void)state;
+    job_row(&fx, 7,
+            "state = 'dead', next_at = NULL, attempt = 2, failures = 2, attempt_status = 'timed_out', due_at = 10, "
+            "dispatched_at = 15, finished_at = 20, error_at = 20, error_code = 'ack_timeout'");
+    mysql_fixture_run(&fx, "INSERT INTO attempts VALUES (7, 1, 'failed', 1, 2, 3, 'boom', 'it did')");
+    job_row(&fx, 8, NULL);
+    assert_sql(
+        "1 failed 1 boom it did,2 timed_out 5 ack_timeout",
+        "SELECT GROUP_CONCAT(CONCAT_WS(' ', attempt, status, lateness_ms, error_code, error_message) ORDER BY attempt) "
+        "FROM v_attempts WHERE job_id = 7");
+    assert_sql("0", "SELECT COUNT(*) FROM v_attempts WHERE job_id = 8");
+    assert_sql("7 2 2 ack_timeout 1970-01-01 00:00:00.020",
+               "SELECT CONCAT_WS(' ', id, attempt, failures, error_code, error_at) FROM v_dead");
+    mysql_fixture_run(&fx, "UPDATE jobs SET attempt_status = 'snoozed' WHERE id = 7");
+    assert_sql("1", "SELECT error_code IS NULL FROM v_attempts WHERE job_id = 7 AND attempt = 2");
+}
+
+static void v_audit_conserves_every_job_ever_made(void **state)
+{
+    (void)state;
+    for (int s = 0; s < DT_JOB_STATES; s++) {
+        for (int i = 0; i <= s; i++)
+            job_row(&fx, 10 * s + i, "state = %d, next_at = %s", s + 1, s < 2 ? "next_at" : "NULL");
+    }
+    mysql_fixture_run(&fx, "INSERT INTO removed_jobs VALUES ('orders', 100), ('gone', 5)");
+    assert_sql("gone 5 0 0 0 0 0 5,orders 115 1 2 3 4 5 100",
+               "SELECT GROUP_CONCAT(CONCAT_WS(' ', topic, created, scheduled, dispatched, succeeded, dead, cancelled, "
+               "removed) ORDER BY topic) FROM v_audit");
+    assert_sql("0", "SELECT SUM(live_without_next_at + finished_with_next_at + keys_without_job) FROM v_audit");
+    mysql_fixture_run(
+        &fx, "UPDATE jobs SET state = 'cancelled' WHERE id = 0; INSERT INTO job_keys VALUES ('orders', 'k', 99)");
+    assert_sql("1 1",
+               "SELECT CONCAT_WS(' ', finished_with_next_at, keys_without_job) FROM v_audit WHERE topic = 'orders'");
+}
+
+/* ---- procedures ---- */
+
+static void dt_cancel_answers_as_the_store_does(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, NULL);
+    assert_string_equal(answer("CALL dt_cancel(7)"), "7|cancelled\n");
+    assert_job(
+        &fx, 7,
+        "CONCAT_WS(' ', state, next_at IS NULL, due_band, purge_at - finished_at, version, updated_at = finished_at)",
+        "cancelled 1 2 2592000000 2 1");
+    assert_string_equal(answer("CALL dt_cancel(7)"), "7|cancelled\n");
+    assert_job(&fx, 7, "version", "2");
+    assert_string_equal(answer("CALL dt_cancel(8)"), "8|not_found\n");
+    for (int s = DT_DISPATCHED; s <= DT_DEAD; s++) {
+        job_row_dispatched(&fx, 10 + s, 1, 0);
+        mysql_fixture_run(&fx, "UPDATE jobs SET state = %d WHERE id = %d", s + 1, 10 + s);
+        char call[60], expected[60];
+        snprintf(call, sizeof call, "CALL dt_cancel(%d)", 10 + s);
+        snprintf(expected, sizeof expected, "%d|too_late\n", 10 + s);
+        assert_string_equal(answer(call), expected);
+        assert_job(&fx, 10 + s, "version", "1");
+    }
+}
+
+static void dt_cancel_looks_at_the_claiming_shards_list_and_the_topics_retention(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx,
+                      "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('orders', 7, 1, 1)");
+    job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', finished_at = 55, claim_shard = 2");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[77,1,9],[7,1,9]]' WHERE shard = 2");
+    assert_string_equal(answer("CALL dt_cancel(7)"), "7|too_late\n");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[77,1,9],[17,1,9]]' WHERE shard = 2");
+    assert_string_equal(answer("CALL dt_cancel(7)"), "7|cancelled\n");
+    assert_job(&fx, 7, "CONCAT_WS(' ', finished_at, purge_at - updated_at)", "55 7");
+}
+
+static void dt_reschedule_takes_utc_and_follows_the_rule_of_near(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, "next_at = next_at + 1, attempt = 1");
+    mysql_fixture_run(
+        &fx, "SET time_zone = '-08:00'; CALL dt_reschedule(7, '2199-12-31 23:59:59.999'); SET time_zone = '+00:00'");
+    assert_job(&fx, 7, "CONCAT_WS(' ', run_at, next_at, near, version)", "7258118399999 7258118399999 0 2");
+    mysql_fixture_run(&fx, "CALL dt_reschedule(7, '2100-01-01 00:00:00.000001')");
+    assert_job(&fx, 7, "run_at", "4102444800001");
+    int64_t end = dt_near_end_ms(mysql_now_ms(&fx));
+    mysql_fixture_run(&fx, "CALL dt_reschedule(7, '1970-01-01' + INTERVAL %lld MICROSECOND)", (long long)end * 1000);
+    assert_job(&fx, 7, "near", "0");
+    mysql_fixture_run(&fx, "CALL dt_reschedule(7, '1970-01-01' + INTERVAL %lld MICROSECOND)",
+                      (long long)(end - 1) * 1000);
+    assert_job(&fx, 7, "near", "1");
+    int64_t before = mysql_now_ms(&fx);
+    assert_string_equal(answer("CALL dt_reschedule(7, '2001-01-01')"), "7|rescheduled\n");
+    assert_in_range(mysql_fixture_number(&fx, "SELECT next_at FROM jobs"), before, mysql_now_ms(&fx));
+    assert_int_not_equal(by_hand("CALL dt_reschedule(7, NULL)"), DT_OK);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched'");
+    assert_string_equal(answer("CALL dt_reschedule(7, '2100-01-01')"), "7|too_late\n");
+    assert_string_equal(answer("CALL dt_reschedule(8, '2100-01-01')"), "8|not_found\n");
+}
+
+static void dt_redrive_gives_a_new_budget_and_no_new_count(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, "state = 'dead', next_at = NULL, attempt = 3, failures = 3, purge_at = 99");
+    int64_t before = mysql_now_ms(&fx);
+    assert_string_equal(answer("CALL dt_redrive(7)"), "7|redriven\n");
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt, failures, near, purge_at IS NULL, version)",
+               "scheduled 3 0 1 1 2");
+    assert_in_range(mysql_fixture_number(&fx, "SELECT next_at FROM jobs"), before, mysql_now_ms(&fx));
+    assert_string_equal(answer("CALL dt_redrive(7)"), "7|not_dead\n");
+    assert_string_equal(answer("CALL dt_redrive(8)"), "8|not_found\n");
+}
+
+static void dt_explain_names_the_shard_that_the_dispatcher_uses(void **state)
+{
+    (void)state;
+    struct dt_shard_map map;
+    static const unsigned counts[] = {1, 2, 7, 64, 1024};
+    for (int64_t id = 5; id < INT64_C(1) << 50; id = id * 5 + 3)
+        job_row(&fx, id, NULL);
+    for (int i = 0; i < 5; i++) {
+        mysql_fixture_run(&fx, "UPDATE installation SET shards = %u", counts[i]);
+        dt_shard_map_init(&map, 1, counts[i]);
+        for (int64_t id = 5; id < INT64_C(1) << 50; id = id * 5 + 3) {
+            char call[60], expected[60];
+            snprintf(call, sizeof call, "CALL dt_explain(%lld)", (long long)id);
+            snprintf(expected, sizeof expected, "\nshard|%u (slot %u)", dt_shard_of(&map, id), dt_slot(id));
+            if (!strstr(answer(call), expected))
+                fail_msg("%s: expected %s in %s", call, expected, cell);
+        }
+    }
+    mysql_fixture_run(&fx, "UPDATE installation SET shards = 7");
+}
+
+#define assert_explained(words)                                                                                        \
+    do {                                                                                                               \
+        if (!strstr(answer("CALL dt_explain(7)"), words))                                                              \
+            fail_msg("expected \"%s\" in:\n%s", words, cell);                                                          \
+    } while (0)
+
+static void dt_explain_gives_the_reason_for_waiting(void **state)
+{
+    (void)state;
+    struct dt_shard_map map;
+    dt_shard_map_init(&map, 1, 7);
+    unsigned shard = dt_shard_of(&map, 7);
+    assert_explained("no job 7");
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('orders', TRUE, 1, 1)");
+    job_row(&fx, 7, "job_key = 'k'");
+    assert_explained("scheduled: due in ");
+    assert_explained("k (not in job_keys)");
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 5; INSERT INTO job_keys VALUES ('orders', 'k', 8)");
+    assert_explained("its topic is paused");
+    assert_explained("k (moved on to job 8)");
+    mysql_fixture_run(&fx, "UPDATE topics SET paused = FALSE");
+    assert_explained("nobody leads its shard");
+    mysql_fixture_run(&fx, "UPDATE shards SET owner = 'host:1' WHERE shard = %u", shard);
+    assert_explained("not been heard of");
+    mysql_fixture_run(
+        &fx, "INSERT INTO shard_stats (shard, seen_at, epoch, waiting) VALUES (%u, " SQL_NOW ", 1, 'kafka')", shard);
+    assert_explained("leader waits for kafka");
+    mysql_fixture_run(&fx, "UPDATE shard_stats SET waiting = NULL");
+    assert_explained("picks it up next");
+    mysql_fixture_run(&fx, "UPDATE shards SET halted = 'ledger' WHERE shard = %u", shard);
+    assert_explained("shard is halted");
+    mysql_fixture_run(&fx,
+                      "UPDATE jobs SET state = 'dispatched', attempt = 1, attempt_status = 'dispatched', "
+                      "due_at = 1, dispatched_at = 3, claim_shard = %u",
+                      shard);
+    assert_explained("attempt 1 waits for its result");
+    assert_explained("late by 2 ms");
+    mysql_fixture_run(&fx, "UPDATE jobs SET no_retries = TRUE");
+    assert_explained("no attempt follows");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,1]]' WHERE shard = %u", shard);
+    assert_explained("is halted");
+    mysql_fixture_run(&fx, "UPDATE shards SET halted = NULL");
+    assert_explained("on its way to Kafka");
+    mysql_fixture_run(
+        &fx, "UPDATE jobs SET state = 'dead', next_at = NULL, purge_at = 5, error_at = 5, error_code = 'boom'");
+    assert_explained("state|dead\n");
+    assert_explained("1970-01-01 00:00:00.005 boom");
+}
+
+static void dt_clear_halt_lets_the_operator_choose(void **state)
+{
+    (void)state;
+    static const char halted[] =
+        "UPDATE shards SET halted = 'why', inflight = '[[7,1,1]]', send_n = 1, ledger_offset = 40, "
+        "version = 3, epoch = 9 WHERE shard = 2";
+    static const char row[] = "SELECT CONCAT_WS(' ', halted IS NULL, inflight, send_n, ledger_offset, version, epoch) "
+                              "FROM shards WHERE shard = 2";
+    mysql_fixture_run(&fx, "%s", halted);
+    assert_string_equal(answer("CALL dt_clear_halt(2, 'resend', NULL)"), "2|cleared\n");
+    assert_sql("1 [[7,1,1]] 1 40 4 9", "%s", row);
+    assert_string_equal(answer("CALL dt_clear_halt(2, 'drop', NULL)"), "2|not_halted\n");
+    assert_sql("1 [[7,1,1]] 1 40 4 9", "%s", row);
+    mysql_fixture_run(&fx, "%s", halted);
+    assert_string_equal(answer("CALL dt_clear_halt(2, 'drop', -1)"), "2|cleared\n");
+    assert_sql("1 [] 0 -1 4 9", "%s", row);
+    mysql_fixture_run(&fx, "%s", halted);
+    assert_string_equal(answer("CALL dt_clear_halt(2, 'drop', 77)"), "2|cleared\n");
+    assert_sql("1 [] 0 77 4 9", "%s", row);
+    assert_string_equal(answer("CALL dt_clear_halt(99, 'drop', 77)"), "99|not_found\n");
+    mysql_fixture_run(&fx, "%s", halted);
+    assert_int_not_equal(by_hand("CALL dt_clear_halt(2, 'forget', NULL)"), DT_OK);
+    assert_int_not_equal(by_hand("CALL dt_clear_halt(2, NULL, NULL)"), DT_OK);
+    assert_int_not_equal(by_hand("CALL dt_clear_halt(2, 'drop', -2)"), DT_OK);
+    assert_sql("0 [[7,1,1]] 1 40 3 9", "%s", row);
+}
+
+static void a_procedure_leaves_no_transaction_and_no_isolation_behind(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, NULL);
+    mysql_fixture_run(&fx, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE; CALL dt_cancel(7)");
+    dt_db *db;
+    OK(dt_store_db(store, &db, &err));
+    OK(dt_db_run(db, "UPDATE jobs SET version = version + 1 WHERE id = 7", DT_NO_PARAMS, NULL, &err)); /* not locked */
+    mysql_fixture_run(&fx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    assert_job(&fx, 7, "version", "3");
+}
+
+static void views_and_procedures_need_no_definer(void **state)
+{
+    (void)state;
+    assert_sql(
+        "0",
+        "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE() AND security_type <> 'INVOKER'");
+    assert_sql("0", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND "
+                    "security_type <> 'INVOKER'");
+    assert_sql("7", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
+    assert_sql("5", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
+}
+
+static void every_table_and_the_telling_columns_have_comments(void **state)
+{
+    (void)state;
+    assert_sql("", "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = DATABASE() "
+                   "AND table_type = 'BASE TABLE' AND table_comment = '' AND table_name <> 'schema_migrations'");
+}
+
+/* ---- CHECKs and hand edits ---- */
+
+static void a_live_job_must_have_a_time(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, NULL);
+    assert_int_equal(by_hand("UPDATE jobs SET next_at = NULL WHERE id = 7"), DT_INVALID);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL WHERE id = 7");
+    assert_int_equal(by_hand("UPDATE jobs SET state = 'scheduled' WHERE id = 7"), DT_INVALID);
+    assert_int_equal(by_hand("UPDATE jobs SET state = 'dispatched' WHERE id = 7"), DT_INVALID);
+    assert_job(&fx, 7, "state", "dead");
+}
+
+static void nonsense_is_refused(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, NULL);
+    assert_int_not_equal(by_hand("UPDATE jobs SET state = 'done' WHERE id = 7"), DT_OK);
+    assert_int_not_equal(by_hand("UPDATE jobs SET attempt = -1 WHERE id = 7"), DT_OK);
+    assert_int_not_equal(by_hand("UPDATE jobs SET failures = -1 WHERE id = 7"), DT_OK);
+    assert_int_not_equal(by_hand("UPDATE jobs SET payload = NULL WHERE id = 7"), DT_OK);
+    assert_int_not_equal(
+        by_hand("INSERT INTO topics (name, ack_timeout_ms, created_at, updated_at) VALUES ('a', 0, 1, 1)"), DT_OK);
+    assert_int_not_equal(
+        by_hand("INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('a', -1, 1, 1)"), DT_OK);
+    assert_int_not_equal(
+        by_hand("INSERT INTO installation (one, name, uuid, shards, created_at) VALUES (2, 'x', 'x', 1, 1)"), DT_OK);
+}
+
+/* Whatever `near` says, a hand edit cannot break the index: its key follows next_at. */
+static void a_time_that_was_set_by_hand_stands_in_the_due_index(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, NULL);
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 4102444800001 WHERE id = 7");
+    assert_job(&fx, 7, "CONCAT_WS(' ', due_band, due_key)", "1 4102444800001");
+    mysql_fixture_run(&fx, "UPDATE jobs SET near = FALSE, next_at = 4102444800001 WHERE id = 7");
+    assert_job(&fx, 7, "CONCAT_WS(' ', due_band, due_key)", "0 4102444800000");
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'cancelled', next_at = NULL, purge_at = 9 WHERE id = 7");
+    assert_job(&fx, 7, "CONCAT_WS(' ', due_band, due_key)", "2 9");
+}
+
+static void the_legal_hand_edits_are_what_the_store_goes_on_from(void **state)
+{
+    (void)state;
+    struct dt_shard_map map;
+    dt_shard_map_init(&map, 1, 7);
+    /* scheduled -> cancelled, next_at left behind */
+    job_row(&fx, 1, NULL);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'cancelled' WHERE id = 1");
+    OK(dt_store_cancel(store, 1, false, &arena, &job, &err));
+    assert_int_equal(job.version, 1);
+    assert_int_equal(job.next_at_ms, 0);
+    /* dead -> scheduled: one more attempt with the old budget */
+    job_row(&fx, 2,
+            "state = 'dead', next_at = NULL, attempt = 3, failures = 3, attempt_status = 'failed', purge_at = 5");
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'scheduled', next_at = 5 WHERE id = 2");
+    mysql_fixture_run(&fx,
+                      "UPDATE jobs SET state = 'dispatched', attempt = 4, attempt_status = 'dispatched' WHERE id = 2");
+    struct dt_apply a = {.result = {.job_id = 2, .attempt = 4, .status = DT_RESULT_FAILED, .retry_after_ms = -1}};
+    OK(dt_store_apply(store, &map, &a, 1, &err));
+    assert_job(&fx, 2, "CONCAT_WS(' ', state, failures, purge_at > 5)", "dead 4 1");
+    /* cancelled -> scheduled */
+    job_row(&fx, 3, "state = 'cancelled', next_at = NULL, finished_at = 5, purge_at = 6");
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'scheduled', next_at = 4102444800001 WHERE id = 3");
+    assert_job(&fx, 3, "CONCAT_WS(' ', due_band, due_key)", "1 4102444800001");
+    OK(dt_store_run_now(store, 3, &arena, &job, &err));
+    assert_int_equal(job.state, DT_SCHEDULED);
+    /* dispatched -> scheduled: the attempt's failure comes too late, its success ends the job */
+    job_row_dispatched(&fx, 4, 1, 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'scheduled' WHERE id = 4");
+    a.result = (struct dt_result){.job_id = 4, .attempt = 1, .status = DT_RESULT_FAILED, .retry_after_ms = -1};
+    OK(dt_store_apply(store, &map, &a, 1, &err));
+    assert_int_equal(a.outcome, DT_OUTCOME_STALE);
+    a.result.status = DT_RESULT_SUCCEEDED;
+    OK(dt_store_apply(store, &map, &a, 1, &err));
+    assert_int_equal(a.outcome, DT_OUTCOME_APPLIED);
+    /* dispatched -> succeeded, dead, cancelled: no result applies */
+    for (int s = DT_SUCCEEDED; s < DT_JOB_STATES; s++) {
+        job_row_dispatched(&fx, 10 + s, 1, 0);
+        mysql_fixture_run(&fx, "UPDATE jobs SET state = %d WHERE id = %d", s + 1, 10 + s);
+        a.result = (struct dt_result){.job_id = 10 + s, .attempt = 1, .status = DT_RESULT_FAILED, .retry_after_ms = -1};
+        OK(dt_store_apply(store, &map, &a, 1, &err));
+        assert_int_equal(a.outcome, DT_OUTCOME_STALE);
+    }
+    /* payload and policy of a scheduled one */
+    job_row(&fx, 20, NULL);
+    mysql_fixture_run(&fx, "UPDATE jobs SET payload = '{\"n\":2}', retry = '1s, 2s', ack_timeout_ms = 9 WHERE id = 20");
+    OK(dt_store_get(store, 20, &arena, &job, &err));
+    assert_string_equal(job.payload.p, "{\"n\":2}");
+    /* and nothing of it changed the audit */
+    assert_sql("8 0", "SELECT CONCAT_WS(' ', created, live_without_next_at) FROM v_audit WHERE topic = 'orders'");
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup(name, empty_tables)
+    const struct CMUnitTest tests[] = {
+        T(v_jobs_shows_times_as_dates_in_utc_to_the_millisecond),
+        T(v_jobs_counts_the_attempts_that_there_may_be),
+        T(v_jobs_says_what_a_job_waits_for),
+        T(v_jobs_shows_the_slot_that_the_dispatcher_uses),
+        T(v_overdue_lists_what_should_have_happened),
+        T(v_backlog_counts_per_topic_and_state),
+        T(v_shards_counts_what_is_in_flight_even_of_a_broken_list),
+        T(v_attempts_and_v_dead_tell_the_story_of_a_failure),
+        T(v_audit_conserves_every_job_ever_made),
+        T(dt_cancel_answers_as_the_store_does),
+        T(dt_cancel_looks_at_the_claiming_shards_list_and_the_topics_retention),
+        T(dt_reschedule_takes_utc_and_follows_the_rule_of_near),
+        T(dt_redrive_gives_a_new_budget_and_no_new_count),
+        T(dt_explain_names_the_shard_that_the_dispatcher_uses),
+        T(dt_explain_gives_the_reason_for_waiting),
+        T(dt_clear_halt_lets_the_operator_choose),
+        T(a_procedure_leaves_no_transaction_and_no_isolation_behind),
+        T(views_and_procedures_need_no_definer),
+        T(every_table_and_the_telling_columns_have_comments),
+        T(a_live_job_must_have_a_time),
+        T(nonsense_is_refused),
+        T(a_time_that_was_set_by_hand_stands_in_the_due_index),
+        T(the_legal_hand_edits_are_what_the_store_goes_on_from),
+    };
+    return cmocka_run_group_tests_name("the schema as an interface", tests, open_store, close_store);
+}
