@@ -69,7 +69,8 @@ def play(stack, once):
 
 def main():
     arguments = parser().parse_args()
-    signal.signal(signal.SIGTERM, interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell's background jobs are born ignoring it
+        signal.signal(number, interrupt)
     started, stack, code = [], None, 1
     try:
         with locks.whole(paths.home()):
@@ -80,7 +81,8 @@ def main():
         print(f"deploy/quickstart: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         code = 130 if arguments.once else 0
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C does not leave half of it running
+    for number in (signal.SIGINT, signal.SIGTERM):  # a second Ctrl-C does not leave half of it running
+        signal.signal(number, signal.SIG_IGN)
     if stack and started:
         say.step(f"stopping {', '.join(part.name for part in started)}")
         stack.stop(started)

@@ -21,7 +21,8 @@ def interrupt(_number, _frame):
 
 
 def main():
-    signal.signal(signal.SIGTERM, interrupt)  # so that servers are taken down on both
+    for number in (signal.SIGINT, signal.SIGTERM):  # so that servers are taken down on both
+        signal.signal(number, interrupt)
     arguments = parser().parse_args()
     known = {**suites.SUITES, **suites.LANES}
     unknown = [name for name in arguments.suites if name not in known]
