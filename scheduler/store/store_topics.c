@@ -10,7 +10,7 @@
 
 #include "store/store_internal.h"
 
-#define COUNT_ROWS   100000 /* rows looked at for counts */
+#define COUNT_ROWS   50000 /* rows of a band looked at for counts */
 #define OVERDUE_ROWS 20000
 
 #define TOPIC_COLUMNS "name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version"
@@ -299,23 +299,29 @@ dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused,
 
 /* ---- looking ---- */
 
-/* No index knows topics: the newest rows are counted, as many as can be looked at in a moment. */
+/* No index knows topics: as many rows of each band are counted as can be looked at in a moment, the nearest first. */
+#define COUNT_BAND(band, order)                                                                                        \
+    "(SELECT due_band AS band, state + 0 AS state, topic FROM jobs FORCE INDEX (due) WHERE due_band = " band           \
+    " ORDER BY due_key " order " LIMIT ?)"
+static const char count_sql[] =
+    "SELECT band, state, SUM(topic = ?), COUNT(*) FROM (" COUNT_BAND("1", "ASC") " UNION ALL " COUNT_BAND(
+        "0", "ASC") " UNION ALL " COUNT_BAND("2", "DESC") ") bands GROUP BY band, state";
+
 static dt_status count_states(dt_db *db, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db,
-                                   "SELECT state + 0, SUM(topic = ?), COUNT(*) FROM (SELECT state, topic FROM jobs "
-                                   "FORCE INDEX (PRIMARY) ORDER BY id DESC LIMIT ?) newest GROUP BY state",
-                                   DT_PARAMS(DT_P_STR(name), DT_P_INT(COUNT_ROWS)), err);
+    const struct dt_param limit = DT_P_INT(COUNT_ROWS);
+    int64_t seen[3] = {0};
+    dt_status status = dt_db_query(db, count_sql, DT_PARAMS(DT_P_STR(name), limit, limit, limit), err);
     if (status)
         return status;
-    int64_t seen = 0;
     while (dt_db_next(db)) {
-        int64_t state = dt_db_i64(db, 0) - 1;
-        if (state >= 0 && state < DT_JOB_STATES)
-            out->by_state[state] = dt_db_i64(db, 1);
-        seen += dt_db_i64(db, 2);
+        int64_t band = dt_db_i64(db, 0), state = dt_db_i64(db, 1) - 1;
+        if (band < 0 || band > 2 || state < 0 || state >= DT_JOB_STATES)
+            continue;
+        out->by_state[state] += dt_db_i64(db, 2);
+        seen[band] += dt_db_i64(db, 3);
+        out->capped |= seen[band] >= COUNT_ROWS;
     }
-    out->capped = seen >= COUNT_ROWS;
     return dt_db_end(db, err);
 }
 

@@ -272,6 +272,26 @@ static void counts_and_the_oldest_overdue(void **state)
     assert_in_range(c.oldest_overdue_ms, 90000, 150000);
 }
 
+static void counts_of_a_large_table_stop_at_a_bound(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_topic_counts c;
+    mysql_fixture_run(
+        &rig->fx,
+        "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, "
+        "maker, digest, payload) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 230) "
+        "SELECT a.i * 1000 + b.i, 'other', 0, 4000000000000, 0, '', 1, 0, 0, 0, '', '' FROM n a CROSS JOIN n b");
+    make_job(rig, 1, "t", "scheduled", 60000);
+    make_job(rig, 2, "t", "dead", 0);
+    OK(dt_store_topic_counts(rig->store, S("t"), &c, &err));
+    assert_int_equal(c.by_state[DT_SCHEDULED], 1);
+    assert_int_equal(c.by_state[DT_DEAD], 1);
+    assert_true(c.capped);
+    OK(dt_store_topic_counts(rig->store, S("other"), &c, &err));
+    assert_in_range(c.by_state[DT_SCHEDULED], 10000, 230 * 230 - 1);
+}
+
 static void shards_are_listed_with_what_their_leaders_said(void **state)
 {
     struct rig *rig = *state;
@@ -315,6 +335,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(of_two_that_clash_made_at_once_one_gets_in, setup, teardown),
         cmocka_unit_test_setup_teardown(the_list_goes_on_behind_a_name_in_byte_order, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_and_the_oldest_overdue, setup, teardown),
+        cmocka_unit_test_setup_teardown(counts_of_a_large_table_stop_at_a_bound, setup, teardown),
         cmocka_unit_test_setup_teardown(shards_are_listed_with_what_their_leaders_said, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
