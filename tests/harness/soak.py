@@ -1,4 +1,5 @@
 """Many jobs, dispatchers that are killed, and the account afterwards. Used by tests/soak and by the integration suite."""
+import datetime
 import random
 import re
 import threading
@@ -9,7 +10,7 @@ from .consumer import TestConsumer
 from .rest import Rest
 from .stack import Stack, until
 
-TOOK_OVER = re.compile(r'msg="took over" shard=(\d+) epoch=(\d+) in_flight=(\d+) in_ledger=(\d+)')
+TOOK_OVER = re.compile(r'^time=(\S+) .*msg="took over" shard=(\d+) epoch=(\d+) in_flight=(\d+) in_ledger=(\d+)', re.M)
 LEAD = 3000  # the first job is due so long after the first is written
 
 
@@ -31,10 +32,16 @@ def rfc3339(ms):
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ms // 1000)) + f".{ms % 1000:03d}Z"
 
 
-def takeovers_in_flight(stack, dispatchers):
-    """(all takeovers, those that found a batch in flight) from the logs."""
+def takeovers(stack, dispatchers):
+    """(time in s, jobs in flight) of every takeover, from the logs."""
     found = [match for part in dispatchers for match in TOOK_OVER.finditer(stack.log(part))]
-    return len(found), sum(int(match[3]) > 0 for match in found)
+    return sorted((datetime.datetime.fromisoformat(match[1].replace("Z", "+00:00")).timestamp(), int(match[4])) for match in found)
+
+
+def kills_that_hit(kill_times, found):
+    """How many kills left a batch between its claim and its settling: the next leader of a shard found it in flight."""
+    hit = {max((kill for kill in kill_times if kill <= at), default=None) for at, in_flight in found if in_flight > 0}
+    return len(hit - {None})
 
 
 class Killer(threading.Thread):
@@ -44,7 +51,7 @@ class Killer(threading.Thread):
         super().__init__(daemon=True)
         self.stack, self.dispatchers, self.every, self.say = stack, dispatchers, every, say
         self.chance = random.Random(seed)
-        self.kills = 0
+        self.times = []
         self.failure = None
         self._end = threading.Event()
 
@@ -52,8 +59,8 @@ class Killer(threading.Thread):
         try:
             while not self._end.wait(self.every * self.chance.uniform(0.7, 1.3)):
                 victim = self.chance.choice(self.dispatchers)
+                self.times.append(time.time())
                 self.stack.kill(victim)
-                self.kills += 1
                 self.stack.start(victim)
         except Exception as failure:
             self.failure = failure
@@ -66,7 +73,7 @@ class Killer(threading.Thread):
 
 
 def soak(stack, *, jobs, seconds, seed, topic="soak", kill_once=False, kill_every=0, flush=False, say=print, dispatchers=None):
-    """Runs it and checks everything; a line of account."""
+    """Runs it and checks everything; (kills that hit, kills)."""
     dispatchers = dispatchers or [name[12:].lower() for name in sorted(stack.env) if name.startswith("DUETIME_PID_DISPATCHER")]
     journal = Journal()
     consumer = TestConsumer(stack["DUETIME_KAFKA"], [topic], rule=lambda arrival: {"status": "succeeded"})
@@ -79,7 +86,9 @@ def soak(stack, *, jobs, seconds, seed, topic="soak", kill_once=False, kill_ever
             killer = Killer(stack, dispatchers, kill_every, seed, say)
             killer.start()
         until(lambda: now_ms() > middle, seconds + 30, "the middle of the run")
+        kill_times = []
         if kill_once:
+            kill_times.append(time.time())
             stack.kill(dispatchers[0])
         if flush:
             flush_redis(stack)
@@ -93,11 +102,12 @@ def soak(stack, *, jobs, seconds, seed, topic="soak", kill_once=False, kill_ever
         Checker(stack).check(journal, [topic], settle_seconds=60)
         got = consumer.all()
         assert len(got) == len({(a.job, a.attempt) for a in got}), "the running consumer saw repeats"
-        total, in_flight = takeovers_in_flight(stack, dispatchers)
-        account = (f"{len(got)} arrivals, each (job, attempt) once, none early, none missing; {summary(lateness(got, journal))}; "
-                   f"{killer.kills if killer else int(kill_once)} kills, {total} takeovers, {in_flight} of them found a batch in flight")
-        say(account)
-        return in_flight, killer.kills if killer else int(kill_once)
+        kill_times = killer.times if killer else kill_times
+        found = takeovers(stack, dispatchers)
+        hits = kills_that_hit(kill_times, found)
+        say(f"{len(got)} arrivals, each (job, attempt) once, none early, none missing; {summary(lateness(got, journal))}; "
+            f"{len(kill_times)} kills, {hits} of them hit between a claim and its settling, {len(found)} takeovers so far")
+        return hits, len(kill_times)
     finally:
         if killer:
             killer._end.set()
@@ -116,4 +126,4 @@ def flush_redis(stack):
         redis.Redis(host, int(port)).flushall()
 
 
-__all__ = ["Stack", "soak", "write_jobs", "Killer", "takeovers_in_flight", "flush_redis", "all_finished", "rfc3339"]
+__all__ = ["Stack", "soak", "write_jobs", "Killer", "takeovers", "kills_that_hit", "flush_redis", "all_finished", "rfc3339"]

@@ -1,0 +1,57 @@
+"""One stack for the whole suite: 4 shards, 2 Redis servers, 2 APIs, 3 dispatchers, built with sanitizers."""
+import os
+import pathlib
+import sys
+import uuid
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from harness.consumer import TestConsumer  # noqa: E402
+from harness.rest import Rest  # noqa: E402
+from harness.stack import Stack  # noqa: E402
+
+OPTIONS = ["--apis", "2", "--dispatchers", "3", "--redis", "2", "--shards", "4", "--sanitize", "--kafka",
+           os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S"]
+
+
+@pytest.fixture(scope="session")
+def stack():
+    made = Stack("integration", *OPTIONS).up()
+    yield made
+    made.reset()
+
+
+@pytest.fixture
+def api(stack):
+    rest = Rest(stack["DUETIME_URL_API1"])
+    yield rest
+    rest.close()
+
+
+@pytest.fixture
+def topic():
+    """A topic of the test's own."""
+    return f"t-{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture
+def consume(stack):
+    """consume(topic, rule) -> a running TestConsumer, ended with the test."""
+    made = []
+
+    def start(*topics, rule=None):
+        made.append(TestConsumer(stack["DUETIME_KAFKA"], list(topics), rule=rule))
+        return made[-1]
+    yield start
+    for consumer in made:
+        consumer.end()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """The programs' last log lines go with a failure."""
+    report = (yield).get_result()
+    if report.failed and "stack" in item.funcargs:
+        report.sections.append(("logs of the stack", item.funcargs["stack"].logs(25)))

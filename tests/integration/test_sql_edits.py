@@ -1,0 +1,51 @@
+"""Hand edits in SQL take effect within a reconciler period, and lose or double nothing."""
+from harness.checker import connect, now_ms, rows
+from harness.stack import until
+
+
+def by_hand(stack, sql, *values):
+    rows(connect(stack), sql, *values)
+
+
+def test_a_plain_update_of_next_at_takes_effect(stack, api, topic, consume):
+    consumer = consume(topic)
+    near, far = api.make(topic=topic, delay="PT20M"), api.make(topic=topic, delay="P900D")
+    due = int(now_ms()) + 1500
+    for job in near, far:
+        by_hand(stack, "UPDATE jobs SET next_at = %s WHERE id = %s", due, job["id"])
+    for job in near, far:
+        assert consumer.wait(job["id"]).received_ms >= due - 1
+
+
+def test_a_job_moved_away_by_hand_does_not_arrive_at_its_old_time(stack, api, topic, consume):
+    consumer = consume(topic)
+    job, witness = api.make(topic=topic, delay=1500), api.make(topic=topic, delay=1800)
+    by_hand(stack, "UPDATE jobs SET next_at = next_at + 3600000 WHERE id = %s", job["id"])
+    consumer.wait(witness["id"])
+    assert consumer.of(job["id"]) == [] and api.get(f"/v1/jobs/{job['id']}").json["state"] == "scheduled"
+
+
+def test_states_set_by_hand_hold(stack, api, topic, consume):
+    consumer = consume(topic, rule=lambda a: {"status": "gave_up"} if a.value == b"1" and a.attempt == 1 else None)
+    cancelled = api.make(topic=topic, delay=1500)
+    dead = api.make(topic=topic, delay=0, payload=1)
+    again = api.make(topic=topic, delay=0, payload=2)
+    by_hand(stack, "UPDATE jobs SET state = 'cancelled' WHERE id = %s", cancelled["id"])
+    until(lambda: api.get(f"/v1/jobs/{dead['id']}").json["state"] == "dead", 10, "dead")
+    by_hand(stack, "UPDATE jobs SET state = 'scheduled', next_at = UNIX_TIMESTAMP(NOW(3)) * 1000 WHERE id = %s", dead["id"])
+    consumer.wait(dead["id"], 2)
+    consumer.wait(again["id"], 1)
+    by_hand(stack, "UPDATE jobs SET state = 'scheduled', next_at = UNIX_TIMESTAMP(NOW(3)) * 1000 WHERE id = %s", again["id"])
+    consumer.wait(again["id"], 2)
+    assert consumer.of(cancelled["id"]) == []
+    until(lambda: rows(connect(stack), "SELECT next_at IS NULL tidy FROM jobs WHERE id = %s", cancelled["id"])[0]["tidy"], 15, "tidied")
+
+
+def test_the_procedures_do_what_the_api_does(stack, api, topic, consume):
+    consumer = consume(topic)
+    doomed, moved = api.make(topic=topic, delay="PT1H"), api.make(topic=topic, delay="PT1H")
+    by_hand(stack, "CALL dt_cancel(%s)", doomed["id"])
+    by_hand(stack, "CALL dt_reschedule(%s, UTC_TIMESTAMP(3) + INTERVAL 1 SECOND)", moved["id"])
+    consumer.wait(moved["id"])
+    assert api.get(f"/v1/jobs/{doomed['id']}").json["state"] == "cancelled"
+    assert rows(connect(stack), "CALL dt_explain(%s)", moved["id"])
