@@ -153,11 +153,30 @@ int dt_command_revoke_token(const struct dt_config *config, const char *name)
     return status == DT_OK ? 0 : failed(&err, status);
 }
 
+static const char *scope_word(enum dt_scope scope)
+{
+    switch (scope) {
+    case DT_SCOPE_WRITE:
+        return "write";
+    case DT_SCOPE_REPORT:
+        return "report";
+    case DT_SCOPE_READ:
+        return "read";
+    case DT_SCOPE_ADMIN:
+        return "admin";
+    case DT_SCOPE_NONE:
+        break;
+    }
+    return "-";
+}
+
+/* "METHOD PATH SCOPE [QUERY NAME]…": tests/openapi.py compares this with openapi.yaml. */
 int dt_command_print_routes(void)
 {
     size_t n;
     const struct dt_route *routes = dt_routes(&n);
     for (size_t i = 0; i < n; i++)
-        printf("%s %s\n", routes[i].method, routes[i].path);
+        printf("%s %s %s %s\n", routes[i].method, routes[i].path, scope_word(routes[i].scope),
+               routes[i].query ? routes[i].query : "");
     return 0;
 }

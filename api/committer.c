@@ -28,6 +28,7 @@ struct worker {
     struct dt_insert **rows;  /* of the commit under way; room for commit_jobs */
     struct dt_entry *entries; /* likewise */
     struct dt_str *made;      /* topics made for this commit */
+    bool failing;             /* the last commit failed, and it was said */
 };
 
 struct dt_committer {
@@ -81,6 +82,14 @@ static dt_status admit_locked(const dt_committer *c, const struct dt_unit *unit)
     return full ? DT_FULL : DT_OK;
 }
 
+static bool stalled(const dt_committer *c)
+{
+    for (size_t i = 0; i < c->n_workers; i++)
+        if (!dt_session_stalled(&c->workers[i].session))
+            return false;
+    return true;
+}
+
 static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
 {
     pthread_mutex_lock(&c->lock);
@@ -97,6 +106,28 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
     return status;
 }
 
+/* MySQL is away: nobody who is queued already will fare better, so say so at once instead of one timeout after another.
+ */
+static struct dt_unit *take_everything(dt_committer *c)
+{
+    pthread_mutex_lock(&c->lock);
+    struct dt_unit *first = c->head;
+    c->head = NULL;
+    c->tail = &c->head;
+    c->queued_rows = c->queued_bytes = 0;
+    pthread_mutex_unlock(&c->lock);
+    return first;
+}
+
+static void finish_all(struct dt_unit *unit, dt_status status)
+{
+    while (unit) {
+        struct dt_unit *next = unit->next; /* the unit is gone after its done */
+        finish(unit, status);
+        unit = next;
+    }
+}
+
 void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
 {
     unit->next = NULL;
@@ -108,12 +139,16 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
         status = DT_INTERNAL;
     else if (atomic_load_explicit(&c->ref->taken_us, memory_order_relaxed) == 0)
         status = DT_UNAVAILABLE; /* nobody knows yet what time it is for MySQL */
+    else if (stalled(c))
+        status = DT_UNAVAILABLE;
     else
         status = enqueue(c, unit);
     if (status == DT_OK)
         return;
     if (status == DT_FULL)
         dt_metric_add(c->refused_full, 1);
+    if (status == DT_UNAVAILABLE)
+        finish_all(take_everything(c), status);
     finish(unit, status);
 }
 
@@ -149,28 +184,6 @@ static struct dt_unit *take(dt_committer *c)
     dt_metric_set(c->queue, (double)c->queued_rows);
     pthread_mutex_unlock(&c->lock);
     return first;
-}
-
-/* MySQL is away: nobody who is queued already will fare better, so say so at once instead of one timeout after another.
- */
-static struct dt_unit *take_everything(dt_committer *c)
-{
-    pthread_mutex_lock(&c->lock);
-    struct dt_unit *first = c->head;
-    c->head = NULL;
-    c->tail = &c->head;
-    c->queued_rows = c->queued_bytes = 0;
-    pthread_mutex_unlock(&c->lock);
-    return first;
-}
-
-static void finish_all(struct dt_unit *unit, dt_status status)
-{
-    while (unit) {
-        struct dt_unit *next = unit->next; /* the unit is gone after its done */
-        finish(unit, status);
-        unit = next;
-    }
 }
 
 /* ---- one commit ---- */
@@ -327,15 +340,17 @@ static dt_status insert(struct worker *w, size_t n, int64_t *created_ms, struct 
 }
 
 /* What the index has to know of these units, noted before they are answered and gone. */
-static size_t note_entries(struct worker *w, const struct dt_unit *units, size_t *created)
+static size_t note_entries(struct worker *w, struct dt_unit *units, size_t *created)
 {
     dt_committer *c = w->committer;
     int64_t horizon_end_ms = dt_refclock_latest_ms(c->ref) + c->config->index_horizon;
     size_t n = 0;
     *created = 0;
-    for (const struct dt_unit *unit = units; unit; unit = unit->next) {
+    for (struct dt_unit *unit = units; unit; unit = unit->next) {
         for (size_t i = 0; i < unit->n; i++) {
             const struct dt_insert *row = &unit->rows[i].row;
+            if (row->outcome == DT_INSERT_REFUSED && !unit->rows[i].reason)
+                unit->rows[i].reason = "the database does not take this row";
             if (row->outcome != DT_INSERT_CREATED)
                 continue;
             ++*created;
@@ -349,7 +364,6 @@ static size_t note_entries(struct worker *w, const struct dt_unit *units, size_t
 static dt_status attempt(struct worker *w, struct dt_unit *units, int64_t *created_ms, struct dt_error *err)
 {
     struct dt_view *view = NULL;
-    dt_session_ready(&w->session);
     dt_status status = topics_for(w, units, &view, err);
     if (status != DT_OK)
         return status;
@@ -368,22 +382,34 @@ static void clear_outcomes(struct dt_unit *units)
         }
 }
 
+/* Said once, not for each commit that meets the same trouble. */
+static void note_outcome(struct worker *w, dt_status status, const struct dt_error *err)
+{
+    if (status != DT_OK)
+        dt_metric_add(w->committer->failed, 1);
+    if (status != DT_OK && !w->failing)
+        DT_LOG(WARN, "committer", "a commit failed", DT_S("status", dt_status_name(status)), DT_S("error", err->text));
+    else if (status == DT_OK && w->failing)
+        DT_LOG(INFO, "committer", "commits go through again");
+    w->failing = status != DT_OK;
+}
+
 static void commit(struct worker *w, struct dt_unit *units)
 {
     dt_committer *c = w->committer;
     struct dt_error err = {0};
     int64_t created_ms = 0;
     clear_outcomes(units);
+    dt_session_begin(&w->session);
     dt_status status = attempt(w, units, &created_ms, &err);
+    dt_session_end(&w->session, status == DT_OK);
+    note_outcome(w, status, &err);
     if (status != DT_OK) {
-        dt_metric_add(c->failed, 1);
-        DT_LOG(WARN, "committer", "a commit failed", DT_S("status", dt_status_name(status)), DT_S("error", err.text));
         finish_all(units, status);
         if (status == DT_UNAVAILABLE)
             finish_all(take_everything(c), status);
         return;
     }
-    dt_session_used(&w->session);
     size_t created = 0, n = note_entries(w, units, &created);
     for (struct dt_unit *unit = units; unit; unit = unit->next)
         unit->created_ms = created_ms;
@@ -475,7 +501,6 @@ void dt_committer_stop(dt_committer *c)
     pthread_mutex_unlock(&c->lock);
     for (size_t i = 0; i < c->n_workers; i++)
         pthread_join(c->workers[i].thread, NULL);
-    c->n_workers = 0;
 }
 
 void dt_committer_free(dt_committer *c)

@@ -45,6 +45,10 @@ void dt_health_get(dt_health *h, struct dt_health_state *out)
     pthread_mutex_lock(&h->lock);
     *out = h->state;
     pthread_mutex_unlock(&h->lock);
+    if (out->mysql != DT_OK || !dt_session_stalled(&h->session))
+        return;
+    out->mysql = DT_UNAVAILABLE;
+    snprintf(out->mysql_text, sizeof(out->mysql_text), "the server does not answer");
 }
 
 void dt_health_drain(dt_health *h)
@@ -114,7 +118,9 @@ static void publish(dt_health *h, dt_status status, const struct dt_error *err, 
 static void look(dt_health *h)
 {
     struct dt_error err = {0};
+    dt_session_begin(&h->session);
     dt_status status = look_at_mysql(h, &err);
+    dt_session_end(&h->session, status == DT_OK);
     bool redis = h->ticks % 2 == 0 ? look_at_redis(h) : h->state.redis; /* only this thread writes it */
     publish(h, status, &err, redis);
     h->ticks++;

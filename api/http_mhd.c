@@ -12,7 +12,7 @@
  * is complete; so a refused request with a small body has its body dropped first and keeps its connection, and one with
  * a large body is answered at once, closed, and what it still sends is dropped (http_linger).
  *
- * Invariants: everything of a conn but `phase` and `since_us` belongs to the connection's HTTP thread, or, while it is
+ * Invariants: everything of a conn but its atomics belongs to the connection's HTTP thread, or, while it is
  * suspended, to whoever it was handed to. Suspending happens inside on_request only. The janitor thread may only shut
  * down a socket, and only when it moved the phase to KILLED or nothing of ours is under way on it. Framing that two
  * readers could understand differently is refused and the connection closed. At most 120 connections a thread: with 128
@@ -46,6 +46,8 @@
 #define DROP_SMALL             (64u * 1024)  /* bodies of refused requests up to this are read, the connection kept */
 #define DROP_MAX               (32u << 20)   /* chunked bodies are dropped up to this, then the connection is cut */
 #define LINGER_US              INT64_C(2000000)
+#define SILENCE_US             INT64_C(1000000)
+#define DRAIN_SILENCE_US       INT64_C(2000000)
 #define STATUS_CLASSES         6
 
 enum phase { PHASE_IDLE, PHASE_READING, PHASE_BUSY, PHASE_SENDING, PHASE_KILLED };
@@ -72,9 +74,10 @@ struct conn {
     int fd;
     _Atomic int phase;
     _Atomic int64_t since_us; /* begin of the phase */
+    _Atomic int64_t heard_us; /* when the client was last heard */
+    _Atomic bool suspended;
     /* Of the request under way. */
     size_t route_index;
-    bool suspended;
     bool handled;     /* handle was called */
     bool streaming;   /* the body goes to the stream */
     bool dropping;    /* the body is read and dropped */
@@ -129,7 +132,9 @@ static struct conn *conn_of(struct dt_request *req)
 
 static void enter(struct conn *c, enum phase phase)
 {
-    atomic_store_explicit(&c->since_us, now_us(c->http), memory_order_relaxed);
+    int64_t now = now_us(c->http);
+    atomic_store_explicit(&c->since_us, now, memory_order_relaxed);
+    atomic_store_explicit(&c->heard_us, now, memory_order_relaxed);
     atomic_store_explicit(&c->phase, phase, memory_order_release);
 }
 
@@ -138,7 +143,7 @@ static void enter(struct conn *c, enum phase phase)
 void dt_request_suspend(struct dt_request *req)
 {
     struct conn *c = conn_of(req);
-    c->suspended = true;
+    atomic_store_explicit(&c->suspended, true, memory_order_relaxed);
     MHD_suspend_connection(c->mhd);
 }
 
@@ -175,7 +180,7 @@ static void answer_bell(struct bell *bell)
 void dt_request_resume(struct dt_request *req)
 {
     struct conn *c = conn_of(req);
-    c->suspended = false;
+    atomic_store_explicit(&c->suspended, false, memory_order_relaxed);
     /* In the middle of a body the library need not call us after a resume, so such a one cannot ring for others. */
     if (c->handled && wait_for_bell(c))
         return;
@@ -184,7 +189,7 @@ void dt_request_resume(struct dt_request *req)
 
 bool dt_request_suspended(const struct dt_request *req)
 {
-    return ((const struct conn *)req)->suspended;
+    return atomic_load_explicit(&((const struct conn *)req)->suspended, memory_order_relaxed);
 }
 
 static bool still_suspended(struct conn *c)
@@ -650,6 +655,7 @@ static enum MHD_Result take_body(struct conn *c, const char *p, size_t *n)
         return MHD_YES; /* a further chunk of the same read: later */
     if (atomic_load_explicit(&c->phase, memory_order_acquire) == PHASE_KILLED)
         return MHD_NO;
+    atomic_store_explicit(&c->heard_us, now_us(c->http), memory_order_relaxed);
     if (c->streaming && c->received < c->limit && feed(c, p, n))
         return MHD_YES;
     if (*n == 0)
@@ -890,23 +896,45 @@ static void send_timeout(const struct conn *c)
     dt_strbuf_clear(&text);
 }
 
+/*
+ * The client has gone and libmicrohttpd does not know: its edge-triggered loop takes a short read for the end of what
+ * there is, and misses a close that came together with the last bytes.
+ */
+static bool left_unnoticed(const struct conn *c)
+{
+    char byte;
+    return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* A body that is late, or will never come. */
+static bool overdue_reading(struct conn *c, int64_t age_us, int64_t silent_us)
+{
+    int64_t request_us = c->http->api->config->http_request_timeout * 1000;
+    bool draining = atomic_load(&c->http->draining);
+    bool suspended = atomic_load_explicit(&c->suspended, memory_order_relaxed);
+    bool late = age_us > request_us || (draining && !suspended && silent_us > DRAIN_SILENCE_US);
+    bool left = !late && !suspended && silent_us > SILENCE_US && left_unnoticed(c);
+    int reading = PHASE_READING;
+    if ((!late && !left) || !atomic_compare_exchange_strong(&c->phase, &reading, PHASE_KILLED))
+        return false;
+    if (late)
+        send_timeout(c);
+    return true;
+}
+
 /* Whether this connection's time is up. */
 static bool overdue(struct conn *c, int64_t now)
 {
     const struct dt_config *config = c->http->api->config;
     int64_t age_us = now - atomic_load_explicit(&c->since_us, memory_order_relaxed);
     int64_t request_us = config->http_request_timeout * 1000;
-    int phase = atomic_load_explicit(&c->phase, memory_order_acquire);
-    switch (phase) {
+    switch (atomic_load_explicit(&c->phase, memory_order_acquire)) {
     case PHASE_IDLE: /* silence is libmicrohttpd's business; longer than that: its headers drip */
-        return age_us > config->http_idle_timeout * 1000 + request_us;
+        return age_us > config->http_idle_timeout * 1000 + request_us || (age_us > SILENCE_US && left_unnoticed(c));
+    case PHASE_READING:
+        return overdue_reading(c, age_us, now - atomic_load_explicit(&c->heard_us, memory_order_relaxed));
     case PHASE_SENDING:
         return age_us > request_us;
-    case PHASE_READING:
-        if (age_us <= request_us || !atomic_compare_exchange_strong(&c->phase, &phase, PHASE_KILLED))
-            return false;
-        send_timeout(c);
-        return true;
     default:
         return false;
     }

@@ -27,6 +27,7 @@ struct dt_results {
     struct dt_report **reports;
     struct dt_apply *applies;
     struct dt_entry *entries;
+    bool failing; /* the last transaction failed, and it was said */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* Below: under the lock. */
@@ -44,7 +45,7 @@ static void finish(struct dt_report *report, dt_status status)
 
 void dt_results_submit(dt_results *r, struct dt_report *report)
 {
-    dt_status status = DT_OK;
+    dt_status status = dt_session_stalled(&r->session) ? DT_UNAVAILABLE : DT_OK;
     report->next = NULL;
     pthread_mutex_lock(&r->lock);
     if (r->stopping)
@@ -86,7 +87,6 @@ static size_t take(dt_results *r)
 
 static dt_status apply(dt_results *r, size_t n, struct dt_error *err)
 {
-    dt_session_ready(&r->session);
     dt_status status = dt_topic_cache_refresh(r->topics, r->session.store, err);
     if (status != DT_OK)
         return status;
@@ -119,12 +119,13 @@ static void tell_index(dt_results *r, size_t n)
 static void commit(dt_results *r, size_t n)
 {
     struct dt_error err = {0};
+    dt_session_begin(&r->session);
     dt_status status = apply(r, n, &err);
-    if (status != DT_OK)
+    dt_session_end(&r->session, status == DT_OK);
+    if (status != DT_OK && !r->failing)
         DT_LOG(WARN, "results", "results were not applied", DT_S("status", dt_status_name(status)),
                DT_S("error", err.text));
-    else
-        dt_session_used(&r->session);
+    r->failing = status != DT_OK;
     for (size_t i = 0; i < n; i++) {
         r->reports[i]->apply = r->applies[i];
         finish(r->reports[i], status);

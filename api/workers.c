@@ -45,9 +45,19 @@ struct dt_workers {
 
 /* ---- the queue ---- */
 
+static bool stalled(const dt_workers *pool)
+{
+    for (size_t i = 0; i < pool->n_workers; i++)
+        if (!dt_session_stalled(&pool->workers[i].session))
+            return false;
+    return true;
+}
+
 static dt_status push(dt_workers *pool, struct task task)
 {
     dt_status status = DT_OK;
+    if (stalled(pool))
+        return DT_UNAVAILABLE;
     pthread_mutex_lock(&pool->lock);
     if (pool->stopping)
         status = DT_SHUTDOWN;
@@ -96,7 +106,9 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
     if (status == DT_FULL)
         dt_metric_add(pool->full, 1);
     if (status != DT_OK)
-        refuse(req, status == DT_FULL ? "too many requests are waiting" : "the server is shutting down");
+        refuse(req, status == DT_FULL       ? "too many requests are waiting"
+                    : status == DT_SHUTDOWN ? "the server is shutting down"
+                                            : "the database does not answer");
     return DT_PENDING;
 }
 
@@ -109,9 +121,9 @@ static void serve(struct worker *w, struct task task)
         refuse(req, "the request waited too long for the database");
         return;
     }
-    dt_session_ready(&w->session);
+    dt_session_begin(&w->session);
     enum dt_next next = task.run(req, w->session.store);
-    dt_session_used(&w->session);
+    dt_session_end(&w->session, true);
     if (next == DT_REPLY)
         dt_request_resume(req);
 }
@@ -179,7 +191,6 @@ void dt_workers_stop(dt_workers *pool)
     pthread_mutex_unlock(&pool->lock);
     for (size_t i = 0; i < pool->n_workers; i++)
         pthread_join(pool->workers[i].thread, NULL);
-    pool->n_workers = 0;
 }
 
 void dt_workers_free(dt_workers *pool)
