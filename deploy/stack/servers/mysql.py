@@ -42,7 +42,9 @@ def _mirror():
         found = re.search(r"^URIs:\s*(\S+)", SOURCES.read_text(), re.MULTILINE)
     except OSError:
         found = None
-    return found[1] if found else "http://deb.debian.org/debian"
+    if not found:
+        raise say.StackError(f"{SOURCES} names no mirror to fetch MySQL from")
+    return found[1]
 
 
 def fetch():
