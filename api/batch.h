@@ -2,8 +2,7 @@
  * Many jobs of one request: elements go in, one by one, in order; results come out, one for each, in the same order,
  * while chunks of them are committed meanwhile.
  *
- *   element -> decoded into the open chunk (a unit of the committer) -> full: submitted -> done -> its results are
- * written
+ *   element -> decoded into the open chunk (a unit of the committer) -> full: submitted -> done -> results written
  *
  * An element that is refused (400, 413, 422, 404) takes its place in the chunk as text and makes no job. At most
  * DT_BATCH_UNDER_WAY chunks are at the committer at a time: whoever feeds asks dt_batch_room and waits, on a condition
@@ -20,8 +19,8 @@
 #include "job_json.h"
 
 #define DT_BATCH_UNDER_WAY 4
-#define DT_BATCH_CHUNK_BYTES                                                                                           \
-    (INT64_C(1) << 20) /* a chunk is full with this much text, or with dt_committer_unit_rows elements */
+/* A chunk is full with this much text, or with dt_committer_unit_rows elements. */
+#define DT_BATCH_CHUNK_BYTES (1U << 20)
 
 typedef struct dt_batch dt_batch;
 

@@ -68,7 +68,7 @@ static enum dt_next answer_made(struct dt_request *req, const struct dt_job *job
     if (job->next_at_ms > dt_refclock_earliest_ms(req->api->ref))
         return dt_answer_job(req, 201, job, &view);
     struct dt_waiting waiting;
-    dt_waiting_init(&waiting, req->api->topics, req->api->ref);
+    dt_waiting_init(&waiting, req->api->topics, req->api->ref, NULL);
     view.waiting_for = dt_waiting_for(&waiting, job);
     dt_waiting_clear(&waiting);
     return dt_answer_job(req, 201, job, &view);
@@ -99,7 +99,7 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     struct dt_waiting waiting;
-    dt_waiting_init(&waiting, req->api->topics, req->api->ref);
+    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
     struct dt_job_view view = {
         .payload = true, .waiting_for = dt_waiting_for(&waiting, &job), .check = dt_scratch_json()};
     dt_waiting_clear(&waiting);

@@ -40,7 +40,7 @@ static enum dt_next answer_row(struct dt_request *req, dt_store *store, const st
     if (dt_topic_cache_refresh(req->api->topics, store, NULL) == DT_OK)
         (void)(dt_topic_cache_refresh_shards(req->api->topics, store, NULL) == DT_OK);
     struct dt_waiting waiting;
-    dt_waiting_init(&waiting, req->api->topics, req->api->ref);
+    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
     struct dt_job_view view = {
         .payload = true, .waiting_for = dt_waiting_for(&waiting, job), .check = dt_scratch_json()};
     dt_waiting_clear(&waiting);

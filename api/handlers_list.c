@@ -53,7 +53,7 @@ static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     struct dt_waiting waiting;
-    dt_waiting_init(&waiting, req->api->topics, req->api->ref);
+    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
     struct dt_job_view view = {.payload = list->filter.payload, .check = dt_scratch_json()};
     req->status = 200;
     dt_strbuf_reset(&req->out);

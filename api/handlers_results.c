@@ -39,7 +39,7 @@ static enum dt_next answer_result(struct dt_request *req, dt_store *store)
     if (status != DT_OK) /* it was applied: asking again is answered "duplicate" */
         return dt_answer_status(req, status == DT_UNAVAILABLE ? DT_UNKNOWN : status, NULL, &err);
     struct dt_waiting waiting;
-    dt_waiting_init(&waiting, req->api->topics, req->api->ref);
+    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
     struct dt_job_view view = {.payload = true,
                                .waiting_for = dt_waiting_for(&waiting, &job),
                                .outcome = outcome_word(r->report.apply.outcome),

@@ -1,11 +1,12 @@
 /* What a job waits for: see waiting.h. */
 #include "waiting.h"
 
-void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref)
+void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref, dt_store *store)
 {
     *waiting = (struct dt_waiting){.view = dt_topic_cache_view(cache),
                                    .shards = dt_topic_cache_shards(cache),
-                                   .now_ms = dt_refclock_earliest_ms(ref)};
+                                   .now_ms = dt_refclock_earliest_ms(ref),
+                                   .store = store};
 }
 
 void dt_waiting_clear(struct dt_waiting *waiting)
@@ -44,12 +45,13 @@ static const char *scheduled_waits_for(const struct dt_waiting *w, const struct 
     return word ? word : "leader";
 }
 
-/* A leader claims nothing while it waits for Kafka, so what it still has to send are the claims that it made last. */
 static const char *dispatched_waits_for(const struct dt_waiting *w, const struct dt_job *job)
 {
     const struct dt_shard_info *shard =
         w->shards && job->claim_shard >= 0 ? dt_shards_find(w->shards, (unsigned)job->claim_shard) : NULL;
     bool unsent = shard && shard->inflight > 0 && dt_str_is(shard->waiting, "kafka");
+    if (unsent && w->store && dt_store_in_flight(w->store, job->id, job->claim_shard, &unsent, NULL) != DT_OK)
+        unsent = false;
     return unsent ? "kafka" : "ack";
 }
 

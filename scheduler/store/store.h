@@ -62,6 +62,8 @@ DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const
 /* ---- one job (store_jobs.c); each fills *job with the row as it is afterwards, also on TOO_LATE, NOT_DEAD and VERSION ---- */
 DT_MUST_CHECK dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err);
+/* Does an attempt of the job stand in this shard's list of what is claimed and not settled? To tell, not to decide. */
+DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err);
 
 struct dt_patch {
     bool has_run_at, has_payload, has_retry, has_ack_timeout, has_partition_key, has_headers;

@@ -101,18 +101,32 @@ dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str 
 
 /* ---- changing ---- */
 
+static dt_status in_list(dt_db *db, int64_t id, int shard, bool *yes, struct dt_error *err)
+{
+    *yes = false;
+    dt_status status = dt_db_query(db, "SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?",
+                                   DT_PARAMS(DT_P_INT(id), DT_P_INT(shard)), err);
+    if (status)
+        return status;
+    *yes = dt_db_next(db) && dt_db_i64(db, 0) != 0;
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err)
+{
+    dt_db *db;
+    *yes = false;
+    dt_status status = dt_store_db(store, &db, err);
+    return status ? status : in_list(db, id, shard, yes, err);
+}
+
 /* Does an attempt of the locked job stand in the list of the shard that claimed its latest one? */
 static dt_status in_flight(struct change *c, bool *yes)
 {
     *yes = false;
     if (c->job->attempt < 1 || c->job->claim_shard < 0)
         return DT_OK;
-    dt_status status = dt_db_query(c->db, "SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?",
-                                   DT_PARAMS(DT_P_INT(c->id), DT_P_INT(c->job->claim_shard)), c->err);
-    if (status)
-        return status;
-    *yes = dt_db_next(c->db) && dt_db_i64(c->db, 0) != 0;
-    return dt_db_end(c->db, c->err);
+    return in_list(c->db, c->id, c->job->claim_shard, yes, c->err);
 }
 
 static dt_status too_late(const struct change *c)
