@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#define THREADED /* the multi-threaded client: declares the synchronous calls too */
 #include <zookeeper/zookeeper.h>
 
 #include <cmocka.h>
