@@ -1,0 +1,417 @@
+/*
+ * Many jobs of one request: order, refusals, chunks, and the gate that all batches pass. The committer and the HTTP
+ * server are stood in for here: units gather until a test gives them back, in any order.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "batch.h"
+
+#define ROWS  10u /* of a unit */
+#define QUEUE 80  /* of the committer: batches may have half of it, four units */
+
+/* ---- stand-ins ---- */
+
+static struct dt_unit *units[64];
+static size_t n_units, most_under_way, under_way;
+static int64_t next_id;
+static unsigned suspended, resumed;
+static enum dt_insert_outcome outcome;
+
+size_t dt_committer_unit_rows(const dt_committer *committer)
+{
+    (void)committer;
+    return ROWS;
+}
+void dt_committer_submit(dt_committer *committer, struct dt_unit *unit)
+{
+    (void)committer;
+    assert_true(n_units < sizeof(units) / sizeof(*units));
+    assert_true(unit->n >= 1 && unit->n <= ROWS);
+    units[n_units++] = unit;
+    if (++under_way > most_under_way)
+        most_under_way = under_way;
+}
+void dt_unit_clear(struct dt_unit *unit)
+{
+    unit->view = NULL;
+}
+struct dt_view *dt_topic_cache_view(dt_topic_cache *cache)
+{
+    (void)cache;
+    return NULL;
+}
+void dt_view_release(struct dt_view *view)
+{
+    assert_null(view);
+}
+bool dt_caller_sees(const struct dt_caller *caller, struct dt_str topic)
+{
+    (void)caller;
+    return !dt_str_is(topic, "hidden");
+}
+void dt_request_suspend(struct dt_request *req)
+{
+    (void)req;
+    suspended++;
+}
+void dt_request_resume(struct dt_request *req)
+{
+    (void)req;
+    resumed++;
+}
+
+/* The unit comes back, its rows made (ids in the order of coming back) or with `outcome`. */
+static void give_back(size_t i, dt_status status)
+{
+    struct dt_unit *unit = units[i];
+    for (size_t r = 0; r < unit->n; r++) {
+        unit->rows[r].row.outcome = outcome;
+        unit->rows[r].row.job.id = ++next_id;
+        unit->rows[r].row.existing_id = 77;
+    }
+    unit->status = status;
+    units[i] = NULL;
+    under_way--;
+    unit->done(unit);
+}
+
+/* ---- fixture ---- */
+
+static struct dt_config config;
+static dt_refclock ref;
+static struct dt_api api;
+
+static int make(void **state)
+{
+    (void)state;
+    memset(&config, 0, sizeof(config));
+    config.api_queue_jobs = QUEUE;
+    config.limits_batch_lines = 1000;
+    config.limits_body = 10000;
+    config.limits_payload = 5000;
+    config.limits_headers = 100;
+    config.limits_json_depth = 16;
+    config.limits_max_delay = DT_DAY_MS;
+    config.installation_name = (char *)"duetime";
+    dt_refclock_init(&ref, dt_clock_system());
+    api = (struct dt_api){.config = &config, .ref = &ref};
+    memset(units, 0, sizeof(units));
+    n_units = most_under_way = under_way = 0;
+    suspended = resumed = 0;
+    next_id = 100;
+    outcome = DT_INSERT_CREATED;
+    return 0;
+}
+
+static void request_init(struct dt_request *req)
+{
+    *req = (struct dt_request){.api = &api};
+    dt_strbuf_init(&req->out);
+    dt_arena_init(&req->arena);
+}
+
+static void request_clear(struct dt_request *req)
+{
+    dt_strbuf_clear(&req->out);
+    dt_arena_clear(&req->arena);
+}
+
+static const char fine[] = "{\"topic\":\"t\",\"delay\":5}";
+
+static void add(dt_batch *batch, const char *text)
+{
+    assert_true(dt_batch_room(batch));
+    dt_batch_add(batch, dt_str(text), true);
+}
+
+/* Fills the batch until there is no more room; how many elements that took. */
+static unsigned fill(dt_batch *batch)
+{
+    unsigned n = 0;
+    for (; dt_batch_room(batch); n++)
+        dt_batch_add(batch, dt_str(fine), true);
+    return n;
+}
+
+static unsigned count(const char *text, const char *word)
+{
+    unsigned n = 0;
+    for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
+        n++;
+    return n;
+}
+
+/* ---- tests ---- */
+
+static void results_stand_in_the_order_of_elements(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    request_init(&req);
+    dt_batch *batch = dt_batch_new(&req, false);
+    for (unsigned i = 0; i < 2 * ROWS; i++)
+        add(batch, fine);
+    assert_true(dt_batch_flush(batch));
+    assert_int_equal(n_units, 2);
+    give_back(1, DT_OK); /* the second chunk is faster */
+    give_back(0, DT_OK);
+    dt_batch_answer(batch);
+    assert_int_equal(req.status, 200);
+    assert_string_equal(req.reply_type, "application/x-ndjson");
+    const char *p = req.out.p;
+    for (unsigned i = 0; i < 2 * ROWS; i++) {
+        char line[64];
+        snprintf(line, sizeof(line), "{\"status\":201,\"id\":\"%u\"}\n", i < ROWS ? 111 + i : 101 + i - ROWS);
+        assert_memory_equal(p, line, strlen(line));
+        p += strlen(line);
+    }
+    assert_int_equal(*p, '\0');
+    dt_batch_release(batch);
+    request_clear(&req);
+}
+
+static void refused_elements_keep_their_place_and_make_no_job(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    request_init(&req);
+    dt_batch *batch = dt_batch_new(&req, true);
+    add(batch, "{\"topic\":");
+    add(batch, fine);
+    add(batch, "{\"topic\":\"t\"}");
+    add(batch, "{\"topic\":\"hidden\",\"delay\":1}");
+    add(batch, "");
+    dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "too long");
+    assert_true(dt_batch_flush(batch));
+    assert_int_equal(n_units, 1);
+    assert_int_equal(units[0]->n, 1);
+    give_back(0, DT_OK);
+    dt_batch_answer(batch);
+    dt_json *json;
+    assert_int_equal(dt_json_new(&json), DT_OK);
+    assert_int_equal(dt_json_parse(json, dt_strbuf_str(&req.out), &(struct dt_json_limits){0}, NULL), DT_OK);
+    static const int statuses[] = {400, 201, 422, 404, 400, 413};
+    const struct dt_json_node *root = dt_json_root(json), *e = dt_json_first(json, root);
+    assert_int_equal(root->n, 6);
+    for (int i = 0; i < 6; i++, e = dt_json_sibling(json, root, e))
+        assert_int_equal(dt_json_member(json, e, "status")->i, statuses[i]);
+    dt_json_free(json);
+    dt_batch_release(batch);
+    request_clear(&req);
+}
+
+static void a_batch_of_refusals_needs_no_committer(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    request_init(&req);
+    dt_batch *batch = dt_batch_new(&req, true);
+    for (unsigned i = 0; i < 3 * ROWS; i++)
+        add(batch, "no");
+    assert_true(dt_batch_flush(batch));
+    assert_false(dt_batch_suspend(batch, true));
+    dt_batch_answer(batch);
+    assert_int_equal(n_units, 0);
+    assert_int_equal(count(req.out.p, "\"status\":400"), 3 * ROWS);
+    dt_batch_release(batch);
+    request_clear(&req);
+}
+
+static void an_empty_batch_is_an_empty_answer(void **state)
+{
+    (void)state;
+    for (int array = 0; array < 2; array++) {
+        struct dt_request req;
+        request_init(&req);
+        dt_batch *batch = dt_batch_new(&req, array == 1);
+        assert_true(dt_batch_flush(batch));
+        dt_batch_answer(batch);
+        assert_string_equal(req.out.p ? req.out.p : "", array ? "[]" : "");
+        dt_batch_release(batch);
+        request_clear(&req);
+    }
+}
+
+static void outcomes_become_results(void **state)
+{
+    (void)state;
+    static const struct {
+        dt_status status;
+        enum dt_insert_outcome outcome;
+        const char *result;
+    } cases[] = {{DT_OK, DT_INSERT_SAME, "{\"status\":200,\"id\":\"77\"}"},
+                 {DT_OK, DT_INSERT_CONFLICT, "\"status\":409"},
+                 {DT_OK, DT_INSERT_NO_TOPIC, "\"status\":422"},
+                 {DT_FULL, DT_INSERT_CREATED, "/problems/unavailable"},
+                 {DT_UNKNOWN, DT_INSERT_CREATED, "/problems/outcome-unknown"},
+                 {DT_CORRUPT, DT_INSERT_CREATED, "/problems/internal"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct dt_request req;
+        make(NULL);
+        request_init(&req);
+        dt_batch *batch = dt_batch_new(&req, false);
+        add(batch, fine);
+        assert_true(dt_batch_flush(batch));
+        outcome = cases[i].outcome;
+        give_back(0, cases[i].status);
+        dt_batch_answer(batch);
+        if (!strstr(req.out.p, cases[i].result))
+            fail_msg("%s is not in %s", cases[i].result, req.out.p);
+        assert_int_equal(count(req.out.p, "\n"), 1);
+        dt_batch_release(batch);
+        request_clear(&req);
+    }
+}
+
+static void at_most_four_chunks_of_a_batch_are_under_way(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    request_init(&req);
+    config.api_queue_jobs = 1000;
+    dt_batch *batch = dt_batch_new(&req, false);
+    assert_int_equal(fill(batch), (DT_BATCH_UNDER_WAY + 1) * ROWS); /* and one that waits, full */
+    assert_int_equal(n_units, DT_BATCH_UNDER_WAY);
+    assert_true(dt_batch_suspend(batch, false));
+    assert_int_equal(suspended, 1);
+    assert_int_equal(resumed, 0);
+    give_back(2, DT_OK);
+    assert_int_equal(resumed, 1);
+    assert_int_equal(fill(batch), ROWS);
+    for (size_t i = 0; i < n_units; i++)
+        if (units[i])
+            give_back(i, DT_OK);
+    assert_true(dt_batch_flush(batch));
+    assert_true(dt_batch_suspend(batch, true));
+    give_back(n_units - 1, DT_OK);
+    assert_int_equal(resumed, 2);
+    dt_batch_answer(batch);
+    assert_int_equal(count(req.out.p, "\"status\":201"), (DT_BATCH_UNDER_WAY + 2) * ROWS);
+    dt_batch_release(batch);
+    request_clear(&req);
+}
+
+static void batches_share_half_of_the_queue_and_wait_in_line(void **state)
+{
+    (void)state;
+    struct dt_request req[3];
+    dt_batch *batch[3];
+    for (int i = 0; i < 3; i++) {
+        request_init(&req[i]);
+        batch[i] = dt_batch_new(&req[i], false);
+    }
+    fill(batch[0]); /* four chunks: all that batches may have */
+    assert_int_equal(n_units, 4);
+    for (int i = 0; i < 3; i++) {
+        fill(batch[i]);
+        assert_true(dt_batch_suspend(batch[i], false));
+    }
+    give_back(0, DT_OK); /* room for one: the first in the line, and no other */
+    assert_int_equal(resumed, 1);
+    assert_true(dt_batch_flush(batch[0]));
+    give_back(1, DT_OK);
+    assert_int_equal(resumed, 2);
+    assert_true(dt_batch_flush(batch[1]));
+    assert_int_equal(most_under_way, 4);
+    for (size_t i = 0; i < n_units; i++)
+        if (units[i])
+            give_back(i, DT_OK);
+    assert_int_equal(resumed, 3);
+    assert_true(dt_batch_flush(batch[2]));
+    give_back(n_units - 1, DT_OK);
+    for (int i = 0; i < 3; i++) {
+        dt_batch_answer(batch[i]);
+        dt_batch_release(batch[i]);
+        request_clear(&req[i]);
+    }
+}
+
+static void a_batch_outlives_a_client_that_left_until_its_chunks_are_back(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    request_init(&req);
+    dt_batch *batch = dt_batch_new(&req, false);
+    fill(batch);
+    assert_int_equal(n_units, 4);
+    dt_batch_release(batch); /* the client left: nobody asks for the results */
+    request_clear(&req);
+    for (size_t i = 0; i < 4; i++)
+        give_back(i, DT_OK);
+    assert_int_equal(resumed, 0);
+    /* the gate is open again */
+    request_init(&req);
+    batch = dt_batch_new(&req, false);
+    add(batch, fine);
+    assert_true(dt_batch_flush(batch));
+    give_back(4, DT_OK);
+    dt_batch_release(batch);
+    request_clear(&req);
+}
+
+static void elements_beyond_the_limit_are_refused_and_then_not_answered(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    request_init(&req);
+    config.limits_batch_lines = 3;
+    dt_batch *batch = dt_batch_new(&req, false);
+    unsigned n = 0;
+    for (; !dt_batch_over(batch); n++)
+        add(batch, fine);
+    assert_int_equal(n, 6);
+    assert_true(dt_batch_flush(batch));
+    assert_int_equal(units[0]->n, 3);
+    give_back(0, DT_OK);
+    dt_batch_answer(batch);
+    assert_int_equal(count(req.out.p, "\"status\":201"), 3);
+    assert_int_equal(count(req.out.p, "\"status\":413"), 3);
+    dt_batch_release(batch);
+    request_clear(&req);
+}
+
+static void kept_elements_do_not_need_their_text_any_more(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    char text[] = "{\"topic\":\"t\",\"key\":\"k\",\"delay\":5,\"payload\":[1,2,3],\"headers\":{\"a\":\"b\"}}";
+    request_init(&req);
+    dt_batch *batch = dt_batch_new(&req, false);
+    add(batch, text);
+    memset(text, 'x', sizeof(text) - 1);
+    assert_true(dt_batch_flush(batch));
+    const struct dt_new_job *job = &units[0]->rows[0].row.job;
+    assert_memory_equal(job->payload.p, "[1,2,3]", 7);
+    assert_memory_equal(job->key.p, "k", 1);
+    assert_memory_equal(job->headers.p, "{\"a\":\"b\"}", 9);
+    give_back(0, DT_OK);
+    dt_batch_release(batch);
+    request_clear(&req);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, make)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(results_stand_in_the_order_of_elements),
+        TEST(refused_elements_keep_their_place_and_make_no_job),
+        TEST(a_batch_of_refusals_needs_no_committer),
+        TEST(an_empty_batch_is_an_empty_answer),
+        TEST(outcomes_become_results),
+        TEST(at_most_four_chunks_of_a_batch_are_under_way),
+        TEST(batches_share_half_of_the_queue_and_wait_in_line),
+        TEST(a_batch_outlives_a_client_that_left_until_its_chunks_are_back),
+        TEST(elements_beyond_the_limit_are_refused_and_then_not_answered),
+        TEST(kept_elements_do_not_need_their_text_any_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* What a job waits for: every word, from snapshots made by hand (the cache and the store are stood in for here). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "waiting.h"
+
+#define NOW INT64_C(1795257000000)
+
+static struct dt_view view;
+static struct dt_shards_view shards;
+static struct dt_shard_info infos[2];
+static struct dt_topic_settings topic;
+static bool topic_known, in_flight;
+static unsigned asked;
+
+/* ---- stand-ins ---- */
+
+struct dt_view *dt_topic_cache_view(dt_topic_cache *cache)
+{
+    (void)cache;
+    return &view;
+}
+void dt_view_release(struct dt_view *v)
+{
+    assert_true(v == NULL || v == &view);
+}
+const struct dt_topic_settings *dt_view_topic(const struct dt_view *v, struct dt_str name)
+{
+    assert_ptr_equal(v, &view);
+    return topic_known && dt_str_eq(name, topic.name) ? &topic : NULL;
+}
+struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache)
+{
+    (void)cache;
+    return &shards;
+}
+void dt_shards_release(struct dt_shards_view *s)
+{
+    assert_true(s == NULL || s == &shards);
+}
+const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *s, unsigned shard)
+{
+    return shard < s->n ? &s->shards[shard] : NULL;
+}
+dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err)
+{
+    (void)err;
+    assert_non_null(store);
+    assert_int_equal(id, 7);
+    assert_int_equal(shard, 1);
+    asked++;
+    *yes = in_flight;
+    return DT_OK;
+}
+
+static int healthy(void **state)
+{
+    (void)state;
+    memset(&view, 0, sizeof(view));
+    dt_shard_map_init(&view.map, 1, 1); /* every job in shard 0 */
+    for (unsigned i = 0; i < 2; i++)
+        infos[i] = (struct dt_shard_info){.shard = i, .owner = DT_STR_LIT("host:1"), .seen_at_ms = NOW - 5000};
+    shards = (struct dt_shards_view){.shards = infos, .n = 2, .now_ms = NOW};
+    topic = (struct dt_topic_settings){.name = DT_STR_LIT("t")};
+    topic_known = true;
+    in_flight = false;
+    asked = 0;
+    return 0;
+}
+
+static const char *word_of(const struct dt_job *job)
+{
+    static int store;
+    struct dt_waiting w = {.view = &view, .shards = &shards, .now_ms = NOW, .store = (dt_store *)&store};
+    return dt_waiting_for(&w, job);
+}
+
+static struct dt_job scheduled(int64_t next_at_ms)
+{
+    return (struct dt_job){.id = 7, .topic = DT_STR_LIT("t"), .state = DT_SCHEDULED, .next_at_ms = next_at_ms};
+}
+
+static struct dt_job dispatched(void)
+{
+    return (struct dt_job){.id = 7,
+                           .topic = DT_STR_LIT("t"),
+                           .state = DT_DISPATCHED,
+                           .next_at_ms = NOW + 1,
+                           .attempt = 1,
+                           .claim_shard = 1};
+}
+
+static void a_job_ahead_waits_for_its_time_whatever_else_is_wrong(void **state)
+{
+    (void)state;
+    struct dt_job job = scheduled(NOW + 1);
+    topic.paused = true;
+    infos[0].owner = DT_STR_NONE;
+    assert_string_equal(word_of(&job), "time");
+}
+
+static void a_due_job_of_a_paused_topic_is_paused(void **state)
+{
+    (void)state;
+    struct dt_job job = scheduled(NOW);
+    topic.paused = true;
+    infos[0].owner = DT_STR_NONE;
+    assert_string_equal(word_of(&job), "paused");
+}
+
+static void a_due_job_waits_for_a_leader_that_is_not_there(void **state)
+{
+    (void)state;
+    struct dt_job job = scheduled(NOW);
+    infos[0].waiting = DT_STR_LIT("kafka");
+    infos[0].owner = DT_STR_NONE;
+    assert_string_equal(word_of(&job), "leader");
+    healthy(NULL);
+    infos[0].waiting = DT_STR_LIT("kafka");
+    infos[0].seen_at_ms = NOW - DT_LEADER_SILENT_MS - 1;
+    assert_string_equal(word_of(&job), "leader");
+    healthy(NULL);
+    infos[0].waiting = DT_STR_LIT("kafka");
+    infos[0].halted = DT_STR_LIT("ledger");
+    assert_string_equal(word_of(&job), "leader");
+}
+
+static void a_due_job_waits_for_what_its_leader_waits_for(void **state)
+{
+    (void)state;
+    struct dt_job job = scheduled(NOW - 1000);
+    assert_string_equal(word_of(&job), "leader");
+    infos[0].waiting = DT_STR_LIT("kafka");
+    assert_string_equal(word_of(&job), "kafka");
+    infos[0].waiting = DT_STR_LIT("redis");
+    assert_string_equal(word_of(&job), "redis");
+    infos[0].waiting = DT_STR_LIT("something new");
+    assert_string_equal(word_of(&job), "leader");
+}
+
+static void a_dispatched_job_waits_for_kafka_only_while_it_is_unsent(void **state)
+{
+    (void)state;
+    struct dt_job job = dispatched();
+    assert_string_equal(word_of(&job), "ack");
+    infos[1].waiting = DT_STR_LIT("kafka");
+    assert_string_equal(word_of(&job), "ack");
+    infos[1].inflight = 3;
+    assert_int_equal(asked, 0);
+    assert_string_equal(word_of(&job), "ack");
+    in_flight = true;
+    assert_string_equal(word_of(&job), "kafka");
+    assert_int_equal(asked, 2);
+}
+
+static void a_finished_job_waits_for_nothing(void **state)
+{
+    (void)state;
+    for (int s = DT_SUCCEEDED; s < DT_JOB_STATES; s++) {
+        struct dt_job job = {.id = 7, .topic = DT_STR_LIT("t"), .state = (enum dt_job_state)s};
+        assert_null(word_of(&job));
+    }
+}
+
+static void without_snapshots_a_due_job_waits_for_a_leader(void **state)
+{
+    (void)state;
+    struct dt_job due = scheduled(NOW), sent = dispatched();
+    struct dt_waiting w = {.now_ms = NOW};
+    assert_string_equal(dt_waiting_for(&w, &due), "leader");
+    assert_string_equal(dt_waiting_for(&w, &sent), "ack");
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, healthy)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_job_ahead_waits_for_its_time_whatever_else_is_wrong),
+        TEST(a_due_job_of_a_paused_topic_is_paused),
+        TEST(a_due_job_waits_for_a_leader_that_is_not_there),
+        TEST(a_due_job_waits_for_what_its_leader_waits_for),
+        TEST(a_dispatched_job_waits_for_kafka_only_while_it_is_unsent),
+        TEST(a_finished_job_waits_for_nothing),
+        TEST(without_snapshots_a_due_job_waits_for_a_leader),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
