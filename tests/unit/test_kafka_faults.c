@@ -1,0 +1,322 @@
+/*
+ * What the transactional producer makes of requests that fail, hang or lose their connection: on librdkafka's mock
+ * cluster, which can be told to fail the n-th request. It knows nothing of isolation or fencing; that is tested on a
+ * real broker (contract/test_kafka_producer.c).
+ */
+#include <arpa/inet.h>
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "kafka.h"
+#include "support/redis_fixture.h" /* wait_until */
+
+enum { PRODUCE = 0, INIT_PRODUCER_ID = 22, ADD_PARTITIONS = 24, END_TXN = 26 };
+enum { TIMEOUT_MS = 1500 };
+
+static struct {
+    rd_kafka_t *rk;
+    rd_kafka_mock_cluster_t *cluster;
+    struct dt_config config;
+    struct dt_kafka_env env;
+    dt_producer *producer;
+} fx;
+
+static int64_t now_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+static dt_status start(const volatile bool *stop, struct dt_error *err)
+{
+    return dt_producer_new(&fx.env, 0, stop, &fx.producer, err);
+}
+
+/* A cluster of one broker; no producer yet. */
+static int make_cluster(void **state)
+{
+    char reason[256];
+
+    (void)state;
+    memset(&fx, 0, sizeof(fx));
+    fx.rk = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), reason, sizeof(reason));
+    assert_non_null(fx.rk);
+    fx.cluster = rd_kafka_mock_cluster_new(fx.rk, 1);
+    assert_non_null(fx.cluster);
+    assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "mock.ledger", 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "orders", 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    fx.config.kafka_brokers = (char *)(uintptr_t)rd_kafka_mock_cluster_bootstraps(fx.cluster);
+    fx.config.kafka_transaction_timeout = TIMEOUT_MS;
+    fx.env = (struct dt_kafka_env){.config = &fx.config, .installation = "mock", .uuid = "1", .shards = 1};
+    return 0;
+}
+
+static int make_producer(void **state)
+{
+    struct dt_error err = {0};
+
+    make_cluster(state);
+    if (start(NULL, &err) != DT_OK)
+        fail_msg("%s", err.text);
+    return 0;
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    dt_producer_free(fx.producer);
+    dt_kafka_drain(10000);
+    rd_kafka_mock_cluster_destroy(fx.cluster);
+    rd_kafka_destroy(fx.rk);
+    return 0;
+}
+
+/* The next `count` requests of the kind fail with the error; _TRANSPORT: the broker hangs up instead of answering. */
+static void fail_next(int api, size_t count, rd_kafka_resp_err_t error)
+{
+    rd_kafka_resp_err_t errors[8];
+
+    for (size_t i = 0; i < count; i++)
+        errors[i] = error;
+    rd_kafka_mock_push_request_errors_array(fx.cluster, (int16_t)api, count, errors);
+}
+
+static dt_status send_two(struct dt_error *err)
+{
+    const struct dt_kafka_message messages[2] = {
+        {.topic = DT_STR_LIT("orders"), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("a")},
+        {.topic = DT_STR_LIT("orders"), .key = DT_STR_LIT("2"), .value = DT_STR_LIT("b")},
+    };
+    int64_t offset = -1;
+    dt_status status = dt_producer_send(fx.producer, messages, 2, DT_STR_LIT("k"), DT_STR_LIT("v"), &offset, err);
+
+    if (status == DT_OK)
+        assert_true(offset >= 0);
+    else
+        assert_int_equal(err->status, status);
+    return status;
+}
+
+#define ASSERT_SEND(expected)                                                                                          \
+    do {                                                                                                               \
+        struct dt_error err_ = {0};                                                                                    \
+        dt_status got_ = send_two(&err_);                                                                              \
+        if (got_ != (expected))                                                                                        \
+            fail_msg("%s instead of %s: %s", dt_status_name(got_), dt_status_name(expected), err_.text);               \
+    } while (0)
+
+/* No socket of this process is connected to the broker. */
+static bool is_disconnected(void *arg)
+{
+    const int port = atoi(strrchr(fx.config.kafka_brokers, ':') + 1);
+
+    (void)arg;
+    for (int fd = 0; fd < 1024; fd++) {
+        struct sockaddr_in peer = {0};
+        socklen_t size = sizeof(peer);
+
+        if (getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && ntohs(peer.sin_port) == port)
+            return false;
+    }
+    return true;
+}
+
+/* ---- fine ---- */
+
+static void a_clean_transaction_is_fine(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        ASSERT_SEND(DT_OK);
+}
+
+static void a_leader_that_moved_is_found_again_inside_the_transaction(void **state)
+{
+    (void)state;
+    ASSERT_SEND(DT_OK);
+    fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION);
+    ASSERT_SEND(DT_OK);
+}
+
+static void a_coordinator_that_still_completes_the_last_transaction_is_waited_for(void **state)
+{
+    (void)state;
+    fail_next(ADD_PARTITIONS, 2, RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS);
+    ASSERT_SEND(DT_OK);
+}
+
+static void a_connection_that_breaks_between_two_transactions_does_no_harm(void **state)
+{
+    (void)state;
+    ASSERT_SEND(DT_OK);
+    assert_int_equal(rd_kafka_mock_broker_set_down(fx.cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_true(wait_until(is_disconnected, NULL, 5000));
+    assert_int_equal(rd_kafka_mock_broker_set_up(fx.cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    ASSERT_SEND(DT_OK);
+}
+
+/* ---- doubt ---- */
+
+static void a_connection_that_breaks_after_endtxn_is_a_doubt_even_when_the_commit_succeeds(void **state)
+{
+    (void)state;
+    fail_next(END_TXN, 1, RD_KAFKA_RESP_ERR__TRANSPORT);
+    ASSERT_SEND(DT_DOUBT);
+}
+
+static void an_endtxn_that_was_sent_twice_is_a_doubt_even_when_the_commit_succeeds(void **state)
+{
+    (void)state;
+    fail_next(END_TXN, 1, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS);
+    ASSERT_SEND(DT_DOUBT);
+}
+
+static void a_connection_that_breaks_under_the_messages_is_a_doubt(void **state)
+{
+    (void)state;
+    ASSERT_SEND(DT_OK);
+    fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR__TRANSPORT);
+    ASSERT_SEND(DT_DOUBT);
+}
+
+static void a_connection_that_breaks_while_partitions_are_added_is_a_doubt(void **state)
+{
+    (void)state;
+    fail_next(ADD_PARTITIONS, 1, RD_KAFKA_RESP_ERR__TRANSPORT);
+    ASSERT_SEND(DT_DOUBT);
+}
+
+static void a_fenced_producer_is_in_doubt(void **state)
+{
+    (void)state;
+    fail_next(END_TXN, 1, RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH);
+    ASSERT_SEND(DT_DOUBT);
+}
+
+static void after_a_doubt_nothing_more_is_sent(void **state)
+{
+    (void)state;
+    fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR__TRANSPORT);
+    ASSERT_SEND(DT_DOUBT);
+    ASSERT_SEND(DT_DOUBT);
+}
+
+static void a_broker_that_hangs_is_a_doubt_at_the_transaction_timeout(void **state)
+{
+    int64_t begin_us;
+
+    (void)state;
+    ASSERT_SEND(DT_OK);
+    rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 60000);
+    begin_us = now_us();
+    ASSERT_SEND(DT_DOUBT);
+    assert_in_range(now_us() - begin_us, 500000, (TIMEOUT_MS + 1500) * 1000);
+    begin_us = now_us();
+    dt_producer_free(fx.producer);
+    fx.producer = NULL;
+    assert_true(now_us() - begin_us < 1000000); /* whatever hangs */
+}
+
+static void a_broker_that_is_gone_is_a_doubt_at_the_transaction_timeout(void **state)
+{
+    int64_t begin_us;
+
+    (void)state;
+    ASSERT_SEND(DT_OK);
+    assert_int_equal(rd_kafka_mock_broker_set_down(fx.cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    begin_us = now_us();
+    ASSERT_SEND(DT_DOUBT);
+    assert_true(now_us() - begin_us < (TIMEOUT_MS + 1500) * 1000);
+}
+
+/* ---- refused ---- */
+
+static void a_topic_that_may_not_be_written_is_refused(void **state)
+{
+    (void)state;
+    fail_next(PRODUCE, 2, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+    ASSERT_SEND(DT_REFUSED);
+}
+
+/* ---- starting ---- */
+
+static void starting_waits_for_a_coordinator_that_is_not_ready(void **state)
+{
+    struct dt_error err = {0};
+
+    (void)state;
+    fail_next(INIT_PRODUCER_ID, 3, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS);
+    assert_int_equal(start(NULL, &err), DT_OK);
+    ASSERT_SEND(DT_OK);
+}
+
+static void starting_on_a_broker_that_hangs_is_unavailable_in_time(void **state)
+{
+    struct dt_error err = {0};
+    int64_t begin_us = now_us();
+
+    (void)state;
+    rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 60000);
+    assert_int_equal(start(NULL, &err), DT_UNAVAILABLE);
+    assert_true(now_us() - begin_us < (TIMEOUT_MS + 1000) * 1000);
+}
+
+static void *set_soon(void *arg)
+{
+    usleep(200000);
+    *(volatile bool *)arg = true;
+    return NULL;
+}
+
+static void starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop(void **state)
+{
+    volatile bool stop = false;
+    struct dt_error err = {0};
+    int64_t begin_us = now_us();
+    pthread_t thread;
+
+    (void)state;
+    rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 60000);
+    assert_int_equal(pthread_create(&thread, NULL, set_soon, (void *)(uintptr_t)&stop), 0);
+    assert_int_equal(start(&stop, &err), DT_SHUTDOWN);
+    assert_true(now_us() - begin_us < 700000);
+    pthread_join(thread, NULL);
+}
+
+#define TEST(name)       cmocka_unit_test_setup_teardown(name, make_producer, clear)
+#define TEST_START(name) cmocka_unit_test_setup_teardown(name, make_cluster, clear)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_clean_transaction_is_fine),
+        TEST(a_leader_that_moved_is_found_again_inside_the_transaction),
+        TEST(a_coordinator_that_still_completes_the_last_transaction_is_waited_for),
+        TEST(a_connection_that_breaks_between_two_transactions_does_no_harm),
+        TEST(a_connection_that_breaks_after_endtxn_is_a_doubt_even_when_the_commit_succeeds),
+        TEST(an_endtxn_that_was_sent_twice_is_a_doubt_even_when_the_commit_succeeds),
+        TEST(a_connection_that_breaks_under_the_messages_is_a_doubt),
+        TEST(a_connection_that_breaks_while_partitions_are_added_is_a_doubt),
+        TEST(a_fenced_producer_is_in_doubt),
+        TEST(after_a_doubt_nothing_more_is_sent),
+        TEST(a_broker_that_hangs_is_a_doubt_at_the_transaction_timeout),
+        TEST(a_broker_that_is_gone_is_a_doubt_at_the_transaction_timeout),
+        TEST(a_topic_that_may_not_be_written_is_refused),
+        TEST_START(starting_waits_for_a_coordinator_that_is_not_ready),
+        TEST_START(starting_on_a_broker_that_hangs_is_unavailable_in_time),
+        TEST_START(starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
