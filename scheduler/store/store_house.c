@@ -8,6 +8,8 @@
 #include "store/db.h"
 #include "store/store_dispatch.h"
 
+/* Whoever made a job and lost the answer of its COMMIT reads it back by id: so long it stays, whatever its retention. */
+#define YOUNG_MS 30000
 #define RETENTION "COALESCE(p.retention_ms, 2592000000)"
 
 /* Runs a query for ids; the ids as a JSON list, and their number. */
@@ -129,10 +131,10 @@ static dt_status lock_removals(struct purge *p, struct dt_str candidates, size_t
                                    "SELECT j.id, j.topic, j.job_key IS NOT NULL, j.attempt > 1"
                                    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j "
                                    "FORCE INDEX (PRIMARY) ON j.id = t.id"
-                                   " WHERE j.next_at IS NULL AND j.purge_at <= ?"
+                                   " WHERE j.next_at IS NULL AND j.purge_at <= ? AND j.created_at <= ?"
                                    " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.job_id = j.id)"
-                                   " ORDER BY t.id FOR UPDATE SKIP LOCKED",
-                                   DT_PARAMS(DT_P_STR(candidates), DT_P_INT(now_ms)), p->err);
+                                   " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED",
+                                   DT_PARAMS(DT_P_STR(candidates), DT_P_INT(now_ms), DT_P_INT(now_ms - YOUNG_MS)), p->err);
     while (status == DT_OK && p->n < n && dt_db_next(p->db)) {
         struct removal r = {dt_db_i64(p->db, 0), dt_arena_copy(&p->arena, dt_db_bytes(p->db, 1)),
                             dt_db_i64(p->db, 2) != 0, dt_db_i64(p->db, 3) != 0};

@@ -133,7 +133,7 @@ static dt_status lock_candidates(struct turn *t)
                         " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic) + 700, j.topic"
                         " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE INDEX "
                         "(PRIMARY) ON j.id = t.id"
-                        " ORDER BY t.id FOR UPDATE SKIP LOCKED",
+                        " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED",
                         DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
     while (status == DT_OK && dt_db_next(t->db))
         status = take_row(t);

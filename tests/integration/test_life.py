@@ -229,7 +229,7 @@ def test_finished_jobs_are_deleted_after_their_retention_and_counted(api, topic,
     assert api.put(f"/v1/topics/{topic}", {"retention": "PT1S"}).status in (200, 201)
     job = api.make(topic=topic, key="k", delay=0)
     consumer.wait(job["id"])
-    until(lambda: api.get(f"/v1/jobs/{job['id']}").status == 404, 20, "the job is gone")
+    until(lambda: api.get(f"/v1/jobs/{job['id']}").status == 404, 50, "the job is gone")
     assert api.get(f"/v1/topics/{topic}/jobs/k").status == 404
     removed = rows(connect(stack), "SELECT removed FROM removed_jobs WHERE topic = %s", topic)
     assert removed[0]["removed"] == 1
