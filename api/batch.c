@@ -5,6 +5,9 @@
  * queue and single creates find room: a batch with a full chunk waits its turn. Invariants, under the gate's lock: rows
  * = rows of all chunks at the committer; a batch stands in the line exactly while it waits for room; when chunks come
  * back as many of the first in the line are woken as fit. One chunk always passes when no other is under way.
+ *
+ * Elements with one key must be made in their order, but chunks that are under way together are committed in any: a
+ * chunk with a key of an earlier chunk that may still be under way waits until all of them are back.
  */
 #include "batch.h"
 
@@ -27,6 +30,7 @@ struct chunk {
     struct dt_unit unit;
     struct dt_create *rows; /* unit_rows of them */
     struct slot *slots;     /* likewise */
+    uint64_t *keys;         /* hashes of its rows' keys, keys_room(batch) places, 0 = free */
     size_t n_rows, n_slots, bytes;
     struct dt_strbuf refusals;
     struct dt_arena arena;
@@ -50,7 +54,8 @@ struct dt_batch {
     struct dt_strbuf results;
     struct chunk *head, **tail; /* submitted, in order */
     struct chunk *open, *spare;
-    bool failed; /* memory was out */
+    bool in_order; /* the open chunk has a key of one that may be under way */
+    bool failed;   /* memory was out */
 
     size_t gate_rows; /* most rows of all batches at the committer */
     pthread_cond_t woken;
@@ -70,9 +75,19 @@ static void chunk_free(struct chunk *chunk)
         return;
     free(chunk->rows);
     free(chunk->slots);
+    free(chunk->keys);
     dt_strbuf_clear(&chunk->refusals);
     dt_arena_clear(&chunk->arena);
     free(chunk);
+}
+
+/* A power of two, at least twice as many as there can be keys. */
+static size_t keys_room(const struct dt_batch *batch)
+{
+    size_t room = 16;
+    while (room < 2 * batch->unit_rows)
+        room *= 2;
+    return room;
 }
 
 static struct chunk *chunk_new(struct dt_batch *batch)
@@ -85,7 +100,8 @@ static struct chunk *chunk_new(struct dt_batch *batch)
     dt_arena_init(&chunk->arena);
     chunk->rows = calloc(batch->unit_rows, sizeof(*chunk->rows));
     chunk->slots = calloc(batch->unit_rows, sizeof(*chunk->slots));
-    if (chunk->rows && chunk->slots)
+    chunk->keys = calloc(keys_room(batch), sizeof(*chunk->keys));
+    if (chunk->rows && chunk->slots && chunk->keys)
         return chunk;
     chunk_free(chunk);
     return NULL;
@@ -96,6 +112,7 @@ static void chunk_empty(struct chunk *chunk)
     chunk->next = NULL;
     chunk->n_rows = chunk->n_slots = chunk->bytes = 0;
     chunk->done = false;
+    memset(chunk->keys, 0, keys_room(chunk->batch) * sizeof(*chunk->keys));
     dt_strbuf_reset(&chunk->refusals);
     dt_arena_reset(&chunk->arena);
 }
@@ -239,6 +256,8 @@ static void collect(struct dt_batch *batch)
 
 static bool fits(const struct dt_batch *batch, size_t rows)
 {
+    if (batch->in_order && batch->under_way > 0)
+        return false;
     return batch->under_way < DT_BATCH_UNDER_WAY && (rows == 0 || rows + batch->unit_rows <= batch->gate_rows);
 }
 
@@ -328,6 +347,7 @@ static bool pass_gate(struct dt_batch *batch, size_t rows)
 static void append(struct dt_batch *batch, struct chunk *chunk)
 {
     batch->open = NULL;
+    batch->in_order = false;
     *batch->tail = chunk;
     batch->tail = &chunk->next;
 }
@@ -428,6 +448,25 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
     refuse(batch, &problem);
 }
 
+/* The place of a hash in a chunk's table, or the free one where it would stand. */
+static uint64_t *key_place(const struct dt_batch *batch, const struct chunk *chunk, uint64_t hash)
+{
+    size_t mask = keys_room(batch) - 1, i = (size_t)hash & mask;
+    while (chunk->keys[i] != 0 && chunk->keys[i] != hash)
+        i = (i + 1) & mask;
+    return &chunk->keys[i];
+}
+
+static void note_key(struct dt_batch *batch, struct chunk *chunk, const struct dt_new_job *job)
+{
+    if (!job->key.p)
+        return;
+    uint64_t hash = dt_key_hash(job->topic, job->key);
+    *key_place(batch, chunk, hash) = hash;
+    for (const struct chunk *c = batch->head; c && !batch->in_order; c = c->next)
+        batch->in_order = *key_place(batch, c, hash) != 0;
+}
+
 /* A payload of a request that is streamed lives in the chunk, others stay in the body. */
 static bool keep_payload(struct chunk *chunk, struct dt_new_job *job)
 {
@@ -456,6 +495,7 @@ static void add(struct dt_batch *batch, struct dt_str text, bool keep)
         refuse(batch, &(struct dt_problem){.type = DT_PROBLEM_NOT_FOUND, .detail = DT_STR_LIT("no such topic")});
         return;
     }
+    note_key(batch, chunk, &row->row.job);
     chunk->slots[chunk->n_slots++] = (struct slot){.row = (int64_t)chunk->n_rows++};
     chunk->bytes += text.n;
 }

@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "job_fields.h"
+#include "job_json.h"
 
 struct canon {
     unsigned char
@@ -105,4 +106,10 @@ void dt_job_digest(struct dt_job_fields *f, unsigned char digest[16])
     XXH128_canonical_t canonical;
     XXH128_canonicalFromHash(&canonical, XXH3_128bits(c.p, c.n));
     memcpy(digest, canonical.digest, 16);
+}
+
+uint64_t dt_key_hash(struct dt_str topic, struct dt_str key)
+{
+    uint64_t hash = XXH3_64bits_withSeed(key.p, key.n, XXH3_64bits(topic.p, topic.n));
+    return hash != 0 ? hash : 1;
 }

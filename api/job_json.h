@@ -39,6 +39,8 @@ DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_json_
                                       const struct dt_job_rules *rules, struct dt_str topic, struct dt_str key,
                                       int64_t now_ms, struct dt_faults *faults, struct dt_new_job *out);
 
+/* A short hash of a topic and a key: never 0; the same key may share it with others. */
+uint64_t dt_key_hash(struct dt_str topic, struct dt_str key);
 /* A key: 1-255 bytes of UTF-8. NULL = fine, else the reason. */
 const char *dt_key_check(struct dt_str key);
 

@@ -378,6 +378,34 @@ static void elements_beyond_the_limit_are_refused_and_then_not_answered(void **s
     request_clear(&req);
 }
 
+static void chunks_that_share_a_key_are_committed_one_after_the_other(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    request_init(&req);
+    dt_batch *batch = dt_batch_new(&req, false);
+    for (unsigned i = 0; i < 2 * ROWS; i++) {
+        char text[80];
+        snprintf(text, sizeof(text), "{\"topic\":\"t\",\"delay\":5,\"key\":\"%u\"}", i);
+        add(batch, text);
+    }
+    add(batch, "{\"topic\":\"t\",\"delay\":6,\"key\":\"3\"}");
+    assert_int_equal(n_units, 2); /* no key is shared: both are under way */
+    assert_false(dt_batch_flush(batch));
+    assert_true(dt_batch_suspend(batch, false));
+    give_back(1, DT_OK);
+    assert_int_equal(resumed, 0);
+    give_back(0, DT_OK);
+    assert_int_equal(resumed, 1);
+    assert_true(dt_batch_flush(batch));
+    assert_int_equal(n_units, 3);
+    give_back(2, DT_OK);
+    dt_batch_answer(batch);
+    assert_int_equal(count(req.out.p, "\"status\":201"), 2 * ROWS + 1);
+    dt_batch_release(batch);
+    request_clear(&req);
+}
+
 static void kept_elements_do_not_need_their_text_any_more(void **state)
 {
     (void)state;
@@ -411,6 +439,7 @@ int main(void)
         TEST(batches_share_half_of_the_queue_and_wait_in_line),
         TEST(a_batch_outlives_a_client_that_left_until_its_chunks_are_back),
         TEST(elements_beyond_the_limit_are_refused_and_then_not_answered),
+        TEST(chunks_that_share_a_key_are_committed_one_after_the_other),
         TEST(kept_elements_do_not_need_their_text_any_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
