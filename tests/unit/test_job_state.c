@@ -101,6 +101,16 @@ static void a_success_ends_the_job(void **state)
     assert_false(d.dead_letter);
 }
 
+static void the_first_attempt_takes_results_like_any_other(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
+
+    (void)state;
+    job.attempt = result.attempt = 1;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_APPLIED);
+}
+
 static void a_failure_waits_for_the_delay_of_its_number(void **state)
 {
     static const int64_t delays[] = {15000, 180000, 600000};
@@ -494,6 +504,7 @@ int main(void)
         cmocka_unit_test(every_pair_of_state_and_event_is_as_drawn),
         cmocka_unit_test(what_is_no_state_or_no_event_is_illegal),
         cmocka_unit_test(a_success_ends_the_job),
+        cmocka_unit_test(the_first_attempt_takes_results_like_any_other),
         cmocka_unit_test(a_failure_waits_for_the_delay_of_its_number),
         cmocka_unit_test(the_failure_after_the_last_delay_buries_the_job),
         cmocka_unit_test(without_retries_the_first_failure_buries_the_job),

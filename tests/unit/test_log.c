@@ -95,9 +95,11 @@ static void values_are_quoted_exactly_where_they_need_it(void **state)
 static void a_value_cannot_forge_a_line_or_move_a_terminal(void **state)
 {
     (void)state;
-    DT_LOG(INFO, "t", "m", DT_S("v", "a\nlevel=error\r\t\x1b[2J\x7f"), DT_B("nul", ((struct dt_str){"a\0b", 3})));
-    assert_string_equal(behind_time(written()),
-                        "level=info component=t msg=m v=\"a\\nlevel=error\\r\\t\\x1b[2J\\x7f\" nul=\"a\\x00b\"\n");
+    DT_LOG(INFO, "t", "m", DT_S("v", "a\nlevel=error\r\t\x1b[2J\x7f"), DT_B("nul", ((struct dt_str){"a\0b", 3})),
+           DT_S("del", "\x7f"));
+    assert_string_equal(
+        behind_time(written()),
+        "level=info component=t msg=m v=\"a\\nlevel=error\\r\\t\\x1b[2J\\x7f\" nul=\"a\\x00b\" del=\"\\x7f\"\n");
 }
 
 static void lines_below_the_level_are_not_written_and_their_fields_not_evaluated(void **state)
