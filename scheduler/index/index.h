@@ -70,6 +70,9 @@ DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const i
 /* Adds entries that are missing; one that is there already keeps its score. */
 DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n, struct dt_error *err);
 
+/* The same for entries of any shards, on all endpoints at once. */
+DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n, struct dt_error *err);
+
 /* ---- wake-ups (index_wake.c): one thread that sleeps on the channels of all endpoints ---- */
 typedef struct dt_wake dt_wake;
 /* on_wake is called on that thread: post and return. shard -1: everything may have changed (a connection was lost or came back). */

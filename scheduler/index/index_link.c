@@ -13,6 +13,7 @@
 #include "base/metrics.h"
 
 #define BACKOFF_FIRST_US INT64_C(20000)
+#define SILENCE_FACTOR   4
 #define BACKOFF_CAP_US   INT64_C(2000000)
 #define SHA_LEN          40
 
@@ -28,6 +29,7 @@ struct dt_link {
     size_t pending;
     struct dt_backoff backoff;
     int64_t retry_at_us;
+    int64_t began_us; /* this turn */
     dt_metric *seconds, *errors, *up;
 };
 
@@ -172,6 +174,16 @@ static void forget_commands(dt_link *link)
     link->pending = 0;
 }
 
+/* A server that lets us wait for its silence is asked less often: at most a fifth of our time goes into waiting for it.
+ */
+static int64_t backoff_after(dt_link *link, int64_t now_us)
+{
+    int64_t wait_us = dt_backoff_us(&link->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)link);
+    int64_t silence_us = (now_us - link->began_us) * SILENCE_FACTOR;
+
+    return wait_us > silence_us ? wait_us : silence_us;
+}
+
 /* The connection is of no use any more: drop it and wait a while before the next one. */
 static dt_status drop(dt_link *link, struct dt_error *err, const char *what)
 {
@@ -186,7 +198,7 @@ static dt_status drop(dt_link *link, struct dt_error *err, const char *what)
     if (link->backoff.failures == 0)
         DT_LOG(WARN, "index", "lost a Redis server", DT_S("endpoint", link->endpoint->name), DT_S("during", what),
                DT_S("reason", reason));
-    link->retry_at_us = now_us + dt_backoff_us(&link->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)link);
+    link->retry_at_us = now_us + backoff_after(link, now_us);
     dt_metric_add(link->errors, 1);
     dt_metric_set(link->up, 0);
     return dt_fail(err, DT_UNAVAILABLE, "redis %s: %s: %s", link->endpoint->name, what, reason);
@@ -255,14 +267,20 @@ static dt_status handshake(dt_link *link, struct dt_error *err)
     return status == DT_OK ? load_scripts(link, err) : status;
 }
 
+bool dt_link_connected(const dt_link *link)
+{
+    return link->c != NULL;
+}
+
 dt_status dt_link_ready(dt_link *link, struct dt_error *err)
 {
     dt_status status;
 
     forget_commands(link);
+    link->began_us = dt_clock_mono_us(link->clock);
     if (link->c)
         return DT_OK;
-    if (dt_clock_mono_us(link->clock) < link->retry_at_us)
+    if (link->began_us < link->retry_at_us)
         return dt_fail(err, DT_UNAVAILABLE, "redis %s: waiting before the next try to connect", link->endpoint->name);
     status = handshake(link, err);
     if (status != DT_OK)
@@ -396,7 +414,6 @@ static dt_status again_with_scripts(dt_link *link, dt_link_reply_fn *on_reply, v
 
 dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err)
 {
-    int64_t before_us = dt_clock_mono_us(link->clock);
     struct turn turn;
     dt_status status;
 
@@ -408,7 +425,7 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
     forget_commands(link);
     if (status != DT_OK)
         return status;
-    dt_metric_observe(link->seconds, (double)(dt_clock_mono_us(link->clock) - before_us) / 1e6);
+    dt_metric_observe(link->seconds, (double)(dt_clock_mono_us(link->clock) - link->began_us) / 1e6);
     dt_metric_set(link->up, turn.error[0] ? 0 : 1);
     if (!turn.error[0])
         return DT_OK;

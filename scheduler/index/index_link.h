@@ -44,6 +44,7 @@ DT_MUST_CHECK dt_status dt_link_new(const struct dt_config *config, const struct
                                     dt_link **out);
 void dt_link_free(dt_link *link);
 
+bool dt_link_connected(const dt_link *link);
 /* Connects when needed; forgets commands that were not flushed. UNAVAILABLE at once during the back-off. */
 DT_MUST_CHECK dt_status dt_link_ready(dt_link *link, struct dt_error *err);
 void dt_link_command(dt_link *link, unsigned n_args);

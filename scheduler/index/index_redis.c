@@ -115,7 +115,7 @@ struct dt_index {
     struct dt_endpoint *endpoints;
     struct dt_str *names;
     dt_link **links;
-    bool *ready; /* scratch: this endpoint takes part in the present flight */
+    bool *wanted, *sent; /* scratch: the present flight is for this endpoint; its commands were written */
     unsigned n_links;
     uint16_t link_of[DT_SHARDS_MAX];
     uint16_t *shard_of; /* scratch of dt_index_put: FLIGHT */
@@ -126,10 +126,11 @@ static dt_status index_fill(dt_index *index, const struct dt_config *config, con
 {
     index->names = calloc(index->n_links, sizeof(*index->names));
     index->links = calloc(index->n_links, sizeof(dt_link *));
-    index->ready = calloc(index->n_links, sizeof(*index->ready));
+    index->wanted = calloc(index->n_links, sizeof(*index->wanted));
+    index->sent = calloc(index->n_links, sizeof(*index->sent));
     index->shard_of = malloc(FLIGHT * sizeof(*index->shard_of));
     index->order = malloc(FLIGHT * sizeof(*index->order));
-    if (!index->names || !index->links || !index->ready || !index->shard_of || !index->order)
+    if (!index->names || !index->links || !index->wanted || !index->sent || !index->shard_of || !index->order)
         return DT_NOMEM;
     for (unsigned i = 0; i < index->n_links; i++) {
         dt_status status = dt_link_new(config, &index->endpoints[i], clock, SCRIPT_TEXTS, SCRIPTS, &index->links[i]);
@@ -179,7 +180,8 @@ void dt_index_free(dt_index *index)
     dt_endpoints_free(index->endpoints, index->n_links);
     free(index->names);
     free(index->links);
-    free(index->ready);
+    free(index->wanted);
+    free(index->sent);
     free(index->shard_of);
     free(index->order);
     free(index);
@@ -298,50 +300,59 @@ static void keep_first(dt_status *worst, dt_status status)
         *worst = status;
 }
 
-/* Makes every endpoint ready, as far as it goes. The first failure is reported, the others take part nevertheless. */
-static dt_status flight_begin(dt_index *index, struct dt_error *err)
+/* The commands of one flight for endpoint i. */
+typedef void build_fn(dt_index *index, unsigned i, const void *arg);
+
+static dt_status send_flight(dt_index *index, unsigned i, build_fn *build, const void *arg, struct dt_error *err)
 {
-    dt_status worst = DT_OK;
+    dt_status status = dt_link_ready(index->links[i], err);
 
-    for (unsigned i = 0; i < index->n_links; i++) {
-        dt_status status = dt_link_ready(index->links[i], worst == DT_OK ? err : NULL);
-
-        index->ready[i] = status == DT_OK;
-        keep_first(&worst, status);
-    }
-    return worst;
+    index->wanted[i] = false;
+    if (status != DT_OK)
+        return status;
+    build(index, i, arg);
+    status = dt_link_flush(index->links[i], err);
+    index->sent[i] = status == DT_OK;
+    return status;
 }
 
-static dt_status flight_end(dt_index *index, struct dt_error *err)
+/*
+ * Writes to all endpoints that are wanted, then reads. Those that have to be connected first come last, so that a
+ * silent one keeps nobody else's commands waiting. The first failure is reported, the others go on.
+ */
+static dt_status fly(dt_index *index, build_fn *build, const void *arg, struct dt_error *err)
 {
     dt_status worst = DT_OK;
 
-    for (unsigned i = 0; i < index->n_links; i++) {
-        if (!index->ready[i])
-            continue;
-        dt_status status = dt_link_flush(index->links[i], worst == DT_OK ? err : NULL);
-        index->ready[i] = status == DT_OK;
-        keep_first(&worst, status);
+    memset(index->sent, 0, index->n_links * sizeof(*index->sent));
+    for (int connected = 1; connected >= 0; connected--) {
+        for (unsigned i = 0; i < index->n_links; i++) {
+            if (index->wanted[i] && dt_link_connected(index->links[i]) == connected)
+                keep_first(&worst, send_flight(index, i, build, arg, worst == DT_OK ? err : NULL));
+        }
     }
     for (unsigned i = 0; i < index->n_links; i++) {
-        if (index->ready[i])
+        if (index->sent[i])
             keep_first(&worst, dt_link_read(index->links[i], NULL, NULL, worst == DT_OK ? err : NULL));
     }
     return worst;
 }
+static dt_status fly_to_all(dt_index *index, build_fn *build, struct dt_error *err)
+{
+    memset(index->wanted, 1, index->n_links * sizeof(*index->wanted));
+    return fly(index, build, NULL, err);
+}
+
+static void build_ping(dt_index *index, unsigned i, const void *arg)
+{
+    (void)arg;
+    dt_link_command(index->links[i], 1);
+    arg_lit(index->links[i], "PING");
+}
 
 dt_status dt_index_ping(dt_index *index, struct dt_error *err)
 {
-    dt_status worst = flight_begin(index, err);
-
-    for (unsigned i = 0; i < index->n_links; i++) {
-        if (!index->ready[i])
-            continue;
-        dt_link_command(index->links[i], 1);
-        arg_lit(index->links[i], "PING");
-    }
-    keep_first(&worst, flight_end(index, worst == DT_OK ? err : NULL));
-    return worst;
+    return fly_to_all(index, build_ping, err);
 }
 
 /* ---- put ---- */
@@ -413,6 +424,18 @@ static void put_part_silent(dt_index *index, dt_link *link, const struct part *p
     }
 }
 
+static void put_part_missing(dt_index *index, dt_link *link, const struct part *part)
+{
+    dt_link_command(link, (unsigned)(3 + 2 * part->n));
+    arg_lit(link, "ZADD");
+    arg_due(index, link, part->shard);
+    arg_lit(link, "NX");
+    for (size_t i = 0; i < part->n; i++) {
+        dt_link_arg_i64(link, part->entries[part->order[i]].due_ms);
+        dt_link_arg_i64(link, part->entries[part->order[i]].id);
+    }
+}
+
 /* Stable counting sort: several entries of one job keep their order, the last one wins. ends[s]: end of shard s in
  * order. */
 static void group_by_shard(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
@@ -433,56 +456,84 @@ static void group_by_shard(dt_index *index, const struct dt_shard_map *map, cons
     ends[map->shards - 1] = (uint32_t)n;
 }
 
+/* A flight of entries, grouped by shard. */
+struct flight {
+    const struct dt_shard_map *map;
+    const struct dt_entry *entries;
+    int64_t horizon_end_ms;
+    enum { PUT_SILENT, PUT_WAKING, PUT_MISSING } how;
+    uint32_t ends[DT_SHARDS_MAX];
+};
+
 /* Within a chunk what is removed goes first: an id that is in it twice stays, and a stale hint harms less than a lost
  * entry. */
-static void put_shard(dt_index *index, struct part part, bool wake)
+static void build_shard(dt_index *index, const struct flight *flight, struct part part)
 {
     dt_link *link = link_of(index, part.shard);
     size_t left = part.n;
 
-    if (!index->ready[index->link_of[part.shard]])
-        return;
     while (left) {
         part.n = left < CHUNK ? left : CHUNK;
-        if (wake)
+        if (flight->how == PUT_WAKING)
             put_part_waking(index, link, &part);
-        else
+        else if (flight->how == PUT_SILENT)
             put_part_silent(index, link, &part);
+        else
+            put_part_missing(index, link, &part);
         part.order += part.n;
         left -= part.n;
     }
 }
 
-static dt_status put_flight(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
-                            int64_t horizon_end_ms, bool wake, struct dt_error *err)
+static void build_put(dt_index *index, unsigned i, const void *arg)
 {
-    uint32_t ends[DT_SHARDS_MAX];
-    dt_status worst = flight_begin(index, err);
+    const struct flight *flight = arg;
 
-    group_by_shard(index, map, entries, n, ends);
-    for (unsigned s = 0, from = 0; s < map->shards; from = ends[s++]) {
-        struct part part = {s, entries, index->order + from, ends[s] - from, horizon_end_ms};
+    for (unsigned s = 0, from = 0; s < flight->map->shards; from = flight->ends[s++]) {
+        struct part part = {s, flight->entries, index->order + from, flight->ends[s] - from, flight->horizon_end_ms};
 
-        if (part.n)
-            put_shard(index, part, wake);
+        if (part.n && index->link_of[s] == i)
+            build_shard(index, flight, part);
     }
-    keep_first(&worst, flight_end(index, worst == DT_OK ? err : NULL));
+}
+
+static dt_status put_flight(dt_index *index, struct flight *flight, size_t n, struct dt_error *err)
+{
+    group_by_shard(index, flight->map, flight->entries, n, flight->ends);
+    memset(index->wanted, 0, index->n_links * sizeof(*index->wanted));
+    for (unsigned s = 0, from = 0; s < flight->map->shards; from = flight->ends[s++])
+        index->wanted[index->link_of[s]] |= flight->ends[s] > from;
+    return fly(index, build_put, flight, err);
+}
+
+static dt_status put_all(dt_index *index, struct flight *flight, size_t n, struct dt_error *err)
+{
+    dt_status worst = DT_OK;
+
+    while (n > 0) {
+        size_t some = n < FLIGHT ? n : FLIGHT;
+
+        keep_first(&worst, put_flight(index, flight, some, worst == DT_OK ? err : NULL));
+        flight->entries += some;
+        n -= some;
+    }
     return worst;
 }
 
 dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
                        int64_t horizon_end_ms, bool wake, struct dt_error *err)
 {
-    dt_status worst = DT_OK;
+    struct flight flight = {map, entries, horizon_end_ms, wake ? PUT_WAKING : PUT_SILENT, {0}};
 
-    for (size_t done = 0; done < n;) {
-        size_t some = n - done < FLIGHT ? n - done : FLIGHT;
+    return put_all(index, &flight, n, err);
+}
 
-        keep_first(&worst,
-                   put_flight(index, map, entries + done, some, horizon_end_ms, wake, worst == DT_OK ? err : NULL));
-        done += some;
-    }
-    return worst;
+dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                        struct dt_error *err)
+{
+    struct flight flight = {map, entries, INT64_MAX, PUT_MISSING, {0}};
+
+    return put_all(index, &flight, n, err);
 }
 
 /* ---- announcements ---- */
@@ -503,20 +554,18 @@ dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_
     return turn(link, NULL, NULL, err);
 }
 
+static void build_wake_all(dt_index *index, unsigned i, const void *arg)
+{
+    (void)arg;
+    dt_link_command(index->links[i], 3);
+    arg_lit(index->links[i], "PUBLISH");
+    arg_channel(index, index->links[i]);
+    arg_lit(index->links[i], "topic");
+}
+
 dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
 {
-    dt_status worst = flight_begin(index, err);
-
-    for (unsigned i = 0; i < index->n_links; i++) {
-        if (!index->ready[i])
-            continue;
-        dt_link_command(index->links[i], 3);
-        arg_lit(index->links[i], "PUBLISH");
-        arg_channel(index, index->links[i]);
-        arg_lit(index->links[i], "topic");
-    }
-    keep_first(&worst, flight_end(index, worst == DT_OK ? err : NULL));
-    return worst;
+    return fly_to_all(index, build_wake_all, err);
 }
 
 /* ---- reading entries ---- */

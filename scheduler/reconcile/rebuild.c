@@ -32,28 +32,58 @@ bool dt_rebuild_active(const dt_reconciler *r)
     return r->rebuild.active && r->now_us >= r->rebuild.not_before_us;
 }
 
-/* The page's entries of one shard. */
-static void add_shard(dt_reconciler *r, unsigned shard, size_t n_page)
+/* The page's entries of one shard, or of all that are being rebuilt (shard -1), in r->entries. */
+static size_t pick(dt_reconciler *r, int shard, size_t n_page)
 {
-    struct dt_rebuild *b = &r->rebuild;
-    struct dt_error err;
     size_t n = 0;
 
     for (size_t i = 0; i < n_page; i++) {
-        if (dt_shard_of(r->map, r->page[i].id) == shard)
+        unsigned of = dt_shard_of(r->map, r->page[i].id);
+
+        if (shard < 0 ? dt_shard_set_has(&r->rebuild.shards, of) : (int)of == shard)
             r->entries[n++] = (struct dt_entry){r->page[i].id, r->page[i].next_ms};
     }
-    if (n == 0)
-        return;
-    if (dt_index_add_missing(r->index, shard, r->entries, n, &err) != DT_OK) {
+    return n;
+}
+
+static void done(dt_reconciler *r, size_t n)
+{
+    r->rebuild.entries += (int64_t)n;
+    dt_metric_add(r->rebuilt, (int64_t)n);
+    for (size_t i = 0; i < n; i++)
+        dt_reconcile_wake_for(r, dt_shard_of(r->map, r->entries[i].id), r->entries[i].due_ms);
+}
+
+/* Some endpoint failed: shard by shard, to see whose. */
+static void add_singly(dt_reconciler *r, size_t n_page)
+{
+    struct dt_rebuild *b = &r->rebuild;
+    struct dt_error err;
+
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        size_t n = dt_shard_set_has(&b->shards, shard) ? pick(r, (int)shard, n_page) : 0;
+
+        if (n == 0)
+            continue;
+        if (dt_index_add_missing(r->index, shard, r->entries, n, &err) == DT_OK) {
+            done(r, n);
+            continue;
+        }
         dt_metric_add(r->failures, 1);
         dt_shard_set_remove(&b->shards, shard);
         dt_shard_set_add(&b->again, shard);
-        return;
     }
-    b->entries += (int64_t)n;
-    dt_metric_add(r->rebuilt, (int64_t)n);
-    dt_reconcile_wake_for(r, shard, r->entries[0].due_ms);
+}
+
+static void add_page(dt_reconciler *r, size_t n_page)
+{
+    struct dt_error err;
+    size_t n = pick(r, -1, n_page);
+
+    if (dt_index_fill(r->index, r->map, r->entries, n, &err) == DT_OK)
+        done(r, n);
+    else
+        add_singly(r, n_page);
 }
 
 static void finish(dt_reconciler *r, int64_t to_ms)
@@ -95,10 +125,7 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
 
     if (status != DT_OK)
         return status;
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
-        if (dt_shard_set_has(&b->shards, shard))
-            add_shard(r, shard, n);
-    }
+    add_page(r, n);
     if (n) {
         b->at_ms = r->page[n - 1].next_ms;
         b->at_id = r->page[n - 1].id;
