@@ -15,16 +15,17 @@ def _executables(kind, chosen):
 def unit(report, chosen):
     if chosen is None:
         report.say("checking the sources")
-        checks.run(report)
+        checks.run(report, checks.OF_SOURCES)
         builds.clang(report)
-    if builds.sanitize(report):
-        report.say("unit tests")
-        cmocka.run_all(report, _executables("unit", chosen), dict(os.environ))
+    builds.sanitize(report)
+    if chosen is None:
+        checks.run(report, checks.OF_PROGRAMS)
+    report.say("unit tests")
+    cmocka.run_all(report, _executables("unit", chosen), dict(os.environ))
 
 
 def contract(report, chosen):
-    if not builds.sanitize(report):
-        return
+    builds.sanitize(report)
     report.say("contract tests on real servers")
     with servers.running("contract") as environment:
         cmocka.run_all(report, _executables("contract", chosen), environment)
@@ -33,8 +34,7 @@ def contract(report, chosen):
 def _pytest(name):
     def suite(report, chosen):
         folder = tree.TREE / "tests" / name
-        if not builds.sanitize(report, ("duetime-api", "duetime-dispatcher")):
-            return
+        builds.sanitize(report)
         report.say(f"{name} tests on the whole stack")
         try:
             pytests.run(report, folder, tree.WORK / f"{name}.xml", dict(os.environ), PYTEST_SECONDS, chosen)
@@ -48,16 +48,16 @@ def mysql(report, chosen):
     reason = lanes.mysql_unavailable()
     if reason:
         report.skip("lane mysql", reason)
-    elif builds.sanitize(report):
-        report.say("contract tests of the store on MySQL 9.7")
-        with servers.running("mysql", mysql="mysql") as environment:
-            cmocka.run_all(report, [path for path in _executables("contract", chosen) if lanes.is_store_test(path)], environment)
+        return
+    builds.sanitize(report)
+    report.say("contract tests of the store on MySQL 9.7")
+    with servers.running("mysql", mysql="mysql") as environment:
+        cmocka.run_all(report, [path for path in _executables("contract", chosen) if lanes.is_store_test(path)], environment)
 
 
 def kafka4(report, chosen):
     """Lane: contract suites, then the integration suite, on Kafka 4."""
-    if not builds.sanitize(report):
-        return
+    builds.sanitize(report)
     report.say("contract tests on Kafka 4")
     with servers.running("kafka4", kafka="4") as environment:
         cmocka.run_all(report, _executables("contract", chosen), environment)
