@@ -5,14 +5,14 @@
 #ifndef DT_BASE_CONFIG_TABLE_H
 #define DT_BASE_CONFIG_TABLE_H
 
-#define DT_OPT_NONE 0
+#define DT_OPT_NONE   0
 #define DT_OPT_SECRET 1
 #define DT_OPT_RELOAD 2
 
 #define DT_SECOND INT64_C(1000)
 #define DT_MINUTE (60 * DT_SECOND)
-#define DT_HOUR (60 * DT_MINUTE)
-#define DT_DAY (24 * DT_HOUR)
+#define DT_HOUR   (60 * DT_MINUTE)
+#define DT_DAY    (24 * DT_HOUR)
 
 /* clang-format off */
 #define DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT) \

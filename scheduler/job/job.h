@@ -9,17 +9,17 @@
 
 #include "base/strbuf.h"
 
-#define DT_TOPIC_MAX 200
-#define DT_KAFKA_TOPIC_MAX 249
-#define DT_KEY_MAX 255
-#define DT_PARTITION_KEY_MAX 255
-#define DT_CONTENT_TYPE_MAX 255
-#define DT_ERROR_CODE_MAX 100      /* bytes; longer ones are cut at a character */
-#define DT_ERROR_MESSAGE_MAX 1000
+#define DT_TOPIC_MAX              200
+#define DT_KAFKA_TOPIC_MAX        249
+#define DT_KEY_MAX                255
+#define DT_PARTITION_KEY_MAX      255
+#define DT_CONTENT_TYPE_MAX       255
+#define DT_ERROR_CODE_MAX         100 /* bytes; longer ones are cut at a character */
+#define DT_ERROR_MESSAGE_MAX      1000
 #define DT_ACK_TIMEOUT_DEFAULT_MS INT64_C(300000)
-#define DT_RETENTION_DEFAULT_MS (INT64_C(30) * 86400000)
-#define DT_RETRY_DEFAULT "15s 3m 10m 30m 30m 1h 2h 6h 15h"
-#define DT_DAY_MS INT64_C(86400000)
+#define DT_RETENTION_DEFAULT_MS   (INT64_C(30) * 86400000)
+#define DT_RETRY_DEFAULT          "15s 3m 10m 30m 30m 1h 2h 6h 15h"
+#define DT_DAY_MS                 INT64_C(86400000)
 
 /* In the order of the ENUM jobs.state (1-based in SQL). */
 enum dt_job_state { DT_SCHEDULED, DT_DISPATCHED, DT_SUCCEEDED, DT_DEAD, DT_CANCELLED, DT_JOB_STATES };
@@ -39,9 +39,13 @@ enum dt_attempt_status {
 const char *dt_job_state_name(enum dt_job_state state);
 const char *dt_attempt_status_name(enum dt_attempt_status status);
 bool dt_job_state_parse(struct dt_str word, enum dt_job_state *out);
-static inline bool dt_job_state_terminal(enum dt_job_state s) { return s >= DT_SUCCEEDED; }
+static inline bool dt_job_state_terminal(enum dt_job_state s)
+{
+    return s >= DT_SUCCEEDED;
+}
 
-/* A row of `jobs` as read. Slices belong to the arena or result that it was read into; NULL columns are absent (.p NULL). */
+/* A row of `jobs` as read. Slices belong to the arena or result that it was read into; NULL columns are absent (.p
+ * NULL). */
 struct dt_job {
     int64_t id;
     struct dt_str topic, key;
@@ -58,7 +62,7 @@ struct dt_job {
     struct dt_str retry;      /* canonical text, see retry.h; empty = no retries */
     int64_t ack_timeout_ms;
     struct dt_str partition_key, headers /* JSON object text */, content_type, payload;
-    bool payload_binary;      /* made with payload_base64 */
+    bool payload_binary;                     /* made with payload_base64 */
     struct dt_str error_code, error_message; /* last failure; absent = none */
     int64_t error_at_ms;
     int64_t created_at_ms, updated_at_ms, version;
@@ -69,14 +73,15 @@ struct dt_new_job {
     int64_t id;
     struct dt_str topic, key;
     int64_t run_at_ms;
-    struct dt_str retry;          /* absent = the topic's, copied at insert */
-    int64_t ack_timeout_ms;       /* 0 = the topic's, copied at insert */
+    struct dt_str retry;    /* absent = the topic's, copied at insert */
+    int64_t ack_timeout_ms; /* 0 = the topic's, copied at insert */
     struct dt_str partition_key, headers, content_type, payload;
     bool payload_binary;
-    unsigned char digest[16];     /* of the request, see api/job_json.h */
+    unsigned char digest[16]; /* of the request, see api/job_json.h */
 };
 
-/* Topic names: 1-200 of [A-Za-z0-9._-], not "." or "..", not starting with "__" or "<installation>.". NULL = fine, else the reason. */
+/* Topic names: 1-200 of [A-Za-z0-9._-], not "." or "..", not starting with "__" or "<installation>.". NULL = fine, else
+ * the reason. */
 const char *dt_topic_check(struct dt_str topic, struct dt_str installation);
 
 /* id = home day (days since 2025-01-01 of the first run_at, 0 before it) << 40 | sequence. */

@@ -15,12 +15,12 @@
 enum dt_event {
     DT_EVENT_CLAIM,
     DT_EVENT_SUCCEED,
-    DT_EVENT_RETRY,   /* an attempt ended without success, another follows */
-    DT_EVENT_BURY,    /* an attempt ended without success, none follows */
+    DT_EVENT_RETRY, /* an attempt ended without success, another follows */
+    DT_EVENT_BURY,  /* an attempt ended without success, none follows */
     DT_EVENT_SNOOZE,
     DT_EVENT_EXTEND,
     DT_EVENT_CANCEL,
-    DT_EVENT_NO_RETRIES, /* cancel further attempts of a dispatched job */
+    DT_EVENT_NO_RETRIES,       /* cancel further attempts of a dispatched job */
     DT_EVENT_FINISH_CANCELLED, /* an attempt of a no_retries job ended without success */
     DT_EVENT_CHANGE,
     DT_EVENT_REDRIVE,
@@ -32,7 +32,15 @@ enum dt_event {
 int dt_job_state_after(enum dt_job_state state, enum dt_event event);
 
 /* ---- results ---- */
-enum dt_result_status { DT_RESULT_SUCCEEDED, DT_RESULT_FAILED, DT_RESULT_SNOOZED, DT_RESULT_GAVE_UP, DT_RESULT_EXTENDED, DT_RESULT_TIMED_OUT /* by the leader, never from outside */, DT_RESULT_UNDELIVERABLE /* likewise */ };
+enum dt_result_status {
+    DT_RESULT_SUCCEEDED,
+    DT_RESULT_FAILED,
+    DT_RESULT_SNOOZED,
+    DT_RESULT_GAVE_UP,
+    DT_RESULT_EXTENDED,
+    DT_RESULT_TIMED_OUT,    /* by the leader, never from outside */
+    DT_RESULT_UNDELIVERABLE /* likewise */
+};
 enum dt_outcome { DT_OUTCOME_APPLIED, DT_OUTCOME_DUPLICATE, DT_OUTCOME_STALE, DT_OUTCOME_UNKNOWN_JOB };
 
 struct dt_result {
@@ -49,11 +57,12 @@ struct dt_decision {
     enum dt_attempt_status attempt_status;
     int64_t next_at_ms; /* 0 in terminal states */
     int64_t failures;
-    bool failed;        /* store the error as the last one */
-    bool finished;      /* the attempt ended (finished_at = now) */
-    bool dead_letter;   /* a dead letter leaves through the outbox */
+    bool failed;      /* store the error as the last one */
+    bool finished;    /* the attempt ended (finished_at = now) */
+    bool dead_letter; /* a dead letter leaves through the outbox */
 };
-/* now_ms: MySQL's clock. Uses job: state, attempt, attempt_status, failures, retry, ack_timeout, next_at, no_retries. */
+/* now_ms: MySQL's clock. Uses job: state, attempt, attempt_status, failures, retry, ack_timeout, next_at, no_retries.
+ */
 struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_result *result, int64_t now_ms);
 
 /*

@@ -1,6 +1,7 @@
 /*
  * Where a job belongs. slot = crc32(decimal id) mod 1024 (zlib's crc32, the same as SQL's CRC32(id) % 1024), fixed for
- * ever. Slots map to shards by jump consistent hash (Lamping & Veach, 2014), shards to Redis endpoints by rendezvous hash.
+ * ever. Slots map to shards by jump consistent hash (Lamping & Veach, 2014), shards to Redis endpoints by rendezvous
+ * hash.
  */
 #ifndef DT_JOB_SHARD_H
 #define DT_JOB_SHARD_H
@@ -9,7 +10,7 @@
 
 #include "base/strbuf.h"
 
-#define DT_SLOTS 1024
+#define DT_SLOTS      1024
 #define DT_SHARDS_MAX 1024
 
 unsigned dt_slot(int64_t job_id);
@@ -22,7 +23,10 @@ struct dt_shard_map {
     uint16_t of_slot[DT_SLOTS];
 };
 void dt_shard_map_init(struct dt_shard_map *map, int64_t generation, unsigned shards);
-static inline unsigned dt_shard_of(const struct dt_shard_map *map, int64_t job_id) { return map->of_slot[dt_slot(job_id)]; }
+static inline unsigned dt_shard_of(const struct dt_shard_map *map, int64_t job_id)
+{
+    return map->of_slot[dt_slot(job_id)];
+}
 
 /* Index of the endpoint (of n names) that holds the shard; independent of the order of names. */
 unsigned dt_rendezvous(unsigned shard, const struct dt_str *names, unsigned n);
