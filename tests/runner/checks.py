@@ -2,6 +2,7 @@
 import py_compile
 import subprocess
 import tempfile
+from collections import Counter
 
 from . import command, tree
 
@@ -24,7 +25,8 @@ def _sources():
 
 def formatted():
     code, output = command.run(["clang-format", "--dry-run", "-Werror", *_sources()], SECONDS, cwd=tree.TREE)
-    return code == 0, "\n".join(line for line in output.splitlines() if "error:" in line)
+    places = Counter(line.split(":", 1)[0] for line in output.splitlines() if "error:" in line)
+    return code == 0, "\n".join(f"{name}: {count} places" for name, count in places.items())
 
 
 def scripts():
