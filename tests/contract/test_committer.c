@@ -1,0 +1,360 @@
+/* The committer on a real MySQL: what is answered is there, once; what is refused is not. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "committer.h"
+#include "support/mysql_fixture.h"
+
+#define ROWS 4
+
+struct fixture {
+    struct mysql_fixture mysql;
+    dt_refclock ref;
+    dt_topic_cache *topics;
+    dt_index_writer *index;
+    dt_committer *committer;
+};
+
+/* A unit that counts its answers. */
+struct call {
+    struct dt_unit unit;
+    struct dt_create rows[ROWS];
+    _Atomic int answers;
+};
+
+static void answered(struct dt_unit *unit)
+{
+    struct call *call = unit->arg;
+    atomic_fetch_add(&call->answers, 1);
+}
+
+static void prepare(struct fixture *f, struct call *call, const char *topic, size_t n)
+{
+    memset(call, 0, sizeof(*call));
+    call->unit = (struct dt_unit){.rows = call->rows, .n = n, .done = answered, .arg = call};
+    for (size_t i = 0; i < n; i++) {
+        struct dt_new_job *job = &call->rows[i].row.job;
+        job->topic = dt_str(topic);
+        job->payload = DT_STR_LIT("null");
+        job->run_at_ms = dt_refclock_latest_ms(&f->ref) + 3600000;
+    }
+}
+
+static void await(struct call *call)
+{
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000000;
+    while (atomic_load(&call->answers) == 0) {
+        if (dt_clock_mono_us(dt_clock_system()) > until_us)
+            fail_msg("no answer within 20 s");
+        usleep(500);
+    }
+    assert_int_equal(atomic_load(&call->answers), 1);
+}
+
+static void submit(struct fixture *f, struct call *call)
+{
+    dt_committer_submit(f->committer, &call->unit);
+    await(call);
+}
+
+static void start(struct fixture *f)
+{
+    struct dt_error err = {0};
+    const dt_clock *clock = dt_clock_system();
+    dt_store *store = mysql_fixture_store(&f->mysql);
+    dt_refclock_init(&f->ref, clock);
+    dt_store_free(store);
+    MYSQL_FIXTURE_OK(dt_store_new(&f->mysql.config, &f->ref, &store), &err);
+    MYSQL_FIXTURE_OK(dt_store_ping(store, &err), &err);
+    dt_store_free(store);
+    MYSQL_FIXTURE_OK(dt_topic_cache_new(&f->mysql.config, clock, &f->topics), &err);
+    MYSQL_FIXTURE_OK(dt_index_writer_start(&f->mysql.config, clock, &f->ref, f->topics, &f->index, &err), &err);
+    MYSQL_FIXTURE_OK(dt_committer_start(&f->mysql.config, clock, &f->ref, f->topics, f->index, &f->committer, &err),
+                     &err);
+}
+
+static int make(void **state)
+{
+    static struct fixture f;
+    memset(&f, 0, sizeof(f));
+    mysql_fixture_make(&f.mysql, "committer");
+    mysql_fixture_migrate(&f.mysql);
+    /* Nobody listens there: no answer depends on Redis. */
+    free(f.mysql.config.redis_endpoints);
+    f.mysql.config.redis_endpoints = strdup("127.0.0.1:1");
+    *state = &f;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    struct fixture *f = *state;
+    if (f->committer)
+        dt_committer_stop(f->committer);
+    dt_committer_free(f->committer);
+    if (f->index)
+        dt_index_writer_stop(f->index);
+    dt_index_writer_free(f->index);
+    dt_topic_cache_free(f->topics);
+    mysql_fixture_drop(&f->mysql);
+    return 0;
+}
+
+static void a_unit_is_committed_and_answered_once(void **state)
+{
+    struct fixture *f = *state;
+    struct call call;
+    start(f);
+    prepare(f, &call, "t", 2);
+    submit(f, &call);
+    assert_int_equal(call.unit.status, DT_OK);
+    assert_true(call.unit.created_ms > 0);
+    for (int i = 0; i < 2; i++) {
+        const struct dt_insert *row = &call.rows[i].row;
+        assert_int_equal(row->outcome, DT_INSERT_CREATED);
+        assert_true(dt_str_is(row->job.retry, DT_RETRY_DEFAULT));
+        assert_int_equal(row->job.ack_timeout_ms, DT_ACK_TIMEOUT_DEFAULT_MS);
+        assert_int_equal(
+            mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs WHERE id = %lld", (long long)row->job.id), 1);
+    }
+    assert_true(call.rows[0].row.job.id != call.rows[1].row.job.id);
+    dt_unit_clear(&call.unit);
+}
+
+static void a_job_copies_what_its_topic_says_at_that_moment(void **state)
+{
+    struct fixture *f = *state;
+    struct call call;
+    start(f);
+    mysql_fixture_run(&f->mysql, "INSERT INTO topics (name, retry, ack_timeout_ms, created_at, updated_at) VALUES "
+                                 "('t', '7s', 9000, 1, 1)");
+    prepare(f, &call, "t", 2);
+    call.rows[1].row.job.retry = DT_STR_LIT("");
+    call.rows[1].row.job.ack_timeout_ms = 1234;
+    submit(f, &call);
+    assert_int_equal(call.unit.status, DT_OK);
+    assert_true(dt_str_is(call.rows[0].row.job.retry, "7s"));
+    assert_int_equal(call.rows[0].row.job.ack_timeout_ms, 9000);
+    assert_true(dt_str_is(call.rows[1].row.job.retry, ""));
+    assert_int_equal(call.rows[1].row.job.ack_timeout_ms, 1234);
+    dt_unit_clear(&call.unit);
+}
+
+static void the_first_job_makes_its_topic(void **state)
+{
+    struct fixture *f = *state;
+    struct call call;
+    start(f);
+    prepare(f, &call, "new.topic", 1);
+    submit(f, &call);
+    assert_int_equal(call.rows[0].row.outcome, DT_INSERT_CREATED);
+    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM topics WHERE name = 'new.topic'"), 1);
+    dt_unit_clear(&call.unit);
+}
+
+static void unknown_topics_are_refused_where_none_may_be_made(void **state)
+{
+    struct fixture *f = *state;
+    struct call call;
+    f->mysql.config.topics_auto_create = false;
+    start(f);
+    mysql_fixture_run(&f->mysql, "INSERT INTO topics (name, created_at, updated_at) VALUES ('known', 1, 1)");
+    prepare(f, &call, "unknown", 3);
+    call.rows[1].row.job.topic = DT_STR_LIT("known");
+    submit(f, &call);
+    assert_int_equal(call.unit.status, DT_OK);
+    assert_int_equal(call.rows[0].row.outcome, DT_INSERT_NO_TOPIC);
+    assert_int_equal(call.rows[1].row.outcome, DT_INSERT_CREATED);
+    assert_int_equal(call.rows[2].row.outcome, DT_INSERT_NO_TOPIC);
+    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), 1);
+    dt_unit_clear(&call.unit);
+}
+
+static void a_topic_that_clashes_in_kafka_refuses_its_rows_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct call call;
+    start(f);
+    mysql_fixture_run(&f->mysql, "INSERT INTO topics (name, created_at, updated_at) VALUES ('a.b', 1, 1)");
+    prepare(f, &call, "a_b", 3);
+    call.rows[1].row.job.topic = DT_STR_LIT("a.b");
+    submit(f, &call);
+    assert_int_equal(call.unit.status, DT_OK);
+    assert_int_equal(call.rows[0].row.outcome, DT_INSERT_REFUSED);
+    assert_non_null(call.rows[0].reason);
+    assert_int_equal(call.rows[1].row.outcome, DT_INSERT_CREATED);
+    assert_int_equal(call.rows[2].row.outcome, DT_INSERT_REFUSED);
+    dt_unit_clear(&call.unit);
+}
+
+static void ids_of_a_server_that_went_back_in_time_are_replaced(void **state)
+{
+    struct fixture *f = *state;
+    struct call call;
+    start(f);
+    prepare(f, &call, "t", 1);
+    submit(f, &call);
+    int64_t taken = call.rows[0].row.job.id;
+    dt_unit_clear(&call.unit);
+    dt_committer_stop(f->committer);
+    dt_committer_free(f->committer);
+    f->committer = NULL;
+    mysql_fixture_run(&f->mysql, "UPDATE id_sequence SET next_id = %lld",
+                      (long long)(taken & ((INT64_C(1) << 40) - 1)));
+    struct dt_error err = {0};
+    f->mysql.config.api_committers = 1;
+    MYSQL_FIXTURE_OK(
+        dt_committer_start(&f->mysql.config, dt_clock_system(), &f->ref, f->topics, f->index, &f->committer, &err),
+        &err);
+    prepare(f, &call, "t", 3);
+    submit(f, &call);
+    assert_int_equal(call.unit.status, DT_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(call.rows[i].row.outcome, DT_INSERT_CREATED);
+        assert_true(call.rows[i].row.job.id != taken);
+    }
+    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), 4);
+    dt_unit_clear(&call.unit);
+}
+
+static void units_without_time_or_sense_are_answered_and_leave_no_row(void **state)
+{
+    struct fixture *f = *state;
+    struct call late, empty;
+    start(f);
+    prepare(f, &late, "t", 1);
+    late.unit.deadline_us = 1;
+    submit(f, &late);
+    assert_int_equal(late.unit.status, DT_UNAVAILABLE);
+    prepare(f, &empty, "t", 0);
+    submit(f, &empty);
+    assert_int_equal(empty.unit.status, DT_INTERNAL);
+    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), 0);
+    dt_unit_clear(&late.unit);
+}
+
+static void nothing_is_taken_before_mysql_has_said_what_time_it_is(void **state)
+{
+    struct fixture *f = *state;
+    struct call call;
+    start(f);
+    prepare(f, &call, "t", 1);
+    dt_refclock_init(&f->ref, dt_clock_system());
+    submit(f, &call);
+    assert_int_equal(call.unit.status, DT_UNAVAILABLE);
+}
+
+static void a_full_queue_refuses_and_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+    enum { CALLS = 400 };
+    static struct call calls[CALLS];
+    int ok = 0, full = 0;
+    f->mysql.config.api_queue_jobs = 100;
+    f->mysql.config.api_committers = 1;
+    start(f);
+    for (int i = 0; i < CALLS; i++)
+        prepare(f, &calls[i], "t", ROWS);
+    for (int i = 0; i < CALLS; i++)
+        dt_committer_submit(f->committer, &calls[i].unit);
+    for (int i = 0; i < CALLS; i++) {
+        await(&calls[i]);
+        ok += calls[i].unit.status == DT_OK;
+        full += calls[i].unit.status == DT_FULL;
+        dt_unit_clear(&calls[i].unit);
+    }
+    assert_int_equal(ok + full, CALLS);
+    assert_true(ok >= 25);
+    assert_true(full > 0);
+    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), ok * ROWS);
+}
+
+static void stopping_commits_what_is_queued_and_takes_no_more(void **state)
+{
+    struct fixture *f = *state;
+    enum { CALLS = 200 };
+    static struct call calls[CALLS];
+    struct call after;
+    start(f);
+    for (int i = 0; i < CALLS; i++)
+        prepare(f, &calls[i], "t", 1);
+    for (int i = 0; i < CALLS; i++)
+        dt_committer_submit(f->committer, &calls[i].unit);
+    dt_committer_stop(f->committer);
+    for (int i = 0; i < CALLS; i++) {
+        assert_int_equal(atomic_load(&calls[i].answers), 1);
+        assert_int_equal(calls[i].unit.status, DT_OK);
+        dt_unit_clear(&calls[i].unit);
+    }
+    prepare(f, &after, "t", 1);
+    submit(f, &after);
+    assert_int_equal(after.unit.status, DT_SHUTDOWN);
+    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), CALLS);
+    dt_committer_free(f->committer);
+    f->committer = NULL;
+}
+
+#define SUBMITTERS 4
+#define EACH       300
+
+static void *submit_many(void *arg)
+{
+    struct fixture *f = arg;
+    struct call *calls = calloc(EACH, sizeof(*calls));
+    int ok = 0;
+    for (int i = 0; i < EACH; i++) {
+        prepare(f, &calls[i], i % 2 ? "odd" : "even", 1);
+        dt_committer_submit(f->committer, &calls[i].unit);
+    }
+    for (int i = 0; i < EACH; i++) {
+        while (atomic_load(&calls[i].answers) == 0)
+            usleep(500);
+        ok += calls[i].unit.status == DT_OK && calls[i].rows[0].row.outcome == DT_INSERT_CREATED;
+        dt_unit_clear(&calls[i].unit);
+    }
+    free(calls);
+    return (void *)(intptr_t)ok;
+}
+
+static void many_threads_at_once_get_each_row_once(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t threads[SUBMITTERS];
+    start(f);
+    for (int i = 0; i < SUBMITTERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, submit_many, f), 0);
+    for (int i = 0; i < SUBMITTERS; i++) {
+        void *ok;
+        pthread_join(threads[i], &ok);
+        assert_int_equal((intptr_t)ok, EACH);
+    }
+    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), SUBMITTERS * EACH);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_unit_is_committed_and_answered_once, make, drop),
+        cmocka_unit_test_setup_teardown(a_job_copies_what_its_topic_says_at_that_moment, make, drop),
+        cmocka_unit_test_setup_teardown(the_first_job_makes_its_topic, make, drop),
+        cmocka_unit_test_setup_teardown(unknown_topics_are_refused_where_none_may_be_made, make, drop),
+        cmocka_unit_test_setup_teardown(a_topic_that_clashes_in_kafka_refuses_its_rows_alone, make, drop),
+        cmocka_unit_test_setup_teardown(ids_of_a_server_that_went_back_in_time_are_replaced, make, drop),
+        cmocka_unit_test_setup_teardown(units_without_time_or_sense_are_answered_and_leave_no_row, make, drop),
+        cmocka_unit_test_setup_teardown(nothing_is_taken_before_mysql_has_said_what_time_it_is, make, drop),
+        cmocka_unit_test_setup_teardown(a_full_queue_refuses_and_loses_nothing, make, drop),
+        cmocka_unit_test_setup_teardown(stopping_commits_what_is_queued_and_takes_no_more, make, drop),
+        cmocka_unit_test_setup_teardown(many_threads_at_once_get_each_row_once, make, drop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

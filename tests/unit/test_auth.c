@@ -1,0 +1,205 @@
+/* Who gets in, with which scopes, and which topics they see; on lists that the test gives. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "auth.h"
+
+#define TOKENS 3
+
+struct fixture {
+    dt_auth *auth;
+    char texts[TOKENS][DT_TOKEN_TEXT_MAX];
+    struct dt_token tokens[TOKENS];
+    char header[256];
+};
+
+static int make(void **state)
+{
+    static struct fixture f;
+    static const char *const scopes[TOKENS] = {"write,read", "report", "admin"};
+    static const char *const topics[TOKENS] = {"orders.,mail", "", ""};
+    memset(&f, 0, sizeof(f));
+    assert_int_equal(dt_auth_new(false, &f.auth), DT_OK);
+    for (int i = 0; i < TOKENS; i++) {
+        f.tokens[i].name = dt_str("any");
+        f.tokens[i].scopes = dt_str(scopes[i]);
+        f.tokens[i].topics = dt_str(topics[i]);
+        assert_int_equal(dt_auth_make_token(f.texts[i], f.tokens[i].hash, NULL), DT_OK);
+    }
+    *state = &f;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    struct fixture *f = *state;
+    dt_auth_free(f->auth);
+    return 0;
+}
+
+static dt_status check(struct fixture *f, const char *scheme, const char *token, struct dt_caller *caller)
+{
+    snprintf(f->header, sizeof(f->header), "%s%s", scheme, token);
+    return dt_auth_check(f->auth, dt_str(f->header), caller);
+}
+
+static void before_the_list_is_known_nobody_is_judged(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_caller caller;
+    assert_false(dt_auth_known(f->auth));
+    assert_int_equal(dt_auth_check(f->auth, DT_STR_NONE, &caller), DT_UNAVAILABLE);
+    assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_UNAVAILABLE);
+}
+
+static void without_tokens_everybody_may_do_everything(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_caller caller;
+    assert_int_equal(dt_auth_set(f->auth, NULL, 0), DT_OK);
+    assert_true(dt_auth_known(f->auth));
+    assert_int_equal(dt_auth_check(f->auth, DT_STR_NONE, &caller), DT_OK);
+    assert_true(dt_caller_may(&caller, DT_SCOPE_ADMIN));
+    assert_true(dt_caller_may(&caller, DT_SCOPE_REPORT));
+    assert_true(dt_caller_sees(&caller, dt_str("any")));
+    dt_caller_clear(&caller);
+}
+
+static void without_tokens_nobody_gets_in_from_beyond_the_loopback(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_caller caller;
+    dt_auth *strict;
+    assert_int_equal(dt_auth_new(true, &strict), DT_OK);
+    assert_int_equal(dt_auth_set(strict, NULL, 0), DT_OK);
+    assert_int_equal(dt_auth_check(strict, DT_STR_NONE, &caller), DT_DENIED);
+    assert_false(dt_caller_may(&caller, DT_SCOPE_READ));
+    assert_int_equal(dt_auth_set(strict, f->tokens, TOKENS), DT_OK);
+    snprintf(f->header, sizeof(f->header), "Bearer %s", f->texts[2]);
+    assert_int_equal(dt_auth_check(strict, dt_str(f->header), &caller), DT_OK);
+    dt_caller_clear(&caller);
+    dt_auth_free(strict);
+}
+
+static void a_token_gives_its_scopes_and_no_others(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_caller caller;
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS), DT_OK);
+    assert_int_equal(dt_auth_count(f->auth), TOKENS);
+    assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_OK);
+    assert_true(dt_caller_may(&caller, DT_SCOPE_WRITE));
+    assert_true(dt_caller_may(&caller, DT_SCOPE_READ));
+    assert_false(dt_caller_may(&caller, DT_SCOPE_REPORT));
+    assert_false(dt_caller_may(&caller, DT_SCOPE_ADMIN));
+    dt_caller_clear(&caller);
+    assert_int_equal(check(f, "bEaReR  ", f->texts[2], &caller), DT_OK);
+    assert_true(dt_caller_may(&caller, DT_SCOPE_ADMIN));
+    assert_true(dt_caller_may(&caller, DT_SCOPE_WRITE));
+    dt_caller_clear(&caller);
+}
+
+static void what_is_no_known_token_is_denied(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_caller caller;
+    char wrong[DT_TOKEN_TEXT_MAX];
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS), DT_OK);
+    memcpy(wrong, f->texts[0], sizeof(wrong));
+    wrong[10] = wrong[10] == 'A' ? 'B' : 'A';
+    assert_int_equal(dt_auth_check(f->auth, DT_STR_NONE, &caller), DT_DENIED);
+    assert_int_equal(check(f, "Bearer ", wrong, &caller), DT_DENIED);
+    assert_int_equal(check(f, "Bearer ", "", &caller), DT_DENIED);
+    assert_int_equal(check(f, "Bearer", f->texts[0], &caller), DT_DENIED);
+    assert_int_equal(check(f, "Basic ", f->texts[0], &caller), DT_DENIED);
+    assert_int_equal(check(f, "", f->texts[0], &caller), DT_DENIED);
+    assert_null(caller.set);
+}
+
+static void prefixes_decide_which_topics_are_seen(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_caller caller;
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS), DT_OK);
+    assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_OK);
+    assert_true(dt_caller_sees(&caller, dt_str("orders.close")));
+    assert_true(dt_caller_sees(&caller, dt_str("orders.")));
+    assert_true(dt_caller_sees(&caller, dt_str("mail")));
+    assert_true(dt_caller_sees(&caller, dt_str("mailing")));
+    assert_false(dt_caller_sees(&caller, dt_str("orders")));
+    assert_false(dt_caller_sees(&caller, dt_str("Orders.close")));
+    assert_false(dt_caller_sees(&caller, dt_str("")));
+    dt_caller_clear(&caller);
+    assert_int_equal(check(f, "Bearer ", f->texts[1], &caller), DT_OK);
+    assert_true(dt_caller_sees(&caller, dt_str("anything")));
+    dt_caller_clear(&caller);
+}
+
+static void a_revoked_token_is_denied_while_its_caller_is_still_served(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_caller served, caller;
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS), DT_OK);
+    assert_int_equal(check(f, "Bearer ", f->texts[0], &served), DT_OK);
+    assert_int_equal(dt_auth_set(f->auth, &f->tokens[1], TOKENS - 1), DT_OK);
+    assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_DENIED);
+    assert_true(dt_caller_sees(&served, dt_str("mail")));
+    dt_caller_clear(&served);
+}
+
+static void scopes_edited_into_nonsense_give_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_caller caller;
+    f->tokens[0].scopes = dt_str("write,everything");
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, 1), DT_OK);
+    assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_OK);
+    assert_false(dt_caller_may(&caller, DT_SCOPE_WRITE));
+    dt_caller_clear(&caller);
+}
+
+static void scope_words_are_parsed_or_named(void **state)
+{
+    struct dt_error err = {0};
+    unsigned scopes;
+    (void)state;
+    assert_int_equal(dt_scopes_parse(dt_str("write, report"), &scopes, &err), DT_OK);
+    assert_int_equal(scopes, DT_SCOPE_WRITE | DT_SCOPE_REPORT);
+    assert_int_equal(dt_scopes_parse(dt_str("admin"), &scopes, &err), DT_OK);
+    assert_int_equal(scopes, DT_SCOPE_WRITE | DT_SCOPE_REPORT | DT_SCOPE_READ | DT_SCOPE_ADMIN);
+    assert_int_equal(dt_scopes_parse(dt_str("read,fly"), &scopes, &err), DT_INVALID);
+    assert_non_null(strstr(err.text, "fly"));
+    assert_int_equal(dt_scopes_parse(dt_str(" , "), &scopes, &err), DT_INVALID);
+}
+
+static void tokens_are_long_and_differ(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(strlen(f->texts[0]), 46);
+    assert_memory_equal(f->texts[0], "dt_", 3);
+    assert_string_not_equal(f->texts[0], f->texts[1]);
+    assert_memory_not_equal(f->tokens[0].hash, f->tokens[1].hash, 32);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(before_the_list_is_known_nobody_is_judged, make, drop),
+        cmocka_unit_test_setup_teardown(without_tokens_everybody_may_do_everything, make, drop),
+        cmocka_unit_test_setup_teardown(without_tokens_nobody_gets_in_from_beyond_the_loopback, make, drop),
+        cmocka_unit_test_setup_teardown(a_token_gives_its_scopes_and_no_others, make, drop),
+        cmocka_unit_test_setup_teardown(what_is_no_known_token_is_denied, make, drop),
+        cmocka_unit_test_setup_teardown(prefixes_decide_which_topics_are_seen, make, drop),
+        cmocka_unit_test_setup_teardown(a_revoked_token_is_denied_while_its_caller_is_still_served, make, drop),
+        cmocka_unit_test_setup_teardown(scopes_edited_into_nonsense_give_nothing, make, drop),
+        cmocka_unit_test(scope_words_are_parsed_or_named),
+        cmocka_unit_test_setup_teardown(tokens_are_long_and_differ, make, drop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

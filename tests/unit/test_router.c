@@ -1,0 +1,201 @@
+/* Which route a path takes, and the small decodings around it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "router.h"
+
+static const struct dt_route table[] = {
+    {"POST", "/v1/jobs", DT_SCOPE_WRITE, DT_BODY_JSON, NULL, NULL, NULL},
+    {"GET", "/v1/jobs", DT_SCOPE_READ, DT_BODY_NONE, NULL, NULL, NULL},
+    {"POST", "/v1/jobs:batch", DT_SCOPE_WRITE, DT_BODY_STREAM, NULL, NULL, NULL},
+    {"GET", "/v1/jobs/{id}", DT_SCOPE_READ, DT_BODY_NONE, NULL, NULL, NULL},
+    {"POST", "/v1/jobs/{id}/cancel", DT_SCOPE_WRITE, DT_BODY_NONE, NULL, NULL, NULL},
+    {"PUT", "/v1/topics/{topic}/jobs/{key}", DT_SCOPE_WRITE, DT_BODY_JSON, NULL, NULL, NULL},
+};
+#define ROUTES (sizeof(table) / sizeof(table[0]))
+
+static int make(void **state)
+{
+    dt_router *router;
+    assert_int_equal(dt_router_new(table, ROUTES, &router), DT_OK);
+    *state = router;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    dt_router_free(*state);
+    return 0;
+}
+
+static struct dt_match match(void **state, const char *method, const char *path)
+{
+    struct dt_match m = {.params = {DT_STR_NONE}};
+    dt_router_match(*state, dt_str(method), dt_str(path), &m);
+    return m;
+}
+
+static void assert_route(void **state, const char *method, const char *path, size_t index)
+{
+    struct dt_match m = match(state, method, path);
+    assert_ptr_equal(m.route, &table[index]);
+    assert_int_equal(m.index, index);
+}
+
+static void assert_nothing(void **state, const char *path)
+{
+    struct dt_match m = match(state, "GET", path);
+    assert_null(m.route);
+    assert_string_equal(m.allow, "");
+}
+
+static void a_path_and_a_method_find_their_route(void **state)
+{
+    assert_route(state, "POST", "/v1/jobs", 0);
+    assert_route(state, "GET", "/v1/jobs", 1);
+    assert_route(state, "POST", "/v1/jobs:batch", 2);
+    assert_route(state, "GET", "/v1/jobs/17", 3);
+    assert_route(state, "POST", "/v1/jobs/17/cancel", 4);
+    assert_route(state, "PUT", "/v1/topics/a.b/jobs/k", 5);
+}
+
+static void parameters_are_the_raw_segments(void **state)
+{
+    struct dt_match m = match(state, "PUT", "/v1/topics/a.b/jobs/x%2Fy%20z");
+    assert_true(dt_str_is(m.params[0], "a.b"));
+    assert_true(dt_str_is(m.params[1], "x%2Fy%20z"));
+    m = match(state, "GET", "/v1/jobs/:batch");
+    assert_true(dt_str_is(m.params[0], ":batch"));
+}
+
+static void paths_that_nobody_serves_find_nothing(void **state)
+{
+    const char *paths[] = {"",
+                           "/",
+                           "v1/jobs",
+                           "//v1/jobs",
+                           "/v1/jobs/",
+                           "/v1/job",
+                           "/V1/jobs",
+                           "/v1/jobs:batch/",
+                           "/v1/jobs/17/",
+                           "/v1/jobs//cancel",
+                           "/v1/jobs/17/cancel/x",
+                           "/v1/topics//jobs/k",
+                           "/v1/topics/t/jobs/a/b",
+                           "/a/b/c/d/e/f/g/h/i/j/k",
+                           "*",
+                           "http://host/v1/jobs"};
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        assert_nothing(state, paths[i]);
+}
+
+static void another_method_is_told_which_ones_there_are(void **state)
+{
+    struct dt_match m = match(state, "DELETE", "/v1/jobs");
+    assert_null(m.route);
+    assert_string_equal(m.allow, "POST, GET, HEAD");
+    assert_string_equal(match(state, "GET", "/v1/jobs:batch").allow, "POST");
+    assert_string_equal(match(state, "get", "/v1/jobs/1").allow, "GET, HEAD");
+}
+
+static void head_takes_the_route_of_get(void **state)
+{
+    assert_route(state, "HEAD", "/v1/jobs/9", 3);
+    assert_null(match(state, "HEAD", "/v1/jobs:batch").route);
+}
+
+static void a_table_with_too_many_parameters_is_refused(void **state)
+{
+    static const struct dt_route bad[] = {{"GET", "/{a}/{b}/{c}", DT_SCOPE_NONE, DT_BODY_NONE, NULL, NULL, NULL}};
+    dt_router *router;
+    (void)state;
+    assert_int_equal(dt_router_new(bad, 1, &router), DT_INTERNAL);
+    assert_null(router);
+}
+
+static void assert_decodes(const char *text, const char *expected, size_t n)
+{
+    char out[64];
+    size_t length = 99;
+    assert_int_equal(dt_percent_decode(dt_str(text), out, &length), DT_OK);
+    assert_int_equal(length, n);
+    assert_memory_equal(out, expected, n + 1);
+}
+
+static void escapes_are_decoded_to_bytes(void **state)
+{
+    (void)state;
+    assert_decodes("", "", 0);
+    assert_decodes("plain", "plain", 5);
+    assert_decodes("a%2Fb%2fc", "a/b/c", 5);
+    assert_decodes("%00", "\0", 1);
+    assert_decodes("%C3%A4%ff", "\xC3\xA4\xFF", 3);
+    assert_decodes("%2541", "%41", 3);
+    assert_decodes("a+b", "a+b", 3);
+}
+
+static void bad_escapes_are_malformed(void **state)
+{
+    const char *bad[] = {"%", "%4", "a%", "a%4", "%zz", "%4g", "%g4", "%%41", "% 1"};
+    char out[64];
+    size_t n;
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(dt_percent_decode(dt_str(bad[i]), out, &n), DT_MALFORMED);
+}
+
+static void media_types_are_read_without_case_and_parameters(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_media_parse(DT_STR_NONE), DT_MEDIA_JSON);
+    assert_int_equal(dt_media_parse(dt_str("application/json")), DT_MEDIA_JSON);
+    assert_int_equal(dt_media_parse(dt_str("Application/JSON ; charset=utf-8")), DT_MEDIA_JSON);
+    assert_int_equal(dt_media_parse(dt_str(" application/x-ndjson")), DT_MEDIA_NDJSON);
+    assert_int_equal(dt_media_parse(dt_str("")), DT_MEDIA_OTHER);
+    assert_int_equal(dt_media_parse(dt_str("application/jsonx")), DT_MEDIA_OTHER);
+    assert_int_equal(dt_media_parse(dt_str("application/json, text/plain")), DT_MEDIA_OTHER);
+    assert_int_equal(dt_media_parse(dt_str("application/x-www-form-urlencoded")), DT_MEDIA_OTHER);
+}
+
+static void every_route_of_the_api_finds_itself(void **state)
+{
+    size_t n;
+    const struct dt_route *routes = dt_routes(&n);
+    dt_router *router;
+    (void)state;
+    assert_int_equal(dt_router_new(routes, n, &router), DT_OK);
+    assert_int_equal(dt_router_count(router), n);
+    for (size_t i = 0; i < n; i++) {
+        struct dt_match m;
+        dt_router_match(router, dt_str(routes[i].method), dt_str(routes[i].path), &m);
+        assert_ptr_equal(m.route, &routes[i]);
+        assert_int_equal(m.index, i);
+        assert_non_null(routes[i].handle);
+        assert_int_equal(routes[i].body == DT_BODY_STREAM, routes[i].stream != NULL);
+    }
+    dt_router_free(router);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_path_and_a_method_find_their_route, make, drop),
+        cmocka_unit_test_setup_teardown(parameters_are_the_raw_segments, make, drop),
+        cmocka_unit_test_setup_teardown(paths_that_nobody_serves_find_nothing, make, drop),
+        cmocka_unit_test_setup_teardown(another_method_is_told_which_ones_there_are, make, drop),
+        cmocka_unit_test_setup_teardown(head_takes_the_route_of_get, make, drop),
+        cmocka_unit_test(a_table_with_too_many_parameters_is_refused),
+        cmocka_unit_test(escapes_are_decoded_to_bytes),
+        cmocka_unit_test(bad_escapes_are_malformed),
+        cmocka_unit_test(media_types_are_read_without_case_and_parameters),
+        cmocka_unit_test(every_route_of_the_api_finds_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
