@@ -1,16 +1,16 @@
 /*
- * The port to Redis: one sorted set a shard, scores = next_at in ms, members = decimal job ids. Entries are hints: every
- * write is idempotent, a lost one is mended by the reconciler, and nothing here is ever an error of a caller's request.
- * Only index_redis.c knows Redis keys:
- *   <installation>:{<shard>}:due          the shard's set; a member "!<epoch>:<token>" with score +inf is its marker
- *   <installation>:{<shard>}:held:<topic> due entries of a paused topic
+ * The port to Redis: one sorted set a shard, scores = next_at in ms, members = decimal job ids. Entries are hints:
+ * every write is idempotent, a lost one is mended by the reconciler, and nothing here is ever an error of a caller's
+ * request. Only index_redis.c knows Redis keys: <installation>:{<shard>}:due          the shard's set; a member
+ * "!<epoch>:<token>" with score +inf is its marker <installation>:{<shard>}:held:<topic> due entries of a paused topic
  *   <installation>:{<shard>}:held         set of the topics that have a held set
  *   <installation>:wake                   pub/sub channel; messages "<shard>" or "<shard> outbox" or "topic"
- * Entries of one score come in the byte order of their decimal ids (Redis's order), not in numeric order. A member of the set
- * that is neither an id with a whole number of ms as its score nor a marker is nobody's: it is removed where it is met.
+ * Entries of one score come in the byte order of their decimal ids (Redis's order), not in numeric order. A member of
+ * the set that is neither an id with a whole number of ms as its score nor a marker is nobody's: it is removed where it
+ * is met.
  *
- * A dt_index is a set of connections, one an endpoint, for one thread. A connection that failed is dropped and made anew
- * after a capped exponential back-off with jitter; until then its shards answer UNAVAILABLE at once.
+ * A dt_index is a set of connections, one an endpoint, for one thread. A connection that failed is dropped and made
+ * anew after a capped exponential back-off with jitter; until then its shards answer UNAVAILABLE at once.
  */
 #ifndef DT_INDEX_INDEX_H
 #define DT_INDEX_INDEX_H
@@ -21,7 +21,8 @@
 
 typedef struct dt_index dt_index;
 
-DT_MUST_CHECK dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock, dt_index **out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock,
+                                     dt_index **out, struct dt_error *err);
 void dt_index_free(dt_index *index);
 /* UNAVAILABLE when any endpoint does not answer; detail in err. */
 DT_MUST_CHECK dt_status dt_index_ping(dt_index *index, struct dt_error *err);
@@ -32,51 +33,75 @@ struct dt_entry {
 };
 
 /*
- * Pipelined: adds, moves or removes entries (of any shards), one round trip an endpoint. Entries due after horizon_end_ms
- * are removed instead of added. With wake, a shard whose earliest entry became earlier is announced on the channel
- * (decided in Redis, in the same step). UNAVAILABLE: some may have been lost. Of several entries of one job in a call the last
- * one counts, except that one added and removed by the same call may stay behind as a stale hint.
+ * Pipelined: adds, moves or removes entries (of any shards), one round trip an endpoint. Entries due after
+ * horizon_end_ms are removed instead of added. With wake, a shard whose earliest entry became earlier is announced on
+ * the channel (decided in Redis, in the same step). UNAVAILABLE: some may have been lost. Of several entries of one job
+ * in a call the last one counts, except that one added and removed by the same call may stay behind as a stale hint.
  */
-DT_MUST_CHECK dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n, int64_t horizon_end_ms, bool wake, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
+                                     size_t n, int64_t horizon_end_ms, bool wake, struct dt_error *err);
 /* Announce: the leader of `shard` should look (outbox: at its outbox too). */
 DT_MUST_CHECK dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_error *err);
-/* Announce on every endpoint that all leaders should look (a topic was paused, resumed or changed): on_wake(-1) there. */
+/* Announce on every endpoint that all leaders should look (a topic was paused, resumed or changed): on_wake(-1) there.
+ */
 DT_MUST_CHECK dt_status dt_index_wake_all(dt_index *index, struct dt_error *err);
 
 /* ---- for the leader of a shard ---- */
-struct dt_marker { int64_t epoch, token; };
-/* One round trip: due entries (score <= now_ms, ascending, at most limit), the score of the first one after them (0 = none within the
- * set), and whether our marker is there. entries: room for limit. */
-DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms, size_t limit, struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked, struct dt_error *err);
-/* Sets our marker in place of any other. intact: a marker (ours or an earlier leader's) was there, so the set was not lost. */
-DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, bool *intact, struct dt_error *err);
+struct dt_marker {
+    int64_t epoch, token;
+};
+/* One round trip: due entries (score <= now_ms, ascending, at most limit), the score of the first one after them (0 =
+ * none within the set), and whether our marker is there. entries: room for limit. */
+DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms,
+                                     size_t limit, struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked,
+                                     struct dt_error *err);
+/* Sets our marker in place of any other. intact: a marker (ours or an earlier leader's) was there, so the set was not
+ * lost. */
+DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, bool *intact,
+                                      struct dt_error *err);
 /* Conditional: an entry whose score is still `seen_ms` moves to due_ms (0 = removed); changed scores are left alone. */
-struct dt_fix { int64_t id, seen_ms, due_ms; };
-DT_MUST_CHECK dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n, struct dt_error *err);
-/* Moves entries whose score is still due_ms, or that are not in the due set (any more), to the held set of a paused topic / gives a
- * bounded number of them back, earliest first, leaving alone what the due set has by now; left: how many remain. */
-DT_MUST_CHECK dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *left, struct dt_error *err);
+struct dt_fix {
+    int64_t id, seen_ms, due_ms;
+};
+DT_MUST_CHECK dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n,
+                                     struct dt_error *err);
+/* Moves entries whose score is still due_ms, or that are not in the due set (any more), to the held set of a paused
+ * topic / gives a bounded number of them back, earliest first, leaving alone what the due set has by now; left: how
+ * many remain. */
+DT_MUST_CHECK dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic,
+                                      const struct dt_entry *entries, size_t n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit,
+                                        int64_t *left, struct dt_error *err);
 /* The held sets there are for a shard: topics in the arena. */
-DT_MUST_CHECK dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena, struct dt_str **topics, size_t *n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena, struct dt_str **topics,
+                                      size_t *n, struct dt_error *err);
 
 /* ---- for the reconciler ---- */
-/* Entries with from_ms <= score < to_ms, ascending, at most limit, after (score, id) of `after` when not NULL (whether or not that one
- * is still there). n = 0: there are no more; fewer than limit may come before that. */
-DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, const struct dt_entry *after, size_t limit, struct dt_entry *entries, size_t *n, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n, struct dt_error *err);
+/* Entries with from_ms <= score < to_ms, ascending, at most limit, after (score, id) of `after` when not NULL (whether
+ * or not that one is still there). n = 0: there are no more; fewer than limit may come before that. */
+DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms,
+                                       const struct dt_entry *after, size_t limit, struct dt_entry *entries, size_t *n,
+                                       struct dt_error *err);
+DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
+                                       struct dt_error *err);
 /* Scores in the due set of ids of one shard: scores[n], 0 = absent. */
-DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const int64_t *ids, size_t n, int64_t *scores, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const int64_t *ids, size_t n, int64_t *scores,
+                                        struct dt_error *err);
 /* Adds entries that are missing; one that is there already keeps its score. */
-DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
+                                             struct dt_error *err);
 
 /* The same for entries of any shards, on all endpoints at once. */
-DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
+                                      size_t n, struct dt_error *err);
 
 /* ---- wake-ups (index_wake.c): one thread that sleeps on the channels of all endpoints ---- */
 typedef struct dt_wake dt_wake;
-/* on_wake is called on that thread: post and return. shard -1: everything may have changed (a connection was lost or came back). */
-DT_MUST_CHECK dt_status dt_wake_start(const struct dt_config *config, const char *installation, void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out, struct dt_error *err);
+/* on_wake is called on that thread: post and return. shard -1: everything may have changed (a connection was lost or
+ * came back). */
+DT_MUST_CHECK dt_status dt_wake_start(const struct dt_config *config, const char *installation,
+                                      void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
+                                      struct dt_error *err);
 void dt_wake_stop(dt_wake *wake);
 
 #endif

@@ -17,6 +17,9 @@
 
 #include "reconcile/parts.h"
 
+#define LOOK_US    2  /* about the cost of a row or an entry that is fine */
+#define SUSPECT_US 10 /* and of one that is not */
+
 void dt_compare_start(struct dt_compare *compare, const struct dt_shard_set *shards, int64_t from_ms, int64_t to_ms)
 {
     compare->phase = from_ms < to_ms && !dt_shard_set_empty(shards) ? DT_COMPARE_ROWS : DT_COMPARE_IDLE;
@@ -90,6 +93,7 @@ static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_err
 
     if (status != DT_OK)
         return status;
+    r->work_us += (int64_t)n * LOOK_US;
     if (!c->ties) {
         cut_piece(r, c, n);
         return DT_OK;
@@ -138,6 +142,7 @@ static void read_entries(dt_reconciler *r, struct dt_compare *c, size_t limit, s
         dt_shard_set_remove(&c->shards, c->shard);
         return;
     }
+    r->work_us += (int64_t)*n * LOOK_US;
     for (size_t i = 0; i < *n; i++) {
         if (!matches_row(r, c, &r->entries[i]))
             suspect(r, r->entries[i].id, r->entries[i].due_ms, c->shard, false);
@@ -192,10 +197,12 @@ dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct d
     dt_status status = DT_OK;
 
     r->n_suspects = 0;
+    r->work_us = 0;
     if (compare->phase == DT_COMPARE_ROWS)
         status = step_rows(r, compare, err);
     if (status == DT_OK && compare->phase == DT_COMPARE_ENTRIES && !r->n_suspects)
         step_entries(r, compare);
+    r->work_us += (int64_t)r->n_suspects * SUSPECT_US;
     if (status == DT_OK)
         status = dt_mend(r, err);
     if (status != DT_OK)

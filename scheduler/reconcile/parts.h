@@ -68,6 +68,7 @@ struct dt_reconciler {
     const struct dt_shard_map *map;
     int64_t now_ms, now_us;
     struct dt_reconcile_out *out;
+    int64_t work_us; /* about what this tick's compare cost, here and in the servers: counted, not measured */
 
     struct dt_compare near, overdue, edge, exact;
     bool promote_owed, held_owed, overdue_owed, stats_owed; /* this period's */

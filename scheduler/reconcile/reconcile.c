@@ -23,6 +23,7 @@
 #define OVERLAP_MS       2000           /* of two looks at the edge: commits that came out of order */
 #define WAKE_MS          2000           /* a leader looks by itself once a second */
 #define OVERDUE_PAUSE_US INT64_C(200000)
+#define OVERDUE_SHARE    20             /* the rest of a long queue takes at most a twentieth of the time */
 #define WALK_PAUSE_US    INT64_C(50000) /* at least, between two steps of the walk */
 #define PROMOTE_ROWS     1000           /* the bulk of a day is promoted by the housekeeper */
 #define FAIL_PAUSE_US    INT64_C(1000000)
@@ -407,7 +408,7 @@ static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
     }
     if (r->overdue.phase != DT_COMPARE_ENTRIES) /* a piece is through */
         r->overdue_owed = false;
-    r->next_overdue_us = r->now_us + OVERDUE_PAUSE_US;
+    r->next_overdue_us = r->now_us + OVERDUE_PAUSE_US + OVERDUE_SHARE * r->work_us;
     return status;
 }
 

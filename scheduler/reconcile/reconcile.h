@@ -2,16 +2,16 @@
  * The bounded compare of MySQL (the truth) with Redis (the index), for the shards that this process leads. It mends the
  * index and tidies rows; it has no dispatch right: what it finds due goes into the index and its leader is woken.
  *
- * A tick: the caller calls dt_reconcile_tick, which does one bounded step (at most about [reconcile] slice rows; it never
- * sleeps) and says when it wants to be called next. One thread; the store and the index given to it are used by nobody else
- * meanwhile. Only dt_reconciler_lost may be called from any thread.
+ * A tick: the caller calls dt_reconcile_tick, which does one bounded step (at most about [reconcile] slice rows; it
+ * never sleeps) and says when it wants to be called next. One thread; the store and the index given to it are used by
+ * nobody else meanwhile. Only dt_reconciler_lost may be called from any thread.
  *
  * What is looked at, and when:
  *   near      [now, now + 2 periods)       each period, exactly
  *   overdue   [0, now)                     each period a slice, the rest in slices by a cursor
  *   edge      what enters the horizon      each period, exactly: loading, not drift
- *   walk      the rest of the horizon      once in [reconcile] walk, by counts; a slice whose counts differ is compared exactly
- *   rebuild   [0, horizon), nearest first  for shards whose set was lost, as fast as pages and pipelines go
+ *   walk      the rest of the horizon      once in [reconcile] walk, by counts; a slice whose counts differ is compared
+ * exactly rebuild   [0, horizon), nearest first  for shards whose set was lost, as fast as pages and pipelines go
  *
  * When MySQL or a Redis server does not answer, the step ends, nothing is changed there, and it is tried again soon.
  */
@@ -26,36 +26,49 @@
 typedef struct dt_reconciler dt_reconciler;
 
 /* A set of shards; a value, {0} is empty. */
-struct dt_shard_set { uint64_t bits[DT_SHARDS_MAX / 64]; };
-static inline bool dt_shard_set_has(const struct dt_shard_set *set, unsigned shard) { return set->bits[shard / 64] >> (shard % 64) & 1; }
-static inline void dt_shard_set_add(struct dt_shard_set *set, unsigned shard) { set->bits[shard / 64] |= UINT64_C(1) << (shard % 64); }
-static inline void dt_shard_set_remove(struct dt_shard_set *set, unsigned shard) { set->bits[shard / 64] &= ~(UINT64_C(1) << (shard % 64)); }
+struct dt_shard_set {
+    uint64_t bits[DT_SHARDS_MAX / 64];
+};
+static inline bool dt_shard_set_has(const struct dt_shard_set *set, unsigned shard)
+{
+    return set->bits[shard / 64] >> (shard % 64) & 1;
+}
+static inline void dt_shard_set_add(struct dt_shard_set *set, unsigned shard)
+{
+    set->bits[shard / 64] |= UINT64_C(1) << (shard % 64);
+}
+static inline void dt_shard_set_remove(struct dt_shard_set *set, unsigned shard)
+{
+    set->bits[shard / 64] &= ~(UINT64_C(1) << (shard % 64));
+}
 bool dt_shard_set_empty(const struct dt_shard_set *set);
 
 /* Borrows all three; they must outlive it. */
-DT_MUST_CHECK dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_index *index, dt_reconciler **out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_index *index,
+                                          dt_reconciler **out, struct dt_error *err);
 void dt_reconciler_free(dt_reconciler *reconciler);
 
 /* The shard's set was lost: rebuild it. Any thread; take care that a tick follows soon. */
 void dt_reconciler_lost(dt_reconciler *reconciler, unsigned shard);
 
 struct dt_reconcile_in {
-    int64_t mono_us;                   /* for pacing */
-    int64_t now_ms;                    /* MySQL's clock */
-    const struct dt_shard_map *map;    /* borrowed for the call */
-    const struct dt_shard_set *leads;  /* what this process leads now */
+    int64_t mono_us;                  /* for pacing */
+    int64_t now_ms;                   /* MySQL's clock */
+    const struct dt_shard_map *map;   /* borrowed for the call */
+    const struct dt_shard_set *leads; /* what this process leads now */
 };
 struct dt_reconcile_out {
-    int64_t next_us;            /* call again at this monotonic time (not after now: at once) */
-    struct dt_shard_set wake;   /* something that is due now, or within two seconds, was added: wake these leaders */
-    struct dt_shard_set whole;  /* the rebuild of these was finished by this step */
+    int64_t next_us;           /* call again at this monotonic time (not after now: at once) */
+    struct dt_shard_set wake;  /* something that is due now, or within two seconds, was added: wake these leaders */
+    struct dt_shard_set whole; /* the rebuild of these was finished by this step */
 };
 void dt_reconcile_tick(dt_reconciler *reconciler, const struct dt_reconcile_in *in, struct dt_reconcile_out *out);
 
 /* What it knows of a shard that is led; zeros otherwise. The tick's thread. */
 struct dt_reconcile_stats {
-    int64_t overdue;           /* rows due for more than a second; counting stops after a slice of all shards' rows: at least this many */
-    int64_t oldest_due_at_ms;  /* of them; 0 = none */
+    int64_t overdue; /* rows due for more than a second; counting stops after a slice of all shards' rows: at least this
+                        many */
+    int64_t oldest_due_at_ms;                        /* of them; 0 = none */
     int64_t drift_missing, drift_extra, drift_wrong; /* mended since the shard was gained (rebuilds not counted) */
     bool rebuilding;
 };
