@@ -213,13 +213,13 @@ static void leave_to_rebuild(dt_reconciler *r, const struct dt_shard_set *shards
     dt_rebuild_request(r, shards);
 }
 
+/* A leader may ask before this thread was told that it leads: such a request waits. */
 static void take_requests(dt_reconciler *r)
 {
     struct dt_shard_set asked;
 
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
-        asked.bits[i] = atomic_exchange(&r->lost[i], 0);
-    keep_common(&asked, &r->leads);
+        asked.bits[i] = atomic_fetch_and(&r->lost[i], ~r->leads.bits[i]) & r->leads.bits[i];
     leave_to_rebuild(r, &asked);
     if (r->generation && r->generation != r->map->generation) /* slots have moved */
         leave_to_rebuild(r, &r->leads);

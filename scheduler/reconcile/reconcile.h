@@ -48,7 +48,8 @@ DT_MUST_CHECK dt_status dt_reconciler_new(const struct dt_config *config, dt_sto
                                           dt_reconciler **out, struct dt_error *err);
 void dt_reconciler_free(dt_reconciler *reconciler);
 
-/* The shard's set was lost: rebuild it. Any thread; take care that a tick follows soon. */
+/* The shard's set was lost: rebuild it, as soon as a tick says that it is led. Any thread; take care that a tick
+ * follows soon. */
 void dt_reconciler_lost(dt_reconciler *reconciler, unsigned shard);
 
 struct dt_reconcile_in {

@@ -660,6 +660,21 @@ static void a_rebuild_leaves_alone_what_is_there_and_the_other_shards(void **sta
     assert_int_equal(score(fx, 1), START + 5);
 }
 
+static void a_request_that_came_before_the_lead_waits_for_it(void **state)
+{
+    struct fixture *fx = *state;
+    struct dt_shard_set leads = fx->leads;
+
+    fx->leads = (struct dt_shard_set){0};
+    dt_reconciler_lost(fx->r, 3);
+    a_period(fx);
+    assert_true(dt_shard_set_empty(&fx->whole));
+    fx->leads = leads;
+    a_period(fx);
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        assert_int_equal(dt_shard_set_has(&fx->whole, shard), shard == 3);
+}
+
 static void another_generation_of_the_map_rebuilds_all_sets(void **state)
 {
     struct fixture *fx = *state;
@@ -856,6 +871,7 @@ int main(void)
         T(a_row_moved_beyond_the_horizon_leaves_the_index, shared),
         T(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared),
         T(a_rebuild_leaves_alone_what_is_there_and_the_other_shards, shared),
+        T(a_request_that_came_before_the_lead_waits_for_it, shared),
         T(another_generation_of_the_map_rebuilds_all_sets, shared),
         T(jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift, shared),
         T(a_rebuild_survives_a_redis_that_goes_away_in_the_middle, private),
