@@ -129,9 +129,8 @@ static void look(dt_health *h)
 /* True: stop. */
 static bool pause_ms(dt_health *h, int64_t ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
+    int64_t until_us = dt_clock_mono_us(h->clock) + ms * 1000;
+    struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
     pthread_mutex_lock(&h->lock);
     while (!h->stopping && pthread_cond_timedwait(&h->wake, &h->lock, &until) != ETIMEDOUT)
         continue;

@@ -98,10 +98,10 @@ bool dt_request_suspended(const struct dt_request *req);
 
 /*
  * A route whose body is taken as it arrives (NDJSON batches; see router.h DT_BODY_STREAM). All on the HTTP thread.
- * begin: after the headers were found fine, body or not. DT_REPLY = refused (the answer is filled in, the body is dropped),
- * DT_PENDING = go on. A stream that does not want this request streamed (a JSON array) sets *buffer: the body is then
- * collected in req->body (limit: batch_body) and only handle is called. feed:  takes all n bytes, or fewer: then
- * DT_FEED_WAIT after dt_request_suspend; it is called again with the rest after the resume
+ * begin: after the headers were found fine, body or not. DT_REPLY = refused (the answer is filled in, the body is
+ * dropped), DT_PENDING = go on. A stream that does not want this request streamed (a JSON array) sets *buffer: the body
+ * is then collected in req->body (limit: batch_body) and only handle is called. feed:  takes all n bytes, or fewer:
+ * then DT_FEED_WAIT after dt_request_suspend; it is called again with the rest after the resume
  *        (`then` is not called for it). DT_FEED_DROP: the answer is decided or nothing more is wanted: the rest of the
  * body is read and dropped, then handle is called. handle (the route's): when the body is complete. A client that
  * leaves in the middle: cleanup is called. If units are still at a committer then, cleanup must not free what they use:
