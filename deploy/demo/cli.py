@@ -9,8 +9,10 @@ from stack.stack import Stack
 
 from . import run, table
 
+UP = "duetime is up."
+ONCE = "It stops now; `deploy/local up` brings the same stack up again, in the background, at the same addresses."
 NEXT = """
-duetime is up.
+{head}
 
   API        {url}
   Kafka      {kafka}
@@ -46,10 +48,10 @@ def interrupt(_number, _frame):
     raise KeyboardInterrupt
 
 
-def tell_next(stack, stage):
+def tell_next(stack, stage, head):
     environment = stack.environment()
     prompt = stack.mysql.client(environment["DUETIME_MYSQL_DATABASE"])
-    print(NEXT.format(url=environment["DUETIME_URL"], kafka=environment["DUETIME_KAFKA"], redis=environment["DUETIME_REDIS"],
+    print(NEXT.format(head=head, url=environment["DUETIME_URL"], kafka=environment["DUETIME_KAFKA"], redis=environment["DUETIME_REDIS"],
                       zookeeper=environment["DUETIME_ZOOKEEPER"], socket=environment["DUETIME_MYSQL_SOCKET"], home=stack.home,
                       tree=paths.TREE, prompt=shlex.join(prompt), job=stage.first.job or "ID"))
 
@@ -59,7 +61,7 @@ def play(stack, once):
     say.step(f"running {len(stage.everything)} sample jobs beside a Kafka consumer that reports results")
     good = run.run(stage)
     print(table.render(stage), flush=True)
-    tell_next(stack, stage)
+    tell_next(stack, stage, ONCE if once else UP)
     if not once:
         print("Ctrl-C stops all that was started here.", flush=True)
         while True:
