@@ -1,7 +1,7 @@
 /*
- * Who tries to lead which shard: ZooKeeper, for liveness only. Balanced over the processes that run: with S shards and M members
- * (by order of joining) the first S mod M members lead one more than the others; a member above its share releases, one below it
- * takes free shards. So a join or a leave moves only what it must.
+ * Who tries to lead which shard: ZooKeeper, for liveness only. Balanced over the processes that run: with S shards and
+ * M members (by order of joining) the first S mod M members lead one more than the others; a member above its share
+ * releases, one below it takes free shards. So a join or a leave moves only what it must.
  *
  *   /duetime/<installation>/members/m-<guid>-<seq>   ephemeral sequential, one a process
  *   /duetime/<installation>/leaders/<shard>          ephemeral; data = guid of the leader
@@ -21,16 +21,23 @@ struct dt_elector_events {
     void *arg;
     /* Called on the elector's thread; return at once. */
     void (*gained)(void *arg, unsigned shard); /* this process should lead it now */
-    /* Stop leading: the elector keeps the node until dt_elector_released (release asked), or it is gone already (lost). */
+    /* Stop leading: the elector keeps the node until dt_elector_released (release asked), or it is gone already (lost).
+     */
     void (*release)(void *arg, unsigned shard);
-    void (*lost)(void *arg, unsigned shard);   /* session expired, or disconnected for two thirds of its timeout: step down now */
+    void (*lost)(void *arg,
+                 unsigned shard); /* session expired, or disconnected for two thirds of its timeout: step down now */
 };
 
-/* Does not wait for ZooKeeper to be there; reconnects for ever with capped back-off and jitter. owner: host:pid, for people. */
-DT_MUST_CHECK dt_status dt_elector_start(const struct dt_config *config, const char *installation, unsigned shards, const char *owner, const dt_clock *clock, const struct dt_elector_events *events, dt_elector **out, struct dt_error *err);
+/* Does not wait for ZooKeeper to be there; reconnects for ever with capped back-off and jitter. owner: host:pid, for
+ * people. */
+DT_MUST_CHECK dt_status dt_elector_start(const struct dt_config *config, const char *installation, unsigned shards,
+                                         const char *owner, const dt_clock *clock,
+                                         const struct dt_elector_events *events, dt_elector **out,
+                                         struct dt_error *err);
 /* A shard loop has stopped after `release`: the node is deleted, others may take it. Any thread. */
 void dt_elector_released(dt_elector *elector, unsigned shard);
-/* Does ZooKeeper, as far as this process knows, name us (connected, or disconnected for less than two thirds of the timeout)? Any thread. */
+/* Does ZooKeeper, as far as this process knows, name us (connected, or disconnected for less than two thirds of the
+ * timeout)? Any thread. */
 bool dt_elector_leads(const dt_elector *elector, unsigned shard);
 /* The shards' number changed (map generation). Any thread. */
 void dt_elector_set_shards(dt_elector *elector, unsigned shards);

@@ -46,7 +46,7 @@ enum {
     SIGNAL_CALLER = 16,
     SIGNAL_STOP = 32
 };
-enum { BACKOFF_MIN_US = 100000, BACKOFF_MAX_US = 5000000 };
+enum { BACKOFF_MIN_US = 100000, BACKOFF_MAX_US = 5000000, CLOSE_WAIT_US = 300000 };
 enum { PATH_SIZE = 256, GUID_SIZE = 33 };
 
 enum node_state { NODE_NONE, NODE_TAKING, NODE_HELD, NODE_RELEASING, NODE_DROPPING, NODE_UNSURE };
@@ -113,6 +113,7 @@ struct dt_elector {
     unsigned n_members, rank;
     bool taken[DT_SHARDS_MAX];
     struct node nodes[DT_SHARDS_MAX];
+    unsigned outstanding; /* requests whose answer was not read */
     bool pinging;
     int64_t confirmed_us, asked_us; /* sending of the last answered request, of the last one */
 
@@ -336,6 +337,7 @@ static struct reply *ask(struct dt_elector *e, enum request_kind kind, unsigned 
     r->kind = kind;
     r->shard = shard;
     r->sent_us = e->asked_us = now_us(e);
+    e->outstanding++;
     return r;
 }
 
@@ -690,6 +692,7 @@ static void read_inbox(struct dt_elector *e)
 
     for (struct reply *r = take_inbox(e); r != NULL; r = next) {
         next = r->next;
+        e->outstanding--;
         on_reply(e, r);
         reply_free(r);
     }
@@ -701,11 +704,24 @@ static void throw_inbox_away(struct dt_elector *e)
 
     for (struct reply *r = take_inbox(e); r != NULL; r = next) {
         next = r->next;
+        e->outstanding--;
         reply_free(r);
     }
 }
 
 /* ---- the session ---- */
+
+/* The library may lose what is under way while it closes: answers that are on their way are waited for a moment. */
+static void await_answers(struct dt_elector *e)
+{
+    const int64_t until_us = now_us(e) + CLOSE_WAIT_US;
+
+    throw_inbox_away(e);
+    while (e->outstanding > 0 && now_us(e) < until_us) {
+        dt_mailbox_wait(e->box, until_us);
+        throw_inbox_away(e);
+    }
+}
 
 static void session_open(struct dt_elector *e)
 {
@@ -719,10 +735,13 @@ static void session_open(struct dt_elector *e)
 static void session_close(struct dt_elector *e)
 {
     lose_all(e, "the session has ended");
-    if (e->zh != NULL)
-        zookeeper_close(e->zh); /* the callbacks of all that was under way have run when it returns */
-    throw_inbox_away(e);
+    if (e->zh != NULL) {
+        await_answers(e);
+        zookeeper_close(e->zh); /* no callback runs any more when it returns */
+        throw_inbox_away(e);
+    }
     e->zh = NULL;
+    e->outstanding = 0;
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         node_to(e, s, NODE_NONE);
         e->nodes[s] = (struct node){0};
