@@ -18,7 +18,7 @@
 
 struct options {
     const char *config;
-    bool check, print;
+    bool check, print, reference;
 };
 
 static void usage(FILE *out)
@@ -28,6 +28,7 @@ static void usage(FILE *out)
           "  --config FILE    read settings from an INI file; DUETIME_<SECTION>_<KEY> in the environment wins\n"
           "  --check-config   check the settings and exit\n"
           "  --print-config   print the settings in force (secrets hidden) and exit\n"
+          "  --config-reference   print the reference of every key (Markdown) and exit\n"
           "  --version, --help\n",
           out);
 }
@@ -35,10 +36,13 @@ static void usage(FILE *out)
 /* True: go on; false: exit with *code. */
 static bool parse(int argc, char **argv, struct options *o, int *code)
 {
-    static const struct option table[] = {
-        {"config", required_argument, NULL, 'c'}, {"check-config", no_argument, NULL, 'k'},
-        {"print-config", no_argument, NULL, 'p'}, {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option table[] = {{"config", required_argument, NULL, 'c'},
+                                          {"check-config", no_argument, NULL, 'k'},
+                                          {"print-config", no_argument, NULL, 'p'},
+                                          {"config-reference", no_argument, NULL, 'r'},
+                                          {"version", no_argument, NULL, 'v'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "c:h", table, NULL)) != -1) {
         switch (c) {
@@ -50,6 +54,9 @@ static bool parse(int argc, char **argv, struct options *o, int *code)
             break;
         case 'p':
             o->print = true;
+            break;
+        case 'r':
+            o->reference = true;
             break;
         case 'v':
             puts("duetime-dispatcher " DUETIME_VERSION);
@@ -182,6 +189,10 @@ int main(int argc, char **argv)
     int code = EXIT_SUCCESS;
     if (!parse(argc, argv, &options, &code))
         return code;
+    if (options.reference) {
+        dt_config_reference(stdout);
+        return EXIT_SUCCESS;
+    }
     if (dt_config_load(&config, options.config, &err) != DT_OK) {
         fprintf(stderr, "duetime-dispatcher: %s\n", err.text);
         return 2;

@@ -56,6 +56,14 @@ def openapi():
     return _script("openapi.py", tree.BUILD / "api" / "duetime-api")
 
 
+def configuration():
+    """deploy/configuration.md is what the table of options says."""
+    code, output = command.run([tree.BUILD / "dispatcher" / "duetime-dispatcher", "--config-reference"], SECONDS)
+    page = tree.TREE / "deploy" / "configuration.md"
+    same = code == 0 and page.exists() and page.read_text() == output
+    return same, "deploy/configuration.md is stale: write it anew with duetime-dispatcher --config-reference"
+
+
 def run(report, named):
     """Each check is a test: `named` is {name: check}."""
     for name, check in named.items():
@@ -67,4 +75,4 @@ def run(report, named):
 
 
 OF_SOURCES = {"clang-format": formatted, "house rules": house, "scripts parse": scripts}
-OF_PROGRAMS = {"openapi.yaml is what the server does": openapi}
+OF_PROGRAMS = {"openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration}
