@@ -14,11 +14,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/metrics.h"
 #include "id_block.h"
 #include "session.h"
+
+#define GATHER_ROWS 32
+#define SLOW_US     INT64_C(2000)
 
 struct worker {
     struct dt_committer *committer;
@@ -46,7 +50,9 @@ struct dt_committer {
     /* Below: under the lock. */
     struct dt_unit *head, **tail;
     size_t queued_rows, queued_bytes;
-    unsigned sleeping;
+    unsigned sleeping, busy; /* threads that wait, threads inside a commit */
+    bool watched;            /* one of those that wait looks at the clock */
+    int64_t begun_us;        /* of the latest commit */
     bool stopping;
 
     dt_metric *created, *refused_full, *queue, *sizes, *seconds, *failed;
@@ -95,11 +101,13 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
     pthread_mutex_lock(&c->lock);
     dt_status status = admit_locked(c, unit);
     if (status == DT_OK) {
+        bool first = c->head == NULL;
         *c->tail = unit;
         c->tail = &unit->next;
         c->queued_rows += unit->n;
         c->queued_bytes += unit->bytes;
-        if (c->sleeping)
+        /* A sleeper is of use when it can begin, or to watch over a commit that may be slow; the first row calls it. */
+        if (c->sleeping && (c->queued_rows >= GATHER_ROWS || (first && (c->busy == 0 || !c->watched))))
             pthread_cond_signal(&c->wake);
     }
     pthread_mutex_unlock(&c->lock);
@@ -164,26 +172,56 @@ static struct dt_unit *pop_locked(dt_committer *c)
     return unit;
 }
 
+/*
+ * Whether to begin a commit. A commit costs the server as much as some fifty rows, so one that would be small waits
+ * while another is under way: until that ends, enough has gathered, or it turns out to be slow.
+ */
+static bool worth_it_locked(const dt_committer *c, int64_t now)
+{
+    return c->head && (c->busy == 0 || c->queued_rows >= GATHER_ROWS || now >= c->begun_us + SLOW_US);
+}
+
+static void sleep_locked(dt_committer *c)
+{
+    c->sleeping++;
+    if (c->head && !c->watched) { /* one is enough to look again when the commit under way turns out to be slow */
+        int64_t until_us = c->begun_us + SLOW_US;
+        struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
+        c->watched = true;
+        pthread_cond_timedwait(&c->wake, &c->lock, &until);
+        c->watched = false;
+    } else {
+        pthread_cond_wait(&c->wake, &c->lock);
+    }
+    c->sleeping--;
+}
+
 /* All that has gathered, up to api.commit_jobs rows. NULL: the end. */
 static struct dt_unit *take(dt_committer *c)
 {
     struct dt_unit *first = NULL, **last = &first;
     size_t rows = 0;
     pthread_mutex_lock(&c->lock);
-    while (!c->head && !c->stopping) {
-        c->sleeping++;
-        pthread_cond_wait(&c->wake, &c->lock);
-        c->sleeping--;
-    }
+    while (!c->stopping && !worth_it_locked(c, dt_clock_mono_us(c->clock)))
+        sleep_locked(c);
     while (c->head && (rows == 0 || rows + c->head->n <= (size_t)c->config->api_commit_jobs)) {
         struct dt_unit *unit = pop_locked(c);
         rows += unit->n;
         *last = unit;
         last = &unit->next;
     }
+    c->busy++;
+    c->begun_us = dt_clock_mono_us(c->clock);
     dt_metric_set(c->queue, (double)c->queued_rows);
     pthread_mutex_unlock(&c->lock);
     return first;
+}
+
+static void commit_over(dt_committer *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->busy--;
+    pthread_mutex_unlock(&c->lock);
 }
 
 /* ---- one commit ---- */
@@ -426,6 +464,7 @@ static void *run(void *arg)
         units = drop_expired(w->committer, units);
         if (units)
             commit(w, units);
+        commit_over(w->committer);
     }
     dt_session_clear(&w->session);
     return NULL;
@@ -441,6 +480,16 @@ static void register_metrics(dt_committer *c)
     c->queue = dt_gauge("duetime_api_queue_jobs", "New jobs waiting for a commit.", "");
     c->sizes = dt_histogram_count("duetime_api_commit_jobs", "New jobs in one commit.", "");
     c->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"insert\"");
+}
+
+static void init_lock(dt_committer *c)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->wake, &attr);
+    pthread_condattr_destroy(&attr);
 }
 
 static dt_status worker_start(dt_committer *c, struct worker *w)
@@ -477,8 +526,7 @@ dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clo
     c->index = index;
     c->tail = &c->head;
     c->unit_rows = config->api_commit_jobs < DT_UNIT_ROWS ? (size_t)config->api_commit_jobs : DT_UNIT_ROWS;
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->wake, NULL);
+    init_lock(c);
     register_metrics(c);
     c->workers = calloc((size_t)config->api_committers, sizeof(*c->workers));
     dt_status status = c->workers ? DT_OK : DT_NOMEM;
