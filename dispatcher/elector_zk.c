@@ -1031,14 +1031,14 @@ dt_status dt_elector_start(const struct dt_config *config, const char *installat
     e->clock = clock;
     e->events = *events;
     atomic_store(&e->shards, shards < DT_SHARDS_MAX ? shards : (unsigned)DT_SHARDS_MAX);
+    zoo_set_debug_level(ZOO_LOG_LEVEL_WARN);
+    *out = e; /* before anything is called back */
     status = make_paths(e, installation, err);
     if (status == DT_OK && pthread_create(&e->thread, NULL, elector_main, e) != 0)
         status = dt_fail(err, DT_SYSTEM, "elector: thread");
     if (status != DT_OK) {
+        *out = NULL;
         elector_free(e);
-        return status;
     }
-    zoo_set_debug_level(ZOO_LOG_LEVEL_WARN);
-    *out = e;
-    return DT_OK;
+    return status;
 }

@@ -45,7 +45,7 @@ static struct player players[ELECTORS];
 static _Atomic int leader_of[SHARDS * 2]; /* player's number + 1; 0 = nobody */
 static _Atomic int overlaps;
 static char installation[64];
-static zhandle_t *newest_handle;
+static zhandle_t *_Atomic newest_handle;
 
 /* The elector's session is seen by standing between it and the library. */
 zhandle_t *zookeeper_init2(const char *host, watcher_fn fn, int recv_timeout, const clientid_t *clientid, void *context,
@@ -53,9 +53,12 @@ zhandle_t *zookeeper_init2(const char *host, watcher_fn fn, int recv_timeout, co
 {
     zhandle_t *(*real)(const char *, watcher_fn, int, const clientid_t *, void *, int, log_callback_fn);
 
+    zhandle_t *zh;
+
     *(void **)&real = dlsym(RTLD_NEXT, "zookeeper_init2");
-    newest_handle = real(host, fn, recv_timeout, clientid, context, flags, log_callback);
-    return newest_handle;
+    zh = real(host, fn, recv_timeout, clientid, context, flags, log_callback);
+    atomic_store(&newest_handle, zh);
+    return zh;
 }
 
 static int64_t now_us(void)
