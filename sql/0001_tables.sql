@@ -44,11 +44,13 @@ CREATE TABLE IF NOT EXISTS jobs (
   due_key BIGINT AS (IF(next_at IS NULL, purge_at, IF(near, next_at, next_at - next_at MOD 86400000))) STORED COMMENT 'graded due time: exact when near, its day when far; purge_at when finished',
   attempt INT NOT NULL DEFAULT 0 COMMENT 'dispatches so far; never falls',
   failures INT NOT NULL DEFAULT 0 COMMENT 'failed attempts since creation or redrive',
-  attempt_status ENUM('dispatched','succeeded','failed','timed_out','snoozed','gave_up','undeliverable') CHARACTER SET ascii NULL COMMENT 'of the latest attempt',
-  due_at BIGINT NULL COMMENT 'next_at at which the latest attempt was claimed',
-  dispatched_at BIGINT NULL COMMENT 'when the latest attempt was claimed',
-  finished_at BIGINT NULL COMMENT 'when the latest attempt, or the job, ended',
-  claim_shard SMALLINT NULL COMMENT 'shard that claimed the latest attempt',
+  -- The next five have a value from the start: a row that does not grow when it is claimed and finished keeps its place
+  -- in its page. As NULLs they made claims cost 1.4 times, results twice as much (pages were split).
+  attempt_status ENUM('dispatched','succeeded','failed','timed_out','snoozed','gave_up','undeliverable','none') CHARACTER SET ascii NOT NULL DEFAULT 'none' COMMENT 'of the latest attempt',
+  due_at BIGINT NOT NULL DEFAULT 0 COMMENT 'next_at at which the latest attempt was claimed; 0 = none yet',
+  dispatched_at BIGINT NOT NULL DEFAULT 0 COMMENT 'when the latest attempt was claimed; 0 = none yet',
+  finished_at BIGINT NULL DEFAULT 0 COMMENT 'when the latest attempt, or the job, ended; 0 (or NULL) = not',
+  claim_shard SMALLINT NOT NULL DEFAULT -1 COMMENT 'shard that claimed the latest attempt; -1 = none yet',
   no_retries BOOLEAN NOT NULL DEFAULT FALSE COMMENT 'cancelled from further attempts',
   retry VARCHAR(1600) CHARACTER SET ascii NOT NULL COMMENT 'delays between attempts, e.g. 15s 3m 10m; empty = none',
   ack_timeout_ms BIGINT NOT NULL,
@@ -81,7 +83,7 @@ CREATE TABLE IF NOT EXISTS job_keys (
 CREATE TABLE IF NOT EXISTS attempts (
   job_id BIGINT NOT NULL,
   attempt INT NOT NULL,
-  status ENUM('dispatched','succeeded','failed','timed_out','snoozed','gave_up','undeliverable') CHARACTER SET ascii NOT NULL,
+  status ENUM('dispatched','succeeded','failed','timed_out','snoozed','gave_up','undeliverable','none') CHARACTER SET ascii NOT NULL,
   due_at BIGINT NULL,
   dispatched_at BIGINT NULL,
   finished_at BIGINT NULL,

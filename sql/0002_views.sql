@@ -21,11 +21,11 @@ SELECT
   j.attempt,
   IF(TRIM(j.retry) = '', 1, 2 + LENGTH(TRIM(j.retry)) - LENGTH(REPLACE(TRIM(j.retry), ' ', ''))) AS max_attempts,
   j.failures,
-  j.attempt_status,
-  CAST('1970-01-01' + INTERVAL (j.due_at * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
-  CAST('1970-01-01' + INTERVAL (j.dispatched_at * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
-  j.dispatched_at - j.due_at AS lateness_ms,
-  CAST('1970-01-01' + INTERVAL (j.finished_at * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  NULLIF(CAST(j.attempt_status AS CHAR), 'none') AS attempt_status,
+  CAST('1970-01-01' + INTERVAL (NULLIF(j.due_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (NULLIF(j.dispatched_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  NULLIF(j.dispatched_at, 0) - NULLIF(j.due_at, 0) AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (NULLIF(j.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
   j.error_code,
   j.error_message,
   CAST('1970-01-01' + INTERVAL (j.error_at * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
@@ -37,7 +37,7 @@ SELECT
   j.headers,
   j.payload,
   CRC32(j.id) % 1024 AS slot,
-  j.claim_shard,
+  NULLIF(j.claim_shard, -1) AS claim_shard,
   CAST('1970-01-01' + INTERVAL (j.purge_at * 1000) MICROSECOND AS DATETIME(3)) AS purge_at,
   CAST('1970-01-01' + INTERVAL (j.created_at * 1000) MICROSECOND AS DATETIME(3)) AS created_at,
   CAST('1970-01-01' + INTERVAL (j.updated_at * 1000) MICROSECOND AS DATETIME(3)) AS updated_at,
@@ -58,7 +58,7 @@ SELECT
   TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - j.next_at AS overdue_ms,
   j.attempt,
   CRC32(j.id) % 1024 AS slot,
-  j.claim_shard
+  NULLIF(j.claim_shard, -1) AS claim_shard
 FROM jobs j FORCE INDEX (due)
 LEFT JOIN topics t ON t.name = j.topic
 WHERE j.due_band IN (0, 1)
@@ -110,11 +110,11 @@ SELECT
   j.job_key,
   j.attempt,
   j.failures,
-  j.attempt_status,
+  NULLIF(CAST(j.attempt_status AS CHAR), 'none') AS attempt_status,
   j.error_code,
   j.error_message,
   CAST('1970-01-01' + INTERVAL (j.error_at * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
-  CAST('1970-01-01' + INTERVAL (j.finished_at * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  CAST('1970-01-01' + INTERVAL (NULLIF(j.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
   CAST('1970-01-01' + INTERVAL (j.purge_at * 1000) MICROSECOND AS DATETIME(3)) AS purge_at
 FROM jobs j
 WHERE j.state = 'dead';
@@ -125,10 +125,10 @@ SELECT
   a.job_id,
   a.attempt,
   a.status,
-  CAST('1970-01-01' + INTERVAL (a.due_at * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
-  CAST('1970-01-01' + INTERVAL (a.dispatched_at * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
-  a.dispatched_at - a.due_at AS lateness_ms,
-  CAST('1970-01-01' + INTERVAL (a.finished_at * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  CAST('1970-01-01' + INTERVAL (NULLIF(a.due_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (NULLIF(a.dispatched_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  NULLIF(a.dispatched_at, 0) - NULLIF(a.due_at, 0) AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (NULLIF(a.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
   a.error_code,
   a.error_message
 FROM attempts a
@@ -136,11 +136,11 @@ UNION ALL
 SELECT
   j.id,
   j.attempt,
-  COALESCE(j.attempt_status, 'dispatched'),
-  CAST('1970-01-01' + INTERVAL (j.due_at * 1000) MICROSECOND AS DATETIME(3)),
-  CAST('1970-01-01' + INTERVAL (j.dispatched_at * 1000) MICROSECOND AS DATETIME(3)),
-  j.dispatched_at - j.due_at,
-  CAST('1970-01-01' + INTERVAL (IF(j.attempt_status = 'dispatched', NULL, j.finished_at) * 1000) MICROSECOND AS DATETIME(3)),
+  IF(j.attempt_status = 'none', 'dispatched', CAST(j.attempt_status AS CHAR)),
+  CAST('1970-01-01' + INTERVAL (NULLIF(j.due_at, 0) * 1000) MICROSECOND AS DATETIME(3)),
+  CAST('1970-01-01' + INTERVAL (NULLIF(j.dispatched_at, 0) * 1000) MICROSECOND AS DATETIME(3)),
+  NULLIF(j.dispatched_at, 0) - NULLIF(j.due_at, 0),
+  CAST('1970-01-01' + INTERVAL (IF(j.attempt_status = 'dispatched', NULL, NULLIF(j.finished_at, 0)) * 1000) MICROSECOND AS DATETIME(3)),
   IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
   IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)
 FROM jobs j

@@ -30,7 +30,7 @@ BEGIN
   START TRANSACTION;
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
   SELECT j.state, j.attempt, j.claim_shard INTO v_state, v_attempt, v_shard FROM jobs j WHERE j.id = p_id FOR UPDATE;
-  IF v_attempt > 0 AND v_shard IS NOT NULL THEN
+  IF v_attempt > 0 THEN
     SELECT COALESCE(MAX(INSTR(s.inflight, CONCAT('[', p_id, ',')) > 0), FALSE) INTO v_in_flight
       FROM shards s WHERE s.shard = v_shard;
   END IF;
@@ -44,7 +44,7 @@ BEGIN
     UPDATE jobs SET
       state = 'cancelled',
       next_at = NULL,
-      finished_at = COALESCE(IF(attempt > 0, finished_at, NULL), v_now),
+      finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), v_now),
       purge_at = v_now + COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000),
       version = version + 1,
       updated_at = v_now

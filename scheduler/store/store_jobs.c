@@ -188,7 +188,7 @@ static dt_status cancel_scheduled(struct change *c)
     /* The end of an earlier attempt stays on record; without one this is the end of the job. */
     return write_job(c,
                      "UPDATE jobs SET state = 'cancelled', next_at = NULL, "
-                     "finished_at = COALESCE(IF(attempt > 0, finished_at, NULL), ?), "
+                     "finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), ?), "
                      "purge_at = ? + COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), "
                      "version = version + 1, updated_at = ? WHERE id = ? AND state = 'scheduled'",
                      DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS),

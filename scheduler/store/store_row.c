@@ -4,7 +4,7 @@
 #include "store/store_row.h"
 
 _Static_assert(DT_JOB_STATES == 5, "the ENUM jobs.state has five words");
-_Static_assert(DT_ATTEMPT_STATUSES == 8, "the ENUM jobs.attempt_status has seven words");
+_Static_assert(DT_ATTEMPT_STATUSES == 8, "the ENUM jobs.attempt_status has seven words, then none");
 
 /* Copies slices until memory is out, and remembers that. */
 struct copier {
@@ -61,20 +61,20 @@ static dt_status read_head(struct copier *c, unsigned first, struct dt_job *job)
     job->due_at_ms = dt_db_i64(db, n++);
     job->dispatched_at_ms = dt_db_i64(db, n++);
     job->finished_at_ms = dt_db_i64(db, n++);
-    job->claim_shard = dt_db_is_null(db, n) ? -1 : (int)dt_db_i64(db, n);
-    job->no_retries = dt_db_i64(db, ++n) != 0;
-    job->retry = copy(c, ++n);
-    job->ack_timeout_ms = dt_db_i64(db, ++n);
-    job->partition_key = copy(c, ++n);
-    job->headers = copy(c, ++n);
-    job->content_type = copy(c, ++n);
-    job->payload_binary = dt_db_i64(db, ++n) != 0;
-    job->error_code = copy(c, ++n);
-    job->error_message = copy(c, ++n);
-    job->error_at_ms = dt_db_i64(db, ++n);
-    job->created_at_ms = dt_db_i64(db, ++n);
-    job->updated_at_ms = dt_db_i64(db, ++n);
-    job->version = dt_db_i64(db, ++n);
+    job->claim_shard = (int)dt_db_i64(db, n++);
+    job->no_retries = dt_db_i64(db, n++) != 0;
+    job->retry = copy(c, n++);
+    job->ack_timeout_ms = dt_db_i64(db, n++);
+    job->partition_key = copy(c, n++);
+    job->headers = copy(c, n++);
+    job->content_type = copy(c, n++);
+    job->payload_binary = dt_db_i64(db, n++) != 0;
+    job->error_code = copy(c, n++);
+    job->error_message = copy(c, n++);
+    job->error_at_ms = dt_db_i64(db, n++);
+    job->created_at_ms = dt_db_i64(db, n++);
+    job->updated_at_ms = dt_db_i64(db, n++);
+    job->version = dt_db_i64(db, n++);
     forget_next_at_of_finished(job);
     return status;
 }

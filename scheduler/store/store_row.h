@@ -33,7 +33,7 @@ DT_MUST_CHECK dt_status dt_row_head(const dt_db *db, unsigned first, struct dt_a
 DT_MUST_CHECK dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 DT_MUST_CHECK dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 
-/* The value of an ENUM column selected as col+0; attempt statuses: an absent one is NONE. */
+/* The value of an ENUM column selected as col+0; attempt statuses: 'none' and NULL are NONE. */
 DT_MUST_CHECK dt_status dt_row_state(const dt_db *db, unsigned column, enum dt_job_state *out);
 enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column);
 

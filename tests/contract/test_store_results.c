@@ -202,8 +202,8 @@ static void an_extension_starts_the_deadline_anew_each_time(void **state)
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 1000");
     struct dt_apply a = apply_one(result(7, 1, DT_RESULT_EXTENDED));
     assert_outcome(a, APPLIED);
-    assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt_status, next_at - updated_at, finished_at IS NULL, version)",
-               "dispatched dispatched 60000 1 2");
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt_status, next_at - updated_at, finished_at, version)",
+               "dispatched dispatched 60000 0 2");
     a.result.retry_after_ms = 7000;
     assert_outcome(apply_one(a), APPLIED);
     assert_job(&fx, 7, "CONCAT_WS(' ', next_at - updated_at, version)", "7000 3");
