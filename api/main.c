@@ -15,6 +15,7 @@
 
 #include "api.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "commands.h"
 #include "http.h"
 #include "router.h"
@@ -307,6 +308,9 @@ static int serve(struct server *s)
     bool migrate_later = false;
     block_signals(&set);
     dt_status status = begin(s, &migrate_later, &err);
+    dt_metric_set(dt_gauge("duetime_build_info", "Always 1; the labels say what runs.",
+                           "program=\"api\",version=\"" DUETIME_VERSION "\""),
+                  1);
     if (status == DT_OK) {
         DT_LOG(INFO, "main", "listening", DT_S("version", DUETIME_VERSION), DT_S("address", s->config.http_listen),
                DT_I("port", dt_http_port(s->http)));
