@@ -6,10 +6,12 @@
 #include <stdlib.h>
 
 #include "store/db.h"
+#include "store/id_list.h"
 #include "store/store_dispatch.h"
 
-/* Whoever made a job and lost the answer of its COMMIT reads it back by id: so long it stays, whatever its retention. */
-#define YOUNG_MS 30000
+/* Whoever made a job and lost the answer of its COMMIT reads it back by id: so long it stays, whatever its retention.
+ */
+#define YOUNG_MS  30000
 #define RETENTION "COALESCE(p.retention_ms, 2592000000)"
 
 /* Runs a query for ids; the ids as a JSON list, and their number. */
@@ -19,13 +21,9 @@ static dt_status select_ids(dt_db *db, const char *sql, const struct dt_param *p
     dt_status status = dt_db_query(db, sql, params, n_params, err);
     if (status != DT_OK)
         return status;
-    dt_strbuf_addc(ids, '[');
-    for (*n = 0; dt_db_next(db); (*n)++) {
-        if (*n)
-            dt_strbuf_addc(ids, ',');
-        dt_strbuf_add_i64(ids, dt_db_i64(db, 0));
-    }
-    dt_strbuf_addc(ids, ']');
+    for (*n = 0; dt_db_next(db); (*n)++)
+        dt_id_list_add(ids, dt_db_i64(db, 0));
+    dt_id_list_end(ids);
     status = dt_db_end(db, err);
     return status == DT_OK && ids->failed ? DT_NOMEM : status;
 }
@@ -76,11 +74,9 @@ dt_status dt_store_tidy(dt_store *store, const int64_t *ids, size_t n, size_t *d
     if (n == 0)
         return DT_OK;
     dt_strbuf_init(&list);
-    for (size_t i = 0; i < n; i++) {
-        dt_strbuf_addc(&list, i ? ',' : '[');
-        dt_strbuf_add_i64(&list, ids[i]);
-    }
-    dt_strbuf_addc(&list, ']');
+    for (size_t i = 0; i < n; i++)
+        dt_id_list_add(&list, ids[i]);
+    dt_id_list_end(&list);
     dt_status status = list.failed ? DT_NOMEM : dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = tidy_list(db, dt_strbuf_str(&list), &changed, err);
@@ -127,14 +123,15 @@ static dt_status lock_removals(struct purge *p, struct dt_str candidates, size_t
     p->v = dt_arena_alloc(&p->arena, n * sizeof *p->v);
     if (!p->v)
         return DT_NOMEM;
-    dt_status status = dt_db_query(p->db,
-                                   "SELECT j.id, j.topic, j.job_key IS NOT NULL, j.attempt > 1"
-                                   " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j "
-                                   "FORCE INDEX (PRIMARY) ON j.id = t.id"
-                                   " WHERE j.next_at IS NULL AND j.purge_at <= ? AND j.created_at <= ?"
-                                   " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.job_id = j.id)"
-                                   " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED",
-                                   DT_PARAMS(DT_P_STR(candidates), DT_P_INT(now_ms), DT_P_INT(now_ms - YOUNG_MS)), p->err);
+    dt_status status =
+        dt_db_query(p->db,
+                    "SELECT j.id, j.topic, j.job_key IS NOT NULL, j.attempt > 1"
+                    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j "
+                    "FORCE INDEX (PRIMARY) ON j.id = t.id"
+                    " WHERE j.next_at IS NULL AND j.purge_at <= ? AND j.created_at <= ?"
+                    " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.job_id = j.id)"
+                    " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED",
+                    DT_PARAMS(DT_P_STR(candidates), DT_P_INT(now_ms), DT_P_INT(now_ms - YOUNG_MS)), p->err);
     while (status == DT_OK && p->n < n && dt_db_next(p->db)) {
         struct removal r = {dt_db_i64(p->db, 0), dt_arena_copy(&p->arena, dt_db_bytes(p->db, 1)),
                             dt_db_i64(p->db, 2) != 0, dt_db_i64(p->db, 3) != 0};
@@ -214,12 +211,11 @@ static dt_status delete_rows(struct purge *p)
 {
     bool keyed = false, retried = false;
     for (size_t i = 0; i < p->n; i++) {
-        dt_strbuf_addc(&p->ids, i ? ',' : '[');
-        dt_strbuf_add_i64(&p->ids, p->v[i].id);
+        dt_id_list_add(&p->ids, p->v[i].id);
         keyed |= p->v[i].keyed;
         retried |= p->v[i].retried;
     }
-    dt_strbuf_addc(&p->ids, ']');
+    dt_id_list_end(&p->ids);
     if (p->ids.failed)
         return DT_NOMEM;
     struct dt_param ids = DT_P_STR(dt_strbuf_str(&p->ids));

@@ -3,6 +3,7 @@
  * were sent; a job with a notice that waits is not purged.
  */
 #include "store/db.h"
+#include "store/id_list.h"
 #include "store/store_dispatch.h"
 #include "store/store_row.h"
 
@@ -42,11 +43,9 @@ dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_
     dt_db *db;
     struct dt_strbuf ids;
     dt_strbuf_init(&ids);
-    for (size_t i = 0; i < n; i++) {
-        dt_strbuf_addc(&ids, i ? ',' : '[');
-        dt_strbuf_add_i64(&ids, outbox_ids[i]);
-    }
-    dt_strbuf_addc(&ids, ']');
+    for (size_t i = 0; i < n; i++)
+        dt_id_list_add(&ids, outbox_ids[i]);
+    dt_id_list_end(&ids);
     dt_status status = ids.failed ? DT_NOMEM : dt_store_db(store, &db, err);
     if (status == DT_OK && n)
         status = dt_db_run(db,

@@ -3,6 +3,7 @@
  * index: cost depends on the window, never on the table. What they find are hints; a claim decides.
  */
 #include "store/db.h"
+#include "store/id_list.h"
 #include "store/store_dispatch.h"
 
 dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms, int64_t after_id,
@@ -102,18 +103,6 @@ dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, in
     return dt_db_end(db, err);
 }
 
-static dt_status ids_json(const int64_t *ids, size_t n, struct dt_strbuf *out)
-{
-    dt_strbuf_addc(out, '[');
-    for (size_t i = 0; i < n; i++) {
-        if (i)
-            dt_strbuf_addc(out, ',');
-        dt_strbuf_add_i64(out, ids[i]);
-    }
-    dt_strbuf_addc(out, ']');
-    return out->failed ? DT_NOMEM : DT_OK;
-}
-
 static dt_status read_truth(dt_db *db, struct dt_arena *arena, struct dt_truth *out)
 {
     *out = (struct dt_truth){.id = dt_db_i64(db, 0),
@@ -133,7 +122,10 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
     dt_strbuf_init(&list);
     *n_out = 0;
     *out = dt_arena_alloc(arena, (n ? n : 1) * sizeof **out);
-    dt_status status = *out ? ids_json(ids, n, &list) : DT_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        dt_id_list_add(&list, ids[i]);
+    dt_id_list_end(&list);
+    dt_status status = *out && !list.failed ? DT_OK : DT_NOMEM;
     if (status == DT_OK)
         status = dt_store_db(store, &db, err);
     if (status == DT_OK)

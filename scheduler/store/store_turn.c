@@ -14,6 +14,7 @@
  */
 #include <stdlib.h>
 
+#include "store/id_list.h"
 #include "store/lease.h"
 #include "store/outgoing.h"
 #include "store/store_internal.h"
@@ -83,14 +84,10 @@ static dt_status candidates_from_hints(struct turn *t)
 static dt_status ids_json(const struct turn *t, bool (*wanted)(const struct candidate *c), struct dt_strbuf *out)
 {
     dt_strbuf_reserve(out, t->n * 20 + 2);
-    dt_strbuf_addc(out, '[');
     for (size_t i = 0; i < t->n; i++)
-        if (wanted(&t->v[i])) {
-            if (out->n > 1)
-                dt_strbuf_addc(out, ',');
-            dt_strbuf_add_i64(out, t->v[i].id);
-        }
-    dt_strbuf_addc(out, ']');
+        if (wanted(&t->v[i]))
+            dt_id_list_add(out, t->v[i].id);
+    dt_id_list_end(out);
     return out->failed ? DT_NOMEM : DT_OK;
 }
 
