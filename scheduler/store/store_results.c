@@ -3,16 +3,21 @@
  *
  * One transaction a batch, a handful of statements however many results:
  *
- *     lock and read the jobs, by id, ascending            SELECT … FOR UPDATE
+ *     read the jobs                                       SELECT
  *     judge each result in the order given                dt_job_decide, no statement
  *     ask for archived attempts, if any result is for one SELECT
- *     write the jobs that ended well                      UPDATE, three values a row
+ *     write the jobs that ended well                      UPDATE, four values a row
  *     write all the others                                UPDATE, all values
  *     write the dead letters                              INSERT INTO outbox
  *
- * Invariants: a row is written only where (attempt, state) is still what was judged; a dead letter is written with the
- * state that it tells of; several results of one job are judged one after the other and written once; rows are locked
- * in the order of their ids, so that two batches never wait for each other in a circle.
+ * The first try reads without locks (a third of the price) and writes only where (attempt, state, version) is still
+ * what was read: those are all that a decision rests on. If a row is not, all is taken back and the second try
+ * locks while it reads. A leader's transaction, which cannot be taken back for that, locks at once: its decisions rest
+ * on next_at, too, which a hand may change.
+ *
+ * Invariants: nothing is written that was not judged; a dead letter is written with the state that it tells of; several
+ * results of one job are judged one after the other and written once; rows are locked in the order of their ids by each
+ * statement, so that two batches seldom wait for each other in a circle, and never if they lock while reading.
  *
  * Refuses to know where results come from, and what they mean: dt_job_decide is the judge.
  */
@@ -44,6 +49,7 @@ struct batch {
     dt_db *db;
     const struct dt_shard_map *map;
     int64_t now_ms;
+    bool lock;
     struct dt_apply *results;
     size_t n;
     struct place *places; /* n of them */
@@ -138,7 +144,7 @@ static void add_text(struct dt_strbuf *text, struct dt_str s, size_t max)
     dt_json_add_string(text, s);
 }
 
-/* ---- locking ---- */
+/* ---- reading ---- */
 
 static dt_status list_ids(struct batch *b)
 {
@@ -156,27 +162,31 @@ static dt_status list_ids(struct batch *b)
     return b->jobs ? DT_OK : no_memory(b);
 }
 
-static const char lock_jobs[] =
-    "SELECT " DT_ROW_JUDGED ", (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic) "
-    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = "
-    "r.id "
-    "FOR UPDATE /*!80001 OF j */"; /* MySQL cannot lock rows of a JSON_TABLE, and says so; MariaDB reads no comment */
+#define READ_JOBS                                                                                                      \
+    "SELECT " DT_ROW_JUDGED ", j.version, (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic) "               \
+    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r "                                                       \
+    "STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id"
+static const char read_jobs[] = READ_JOBS;
+/* MySQL cannot lock rows of a JSON_TABLE, and says so; MariaDB reads no such comment. */
+static const char lock_jobs[] = READ_JOBS " FOR UPDATE /*!80001 OF j */";
 
 static dt_status read_judged(struct batch *b, struct judged *j)
 {
     memset(j, 0, sizeof *j);
     dt_status status = dt_row_judged(b->db, 0, &b->arena, &j->was);
+    unsigned next = DT_ROW_JUDGED_COLUMNS;
+    j->was.version = dt_db_i64(b->db, next++);
+    j->retention_ms = dt_db_is_null(b->db, next) ? DT_RETENTION_DEFAULT_MS : dt_db_i64(b->db, next);
     j->job = j->was;
-    j->retention_ms =
-        dt_db_is_null(b->db, DT_ROW_JUDGED_COLUMNS) ? DT_RETENTION_DEFAULT_MS : dt_db_i64(b->db, DT_ROW_JUDGED_COLUMNS);
     return status ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
 }
 
-static dt_status lock_and_read(struct batch *b)
+static dt_status read_all(struct batch *b)
 {
     dt_status status = list_ids(b);
     if (!status)
-        status = dt_db_query(b->db, lock_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
+        status =
+            dt_db_query(b->db, b->lock ? lock_jobs : read_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
     if (status)
         return status;
     size_t n = 0;
@@ -298,7 +308,7 @@ static int64_t purge_at_ms(const struct batch *b, const struct judged *j)
     return b->now_ms + (j->retention_ms < room ? j->retention_ms : room);
 }
 
-/* The statement must write every row that was judged: their locks are ours. */
+/* The statement must write every row as it was judged; one that changed since it was read unlocked sends us back. */
 static dt_status write_rows(struct batch *b, const char *sql, const struct dt_param *params, size_t n_params,
                             size_t rows)
 {
@@ -307,17 +317,18 @@ static dt_status write_rows(struct batch *b, const char *sql, const struct dt_pa
         return no_memory(b);
     dt_status status = dt_db_run(b->db, sql, params, n_params, &affected, b->err);
     if (!status && affected != rows)
-        status =
-            dt_fail(b->err, DT_INTERNAL, "%llu of %zu jobs took their results", (unsigned long long)affected, rows);
+        status = dt_fail(b->err, b->lock ? DT_INTERNAL : DT_BUSY, "%llu of %zu jobs took their results",
+                         (unsigned long long)affected, rows);
     return status;
 }
 
 static const char update_ended_well[] =
     "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', "
-    "purge_then BIGINT PATH '$[2]')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id "
+    "version BIGINT PATH '$[2]', purge_then BIGINT PATH '$[3]')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id "
+    "= r.id "
     "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "
     "j.purge_at = r.purge_then, j.version = j.version + 1, j.updated_at = ? "
-    "WHERE j.attempt = r.attempt AND j.state IN ('scheduled','dispatched')";
+    "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state IN ('scheduled','dispatched')";
 
 static dt_status write_ended_well(struct batch *b)
 {
@@ -331,6 +342,7 @@ static dt_status write_ended_well(struct batch *b)
         begin_row(&b->text);
         add_cell(&b->text, j->was.id);
         add_cell(&b->text, j->was.attempt);
+        add_cell(&b->text, j->was.version);
         dt_strbuf_add_i64(&b->text, purge_at_ms(b, j));
         dt_strbuf_addc(&b->text, ']');
     }
@@ -345,7 +357,8 @@ static const char update_others[] =
     "state INT PATH '$[3]', attempt_status INT PATH '$[4]', next_at BIGINT PATH '$[5]', near INT PATH '$[6]', "
     "failures BIGINT PATH '$[7]', changes INT PATH '$[8]', finished INT PATH '$[9]', purge_then BIGINT PATH '$[10]', "
     "failed INT PATH '$[11]', code VARCHAR(100) CHARACTER SET utf8mb4 PATH '$[12]', "
-    "message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = "
+    "message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]', version BIGINT PATH '$[14]')) r STRAIGHT_JOIN jobs j "
+    "FORCE INDEX (PRIMARY) ON j.id = "
     "r.id "
     "SET j.state = r.state, j.attempt_status = r.attempt_status, j.next_at = r.next_at, "
     "j.near = IF(r.next_at IS NULL, j.near, r.near), j.failures = r.failures, "
@@ -353,7 +366,7 @@ static const char update_others[] =
     "j.error_at = IF(r.failed, ?, j.error_at), j.error_code = IF(r.failed, r.code, j.error_code), "
     "j.error_message = IF(r.failed, r.message, j.error_message), "
     "j.version = j.version + r.changes, j.updated_at = ? "
-    "WHERE j.attempt = r.attempt AND j.state = r.was";
+    "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was";
 
 static void add_error(struct dt_strbuf *text, const struct dt_result *failure)
 {
@@ -383,6 +396,8 @@ static void add_other(struct batch *b, const struct judged *j)
     add_cell(text, j->finished);
     add_cell_or_null(text, dt_job_state_terminal(job->state) ? purge_at_ms(b, j) : 0);
     add_error(text, j->failure);
+    dt_strbuf_addc(text, ',');
+    dt_strbuf_add_i64(text, j->was.version);
     dt_strbuf_addc(text, ']');
 }
 
@@ -441,7 +456,7 @@ static dt_status apply(struct batch *b)
     if (!b->places)
         return no_memory(b);
     sort_places(b);
-    dt_status status = lock_and_read(b);
+    dt_status status = read_all(b);
     if (status)
         return status;
     for (size_t i = 0; i < b->n_jobs; i++)
@@ -456,10 +471,10 @@ static dt_status apply(struct batch *b)
     return status;
 }
 
-dt_status dt_results_apply_within(dt_db *db, const struct dt_shard_map *map, int64_t now_ms, struct dt_apply *results,
-                                  size_t n, struct dt_error *err)
+static dt_status apply_in(dt_db *db, const struct dt_shard_map *map, int64_t now_ms, bool lock,
+                          struct dt_apply *results, size_t n, struct dt_error *err)
 {
-    struct batch b = {.db = db, .map = map, .now_ms = now_ms, .results = results, .n = n, .err = err};
+    struct batch b = {.db = db, .map = map, .now_ms = now_ms, .lock = lock, .results = results, .n = n, .err = err};
     if (n == 0)
         return DT_OK;
     forget_outcomes(results, n);
@@ -471,6 +486,13 @@ dt_status dt_results_apply_within(dt_db *db, const struct dt_shard_map *map, int
     return status;
 }
 
+dt_status dt_results_apply_within(dt_db *db, const struct dt_shard_map *map, int64_t now_ms, struct dt_apply *results,
+                                  size_t n, struct dt_error *err)
+{
+    return apply_in(db, map, now_ms, true, results, n, err);
+}
+
+/* First without locks; whoever came between (BUSY) finds the second try holding them from the start. */
 dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,
                          struct dt_error *err)
 {
@@ -483,7 +505,7 @@ dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct
         int64_t now_ms;
         status = dt_store_begin(store, &db, &now_ms, err);
         if (!status)
-            status = dt_results_apply_within(db, map, now_ms, results, n, err);
+            status = apply_in(db, map, now_ms, again.tries > 0, results, n, err);
         status = dt_store_finish(db, status, err);
     } while (dt_store_again(&again, status));
     return status;

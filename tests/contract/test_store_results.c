@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* clang-format off */
 #include <cmocka.h>
@@ -536,6 +537,60 @@ static void the_same_results_from_all_sides_at_once_are_applied_once(void **stat
                      mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'dead'"));
 }
 
+static void wait_until_the_other_writes(void)
+{
+    for (int i = 0; i < 2000; i++) {
+        if (mysql_fixture_number(&fx,
+                                 "SELECT COUNT(*) FROM information_schema.processlist WHERE db = '%s' AND "
+                                 "info LIKE 'UPDATE%%' AND id <> CONNECTION_ID()",
+                                 fx.database))
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    fail_msg("nobody writes results");
+}
+
+/* What was judged without a lock is judged again when somebody came between; nothing of the batch is written twice. */
+static void a_job_that_changed_between_reading_and_writing_is_judged_again(void **state)
+{
+    (void)state;
+    struct dt_apply results[] = {result(6, 1, DT_RESULT_SUCCEEDED), result(7, 1, DT_RESULT_FAILED),
+                                 result(8, 1, DT_RESULT_GAVE_UP)};
+    struct applier a = {.results = results, .n = 3};
+    pthread_t thread;
+    for (int64_t id = 6; id <= 8; id++)
+        job_row_dispatched(&fx, id, 1, 0);
+    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET no_retries = TRUE, version = version + 1 WHERE id = 7");
+    assert_int_equal(pthread_create(&thread, NULL, apply_all, &a), 0);
+    wait_until_the_other_writes();
+    mysql_fixture_run(&fx, "COMMIT");
+    pthread_join(thread, NULL);
+    MYSQL_FIXTURE_OK(a.status, NULL);
+    for (int i = 0; i < 3; i++)
+        assert_outcome(results[i], APPLIED);
+    assert_job(&fx, 6, "CONCAT_WS(' ', state, version)", "succeeded 2");
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, version)", "cancelled 3");
+    assert_job(&fx, 8, "CONCAT_WS(' ', state, version)", "dead 2");
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox"), 1);
+}
+
+/* Inside a leader's transaction nothing can be judged again: the rows are locked while they are read. */
+static void inside_a_callers_transaction_rows_are_locked_while_they_are_read(void **state)
+{
+    (void)state;
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_apply a = result(7, 1, DT_RESULT_SUCCEEDED);
+    job_row_dispatched(&fx, 7, 2, 0);
+    OK(dt_store_db(store, &db, &err));
+    OK(dt_db_begin_at(db, &now_ms, &err));
+    OK(dt_results_apply_within(db, &map, now_ms, &a, 1, &err)); /* stale: nothing is written */
+    mysql_fixture_run(&fx, "SET innodb_lock_wait_timeout = 1");
+    assert_int_equal(dt_db_script(fx.db, S("UPDATE jobs SET version = 9"), NULL), DT_BUSY);
+    dt_db_rollback(db);
+    OK(dt_db_script(fx.db, S("UPDATE jobs SET version = 9"), &err));
+}
+
 static void results_do_not_lock_topics(void **state)
 {
     (void)state;
@@ -575,6 +630,8 @@ int main(void)
         T(nothing_to_apply_is_no_transaction),
         T(inside_a_callers_transaction_all_of_it_can_be_taken_back),
         T(the_same_results_from_all_sides_at_once_are_applied_once),
+        T(a_job_that_changed_between_reading_and_writing_is_judged_again),
+        T(inside_a_callers_transaction_rows_are_locked_while_they_are_read),
         T(results_do_not_lock_topics),
     };
     return cmocka_run_group_tests_name("results in the store", tests, open_store, close_store);
