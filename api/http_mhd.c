@@ -255,6 +255,22 @@ static void take_id(struct conn *c, struct dt_str value)
     c->req.request_id = (struct dt_str){c->id, value.n};
 }
 
+static bool longer_than(const char *name, size_t n, const char *lower)
+{
+    size_t m = strlen(lower);
+    return n > m && equals_caseless(name, m, lower);
+}
+
+/*
+ * Names that others may read as one that tells the length: "Content-Length : 5", and what the library makes of a folded
+ * line, whose continuation it appends to the name.
+ */
+static bool odd_name(const char *name, size_t n)
+{
+    return name[strcspn(name, " \t")] || longer_than(name, n, "content-length") ||
+           longer_than(name, n, "transfer-encoding");
+}
+
 /* One header; the names that matter here differ in length or in their first letter. */
 static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
 {
@@ -262,6 +278,7 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
     struct conn *c = cls;
     size_t n = strlen(name);
     struct dt_str v = {value ? value : "", value ? strlen(value) : 0};
+    c->bad_framing = c->bad_framing || odd_name(name, n);
     switch (n) {
     case 4:
         if (equals_caseless(name, n, "host"))
@@ -328,7 +345,7 @@ static bool check_framing(struct conn *c, const char *version)
     else if (c->chunked && c->lengths)
         why = "Content-Length beside Transfer-Encoding";
     else if (c->bad_framing)
-        why = "a Content-Length or Transfer-Encoding that is not understood";
+        why = "a Content-Length or Transfer-Encoding, or a name like it, that is not understood";
     else if (c->chunked && strcmp(version, "HTTP/1.0") == 0)
         why = "Transfer-Encoding in HTTP/1.0";
     else if (c->hosts > 1 || (c->hosts == 0 && strcmp(version, "HTTP/1.1") == 0))

@@ -27,7 +27,7 @@ class Rest:
     def __init__(self, url, token=None, timeout=30):
         parts = urllib.parse.urlsplit(url)
         self.host, self.port = parts.hostname, parts.port
-        self.token = token
+        self.url, self.token = url, token
         self.timeout = timeout
         self._local = threading.local()
 

@@ -1,0 +1,123 @@
+"""REST through real HTTP: one stack for the session (2 APIs, 1 dispatcher), and APIs of their own for other settings.
+
+For work on these tests: DUETIME_TEST_KEEP=FOLDER takes the stack in that folder (made when missing) and lets it stand.
+"""
+import contextlib
+import os
+import pathlib
+import sys
+import uuid
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from harness.checker import connect, rows  # noqa: E402
+from harness.program import OwnApi  # noqa: E402
+from harness.rest import Rest  # noqa: E402
+from harness.stack import Stack, until  # noqa: E402
+
+KEEP = os.environ.get("DUETIME_TEST_KEEP")
+OPTIONS = ["--apis", "2", "--dispatchers", "1", "--shards", "2", "--sanitize", "--no-build",
+           "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S"]
+
+
+@pytest.fixture(scope="session")
+def stack():
+    made = Stack(KEEP or "api", *OPTIONS)
+    if KEEP and made.home.exists():
+        made._run("up", *OPTIONS)
+        made.refresh()
+    else:
+        made.up()
+    yield made
+    if not KEEP:
+        made.reset()
+
+
+@pytest.fixture(scope="session")
+def api(stack):
+    rest = Rest(stack["DUETIME_URL_API1"])
+    yield rest
+    rest.close()
+
+
+@pytest.fixture(scope="session")
+def api2(stack):
+    rest = Rest(stack["DUETIME_URL_API2"])
+    yield rest
+    rest.close()
+
+
+@pytest.fixture
+def topic():
+    """A topic of the test's own."""
+    return f"t-{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture
+def held(api, topic):
+    """A topic of the test's own, paused: due jobs stay where they are."""
+    assert api.put(f"/v1/topics/{topic}", {"paused": True}).status == 201
+    return topic
+
+
+@pytest.fixture(scope="session")
+def db(stack):
+    """db(sql, *values) -> rows, on a connection that is opened anew after MySQL was away."""
+    connection = connect(stack)
+
+    def ask(sql, *values):
+        connection.ping(reconnect=True)
+        return rows(connection, sql, *values)
+    yield ask
+    with contextlib.suppress(Exception):
+        connection.close()
+
+
+@pytest.fixture
+def nothing_made(db):
+    """No job, key or topic comes of what the test does (tests run one after the other)."""
+    def count():
+        return db("SELECT (SELECT COUNT(*) FROM jobs) jobs, (SELECT COUNT(*) FROM job_keys) k, (SELECT COUNT(*) FROM topics) topics")
+    before = count()
+    yield
+    assert count() == before
+
+
+@pytest.fixture
+def dispatched(api):
+    """dispatched(topic=…, …) -> a job whose first attempt was sent and waits for its report."""
+    def make(**job):
+        made = api.make(**{"delay": 0, **job})
+        path = f"/v1/jobs/{made['id']}"
+        return until(lambda: (seen := api.get(path).json)["state"] == "dispatched" and seen, 20, lambda: api.get(path))
+    return make
+
+
+@pytest.fixture(scope="session")
+def own_apis(stack, tmp_path_factory):
+    made = {}
+
+    def make(name, settings=None, **options):
+        if name not in made:
+            made[name] = OwnApi(stack, tmp_path_factory.mktemp(name), name, settings, **options)
+        return made[name]
+    yield make
+    codes = {name: api.end() for name, api in made.items()}
+    assert set(codes.values()) <= {0, None}, (codes, [api.log()[-3000:] for api in made.values()])
+
+
+@pytest.fixture(scope="session")
+def small(own_apis):
+    """An API with small limits and short deadlines, with a database of its own."""
+    return own_apis("small", {"limits.batch_lines": 10, "limits.batch_body": 8192, "limits.body": 4096, "limits.payload": 2000, "api.queue_jobs": 100,
+                              "http.request_timeout": "PT3S", "http.idle_timeout": "PT10S", "http.threads": 1}).start()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """The programs' last log lines go with a failure."""
+    report = (yield).get_result()
+    if report.failed and "stack" in item.funcargs:
+        report.sections.append(("logs of the stack", item.funcargs["stack"].logs(25)))

@@ -1,0 +1,173 @@
+"""Many jobs of one request: order, what refuses one and what refuses all, limits."""
+import json
+import re
+
+import pytest
+
+from harness.problems import refused
+from harness.raw import Raw
+from harness.stack import until
+
+HOUR = 3600000
+
+
+def job(topic, **more):
+    return {"topic": topic, "delay": HOUR, **more}
+
+
+def lines_of(answer):
+    assert answer.status == 200 and answer.headers["Content-Type"] == "application/x-ndjson", answer
+    return answer.lines
+
+
+def send_lines(api, lines):
+    return lines_of(api.post("/v1/jobs:batch", "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines),
+                             content_type="application/x-ndjson"))
+
+
+def made(api, topic):
+    return api.get(f"/v1/jobs?topic={topic}&limit=1000").json["jobs"]
+
+
+def test_elements_of_an_array_are_answered_in_order(api, topic):
+    answer = api.post("/v1/jobs:batch", [job(topic), {"topic": "a b", "x": 1}, job(topic, key="k"), job(topic, key="k"), {**job(topic, key="k"), "delay": 1}, 5])
+    assert answer.status == 200 and answer.headers["Content-Type"] == "application/json", answer
+    results = answer.json
+    assert [result["status"] for result in results] == [201, 422, 201, 200, 409, 422]
+    assert results[2]["id"] == results[3]["id"] == results[4]["id"]
+    assert [error["pointer"] for error in results[1]["errors"]] == ["/topic", "/x", "/run_at"]
+    assert {one["id"] for one in made(api, topic)} == {results[0]["id"], results[2]["id"]}
+
+
+def test_an_empty_batch_makes_nothing(api):
+    assert api.post("/v1/jobs:batch", []).json == []
+    answer = api.post("/v1/jobs:batch", "", content_type="application/x-ndjson")
+    assert answer.status == 200 and answer.body == b""
+
+
+@pytest.mark.parametrize("rest", [',{"topic":]', ',{"topic":"t","topic":"t"}]', ",]", "", "] x", ',"\\ud800"]', "],[]"])
+def test_what_cannot_be_read_refuses_an_array_whole(api, topic, rest):
+    refused(api.post("/v1/jobs:batch", "[" + json.dumps(job(topic)) + rest), 400, "malformed")
+    assert made(api, topic) == []
+
+
+def test_what_is_no_array_is_refused(api, topic):
+    refused(api.post("/v1/jobs:batch", job(topic)), 422, "invalid", "")
+    refused(api.post("/v1/jobs:batch", ""), 400, "malformed")
+    refused(api.post("/v1/jobs:batch", [], content_type="text/csv"), 415, "unsupported-media-type")
+
+
+def test_a_line_refuses_only_itself(api, topic):
+    results = send_lines(api, [job(topic), '{"topic":', "", {"topic": "a b", "delay": 0}, '{"a":1,"a":2}', job(topic, key="k"), "[]"])
+    assert [result["status"] for result in results] == [201, 400, 400, 422, 400, 201, 422]
+    assert len(made(api, topic)) == 2
+
+
+def test_a_line_feed_at_the_end_is_no_line_and_carriage_returns_do_not_matter(api, topic):
+    answer = api.post("/v1/jobs:batch", json.dumps(job(topic)) + "\r\n" + json.dumps(job(topic)) + "\r\n", content_type="application/x-ndjson")
+    assert [result["status"] for result in lines_of(answer)] == [201, 201]
+
+
+def test_thousands_of_lines_are_answered_in_order_and_again_with_the_same_ids(api, topic):
+    jobs = [job(topic, key=f"k{n:05}", payload=n) for n in range(7000)]
+    results = api.batch(jobs)
+    assert [result["status"] for result in results] == [201] * len(jobs)
+    for n in (0, 999, 1000, 3500, 6999):
+        assert api.get(f"/v1/jobs/{results[n]['id']}").json["payload"] == n
+    again = api.post("/v1/jobs:batch", jobs).json
+    assert [(result["status"], result["id"]) for result in again] == [(200, result["id"]) for result in results]
+
+
+def test_elements_with_one_key_are_made_in_their_order(api, topic):
+    jobs = [job(topic, key=f"k{n % 1500}", payload=n) for n in range(6000)]
+    results = api.batch(jobs)
+    assert [result["status"] for result in results] == [201] * 1500 + [409] * 4500
+    assert all(results[n]["id"] == results[n % 1500]["id"] for n in range(6000))
+
+
+def test_lines_may_arrive_in_any_pieces(api, topic):
+    line = json.dumps(job(topic)).encode() + b"\n"
+    with Raw(api.url) as wire:
+        wire.request("POST /v1/jobs:batch", "Content-Type: application/x-ndjson", "Transfer-Encoding: chunked")
+        for byte in line * 3:
+            wire.send(b"1\r\n" + bytes([byte]) + b"\r\n")
+        status, headers, body = wire.send(b"0\r\n\r\n").answer()
+    assert status == 200 and headers["content-type"] == "application/x-ndjson" and body.count(b'"status":201') == 3
+
+
+def chunked(api, body):
+    """The answer to an NDJSON batch whose length nobody tells before its end."""
+    with Raw(api.url) as wire:
+        wire.request("POST /v1/jobs:batch", "Content-Type: application/x-ndjson", "Transfer-Encoding: chunked")
+        for at in range(0, len(body), 1000):
+            piece = body[at:at + 1000]
+            wire.send(b"%x\r\n" % len(piece) + piece + b"\r\n")
+        status, _, answer = wire.send(b"0\r\n\r\n").answer()
+    assert status == 200, answer
+    return [json.loads(line)["status"] for line in answer.splitlines()]
+
+
+def test_what_lies_past_the_number_of_elements_gets_413_and_makes_no_job(small, topic):
+    before = small.jobs()
+    assert [result["status"] for result in send_lines(small.rest, [job(topic)] * 13)] == [201] * 10 + [413] * 3
+    assert [result["status"] for result in small.rest.post("/v1/jobs:batch", [job(topic)] * 12).json] == [201] * 10 + [413] * 2
+    assert small.jobs() == before + 20
+
+
+def test_what_lies_past_the_size_of_the_body_gets_413_and_makes_no_job(small, topic):
+    before = small.jobs()
+    refused(small.rest.post("/v1/jobs:batch", [job(topic, payload="x" * 1800)] * 6), 413, "too-large")
+    refused(small.rest.post("/v1/jobs:batch", "x" * 8193, content_type="application/x-ndjson"), 413, "too-large")
+    assert small.jobs() == before
+    statuses = chunked(small, (json.dumps(job(topic, payload="x" * 1800)).encode() + b"\n") * 6)
+    assert statuses == [201] * 4 + [413] * (len(statuses) - 4) and len(statuses) > 4
+    assert small.jobs() == before + 4
+
+
+def test_a_line_longer_than_a_body_may_be_refuses_only_itself(small, topic):
+    results = send_lines(small.rest, [job(topic), job(topic, payload="x" * 5000), job(topic)])
+    assert [result["status"] for result in results] == [201, 413, 201]
+
+
+def test_a_payload_that_is_too_large_refuses_only_its_element(small, topic):
+    jobs = [job(topic), job(topic, payload="x" * 2000), job(topic)]
+    assert [result["status"] for result in send_lines(small.rest, jobs)] == [201, 413, 201]
+    assert [result["status"] for result in small.rest.post("/v1/jobs:batch", jobs).json] == [201, 413, 201]
+
+
+@pytest.fixture
+def swept(db, topic):
+    """Takes the many jobs of a test away again, so that other tests' lists stay short. They must be far ahead."""
+    yield
+    db("DELETE FROM jobs WHERE topic = %s", topic)
+
+
+def test_fifty_thousand_lines_with_bad_ones_among_them(api, api2, topic, db, swept):
+    bad = {7: b'{"topic":', 20000: b'{"topic":"a b","delay":0}', 33333: b"\xff", 49999: b"[1]"}
+    wanted = {7: 400, 20000: 422, 33333: 400, 49999: 422}
+    lines = [bad.get(n) or b'{"topic":"%s","delay":"P300D","payload":{"n":%d}}' % (topic.encode(), n) for n in range(50000)]
+    results = lines_of(api.post("/v1/jobs:batch", b"\n".join(lines) + b"\n", content_type="application/x-ndjson"))
+    assert [result["status"] for result in results] == [wanted.get(n, 201) for n in range(50000)]
+    assert len({result["id"] for result in results if result["status"] == 201}) == 50000 - len(bad)
+    assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] == 50000 - len(bad)
+    for n in (0, 6, 8, 19999, 20001, 33334, 49998):
+        assert api2.get(f"/v1/jobs/{results[n]['id']}").json["payload"] == {"n": n}
+
+
+def test_a_problem_in_a_batch_is_a_whole_problem(api, topic, nothing_made):
+    [result] = send_lines(api, [{"topic": topic, "delay": "x", "retry": 5}])
+    assert result["type"].endswith("/problems/invalid") and result["title"] and sorted(error["pointer"] for error in result["errors"]) == ["/delay", "/retry"]
+    [result] = send_lines(api, ["{"])
+    assert result["type"].endswith("/problems/malformed") and result["detail"]
+
+
+def test_a_client_that_leaves_in_the_middle_disturbs_nobody(api, topic, db):
+    line = json.dumps(job(topic, payload="x" * 500)).encode() + b"\n"
+    for _ in range(10):
+        with Raw(api.url) as wire:
+            wire.request("POST /v1/jobs:batch", "Content-Type: application/x-ndjson", "Transfer-Encoding: chunked")
+            wire.send(b"%x\r\n" % (len(line) * 200) + line * 200 + b"\r\n%x\r\n" % len(line) + line[:20])
+    assert api.make(topic=topic, delay="PT1H")["version"] == 1
+    open_now = lambda: int(re.search(rb"^duetime_http_connections (\d+)", api.get("/metrics").body, re.M)[1])  # noqa: E731
+    until(lambda: open_now() <= 3, 10, lambda: f"{open_now()} connections are open")
+    assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] <= 1 + 10 * 200

@@ -1,0 +1,253 @@
+"""The HTTP server itself: framing, headers, many connections, slow clients."""
+import concurrent.futures
+import json
+import time
+
+import pytest
+
+from harness.problems import refused
+from harness.raw import Raw, post
+from harness.rest import Rest
+from harness.stack import until
+
+BODY = '{"topic":"framing","delay":0}'
+JSON = "Content-Type: application/json"
+
+BAD_FRAMING = {
+    "Content-Length beside Transfer-Encoding": ([f"Content-Length: {len(BODY)}", "Transfer-Encoding: chunked"], "0\r\n\r\n"),
+    "the same the other way round": (["Transfer-Encoding: chunked", f"Content-Length: {len(BODY)}"], "0\r\n\r\n"),
+    "two lengths": ([f"Content-Length: {len(BODY)}", "Content-Length: 5"], BODY),
+    "the same length twice": ([f"Content-Length: {len(BODY)}", f"Content-Length: {len(BODY)}"], BODY),
+    "a list of lengths": ([f"Content-Length: {len(BODY)}, {len(BODY)}"], BODY),
+    "a negative length": (["Content-Length: -5"], BODY),
+    "a length with a sign": ([f"Content-Length: +{len(BODY)}"], BODY),
+    "a length in hex": (["Content-Length: 0x1d"], BODY),
+    "an empty length": (["Content-Length:"], BODY),
+    "a length beyond 64 bits": (["Content-Length: 18446744073709551617"], BODY),
+    "an unknown encoding": (["Transfer-Encoding: gzip"], BODY),
+    "an unknown encoding before chunked": (["Transfer-Encoding: gzip, chunked"], "0\r\n\r\n"),
+    "identity and a length": (["Transfer-Encoding: identity", f"Content-Length: {len(BODY)}"], BODY),
+    "chunked misspelt": (["Transfer-Encoding: xchunked"], BODY),
+    "chunked twice": (["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"], "0\r\n\r\n"),
+    "two hosts": (["Host: other", f"Content-Length: {len(BODY)}"], BODY),
+    "a space after a name": ([f"Content-Length : {len(BODY)}"], BODY),
+    "a space before a name": (["X: y", f" Content-Length: {len(BODY)}"], BODY),
+    "a folded line": (["Transfer-Encoding:\r\n chunked", f"Content-Length: {len(BODY)}"], "0\r\n\r\n"),
+    "a folded length": ([f"Content-Length: 5\r\n {len(BODY)}"], BODY),
+    "a chunk without a size": (["Transfer-Encoding: chunked"], "\r\n" + BODY + "\r\n0\r\n\r\n"),
+    "a chunk size that is none": (["Transfer-Encoding: chunked"], "xyz\r\n" + BODY + "\r\n0\r\n\r\n"),
+    "a negative chunk size": (["Transfer-Encoding: chunked"], "-1d\r\n" + BODY + "\r\n0\r\n\r\n"),
+    "a huge chunk size": (["Transfer-Encoding: chunked"], "fffffffffffffffff\r\n" + BODY + "\r\n0\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_FRAMING)
+def test_framing_that_can_be_read_in_two_ways_is_refused_and_the_connection_closed(api, nothing_made, what):
+    headers, body = BAD_FRAMING[what]
+    with Raw(api.url) as wire:
+        wire.request("POST /v1/jobs", JSON, *headers, body=body)
+        wire.send(b"GET /v1/info HTTP/1.1\r\nHost: smuggled\r\n\r\n")
+        answer = wire.answer()
+        assert answer is None or answer[0] in (400, 413), answer
+        assert answer is None or answer[1].get("connection", "").lower() == "close", answer
+        rest = b"" if answer is None else wire.buffer
+        assert wire.closed() and b"HTTP/1.1 200" not in rest
+
+
+def test_refused_framing_is_answered_with_a_problem(api, nothing_made):
+    with Raw(api.url) as wire:
+        status, headers, body = wire.request("POST /v1/jobs", JSON, "Content-Length: 5", "Content-Length: 6", body="{}   ").answer()
+    assert status == 400 and headers["content-type"] == "application/problem+json" and json.loads(body)["request_id"] == headers["x-request-id"]
+
+
+@pytest.mark.parametrize("text", [
+    "nonsense\r\n\r\n", "GET\r\n\r\n", "GET /v1/info\r\n\r\n", "GET /v1/info HTTP/9.9\r\n\r\n", "GET /v1/info HTTP/1.1\r\nno colon\r\nHost: x\r\n\r\n",
+    "GET /v1/info HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "GET /v1/info HTTP/1.1\r\nHost: x\r\nContent-Length : 5\r\n\r\n12345"])
+def test_what_is_no_request_is_refused_or_cut(api, text):
+    with Raw(api.url) as wire:
+        answer = wire.send(text.encode("latin-1")).answer()
+        assert answer is None or 400 <= answer[0] < 600, answer
+        assert wire.closed()
+    assert api.get("/healthz").status == 200
+
+
+@pytest.mark.parametrize("headers", [["X-Long: " + "x" * 70000], [f"X-{n}: {'y' * 100}" for n in range(2000)]])
+def test_oversized_headers_are_refused_and_the_connection_closed(api, headers):
+    with Raw(api.url) as wire:
+        try:
+            answer = wire.request("GET /v1/info", *headers).answer()
+        except ConnectionError:
+            answer = None
+        assert answer is None or answer[0] in (400, 413, 431), answer
+        assert wire.closed()
+    assert api.get("/healthz").status == 200
+
+
+def test_headers_of_8_kib_are_taken(api):
+    assert api.get("/v1/info", headers={"X-Long": "x" * 8000}).status == 200
+
+
+def test_a_chunked_body_is_taken(api, topic):
+    body = json.dumps({"topic": topic, "delay": "PT1H", "payload": "x" * 500}).encode()
+    with Raw(api.url) as wire:
+        wire.request("POST /v1/jobs", JSON, "Transfer-Encoding: chunked")
+        for at in range(0, len(body), 7):
+            piece = body[at:at + 7]
+            wire.send(b"%x;ext=1\r\n" % len(piece) + piece + b"\r\n")
+        assert wire.send(b"0\r\n\r\n").answer()[0] == 201
+
+
+def test_a_chunked_body_beyond_the_limit_is_refused(api, topic, nothing_made):
+    with Raw(api.url) as wire:
+        wire.request("POST /v1/jobs", JSON, "Transfer-Encoding: chunked")
+        begin = b'{"topic":"too-large","delay":0,"payload":"'
+        wire.send(b"%x\r\n" % len(begin) + begin + b"\r\n")
+        try:
+            for _ in range(20):
+                wire.send(b"20000\r\n" + b"x" * 0x20000 + b"\r\n")
+            wire.send(b"0\r\n\r\n")
+        except ConnectionError:
+            pass
+        assert wire.answer()[0] == 413
+
+
+def test_requests_on_one_connection_are_answered_in_order(api, topic):
+    with Raw(api.url) as wire:
+        wire.send(b"".join(post("/v1/jobs", {"topic": topic, "delay": "PT1H", "payload": n}, f"X-Request-Id: r{n}") for n in range(50)))
+        answers = [wire.answer() for _ in range(50)]
+    assert [(status, headers["x-request-id"], json.loads(body)["payload"]) for status, headers, body in answers] == [(201, f"r{n}", n) for n in range(50)]
+
+
+def test_a_refusal_with_a_small_body_keeps_the_connection(api, topic):
+    with Raw(api.url) as wire:
+        for body, status in ((b"{", 400), (b'{"topic":5}', 422)):
+            assert wire.send(post("/v1/jobs", body)).answer()[0] == status
+        assert wire.send(post("/v1/nothing", b"{}")).answer()[0] == 404
+        assert wire.send(post("/v1/info", b"{}")).answer()[0] == 405
+        assert wire.send(post("/v1/jobs", {"topic": topic, "delay": "PT1H"})).answer()[0] == 201
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_sent(api):
+    with Raw(api.url) as wire:
+        status, headers, _ = wire.request("POST /v1/jobs", JSON, "Content-Length: 500000000", "Expect: 100-continue").answer()
+    assert status == 413 and headers["connection"] == "close"
+
+
+def test_a_client_that_asks_is_told_to_continue(api, topic):
+    body = json.dumps({"topic": topic, "delay": "PT1H"})
+    with Raw(api.url) as wire:
+        assert wire.request("POST /v1/jobs", JSON, f"Content-Length: {len(body)}", "Expect: 100-continue").answer()[0] == 100
+        assert wire.send(body).answer()[0] == 201
+
+
+def test_http_1_0_is_answered_and_closed(api):
+    with Raw(api.url) as wire:
+        assert wire.send("GET /healthz HTTP/1.0\r\n\r\n").answer()[0] == 200 and wire.closed()
+
+
+def test_connection_close_is_heard(api):
+    with Raw(api.url) as wire:
+        assert wire.request("GET /healthz", "Connection: close").answer()[0] == 200 and wire.closed()
+
+
+def test_200_connections_at_once_are_all_served_again_and_again(api, topic, db):
+    wires = [Raw(api.url, seconds=30) for _ in range(200)]
+    try:
+        for turn in range(3):
+            for n, wire in enumerate(wires):
+                wire.send(post("/v1/jobs", {"topic": topic, "delay": "PT1H", "payload": [turn, n]}))
+            answers = [wire.answer() for wire in wires]
+            assert [status for status, _, _ in answers] == [201] * 200
+            assert [json.loads(body)["payload"] for _, _, body in answers] == [[turn, n] for n in range(200)]
+    finally:
+        for wire in wires:
+            wire.socket.close()
+    assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] == 600
+
+
+def test_200_connections_at_once_that_read_are_all_served(api, topic):
+    job = api.make(topic=topic, delay="PT1H")
+    wires = [Raw(api.url, seconds=30) for _ in range(200)]
+    try:
+        for wire in wires:
+            wire.request(f"GET /v1/jobs/{job['id']}")
+        assert {wire.answer()[0] for wire in wires} == {200}
+    finally:
+        for wire in wires:
+            wire.socket.close()
+
+
+def test_slow_and_silent_clients_do_not_disturb_others(small, topic):
+    """One HTTP thread serves them all."""
+    body = json.dumps({"topic": topic, "delay": "PT1H"}).encode()
+    head = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    wires = [Raw(small.url) for _ in range(60)]
+    try:
+        for n, wire in enumerate(wires):
+            wire.send([b"", head[:30], head, head + body[:10]][n % 4])
+        took = []
+        for n in range(30):
+            for wire in wires[3::4]:
+                wire.send(body[10 + n // 3:11 + n // 3] if n % 3 == 0 else b"")
+            began = time.monotonic()
+            assert small.rest.post("/v1/jobs", {"topic": topic, "delay": "PT1H"}).status == 201
+            took.append(time.monotonic() - began)
+        assert sorted(took)[len(took) // 2] < 0.5, took
+        for wire in wires[2::4]:
+            wire.send(body)
+        assert {wire.answer()[0] for wire in wires[2::4]} == {201}
+    finally:
+        for wire in wires:
+            wire.socket.close()
+
+
+def test_a_body_that_does_not_come_in_time_is_given_up_with_408(small):
+    before = small.jobs()
+    with Raw(small.url) as wire:
+        began = time.monotonic()
+        wire.request("POST /v1/jobs", JSON, "Content-Length: 50", body='{"topic":')
+        status, headers, body = wire.answer()
+        assert 2.5 < time.monotonic() - began < 10
+        assert status == 408 and headers["content-type"] == "application/problem+json" and json.loads(body)["type"].endswith("/problems/timeout")
+        assert wire.closed()
+    assert small.jobs() == before
+
+
+def test_a_dripped_body_is_given_up_just_so(small):
+    """Each byte comes in time, all of them do not."""
+    with Raw(small.url) as wire:
+        wire.request("POST /v1/jobs", JSON, "Content-Length: 5000")
+        wire.socket.settimeout(0.1)
+        answers = []
+
+        def drip():
+            try:
+                wire.send(b" ")
+                answers.append(wire.answer())
+            except TimeoutError:
+                return False
+            except ConnectionError:
+                answers.append(None)
+            return True
+        until(drip, 10, "the server gives up")
+    assert answers[0] is None or answers[0][0] == 408
+
+
+def test_requests_of_many_kinds_side_by_side(api, api2, topic):
+    """Creates, reads, changes and lists at once: each answer belongs to its request."""
+    def life(n):
+        first, second = Rest(api.url), Rest(api2.url)
+        try:
+            job = first.make(topic=topic, key=f"k{n}", delay="PT1H", payload=n)
+            path = f"/v1/jobs/{job['id']}"
+            assert second.get(path).json["payload"] == n
+            assert second.patch(path, {"payload": -n - 1}).json["payload"] == -n - 1
+            assert [found["key"] for found in first.get(f"/v1/jobs?topic={topic}&key_prefix=k{n}").json["jobs"]][:1] == [f"k{n}"]
+            refused(first.put(f"/v1/topics/{topic}/jobs/k{n}", {"delay": 5}), 409, "key-conflict")
+            assert first.delete(path).json["state"] == "cancelled"
+            return second.get(path).json["version"]
+        finally:
+            first.close()
+            second.close()
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        assert list(pool.map(life, range(72))) == [3] * 72

@@ -1,0 +1,100 @@
+"""Topics: settings, defaults, what can be put back, pause and resume, what is not offered."""
+import pytest
+
+from harness.problems import refused
+
+
+def url(topic):
+    return f"/v1/topics/{topic}"
+
+
+def settings(body):
+    return {name: value for name, value in body.items() if name not in ("updated_at", "version")}
+
+
+def test_settings_are_kept_and_copied_into_jobs(api, topic):
+    answer = api.put(url(topic), {"retry": ["1s", 1500], "ack_timeout": "PT30S", "retention": "P1D", "kafka_topic": f"k-{topic}", "delivery": "kafka"})
+    assert answer.status == 201, answer
+    shown = answer.json
+    assert (shown["name"], shown["delivery"], shown["kafka_topic"], shown["retry"], shown["ack_timeout"], shown["retention"], shown["paused"]) == \
+        (topic, "kafka", f"k-{topic}", ["1s", "PT1.5S"], "PT30S", "P1D", False)
+    job = api.make(topic=topic, delay="PT1H")
+    assert job["retry"] == ["1s", "PT1.5S"] and job["ack_timeout"] == "PT30S"
+    assert api.put(url(topic), {"ack_timeout": "PT9S"}).status == 200
+    assert api.get(f"/v1/jobs/{job['id']}").json["ack_timeout"] == "PT30S"
+    assert api.make(topic=topic, delay="PT1H")["ack_timeout"] == "PT9S"
+
+
+def test_what_get_gives_may_be_put_back(api, topic):
+    api.put(url(topic), {"retry": [], "retention": 0})
+    api.make(topic=topic, delay="PT1H")
+    shown = api.get(url(topic)).json
+    assert shown["counts"] == {"scheduled": 1, "dispatched": 0, "succeeded": 0, "dead": 0, "cancelled": 0} and shown["oldest_overdue_ms"] is None
+    answer = api.put(url(topic), shown)
+    assert answer.status == 200 and settings(answer.json) == settings(shown), answer
+
+
+def test_omitted_settings_are_defaults_but_paused_stays(api, topic):
+    api.put(url(topic), {"retry": ["1s"], "ack_timeout": 1000})
+    assert api.post(f"{url(topic)}/pause").json["paused"] is True
+    shown = api.put(url(topic), {}).json
+    assert shown["retry"] is None and shown["ack_timeout"] is None and shown["paused"] is True
+    assert shown["effective"] == {"kafka_topic": topic, "retry": "15s 3m 10m 30m 30m 1h 2h 6h 15h".split(), "ack_timeout": "PT5M", "retention": "P30D"}
+    assert api.put(url(topic), {"paused": False}).json["paused"] is False
+
+
+def test_the_first_job_makes_its_topic(api, topic):
+    refused(api.get(url(topic)), 404, "not-found")
+    api.make(topic=topic, delay="PT1H")
+    assert api.get(url(topic)).json["name"] == topic
+
+
+def test_a_due_job_of_a_paused_topic_waits(api, topic):
+    assert api.put(url(topic), {"paused": True}).status == 201
+    job = api.make(topic=topic, delay=0)
+    assert api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] == "paused"
+    assert api.post(f"{url(topic)}/resume").json["paused"] is False
+    assert api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] != "paused"
+
+
+def test_pausing_what_is_not_there_is_404(api, topic):
+    refused(api.post(f"{url(topic)}/pause"), 404, "not-found")
+    refused(api.post(f"{url(topic)}/resume"), 404, "not-found")
+
+
+@pytest.mark.parametrize("body, pointer", [({"delivery": "http"}, "/delivery"), ({"delivery": "pull"}, "/delivery"), ({"callback_url": "http://x/"}, "/callback_url"),
+                                           ({"rate_limit": 5}, "/rate_limit"), ({"max_in_flight": 5}, "/max_in_flight"), ({"colour": 1}, "/colour"),
+                                           ({"kafka_topic": "a b"}, "/kafka_topic"), ({"kafka_topic": "__x"}, "/kafka_topic"), ({"kafka_topic": "x" * 250}, "/kafka_topic"),
+                                           ({"name": "other"}, "/name"), ({"retry": ["?"]}, "/retry/0"), ({"ack_timeout": 0}, "/ack_timeout"),
+                                           ({"retention": -1}, "/retention"), ({"paused": "yes"}, "/paused"), ([], "")])
+def test_what_is_wrong_or_not_offered_is_pointed_at(api, topic, body, pointer):
+    refused(api.put(url(topic), body), 422, "invalid", pointer)
+    assert api.get(url(topic)).status == 404
+
+
+@pytest.mark.parametrize("name", ["duetime.results", "__a", "a%20b", "x" * 201, "%2E", "%2E%2E"])
+def test_a_name_that_cannot_be_is_refused(api, name):
+    if name == "duetime.results":
+        name = api.get("/v1/info").json.get("installation", {}).get("name", "duetime") + ".results"
+    refused(api.put(url(name), {}), 422, "invalid", "/name")
+
+
+def test_names_that_kafka_cannot_tell_apart_are_refused(api, topic):
+    assert api.put(url(f"{topic}.x"), {}).status == 201
+    refused(api.put(url(f"{topic}_x"), {}), 422, "invalid", "/name")
+    refused(api.put(url(f"{topic}-y"), {"kafka_topic": f"{topic}_x"}), 422, "invalid", "/kafka_topic")
+
+
+def test_topics_are_listed_by_name(api, topic):
+    mine = sorted(f"{topic}-{n}" for n in range(5))
+    for name in mine:
+        api.put(url(name), {})
+    names, cursor = [], None
+    while True:
+        page = api.get("/v1/topics?limit=2" + (f"&cursor={cursor}" if cursor else "")).json
+        names += [one["name"] for one in page["topics"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert names == sorted(names) and set(mine) <= set(names)
+    refused(api.get("/v1/topics?limit=x&cursor=y"), 422, "invalid", "?limit", "?cursor")
