@@ -73,6 +73,7 @@ struct dt_shard_loop {
     int64_t settle_offset;
     int64_t claimed_us, sent_us; /* mono */
     bool index_up;
+    bool marked; /* this leadership has put its marker into its set */
     struct dt_hint *hints;
     struct dt_entry *entries;
     struct dt_due *due;
@@ -188,7 +189,7 @@ static dt_status take_over(dt_shard_loop *l, struct dt_error *err)
     struct dt_installation inst;
     dt_metric_add(l->meters.takeovers, 1);
     l->flight.n = 0;
-    l->sent = false;
+    l->sent = l->marked = false;
     dt_producer_free(l->producer);
     l->producer = NULL;
     dt_status status = dt_store_takeover(l->store, l->shard, (int64_t)l->env->random(l->env->arg), l->env->owner,
@@ -296,7 +297,10 @@ static dt_status look_in_index(dt_shard_loop *l, int64_t now_ms, int64_t *next_m
                                     l->entries, &n, next_ms, &marked, &err);
     if (status == DT_OK && !marked) {
         status = dt_index_mark(l->index, l->shard, marker, &intact, &err);
-        if (status == DT_OK && !intact) {
+        /* An earlier leader's marker is as good, once: later it means that an old copy of Redis came back. */
+        bool lost = status == DT_OK && (!intact || l->marked);
+        l->marked |= status == DT_OK;
+        if (lost) {
             l->index_whole = false;
             DT_LOG(WARN, "shard", "the index was lost: reading from MySQL while it is rebuilt",
                    DT_I("shard", l->shard));
@@ -344,6 +348,21 @@ static dt_status look(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct
 
 /* ---- a turn ---- */
 
+/* Moves the entries of one topic that cannot go now, seen[first] and those after it, to the topic's held set. */
+static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
+                            struct dt_error *err)
+{
+    struct dt_str topic = seen[0].hold;
+    size_t held = 0;
+    for (size_t i = 0; i < n; i++)
+        if (seen[i].hold.p && dt_str_eq(seen[i].hold, topic)) {
+            entries[held++] = (struct dt_entry){seen[i].id, seen[i].hint_ms};
+            seen[i].hold = DT_STR_NONE;
+            seen[i].id = 0; /* dealt with */
+        }
+    return dt_index_hold(l->index, l->shard, topic, entries, held, err);
+}
+
 /* Tells the index what became of the hints; whatever goes wrong here is mended by the reconciler. */
 static void tell_index(dt_shard_loop *l, const struct dt_turn *turn)
 {
@@ -351,19 +370,20 @@ static void tell_index(dt_shard_loop *l, const struct dt_turn *turn)
         return;
     int64_t horizon_ms = turn->now_ms + l->env->config->index_horizon;
     struct dt_fix *fixes = dt_arena_alloc(&l->arena, turn->n_seen * sizeof *fixes);
-    size_t n = 0;
+    struct dt_entry *held = dt_arena_alloc(&l->arena, turn->n_seen * sizeof *held);
     struct dt_error err = {0};
-    if (!fixes)
-        return;
-    for (size_t i = 0; i < turn->n_seen; i++) {
-        const struct dt_seen *seen = &turn->seen[i];
-        struct dt_entry held = {seen->id, seen->hint_ms};
-        if (!seen->hold.p)
+    dt_status status = fixes && held ? DT_OK : DT_NOMEM;
+    size_t n = 0;
+    for (size_t i = 0; status == DT_OK && i < turn->n_seen; i++) {
+        struct dt_seen *seen = &turn->seen[i];
+        if (seen->hold.p)
+            status = hold_topic(l, seen, turn->n_seen - i, held, &err);
+        else if (seen->id)
             fixes[n++] = (struct dt_fix){seen->id, seen->hint_ms, seen->next_ms < horizon_ms ? seen->next_ms : 0};
-        else if (dt_index_hold(l->index, l->shard, seen->hold, &held, 1, &err) != DT_OK)
-            break;
     }
-    if (n && dt_index_fix(l->index, l->shard, fixes, n, &err) != DT_OK)
+    if (status == DT_OK && n)
+        status = dt_index_fix(l->index, l->shard, fixes, n, &err);
+    if (status != DT_OK)
         DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
 }
 
@@ -409,8 +429,7 @@ static dt_status take_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_err
     status = keep_flight(l, turn);
     if (status == DT_OK && turn->n_batch)
         status = send_flight(l, turn->batch, err);
-    if (status == DT_OK)
-        tell_index(l, turn);
+    tell_index(l, turn); /* also of a batch that was not sent: it stays claimed */
     if (turn->outbox)
         l->env->outbox(l->env->arg, l->shard);
     return status;
