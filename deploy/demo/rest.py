@@ -1,5 +1,6 @@
-"""REST as any caller would use it: urllib and JSON."""
+"""REST as any caller would use it: urllib and JSON, with the bearer token in DUETIME_TOKEN when there is one."""
 import json
+import os
 import urllib.error
 import urllib.request
 
@@ -12,6 +13,8 @@ class Rest:
         """(status, decoded body). A body that is bytes goes as it is."""
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method)
+        if os.environ.get("DUETIME_TOKEN"):
+            request.add_header("Authorization", f"Bearer {os.environ['DUETIME_TOKEN']}")
         if data is not None:
             request.add_header("Content-Type", content_type)
         try:
