@@ -1,0 +1,193 @@
+"""Reports over REST, and the history of attempts."""
+import concurrent.futures
+
+import pytest
+
+from harness.problems import refused
+from harness.rest import Rest
+from harness.stack import until
+
+
+@pytest.fixture
+def report(api):
+    """report(job, attempt, status, …) -> the answer, which must be 200."""
+    def send(job, attempt, status, **more):
+        answer = api.post(f"/v1/jobs/{job['id']}/results", {"attempt": attempt, "status": status, **more})
+        assert answer.status == 200, answer
+        return answer.json
+    return send
+
+
+def attempts(api, job):
+    return api.get(f"/v1/jobs/{job['id']}/attempts").json["attempts"]
+
+
+def wait(api, job, attempt):
+    path = f"/v1/jobs/{job['id']}"
+    return until(lambda: (now := api.get(path).json)["attempt"] == attempt and now["state"] == "dispatched" and now, 20, lambda: api.get(path))
+
+
+def test_a_dispatched_job_waits_for_its_report(api, topic, dispatched):
+    job = dispatched(topic=topic)
+    assert (job["attempt"], job["waiting_for"]) == (1, "ack")
+    [attempt] = attempts(api, job)
+    assert (attempt["attempt"], attempt["status"], attempt["finished_at"], attempt["error"]) == (1, "dispatched", None, None)
+    assert attempt["dispatched_at"] >= job["run_at"] and attempt["lateness_ms"] >= 0
+
+
+def test_a_job_that_was_never_sent_has_no_attempts(api, topic):
+    assert attempts(api, api.make(topic=topic, delay="PT1H")) == []
+
+
+def test_success_ends_the_job_and_the_answer_is_the_job(api, topic, dispatched, report):
+    job = dispatched(topic=topic, payload={"a": 1})
+    done = report(job, 1, "succeeded")
+    assert done.pop("outcome") == "applied"
+    assert (done["state"], done["next_at"], done["waiting_for"], done["payload"], done["version"]) == ("succeeded", None, None, {"a": 1}, job["version"] + 1)
+    assert api.get(f"/v1/jobs/{job['id']}").json == done
+    [attempt] = attempts(api, job)
+    assert attempt["status"] == "succeeded" and attempt["finished_at"] >= attempt["dispatched_at"]
+
+
+def test_a_failure_waits_by_the_schedule_then_comes_again(api, topic, dispatched, report):
+    job = dispatched(topic=topic, retry=[200, "1h"])
+    failed = report(job, 1, "failed", error={"code": "E1", "message": "ä"})
+    assert (failed["outcome"], failed["state"], failed["failures"], failed["attempt"]) == ("applied", "scheduled", 1, 1)
+    assert failed["last_error"]["code"] == "E1" and failed["last_error"]["message"] == "ä" and failed["last_error"]["at"]
+    assert failed["run_at"] == job["run_at"]
+    wait(api, job, 2)
+    failed = report(job, 2, "failed")
+    assert (failed["state"], failed["failures"], failed["waiting_for"]) == ("scheduled", 2, "time")
+    assert [(a["attempt"], a["status"]) for a in attempts(api, job)] == [(1, "failed"), (2, "failed")]
+    assert attempts(api, job)[0]["error"]["code"] == "E1"
+
+
+def test_the_last_failure_is_death(api, topic, dispatched, report):
+    job = dispatched(topic=topic, retry=[])
+    dead = report(job, 1, "failed", error={"code": "E", "message": "m"})
+    assert (dead["state"], dead["next_at"], dead["failures"], dead["waiting_for"]) == ("dead", None, 1, None)
+    refused(api.patch(f"/v1/jobs/{job['id']}", {"payload": 1}), 409, "too-late")
+    refused(api.delete(f"/v1/jobs/{job['id']}"), 409, "too-late")
+
+
+def test_giving_up_is_death_whatever_is_left(api, topic, dispatched, report):
+    job = dispatched(topic=topic)
+    dead = report(job, 1, "gave_up", error={"code": "G"})
+    assert (dead["outcome"], dead["state"], dead["last_error"]["code"]) == ("applied", "dead", "G")
+    assert attempts(api, job)[0]["status"] == "gave_up"
+
+
+def test_retry_after_overrides_the_schedule(api, topic, dispatched, report):
+    job = dispatched(topic=topic, retry=["1s"])
+    failed = report(job, 1, "failed", retry_after="P10D")
+    assert failed["state"] == "scheduled" and failed["next_at"] > api.make(topic=topic, delay="P9D")["run_at"]
+
+
+@pytest.mark.parametrize("length", ["PT1H", 3600000, 3600000.0, "1h", 3599999.5])
+def test_retry_after_is_a_duration_in_every_form(api, topic, dispatched, report, length):
+    job = dispatched(topic=topic)
+    snoozed = report(job, 1, "snoozed", retry_after=length)
+    assert (snoozed["outcome"], snoozed["state"]) == ("applied", "scheduled") and snoozed["next_at"] > job["next_at"]
+
+
+def test_a_snooze_spends_nothing_and_attempts_may_exceed_the_most(api, topic, dispatched, report):
+    job = dispatched(topic=topic, retry=[])
+    for attempt in (1, 2):
+        assert report(job, attempt, "snoozed", retry_after=0)["outcome"] == "applied"
+        job = wait(api, job, attempt + 1)
+    assert (job["attempt"], job["max_attempts"]) == (3, 1) and not job.get("failures")
+    assert [a["status"] for a in attempts(api, job)] == ["snoozed", "snoozed", "dispatched"]
+    assert all(a["error"] is None for a in attempts(api, job))
+
+
+def test_extended_starts_the_deadline_anew_each_time(api, topic, dispatched, report):
+    job = dispatched(topic=topic, ack_timeout="PT10M")
+    longer = report(job, 1, "extended", retry_after="PT2H")
+    assert (longer["outcome"], longer["state"]) == ("applied", "dispatched") and longer["next_at"] > job["next_at"]
+    anew = report(job, 1, "extended")
+    assert anew["outcome"] == "applied" and job["next_at"] <= anew["next_at"] < longer["next_at"]
+    assert report(job, 1, "extended")["outcome"] == "applied"
+
+
+def test_late_reports_change_nothing(api, topic, dispatched, report):
+    job = dispatched(topic=topic, retry=[0, "1h"])
+    assert report(job, 2, "succeeded")["outcome"] == "stale"
+    report(job, 1, "failed")
+    now = wait(api, job, 2)
+    assert report(job, 1, "failed")["outcome"] == "duplicate"
+    for status in ("succeeded", "gave_up"):
+        assert report(job, 1, status)["outcome"] == "stale"
+    assert report(job, 1, "snoozed", retry_after=0)["outcome"] == "stale"
+    assert api.get(f"/v1/jobs/{job['id']}").json == now
+    assert report(job, 2, "succeeded")["outcome"] == "applied"
+    assert report(job, 2, "succeeded")["outcome"] == "duplicate"
+    assert report(job, 2, "failed")["outcome"] == "stale"
+    assert report(job, 2, "extended")["outcome"] == "stale"
+
+
+def test_success_counts_while_the_job_waits_for_its_next_attempt(api, topic, dispatched, report):
+    job = dispatched(topic=topic, retry=["1h"])
+    report(job, 1, "failed", error={"code": "E"})
+    late = report(job, 1, "succeeded")
+    assert (late["outcome"], late["state"], late["next_at"]) == ("applied", "succeeded", None)
+    [attempt] = attempts(api, job)
+    assert (attempt["status"], attempt["error"]) == ("succeeded", None)
+
+
+def test_of_a_cancelled_job_every_report_is_stale(api, topic, report):
+    job = api.make(topic=topic, delay="PT1H")
+    assert report(job, 1, "succeeded")["outcome"] == "stale"
+    api.delete(f"/v1/jobs/{job['id']}")
+    assert report(job, 1, "succeeded")["outcome"] == "stale" and api.get(f"/v1/jobs/{job['id']}").json["state"] == "cancelled"
+
+
+def test_the_body_may_carry_what_kafka_carries(api, topic, dispatched, report):
+    job = dispatched(topic=topic)
+    assert report(job, 1, "succeeded", job_id=job["id"], finished_at="2026-11-21T10:30:00+01:00", error=None)["outcome"] == "applied"
+
+
+def test_the_same_report_many_times_at_once_is_applied_once(stack, api, topic, dispatched):
+    job = dispatched(topic=topic, retry=["1h", "1h"])
+
+    def send(n):
+        rest = Rest(stack["DUETIME_URL_API1" if n % 2 else "DUETIME_URL_API2"])
+        try:
+            return rest.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "failed"}).json["outcome"]
+        finally:
+            rest.close()
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        outcomes = sorted(pool.map(send, range(32)))
+    assert outcomes == ["applied"] + ["duplicate"] * 31
+    assert api.get(f"/v1/jobs/{job['id']}").json["failures"] == 1
+
+
+@pytest.mark.parametrize("body, pointers", [
+    ({}, ["/attempt", "/status"]), ({"attempt": 0, "status": "succeeded"}, ["/attempt"]), ({"attempt": 1.5, "status": "failed"}, ["/attempt"]),
+    ({"attempt": "1", "status": "failed"}, ["/attempt"]), ({"attempt": 1, "status": "done"}, ["/status"]), ({"attempt": 1, "status": "timed_out"}, ["/status"]),
+    ({"attempt": 1, "status": "dispatched"}, ["/status"]), ({"attempt": 1, "status": "snoozed"}, ["/retry_after"]),
+    ({"attempt": 1, "status": "snoozed", "retry_after": "P1Y"}, ["/retry_after"]), ({"attempt": 1, "status": "failed", "retry_after": -1}, ["/retry_after"]),
+    ({"attempt": 1, "status": "failed", "job_id": "5", "x": 1}, ["/job_id", "/x"]), ({"attempt": 1, "status": "failed", "job_id": 5}, ["/job_id"]),
+    ({"attempt": 1, "status": "failed", "error": "boom"}, ["/error"]), ({"attempt": 1, "status": "failed", "error": {"code": 5, "message": []}}, ["/error/code", "/error/message"]),
+    ({"attempt": 1, "status": "failed", "finished_at": "now"}, ["/finished_at"]), ({"attempt": 1, "status": "failed", "http": 1}, ["/http"]), ([], [""]), ("x", [""])])
+def test_a_report_that_is_wrong_is_pointed_at(api, topic, body, pointers):
+    job = api.make(topic=topic, delay="PT1H")
+    text = f'"{body}"' if isinstance(body, str) else body
+    refused(api.post(f"/v1/jobs/{job['id']}/results", text), 422, "invalid", *pointers)
+    assert api.get(f"/v1/jobs/{job['id']}").json == job
+
+
+def test_a_report_that_cannot_be_read_is_refused(api, topic):
+    job = api.make(topic=topic, delay="PT1H")
+    path = f"/v1/jobs/{job['id']}/results"
+    for text in ("", "{", '{"attempt":1,"attempt":1,"status":"failed"}', b'{"attempt":1,"status":"failed","error":{"message":"\xff"}}'):
+        refused(api.post(path, text), 400, "malformed")
+    refused(api.post(path, {"attempt": 1, "status": "failed"}, content_type="text/plain"), 415, "unsupported-media-type")
+
+
+def test_a_report_on_an_unknown_job_is_404(api):
+    refused(api.post("/v1/jobs/123456789/results", {"attempt": 1, "status": "succeeded"}), 404, "not-found")
+    refused(api.post("/v1/jobs/123456789/results", {"attempt": 1, "status": "succeeded", "job_id": "5"}), 422, "invalid", "/job_id")
+
+
+def test_unknown_jobs_have_no_attempts(api):
+    refused(api.get("/v1/jobs/123456789/attempts"), 404, "not-found")
