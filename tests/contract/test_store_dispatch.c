@@ -315,8 +315,9 @@ static void a_batch_keeps_to_its_limits_and_to_the_order(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_hint hints[4];
+    int64_t now = now_ms(rig);
     for (int i = 0; i < 4; i++)
-        hints[i] = (struct dt_hint){job(rig, now_ms(rig) - 1000 - 10 * i), 1};
+        hints[i] = (struct dt_hint){job(rig, now - 1000 - 10 * i), 1};
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 5000) WHERE id = %lld", (long long)hints[2].id);
     take_over(rig, 73);
     struct dt_turn t = turn_of(rig, hints, 4);
