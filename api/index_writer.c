@@ -3,8 +3,8 @@
  * is posted, and never makes anybody wait: entries are hints.
  *
  * Invariants: the ring holds at most RING_ENTRIES; what does not fit is dropped and counted; entries go out in the
- * order in which they were posted, so the last word on a job is the last one. The thread sleeps without a timeout
- * while nothing is queued, and is signalled only when it sleeps.
+ * order in which they were posted, so the last word on a job is the last one. What is due soon goes at once; the rest
+ * waits a moment for company. The thread sleeps without a timeout while nothing is queued.
  */
 #include "index_writer.h"
 
@@ -12,12 +12,16 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/metrics.h"
 
 #define RING_ENTRIES 262144u /* power of two; 4 MiB */
 #define PUT_ENTRIES  4096u
+#define URGENT_MS    2000           /* entries due sooner go at once … */
+#define LINGER_US    INT64_C(20000) /* … others wait this long for company: a pipeline costs as much as fifty entries */
+#define LINGER_MAX   1024u
 
 struct dt_index_writer {
     const struct dt_config *config;
@@ -32,6 +36,8 @@ struct dt_index_writer {
     size_t head, n;                             /* first entry, how many */
     uint64_t outbox[(DT_SHARDS_MAX + 63) / 64]; /* shards whose outbox has news: a bit each */
     bool outbox_news, topic_news, stopping, sleeping;
+    bool urgent;       /* something in the ring must not wait */
+    int64_t oldest_us; /* when the ring stopped being empty */
     /* The thread's own. */
     dt_index *index;
     struct dt_entry *batch;
@@ -54,17 +60,33 @@ static void wake_locked(dt_index_writer *w)
         pthread_cond_signal(&w->wake);
 }
 
+/* Removals are never urgent: a stale entry is refused when it is claimed. */
+static bool any_urgent(const dt_index_writer *w, const struct dt_entry *entries, size_t n)
+{
+    int64_t soon_ms = dt_refclock_latest_ms(w->ref) + URGENT_MS;
+    for (size_t i = 0; i < n; i++)
+        if (entries[i].due_ms != 0 && entries[i].due_ms <= soon_ms)
+            return true;
+    return false;
+}
+
 void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, size_t n)
 {
     if (n == 0)
         return;
+    bool urgent = any_urgent(w, entries, n);
     pthread_mutex_lock(&w->lock);
+    bool first = w->n == 0;
     size_t room = RING_ENTRIES - w->n;
     size_t taken = n < room ? n : room;
     for (size_t i = 0; i < taken; i++)
         w->ring[(w->head + w->n + i) & (RING_ENTRIES - 1)] = entries[i];
     w->n += taken;
-    wake_locked(w);
+    w->urgent = w->urgent || urgent;
+    if (first)
+        w->oldest_us = dt_clock_mono_us(w->clock);
+    if (first || urgent || w->n >= LINGER_MAX)
+        wake_locked(w);
     pthread_mutex_unlock(&w->lock);
     if (taken < n)
         dt_metric_add(w->dropped_full, (int64_t)(n - taken));
@@ -99,20 +121,36 @@ bool dt_index_writer_up(const dt_index_writer *w)
 
 /* ---- the thread ---- */
 
+static bool something_to_do_locked(const dt_index_writer *w)
+{
+    return w->stopping || w->outbox_news || w->topic_news || w->urgent || w->n >= LINGER_MAX ||
+           (w->n && dt_clock_mono_us(w->clock) >= w->oldest_us + LINGER_US);
+}
+
+static void sleep_locked(dt_index_writer *w)
+{
+    int64_t until_us = w->oldest_us + LINGER_US;
+    struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
+    w->sleeping = true;
+    if (w->n)
+        pthread_cond_timedwait(&w->wake, &w->lock, &until);
+    else
+        pthread_cond_wait(&w->wake, &w->lock);
+    w->sleeping = false;
+}
+
 /* Sleeps until there is something to do, and takes it. */
 static void take(dt_index_writer *w, struct round *round)
 {
     pthread_mutex_lock(&w->lock);
-    while (w->n == 0 && !w->outbox_news && !w->topic_news && !w->stopping) {
-        w->sleeping = true;
-        pthread_cond_wait(&w->wake, &w->lock);
-        w->sleeping = false;
-    }
+    while (!something_to_do_locked(w))
+        sleep_locked(w);
     round->n = w->n < PUT_ENTRIES ? w->n : PUT_ENTRIES;
     for (size_t i = 0; i < round->n; i++)
         w->batch[i] = w->ring[(w->head + i) & (RING_ENTRIES - 1)];
     w->head = (w->head + round->n) & (RING_ENTRIES - 1);
     w->n -= round->n;
+    w->urgent = w->urgent && w->n; /* the rest was urgent, too, for all we know */
     memcpy(round->outbox, w->outbox, sizeof(w->outbox));
     memset(w->outbox, 0, sizeof(w->outbox));
     round->outbox_news = w->outbox_news;
@@ -209,6 +247,16 @@ static void register_metrics(dt_index_writer *w)
     w->sizes = dt_histogram_count("duetime_api_index_batch_entries", "Entries in one pipeline.", "");
 }
 
+static void init_lock(dt_index_writer *w)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->wake, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
 dt_status dt_index_writer_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
                                 dt_topic_cache *topics, dt_index_writer **out, struct dt_error *err)
 {
@@ -221,8 +269,7 @@ dt_status dt_index_writer_start(const struct dt_config *config, const dt_clock *
     w->ref = ref;
     w->topics = topics;
     atomic_store(&w->up, true);
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->wake, NULL);
+    init_lock(w);
     register_metrics(w);
     w->ring = malloc(RING_ENTRIES * sizeof(*w->ring));
     w->batch = malloc(PUT_ENTRIES * sizeof(*w->batch));
