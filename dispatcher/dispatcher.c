@@ -103,6 +103,14 @@ static bool leads(void *arg, unsigned shard)
     return dt_elector_leads(d->elector, shard);
 }
 
+/* The results' thread may ask before there is an election. */
+static bool place(void *arg, unsigned *rank, unsigned *members)
+{
+    dt_dispatcher *d = arg;
+    const dt_elector *elector = __atomic_load_n(&d->elector, __ATOMIC_ACQUIRE);
+    return elector && dt_elector_rank(elector, rank, members);
+}
+
 static void get_map(void *arg, struct dt_shard_map *out)
 {
     dt_dispatcher *d = arg;
@@ -353,7 +361,7 @@ static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
     struct dt_outbox_env outbox = {d->config, &d->kafka, d->clock, NULL, d, leads};
-    struct dt_results_env results = {d->config, &d->kafka, d->clock, &d->ref, NULL, d, get_map, outbox_anywhere};
+    struct dt_results_env results = {d->config, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere};
     struct dt_housekeeper_env house = {.config = d->config,
                                        .installation = d->inst.name,
                                        .clock = d->clock,
@@ -411,7 +419,7 @@ static void end_parts(dt_dispatcher *d)
     dt_index_free(d->notify);
     dt_sender_free(d->sender);
     dt_kafka_admin_free(d->admin);
-    dt_kafka_drain(DRAIN_MS); /* else Kafka holds the results' partitions for a session timeout */
+    dt_kafka_drain(DRAIN_MS); /* the offsets of the last results are committed */
 }
 
 dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)

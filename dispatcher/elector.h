@@ -39,6 +39,9 @@ void dt_elector_released(dt_elector *elector, unsigned shard);
 /* Does ZooKeeper, as far as this process knows, name us (connected, or disconnected for less than two thirds of the
  * timeout)? Any thread. */
 bool dt_elector_leads(const dt_elector *elector, unsigned shard);
+/* This process's place (0 = joined first) among the members, as last seen; false: never seen yet. For sharing out other
+ * work, which then goes on in the last known order while ZooKeeper is away. Any thread. */
+bool dt_elector_rank(const dt_elector *elector, unsigned *rank, unsigned *members);
 /* The shards' number changed (map generation). Any thread. */
 void dt_elector_set_shards(dt_elector *elector, unsigned shards);
 /* Leave: no new shards, `release` for all that are held. dt_elector_idle: all have been released. */

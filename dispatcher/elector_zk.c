@@ -99,7 +99,8 @@ struct dt_elector {
     _Atomic bool released[DT_SHARDS_MAX];
     _Atomic bool leads[DT_SHARDS_MAX]; /* HELD or RELEASING */
     _Atomic unsigned n_leads;
-    _Atomic int64_t lease_until_us;
+    _Atomic int64_t lease_until_us, lease_us; /* its end; its length */
+    _Atomic uint64_t place;                   /* members << 32 | rank, as last seen; 0 = never */
 
     /* the elector's thread only: this session */
     zhandle_t *zh;
@@ -115,7 +116,7 @@ struct dt_elector {
     struct node nodes[DT_SHARDS_MAX];
     unsigned outstanding; /* requests whose answer was not read */
     bool pinging;
-    int64_t confirmed_us, asked_us; /* sending of the last answered request, of the last one */
+    int64_t asked_us; /* when the last request was sent */
 
     int64_t not_before_us; /* after trouble: no requests, or no new session, until then */
     int64_t backoff_us;
@@ -138,9 +139,10 @@ static uint64_t random_u64(const struct dt_elector *e)
     return v;
 }
 
-static int64_t lease_length_us(const struct dt_elector *e)
+static void set_timeout(struct dt_elector *e, int timeout_ms)
 {
-    return e->timeout_ms * INT64_C(1000) * 2 / 3;
+    e->timeout_ms = timeout_ms;
+    atomic_store(&e->lease_us, timeout_ms * INT64_C(1000) * 2 / 3);
 }
 
 static int64_t ping_every_us(const struct dt_elector *e)
@@ -173,7 +175,7 @@ static void reply_free(struct reply *r)
 
 /* ---- ZooKeeper's threads ---- */
 
-static void post(struct reply *r, int rc)
+static void put(struct reply *r, int rc)
 {
     struct dt_elector *e = r->elector;
 
@@ -183,7 +185,24 @@ static void post(struct reply *r, int rc)
     *e->inbox_end = r;
     e->inbox_end = &r->next;
     pthread_mutex_unlock(&e->lock);
+}
+
+static void post(struct reply *r, int rc)
+{
+    struct dt_elector *e = r->elector;
+
+    put(r, rc);
     dt_mailbox_signal(e->box, SIGNAL_INBOX);
+}
+
+/* Never back: answers come in order, but this is called by two threads. */
+static void extend_lease(struct dt_elector *e, int64_t sent_us)
+{
+    const int64_t until_us = sent_us + atomic_load(&e->lease_us);
+    int64_t was_us = atomic_load(&e->lease_until_us);
+
+    while (until_us > was_us && !atomic_compare_exchange_weak(&e->lease_until_us, &was_us, until_us))
+        ;
 }
 
 static struct reply *reply_of(const void *data)
@@ -206,10 +225,19 @@ static void on_void(int rc, const void *data)
     post(reply_of(data), rc);
 }
 
-static void on_stat(int rc, const struct Stat *stat, const void *data)
+/* The answer to a ping: all that it says is that the lease goes on, so nobody is woken for it. */
+static void on_ping(int rc, const struct Stat *stat, const void *data)
 {
+    struct reply *r = reply_of(data);
+    struct dt_elector *e = r->elector;
+
     (void)stat;
-    post(reply_of(data), rc);
+    if (!answered(rc)) {
+        post(r, rc);
+        return;
+    }
+    extend_lease(e, r->sent_us);
+    put(r, rc);
 }
 
 static void on_data(int rc, const char *value, int n, const struct Stat *stat, const void *data)
@@ -450,7 +478,7 @@ static void ask_ping(struct dt_elector *e)
     if (r == NULL)
         return;
     e->pinging = true;
-    sent(r, zoo_aexists(e->zh, e->leaders_path, 0, on_stat, r));
+    sent(r, zoo_aexists(e->zh, e->leaders_path, 0, on_ping, r));
 }
 
 /* ---- answers ---- */
@@ -539,6 +567,8 @@ static void find_self(struct dt_elector *e, const struct reply *r)
     else if (e->joined == JOIN_UNSURE || e->joined == JOIN_YES)
         e->joined = JOIN_NO;
     e->n_members = (unsigned)r->n_children;
+    if (found)
+        atomic_store(&e->place, (uint64_t)e->n_members << 32 | e->rank);
 }
 
 static void remember_member(struct dt_elector *e, const struct reply *r)
@@ -632,11 +662,10 @@ static void on_look_reply(struct dt_elector *e, const struct reply *r)
 
 static void confirm(struct dt_elector *e, const struct reply *r)
 {
-    if (!answered(r->rc) || r->sent_us <= e->confirmed_us)
+    if (!answered(r->rc))
         return;
-    e->confirmed_us = r->sent_us;
     e->backoff_us = r->rc == ZOK ? BACKOFF_MIN_US : e->backoff_us;
-    atomic_store(&e->lease_until_us, e->confirmed_us + lease_length_us(e));
+    extend_lease(e, r->sent_us);
 }
 
 static void on_reply(struct dt_elector *e, struct reply *r)
@@ -718,7 +747,7 @@ static void await_answers(struct dt_elector *e)
 
     throw_inbox_away(e);
     while (e->outstanding > 0 && now_us(e) < until_us) {
-        dt_mailbox_wait(e->box, until_us);
+        dt_mailbox_wait(e->box, now_us(e) + 10000); /* an answered ping signals nothing */
         throw_inbox_away(e);
     }
 }
@@ -749,7 +778,7 @@ static void session_close(struct dt_elector *e)
     e->connected = e->paths_asked = e->paths_made = e->pinging = e->quit_asked = e->quit_done = false;
     e->joined = JOIN_NO;
     e->members = e->leaders = (struct listing){0};
-    e->confirmed_us = e->asked_us = 0;
+    e->asked_us = 0;
     atomic_store(&e->lease_until_us, 0);
     free(e->member_name);
     e->member_name = NULL;
@@ -775,7 +804,7 @@ static bool session_serve(struct dt_elector *e)
     }
     e->connected = state == ZOO_CONNECTED_STATE;
     if (e->connected && !was) {
-        e->timeout_ms = zoo_recv_timeout(e->zh); /* as negotiated */
+        set_timeout(e, zoo_recv_timeout(e->zh)); /* as negotiated */
         e->asked_us = 0;                         /* a request at once: the lease may be short */
         DT_LOG(INFO, "elector", "connected to ZooKeeper", DT_I("session_timeout_ms", e->timeout_ms));
     } else if (was && !e->connected) {
@@ -911,7 +940,7 @@ static int64_t next_turn_us(const struct dt_elector *e)
 
     if (atomic_load(&e->n_leads) > 0) {
         at = atomic_load(&e->lease_until_us);
-        if (e->connected && !e->pinging && e->asked_us + ping_every_us(e) < at)
+        if (e->connected && e->asked_us + ping_every_us(e) > now && e->asked_us + ping_every_us(e) < at)
             at = e->asked_us + ping_every_us(e);
     }
     if (e->not_before_us > now && e->not_before_us < at)
@@ -945,6 +974,15 @@ void dt_elector_released(dt_elector *e, unsigned shard)
 bool dt_elector_leads(const dt_elector *e, unsigned shard)
 {
     return shard < DT_SHARDS_MAX && atomic_load(&e->leads[shard]) && now_us(e) < atomic_load(&e->lease_until_us);
+}
+
+bool dt_elector_rank(const dt_elector *e, unsigned *rank, unsigned *members)
+{
+    const uint64_t place = atomic_load(&e->place);
+
+    *rank = (unsigned)(place & UINT32_MAX);
+    *members = (unsigned)(place >> 32);
+    return place != 0;
 }
 
 void dt_elector_set_shards(dt_elector *e, unsigned shards)
@@ -1007,7 +1045,7 @@ static dt_status elector_new(const struct dt_config *config, const char *owner, 
     pthread_mutex_init(&e->lock, NULL);
     e->inbox_end = &e->inbox;
     e->backoff_us = BACKOFF_MIN_US;
-    e->timeout_ms = (int)config->zookeeper_session_timeout;
+    set_timeout(e, (int)config->zookeeper_session_timeout);
     e->servers = strdup(config->zookeeper_servers);
     e->owner = strndup(owner, 200);
     if (e->servers == NULL || e->owner == NULL || dt_mailbox_new(&e->box) != DT_OK) {

@@ -83,11 +83,17 @@ DT_MUST_CHECK dt_status dt_sender_send(dt_sender *sender, const struct dt_kafka_
 /* ---- results (kafka_results.c) ---- */
 typedef struct dt_result_consumer dt_result_consumer;
 struct dt_kafka_record { struct dt_str key, value; int32_t partition; int64_t offset; };
-/* Consumer of <installation>.results in the group <installation>.results, read_committed, auto commit off, from the earliest. */
+/* Consumer of <installation>.results, read_committed; the group <installation>.results keeps the offsets (from the earliest, auto
+ * commit off). Nothing is read before the first dt_result_consumer_share. */
 DT_MUST_CHECK dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consumer **out, struct dt_error *err);
 void dt_result_consumer_free(dt_result_consumer *consumer);
-/* Blocks until something arrives (or `stop`, looked at about once a second; or wake), then takes what is there, at most max, waiting at most linger_ms more
- * for a fuller batch while records keep coming. Records are valid until the next call. n = 0 is possible. */
+/*
+ * Reads the partitions whose number modulo `members` is `rank`. Costs nothing when nothing has changed, so it is called before each
+ * poll, never between a poll and its commit or rewind. A partition that two processes read for a while does no harm.
+ */
+DT_MUST_CHECK dt_status dt_result_consumer_share(dt_result_consumer *consumer, unsigned rank, unsigned members, struct dt_error *err);
+/* Waits for something to arrive, a second at most (not at all when `stop` is set), then takes what is there, at most max, waiting at most
+ * linger_ms more for a fuller batch. Records are valid until the next call. n = 0 is common. */
 DT_MUST_CHECK dt_status dt_result_consumer_poll(dt_result_consumer *consumer, size_t max, int linger_ms, const volatile bool *stop, const struct dt_kafka_record **records, size_t *n, struct dt_error *err);
 /* After they were applied: commits the offsets of the last poll (asynchronously is fine). */
 DT_MUST_CHECK dt_status dt_result_consumer_commit(dt_result_consumer *consumer, struct dt_error *err);

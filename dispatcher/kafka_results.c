@@ -11,8 +11,15 @@
 
 #include "base/log.h"
 
+enum { WAIT_MS = 1000, LOOK_EVERY_US = 60000000, LOOK_TIMEOUT_US = 2000000 };
+
 struct dt_result_consumer {
     rd_kafka_t *rk;
+    rd_kafka_topic_t *topic;
+    unsigned rank, members; /* 0 members: nothing is read yet */
+    int partitions;
+    int64_t looked_us; /* when the partitions were counted */
+    int64_t *next;     /* by partition: the offset after the last applied record; -1 = as the group has it */
     rd_kafka_message_t **messages; /* of the last poll */
     struct dt_kafka_record *records;
     size_t n, cap;
@@ -61,19 +68,13 @@ static dt_status take(struct dt_result_consumer *c, rd_kafka_message_t *m, struc
     return status;
 }
 
-/* The first record; in slices of a second, so that `stop` is seen. */
+/* The first record, or whatever else librdkafka has to say; a second at most, so that `stop` and a new share are seen.
+ */
 static dt_status await_first(struct dt_result_consumer *c, const volatile bool *stop, struct dt_error *err)
 {
-    while (c->n == 0 && (stop == NULL || !*stop)) {
-        rd_kafka_message_t *m = rd_kafka_consumer_poll(c->rk, 1000);
-        dt_status status = m == NULL ? DT_OK : take(c, m, err);
+    rd_kafka_message_t *m = stop != NULL && *stop ? NULL : rd_kafka_consumer_poll(c->rk, WAIT_MS);
 
-        if (status != DT_OK)
-            return status;
-        if (m == NULL && stop == NULL)
-            break;
-    }
-    return DT_OK;
+    return m == NULL ? DT_OK : take(c, m, err);
 }
 
 /* What is there already, then what comes within the time left. */
@@ -134,6 +135,10 @@ dt_status dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *err)
     list = rd_kafka_topic_partition_list_new(4);
     for (size_t i = 0; i < c->n; i++) /* ascending within a partition: the last one stays */
         list_at(list, c->messages[i])->offset = c->messages[i]->offset + 1;
+    for (int i = 0; i < list->cnt; i++) {
+        if (list->elems[i].partition < c->partitions)
+            c->next[list->elems[i].partition] = list->elems[i].offset;
+    }
     code = rd_kafka_commit(c->rk, list, 1);
     rd_kafka_topic_partition_list_destroy(list);
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing results");
@@ -162,6 +167,71 @@ void dt_result_consumer_rewind(dt_result_consumer *c)
     rd_kafka_topic_partition_list_destroy(list);
 }
 
+/* ---- shares ---- */
+
+static bool is_ours(unsigned partition, unsigned rank, unsigned members)
+{
+    return members > 0 && partition % members == rank;
+}
+
+/* Room for the offsets of all partitions; those that are not ours any more are forgotten, others may read on from them.
+ */
+static dt_status keep_offsets(struct dt_result_consumer *c, int partitions, unsigned rank, unsigned members,
+                              struct dt_error *err)
+{
+    int64_t *next = realloc(c->next, (size_t)(partitions > 0 ? partitions : 1) * sizeof *next);
+
+    if (next == NULL)
+        return dt_fail(err, DT_NOMEM, "results");
+    c->next = next;
+    for (int i = 0; i < partitions; i++) {
+        if (i >= c->partitions || !is_ours((unsigned)i, rank, members))
+            next[i] = -1;
+    }
+    c->partitions = partitions;
+    return DT_OK;
+}
+
+static dt_status assign(struct dt_result_consumer *c, struct dt_error *err)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(c->partitions);
+    rd_kafka_resp_err_t code;
+
+    for (int i = 0; i < c->partitions; i++) {
+        if (is_ours((unsigned)i, c->rank, c->members))
+            rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), i)->offset =
+                c->next[i] >= 0 ? c->next[i] : RD_KAFKA_OFFSET_STORED;
+    }
+    code = rd_kafka_assign(c->rk, list);
+    DT_LOG(INFO, "results", "partitions shared out", DT_I("partitions", list->cnt), DT_I("of", c->partitions));
+    rd_kafka_topic_partition_list_destroy(list);
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "results");
+}
+
+dt_status dt_result_consumer_share(dt_result_consumer *c, unsigned rank, unsigned members, struct dt_error *err)
+{
+    const bool same = rank == c->rank && members == c->members;
+    const int64_t now_us = dt_kafka_now_us();
+    int partitions = c->partitions;
+    dt_status status;
+
+    if (same && now_us < c->looked_us + LOOK_EVERY_US)
+        return DT_OK;
+    status = dt_kafka_await_topic(c->rk, c->topic, now_us + LOOK_TIMEOUT_US, NULL, &partitions, err);
+    if (status != DT_OK)
+        return status;
+    c->looked_us = now_us;
+    if (same && partitions == c->partitions)
+        return DT_OK;
+    drop_records(c);
+    status = keep_offsets(c, partitions, rank, members, err);
+    if (status != DT_OK)
+        return status;
+    c->rank = rank;
+    c->members = members;
+    return assign(c, err);
+}
+
 /* ---- life ---- */
 
 static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group, rd_kafka_conf_t **out,
@@ -178,12 +248,6 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group
         "false",
         "auto.offset.reset",
         "earliest",
-        "session.timeout.ms",
-        "6000", /* a killed process holds its partitions for this long */
-        "heartbeat.interval.ms",
-        "2000",
-        "partition.assignment.strategy",
-        "range", /* with cooperative-sticky and no rebalance callback librdkafka 2.0 closes without leaving the group */
         "fetch.wait.max.ms",
         "1000", /* how often the broker answers for nothing; newly assigned partitions wait for that, too */
         "fetch.error.backoff.ms",
@@ -197,17 +261,6 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group
     dt_status status = dt_kafka_conf_new(env, NULL, out, err);
 
     return status == DT_OK ? dt_kafka_conf_set(*out, pairs, err) : status;
-}
-
-static dt_status subscribe(struct dt_result_consumer *c, const char *topic, struct dt_error *err)
-{
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_resp_err_t code;
-
-    rd_kafka_topic_partition_list_add(list, topic, RD_KAFKA_PARTITION_UA);
-    code = rd_kafka_subscribe(c->rk, list);
-    rd_kafka_topic_partition_list_destroy(list);
-    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "subscribing to results");
 }
 
 dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consumer **out, struct dt_error *err)
@@ -229,7 +282,8 @@ dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consu
         rd_kafka_conf_destroy(conf);
     if (status == DT_OK) {
         rd_kafka_poll_set_consumer(c->rk);
-        status = subscribe(c, topic, err);
+        c->topic = rd_kafka_topic_new(c->rk, topic, NULL);
+        status = c->topic != NULL ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), topic);
     }
     if (status != DT_OK) {
         dt_result_consumer_free(c);
@@ -243,7 +297,9 @@ static void consumer_leave(void *arg)
 {
     struct dt_result_consumer *c = arg;
 
-    rd_kafka_consumer_close(c->rk); /* leaves the group: others take its partitions at once */
+    rd_kafka_consumer_close(c->rk); /* waits for the offsets that are being committed */
+    if (c->topic != NULL)
+        rd_kafka_topic_destroy(c->topic);
 }
 
 static void consumer_done(void *arg)
@@ -252,6 +308,7 @@ static void consumer_done(void *arg)
 
     free(c->messages);
     free(c->records);
+    free(c->next);
     free(c);
 }
 

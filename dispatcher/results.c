@@ -188,11 +188,23 @@ static void pause_after_failure(dt_results *r, unsigned failures)
         dt_mailbox_wait(r->mailbox, until);
 }
 
+/* Before ZooKeeper was seen for the first time there is no share, and nothing to read. */
+static dt_status take_share(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
+{
+    unsigned rank, members;
+    if (!r->env.place(r->env.arg, &rank, &members))
+        return DT_OK;
+    return dt_result_consumer_share(consumer, rank, members, err);
+}
+
 static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
     size_t n = 0;
-    dt_status status =
+    dt_status status = take_share(r, consumer, err);
+    if (status != DT_OK)
+        return status;
+    status =
         dt_result_consumer_poll(consumer, (size_t)r->env.config->results_batch, LINGER_MS, &r->stop, &records, &n, err);
     if (status != DT_OK || n == 0)
         return status;

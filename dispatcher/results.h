@@ -22,6 +22,8 @@ struct dt_results_env {
     dt_sender *sender;
     void *arg;
     void (*map)(void *arg, struct dt_shard_map *out);
+    /* This process's place among the dispatchers, which share the partitions; false: not known yet. */
+    bool (*place)(void *arg, unsigned *rank, unsigned *members);
     void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has something; it may be led elsewhere */
 };
 

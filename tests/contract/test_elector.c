@@ -244,6 +244,7 @@ static void a_single_member_leads_every_shard(void **state)
 
 static void joins_move_only_what_the_new_member_will_lead(void **state)
 {
+    unsigned rank, members;
     int before;
 
     (void)state;
@@ -259,6 +260,11 @@ static void joins_move_only_what_the_new_member_will_lead(void **state)
     AWAIT_SPLIT(5000, 2, 1, 1);
     print_message("third member: %d moves\n", gains() - before);
     assert_int_equal(gains() - before, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(dt_elector_rank(players[i].elector, &rank, &members));
+        assert_int_equal(rank, i);
+        assert_int_equal(members, 3);
+    }
     assert_int_equal(overlaps, 0);
 }
 

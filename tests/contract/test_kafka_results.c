@@ -49,6 +49,7 @@ static dt_result_consumer *consumer(void)
     dt_result_consumer *c = NULL;
 
     KAFKA_FIXTURE_OK(dt_result_consumer_new(&fx.env, &c, &err), &err);
+    KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 0, 1, &err), &err);
     return c;
 }
 
@@ -226,36 +227,80 @@ static void aborted_and_open_results_are_not_seen(void **state)
     dt_producer_free(new);
 }
 
-/* Two consumers share the partitions; when one leaves the other gets them all, at once. */
-static void a_consumer_that_leaves_hands_its_partitions_over(void **state)
+static void nothing_is_read_before_there_is_a_share(void **state)
 {
-    int seen[400] = {0}, total = 0;
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
-    int64_t until_us;
-    size_t n;
+    int seen[10] = {0};
+    dt_result_consumer *c = NULL;
+    size_t n = 7;
+
+    (void)state;
+    report(0, 10);
+    KAFKA_FIXTURE_OK(dt_result_consumer_new(&fx.env, &c, &err), &err);
+    KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 5, NULL, &records, &n, &err), &err);
+    assert_int_equal(n, 0);
+    KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 0, 1, &err), &err);
+    collect(c, 10, true, seen);
+    dt_result_consumer_free(c);
+}
+
+/* Two consumers share the partitions; when one is gone the other reads them all, from where they stood. */
+static void members_read_their_share_and_together_everything_once(void **state)
+{
+    int seen[400] = {0}, a_seen[400] = {0}, b_seen[400] = {0}, a_n = 0, b_n = 0;
+    struct kafka_seen *records;
+    struct dt_error err = {0};
+    int64_t begin_us;
     dt_result_consumer *a = consumer(), *b = consumer();
 
     (void)state;
-    report(0, 1);
-    until_us = now_us() + 15000000;
-    for (int round = 0; total < 1 && now_us() < until_us; round++) { /* both take part until one of them has it */
-        dt_result_consumer *c = round % 2 ? a : b;
-
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 10, 1, NULL, &records, &n, &err), &err);
-        total += (int)n;
-        KAFKA_FIXTURE_OK(dt_result_consumer_commit(c, &err), &err);
+    KAFKA_FIXTURE_OK(dt_result_consumer_share(a, 0, 2, &err), &err);
+    KAFKA_FIXTURE_OK(dt_result_consumer_share(b, 1, 2, &err), &err);
+    report(0, 200);
+    assert_int_equal(kafka_fixture_read(&fx, own("results"), true, &records), 200);
+    for (int i = 0; i < 200; i++) {
+        a_n += records[i].partition % 2 == 0;
+        b_n += records[i].partition % 2 == 1;
     }
-    assert_int_equal(total, 1);
+    free(records);
+    assert_true(a_n > 0 && b_n > 0);
+    collect(a, a_n, true, a_seen);
+    collect(b, b_n, true, b_seen);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(a_seen[i] + b_seen[i], 1);
     dt_result_consumer_free(b);
-    until_us = now_us();
+    dt_kafka_drain(10000); /* its offsets are committed */
+    begin_us = now_us();
+    KAFKA_FIXTURE_OK(dt_result_consumer_share(a, 0, 1, &err), &err);
     report(200, 200);
     collect(a, 200, true, seen);
-    print_message("took over after %.0f ms\n", (double)(now_us() - until_us) / 1e3);
-    assert_true(now_us() - until_us < 5500000); /* without waiting for the session timeout of 6 s */
-    for (int i = 200; i < 400; i++)
-        assert_int_equal(seen[i], 1);
+    print_message("took over after %.0f ms\n", (double)(now_us() - begin_us) / 1e3);
+    for (int i = 0; i < 400; i++)
+        assert_int_equal(seen[i], i >= 200);
     dt_result_consumer_free(a);
+}
+
+static void a_change_of_shares_loses_nothing_that_was_not_applied(void **state)
+{
+    const struct dt_kafka_record *records;
+    struct dt_error err = {0};
+    volatile bool stop = false;
+    int seen[100] = {0};
+    dt_result_consumer *c = consumer();
+    size_t n = 0;
+
+    (void)state;
+    report(0, 100);
+    while (n == 0)
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 30, 5, &stop, &records, &n, &err), &err);
+    dt_result_consumer_rewind(c); /* could not be applied, and then the shares change and change back */
+    KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 1, 2, &err), &err);
+    KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 0, 1, &err), &err);
+    collect(c, 100, true, seen);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(seen[i], 1);
+    dt_result_consumer_free(c);
 }
 
 /* ---- notices ---- */
@@ -349,7 +394,9 @@ int main(void)
         TEST(a_poll_takes_no_more_than_it_is_told_and_what_is_there),
         TEST(a_poll_that_finds_nothing_ends_when_told_to_stop),
         TEST(aborted_and_open_results_are_not_seen),
-        TEST(a_consumer_that_leaves_hands_its_partitions_over),
+        TEST(nothing_is_read_before_there_is_a_share),
+        TEST(members_read_their_share_and_together_everything_once),
+        TEST(a_change_of_shares_loses_nothing_that_was_not_applied),
         TEST(notices_arrive_and_say_so),
         TEST(a_notice_that_kafka_refuses_is_told_from_the_others),
         TEST(notices_without_a_broker_are_unavailable_in_time_and_go_out_later),
