@@ -86,6 +86,7 @@ struct conn {
     bool bad_framing;
     bool lingers; /* refused before its body was read */
     size_t length, received, limit;
+    size_t buffered; /* of the body, counted in http->buffered */
     struct dt_str authorization, encoding;
     unsigned lengths, authorizations, hosts;
     char id[DT_REQUEST_ID_MAX + 1];
@@ -116,6 +117,7 @@ struct dt_http {
     struct conn *conns;
     struct bell *bells;
     size_t n_conns;
+    _Atomic size_t buffered;  /* bytes of bodies in memory, small ones left out */
     _Atomic size_t under_way; /* requests between headers and the end of the answer */
     dt_metric *connections;
 };
@@ -619,7 +621,7 @@ static enum MHD_Result begin(struct conn *c, const char *path, const char *metho
     if (!admit(c, version))
         return refuse_early(c);
     if (!c->streaming && c->length)
-        dt_strbuf_reserve(&c->body, c->length + 1);
+        dt_strbuf_reserve(&c->body, c->length < KEEP_BUFFER ? c->length + 1 : KEEP_BUFFER);
     return MHD_YES;
 }
 
@@ -666,6 +668,24 @@ static enum MHD_Result drop(struct conn *c, size_t *n)
     return c->received > c->limit + DROP_MAX ? MHD_NO : MHD_YES;
 }
 
+/* Large bodies of all connections share what two of the largest would take. */
+static bool room_for(struct conn *c, size_t n)
+{
+    const struct dt_config *config = c->http->api->config;
+    int64_t largest = config->limits_batch_body > config->limits_body ? config->limits_batch_body : config->limits_body;
+    if (c->body.n + n <= KEEP_BUFFER)
+        return true;
+    c->buffered += n;
+    return atomic_fetch_add(&c->http->buffered, n) + n <= 2 * (size_t)largest;
+}
+
+static void give_room_back(struct conn *c)
+{
+    if (c->buffered)
+        atomic_fetch_sub(&c->http->buffered, c->buffered);
+    c->buffered = 0;
+}
+
 static enum MHD_Result take_body(struct conn *c, const char *p, size_t *n)
 {
     if (still_suspended(c))
@@ -679,6 +699,12 @@ static enum MHD_Result take_body(struct conn *c, const char *p, size_t *n)
         return MHD_YES;
     if (!c->dropping && c->received + *n > c->limit)
         overflow(c);
+    if (!c->dropping && !room_for(c, *n)) {
+        drop_rest(c);
+        dt_strbuf_clear(&c->body);
+        give_room_back(c);
+        dt_request_refuse(&c->req, DT_PROBLEM_UNAVAILABLE, "too many large bodies at a time");
+    }
     if (c->dropping)
         return drop(c, n);
     dt_strbuf_add(&c->body, p, *n);
@@ -782,6 +808,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
     dt_caller_clear(&c->req.caller);
     count(c);
     dt_arena_reset(&c->req.arena);
+    give_room_back(c);
     if (c->body.cap > KEEP_BUFFER)
         dt_strbuf_clear(&c->body);
     if (c->req.out.cap > KEEP_BUFFER)
