@@ -1,7 +1,10 @@
 """Topics: settings, defaults, what can be put back, pause and resume, what is not offered."""
+import concurrent.futures
+
 import pytest
 
 from harness.problems import refused
+from harness.stack import until
 
 
 def url(topic):
@@ -98,3 +101,58 @@ def test_topics_are_listed_by_name(api, topic):
             break
     assert names == sorted(names) and set(mine) <= set(names)
     refused(api.get("/v1/topics?limit=x&cursor=y"), 422, "invalid", "?limit", "?cursor")
+
+
+def test_both_apis_know_new_settings_soon(api, api2, topic):
+    api.put(url(topic), {"retry": ["1s"]})
+    assert api2.make(topic=topic, delay="PT1H")["retry"]  # now it is in the other API's memory
+    api.put(url(topic), {"retry": ["2s"]})
+    assert api.make(topic=topic, delay="PT1H")["retry"] == ["2s"]
+    until(lambda: api2.make(topic=topic, delay="PT1H")["retry"] == ["2s"], 5, "the other API knows")
+
+
+def test_counts_by_state_and_the_oldest_overdue(api, topic, dispatched):
+    dispatched(topic=topic)
+    done, dead = dispatched(topic=topic), dispatched(topic=topic)
+    api.post(f"/v1/jobs/{done['id']}/results", {"attempt": 1, "status": "succeeded"})
+    api.post(f"/v1/jobs/{dead['id']}/results", {"attempt": 1, "status": "gave_up"})
+    api.delete(f"/v1/jobs/{api.make(topic=topic, delay='PT1H')['id']}")
+    api.post(f"{url(topic)}/pause")
+    for delay in (0, "PT1H"):
+        api.make(topic=topic, delay=delay)
+    shown = until(lambda: (seen := api.get(url(topic)).json)["oldest_overdue_ms"] and seen, 10, lambda: api.get(url(topic)))
+    assert shown["counts"] == {"scheduled": 2, "dispatched": 1, "succeeded": 1, "dead": 1, "cancelled": 1}
+    assert 0 < shown["oldest_overdue_ms"] < 60000
+
+
+def test_pause_and_resume_may_be_repeated(api, topic):
+    api.put(url(topic), {})
+    for _ in range(2):
+        assert api.post(f"{url(topic)}/pause").json["paused"] is True
+    for _ in range(2):
+        assert api.post(f"{url(topic)}/resume", {}).json["paused"] is False
+
+
+def test_a_body_that_cannot_be_read_is_refused(api, topic, nothing_made):
+    refused(api.put(url(topic), "{"), 400, "malformed")
+    refused(api.put(url(topic), '{"retry":[],"retry":[]}'), 400, "malformed")
+    refused(api.put(url(topic), "{}", content_type="text/plain"), 415, "unsupported-media-type")
+    refused(api.put(url(topic), {"retry": ["x"], "ack_timeout": "y", "rate_limit": 5}), 422, "invalid", "/retry/0", "/ack_timeout", "/rate_limit")
+
+
+def test_the_same_topic_at_once_is_made_once(api, api2, topic, db):
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda n: (api, api2)[n % 2].put(url(topic), {"retry": ["1s"]}).status, range(16)))
+        jobs = list(pool.map(lambda n: (api, api2)[n % 2].post("/v1/jobs", {"topic": f"{topic}-auto", "delay": "PT1H"}).status, range(16)))
+    assert sorted(answers) == [200] * 15 + [201] and jobs == [201] * 16
+    assert db("SELECT COUNT(*) n FROM topics WHERE name IN (%s, %s)", topic, f"{topic}-auto")[0]["n"] == 2
+
+
+def test_unless_jobs_make_topics_an_unknown_one_is_refused(own_apis):
+    strict = own_apis("strict", {"topics.auto_create": "false"}).start()
+    refused(strict.rest.post("/v1/jobs", {"topic": "new", "delay": 0}), 422, "invalid", "/topic")
+    refused(strict.rest.put("/v1/topics/new/jobs/k", {"delay": 0}), 422, "invalid", "/topic")
+    assert [line["status"] for line in strict.rest.batch([{"topic": "new", "delay": 0}])] == [422]
+    assert strict.jobs() == 0 and strict.rest.get("/v1/topics/new").status == 404
+    assert strict.rest.put("/v1/topics/new", {}).status == 201
+    assert strict.rest.post("/v1/jobs", {"topic": "new", "delay": "PT1H"}).status == 201

@@ -1,0 +1,207 @@
+"""Bearer tokens, on APIs and databases of their own: scopes, prefixes, when they hold, what is kept of them."""
+import hashlib
+import subprocess
+import time
+
+import pytest
+
+from harness.problems import refused
+from harness.program import PROGRAM, environment
+from harness.rest import Rest
+from harness.stack import until
+
+HOUR = "PT1H"
+EFFECT_SECONDS = 5
+
+
+@pytest.fixture(scope="module")
+def guarded(own_apis):
+    return own_apis("guarded").start()
+
+
+def new_token(api, name, scopes, topics=None):
+    """A Rest that carries a new token."""
+    done = api.command("--new-token", name, "--scopes", scopes, *(["--topics", topics] if topics else []))
+    assert done.returncode == 0, done.stderr
+    [text] = done.stdout.split()
+    return Rest(api.url, token=text)
+
+
+@pytest.fixture(scope="module")
+def callers(guarded):
+    """Rests by name, one a kind of token; made on an API that asked nobody for a token until then."""
+    assert guarded.rest.get("/v1/info").status == 200
+    made = {name: new_token(guarded, name, name) for name in ("write", "report", "read", "admin")}
+    made["mixed"] = new_token(guarded, "mixed", "write,report,read")
+    made["bound"] = new_token(guarded, "bound", "write,report,read", "in.,also-")
+    made["bound-admin"] = new_token(guarded, "bound-admin", "admin", "in.")
+    began = time.monotonic()
+    until(lambda: guarded.rest.get("/v1/info").status == 401, EFFECT_SECONDS, "the tokens hold")
+    until(lambda: all(rest.get("/v1/jobs/1").status != 401 for rest in made.values()), EFFECT_SECONDS - (time.monotonic() - began), "all of them")
+    made["nobody"] = guarded.rest
+    yield made
+    for rest in made.values():
+        rest.close()
+
+
+@pytest.fixture(scope="module")
+def jobs(callers):
+    """One job within the prefixes, one outside."""
+    return {name: callers["admin"].make(topic=name, key="k", delay=HOUR) for name in ("in.side", "outside")}
+
+
+REQUESTS = [("POST", "/v1/jobs", "write"), ("PUT", "/v1/topics/in.side/jobs/k", "write"), ("POST", "/v1/jobs:batch", "write"), ("PATCH", "/v1/jobs/1", "write"),
+            ("DELETE", "/v1/jobs/1", "write"), ("POST", "/v1/jobs/1/cancel", "write"), ("POST", "/v1/jobs/1/run-now", "write"), ("POST", "/v1/jobs/1/redrive", "write"),
+            ("POST", "/v1/jobs/1/results", "report"), ("GET", "/v1/jobs", "read"), ("GET", "/v1/jobs/1", "read"), ("GET", "/v1/jobs/1/attempts", "read"),
+            ("GET", "/v1/topics/in.side/jobs/k", "read"), ("GET", "/v1/topics", "read"), ("GET", "/v1/topics/in.side", "read"), ("GET", "/v1/info", "read"),
+            ("PUT", "/v1/topics/in.side", "admin"), ("POST", "/v1/topics/in.side/pause", "admin"), ("POST", "/v1/topics/in.side/resume", "admin")]
+
+
+def ask(rest, method, path):
+    return rest.ask(method, path, {} if method in ("PUT", "PATCH") or path.endswith(("jobs", "results")) and method == "POST" else None)
+
+
+@pytest.mark.parametrize("method, path, scope", REQUESTS)
+def test_a_request_needs_its_scope(callers, jobs, method, path, scope):
+    answer = ask(callers["nobody"], method, path)
+    refused(answer, 401, "unauthorized")
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    for name in ("write", "report", "read", "admin"):
+        answer = ask(callers[name], method, path)
+        if name in (scope, "admin"):
+            assert answer.status not in (401, 403), (name, answer)
+        else:
+            refused(answer, 403, "forbidden")
+
+
+def test_scopes_add_up(callers, jobs):
+    mixed = callers["mixed"]
+    job = mixed.make(topic="in.side", delay=HOUR)
+    assert mixed.get(f"/v1/jobs/{job['id']}").status == 200
+    assert mixed.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "succeeded"}).json["outcome"] == "stale"
+    refused(mixed.put("/v1/topics/in.side", {}), 403, "forbidden")
+
+
+def test_health_needs_no_token(callers):
+    for path in ("/healthz", "/readyz"):
+        assert callers["nobody"].get(path).status == 200
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Bearer x", "Basic eDp5", "bearer", "Bearer dt_" + "A" * 43, "Bearer " + "x" * 3000])
+def test_what_is_no_token_is_401(callers, header):
+    refused(callers["nobody"].get("/v1/info", headers={"Authorization": header}), 401, "unauthorized")
+
+
+def test_a_token_must_be_whole_and_the_scheme_is_read_in_any_case(callers):
+    text = callers["read"].token
+    ask_with = lambda value: callers["nobody"].get("/v1/info", headers={"Authorization": value}).status  # noqa: E731
+    assert ask_with(f"bearer {text}") == ask_with(f"BEARER {text}") == 200
+    for wrong in (f"Bearer {text[:-1]}", f"Bearer {text}x", f"Bearer {text.lower()}", f"Basic {text}", text):
+        assert ask_with(wrong) == 401, wrong.replace(text, "TOKEN")
+
+
+def test_two_authorizations_are_refused(callers, guarded):
+    from harness.raw import Raw
+    with Raw(guarded.url) as wire:
+        status, _, _ = wire.request("GET /v1/info", f"Authorization: Bearer {callers['read'].token}", "Authorization: Bearer x").answer()
+        assert status == 400 and wire.closed()
+
+
+def test_a_topic_outside_the_prefixes_does_not_exist(callers, jobs):
+    bound, outside = callers["bound"], f"/v1/jobs/{jobs['outside']['id']}"
+    for method, path, body in (("POST", "/v1/jobs", {"topic": "outside", "delay": HOUR}), ("POST", "/v1/jobs", {"topic": "outside", "key": "k", "delay": HOUR}),
+                               ("PUT", "/v1/topics/outside/jobs/k", {"delay": HOUR}), ("GET", "/v1/topics/outside/jobs/k", None), ("GET", "/v1/topics/outside", None),
+                               ("GET", "/v1/jobs?topic=outside", None), ("GET", outside, None), ("PATCH", outside, {"payload": 1}), ("DELETE", outside, None),
+                               ("POST", f"{outside}/cancel", None), ("POST", f"{outside}/run-now", None), ("POST", f"{outside}/redrive", None),
+                               ("GET", f"{outside}/attempts", None), ("POST", f"{outside}/results", {"attempt": 1, "status": "succeeded"}),
+                               ("GET", "/v1/topics/in", None), ("GET", "/v1/topics/IN.side", None)):
+        refused(bound.ask(method, path, body), 404, "not-found")
+    assert callers["admin"].get(outside).json == jobs["outside"]
+
+
+def test_an_admin_with_prefixes_rules_its_own_topics_only(callers, jobs):
+    admin = callers["bound-admin"]
+    assert admin.put("/v1/topics/in.new", {"paused": True}).status == 201
+    refused(admin.put("/v1/topics/out.new", {}), 404, "not-found")
+    refused(admin.post("/v1/topics/outside/pause"), 404, "not-found")
+    assert callers["admin"].get("/v1/topics/outside").json["paused"] is False and callers["admin"].get("/v1/topics/out.new").status == 404
+
+
+def test_within_the_prefixes_everything_works(callers, jobs):
+    bound = callers["bound"]
+    path = f"/v1/jobs/{jobs['in.side']['id']}"
+    assert bound.get(path).json["id"] == jobs["in.side"]["id"] and bound.get(f"{path}/attempts").json == {"attempts": []}
+    assert bound.get("/v1/topics/in.side/jobs/k").status == bound.get("/v1/topics/in.side").status == 200
+    assert bound.patch(path, {"payload": 5}).json["payload"] == 5
+    assert bound.make(topic="also-here", delay=HOUR)["state"] == "scheduled"
+
+
+def test_lists_show_what_the_token_sees(callers, jobs):
+    assert {job["topic"] for job in callers["admin"].get("/v1/jobs?limit=1000").json["jobs"]} > {"in.side", "outside"}
+    seen = callers["bound"].get("/v1/jobs?limit=1000").json
+    assert seen["next_cursor"] is None and {job["topic"] for job in seen["jobs"]} <= {"in.side", "in.new", "also-here"} and seen["jobs"]
+    assert {topic["name"] for topic in callers["bound"].get("/v1/topics?limit=1000").json["topics"]} <= {"in.side", "in.new", "also-here"}
+    assert "outside" in {topic["name"] for topic in callers["admin"].get("/v1/topics?limit=1000").json["topics"]}
+
+
+def test_elements_outside_the_prefixes_are_refused_alone(callers, jobs, guarded):
+    before = guarded.rows("SELECT COUNT(*) n FROM jobs WHERE topic = 'outside'")
+    batch = [{"topic": "outside", "delay": HOUR}, {"topic": "in.side", "delay": HOUR}]
+    assert [result["status"] for result in callers["bound"].post("/v1/jobs:batch", batch).json] == [404, 201]
+    assert [result["status"] for result in callers["bound"].batch(batch)] == [404, 201]
+    assert guarded.rows("SELECT COUNT(*) n FROM jobs WHERE topic = 'outside'") == before
+
+
+def test_only_a_hash_is_kept(callers, guarded):
+    text = callers["admin"].token
+    dump = repr(guarded.rows("SELECT * FROM api_tokens"))
+    assert text not in dump and text[3:20] not in dump
+    hashes = [bytes(row["hash"]) for row in guarded.rows("SELECT hash FROM api_tokens")]
+    assert hashlib.sha256(text.encode()).digest() in hashes
+    assert text not in guarded.log()
+
+
+def test_tokens_are_listed_without_their_text(callers, guarded):
+    done = guarded.command("--list-tokens")
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert done.returncode == 0 and set(lines) == {"write", "report", "read", "admin", "mixed", "bound", "bound-admin"}
+    assert "in." in lines["bound"] and "write" in lines["mixed"] and "report" in lines["mixed"]
+    assert not any(rest.token and rest.token in done.stdout for rest in callers.values())
+
+
+@pytest.mark.parametrize("arguments, why", [(["--new-token", "read", "--scopes", "read"], "read"), (["--new-token", "n1", "--scopes", "everything"], "everything"),
+                                            (["--new-token", "n2"], "scopes"), (["--new-token", "n3", "--scopes", ""], "scope"), (["--new-token", "", "--scopes", "read"], "name"),
+                                            (["--new-token", "n4", "--scopes", "read", "--topics", "a b"], "topics"), (["--revoke-token", "nobody"], "nobody")])
+def test_bad_token_commands_are_refused_and_change_nothing(callers, guarded, arguments, why):
+    before = guarded.rows("SELECT name FROM api_tokens ORDER BY name")
+    done = guarded.command(*arguments)
+    assert done.returncode != 0 and why in done.stderr and not done.stdout.startswith("dt_")
+    assert guarded.rows("SELECT name FROM api_tokens ORDER BY name") == before
+
+
+def test_a_revoked_token_ends_within_five_seconds(callers, guarded):
+    rest = new_token(guarded, "short-lived", "read")
+    until(lambda: rest.get("/v1/info").status == 200, EFFECT_SECONDS, "the new token holds")
+    assert guarded.command("--revoke-token", "short-lived").returncode == 0
+    until(lambda: rest.get("/v1/info").status == 401, EFFECT_SECONDS, "the revoked token ends")
+    assert callers["read"].get("/v1/info").status == 200
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0", "::"])
+def test_without_a_token_nothing_but_the_loopback_is_listened_on(own_apis, listen):
+    api = own_apis("lone_" + ("four" if listen == "0.0.0.0" else "six"), {"http.listen": listen})
+    done = subprocess.run([PROGRAM, "--config", api.config], env=environment(), capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode != 0 and "token" in done.stderr and "msg=listening" not in done.stderr
+
+
+def test_with_a_token_it_listens_everywhere_and_without_it_again_lets_nobody_in(own_apis):
+    api = own_apis("wide", {"http.listen": "0.0.0.0"})
+    assert api.command("--new-token", "only", "--scopes", "admin").returncode == 0
+    api.start()
+    refused(api.rest.get("/v1/info"), 401, "unauthorized")
+    assert api.command("--revoke-token", "only").returncode == 0
+    late = new_token(api, "late", "read")
+    until(lambda: late.get("/v1/info").status == 200, EFFECT_SECONDS, "the later token holds")
+    assert api.command("--revoke-token", "late").returncode == 0
+    until(lambda: late.get("/v1/info").status == 401, EFFECT_SECONDS, "it ends")
+    refused(api.rest.get("/v1/info"), 401, "unauthorized")

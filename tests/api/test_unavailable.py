@@ -1,0 +1,177 @@
+"""503: MySQL hangs, is killed, or is too slow for what comes; nothing that was refused is there, nothing that was answered is lost."""
+import contextlib
+import os
+import signal
+import threading
+
+import pytest
+
+from harness.problems import refused
+from harness.raw import Raw, post
+from harness.rest import Rest
+from harness.stack import until
+
+HOUR = "PT1H"
+
+
+@pytest.fixture(scope="module")
+def brisk(own_apis):
+    """An API that gives MySQL up soon."""
+    return own_apis("brisk", {"mysql.io_timeout": "PT1S", "mysql.connect_timeout": 500}).start()
+
+
+@contextlib.contextmanager
+def stopped(stack, part):
+    pid = int(stack.refresh()[f"DUETIME_PID_{part.upper()}"])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def told_to_come_back(answer):
+    """503 as it must be; its document."""
+    assert answer.status == 503, answer
+    document = refused(answer, 503, answer.json["type"].rsplit("/", 1)[1])
+    assert document["type"].endswith(("/unavailable", "/outcome-unknown")), document
+    if document["type"].endswith("/unavailable"):
+        assert int(answer.headers["Retry-After"]) >= 1
+    return document
+
+
+def ready_again(api):
+    until(lambda: api.get("/readyz").status == 200, 30, lambda: api.get("/readyz"))
+
+
+def test_a_mysql_that_hangs_makes_503_and_every_answer_is_true_afterwards(stack, brisk):
+    rest, before = brisk.rest, brisk.jobs()
+    job = rest.make(topic="hang", delay=HOUR)
+    with stopped(stack, "mysql"):
+        posts = [rest.post("/v1/jobs", {"topic": "hang", "delay": HOUR, "payload": n}) for n in range(4)]
+        with_key = rest.put("/v1/topics/hang/jobs/k", {"delay": HOUR})
+        documents = [told_to_come_back(answer) for answer in posts]
+        told_to_come_back(with_key)
+        told_to_come_back(rest.get(f"/v1/jobs/{job['id']}"))
+        assert rest.get("/healthz").status == 200
+        until(lambda: rest.get("/readyz").status == 503, 10, "not ready")
+    ready_again(rest)
+    there = 0
+    for document in documents:
+        if document["type"].endswith("/outcome-unknown"):
+            there += rest.get(f"/v1/jobs/{document['id']}").status == 200
+    assert rest.put("/v1/topics/hang/jobs/k", {"delay": HOUR}).status in (200, 201)
+    assert brisk.jobs() == before + 1 + there + 1
+
+
+def test_each_kind_of_request_is_503_while_mysql_is_away_and_works_again_after_it(stack, api, topic, db):
+    job = api.make(topic=topic, key="k", delay=HOUR)
+    path = f"/v1/jobs/{job['id']}"
+    requests = [("POST", "/v1/jobs", {"topic": topic, "delay": HOUR}), ("PUT", f"/v1/topics/{topic}/jobs/new", {"delay": HOUR}), ("GET", path, None), ("GET", f"/v1/jobs?topic={topic}", None),
+                ("GET", f"/v1/topics/{topic}/jobs/k", None), ("PATCH", path, {"payload": 1}), ("POST", f"{path}/cancel", None), ("DELETE", path, None), ("POST", f"{path}/run-now", None),
+                ("POST", f"{path}/redrive", None), ("POST", f"{path}/results", {"attempt": 1, "status": "succeeded"}), ("GET", f"{path}/attempts", None),
+                ("GET", f"/v1/topics/{topic}", None), ("PUT", f"/v1/topics/{topic}", {}), ("GET", "/v1/topics", None), ("POST", f"/v1/topics/{topic}/pause", None)]
+    stack.refresh()
+    stack.kill("mysql")
+    try:
+        for method, where, body in requests:
+            document = told_to_come_back(api.ask(method, where, body))
+            assert document["type"].endswith("/unavailable"), (method, where, document)
+        batch = api.post("/v1/jobs:batch", [{"topic": topic, "delay": HOUR}] * 3)
+        assert batch.status == 503 or [result["status"] for result in batch.json] == [503] * 3, batch
+        refused(api.post("/v1/jobs", "{"), 400, "malformed")
+        assert api.get("/healthz").status == 200 and api.get("/metrics").status == 200
+        until(lambda: api.get("/readyz").status == 503, 5, "not ready")
+    finally:
+        stack.start("mysql")
+    ready_again(api)
+    assert api.get(path).json == job
+    assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] == 1
+    assert api.post("/v1/jobs", {"topic": topic, "delay": HOUR}).status == 201
+    sent = api.make(topic=topic, delay=0)
+    until(lambda: api.get(f"/v1/jobs/{sent['id']}").json["state"] == "dispatched", 30, lambda: api.get(f"/v1/jobs/{sent['id']}"))
+
+
+def test_creates_under_way_when_mysql_dies_are_answered_truly(stack, api, topic, db):
+    """Each 201 is there afterwards, each key that was refused can be asked for again, and nothing is there twice."""
+    stack.refresh()
+    answers, gate = {}, threading.Event()
+
+    def write(thread):
+        rest = Rest(api.url)
+        gate.wait()
+        for n in range(400):
+            key = f"{thread}-{n}"
+            answers[key] = answer = rest.put(f"/v1/topics/{topic}/jobs/{key}", {"delay": HOUR})
+            if answer.status == 503:
+                break
+        rest.close()
+    threads = [threading.Thread(target=write, args=(thread,)) for thread in range(16)]
+    for thread in threads:
+        thread.start()
+    gate.set()
+    try:
+        until(lambda: len(answers) > 300, 20, "work is under way", every=0.002)
+        stack.kill("mysql")
+        for thread in threads:
+            thread.join(60)
+    finally:
+        stack.start("mysql")
+    ready_again(api)
+    refusals = [key for key, answer in answers.items() if answer.status == 503]
+    assert refusals and {answer.status for answer in answers.values()} <= {201, 503}
+    for key in refusals:
+        document = told_to_come_back(answers[key])
+        there = api.get(f"/v1/topics/{topic}/jobs/{key}")
+        if document["type"].endswith("/unavailable"):
+            assert there.status == 404, (document, there)
+        elif there.status == 200:
+            assert document["id"] == there.json["id"]
+        assert api.put(f"/v1/topics/{topic}/jobs/{key}", {"delay": HOUR}).status == (200 if there.status == 200 else 201)
+    found = {row["job_key"].decode(): str(row["id"]) for row in db("SELECT id, job_key FROM jobs WHERE topic = %s", topic)}
+    assert len(found) == db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] == len(answers)
+    assert all(found[key] == answer.json["id"] for key, answer in answers.items() if answer.status == 201)
+
+
+def test_a_full_queue_is_refused_at_once_and_what_was_taken_is_made(own_apis):
+    narrow = own_apis("narrow", {"api.queue_jobs": 100, "api.commit_jobs": 5, "api.committers": 1}).start()
+    narrow.rest.make(topic="full", delay=HOUR)
+    connection = narrow.connect()
+    wires = [Raw(narrow.url, seconds=30) for _ in range(240)]
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("LOCK TABLES jobs WRITE")
+            for n, wire in enumerate(wires):
+                wire.send(post("/v1/jobs", {"topic": "full", "delay": HOUR, "payload": n}))
+            early = {}
+
+            def refused_ones():
+                for wire in wires:
+                    wire.socket.settimeout(0.001)
+                    with contextlib.suppress(TimeoutError):
+                        if wire not in early:
+                            early[wire] = wire.answer()
+                return len(early) >= 130
+            until(refused_ones, 5, lambda: f"{len(early)} were refused")
+            assert {status for status, _, _ in early.values()} == {503}
+            assert all(b"/problems/unavailable" in body and int(headers["retry-after"]) >= 1 for _, headers, body in early.values())
+            cursor.execute("UNLOCK TABLES")
+        for wire in wires:
+            wire.socket.settimeout(30)
+        late = [wire.answer()[0] for wire in wires if wire not in early]
+        assert late.count(201) >= 90 and set(late) <= {201, 503}
+        assert narrow.jobs() == 1 + late.count(201)
+    finally:
+        connection.close()
+        for wire in wires:
+            wire.socket.close()
+    assert narrow.rest.post("/v1/jobs", {"topic": "full", "delay": HOUR}).status == 201
+
+
+def test_creates_go_on_while_redis_hangs(stack, api, topic):
+    with stopped(stack, "redis1"):
+        assert [api.post("/v1/jobs", {"topic": topic, "delay": HOUR, "payload": n}).status for n in range(50)] == [201] * 50
+        assert len(api.batch([{"topic": topic, "delay": HOUR}] * 500)) == 500
+        assert api.get("/readyz").status == 200
+    sent = api.make(topic=topic, delay=0)
+    until(lambda: api.get(f"/v1/jobs/{sent['id']}").json["state"] == "dispatched", 30, lambda: api.get(f"/v1/jobs/{sent['id']}"))

@@ -1,0 +1,56 @@
+"""waiting_for: why a job has not gone on, in one word."""
+import os
+import signal
+
+from harness.stack import until
+
+
+def waiting(api, job, word, seconds=20):
+    path = f"/v1/jobs/{job['id']}"
+    return until(lambda: (now := api.get(path).json)["waiting_for"] == word and now, seconds, lambda: f"{word}: {api.get(path)}")
+
+
+def sent(api, job):
+    return until(lambda: (now := api.get(f"/v1/jobs/{job['id']}").json)["state"] == "dispatched" and now, 30, lambda: api.get(f"/v1/jobs/{job['id']}"))
+
+
+def test_time_then_ack_then_nothing(api, topic):
+    job = api.make(topic=topic, delay=1500)
+    assert api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] == job["waiting_for"] == "time"
+    assert sent(api, job)["waiting_for"] == "ack"
+    done = api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "succeeded"}).json
+    assert done["waiting_for"] is None
+
+
+def test_paused_in_every_answer(api, held):
+    job = api.make(topic=held, delay=0)
+    assert job["waiting_for"] == "paused"
+    assert waiting(api, job, "paused")["state"] == "scheduled"
+    assert [seen["waiting_for"] for seen in api.get(f"/v1/jobs?topic={held}").json["jobs"]] == ["paused"]
+    assert api.make(topic=held, delay="PT1H")["waiting_for"] == "time"
+    api.post(f"/v1/topics/{held}/resume")
+    sent(api, job)
+
+
+def test_leader_while_nobody_leads(stack, api, topic):
+    stack.stop("dispatcher1")
+    try:
+        job = api.make(topic=topic, delay=0)
+        waiting(api, job, "leader")
+        until(lambda: [shard["leader"] for shard in api.get("/v1/info").json["shards"]] == [None, None], 20, lambda: api.get("/v1/info"))
+    finally:
+        stack.start("dispatcher1")
+    assert sent(api, job)["waiting_for"] == "ack"
+
+
+def test_kafka_while_kafka_hangs(stack, api, topic):
+    sent(api, api.make(topic=topic, delay=0))
+    pid = int(stack.refresh()["DUETIME_PID_KAFKA"])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        job = api.make(topic=topic, delay=0)
+        waiting(api, job, "kafka")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert sent(api, job)["attempt"] == 1
+    waiting(api, job, "ack", 60)
