@@ -69,7 +69,8 @@ static const char *answer(const char *sql)
     else
         snprintf(where, sizeof where, "--protocol=tcp -h '%s' -P %lld", c->mysql_host, (long long)c->mysql_port);
     setenv("MYSQL_PWD", c->mysql_password ? c->mysql_password : "", 1);
-    int n = snprintf(command, sizeof command, "mysql --no-defaults -N -B %s -u '%s' '%s' -e \"%s\"", where,
+    int n = snprintf(command, sizeof command,
+                     "$(command -v mariadb || echo mysql) --no-defaults -N -B %s -u '%s' '%s' -e \"%s\"", where,
                      c->mysql_user, fx.database, sql);
     assert_in_range(n, 1, sizeof command - 1);
     FILE *client = popen(command, "r");
