@@ -61,6 +61,7 @@ struct bell {
     struct bell *next; /* of all, for the end */
     pthread_mutex_t lock;
     bool rung;            /* a resume is on its way to the thread */
+    bool closed;          /* the server ends: everybody resumes for himself */
     struct conn *waiting; /* resumed after it */
 };
 
@@ -116,6 +117,7 @@ struct dt_http {
     /* Below: under the lock. */
     struct conn *conns;
     struct bell *bells;
+    bool closing;
     size_t n_conns;
     _Atomic size_t buffered;  /* bytes of bodies in memory, small ones left out */
     _Atomic size_t under_way; /* requests between headers and the end of the answer */
@@ -154,7 +156,7 @@ static bool wait_for_bell(struct conn *c)
 {
     struct bell *bell = c->bell;
     pthread_mutex_lock(&bell->lock);
-    bool rung = bell->rung;
+    bool rung = bell->rung && !bell->closed;
     if (rung) {
         c->next_waiting = bell->waiting;
         bell->waiting = c;
@@ -806,6 +808,8 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
         c->req.cleanup(&c->req);
     c->req.cleanup = NULL;
     dt_caller_clear(&c->req.caller);
+    if (atomic_load(&c->phase) == PHASE_KILLED)
+        c->req.status = 408;
     count(c);
     dt_arena_reset(&c->req.arena);
     give_room_back(c);
@@ -866,6 +870,7 @@ static struct bell *bell_of_thread(struct dt_http *http)
         return NULL;
     pthread_mutex_init(&bell->lock, NULL);
     pthread_mutex_lock(&http->lock);
+    bell->closed = http->closing;
     bell->next = http->bells;
     http->bells = bell;
     pthread_mutex_unlock(&http->lock);
@@ -1240,10 +1245,26 @@ void dt_http_drain(dt_http *http, int64_t until_us)
     pthread_mutex_unlock(&http->lock);
 }
 
+/* libmicrohttpd ends the process when it is stopped while something is suspended: nobody may wait for a bell then. */
+static void close_bells(struct dt_http *http)
+{
+    pthread_mutex_lock(&http->lock);
+    http->closing = true;
+    struct bell *bells = http->bells;
+    pthread_mutex_unlock(&http->lock);
+    for (struct bell *bell = bells; bell; bell = bell->next) {
+        pthread_mutex_lock(&bell->lock);
+        bell->closed = true;
+        pthread_mutex_unlock(&bell->lock);
+        answer_bell(bell);
+    }
+}
+
 void dt_http_stop(dt_http *http)
 {
     if (!http)
         return;
+    close_bells(http);
     if (http->daemon)
         MHD_stop_daemon(http->daemon);
     atomic_store(&http->stopping, true);
