@@ -5,6 +5,9 @@
 #include "store/db.h"
 #include "store/store_dispatch.h"
 
+/* The time for a result, of jobs j: whatever was written there by hand, now + it is a time. */
+#define DT_SQL_ACK_MS "LEAST(j.ack_timeout_ms, 3155760000000)"
+
 /* Values that a leader's transaction reads with its row. */
 struct dt_lease_row {
     int64_t now_ms, generation, topics_version;
@@ -19,7 +22,7 @@ DT_MUST_CHECK dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, s
 
 /*
  * Claims that were sent: their acknowledgement deadline becomes now + ack timeout, never earlier than it is, and only
- * where the row still says dispatched with that attempt.
+ * where the row still says dispatched with that attempt. Rows that others hold locked are passed by.
  */
 DT_MUST_CHECK dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms,
                                         struct dt_error *err);

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "store/id_list.h"
 #include "store/lease.h"
 
 static dt_status finish(dt_db *db, dt_status status, struct dt_error *err)
@@ -59,23 +60,46 @@ dt_status dt_claims_by_id(const struct dt_claim *claims, size_t n, struct dt_str
     return out->failed ? DT_NOMEM : DT_OK;
 }
 
+/* A row that somebody else holds locked keeps its deadline: a session that was left open must not hold up the shard. */
+static dt_status lock_extended(dt_db *db, struct dt_str claims, struct dt_strbuf *ids, struct dt_error *err)
+{
+    dt_status status =
+        dt_db_query(db,
+                    "SELECT j.id FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t"
+                    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+                    " WHERE j.state = 'dispatched' AND j.attempt = t.attempt"
+                    " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED",
+                    DT_PARAMS(DT_P_STR(claims)), err);
+    while (status == DT_OK && dt_db_next(db))
+        dt_id_list_add(ids, dt_db_i64(db, 0));
+    dt_id_list_end(ids);
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    if (status == DT_OK)
+        status = end;
+    return status == DT_OK && ids->failed ? DT_NOMEM : status;
+}
+
 dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms, struct dt_error *err)
 {
-    struct dt_strbuf list;
+    struct dt_strbuf list, ids;
     dt_strbuf_init(&list);
+    dt_strbuf_init(&ids);
     dt_status status = n ? dt_claims_by_id(claims, n, &list) : DT_OK;
+    if (status == DT_OK && n)
+        status = lock_extended(db, dt_strbuf_str(&list), &ids, err);
     /* `near` is computed so that it is right whether next_at was assigned before it or not. */
     if (status == DT_OK && n)
         status = dt_db_run(db,
-                           "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t"
+                           "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
                            " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
-                           " SET j.near = (j.next_at < ? AND ? + j.ack_timeout_ms < ?),"
-                           " j.next_at = GREATEST(j.next_at, ? + j.ack_timeout_ms)"
-                           " WHERE j.state = 'dispatched' AND j.attempt = t.attempt",
-                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(dt_near_end_ms(now_ms)), DT_P_INT(now_ms),
+                           " SET j.near = (j.next_at < ? AND ? + " DT_SQL_ACK_MS " < ?),"
+                           " j.next_at = GREATEST(j.next_at, ? + " DT_SQL_ACK_MS ")"
+                           " WHERE j.state = 'dispatched'",
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(dt_near_end_ms(now_ms)), DT_P_INT(now_ms),
                                      DT_P_INT(dt_near_end_ms(now_ms)), DT_P_INT(now_ms)),
                            NULL, err);
     dt_strbuf_clear(&list);
+    dt_strbuf_clear(&ids);
     return status;
 }
 

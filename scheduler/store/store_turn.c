@@ -126,8 +126,11 @@ static dt_status lock_candidates(struct turn *t)
     if (status == DT_OK)
         status =
             dt_db_query(t->db,
-                        "SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), j.ack_timeout_ms,"
-                        " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic) + 700, j.topic"
+                        "SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), " DT_SQL_ACK_MS ","
+                        " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic)"
+                        /* the key stands in two headers; names and values of ours, the installation's among them */
+                        " + 2 * COALESCE(LENGTH(j.job_key), 0) + COALESCE(LENGTH(j.partition_key), 0)"
+                        " + COALESCE(LENGTH(j.content_type), 0) + 900, j.topic"
                         " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE INDEX "
                         "(PRIMARY) ON j.id = t.id"
                         " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED",
@@ -317,8 +320,8 @@ static dt_status write_claims(struct turn *t, struct dt_str claims)
         "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]', due BIGINT PATH '$[2]')) t"
         " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
         " SET j.state = 'dispatched', j.attempt = t.attempt, j.attempt_status = 'dispatched', j.due_at = t.due,"
-        " j.dispatched_at = ?, j.finished_at = NULL, j.claim_shard = ?, j.next_at = ? + j.ack_timeout_ms,"
-        " j.near = (? + j.ack_timeout_ms < ?), j.updated_at = ?, j.version = j.version + 1"
+        " j.dispatched_at = ?, j.finished_at = NULL, j.claim_shard = ?, j.next_at = ? + " DT_SQL_ACK_MS ","
+        " j.near = (? + " DT_SQL_ACK_MS " < ?), j.updated_at = ?, j.version = j.version + 1"
         " WHERE j.state = 'scheduled' AND j.attempt = t.attempt - 1 AND j.next_at = t.due AND j.next_at <= ?",
         DT_PARAMS(DT_P_STR(claims), DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now), DT_P_INT(now),
                   DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),

@@ -143,17 +143,17 @@ static struct dt_turn turn(struct rig *rig, const int64_t *ids, size_t n)
 static void an_in_flight_list_survives_the_way_through_text(void **state)
 {
     (void)state;
-    struct dt_claim v[] = {{INT64_C(758663023165448), 1, 1795273967083}, {7, 2147483647, 0}};
+    struct dt_claim v[] = {{INT64_C(758663023165448), 1, 1795273967083}, {7, 2147483647, 0}, {8, 1, -5}};
     struct dt_claims back = {0};
     struct dt_strbuf text;
     dt_strbuf_init(&text);
-    dt_claims_format(v, 2, &text);
-    assert_string_equal(text.p, "[[758663023165448,1,1795273967083],[7,2147483647,0]]");
+    dt_claims_format(v, 3, &text);
+    assert_string_equal(text.p, "[[758663023165448,1,1795273967083],[7,2147483647,0],[8,1,-5]]");
     assert_int_equal(dt_claims_parse(dt_strbuf_str(&text), &back), DT_OK);
-    assert_int_equal(back.n, 2);
+    assert_int_equal(back.n, 3);
     assert_memory_equal(back.v, v, sizeof v);
     static const char *const bad[] = {"[", "[[1,2]]",   "[[1,2,3]",    "[[1,2,3],]",
-                                      "x", "[[1,2,x]]", "[[1,2,3]] x", "[[1,2,-3]]"};
+                                      "x", "[[1,2,x]]", "[[1,2,3]] x", "[[1,2,-]]"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(dt_claims_parse(dt_str(bad[i]), &back), DT_MALFORMED);
     assert_int_equal(dt_claims_parse(dt_str("[]"), &back), DT_OK);
@@ -254,6 +254,39 @@ static void a_renewed_deadline_is_never_made_earlier(void **state)
     take_over(rig, 62);
     OK(dt_store_takeover_settle(rig->store, &rig->lease, &rig->flight, 1, 3, NULL, &err));
     assert_int_equal(field(rig, "next_at", id), late);
+}
+
+static void a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
+    take_over(rig, 63);
+    turn(rig, ids, 2);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5");
+    take_over(rig, 64);
+    mysql_fixture_run(&rig->fx, "START TRANSACTION");
+    mysql_fixture_number(&rig->fx, "SELECT id FROM jobs WHERE id = %lld FOR UPDATE", (long long)ids[0]);
+    OK(dt_store_takeover_settle(rig->store, &rig->lease, &rig->flight, 2, 3, NULL, &err));
+    mysql_fixture_run(&rig->fx, "ROLLBACK");
+    assert_int_equal(field(rig, "next_at", ids[0]), 5);
+    assert_true(field(rig, "next_at", ids[1]) > now_ms(rig) + 50000);
+    assert_int_equal(rig->lease.inflight, 0);
+}
+
+static void an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET ack_timeout_ms = 9223372036854775807 WHERE id = %lld",
+                      (long long)ids[0]);
+    take_over(rig, 65);
+    assert_int_equal(turn(rig, ids, 2).n_batch, 2);
+    assert_true(field(rig, "next_at", ids[0]) > now_ms(rig) + 24 * 365 * 50 * HOUR);
+    assert_int_equal(field(rig, "near", ids[0]), 0);
+    take_over(rig, 66);
+    struct dt_error err = {0};
+    OK(dt_store_takeover_settle(rig->store, &rig->lease, &rig->flight, 2, 3, NULL, &err));
 }
 
 /* ---- claims ---- */
@@ -625,6 +658,8 @@ int main(void)
         T(a_halted_shard_is_not_taken_over_until_it_is_cleared),
         T(what_the_ledger_has_is_settled_and_the_rest_stays_in_flight),
         T(a_renewed_deadline_is_never_made_earlier),
+        T(a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for),
+        T(an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody),
         T(due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong),
         T(nothing_is_claimed_before_its_time_by_the_servers_clock),
         T(a_batch_keeps_to_its_limits_and_to_the_order),
