@@ -313,7 +313,8 @@ static dt_status look_up(struct dt_kafka_admin *a, const char *topic, struct dt_
 
     if (status != DT_OK)
         return status;
-    out->max_message_bytes = s.max_message_bytes;
+    /* the client has a limit of its own */
+    out->max_message_bytes = s.max_message_bytes < DT_KAFKA_MESSAGE_MAX ? s.max_message_bytes : DT_KAFKA_MESSAGE_MAX;
     return count_partitions(a, topic, &out->partitions, err);
 }
 

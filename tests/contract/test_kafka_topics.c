@@ -134,6 +134,18 @@ static void a_topics_own_limit_is_told(void **state)
     assert_int_equal(info.partitions, 1);
 }
 
+static void a_topic_that_takes_more_than_the_client_sends_is_told_with_the_clients_limit(void **state)
+{
+    const char *large[] = {"max.message.bytes", "9000000", NULL};
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+
+    (void)state;
+    kafka_fixture_topic(&fx, fx.topic, 1, large);
+    KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
+    assert_int_equal(info.max_message_bytes, 1200000);
+}
+
 static void a_missing_topic_is_refused_when_none_are_made_on_demand(void **state)
 {
     struct dt_kafka_topic_info info;
@@ -231,6 +243,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(checking_never_makes_a_ledger, init, clear),
         cmocka_unit_test_setup_teardown(a_missing_topic_is_made_on_demand, init, clear),
         cmocka_unit_test_setup_teardown(a_topics_own_limit_is_told, init, clear),
+        cmocka_unit_test_setup_teardown(a_topic_that_takes_more_than_the_client_sends_is_told_with_the_clients_limit,
+                                        init, clear),
         cmocka_unit_test_setup_teardown(a_missing_topic_is_refused_when_none_are_made_on_demand, init, clear),
         cmocka_unit_test_setup_teardown(a_name_that_kafka_does_not_take_is_refused, init, clear),
         cmocka_unit_test_setup_teardown(an_unreachable_broker_is_unavailable_and_not_remembered, init, clear),
