@@ -62,6 +62,7 @@ struct dt_dispatcher {
     pthread_mutex_t notify_lock, table_lock, map_lock;
     struct dt_shard_map map;
     _Atomic bool map_stale, stop;
+    bool again; /* a loop did not start: try once more */
     dt_mailbox *mailbox;
     struct dt_loop_env loop_env;
     struct slot slots[DT_SHARDS_MAX];
@@ -231,7 +232,7 @@ static void start_loop(dt_dispatcher *d, unsigned shard)
     if (status != DT_OK) {
         DT_LOG(ERROR, "dispatcher", "a shard loop did not start", DT_I("shard", shard),
                DT_S("status", dt_status_name(status)));
-        want(d, shard, WANT_RELEASE); /* somebody else may do better */
+        d->again = true; /* ZooKeeper names us: nobody else will */
         return;
     }
     pthread_mutex_lock(&d->table_lock);
@@ -279,7 +280,8 @@ static dt_status reload_map(dt_dispatcher *d, struct dt_error *err)
     pthread_mutex_unlock(&d->map_lock);
     if (inst.shards != d->inst.shards)
         dt_elector_set_shards(d->elector, inst.shards);
-    d->inst = inst;
+    d->inst.shards = inst.shards; /* name and uuid are read by every thread, and never change */
+    d->inst.generation = inst.generation;
     return DT_OK;
 }
 
@@ -293,12 +295,14 @@ static void supervise(dt_dispatcher *d)
             DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
             dt_elector_leave(d->elector);
         }
-        for (unsigned shard = 0; shard < d->inst.shards; shard++)
+        d->again = false;
+        for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
             carry_out(d, shard);
         if (atomic_exchange(&d->map_stale, false) && reload_map(d, &err) != DT_OK)
             d->map_stale = true;
-        int64_t until =
-            d->map_stale || leaving ? dt_clock_mono_us(d->clock) + (leaving ? 50000 : MAP_EVERY_US) : INT64_MAX;
+        int64_t until = d->map_stale || leaving || d->again
+                            ? dt_clock_mono_us(d->clock) + (leaving ? 50000 : MAP_EVERY_US)
+                            : INT64_MAX;
         dt_mailbox_wait(d->mailbox, until);
     }
 }
