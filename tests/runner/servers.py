@@ -19,7 +19,17 @@ def running(suite, **options):
         stack.reset()
 
 
-def remove_left_behind():
-    """Takes down stacks that tests could not take down themselves, because they were ended."""
-    for state in tree.WORK.glob("**/state.json"):
-        tree.Stack(state.parent).reset()
+def homes():
+    """The stacks below .local/tests."""
+    return {state.parent for state in tree.WORK.glob("**/state.json")}
+
+
+@contextlib.contextmanager
+def none_left_behind():
+    """Takes down stacks that tests made and could not take down themselves, because they were ended."""
+    before = homes()
+    try:
+        yield
+    finally:
+        for home in homes() - before:
+            tree.Stack(home).reset()

@@ -36,10 +36,8 @@ def _pytest(name):
         folder = tree.TREE / "tests" / name
         builds.sanitize(report)
         report.say(f"{name} tests on the whole stack")
-        try:
+        with servers.none_left_behind():
             pytests.run(report, folder, tree.WORK / f"{name}.xml", dict(os.environ), PYTEST_SECONDS, chosen)
-        finally:
-            servers.remove_left_behind()
     return suite
 
 
@@ -62,8 +60,9 @@ def kafka4(report, chosen):
     with servers.running("kafka4", kafka="4") as environment:
         cmocka.run_all(report, _executables("contract", chosen), environment)
     report.say("integration tests on Kafka 4")
-    pytests.run(report, tree.TREE / "tests/integration", tree.WORK / "kafka4.xml", {**os.environ, "DUETIME_TEST_KAFKA": "4"},
-                PYTEST_SECONDS, chosen)
+    with servers.none_left_behind():
+        pytests.run(report, tree.TREE / "tests/integration", tree.WORK / "kafka4.xml", {**os.environ, "DUETIME_TEST_KAFKA": "4"},
+                    PYTEST_SECONDS, chosen)
 
 
 SUITES = {"unit": unit, "contract": contract, "api": _pytest("api"), "integration": _pytest("integration")}
