@@ -21,6 +21,7 @@
 #include "id_block.h"
 #include "session.h"
 
+#define NEVER       INT64_MAX
 #define GATHER_ROWS 32
 #define SLOW_US     INT64_C(2000)
 
@@ -32,7 +33,9 @@ struct worker {
     struct dt_insert **rows;  /* of the commit under way; room for commit_jobs */
     struct dt_entry *entries; /* likewise */
     struct dt_str *made;      /* topics made for this commit */
-    bool failing;             /* the last commit failed, and it was said */
+    size_t taken;             /* rows of the commit under way */
+    int64_t begun_us;
+    bool failing; /* the last commit failed, and it was said */
 };
 
 struct dt_committer {
@@ -53,6 +56,8 @@ struct dt_committer {
     unsigned sleeping, busy; /* threads that wait, threads inside a commit */
     bool watched;            /* one of those that wait looks at the clock */
     int64_t begun_us;        /* of the latest commit */
+    size_t expected;         /* rows that clients seen at the end of the last commit may bring … */
+    int64_t gather_until_us; /* … within this time */
     bool stopping;
 
     dt_metric *created, *refused_full, *queue, *sizes, *seconds, *failed;
@@ -96,6 +101,22 @@ static bool stalled(const dt_committer *c)
     return true;
 }
 
+/*
+ * When to begin a commit with what is queued. A commit costs the server as much as some thirty rows, so a small one
+ * waits for company: while another is under way, until that ends or turns out to be slow; after one, for half as long
+ * as it took, until as many rows are there as clients were seen, those who have their answers and come again included.
+ */
+static int64_t begin_at_locked(const dt_committer *c)
+{
+    if (!c->head)
+        return NEVER;
+    if (c->queued_rows >= GATHER_ROWS)
+        return 0;
+    if (c->busy)
+        return c->begun_us + SLOW_US;
+    return c->queued_rows >= c->expected ? 0 : c->gather_until_us;
+}
+
 static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
 {
     pthread_mutex_lock(&c->lock);
@@ -106,8 +127,8 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
         c->tail = &unit->next;
         c->queued_rows += unit->n;
         c->queued_bytes += unit->bytes;
-        /* A sleeper is of use when it can begin, or to watch over a commit that may be slow; the first row calls it. */
-        if (c->sleeping && (c->queued_rows >= GATHER_ROWS || (first && (c->busy == 0 || !c->watched))))
+        /* A sleeper is of use when it can begin, or to look at the clock; the first row calls it. */
+        if (c->sleeping && (begin_at_locked(c) == 0 || (first && !c->watched)))
             pthread_cond_signal(&c->wake);
     }
     pthread_mutex_unlock(&c->lock);
@@ -172,20 +193,10 @@ static struct dt_unit *pop_locked(dt_committer *c)
     return unit;
 }
 
-/*
- * Whether to begin a commit. A commit costs the server as much as some fifty rows, so one that would be small waits
- * while another is under way: until that ends, enough has gathered, or it turns out to be slow.
- */
-static bool worth_it_locked(const dt_committer *c, int64_t now)
-{
-    return c->head && (c->busy == 0 || c->queued_rows >= GATHER_ROWS || now >= c->begun_us + SLOW_US);
-}
-
-static void sleep_locked(dt_committer *c)
+static void sleep_locked(dt_committer *c, int64_t until_us)
 {
     c->sleeping++;
-    if (c->head && !c->watched) { /* one is enough to look again when the commit under way turns out to be slow */
-        int64_t until_us = c->begun_us + SLOW_US;
+    if (until_us != NEVER && !c->watched) { /* one that looks at the clock is enough */
         struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
         c->watched = true;
         pthread_cond_timedwait(&c->wake, &c->lock, &until);
@@ -197,30 +208,36 @@ static void sleep_locked(dt_committer *c)
 }
 
 /* All that has gathered, up to api.commit_jobs rows. NULL: the end. */
-static struct dt_unit *take(dt_committer *c)
+static struct dt_unit *take(struct worker *w)
 {
+    dt_committer *c = w->committer;
     struct dt_unit *first = NULL, **last = &first;
-    size_t rows = 0;
+    w->taken = 0;
     pthread_mutex_lock(&c->lock);
-    while (!c->stopping && !worth_it_locked(c, dt_clock_mono_us(c->clock)))
-        sleep_locked(c);
-    while (c->head && (rows == 0 || rows + c->head->n <= (size_t)c->config->api_commit_jobs)) {
+    while (!c->stopping && begin_at_locked(c) > dt_clock_mono_us(c->clock))
+        sleep_locked(c, begin_at_locked(c));
+    while (c->head && (w->taken == 0 || w->taken + c->head->n <= (size_t)c->config->api_commit_jobs)) {
         struct dt_unit *unit = pop_locked(c);
-        rows += unit->n;
+        w->taken += unit->n;
         *last = unit;
         last = &unit->next;
     }
     c->busy++;
-    c->begun_us = dt_clock_mono_us(c->clock);
+    c->begun_us = w->begun_us = dt_clock_mono_us(c->clock);
     dt_metric_set(c->queue, (double)c->queued_rows);
     pthread_mutex_unlock(&c->lock);
     return first;
 }
 
-static void commit_over(dt_committer *c)
+static void commit_over(struct worker *w)
 {
+    dt_committer *c = w->committer;
     pthread_mutex_lock(&c->lock);
+    int64_t now_us = dt_clock_mono_us(c->clock);
+    int64_t patience_us = (now_us - w->begun_us) / 2;
     c->busy--;
+    c->expected = w->taken + c->queued_rows;
+    c->gather_until_us = now_us + (patience_us < SLOW_US ? patience_us : SLOW_US);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -460,11 +477,11 @@ static void commit(struct worker *w, struct dt_unit *units)
 static void *run(void *arg)
 {
     struct worker *w = arg;
-    for (struct dt_unit *units = take(w->committer); units; units = take(w->committer)) {
+    for (struct dt_unit *units = take(w); units; units = take(w)) {
         units = drop_expired(w->committer, units);
         if (units)
             commit(w, units);
-        commit_over(w->committer);
+        commit_over(w);
     }
     dt_session_clear(&w->session);
     return NULL;
