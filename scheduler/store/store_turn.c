@@ -320,7 +320,7 @@ static dt_status write_claims(struct turn *t, struct dt_str claims)
         "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]', due BIGINT PATH '$[2]')) t"
         " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
         " SET j.state = 'dispatched', j.attempt = t.attempt, j.attempt_status = 'dispatched', j.due_at = t.due,"
-        " j.dispatched_at = ?, j.finished_at = NULL, j.claim_shard = ?, j.next_at = ? + " DT_SQL_ACK_MS ","
+        " j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?, j.next_at = ? + " DT_SQL_ACK_MS ","
         " j.near = (? + " DT_SQL_ACK_MS " < ?), j.updated_at = ?, j.version = j.version + 1"
         " WHERE j.state = 'scheduled' AND j.attempt = t.attempt - 1 AND j.next_at = t.due AND j.next_at <= ?",
         DT_PARAMS(DT_P_STR(claims), DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now), DT_P_INT(now),
