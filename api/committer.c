@@ -18,12 +18,9 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "gather.h"
 #include "id_block.h"
 #include "session.h"
-
-#define NEVER       INT64_MAX
-#define GATHER_ROWS 32
-#define SLOW_US     INT64_C(2000)
 
 struct worker {
     struct dt_committer *committer;
@@ -53,11 +50,9 @@ struct dt_committer {
     /* Below: under the lock. */
     struct dt_unit *head, **tail;
     size_t queued_rows, queued_bytes;
-    unsigned sleeping, busy; /* threads that wait, threads inside a commit */
-    bool watched;            /* one of those that wait looks at the clock */
-    int64_t begun_us;        /* of the latest commit */
-    size_t expected;         /* rows that clients seen at the end of the last commit may bring … */
-    int64_t gather_until_us; /* … within this time */
+    struct dt_gather gather;
+    unsigned sleeping; /* threads that wait */
+    bool watched;      /* one of them looks at the clock */
     bool stopping;
 
     dt_metric *created, *refused_full, *queue, *sizes, *seconds, *failed;
@@ -101,20 +96,9 @@ static bool stalled(const dt_committer *c)
     return true;
 }
 
-/*
- * When to begin a commit with what is queued. A commit costs the server as much as some thirty rows, so a small one
- * waits for company: while another is under way, until that ends or turns out to be slow; after one, for half as long
- * as it took, until as many rows are there as clients were seen, those who have their answers and come again included.
- */
 static int64_t begin_at_locked(const dt_committer *c)
 {
-    if (!c->head)
-        return NEVER;
-    if (c->queued_rows >= GATHER_ROWS)
-        return 0;
-    if (c->busy)
-        return c->begun_us + SLOW_US;
-    return c->queued_rows >= c->expected ? 0 : c->gather_until_us;
+    return dt_gather_begin_at(&c->gather, c->queued_rows);
 }
 
 static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
@@ -196,7 +180,7 @@ static struct dt_unit *pop_locked(dt_committer *c)
 static void sleep_locked(dt_committer *c, int64_t until_us)
 {
     c->sleeping++;
-    if (until_us != NEVER && !c->watched) { /* one that looks at the clock is enough */
+    if (until_us != DT_GATHER_NEVER && !c->watched) { /* one that looks at the clock is enough */
         struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
         c->watched = true;
         pthread_cond_timedwait(&c->wake, &c->lock, &until);
@@ -222,8 +206,8 @@ static struct dt_unit *take(struct worker *w)
         *last = unit;
         last = &unit->next;
     }
-    c->busy++;
-    c->begun_us = w->begun_us = dt_clock_mono_us(c->clock);
+    w->begun_us = dt_clock_mono_us(c->clock);
+    dt_gather_begun(&c->gather, w->begun_us);
     dt_metric_set(c->queue, (double)c->queued_rows);
     pthread_mutex_unlock(&c->lock);
     return first;
@@ -233,11 +217,7 @@ static void commit_over(struct worker *w)
 {
     dt_committer *c = w->committer;
     pthread_mutex_lock(&c->lock);
-    int64_t now_us = dt_clock_mono_us(c->clock);
-    int64_t patience_us = (now_us - w->begun_us) / 2;
-    c->busy--;
-    c->expected = w->taken + c->queued_rows;
-    c->gather_until_us = now_us + (patience_us < SLOW_US ? patience_us : SLOW_US);
+    dt_gather_over(&c->gather, w->taken, w->begun_us, c->queued_rows, dt_clock_mono_us(c->clock));
     pthread_mutex_unlock(&c->lock);
 }
 

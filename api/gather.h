@@ -1,0 +1,33 @@
+/*
+ * When to begin a commit with what is queued. Pure: the time is passed in; the caller locks.
+ *
+ * A commit costs the server as much as some thirty rows, so a small one waits for company, and no longer than pays:
+ * - while another is under way: until that ends, enough rows are there, or it turns out to be slow;
+ * - after one: for half as long as it took, until as many rows are there as clients were seen, those counted in that
+ * have just been answered and may come again;
+ * - a row that finds none of this waits for nobody.
+ */
+#ifndef DT_API_GATHER_H
+#define DT_API_GATHER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DT_GATHER_ROWS    32            /* enough for a commit of their own */
+#define DT_GATHER_SLOW_US INT64_C(2000) /* a commit that takes longer is overlapped; nor is there any longer wait */
+#define DT_GATHER_NEVER   INT64_MAX
+
+struct dt_gather {    /* zero = at rest */
+    unsigned busy;    /* commits under way */
+    int64_t begun_us; /* of the latest */
+    size_t expected;  /* rows that clients seen at the end of the last one may bring … */
+    int64_t until_us; /* … by then */
+};
+
+/* With so many rows queued: monotonic time to begin at, 0 = at once, DT_GATHER_NEVER = when there is something. */
+int64_t dt_gather_begin_at(const struct dt_gather *gather, size_t queued);
+void dt_gather_begun(struct dt_gather *gather, int64_t now_us);
+/* A commit of so many rows, begun then, has ended, while so many are queued. */
+void dt_gather_over(struct dt_gather *gather, size_t rows, int64_t begun_us, size_t queued, int64_t now_us);
+
+#endif
