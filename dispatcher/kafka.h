@@ -1,6 +1,6 @@
 /*
- * The port to Kafka: a transactional producer a shard, the ledger, plain sends, results. Only kafka_*.c include librdkafka.
- * A handle is used by one thread. librdkafka's threads only post.
+ * The port to Kafka: a transactional producer a shard, the ledger, plain sends, results. Only kafka_*.c include
+ * librdkafka. A handle is used by one thread. librdkafka's threads only post.
  */
 #ifndef DT_DISPATCHER_KAFKA_H
 #define DT_DISPATCHER_KAFKA_H
@@ -16,13 +16,17 @@ struct dt_kafka_env {
     const struct dt_config *config;
     const char *installation, *uuid;
     unsigned shards; /* partitions of the ledger */
-    dt_kafka_admin *admin; /* where producers look up the size limits of topics; NULL: they take Kafka's default for granted */
+    dt_kafka_admin
+        *admin; /* where producers look up the size limits of topics; NULL: they take Kafka's default for granted */
 };
 
-/* Handles that were freed are destroyed in the background: waits for them, at most timeout_ms. Before a process ends. */
+/* Handles that were freed are destroyed in the background: waits for them, at most timeout_ms. Before a process ends.
+ */
 void dt_kafka_drain(int timeout_ms);
 
-struct dt_kafka_header { struct dt_str name, value; };
+struct dt_kafka_header {
+    struct dt_str name, value;
+};
 struct dt_kafka_message {
     struct dt_str topic, key, value; /* value absent = null */
     const struct dt_kafka_header *headers;
@@ -32,69 +36,90 @@ struct dt_kafka_message {
 /* ---- topics (kafka_admin.c): one handle a process, thread-safe ---- */
 DT_MUST_CHECK dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err);
 void dt_kafka_admin_free(dt_kafka_admin *admin);
-/* Makes <installation>.ledger (a partition a shard, retention.ms=-1, cleanup.policy=delete), .results, .results.rejected and .dead when missing,
- * raises the ledger's partitions when the shards grew, and checks the ledger's settings: REFUSED when they are wrong. */
+/* Makes <installation>.ledger (a partition a shard, retention.ms=-1, cleanup.policy=delete), .results,
+ * .results.rejected and .dead when missing, raises the ledger's partitions when the shards grew, and checks the
+ * ledger's settings: REFUSED when they are wrong. */
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
 /* REFUSED unless the ledger has retention.ms=-1 and at least `shards` partitions. Asked at each takeover. */
 DT_MUST_CHECK dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *admin, struct dt_error *err);
-struct dt_kafka_topic_info { int64_t max_message_bytes; int partitions; };
-/* What is known of a topic, looked up anew after 30 s (then in the background: a caller never waits for a topic that was fine a moment ago); made on demand when missing and auto_create_partitions > 0. REFUSED: it does not exist and
+struct dt_kafka_topic_info {
+    int64_t max_message_bytes;
+    int partitions;
+};
+/* What is known of a topic, looked up anew after 30 s (then in the background: a caller never waits for a topic that
+ * was fine a moment ago); made on demand when missing and auto_create_partitions > 0. REFUSED: it does not exist and
  * cannot be made, or may not be written (cached for 5 s). UNAVAILABLE: Kafka does not answer. */
-DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic,
+                                             struct dt_kafka_topic_info *out, struct dt_error *err);
 
 /* ---- transactional producer (kafka_producer.c) ---- */
 typedef struct dt_producer dt_producer;
 /*
- * A new producer with transactional.id = <installation>-<uuid>-<shard>; metadata of the ledger asked for; init_transactions done:
- * older producers of the shard are fenced, their transactions complete. UNAVAILABLE: not within a transaction timeout, try again; REFUSED; SHUTDOWN when `stop`
- * (checked at least every 100 ms) became true.
+ * A new producer with transactional.id = <installation>-<uuid>-<shard>; metadata of the ledger asked for;
+ * init_transactions done: older producers of the shard are fenced, their transactions complete. UNAVAILABLE: not within
+ * a transaction timeout, try again; REFUSED; SHUTDOWN when `stop` (checked at least every 100 ms) became true.
  */
-DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const volatile bool *stop, dt_producer **out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const volatile bool *stop,
+                                        dt_producer **out, struct dt_error *err);
 /* Any state; never blocks longer than about a second; an open transaction is left to the next takeover's fencing. */
 void dt_producer_free(dt_producer *producer);
 /*
- * One transaction: the messages and one ledger record (key and value given) to partition `shard` of the ledger; every delivery
- * report in and right, exactly one EndTxn request sent, no broker disconnect meanwhile; committed.
- *   OK          committed; *ledger_offset is the record's valid offset
- *   REFUSED     Kafka refused a message for good; nothing is committed by this call (but the producer must be freed)
- *   DOUBT       anything else: free the producer and take over
- * Retriable errors before EndTxn are retried inside for at most about the transaction timeout. Leaves 1-2 ms after the previous
- * commit before producing. Metadata of topics is asked for before a topic's first use.
+ * One transaction: the messages and one ledger record (key and value given) to partition `shard` of the ledger; every
+ * delivery report in and right, exactly one EndTxn request sent, no broker disconnect meanwhile; committed. OK
+ * committed; *ledger_offset is the record's valid offset REFUSED     Kafka refused a message for good; nothing is
+ * committed by this call (but the producer must be freed) DOUBT       anything else: free the producer and take over
+ * Retriable errors before EndTxn are retried inside for at most about the transaction timeout. Leaves 1-2 ms after the
+ * previous commit before producing. Metadata of topics is asked for before a topic's first use.
  */
-DT_MUST_CHECK dt_status dt_producer_send(dt_producer *producer, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key, struct dt_str record_value, int64_t *ledger_offset, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_producer_send(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
+                                         struct dt_str record_key, struct dt_str record_value, int64_t *ledger_offset,
+                                         struct dt_error *err);
 
 /* ---- ledger (kafka_ledger.c) ---- */
 /* Return false to stop (what was looked for came by). */
 typedef bool dt_ledger_fn(void *arg, int64_t offset, struct dt_str key, struct dt_str value);
 /*
- * Reads committed records of the shard's ledger partition from `from` on, until fn answers false. An end of the partition is not an
- * end: reads on until deadline_us (mono; then UNAVAILABLE). *next: offset after the last record seen. INVALID: `from` is out of range
- * (auto.offset.reset=error). fetch.wait.max.ms = 5.
+ * Reads committed records of the shard's ledger partition from `from` on, until fn answers false. An end of the
+ * partition is not an end: reads on until deadline_us (mono; then UNAVAILABLE). *next: offset after the last record
+ * seen. INVALID: `from` is out of range (auto.offset.reset=error). fetch.wait.max.ms = 5.
  */
-DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t from, const dt_clock *clock, int64_t deadline_us, const volatile bool *stop, dt_ledger_fn *fn, void *arg, int64_t *next, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t from,
+                                       const dt_clock *clock, int64_t deadline_us, const volatile bool *stop,
+                                       dt_ledger_fn *fn, void *arg, int64_t *next, struct dt_error *err);
 
 /* ---- plain idempotent producer for notices (kafka_plain.c) ---- */
 typedef struct dt_sender dt_sender;
 DT_MUST_CHECK dt_status dt_sender_new(const struct dt_kafka_env *env, dt_sender **out, struct dt_error *err);
 void dt_sender_free(dt_sender *sender);
-/* Sends all and waits for every delivery report; sent[i] tells which arrived. OK only when all did. At most timeout_ms. Thread-safe. */
-DT_MUST_CHECK dt_status dt_sender_send(dt_sender *sender, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms, struct dt_error *err);
+/* Sends all and waits for every delivery report; sent[i] tells which arrived. OK only when all did. At most timeout_ms.
+ * Thread-safe. */
+DT_MUST_CHECK dt_status dt_sender_send(dt_sender *sender, const struct dt_kafka_message *messages, size_t n, bool *sent,
+                                       int timeout_ms, struct dt_error *err);
 
 /* ---- results (kafka_results.c) ---- */
 typedef struct dt_result_consumer dt_result_consumer;
-struct dt_kafka_record { struct dt_str key, value; int32_t partition; int64_t offset; };
-/* Consumer of <installation>.results, read_committed; the group <installation>.results keeps the offsets (from the earliest, auto
- * commit off). Nothing is read before the first dt_result_consumer_share. */
-DT_MUST_CHECK dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consumer **out, struct dt_error *err);
+struct dt_kafka_record {
+    struct dt_str key, value;
+    int32_t partition;
+    int64_t offset;
+};
+/* Consumer of <installation>.results, read_committed; the group <installation>.results keeps the offsets (from the
+ * earliest, auto commit off). Nothing is read before the first dt_result_consumer_share. */
+DT_MUST_CHECK dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consumer **out,
+                                               struct dt_error *err);
 void dt_result_consumer_free(dt_result_consumer *consumer);
 /*
- * Reads the partitions whose number modulo `members` is `rank`. Costs nothing when nothing has changed, so it is called before each
- * poll, never between a poll and its commit or rewind. A partition that two processes read for a while does no harm.
+ * Reads the partitions whose number modulo `members` is `rank`. Costs nothing when nothing has changed, so it is called
+ * before each poll, never between a poll and its commit or rewind. A partition that two processes read for a while does
+ * no harm.
  */
-DT_MUST_CHECK dt_status dt_result_consumer_share(dt_result_consumer *consumer, unsigned rank, unsigned members, struct dt_error *err);
-/* Waits for something to arrive, a second at most (not at all when `stop` is set), then takes what is there, at most max, waiting at most
- * linger_ms more for a fuller batch. Records are valid until the next call. n = 0 is common. */
-DT_MUST_CHECK dt_status dt_result_consumer_poll(dt_result_consumer *consumer, size_t max, int linger_ms, const volatile bool *stop, const struct dt_kafka_record **records, size_t *n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_result_consumer_share(dt_result_consumer *consumer, unsigned rank, unsigned members,
+                                                 struct dt_error *err);
+/* Waits for something to arrive, a second at most (not at all when `stop` is set), then takes what is there, at most
+ * max, waiting at most linger_ms more for a fuller batch. Records are valid until the next call. n = 0 is common. */
+DT_MUST_CHECK dt_status dt_result_consumer_poll(dt_result_consumer *consumer, size_t max, int linger_ms,
+                                                const volatile bool *stop, const struct dt_kafka_record **records,
+                                                size_t *n, struct dt_error *err);
 /* After they were applied: commits the offsets of the last poll (asynchronously is fine). */
 DT_MUST_CHECK dt_status dt_result_consumer_commit(dt_result_consumer *consumer, struct dt_error *err);
 /* Not applied: go back to the offsets of the last poll, so that they come again. */

@@ -7,10 +7,10 @@
  * nothing reconnects by itself (a leadership must notice). Transactions: READ COMMITTED, autocommit on outside
  * dt_db_begin/commit. Sessions carry short server-side limits (config [mysql]) and time_zone '+00:00'.
  *
- * Statuses of every call that talks to the server: UNAVAILABLE (connection lost or refused; the transaction is rolled back),
- * BUSY (1213, 1205, 3572: the caller rolls back and may repeat the whole transaction), EXISTS (1062), INVALID (bad data:
- * CHECK, too long), SCHEMA (unknown table or column), CORRUPT/INTERNAL otherwise; dt_db_commit also UNKNOWN (the
- * connection broke while the COMMIT was under way).
+ * Statuses of every call that talks to the server: UNAVAILABLE (connection lost or refused; the transaction is rolled
+ * back), BUSY (1213, 1205, 3572: the caller rolls back and may repeat the whole transaction), EXISTS (1062), INVALID
+ * (bad data: CHECK, too long), SCHEMA (unknown table or column), CORRUPT/INTERNAL otherwise; dt_db_commit also UNKNOWN
+ * (the connection broke while the COMMIT was under way).
  */
 #ifndef DT_STORE_DB_H
 #define DT_STORE_DB_H
@@ -28,11 +28,12 @@ struct dt_param {
 };
 #define DT_P_INT(v) ((struct dt_param){.type = DT_PARAM_INT, .i = (int64_t)(v)})
 #define DT_P_STR(v) ((struct dt_param){.type = DT_PARAM_BYTES, .s = (v)})
-#define DT_P_NULL ((struct dt_param){.type = DT_PARAM_NULL})
+#define DT_P_NULL   ((struct dt_param){.type = DT_PARAM_NULL})
 /* NULL when the slice is absent (.p NULL), when the number is 0. */
 #define DT_P_STR_OR_NULL(v) ((v).p ? DT_P_STR(v) : DT_P_NULL)
 #define DT_P_INT_OR_NULL(v) ((v) ? DT_P_INT(v) : DT_P_NULL)
-#define DT_PARAMS(...) (const struct dt_param[]){__VA_ARGS__}, sizeof((const struct dt_param[]){__VA_ARGS__}) / sizeof(struct dt_param)
+#define DT_PARAMS(...)                                                                                                 \
+    (const struct dt_param[]){__VA_ARGS__}, sizeof((const struct dt_param[]){__VA_ARGS__}) / sizeof(struct dt_param)
 #define DT_NO_PARAMS NULL, 0
 
 enum dt_server { DT_SERVER_MARIADB, DT_SERVER_MYSQL };
@@ -61,28 +62,31 @@ DT_MUST_CHECK dt_status dt_db_commit(dt_db *db, struct dt_error *err);
 void dt_db_rollback(dt_db *db); /* no-op without a transaction; a failure leaves the connection dead */
 
 /* A statement without a result set. affected may be NULL; it counts changed rows (found rows are not counted). */
-DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, const struct dt_param *params, size_t n, uint64_t *affected, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
+                                  uint64_t *affected, struct dt_error *err);
 /*
- * The same INSERT for many rows: `sql` is "INSERT … VALUES (?,…,?)" with one group of placeholders, possibly followed by
- * " ON DUPLICATE KEY UPDATE …"; params are row-major, rows * columns. MariaDB: one array-bound execution; otherwise multi-row
- * statements built from the same text. A column is INT or BYTES in all of its rows (NULLs allowed).
+ * The same INSERT for many rows: `sql` is "INSERT … VALUES (?,…,?)" with one group of placeholders, possibly followed
+ * by " ON DUPLICATE KEY UPDATE …"; params are row-major, rows * columns. MariaDB: one array-bound execution; otherwise
+ * multi-row statements built from the same text. A column is INT or BYTES in all of its rows (NULLs allowed).
  */
-DT_MUST_CHECK dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *params, size_t columns, size_t rows, uint64_t *affected, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *params, size_t columns,
+                                       size_t rows, uint64_t *affected, struct dt_error *err);
 /* Text that is not a prepared statement (DDL, CALL): migrations only. Result sets are discarded. */
 DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err);
 
 /*
- * A query: after OK call dt_db_next until it answers false, then dt_db_end (always, also after an error: it is idempotent).
- * The result set is stored client-side, so other statements may run meanwhile only after dt_db_end.
- * Column values are valid until the next dt_db_next/dt_db_end.
+ * A query: after OK call dt_db_next until it answers false, then dt_db_end (always, also after an error: it is
+ * idempotent). The result set is stored client-side, so other statements may run meanwhile only after dt_db_end. Column
+ * values are valid until the next dt_db_next/dt_db_end.
  */
-DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
+                                    struct dt_error *err);
 /* The same for text that lives shortly (tests, an operator's question): prepared for this one time, no parameters. */
 DT_MUST_CHECK dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
 size_t dt_db_rows(const dt_db *db); /* of the open result set */
 bool dt_db_next(dt_db *db);
 bool dt_db_is_null(const dt_db *db, unsigned column);
-int64_t dt_db_i64(const dt_db *db, unsigned column);        /* 0 for NULL; ENUM columns must be selected as col+0 */
+int64_t dt_db_i64(const dt_db *db, unsigned column);         /* 0 for NULL; ENUM columns must be selected as col+0 */
 struct dt_str dt_db_bytes(const dt_db *db, unsigned column); /* absent for NULL */
 /* OK, or what went wrong while fetching. */
 DT_MUST_CHECK dt_status dt_db_end(dt_db *db, struct dt_error *err);

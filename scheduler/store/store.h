@@ -3,8 +3,8 @@
  *
  * A dt_store is one connection: one thread at a time. All functions return UNAVAILABLE after the connection broke and
  * reconnect by themselves at the next call, except those on a lease (store_dispatch.h), which a broken connection ends.
- * BUSY (deadlock, lock timeout) is retried inside, a bounded number of times. Slices in outputs live in the arena given,
- * inputs are borrowed for the call. `now` is always MySQL's clock.
+ * BUSY (deadlock, lock timeout) is retried inside, a bounded number of times. Slices in outputs live in the arena
+ * given, inputs are borrowed for the call. `now` is always MySQL's clock.
  */
 #ifndef DT_STORE_STORE_H
 #define DT_STORE_STORE_H
@@ -27,8 +27,8 @@ struct dt_db;
 DT_MUST_CHECK dt_status dt_store_db(dt_store *store, struct dt_db **out, struct dt_error *err);
 
 /* ---- schema (store_schema.c) ---- */
-/* Applies missing migrations under GET_LOCK; the first one also makes the installation (name, UUID, shards from config).
- * log (may be NULL) is called with each migration's name as it is applied. */
+/* Applies missing migrations under GET_LOCK; the first one also makes the installation (name, UUID, shards from
+ * config). log (may be NULL) is called with each migration's name as it is applied. */
 DT_MUST_CHECK dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struct dt_error *err);
 /* SCHEMA when older or newer than this program. */
 DT_MUST_CHECK dt_status dt_store_check_schema(dt_store *store, struct dt_error *err);
@@ -44,41 +44,59 @@ DT_MUST_CHECK dt_status dt_store_installation(dt_store *store, struct dt_install
 /* A block of n sequence numbers. */
 DT_MUST_CHECK dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err);
 
-enum dt_insert_outcome { DT_INSERT_CREATED, DT_INSERT_SAME /* key exists, equal request */, DT_INSERT_CONFLICT /* key exists, differs */, DT_INSERT_NO_TOPIC, DT_INSERT_ID_TAKEN /* give it a new id and insert again */, DT_INSERT_REFUSED /* the row itself: status says why */ };
+enum dt_insert_outcome {
+    DT_INSERT_CREATED,
+    DT_INSERT_SAME /* key exists, equal request */,
+    DT_INSERT_CONFLICT /* key exists, differs */,
+    DT_INSERT_NO_TOPIC,
+    DT_INSERT_ID_TAKEN /* give it a new id and insert again */,
+    DT_INSERT_REFUSED /* the row itself: status says why */
+};
 struct dt_insert {
     struct dt_new_job job; /* in; run_at, retry and ack_timeout are final afterwards for CREATED */
     enum dt_insert_outcome outcome;
-    int64_t existing_id;   /* SAME, CONFLICT */
-    int64_t near;          /* scratch */
+    int64_t existing_id; /* SAME, CONFLICT */
+    int64_t near;        /* scratch */
 };
 /*
  * One transaction for all (topics known beforehand: NO_TOPIC otherwise; retry and ack_timeout already filled in by the
- * caller). OK: every outcome is set and CREATED is durable. UNAVAILABLE/BUSY: nothing happened. UNKNOWN: the COMMIT's answer was
- * lost and reading back by id did not succeed either: any of them may exist.
- * maker: random number of this process's id block. created_ms: MySQL's now at the transaction, out.
+ * caller). OK: every outcome is set and CREATED is durable. UNAVAILABLE/BUSY: nothing happened. UNKNOWN: the COMMIT's
+ * answer was lost and reading back by id did not succeed either: any of them may exist. maker: random number of this
+ * process's id block. created_ms: MySQL's now at the transaction, out.
  */
-DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker, int64_t *created_ms, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker,
+                                        int64_t *created_ms, struct dt_error *err);
 
-/* ---- one job (store_jobs.c); each fills *job with the row as it is afterwards, also on TOO_LATE, NOT_DEAD and VERSION ---- */
-DT_MUST_CHECK dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err);
+/* ---- one job (store_jobs.c); each fills *job with the row as it is afterwards, also on TOO_LATE, NOT_DEAD and VERSION
+ * ---- */
+DT_MUST_CHECK dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                                     struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id,
+                                          struct dt_error *err);
 /* Does an attempt of the job stand in this shard's list of what is claimed and not settled? To tell, not to decide. */
 DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err);
 
 struct dt_patch {
     bool has_run_at, has_payload, has_retry, has_ack_timeout, has_partition_key, has_headers;
-    int64_t run_at_ms; bool run_at_is_delay; /* then run_at_ms is the delay, counted from MySQL's clock */
-    struct dt_str payload, content_type; bool payload_binary;
-    struct dt_str retry;           /* absent = the topic's */
-    int64_t ack_timeout_ms;        /* 0 = the topic's */
+    int64_t run_at_ms;
+    bool run_at_is_delay; /* then run_at_ms is the delay, counted from MySQL's clock */
+    struct dt_str payload, content_type;
+    bool payload_binary;
+    struct dt_str retry;                  /* absent = the topic's */
+    int64_t ack_timeout_ms;               /* 0 = the topic's */
     struct dt_str partition_key, headers; /* absent = none */
 };
 /* if_version: 0 = any. prefixes: see api auth; NULL = all. */
-DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, int64_t if_version, struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
-/* OK: cancelled (now or before), or with keep_attempt a dispatched job's further attempts are cancelled. TOO_LATE: job->state and attempt say why. */
-DT_MUST_CHECK dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, int64_t if_version,
+                                       struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
+/* OK: cancelled (now or before), or with keep_attempt a dispatched job's further attempts are cancelled. TOO_LATE:
+ * job->state and attempt say why. */
+DT_MUST_CHECK dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena,
+                                        struct dt_job *job, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                                         struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                                         struct dt_error *err);
 
 struct dt_attempt {
     int64_t attempt, due_at_ms, dispatched_at_ms, finished_at_ms;
@@ -86,31 +104,38 @@ struct dt_attempt {
     struct dt_str error_code, error_message;
 };
 /* Ascending; *out in the arena. NOT_FOUND without the job. */
-DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_attempt **out, size_t *n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_attempt **out,
+                                          size_t *n, struct dt_error *err);
 
 struct dt_list_filter {
-    struct dt_str topic, key_prefix;  /* absent = any */
-    const struct dt_str *prefixes; size_t n_prefixes; /* topics must start with one of these; 0 = all */
-    int state;                        /* -1 = any */
-    bool has_run_from, has_run_to; int64_t run_from_ms, run_to_ms;
-    bool payload;                     /* read payloads too */
-    int64_t after_id;                 /* cursor without key_prefix: ids above it */
-    struct dt_str after_key;          /* cursor with key_prefix; absent = from the start */
+    struct dt_str topic, key_prefix; /* absent = any */
+    const struct dt_str *prefixes;
+    size_t n_prefixes; /* topics must start with one of these; 0 = all */
+    int state;         /* -1 = any */
+    bool has_run_from, has_run_to;
+    int64_t run_from_ms, run_to_ms;
+    bool payload;            /* read payloads too */
+    int64_t after_id;        /* cursor without key_prefix: ids above it */
+    struct dt_str after_key; /* cursor with key_prefix; absent = from the start */
     unsigned limit;
 };
-/* Looks at a bounded number of rows (>= 10,000 unless the page is full). more: there may be more; last_id/last_key: the cursor to go on from. */
-DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena, struct dt_job **out, size_t *n, bool *more, int64_t *last_id, struct dt_str *last_key, struct dt_error *err);
+/* Looks at a bounded number of rows (>= 10,000 unless the page is full). more: there may be more; last_id/last_key: the
+ * cursor to go on from. */
+DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
+                                      struct dt_job **out, size_t *n, bool *more, int64_t *last_id,
+                                      struct dt_str *last_key, struct dt_error *err);
 
 /* ---- results (store_results.c) ---- */
 struct dt_apply {
-    struct dt_result result;   /* in */
-    enum dt_outcome outcome;   /* out */
+    struct dt_result result; /* in */
+    enum dt_outcome outcome; /* out */
     /* Out, for the index: where the job is due now. next_at_ms 0 = remove it. Valid when outcome is APPLIED. */
     int64_t next_at_ms;
-    bool outbox;               /* a dead letter was written: wake the shard's leader */
+    bool outbox; /* a dead letter was written: wake the shard's leader */
 };
 /* One transaction; rows locked in the order of ids; several results of one job are applied in the order given. */
-DT_MUST_CHECK dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results,
+                                       size_t n, struct dt_error *err);
 
 /* ---- topics (store_topics.c) ---- */
 struct dt_topic {
@@ -119,29 +144,53 @@ struct dt_topic {
     bool paused;
     int64_t created_at_ms, updated_at_ms, version;
 };
-struct dt_topic_counts { int64_t by_state[DT_JOB_STATES]; int64_t oldest_overdue_ms; /* age of it, 0 = none */ bool capped; /* counting stopped at its bound: at least this many */ };
-DT_MUST_CHECK dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena, struct dt_topic *out, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err);
-/* Creates or replaces all settings but paused (unless set_paused). INVALID: its Kafka name clashes with another topic's (a_b beside a.b). created: out. */
-DT_MUST_CHECK dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused, bool *created, struct dt_error *err);
+struct dt_topic_counts {
+    int64_t by_state[DT_JOB_STATES];
+    int64_t oldest_overdue_ms; /* age of it, 0 = none */
+    bool capped;               /* counting stopped at its bound: at least this many */
+};
+DT_MUST_CHECK dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena,
+                                           struct dt_topic *out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_topic_counts *out,
+                                              struct dt_error *err);
+/* Creates or replaces all settings but paused (unless set_paused). INVALID: its Kafka name clashes with another topic's
+ * (a_b beside a.b). created: out. */
+DT_MUST_CHECK dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
+                                           bool *created, struct dt_error *err);
 /* Makes the topic with defaults unless it exists (auto-creation). */
 DT_MUST_CHECK dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_error *err);
 /* All topics above `after` in byte order, at most limit. */
-DT_MUST_CHECK dt_status dt_store_topic_list(dt_store *store, struct dt_str after, unsigned limit, struct dt_arena *arena, struct dt_topic **out, size_t *n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_topic_list(dt_store *store, struct dt_str after, unsigned limit,
+                                            struct dt_arena *arena, struct dt_topic **out, size_t *n,
+                                            struct dt_error *err);
 
 /* ---- tokens (store_tokens.c) ---- */
-struct dt_token { struct dt_str name; unsigned char hash[32]; struct dt_str scopes, topics; int64_t created_at_ms; };
-DT_MUST_CHECK dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, struct dt_error *err); /* EXISTS */
-DT_MUST_CHECK dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_error *err);        /* NOT_FOUND */
-DT_MUST_CHECK dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt_token **out, size_t *n, struct dt_error *err);
+struct dt_token {
+    struct dt_str name;
+    unsigned char hash[32];
+    struct dt_str scopes, topics;
+    int64_t created_at_ms;
+};
+DT_MUST_CHECK dt_status dt_store_token_add(dt_store *store, const struct dt_token *token,
+                                           struct dt_error *err); /* EXISTS */
+DT_MUST_CHECK dt_status dt_store_token_revoke(dt_store *store, struct dt_str name,
+                                              struct dt_error *err); /* NOT_FOUND */
+DT_MUST_CHECK dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt_token **out, size_t *n,
+                                            struct dt_error *err);
 
 /* ---- what leaders say (store_topics.c) ---- */
 struct dt_shard_info {
-    unsigned shard; int64_t epoch; struct dt_str owner; struct dt_str halted;
-    int64_t inflight; int64_t seen_at_ms; struct dt_str waiting, detail;
+    unsigned shard;
+    int64_t epoch;
+    struct dt_str owner;
+    struct dt_str halted;
+    int64_t inflight;
+    int64_t seen_at_ms;
+    struct dt_str waiting, detail;
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra, drift_wrong;
 };
-DT_MUST_CHECK dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n, int64_t *now_ms, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
+                                        int64_t *now_ms, struct dt_error *err);
 
 #endif

@@ -58,8 +58,8 @@ static dt_status tidy_list(dt_db *db, struct dt_str ids, uint64_t *changed, stru
         "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id "
         "= t.id"
         " LEFT JOIN topics p ON p.name = j.topic"
-        " SET j.purge_at = " DT_SQL_NOW_MS " + " RETENTION ", j.finished_at = COALESCE(NULLIF(j.finished_at, 0), " DT_SQL_NOW_MS
-        "),"
+        " SET j.purge_at = " DT_SQL_NOW_MS " + " RETENTION
+        ", j.finished_at = COALESCE(NULLIF(j.finished_at, 0), " DT_SQL_NOW_MS "),"
         " j.next_at = NULL"
         " WHERE j.state IN ('succeeded','dead','cancelled') AND (j.next_at IS NOT NULL OR j.purge_at IS NULL)",
         DT_PARAMS(DT_P_STR(ids)), changed, err);

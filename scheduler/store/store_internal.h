@@ -27,7 +27,8 @@ DT_MUST_CHECK dt_status dt_store_finish(dt_db *db, dt_status status, struct dt_e
 
 /* As given to dt_store_new. */
 const struct dt_config *dt_store_config(const dt_store *store);
-/* Memory for one call, aligned for any type, kept by the store: valid until the next dt_store_scratch. NULL: none to be had. */
+/* Memory for one call, aligned for any type, kept by the store: valid until the next dt_store_scratch. NULL: none to be
+ * had. */
 void *dt_store_scratch(dt_store *store, size_t n);
 
 struct dt_again {
