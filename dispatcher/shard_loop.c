@@ -43,6 +43,7 @@ enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8 };
 #define DEGRADED_SCAN   10000
 #define UNHOLD_STEP     10000
 #define LOCKED_FIRST_US INT64_C(5000)
+#define STALE_MAP_US    INT64_C(10000) /* the map is on its way */
 
 struct meters {
     dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *send_seconds, *turn_seconds, *epoch, *leading;
@@ -73,7 +74,10 @@ struct dt_shard_loop {
     int64_t settle_offset;
     int64_t claimed_us, sent_us; /* mono */
     bool index_up;
-    bool marked; /* this leadership has put its marker into its set */
+    bool marked;        /* this leadership has put its marker into its set */
+    int64_t marked_us;  /* mono: when the index was last seen to take a change */
+    bool index_stuck;   /* what stands at the head of the index cannot be moved: MySQL is read once through */
+    int64_t barrier_at; /* offset of this takeover's barrier */
     struct dt_hint *hints;
     struct dt_entry *entries;
     struct dt_due *due;
@@ -129,30 +133,29 @@ void dt_shard_loop_state(dt_shard_loop *l, struct dt_loop_state *out)
 static dt_status send_barrier(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_strbuf value;
-    int64_t offset;
     dt_strbuf_init(&value);
     dt_ledger_format_barrier(&value, l->env->kafka->uuid, &l->lease);
-    dt_status status =
-        value.failed ? DT_NOMEM
-                     : dt_producer_send(l->producer, NULL, 0, DT_LEDGER_BARRIER, dt_strbuf_str(&value), &offset, err);
+    dt_status status = value.failed ? DT_NOMEM
+                                    : dt_producer_send(l->producer, NULL, 0, DT_LEDGER_BARRIER, dt_strbuf_str(&value),
+                                                       &l->barrier_at, err);
     dt_strbuf_clear(&value);
     return status;
 }
 
-/* Reads from ledger_offset to our own barrier and settles, or halts the shard. */
+/* Reads from ledger_offset to our own barrier and settles, or halts the shard. An operator may have chosen the end of
+ * the ledger (dt_clear_halt, -1): our barrier is where it ends now. */
 static dt_status read_ledger(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_ledger_view view;
-    int64_t next;
+    int64_t next, from = l->lease.ledger_offset < 0 ? l->barrier_at : l->lease.ledger_offset;
     dt_status status = dt_ledger_view_init(&view, l->env->kafka->uuid, &l->lease, &l->flight);
     if (status != DT_OK)
         return status;
-    status = dt_ledger_read(l->env->kafka, l->shard, l->lease.ledger_offset, l->env->clock,
-                            mono_us(l) + BARRIER_WAIT_US, &l->abort, dt_ledger_view_record, &view, &next, err);
+    status = dt_ledger_read(l->env->kafka, l->shard, from, l->env->clock, mono_us(l) + BARRIER_WAIT_US, &l->abort,
+                            dt_ledger_view_record, &view, &next, err);
     if (status == DT_INVALID) {
         snprintf(view.problem, sizeof view.problem,
-                 "ledger offset %lld is out of range: the ledger was trimmed or recreated",
-                 (long long)l->lease.ledger_offset);
+                 "ledger offset %lld is out of range: the ledger was trimmed or recreated", (long long)from);
         status = DT_OK;
     }
     if (status == DT_OK && !view.barrier && !view.problem[0])
@@ -286,27 +289,38 @@ static void hint_due(dt_shard_loop *l, int64_t id, int64_t due_ms)
     l->hints[l->n_hints++] = (struct dt_hint){id, due_ms};
 }
 
+/*
+ * Puts our marker into the set, and sees that the index takes changes: one that answers but cannot be told anything
+ * (read-only, out of memory) lacks new jobs and keeps old entries, so it must not be believed.
+ */
+static dt_status mark(dt_shard_loop *l, struct dt_marker marker, bool there, struct dt_error *err)
+{
+    bool intact = true;
+    dt_status status = dt_index_mark(l->index, l->shard, marker, &intact, err);
+    if (status != DT_OK)
+        return status;
+    l->marked_us = mono_us(l);
+    /* An earlier leader's marker is as good, once: later it means that an old copy of Redis came back. */
+    if (!there && (!intact || l->marked)) {
+        l->index_whole = false;
+        DT_LOG(WARN, "shard", "the index was lost: reading from MySQL while it is rebuilt", DT_I("shard", l->shard));
+        l->env->index_lost(l->env->arg, l->shard);
+    }
+    l->marked = true;
+    return DT_OK;
+}
+
 /* From Redis. The marker tells whether the set is the one that was filled. */
 static dt_status look_in_index(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms)
 {
     struct dt_error err = {0};
     size_t n = 0;
-    bool marked = false, intact = true;
+    bool marked = false;
     struct dt_marker marker = {l->lease.epoch, l->lease.token};
     dt_status status = dt_index_due(l->index, l->shard, marker, now_ms, (size_t)l->env->config->dispatch_batch_jobs,
                                     l->entries, &n, next_ms, &marked, &err);
-    if (status == DT_OK && !marked) {
-        status = dt_index_mark(l->index, l->shard, marker, &intact, &err);
-        /* An earlier leader's marker is as good, once: later it means that an old copy of Redis came back. */
-        bool lost = status == DT_OK && (!intact || l->marked);
-        l->marked |= status == DT_OK;
-        if (lost) {
-            l->index_whole = false;
-            DT_LOG(WARN, "shard", "the index was lost: reading from MySQL while it is rebuilt",
-                   DT_I("shard", l->shard));
-            l->env->index_lost(l->env->arg, l->shard);
-        }
-    }
+    if (status == DT_OK && (!marked || mono_us(l) - l->marked_us >= LOOK_US))
+        status = mark(l, marker, marked, &err);
     if (l->index_up && status != DT_OK)
         DT_LOG(WARN, "shard", "no index: reading from MySQL", DT_I("shard", l->shard), DT_S("reason", err.text));
     l->index_up = status == DT_OK;
@@ -333,6 +347,7 @@ static dt_status look_in_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_m
         return DT_OK;
     }
     l->scan_ms = l->scan_id = 0;
+    l->index_stuck = false;
     return dt_store_next_due(l->store, &l->map, l->shard, now_ms, DEGRADED_SCAN, next_ms, err);
 }
 
@@ -341,12 +356,19 @@ static dt_status look(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct
     l->n_hints = 0;
     *next_ms = 0;
     dt_status status = look_in_index(l, now_ms, next_ms);
-    if (status == DT_OK && l->index_whole)
+    if (status == DT_OK && l->index_whole && !l->index_stuck)
         return DT_OK;
     return look_in_store(l, now_ms, next_ms, err);
 }
 
 /* ---- a turn ---- */
+
+/* The next looks go past the index: MySQL is read from the longest overdue on, with a cursor. */
+static void pass_by_index(dt_shard_loop *l)
+{
+    l->index_stuck = true;
+    l->scan_ms = l->scan_id = 0;
+}
 
 /* Moves the entries of one topic that cannot go now, seen[first] and those after it, to the topic's held set. */
 static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
@@ -363,7 +385,8 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
     return dt_index_hold(l->index, l->shard, topic, entries, held, err);
 }
 
-/* Tells the index what became of the hints; whatever goes wrong here is mended by the reconciler. */
+/* Tells the index what became of the hints. What it cannot be told stays at its head and would be met again at every
+ * look, before all others. */
 static void tell_index(dt_shard_loop *l, const struct dt_turn *turn)
 {
     if (!l->index_up || turn->n_seen == 0)
@@ -383,8 +406,11 @@ static void tell_index(dt_shard_loop *l, const struct dt_turn *turn)
     }
     if (status == DT_OK && n)
         status = dt_index_fix(l->index, l->shard, fixes, n, &err);
-    if (status != DT_OK)
-        DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+    if (status == DT_OK)
+        return;
+    DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+    l->marked_us = 0; /* does it take any change? */
+    pass_by_index(l);
 }
 
 static dt_status keep_flight(dt_shard_loop *l, const struct dt_turn *turn)
@@ -437,6 +463,14 @@ static dt_status take_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_err
 
 /* ---- topics that were held back ---- */
 
+/* Of a topic that cannot be written only the first entry comes back, so that the topic is asked for again: all of them
+ * would only be held again, and keep everybody else waiting meanwhile. */
+static size_t unhold_step(dt_shard_loop *l, struct dt_str topic)
+{
+    struct dt_str kafka_topic = dt_topic_book_kafka_topic(l->book, topic);
+    return kafka_topic.p && dt_topic_gate_ask(l->gate, kafka_topic, 0) == DT_WRITABLE_NO ? 1 : UNHOLD_STEP;
+}
+
 static void give_back_held(dt_shard_loop *l)
 {
     struct dt_arena arena;
@@ -451,8 +485,9 @@ static void give_back_held(dt_shard_loop *l)
         int64_t left = 0;
         if (dt_topic_book_paused(l->book, topics[i]))
             continue;
-        status = dt_index_unhold(l->index, l->shard, topics[i], UNHOLD_STEP, &left, &err);
-        if (left)
+        size_t some = unhold_step(l, topics[i]);
+        status = dt_index_unhold(l->index, l->shard, topics[i], some, &left, &err);
+        if (left && some > 1)
             l->topics_changed = true; /* go on at the next step */
     }
     dt_arena_clear(&arena);
@@ -497,7 +532,9 @@ static int64_t settle_at_us(const dt_shard_loop *l)
 static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_t next_ms, bool news)
 {
     int64_t now_us = mono_us(l), at_us = now_us + LOOK_US;
-    if (turn && (turn->more || turn->stale_map || news))
+    if (turn && turn->stale_map)
+        return now_us + STALE_MAP_US;
+    if (turn && (turn->more || news))
         return now_us;
     l->locked_pause_us = !turn || !turn->locked ? 0
                          : l->locked_pause_us   ? earlier(l->locked_pause_us * 2, LOOK_US)
@@ -509,6 +546,14 @@ static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_
     if (l->flight.n)
         at_us = earlier(at_us, settle_at_us(l));
     return at_us;
+}
+
+/* A full look, most of which had to be left (rows that others hold locked, or that wait for another shard's list): the
+ * next look would see little else. */
+static bool left_in_front(const dt_shard_loop *l, const struct dt_turn *turn)
+{
+    return turn->locked && !turn->more && l->n_hints == (size_t)l->env->config->dispatch_batch_jobs &&
+           turn->n_seen < l->n_hints / 2 && !l->index_stuck;
 }
 
 static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
@@ -526,6 +571,9 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
         turned = true;
         if (status == DT_OK) {
             news = dt_topic_gate_resolve(l->gate);
+            l->topics_changed |= news;
+            if (left_in_front(l, &turn))
+                pass_by_index(l);
             if (turn.stale_map)
                 l->env->stale_map(l->env->arg);
             if (turn.n_batch && !turn.locked)
@@ -560,8 +608,10 @@ static dt_status lead(dt_shard_loop *l, struct dt_error *err)
 {
     dt_status status = send_leftover(l, err);
     l->checked_us = mono_us(l);
-    l->held_us = 0;
+    l->held_us = l->marked_us = 0;
     l->scan_ms = l->scan_id = 0;
+    if (!l->index_whole) /* a rebuild does not outlive the leadership that asked for it */
+        l->env->index_lost(l->env->arg, l->shard);
     while (status == DT_OK && !ending(l)) {
         int64_t wake_us = 0;
         status = step(l, &wake_us, err);
@@ -619,23 +669,26 @@ static void serve(dt_shard_loop *l)
     while (!ending(l)) {
         struct dt_error err = {0};
         bool led = false;
+        int64_t start_us = mono_us(l);
         dt_status status =
             l->env->leads(l->env->arg, l->shard) ? take_over(l, &err) : dt_fail(&err, DT_DEPOSED, "not elected");
         if (status == DT_OK) {
             led = true;
-            failures = 0;
+            start_us = mono_us(l);
             l->env->map(l->env->arg, &l->map);
             say(l, NULL, "");
             say_leading(l, true, false);
             status = lead(l, &err);
         }
-        if (status == DT_REFUSED)
+        if (status == DT_REFUSED && led) /* before that nothing was sent: wait until Kafka lets us */
             status = halt_refused(l, &err);
         say_leading(l, false, status == DT_HALTED);
         if (status == DT_OK || ending(l))
             break;
         report(l, status, &err);
-        failures = status == DT_HALTED ? 8 : failures + !led;
+        /* Leaderships that end at once, time and again, must not follow each other without a pause. */
+        bool lasted = led && mono_us(l) - start_us >= LOOK_US;
+        failures = status == DT_HALTED ? 8 : lasted ? 0 : failures + 1;
         pause_before_takeover(l, failures);
     }
 }

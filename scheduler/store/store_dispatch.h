@@ -66,6 +66,8 @@ void dt_topic_book_free(dt_topic_book *book);
 DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_book *book, struct dt_error *err);
 /* Of the last reading; false for topics that are not known. */
 bool dt_topic_book_paused(const dt_topic_book *book, struct dt_str topic);
+/* The Kafka topic of a topic; absent for topics that are not known. Valid until the book is read again. */
+struct dt_str dt_topic_book_kafka_topic(const dt_topic_book *book, struct dt_str topic);
 
 /* An index entry that says that a job may be due. */
 struct dt_hint {

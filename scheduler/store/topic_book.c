@@ -116,3 +116,9 @@ bool dt_topic_book_paused(const dt_topic_book *book, struct dt_str topic)
     const struct dt_topic_entry *entry = dt_topic_book_find(book, topic);
     return entry && entry->paused;
 }
+
+struct dt_str dt_topic_book_kafka_topic(const dt_topic_book *book, struct dt_str topic)
+{
+    const struct dt_topic_entry *entry = dt_topic_book_find(book, topic);
+    return entry ? entry->kafka_name : DT_STR_NONE;
+}

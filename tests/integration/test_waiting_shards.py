@@ -1,0 +1,78 @@
+"""What must not keep a shard from dispatching: rows that somebody holds locked, an index that takes no changes, a topic that cannot be written,
+and a halt that was cleared."""
+import time
+
+import pytest
+
+from harness.checker import connect, rows
+from harness.soak import rfc3339
+from harness.stack import until
+
+SHARDS = 4
+BATCH = 2000  # dispatch.batch_jobs: so many entries are looked at at once
+
+
+def make(api, topic, count, due_ms):
+    lines = api.batch([{"topic": topic, "run_at": rfc3339(due_ms), "payload": {"n": n}} for n in range(count)])
+    assert all(line["status"] == 201 for line in lines), lines[:1]
+    return [line["id"] for line in lines]
+
+
+def arrived(consumer, ids):
+    return set(ids) <= {arrival.job for arrival in consumer.all()}
+
+
+def test_jobs_behind_rows_that_somebody_holds_locked_are_sent(stack, api, topic, consume):
+    consumer, free_consumer = consume(topic), consume(topic + "-free")
+    due = int(time.time() * 1000) + 6000
+    held = [int(one) for _ in range(5) for one in make(api, topic, SHARDS * BATCH // 4, due)]
+    session = connect(stack)
+    rows(session, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # no locks on what is not there yet
+    session.begin()
+    rows(session, "SELECT id FROM jobs WHERE id IN %s FOR UPDATE", held)
+    free = make(api, topic + "-free", 20, due + 500)
+    until(lambda: arrived(free_consumer, free), 12, "those that nobody holds arrive")
+    assert consumer.count == 0
+    session.rollback()
+    until(lambda: arrived(consumer, map(str, held)), 30, "the others arrive, too")
+    assert (consumer.count, free_consumer.count) == (len(held), len(free))
+
+
+@pytest.fixture
+def full_redis(stack):
+    redis = pytest.importorskip("redis")
+    servers = [redis.Redis(host, int(port)) for host, port in (one.split(":") for one in stack["DUETIME_REDIS"].split(","))]
+
+    def fill(full):
+        for server in servers:
+            server.config_set("maxmemory", 1 if full else 0)
+    yield fill
+    fill(False)
+
+
+def test_jobs_are_sent_while_redis_answers_and_takes_no_changes(api, topic, consume, full_redis):
+    consumer = consume(topic, rule=lambda arrival: {"status": "succeeded"})
+    first = make(api, topic, 20, int(time.time() * 1000))
+    until(lambda: arrived(consumer, first), 10, "jobs arrive")
+    full_redis(True)
+    for _ in range(3):
+        ids = make(api, topic, 50, int(time.time() * 1000) + 1000)
+        until(lambda made=ids: arrived(consumer, made), 10, "jobs arrive without the index")
+    full_redis(False)
+    ids = make(api, topic, 50, int(time.time() * 1000) + 100)
+    until(lambda: arrived(consumer, ids), 10, "jobs arrive with the index again")
+    assert consumer.count == 220
+
+
+def test_a_halt_that_is_cleared_at_the_ledgers_end_lets_the_shard_go_on(stack, api, topic, consume):
+    consumer = consume(topic)
+    session = connect(stack)
+    rows(session, "UPDATE shards SET halted = 'a test'")
+    ids = make(api, topic, 40, int(time.time() * 1000))
+    time.sleep(1.5)
+    assert consumer.count == 0
+    for shard in range(SHARDS):
+        rows(session, "CALL dt_clear_halt(%s, 'resend', -1)", shard)
+    until(lambda: arrived(consumer, ids), 12, "the jobs arrive")
+    assert consumer.count == len(ids)
+    assert all(row["ledger_offset"] >= 0 for row in rows(session, "SELECT ledger_offset FROM shards"))
