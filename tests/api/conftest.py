@@ -22,6 +22,14 @@ OPTIONS = ["--apis", "2", "--dispatchers", "1", "--shards", "2", "--sanitize", "
            "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S"]
 
 
+def complaints(stack):
+    """What sanitizers had to say about the programs, their end included."""
+    for part in ("api1", "api2", "dispatcher1"):
+        stack.stop(part)
+    return [line for part in ("api1", "api2", "dispatcher1") for line in stack.log(part).splitlines()
+            if "runtime error:" in line or "Sanitizer" in line or "did not end" in line]
+
+
 @pytest.fixture(scope="session")
 def stack():
     made = Stack(KEEP or "api", *OPTIONS)
@@ -31,8 +39,11 @@ def stack():
     else:
         made.up()
     yield made
-    if not KEEP:
-        made.reset()
+    try:
+        assert complaints(made) == []
+    finally:
+        if not KEEP:
+            made.reset()
 
 
 @pytest.fixture(scope="session")
@@ -108,11 +119,15 @@ def own_apis(stack, tmp_path_factory):
     assert set(codes.values()) <= {0, None}, (codes, [api.log()[-3000:] for api in made.values()])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def small(own_apis):
-    """An API with small limits and short deadlines, with a database of its own."""
-    return own_apis("small", {"limits.batch_lines": 10, "limits.batch_body": 8192, "limits.body": 4096, "limits.payload": 2000, "api.queue_jobs": 100,
-                              "http.request_timeout": "PT3S", "http.idle_timeout": "PT10S", "http.threads": 1}).start()
+    """An API with small limits and short deadlines, with a database of its own, and a fresh connection to it."""
+    api = own_apis("small", {"limits.batch_lines": 10, "limits.batch_body": 8192, "limits.body": 4096, "limits.payload": 2000, "http.threads": 1,
+                             "http.request_timeout": "PT3S", "http.idle_timeout": "PT10S"})
+    if api.rest is None:
+        api.start()
+    yield api
+    api.rest.close()
 
 
 @pytest.hookimpl(hookwrapper=True)

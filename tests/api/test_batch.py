@@ -26,7 +26,7 @@ def send_lines(api, lines):
 
 
 def made(api, topic):
-    return api.get(f"/v1/jobs?topic={topic}&limit=1000").json["jobs"]
+    return api.list(topic=topic, limit=1000)
 
 
 def test_elements_of_an_array_are_answered_in_order(api, topic):

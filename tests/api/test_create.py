@@ -199,12 +199,13 @@ def test_malformed_json_is_refused(api, topic, nothing_made, what):
     '{"a" : 1.0e+10, "b":"\\u00e9\\/\\u0041", "c":[ 1 ,2], "n":12345678901234567890123456789012345678901234567890}', "null", "true", '"é \\ud83d\\ude00 😀"', "-0", "1E400",
     "0.1000000000000000055511151231257827", "[ ]", '{"":{" ":"\\u0000"}}', '{"A":1,"a":2}', '"</script>&\\"\'"', "[[[[[[[[[[[[1]]]]]]]]]]]]"])
 def test_a_payload_comes_back_byte_for_byte(api, api2, topic, payload):
-    made = api.post("/v1/jobs", ('{"topic":"%s","delay":"PT1H","payload": %s }' % (topic, payload)).encode())
+    made = api.post("/v1/jobs", ('{"topic":"%s","key":"k","delay":"PT1H","payload": %s }' % (topic, payload)).encode())
     assert made.status == 201, made
     wanted = b'"payload":' + payload.encode() + b","
     assert wanted in made.body
     assert wanted in api2.get(f"/v1/jobs/{made.json['id']}").body
-    assert wanted in api2.get(f"/v1/jobs?topic={topic}&include=payload").body
+    assert wanted in api2.get(f"/v1/topics/{topic}/jobs/k").body
+    assert wanted in api2.get(f"/v1/jobs?topic={topic}&key_prefix=k&include=payload").body
 
 
 def test_white_space_around_and_inside_a_payload(api, topic):

@@ -26,7 +26,7 @@ def test_paused_in_every_answer(api, held):
     job = api.make(topic=held, delay=0)
     assert job["waiting_for"] == "paused"
     assert waiting(api, job, "paused")["state"] == "scheduled"
-    assert [seen["waiting_for"] for seen in api.get(f"/v1/jobs?topic={held}").json["jobs"]] == ["paused"]
+    assert [seen["waiting_for"] for seen in api.list(topic=held)] == ["paused"]
     assert api.make(topic=held, delay="PT1H")["waiting_for"] == "time"
     api.post(f"/v1/topics/{held}/resume")
     sent(api, job)

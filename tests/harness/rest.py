@@ -89,3 +89,15 @@ class Rest:
         answer = self.post("/v1/jobs:batch", "".join(json.dumps(job) + "\n" for job in jobs), content_type="application/x-ndjson")
         assert answer.status == 200, answer
         return answer.lines
+
+    def list(self, **query):
+        """All jobs of a list, page by page to its end."""
+        jobs, cursor = [], None
+        for _ in range(1000):
+            answer = self.get("/v1/jobs?" + urllib.parse.urlencode({**query, **({"cursor": cursor} if cursor else {})}))
+            assert answer.status == 200, answer
+            jobs += answer.json["jobs"]
+            cursor = answer.json["next_cursor"]
+            if cursor is None:
+                return jobs
+        raise AssertionError("the list has no end")
