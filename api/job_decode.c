@@ -240,6 +240,8 @@ static const char *header_check(const struct dt_json_node *node)
 {
     if (node->name.n == 0)
         return "must have a name";
+    if (memchr(node->name.p, '\0', node->name.n)) /* consumers would read "content-type\0x" as ours */
+        return "must have a name without U+0000";
     if (header_is_ours(node->name))
         return "is set by duetime: ce_* and content-type are not yours";
     return node->type == DT_JSON_STRING ? NULL : "must be a string";

@@ -153,7 +153,7 @@ def test_a_pointer_escapes_what_json_pointers_escape(api, topic, nothing_made):
 
 
 @pytest.mark.parametrize("headers, pointer", [({"ce_id": "x"}, "/headers/ce_id"), ({"CE_Type": "x"}, "/headers/CE_Type"), ({"": "x"}, "/headers/"),
-                                              ({"Content-Type": "x"}, "/headers/Content-Type"), ({"n": 5}, "/headers/n"), ({"n": None}, "/headers/n")])
+                                              ({"Content-Type": "x"}, "/headers/Content-Type"), ({"content-type\u0000": "x"}, "/headers/content-type\u0000"), ({"a\u0000b": "x"}, "/headers/a\u0000b"), ({"n": 5}, "/headers/n"), ({"n": None}, "/headers/n")])
 def test_a_header_that_is_ours_or_no_string_is_refused(api, topic, nothing_made, headers, pointer):
     refused(api.post("/v1/jobs", {"topic": topic, "delay": 0, "headers": headers}), 422, "invalid", pointer)
 
