@@ -144,6 +144,19 @@ dt_status dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *err)
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing results");
 }
 
+/* Every partition has its own outcome. */
+static bool went_back(rd_kafka_error_t *error, const rd_kafka_topic_partition_list_t *list)
+{
+    rd_kafka_resp_err_t code = error != NULL ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
+
+    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
+        code = list->elems[i].err;
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        DT_LOG(WARN, "results", "cannot go back", DT_S("error", rd_kafka_err2str(code)));
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* Where it cannot go back, the partitions are taken anew: reading on would lose what was not applied. */
 void dt_result_consumer_rewind(dt_result_consumer *c)
 {
     rd_kafka_topic_partition_list_t *list;
@@ -160,10 +173,10 @@ void dt_result_consumer_rewind(dt_result_consumer *c)
     }
     drop_records(c);
     error = rd_kafka_seek_partitions(c->rk, list, 5000);
-    if (error != NULL) {
-        DT_LOG(WARN, "results", "cannot go back", DT_S("error", rd_kafka_error_string(error)));
+    if (!went_back(error, list))
+        c->members = 0; /* the next share assigns them at the last applied offsets */
+    if (error != NULL)
         rd_kafka_error_destroy(error);
-    }
     rd_kafka_topic_partition_list_destroy(list);
 }
 

@@ -7,6 +7,7 @@
 #include "job/retry.h"
 
 #define OWN_HEADERS_MAX 11
+#define NOTICE_MAX      1000000 /* below Kafka's default limit of a message */
 
 struct headers {
     struct dt_kafka_header *v;
@@ -90,16 +91,27 @@ dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installa
     return status == DT_OK && !id.p ? DT_NOMEM : status;
 }
 
+/* The job as JSON; without its payload when that, as text, makes it larger than Kafka takes. */
+static struct dt_str notice_body(const struct dt_job *job, struct dt_arena *arena)
+{
+    struct dt_strbuf body;
+    dt_strbuf_init(&body);
+    dt_job_add_json(&body, job, true, NULL);
+    if (body.n > NOTICE_MAX) {
+        dt_strbuf_reset(&body);
+        dt_job_add_json(&body, job, false, NULL);
+    }
+    struct dt_str value = body.failed ? DT_STR_NONE : dt_arena_copy(arena, dt_strbuf_str(&body));
+    dt_strbuf_clear(&body);
+    return value;
+}
+
 dt_status dt_message_of_notice(const struct dt_notice *notice, const char *installation, struct dt_arena *arena,
                                struct dt_kafka_message *message)
 {
     const struct dt_job *job = &notice->job;
     struct headers h = {.v = dt_arena_alloc(arena, OWN_HEADERS_MAX * sizeof *h.v)};
-    struct dt_strbuf body;
-    dt_strbuf_init(&body);
-    dt_job_add_json(&body, job, true, NULL);
-    struct dt_str value = body.failed ? DT_STR_NONE : dt_arena_copy(arena, dt_strbuf_str(&body));
-    dt_strbuf_clear(&body);
+    struct dt_str value = notice_body(job, arena);
     struct dt_str id = text(arena, "%lld", (long long)job->id);
     if (!h.v || !value.p || !id.p)
         return DT_NOMEM;

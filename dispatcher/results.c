@@ -22,6 +22,7 @@
 #define PAUSE_MAX_US   INT64_C(2000000)
 #define REJECT_MS      10000
 #define REASON_MAX     300
+#define REJECTED_MAX   500000 /* bytes that are kept of a key or value: both fit into Kafka's default limit */
 
 struct rejected {
     const struct dt_kafka_record *record;
@@ -141,11 +142,12 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
         return DT_NOMEM;
     for (size_t i = 0; i < r->n_rejected; i++) {
         headers[i] = (struct dt_kafka_header){DT_STR_LIT("reason"), r->rejected[i].reason};
-        messages[i] = (struct dt_kafka_message){.topic = dt_str(topic),
-                                                .key = r->rejected[i].record->key,
-                                                .value = r->rejected[i].record->value,
-                                                .headers = &headers[i],
-                                                .n_headers = 1};
+        struct dt_str value = r->rejected[i].record->value, key = r->rejected[i].record->key;
+        /* With its reason a very large one would be refused, and keep all that follows it from being applied. */
+        value.n = value.n < REJECTED_MAX ? value.n : REJECTED_MAX;
+        key.n = key.n < REJECTED_MAX ? key.n : REJECTED_MAX;
+        messages[i] = (struct dt_kafka_message){
+            .topic = dt_str(topic), .key = key, .value = value, .headers = &headers[i], .n_headers = 1};
     }
     return dt_sender_send(r->env.sender, messages, r->n_rejected, sent, REJECT_MS, err);
 }
