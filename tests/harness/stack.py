@@ -12,7 +12,7 @@ LOCAL = TREE / "deploy" / "local"
 
 class Stack:
     def __init__(self, name, *options):
-        self.home = TREE / ".local" / "tests" / name
+        self.home = TREE / ".local" / "tests" / (os.environ.get("DUETIME_TEST_PREFIX", "") + name)
         self.options = options
         self.env = {}
 

@@ -7,6 +7,7 @@ from . import command
 def run(report, folder, result, env, seconds, chosen=None):
     result.parent.mkdir(parents=True, exist_ok=True)
     result.unlink(missing_ok=True)
+    env = {**env, "DUETIME_TEST_PREFIX": "run-"}  # stacks of pytest by hand, in the same tree, are left alone
     argv = ["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "-q",
             f"--junitxml={result}", "-o", "junit_logging=system-out", folder]
     code, output = command.run(argv + (["-k", chosen] if chosen else []), seconds, env, cwd=folder.parents[1])
