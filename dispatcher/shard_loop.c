@@ -43,7 +43,9 @@ enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8 };
 #define DEGRADED_SCAN   10000
 #define UNHOLD_STEP     10000
 #define LOCKED_FIRST_US INT64_C(5000)
-#define STALE_MAP_US    INT64_C(10000) /* the map is on its way */
+#define MARK_US         INT64_C(5000000) /* the index is asked to take a change at least this often */
+#define REST_EARLY_MS   1500             /* a shard at rest takes over so long before something is due */
+#define STALE_MAP_US    INT64_C(10000)   /* the map is on its way */
 
 struct meters {
     dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *send_seconds, *turn_seconds, *epoch, *leading;
@@ -84,6 +86,8 @@ struct dt_shard_loop {
     size_t n_hints;
     int64_t scan_ms, scan_id; /* cursor of the degraded scan */
     int64_t checked_us, clock_us, held_us, locked_pause_us;
+    int64_t busy_us; /* mono: when there was last something to do */
+    bool resume;     /* a shard at rest has something to do again: take over */
     bool topics_changed, halt_told;
 
     pthread_mutex_t state_lock;
@@ -319,7 +323,7 @@ static dt_status look_in_index(dt_shard_loop *l, int64_t now_ms, int64_t *next_m
     struct dt_marker marker = {l->lease.epoch, l->lease.token};
     dt_status status = dt_index_due(l->index, l->shard, marker, now_ms, (size_t)l->env->config->dispatch_batch_jobs,
                                     l->entries, &n, next_ms, &marked, &err);
-    if (status == DT_OK && (!marked || mono_us(l) - l->marked_us >= LOOK_US))
+    if (status == DT_OK && (!marked || mono_us(l) - l->marked_us >= MARK_US))
         status = mark(l, marker, marked, &err);
     if (l->index_up && status != DT_OK)
         DT_LOG(WARN, "shard", "no index: reading from MySQL", DT_I("shard", l->shard), DT_S("reason", err.text));
@@ -556,6 +560,30 @@ static bool left_in_front(const dt_shard_loop *l, const struct dt_turn *turn)
            turn->n_seen < l->n_hints / 2 && !l->index_stuck;
 }
 
+/*
+ * Rest: with nothing in flight and nothing due for a while the producer goes, and with it its threads, which wake up
+ * every second for nothing. Shortly before something is due, or when something turns up, the shard is taken over again
+ * in the ordinary way.
+ */
+static void rest(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
+{
+    bool far = !next_ms || next_ms - now_ms > 2 * REST_EARLY_MS;
+    if (!l->producer || l->flight.n || !far || !l->index_up || !l->index_whole ||
+        mono_us(l) - l->busy_us < l->env->config->dispatch_rest_after * 1000)
+        return;
+    DT_LOG(DEBUG, "shard", "rests", DT_I("shard", l->shard));
+    dt_producer_free(l->producer);
+    l->producer = NULL;
+}
+
+static bool must_resume(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
+{
+    if (l->producer || (!l->n_hints && (!next_ms || next_ms - now_ms > REST_EARLY_MS)))
+        return false;
+    l->resume = true;
+    return true;
+}
+
 static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
 {
     struct dt_turn turn;
@@ -566,6 +594,10 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     l->env->map(l->env->arg, &l->map);
     look_at_held(l);
     dt_status status = look(l, now_ms, &next_ms, err);
+    if (status == DT_OK && must_resume(l, now_ms, next_ms))
+        return DT_OK;
+    if (l->n_hints)
+        l->busy_us = mono_us(l);
     if (status == DT_OK && (l->n_hints || (l->flight.n && mono_us(l) >= settle_at_us(l)))) {
         status = take_turn(l, &turn, err);
         turned = true;
@@ -583,6 +615,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
         status = check_lease(l, err);
     if (status != DT_OK)
         return status;
+    rest(l, now_ms, next_ms);
     const char *trouble = dt_topic_gate_trouble(l->gate);
     say(l, trouble[0] ? "kafka" : l->index_up ? NULL : "redis", trouble[0] ? trouble : "the index is not reachable");
     *wake_us = next_look_us(l, turned ? &turn : NULL, next_ms, news);
@@ -607,14 +640,17 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
 static dt_status lead(dt_shard_loop *l, struct dt_error *err)
 {
     dt_status status = send_leftover(l, err);
-    l->checked_us = mono_us(l);
+    l->checked_us = l->busy_us = mono_us(l);
     l->held_us = l->marked_us = 0;
+    l->resume = false;
     l->scan_ms = l->scan_id = 0;
     if (!l->index_whole) /* a rebuild does not outlive the leadership that asked for it */
         l->env->index_lost(l->env->arg, l->shard);
     while (status == DT_OK && !ending(l)) {
         int64_t wake_us = 0;
         status = step(l, &wake_us, err);
+        if (l->resume)
+            return status;
         if (status == DT_OK && !ending(l) && (dt_mailbox_wait(l->mailbox, wake_us) & TOPICS))
             l->topics_changed = true;
     }
@@ -679,6 +715,8 @@ static void serve(dt_shard_loop *l)
             say(l, NULL, "");
             say_leading(l, true, false);
             status = lead(l, &err);
+            if (status == DT_OK && l->resume)
+                continue;
         }
         if (status == DT_REFUSED && led) /* before that nothing was sent: wait until Kafka lets us */
             status = halt_refused(l, &err);

@@ -27,7 +27,7 @@
 #define WALK_PAUSE_US    INT64_C(50000) /* at least, between two steps of the walk */
 #define PROMOTE_ROWS     1000           /* the bulk of a day is promoted by the housekeeper */
 #define FAIL_PAUSE_US    INT64_C(1000000)
-#define WALK_STEPS       60 /* of a round in which there is little to count */
+#define WALK_STEPS       12 /* of a round in which there is little to count */
 
 /* ---- sets of shards ---- */
 
