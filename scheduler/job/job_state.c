@@ -108,6 +108,12 @@ static int64_t retry_delay_ms(const struct dt_job *job)
     return job->failures >= 0 && job->failures < (int64_t)n ? delays_ms[job->failures] : -1;
 }
 
+/* Columns written by hand may hold anything: no time may overflow. */
+static int64_t capped(int64_t duration_ms)
+{
+    return duration_ms < DT_DURATION_MAX_MS ? duration_ms : DT_DURATION_MAX_MS;
+}
+
 /* The event that a result is for this job, and the delay to the job's next attention where there is one. */
 static enum dt_event event_of(const struct dt_job *job, const struct dt_result *result, int64_t *delay_ms)
 {
@@ -115,7 +121,7 @@ static enum dt_event event_of(const struct dt_job *job, const struct dt_result *
     if (result->status == DT_RESULT_SUCCEEDED)
         return DT_EVENT_SUCCEED;
     if (result->status == DT_RESULT_EXTENDED) {
-        *delay_ms = result->retry_after_ms >= 0 ? result->retry_after_ms : job->ack_timeout_ms;
+        *delay_ms = result->retry_after_ms >= 0 ? result->retry_after_ms : capped(job->ack_timeout_ms);
         return DT_EVENT_EXTEND;
     }
     if (job->no_retries)
