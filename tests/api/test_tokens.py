@@ -7,6 +7,7 @@ import pytest
 
 from harness.problems import refused
 from harness.program import PROGRAM, environment
+from harness.raw import Raw
 from harness.rest import Rest
 from harness.stack import until
 
@@ -101,7 +102,6 @@ def test_a_token_must_be_whole_and_the_scheme_is_read_in_any_case(callers):
 
 
 def test_two_authorizations_are_refused(callers, guarded):
-    from harness.raw import Raw
     with Raw(guarded.url) as wire:
         status, _, _ = wire.request("GET /v1/info", f"Authorization: Bearer {callers['read'].token}", "Authorization: Bearer x").answer()
         assert status == 400 and wire.closed()

@@ -20,9 +20,10 @@ def environment():
 
 
 class OwnApi:
-    """settings: {"section.key": value}. The database is made anew, unless `shared` says that it is another's."""
+    """settings: {"section.key": value}. The database is made anew, unless `shared` says that it is another's, and migrated."""
 
-    def __init__(self, stack, folder, name, settings=None, shared=False):
+    def __init__(self, stack, folder, name, settings=None, shared=False, migrate=True):
+        folder.mkdir(exist_ok=True)
         self.stack, self.name = stack, name
         self.database = f"api_{name}"
         self.config = folder / "duetime.ini"
@@ -32,6 +33,7 @@ class OwnApi:
         if not shared:
             rows(connect(stack), f"DROP DATABASE IF EXISTS {self.database}")
             rows(connect(stack), f"CREATE DATABASE {self.database}")
+        if migrate and not shared:
             done = self.command("--migrate")
             assert done.returncode == 0, done.stderr
 
@@ -49,12 +51,13 @@ class OwnApi:
         """A one-off command, run to its end."""
         return subprocess.run([PROGRAM, "--config", self.config, *arguments], env=environment(), capture_output=True, text=True, timeout=60, check=False)
 
-    def start(self):
+    def start(self, ready=True):
         with open(self.log_file, "wb") as log:
             self.process = subprocess.Popen([PROGRAM, "--config", self.config], env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.url = f"http://127.0.0.1:{until(self._port, 30, self.log)}"
         self.rest = Rest(self.url)
-        until(lambda: self.rest.get("/readyz").status == 200, 30, self.log)
+        if ready:
+            until(lambda: self.rest.get("/readyz").status == 200, 30, self.log)
         return self
 
     def _port(self):
