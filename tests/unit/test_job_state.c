@@ -275,6 +275,19 @@ static void a_timeout_counts_as_a_failure_once_its_deadline_is_there(void **stat
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
 }
 
+static void a_deadline_stays_a_time_whatever_a_hand_wrote_into_the_row(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_EXTENDED);
+    struct dt_decision d;
+
+    (void)state;
+    job.ack_timeout_ms = INT64_MAX;
+    d = dt_job_decide(&job, &result, NOW);
+    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
+    assert_true(d.next_at_ms > NOW);
+}
+
 static void an_undeliverable_attempt_follows_the_retry_policy(void **state)
 {
     struct dt_job job = dispatched_job();
@@ -516,6 +529,7 @@ int main(void)
         cmocka_unit_test(an_extension_starts_the_deadline_anew),
         cmocka_unit_test(an_extension_is_applied_each_time),
         cmocka_unit_test(a_timeout_counts_as_a_failure_once_its_deadline_is_there),
+        cmocka_unit_test(a_deadline_stays_a_time_whatever_a_hand_wrote_into_the_row),
         cmocka_unit_test(an_undeliverable_attempt_follows_the_retry_policy),
         cmocka_unit_test(cancelled_from_retries_anything_but_success_and_extension_ends_cancelled),
         cmocka_unit_test(a_late_success_ends_a_job_that_waits_for_its_next_attempt),
