@@ -9,8 +9,7 @@
 
 #include "job/retry.h"
 
-#define NO           DT_STATE_ILLEGAL
-#define DELAY_MAX_MS INT64_C(3155760000000) /* a hundred years: now + what a hand wrote into a row is still a time */
+#define NO DT_STATE_ILLEGAL
 
 /* clang-format off */
 static const signed char after[DT_JOB_STATES][DT_EVENTS] = {
@@ -166,7 +165,7 @@ struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_resul
     d.outcome = DT_OUTCOME_APPLIED;
     d.state = (enum dt_job_state)state;
     d.attempt_status = attempt_after(result->status);
-    d.next_at_ms = dt_job_state_terminal(d.state) ? 0 : now_ms + (delay_ms < DELAY_MAX_MS ? delay_ms : DELAY_MAX_MS);
+    d.next_at_ms = dt_job_state_terminal(d.state) ? 0 : now_ms + delay_ms;
     d.failed = counts_as_failure(result->status);
     d.failures = job->failures + d.failed;
     d.finished = event != DT_EVENT_EXTEND;
