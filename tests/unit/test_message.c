@@ -1,0 +1,156 @@
+/* What consumers get: CloudEvents in binary mode. Dead letters of unusual size are in test_dead_letter.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "message.h"
+
+#define DUE INT64_C(1795273967083) /* 2026-11-21T15:12:47.083Z */
+
+struct rig {
+    struct dt_arena arena;
+    dt_json *json;
+    struct dt_outgoing from;
+    struct dt_kafka_message message;
+};
+
+static int setup(void **state)
+{
+    struct rig *rig = calloc(1, sizeof *rig);
+    dt_arena_init(&rig->arena);
+    assert_int_equal(dt_json_new(&rig->json), DT_OK);
+    rig->from = (struct dt_outgoing){.claim = {42, 3, DUE},
+                                     .topic = dt_str("orders"),
+                                     .kafka_topic = dt_str("orders.v2"),
+                                     .payload = dt_str("{ \"a\": 1 }")};
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *rig = *state;
+    dt_json_free(rig->json);
+    dt_arena_clear(&rig->arena);
+    free(rig);
+    return 0;
+}
+
+static void make(struct rig *rig)
+{
+    assert_int_equal(dt_message_of_job(&rig->from, "duetime", DUE + 5, rig->json, &rig->arena, &rig->message), DT_OK);
+}
+
+/* value NULL: there must be no such header. */
+static void assert_header(const struct rig *rig, const char *name, const char *value)
+{
+    for (size_t i = 0; i < rig->message.n_headers; i++)
+        if (dt_str_is(rig->message.headers[i].name, name)) {
+            struct dt_str found = rig->message.headers[i].value;
+            if (!value || !dt_str_is(found, value))
+                fail_msg("%s is %.*s", name, (int)found.n, found.p);
+            return;
+        }
+    if (value)
+        fail_msg("no header %s", name);
+}
+
+static void a_job_becomes_a_cloud_event(void **state)
+{
+    struct rig *rig = *state;
+    static const char *const expected[][2] = {{"content-type", "application/json"},
+                                              {"ce_specversion", "1.0"},
+                                              {"ce_id", "42/3"},
+                                              {"ce_source", "/duetime/duetime"},
+                                              {"ce_type", "orders"},
+                                              {"ce_subject", "order-42"},
+                                              {"ce_time", "2026-11-21T15:12:47.088Z"},
+                                              {"ce_jobid", "42"},
+                                              {"ce_jobkey", "order-42"},
+                                              {"ce_attempt", "3"},
+                                              {"ce_scheduledtime", "2026-11-21T15:12:47.083Z"}};
+    rig->from.key = dt_str("order-42");
+    make(rig);
+    assert_true(dt_str_is(rig->message.topic, "orders.v2"));
+    assert_true(dt_str_is(rig->message.value, "{ \"a\": 1 }"));
+    assert_true(dt_str_is(rig->message.key, "42"));
+    assert_int_equal(rig->message.n_headers, sizeof expected / sizeof *expected);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        assert_header(rig, expected[i][0], expected[i][1]);
+}
+
+static void what_a_job_lacks_is_left_out_or_its_id(void **state)
+{
+    struct rig *rig = *state;
+    rig->from.partition_key = dt_str("customer-7");
+    rig->from.content_type = dt_str("image/png");
+    make(rig);
+    assert_true(dt_str_is(rig->message.key, "customer-7"));
+    assert_header(rig, "content-type", "image/png");
+    assert_header(rig, "ce_subject", "42");
+    assert_header(rig, "ce_jobkey", NULL);
+}
+
+static void a_callers_headers_come_along(void **state)
+{
+    struct rig *rig = *state;
+    rig->from.headers = dt_str("{\"traceparent\":\"00-\\u00e4\",\"x\":\"\"}");
+    make(rig);
+    assert_header(rig, "traceparent", "00-\xc3\xa4");
+    assert_header(rig, "x", "");
+    assert_header(rig, "ce_id", "42/3");
+}
+
+static void headers_broken_by_hand_do_not_stop_the_job(void **state)
+{
+    struct rig *rig = *state;
+    static const char *const broken[] = {"", "x", "[1]", "{\"a\":{\"b\":{}}}", "{\"a\":1}"};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        rig->from.headers = dt_str(broken[i]);
+        make(rig);
+        assert_header(rig, "ce_id", "42/3");
+        assert_header(rig, "a", NULL);
+    }
+}
+
+static void a_dead_letter_is_of_the_attempt_that_died(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_notice notice = {.outbox_id = 1,
+                               .attempt = 3,
+                               .made_at_ms = DUE,
+                               .job = {.id = 42,
+                                       .topic = dt_str("orders"),
+                                       .state = DT_DEAD,
+                                       .attempt = 4,
+                                       .retry = dt_str("15s"),
+                                       .payload = dt_str("{\"a\":1}"),
+                                       .claim_shard = -1}};
+    struct dt_json_limits limits = {.depth = 8};
+    assert_int_equal(dt_message_of_notice(&notice, "duetime", &rig->arena, &rig->message), DT_OK);
+    assert_true(dt_str_is(rig->message.topic, "duetime.dead"));
+    assert_header(rig, "ce_id", "42/3/dead");
+    assert_int_equal(dt_json_parse(rig->json, rig->message.value, &limits, NULL), DT_OK);
+    const struct dt_json_node *id = dt_json_member(rig->json, dt_json_root(rig->json), "id");
+    assert_true(id && dt_str_is(id->str, "42"));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_job_becomes_a_cloud_event),
+        T(what_a_job_lacks_is_left_out_or_its_id),
+        T(a_callers_headers_come_along),
+        T(headers_broken_by_hand_do_not_stop_the_job),
+        T(a_dead_letter_is_of_the_attempt_that_died),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
