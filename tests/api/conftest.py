@@ -87,6 +87,13 @@ def db(stack):
 
 
 @pytest.fixture
+def swept(db, topic):
+    """Takes the many jobs of a test away again, so that counts and lists of other tests stay short. They must be far ahead."""
+    yield
+    db("DELETE FROM jobs WHERE topic = %s", topic)
+
+
+@pytest.fixture
 def nothing_made(db):
     """No job, key or topic comes of what the test does (tests run one after the other)."""
     def count():

@@ -8,11 +8,11 @@ from harness.problems import refused
 from harness.raw import Raw
 from harness.stack import until
 
-HOUR = 3600000
+FAR = 300 * 86400000
 
 
 def job(topic, **more):
-    return {"topic": topic, "delay": HOUR, **more}
+    return {"topic": topic, "delay": FAR, **more}
 
 
 def lines_of(answer):
@@ -68,7 +68,7 @@ def test_a_line_feed_at_the_end_is_no_line_and_carriage_returns_do_not_matter(ap
     assert [result["status"] for result in lines_of(answer)] == [201, 201]
 
 
-def test_thousands_of_lines_are_answered_in_order_and_again_with_the_same_ids(api, topic):
+def test_thousands_of_lines_are_answered_in_order_and_again_with_the_same_ids(api, topic, swept):
     jobs = [job(topic, key=f"k{n:05}", payload=n) for n in range(7000)]
     results = api.batch(jobs)
     assert [result["status"] for result in results] == [201] * len(jobs)
@@ -78,7 +78,7 @@ def test_thousands_of_lines_are_answered_in_order_and_again_with_the_same_ids(ap
     assert [(result["status"], result["id"]) for result in again] == [(200, result["id"]) for result in results]
 
 
-def test_elements_with_one_key_are_made_in_their_order(api, topic):
+def test_elements_with_one_key_are_made_in_their_order(api, topic, swept):
     jobs = [job(topic, key=f"k{n % 1500}", payload=n) for n in range(6000)]
     results = api.batch(jobs)
     assert [result["status"] for result in results] == [201] * 1500 + [409] * 4500
@@ -135,13 +135,6 @@ def test_a_payload_that_is_too_large_refuses_only_its_element(small, topic):
     assert [result["status"] for result in small.rest.post("/v1/jobs:batch", jobs).json] == [201, 413, 201]
 
 
-@pytest.fixture
-def swept(db, topic):
-    """Takes the many jobs of a test away again, so that other tests' lists stay short. They must be far ahead."""
-    yield
-    db("DELETE FROM jobs WHERE topic = %s", topic)
-
-
 def test_fifty_thousand_lines_with_bad_ones_among_them(api, api2, topic, db, swept):
     bad = {7: b'{"topic":', 20000: b'{"topic":"a b","delay":0}', 33333: b"\xff", 49999: b"[1]"}
     wanted = {7: 400, 20000: 422, 33333: 400, 49999: 422}
@@ -161,13 +154,13 @@ def test_a_problem_in_a_batch_is_a_whole_problem(api, topic, nothing_made):
     assert result["type"].endswith("/problems/malformed") and result["detail"]
 
 
-def test_a_client_that_leaves_in_the_middle_disturbs_nobody(api, topic, db):
+def test_a_client_that_leaves_in_the_middle_disturbs_nobody(api, topic, db, swept):
     line = json.dumps(job(topic, payload="x" * 500)).encode() + b"\n"
     for _ in range(10):
         with Raw(api.url) as wire:
             wire.request("POST /v1/jobs:batch", "Content-Type: application/x-ndjson", "Transfer-Encoding: chunked")
             wire.send(b"%x\r\n" % (len(line) * 200) + line * 200 + b"\r\n%x\r\n" % len(line) + line[:20])
-    assert api.make(topic=topic, delay="PT1H")["version"] == 1
+    assert api.make(topic=topic, delay=FAR)["version"] == 1
     open_now = lambda: int(re.search(rb"^duetime_http_connections (\d+)", api.get("/metrics").body, re.M)[1])  # noqa: E731
     until(lambda: open_now() <= 3, 10, lambda: f"{open_now()} connections are open")
     assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] <= 1 + 10 * 200

@@ -55,8 +55,8 @@ def test_a_cursor_goes_on_with_its_own_list_only(api, topic, filled):
     assert [job["payload"] for job in onward["jobs"]] == [3, 4, 5, 6, 7]
 
 
-def test_cursors_walk_1500_jobs_once_each(api, api2, topic):
-    ids = [line["id"] for line in api.batch([{"topic": topic, "key": f"k{n:04}", "delay": "PT1H"} for n in range(1500)])]
+def test_cursors_walk_1500_jobs_once_each(api, api2, topic, swept):
+    ids = [line["id"] for line in api.batch([{"topic": topic, "key": f"k{n:04}", "delay": "P300D"} for n in range(1500)])]
     for query in ({"limit": 1000}, {"limit": 333, "state": "scheduled"}, {}):
         assert [job["id"] for job in api2.list(topic=topic, **query)] == sorted(ids, key=int), query
     assert [job["key"] for job in api2.list(topic=topic, key_prefix="k", limit=400)] == [f"k{n:04}" for n in range(1500)]
