@@ -29,6 +29,11 @@ class Stack:
         self._run("up", *self.options)
         return self.refresh()
 
+    def up_again(self, *options):
+        """Other settings on the same data: the programs are started anew."""
+        self._run("up", "--no-build", *options)
+        return self.refresh()
+
     def refresh(self):
         lines = self._run("env").splitlines()
         self.env = dict(part.split("=", 1) for line in lines for part in shlex.split(line) if "=" in part)
