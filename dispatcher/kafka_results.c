@@ -1,8 +1,9 @@
 /*
  * Owns: the consumer of reported results and where it stands.
  * Refuses to know: what a result says, and what it does to a job.
- * Invariants: an offset is committed only for records that the caller has applied (dt_result_consumer_commit); after a
- * rewind, a rebalance or a crash, records come again. Results are applied idempotently, so again is harmless.
+ * Invariants: an offset is committed only for records that the caller has applied (dt_result_consumer_commit), and not
+ * for each batch: a commit costs the broker as much as a small batch. After a rewind, a rebalance or a crash, records
+ * come again. Results are applied idempotently, so again is harmless.
  */
 #include "kafka_common.h"
 
@@ -11,7 +12,7 @@
 
 #include "base/log.h"
 
-enum { WAIT_MS = 1000, LOOK_EVERY_US = 60000000, LOOK_TIMEOUT_US = 2000000 };
+enum { WAIT_MS = 1000, LOOK_EVERY_US = 60000000, LOOK_TIMEOUT_US = 2000000, COMMIT_EVERY_US = 250000 };
 
 struct dt_result_consumer {
     rd_kafka_t *rk;
@@ -20,6 +21,8 @@ struct dt_result_consumer {
     int partitions;
     int64_t looked_us; /* when the partitions were counted */
     int64_t *next;     /* by partition: the offset after the last applied record; -1 = as the group has it */
+    rd_kafka_topic_partition_list_t *applied; /* offsets to commit; NULL = none */
+    int64_t committed_us;
     rd_kafka_message_t **messages; /* of the last poll */
     struct dt_kafka_record *records;
     size_t n, cap;
@@ -93,6 +96,32 @@ static void take_more(struct dt_result_consumer *c, size_t max, int linger_ms)
     }
 }
 
+static rd_kafka_topic_partition_t *list_at(rd_kafka_topic_partition_list_t *list, const rd_kafka_message_t *m)
+{
+    const char *topic = rd_kafka_topic_name(m->rkt);
+    rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_find(list, topic, m->partition);
+
+    if (at != NULL)
+        return at;
+    at = rd_kafka_topic_partition_list_add(list, topic, m->partition);
+    at->offset = RD_KAFKA_OFFSET_INVALID;
+    return at;
+}
+
+/* What was applied since the last commit, without waiting for the answer. */
+static dt_status commit_applied(struct dt_result_consumer *c, struct dt_error *err)
+{
+    rd_kafka_resp_err_t code;
+
+    if (c->applied == NULL)
+        return DT_OK;
+    code = rd_kafka_commit(c->rk, c->applied, 1);
+    rd_kafka_topic_partition_list_destroy(c->applied);
+    c->applied = NULL;
+    c->committed_us = dt_kafka_now_us();
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing results");
+}
+
 dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int linger_ms, const volatile bool *stop,
                                   const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
 {
@@ -108,40 +137,26 @@ dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int linger_
         return status;
     if (c->n > 0)
         take_more(c, max, linger_ms);
+    else
+        status = commit_applied(c, err);
     *records = c->records;
     *n = c->n;
-    return DT_OK;
-}
-
-static rd_kafka_topic_partition_t *list_at(rd_kafka_topic_partition_list_t *list, const rd_kafka_message_t *m)
-{
-    const char *topic = rd_kafka_topic_name(m->rkt);
-    rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_find(list, topic, m->partition);
-
-    if (at != NULL)
-        return at;
-    at = rd_kafka_topic_partition_list_add(list, topic, m->partition);
-    at->offset = RD_KAFKA_OFFSET_INVALID;
-    return at;
+    return status;
 }
 
 dt_status dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *err)
 {
-    rd_kafka_topic_partition_list_t *list;
-    rd_kafka_resp_err_t code;
-
     if (c->n == 0)
         return DT_OK;
-    list = rd_kafka_topic_partition_list_new(4);
+    if (c->applied == NULL)
+        c->applied = rd_kafka_topic_partition_list_new(4);
     for (size_t i = 0; i < c->n; i++) /* ascending within a partition: the last one stays */
-        list_at(list, c->messages[i])->offset = c->messages[i]->offset + 1;
-    for (int i = 0; i < list->cnt; i++) {
-        if (list->elems[i].partition < c->partitions)
-            c->next[list->elems[i].partition] = list->elems[i].offset;
+        list_at(c->applied, c->messages[i])->offset = c->messages[i]->offset + 1;
+    for (int i = 0; i < c->applied->cnt; i++) {
+        if (c->applied->elems[i].partition < c->partitions)
+            c->next[c->applied->elems[i].partition] = c->applied->elems[i].offset;
     }
-    code = rd_kafka_commit(c->rk, list, 1);
-    rd_kafka_topic_partition_list_destroy(list);
-    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing results");
+    return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied(c, err);
 }
 
 /* Every partition has its own outcome. */
@@ -237,6 +252,8 @@ dt_status dt_result_consumer_share(dt_result_consumer *c, unsigned rank, unsigne
     if (same && partitions == c->partitions)
         return DT_OK;
     drop_records(c);
+    if (commit_applied(c, err) != DT_OK) /* others may apply some again */
+        DT_LOG(DEBUG, "kafka", "offsets of results were not committed");
     status = keep_offsets(c, partitions, rank, members, err);
     if (status != DT_OK)
         return status;
@@ -309,7 +326,10 @@ dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consu
 static void consumer_leave(void *arg)
 {
     struct dt_result_consumer *c = arg;
+    struct dt_error err = {0};
 
+    if (commit_applied(c, &err) != DT_OK)
+        DT_LOG(DEBUG, "kafka", "offsets of results were not committed", DT_S("reason", err.text));
     rd_kafka_consumer_close(c->rk); /* waits for the offsets that are being committed */
     if (c->topic != NULL)
         rd_kafka_topic_destroy(c->topic);

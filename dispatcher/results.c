@@ -17,7 +17,7 @@
 #include "job/result_json.h"
 #include "store/store.h"
 
-#define LINGER_MS      2
+#define LINGER_MS      10
 #define PAUSE_FIRST_US INT64_C(50000)
 #define PAUSE_MAX_US   INT64_C(2000000)
 #define REJECT_MS      10000
