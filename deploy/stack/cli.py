@@ -29,7 +29,7 @@ def parser():
                                   "loopback ports, in the background. Data: .local/stack, or the folder in DUETIME_LOCAL_DIR.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     up = commands.add_parser("up", help="install what is missing, build, start everything and wait until it is ready",
-                             description="What is not given stays as it was at the last up (at first: 1 API, 2 dispatchers, 4 shards, "
+                             description="What is not given stays as it was at the last up (at first: 1 API, 2 dispatchers, 2 shards, "
                              "1 Redis, MariaDB, Kafka 3, release).")
     up.add_argument("--apis", type=count)
     up.add_argument("--dispatchers", type=count)
