@@ -34,9 +34,9 @@ static rd_kafka_t *make(rd_kafka_type_t type, const char *brokers)
                                        {"isolation.level", "read_committed"},
                                        {"auto.offset.reset", "earliest"},
                                        {"enable.auto.commit", "false"},
-                                       {"fetch.wait.max.ms", "5"},
+                                       {"fetch.wait.max.ms", "100"},
                                        {"topic.metadata.refresh.interval.ms", "200"}};
-    const char *const producer[][2] = {{"linger.ms", "2"}, {"queue.buffering.max.messages", "2000000"}};
+    const char *const producer[][2] = {{"linger.ms", "20"}, {"queue.buffering.max.messages", "2000000"}};
     size_t n = type == RD_KAFKA_CONSUMER ? sizeof consumer / sizeof *consumer : sizeof producer / sizeof *producer;
     rd_kafka_conf_set(conf, "bootstrap.servers", brokers, error, sizeof error);
     for (size_t i = 0; i < n; i++) {
