@@ -38,11 +38,6 @@ static int64_t mono_us(const dt_housekeeper *h)
 {
     return dt_clock_mono_us(h->env.clock);
 }
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The process that ZooKeeper names for shard 0, whether or not it can lead just now: days come near and retention ends
  * also while Kafka is away or the shard is halted. */
 static bool keeps_house(const dt_housekeeper *h)
@@ -72,7 +67,7 @@ static void chores(dt_housekeeper *h)
     if (mono_us(h) < h->chores_us)
         return;
     bool more = keeps_house(h) && do_chores(h);
-    h->chores_us = mono_us(h) + (more ? STEP_PAUSE_US : earlier(IDLE_US, h->env.config->reconcile_period * 1000));
+    h->chores_us = mono_us(h) + (more ? STEP_PAUSE_US : dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000));
 }
 
 static bool worth_telling(const struct dt_loop_state *state)
@@ -119,7 +114,7 @@ static void tell_stats(dt_housekeeper *h)
     struct dt_error err = {0};
     if (mono_us(h) < h->stats_us)
         return;
-    h->stats_us = mono_us(h) + earlier(IDLE_US, h->env.config->reconcile_period * 1000);
+    h->stats_us = mono_us(h) + dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
     if (write_stats(h, &err) != DT_OK)
         DT_LOG(DEBUG, "housekeeper", "nothing said about shards", DT_S("reason", err.text));
 }
@@ -161,7 +156,7 @@ static void *run(void *arg)
         chores(h);
         tell_stats(h);
         if (!h->stop && !h->hurry)
-            dt_mailbox_wait(h->mailbox, earlier(h->reconcile_us, earlier(h->chores_us, h->stats_us)));
+            dt_mailbox_wait(h->mailbox, dt_earlier(h->reconcile_us, dt_earlier(h->chores_us, h->stats_us)));
     }
     return NULL;
 }

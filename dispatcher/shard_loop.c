@@ -522,11 +522,6 @@ static dt_status check_lease(dt_shard_loop *l, struct dt_error *err)
     return status;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t settle_at_us(const dt_shard_loop *l)
 {
     return l->sent_us + l->env->config->dispatch_settle_after * 1000;
@@ -541,14 +536,14 @@ static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_
     if (turn && (turn->more || news))
         return now_us;
     l->locked_pause_us = !turn || !turn->locked ? 0
-                         : l->locked_pause_us   ? earlier(l->locked_pause_us * 2, LOOK_US)
+                         : l->locked_pause_us   ? dt_earlier(l->locked_pause_us * 2, LOOK_US)
                                                 : LOCKED_FIRST_US;
     if (l->locked_pause_us)
-        at_us = earlier(at_us, now_us + l->locked_pause_us);
+        at_us = dt_earlier(at_us, now_us + l->locked_pause_us);
     if (next_ms)
-        at_us = earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
+        at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.n)
-        at_us = earlier(at_us, settle_at_us(l));
+        at_us = dt_earlier(at_us, settle_at_us(l));
     return at_us;
 }
 
@@ -693,7 +688,7 @@ static dt_status halt_refused(dt_shard_loop *l, struct dt_error *err)
 static void pause_before_takeover(dt_shard_loop *l, unsigned failures)
 {
     int64_t cap = PAUSE_FIRST_US << (failures < 8 ? failures : 8);
-    cap = earlier(cap, PAUSE_MAX_US);
+    cap = dt_earlier(cap, PAUSE_MAX_US);
     int64_t until = mono_us(l) + cap / 2 + (int64_t)(l->env->random(l->env->arg) % (uint64_t)(cap / 2 + 1));
     while (!ending(l) && mono_us(l) < until)
         dt_mailbox_wait(l->mailbox, until);

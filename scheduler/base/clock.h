@@ -27,6 +27,12 @@ static inline int64_t dt_clock_real_ms(const dt_clock *clock)
     return clock->real_ms(clock);
 }
 
+/* The earlier of two times, for loops that sleep until the first of several things. */
+static inline int64_t dt_earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /*
  * MySQL's clock as seen from this process: due times are judged by MySQL's clock alone, so that a wrong
  * clock on one host makes nothing early. A sample is a reading of the server's clock taken between two

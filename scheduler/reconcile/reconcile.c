@@ -534,11 +534,6 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
     return DT_OK;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t next_us(const dt_reconciler *r)
 {
     int64_t next = r->next_period_us;
@@ -547,10 +542,10 @@ static int64_t next_us(const dt_reconciler *r)
         dt_compare_active(&r->edge) || dt_compare_active(&r->exact) || dt_rebuild_active(r))
         return r->now_us;
     if (r->rebuild.active)
-        next = earlier(next, r->rebuild.not_before_us);
+        next = dt_earlier(next, r->rebuild.not_before_us);
     if (dt_compare_active(&r->overdue))
-        next = earlier(next, r->next_overdue_us);
-    return r->edge_done_ms ? earlier(next, r->next_walk_us) : next;
+        next = dt_earlier(next, r->next_overdue_us);
+    return r->edge_done_ms ? dt_earlier(next, r->next_walk_us) : next;
 }
 
 /* MySQL did not answer: no window can be trusted; everything starts anew a little later. The rebuild keeps its place.

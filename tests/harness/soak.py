@@ -5,10 +5,12 @@ import re
 import threading
 import time
 
-from .checker import Checker, Journal, lateness, now_ms, summary
+import redis
+
+from .checker import Checker, Journal, connect, lateness, now_ms, rows, summary
 from .consumer import TestConsumer
 from .rest import Rest
-from .stack import Stack, until
+from .stack import until
 
 TOOK_OVER = re.compile(r'^time=(\S+) .*msg="took over" shard=(\d+) epoch=(\d+) in_flight=(\d+) in_ledger=(\d+)', re.M)
 LEAD = 3000  # the first job is due so long after the first is written
@@ -47,9 +49,9 @@ def kills_that_hit(kill_times, found):
 class Killer(threading.Thread):
     """Kills one dispatcher after the other, at random moments, and starts it again."""
 
-    def __init__(self, stack, dispatchers, every, seed, say=print):
+    def __init__(self, stack, dispatchers, every, seed):
         super().__init__(daemon=True)
-        self.stack, self.dispatchers, self.every, self.say = stack, dispatchers, every, say
+        self.stack, self.dispatchers, self.every = stack, dispatchers, every
         self.chance = random.Random(seed)
         self.times = []
         self.failure = None
@@ -83,7 +85,7 @@ def soak(stack, *, jobs, seconds, seed, topic="soak", kill_once=False, kill_ever
         say(f"{jobs} jobs over {seconds} s, seed {seed}, dispatchers {' '.join(dispatchers)}")
         middle = start + seconds * 500
         if kill_every:
-            killer = Killer(stack, dispatchers, kill_every, seed, say)
+            killer = Killer(stack, dispatchers, kill_every, seed)
             killer.start()
         until(lambda: now_ms() > middle, seconds + 30, "the middle of the run")
         kill_times = []
@@ -115,15 +117,10 @@ def soak(stack, *, jobs, seconds, seed, topic="soak", kill_once=False, kill_ever
 
 
 def all_finished(stack, topic):
-    from .checker import connect, rows
     return rows(connect(stack), "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state IN ('scheduled', 'dispatched')", topic)[0]["n"] == 0
 
 
 def flush_redis(stack):
-    import redis
     for endpoint in stack["DUETIME_REDIS"].split(","):
         host, port = endpoint.split(":")
         redis.Redis(host, int(port)).flushall()
-
-
-__all__ = ["Stack", "soak", "write_jobs", "Killer", "takeovers", "kills_that_hit", "flush_redis", "all_finished", "rfc3339"]

@@ -9,7 +9,7 @@ import pytest
 
 from harness.checker import Checker, Journal, connect, lateness, now_ms, rows, summary
 from harness.rest import Rest
-from harness.soak import flush_redis, kills_that_hit, rfc3339, soak, takeovers
+from harness.soak import flush_redis, rfc3339, soak
 from harness.stack import until
 
 DISPATCHERS = ["dispatcher1", "dispatcher2", "dispatcher3"]
@@ -239,6 +239,3 @@ def test_a_storm_of_cancels_at_the_due_instant_is_answered_truly(stack, topic, c
     assert sum(answers.values()) == STORM and min(answers.values()) > STORM // 50
     consumer.wait_count(answers["too_late"], 60)
     Checker(stack).check(journal, [topic], settle_seconds=60)
-
-
-__all__ = ["kills_that_hit", "takeovers"]
