@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "gather.h"
@@ -448,7 +449,9 @@ static void commit(struct worker *w, struct dt_unit *units)
     size_t created = 0, n = note_entries(w, units, &created);
     for (struct dt_unit *unit = units; unit; unit = unit->next)
         unit->created_ms = created_ms;
+    DT_FAIL_POINT("create.answer");
     finish_all(units, DT_OK);
+    DT_FAIL_POINT("create.answered");
     dt_index_writer_post(c->index, w->entries, n);
     dt_metric_add(c->created, (int64_t)created);
     dt_id_block_refill(&w->ids, w->session.store, (size_t)c->config->api_commit_jobs);

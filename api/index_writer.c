@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
 
@@ -185,6 +186,7 @@ static dt_status send(dt_index_writer *w, const struct round *round, struct dt_e
     if (!view)
         return dt_fail(err, DT_UNAVAILABLE, "MySQL was never reached");
     dt_status status = connect_index(w, view, err);
+    DT_FAIL_POINT_STATUS("index.write", status, err);
     if (status == DT_OK && round->n) {
         int64_t horizon_end_ms = dt_refclock_latest_ms(w->ref) + w->config->index_horizon;
         int64_t begun_us = dt_clock_mono_us(w->clock);

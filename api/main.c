@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "api.h"
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "commands.h"
@@ -354,7 +355,9 @@ int main(int argc, char **argv)
     struct options options = {.command = SERVE};
     struct dt_error err = {0};
     static struct server server;
-    int code = parse_options(argc, argv, &options);
+    int code = DT_FAIL_POINTS_MAIN(argc, argv);
+    if (code < 0)
+        code = parse_options(argc, argv, &options);
     if (code >= 0)
         return code;
     server.config_file = options.config;

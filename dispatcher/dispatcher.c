@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "elector.h"
@@ -101,7 +102,7 @@ static void on_stopped(void *arg, unsigned shard)
 static bool leads(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
-    return dt_elector_leads(d->elector, shard);
+    return dt_elector_leads(d->elector, shard) || DT_FAIL_FORCED("lead.forced");
 }
 
 /* The results' thread may ask before there is an election. */
@@ -254,6 +255,8 @@ static void carry_out(dt_dispatcher *d, unsigned shard)
     if (slot->ended)
         end_loop(d, shard);
     enum want what = (enum want)slot->want;
+    if (what == WANT_NOTHING && shard < d->inst.shards && !d->stop && DT_FAIL_FORCED("lead.forced"))
+        what = WANT_LEAD;
     if (slot->loop && what != WANT_LEAD && !slot->told) {
         slot->told = true;
         if (what == WANT_RELEASE)

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fail_point.h"
 #include "base/log.h"
 
 enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
@@ -99,6 +100,8 @@ static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *b
     (void)rk, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
     if (api == API_PRODUCE || api == API_ADD_PARTITIONS || api == API_END_TXN)
         watch_request(&p->watch, fd, api);
+    if (api == API_END_TXN)
+        DT_FAIL_POINT("endtxn.sent");
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -407,6 +410,9 @@ static dt_status produce_all(struct dt_producer *p, const struct dt_kafka_messag
         if (status != DT_OK)
             return status;
         r->topic->in_flight += r->bytes;
+        DT_FAIL_POINT_STATUS("produce.message", status, err);
+        if (status != DT_OK)
+            return status;
     }
     return DT_OK;
 }
@@ -443,14 +449,17 @@ static dt_status transact(struct dt_producer *p, const struct dt_kafka_message *
     status = produce_all(p, messages, n, topics, reports, deadline_us, err);
     if (status == DT_OK)
         status = produce(p, p->ledger, (int32_t)p->shard, record, &reports[n], deadline_us, err);
+    DT_FAIL_POINT_STATUS("produce.record", status, err);
     if (status == DT_OK)
         status = await_reports(p, &p->outstanding, 0, deadline_us, err);
     if (status == DT_DOUBT)
         status = find_cause(p, status, err);
     if (status == DT_OK && p->ledger_offset < 0)
         status = doubt(err, "transaction", "the ledger record's offset is not known");
+    DT_FAIL_POINT_STATUS("endtxn.before", status, err);
     if (status == DT_OK)
         status = commit(p, deadline_us, err);
+    DT_FAIL_POINT_STATUS("endtxn.after", status, err);
     return status;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "dispatcher.h"
 #include "metrics_mhd.h"
@@ -186,7 +187,10 @@ int main(int argc, char **argv)
     struct options options = {0};
     struct dt_config config;
     struct dt_error err = {0};
-    int code = EXIT_SUCCESS;
+    int code = DT_FAIL_POINTS_MAIN(argc, argv);
+    if (code >= 0)
+        return code;
+    code = EXIT_SUCCESS;
     if (!parse(argc, argv, &options, &code))
         return code;
     if (options.reference) {

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
@@ -51,6 +52,7 @@ static dt_status send_notices(dt_outbox *o, const struct dt_notice *notices, siz
         if (sent[i])
             ids[n_ids++] = notices[i].outbox_id;
     dt_metric_add(o->sent, (int64_t)n_ids);
+    DT_FAIL_POINT("outbox.sent");
     dt_status removed = n_ids ? dt_store_outbox_sent(o->store, ids, n_ids, err) : DT_OK;
     return status == DT_OK ? removed : status;
 }
@@ -64,6 +66,7 @@ static dt_status empty(dt_outbox *o, unsigned shard, struct dt_error *err)
         struct dt_notice *notices;
         dt_arena_reset(&o->arena);
         status = dt_store_outbox(o->store, shard, BATCH, &o->arena, &notices, &n, err);
+        DT_FAIL_POINT_STATUS("outbox.read", status, err);
         if (status == DT_OK && n)
             status = send_notices(o, notices, n, err);
     }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/fail_point.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mailbox.h"
@@ -210,7 +211,9 @@ static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct
         dt_result_consumer_poll(consumer, (size_t)r->env.config->results_batch, LINGER_MS, &r->stop, &records, &n, err);
     if (status != DT_OK || n == 0)
         return status;
+    DT_FAIL_POINT("results.read");
     status = apply(r, records, n, err);
+    DT_FAIL_POINT_STATUS("results.applied", status, err);
     if (status != DT_OK) {
         dt_result_consumer_rewind(consumer);
         return status;

@@ -23,6 +23,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
@@ -162,6 +163,9 @@ static dt_status read_ledger(dt_shard_loop *l, struct dt_error *err)
                  "ledger offset %lld is out of range: the ledger was trimmed or recreated", (long long)from);
         status = DT_OK;
     }
+    if (DT_FAIL_FORCED("takeover.barrier_unseen"))
+        view.barrier = false;
+    DT_FAIL_POINT_STATUS("takeover.ledger", status, err);
     if (status == DT_OK && !view.barrier && !view.problem[0])
         status = dt_fail(err, DT_UNAVAILABLE, "the barrier did not come by");
     if (status == DT_OK) {
@@ -169,6 +173,7 @@ static dt_status read_ledger(dt_shard_loop *l, struct dt_error *err)
         bool halt = view.problem[0] != '\0';
         status = dt_store_takeover_settle(l->store, &l->lease, &l->flight, settled, view.next_offset,
                                           halt ? view.problem : NULL, err);
+        DT_FAIL_POINT_STATUS("takeover.settled", status, err);
         if (status == DT_OK && halt)
             status = dt_fail(err, DT_HALTED, "%s", view.problem);
         else if (status == DT_OK) {
@@ -201,14 +206,18 @@ static dt_status take_over(dt_shard_loop *l, struct dt_error *err)
     l->producer = NULL;
     dt_status status = dt_store_takeover(l->store, l->shard, (int64_t)l->env->random(l->env->arg), l->env->owner,
                                          &l->lease, &l->flight, err);
+    DT_FAIL_POINT_STATUS("takeover.epoch", status, err);
     if (status == DT_OK)
         status = dt_producer_new(l->env->kafka, l->shard, &l->abort, &l->producer, err);
+    DT_FAIL_POINT_STATUS("takeover.producer", status, err);
     if (status == DT_OK)
         status = dt_store_lease_check(l->store, &l->lease, &inst, err);
+    DT_FAIL_POINT_STATUS("takeover.checked", status, err);
     if (status == DT_OK)
         status = check_ledger_settings(l, err);
     if (status == DT_OK)
         status = send_barrier(l, err);
+    DT_FAIL_POINT_STATUS("takeover.barrier", status, err);
     if (status == DT_OK)
         status = read_ledger(l, err);
     return status;
@@ -261,6 +270,7 @@ static dt_status send_flight(dt_shard_loop *l, const struct dt_outgoing *batch, 
     if (status == DT_OK)
         status = dt_producer_send(l->producer, messages, n, DT_LEDGER_BATCH, dt_strbuf_str(&record), &offset, err);
     dt_strbuf_clear(&record);
+    DT_FAIL_POINT_STATUS("settle.before", status, err);
     if (status == DT_OK && offset < l->lease.ledger_offset)
         status = dt_fail(err, DT_DOUBT, "the ledger record's offset %lld is below %lld", (long long)offset,
                          (long long)l->lease.ledger_offset);
@@ -459,6 +469,7 @@ static dt_status take_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_err
     status = keep_flight(l, turn);
     if (status == DT_OK && turn->n_batch)
         status = send_flight(l, turn->batch, err);
+    DT_FAIL_POINT("index.before_told");
     tell_index(l, turn); /* also of a batch that was not sent: it stays claimed */
     if (turn->outbox)
         l->env->outbox(l->env->arg, l->shard);
@@ -625,6 +636,7 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
     l->n_hints = 0;
     if (l->flight.n && l->sent)
         status = take_turn(l, &turn, err);
+    DT_FAIL_POINT_STATUS("step_down.settled", status, err);
     if (status == DT_OK)
         status = dt_store_step_down(l->store, &l->lease, err);
     if (status == DT_OK)

@@ -15,6 +15,7 @@
  */
 #include <stdlib.h>
 
+#include "base/fail_point.h"
 #include "reconcile/parts.h"
 
 #define LOOK_US    2  /* about the cost of a row or an entry that is fine */
@@ -200,8 +201,10 @@ dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct d
     r->work_us = 0;
     if (compare->phase == DT_COMPARE_ROWS)
         status = step_rows(r, compare, err);
+    DT_FAIL_POINT_STATUS("reconcile.rows", status, err);
     if (status == DT_OK && compare->phase == DT_COMPARE_ENTRIES && !r->n_suspects)
         step_entries(r, compare);
+    DT_FAIL_POINT_STATUS("reconcile.entries", status, err);
     r->work_us += (int64_t)r->n_suspects * SUSPECT_US;
     if (status == DT_OK)
         status = dt_mend(r, err);

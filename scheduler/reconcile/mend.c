@@ -24,6 +24,7 @@
  */
 #include <stdlib.h>
 
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "reconcile/parts.h"
 
@@ -286,6 +287,7 @@ static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, str
     if (status != DT_OK)
         return status;
     verdicts = judge_all(r, truth, n_truth);
+    DT_FAIL_POINT("reconcile.judged");
     return verdicts ? apply(r, verdicts, shards, err) : dt_fail(err, DT_NOMEM, "reconciler");
 }
 

@@ -7,6 +7,7 @@
  * since nearest first matters most; adding again what is there already changes nothing. A shard whose Redis does not
  * answer starts over after RETRY_US.
  */
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "reconcile/parts.h"
 
@@ -125,6 +126,7 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
 
     if (status != DT_OK)
         return status;
+    DT_FAIL_POINT("rebuild.page");
     add_page(r, n);
     if (n) {
         b->at_ms = r->page[n - 1].next_ms;

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/fail_point.h"
 #include "store/store_internal.h"
 
 #define JOB_COLUMNS     17
@@ -405,7 +406,10 @@ static dt_status insert_once(struct batch *b, bool singly, struct dt_error *err)
     }
     if (!status && !singly)
         status = insert_jobs(b, err);
-    return dt_store_finish(b->db, status, err);
+    DT_FAIL_POINT_STATUS("create.commit", status, err);
+    status = dt_store_finish(b->db, status, err);
+    DT_FAIL_POINT_STATUS("create.committed", status, err);
+    return status;
 }
 
 /* BUSY: the old session still has them. They are all there or none is, but for one that was finished and purged since.

@@ -25,6 +25,7 @@
 
 #include <stdlib.h>
 
+#include "base/fail_point.h"
 #include "base/json.h"
 #include "store/store_internal.h"
 #include "store/store_row.h"
@@ -506,6 +507,7 @@ dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct
         status = dt_store_begin(store, &db, &now_ms, err);
         if (!status)
             status = apply_in(db, map, now_ms, again.tries > 0, results, n, err);
+        DT_FAIL_POINT_STATUS("results.commit", status, err);
         status = dt_store_finish(db, status, err);
     } while (dt_store_again(&again, status));
     return status;

@@ -14,6 +14,7 @@
  */
 #include <stdlib.h>
 
+#include "base/fail_point.h"
 #include "store/id_list.h"
 #include "store/lease.h"
 #include "store/outgoing.h"
@@ -430,10 +431,18 @@ dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn 
     if (status != DT_OK)
         return status;
     status = work(&t, &next, &changed);
+    if (io->settle->n)
+        DT_FAIL_POINT_STATUS("settle.commit", status, err);
+    if (t.n_claims)
+        DT_FAIL_POINT_STATUS("claim.commit", status, err);
     if (status == DT_OK && changed)
         status = dt_db_commit(t.db, err);
     else
         dt_db_rollback(t.db);
+    if (t.n_claims)
+        DT_FAIL_POINT_STATUS("claim.committed", status, err);
+    if (io->settle->n)
+        DT_FAIL_POINT_STATUS("settle.committed", status, err);
     if (status != DT_OK) {
         reset_outputs(io);
         return status;

@@ -1,4 +1,5 @@
-"""The two builds: gcc with sanitizers, which is tested, and clang plain, which must only compile.
+"""The builds: gcc with sanitizers, which is tested; clang, which must only compile; a release, in which one looks for what
+must not be there.
 
 A build that fails counts as a failed test; what could be built is tested nevertheless.
 """
@@ -20,8 +21,8 @@ def _configure(report, folder, preset, options):
     return code == 0
 
 
-def _build(report, folder):
-    code, output = command.run(["cmake", "--build", folder, "--", "-k", "0"], SECONDS, cwd=tree.TREE)
+def _build(report, folder, *targets):
+    code, output = command.run(["cmake", "--build", folder, "--", "-k", "0", *targets], SECONDS, cwd=tree.TREE)
     (folder / "build.log").write_text(output)
     if code != 0:
         report.fail(f"build {folder.name}", "\n".join(line for line in output.splitlines() if "] Building" not in line and "] Linking" not in line))
@@ -39,5 +40,12 @@ def clang(report):
     """One test: everything compiles with clang, without a warning."""
     report.say("building with clang")
     folder = tree.BUILD.with_name("clang")
-    if _configure(report, folder, "debug", ["-DCMAKE_C_COMPILER=clang"]) and _build(report, folder):
+    if _configure(report, folder, "debug", ["-DCMAKE_C_COMPILER=clang", "-DDT_FAIL_POINTS=ON"]) and _build(report, folder):
         report.ok()
+
+
+def release(report):
+    """The two programs as users get them; True when they were built."""
+    report.say("building a release")
+    folder = tree.RELEASE
+    return _configure(report, folder, "release", []) and _build(report, folder, "duetime-api", "duetime-dispatcher")

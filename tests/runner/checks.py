@@ -62,6 +62,28 @@ def configuration():
     return same, "deploy/configuration.md is stale: write it anew with duetime-dispatcher --config-reference"
 
 
+PROGRAMS = ("api/duetime-api", "dispatcher/duetime-dispatcher")
+
+
+def _fail_points(program):
+    """Names of the program's fail points; empty when it has none."""
+    code, output = command.run([tree.BUILD / program, "--fail-points"], SECONDS)
+    return [line.split()[0] for line in output.splitlines() if "." in line] if code == 0 else []
+
+
+def no_fail_points():
+    """Neither a name, nor a symbol, nor the variable of the fail points is in a release; in test builds all are."""
+    told = []
+    for program in PROGRAMS:
+        names = [f"\0{name}\0".encode() for name in _fail_points(program)]
+        wanted = [*names, b"DUETIME_FAIL", b"dt_fail_point", b"fail-points"]
+        tested, released = ((folder / program).read_bytes() for folder in (tree.BUILD, tree.RELEASE))
+        told += [f"{program}: fewer than five fail points are listed"] if len(names) < 5 else []
+        told += [f"{program}: the test build lacks {word}" for word in wanted if word not in tested]
+        told += [f"{program}: the release has {word}" for word in wanted if word in released]
+    return not told, "\n".join(told)
+
+
 def run(report, named):
     """Each check is a test: `named` is {name: check}."""
     for name, check in named.items():
@@ -74,3 +96,4 @@ def run(report, named):
 
 OF_SOURCES = {"clang-format": formatted, "house rules": house, "scripts parse": scripts}
 OF_PROGRAMS = {"openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration}
+OF_RELEASE = {"a release has no fail points": no_fail_points}

@@ -20,6 +20,8 @@ def unit(report, chosen):
     builds.sanitize(report)
     if chosen is None:
         checks.run(report, checks.OF_PROGRAMS)
+        if builds.release(report):
+            checks.run(report, checks.OF_RELEASE)
     report.say("unit tests")
     cmocka.run_all(report, _executables("unit", chosen), dict(os.environ))
 

@@ -11,6 +11,7 @@ from stack import build, say  # noqa: E402,F401
 from stack.stack import Stack  # noqa: E402,F401
 
 BUILD = TREE / "build" / "sanitize"
+RELEASE = TREE / "build" / "release"
 WORK = TREE / ".local" / "tests"
 
 

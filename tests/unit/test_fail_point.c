@@ -1,0 +1,336 @@
+/* Fail points: how they are chosen, when they are hit, and what they do. A child process dies or stops in our place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/fail_point.h"
+
+#ifdef DT_FAIL_POINTS
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+static void choose(const char *text)
+{
+    struct dt_error err = {0};
+    dt_status status = dt_fail_points_set(text, &err);
+    assert_string_equal(err.text, "");
+    assert_int_equal(status, DT_OK);
+}
+
+static int forget(void **state)
+{
+    (void)state;
+    choose(NULL);
+    return 0;
+}
+
+static void pass_plain(void)
+{
+    DT_FAIL_POINT("test.plain");
+}
+
+static dt_status pass_status(dt_status status, struct dt_error *err)
+{
+    DT_FAIL_POINT_STATUS("test.status", status, err);
+    return status;
+}
+
+static dt_status passed(void)
+{
+    return pass_status(DT_OK, NULL);
+}
+
+static bool forced(void)
+{
+    return DT_FAIL_FORCED("test.forced");
+}
+
+/* ---- choosing ---- */
+
+static void assert_refused(const char *text, const char *because)
+{
+    struct dt_error err = {0};
+    assert_int_equal(dt_fail_points_set(text, &err), DT_INVALID);
+    if (!strstr(err.text, because))
+        fail_msg("\"%s\": \"%s\" does not say \"%s\"", text, err.text, because);
+    assert_int_equal(passed(), DT_OK); /* nothing was chosen */
+}
+
+static void text_that_cannot_be_read_is_refused_with_the_rule_and_the_reason(void **state)
+{
+    (void)state;
+    assert_refused("test.status", "the action is");
+    assert_refused("test.status=", "the action is");
+    assert_refused("test.status=explode", "the action is");
+    assert_refused("test.status=error:", "the action is");
+    assert_refused("test.status=error:OK", "the action is");
+    assert_refused("test.status=error:WRONG", "the action is");
+    assert_refused("test.plain=delay", "the action is");
+    assert_refused("test.plain=delay:", "the action is");
+    assert_refused("test.plain=delay:-1", "the action is");
+    assert_refused("test.plain=delay:99999999999", "the action is");
+    assert_refused("test.plain=crash:1", "the action is");
+    assert_refused("test.status=error@", "the passes are");
+    assert_refused("test.status=error@0", "the passes are");
+    assert_refused("test.status=error@-3", "the passes are");
+    assert_refused("test.status=error@3-2", "the passes are");
+    assert_refused("test.status=error@1-2-3", "the passes are");
+    assert_refused("test.status=error@1x", "the passes are");
+    assert_refused("test.status=error,", "no such point");
+    assert_refused(",test.status=error", "no such point");
+    assert_refused("test.status=error;test.plain=stop", "the action is");
+    assert_refused("test.status=error,test.plain=delay:x", "\"test.plain=delay:x\"");
+}
+
+static void a_point_that_the_program_does_not_have_is_refused(void **state)
+{
+    (void)state;
+    assert_refused("test.elsewhere=crash", "no such point");
+    assert_refused("test.plai=crash", "no such point");
+    assert_refused("test.plain =crash", "no such point");
+}
+
+static void an_action_that_the_place_cannot_carry_out_is_refused(void **state)
+{
+    (void)state;
+    assert_refused("test.plain=error", "cannot do that");
+    assert_refused("test.plain=force", "cannot do that");
+    assert_refused("test.status=force", "cannot do that");
+    assert_refused("test.forced=crash", "cannot do that");
+}
+
+static void more_rules_than_there_is_room_for_are_refused(void **state)
+{
+    char text[65 * 20] = "";
+    (void)state;
+    for (int i = 0; i < 65; i++)
+        strcat(text, i ? ",test.status=error" : "test.status=error");
+    assert_refused(text, "more than 64 rules");
+}
+
+/* ---- hitting ---- */
+
+static void assert_fails_at(const char *rule, const char *pattern)
+{
+    char seen[16] = "";
+    choose(rule);
+    for (size_t i = 0; i < strlen(pattern); i++)
+        strcat(seen, passed() == DT_OK ? "." : "x");
+    if (strcmp(seen, pattern) != 0)
+        fail_msg("%s: %s instead of %s", rule, seen, pattern);
+}
+
+static void a_rule_acts_at_its_passes_and_at_no_other(void **state)
+{
+    (void)state;
+    assert_fails_at(NULL, "......");
+    assert_fails_at("", "......");
+    assert_fails_at("test.status=error", "xxxxxx");
+    assert_fails_at("test.status=error@1", "x.....");
+    assert_fails_at("test.status=error@3", "..x...");
+    assert_fails_at("test.status=error@3-", "..xxxx");
+    assert_fails_at("test.status=error@2-4", ".xxx..");
+    assert_fails_at("test.status=error@2-2", ".x....");
+    assert_fails_at("test.status=error@2,test.plain=delay:0,test.status=error@5-5", ".x..x.");
+}
+
+static void an_error_is_the_status_that_was_asked_for_and_names_its_place(void **state)
+{
+    struct dt_error err = {0};
+    (void)state;
+    choose("test.status=error");
+    assert_int_equal(pass_status(DT_OK, &err), DT_UNAVAILABLE);
+    assert_string_equal(err.text, "fail point test.status");
+    choose("test.status=error:DEPOSED");
+    assert_int_equal(pass_status(DT_OK, &err), DT_DEPOSED);
+}
+
+static void a_place_that_has_failed_already_is_not_passed(void **state)
+{
+    (void)state;
+    choose("test.status=error@1");
+    assert_int_equal(pass_status(DT_BUSY, NULL), DT_BUSY);
+    assert_int_equal(passed(), DT_UNAVAILABLE);
+}
+
+static void what_is_forced_is_true_at_its_passes(void **state)
+{
+    (void)state;
+    assert_false(forced());
+    choose("test.forced=force@2");
+    assert_false(forced());
+    assert_true(forced());
+    assert_false(forced());
+}
+
+static void a_delay_lasts_as_long_as_was_asked(void **state)
+{
+    (void)state;
+    choose("test.plain=delay:30@2");
+    int64_t began_us = dt_clock_mono_us(dt_clock_system());
+    pass_plain();
+    pass_plain();
+    pass_plain();
+    assert_true(dt_clock_mono_us(dt_clock_system()) - began_us >= 30000);
+}
+
+static void *pass_often(void *arg)
+{
+    unsigned *hits = arg;
+    for (int i = 0; i < 5000; i++)
+        *hits += passed() != DT_OK;
+    return NULL;
+}
+
+static void passes_of_all_threads_count_together_and_each_once(void **state)
+{
+    pthread_t threads[4];
+    unsigned hits[4] = {0};
+    (void)state;
+    choose("test.status=error@19901-20000");
+    dt_log_set_level(DT_LOG_ERROR);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, pass_often, &hits[i]), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    dt_log_set_level(DT_LOG_INFO);
+    assert_int_equal(hits[0] + hits[1] + hits[2] + hits[3], 100);
+}
+
+/* ---- in a child ---- */
+
+/* Passes the plain point three times with its log lines in `log`; 7 when it lives. */
+static pid_t child(const char *rule, int log)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    choose(rule);
+    if (log >= 0)
+        dup2(log, STDERR_FILENO);
+    for (int i = 0; i < 3; i++)
+        pass_plain();
+    _exit(7);
+}
+
+static void a_crash_is_a_kill_at_that_very_pass_and_is_logged_before(void **state)
+{
+    int status, ends[2];
+    char log[1024] = "";
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = child("test.plain=delay:1@1,test.plain=crash@2,test.plain=delay:1@3", ends[1]);
+    close(ends[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_true(read(ends[0], log, sizeof log - 1) > 0);
+    close(ends[0]);
+    assert_non_null(strstr(log, "action=delay pass=1"));
+    assert_non_null(strstr(log, "point=test.plain action=crash pass=2"));
+    assert_null(strstr(log, "pass=3"));
+}
+
+static void a_stop_waits_for_a_continuation(void **state)
+{
+    int status;
+    (void)state;
+    pid_t pid = child("test.plain=stop@2", -1);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 7);
+}
+
+/* ---- main's part ---- */
+
+static int main_with(const char *environment, const char *option)
+{
+    char *argv[] = {(char *)"program", (char *)(uintptr_t)option, NULL};
+    if (environment)
+        setenv("DUETIME_FAIL", environment, 1);
+    else
+        unsetenv("DUETIME_FAIL");
+    return DT_FAIL_POINTS_MAIN(option ? 2 : 1, argv);
+}
+
+static void a_program_goes_on_with_good_text_and_ends_with_bad_text(void **state)
+{
+    (void)state;
+    assert_int_equal(main_with(NULL, NULL), -1);
+    assert_int_equal(main_with("", NULL), -1);
+    assert_int_equal(main_with("test.status=error@1", "--help"), -1);
+    assert_int_equal(passed(), DT_UNAVAILABLE);
+    assert_int_equal(main_with("nonsense", NULL), 2);
+    assert_int_equal(main_with(NULL, "--fail-points"), 0);
+}
+
+static void the_list_has_every_point_once_in_order_with_what_it_can_do(void **state)
+{
+    char *text = NULL;
+    size_t n = 0;
+    (void)state;
+    FILE *out = open_memstream(&text, &n);
+    dt_fail_points_print(out);
+    fclose(out);
+    assert_string_equal(text, "test.forced force\ntest.plain\ntest.status error\n");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(text_that_cannot_be_read_is_refused_with_the_rule_and_the_reason, forget),
+        cmocka_unit_test_setup(a_point_that_the_program_does_not_have_is_refused, forget),
+        cmocka_unit_test_setup(an_action_that_the_place_cannot_carry_out_is_refused, forget),
+        cmocka_unit_test_setup(more_rules_than_there_is_room_for_are_refused, forget),
+        cmocka_unit_test_setup(a_rule_acts_at_its_passes_and_at_no_other, forget),
+        cmocka_unit_test_setup(an_error_is_the_status_that_was_asked_for_and_names_its_place, forget),
+        cmocka_unit_test_setup(a_place_that_has_failed_already_is_not_passed, forget),
+        cmocka_unit_test_setup(what_is_forced_is_true_at_its_passes, forget),
+        cmocka_unit_test_setup(a_delay_lasts_as_long_as_was_asked, forget),
+        cmocka_unit_test_setup(passes_of_all_threads_count_together_and_each_once, forget),
+        cmocka_unit_test_setup(a_crash_is_a_kill_at_that_very_pass_and_is_logged_before, forget),
+        cmocka_unit_test_setup(a_stop_waits_for_a_continuation, forget),
+        cmocka_unit_test_setup(a_program_goes_on_with_good_text_and_ends_with_bad_text, forget),
+        cmocka_unit_test_setup(the_list_has_every_point_once_in_order_with_what_it_can_do, forget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+static void a_build_without_fail_points_passes_them_as_if_they_were_not_there(void **state)
+{
+    dt_status status = DT_OK;
+    (void)state;
+    setenv("DUETIME_FAIL", "nonsense", 1);
+    assert_int_equal(DT_FAIL_POINTS_MAIN(0, NULL), -1);
+    DT_FAIL_POINT("test.plain");
+    DT_FAIL_POINT_STATUS("test.status", status, NULL);
+    assert_int_equal(status, DT_OK);
+    assert_false(DT_FAIL_FORCED("test.forced"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_build_without_fail_points_passes_them_as_if_they_were_not_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
