@@ -24,6 +24,12 @@ def setting(text):
     return text
 
 
+def detour(text):
+    if not re.fullmatch(r"[a-z]+[0-9]*:[a-z]+[0-9]*=[0-9]+", text):
+        raise argparse.ArgumentTypeError("wanted: part:server=port")
+    return text
+
+
 def parser():
     top = argparse.ArgumentParser(prog="deploy/local", description="The local stack: MySQL, Redis, ZooKeeper, Kafka and duetime on free "
                                   "loopback ports, in the background. Data: .local/stack, or the folder in DUETIME_LOCAL_DIR.")
@@ -39,6 +45,9 @@ def parser():
     up.add_argument("--kafka", choices=["3", "4"], help="3.9 or 4.1")
     up.add_argument("--set", action="append", type=setting, metavar="SECTION.KEY=VALUE", dest="settings",
                     help="a setting for all programs; kept for later starts; an empty value takes it away")
+    up.add_argument("--via", action="append", type=detour, metavar="PART:SERVER=PORT",
+                    help="for tests: a program reaches a server (mysql, redis1, zookeeper, kafka) through this loopback port, where "
+                    "somebody forwards to it; kept for later starts")
     up.add_argument("--no-build", action="store_true", help="take the programs as they are")
     preset = up.add_mutually_exclusive_group()
     preset.add_argument("--release", action="store_const", const="release", dest="preset")
@@ -64,6 +73,10 @@ def wanted_options(arguments, before):
     if arguments.settings:
         pairs = (text.split("=", 1) for text in arguments.settings)
         wanted["settings"] = {name: value for name, value in {**before, **dict(pairs)}.items() if value}
+    if arguments.via:
+        wanted["via"] = {}
+        for part, server, port in (re.split("[:=]", text) for text in arguments.via):
+            wanted["via"].setdefault(part, {})[server] = int(port)
     return wanted
 
 

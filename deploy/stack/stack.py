@@ -51,14 +51,20 @@ class Stack:
         self.mysql = database(self.home, port("mysql"), self.state.password)
         self.redis = [Redis(self.home, f"redis{n}", port(f"redis{n}")) for n in range(1, options["redis"] + 1)]
         self.zookeeper = ZooKeeper(self.home, port("zookeeper"))
-        self.kafka = Kafka(self.home, options["kafka"], port("kafka"), port("kafka_controller"))
-        self.apis = [Api(self.home, f"api{n}", port(f"api{n}"), options["preset"], self._settings())
-                     for n in range(1, options["apis"] + 1)]
-        self.dispatchers = [Dispatcher(self.home, f"dispatcher{n}", port(f"dispatcher{n}"), options["preset"], self._settings())
-                            for n in range(1, options["dispatchers"] + 1)]
+        self.kafka = Kafka(self.home, options["kafka"], port("kafka"), port("kafka_controller"), self._kafka_detours())
+        self.apis = [self._program(Api, f"api{n}") for n in range(1, options["apis"] + 1)]
+        self.dispatchers = [self._program(Dispatcher, f"dispatcher{n}") for n in range(1, options["dispatchers"] + 1)]
 
-    def _settings(self):
-        """What every program of this stack is told."""
+    def _program(self, kind, name):
+        return kind(self.home, name, self.state.port(name), self.state.options["preset"], self._settings(name))
+
+    def _kafka_detours(self):
+        """{name: (port of a listener, port that it tells its clients)}: a client that came by a detour must be sent back to it."""
+        return {name.upper(): (self.state.port(f"kafka_{name}"), servers["kafka"])
+                for name, servers in self.state.options["via"].items() if "kafka" in servers}
+
+    def _settings(self, program):
+        """What a program is told."""
         settings = {
             "mysql": {"socket": self.mysql.socket, "user": self.mysql.user, "password": self.mysql.password, "database": DATABASE},
             "redis": {"endpoints": ",".join(redis.address for redis in self.redis)},
@@ -69,7 +75,21 @@ class Stack:
         for name, value in self.state.options["settings"].items():
             section, key = name.split(".", 1)
             settings.setdefault(section, {})[key] = value
+        self._detour(settings, self.state.options["via"].get(program, {}))
         return settings
+
+    def _detour(self, settings, via):
+        """Addresses that lead through somebody's port in place of the server's own."""
+        if "mysql" in via:
+            del settings["mysql"]["socket"]
+            settings["mysql"].update(host="127.0.0.1", port=via["mysql"])
+        if any(redis.name in via for redis in self.redis):  # shards find their server by its address: with several, the same for all
+            settings["redis"]["endpoints"] = ",".join(f"127.0.0.1:{via[redis.name]}" if redis.name in via else redis.address
+                                                      for redis in self.redis)
+        if "zookeeper" in via:
+            settings["zookeeper"]["servers"] = f"127.0.0.1:{via['zookeeper']}"
+        if "kafka" in via:
+            settings["kafka"]["brokers"] = f"127.0.0.1:{via['kafka']}"
 
     @property
     def servers(self):

@@ -14,11 +14,11 @@ CONFIG = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}{listeners}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}{advertised}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT{protocols}
 log.dirs={data}/logs
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=1
@@ -56,11 +56,12 @@ def _fetch(version, pom, folder):
 
 
 class Kafka(Part):
-    def __init__(self, home, version, port, controller_port):
+    def __init__(self, home, version, port, controller_port, detours):
         super().__init__(home, "kafka")
         self.version = version
         self.port = port
         self.controller_port = controller_port
+        self.detours = detours
         self.address = f"127.0.0.1:{port}"
         self.config = self.data / "server.properties"
 
@@ -79,7 +80,12 @@ class Kafka(Part):
         return done.stdout
 
     def prepare(self):
-        self.config.write_text(CONFIG.format(port=self.port, controller=self.controller_port, data=self.data))
+        each = sorted(self.detours.items())
+        self.config.write_text(CONFIG.format(
+            port=self.port, controller=self.controller_port, data=self.data,
+            listeners="".join(f",{name}://127.0.0.1:{port}" for name, (port, _) in each),
+            advertised="".join(f",{name}://127.0.0.1:{told}" for name, (_, told) in each),
+            protocols="".join(f",{name}:PLAINTEXT" for name, _ in each)))
         if (self.data / "logs" / "meta.properties").exists():
             return
         cluster = self._tool("random-uuid").split()[-1]
