@@ -5,6 +5,7 @@ import re
 import sys
 
 from . import locks, paths, say
+from .programs import Program
 from .servers import mysql
 from .stack import Stack, exists
 
@@ -30,6 +31,18 @@ def detour(text):
     return text
 
 
+def broker_setting(text):
+    if not re.fullmatch(r"[a-z.]+=.*", text):
+        raise argparse.ArgumentTypeError("wanted: key=value")
+    return text
+
+
+def variable(text):
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*=.*", text, re.DOTALL):
+        raise argparse.ArgumentTypeError("wanted: NAME=value")
+    return text
+
+
 def parser():
     top = argparse.ArgumentParser(prog="deploy/local", description="The local stack: MySQL, Redis, ZooKeeper, Kafka and duetime on free "
                                   "loopback ports, in the background. Data: .local/stack, or the folder in DUETIME_LOCAL_DIR.")
@@ -48,6 +61,8 @@ def parser():
     up.add_argument("--via", action="append", type=detour, metavar="PART:SERVER=PORT",
                     help="for tests: a program reaches a server (mysql, redis1, zookeeper, kafka) through this loopback port, where "
                     "somebody forwards to it; kept for later starts")
+    up.add_argument("--kafka-set", action="append", type=broker_setting, metavar="KEY=VALUE", dest="kafka_settings",
+                    help="a line of the broker's configuration; kept for later starts")
     up.add_argument("--no-build", action="store_true", help="take the programs as they are")
     preset = up.add_mutually_exclusive_group()
     preset.add_argument("--release", action="store_const", const="release", dest="preset")
@@ -64,6 +79,12 @@ def parser():
                        ("kill", "end one part with SIGKILL")):
         command = commands.add_parser(verb, help=what)
         command.add_argument("part", metavar="PART", help="api1, dispatcher2, redis1, mysql, zookeeper, kafka, …")
+        if verb == "start":
+            command.add_argument("--env", action="append", type=variable, default=[], metavar="NAME=VALUE",
+                                 help="an environment variable for this start alone")
+            command.add_argument("--set", action="append", type=setting, default=[], metavar="SECTION.KEY=VALUE", dest="settings",
+                                 help="a setting for this start alone, of one of duetime's programs")
+            command.add_argument("--no-wait", action="store_true", help="do not wait until it is ready")
     return top
 
 
@@ -77,6 +98,8 @@ def wanted_options(arguments, before):
         wanted["via"] = {}
         for part, server, port in (re.split("[:=]", text) for text in arguments.via):
             wanted["via"].setdefault(part, {})[server] = int(port)
+    if arguments.kafka_settings:
+        wanted["kafka_settings"] = dict(text.split("=", 1) for text in arguments.kafka_settings)
     return wanted
 
 
@@ -132,12 +155,24 @@ def logs(home, arguments):
         os.execvp("tail", ["tail", "-n", str(arguments.lines)] + (["-F"] if arguments.follow else []) + files)
 
 
+def for_once(part, arguments):
+    part.once = dict(text.split("=", 1) for text in arguments.env)
+    if arguments.settings and not isinstance(part, Program):
+        raise say.StackError(f"--set is for duetime's programs, and {part.name} is none")
+    for text in arguments.settings:
+        name, value = text.split("=", 1)
+        section, key = name.split(".", 1)
+        part.once_settings.setdefault(section, {})[key] = value
+
+
 def start(home, arguments):
     part = existing(home).part(arguments.part)
+    for_once(part, arguments)
     with locks.one(home, part.name):
         if not part.start():
             say.note(f"{part.name} runs already")
-        part.wait_ready()
+        if not arguments.no_wait:
+            part.wait_ready()
 
 
 def stop(home, arguments):

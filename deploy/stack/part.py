@@ -19,6 +19,7 @@ class Part:
         self.data = home / name
         self.log = home / "log" / f"{name}.log"
         self.process = Process(home / "run", name)
+        self.once = {}  # environment variables of this start alone
 
     # -- what a part fills in
     address = ""
@@ -53,8 +54,11 @@ class Part:
         for folder in (self.data, self.log.parent, self.process.file.parent):
             folder.mkdir(parents=True, exist_ok=True)
         self.prepare()
-        self.process.start(self.argv(), self.log, self.data, self.environment(), self.made_of())
+        self.process.start(self.argv(), self.log, self.data, {**self.environment(), **self.once}, self._started_with())
         return True
+
+    def _started_with(self):
+        return [*self.made_of(), *(f"{name}={value}" for name, value in sorted(self.once.items()))]
 
     def wait_ready(self, seconds=READY_SECONDS):
         until = time.monotonic() + seconds

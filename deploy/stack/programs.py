@@ -41,11 +41,13 @@ class Program(Part):
         self.preset = preset
         self.settings = settings
         self.config = self.data / "duetime.ini"
+        self.once_settings = {}  # {section: {key: value}}: of this start alone
 
     def _text(self):
         sections = {section: dict(keys) for section, keys in self.settings.items()}
-        for section, keys in self.own_settings().items():
-            sections.setdefault(section, {}).update(keys)
+        for more in (self.own_settings(), self.once_settings):
+            for section, keys in more.items():
+                sections.setdefault(section, {}).update(keys)
         return ini(sections)
 
     def prepare(self):

@@ -56,12 +56,13 @@ def _fetch(version, pom, folder):
 
 
 class Kafka(Part):
-    def __init__(self, home, version, port, controller_port, detours):
+    def __init__(self, home, version, port, controller_port, detours, settings):
         super().__init__(home, "kafka")
         self.version = version
         self.port = port
         self.controller_port = controller_port
         self.detours = detours
+        self.settings = settings
         self.address = f"127.0.0.1:{port}"
         self.config = self.data / "server.properties"
 
@@ -85,7 +86,8 @@ class Kafka(Part):
             port=self.port, controller=self.controller_port, data=self.data,
             listeners="".join(f",{name}://127.0.0.1:{port}" for name, (port, _) in each),
             advertised="".join(f",{name}://127.0.0.1:{told}" for name, (_, told) in each),
-            protocols="".join(f",{name}:PLAINTEXT" for name, _ in each)))
+            protocols="".join(f",{name}:PLAINTEXT" for name, _ in each)) +
+            "".join(f"{key}={value}\n" for key, value in self.settings.items()))
         if (self.data / "logs" / "meta.properties").exists():
             return
         cluster = self._tool("random-uuid").split()[-1]
