@@ -4,19 +4,25 @@
   O2 each (job, attempt) at most once           O6 never before run_at
   O3 every due job sent, every attempt present  O7 (work goes on by itself: whoever waits for arrivals sees that)
   O4 ledger = topics, both ways
+
+And what was answered holds: "cancelled" is the end, "too late, attempt n" means n, a refused create made nothing, a further
+attempt follows a failure only, no deadline passes early, what died has its letter.
 """
 import json
-import threading
 import time
 import zlib
 from collections import Counter
-from dataclasses import dataclass, field
 
 import pymysql
 import redis
+from confluent_kafka import Consumer, TopicPartition
 
-from .consumer import arrival_of, read_all
+from .consumer import Seen, base_config
+from .journal import Asked, Journal  # noqa: F401  (as they were always imported from here)
 from .stack import until
+
+LATE_MS = 5000  # what is overdue for longer is lost
+FAILED = ("failed", "timed_out", "snoozed", "gave_up", "undeliverable")  # a further attempt may follow
 
 
 def connect(stack):
@@ -29,37 +35,6 @@ def rows(connection, sql, *values):
     with connection.cursor() as cursor:
         cursor.execute(sql, values or None)
         return cursor.fetchall()
-
-
-@dataclass
-class Asked:
-    due_ms: float
-    cancelled: bool = False   # the answer to a cancel was "cancelled"
-    too_late: int = 0         # … was "too late, attempt n"
-    fuzzy: bool = False       # changed in ways that make its time unclear (hand edits): O6 looks at ce_scheduledtime only
-
-
-@dataclass
-class Journal:
-    """What callers were told. Thread-safe."""
-    jobs: dict = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def made(self, job_id, due_ms):
-        with self.lock:
-            self.jobs[job_id] = Asked(due_ms)
-
-    def moved(self, job_id, due_ms):
-        with self.lock:
-            self.jobs[job_id].due_ms = due_ms
-
-    def cancelled(self, job_id):
-        with self.lock:
-            self.jobs[job_id].cancelled = True
-
-    def too_late(self, job_id, attempt):
-        with self.lock:
-            self.jobs[job_id].too_late = attempt
 
 
 def jump_hash(key, buckets):
@@ -85,18 +60,31 @@ def never_early(arrivals, journal):
     problems = []
     for arrival in arrivals:
         asked = journal.jobs.get(arrival.job)
-        if asked and not asked.fuzzy and arrival.attempt == 1 and arrival.received_ms < asked.due_ms - 1:
-            problems.append(f"O6: {arrival.job}/1 arrived {asked.due_ms - arrival.received_ms:.0f} ms early")
+        if asked and not asked.fuzzy and arrival.attempt == asked.due_attempt and arrival.received_ms < asked.due_ms - 1:
+            problems.append(f"O6: {arrival.job}/{arrival.attempt} arrived {asked.due_ms - arrival.received_ms:.0f} ms early")
     return problems
 
 
-def answers_hold(arrivals, journal):
-    """`cancelled` means never; `too_late, attempt n` means that n was sent."""
+def answers_hold(arrivals, journal, table=None):
+    """`cancelled` means never again; `too_late, attempt n` means that n was sent, or recorded as undeliverable."""
+    table = table or {}
     seen = {(arrival.job, arrival.attempt) for arrival in arrivals}
-    jobs = {job for job, _ in seen}
-    problems = [f"O3: {job} was answered cancelled, and arrived" for job, asked in journal.jobs.items() if asked.cancelled and job in jobs]
-    return problems + [f"O3: {job} was answered too late with attempt {asked.too_late}, which did not arrive"
-                       for job, asked in journal.jobs.items() if asked.too_late and (job, asked.too_late) not in seen]
+    problems = []
+    for job, attempt in seen:
+        asked = journal.jobs.get(job)
+        if asked and asked.cancelled is not None and attempt > asked.cancelled:
+            problems.append(f"O3: {job} was answered cancelled after {asked.cancelled} attempts, and attempt {attempt} arrived")
+        if asked and asked.ended and attempt > asked.ended:
+            problems.append(f"O3: {job} succeeded with attempt {asked.ended}, and attempt {attempt} arrived")
+    for job, asked in journal.jobs.items():
+        row = table.get(int(job))
+        if asked.too_late and (job, asked.too_late) not in seen and asked.too_late not in (row or {}).get("undeliverable", ()):
+            problems.append(f"O3: {job} was answered too late with attempt {asked.too_late}, which did not arrive")
+        if row and asked.cancelled is not None and not asked.fuzzy and row["state"] != "cancelled":
+            problems.append(f"O1: {job} was answered cancelled, and is {row['state']}")
+        if row and asked.ended and not asked.fuzzy and row["state"] != "succeeded":
+            problems.append(f"O1: {job} was answered succeeded, and is {row['state']}")
+    return problems
 
 
 def nothing_lost(table, arrivals, journal):
@@ -107,10 +95,46 @@ def nothing_lost(table, arrivals, journal):
         for attempt in range(1, row["attempt"] + 1):
             if (job, attempt) not in seen and attempt not in row["undeliverable"]:
                 problems.append(f"O3: {job}/{attempt} was claimed, and never arrived")
-        if row["state"] == "scheduled" and row["next_at"] < row["now"] - 5000 and not row["paused"]:
-            problems.append(f"O3: {job} is overdue by {row['now'] - row['next_at']} ms")
+        if row["state"] in ("scheduled", "dispatched") and row["next_at"] < row["now"] - LATE_MS and not row["paused"]:
+            problems.append(f"O3: {job}, {row['state']}, is overdue by {row['now'] - row['next_at']} ms")
     return problems + [f"O3: {job}/{attempt} arrived, and MySQL does not know it" for job, attempt in seen
                        if job not in table or attempt > table[job]["attempt"]]
+
+
+def only_what_was_asked_for(table, journal):
+    """O1 the other way round: a row that no answer explains was asked for, once, and not refused."""
+    problems = []
+    counts = Counter((row["topic"], row["serial"]) for row in table.values() if row["serial"] is not None)
+    problems += [f"O1: the request {serial} made {n} jobs" for (_, serial), n in counts.items() if n > 1]
+    for job, row in table.items():
+        if row["serial"] in journal.refused:
+            problems.append(f"O1: {job} exists, and its create (serial {row['serial']}) was refused")
+        elif str(job) not in journal.jobs and not journal.adopt(str(job), row["serial"]):
+            problems.append(f"O1: {job} exists, and nobody asked for it")
+    return problems
+
+
+def attempts_follow_failures(table, journal):
+    """A new attempt comes only from the retry policy, and no deadline passes before its time."""
+    problems = []
+    for job, row in table.items():
+        asked = journal.jobs.get(str(job))
+        if asked is None or asked.fuzzy:
+            continue
+        for past in row["past"]:
+            if past["status"] not in FAILED:
+                problems.append(f"O2: {job}/{past['attempt']} is {past['status']}, and another attempt followed")
+        for past in [*row["past"], {"status": row["attempt_status"], "attempt": row["attempt"], "finished_at": row["finished_at"],
+                                    "dispatched_at": row["dispatched_at"]}]:
+            if past["status"] == "timed_out" and past["finished_at"] < past["dispatched_at"] + row["ack_timeout_ms"]:
+                problems.append(f"O6: {job}/{past['attempt']} timed out {past['dispatched_at'] + row['ack_timeout_ms'] - past['finished_at']} ms early")
+    return problems
+
+
+def letters_left(table, letters):
+    """letters: the ce_id of every message in the dead letter topic."""
+    return [f"O3: {job} is dead after attempt {row['attempt']}, and no letter says so" for job, row in table.items()
+            if row["state"] == "dead" and f"{job}/{row['attempt']}/dead" not in letters]
 
 
 def ledger_equals_topics(ledger, arrivals):
@@ -121,25 +145,86 @@ def ledger_equals_topics(ledger, arrivals):
             [f"O4: {job}/{attempt} is in its topic, not in the ledger" for job, attempt in seen if (job, attempt) not in ledger])
 
 
+def the_same_was_seen_live(live, arrivals):
+    """Who read along saw exactly what a second reader finds from the beginning."""
+    first, second = {(a.job, a.attempt) for a in live}, {(a.job, a.attempt) for a in arrivals}
+    return ([f"O2: {job}/{attempt} was read as committed, and is not in its topic" for job, attempt in first - second] +
+            [f"O3: {job}/{attempt} is in its topic, and who read along did not get it" for job, attempt in second - first])
+
+
+class Tape:
+    """Reads a topic with read_committed from its beginning, and later on from where it was."""
+
+    def __init__(self, brokers, topic):
+        self._brokers, self._topic = brokers, topic
+        self._next = {}
+
+    def read(self, seconds=60):
+        """Every committed message between the last read and the end that the topic has now."""
+        consumer = Consumer({**base_config(self._brokers), "enable.partition.eof": True})
+        try:
+            metadata = consumer.list_topics(self._topic, 10).topics[self._topic]
+            if metadata.error is not None or not metadata.partitions:
+                return
+            still = set(metadata.partitions)
+            consumer.assign([TopicPartition(self._topic, partition, self._next.get(partition, 0)) for partition in still])
+            end = time.monotonic() + seconds
+            while still:
+                if time.monotonic() > end:
+                    raise AssertionError(f"{self._topic} was not read to its end within {seconds} s")
+                for message in consumer.consume(1000, 0.2):
+                    if message.error() is None:
+                        self._next[message.partition()] = message.offset() + 1
+                        yield message
+                    elif message.error().name() == "_PARTITION_EOF":
+                        still.discard(message.partition())
+                    else:
+                        raise AssertionError(f"{self._topic}: {message.error()}")
+        finally:
+            consumer.close()
+
+
+class Ledger:
+    """How often each (job, attempt) stands in the ledger; reads on with every look."""
+
+    def __init__(self, brokers, installation="duetime"):
+        self._tape = Tape(brokers, f"{installation}.ledger")
+        self._counts = Counter()
+
+    def of(self, jobs):
+        for message in self._tape.read():
+            if message.key() == b"batch":
+                self._counts.update(job << 12 | attempt for job, attempt, *_ in json.loads(message.value())["list"])
+        return {(entry >> 12, entry & 4095): n for entry, n in self._counts.items() if entry >> 12 in jobs}
+
+
 class Checker:
+    """Of one stack. May be asked again and again: the ledger is read on, not anew."""
+
     def __init__(self, stack, horizon_ms=3600000, installation="duetime"):
         self.stack = stack
         self.horizon_ms = horizon_ms
         self.installation = installation
         self.brokers = stack["DUETIME_KAFKA"]
+        self._ledger = Ledger(self.brokers, installation)
+        self._letter_tape = Tape(self.brokers, f"{installation}.dead")
+        self._letters = set()
 
     # ---- what is there ----
 
     def table(self, topics):
-        """The rows of these topics by id, each with its undeliverable attempts."""
+        """The rows of these topics by id, each with its serial, its earlier attempts and those that were undeliverable."""
         connection = connect(self.stack)
         now = self._now(connection)
-        table = {row["id"]: {**row, "undeliverable": set(), "now": now} for row in rows(
-            connection, "SELECT j.id, j.topic, j.state, j.next_at, j.attempt, j.attempt_status, COALESCE(t.paused, 0) paused"
-            " FROM jobs j LEFT JOIN topics t ON t.name = j.topic WHERE j.topic IN %s", tuple(topics))}
-        for row in rows(connection, "SELECT job_id, attempt FROM attempts WHERE status = 'undeliverable'"):
-            if row["job_id"] in table:
-                table[row["job_id"]]["undeliverable"].add(row["attempt"])
+        table = {row["id"]: {**row, "undeliverable": set(), "past": [], "now": now} for row in rows(
+            connection, "SELECT j.id, j.topic, j.state, j.next_at, j.attempt, j.attempt_status, j.dispatched_at, j.finished_at,"
+            " j.ack_timeout_ms, IF(j.payload LIKE '{%%', CAST(JSON_VALUE(CONVERT(j.payload USING utf8mb4), '$.serial') AS SIGNED), NULL) serial,"
+            " COALESCE(t.paused, 0) paused FROM jobs j LEFT JOIN topics t ON t.name = j.topic WHERE j.topic IN %s", tuple(topics))}
+        for past in rows(connection, "SELECT a.job_id, a.attempt, a.status, a.dispatched_at, a.finished_at FROM attempts a"
+                         " JOIN jobs j ON j.id = a.job_id WHERE j.topic IN %s", tuple(topics)):
+            table[past["job_id"]]["past"].append(past)
+            if past["status"] == "undeliverable":
+                table[past["job_id"]]["undeliverable"].add(past["attempt"])
         for row in table.values():
             if row["attempt_status"] == "undeliverable":
                 row["undeliverable"].add(row["attempt"])
@@ -150,15 +235,17 @@ class Checker:
         return int(rows(connection, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) now")[0]["now"])
 
     def arrivals(self, topics):
-        return [arrival_of(message, message.timestamp()[1]) for topic in topics for message in read_all(self.brokers, topic)]
+        """What the topics hold, by the time that the messages themselves carry."""
+        return [Seen(headers.get("ce_jobid", b"").decode(), int(headers.get("ce_attempt", 0)), message.timestamp()[1])
+                for topic in topics for message in Tape(self.brokers, topic).read() for headers in [dict(message.headers() or [])]]
 
     def ledger(self, jobs):
         """How often each (job, attempt) of these jobs stands in the ledger."""
-        records = Counter()
-        for message in read_all(self.brokers, f"{self.installation}.ledger"):
-            if message.key() == b"batch":
-                records.update((entry[0], entry[1]) for entry in json.loads(message.value())["list"] if entry[0] in jobs)
-        return records
+        return self._ledger.of(jobs)
+
+    def letters(self):
+        self._letters.update(dict(message.headers() or []).get("ce_id", b"").decode() for message in self._letter_tape.read())
+        return self._letters
 
     def _entries(self, shard):
         for endpoint in self.stack["DUETIME_REDIS"].split(","):
@@ -194,18 +281,26 @@ class Checker:
 
     # ---- the verdict ----
 
-    def check(self, journal, topics, settle_seconds=30):
-        """All of O1-O6 after things are quiet; raises with everything that is wrong."""
+    def check(self, journal, topics, settle_seconds=30, live=None):
+        """All of O1-O6 after things are quiet; raises with everything that is wrong. `live`: what a consumer that read along
+        received, by its own clock, which is better than the messages' where a producer's clock may be wrong."""
         until(lambda: not self.index_problems(), settle_seconds,
               lambda: "quiet with Redis = MySQL; instead:\n" + "\n".join(self.index_problems()[:20]), every=0.3)
         arrivals = self.arrivals(topics)
-        table = self.table(topics)
-        jobs = set(table) | {int(arrival.job) for arrival in arrivals}
-        problems = (at_most_once(arrivals) + never_early(arrivals, journal) + answers_hold(arrivals, journal) +
-                    nothing_lost(table, arrivals, journal) + ledger_equals_topics(self.ledger(jobs), arrivals))
+        problems = self.problems(journal, topics, arrivals, live)
         if problems:
             raise AssertionError(f"{len(problems)} problems:\n" + "\n".join(problems[:40]))
         return arrivals
+
+    def problems(self, journal, topics, arrivals, live=None):
+        table = self.table(topics)
+        jobs = set(table) | {int(arrival.job) for arrival in arrivals}
+        problems = only_what_was_asked_for(table, journal) if journal.serials else []
+        problems += at_most_once(arrivals) + nothing_lost(table, arrivals, journal) + ledger_equals_topics(self.ledger(jobs), arrivals)
+        problems += answers_hold(arrivals, journal, table) + attempts_follow_failures(table, journal) + letters_left(table, self.letters())
+        if live is None:
+            return problems + never_early(arrivals, journal)
+        return problems + the_same_was_seen_live(live, arrivals) + at_most_once(live) + never_early(live, journal)
 
 
 def lateness(arrivals, journal):

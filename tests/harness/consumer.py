@@ -4,8 +4,9 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 
 
 @dataclass
@@ -21,6 +22,13 @@ class Arrival:
     offset: int
 
 
+class Seen(NamedTuple):
+    """One message, as far as the oracles care."""
+    job: str
+    attempt: int
+    received_ms: float
+
+
 def arrival_of(message, received_ms):
     headers = {name: value.decode() for name, value in message.headers() or []}
     return Arrival(headers.get("ce_jobid", ""), int(headers.get("ce_attempt", 0)), received_ms, headers.get("ce_scheduledtime", ""),
@@ -34,15 +42,17 @@ def base_config(brokers):
 
 
 class TestConsumer(threading.Thread):
-    """`rule(arrival)` gives the results to report for it: a dict, a list of dicts, or None for silence."""
+    """`rule(arrival)` gives the results to report for it: a dict, a list of dicts, or None for silence. `keep`: whole arrivals,
+    or only what the oracles need (long runs)."""
 
     __test__ = False
 
-    def __init__(self, brokers, topics, installation="duetime", rule=None):
+    def __init__(self, brokers, topics, installation="duetime", rule=None, keep=True):
         super().__init__(daemon=True)
         self.results_topic = f"{installation}.results"
         self._topics = topics
         self._rule = rule
+        self._keep = keep
         self._consumer = Consumer(base_config(brokers))
         self._producer = Producer({"bootstrap.servers": brokers, "linger.ms": 1, "queue.buffering.max.messages": 1000000})
         self._changed = threading.Condition()
@@ -69,7 +79,8 @@ class TestConsumer(threading.Thread):
 
     def _take(self, arrival):
         with self._changed:
-            self._by_job.setdefault(arrival.job, []).append(arrival)
+            kept = arrival if self._keep else Seen(arrival.job, arrival.attempt, arrival.received_ms)
+            self._by_job.setdefault(arrival.job, []).append(kept)
             self.count += 1
             self._changed.notify_all()
         replies = self._rule(arrival) if self._rule else None
@@ -85,13 +96,19 @@ class TestConsumer(threading.Thread):
             except BufferError:
                 self._producer.poll(0.1)
 
-    def raw(self, value, key=None):
+    def raw(self, value, key=None, wait=True):
         self._producer.produce(self.results_topic, key=key, value=value)
-        self._producer.flush(10)
+        if wait:
+            self._producer.flush(10)
 
     def of(self, job):
         with self._changed:
             return list(self._by_job.get(job, []))
+
+    def which(self, jobs):
+        """Those of the jobs that arrived."""
+        with self._changed:
+            return [job for job in jobs if job in self._by_job]
 
     def all(self):
         with self._changed:
@@ -121,29 +138,3 @@ class TestConsumer(threading.Thread):
         self._end.set()
         self.join(20)
         self._producer.flush(5)
-
-
-def read_all(brokers, topic, seconds=60):
-    """Every committed message of a topic from its beginning to the end that it has now."""
-    consumer = Consumer({**base_config(brokers), "enable.partition.eof": True})
-    messages = []
-    try:
-        metadata = consumer.list_topics(topic, 10).topics[topic]
-        if metadata.error is not None or not metadata.partitions:
-            return messages
-        open_partitions = set(metadata.partitions)
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in open_partitions])
-        end = time.monotonic() + seconds
-        while open_partitions:
-            if time.monotonic() > end:
-                raise AssertionError(f"{topic} was not read to its end within {seconds} s")
-            for message in consumer.consume(1000, 0.2):
-                if message.error() is None:
-                    messages.append(message)
-                elif message.error().name() == "_PARTITION_EOF":
-                    open_partitions.discard(message.partition())
-                else:
-                    raise AssertionError(f"{topic}: {message.error()}")
-        return messages
-    finally:
-        consumer.close()

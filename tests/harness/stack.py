@@ -42,20 +42,50 @@ class Stack:
     def __getitem__(self, name):
         return self.env[name]
 
-    def start(self, part):
-        self._run("start", part)
+    def start(self, part, env=None, settings=None, ready=True):
+        """`env` ({"DUETIME_FAIL": …}) and `settings` ({"kafka.brokers": …}) hold for this start alone."""
+        words = [word for name, value in (env or {}).items() for word in ("--env", f"{name}={value}")]
+        words += [word for name, value in (settings or {}).items() for word in ("--set", f"{name}={value}")]
+        self._run("start", part, *words, *([] if ready else ["--no-wait"]))
         self.refresh()
+
+    def restart(self, part, **options):
+        self.stop(part)
+        self.start(part, **options)
+
+    def pid(self, part):
+        return int(self.env[f"DUETIME_PID_{part.upper()}"])
+
+    def running(self, part):
+        """Of a part that was started before: its process is there, stopped or not, and is no zombie."""
+        try:
+            text = pathlib.Path(f"/proc/{self.pid(part)}/stat").read_text()
+        except (KeyError, OSError):
+            return False
+        return text[text.rindex(")") + 2] not in "ZX"
+
+    def parts(self):
+        """The names of all parts that were running at the last look."""
+        return [name[12:].lower() for name in self.env if name.startswith("DUETIME_PID_") and name != "DUETIME_PID_REDIS"]
+
+    def heal(self):
+        """Every part runs, as it was set up; what was stopped goes on."""
+        for part in self.parts():
+            if self.running(part):
+                self.signal(part, signal.SIGCONT)
+        self._run("up", "--no-build")
+        return self.refresh()
 
     def stop(self, part):
         self._run("stop", part)
 
     def kill(self, part):
         """kill -9, at once: by the recorded pid, without the detour through the script."""
-        os.kill(int(self.env[f"DUETIME_PID_{part.upper()}"]), signal.SIGKILL)
+        os.kill(self.pid(part), signal.SIGKILL)
         self._run("kill", part, check=False)
 
     def signal(self, part, number):
-        os.kill(int(self.env[f"DUETIME_PID_{part.upper()}"]), number)
+        os.kill(self.pid(part), number)
 
     def log(self, part):
         path = self.home / "log" / f"{part}.log"

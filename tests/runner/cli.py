@@ -13,6 +13,9 @@ def parser():
     top.add_argument("suites", nargs="*", metavar="SUITE",
                      help=f"{' '.join(suites.SUITES)} (all of them when none is named), and the lanes {' '.join(suites.LANES)}")
     top.add_argument("-k", dest="chosen", metavar="WORD", help="only tests (C: only files) whose name contains WORD")
+    top.add_argument("--seed", type=int, help="of the rows of the fault catalogue (suite faults); printed with each failure")
+    top.add_argument("--repeat", type=int, help="each of those rows so many times, with seeds that follow one another")
+    top.add_argument("--long", action="store_true", help="with the rows that take minutes")
     return top
 
 
@@ -24,6 +27,9 @@ def main():
     for number in (signal.SIGINT, signal.SIGTERM):  # so that servers are taken down on both
         signal.signal(number, interrupt)
     arguments = parser().parse_args()
+    for name in ("seed", "repeat", "long"):
+        if getattr(arguments, name):
+            os.environ[f"DUETIME_TEST_{name.upper()}"] = str(int(getattr(arguments, name)))
     known = {**suites.SUITES, **suites.LANES}
     unknown = [name for name in arguments.suites if name not in known]
     if unknown:

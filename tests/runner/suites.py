@@ -33,13 +33,19 @@ def contract(report, chosen):
         cmocka.run_all(report, _executables("contract", chosen), environment)
 
 
+def _seconds():
+    """A folder of tests may take so long; more when its rows are repeated or the long ones are in."""
+    times = int(os.environ.get("DUETIME_TEST_REPEAT") or 1) * (3 if os.environ.get("DUETIME_TEST_LONG") else 1)
+    return PYTEST_SECONDS * times
+
+
 def _pytest(name):
     def suite(report, chosen):
         folder = tree.TREE / "tests" / name
         builds.sanitize(report)
         report.say(f"{name} tests on the whole stack")
         with servers.none_left_behind():
-            pytests.run(report, folder, tree.WORK / f"{name}.xml", dict(os.environ), PYTEST_SECONDS, chosen)
+            pytests.run(report, folder, tree.WORK / f"{name}.xml", dict(os.environ), _seconds(), chosen)
     return suite
 
 
@@ -67,5 +73,6 @@ def kafka4(report, chosen):
                     PYTEST_SECONDS, chosen)
 
 
-SUITES = {"unit": unit, "contract": contract, "api": _pytest("api"), "integration": _pytest("integration")}
+SUITES = {"unit": unit, "contract": contract, "api": _pytest("api"), "integration": _pytest("integration"),
+          "faults": _pytest("faults")}
 LANES = {"mysql": mysql, "kafka4": kafka4}

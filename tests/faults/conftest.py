@@ -1,0 +1,127 @@
+"""One stack for the whole suite, made anew after a failure: 4 shards, 2 Redis servers, 2 APIs, 2 dispatchers, with sanitizers.
+
+Every row is seeded: DUETIME_TEST_SEED (printed with each failure), and DUETIME_TEST_REPEAT=n runs it with n seeds in a row.
+Rows that take longer than a bounded suite can bear are marked `long` and run with DUETIME_TEST_LONG=1 only.
+"""
+import os
+import pathlib
+import random
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from harness.detours import Detours  # noqa: E402
+from harness.rest import Rest  # noqa: E402
+from harness.stack import Stack  # noqa: E402
+
+OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "2", "--shards", "4", "--sanitize",
+           "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S", "--set", "dispatch.rest_after=PT2S"]
+SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
+REPEAT = int(os.environ.get("DUETIME_TEST_REPEAT") or 1)
+PROXIED = [(part, "mysql") for part in ("api1", "api2", "dispatcher1", "dispatcher2")] + [
+    (part, server) for part in ("dispatcher1", "dispatcher2") for server in ("kafka", "zookeeper")]
+
+
+class Shared:
+    """The stack that the tests use one after the other: plain, or with a proxy between programs and servers; one at a time,
+    whole and running at the start of each test, made anew after a failure."""
+
+    def __init__(self):
+        self.stack = self.detours = None
+        self.failed = False
+
+    def get(self, proxied):
+        if self.stack and (self.failed or proxied != bool(self.detours)):
+            self.end()
+        self.failed = False
+        if self.stack is None:
+            self._make(proxied)
+        else:
+            if self.detours:
+                self.detours.heal(late=False)
+            self.stack.heal()
+        return self.stack
+
+    def _make(self, proxied):
+        name = os.environ.get("DUETIME_TEST_STACK", "faults")
+        self.detours = Detours(PROXIED) if proxied else None
+        self.stack = Stack(f"{name}-proxied" if proxied else name, *OPTIONS, *(self.detours.options if proxied else []))
+        if proxied:
+            self.detours.attach(self.stack)
+        self.stack.up()
+
+    def end(self):
+        if self.stack:
+            self.stack.reset()
+        if self.detours:
+            self.detours.end()
+        self.stack = self.detours = None
+
+
+shared = Shared()
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: takes longer than the bounded suite can bear; runs with DUETIME_TEST_LONG=1")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("long") and not os.environ.get("DUETIME_TEST_LONG"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: runs in the long form only (DUETIME_TEST_LONG=1)"))
+
+
+def pytest_generate_tests(metafunc):
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", [SEED + i for i in range(REPEAT)])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def taken_down():
+    yield
+    shared.end()
+
+
+@pytest.fixture
+def stack():
+    return shared.get(proxied=False)
+
+
+@pytest.fixture
+def proxied():
+    """(stack, detours): the same, with proxies in between."""
+    return shared.get(proxied=True), shared.detours
+
+
+@pytest.fixture
+def own_stack(request):
+    """own_stack(*options): a stack of the test's own, for what cannot be healed; taken down with the test."""
+    made = []
+
+    def start(*options):
+        made.append(Stack(f"faults-{request.node.name.split('[')[0][5:10]}", *OPTIONS, *options).up())
+        return made[-1]
+    yield start
+    for one in made:
+        one.reset()
+
+
+@pytest.fixture
+def api(stack):
+    rest = Rest(stack["DUETIME_URL_API1"])
+    yield rest
+    rest.close()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """A failure names its seed, shows the programs' last log lines, and costs the stack."""
+    report = (yield).get_result()
+    if report.failed:
+        shared.failed = True
+        if "seed" in item.funcargs:
+            report.sections.append(("seed", f"DUETIME_TEST_SEED={item.funcargs['seed']}"))
+        if shared.stack is not None:
+            report.sections.append(("logs of the stack", shared.stack.logs(25)))

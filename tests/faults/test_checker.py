@@ -1,0 +1,81 @@
+"""The checker can fail: each oracle is shown a sound account, and one in which just one thing is wrong. No servers."""
+import pytest
+
+from harness import checker
+from harness.consumer import Seen
+from harness.journal import Journal
+
+NOW = 1_800_000_000_000
+
+
+def row(job, **more):
+    return {"id": job, "topic": "t", "state": "succeeded", "next_at": None, "attempt": 1, "attempt_status": "succeeded", "dispatched_at": NOW,
+            "finished_at": NOW + 50, "ack_timeout_ms": 2000, "serial": job, "paused": 0, "undeliverable": set(), "past": [], "now": NOW + 10000,
+            **more}
+
+
+class Account:
+    """Two jobs: one that succeeded at once, one that died after its second attempt."""
+
+    def __init__(self):
+        self.journal = Journal()
+        for job in (1, 2):
+            self.journal.asked(self.journal.serial(), NOW)
+            self.journal.made(str(job), NOW, job)
+        failed = {"attempt": 1, "status": "failed", "dispatched_at": NOW, "finished_at": NOW + 20}
+        self.table = {1: row(1), 2: row(2, state="dead", attempt=2, attempt_status="failed", past=[failed])}
+        self.live = [Seen("1", 1, NOW + 5), Seen("2", 1, NOW + 5), Seen("2", 2, NOW + 150)]
+        self.arrivals = list(self.live)
+        self.ledger = {(1, 1): 1, (2, 1): 1, (2, 2): 1}
+        self.letters = {"2/2/dead"}
+
+    def problems(self):
+        return (checker.only_what_was_asked_for(self.table, self.journal) + checker.at_most_once(self.arrivals) +
+                checker.nothing_lost(self.table, self.arrivals, self.journal) + checker.ledger_equals_topics(self.ledger, self.arrivals) +
+                checker.answers_hold(self.arrivals, self.journal, self.table) + checker.attempts_follow_failures(self.table, self.journal) +
+                checker.letters_left(self.table, self.letters) + checker.the_same_was_seen_live(self.live, self.arrivals) +
+                checker.never_early(self.live, self.journal))
+
+
+def test_a_sound_account_has_no_problems():
+    assert Account().problems() == []
+
+
+def both(account, seen):
+    account.arrivals.append(seen)
+    account.live.append(seen)
+
+
+WRONG = {
+    "an answered job is not in MySQL": ("O1: 1 was answered", lambda a: a.table.pop(1)),
+    "a refused create made a job": ("O1: 1 exists, and its create", lambda a: a.journal.nothing_made(1)),
+    "one request made two jobs": ("O1: the request 1 made 2 jobs", lambda a: a.table.update({2: row(2, serial=1)})),
+    "a job comes from nowhere": ("O1: 3 exists, and nobody", lambda a: a.table.update({3: row(3, state="scheduled", attempt=0, next_at=NOW + 20000)})),
+    "a cancelled job is not cancelled": ("O1: 1 was answered cancelled", lambda a: a.journal.cancelled("1", 1)),
+    "a success did not stay": ("O1: 2 was answered succeeded", lambda a: a.journal.ended("2", 2)),
+    "an attempt arrives twice": ("O2: 1/1 arrived 2 times", lambda a: both(a, Seen("1", 1, NOW + 9))),
+    "an attempt is in the ledger twice": ("O4: 1/1 is 2 times", lambda a: a.ledger.update({(1, 1): 2})),
+    "an attempt follows a success": ("O2: 2/1 is succeeded", lambda a: a.table[2]["past"][0].update(status="succeeded")),
+    "a claimed attempt never arrives": ("O3: 1/1 was claimed", lambda a: a.arrivals.pop(0)),
+    "an attempt arrives that MySQL does not know": ("O3: 2/3 arrived", lambda a: both(a, Seen("2", 3, NOW + 900))),
+    "a due job is not sent": ("O3: 1, scheduled, is overdue", lambda a: a.table[1].update(state="scheduled", next_at=NOW, attempt=0)),
+    "a deadline that passed is not acted upon": ("O3: 1, dispatched, is overdue", lambda a: a.table[1].update(state="dispatched", next_at=NOW)),
+    "a cancelled job arrives": ("O3: 1 was answered cancelled after 0", lambda a: a.journal.cancelled("1")),
+    "what was too late never came": ("O3: 1 was answered too late with attempt 2", lambda a: a.journal.too_late("1", 2)),
+    "a finished job is sent again": ("O3: 2 succeeded with attempt 1", lambda a: a.journal.ended("2", 1)),
+    "a dead job leaves no letter": ("O3: 2 is dead", lambda a: a.letters.clear()),
+    "a message is not in the ledger": ("O4: 1/1 is in its topic, not", lambda a: a.ledger.pop((1, 1))),
+    "the ledger has what its topic lacks": ("O4: 1/2 is in the ledger", lambda a: a.ledger.update({(1, 2): 1})),
+    "a committed message is gone": ("O2: 9/1 was read as committed", lambda a: a.live.append(Seen("9", 1, NOW))),
+    "who reads along misses a message": ("O3: 1/1 is in its topic, and who", lambda a: a.live.pop(0)),
+    "a job arrives early": ("O6: 1/1 arrived 10 ms early", lambda a: a.journal.moved("1", NOW + 15)),
+    "an acknowledgement times out early": ("O6: 2/1 timed out 1980 ms early", lambda a: a.table[2]["past"][0].update(status="timed_out")),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_the_checker_notices_that(what):
+    expected, spoil = WRONG[what]
+    account = Account()
+    spoil(account)
+    assert [problem for problem in account.problems() if problem.startswith(expected)], account.problems()
