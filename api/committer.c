@@ -436,9 +436,10 @@ static void commit(struct worker *w, struct dt_unit *units)
     struct dt_error err = {0};
     int64_t created_ms = 0;
     clear_outcomes(units);
-    dt_session_begin(&w->session);
-    dt_status status = attempt(w, units, &created_ms, &err);
-    dt_session_end(&w->session, status == DT_OK);
+    dt_status status = dt_session_begin(&w->session, &err);
+    if (status == DT_OK)
+        status = attempt(w, units, &created_ms, &err);
+    dt_session_end(&w->session);
     note_outcome(w, status, &err);
     if (status != DT_OK) {
         finish_all(units, status);

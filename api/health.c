@@ -81,8 +81,6 @@ static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
         status = dt_topic_cache_refresh_shards(h->topics, store, err);
     if (status == DT_OK && (h->ticks % 2 == 0 || !dt_auth_known(h->auth)))
         status = dt_auth_load(h->auth, store, err);
-    if (status != DT_OK)
-        h->schema_fits = false; /* it may be another server when it comes back */
     return status;
 }
 
@@ -118,9 +116,12 @@ static void publish(dt_health *h, dt_status status, const struct dt_error *err, 
 static void look(dt_health *h)
 {
     struct dt_error err = {0};
-    dt_session_begin(&h->session);
-    dt_status status = look_at_mysql(h, &err);
-    dt_session_end(&h->session, status == DT_OK);
+    dt_status status = dt_session_begin(&h->session, &err);
+    if (status == DT_OK)
+        status = look_at_mysql(h, &err);
+    if (status != DT_OK)
+        h->schema_fits = false; /* it may be another server when it comes back */
+    dt_session_end(&h->session);
     bool redis = h->ticks % 2 == 0 ? look_at_redis(h) : h->state.redis; /* only this thread writes it */
     publish(h, status, &err, redis);
     h->ticks++;

@@ -119,9 +119,10 @@ static void tell_index(dt_results *r, size_t n)
 static void commit(dt_results *r, size_t n)
 {
     struct dt_error err = {0};
-    dt_session_begin(&r->session);
-    dt_status status = apply(r, n, &err);
-    dt_session_end(&r->session, status == DT_OK);
+    dt_status status = dt_session_begin(&r->session, &err);
+    if (status == DT_OK)
+        status = apply(r, n, &err);
+    dt_session_end(&r->session);
     if (status != DT_OK && !r->failing)
         DT_LOG(WARN, "results", "results were not applied", DT_S("status", dt_status_name(status)),
                DT_S("error", err.text));

@@ -1,6 +1,8 @@
 /*
  * A thread's connection to MySQL as the API's threads use it: a server may have ended a connection that lay idle (or
- * was restarted meanwhile), and the first request after that should not be the one that finds out.
+ * was restarted meanwhile), and the first request after that should not be the one that finds out. And somebody waits
+ * for each answer: a server that hangs is given up after api.database_timeout, and the wait for a new connection is
+ * short, too.
  */
 #ifndef DT_API_SESSION_H
 #define DT_API_SESSION_H
@@ -12,9 +14,11 @@
 #include "store/store.h"
 
 struct dt_session {
+    struct dt_config config; /* the process's, with the short waits of api.database_timeout */
     dt_store *store;
     const dt_clock *clock;
     int64_t used_us;         /* when it last answered; 0 = never */
+    int64_t down_us;         /* when no connection was to be had; 0 = it was, since */
     _Atomic int64_t busy_us; /* since when the thread is at work with it; 0 = it is not */
 };
 
@@ -23,9 +27,10 @@ DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct
 /* On the thread that used it, at its end. */
 void dt_session_clear(struct dt_session *session);
 /* Around each piece of work. begin asks a connection that was idle for a second how it is, and makes a new one when it
- * is dead. answered: the server did. */
-void dt_session_begin(struct dt_session *session);
-void dt_session_end(struct dt_session *session, bool answered);
+ * is dead; unless it is OK, the work must not be begun (end is called all the same). For a while after no connection
+ * was to be had it says so at once, so that those who queued behind the one who waited need not wait, too. */
+DT_MUST_CHECK dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
+void dt_session_end(struct dt_session *session);
 /*
  * Any thread: one piece of work has taken so long that MySQL must be away, though nobody has said so yet. When this
  * holds for all threads that could serve a request, it is better refused than queued.

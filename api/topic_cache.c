@@ -28,6 +28,8 @@ struct freshness {
     pthread_mutex_t loading;
     _Atomic int64_t checked_us; /* 0 = never, or invalidated */
     _Atomic unsigned changes;   /* invalidations so far */
+    int64_t failed_us;          /* under the lock: when loading failed last */
+    dt_status failure;
 };
 
 struct dt_topic_cache {
@@ -156,14 +158,21 @@ static dt_status refresh(dt_topic_cache *cache, struct freshness *at, load_fn lo
 {
     if (fresh(cache, at))
         return DT_OK;
+    int64_t asked_us = dt_clock_mono_us(cache->clock);
     pthread_mutex_lock(&at->loading);
     dt_status status = DT_OK;
-    if (!fresh(cache, at)) {
+    if (at->failed_us > asked_us) { /* whoever was before us waited for nothing: do not wait as long again */
+        status = dt_fail(err, at->failure, "topics and shards could not be read a moment ago");
+    } else if (!fresh(cache, at)) {
         unsigned changes = atomic_load(&at->changes);
         int64_t begun_us = dt_clock_mono_us(cache->clock);
         status = load(cache, store, err);
         if (status == DT_OK && atomic_load(&at->changes) == changes)
             atomic_store(&at->checked_us, begun_us);
+        if (status != DT_OK) {
+            at->failed_us = dt_clock_mono_us(cache->clock);
+            at->failure = status;
+        }
     }
     pthread_mutex_unlock(&at->loading);
     return status;

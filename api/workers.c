@@ -121,11 +121,14 @@ static void serve(struct worker *w, struct task task)
         refuse(req, "the request waited too long for the database");
         return;
     }
-    dt_session_begin(&w->session);
-    enum dt_next next = task.run(req, w->session.store);
-    dt_session_end(&w->session, true);
-    if (next == DT_REPLY)
-        dt_request_resume(req);
+    struct dt_error err = {0};
+    if (dt_session_begin(&w->session, &err) == DT_OK) {
+        enum dt_next next = task.run(req, w->session.store);
+        if (next == DT_REPLY)
+            dt_request_resume(req);
+    } else
+        refuse(req, "the database does not answer");
+    dt_session_end(&w->session);
 }
 
 static void *run(void *arg)

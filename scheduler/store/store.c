@@ -11,6 +11,7 @@
 
 #define TRIES_MAX      8u
 #define PAUSE_FIRST_US 500
+#define AGAIN_US       INT64_C(900000)  /* less than the shortest lock timeout */
 #define PROBE_IDLE_US  INT64_C(1000000) /* idle for longer: the server may have hung up (wait_timeout, restart) */
 
 struct dt_store {
@@ -45,6 +46,11 @@ void dt_store_free(dt_store *store)
     dt_db_free(store->db);
     free(store->scratch);
     free(store);
+}
+
+bool dt_store_connected(const dt_store *store)
+{
+    return dt_db_alive(store->db);
 }
 
 const struct dt_config *dt_store_config(const dt_store *store)
@@ -121,6 +127,11 @@ dt_status dt_store_finish(dt_db *db, dt_status status, struct dt_error *err)
 bool dt_store_again(struct dt_again *again, dt_status status)
 {
     if (status != DT_BUSY || ++again->tries >= TRIES_MAX)
+        return false;
+    /* Deadlocks are told at once; somebody who keeps a lock through two waits may keep it through eight. */
+    if (again->tries == 1)
+        again->first_us = mono_us();
+    else if (mono_us() - again->first_us > AGAIN_US)
         return false;
     /* Two that met are parted by where their stacks lie: no need for real chance here. */
     long us = PAUSE_FIRST_US * (1L << (again->tries / 2)) + (long)((uintptr_t)again / 64 % 500);

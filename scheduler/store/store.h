@@ -22,6 +22,8 @@ DT_MUST_CHECK dt_status dt_store_new(const struct dt_config *config, dt_refclock
 void dt_store_free(dt_store *store);
 /* Connects when needed, and asks the server for its time (feeding ref). */
 DT_MUST_CHECK dt_status dt_store_ping(dt_store *store, struct dt_error *err);
+/* Whether there is a connection that nothing is known against. */
+bool dt_store_connected(const dt_store *store);
 /* The connection beneath, for the other files of store/ only. Connects when needed. */
 struct dt_db;
 DT_MUST_CHECK dt_status dt_store_db(dt_store *store, struct dt_db **out, struct dt_error *err);

@@ -33,8 +33,10 @@ void *dt_store_scratch(dt_store *store, size_t n);
 
 struct dt_again {
     unsigned tries;
+    int64_t first_us; /* when it ended so for the first time */
 };
-/* Whether to repeat a transaction that ended so: BUSY only, a bounded number of times, after a short pause. */
+/* Whether to repeat a transaction that ended so: BUSY only, a bounded number of times, after a short pause; a lock that
+ * was waited for in vain once is waited for once more. */
 bool dt_store_again(struct dt_again *again, dt_status status);
 
 #endif

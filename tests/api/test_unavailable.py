@@ -5,6 +5,7 @@ import itertools
 import os
 import signal
 import threading
+import time
 
 import pytest
 
@@ -65,6 +66,25 @@ def test_a_mysql_that_hangs_makes_503_and_every_answer_is_true_afterwards(stack,
             there += rest.get(f"/v1/jobs/{document['id']}").status == 200
     assert rest.put("/v1/topics/hang/jobs/k", {"delay": HOUR}).status in (200, 201)
     assert brisk.jobs() == before + 1 + there + 1
+
+
+@pytest.mark.parametrize("at_once", [1, 40])
+def test_a_mysql_that_hangs_keeps_nobody_waiting_for_long(stack, api, topic, at_once):
+    """As configured by default: three seconds for an answer, two for a new connection; those who queue do not wait after each other."""
+    job = api.make(topic=topic, delay=FAR)
+    path = f"/v1/jobs/{job['id']}"
+    kinds = [lambda: api.post("/v1/jobs", {"topic": topic, "delay": FAR}), lambda: api.get(path), lambda: api.post(f"{path}/cancel"),
+             lambda: api.post(f"{path}/results", {"attempt": 1, "status": "succeeded"}), lambda: api.get(f"/v1/jobs?topic={topic}")]
+
+    def seconds(ask):
+        begun = time.monotonic()
+        told_to_come_back(ask())
+        return time.monotonic() - begun
+    with stopped(stack, "mysql"), concurrent.futures.ThreadPoolExecutor(len(kinds) * at_once) as pool:
+        took = [list(pool.map(seconds, kinds * at_once)) for _ in range(2)]
+    ready_again(api)
+    print([f"{max(some):.2f}" for some in took])
+    assert max(map(max, took)) < 6, took
 
 
 def test_each_kind_of_request_is_503_while_mysql_is_away_and_works_again_after_it(stack, api, topic, db):
