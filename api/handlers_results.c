@@ -53,14 +53,15 @@ static void reported(struct dt_report *report)
 {
     struct reporting *r = report->arg;
     struct dt_request *req = r->req;
-    if (report->status == DT_OK && report->apply.outcome != DT_OUTCOME_UNKNOWN_JOB) {
+    const bool judged = report->status == DT_OK;
+    if (judged && report->apply.outcome < DT_OUTCOME_UNKNOWN_JOB) {
         dt_workers_submit(req->api->workers, req, answer_result);
         return;
     }
-    if (report->status == DT_OK)
+    if (judged && report->apply.outcome == DT_OUTCOME_UNKNOWN_JOB)
         dt_answer_not_found(req, "job");
     else
-        dt_answer_status(req, report->status, NULL, NULL);
+        dt_answer_status(req, judged ? DT_BUSY : report->status, NULL, NULL);
     dt_request_resume(req);
 }
 

@@ -34,7 +34,7 @@ struct dt_results {
     struct dt_report *head, **tail;
     size_t queued;
     bool sleeping, stopping;
-    dt_metric *seconds, *sizes, *outcomes[DT_OUTCOME_UNKNOWN_JOB + 1];
+    dt_metric *seconds, *sizes, *outcomes[DT_OUTCOME_BUSY + 1];
 };
 
 static void finish(struct dt_report *report, dt_status status)
@@ -155,6 +155,7 @@ static void register_metrics(dt_results *r)
     r->outcomes[DT_OUTCOME_DUPLICATE] = dt_counter(name, help, "outcome=\"duplicate\"");
     r->outcomes[DT_OUTCOME_STALE] = dt_counter(name, help, "outcome=\"stale\"");
     r->outcomes[DT_OUTCOME_UNKNOWN_JOB] = dt_counter(name, help, "outcome=\"unknown\"");
+    r->outcomes[DT_OUTCOME_BUSY] = dt_counter(name, help, "outcome=\"busy\"");
 }
 
 static dt_status prepare(dt_results *r, dt_refclock *ref)

@@ -3,6 +3,10 @@
  *
  * Killed anywhere, the batch comes again: applying is idempotent on (job, attempt), so a repeat is a `duplicate` or
  * `stale`. The offsets are committed last; a MySQL that is away makes the batch wait, never skip.
+ *
+ * A job whose row somebody keeps locked must not hold up the others of its partition: its results are kept, in their
+ * order, and stand at the head of every batch that follows until the row is let go. As long as there are such, no
+ * offsets are committed, so that they come again when this process dies.
  */
 #include "results.h"
 
@@ -23,6 +27,7 @@
 #define PAUSE_MAX_US   INT64_C(2000000)
 #define REJECT_MS      10000
 #define REASON_MAX     300
+#define LOCK_MS        1000   /* longest wait for a row before its results are kept for later */
 #define REJECTED_MAX   500000 /* bytes that are kept of a key or value: both fit into Kafka's default limit */
 
 struct rejected {
@@ -38,12 +43,15 @@ struct dt_results {
     dt_store *store;
     dt_index *index;
     dt_json *json;
+    struct dt_config config; /* the process's, with a short wait for locks */
     struct dt_arena arena;
-    struct dt_apply *batch;
+    struct dt_apply *batch; /* room for twice results.batch */
     size_t n;
+    size_t n_busy;               /* at its head: busy when they were tried before */
+    struct dt_arena kept, spare; /* their texts; where they move to next time */
     struct rejected *rejected;
     size_t n_rejected;
-    dt_metric *applied, *duplicate, *stale, *unknown, *refused, *batch_size, *seconds;
+    dt_metric *applied, *duplicate, *stale, *unknown, *busy, *refused, *batch_size, *seconds;
 };
 
 /* ---- decode ---- */
@@ -56,10 +64,10 @@ static void note(void *arg, const char *pointer, const char *reason)
         dt_strbuf_addf(text, "%s%s %s", text->n ? "; " : "", pointer, reason);
 }
 
-static bool copy_error(dt_results *r, struct dt_result *result)
+static bool copy_error(struct dt_arena *arena, struct dt_result *result)
 {
-    struct dt_str code = dt_arena_copy(&r->arena, result->error_code);
-    struct dt_str message = dt_arena_copy(&r->arena, result->error_message);
+    struct dt_str code = dt_arena_copy(arena, result->error_code);
+    struct dt_str message = dt_arena_copy(arena, result->error_message);
     bool copied = (code.p || !result->error_code.p) && (message.p || !result->error_message.p);
     result->error_code = code;
     result->error_message = message;
@@ -90,7 +98,7 @@ static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
     dt_strbuf_init(&reasons);
     status = dt_result_decode(r->json, dt_json_root(r->json), -1, &result, note, &reasons);
     if (status == DT_OK)
-        status = copy_error(r, &result) ? DT_OK : DT_NOMEM;
+        status = copy_error(&r->arena, &result) ? DT_OK : DT_NOMEM;
     else
         status = reasons.failed ? DT_NOMEM : reject(r, record, dt_strbuf_str(&reasons));
     if (status == DT_OK && reasons.n == 0)
@@ -106,7 +114,8 @@ static void count(dt_results *r)
     dt_metric *of[] = {[DT_OUTCOME_APPLIED] = r->applied,
                        [DT_OUTCOME_DUPLICATE] = r->duplicate,
                        [DT_OUTCOME_STALE] = r->stale,
-                       [DT_OUTCOME_UNKNOWN_JOB] = r->unknown};
+                       [DT_OUTCOME_UNKNOWN_JOB] = r->unknown,
+                       [DT_OUTCOME_BUSY] = r->busy};
     for (size_t i = 0; i < r->n; i++)
         dt_metric_add(of[r->batch[i].outcome], 1);
     dt_metric_observe(r->batch_size, (double)r->n);
@@ -158,11 +167,36 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
 static dt_status decode_all(dt_results *r, const struct dt_kafka_record *records, size_t n)
 {
     dt_status status = DT_OK;
-    r->n = r->n_rejected = 0;
+    r->n = r->n_busy;
+    for (size_t i = 0; i < r->n_busy; i++)
+        r->batch[i].outcome = DT_OUTCOME_BUSY;
+    r->n_rejected = 0;
     dt_arena_reset(&r->arena);
     for (size_t i = 0; status == DT_OK && i < n; i++)
         status = decode(r, &records[i]);
     return status;
+}
+
+/* Those that were busy move to the head of the next batch, with their texts. */
+static dt_status keep_busy(dt_results *r)
+{
+    size_t n = 0;
+    dt_arena_reset(&r->spare);
+    for (size_t i = 0; i < r->n; i++) {
+        struct dt_apply *a = &r->batch[i];
+        if (a->outcome != DT_OUTCOME_BUSY)
+            continue;
+        if (!copy_error(&r->spare, &a->result))
+            return DT_NOMEM;
+        r->batch[n++] = *a;
+    }
+    struct dt_arena emptied = r->kept;
+    r->kept = r->spare;
+    r->spare = emptied;
+    if (n && !r->n_busy)
+        DT_LOG(WARN, "results", "results wait for jobs that somebody keeps locked", DT_I("results", n));
+    r->n_busy = n;
+    return DT_OK;
 }
 
 static dt_status apply(dt_results *r, const struct dt_kafka_record *records, size_t n, struct dt_error *err)
@@ -180,7 +214,7 @@ static dt_status apply(dt_results *r, const struct dt_kafka_record *records, siz
     count(r);
     tell_index(r, &map);
     dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.clock) - start_us) / 1e6);
-    return DT_OK;
+    return keep_busy(r);
 }
 
 static void pause_after_failure(dt_results *r, unsigned failures)
@@ -203,13 +237,16 @@ static dt_status take_share(dt_results *r, dt_result_consumer *consumer, struct 
 static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
-    size_t n = 0;
+    size_t n = 0, room = (size_t)r->env.config->results_batch;
     dt_status status = take_share(r, consumer, err);
     if (status != DT_OK)
         return status;
-    status =
-        dt_result_consumer_poll(consumer, (size_t)r->env.config->results_batch, LINGER_MS, &r->stop, &records, &n, err);
-    if (status != DT_OK || n == 0)
+    if (r->n_busy > room) { /* too many to read on */
+        status = apply(r, NULL, 0, err);
+        return status == DT_OK && r->n_busy > room ? dt_fail(err, DT_BUSY, "too many jobs are locked") : status;
+    }
+    status = dt_result_consumer_poll(consumer, room, LINGER_MS, &r->stop, &records, &n, err);
+    if (status != DT_OK || n + r->n_busy == 0)
         return status;
     DT_FAIL_POINT("results.read");
     status = apply(r, records, n, err);
@@ -218,7 +255,7 @@ static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct
         dt_result_consumer_rewind(consumer);
         return status;
     }
-    return dt_result_consumer_commit(consumer, err);
+    return r->n_busy ? DT_OK : dt_result_consumer_commit(consumer, err);
 }
 
 static dt_result_consumer *connect(dt_results *r)
@@ -264,6 +301,7 @@ static void make_meters(dt_results *r)
     r->duplicate = dt_counter(name, help, "outcome=\"duplicate\"");
     r->stale = dt_counter(name, help, "outcome=\"stale\"");
     r->unknown = dt_counter(name, help, "outcome=\"unknown_job\"");
+    r->busy = dt_counter(name, help, "outcome=\"busy\"");
     r->refused = dt_counter(name, help, "outcome=\"rejected\"");
     r->batch_size = dt_histogram_count("duetime_results_batch", "Results applied in one transaction.", "");
     r->seconds = dt_histogram("duetime_results_apply_seconds", "Applying one batch of results.", "");
@@ -276,6 +314,8 @@ static void free_parts(dt_results *r)
     dt_store_free(r->store);
     dt_mailbox_free(r->mailbox);
     dt_arena_clear(&r->arena);
+    dt_arena_clear(&r->kept);
+    dt_arena_clear(&r->spare);
     free(r->batch);
     free(r->rejected);
     free(r);
@@ -287,13 +327,17 @@ dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, s
     if (!r)
         return DT_NOMEM;
     r->env = *env;
+    r->config = *env->config;
+    r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_MS);
     dt_arena_init(&r->arena);
+    dt_arena_init(&r->kept);
+    dt_arena_init(&r->spare);
     make_meters(r);
-    r->batch = calloc((size_t)env->config->results_batch, sizeof *r->batch);
+    r->batch = calloc(2 * (size_t)env->config->results_batch, sizeof *r->batch);
     r->rejected = calloc((size_t)env->config->results_batch, sizeof *r->rejected);
     dt_status status = r->batch && r->rejected ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
     if (status == DT_OK)
-        status = dt_store_new(env->config, env->ref, &r->store);
+        status = dt_store_new(&r->config, env->ref, &r->store);
     if (status == DT_OK)
         status = dt_index_new(env->config, env->kafka->installation, env->clock, &r->index, err);
     if (status == DT_OK)

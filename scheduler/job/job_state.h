@@ -41,7 +41,8 @@ enum dt_result_status {
     DT_RESULT_TIMED_OUT,    /* by the leader, never from outside */
     DT_RESULT_UNDELIVERABLE /* likewise */
 };
-enum dt_outcome { DT_OUTCOME_APPLIED, DT_OUTCOME_DUPLICATE, DT_OUTCOME_STALE, DT_OUTCOME_UNKNOWN_JOB };
+/* BUSY is not a judgement: somebody else holds the job's row, nothing was done, ask again. */
+enum dt_outcome { DT_OUTCOME_APPLIED, DT_OUTCOME_DUPLICATE, DT_OUTCOME_STALE, DT_OUTCOME_UNKNOWN_JOB, DT_OUTCOME_BUSY };
 
 struct dt_result {
     int64_t job_id, attempt;

@@ -130,12 +130,16 @@ DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filt
 /* ---- results (store_results.c) ---- */
 struct dt_apply {
     struct dt_result result; /* in */
-    enum dt_outcome outcome; /* out */
+    enum dt_outcome outcome; /* out; in: BUSY = it was busy when it was tried before, anything else is not looked at */
     /* Out, for the index: where the job is due now. next_at_ms 0 = remove it. Valid when outcome is APPLIED. */
     int64_t next_at_ms;
     bool outbox; /* a dead letter was written: wake the shard's leader */
 };
-/* One transaction; rows locked in the order of ids; several results of one job are applied in the order given. */
+/*
+ * One transaction; rows locked in the order of ids; several results of one job are applied in the order given. A row
+ * that somebody keeps locked is waited for once (mysql.lock_timeout), then all results of that job are BUSY and the
+ * others are applied. With one among them that was busy before, nothing is waited for.
+ */
 DT_MUST_CHECK dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results,
                                        size_t n, struct dt_error *err);
 

@@ -13,7 +13,8 @@
  * The first try reads without locks (a third of the price) and writes only where (attempt, state, version) is still
  * what was read: those are all that a decision rests on. If a row is not, all is taken back and the second try
  * locks while it reads. A leader's transaction, which cannot be taken back for that, locks at once: its decisions rest
- * on next_at, too, which a hand may change.
+ * on next_at, too, which a hand may change. A try that waited for a lock in vain is followed by one that passes by the
+ * rows that others hold: their results are BUSY, and nobody else waits for them.
  *
  * Invariants: nothing is written that was not judged; a dead letter is written with the state that it tells of; several
  * results of one job are judged one after the other and written once; rows are locked in the order of their ids by each
@@ -46,11 +47,13 @@ struct place {
     size_t index;
 };
 
+enum locking { LOCK_NONE, LOCK_WAITING, LOCK_PASSING_BY };
+
 struct batch {
     dt_db *db;
     const struct dt_shard_map *map;
     int64_t now_ms;
-    bool lock;
+    enum locking locking;
     struct dt_apply *results;
     size_t n;
     struct place *places; /* n of them */
@@ -170,6 +173,9 @@ static dt_status list_ids(struct batch *b)
 static const char read_jobs[] = READ_JOBS;
 /* MySQL cannot lock rows of a JSON_TABLE, and says so; MariaDB reads no such comment. */
 static const char lock_jobs[] = READ_JOBS " FOR UPDATE /*!80001 OF j */";
+static const char lock_free_jobs[] = READ_JOBS " FOR UPDATE /*!80001 OF j */ SKIP LOCKED";
+static const char *const readings[] = {
+    [LOCK_NONE] = read_jobs, [LOCK_WAITING] = lock_jobs, [LOCK_PASSING_BY] = lock_free_jobs};
 
 static dt_status read_judged(struct batch *b, struct judged *j)
 {
@@ -182,20 +188,50 @@ static dt_status read_judged(struct batch *b, struct judged *j)
     return status ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
 }
 
+static bool was_read(const struct batch *b, int64_t id)
+{
+    size_t low = 0, high = b->n_jobs; /* they came in the order of their ids */
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (b->jobs[mid].was.id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < b->n_jobs && b->jobs[low].was.id == id;
+}
+
+/* Of the jobs that were asked for (their ids are still in `text`), those that there are and that were passed by. */
+static dt_status mark_busy(struct batch *b)
+{
+    static const char select_there[] = "SELECT j.id FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r "
+                                       "STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id";
+    dt_status status = dt_db_query(b->db, select_there, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
+    if (status)
+        return status;
+    while (dt_db_next(b->db)) {
+        int64_t id = dt_db_i64(b->db, 0);
+        for (size_t i = was_read(b, id) ? b->n : first_place(b, id); i < b->n && b->places[i].id == id; i++)
+            b->results[b->places[i].index].outcome = DT_OUTCOME_BUSY;
+    }
+    return dt_db_end(b->db, b->err);
+}
+
 static dt_status read_all(struct batch *b)
 {
     dt_status status = list_ids(b);
     if (!status)
-        status =
-            dt_db_query(b->db, b->lock ? lock_jobs : read_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
+        status = dt_db_query(b->db, readings[b->locking], DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
     if (status)
         return status;
-    size_t n = 0;
+    size_t n = 0, asked = b->n_jobs;
     while (!status && n < b->n_jobs && dt_db_next(b->db))
         status = read_judged(b, &b->jobs[n++]);
     b->n_jobs = n; /* those that there are */
     dt_status ended = dt_db_end(b->db, status ? NULL : b->err);
-    return status ? status : ended;
+    if (!status)
+        status = ended;
+    return !status && n < asked && b->locking == LOCK_PASSING_BY ? mark_busy(b) : status;
 }
 
 /* ---- judging ---- */
@@ -318,7 +354,7 @@ static dt_status write_rows(struct batch *b, const char *sql, const struct dt_pa
         return no_memory(b);
     dt_status status = dt_db_run(b->db, sql, params, n_params, &affected, b->err);
     if (!status && affected != rows)
-        status = dt_fail(b->err, b->lock ? DT_INTERNAL : DT_BUSY, "%llu of %zu jobs took their results",
+        status = dt_fail(b->err, b->locking ? DT_INTERNAL : DT_BUSY, "%llu of %zu jobs took their results",
                          (unsigned long long)affected, rows);
     return status;
 }
@@ -472,10 +508,11 @@ static dt_status apply(struct batch *b)
     return status;
 }
 
-static dt_status apply_in(dt_db *db, const struct dt_shard_map *map, int64_t now_ms, bool lock,
+static dt_status apply_in(dt_db *db, const struct dt_shard_map *map, int64_t now_ms, enum locking locking,
                           struct dt_apply *results, size_t n, struct dt_error *err)
 {
-    struct batch b = {.db = db, .map = map, .now_ms = now_ms, .lock = lock, .results = results, .n = n, .err = err};
+    struct batch b = {
+        .db = db, .map = map, .now_ms = now_ms, .locking = locking, .results = results, .n = n, .err = err};
     if (n == 0)
         return DT_OK;
     forget_outcomes(results, n);
@@ -490,25 +527,46 @@ static dt_status apply_in(dt_db *db, const struct dt_shard_map *map, int64_t now
 dt_status dt_results_apply_within(dt_db *db, const struct dt_shard_map *map, int64_t now_ms, struct dt_apply *results,
                                   size_t n, struct dt_error *err)
 {
-    return apply_in(db, map, now_ms, true, results, n, err);
+    return apply_in(db, map, now_ms, LOCK_WAITING, results, n, err);
 }
 
-/* First without locks; whoever came between (BUSY) finds the second try holding them from the start. */
+static dt_status try_to_apply(dt_store *store, const struct dt_shard_map *map, enum locking locking,
+                              struct dt_apply *results, size_t n, struct dt_error *err)
+{
+    dt_db *db;
+    int64_t now_ms;
+    dt_status status = dt_store_begin(store, &db, &now_ms, err);
+    if (!status)
+        status = apply_in(db, map, now_ms, locking, results, n, err);
+    return dt_store_finish(db, status, err);
+}
+
+static bool any_was_busy(const struct dt_apply *results, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (results[i].outcome == DT_OUTCOME_BUSY)
+            return true;
+    return false;
+}
+
+/* First without locks; whoever came between (BUSY) finds the second try holding them from the start; and who had to
+ * wait for a lock until the server gave up passes by. */
 dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,
                          struct dt_error *err)
 {
+    const int64_t wait_us = dt_store_config(store)->mysql_lock_timeout * 900;
+    enum locking locking = any_was_busy(results, n) ? LOCK_PASSING_BY : LOCK_NONE;
     struct dt_again again = {0};
-    dt_status status;
-    if (n == 0)
-        return DT_OK;
-    do {
-        dt_db *db;
-        int64_t now_ms;
-        status = dt_store_begin(store, &db, &now_ms, err);
-        if (!status)
-            status = apply_in(db, map, now_ms, again.tries > 0, results, n, err);
-        DT_FAIL_POINT_STATUS("results.commit", status, err);
-        status = dt_store_finish(db, status, err);
-    } while (dt_store_again(&again, status));
-    return status;
+    while (n > 0) {
+        int64_t begun_us = dt_clock_mono_us(dt_clock_system());
+        dt_status status = try_to_apply(store, map, locking, results, n, err);
+        bool waited = dt_clock_mono_us(dt_clock_system()) - begun_us >= wait_us;
+        if (status == DT_BUSY && waited && locking != LOCK_PASSING_BY)
+            locking = LOCK_PASSING_BY;
+        else if (dt_store_again(&again, status))
+            locking = locking == LOCK_NONE ? LOCK_WAITING : locking;
+        else
+            return status;
+    }
+    return DT_OK;
 }

@@ -604,6 +604,37 @@ static void results_do_not_lock_topics(void **state)
     assert_outcome(a, APPLIED);
 }
 
+/* Somebody edits a job by hand and does not commit: its results are told to be busy, and everybody else's go through.
+ */
+static void a_job_that_somebody_keeps_locked_is_passed_by(void **state)
+{
+    (void)state;
+    for (int64_t id = 1; id <= 3; id++)
+        job_row_dispatched(&fx, id, 1, 0);
+    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET payload = 'x' WHERE id = 2");
+    struct dt_apply a[] = {result(1, 1, DT_RESULT_SUCCEEDED), result(2, 1, DT_RESULT_FAILED),
+                           result(3, 1, DT_RESULT_SUCCEEDED), result(2, 1, DT_RESULT_SUCCEEDED),
+                           result(99, 1, DT_RESULT_SUCCEEDED)};
+    OK(dt_store_apply(store, &map, a, 5, &err));
+    assert_outcome(a[0], APPLIED);
+    assert_outcome(a[1], BUSY);
+    assert_outcome(a[2], APPLIED);
+    assert_outcome(a[3], BUSY);
+    assert_outcome(a[4], UNKNOWN_JOB);
+    /* Again: nobody is waited for. */
+    struct dt_apply b[] = {a[1], a[3]};
+    int64_t begun_us = dt_clock_mono_us(dt_clock_system());
+    OK(dt_store_apply(store, &map, b, 2, &err));
+    assert_true(dt_clock_mono_us(dt_clock_system()) - begun_us < 500000);
+    assert_outcome(b[0], BUSY);
+    assert_outcome(b[1], BUSY);
+    mysql_fixture_run(&fx, "COMMIT");
+    OK(dt_store_apply(store, &map, b, 2, &err)); /* in their order: the failure, then the success that ends the retry */
+    assert_outcome(b[0], APPLIED);
+    assert_outcome(b[1], APPLIED);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'"), 3);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, empty_tables)
@@ -633,6 +664,7 @@ int main(void)
         T(a_job_that_changed_between_reading_and_writing_is_judged_again),
         T(inside_a_callers_transaction_rows_are_locked_while_they_are_read),
         T(results_do_not_lock_topics),
+        T(a_job_that_somebody_keeps_locked_is_passed_by),
     };
     return cmocka_run_group_tests_name("results in the store", tests, open_store, close_store);
 }

@@ -49,3 +49,30 @@ def test_the_procedures_do_what_the_api_does(stack, api, topic, consume):
     consumer.wait(moved["id"])
     assert api.get(f"/v1/jobs/{doomed['id']}").json["state"] == "cancelled"
     assert rows(connect(stack), "CALL dt_explain(%s)", moved["id"])
+
+
+def test_a_row_that_somebody_keeps_locked_holds_up_its_own_results_alone(stack, api, topic, consume):
+    """Whichever partition of the results topic they lie in; REST says 503 for the locked one."""
+    consumer = consume(topic)
+    jobs = [line["id"] for line in api.batch([{"topic": topic, "delay": 0, "retry": ["1h"]}] * 40)]
+    consumer.wait_count(40, 20)
+    locked, others = jobs[0], jobs[1:]
+    unfinished = "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state <> 'succeeded'"
+    holder = connect(stack)
+    holder.begin()
+    rows(holder, "SELECT id FROM jobs WHERE id = %s FOR UPDATE", locked)
+    try:
+        consumer.report(locked, 1, "failed")
+        for job in others[:20]:
+            consumer.report(job, 1)
+        until(lambda: rows(connect(stack), unfinished, topic)[0]["n"] == 20, 6, "the first of the others are applied")
+        consumer.report(locked, 1, "succeeded")
+        for job in others[20:]:
+            consumer.report(job, 1)
+        until(lambda: rows(connect(stack), unfinished, topic)[0]["n"] == 1, 4, "the others are applied")
+        assert api.post(f"/v1/jobs/{locked}/results", {"attempt": 1, "status": "succeeded"}).status == 503
+    finally:
+        holder.rollback()
+        holder.close()
+    until(lambda: rows(connect(stack), unfinished, topic)[0]["n"] == 0, 10, "all succeeded")
+    assert api.get(f"/v1/jobs/{locked}").json["failures"] == 1  # the failure first: the order of one job's results is kept
