@@ -71,6 +71,14 @@ DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, const struct dt_pa
  */
 DT_MUST_CHECK dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *params, size_t columns,
                                        size_t rows, uint64_t *affected, struct dt_error *err);
+/*
+ * The same as a transaction of its own that is begun and committed with it, in one round trip. Outside a transaction
+ * only, and only for what dt_db_is_one_trip says yes to. UNKNOWN as of dt_db_commit; the server may even begin with it
+ * later, so who repeats it does so with rows that cannot be there twice.
+ */
+bool dt_db_is_one_trip(const dt_db *db, const struct dt_param *params, size_t columns, size_t rows);
+DT_MUST_CHECK dt_status dt_db_run_many_alone(dt_db *db, const char *sql, const struct dt_param *params, size_t columns,
+                                             size_t rows, struct dt_error *err);
 /* Text that is not a prepared statement (DDL, CALL): migrations only. Result sets are discarded. */
 DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err);
 

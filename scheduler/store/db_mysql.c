@@ -363,6 +363,15 @@ dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err)
     return status;
 }
 
+/* Whatever came back for a commit: it may have been made, and only a new connection can tell. */
+static dt_status in_doubt(dt_db *db, struct dt_error *err)
+{
+    db->dead = true;
+    if (err)
+        err->status = DT_UNKNOWN;
+    return DT_UNKNOWN;
+}
+
 dt_status dt_db_commit(dt_db *db, struct dt_error *err)
 {
     dt_status status = usable(db, err);
@@ -374,13 +383,7 @@ dt_status dt_db_commit(dt_db *db, struct dt_error *err)
     if (status == DT_BUSY)
         return status;
     db->txn = TXN_NONE;
-    if (!status)
-        return DT_OK;
-    /* Whatever else came back: it may have been committed, and only a new connection can tell. */
-    db->dead = true;
-    if (err)
-        err->status = DT_UNKNOWN;
-    return DT_UNKNOWN;
+    return status ? in_doubt(db, err) : DT_OK;
 }
 
 void dt_db_rollback(dt_db *db)
@@ -735,6 +738,31 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *para
     if (!status && affected)
         *affected = changed;
     return status;
+}
+
+bool dt_db_is_one_trip(const dt_db *db, const struct dt_param *params, size_t columns, size_t rows)
+{
+    if (rows_that_fit(db, params, columns, 0, rows) < rows)
+        return false;
+#ifdef DT_ARRAY_BINDING
+    if (db->server == DT_SERVER_MARIADB)
+        return true;
+#endif
+    return multi_rows(rows, columns) == rows;
+}
+
+dt_status dt_db_run_many_alone(dt_db *db, const char *sql, const struct dt_param *params, size_t columns, size_t rows,
+                               struct dt_error *err)
+{
+    dt_status status = usable(db, err);
+    if (status)
+        return status;
+    if (db->txn != TXN_NONE || !dt_db_is_one_trip(db, params, columns, rows))
+        return dt_fail(err, DT_INTERNAL, "not a transaction of one round trip (%.80s)", sql);
+    status = dt_db_run_many(db, sql, params, columns, rows, NULL, err);
+    if (!status || status == DT_BUSY || status == DT_EXISTS || status == DT_INVALID || status == DT_SCHEMA)
+        return status;
+    return in_doubt(db, err);
 }
 
 /* ---- queries ---- */

@@ -12,12 +12,14 @@
 #define TRIES_MAX      8u
 #define PAUSE_FIRST_US 500
 #define AGAIN_US       INT64_C(900000)  /* less than the shortest lock timeout */
+#define NOW_FRESH_US   INT64_C(250000)  /* for so long the server's time is known without asking */
 #define PROBE_IDLE_US  INT64_C(1000000) /* idle for longer: the server may have hung up (wait_timeout, restart) */
 
 struct dt_store {
     const struct dt_config *config;
     dt_refclock *ref;
     dt_db *db;
+    int64_t asked_us; /* mono: when this connection last fed the reference clock; 0 = never */
     void *scratch;
     size_t scratch_cap;
 };
@@ -88,8 +90,10 @@ static dt_status begin(dt_store *store, int64_t *now_ms, struct dt_error *err)
 {
     int64_t before = mono_us();
     dt_status status = dt_db_begin_at(store->db, now_ms, err);
-    if (!status && store->ref)
-        dt_refclock_sample(store->ref, *now_ms, before, mono_us());
+    if (!status && store->ref) {
+        store->asked_us = mono_us();
+        dt_refclock_sample(store->ref, *now_ms, before, store->asked_us);
+    }
     return status;
 }
 
@@ -111,6 +115,14 @@ dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt
     else if (now_ms)
         *now_ms = now;
     return status;
+}
+
+bool dt_store_knows_now(const dt_store *store, int64_t *now_ms)
+{
+    if (store->asked_us == 0 || mono_us() - store->asked_us > NOW_FRESH_US)
+        return false;
+    *now_ms = dt_refclock_latest_ms(store->ref);
+    return true;
 }
 
 dt_status dt_store_finish(dt_db *db, dt_status status, struct dt_error *err)

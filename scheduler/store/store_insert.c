@@ -9,6 +9,8 @@
  *     INSERT jobs
  *     COMMIT
  *
+ * Without keys, and while the server's time is known well enough, INSERT jobs alone: it is its own transaction.
+ *
  * Invariants: a row is CREATED only if its job and its key were written by the transaction that was committed; a key
  * that is taken concerns its own row alone; no other error of a row is ever swallowed. When a statement fails because
  * of one of its rows, the batch is rolled back and done once more row by row (`singly`), still as one transaction, so
@@ -316,13 +318,19 @@ static dt_status insert_keys(struct batch *b, struct dt_error *err)
     return status;
 }
 
-static dt_status insert_jobs(struct batch *b, struct dt_error *err)
+static size_t all_job_params(struct batch *b)
 {
     size_t n = 0;
     for (size_t i = 0; i < b->n; i++) {
         if (b->rows[i]->outcome == DT_INSERT_CREATED)
             job_params(b, b->rows[i], b->params + JOB_COLUMNS * n++);
     }
+    return n;
+}
+
+static dt_status insert_jobs(struct batch *b, struct dt_error *err)
+{
+    size_t n = all_job_params(b);
     return n ? dt_db_run_many(b->db, insert_jobs_sql, b->params, JOB_COLUMNS, n, NULL, err) : DT_OK;
 }
 
@@ -397,7 +405,7 @@ static dt_status insert_singly(struct batch *b, struct dt_error *err)
 
 /* ---- the transaction ---- */
 
-static dt_status insert_once(struct batch *b, bool singly, struct dt_error *err)
+static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_error *err)
 {
     dt_status status = dt_store_begin(b->store, &b->db, &b->now_ms, err);
     if (!status) {
@@ -410,6 +418,37 @@ static dt_status insert_once(struct batch *b, bool singly, struct dt_error *err)
     status = dt_store_finish(b->db, status, err);
     DT_FAIL_POINT_STATUS("create.committed", status, err);
     return status;
+}
+
+/*
+ * In one round trip, when there is nothing but jobs and the server's time is known: a statement that is its own
+ * transaction. NOT_FOUND: not so, and nothing was done. Repeating it is safe although the server may still come to an
+ * earlier one whose answer was lost: with the same ids only one of them can be.
+ */
+static dt_status insert_in_one_trip(struct batch *b, struct dt_error *err)
+{
+    if (!dt_store_knows_now(b->store, &b->now_ms))
+        return DT_NOT_FOUND;
+    dt_status status = dt_store_db(b->store, &b->db, err);
+    if (status)
+        return status;
+    start_outcomes(b);
+    size_t n = b->n_keyed ? 0 : all_job_params(b);
+    if (n == 0 || !dt_db_is_one_trip(b->db, b->params, JOB_COLUMNS, n))
+        return DT_NOT_FOUND;
+    DT_FAIL_POINT_STATUS("create.commit", status, err);
+    if (!status)
+        status = dt_db_run_many_alone(b->db, insert_jobs_sql, b->params, JOB_COLUMNS, n, err);
+    DT_FAIL_POINT_STATUS("create.committed", status, err);
+    return status;
+}
+
+static dt_status insert_once(struct batch *b, bool singly, struct dt_error *err)
+{
+    dt_status status = singly ? DT_NOT_FOUND : insert_in_one_trip(b, err);
+    if (status != DT_NOT_FOUND)
+        return status;
+    return insert_in_transaction(b, singly, err);
 }
 
 /* BUSY: the old session still has them. They are all there or none is, but for one that was finished and purged since.

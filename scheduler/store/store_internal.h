@@ -22,6 +22,9 @@
  * reference clock. A connection that broke while it was idle is replaced unnoticed.
  */
 DT_MUST_CHECK dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt_error *err);
+/* The same without a transaction, and without asking the server: false, when its time was not asked for lately. Never
+ * earlier than the server's time. */
+DT_MUST_CHECK bool dt_store_knows_now(const dt_store *store, int64_t *now_ms);
 /* Commits when status is OK, rolls back otherwise; db may be NULL (begin failed). The status, or that of the commit. */
 DT_MUST_CHECK dt_status dt_store_finish(dt_db *db, dt_status status, struct dt_error *err);
 

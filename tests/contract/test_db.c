@@ -166,6 +166,33 @@ static void many_rows_are_inserted_as_one_by_one(void **state)
     free(params);
 }
 
+static void rows_of_one_trip_commit_themselves_all_or_none(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    enum { ROWS = 64 };
+    struct dt_param params[ROWS * 3];
+    for (int i = 0; i < ROWS; i++) {
+        params[3 * i] = DT_P_INT(i);
+        params[3 * i + 1] = params[3 * i + 2] = DT_P_NULL;
+    }
+    assert_true(dt_db_is_one_trip(rig->db, params, 3, ROWS));
+    OK(dt_db_run_many_alone(rig->db, insert, params, 3, ROWS, &err));
+    dt_db_rollback(rig->db);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM t"), ROWS);
+    for (int i = 0; i < ROWS; i++)
+        params[3 * i].i = ROWS + i;
+    params[3 * (ROWS - 1)].i = 0; /* taken */
+    assert_int_equal(dt_db_run_many_alone(rig->db, insert, params, 3, ROWS, &err), DT_EXISTS);
+    assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), ROWS);
+    OK(dt_db_begin(rig->db, &err));
+    assert_int_equal(dt_db_run_many_alone(rig->db, insert, params, 3, 1, &err), DT_INTERNAL);
+    dt_db_rollback(rig->db);
+    kill_session(rig);
+    assert_int_equal(dt_db_run_many_alone(rig->db, insert, params, 3, 1, &err), DT_UNKNOWN);
+    assert_int_equal(dt_db_run_many_alone(rig->db, insert, params, 3, 1, &err), DT_UNAVAILABLE);
+}
+
 static void rows_that_exceed_a_packet_go_in_several(void **state)
 {
     struct rig *rig = *state;
@@ -376,6 +403,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(trailing_spaces_tell_keys_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(a_json_parameter_can_be_joined, setup, teardown),
         cmocka_unit_test_setup_teardown(many_rows_are_inserted_as_one_by_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(rows_of_one_trip_commit_themselves_all_or_none, setup, teardown),
         cmocka_unit_test_setup_teardown(rows_that_exceed_a_packet_go_in_several, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_have_their_statuses, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back, setup, teardown),

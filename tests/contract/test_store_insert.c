@@ -1,7 +1,7 @@
 /*
  * Making jobs on a real server. The COMMIT is interposed (mysql_real_query below stands before the client library's
  * own), so that it can be lost before the server sees it, after it was carried out, or be held back while the session
- * lives on.
+ * lives on; so is the execution of a statement that commits itself.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -30,11 +30,14 @@ static _Atomic enum loss loss; /* of the next COMMIT */
 static void *_Atomic lost;     /* the connection that it was lost on */
 static void *_Atomic held;     /* a connection that may not be closed yet */
 static _Atomic int statements;
+static _Atomic enum loss execution_loss; /* of the next execution: LOSE_BEFORE or LOSE_AFTER */
+static void *_Atomic lost_execution;     /* the statement whose answer was lost */
 
 int mysql_real_query(void *mysql, const char *sql, unsigned long n);
 unsigned mysql_errno(void *mysql);
 void mysql_close(void *mysql);
 int mysql_stmt_execute(void *stmt);
+unsigned mysql_stmt_errno(void *stmt);
 
 /* POSIX allows what ISO C has no syntax for: an object pointer that is a function. */
 #define REAL(type, name)                                                                                               \
@@ -83,7 +86,17 @@ int mysql_stmt_execute(void *stmt)
 {
     REAL(execute_fn *, real_mysql_stmt_execute);
     statements++;
-    return real_mysql_stmt_execute(stmt);
+    enum loss how = atomic_exchange(&execution_loss, LOSE_NOTHING);
+    lost_execution = how == LOSE_NOTHING ? NULL : stmt;
+    if (how == LOSE_AFTER)
+        assert_int_equal(real_mysql_stmt_execute(stmt), 0);
+    return how == LOSE_NOTHING ? real_mysql_stmt_execute(stmt) : 1;
+}
+
+unsigned mysql_stmt_errno(void *stmt)
+{
+    REAL(errno_fn *, real_mysql_stmt_errno);
+    return stmt == lost_execution ? 2013 : real_mysql_stmt_errno(stmt);
 }
 
 static void commit_and_release_held(void)
@@ -108,7 +121,8 @@ enum { ROWS_MAX = 1200 };
 
 struct rig {
     struct mysql_fixture fx;
-    dt_store *store;
+    dt_store *store, *clocked; /* the second one knows the server's time */
+    dt_refclock clock;
     struct dt_insert rows[ROWS_MAX];
     struct dt_insert *ptr[ROWS_MAX];
     char keys[ROWS_MAX][32];
@@ -124,6 +138,8 @@ static int setup(void **state)
     rig->fx.config.mysql_idle_transaction_timeout = 2000;
     mysql_fixture_migrate(&rig->fx);
     rig->store = mysql_fixture_store(&rig->fx);
+    dt_refclock_init(&rig->clock, dt_clock_system());
+    MYSQL_FIXTURE_OK(dt_store_new(&rig->fx.config, &rig->clock, &rig->clocked), NULL);
     *state = rig;
     return 0;
 }
@@ -131,8 +147,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct rig *rig = *state;
-    loss = LOSE_NOTHING;
+    loss = execution_loss = LOSE_NOTHING;
+    lost_execution = NULL;
     dt_store_free(rig->store);
+    dt_store_free(rig->clocked);
     mysql_fixture_drop(&rig->fx);
     free(rig);
     return 0;
@@ -165,6 +183,15 @@ static struct dt_insert *add(struct rig *rig, int64_t id, const char *key, int r
 static dt_status insert(struct rig *rig, struct dt_error *err)
 {
     return dt_store_insert(rig->store, rig->ptr, rig->n, MAKER, &rig->created_ms, err);
+}
+
+/* In one round trip: right after the server was asked for its time. */
+static dt_status insert_in_one_trip(struct rig *rig, struct dt_error *err)
+{
+    int64_t first;
+    MYSQL_FIXTURE_OK(dt_store_reserve_ids(rig->clocked, 1, &first, err), err);
+    statements = 0;
+    return dt_store_insert(rig->clocked, rig->ptr, rig->n, MAKER, &rig->created_ms, err);
 }
 
 static int64_t number(struct rig *rig, const char *sql)
@@ -324,6 +351,41 @@ static void a_thousand_keyed_jobs_take_few_statements(void **state)
         assert_int_equal(rig->rows[i].existing_id, i + 1);
     }
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1000);
+}
+
+static void jobs_without_keys_are_one_statement(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    for (int i = 0; i < 64; i++)
+        add(rig, i + 1, NULL, i)->job.run_at_ms = i; /* long past: now */
+    int64_t before = number(rig, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)");
+    OK(insert_in_one_trip(rig, &err));
+    assert_int_equal(statements, 1);
+    int64_t after = number(rig, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)");
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(rig->rows[i].outcome, DT_INSERT_CREATED);
+    assert_in_range(rig->created_ms, before, after + 20); /* never earlier than the server's time */
+    assert_int_equal(mysql_fixture_number(&rig->fx,
+                                          "SELECT COUNT(*) FROM jobs WHERE created_at = %lld AND next_at = "
+                                          "created_at AND near",
+                                          (long long)rig->created_ms),
+                     64);
+}
+
+static void one_at_fault_among_jobs_without_keys_is_refused_alone(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    add(rig, 2, NULL, 7);
+    OK(insert(rig, &err));
+    rig->n = 0;
+    for (int i = 0; i < 4; i++)
+        add(rig, i + 1, NULL, i);
+    OK(insert_in_one_trip(rig, &err));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(rig->rows[i].outcome, i == 1 ? DT_INSERT_ID_TAKEN : DT_INSERT_CREATED);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 4);
 }
 
 /* ---- keys ---- */
@@ -600,6 +662,25 @@ static void a_commit_whose_answer_was_lost_is_read_back(void **state)
     assert_int_equal(number(rig, "SELECT created_at FROM jobs WHERE id = 13"), rig->created_ms);
 }
 
+static void a_single_trip_lost_before_or_after_the_server_saw_it_makes_the_jobs_once(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    enum loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
+    for (int i = 0; i < 2; i++) {
+        int64_t first = 0;
+        rig->n = 0;
+        struct dt_insert *a = add(rig, 10 * i + 1, NULL, 1), *b = add(rig, 10 * i + 2, NULL, 2);
+        OK(dt_store_reserve_ids(rig->clocked, 1, &first, &err));
+        execution_loss = losses[i];
+        OK(dt_store_insert(rig->clocked, rig->ptr, rig->n, MAKER, &rig->created_ms, &err));
+        assert_int_equal(execution_loss, LOSE_NOTHING);
+        assert_int_equal(a->outcome, DT_INSERT_CREATED);
+        assert_int_equal(b->outcome, DT_INSERT_CREATED);
+        assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2 * i + 2);
+    }
+}
+
 static void a_commit_that_never_arrives_is_waited_out_and_made_again(void **state)
 {
     struct rig *rig = *state;
@@ -651,6 +732,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_absent_is_null, setup, teardown),
         cmocka_unit_test_setup_teardown(a_past_time_becomes_now_and_near_follows_the_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_thousand_keyed_jobs_take_few_statements, setup, teardown),
+        cmocka_unit_test_setup_teardown(jobs_without_keys_are_one_statement, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_at_fault_among_jobs_without_keys_is_refused_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_key_that_is_taken_concerns_its_row_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_key_in_another_topic_is_another_key, setup, teardown),
         cmocka_unit_test_setup_teardown(of_two_with_one_key_in_a_batch_the_first_wins, setup, teardown),
@@ -664,6 +747,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_connection_that_broke_while_idle_is_replaced_unnoticed, setup, teardown),
         cmocka_unit_test_setup_teardown(a_commit_lost_before_the_server_saw_it_is_made_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_commit_whose_answer_was_lost_is_read_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_single_trip_lost_before_or_after_the_server_saw_it_makes_the_jobs_once, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_commit_that_never_arrives_is_waited_out_and_made_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_commit_that_arrives_late_is_found, setup, teardown),
     };
