@@ -52,7 +52,7 @@ static void *load(void *arg)
     static char *texts[8][ROWS];
     static unsigned long lengths[8][ROWS];
     static char payload[PAYLOAD];
-    int64_t *id = ids[l->number], *at = times[l->number], due = ((int64_t)time(NULL) + 1800) * 1000;
+    int64_t *id = ids[l->number], *at = times[l->number], due = ((int64_t)time(NULL) + 3 * 3600) * 1000;
     memset(payload, 'x', sizeof payload);
     MYSQL_BIND bind[6] = {0};
     for (int i = 0; i < 5; i++) {
