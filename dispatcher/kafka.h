@@ -52,6 +52,9 @@ struct dt_kafka_topic_info {
 DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic,
                                              struct dt_kafka_topic_info *out, struct dt_error *err);
 
+/* The topic did not take what it should: it is looked up anew when it is next asked for. */
+void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic);
+
 /* ---- transactional producer (kafka_producer.c) ---- */
 typedef struct dt_producer dt_producer;
 /*
@@ -65,15 +68,25 @@ DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned
 void dt_producer_free(dt_producer *producer);
 /*
  * One transaction: the messages and one ledger record (key and value given) to partition `shard` of the ledger; every
- * delivery report in and right, exactly one EndTxn request sent, no broker disconnect meanwhile; committed. OK
- * committed; *ledger_offset is the record's valid offset REFUSED     Kafka refused a message for good; nothing is
- * committed by this call (but the producer must be freed) DOUBT       anything else: free the producer and take over
+ * delivery report in and right, exactly one EndTxn request sent, no broker disconnect meanwhile; committed.
+ *   OK       committed; *ledger_offset is the record's valid offset
+ *   REFUSED  Kafka refused one of the messages for good; nothing is committed by this call, but the producer must be
+ *            freed. Never for the ledger record, nor for what concerns the producer as a whole (no right to its
+ *            transactional id, say): those are doubts
+ *   DOUBT    anything else: free the producer and take over
  * Retriable errors before EndTxn are retried inside for at most about the transaction timeout. Leaves 1-2 ms after the
  * previous commit before producing. Metadata of topics is asked for before a topic's first use.
  */
 DT_MUST_CHECK dt_status dt_producer_send(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
                                          struct dt_str record_key, struct dt_str record_value, int64_t *ledger_offset,
                                          struct dt_error *err);
+
+/* After REFUSED: what was refused. Valid until the producer is freed. */
+struct dt_kafka_refusal {
+    const char *topic; /* whose message it was; empty when Kafka did not say */
+    bool whole_topic;  /* it takes no message at all (missing, not authorised), not just this one */
+};
+struct dt_kafka_refusal dt_producer_refusal(const dt_producer *producer);
 
 /* ---- ledger (kafka_ledger.c) ---- */
 /* Return false to stop (what was looked for came by). */
@@ -86,6 +99,17 @@ typedef bool dt_ledger_fn(void *arg, int64_t offset, struct dt_str key, struct d
 DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t from,
                                        const dt_clock *clock, int64_t deadline_us, const volatile bool *stop,
                                        dt_ledger_fn *fn, void *arg, int64_t *next, struct dt_error *err);
+
+/* ---- trimming the ledger (kafka_trim.c) ---- */
+/* One deletion of the records of the shard's ledger partition below `before`, under way on another thread. */
+typedef struct dt_ledger_trim dt_ledger_trim;
+/* Asks Kafka and returns at once. */
+DT_MUST_CHECK dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before,
+                                             dt_ledger_trim **out, struct dt_error *err);
+/* Has it ended? *status: OK, the records are gone (or were before); else why not, in err. */
+bool dt_ledger_trim_done(dt_ledger_trim *trim, dt_status *status, struct dt_error *err);
+/* At any time, accepts NULL: one that is under way goes on, and nobody hears of it. */
+void dt_ledger_trim_free(dt_ledger_trim *trim);
 
 /* ---- plain idempotent producer for notices (kafka_plain.c) ---- */
 typedef struct dt_sender dt_sender;

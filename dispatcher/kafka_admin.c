@@ -458,6 +458,17 @@ bool dt_kafka_admin_known(dt_kafka_admin *a, struct dt_str topic, struct dt_kafk
     return good;
 }
 
+void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
+{
+    struct known *k;
+
+    pthread_mutex_lock(&a->cache_lock);
+    k = *cache_slot(a, topic);
+    if (k != NULL)
+        k->until_us = INT64_MIN / 2;
+    pthread_mutex_unlock(&a->cache_lock);
+}
+
 dt_status dt_kafka_admin_topic(dt_kafka_admin *a, struct dt_str topic, struct dt_kafka_topic_info *out,
                                struct dt_error *err)
 {

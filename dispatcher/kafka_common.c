@@ -15,7 +15,7 @@
 
 /* ---- settings ---- */
 
-static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
 {
     (void)rk;
     if (level <= 3)
@@ -72,7 +72,7 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, rd_kaf
         rd_kafka_conf_destroy(conf);
         return status;
     }
-    rd_kafka_conf_set_log_cb(conf, on_log);
+    rd_kafka_conf_set_log_cb(conf, dt_kafka_on_log);
     rd_kafka_conf_set_opaque(conf, opaque);
     *out = conf;
     return DT_OK;
@@ -128,6 +128,36 @@ dt_status dt_kafka_error_status(rd_kafka_resp_err_t code)
         return DT_REFUSED;
     default:
         return DT_UNAVAILABLE;
+    }
+}
+
+bool dt_kafka_refuses_topic(rd_kafka_resp_err_t code)
+{
+    switch ((int)code) {
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool dt_kafka_refuses_message(rd_kafka_resp_err_t code)
+{
+    switch ((int)code) {
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+    case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
+    case RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT:
+    case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
+        return true;
+    default:
+        return dt_kafka_refuses_topic(code);
     }
 }
 

@@ -32,6 +32,13 @@ DT_MUST_CHECK dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, cons
 
 /* REFUSED for what Kafka will never take, UNAVAILABLE for everything else. */
 dt_status dt_kafka_error_status(rd_kafka_resp_err_t code);
+/* What Kafka says of one message, or of the topic that it goes to, and will say again: the rest of what is REFUSED is
+ * about ourselves. */
+bool dt_kafka_refuses_message(rd_kafka_resp_err_t code);
+/* Of these the ones that are about the whole topic. */
+bool dt_kafka_refuses_topic(rd_kafka_resp_err_t code);
+/* librdkafka's log lines into ours. */
+void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text);
 /* dt_fail with the code's class, "<what>: <Kafka's reason>". */
 dt_status dt_kafka_fail(struct dt_error *err, rd_kafka_resp_err_t code, const char *what);
 

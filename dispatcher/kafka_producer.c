@@ -40,6 +40,7 @@ struct watch {
     unsigned end_txns; /* EndTxn requests sent */
     int fds[WATCHED_MAX];
     unsigned n_fds;
+    char unjoined[DT_KAFKA_TOPIC_MAX + 1]; /* topic that was not let into the transaction */
 };
 
 struct topic {
@@ -64,7 +65,9 @@ struct dt_producer {
 
     /* the open transaction, written by delivery reports (served on this thread) */
     size_t outstanding;              /* messages produced whose report is not in */
-    rd_kafka_resp_err_t first_error; /* of a delivery report; one that is for good displaces one that is not */
+    rd_kafka_resp_err_t first_error; /* of a delivery report, the ledger's included */
+    char first_topic[DT_KAFKA_TOPIC_MAX + 1];
+    rd_kafka_resp_err_t refusal; /* of a message, for good; one message's failure fails the others, too */
     char refused[DT_KAFKA_TOPIC_MAX + 1];
     int64_t ledger_offset;
 };
@@ -128,13 +131,50 @@ static int on_close(int fd, void *opaque)
     return close(fd);
 }
 
+/*
+ * A topic that may not join the transaction is named in librdkafka's log alone: the reports of its messages say that
+ * they were purged, the transaction's error says why and not which.
+ */
+static void watch_log(struct watch *w, const char *facility, const char *text)
+{
+    static const char lead[] = "Failed to add partition \"";
+    const char *from = strcmp(facility, "ADDPARTS") == 0 ? strstr(text, lead) : NULL;
+    size_t n = from != NULL ? strcspn(from + sizeof lead - 1, "\"") : 0;
+
+    if (n == 0 || n > DT_KAFKA_TOPIC_MAX)
+        return;
+    pthread_mutex_lock(&w->lock);
+    if (w->open && w->unjoined[0] == '\0') {
+        memcpy(w->unjoined, from + sizeof lead - 1, n);
+        w->unjoined[n] = '\0';
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+{
+    struct dt_producer *p = rk != NULL ? rd_kafka_opaque(rk) : NULL;
+
+    if (p != NULL)
+        watch_log(&p->watch, facility, text);
+    dt_kafka_on_log(rk, level, facility, text);
+}
+
 static void watch_open(struct watch *w)
 {
     pthread_mutex_lock(&w->lock);
+    w->unjoined[0] = '\0';
     w->open = true;
     w->broken = false;
     w->end_txns = 0;
     w->n_fds = 0;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void watch_unjoined(struct watch *w, char *topic, size_t size)
+{
+    pthread_mutex_lock(&w->lock);
+    snprintf(topic, size, "%s", w->unjoined);
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -163,6 +203,14 @@ static bool watch_close(struct watch *w, unsigned *end_txns)
 
 /* ---- delivery reports, served by rd_kafka_poll on the owner's thread ---- */
 
+static void note_refusal(struct dt_producer *p, rd_kafka_resp_err_t code, const char *topic)
+{
+    if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return;
+    p->refusal = code;
+    snprintf(p->refused, sizeof p->refused, "%s", topic);
+}
+
 static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
 {
     struct dt_producer *p = opaque;
@@ -179,10 +227,12 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
             p->ledger_offset = m->offset;
         return;
     }
-    if (p->first_error == RD_KAFKA_RESP_ERR_NO_ERROR || dt_kafka_error_status(m->err) == DT_REFUSED) {
+    if (p->first_error == RD_KAFKA_RESP_ERR_NO_ERROR) {
         p->first_error = m->err;
-        snprintf(p->refused, sizeof p->refused, "%s", m->rkt != NULL ? rd_kafka_topic_name(m->rkt) : "?");
+        snprintf(p->first_topic, sizeof p->first_topic, "%s", m->rkt != NULL ? rd_kafka_topic_name(m->rkt) : "?");
     }
+    if (r->topic != NULL && dt_kafka_refuses_message(m->err))
+        note_refusal(p, m->err, r->topic->name);
 }
 
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
@@ -249,6 +299,13 @@ static void topic_refresh_limit(struct dt_producer *p, struct topic *t)
     t->limit = info.max_message_bytes < DT_KAFKA_BATCH_BYTES ? (size_t)info.max_message_bytes : DT_KAFKA_BATCH_BYTES;
 }
 
+/* It is missing, or we have no right to it: whatever the reason is called. */
+static void refuse_topic(struct dt_producer *p, struct dt_str topic)
+{
+    p->refusal = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    snprintf(p->refused, sizeof p->refused, "%.*s", (int)topic.n, topic.p);
+}
+
 /* Metadata before first use: without it the first transaction to a topic stalls for a second. */
 static dt_status prepare_topics(struct dt_producer *p, const struct dt_kafka_message *messages, size_t n,
                                 struct topic **topics, struct dt_error *err)
@@ -269,6 +326,8 @@ static dt_status prepare_topics(struct dt_producer *p, const struct dt_kafka_mes
                 status = dt_kafka_admin_topic(p->env->admin, messages[i].topic, &info, err);
             if (status == DT_OK)
                 status = topic_new(p, messages[i].topic, slot, err);
+            if (status == DT_REFUSED)
+                refuse_topic(p, messages[i].topic);
             if (status != DT_OK)
                 return status;
         }
@@ -287,10 +346,23 @@ static dt_status doubt(struct dt_error *err, const char *what, const char *reaso
 
 static dt_status fail_with(struct dt_error *err, const char *what, rd_kafka_error_t *error)
 {
-    rd_kafka_resp_err_t code = rd_kafka_error_code(error);
-    dt_status status = dt_kafka_error_status(code) == DT_REFUSED ? DT_REFUSED : DT_DOUBT;
+    dt_status status = doubt(err, what, rd_kafka_error_string(error));
 
-    status = dt_fail(err, status, "%s: %s", what, rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    return status;
+}
+
+/* What Kafka, or the client, said at once of a message; of the ledger's record it is a doubt like any other. */
+static dt_status fail_to_produce(struct dt_producer *p, rd_kafka_topic_t *rkt, rd_kafka_error_t *error,
+                                 struct dt_error *err)
+{
+    rd_kafka_resp_err_t code = rd_kafka_error_code(error);
+    dt_status status;
+
+    if (rkt == p->ledger || !dt_kafka_refuses_message(code))
+        return fail_with(err, rd_kafka_topic_name(rkt), error);
+    note_refusal(p, code, rd_kafka_topic_name(rkt));
+    status = dt_fail(err, DT_REFUSED, "%s: %s", rd_kafka_topic_name(rkt), rd_kafka_error_string(error));
     rd_kafka_error_destroy(error);
     return status;
 }
@@ -306,14 +378,17 @@ static void sleep_until(int64_t until_us)
     nanosleep(&ts, NULL);
 }
 
+static dt_status refused(struct dt_producer *p, struct dt_error *err)
+{
+    return dt_fail(err, DT_REFUSED, "delivery to %s: %s", p->refused, rd_kafka_err2str(p->refusal));
+}
+
 static dt_status check_reports(struct dt_producer *p, struct dt_error *err)
 {
-    if (p->first_error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        bool refused = dt_kafka_error_status(p->first_error) == DT_REFUSED;
-
-        return dt_fail(err, refused ? DT_REFUSED : DT_DOUBT, "delivery to %s: %s", p->refused,
-                       rd_kafka_err2str(p->first_error));
-    }
+    if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return refused(p, err);
+    if (p->first_error != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return dt_fail(err, DT_DOUBT, "delivery to %s: %s", p->first_topic, rd_kafka_err2str(p->first_error));
     if (watch_broken(&p->watch))
         return doubt(err, "transaction", "a connection that carried it was closed");
     return DT_OK;
@@ -335,6 +410,31 @@ static dt_status await_reports(struct dt_producer *p, const size_t *count, size_
 }
 
 /*
+ * The error of a transaction that has failed in librdkafka: asked for by a call that no open transaction allows, so it
+ * does nothing else. NO_ERROR when it has not failed.
+ */
+static rd_kafka_resp_err_t transaction_error(struct dt_producer *p)
+{
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
+    rd_kafka_resp_err_t code = error != NULL ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
+
+    if (error != NULL)
+        rd_kafka_error_destroy(error);
+    return code == RD_KAFKA_RESP_ERR__STATE ? RD_KAFKA_RESP_ERR_NO_ERROR : code;
+}
+
+/* Was it a topic of a message that may not join the transaction? */
+static void find_unjoined(struct dt_producer *p)
+{
+    char topic[DT_KAFKA_TOPIC_MAX + 1];
+    rd_kafka_resp_err_t code = transaction_error(p);
+
+    watch_unjoined(&p->watch, topic, sizeof topic);
+    if (topic[0] != '\0' && dt_kafka_refuses_message(code) && strcmp(topic, rd_kafka_topic_name(p->ledger)) != 0)
+        note_refusal(p, code, topic);
+}
+
+/*
  * A transaction that has failed in librdkafka refuses further messages, and one message's failure fails others: the
  * report that names the cause may still be on its way. Waits for it a moment; a refusal for good is told as such.
  */
@@ -342,10 +442,12 @@ static dt_status find_cause(struct dt_producer *p, dt_status status, struct dt_e
 {
     const int64_t until_us = dt_kafka_now_us() + CAUSE_WAIT_US;
 
-    while (dt_kafka_error_status(p->first_error) != DT_REFUSED && p->outstanding > 0 && !watch_broken(&p->watch) &&
+    while (p->refusal == RD_KAFKA_RESP_ERR_NO_ERROR && p->outstanding > 0 && !watch_broken(&p->watch) &&
            dt_kafka_now_us() < until_us)
         rd_kafka_poll(p->rk, 10);
-    return dt_kafka_error_status(p->first_error) == DT_REFUSED ? check_reports(p, err) : status;
+    if (p->refusal == RD_KAFKA_RESP_ERR_NO_ERROR)
+        find_unjoined(p);
+    return p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR ? refused(p, err) : status;
 }
 
 /* Copies the message into librdkafka's queue; a full queue is served and asked again. */
@@ -375,7 +477,7 @@ static dt_status produce(struct dt_producer *p, rd_kafka_topic_t *rkt, int32_t p
             return DT_OK; /* the headers are librdkafka's now */
         }
         if (rd_kafka_error_code(error) != RD_KAFKA_RESP_ERR__QUEUE_FULL || dt_kafka_now_us() >= deadline_us) {
-            status = fail_with(err, rd_kafka_topic_name(rkt), error);
+            status = fail_to_produce(p, rkt, error, err);
             break;
         }
         rd_kafka_error_destroy(error);
@@ -469,7 +571,8 @@ static void begin(struct dt_producer *p)
     while (rd_kafka_poll(p->rk, 0) > 0)
         ;
     p->outstanding = 0;
-    p->first_error = RD_KAFKA_RESP_ERR_NO_ERROR;
+    p->first_error = p->refusal = RD_KAFKA_RESP_ERR_NO_ERROR;
+    p->refused[0] = '\0';
     p->ledger_offset = -1;
     watch_open(&p->watch);
 }
@@ -511,6 +614,11 @@ out:
     if (err != NULL)
         err->status = DT_DOUBT; /* its text says why */
     return DT_DOUBT;
+}
+
+struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
+{
+    return (struct dt_kafka_refusal){.topic = p->refused, .whole_topic = dt_kafka_refuses_topic(p->refusal)};
 }
 
 /* ---- life ---- */
@@ -588,6 +696,7 @@ static dt_status producer_conf(struct dt_producer *p, rd_kafka_conf_t **out, str
         return status;
     rd_kafka_conf_set_dr_msg_cb(*out, on_report);
     rd_kafka_conf_set_error_cb(*out, on_error);
+    rd_kafka_conf_set_log_cb(*out, on_log);
     rd_kafka_conf_set_closesocket_cb(*out, on_close);
     if (rd_kafka_conf_interceptor_add_on_new(*out, "duetime", on_new, p) != RD_KAFKA_RESP_ERR_NO_ERROR)
         return dt_fail(err, DT_INTERNAL, "kafka producer: interceptor");

@@ -2,9 +2,9 @@
  * The ledger's records, written and judged in one place.
  *
  * What may lie between ledger_offset and our barrier: barriers of earlier takeovers, and at most one batch record,
- * which is the batch that the row says is in flight, entry for entry. Every record is of this installation and of an
- * epoch below ours. Anything else means that MySQL and Kafka do not tell the same story (a restored copy, a recreated
- * topic): nobody may guess, the shard halts.
+ * which is the batch that the row says was to be sent, entry for entry: the first send_n of what is in flight. Every
+ * record is of this installation and of an epoch below ours. Anything else means that MySQL and Kafka do not tell the
+ * same story (a restored copy, a recreated topic): nobody may guess, the shard halts.
  */
 #include "ledger_record.h"
 
@@ -55,16 +55,6 @@ static int64_t number(const struct dt_ledger_view *view, const char *name)
     return node && node->type == DT_JSON_INT ? node->i : 0;
 }
 
-static bool same_list(const struct dt_claims *a, const struct dt_claims *b)
-{
-    if (a->n != b->n)
-        return false;
-    for (size_t i = 0; i < a->n; i++)
-        if (a->v[i].id != b->v[i].id || a->v[i].attempt != b->v[i].attempt || a->v[i].due_ms != b->v[i].due_ms)
-            return false;
-    return true;
-}
-
 static bool judge_batch(struct dt_ledger_view *view, int64_t offset)
 {
     const struct dt_json_node *list = dt_json_member(view->json, dt_json_root(view->json), "list");
@@ -72,7 +62,7 @@ static bool judge_batch(struct dt_ledger_view *view, int64_t offset)
         return problem(view, offset, "a batch record without a list");
     if (++view->batches > 1)
         return problem(view, offset, "a second batch record after the settled ones");
-    if (!same_list(&view->scratch, view->inflight))
+    if (!dt_claims_equal(view->scratch.v, view->scratch.n, view->inflight->v, view->lease->send_n))
         return problem(view, offset, "a batch record that is not the batch in flight");
     return true;
 }

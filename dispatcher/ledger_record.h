@@ -22,7 +22,7 @@ void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const str
 struct dt_ledger_view {
     const char *uuid;
     const struct dt_lease *lease;     /* of this takeover */
-    const struct dt_claims *inflight; /* as the row says */
+    const struct dt_claims *inflight; /* as the row says; its first lease->send_n were to be sent */
     dt_json *json;
     struct dt_claims scratch;
     size_t batches;      /* 0 or 1: the batch in flight was committed; more is a problem */

@@ -1,7 +1,12 @@
 /*
  * What is known of a topic holds for FRESH_US and is used a little longer while it is asked for again; a topic that
- * cannot be written is asked for again after RETRY_US. A message that is larger than its topic takes makes that topic
- * unwritable for that message only.
+ * cannot be written is asked for again after RETRY_US. A message that may be larger than its topic takes goes alone:
+ * Kafka decides, and a refusal is about it and no other.
+ *
+ *            ask                resolve                 refused as a whole
+ *   unknown ─────▶ wanted ─────────────────▶ writable ─────────────────────▶ barred, for a while
+ *                     │                       ▲    ▲                               │ the while is over
+ *                     └──▶ unwritable ────────┘    └───────────── sent ────── tried, one message
  */
 #include "topic_gate.h"
 
@@ -10,14 +15,20 @@
 
 #include "base/log.h"
 
-#define FRESH_US INT64_C(30000000)
-#define RETRY_US INT64_C(5000000)
+#define FRESH_US     INT64_C(30000000)
+#define RETRY_US     INT64_C(5000000)
+#define BAR_FIRST_US INT64_C(5000000)
+#define BAR_MAX_US   INT64_C(300000000)
+#define WAITED_US    INT64_C(15000000) /* somebody waits for a topic that was asked for so lately */
 
 struct topic {
     UT_hash_handle hh;
-    int64_t asked_us; /* mono; 0 = never */
+    int64_t asked_us;  /* mono; 0 = never */
+    int64_t wanted_us; /* mono: when a due job last asked */
     int64_t max_bytes;
     bool writable, wanted;
+    int64_t bar_us, barred_until_us; /* bar_us > 0: it refused as a whole and has taken nothing since */
+    char why[200];                   /* it cannot be written, or is barred */
     size_t n;
     char name[DT_KAFKA_TOPIC_MAX + 1];
 };
@@ -26,8 +37,9 @@ struct dt_topic_gate {
     dt_kafka_admin *admin;
     const dt_clock *clock;
     struct topic *topics;
+    size_t n_barred;
     bool wanted;
-    char trouble[320];
+    char trouble[320]; /* the last resolve learned nothing */
 };
 
 dt_status dt_topic_gate_new(dt_kafka_admin *admin, const dt_clock *clock, dt_topic_gate **out)
@@ -54,10 +66,16 @@ void dt_topic_gate_free(dt_topic_gate *gate)
     free(gate);
 }
 
-static struct topic *lookup(dt_topic_gate *gate, struct dt_str name)
+static struct topic *find(const dt_topic_gate *gate, struct dt_str name)
 {
     struct topic *topic = NULL;
     HASH_FIND(hh, gate->topics, name.p, name.n, topic);
+    return topic;
+}
+
+static struct topic *lookup(dt_topic_gate *gate, struct dt_str name)
+{
+    struct topic *topic = find(gate, name);
     if (topic || name.n > DT_KAFKA_TOPIC_MAX || !(topic = calloc(1, sizeof *topic)))
         return topic;
     memcpy(topic->name, name.p, name.n);
@@ -66,18 +84,40 @@ static struct topic *lookup(dt_topic_gate *gate, struct dt_str name)
     return topic;
 }
 
+/* ---- asking ---- */
+
+static enum dt_writable answer(const struct topic *topic, int64_t bytes)
+{
+    if (topic->bar_us && bytes == 0) /* being tried: one message goes, those that are held stay */
+        return DT_WRITABLE_NO;
+    if (topic->asked_us == 0)
+        return DT_WRITABLE_UNKNOWN;
+    if (!topic->writable)
+        return DT_WRITABLE_NO;
+    return topic->bar_us || bytes > topic->max_bytes ? DT_WRITABLE_ALONE : DT_WRITABLE_YES;
+}
+
 enum dt_writable dt_topic_gate_ask(void *arg, struct dt_str kafka_topic, int64_t bytes)
 {
     dt_topic_gate *gate = arg;
     struct topic *topic = lookup(gate, kafka_topic);
     if (!topic)
         return DT_WRITABLE_UNKNOWN;
-    int64_t age_us = dt_clock_mono_us(gate->clock) - topic->asked_us;
+    int64_t now_us = dt_clock_mono_us(gate->clock), age_us = now_us - topic->asked_us;
+    if (bytes)
+        topic->wanted_us = now_us;
+    if (now_us < topic->barred_until_us)
+        return DT_WRITABLE_NO;
     if (topic->asked_us == 0 || age_us > (topic->writable ? FRESH_US : RETRY_US))
         topic->wanted = gate->wanted = true;
-    if (topic->asked_us == 0)
-        return DT_WRITABLE_UNKNOWN;
-    return topic->writable && bytes <= topic->max_bytes ? DT_WRITABLE_YES : DT_WRITABLE_NO;
+    return answer(topic, bytes);
+}
+
+/* ---- finding out ---- */
+
+static void keep_reason(struct topic *topic, const char *why)
+{
+    snprintf(topic->why, sizeof topic->why, "%s", why);
 }
 
 static bool resolve(dt_topic_gate *gate, struct topic *topic)
@@ -85,20 +125,21 @@ static bool resolve(dt_topic_gate *gate, struct topic *topic)
     struct dt_error err = {0};
     struct dt_kafka_topic_info info = {0};
     dt_status status = dt_kafka_admin_topic(gate->admin, (struct dt_str){topic->name, topic->n}, &info, &err);
-    if (status == DT_OK || status == DT_REFUSED) {
-        bool news = topic->asked_us == 0 || topic->writable != (status == DT_OK);
-        topic->asked_us = dt_clock_mono_us(gate->clock);
-        topic->writable = status == DT_OK;
-        topic->max_bytes = info.max_message_bytes;
-        if (status == DT_REFUSED && news)
+    if (status != DT_OK && status != DT_REFUSED) {
+        snprintf(gate->trouble, sizeof gate->trouble, "%s", err.text);
+        return false;
+    }
+    bool news = topic->asked_us == 0 || topic->writable != (status == DT_OK);
+    topic->asked_us = dt_clock_mono_us(gate->clock);
+    topic->writable = status == DT_OK;
+    topic->max_bytes = info.max_message_bytes;
+    if (status == DT_REFUSED) {
+        keep_reason(topic, err.text);
+        if (news)
             DT_LOG(ERROR, "kafka", "topic cannot be written: its jobs wait", DT_S("topic", topic->name),
                    DT_S("reason", err.text));
-        if (status == DT_REFUSED)
-            snprintf(gate->trouble, sizeof gate->trouble, "%s", err.text);
-        return news;
     }
-    snprintf(gate->trouble, sizeof gate->trouble, "%s", err.text);
-    return false;
+    return news;
 }
 
 bool dt_topic_gate_resolve(dt_topic_gate *gate)
@@ -119,7 +160,66 @@ bool dt_topic_gate_resolve(dt_topic_gate *gate)
     return news;
 }
 
+/* ---- what sending has shown ---- */
+
+static void bar(dt_topic_gate *gate, struct topic *topic, const char *why)
+{
+    if (topic->bar_us == 0)
+        gate->n_barred++;
+    topic->bar_us = topic->bar_us ? dt_earlier(topic->bar_us * 2, BAR_MAX_US) : BAR_FIRST_US;
+    topic->barred_until_us = dt_clock_mono_us(gate->clock) + topic->bar_us;
+    keep_reason(topic, why);
+    DT_LOG(ERROR, "kafka", "topic takes no messages: its jobs wait", DT_S("topic", topic->name),
+           DT_I("seconds", topic->bar_us / 1000000), DT_S("reason", why));
+}
+
+void dt_topic_gate_refused(dt_topic_gate *gate, struct dt_str kafka_topic, bool whole_topic, const char *why)
+{
+    struct topic *topic = lookup(gate, kafka_topic);
+    dt_kafka_admin_forget(gate->admin, kafka_topic);
+    if (!topic)
+        return;
+    topic->asked_us = 0;
+    if (whole_topic && dt_clock_mono_us(gate->clock) >= topic->barred_until_us)
+        bar(gate, topic, why);
+}
+
+bool dt_topic_gate_doubts(const dt_topic_gate *gate)
+{
+    return gate->n_barred > 0;
+}
+
+bool dt_topic_gate_sent(dt_topic_gate *gate, struct dt_str kafka_topic)
+{
+    struct topic *topic = find(gate, kafka_topic);
+    if (!topic || topic->bar_us == 0)
+        return false;
+    topic->bar_us = topic->barred_until_us = 0;
+    gate->n_barred--;
+    DT_LOG(INFO, "kafka", "topic takes messages again", DT_S("topic", topic->name));
+    return true;
+}
+
+/* ---- telling ---- */
+
+static bool waited_for(const dt_topic_gate *gate, const struct topic *topic)
+{
+    bool closed = topic->bar_us || (topic->asked_us && !topic->writable);
+    return closed && topic->wanted_us && dt_clock_mono_us(gate->clock) - topic->wanted_us < WAITED_US;
+}
+
 const char *dt_topic_gate_trouble(const dt_topic_gate *gate)
 {
+    for (const struct topic *topic = gate->topics; topic; topic = topic->hh.next)
+        if (waited_for(gate, topic))
+            return topic->why;
     return gate->trouble;
+}
+
+size_t dt_topic_gate_unwritable(const dt_topic_gate *gate)
+{
+    size_t n = 0;
+    for (const struct topic *topic = gate->topics; topic; topic = topic->hh.next)
+        n += waited_for(gate, topic);
+    return n;
 }

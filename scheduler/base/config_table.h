@@ -62,6 +62,7 @@
   DURATION(dispatch, rest_after, 30*DT_SECOND, 500, DT_DAY, DT_OPT_NONE, "A shard with nothing due for so long closes its Kafka producer, and takes over anew shortly before the next job is due.") \
   INT(dispatch, priority, -10, -20, 19, DT_OPT_NONE, "Scheduling priority (nice) asked for by the dispatcher; kept as it is when not permitted.") \
   INT(dispatch, metrics_port, 0, 0, 65535, DT_OPT_NONE, "Loopback port where the dispatcher serves /metrics and /healthz; 0 = any free one (it is logged).") \
+  DURATION(ledger, trim_after, DT_DAY, DT_SECOND, 365*DT_DAY, DT_OPT_NONE, "Ledger records that were settled for so long are deleted. A copy of MySQL that is put back must be younger than this, or its shards halt.") \
   INT(results, batch, 2000, 1, 10000, DT_OPT_NONE, "Most results applied in one transaction.") \
   DURATION(reconcile, period, 5*DT_SECOND, 200, 10*DT_MINUTE, DT_OPT_NONE, "Pause between two looks at what is overdue or due soon.") \
   INT(reconcile, slice, 10000, 100, 1000000, DT_OPT_NONE, "Most rows compared at once.") \

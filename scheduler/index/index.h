@@ -47,8 +47,10 @@ DT_MUST_CHECK dt_status dt_index_wake(dt_index *index, unsigned shard, bool outb
 DT_MUST_CHECK dt_status dt_index_wake_all(dt_index *index, struct dt_error *err);
 
 /* ---- for the leader of a shard ---- */
+/* count rises while a leadership lasts, so that an older copy of the same leadership's set does not carry its marker.
+ */
 struct dt_marker {
-    int64_t epoch, token;
+    int64_t epoch, token, count;
 };
 /* One round trip: due entries (score <= now_ms, ascending, at most limit), the score of the first one after them (0 =
  * none within the set), and whether our marker is there. entries: room for limit. */

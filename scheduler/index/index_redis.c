@@ -229,7 +229,8 @@ static void arg_channel(dt_index *index, dt_link *link)
 static void arg_marker(dt_link *link, struct dt_marker marker)
 {
     char text[MEMBER_CAP];
-    int n = snprintf(text, sizeof(text), "!%lld:%lld", (long long)marker.epoch, (long long)marker.token);
+    int n = snprintf(text, sizeof(text), "!%lld:%lld:%lld", (long long)marker.epoch, (long long)marker.token,
+                     (long long)marker.count);
 
     dt_link_arg(link, (struct dt_str){text, (size_t)n});
 }

@@ -1,6 +1,6 @@
 /*
- * The in-flight list as text. The same bytes stand in shards.inflight and in ledger records, so that "is this job in
- * flight" can also be asked in SQL: INSTR(inflight, CONCAT('[', id, ',')).
+ * The in-flight list: how it shrinks, and what it looks like as text. The same bytes stand in shards.inflight and in
+ * ledger records, so that "is this job in flight" can also be asked in SQL: INSTR(inflight, CONCAT('[', id, ',')).
  */
 #include <stdlib.h>
 
@@ -100,4 +100,49 @@ dt_status dt_claims_parse(struct dt_str text, struct dt_claims *out)
     while (c.p < c.end && (*c.p == ' ' || *c.p == '\n'))
         c.p++;
     return c.p == c.end ? DT_OK : DT_MALFORMED;
+}
+
+/* ---- how it shrinks ---- */
+
+void dt_claims_drop(struct dt_claims *claims, size_t n)
+{
+    if (n == 0)
+        return;
+    claims->n -= n;
+    memmove(claims->v, claims->v + n, claims->n * sizeof *claims->v);
+}
+
+bool dt_claims_equal(const struct dt_claim *a, size_t n_a, const struct dt_claim *b, size_t n_b)
+{
+    if (n_a != n_b)
+        return false;
+    for (size_t i = 0; i < n_a; i++)
+        if (a[i].id != b[i].id || a[i].attempt != b[i].attempt || a[i].due_ms != b[i].due_ms)
+            return false;
+    return true;
+}
+
+static size_t at_most(size_t n, size_t most)
+{
+    return n < most ? n : most;
+}
+
+struct dt_shrink dt_claims_sent(size_t n, size_t send_n)
+{
+    size_t left = n - send_n;
+    return (struct dt_shrink){.leave = send_n, .send_n = send_n > left / 2 ? left : send_n * 2};
+}
+
+/* Only what was refused alone is known to be what Kafka refuses. After it one by one, then faster: a topic that takes
+ * nothing makes each of its messages one of these. */
+struct dt_shrink dt_claims_taken_over(const struct dt_claims *list, size_t send_n, bool in_ledger,
+                                      const struct dt_claims *refused)
+{
+    if (in_ledger)
+        return dt_claims_sent(list->n, send_n);
+    if (send_n == 0 || !dt_claims_equal(list->v, send_n, refused->v, refused->n))
+        return (struct dt_shrink){.send_n = send_n};
+    if (send_n > 1)
+        return (struct dt_shrink){.halved = true, .send_n = send_n / 2};
+    return (struct dt_shrink){.leave = 1, .undeliverable = true, .send_n = at_most(1, list->n - 1)};
 }

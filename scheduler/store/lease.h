@@ -27,10 +27,10 @@ DT_MUST_CHECK dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, s
 DT_MUST_CHECK dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms,
                                         struct dt_error *err);
 
-/* Writes list, ledger offset and batch number of the locked row and raises its version; lease is updated in place (the
- * caller drops it when the commit fails). */
+/* Writes list (whose first send_n go next), ledger offset and batch number of the locked row and raises its version;
+ * lease is updated in place (the caller drops it when the commit fails). */
 DT_MUST_CHECK dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_claim *inflight, size_t n,
-                                       int64_t ledger_offset, int64_t batch_no, struct dt_error *err);
+                                       size_t send_n, int64_t ledger_offset, int64_t batch_no, struct dt_error *err);
 
 /* Claims sorted by id, as a JSON parameter; rows are locked in this order. */
 DT_MUST_CHECK dt_status dt_claims_by_id(const struct dt_claim *claims, size_t n, struct dt_strbuf *out);

@@ -14,6 +14,10 @@ struct dt_lease {
     int64_t ledger_offset; /* first offset of the ledger that is not settled */
     int64_t batch_no;
     size_t inflight; /* entries of the row's in-flight list */
+    size_t send_n;   /* the next batch is its first so many: 1 to inflight; 0 when it is empty */
+    /* Ledger records below trim_offset may be deleted once the row has held it since trim_at_ms for long enough; -1, 0:
+     * the row holds none yet. */
+    int64_t trim_offset, trim_at_ms;
 };
 
 /* An entry of the in-flight list. */
@@ -29,6 +33,27 @@ void dt_claims_clear(struct dt_claims *claims);
  * not. */
 void dt_claims_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
 DT_MUST_CHECK dt_status dt_claims_parse(struct dt_str text, struct dt_claims *out);
+/* The first n leave. */
+void dt_claims_drop(struct dt_claims *claims, size_t n);
+/* Entry for entry: id, attempt and due time, in the same order. */
+bool dt_claims_equal(const struct dt_claim *a, size_t n_a, const struct dt_claim *b, size_t n_b);
+
+/*
+ * What becomes of a list of n entries whose first send_n are the batch. Pure: the only place that halves and doubles.
+ * How fast send_n falls and grows decides the speed alone; what leaves the list, and why, decides safety.
+ */
+struct dt_shrink {
+    size_t leave;       /* so many leave the list at its head */
+    bool undeliverable; /* the one that leaves was refused alone: it was not sent */
+    bool halved;
+    size_t send_n; /* of what is left */
+};
+/* The batch went through: it leaves, and twice as many go next. */
+struct dt_shrink dt_claims_sent(size_t n, size_t send_n);
+/* At a takeover, after the ledger: in_ledger when it has the batch; refused: the list that this process had sent when
+ * Kafka refused it for good (n = 0: none, or forgotten). */
+struct dt_shrink dt_claims_taken_over(const struct dt_claims *list, size_t send_n, bool in_ledger,
+                                      const struct dt_claims *refused);
 
 /* What is to be sent for one claim, read under the claim's lock. Slices in the arena of the turn. */
 struct dt_outgoing {
@@ -44,15 +69,30 @@ DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, unsigned shard, int64
  */
 DT_MUST_CHECK dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease,
                                              struct dt_installation *inst, struct dt_error *err);
+/* What a takeover found out between ledger_offset and its barrier, and remembers of a refusal. */
+struct dt_findings {
+    const struct dt_claims *inflight; /* as step 1 read it */
+    bool in_ledger;                   /* the batch, the first lease->send_n entries, was committed */
+    int64_t next_offset;              /* after our barrier */
+    const char *halt;                 /* not NULL: what cannot be explained */
+    struct dt_claims refused;         /* the hint (borrowed): see dt_claims_taken_over; n = 0: none */
+    const char *refusal;              /* what Kafka said, for the attempt's error */
+    const struct dt_shard_map *map;   /* whose leader sends a dead letter */
+};
 /*
- * Step 5, one leader's transaction: the first `settled` entries of inflight (what the ledger has) leave the list and
- * get their deadlines (now + ack timeout, never earlier than it is, only where the row still says dispatched with that
- * attempt); ledger_offset := next_offset. halt (not NULL): writes the reason instead, nothing else. DEPOSED when the
- * row is not ours.
+ * Step 5, one leader's transaction. A batch that the ledger has leaves the list, and its rows get their deadlines (now
+ * + ack timeout, never earlier than it is, only where the row still says dispatched with that attempt). Only then the
+ * hint: a list that was refused is halved; a single attempt that was refused ends as undeliverable (a failure, by the
+ * retry policy; only where the row still says dispatched with that attempt) and leaves the list. ledger_offset :=
+ * next_offset. halt: writes the reason instead, nothing else. DEPOSED when the row is not ours. *done (after OK): what
+ * became of the list; *outbox: a dead letter waits.
  */
 DT_MUST_CHECK dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease,
-                                                 const struct dt_claims *inflight, size_t settled, int64_t next_offset,
-                                                 const char *halt, struct dt_error *err);
+                                                 const struct dt_findings *findings, struct dt_shrink *done,
+                                                 bool *outbox, struct dt_error *err);
+/* A leader's transaction: the records below trim_offset are gone from the ledger; from now on the row holds the present
+ * ledger_offset as the next trim_offset. Any status but OK: the leadership is over. */
+DT_MUST_CHECK dt_status dt_store_trimmed(dt_store *store, struct dt_lease *lease, struct dt_error *err);
 /* Reads what is to be sent for claims that are in flight already (after a takeover): whatever their rows say by now. A
  * row that is gone: .payload absent and topic absent. */
 DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_claims *claims, struct dt_arena *arena,
@@ -83,13 +123,19 @@ struct dt_seen {
 };
 
 /* UNKNOWN: left for a later turn, the caller finds out meanwhile. */
-enum dt_writable { DT_WRITABLE_NO, DT_WRITABLE_YES, DT_WRITABLE_UNKNOWN };
+enum dt_writable {
+    DT_WRITABLE_NO,
+    DT_WRITABLE_YES,
+    DT_WRITABLE_UNKNOWN,
+    DT_WRITABLE_ALONE /* perhaps too large for its topic: goes in a batch of its own, so that a refusal is about it */
+};
 
 /* One leader's transaction: what goes in and what comes out. */
 struct dt_turn {
     /* in */
-    const struct dt_claims *settle; /* the whole list in flight, once it was sent and committed; n = 0: none */
-    int64_t settle_offset;          /* first offset after its ledger record */
+    const struct dt_claims *settle; /* the whole list in flight; its first lease->send_n were sent and committed; n = 0:
+                                       nothing is in flight */
+    int64_t settle_offset;          /* first offset after their ledger record */
     bool extend_deadlines;          /* the claim is so old that deadlines are moved to now + ack timeout first */
     const struct dt_hint *hints;    /* ids to look at, each once */
     size_t n_hints;
@@ -103,21 +149,25 @@ struct dt_turn {
     /* out; only after OK */
     int64_t now_ms;            /* MySQL's clock in this transaction */
     bool stale_map;            /* the map's generation rose: reload it; nothing was claimed */
+    size_t settled;            /* so many left the list at its head */
+    size_t rest;               /* so many are still in flight, their first lease->send_n go next: the hints were left */
     struct dt_outgoing *batch; /* claimed now, in order of (due, id) */
     size_t n_batch;
     struct dt_seen *seen; /* hints that were settled one way or other, the claimed ones too */
     size_t n_seen;
     size_t timed_out, held;
-    bool outbox; /* a dead letter waits in the outbox */
-    bool more;   /* hints were left for the next turn: over the limits */
-    bool locked; /* hints were left because their rows are locked, or wait for another shard's list */
+    bool outbox;          /* a dead letter waits in the outbox */
+    bool more;            /* hints were left for the next turn: over the limits */
+    bool locked;          /* hints were left because their rows are locked, or wait for another shard's list */
+    struct dt_str orphan; /* present: a due job's topic has no row in `topics` (deleted by hand): its entry is held */
 };
 /*
  * Locks the shard row and compares it with the lease: DEPOSED (or HALTED) when it differs, nothing written. Settles;
  * decides acknowledgement timeouts among the hints; claims what is scheduled and due among them: of this shard's slots,
- * not paused, writable, with no earlier attempt in its claiming shard's list; writes the list, batch_no, version;
- * commits; updates the lease. Claims and timeouts only when nothing is left in flight. Writes nothing at all when there
- * is nothing to settle, decide or claim. Any status but OK: the leadership is over, take over again.
+ * not paused, writable, with no earlier attempt in its claiming shard's list; writes the list, send_n, batch_no,
+ * version; commits; updates the lease. While a rest is left in flight nothing is claimed and nothing times out. Writes
+ * nothing at all when there is nothing to settle, decide or claim. Any status but OK: the leadership is over, take over
+ * again.
  */
 DT_MUST_CHECK dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn *turn,
                                       struct dt_error *err);

@@ -9,6 +9,7 @@
 
 #include "store/id_list.h"
 #include "store/lease.h"
+#include "store/store_results.h"
 
 static dt_status finish(dt_db *db, dt_status status, struct dt_error *err)
 {
@@ -18,13 +19,13 @@ static dt_status finish(dt_db *db, dt_status status, struct dt_error *err)
     return status;
 }
 
+static const char lock_row[] = "SELECT s.epoch, s.token, s.version, s.halted, " DT_SQL_NOW_MS ","
+                               " (SELECT generation FROM installation), (SELECT topics_version FROM installation)"
+                               " FROM shards s WHERE s.shard = ? FOR UPDATE";
+
 dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, struct dt_lease_row *row, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db,
-                                   "SELECT s.epoch, s.token, s.version, s.halted, " DT_SQL_NOW_MS ","
-                                   " (SELECT generation FROM installation), (SELECT topics_version FROM installation)"
-                                   " FROM shards s WHERE s.shard = ? FOR UPDATE",
-                                   DT_PARAMS(DT_P_INT(lease->shard)), err);
+    dt_status status = dt_db_query(db, lock_row, DT_PARAMS(DT_P_INT(lease->shard)), err);
     if (status == DT_OK && !dt_db_next(db))
         status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", lease->shard);
     else if (status == DT_OK) {
@@ -60,16 +61,16 @@ dt_status dt_claims_by_id(const struct dt_claim *claims, size_t n, struct dt_str
     return out->failed ? DT_NOMEM : DT_OK;
 }
 
+static const char lock_sent[] =
+    "SELECT j.id FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t"
+    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+    " WHERE j.state = 'dispatched' AND j.attempt = t.attempt"
+    " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED";
+
 /* A row that somebody else holds locked keeps its deadline: a session that was left open must not hold up the shard. */
 static dt_status lock_extended(dt_db *db, struct dt_str claims, struct dt_strbuf *ids, struct dt_error *err)
 {
-    dt_status status =
-        dt_db_query(db,
-                    "SELECT j.id FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t"
-                    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
-                    " WHERE j.state = 'dispatched' AND j.attempt = t.attempt"
-                    " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED",
-                    DT_PARAMS(DT_P_STR(claims)), err);
+    dt_status status = dt_db_query(db, lock_sent, DT_PARAMS(DT_P_STR(claims)), err);
     while (status == DT_OK && dt_db_next(db))
         dt_id_list_add(ids, dt_db_i64(db, 0));
     dt_id_list_end(ids);
@@ -79,6 +80,13 @@ static dt_status lock_extended(dt_db *db, struct dt_str claims, struct dt_strbuf
     return status == DT_OK && ids->failed ? DT_NOMEM : status;
 }
 
+/* `near` is computed so that it is right whether next_at was assigned before it or not. */
+static const char extend_sent[] = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
+                                  " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+                                  " SET j.near = (j.next_at < ? AND ? + " DT_SQL_ACK_MS " < ?),"
+                                  " j.next_at = GREATEST(j.next_at, ? + " DT_SQL_ACK_MS ")"
+                                  " WHERE j.state = 'dispatched'";
+
 dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms, struct dt_error *err)
 {
     struct dt_strbuf list, ids;
@@ -87,23 +95,22 @@ dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, in
     dt_status status = n ? dt_claims_by_id(claims, n, &list) : DT_OK;
     if (status == DT_OK && n)
         status = lock_extended(db, dt_strbuf_str(&list), &ids, err);
-    /* `near` is computed so that it is right whether next_at was assigned before it or not. */
+    int64_t near_end_ms = dt_near_end_ms(now_ms);
     if (status == DT_OK && n)
-        status = dt_db_run(db,
-                           "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-                           " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
-                           " SET j.near = (j.next_at < ? AND ? + " DT_SQL_ACK_MS " < ?),"
-                           " j.next_at = GREATEST(j.next_at, ? + " DT_SQL_ACK_MS ")"
-                           " WHERE j.state = 'dispatched'",
-                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(dt_near_end_ms(now_ms)), DT_P_INT(now_ms),
-                                     DT_P_INT(dt_near_end_ms(now_ms)), DT_P_INT(now_ms)),
+        status = dt_db_run(db, extend_sent,
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(near_end_ms), DT_P_INT(now_ms),
+                                     DT_P_INT(near_end_ms), DT_P_INT(now_ms)),
                            NULL, err);
     dt_strbuf_clear(&list);
     dt_strbuf_clear(&ids);
     return status;
 }
 
-dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_claim *inflight, size_t n,
+static const char write_row[] =
+    "UPDATE shards SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?"
+    " WHERE shard = ? AND epoch = ? AND token = ? AND version = ?";
+
+dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_claim *inflight, size_t n, size_t send_n,
                          int64_t ledger_offset, int64_t batch_no, struct dt_error *err)
 {
     struct dt_strbuf list;
@@ -112,13 +119,11 @@ dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_clai
     dt_claims_format(inflight, n, &list);
     dt_status status = list.failed ? DT_NOMEM : DT_OK;
     if (status == DT_OK)
-        status = dt_db_run(
-            db,
-            "UPDATE shards SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?"
-            " WHERE shard = ? AND epoch = ? AND token = ? AND version = ?",
-            DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(n), DT_P_INT(ledger_offset), DT_P_INT(batch_no),
-                      DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token), DT_P_INT(lease->version)),
-            &changed, err);
+        status = dt_db_run(db, write_row,
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(send_n), DT_P_INT(ledger_offset),
+                                     DT_P_INT(batch_no), DT_P_INT(lease->shard), DT_P_INT(lease->epoch),
+                                     DT_P_INT(lease->token), DT_P_INT(lease->version)),
+                           &changed, err);
     dt_strbuf_clear(&list);
     if (status == DT_OK && changed != 1)
         status = dt_fail(err, DT_DEPOSED, "shard %u: the locked row is not ours", lease->shard);
@@ -128,43 +133,78 @@ dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_clai
     lease->ledger_offset = ledger_offset;
     lease->batch_no = batch_no;
     lease->inflight = n;
+    lease->send_n = send_n;
     return DT_OK;
 }
 
 /* ---- takeover, step 1 ---- */
 
+static const char read_locked[] =
+    "SELECT epoch, version, ledger_offset, batch_no, inflight, send_n, trim_offset, trim_at, halted"
+    " FROM shards WHERE shard = ? FOR UPDATE";
+
+/* Whatever stands in the row: between 1 and the length of the list. */
+static size_t sane_send_n(int64_t send_n, size_t inflight)
+{
+    return send_n < 1 || (uint64_t)send_n > inflight ? inflight : (size_t)send_n;
+}
+
+static dt_status take_row(dt_db *db, struct dt_lease *lease, struct dt_claims *inflight, struct dt_error *err)
+{
+    struct dt_str halted = dt_db_bytes(db, 8);
+    lease->epoch = dt_db_i64(db, 0) + 1;
+    lease->version = dt_db_i64(db, 1) + 1;
+    lease->ledger_offset = dt_db_i64(db, 2);
+    lease->batch_no = dt_db_i64(db, 3);
+    lease->trim_offset = dt_db_is_null(db, 6) ? -1 : dt_db_i64(db, 6);
+    lease->trim_at_ms = dt_db_i64(db, 7);
+    if (halted.p)
+        return dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p);
+    dt_status status = dt_claims_parse(dt_db_bytes(db, 4), inflight);
+    if (status != DT_OK)
+        return status;
+    lease->inflight = inflight->n;
+    lease->send_n = sane_send_n(dt_db_i64(db, 5), inflight->n);
+    return DT_OK;
+}
+
+/* MALFORMED: the list cannot be read. */
 static dt_status read_row(dt_db *db, struct dt_lease *lease, struct dt_claims *inflight, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db,
-                                   "SELECT epoch, version, ledger_offset, batch_no, inflight, halted FROM shards"
-                                   " WHERE shard = ? FOR UPDATE",
-                                   DT_PARAMS(DT_P_INT(lease->shard)), err);
+    dt_status status = dt_db_query(db, read_locked, DT_PARAMS(DT_P_INT(lease->shard)), err);
     if (status == DT_OK && !dt_db_next(db))
         status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", lease->shard);
-    else if (status == DT_OK) {
-        struct dt_str halted = dt_db_bytes(db, 5);
-        lease->epoch = dt_db_i64(db, 0) + 1;
-        lease->version = dt_db_i64(db, 1) + 1;
-        lease->ledger_offset = dt_db_i64(db, 2);
-        lease->batch_no = dt_db_i64(db, 3);
-        if (halted.p)
-            status = dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p);
-        else if (dt_claims_parse(dt_db_bytes(db, 4), inflight) != DT_OK)
-            status = dt_fail(err, DT_CORRUPT, "shard %u: the in-flight list cannot be read", lease->shard);
-        lease->inflight = inflight->n;
-    }
+    else if (status == DT_OK)
+        status = take_row(db, lease, inflight, err);
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
     return status == DT_OK ? end : status;
 }
 
+static const char write_leadership[] =
+    "UPDATE shards SET epoch = ?, token = ?, version = ?, owner = ?, owner_since = " DT_SQL_NOW_MS " WHERE shard = ?";
+
 static dt_status write_epoch(dt_db *db, const struct dt_lease *lease, const char *owner, struct dt_error *err)
 {
-    return dt_db_run(db,
-                     "UPDATE shards SET epoch = ?, token = ?, version = ?, owner = ?, owner_since = " DT_SQL_NOW_MS
-                     " WHERE shard = ?",
+    return dt_db_run(db, write_leadership,
                      DT_PARAMS(DT_P_INT(lease->epoch), DT_P_INT(lease->token), DT_P_INT(lease->version),
                                DT_P_STR(dt_str(owner)), DT_P_INT(lease->shard)),
                      NULL, err);
+}
+
+static const char write_halt[] = "UPDATE shards SET halted = LEFT(?, 500), version = version + 1 WHERE shard = ?";
+
+/* The row is locked, and ours or nobody's. */
+static dt_status halt(dt_db *db, unsigned shard, const char *reason, struct dt_error *err)
+{
+    return dt_db_run(db, write_halt, DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(shard)), NULL, err);
+}
+
+/* Somebody wrote into it by hand: what is in flight is not known, so nothing may be claimed. */
+static dt_status halt_unreadable(dt_db *db, unsigned shard, struct dt_error *err)
+{
+    static const char reason[] = "the in-flight list cannot be read";
+    dt_status status = finish(db, halt(db, shard, reason, err), err);
+    return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
 }
 
 dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner, struct dt_lease *lease,
@@ -181,6 +221,8 @@ dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, cons
     if (status != DT_OK)
         return status;
     status = read_row(db, lease, inflight, err);
+    if (status == DT_MALFORMED)
+        return halt_unreadable(db, shard, err);
     if (status == DT_OK)
         status = write_epoch(db, lease, owner, err);
     return finish(db, status, err);
@@ -188,16 +230,16 @@ dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, cons
 
 /* ---- step 3, and at rest ---- */
 
+static const char check_row[] = "SELECT s.epoch, s.token, s.version, s.halted, i.generation, i.topics_version, i.shards"
+                                " FROM shards s JOIN installation i WHERE s.shard = ?";
+
 dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, struct dt_installation *inst,
                                struct dt_error *err)
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db,
-                             "SELECT s.epoch, s.token, s.version, s.halted, i.generation, i.topics_version, i.shards"
-                             " FROM shards s JOIN installation i WHERE s.shard = ?",
-                             DT_PARAMS(DT_P_INT(lease->shard)), err);
+        status = dt_db_query(db, check_row, DT_PARAMS(DT_P_INT(lease->shard)), err);
     if (status != DT_OK)
         return status;
     if (!dt_db_next(db))
@@ -218,40 +260,93 @@ dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, st
 
 /* ---- step 5 ---- */
 
-static dt_status halt(dt_db *db, const struct dt_lease *lease, const char *reason, struct dt_error *err)
+/* What Kafka refused alone ends here: by the same judge as a failure that a consumer reports. */
+static dt_status end_undeliverable(dt_db *db, const struct dt_findings *f, int64_t now_ms, bool *outbox,
+                                   struct dt_error *err)
 {
-    return dt_db_run(
-        db,
-        "UPDATE shards SET halted = LEFT(?, 500), version = version + 1 WHERE shard = ? AND epoch = ? AND token = ?",
-        DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token)),
-        NULL, err);
+    struct dt_apply apply = {.result = {.job_id = f->inflight->v[0].id,
+                                        .attempt = f->inflight->v[0].attempt,
+                                        .status = DT_RESULT_UNDELIVERABLE,
+                                        .retry_after_ms = -1,
+                                        .error_code = DT_STR_LIT("undeliverable"),
+                                        .error_message = dt_str(f->refusal)}};
+    dt_status status = dt_results_apply_within(db, f->map, now_ms, &apply, 1, err);
+    *outbox = status == DT_OK && apply.outbox;
+    return status;
 }
 
-dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, const struct dt_claims *inflight,
-                                   size_t settled, int64_t next_offset, const char *reason, struct dt_error *err)
+static dt_status settle(dt_db *db, const struct dt_lease *lease, struct dt_lease *next, const struct dt_findings *f,
+                        int64_t now_ms, struct dt_shrink *done, bool *outbox, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    *done = dt_claims_taken_over(f->inflight, lease->send_n, f->in_ledger, &f->refused);
+    if (done->undeliverable)
+        status = end_undeliverable(db, f, now_ms, outbox, err);
+    else
+        status = dt_lease_extend(db, f->inflight->v, done->leave, now_ms, err);
+    if (status == DT_OK)
+        status = dt_lease_write(db, next, f->inflight->v + done->leave, f->inflight->n - done->leave, done->send_n,
+                                f->next_offset, lease->batch_no, err);
+    return status;
+}
+
+dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, const struct dt_findings *findings,
+                                   struct dt_shrink *done, bool *outbox, struct dt_error *err)
 {
     dt_db *db;
     struct dt_lease_row row;
     struct dt_lease next = *lease;
+    *done = (struct dt_shrink){0};
+    *outbox = false;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = dt_db_begin(db, err);
     if (status != DT_OK)
         return status;
     status = dt_lease_lock(db, lease, &row, err);
-    if (status == DT_OK && reason)
-        status = halt(db, lease, reason, err);
-    else if (status == DT_OK) {
-        status = dt_lease_extend(db, inflight->v, settled, row.now_ms, err);
-        if (status == DT_OK)
-            status = dt_lease_write(db, &next, inflight->v + settled, inflight->n - settled, next_offset,
-                                    lease->batch_no, err);
-    }
+    if (status == DT_OK && findings->halt)
+        status = halt(db, lease->shard, findings->halt, err);
+    else if (status == DT_OK)
+        status = settle(db, lease, &next, findings, row.now_ms, done, outbox, err);
     status = finish(db, status, err);
     if (status == DT_OK)
         *lease = next;
     return status;
 }
+
+/* ---- trimming ---- */
+
+static const char write_trim[] = "UPDATE shards SET version = version + 1, trim_offset = ledger_offset, trim_at = ?"
+                                 " WHERE shard = ? AND epoch = ? AND token = ? AND version = ?";
+
+dt_status dt_store_trimmed(dt_store *store, struct dt_lease *lease, struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_lease_row row;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_begin(db, err);
+    if (status != DT_OK)
+        return status;
+    status = dt_lease_lock(db, lease, &row, err);
+    if (status == DT_OK)
+        status = dt_db_run(db, write_trim,
+                           DT_PARAMS(DT_P_INT(row.now_ms), DT_P_INT(lease->shard), DT_P_INT(lease->epoch),
+                                     DT_P_INT(lease->token), DT_P_INT(lease->version)),
+                           NULL, err);
+    status = finish(db, status, err);
+    if (status != DT_OK)
+        return status;
+    lease->version++;
+    lease->trim_offset = lease->ledger_offset;
+    lease->trim_at_ms = row.now_ms;
+    return DT_OK;
+}
+
+/* ---- the end ---- */
+
+static const char write_no_owner[] =
+    "UPDATE shards SET owner = NULL, owner_since = NULL WHERE shard = ? AND epoch = ? AND token = ?";
 
 dt_status dt_store_step_down(dt_store *store, const struct dt_lease *lease, struct dt_error *err)
 {
@@ -259,7 +354,6 @@ dt_status dt_store_step_down(dt_store *store, const struct dt_lease *lease, stru
     dt_status status = dt_store_db(store, &db, err);
     if (status != DT_OK)
         return status;
-    return dt_db_run(db,
-                     "UPDATE shards SET owner = NULL, owner_since = NULL WHERE shard = ? AND epoch = ? AND token = ?",
+    return dt_db_run(db, write_no_owner,
                      DT_PARAMS(DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token)), NULL, err);
 }

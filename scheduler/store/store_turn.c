@@ -6,7 +6,8 @@
  * claim  ->  write the row
  *
  * Invariants (each repeated in the deciding statement):
- *   - nothing is claimed or timed out while anything is in flight: the list is replaced, never added to;
+ *   - nothing is claimed or timed out while anything is left in flight (a list of which only the head was sent): the
+ * list is replaced, or shortened at its head, never added to;
  *   - an attempt enters the list in the transaction that writes it into its job's row, so what is not in a list cannot
  * come;
  *   - a job with an earlier attempt in another shard's list (its slot has moved) waits;
@@ -30,7 +31,7 @@ struct candidate {
     int claim_shard;
     enum dt_job_state state;
     enum fate fate;
-    bool found;
+    bool found, alone;
     struct dt_str topic;
 };
 
@@ -44,6 +45,7 @@ struct turn {
     size_t n;
     struct dt_claim *claims;
     size_t n_claims, n_timeouts, n_retries;
+    struct dt_shrink shrink; /* of the list that was sent */
 };
 
 static int by_id(const void *a, const void *b)
@@ -119,29 +121,32 @@ static dt_status take_row(struct turn *t)
     return c->topic.p ? DT_OK : DT_NOMEM;
 }
 
+static const char lock_hinted[] =
+    "SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), " DT_SQL_ACK_MS ","
+    " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic)"
+    /* the key stands in two headers; names and values of ours, the installation's among them */
+    " + 2 * COALESCE(LENGTH(j.job_key), 0) + COALESCE(LENGTH(j.partition_key), 0)"
+    " + COALESCE(LENGTH(j.content_type), 0) + 900, j.topic"
+    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
+    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+    " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED";
+
 static dt_status lock_candidates(struct turn *t)
 {
     struct dt_strbuf ids;
     dt_strbuf_init(&ids);
     dt_status status = ids_json(t, any, &ids);
     if (status == DT_OK)
-        status =
-            dt_db_query(t->db,
-                        "SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), " DT_SQL_ACK_MS ","
-                        " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic)"
-                        /* the key stands in two headers; names and values of ours, the installation's among them */
-                        " + 2 * COALESCE(LENGTH(j.job_key), 0) + COALESCE(LENGTH(j.partition_key), 0)"
-                        " + COALESCE(LENGTH(j.content_type), 0) + 900, j.topic"
-                        " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE INDEX "
-                        "(PRIMARY) ON j.id = t.id"
-                        " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED",
-                        DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
+        status = dt_db_query(t->db, lock_hinted, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
     while (status == DT_OK && dt_db_next(t->db))
         status = take_row(t);
     dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
     dt_strbuf_clear(&ids);
     return status == DT_OK ? end : status;
 }
+
+static const char find_hinted[] = "SELECT j.id FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
+                                  " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id";
 
 /* Hints without a locked row: gone, or locked by somebody? */
 static dt_status tell_gone_from_locked(struct turn *t)
@@ -153,10 +158,7 @@ static dt_status tell_gone_from_locked(struct turn *t)
         for (size_t i = 0; i < t->n; i++)
             if (!t->v[i].found)
                 t->v[i].fate = FATE_GONE;
-        status = dt_db_query(t->db,
-                             "SELECT j.id FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-                             " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id",
-                             DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
+        status = dt_db_query(t->db, find_hinted, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
         while (status == DT_OK && dt_db_next(t->db)) {
             struct candidate *c = find(t, dt_db_i64(t->db, 0));
             if (c)
@@ -172,6 +174,8 @@ static dt_status tell_gone_from_locked(struct turn *t)
 
 /* ---- judging ---- */
 
+static const char ask_list[] = "SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?";
+
 /* Read after the job's row was locked, as committed now: the claiming shard's list is authoritative for its latest
  * attempt. */
 static dt_status in_flight_elsewhere(struct turn *t, const struct candidate *c, bool *in_flight)
@@ -179,10 +183,38 @@ static dt_status in_flight_elsewhere(struct turn *t, const struct candidate *c, 
     *in_flight = false;
     if (c->attempt == 0 || c->claim_shard < 0 || c->claim_shard == (int)t->lease->shard)
         return DT_OK;
-    dt_status status = dt_db_query(t->db, "SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?",
-                                   DT_PARAMS(DT_P_INT(c->id), DT_P_INT(c->claim_shard)), t->err);
+    dt_status status = dt_db_query(t->db, ask_list, DT_PARAMS(DT_P_INT(c->id), DT_P_INT(c->claim_shard)), t->err);
     if (status == DT_OK && dt_db_next(t->db))
         *in_flight = dt_db_i64(t->db, 0) != 0;
+    dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
+    return status == DT_OK ? end : status;
+}
+
+static dt_status judge_writable(struct turn *t, struct candidate *c, const struct dt_topic_entry *topic)
+{
+    enum dt_writable writable =
+        topic->paused ? DT_WRITABLE_NO : t->io->writable(t->io->arg, topic->kafka_name, c->bytes);
+    c->alone = writable == DT_WRITABLE_ALONE;
+    if (writable != DT_WRITABLE_UNKNOWN)
+        c->fate = writable == DT_WRITABLE_NO ? FATE_HELD : FATE_CLAIM;
+    return DT_OK;
+}
+
+static const char find_topic[] = "SELECT 1 FROM topics WHERE name = ?";
+
+/* Either its topic was made after this transaction read the book (the next turn knows it), or somebody deleted the
+ * topic's row by hand: then nobody can say where the job goes, and it waits in its held set until the row is back. */
+static dt_status judge_orphan(struct turn *t, struct candidate *c)
+{
+    if (t->io->orphan.p && dt_str_eq(t->io->orphan, c->topic)) {
+        c->fate = FATE_HELD;
+        return DT_OK;
+    }
+    dt_status status = dt_db_query(t->db, find_topic, DT_PARAMS(DT_P_STR(c->topic)), t->err);
+    if (status == DT_OK && !dt_db_next(t->db)) {
+        t->io->orphan = c->topic;
+        c->fate = FATE_HELD;
+    }
     dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
     return status == DT_OK ? end : status;
 }
@@ -201,13 +233,7 @@ static dt_status judge_due(struct turn *t, struct candidate *c)
         return DT_OK;
     }
     const struct dt_topic_entry *topic = dt_topic_book_find(t->io->topics, c->topic);
-    if (!topic) /* made after this transaction read the book: the next turn knows it */
-        return DT_OK;
-    enum dt_writable writable =
-        topic->paused ? DT_WRITABLE_NO : t->io->writable(t->io->arg, topic->kafka_name, c->bytes);
-    if (writable != DT_WRITABLE_UNKNOWN)
-        c->fate = writable == DT_WRITABLE_YES ? FATE_CLAIM : FATE_HELD;
-    return DT_OK;
+    return topic ? judge_writable(t, c, topic) : judge_orphan(t, c);
 }
 
 static dt_status judge(struct turn *t, struct candidate *c)
@@ -223,6 +249,13 @@ static dt_status judge(struct turn *t, struct candidate *c)
     return DT_OK;
 }
 
+static bool has_room(const struct turn *t, const struct candidate *c, size_t bytes)
+{
+    if (t->n_claims == 0)
+        return true;
+    return !c->alone && t->n_claims < t->io->max_jobs && bytes <= t->io->max_bytes;
+}
+
 /* In order of due time, as far as the limits of one batch reach. */
 static void choose_claims(struct turn *t)
 {
@@ -234,12 +267,13 @@ static void choose_claims(struct turn *t)
         if (c->fate != FATE_CLAIM)
             continue;
         bytes += (size_t)c->bytes;
-        if (t->n_claims == t->io->max_jobs || (t->n_claims > 0 && bytes > t->io->max_bytes)) {
+        if (!has_room(t, c, bytes)) {
             c->fate = FATE_LEFT;
             t->io->more = true;
             bytes = t->io->max_bytes; /* later ones wait too: order is kept */
             continue;
         }
+        bytes += c->alone ? t->io->max_bytes : 0;
         t->n_retries += c->attempt > 0;
         t->claims[t->n_claims++] = (struct dt_claim){c->id, c->attempt + 1, c->next_ms};
     }
@@ -294,39 +328,38 @@ static dt_status time_out(struct turn *t)
     return status;
 }
 
+static const char archive_attempts[] =
+    "INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message)"
+    " SELECT j.id, j.attempt, COALESCE(j.attempt_status, 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,"
+    " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),"
+    " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)"
+    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON "
+    "j.id = t.id"
+    " WHERE j.attempt > 0"
+    " ON DUPLICATE KEY UPDATE status = VALUES(status)";
+
 /* The previous attempt of a job that is claimed again moves from its row to `attempts`. */
 static dt_status archive(struct turn *t, struct dt_str claims)
 {
-    if (t->n_retries == 0)
-        return DT_OK;
-    return dt_db_run(
-        t->db,
-        "INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message)"
-        " SELECT j.id, j.attempt, COALESCE(j.attempt_status, 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,"
-        " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),"
-        " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)"
-        " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON "
-        "j.id = t.id"
-        " WHERE j.attempt > 0"
-        " ON DUPLICATE KEY UPDATE status = VALUES(status)",
-        DT_PARAMS(DT_P_STR(claims)), NULL, t->err);
+    return t->n_retries ? dt_db_run(t->db, archive_attempts, DT_PARAMS(DT_P_STR(claims)), NULL, t->err) : DT_OK;
 }
+
+static const char claim_jobs[] =
+    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]', due BIGINT PATH '$[2]')) t"
+    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+    " SET j.state = 'dispatched', j.attempt = t.attempt, j.attempt_status = 'dispatched', j.due_at = t.due,"
+    " j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?, j.next_at = ? + " DT_SQL_ACK_MS ","
+    " j.near = (? + " DT_SQL_ACK_MS " < ?), j.updated_at = ?, j.version = j.version + 1"
+    " WHERE j.state = 'scheduled' AND j.attempt = t.attempt - 1 AND j.next_at = t.due AND j.next_at <= ?";
 
 static dt_status write_claims(struct turn *t, struct dt_str claims)
 {
     uint64_t changed = 0;
     int64_t now = t->row.now_ms, near_end = dt_near_end_ms(now);
-    dt_status status = dt_db_run(
-        t->db,
-        "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]', due BIGINT PATH '$[2]')) t"
-        " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
-        " SET j.state = 'dispatched', j.attempt = t.attempt, j.attempt_status = 'dispatched', j.due_at = t.due,"
-        " j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?, j.next_at = ? + " DT_SQL_ACK_MS ","
-        " j.near = (? + " DT_SQL_ACK_MS " < ?), j.updated_at = ?, j.version = j.version + 1"
-        " WHERE j.state = 'scheduled' AND j.attempt = t.attempt - 1 AND j.next_at = t.due AND j.next_at <= ?",
-        DT_PARAMS(DT_P_STR(claims), DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now), DT_P_INT(now),
-                  DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
-        &changed, t->err);
+    dt_status status = dt_db_run(t->db, claim_jobs,
+                                 DT_PARAMS(DT_P_STR(claims), DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now),
+                                           DT_P_INT(now), DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
+                                 &changed, t->err);
     if (status == DT_OK && changed != t->n_claims)
         status =
             dt_fail(t->err, DT_INTERNAL, "claimed %llu of %zu locked jobs", (unsigned long long)changed, t->n_claims);
@@ -378,11 +411,29 @@ static dt_status report_seen(struct turn *t)
     return DT_OK;
 }
 
+/* The batch was sent: it leaves the list, with the time for its results counted from now if it took long. */
 static dt_status settle(struct turn *t)
 {
-    if (t->io->settle->n == 0 || !t->io->extend_deadlines)
+    struct dt_turn *io = t->io;
+    if (io->settle->n == 0)
         return DT_OK;
-    return dt_lease_extend(t->db, t->io->settle->v, t->io->settle->n, t->row.now_ms, t->err);
+    t->shrink = dt_claims_sent(io->settle->n, t->lease->send_n);
+    io->settled = t->shrink.leave;
+    io->rest = io->settle->n - io->settled;
+    if (!io->extend_deadlines)
+        return DT_OK;
+    return dt_lease_extend(t->db, io->settle->v, io->settled, t->row.now_ms, t->err);
+}
+
+static dt_status write_row(struct turn *t, struct dt_lease *next)
+{
+    const struct dt_turn *io = t->io;
+    int64_t offset = io->settled ? io->settle_offset : t->lease->ledger_offset;
+    if (io->rest)
+        return dt_lease_write(t->db, next, io->settle->v + io->settled, io->rest, t->shrink.send_n, offset,
+                              t->lease->batch_no, t->err);
+    return dt_lease_write(t->db, next, t->claims, t->n_claims, t->n_claims, offset,
+                          t->lease->batch_no + (t->n_claims > 0), t->err);
 }
 
 static dt_status work(struct turn *t, struct dt_lease *next, bool *changed)
@@ -393,7 +444,7 @@ static dt_status work(struct turn *t, struct dt_lease *next, bool *changed)
     t->io->now_ms = t->row.now_ms;
     t->io->stale_map = t->row.generation != t->io->map->generation;
     status = settle(t);
-    if (status == DT_OK && !t->io->stale_map)
+    if (status == DT_OK && !t->io->stale_map && !t->io->rest)
         status = judge_all(t);
     if (status == DT_OK)
         status = time_out(t);
@@ -401,12 +452,8 @@ static dt_status work(struct turn *t, struct dt_lease *next, bool *changed)
         status = claim(t);
     if (status == DT_OK)
         status = report_seen(t);
-    *changed = t->io->settle->n > 0 || t->io->timed_out > 0 || t->n_claims > 0;
-    if (status == DT_OK && *changed)
-        status = dt_lease_write(t->db, next, t->claims, t->n_claims,
-                                t->io->settle->n ? t->io->settle_offset : t->lease->ledger_offset,
-                                t->lease->batch_no + (t->n_claims > 0), t->err);
-    return status;
+    *changed = t->io->settled > 0 || t->io->timed_out > 0 || t->n_claims > 0;
+    return status == DT_OK && *changed ? write_row(t, next) : status;
 }
 
 static void reset_outputs(struct dt_turn *io)
@@ -415,7 +462,8 @@ static void reset_outputs(struct dt_turn *io)
     io->stale_map = io->outbox = io->more = io->locked = false;
     io->batch = NULL;
     io->seen = NULL;
-    io->n_batch = io->n_seen = io->timed_out = io->held = 0;
+    io->n_batch = io->n_seen = io->timed_out = io->held = io->settled = io->rest = 0;
+    io->orphan = DT_STR_NONE;
 }
 
 dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn *io, struct dt_error *err)

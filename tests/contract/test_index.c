@@ -18,7 +18,7 @@
 #include "support/redis_fixture.h"
 
 #define FAR    INT64_C(9000000000000)
-#define MARKER ((struct dt_marker){7, 12345})
+#define MARKER ((struct dt_marker){7, 12345, 3})
 
 struct fixture {
     struct dt_config config;
@@ -455,17 +455,17 @@ static void the_marker_tells_a_leader_whether_its_set_is_still_there(void **stat
     assert_int_equal(n, 0); /* the marker itself is never due */
     assert_int_equal(next, 0);
 
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1}, &intact, &fx->err)); /* another leadership */
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1}, &intact, &fx->err)); /* another leadership */
     assert_true(intact);
     OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_false(marked);
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1}, FAR, 4, got, &n, &next, &marked, &fx->err));
+    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1}, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_true(marked);
 
     redis_fixture_forget(fx->endpoints, fx->installation);
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1}, FAR, 4, got, &n, &next, &marked, &fx->err));
+    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1}, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_false(marked);
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1}, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1}, &intact, &fx->err));
     assert_false(intact);
 }
 

@@ -24,6 +24,8 @@ struct rig {
     struct dt_arena arena;
     struct dt_claims flight;
     struct dt_lease lease;
+    struct dt_shrink done;
+    bool outbox;
     enum dt_writable writable;
     int64_t next_id;
 };
@@ -96,6 +98,32 @@ static void take_over(struct rig *rig, int64_t token)
     OK(dt_store_takeover(rig->store, 0, token, "host:1", &rig->lease, &rig->flight, &err));
 }
 
+/* Step 5 when the ledger has the batch (`sent`), or nothing of it. */
+static dt_status settle(struct rig *rig, struct dt_lease *lease, bool sent, int64_t next_offset, struct dt_error *err)
+{
+    const struct dt_findings findings = {
+        .inflight = &rig->flight, .in_ledger = sent, .next_offset = next_offset, .map = &rig->map};
+    return dt_store_takeover_settle(rig->store, lease, &findings, &rig->done, &rig->outbox, err);
+}
+
+static dt_status halt(struct rig *rig, struct dt_lease *lease, const char *why, struct dt_error *err)
+{
+    const struct dt_findings findings = {.inflight = &rig->flight, .halt = why};
+    return dt_store_takeover_settle(rig->store, lease, &findings, &rig->done, &rig->outbox, err);
+}
+
+/* Step 5 after Kafka refused n entries of the list from `first` on, and the ledger has nothing. */
+static void refuse(struct rig *rig, size_t first, size_t n)
+{
+    struct dt_error err = {0};
+    const struct dt_findings findings = {.inflight = &rig->flight,
+                                         .next_offset = rig->lease.ledger_offset + 1,
+                                         .refused = {.v = rig->flight.v + first, .n = n},
+                                         .refusal = "message too large",
+                                         .map = &rig->map};
+    OK(dt_store_takeover_settle(rig->store, &rig->lease, &findings, &rig->done, &rig->outbox, &err));
+}
+
 static enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
 {
     struct rig *rig = arg;
@@ -129,7 +157,7 @@ static struct dt_turn turn(struct rig *rig, const int64_t *ids, size_t n)
     t.settle = &rig->flight;
     t.settle_offset = rig->lease.ledger_offset + 2;
     OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
-    rig->flight.n = 0;
+    dt_claims_drop(&rig->flight, t.settled);
     for (size_t i = 0; i < t.n_batch; i++) {
         if (rig->flight.n == rig->flight.cap)
             rig->flight.v = realloc(rig->flight.v, (rig->flight.cap = rig->flight.cap * 2 + 8) * sizeof *rig->flight.v);
@@ -191,7 +219,7 @@ static void a_deposed_leader_writes_nothing(void **state)
     assert_int_equal(dt_store_turn(rig->store, &zombie, &t, &err), DT_DEPOSED);
     assert_int_equal(t.n_batch, 0);
     assert_int_equal(field(rig, "state+0", id), 1);
-    assert_int_equal(dt_store_takeover_settle(rig->store, &zombie, &rig->flight, 0, 5, "never", &err), DT_DEPOSED);
+    assert_int_equal(halt(rig, &zombie, "never", &err), DT_DEPOSED);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM shards WHERE halted IS NOT NULL"), 0);
 }
 
@@ -216,7 +244,7 @@ static void a_halted_shard_is_not_taken_over_until_it_is_cleared(void **state)
     struct dt_turn t = turn_of(rig, NULL, 0);
     take_over(rig, 41);
     struct dt_lease before = rig->lease;
-    OK(dt_store_takeover_settle(rig->store, &rig->lease, &rig->flight, 0, 0, "the ledger disagrees", &err));
+    OK(halt(rig, &rig->lease, "the ledger disagrees", &err));
     assert_int_not_equal(dt_store_turn(rig->store, &before, &t, &err), DT_OK);
     assert_int_equal(dt_store_takeover(rig->store, 0, 42, "host:1", &rig->lease, &rig->flight, &err), DT_HALTED);
     assert_non_null(strstr(err.text, "the ledger disagrees"));
@@ -232,9 +260,11 @@ static void what_the_ledger_has_is_settled_and_the_rest_stays_in_flight(void **s
     take_over(rig, 51);
     assert_int_equal(turn(rig, ids, 2).n_batch, 2);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)ids[0]);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = 1 WHERE shard = 0");
     take_over(rig, 52);
     assert_int_equal(rig->flight.n, 2);
-    OK(dt_store_takeover_settle(rig->store, &rig->lease, &rig->flight, 1, 77, NULL, &err));
+    assert_int_equal(rig->lease.send_n, 1);
+    OK(settle(rig, &rig->lease, true, 77, &err));
     assert_int_equal(rig->lease.ledger_offset, 77);
     assert_int_equal(rig->lease.inflight, 1);
     assert_true(field(rig, "next_at", ids[0]) > now_ms(rig) + 50000);
@@ -252,7 +282,7 @@ static void a_renewed_deadline_is_never_made_earlier(void **state)
     turn(rig, &id, 1);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = %lld WHERE id = %lld", (long long)late, (long long)id);
     take_over(rig, 62);
-    OK(dt_store_takeover_settle(rig->store, &rig->lease, &rig->flight, 1, 3, NULL, &err));
+    OK(settle(rig, &rig->lease, true, 3, &err));
     assert_int_equal(field(rig, "next_at", id), late);
 }
 
@@ -267,7 +297,7 @@ static void a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for(voi
     take_over(rig, 64);
     mysql_fixture_run(&rig->fx, "START TRANSACTION");
     mysql_fixture_number(&rig->fx, "SELECT id FROM jobs WHERE id = %lld FOR UPDATE", (long long)ids[0]);
-    OK(dt_store_takeover_settle(rig->store, &rig->lease, &rig->flight, 2, 3, NULL, &err));
+    OK(settle(rig, &rig->lease, true, 3, &err));
     mysql_fixture_run(&rig->fx, "ROLLBACK");
     assert_int_equal(field(rig, "next_at", ids[0]), 5);
     assert_true(field(rig, "next_at", ids[1]) > now_ms(rig) + 50000);
@@ -286,7 +316,7 @@ static void an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody(v
     assert_int_equal(field(rig, "near", ids[0]), 0);
     take_over(rig, 66);
     struct dt_error err = {0};
-    OK(dt_store_takeover_settle(rig->store, &rig->lease, &rig->flight, 2, 3, NULL, &err));
+    OK(settle(rig, &rig->lease, true, 3, &err));
 }
 
 /* ---- claims ---- */
@@ -467,6 +497,319 @@ static void a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not(void **
     assert_int_equal(field(rig, "failures", ids[0]), 1);
     assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_TIMED_OUT);
     assert_int_equal(field(rig, "state+0", ids[1]), 2);
+}
+
+/* ---- refused for good ---- */
+
+static size_t claim_some(struct rig *rig, int64_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ids[i] = job(rig, now_ms(rig) - 10000 + (int64_t)i);
+    return turn(rig, ids, n).n_batch;
+}
+
+static int64_t row_send_n(struct rig *rig)
+{
+    return mysql_fixture_number(&rig->fx, "SELECT send_n FROM shards WHERE shard = 0");
+}
+
+static void a_refused_list_is_halved_and_stays_in_flight(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[5];
+    take_over(rig, 101);
+    assert_int_equal(claim_some(rig, ids, 5), 5);
+    assert_int_equal(rig->lease.send_n, 5);
+    take_over(rig, 102);
+    refuse(rig, 0, 5);
+    assert_true(rig->done.halved);
+    assert_int_equal(rig->lease.send_n, 2);
+    assert_int_equal(rig->lease.inflight, 5);
+    assert_int_equal(row_send_n(rig), 2);
+    take_over(rig, 103);
+    assert_int_equal(rig->lease.send_n, 2);
+    assert_int_equal(rig->flight.n, 5);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM jobs WHERE state = 'dispatched'"), 5);
+}
+
+static void an_attempt_refused_alone_ends_as_undeliverable_and_follows_the_retry_policy(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[2], now;
+    take_over(rig, 104);
+    claim_some(rig, ids, 2);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = 1 WHERE shard = 0");
+    take_over(rig, 105);
+    now = now_ms(rig);
+    refuse(rig, 0, 1);
+    assert_true(rig->done.undeliverable);
+    assert_false(rig->outbox);
+    assert_int_equal(rig->lease.inflight, 1);
+    assert_int_equal(field(rig, "state+0", ids[0]), 1);
+    assert_int_equal(field(rig, "attempt", ids[0]), 1);
+    assert_int_equal(field(rig, "failures", ids[0]), 1);
+    assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_UNDELIVERABLE);
+    assert_int_equal(field(rig, "error_code = 'undeliverable' AND error_message = 'message too large'", ids[0]), 1);
+    assert_true(field(rig, "next_at", ids[0]) >= now + 15000);
+    assert_int_equal(field(rig, "state+0", ids[1]), 2);
+    take_over(rig, 106);
+    assert_int_equal(rig->flight.n, 1);
+    assert_int_equal(rig->flight.v[0].id, ids[1]);
+}
+
+static void the_last_attempt_refused_alone_ends_in_a_dead_letter(void **state)
+{
+    struct rig *rig = *state;
+    int64_t id;
+    take_over(rig, 107);
+    claim_some(rig, &id, 1);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET failures = 1");
+    take_over(rig, 108);
+    refuse(rig, 0, 1);
+    assert_true(rig->outbox);
+    assert_int_equal(field(rig, "state = 'dead'", id), 1);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM outbox WHERE job_id = %lld AND attempt = 1",
+                                          (long long)id),
+                     1);
+    assert_int_equal(rig->lease.inflight, 0);
+}
+
+static void an_undeliverable_attempt_stands_in_the_history_once_another_follows(void **state)
+{
+    struct rig *rig = *state;
+    int64_t id;
+    take_over(rig, 109);
+    claim_some(rig, &id, 1);
+    take_over(rig, 110);
+    refuse(rig, 0, 1);
+    rig->flight.n = 0;
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5");
+    assert_int_equal(turn(rig, &id, 1).n_batch, 1);
+    assert_int_equal(
+        mysql_fixture_number(&rig->fx,
+                             "SELECT COUNT(*) FROM attempts WHERE job_id = %lld AND attempt = 1 AND status "
+                             "= 'undeliverable' AND error_code = 'undeliverable'",
+                             (long long)id),
+        1);
+}
+
+static void an_undeliverable_entry_whose_row_was_edited_by_hand_only_leaves_the_list(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[3];
+    static const char *const edits[] = {"state = 'cancelled', next_at = NULL", "state = 'scheduled'", "attempt = 7"};
+    for (size_t i = 0; i < 3; i++) {
+        take_over(rig, 111);
+        claim_some(rig, ids, 1);
+        mysql_fixture_run(&rig->fx, "UPDATE jobs SET %s WHERE id = %lld", edits[i], (long long)ids[0]);
+        take_over(rig, 112);
+        refuse(rig, 0, 1);
+        assert_int_equal(rig->lease.inflight, 0);
+        assert_int_equal(field(rig, "attempt_status = 'dispatched' AND failures = 0", ids[0]), 1);
+        rig->flight.n = 0;
+    }
+    take_over(rig, 113);
+    claim_some(rig, ids, 1);
+    mysql_fixture_run(&rig->fx, "DELETE FROM jobs WHERE id = %lld", (long long)ids[0]);
+    take_over(rig, 114);
+    refuse(rig, 0, 1);
+    assert_int_equal(rig->lease.inflight, 0);
+}
+
+static void a_hint_about_anything_but_the_head_of_the_list_changes_nothing(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[4];
+    take_over(rig, 115);
+    claim_some(rig, ids, 4);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = 2 WHERE shard = 0");
+    take_over(rig, 116);
+    refuse(rig, 1, 2);
+    assert_int_equal(row_send_n(rig), 2);
+    take_over(rig, 117);
+    refuse(rig, 0, 3);
+    assert_int_equal(row_send_n(rig), 2);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = 1 WHERE shard = 0");
+    take_over(rig, 118);
+    refuse(rig, 1, 1);
+    assert_int_equal(rig->lease.inflight, 4);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM jobs WHERE attempt_status = 'dispatched'"),
+                     4);
+}
+
+static void what_the_ledger_has_is_sent_even_if_it_was_refused(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t id;
+    take_over(rig, 119);
+    claim_some(rig, &id, 1);
+    take_over(rig, 120);
+    const struct dt_findings findings = {.inflight = &rig->flight,
+                                         .in_ledger = true,
+                                         .next_offset = 9,
+                                         .refused = rig->flight,
+                                         .refusal = "x",
+                                         .map = &rig->map};
+    OK(dt_store_takeover_settle(rig->store, &rig->lease, &findings, &rig->done, &rig->outbox, &err));
+    assert_false(rig->done.undeliverable);
+    assert_int_equal(field(rig, "state = 'dispatched' AND attempt_status = 'dispatched'", id), 1);
+    assert_int_equal(rig->lease.inflight, 0);
+}
+
+static void a_deposed_leader_records_no_refusal(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t id;
+    take_over(rig, 121);
+    claim_some(rig, &id, 1);
+    take_over(rig, 122);
+    struct dt_lease zombie = rig->lease;
+    take_over(rig, 123);
+    const struct dt_findings findings = {
+        .inflight = &rig->flight, .next_offset = 9, .refused = rig->flight, .refusal = "x", .map = &rig->map};
+    assert_int_equal(dt_store_takeover_settle(rig->store, &zombie, &findings, &rig->done, &rig->outbox, &err),
+                     DT_DEPOSED);
+    assert_int_equal(field(rig, "attempt_status = 'dispatched'", id), 1);
+    assert_int_equal(row_send_n(rig), 1);
+}
+
+static void while_a_rest_is_in_flight_nothing_is_claimed_and_nothing_times_out(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[5], waiting;
+    take_over(rig, 124);
+    claim_some(rig, ids, 5);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = 1 WHERE shard = 0");
+    take_over(rig, 125);
+    waiting = job(rig, now_ms(rig) - 60000);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE state = 'dispatched'");
+    int64_t hints[] = {waiting, ids[0], ids[4]};
+    struct dt_turn t = turn(rig, hints, 3);
+    assert_int_equal(t.settled, 1);
+    assert_int_equal(t.rest, 4);
+    assert_int_equal(t.n_batch + t.timed_out + t.n_seen, 0);
+    assert_int_equal(row_send_n(rig), 2);
+    t = turn(rig, hints, 3);
+    assert_int_equal(t.settled, 2);
+    assert_int_equal(t.rest, 2);
+    assert_int_equal(row_send_n(rig), 2);
+    t = turn(rig, hints, 3); /* the last two: now they may */
+    assert_int_equal(t.rest, 0);
+    assert_int_equal(t.n_batch, 1);
+    assert_int_equal(t.timed_out, 2);
+    assert_int_equal(row_send_n(rig), 1);
+}
+
+static void only_what_was_sent_gets_a_new_deadline(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t ids[2];
+    take_over(rig, 126);
+    claim_some(rig, ids, 2);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = 1 WHERE shard = 0");
+    take_over(rig, 127);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5");
+    struct dt_turn t = turn_of(rig, NULL, 0);
+    t.settle = &rig->flight;
+    t.settle_offset = 9;
+    t.extend_deadlines = true;
+    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
+    assert_true(field(rig, "next_at", ids[0]) > now_ms(rig));
+    assert_int_equal(field(rig, "next_at", ids[1]), 5);
+}
+
+static void a_send_n_that_makes_no_sense_means_the_whole_list(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[3];
+    static const int strange[] = {0, -1, 4, 1000000};
+    take_over(rig, 128);
+    claim_some(rig, ids, 3);
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+        mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = %d WHERE shard = 0", strange[i]);
+        take_over(rig, 129);
+        assert_int_equal(rig->lease.send_n, 3);
+    }
+}
+
+static void a_message_that_may_be_too_large_is_claimed_alone(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[] = {job(rig, now_ms(rig) - 3000), job(rig, now_ms(rig) - 2000)};
+    take_over(rig, 130);
+    rig->writable = DT_WRITABLE_ALONE;
+    struct dt_turn t = turn(rig, ids, 2);
+    assert_int_equal(t.n_batch, 1);
+    assert_int_equal(t.batch[0].claim.id, ids[0]);
+    assert_true(t.more);
+    t = turn(rig, ids, 2);
+    assert_int_equal(t.n_batch, 1);
+    assert_int_equal(t.batch[0].claim.id, ids[1]);
+}
+
+static void jobs_whose_topic_has_no_row_are_held_and_named(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[] = {job(rig, now_ms(rig) - 3000), job_of(rig, "gone", now_ms(rig) - 2000),
+                     job_of(rig, "gone", now_ms(rig) - 2000)};
+    take_over(rig, 131);
+    struct dt_turn t = turn(rig, ids, 3);
+    assert_int_equal(t.n_batch, 1);
+    assert_int_equal(t.held, 2);
+    assert_true(dt_str_is(t.orphan, "gone"));
+    assert_false(t.locked);
+    assert_int_equal(field(rig, "state+0", ids[1]), 1);
+    mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('gone', 0, 0)");
+    t = turn(rig, ids + 1, 2); /* made since the book was read: the next turn knows it */
+    assert_int_equal(t.n_batch + t.held, 0);
+    assert_null(t.orphan.p);
+    mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = topics_version + 1");
+    assert_int_equal(turn(rig, ids + 1, 2).n_batch, 2);
+}
+
+/* ---- trimming, halting ---- */
+
+static void trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transaction(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t now = now_ms(rig), version;
+    take_over(rig, 141);
+    assert_int_equal(rig->lease.trim_offset, -1);
+    OK(settle(rig, &rig->lease, false, 77, &err));
+    struct dt_lease zombie = rig->lease;
+    version = rig->lease.version;
+    OK(dt_store_trimmed(rig->store, &rig->lease, &err));
+    assert_int_equal(rig->lease.trim_offset, 77);
+    assert_int_equal(rig->lease.version, version + 1);
+    assert_int_equal(
+        mysql_fixture_number(&rig->fx,
+                             "SELECT trim_offset = 77 AND trim_at >= %lld AND version = %lld FROM shards WHERE "
+                             "shard = 0",
+                             (long long)now, (long long)version + 1),
+        1);
+    assert_int_equal(dt_store_trimmed(rig->store, &zombie, &err), DT_DEPOSED);
+    take_over(rig, 142);
+    assert_int_equal(rig->lease.trim_offset, 77);
+    assert_true(rig->lease.trim_at_ms >= now);
+    assert_int_equal(turn(rig, NULL, 0).n_batch, 0); /* the version was kept up with */
+}
+
+static void a_list_that_cannot_be_read_halts_its_shard(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[1,2' WHERE shard = 0");
+    assert_int_equal(dt_store_takeover(rig->store, 0, 143, "host:1", &rig->lease, &rig->flight, &err), DT_HALTED);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM shards WHERE halted LIKE '%%in-flight%%'"),
+                     1);
+    assert_int_equal(dt_store_takeover(rig->store, 0, 144, "host:1", &rig->lease, &rig->flight, &err), DT_HALTED);
+    mysql_fixture_run(&rig->fx, "CALL dt_clear_halt(0, 'drop', NULL)");
+    take_over(rig, 145);
+    assert_int_equal(rig->lease.inflight, 0);
 }
 
 /* ---- scans and housekeeping ---- */
@@ -670,6 +1013,21 @@ int main(void)
         T(a_stale_map_claims_nothing_and_says_so),
         T(an_earlier_attempt_in_another_shards_list_keeps_a_job_back),
         T(a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not),
+        T(a_refused_list_is_halved_and_stays_in_flight),
+        T(an_attempt_refused_alone_ends_as_undeliverable_and_follows_the_retry_policy),
+        T(the_last_attempt_refused_alone_ends_in_a_dead_letter),
+        T(an_undeliverable_attempt_stands_in_the_history_once_another_follows),
+        T(an_undeliverable_entry_whose_row_was_edited_by_hand_only_leaves_the_list),
+        T(a_hint_about_anything_but_the_head_of_the_list_changes_nothing),
+        T(what_the_ledger_has_is_sent_even_if_it_was_refused),
+        T(a_deposed_leader_records_no_refusal),
+        T(while_a_rest_is_in_flight_nothing_is_claimed_and_nothing_times_out),
+        T(only_what_was_sent_gets_a_new_deadline),
+        T(a_send_n_that_makes_no_sense_means_the_whole_list),
+        T(a_message_that_may_be_too_large_is_claimed_alone),
+        T(jobs_whose_topic_has_no_row_are_held_and_named),
+        T(trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transaction),
+        T(a_list_that_cannot_be_read_halts_its_shard),
         T(scans_see_near_rows_in_order_with_a_cursor),
         T(a_far_job_edited_by_hand_to_soon_is_promoted),
         T(finished_jobs_go_when_their_time_is_over_unless_they_are_needed),

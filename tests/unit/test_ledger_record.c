@@ -24,7 +24,7 @@ struct rig {
 static int setup(void **state)
 {
     struct rig *rig = calloc(1, sizeof *rig);
-    rig->lease = (struct dt_lease){.shard = 3, .epoch = 18, .token = 77, .batch_no = 5};
+    rig->lease = (struct dt_lease){.shard = 3, .epoch = 18, .token = 77, .batch_no = 5, .inflight = 2, .send_n = 2};
     rig->list[0] = (struct dt_claim){100, 1, 5000};
     rig->list[1] = (struct dt_claim){101, 2, 6000};
     rig->inflight = (struct dt_claims){.v = rig->list, .n = 2};
@@ -136,6 +136,23 @@ static void a_batch_that_is_not_the_one_in_flight_halts(void **state)
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 1), "not the batch in flight");
 }
 
+static void the_batch_is_the_head_of_a_list_that_goes_in_parts(void **state)
+{
+    struct rig *rig = *state;
+    rig->lease.send_n = 1;
+    assert_true(feed_batch(rig, UUID, 17, rig->list, 1));
+    assert_false(feed_barrier(rig, 18, 77));
+    assert_int_equal(rig->view.batches, 1);
+    assert_string_equal(rig->view.problem, "");
+}
+
+static void more_than_the_head_of_a_list_that_goes_in_parts_halts(void **state)
+{
+    struct rig *rig = *state;
+    rig->lease.send_n = 1;
+    assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "not the batch in flight");
+}
+
 static void a_list_is_compared_entry_for_entry(void **state)
 {
     struct rig *rig = *state;
@@ -157,7 +174,7 @@ static void a_list_is_compared_entry_for_entry(void **state)
 static void a_batch_with_nothing_in_flight_halts(void **state)
 {
     struct rig *rig = *state;
-    rig->inflight.n = 0;
+    rig->inflight.n = rig->lease.send_n = 0;
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "not the batch in flight");
 }
 
@@ -188,6 +205,8 @@ int main(void)
         T(a_record_of_another_installation_halts),
         T(a_second_batch_halts),
         T(a_batch_that_is_not_the_one_in_flight_halts),
+        T(the_batch_is_the_head_of_a_list_that_goes_in_parts),
+        T(more_than_the_head_of_a_list_that_goes_in_parts_halts),
         T(a_list_is_compared_entry_for_entry),
         T(a_batch_with_nothing_in_flight_halts),
         T(foreign_text_halts),

@@ -1,0 +1,192 @@
+/*
+ * The batch: one turn in MySQL (settle, time out, claim), one transaction in Kafka (the messages and their ledger
+ * record).
+ *
+ * Invariants:
+ *   - A claim is never undone. flight.list is the list that the row holds; its first lease.send_n entries are sent
+ * exactly as they stand, and flight.sent only after a clean commit.
+ *   - After anything that is not a clean commit nothing is sent again from memory: the caller takes over, the ledger
+ * decides.
+ *   - While a rest of the list is not sent, it goes first: its messages are read anew, whatever their rows say by now.
+ */
+#include <stdlib.h>
+
+#include "base/fail_point.h"
+#include "base/log.h"
+#include "ledger_record.h"
+#include "message.h"
+#include "shard_parts.h"
+
+#define OLD_CLAIM_US INT64_C(100000) /* a batch that took longer gets its acknowledgement deadlines renewed */
+
+/* ---- sending ---- */
+
+static dt_status make_messages(dt_shard_loop *l, const struct dt_outgoing *batch, size_t n,
+                               struct dt_kafka_message **out, size_t *n_out)
+{
+    int64_t now_ms = dt_refclock_latest_ms(l->env->ref);
+    *out = dt_arena_alloc(&l->arena, (n ? n : 1) * sizeof **out);
+    *n_out = 0;
+    if (!*out)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        if (!batch[i].topic.p) { /* its row was deleted by hand: there is nothing to send, and nobody to tell */
+            DT_LOG(ERROR, "shard", "an attempt in flight has no job any more", DT_I("shard", l->shard),
+                   DT_I("job", batch[i].claim.id), DT_I("attempt", batch[i].claim.attempt));
+            continue;
+        }
+        dt_status status =
+            dt_message_of_job(&batch[i], l->env->kafka->installation, now_ms, l->json, &l->arena, &(*out)[*n_out]);
+        if (status != DT_OK)
+            return status;
+        (*n_out)++;
+    }
+    return DT_OK;
+}
+
+static void observe_sent(dt_shard_loop *l)
+{
+    int64_t now_ms = dt_refclock_latest_ms(l->env->ref);
+    for (size_t i = 0; i < l->lease.send_n; i++)
+        dt_metric_observe(l->meters.lateness, (double)(now_ms - l->flight.list.v[i].due_ms) / 1000);
+    dt_metric_add(l->meters.dispatched, (int64_t)l->lease.send_n);
+    dt_metric_observe(l->meters.batch, (double)l->lease.send_n);
+}
+
+/* Kafka took something of a topic that was in doubt: what was held of it may come back. */
+static void tell_gate(dt_shard_loop *l, const struct dt_kafka_message *messages, size_t n)
+{
+    for (size_t i = 0; dt_topic_gate_doubts(l->gate) && i < n; i++)
+        if (i == 0 || !dt_str_eq(messages[i].topic, messages[i - 1].topic))
+            l->topics_changed |= dt_topic_gate_sent(l->gate, messages[i].topic);
+}
+
+/* One transaction: the messages of the head of the list, and one ledger record with exactly that head. */
+static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *batch, struct dt_error *err)
+{
+    struct dt_kafka_message *messages = NULL;
+    struct dt_strbuf record;
+    size_t n = 0;
+    int64_t offset = -1, start_us = dt_shard_mono_us(l);
+    dt_strbuf_init(&record);
+    dt_ledger_format_batch(&record, l->env->kafka->uuid, &l->lease, l->flight.list.v, l->lease.send_n);
+    dt_status status = record.failed ? DT_NOMEM : make_messages(l, batch, l->lease.send_n, &messages, &n);
+    if (status == DT_OK)
+        status = dt_producer_send(l->producer, messages, n, DT_LEDGER_BATCH, dt_strbuf_str(&record), &offset, err);
+    dt_strbuf_clear(&record);
+    DT_FAIL_POINT_STATUS("settle.before", status, err);
+    if (status == DT_REFUSED)
+        dt_shard_remember_refusal(l, err);
+    if (status == DT_OK && offset < l->lease.ledger_offset)
+        status = dt_fail(err, DT_DOUBT, "the ledger record's offset %lld is below %lld", (long long)offset,
+                         (long long)l->lease.ledger_offset);
+    if (status != DT_OK)
+        return status;
+    l->flight.sent = true;
+    l->flight.sent_us = dt_shard_mono_us(l);
+    l->flight.settle_offset = offset + 1;
+    dt_metric_observe(l->meters.send_seconds, (double)(l->flight.sent_us - start_us) / 1e6);
+    observe_sent(l);
+    tell_gate(l, messages, n);
+    return DT_OK;
+}
+
+dt_status dt_shard_send_rest(dt_shard_loop *l, struct dt_error *err)
+{
+    const struct dt_claims head = {.v = l->flight.list.v, .n = l->lease.send_n};
+    struct dt_outgoing *batch;
+    if (head.n == 0)
+        return DT_OK;
+    dt_arena_reset(&l->arena);
+    dt_status status = dt_store_read_outgoing(l->store, &head, &l->arena, &batch, err);
+    return status == DT_OK ? send_head(l, batch, err) : status;
+}
+
+/* ---- a turn ---- */
+
+/* flight.list is again what the row holds: what was settled is gone, or what was claimed is there. */
+static dt_status keep_flight(dt_shard_loop *l, const struct dt_turn *turn)
+{
+    struct dt_claims *list = &l->flight.list;
+    l->flight.sent = false;
+    dt_claims_drop(list, turn->settled);
+    if (turn->n_batch > list->cap) {
+        struct dt_claim *v = realloc(list->v, turn->n_batch * sizeof *v);
+        if (!v)
+            return DT_NOMEM;
+        list->v = v;
+        list->cap = turn->n_batch;
+    }
+    for (size_t i = 0; i < turn->n_batch; i++)
+        list->v[list->n++] = turn->batch[i].claim;
+    return DT_OK;
+}
+
+static struct dt_turn turn_of(dt_shard_loop *l, int64_t now_us)
+{
+    return (struct dt_turn){.settle = &l->flight.list,
+                            .settle_offset = l->flight.settle_offset,
+                            .extend_deadlines = now_us - l->flight.claimed_us > OLD_CLAIM_US,
+                            .hints = l->hints,
+                            .n_hints = l->n_hints,
+                            .max_jobs = (size_t)l->env->config->dispatch_batch_jobs,
+                            .max_bytes = (size_t)l->env->config->dispatch_batch_bytes,
+                            .map = &l->map,
+                            .topics = l->book,
+                            .writable = dt_topic_gate_ask,
+                            .arg = l->gate,
+                            .arena = &l->arena};
+}
+
+static dt_status turn_in_store(dt_shard_loop *l, struct dt_turn *turn, struct dt_error *err)
+{
+    int64_t start_us = dt_shard_mono_us(l);
+    if (l->flight.list.n && !l->flight.sent)
+        return dt_fail(err, DT_INTERNAL, "a batch that was not sent cannot be settled");
+    dt_arena_reset(&l->arena);
+    *turn = turn_of(l, start_us);
+    dt_status status = dt_store_turn(l->store, &l->lease, turn, err);
+    if (status != DT_OK)
+        return status;
+    dt_metric_observe(l->meters.turn_seconds, (double)(dt_shard_mono_us(l) - start_us) / 1e6);
+    dt_metric_add(l->meters.timed_out, (int64_t)turn->timed_out);
+    l->checked_us = start_us;
+    if (turn->n_batch)
+        l->flight.claimed_us = start_us;
+    return keep_flight(l, turn);
+}
+
+static void note_orphan(dt_shard_loop *l, struct dt_str topic)
+{
+    bool news = !dt_str_is(topic, l->orphan);
+    snprintf(l->orphan, sizeof l->orphan, "%.*s", (int)topic.n, topic.p);
+    l->orphan_us = dt_shard_mono_us(l);
+    if (news)
+        DT_LOG(ERROR, "shard", "due jobs wait: their topic has no row in `topics`", DT_I("shard", l->shard),
+               DT_S("topic", l->orphan));
+}
+
+dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error *err)
+{
+    dt_status status = turn_in_store(l, turn, err);
+    if (status != DT_OK)
+        return status;
+    if (turn->n_batch)
+        status = send_head(l, turn->batch, err);
+    DT_FAIL_POINT("index.before_told");
+    dt_shard_tell_index(l, turn); /* also of a batch that was not sent: it stays claimed */
+    if (turn->outbox)
+        l->env->outbox(l->env->arg, l->shard);
+    if (turn->orphan.p)
+        note_orphan(l, turn->orphan);
+    if (status == DT_OK && turn->rest)
+        status = dt_shard_send_rest(l, err);
+    return status;
+}
+
+dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_turn turn;
+    l->n_hints = 0;
+    return l->flight.list.n && l->flight.sent ? turn_in_store(l, &turn, err) : DT_OK;
+}

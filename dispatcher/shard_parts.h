@@ -1,0 +1,143 @@
+/*
+ * The inside of a shard loop, shared by its five files and nobody else. Everything but what is marked otherwise belongs
+ * to the loop's own thread.
+ *
+ *   shard_takeover.c   from "ZooKeeper names us" to a row and a ledger that tell one story; the hint of a refusal
+ *   shard_batch.c      the batch: the leader's turn in MySQL, and sending its head to Kafka
+ *   shard_look.c       what may be due: Redis, or MySQL when Redis is away; telling the index; held topics
+ *   shard_trim.c       deleting old records of the ledger, rarely and in the background
+ *   shard_loop.c       the thread: when to do which, rest, stepping down, what it says about itself
+ */
+#ifndef DT_DISPATCHER_SHARD_PARTS_H
+#define DT_DISPATCHER_SHARD_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/json.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "shard_loop.h"
+#include "store/store_dispatch.h"
+#include "topic_gate.h"
+
+struct dt_shard_meters {
+    dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *send_seconds, *turn_seconds, *epoch, *leading;
+    dt_metric *refusals, *undeliverable, *unwritable, *trims;
+};
+
+/* What the row's list holds, and how far its head has come. */
+struct dt_flight {
+    struct dt_claims list;
+    bool sent;                   /* the first lease.send_n were committed; settle_offset is valid */
+    int64_t settle_offset;       /* first offset after their ledger record */
+    int64_t claimed_us, sent_us; /* mono; 0 = who knows when */
+};
+
+/* What is remembered from one leadership to the next: only a hint, and only of a refusal. */
+struct dt_refused {
+    struct dt_claims list; /* exactly what was sent when Kafka refused; n = 0: nothing is remembered */
+    char why[320];
+};
+
+struct dt_shard_loop {
+    const struct dt_loop_env *env;
+    unsigned shard;
+    pthread_t thread;
+    dt_mailbox *mailbox;        /* any thread posts */
+    _Atomic bool stop, release; /* any thread sets */
+    volatile bool abort;        /* what blocking Kafka calls look at: stop */
+    _Atomic bool index_whole;   /* any thread sets, the loop clears */
+    struct dt_shard_meters meters;
+
+    /* parts that live as long as the loop */
+    dt_store *store;
+    dt_index *index;
+    dt_topic_book *book;
+    dt_topic_gate *gate;
+    dt_json *json;
+    struct dt_arena arena; /* of one turn */
+
+    /* the leadership */
+    dt_producer *producer; /* NULL: none, or at rest */
+    struct dt_shard_map map;
+    struct dt_lease lease;
+    struct dt_flight flight;
+    struct dt_refused refused;
+    int64_t checked_us, clock_us; /* mono: when the row was last compared; when MySQL's clock was last sampled */
+    int64_t busy_us;              /* mono: when there was last something to do */
+    bool resume;                  /* a shard at rest has something to do again: take over */
+    bool halt_told;
+
+    /* looking (shard_look.c) */
+    bool index_up;
+    bool index_stuck;      /* what stands at the head of the index cannot be moved: MySQL is read once through */
+    bool marked;           /* this leadership has put its marker into its set */
+    bool mark_unsure;      /* the last marking failed: the next count may be there already */
+    int64_t mark_count;    /* of the marker that is there */
+    int64_t marked_us;     /* mono: when the index was last seen to take a change */
+    struct dt_hint *hints; /* room for a batch, like the next two */
+    struct dt_entry *entries;
+    struct dt_due *due;
+    size_t n_hints;
+    int64_t scan_ms, scan_id; /* cursor of the degraded scan */
+    int64_t held_us;          /* mono: when held topics were last looked at */
+    int64_t locked_pause_us;
+    bool topics_changed;
+    char orphan[200]; /* a topic that jobs have and `topics` has not; empty = none was met lately */
+    int64_t orphan_us;
+
+    /* trimming (shard_trim.c) */
+    dt_ledger_trim *trim; /* under way */
+    int64_t trim_again_us;
+
+    pthread_mutex_t state_lock;
+    struct dt_loop_state state; /* under state_lock, for any thread */
+};
+
+static inline int64_t dt_shard_mono_us(const dt_shard_loop *l)
+{
+    return dt_clock_mono_us(l->env->clock);
+}
+
+/* Something of the list is not sent yet: it goes before anything is claimed. */
+static inline bool dt_shard_has_rest(const dt_shard_loop *l)
+{
+    return l->lease.inflight > l->lease.send_n;
+}
+
+/* ---- shard_takeover.c ---- */
+/* All steps. OK: the row is ours, what the ledger has is settled, flight is what the row holds (sent = false). */
+DT_MUST_CHECK dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err);
+/* Kafka refused the batch that was just sent: remembers it for the next takeover. */
+void dt_shard_remember_refusal(dt_shard_loop *l, const struct dt_error *err);
+
+/* ---- shard_batch.c ---- */
+/* What is in flight and not sent: its head goes, read anew. OK also when nothing is in flight. */
+DT_MUST_CHECK dt_status dt_shard_send_rest(dt_shard_loop *l, struct dt_error *err);
+/* One turn over l->hints: settles what was sent, claims, sends, tells the index; sends the rest. Afterwards only
+ * the numbers of *turn count. */
+DT_MUST_CHECK dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error *err);
+/* Settles what was sent, and nothing else. */
+DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
+
+/* ---- shard_look.c ---- */
+/* At the start of a leadership. */
+void dt_shard_look_init(dt_shard_loop *l);
+/* Fills l->hints with what may be due at now_ms; *next_ms: when something is due after that (0 = not known). */
+DT_MUST_CHECK dt_status dt_shard_look(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err);
+/* Tells the index what became of the hints. */
+void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn);
+/* The next looks go past the index: MySQL is read from the longest overdue on, with a cursor. */
+void dt_shard_pass_by_index(dt_shard_loop *l);
+/* Gives back what was held of topics that are not paused any more; now and then, or when topics changed. */
+void dt_shard_look_at_held(dt_shard_loop *l);
+struct dt_marker dt_shard_marker(const dt_shard_loop *l);
+
+/* ---- shard_trim.c ---- */
+/* While leading, at any time: returns at once. Any status but OK: the leadership is over. */
+DT_MUST_CHECK dt_status dt_shard_trim(dt_shard_loop *l, struct dt_error *err);
+/* Forgets what is under way; it may still be done. */
+void dt_shard_trim_forget(dt_shard_loop *l);
+
+#endif

@@ -1,0 +1,204 @@
+/*
+ * Taking a shard over: at the start of a leadership, and after any doubt. The order of the steps is the protocol's:
+ *
+ *   1  MySQL, fresh connection: epoch + 1, a new token, owner. What is in flight is read under the same lock
+ *   2  a new producer; init_transactions fences the old one and completes its transaction
+ *   3  is the row still ours? (not needed for safety: it ends fights early)
+ *   4  a barrier into the ledger; the ledger is read from ledger_offset up to that barrier, known by its token
+ *   5  one leader's transaction: what the ledger has is settled; then the hint is heard; or the shard is halted
+ *
+ * Invariants:
+ *   - Nothing is kept from before but the hint of a refusal: the exact list that this process had sent when Kafka
+ * refused it for good. It is heard in step 5 alone, after the ledger, and compared entry for entry. It is forgotten
+ * once it was heard; also when Kafka refuses a step of the takeover itself, because then the refusal may have been
+ * about us and not about a message. A hint that is lost costs one more refusal.
+ *   - Only step 5 halts, under the row's lock and with the row still ours: a deposed process halts nobody.
+ */
+#include <stdlib.h>
+
+#include "base/fail_point.h"
+#include "base/log.h"
+#include "ledger_record.h"
+#include "shard_parts.h"
+
+#define BARRIER_WAIT_US INT64_C(15000000)
+
+/* ---- the hint ---- */
+
+static void forget_refusal(dt_shard_loop *l)
+{
+    l->refused.list.n = 0;
+}
+
+static bool copy_claims(struct dt_claims *to, const struct dt_claim *from, size_t n)
+{
+    if (n > to->cap) {
+        struct dt_claim *v = realloc(to->v, n * sizeof *v);
+        if (!v)
+            return false;
+        to->v = v;
+        to->cap = n;
+    }
+    memcpy(to->v, from, n * sizeof *from);
+    to->n = n;
+    return true;
+}
+
+void dt_shard_remember_refusal(dt_shard_loop *l, const struct dt_error *err)
+{
+    struct dt_kafka_refusal refusal = dt_producer_refusal(l->producer);
+    dt_metric_add(l->meters.refusals, 1);
+    forget_refusal(l);
+    if (!copy_claims(&l->refused.list, l->flight.list.v, l->lease.send_n))
+        return; /* Kafka will refuse it again */
+    snprintf(l->refused.why, sizeof l->refused.why, "%s", err->text);
+    if (refusal.topic[0])
+        dt_topic_gate_refused(l->gate, dt_str(refusal.topic), refusal.whole_topic, err->text);
+    DT_LOG(WARN, "shard", "Kafka refuses a message of a batch for good", DT_I("shard", l->shard),
+           DT_I("batch", l->lease.send_n), DT_S("reason", err->text));
+}
+
+/* ---- step 4 ---- */
+
+/* A ledger that takes no barrier may be what refused the batch, too: then the hint is about no message. */
+static dt_status send_barrier(dt_shard_loop *l, int64_t *offset, struct dt_error *err)
+{
+    struct dt_strbuf value;
+    dt_strbuf_init(&value);
+    dt_ledger_format_barrier(&value, l->env->kafka->uuid, &l->lease);
+    dt_status status =
+        value.failed ? DT_NOMEM
+                     : dt_producer_send(l->producer, NULL, 0, DT_LEDGER_BARRIER, dt_strbuf_str(&value), offset, err);
+    dt_strbuf_clear(&value);
+    if (status != DT_OK)
+        forget_refusal(l);
+    return status;
+}
+
+/* An operator may have chosen the end of the ledger (dt_clear_halt, -1): our barrier is where it ends now. */
+static dt_status read_ledger(dt_shard_loop *l, int64_t barrier_at, struct dt_ledger_view *view, struct dt_error *err)
+{
+    int64_t next, from = l->lease.ledger_offset < 0 ? barrier_at : l->lease.ledger_offset;
+    dt_status status =
+        dt_ledger_read(l->env->kafka, l->shard, from, l->env->clock, dt_shard_mono_us(l) + BARRIER_WAIT_US, &l->abort,
+                       dt_ledger_view_record, view, &next, err);
+    if (DT_FAIL_FORCED("takeover.barrier_unseen"))
+        view->barrier = false;
+    if (status == DT_INVALID) {
+        snprintf(view->problem, sizeof view->problem,
+                 "ledger offset %lld is out of range: the ledger was trimmed or recreated", (long long)from);
+        return DT_OK;
+    }
+    if (status == DT_OK && !view->barrier && !view->problem[0])
+        return dt_fail(err, DT_UNAVAILABLE, "the barrier did not come by");
+    return status;
+}
+
+/* ---- step 5 ---- */
+
+static dt_status halt(dt_shard_loop *l, const char *why, struct dt_error *err)
+{
+    const struct dt_findings findings = {.inflight = &l->flight.list, .halt = why};
+    struct dt_shrink done;
+    bool outbox;
+    char reason[sizeof err->text];
+    snprintf(reason, sizeof reason, "%s", why);
+    dt_status status = dt_store_takeover_settle(l->store, &l->lease, &findings, &done, &outbox, err);
+    return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
+}
+
+static void tell_undeliverable(dt_shard_loop *l)
+{
+    dt_metric_add(l->meters.undeliverable, 1);
+    DT_LOG(ERROR, "shard", "undeliverable: Kafka refuses this message for good", DT_I("shard", l->shard),
+           DT_I("job", l->flight.list.v[0].id), DT_I("attempt", l->flight.list.v[0].attempt),
+           DT_S("reason", l->refused.why));
+}
+
+/* The hint stays until this transaction is known to be committed. */
+static dt_status settle(dt_shard_loop *l, const struct dt_ledger_view *view, struct dt_error *err)
+{
+    const struct dt_findings findings = {.inflight = &l->flight.list,
+                                         .in_ledger = view->batches > 0,
+                                         .next_offset = view->next_offset,
+                                         .refused = l->refused.list,
+                                         .refusal = l->refused.why,
+                                         .map = &l->map};
+    struct dt_shrink done;
+    bool outbox;
+    dt_status status = dt_store_takeover_settle(l->store, &l->lease, &findings, &done, &outbox, err);
+    if (status != DT_OK)
+        return status;
+    if (done.undeliverable)
+        tell_undeliverable(l);
+    forget_refusal(l);
+    dt_claims_drop(&l->flight.list, done.leave);
+    DT_LOG(INFO, "shard", "took over", DT_I("shard", l->shard), DT_I("epoch", l->lease.epoch),
+           DT_I("settled", done.leave), DT_I("in_flight", l->flight.list.n), DT_I("send_n", l->lease.send_n),
+           DT_I("offset", l->lease.ledger_offset));
+    if (outbox)
+        l->env->outbox(l->env->arg, l->shard);
+    return DT_OK;
+}
+
+static dt_status judge_ledger(dt_shard_loop *l, int64_t barrier_at, struct dt_error *err)
+{
+    struct dt_ledger_view view;
+    dt_status status = dt_ledger_view_init(&view, l->env->kafka->uuid, &l->lease, &l->flight.list);
+    if (status != DT_OK)
+        return status;
+    status = read_ledger(l, barrier_at, &view, err);
+    DT_FAIL_POINT_STATUS("takeover.ledger", status, err);
+    if (status == DT_OK)
+        status = view.problem[0] ? halt(l, view.problem, err) : settle(l, &view, err);
+    DT_FAIL_POINT_STATUS("takeover.settled", status, err);
+    dt_ledger_view_clear(&view);
+    return status;
+}
+
+/* A ledger that forgets by itself would be believed when it says nothing. */
+static dt_status check_ledger_settings(dt_shard_loop *l, struct dt_error *err)
+{
+    dt_status status = dt_kafka_admin_check_ledger(l->env->admin, err);
+    return status == DT_REFUSED ? halt(l, err->text, err) : status;
+}
+
+/* ---- the whole ---- */
+
+static void forget_leadership(dt_shard_loop *l)
+{
+    l->flight.list.n = 0;
+    l->flight.sent = false;
+    l->flight.claimed_us = 0;
+    dt_shard_trim_forget(l);
+    dt_producer_free(l->producer);
+    l->producer = NULL;
+}
+
+dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_installation inst;
+    int64_t barrier_at = -1;
+    dt_metric_add(l->meters.takeovers, 1);
+    forget_leadership(l);
+    l->env->map(l->env->arg, &l->map);
+    dt_status status = dt_store_takeover(l->store, l->shard, (int64_t)l->env->random(l->env->arg), l->env->owner,
+                                         &l->lease, &l->flight.list, err);
+    DT_FAIL_POINT_STATUS("takeover.epoch", status, err);
+    if (status == DT_OK)
+        status = dt_producer_new(l->env->kafka, l->shard, &l->abort, &l->producer, err);
+    DT_FAIL_POINT_STATUS("takeover.producer", status, err);
+    if (status == DT_OK)
+        status = dt_store_lease_check(l->store, &l->lease, &inst, err);
+    DT_FAIL_POINT_STATUS("takeover.checked", status, err);
+    if (status == DT_OK)
+        status = check_ledger_settings(l, err);
+    if (status == DT_OK)
+        status = send_barrier(l, &barrier_at, err);
+    DT_FAIL_POINT_STATUS("takeover.barrier", status, err);
+    if (status == DT_OK)
+        status = judge_ledger(l, barrier_at, err);
+    if (status == DT_REFUSED)
+        forget_refusal(l);
+    return status;
+}

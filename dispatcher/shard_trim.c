@@ -1,0 +1,63 @@
+/*
+ * Trimming the ledger. Its records are needed from ledger_offset on, and from the ledger_offset of every earlier copy
+ * of MySQL that may be put back. So only what lies below trim_offset goes, and only after the row has held that value
+ * for [ledger] trim_after, a day by default: whatever copy of the last day is put back finds its part of the ledger
+ * whole. An older copy finds its offset out of range, and the shard halts.
+ *
+ * Kafka is asked on another thread, once in trim_after; a leader's transaction then writes down the next trim_offset.
+ * Killed in between: the next leader deletes the same records again, which changes nothing.
+ *
+ * Invariant: a step returns at once; dispatching never waits for the trimming.
+ */
+#include "base/log.h"
+#include "shard_parts.h"
+
+#define AGAIN_US INT64_C(60000000) /* after a failure */
+
+void dt_shard_trim_forget(dt_shard_loop *l)
+{
+    dt_ledger_trim_free(l->trim);
+    l->trim = NULL;
+}
+
+static dt_status finish(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_error why = {0};
+    dt_status status;
+    if (!dt_ledger_trim_done(l->trim, &status, &why))
+        return DT_OK;
+    dt_shard_trim_forget(l);
+    if (status == DT_OK) {
+        DT_LOG(INFO, "shard", "ledger trimmed", DT_I("shard", l->shard), DT_I("below", l->lease.trim_offset));
+        dt_metric_add(l->meters.trims, 1);
+        return dt_store_trimmed(l->store, &l->lease, err);
+    }
+    l->trim_again_us = dt_shard_mono_us(l) + AGAIN_US;
+    DT_LOG(WARN, "shard", "the ledger was not trimmed", DT_I("shard", l->shard), DT_S("reason", why.text));
+    return DT_OK;
+}
+
+static bool held_long_enough(const dt_shard_loop *l)
+{
+    return dt_refclock_earliest_ms(l->env->ref) - l->lease.trim_at_ms >= l->env->config->ledger_trim_after;
+}
+
+dt_status dt_shard_trim(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_error why = {0};
+    struct dt_installation inst;
+    if (l->trim)
+        return finish(l, err);
+    if (l->lease.trim_offset < 0)
+        return dt_store_trimmed(l->store, &l->lease, err); /* the row begins to hold it */
+    if (!held_long_enough(l) || dt_shard_mono_us(l) < l->trim_again_us)
+        return DT_OK;
+    dt_status status = dt_store_lease_check(l->store, &l->lease, &inst, err); /* it says so now, too */
+    if (status != DT_OK)
+        return status;
+    if (dt_ledger_trim_start(l->env->kafka, l->shard, l->lease.trim_offset, &l->trim, &why) != DT_OK) {
+        l->trim_again_us = dt_shard_mono_us(l) + AGAIN_US;
+        DT_LOG(WARN, "shard", "the ledger was not trimmed", DT_I("shard", l->shard), DT_S("reason", why.text));
+    }
+    return DT_OK;
+}
