@@ -1,12 +1,276 @@
-"""Rows of the fault catalogue that need nothing but signals, the servers' own commands and a second client."""
+"""Rows of the catalogue that need signals, the servers' own commands, or a second client: parts are stopped, killed, emptied,
+put back to an earlier copy, locked."""
+import os
+import random
 import signal
+import threading
+import time
 
+import pymysql
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from harness import zookeeper
+from harness.checker import connect, rows
+from harness.consumer import base_config
 from harness.load import under_load
+from harness.rest import Rest
+from harness.servers import redis_clients
+from harness.soak import flush_redis, takeovers
+from harness.stack import until
 
+LONG = bool(os.environ.get("DUETIME_TEST_LONG"))
+DISPATCHERS = ["dispatcher1", "dispatcher2"]
+SESSION_SECONDS = 2       # of the local stack
+TICK_SECONDS = 0.1
+
+
+def stopped(stack, *parts):
+    """All of them, at once."""
+    for part in parts:
+        stack.signal(part, signal.SIGSTOP)
+
+
+def continued(stack, *parts):
+    for part in parts:
+        stack.signal(part, signal.SIGCONT)
+
+
+def state_letter(stack, part):
+    with open(f"/proc/{stack.pid(part)}/stat", encoding="utf-8") as file:
+        return file.read().rsplit(") ", 1)[1][0]
+
+
+# ---- dispatchers ----
 
 def test_row10_a_leader_stopped_past_its_session_writes_nothing(stack, seed):
     with under_load(stack, seed) as run:
-        stack.signal("dispatcher1", signal.SIGSTOP)
+        stopped(stack, "dispatcher1")
         run.goes_on(150)  # the shards of both
-        stack.signal("dispatcher1", signal.SIGCONT)
+        continued(stack, "dispatcher1")
         run.goes_on()
+
+
+def unread(stack, topics):
+    """How many messages a read_committed reader of these topics cannot get at yet."""
+    behind = 0
+    committed = Consumer(base_config(stack["DUETIME_KAFKA"]))
+    dirty = Consumer({**base_config(stack["DUETIME_KAFKA"]), "isolation.level": "read_uncommitted"})
+    try:
+        for topic in topics:
+            for partition in committed.list_topics(topic, 10).topics[topic].partitions:
+                where = TopicPartition(topic, partition)
+                behind += dirty.get_watermark_offsets(where, 10)[1] - committed.get_watermark_offsets(where, 10)[1]
+        return behind
+    finally:
+        committed.close()
+        dirty.close()
+
+
+def test_row11_a_leader_stopped_past_the_transaction_timeout_holds_up_readers_for_no_longer(stack, seed):
+    """Both dispatchers stop inside of a transaction, so that nobody is left to fence them: the broker aborts."""
+    timeout = 10 if LONG else 4
+    with under_load(stack, seed) as run:
+        for part in DISPATCHERS:
+            stack.restart(part, env={"DUETIME_FAIL": f"endtxn.before=stop@{20 + seed % 20}"},
+                          settings={"kafka.transaction_timeout": f"PT{timeout}S"})
+        until(lambda: all(state_letter(stack, part) == "T" for part in DISPATCHERS), 30, "both stopped before EndTxn")
+        topics = ["duetime.ledger", *run.topics]
+        assert unread(stack, topics) > 0
+        until(lambda: unread(stack, topics) == 0, timeout + 5, "the broker aborts what was open")
+        continued(stack, *DISPATCHERS)
+        run.goes_on(seconds=45)
+
+
+# ---- Kafka ----
+
+def test_row16_a_broker_killed_and_restarted_resumes(stack, seed):
+    with under_load(stack, seed) as run:
+        stack.kill("kafka")
+        made = run.counts["creates"] - run.counts["creates without a 2xx"]
+        until(lambda: run.counts["creates"] - run.counts["creates without a 2xx"] > made + 200, 20, "creates go on")
+        stack.start("kafka")
+        run.goes_on(seconds=60)
+
+
+# ---- Redis ----
+
+def test_row20_an_emptied_redis_is_rebuilt_nearest_first(stack, seed):
+    with under_load(stack, seed) as run:
+        for _ in range(3):
+            run.wait(0.5 + random.Random(seed).random())
+            flush_redis(stack)
+            assert run.goes_on() < 5
+    # Leaving the block also waited until Redis = MySQL, and found nothing lost.
+
+
+def test_row21_an_old_copy_of_redis_is_corrected(stack, seed):
+    with under_load(stack, seed) as run:
+        for client in redis_clients(stack):
+            client.save()
+        run.wait(2)
+        for part in ("redis1", "redis2"):
+            stack.kill(part)
+            stack.start(part)
+        assert any(client.info("persistence")["rdb_last_load_keys_loaded"] > 0 for client in redis_clients(stack))
+        run.goes_on()
+
+
+@pytest.mark.parametrize("how", ["full", "read-only"])
+def test_row23_a_redis_that_refuses_writes_costs_no_create_and_no_dispatch(stack, seed, how):
+    refuse = {"full": lambda c: c.config_set("maxmemory", 1), "read-only": lambda c: c.slaveof("127.0.0.1", 1)}[how]
+    allow = {"full": lambda c: c.config_set("maxmemory", 0), "read-only": lambda c: c.slaveof()}[how]
+    with under_load(stack, seed) as run:
+        before = run.counts["creates without a 2xx"]
+        for client in redis_clients(stack):
+            refuse(client)
+        try:
+            run.goes_on(200)
+            assert run.counts["creates without a 2xx"] == before
+        finally:
+            for client in redis_clients(stack):
+                allow(client)
+        run.goes_on()
+
+
+# ---- MySQL ----
+
+def test_row24_mysql_killed_and_restarted_is_taken_up_again(stack, seed):
+    with under_load(stack, seed) as run:
+        for _ in range(2):
+            stack.kill("mysql")
+            run.wait(1)
+            stack.start("mysql")
+            run.goes_on(seconds=45)
+
+
+def test_row25_mysql_stopped_in_commits_leaves_nothing_undecided(stack, seed):
+    """Stopped for longer than the programs wait for an answer: every transaction that was under way has an unknown outcome."""
+    with under_load(stack, seed) as run:
+        for _ in range(2):
+            stopped(stack, "mysql")
+            run.wait(5)
+            continued(stack, "mysql")
+            run.goes_on(seconds=45)
+
+
+def test_row25_a_dispatcher_stopped_for_ever_in_its_transaction_holds_its_locks_for_seconds_only(stack, seed):
+    with under_load(stack, seed) as run:
+        stack.restart("dispatcher1", env={"DUETIME_FAIL": f"claim.commit=stop@{10 + seed % 30}"},
+                      settings={"mysql.idle_transaction_timeout": "PT3S"})
+        until(lambda: state_letter(stack, "dispatcher1") == "T", 30, "stopped before the COMMIT of a claim")
+        run.goes_on(150, seconds=20)
+        stack.kill("dispatcher1")  # it never comes back
+
+
+class Locker(threading.Thread):
+    """A second client that locks jobs, keys and shard rows in an order of its own, and provokes deadlocks."""
+
+    def __init__(self, stack, seed, topics):
+        super().__init__(daemon=True)
+        self.stack, self.chance, self.topics = stack, random.Random(seed), topics
+        self.deadlocks = self.rounds = 0
+        self.failure = None
+        self._end = threading.Event()
+        self.start()
+
+    def run(self):
+        try:
+            connection = connect(self.stack)
+            rows(connection, "SET SESSION innodb_lock_wait_timeout = 2")
+            while not self._end.wait(0.02):
+                self._round(connection)
+        except Exception as failure:
+            self.failure = failure
+
+    def _round(self, connection):
+        jobs = [row["id"] for row in rows(connection, "SELECT id FROM jobs WHERE topic IN %s AND state IN ('scheduled', 'dispatched')"
+                                          " ORDER BY next_at LIMIT 40", tuple(self.topics))]
+        self.chance.shuffle(jobs)
+        try:
+            connection.begin()
+            for job in jobs[:12]:
+                rows(connection, "SELECT id FROM jobs WHERE id = %s FOR UPDATE", job)
+                self._end.wait(self.chance.random() * 0.004)
+            if self.chance.random() < 0.2:
+                rows(connection, "SELECT * FROM shards WHERE shard = %s FOR UPDATE", self.chance.randrange(4))
+            if self.chance.random() < 0.3:
+                rows(connection, "SELECT * FROM job_keys WHERE topic = %s AND job_key > %s LIMIT 20 FOR UPDATE", self.topics[0],
+                     f"k{self.chance.randrange(3000):09d}")
+            self._end.wait(self.chance.random() * 0.1)
+        except pymysql.err.OperationalError as error:
+            if error.args[0] not in (1205, 1213):
+                raise
+            self.deadlocks += error.args[0] == 1213
+        connection.rollback()
+        self.rounds += 1
+
+    def end(self):
+        self._end.set()
+        self.join(30)
+        if self.failure:
+            raise self.failure
+
+
+def test_row26_deadlocks_are_repeated_as_a_whole(stack, seed):
+    with under_load(stack, seed) as run:
+        locker = Locker(stack, seed, run.topics)
+        try:
+            until(lambda: locker.failure or locker.rounds > 40, 40, lambda: f"40 rounds of locks: {locker.rounds}")
+        finally:
+            locker.end()
+        print(f"{locker.rounds} rounds of locks, {locker.deadlocks} deadlocks with the second client as the victim")
+        run.goes_on()
+
+
+def test_row26_a_lock_held_past_the_timeout_is_waited_out(stack, seed):
+    with under_load(stack, seed) as run:
+        client = connect(stack)
+        client.begin()
+        rows(client, "SELECT * FROM shards WHERE shard = %s FOR UPDATE", seed % 4)
+        rows(client, "SELECT id FROM jobs WHERE topic IN %s AND state = 'dispatched' LIMIT 30 FOR UPDATE", tuple(run.topics))
+        run.wait(6.5)  # mysql.lock_timeout is 5 s
+        client.rollback()
+        run.goes_on()
+
+
+# ---- ZooKeeper ----
+
+def test_row28_an_expired_session_is_replaced_within_the_bound(stack, seed):
+    with under_load(stack, seed) as run:
+        api = Rest(stack["DUETIME_URL_API1"])
+        owner = f":{stack['DUETIME_PID_DISPATCHER1']}"
+        mine = [shard["shard"] for shard in api.get("/v1/info").json["shards"] if (shard["leader"] or "").endswith(owner)]
+        assert mine
+        began = time.time()
+        session = zookeeper.close_session_of(stack["DUETIME_ZOOKEEPER"], owner)
+        until(lambda: "the ZooKeeper session has expired" in stack.log("dispatcher1"), 10, f"session {session:#x} is gone")
+        bound = began + SESSION_SECONDS + TICK_SECONDS + 0.25
+        until(lambda: {shard for at, shard in took_over(stack) if at > began} >= set(mine), 10, "every shard of the lost session is led again")
+        last = max(min(at for at, shard in took_over(stack) if at > began and shard == one) for one in mine)
+        assert last <= bound, f"the last shard was taken over after {last - began:.2f} s"
+        run.goes_on()
+
+
+def took_over(stack):
+    return takeovers(stack, DISPATCHERS, shards=True)
+
+
+def test_row29_without_zookeeper_leaders_step_down_by_two_thirds_and_come_back(stack, seed):
+    with under_load(stack, seed) as run:
+        stack.kill("zookeeper")
+        killed = time.time()
+        until(lambda: all(stepped_down(stack, part, killed) for part in DISPATCHERS), 10, "both step down")
+        worst = max(stepped_down(stack, part, killed) for part in DISPATCHERS) - killed
+        assert worst <= SESSION_SECONDS * 2 / 3 + 0.35, f"the last one stepped down after {worst:.2f} s"
+        made = run.counts["creates"]
+        until(lambda: run.counts["creates"] > made + 150, 20, "creates go on")
+        stack.start("zookeeper")
+        run.goes_on(seconds=45)
+
+
+def stepped_down(stack, part, since):
+    """When it said so first after that time; None."""
+    return next((at for at in zookeeper.logged(stack.log(part), "stepping down") if at > since), None)
+
+

@@ -5,11 +5,10 @@ import re
 import threading
 import time
 
-import redis
-
 from .checker import Checker, Journal, connect, lateness, now_ms, rows, summary
 from .consumer import TestConsumer
 from .rest import Rest
+from .servers import redis_clients
 from .stack import until
 
 TOOK_OVER = re.compile(r'^time=(\S+) .*msg="took over" shard=(\d+) epoch=(\d+) in_flight=(\d+) in_ledger=(\d+)', re.M)
@@ -34,10 +33,10 @@ def rfc3339(ms):
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ms // 1000)) + f".{ms % 1000:03d}Z"
 
 
-def takeovers(stack, dispatchers):
-    """(time in s, jobs in flight) of every takeover, from the logs."""
+def takeovers(stack, dispatchers, shards=False):
+    """(time in s, jobs in flight) of every takeover, from the logs; with `shards` (time, shard)."""
     found = [match for part in dispatchers for match in TOOK_OVER.finditer(stack.log(part))]
-    return sorted((datetime.datetime.fromisoformat(match[1].replace("Z", "+00:00")).timestamp(), int(match[4])) for match in found)
+    return sorted((datetime.datetime.fromisoformat(match[1].replace("Z", "+00:00")).timestamp(), int(match[2 if shards else 4])) for match in found)
 
 
 def kills_that_hit(kill_times, found):
@@ -121,6 +120,5 @@ def all_finished(stack, topic):
 
 
 def flush_redis(stack):
-    for endpoint in stack["DUETIME_REDIS"].split(","):
-        host, port = endpoint.split(":")
-        redis.Redis(host, int(port)).flushall()
+    for client in redis_clients(stack):
+        client.flushall()
