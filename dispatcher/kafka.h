@@ -115,8 +115,8 @@ void dt_ledger_trim_free(dt_ledger_trim *trim);
 typedef struct dt_sender dt_sender;
 DT_MUST_CHECK dt_status dt_sender_new(const struct dt_kafka_env *env, dt_sender **out, struct dt_error *err);
 void dt_sender_free(dt_sender *sender);
-/* Sends all and waits for every delivery report; sent[i] tells which arrived. OK only when all did. At most timeout_ms.
- * Thread-safe. */
+/* Sends all and waits for every delivery report; sent[i] tells which arrived. OK only when all did; REFUSED when all
+ * did but those that Kafka will not take. At most timeout_ms. Thread-safe. */
 DT_MUST_CHECK dt_status dt_sender_send(dt_sender *sender, const struct dt_kafka_message *messages, size_t n, bool *sent,
                                        int timeout_ms, struct dt_error *err);
 

@@ -130,15 +130,12 @@ static void close_batch(struct dt_sender *s, bool late)
         dt_kafka_warm_let_go(s->warm);
 }
 
-dt_status dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
-                         struct dt_error *err)
+static dt_status send_together(struct dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
+                               int64_t deadline_us, struct dt_error *err)
 {
-    const int64_t deadline_us = dt_kafka_now_us() + timeout_ms * INT64_C(1000);
     struct batch *b;
     dt_status status;
 
-    if (n == 0)
-        return DT_OK;
     memset(sent, 0, n * sizeof *sent);
     b = calloc(1, sizeof *b);
     if (b == NULL)
@@ -155,6 +152,32 @@ dt_status dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, 
     }
     pthread_mutex_unlock(&s->lock);
     return status;
+}
+
+/* A batch is refused as a whole for one message, or for being large: what it left behind goes one by one. */
+static dt_status send_singly(struct dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
+                             int64_t deadline_us, struct dt_error *err)
+{
+    dt_status refused = DT_OK;
+
+    for (size_t i = 0; i < n; i++) {
+        dt_status status = sent[i] ? DT_OK : send_together(s, &messages[i], 1, &sent[i], deadline_us, err);
+
+        if (status != DT_OK && status != DT_REFUSED)
+            return status;
+        if (status == DT_REFUSED)
+            refused = status;
+    }
+    return refused;
+}
+
+dt_status dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
+                         struct dt_error *err)
+{
+    const int64_t deadline_us = dt_kafka_now_us() + timeout_ms * INT64_C(1000);
+    dt_status status = n == 0 ? DT_OK : send_together(s, messages, n, sent, deadline_us, err);
+
+    return status == DT_REFUSED && n > 1 ? send_singly(s, messages, n, sent, deadline_us, err) : status;
 }
 
 /* ---- life ---- */

@@ -2,7 +2,8 @@
  * read up to BATCH notices ─▶ send, wait for every delivery report ─▶ delete what arrived
  *
  * Killed between sending and deleting, a notice goes twice with the same ce_id. Being told is the usual way; every
- * LOOK_US the outboxes of all led shards are looked at anyway, for what was told to somebody who died.
+ * LOOK_US the outboxes of all led shards are looked at anyway, for what was told to somebody who died, and for what
+ * Kafka refused: that stays and is offered again, and keeps nothing else from leaving.
  */
 #include "outbox.h"
 
@@ -57,20 +58,27 @@ static dt_status send_notices(dt_outbox *o, const struct dt_notice *notices, siz
     return status == DT_OK ? removed : status;
 }
 
-/* All that waits in one shard's outbox. */
+/* All that waits in one shard's outbox. Those that Kafka refuses stay, and are passed by. */
 static dt_status empty(dt_outbox *o, unsigned shard, struct dt_error *err)
 {
     size_t n = BATCH;
-    dt_status status = DT_OK;
+    int64_t after_id = 0;
+    dt_status status = DT_OK, refused = DT_OK;
     while (status == DT_OK && n == BATCH && !o->stop) {
         struct dt_notice *notices;
         dt_arena_reset(&o->arena);
-        status = dt_store_outbox(o->store, shard, BATCH, &o->arena, &notices, &n, err);
+        status = dt_store_outbox(o->store, shard, after_id, BATCH, &o->arena, &notices, &n, err);
         DT_FAIL_POINT_STATUS("outbox.read", status, err);
-        if (status == DT_OK && n)
-            status = send_notices(o, notices, n, err);
+        if (status != DT_OK || n == 0)
+            break;
+        after_id = notices[n - 1].outbox_id;
+        status = send_notices(o, notices, n, err);
+        if (status == DT_REFUSED) {
+            refused = status;
+            status = DT_OK;
+        }
     }
-    return status;
+    return status == DT_OK ? refused : status;
 }
 
 /* The shards to look at now: those that were told, or all. */
@@ -91,9 +99,11 @@ static dt_status look(dt_outbox *o, bool all)
         dt_status emptied = empty(o, shard, &err);
         if (emptied == DT_OK)
             continue;
-        status = emptied;
-        dt_outbox_post(o, shard);
-        DT_LOG(WARN, "outbox", "notices wait", DT_I("shard", shard), DT_S("status", dt_status_name(status)),
+        if (emptied != DT_REFUSED) { /* what is refused can wait for the next look */
+            status = emptied;
+            dt_outbox_post(o, shard);
+        }
+        DT_LOG(WARN, "outbox", "notices wait", DT_I("shard", shard), DT_S("status", dt_status_name(emptied)),
                DT_S("reason", err.text));
     }
     return status;

@@ -159,7 +159,17 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
         messages[i] = (struct dt_kafka_message){
             .topic = dt_str(topic), .key = key, .value = value, .headers = &headers[i], .n_headers = 1};
     }
-    return dt_sender_send(r->env.sender, messages, r->n_rejected, sent, REJECT_MS, err);
+    dt_status status = dt_sender_send(r->env.sender, messages, r->n_rejected, sent, REJECT_MS, err);
+    if (status != DT_REFUSED)
+        return status;
+    /* They stay where they were read from; to wait for Kafka to change its mind would hold up everybody's results. */
+    for (size_t i = 0; i < r->n_rejected; i++) {
+        const struct dt_kafka_record *record = r->rejected[i].record;
+        if (!sent[i])
+            DT_LOG(ERROR, "results", "a result that cannot be understood, and Kafka refuses to have it put aside",
+                   DT_I("partition", record->partition), DT_I("offset", record->offset), DT_S("error", err->text));
+    }
+    return DT_OK;
 }
 
 /* ---- the loop ---- */

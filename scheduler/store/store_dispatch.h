@@ -225,8 +225,9 @@ struct dt_notice {
     struct dt_job job;
     int64_t attempt, made_at_ms;
 };
-DT_MUST_CHECK dt_status dt_store_outbox(dt_store *store, unsigned shard, size_t limit, struct dt_arena *arena,
-                                        struct dt_notice **out, size_t *n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_outbox(dt_store *store, unsigned shard, int64_t after_id, size_t limit,
+                                        struct dt_arena *arena, struct dt_notice **out, size_t *n,
+                                        struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_t n,
                                              struct dt_error *err);
 

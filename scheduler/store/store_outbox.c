@@ -14,8 +14,8 @@ static dt_status read_notice(dt_db *db, struct dt_arena *arena, struct dt_notice
     return dt_row_full(db, 3, arena, &out->job);
 }
 
-dt_status dt_store_outbox(dt_store *store, unsigned shard, size_t limit, struct dt_arena *arena, struct dt_notice **out,
-                          size_t *n, struct dt_error *err)
+dt_status dt_store_outbox(dt_store *store, unsigned shard, int64_t after_id, size_t limit, struct dt_arena *arena,
+                          struct dt_notice **out, size_t *n, struct dt_error *err)
 {
     dt_db *db;
     *n = 0;
@@ -26,8 +26,8 @@ dt_status dt_store_outbox(dt_store *store, unsigned shard, size_t limit, struct 
             db,
             "SELECT o.id, o.attempt, o.made_at, " DT_ROW_FULL
             " FROM outbox o FORCE INDEX (by_shard) STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = o.job_id"
-            " WHERE o.shard = ? ORDER BY o.id LIMIT ?",
-            DT_PARAMS(DT_P_INT(shard), DT_P_INT(limit)), err);
+            " WHERE o.shard = ? AND o.id > ? ORDER BY o.id LIMIT ?",
+            DT_PARAMS(DT_P_INT(shard), DT_P_INT(after_id), DT_P_INT(limit)), err);
     if (status != DT_OK)
         return status;
     while (status == DT_OK && *n < limit && dt_db_next(db)) {

@@ -359,6 +359,30 @@ static void a_notice_that_kafka_refuses_is_told_from_the_others(void **state)
     dt_sender_free(sender);
 }
 
+/* Each fits into the topic, all together do not. */
+static void notices_that_are_refused_together_go_one_by_one(void **state)
+{
+    enum { N = 20 };
+    const char *small[] = {"max.message.bytes", "1000", NULL};
+    struct dt_kafka_message m[N];
+    char payload[700];
+    struct dt_error err = {0};
+    bool sent[N];
+    dt_sender *sender = NULL;
+
+    (void)state;
+    memset(payload, 'p', sizeof(payload));
+    kafka_fixture_topic(&fx, fx.topic, 1, small);
+    for (int i = 0; i < N; i++)
+        m[i] = (struct dt_kafka_message){
+            .topic = dt_str(fx.topic), .key = DT_STR_LIT("1"), .value = {payload, sizeof(payload)}};
+    KAFKA_FIXTURE_OK(dt_sender_new(&fx.env, &sender, &err), &err);
+    KAFKA_FIXTURE_OK(dt_sender_send(sender, m, N, sent, 20000, &err), &err);
+    for (int i = 0; i < N; i++)
+        assert_true(sent[i]);
+    dt_sender_free(sender);
+}
+
 static void notices_without_a_broker_are_unavailable_in_time_and_go_out_later(void **state)
 {
     struct dt_kafka_message m;
@@ -399,6 +423,7 @@ int main(void)
         TEST(a_change_of_shares_loses_nothing_that_was_not_applied),
         TEST(notices_arrive_and_say_so),
         TEST(a_notice_that_kafka_refuses_is_told_from_the_others),
+        TEST(notices_that_are_refused_together_go_one_by_one),
         TEST(notices_without_a_broker_are_unavailable_in_time_and_go_out_later),
     };
 

@@ -936,12 +936,12 @@ static void notices_are_read_with_their_job_and_deleted_once_sent(void **state)
                       "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 3, 9), (1, "
                       "'dead', %lld, 4, 9)",
                       (long long)id, (long long)id);
-    OK(dt_store_outbox(rig->store, 0, 10, &rig->arena, &notices, &n, &err));
+    OK(dt_store_outbox(rig->store, 0, 0, 10, &rig->arena, &notices, &n, &err));
     assert_int_equal(n, 1);
     assert_int_equal(notices[0].attempt, 3);
     assert_true(dt_str_is(notices[0].job.payload, "{}"));
     OK(dt_store_outbox_sent(rig->store, &notices[0].outbox_id, 1, &err));
-    OK(dt_store_outbox(rig->store, 0, 10, &rig->arena, &notices, &n, &err));
+    OK(dt_store_outbox(rig->store, 0, 0, 10, &rig->arena, &notices, &n, &err));
     assert_int_equal(n, 0);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM outbox"), 1);
 }
