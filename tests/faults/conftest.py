@@ -19,7 +19,10 @@ from harness.stack import Stack  # noqa: E402
 OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "2", "--shards", "4", "--sanitize",
            "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT2S",
            "--set", "mysql.io_timeout=PT3S",
-           "--kafka-set", "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000"]
+           "--kafka-set", "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000",
+           "--kafka-set", "auto.create.topics.enable=false",
+           "--kafka-set", "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+           "--kafka-set", "allow.everyone.if.no.acl.found=true"]
 SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
 REPEAT = int(os.environ.get("DUETIME_TEST_REPEAT") or 1)
 PROXIED = [(part, "mysql") for part in ("api1", "api2", "dispatcher1", "dispatcher2")] + [

@@ -168,12 +168,15 @@ class Client:
 class Run:
     """One load on one stack, from its first request to the account. The making of `under_load`."""
 
-    def __init__(self, stack, seed, name="", singles=50, bulk=160, edits=False, checker=None, say=print, urls=None):
+    def __init__(self, stack, seed, name="", singles=50, bulk=160, edits=False, checker=None, say=print, urls=None, extra=(), skip=()):
+        """`extra`: topics that are read and checked like the load's own, for jobs of the test; `skip`: oracles that cannot hold."""
         self.stack, self.seed, self.name, self.say = stack, seed, name, say
         self.journal = Journal()
         self.counts = Counter()
         mark = uuid.uuid4().hex[:8]
-        self.topics = [f"load-{mark}", f"load.{mark}.b"]
+        self.topics = [f"load-{mark}", f"load.{mark}.b", *extra]
+        self._own_topics = self.topics[:2]
+        self._skip = tuple(skip)
         self.urls = urls or [stack[name] for name in sorted(stack.env) if name.startswith("DUETIME_URL_API")]
         self.checker = checker
         self.faults = Counter()
@@ -226,7 +229,7 @@ class Run:
     def _job(self, chance):
         """(job, serial, the earliest time that it may arrive, whether it is to be hunted)."""
         serial = self.journal.serial()
-        job = {"topic": chance.choice(self.topics), "payload": {"serial": serial, "pad": "x" * chance.choice((0, 10, 300))}}
+        job = {"topic": chance.choice(self._own_topics), "payload": {"serial": serial, "pad": "x" * chance.choice((0, 10, 300))}}
         now, kind = int(now_ms()), chance.random()
         if kind < 0.2:
             delay = chance.randrange(1500)
@@ -412,13 +415,32 @@ class Run:
         if failures:
             raise failures[0]
 
+    def make_bulk(self, jobs):
+        """The test's own jobs, in one request that must be answered well; their ids."""
+        now = now_ms()
+        jobs = [{**job, "payload": {**job["payload"], "serial": self.journal.serial()}} for job in jobs]
+        made = [line["id"] for line in Rest(self.urls[0]).batch(jobs)]
+        for job, one in zip(jobs, made):
+            self.journal.made(one, now, job["payload"]["serial"])
+        return made
+
+    def shut_down(self):
+        """No more requests, and no looking at anything: for tests after which nothing holds."""
+        self._end.set()
+        with self._again_lock:
+            self._again.clear()
+        for thread in self._threads:
+            thread.join(20)
+        for later in [*self._hunt, self._late_results]:
+            later.end(drop=True)
+
     def finish(self, seconds=45):
         """The load ends; all becomes quiet; the checker looks at everything; the account is told."""
         self._stop(seconds)
         until(self._quiet, seconds, lambda: f"quiet: {self._unquiet()}", every=0.3)
         self.consumer.flush()
         checker = self.checker or Checker(self.stack)
-        arrivals = checker.check(self.journal, self.topics, seconds, live=self.consumer.all())
+        arrivals = checker.check(self.journal, self.topics, seconds, live=self.consumer.all(), skip=self._skip)
         self._raise()
         self._tell(arrivals)
         self._clear_far()
@@ -478,13 +500,7 @@ class Run:
         return folder
 
     def end(self):
-        self._end.set()
-        with self._again_lock:
-            self._again.clear()
-        for thread in self._threads:
-            thread.join(20)
-        for later in [*self._hunt, self._late_results]:
-            later.end(drop=True)
+        self.shut_down()
         if self.consumer:
             self.consumer.end()
 
