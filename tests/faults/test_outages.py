@@ -3,10 +3,8 @@ put back to an earlier copy, locked."""
 import os
 import random
 import signal
-import threading
 import time
 
-import pymysql
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
@@ -14,6 +12,7 @@ from harness import zookeeper
 from harness.checker import connect, rows
 from harness.consumer import base_config
 from harness.load import under_load
+from harness.nemesis import Locker
 from harness.rest import Rest
 from harness.servers import redis_clients
 from harness.soak import flush_redis, takeovers
@@ -163,62 +162,14 @@ def test_row25_a_dispatcher_stopped_for_ever_in_its_transaction_holds_its_locks_
         stack.kill("dispatcher1")  # it never comes back
 
 
-class Locker(threading.Thread):
-    """A second client that locks jobs, keys and shard rows in an order of its own, and provokes deadlocks."""
-
-    def __init__(self, stack, seed, topics):
-        super().__init__(daemon=True)
-        self.stack, self.chance, self.topics = stack, random.Random(seed), topics
-        self.deadlocks = self.rounds = 0
-        self.failure = None
-        self._end = threading.Event()
-        self.start()
-
-    def run(self):
-        try:
-            connection = connect(self.stack)
-            rows(connection, "SET SESSION innodb_lock_wait_timeout = 2")
-            while not self._end.wait(0.02):
-                self._round(connection)
-        except Exception as failure:
-            self.failure = failure
-
-    def _round(self, connection):
-        jobs = [row["id"] for row in rows(connection, "SELECT id FROM jobs WHERE topic IN %s AND state IN ('scheduled', 'dispatched')"
-                                          " ORDER BY next_at LIMIT 40", tuple(self.topics))]
-        self.chance.shuffle(jobs)
-        try:
-            connection.begin()
-            for job in jobs[:12]:
-                rows(connection, "SELECT id FROM jobs WHERE id = %s FOR UPDATE", job)
-                self._end.wait(self.chance.random() * 0.004)
-            if self.chance.random() < 0.2:
-                rows(connection, "SELECT * FROM shards WHERE shard = %s FOR UPDATE", self.chance.randrange(4))
-            if self.chance.random() < 0.3:
-                rows(connection, "SELECT * FROM job_keys WHERE topic = %s AND job_key > %s LIMIT 20 FOR UPDATE", self.topics[0],
-                     f"k{self.chance.randrange(3000):09d}")
-            self._end.wait(self.chance.random() * 0.1)
-        except pymysql.err.OperationalError as error:
-            if error.args[0] not in (1205, 1213):
-                raise
-            self.deadlocks += error.args[0] == 1213
-        connection.rollback()
-        self.rounds += 1
-
-    def end(self):
-        self._end.set()
-        self.join(30)
-        if self.failure:
-            raise self.failure
-
-
 def test_row26_deadlocks_are_repeated_as_a_whole(stack, seed):
     with under_load(stack, seed) as run:
         locker = Locker(stack, seed, run.topics)
         try:
             until(lambda: locker.failure or locker.rounds > 40, 40, lambda: f"40 rounds of locks: {locker.rounds}")
         finally:
-            locker.end()
+            failure = locker.end()
+        assert failure is None, failure
         print(f"{locker.rounds} rounds of locks, {locker.deadlocks} deadlocks with the second client as the victim")
         run.goes_on()
 

@@ -57,9 +57,9 @@ class Broker:
                            struct.pack(">bb", ANY, ANY))
         assert struct.unpack(">h", answer[8:10])[0] == 0, f"DeleteAcls: {answer!r}"
 
-    def trim(self, topic, partition):
-        """Deletes all records that the partition has now; its new first offset."""
-        answer = self._ask(DELETE_RECORDS, struct.pack(">i", 1) + text(topic) + struct.pack(">iiqi", 1, partition, -1, 10000))
+    def trim(self, topic, partition, below=-1):
+        """Deletes what lies below an offset, or all that the partition has now; its new first offset."""
+        answer = self._ask(DELETE_RECORDS, struct.pack(">i", 1) + text(topic) + struct.pack(">iiqi", 1, partition, below, 10000))
         low, error = struct.unpack(">qh", answer[-10:])  # throttle, topics [name, partitions [partition, low watermark, error]]
         assert error == 0, f"DeleteRecords: error {error}"
         return low

@@ -1,0 +1,95 @@
+"""Rows of the catalogue about callers and consumers: a storm at the due instant, results that are repeated, late or forged."""
+import random
+import threading
+
+from harness.checker import now_ms
+from harness.load import Client, under_load
+from harness.program import OwnApi
+from harness.rest import Rest
+from harness.soak import rfc3339
+
+STORM, SPAN = 400, 4000  # jobs, ms
+
+
+def storm(run, chance, jobs, act):
+    """act(client, job, due) at about the due instant of each, from eight threads."""
+    failures = []
+
+    def work(mine, url, offsets):
+        client = Client(url, run.journal, run.counts)
+        try:
+            for (job, due), offset in zip(mine, offsets):
+                wait = (due + offset - now_ms()) / 1000
+                if wait > 0:
+                    threading.Event().wait(wait)
+                act(client, job, due)
+        except Exception as failure:
+            failures.append(failure)
+    threads = []
+    for i in range(8):
+        mine = jobs[i::8]
+        threads.append(threading.Thread(target=work, args=(mine, run.urls[i % 2], [chance.uniform(-12, 20) for _ in mine])))
+        threads[-1].start()
+    return threads, failures
+
+
+def test_row33_a_storm_of_cancels_and_changes_at_the_due_instant_is_answered_truly(stack, seed):
+    with under_load(stack, seed) as run:
+        chance = random.Random(f"{seed}/storm")
+        start = int(now_ms()) + 1500
+        due = sorted(start + chance.randrange(SPAN) for _ in range(STORM))
+        made = run.make_bulk([{"topic": run.topics[0], "run_at": rfc3339(ms), "payload": {}} for ms in due])
+        for job, ms in zip(made, due):
+            run.journal.moved(job, ms)
+        before = run.counts.copy()
+        jobs = list(zip(made, due))
+        cancels, failures = storm(run, chance, jobs, lambda client, job, _: client.cancel(job))
+        changes, more = storm(run, chance, jobs, lambda client, job, ms: client.change(job, ms + 700))
+        for thread in cancels + changes:
+            thread.join()
+        assert not failures + more, failures + more
+        cancelled, late = run.counts["cancelled"] - before["cancelled"], run.counts["too late"] - before["too late"]
+        print(f"{STORM} jobs, each cancelled and changed at its due instant: {cancelled} cancelled, {late} answers of too late")
+        assert cancelled > STORM // 10 and late > STORM // 10, "the storm missed the instant"
+    # The checker compared every answer with what arrived: never both cancelled and sent, never early after a change.
+
+
+def test_row34_results_that_are_repeated_late_or_forged_change_nothing(stack, seed):
+    with under_load(stack, seed) as run:
+        rest = Rest(run.urls[0])
+        made = run.make_bulk([{"topic": run.silent, "delay": 0, "ack_timeout": "PT60S", "payload": {}} for _ in range(60)])
+        for n, job in enumerate(made):
+            run.consumer.wait(job)
+            report = lambda attempt, status, **more: rest.post(f"/v1/jobs/{job}/results", {"attempt": attempt, "status": status, **more})  # noqa: E731,B023
+            assert report(2, "succeeded").json["outcome"] == "stale", "an attempt that never was"
+            first = ("succeeded", "gave_up")[n % 2]
+            assert report(1, first).json["outcome"] == "applied"
+            assert report(1, first).json["outcome"] == "duplicate"
+            for late in ("failed", "extended"):
+                assert report(1, late).json["outcome"] == "stale"
+            answer = report(1, "snoozed", retry_after=1)
+            assert answer.json["outcome"] == "stale" and answer.json["state"] == ("succeeded", "dead")[n % 2]
+            for status in ("failed", "succeeded", "gave_up", "snoozed"):  # the same over Kafka, and of jobs that never were
+                run.consumer.report(job, 1, status, **({"retry_after": 1} if status == "snoozed" else {}))
+                run.consumer.report(job, 7, status, **({"retry_after": 1} if status == "snoozed" else {}))
+            run.consumer.report(str(int(job) ^ 1 << 45), 1)
+            if first == "succeeded":
+                run.journal.ended(job, 1)
+        assert rest.post(f"/v1/jobs/{int(made[0]) + (1 << 41)}/results", {"attempt": 1, "status": "succeeded"}).status == 404
+        run.goes_on()
+
+
+def test_row34_without_the_scope_a_result_is_forbidden(stack, tmp_path):
+    own = OwnApi(stack, tmp_path / "own", "row34").start()
+    try:
+        tokens = {scope: own.command("--new-token", scope, "--scopes", scope).stdout.split()[-1] for scope in ("write", "report", "read")}
+        own.end()
+        own.start(ready=False)
+        of = lambda scope: Rest(own.url, token=tokens[scope])  # noqa: E731
+        job = of("write").make(topic="t", delay=0)["id"]
+        result = {"attempt": 1, "status": "succeeded"}
+        assert [of(scope).post(f"/v1/jobs/{job}/results", result).status for scope in ("read", "write", "report")] == [403, 403, 200]
+        assert Rest(own.url).post(f"/v1/jobs/{job}/results", result).status == 401
+        assert own.rows("SELECT state FROM jobs WHERE id = %s", job)[0]["state"] == "scheduled"
+    finally:
+        own.end()
