@@ -173,6 +173,15 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn)
     dt_shard_pass_by_index(l);
 }
 
+void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, int64_t next_ms)
+{
+    const struct dt_entry entry = {id, next_ms};
+    struct dt_error err = {0};
+    int64_t horizon_ms = dt_refclock_earliest_ms(l->env->ref) + l->env->config->index_horizon;
+    if (dt_index_put(l->index, &l->map, &entry, 1, horizon_ms, false, &err) != DT_OK)
+        DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+}
+
 /* ---- topics that were held back ---- */
 
 /* Of a topic that cannot be written, or that nobody knows, only the first entry comes back, so that the topic is asked

@@ -88,8 +88,9 @@ struct dt_shard_loop {
     int64_t orphan_us;
 
     /* trimming (shard_trim.c) */
-    dt_ledger_trim *trim; /* under way */
-    int64_t trim_again_us;
+    dt_ledger_trim *trim;  /* under way */
+    int64_t trim_again_us; /* mono: after a failure */
+    int64_t trimmed_below; /* this loop has seen Kafka delete so far */
 
     pthread_mutex_t state_lock;
     struct dt_loop_state state; /* under state_lock, for any thread */
@@ -128,6 +129,8 @@ void dt_shard_look_init(dt_shard_loop *l);
 DT_MUST_CHECK dt_status dt_shard_look(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err);
 /* Tells the index what became of the hints. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn);
+/* Tells the index when a job is due next (0 = never), whatever it says now. */
+void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, int64_t next_ms);
 /* The next looks go past the index: MySQL is read from the longest overdue on, with a cursor. */
 void dt_shard_pass_by_index(dt_shard_loop *l);
 /* Gives back what was held of topics that are not paused any more; now and then, or when topics changed. */

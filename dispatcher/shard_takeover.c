@@ -99,16 +99,17 @@ static dt_status read_ledger(dt_shard_loop *l, int64_t barrier_at, struct dt_led
 static dt_status halt(dt_shard_loop *l, const char *why, struct dt_error *err)
 {
     const struct dt_findings findings = {.inflight = &l->flight.list, .halt = why};
-    struct dt_shrink done;
-    bool outbox;
+    struct dt_settled done;
     char reason[sizeof err->text];
     snprintf(reason, sizeof reason, "%s", why);
-    dt_status status = dt_store_takeover_settle(l->store, &l->lease, &findings, &done, &outbox, err);
+    dt_status status = dt_store_takeover_settle(l->store, &l->lease, &findings, &done, err);
     return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
 }
 
-static void tell_undeliverable(dt_shard_loop *l)
+static void tell_undeliverable(dt_shard_loop *l, const struct dt_settled *done)
 {
+    if (done->ended)
+        dt_shard_tell_moved(l, l->flight.list.v[0].id, done->next_ms);
     dt_metric_add(l->meters.undeliverable, 1);
     DT_LOG(ERROR, "shard", "undeliverable: Kafka refuses this message for good", DT_I("shard", l->shard),
            DT_I("job", l->flight.list.v[0].id), DT_I("attempt", l->flight.list.v[0].attempt),
@@ -124,19 +125,18 @@ static dt_status settle(dt_shard_loop *l, const struct dt_ledger_view *view, str
                                          .refused = l->refused.list,
                                          .refusal = l->refused.why,
                                          .map = &l->map};
-    struct dt_shrink done;
-    bool outbox;
-    dt_status status = dt_store_takeover_settle(l->store, &l->lease, &findings, &done, &outbox, err);
+    struct dt_settled done;
+    dt_status status = dt_store_takeover_settle(l->store, &l->lease, &findings, &done, err);
     if (status != DT_OK)
         return status;
-    if (done.undeliverable)
-        tell_undeliverable(l);
+    if (done.shrink.undeliverable)
+        tell_undeliverable(l, &done);
     forget_refusal(l);
-    dt_claims_drop(&l->flight.list, done.leave);
+    dt_claims_drop(&l->flight.list, done.shrink.leave);
     DT_LOG(INFO, "shard", "took over", DT_I("shard", l->shard), DT_I("epoch", l->lease.epoch),
-           DT_I("settled", done.leave), DT_I("in_flight", l->flight.list.n), DT_I("send_n", l->lease.send_n),
+           DT_I("settled", done.shrink.leave), DT_I("in_flight", l->flight.list.n), DT_I("send_n", l->lease.send_n),
            DT_I("offset", l->lease.ledger_offset));
-    if (outbox)
+    if (done.outbox)
         l->env->outbox(l->env->arg, l->shard);
     return DT_OK;
 }

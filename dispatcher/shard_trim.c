@@ -20,6 +20,12 @@ void dt_shard_trim_forget(dt_shard_loop *l)
     l->trim = NULL;
 }
 
+/* A shard that has sent nothing since has nothing to write down. */
+static dt_status move_on(dt_shard_loop *l, struct dt_error *err)
+{
+    return l->lease.trim_offset < l->lease.ledger_offset ? dt_store_trimmed(l->store, &l->lease, err) : DT_OK;
+}
+
 static dt_status finish(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_error why = {0};
@@ -30,7 +36,8 @@ static dt_status finish(dt_shard_loop *l, struct dt_error *err)
     if (status == DT_OK) {
         DT_LOG(INFO, "shard", "ledger trimmed", DT_I("shard", l->shard), DT_I("below", l->lease.trim_offset));
         dt_metric_add(l->meters.trims, 1);
-        return dt_store_trimmed(l->store, &l->lease, err);
+        l->trimmed_below = l->lease.trim_offset;
+        return move_on(l, err);
     }
     l->trim_again_us = dt_shard_mono_us(l) + AGAIN_US;
     DT_LOG(WARN, "shard", "the ledger was not trimmed", DT_I("shard", l->shard), DT_S("reason", why.text));
@@ -48,10 +55,12 @@ dt_status dt_shard_trim(dt_shard_loop *l, struct dt_error *err)
     struct dt_installation inst;
     if (l->trim)
         return finish(l, err);
-    if (l->lease.trim_offset < 0)
-        return dt_store_trimmed(l->store, &l->lease, err); /* the row begins to hold it */
+    if (l->lease.trim_offset < 0) /* the row begins to hold it */
+        return dt_store_trimmed(l->store, &l->lease, err);
     if (!held_long_enough(l) || dt_shard_mono_us(l) < l->trim_again_us)
         return DT_OK;
+    if (l->lease.trim_offset <= l->trimmed_below)
+        return move_on(l, err);
     dt_status status = dt_store_lease_check(l->store, &l->lease, &inst, err); /* it says so now, too */
     if (status != DT_OK)
         return status;

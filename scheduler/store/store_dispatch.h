@@ -79,17 +79,23 @@ struct dt_findings {
     const char *refusal;              /* what Kafka said, for the attempt's error */
     const struct dt_shard_map *map;   /* whose leader sends a dead letter */
 };
+/* What step 5 did. */
+struct dt_settled {
+    struct dt_shrink shrink; /* of the list */
+    bool ended;              /* undeliverable, and the job's row took it (it was not edited by hand meanwhile) */
+    int64_t next_ms;         /* then: when the job is due again; 0 = never */
+    bool outbox;             /* a dead letter waits */
+};
 /*
  * Step 5, one leader's transaction. A batch that the ledger has leaves the list, and its rows get their deadlines (now
  * + ack timeout, never earlier than it is, only where the row still says dispatched with that attempt). Only then the
  * hint: a list that was refused is halved; a single attempt that was refused ends as undeliverable (a failure, by the
  * retry policy; only where the row still says dispatched with that attempt) and leaves the list. ledger_offset :=
- * next_offset. halt: writes the reason instead, nothing else. DEPOSED when the row is not ours. *done (after OK): what
- * became of the list; *outbox: a dead letter waits.
+ * next_offset. halt: writes the reason instead, nothing else. DEPOSED when the row is not ours. *done: after OK.
  */
 DT_MUST_CHECK dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease,
-                                                 const struct dt_findings *findings, struct dt_shrink *done,
-                                                 bool *outbox, struct dt_error *err);
+                                                 const struct dt_findings *findings, struct dt_settled *done,
+                                                 struct dt_error *err);
 /* A leader's transaction: the records below trim_offset are gone from the ledger; from now on the row holds the present
  * ledger_offset as the next trim_offset. Any status but OK: the leadership is over. */
 DT_MUST_CHECK dt_status dt_store_trimmed(dt_store *store, struct dt_lease *lease, struct dt_error *err);

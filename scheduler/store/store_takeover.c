@@ -261,7 +261,7 @@ dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, st
 /* ---- step 5 ---- */
 
 /* What Kafka refused alone ends here: by the same judge as a failure that a consumer reports. */
-static dt_status end_undeliverable(dt_db *db, const struct dt_findings *f, int64_t now_ms, bool *outbox,
+static dt_status end_undeliverable(dt_db *db, const struct dt_findings *f, int64_t now_ms, struct dt_settled *done,
                                    struct dt_error *err)
 {
     struct dt_apply apply = {.result = {.job_id = f->inflight->v[0].id,
@@ -271,33 +271,32 @@ static dt_status end_undeliverable(dt_db *db, const struct dt_findings *f, int64
                                         .error_code = DT_STR_LIT("undeliverable"),
                                         .error_message = dt_str(f->refusal)}};
     dt_status status = dt_results_apply_within(db, f->map, now_ms, &apply, 1, err);
-    *outbox = status == DT_OK && apply.outbox;
+    done->ended = status == DT_OK && apply.outcome == DT_OUTCOME_APPLIED;
+    done->next_ms = apply.next_at_ms;
+    done->outbox = apply.outbox;
     return status;
 }
 
 static dt_status settle(dt_db *db, const struct dt_lease *lease, struct dt_lease *next, const struct dt_findings *f,
-                        int64_t now_ms, struct dt_shrink *done, bool *outbox, struct dt_error *err)
+                        int64_t now_ms, struct dt_settled *done, struct dt_error *err)
 {
-    dt_status status = DT_OK;
-    *done = dt_claims_taken_over(f->inflight, lease->send_n, f->in_ledger, &f->refused);
-    if (done->undeliverable)
-        status = end_undeliverable(db, f, now_ms, outbox, err);
-    else
-        status = dt_lease_extend(db, f->inflight->v, done->leave, now_ms, err);
+    struct dt_shrink shrink = dt_claims_taken_over(f->inflight, lease->send_n, f->in_ledger, &f->refused);
+    dt_status status = shrink.undeliverable ? end_undeliverable(db, f, now_ms, done, err)
+                                            : dt_lease_extend(db, f->inflight->v, shrink.leave, now_ms, err);
+    done->shrink = shrink;
     if (status == DT_OK)
-        status = dt_lease_write(db, next, f->inflight->v + done->leave, f->inflight->n - done->leave, done->send_n,
+        status = dt_lease_write(db, next, f->inflight->v + shrink.leave, f->inflight->n - shrink.leave, shrink.send_n,
                                 f->next_offset, lease->batch_no, err);
     return status;
 }
 
 dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, const struct dt_findings *findings,
-                                   struct dt_shrink *done, bool *outbox, struct dt_error *err)
+                                   struct dt_settled *done, struct dt_error *err)
 {
     dt_db *db;
     struct dt_lease_row row;
     struct dt_lease next = *lease;
-    *done = (struct dt_shrink){0};
-    *outbox = false;
+    *done = (struct dt_settled){0};
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = dt_db_begin(db, err);
@@ -307,7 +306,7 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, cons
     if (status == DT_OK && findings->halt)
         status = halt(db, lease->shard, findings->halt, err);
     else if (status == DT_OK)
-        status = settle(db, lease, &next, findings, row.now_ms, done, outbox, err);
+        status = settle(db, lease, &next, findings, row.now_ms, done, err);
     status = finish(db, status, err);
     if (status == DT_OK)
         *lease = next;

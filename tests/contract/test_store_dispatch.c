@@ -24,8 +24,7 @@ struct rig {
     struct dt_arena arena;
     struct dt_claims flight;
     struct dt_lease lease;
-    struct dt_shrink done;
-    bool outbox;
+    struct dt_settled done;
     enum dt_writable writable;
     int64_t next_id;
 };
@@ -103,13 +102,13 @@ static dt_status settle(struct rig *rig, struct dt_lease *lease, bool sent, int6
 {
     const struct dt_findings findings = {
         .inflight = &rig->flight, .in_ledger = sent, .next_offset = next_offset, .map = &rig->map};
-    return dt_store_takeover_settle(rig->store, lease, &findings, &rig->done, &rig->outbox, err);
+    return dt_store_takeover_settle(rig->store, lease, &findings, &rig->done, err);
 }
 
 static dt_status halt(struct rig *rig, struct dt_lease *lease, const char *why, struct dt_error *err)
 {
     const struct dt_findings findings = {.inflight = &rig->flight, .halt = why};
-    return dt_store_takeover_settle(rig->store, lease, &findings, &rig->done, &rig->outbox, err);
+    return dt_store_takeover_settle(rig->store, lease, &findings, &rig->done, err);
 }
 
 /* Step 5 after Kafka refused n entries of the list from `first` on, and the ledger has nothing. */
@@ -121,7 +120,7 @@ static void refuse(struct rig *rig, size_t first, size_t n)
                                          .refused = {.v = rig->flight.v + first, .n = n},
                                          .refusal = "message too large",
                                          .map = &rig->map};
-    OK(dt_store_takeover_settle(rig->store, &rig->lease, &findings, &rig->done, &rig->outbox, &err));
+    OK(dt_store_takeover_settle(rig->store, &rig->lease, &findings, &rig->done, &err));
 }
 
 static enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
@@ -522,7 +521,7 @@ static void a_refused_list_is_halved_and_stays_in_flight(void **state)
     assert_int_equal(rig->lease.send_n, 5);
     take_over(rig, 102);
     refuse(rig, 0, 5);
-    assert_true(rig->done.halved);
+    assert_true(rig->done.shrink.halved);
     assert_int_equal(rig->lease.send_n, 2);
     assert_int_equal(rig->lease.inflight, 5);
     assert_int_equal(row_send_n(rig), 2);
@@ -542,8 +541,8 @@ static void an_attempt_refused_alone_ends_as_undeliverable_and_follows_the_retry
     take_over(rig, 105);
     now = now_ms(rig);
     refuse(rig, 0, 1);
-    assert_true(rig->done.undeliverable);
-    assert_false(rig->outbox);
+    assert_true(rig->done.shrink.undeliverable);
+    assert_false(rig->done.outbox);
     assert_int_equal(rig->lease.inflight, 1);
     assert_int_equal(field(rig, "state+0", ids[0]), 1);
     assert_int_equal(field(rig, "attempt", ids[0]), 1);
@@ -551,6 +550,8 @@ static void an_attempt_refused_alone_ends_as_undeliverable_and_follows_the_retry
     assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_UNDELIVERABLE);
     assert_int_equal(field(rig, "error_code = 'undeliverable' AND error_message = 'message too large'", ids[0]), 1);
     assert_true(field(rig, "next_at", ids[0]) >= now + 15000);
+    assert_true(rig->done.ended);
+    assert_int_equal(rig->done.next_ms, field(rig, "next_at", ids[0]));
     assert_int_equal(field(rig, "state+0", ids[1]), 2);
     take_over(rig, 106);
     assert_int_equal(rig->flight.n, 1);
@@ -566,7 +567,7 @@ static void the_last_attempt_refused_alone_ends_in_a_dead_letter(void **state)
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET failures = 1");
     take_over(rig, 108);
     refuse(rig, 0, 1);
-    assert_true(rig->outbox);
+    assert_true(rig->done.outbox);
     assert_int_equal(field(rig, "state = 'dead'", id), 1);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM outbox WHERE job_id = %lld AND attempt = 1",
                                           (long long)id),
@@ -605,6 +606,7 @@ static void an_undeliverable_entry_whose_row_was_edited_by_hand_only_leaves_the_
         take_over(rig, 112);
         refuse(rig, 0, 1);
         assert_int_equal(rig->lease.inflight, 0);
+        assert_false(rig->done.ended);
         assert_int_equal(field(rig, "attempt_status = 'dispatched' AND failures = 0", ids[0]), 1);
         rig->flight.n = 0;
     }
@@ -651,8 +653,8 @@ static void what_the_ledger_has_is_sent_even_if_it_was_refused(void **state)
                                          .refused = rig->flight,
                                          .refusal = "x",
                                          .map = &rig->map};
-    OK(dt_store_takeover_settle(rig->store, &rig->lease, &findings, &rig->done, &rig->outbox, &err));
-    assert_false(rig->done.undeliverable);
+    OK(dt_store_takeover_settle(rig->store, &rig->lease, &findings, &rig->done, &err));
+    assert_false(rig->done.shrink.undeliverable);
     assert_int_equal(field(rig, "state = 'dispatched' AND attempt_status = 'dispatched'", id), 1);
     assert_int_equal(rig->lease.inflight, 0);
 }
@@ -669,8 +671,7 @@ static void a_deposed_leader_records_no_refusal(void **state)
     take_over(rig, 123);
     const struct dt_findings findings = {
         .inflight = &rig->flight, .next_offset = 9, .refused = rig->flight, .refusal = "x", .map = &rig->map};
-    assert_int_equal(dt_store_takeover_settle(rig->store, &zombie, &findings, &rig->done, &rig->outbox, &err),
-                     DT_DEPOSED);
+    assert_int_equal(dt_store_takeover_settle(rig->store, &zombie, &findings, &rig->done, &err), DT_DEPOSED);
     assert_int_equal(field(rig, "attempt_status = 'dispatched'", id), 1);
     assert_int_equal(row_send_n(rig), 1);
 }
