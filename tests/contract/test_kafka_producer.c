@@ -220,6 +220,8 @@ static void a_message_over_the_topics_own_limit_is_refused_and_nothing_is_commit
     messages[1].value = (struct dt_str){payload, sizeof(payload)};
     assert_int_equal(dt_producer_send(p, messages, 2, DT_STR_LIT("1"), DT_STR_LIT("[]"), &offset, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, fx.topic));
+    assert_string_equal(dt_producer_refusal(p).topic, fx.topic);
+    assert_false(dt_producer_refusal(p).whole_topic);                 /* others may well go */
     assert_int_equal(send_one(p, "3", "z", &offset, &err), DT_DOUBT); /* good for nothing any more */
     dt_producer_free(p);
     dt_producer_free(producer(0)); /* the next takeover ends what was open */
@@ -259,8 +261,84 @@ static void a_topic_that_cannot_be_made_is_refused_before_anything_is_sent(void 
     (void)state;
     fx.config.kafka_auto_create_partitions = 0;
     assert_int_equal(send_one(p, "1", "x", &offset, &err), DT_REFUSED);
+    assert_string_equal(dt_producer_refusal(p).topic, fx.topic);
+    assert_true(dt_producer_refusal(p).whole_topic);
     dt_producer_free(p);
     assert_int_equal(count(ledger(), false), 0);
+}
+
+/* A producer that knows the topic from before tries in vain for a transaction's time; the next one is told at once. */
+static void a_topic_that_was_deleted_is_refused_by_the_next_producer_at_the_latest(void **state)
+{
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    fx.config.kafka_auto_create_partitions = 0;
+    kafka_fixture_topic(&fx, fx.topic, 1, NULL);
+    KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
+    dt_producer_free(p);
+    kafka_fixture_delete(&fx, fx.topic);
+    dt_kafka_admin_forget(fx.env.admin, dt_str(fx.topic));
+    p = producer(0);
+    assert_int_equal(send_one(p, "2", "y", &offset, &err), DT_REFUSED);
+    assert_string_equal(dt_producer_refusal(p).topic, fx.topic);
+    assert_true(dt_producer_refusal(p).whole_topic);
+    dt_producer_free(p);
+    assert_int_equal(kafka_fixture_partitions(&fx, fx.topic), 0); /* nobody made it again */
+}
+
+static void a_topic_that_may_not_be_written_is_refused_and_named(void **state)
+{
+    char other[120];
+    struct dt_kafka_message messages[2] = {message("1", "x"), message("2", "y")};
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    snprintf(other, sizeof(other), "%s-other", fx.topic);
+    kafka_fixture_topic(&fx, fx.topic, 1, NULL);
+    kafka_fixture_deny_write(&fx, fx.topic);
+    messages[0].topic = dt_str(other);
+    assert_int_equal(dt_producer_send(p, messages, 2, DT_STR_LIT("1"), DT_STR_LIT("[]"), &offset, &err), DT_REFUSED);
+    assert_string_equal(dt_producer_refusal(p).topic, fx.topic);
+    assert_true(dt_producer_refusal(p).whole_topic);
+    dt_producer_free(p);
+    dt_producer_free(producer(0));
+    assert_int_equal(count(other, true), 0);
+}
+
+/* Nothing of this is about a message: it must never end as undeliverable. */
+static void a_ledger_that_may_not_be_written_is_a_doubt_and_no_refusal(void **state)
+{
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
+    kafka_fixture_deny_write(&fx, ledger());
+    assert_int_equal(send_one(p, "2", "y", &offset, &err), DT_DOUBT);
+    dt_producer_free(p);
+}
+
+static void a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal(void **state)
+{
+    static char record[20000];
+    const char *small[] = {"max.message.bytes", "5000", "retention.ms", "-1", NULL};
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p;
+
+    (void)state;
+    memset(record, 'r', sizeof(record) - 1);
+    kafka_fixture_delete(&fx, ledger());
+    kafka_fixture_topic(&fx, ledger(), 3, small);
+    p = producer(0);
+    assert_int_equal(send_one(p, record, "y", &offset, &err), DT_DOUBT);
+    dt_producer_free(p);
 }
 
 /* ---- fenced ---- */
@@ -501,6 +579,76 @@ static void an_offset_that_was_trimmed_away_is_invalid(void **state)
     dt_producer_free(p);
 }
 
+/* ---- trimming ---- */
+
+static dt_status trimmed(unsigned shard, int64_t before)
+{
+    const int64_t until_us = now_us() + 20000000;
+    struct dt_error err = {0};
+    dt_ledger_trim *trim = NULL;
+    dt_status status = DT_INTERNAL;
+
+    KAFKA_FIXTURE_OK(dt_ledger_trim_start(&fx.env, shard, before, &trim, &err), &err);
+    while (!dt_ledger_trim_done(trim, &status, &err))
+        assert_true(now_us() < until_us);
+    dt_ledger_trim_free(trim);
+    return status;
+}
+
+static void trimming_deletes_what_is_below_and_nothing_else(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t first, second, barrier, next;
+    dt_producer *p = producer(0), *neighbour = producer(1);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "one", "x", &first, &err), &err);
+    KAFKA_FIXTURE_OK(send_one(p, "two", "x", &second, &err), &err);
+    KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &barrier, &err), &err);
+    KAFKA_FIXTURE_OK(send_one(neighbour, "other", "x", &next, &err), &err);
+    assert_int_equal(trimmed(0, second), DT_OK);
+    assert_int_equal(read_ledger(first, 5000, NULL, &l, &next, &err), DT_INVALID);
+    l = (struct look){.barrier = "barrier"};
+    KAFKA_FIXTURE_OK(read_ledger(second, 5000, NULL, &l, &next, &err), &err);
+    assert_string_equal(l.seen, "batch=two barrier=t");
+    assert_int_equal(l.first, second);
+    assert_int_equal(trimmed(0, second), DT_OK); /* once more: as after a crash in between */
+    assert_int_equal(count(ledger(), true), 3);  /* the other shard's is there */
+    dt_producer_free(p);
+    dt_producer_free(neighbour);
+}
+
+static void trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing(void **state)
+{
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "one", "x", &offset, &err), &err);
+    assert_int_not_equal(trimmed(0, 1000), DT_OK);
+    assert_int_equal(count(ledger(), true), 1);
+    dt_producer_free(p);
+}
+
+static void trimming_is_asked_for_without_waiting_and_may_be_forgotten(void **state)
+{
+    const int64_t begin_us = now_us();
+    struct dt_error err = {0};
+    dt_ledger_trim *trim = NULL;
+    dt_status status;
+
+    (void)state;
+    snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
+    KAFKA_FIXTURE_OK(dt_ledger_trim_start(&fx.env, 0, 5, &trim, &err), &err);
+    assert_false(dt_ledger_trim_done(trim, &status, &err));
+    dt_ledger_trim_free(trim);
+    dt_ledger_trim_free(NULL);
+    assert_true(now_us() - begin_us < 500000);
+    snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA"));
+}
+
 static void the_end_of_the_ledger_is_not_the_end_of_reading(void **state)
 {
     struct look l = {.barrier = "barrier"};
@@ -551,6 +699,13 @@ int main(void)
         TEST(a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed),
         TEST(a_topic_that_takes_little_at_once_gets_little_at_once),
         TEST(a_topic_that_cannot_be_made_is_refused_before_anything_is_sent),
+        TEST(a_topic_that_was_deleted_is_refused_by_the_next_producer_at_the_latest),
+        TEST(a_topic_that_may_not_be_written_is_refused_and_named),
+        TEST(a_ledger_that_may_not_be_written_is_a_doubt_and_no_refusal),
+        TEST(a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal),
+        TEST(trimming_deletes_what_is_below_and_nothing_else),
+        TEST(trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing),
+        TEST(trimming_is_asked_for_without_waiting_and_may_be_forgotten),
         TEST(of_two_producers_of_a_shard_only_the_newer_one_is_seen),
         TEST(producers_of_different_shards_do_not_fence_each_other),
         TEST(two_that_fight_over_a_shard_never_commit_by_halves),

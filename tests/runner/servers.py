@@ -5,6 +5,11 @@ import os
 from . import tree
 
 
+# Everybody may do everything until a test denies something: so a topic that may not be written can be had.
+WITH_ACLS = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+             "allow.everyone.if.no.acl.found": "true"}
+
+
 @contextlib.contextmanager
 def running(suite, **options):
     """The environment with the addresses of fresh servers: MariaDB, two Redis, ZooKeeper, Kafka."""
@@ -13,7 +18,7 @@ def running(suite, **options):
         tree.Stack(home).reset()
     stack = tree.Stack(home)
     try:
-        stack.servers_up({"redis": 2, **options})
+        stack.servers_up({"redis": 2, "kafka_settings": WITH_ACLS, **options})
         yield {**os.environ, **stack.environment()}
     finally:
         stack.reset()

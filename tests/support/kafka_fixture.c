@@ -130,6 +130,58 @@ int kafka_fixture_partitions(struct kafka_fixture *fx, const char *topic)
     return n;
 }
 
+void kafka_fixture_delete(struct kafka_fixture *fx, const char *topic)
+{
+    rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + ANSWER_MS * INT64_C(1000);
+    rd_kafka_DeleteTopic_t *request = rd_kafka_DeleteTopic_new(topic);
+
+    rd_kafka_DeleteTopics(rk, &request, 1, NULL, queue);
+    rd_kafka_event_destroy(answer(queue));
+    rd_kafka_DeleteTopic_destroy(request);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_destroy(rk);
+    while (kafka_fixture_partitions(fx, topic) != 0) {
+        if (dt_clock_mono_us(dt_clock_system()) > until_us)
+            fail_msg("%s does not go", topic);
+    }
+}
+
+static rd_kafka_resp_err_t add_acl(rd_kafka_t *rk, rd_kafka_queue_t *queue, rd_kafka_AclBinding_t *acl)
+{
+    const rd_kafka_acl_result_t **results;
+    const rd_kafka_error_t *error;
+    rd_kafka_event_t *event;
+    rd_kafka_resp_err_t code;
+    size_t n = 0;
+
+    rd_kafka_CreateAcls(rk, &acl, 1, NULL, queue);
+    event = answer(queue);
+    results = rd_kafka_CreateAcls_result_acls(rd_kafka_event_CreateAcls_result(event), &n);
+    error = n == 1 ? rd_kafka_acl_result_error(results[0]) : NULL;
+    code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
+    rd_kafka_event_destroy(event);
+    return code;
+}
+
+void kafka_fixture_deny_write(struct kafka_fixture *fx, const char *topic)
+{
+    char reason[256];
+    rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+    rd_kafka_AclBinding_t *acl = rd_kafka_AclBinding_new(
+        RD_KAFKA_RESOURCE_TOPIC, topic, RD_KAFKA_RESOURCE_PATTERN_LITERAL, "User:*", "*", RD_KAFKA_ACL_OPERATION_WRITE,
+        RD_KAFKA_ACL_PERMISSION_TYPE_DENY, reason, sizeof(reason));
+    rd_kafka_resp_err_t code = add_acl(rk, queue, acl);
+
+    rd_kafka_AclBinding_destroy(acl);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_destroy(rk);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        fail_msg("the broker takes no ACLs (it needs an authorizer): %s", rd_kafka_err2str(code));
+}
+
 void kafka_fixture_trim(struct kafka_fixture *fx, const char *topic, int partition, int64_t before)
 {
     rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);

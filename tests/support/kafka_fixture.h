@@ -27,6 +27,10 @@ void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partit
 int kafka_fixture_partitions(struct kafka_fixture *fx, const char *topic);
 /* Deletes the records of a partition below the offset. */
 void kafka_fixture_trim(struct kafka_fixture *fx, const char *topic, int partition, int64_t before);
+/* Deletes a topic and waits until it is gone. */
+void kafka_fixture_delete(struct kafka_fixture *fx, const char *topic);
+/* From now on nobody may write to the topic. */
+void kafka_fixture_deny_write(struct kafka_fixture *fx, const char *topic);
 /* Writes plain records, outside any transaction. */
 void kafka_fixture_write(struct kafka_fixture *fx, const char *topic, int partition, const char *key,
                          const char *value);

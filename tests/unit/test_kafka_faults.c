@@ -247,6 +247,15 @@ static void a_topic_that_may_not_be_written_is_refused(void **state)
     (void)state;
     fail_next(PRODUCE, 2, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
     ASSERT_SEND(DT_REFUSED);
+    assert_string_equal(dt_producer_refusal(fx.producer).topic, "orders");
+    assert_true(dt_producer_refusal(fx.producer).whole_topic);
+}
+
+static void a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_refuses_no_message(void **state)
+{
+    (void)state;
+    fail_next(ADD_PARTITIONS, 1, RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
+    ASSERT_SEND(DT_DOUBT);
 }
 
 /* ---- starting ---- */
@@ -313,6 +322,7 @@ int main(void)
         TEST(a_broker_that_hangs_is_a_doubt_at_the_transaction_timeout),
         TEST(a_broker_that_is_gone_is_a_doubt_at_the_transaction_timeout),
         TEST(a_topic_that_may_not_be_written_is_refused),
+        TEST(a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_refuses_no_message),
         TEST_START(starting_waits_for_a_coordinator_that_is_not_ready),
         TEST_START(starting_on_a_broker_that_hangs_is_unavailable_in_time),
         TEST_START(starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop),
