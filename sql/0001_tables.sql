@@ -102,9 +102,9 @@ CREATE TABLE IF NOT EXISTS shards (
   ledger_offset BIGINT NOT NULL DEFAULT 0 COMMENT 'everything below it in the ledger partition is settled',
   batch_no BIGINT NOT NULL DEFAULT 0,
   inflight MEDIUMTEXT CHARACTER SET ascii NOT NULL COMMENT 'claimed and not settled: [[job id,attempt,due ms],...] in the order of sending',
-  send_n INT NOT NULL DEFAULT 0,
-  trim_offset BIGINT NULL,
-  trim_at BIGINT NULL,
+  send_n INT NOT NULL DEFAULT 0 COMMENT 'so many of them, from the first, are the next batch: fewer than all after Kafka refused one',
+  trim_offset BIGINT NULL COMMENT 'ledger records below it are deleted once the row has held it for ledger.trim_after',
+  trim_at BIGINT NULL COMMENT 'since when it has held trim_offset',
   halted VARBINARY(500) NULL COMMENT 'why the shard waits for an operator: see dt_clear_halt'
 ) ENGINE=InnoDB COMMENT='one row a shard: the fence of its leader';
 

@@ -12,6 +12,7 @@ SELECT
     WHEN j.state <> 'scheduled' THEN NULL
     WHEN j.next_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 THEN 'time'
     WHEN t.paused THEN 'paused'
+    WHEN t.name IS NULL THEN 'kafka' -- nobody can say where it goes
     ELSE 'leader'
   END AS waiting_for,
   CAST('1970-01-01' + INTERVAL (j.run_at * 1000) MICROSECOND AS DATETIME(3)) AS run_at,
@@ -88,8 +89,10 @@ SELECT
   s.epoch,
   CAST('1970-01-01' + INTERVAL (s.owner_since * 1000) MICROSECOND AS DATETIME(3)) AS owner_since,
   IF(JSON_VALID(s.inflight), JSON_LENGTH(s.inflight), NULL) AS in_flight,
+  s.send_n,
   s.batch_no,
   s.ledger_offset,
+  s.trim_offset,
   x.waiting,
   x.detail,
   x.overdue,
@@ -101,6 +104,28 @@ SELECT
   TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - x.seen_at AS seen_ms_ago
 FROM shards s
 LEFT JOIN shard_stats x ON x.shard = s.shard;
+
+-- What is claimed and not settled, in the order of sending: what an operator looks at when a shard is halted.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_in_flight AS
+SELECT
+  s.shard,
+  f.place,
+  f.place <= s.send_n AS goes_next,
+  f.job_id,
+  f.attempt,
+  CONCAT(f.job_id, '/', f.attempt) AS ce_id,
+  COALESCE(t.kafka_name, j.topic) AS kafka_topic,
+  j.state,
+  j.attempt AS latest_attempt,
+  CAST('1970-01-01' + INTERVAL (f.due_at * 1000) MICROSECOND AS DATETIME(3)) AS due_at
+FROM shards s
+JOIN JSON_TABLE(IF(JSON_VALID(s.inflight), s.inflight, '[]'), '$[*]' COLUMNS(
+  place FOR ORDINALITY,
+  job_id BIGINT PATH '$[0]',
+  attempt INT PATH '$[1]',
+  due_at BIGINT PATH '$[2]')) f
+LEFT JOIN jobs j ON j.id = f.job_id
+LEFT JOIN topics t ON t.name = j.topic;
 
 -- What was given up, with the last error; CALL dt_redrive(id) gives one a new budget.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_dead AS

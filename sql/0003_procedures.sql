@@ -136,17 +136,19 @@ BEGIN
 END$$
 
 -- A shard is halted when its row and its ledger in Kafka disagree: after a restore of MySQL, or a ledger that was
--- trimmed or made anew. Its leader waits; nothing is dispatched from it. Read `halted`, look at both, then choose.
+-- trimmed or made anew. Its leader waits; nothing is dispatched from it. Read `halted`, look at both, then choose;
+-- sql/README.md tells how.
 --
 -- p_list: what becomes of the attempts that are claimed and not settled (v_shards.in_flight)
 --   'resend'  they are sent first. Right when they are not in their Kafka topics. A consumer that did get one gets it
 --             twice, under the same attempt number
---   'drop'    they count as sent. Right when the topics have them. One that was never sent is found by its missing
---             result: its acknowledgement times out and the retry policy goes on
+--   'drop'    they count as sent, just now: their results are waited for from now on. Right when the topics have them.
+--             One that was never sent is found by its missing result: it times out and the retry policy goes on
 -- p_ledger_offset: where the next takeover starts to read the shard's ledger partition
 --   NULL      as before. Right when what was wrong with the ledger was put right
 --   >= 0      that offset: everything below it counts as settled
 --   -1        its end at the next takeover: whatever the ledger has counts as settled
+-- Nothing of the ledger is deleted until ledger.trim_after has passed once more.
 DROP PROCEDURE IF EXISTS dt_clear_halt$$
 CREATE PROCEDURE dt_clear_halt(IN p_shard INT, IN p_list VARCHAR(10), IN p_ledger_offset BIGINT)
   MODIFIES SQL DATA
@@ -154,8 +156,9 @@ CREATE PROCEDURE dt_clear_halt(IN p_shard INT, IN p_list VARCHAR(10), IN p_ledge
   COMMENT 'lets a halted shard go on: (shard, ''resend'' or ''drop'', ledger offset, -1 for its end or NULL to keep it)'
 BEGIN
   DECLARE v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
-  DECLARE v_found, v_was_in_flight BIGINT DEFAULT 0;
+  DECLARE v_found, v_was_in_flight, v_now BIGINT DEFAULT 0;
   DECLARE v_halted VARBINARY(500) DEFAULT NULL;
+  DECLARE v_list MEDIUMTEXT CHARACTER SET ascii DEFAULT NULL;
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
@@ -168,8 +171,9 @@ BEGIN
   END IF;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
-  SELECT 1, s.halted, IF(JSON_VALID(s.inflight), JSON_LENGTH(s.inflight), NULL) INTO v_found, v_halted, v_was_in_flight
-    FROM shards s WHERE s.shard = p_shard FOR UPDATE;
+  SELECT 1, s.halted, IF(JSON_VALID(s.inflight), JSON_LENGTH(s.inflight), NULL), s.inflight
+    INTO v_found, v_halted, v_was_in_flight, v_list FROM shards s WHERE s.shard = p_shard FOR UPDATE;
+  SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
   IF v_found = 0 THEN
     SET v_outcome = 'not_found';
   ELSEIF v_halted IS NULL THEN
@@ -181,13 +185,25 @@ BEGIN
       send_n = IF(p_list = 'drop', 0, send_n),
       inflight = IF(p_list = 'drop', '[]', inflight),
       ledger_offset = COALESCE(p_ledger_offset, ledger_offset),
+      trim_offset = NULL,
+      trim_at = NULL,
       version = version + 1
     WHERE shard = p_shard;
+    IF p_list = 'drop' AND JSON_VALID(v_list) THEN
+      -- `near` is right whether next_at was assigned before it or not
+      UPDATE JSON_TABLE(v_list, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) f
+        JOIN jobs j ON j.id = f.id
+      SET
+        j.near = (j.next_at < ((v_now + 172800000) DIV 86400000 + 1) * 86400000
+          AND v_now + LEAST(j.ack_timeout_ms, 3155760000000) < ((v_now + 172800000) DIV 86400000 + 1) * 86400000),
+        j.next_at = GREATEST(j.next_at, v_now + LEAST(j.ack_timeout_ms, 3155760000000))
+      WHERE j.state = 'dispatched' AND j.attempt = f.attempt;
+    END IF;
     SET v_outcome = 'cleared';
   END IF;
   COMMIT;
   SELECT p_shard AS shard, v_outcome AS outcome, v_halted AS was_halted, v_was_in_flight AS was_in_flight,
-    (SELECT s.ledger_offset FROM shards s WHERE s.shard = p_shard) AS ledger_offset;
+    (SELECT s.ledger_offset FROM shards s WHERE s.shard = p_shard) AS ledger_offset, v_list AS was_list;
 END$$
 
 -- Everything that bears on one job, as (what, value): what it waits for first.
@@ -220,12 +236,13 @@ BEGIN
       SELECT 1 AS n, 'state' AS what, CONVERT(CONCAT(v.state, CASE
           WHEN v.waiting_for = 'time' THEN CONCAT(': due in ', -TIMESTAMPDIFF(SECOND, v.next_at, UTC_TIMESTAMP(3)), ' s')
           WHEN v.waiting_for = 'paused' THEN ': due, but its topic is paused'
+          WHEN v.state = 'scheduled' AND v.waiting_for = 'kafka' THEN ': due, but its topic has no row in `topics`'
           WHEN v.waiting_for = 'leader' AND s.halted IS NOT NULL THEN ': due, but its shard is halted (dt_clear_halt)'
           WHEN v.waiting_for = 'leader' AND s.owner IS NULL THEN ': due, but nobody leads its shard'
           WHEN v.waiting_for = 'leader' AND (x.seen_at IS NULL OR x.seen_at < v_now - 15000)
             THEN ': due, but its shard''s leader has not been heard of for 15 s'
           WHEN v.waiting_for = 'leader' AND x.waiting IS NOT NULL
-            THEN CONCAT(': due; its shard''s leader waits for ', x.waiting)
+            THEN CONCAT(': due; its shard''s leader waits for ', x.waiting, COALESCE(CONCAT(' (', x.detail, ')'), ''))
           WHEN v.waiting_for = 'leader' THEN ': due; its shard''s leader picks it up next, or has a backlog before it'
           WHEN v.waiting_for = 'kafka' AND c.halted IS NOT NULL
             THEN CONCAT(': attempt ', v.attempt, ' is claimed, but shard ', v.claim_shard, ' is halted (dt_clear_halt)')

@@ -403,6 +403,37 @@ static void dt_clear_halt_lets_the_operator_choose(void **state)
     assert_sql("0 [[7,1,1]] 1 40 3 9", "%s", row);
 }
 
+static void a_cleared_halt_waits_anew_for_the_results_of_what_was_dropped_and_deletes_nothing_soon(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 2, 2);
+    job_row_dispatched(&fx, 8, 2, 2);
+    job_row_dispatched(&fx, 9, 2, 2);
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 5; UPDATE jobs SET next_at = " SQL_NOW " + 9000000 WHERE id = 9");
+    mysql_fixture_run(&fx, "UPDATE shards SET halted = 'why', inflight = '[[7,2,1],[8,1,1],[9,2,1]]', send_n = 3,"
+                           " trim_offset = 30, trim_at = 5 WHERE shard = 2");
+    assert_sql("[[7,2,1],[8,1,1],[9,2,1]]", "SELECT inflight FROM shards WHERE shard = 2");
+    assert_string_equal(answer("CALL dt_clear_halt(2, 'drop', NULL)"), "2|cleared\n");
+    assert_sql("1 1", "SELECT CONCAT_WS(' ', trim_offset IS NULL, trim_at IS NULL) FROM shards WHERE shard = 2");
+    assert_sql("1", "SELECT next_at BETWEEN " SQL_NOW " + 30000 AND " SQL_NOW " + 60000 FROM jobs WHERE id = 7");
+    assert_sql("5", "SELECT next_at FROM jobs WHERE id = 8"); /* not the attempt that was in flight */
+    assert_sql("1", "SELECT next_at > " SQL_NOW " + 8000000 FROM jobs WHERE id = 9");
+}
+
+static void v_in_flight_shows_each_attempt_that_is_claimed_and_not_settled(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 2, 2);
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,2,1],[8,1,5]]', send_n = 1 WHERE shard = 2");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,2' WHERE shard = 1");
+    assert_sql("2 1 1 7/2 orders dispatched 2",
+               "SELECT CONCAT_WS(' ', shard, place, goes_next, ce_id, kafka_topic, state, latest_attempt)"
+               " FROM v_in_flight WHERE job_id = 7");
+    assert_sql("2 2 0 8/1 1970-01-01 00:00:00.005",
+               "SELECT CONCAT_WS(' ', shard, place, goes_next, ce_id, due_at) FROM v_in_flight WHERE job_id = 8");
+    assert_sql("2", "SELECT COUNT(*) FROM v_in_flight");
+}
+
 static void a_procedure_leaves_no_transaction_and_no_isolation_behind(void **state)
 {
     (void)state;
@@ -423,7 +454,7 @@ static void views_and_procedures_need_no_definer(void **state)
         "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE() AND security_type <> 'INVOKER'");
     assert_sql("0", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND "
                     "security_type <> 'INVOKER'");
-    assert_sql("7", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
+    assert_sql("8", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
     assert_sql("5", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
 }
 
@@ -548,6 +579,8 @@ int main(void)
         T(dt_explain_names_the_shard_that_the_dispatcher_uses),
         T(dt_explain_gives_the_reason_for_waiting),
         T(dt_clear_halt_lets_the_operator_choose),
+        T(a_cleared_halt_waits_anew_for_the_results_of_what_was_dropped_and_deletes_nothing_soon),
+        T(v_in_flight_shows_each_attempt_that_is_claimed_and_not_settled),
         T(a_procedure_leaves_no_transaction_and_no_isolation_behind),
         T(views_and_procedures_need_no_definer),
         T(every_table_and_the_telling_columns_have_comments),
