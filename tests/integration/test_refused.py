@@ -1,0 +1,210 @@
+"""Kafka refuses: a message over its topic's own limit, a topic that is gone. Only that attempt fails; all others go once.
+And the ledger is trimmed: after seconds instead of a day, last, because afterwards it cannot be compared with the topics.
+"""
+import uuid
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+
+from harness.checker import Checker, Journal, connect, now_ms, rows
+from harness.consumer import TestConsumer
+from harness.rest import Rest
+from harness.soak import rfc3339
+from harness.stack import Stack, until
+
+OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", "2", "--sanitize",
+           "--set", "kafka.auto_create_partitions=0", "--kafka-set", "auto.create.topics.enable=false",
+           "--set", "reconcile.period=PT1S"]
+
+
+@pytest.fixture(scope="module")
+def stack():
+    made = Stack("refused", *OPTIONS).up()
+    yield made
+    made.reset()
+
+
+class Topics:
+    """Kafka's topics, made and changed behind our back."""
+
+    def __init__(self, brokers):
+        self.admin = AdminClient({"bootstrap.servers": brokers})
+
+    def make(self, name=None, **settings):
+        name = name or f"t-{uuid.uuid4().hex[:10]}"
+        config = {key.replace("_", "."): str(value) for key, value in settings.items()}
+        for done in self.admin.create_topics([NewTopic(name, num_partitions=2, replication_factor=1, config=config)]).values():
+            done.result(20)
+        return name
+
+    def drop(self, name):
+        for done in self.admin.delete_topics([name], operation_timeout=20).values():
+            done.result(20)
+        until(lambda: name not in self.admin.list_topics(timeout=10).topics, 20, "the topic is gone")
+
+    def set(self, name, **settings):
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+        for key, value in settings.items():
+            resource.set_config(key.replace("_", "."), str(value))
+        for done in self.admin.alter_configs([resource]).values():
+            done.result(20)
+
+
+@pytest.fixture
+def kafka(stack):
+    return Topics(stack["DUETIME_KAFKA"])
+
+
+@pytest.fixture
+def api(stack):
+    rest = Rest(stack["DUETIME_URL_API1"])
+    yield rest
+    rest.close()
+
+
+@pytest.fixture
+def consume(stack):
+    made = []
+
+    def start(*topics):
+        made.append(TestConsumer(stack["DUETIME_KAFKA"], list(topics), rule=lambda _arrival: {"status": "succeeded"}))
+        return made[-1]
+    yield start
+    for consumer in made:
+        consumer.end()
+
+
+def warm(api, consumer, *topics):
+    """Leaders know the topics, as they are now."""
+    for topic in topics:
+        for _ in range(12):
+            consumer.wait(api.make(topic=topic, delay=0)["id"], seconds=20)
+
+
+def make_all(api, journal, jobs):
+    due = int(now_ms()) + 1500
+    ids = []
+    for job in jobs:
+        job.setdefault("run_at", rfc3339(due))
+    for line in api.batch(jobs):
+        assert line["status"] == 201, line
+        journal.made(line["id"], due)
+        ids.append(line["id"])
+    return ids
+
+
+def last_attempt(api, job):
+    attempts = api.get(f"/v1/jobs/{job}/attempts").json["attempts"]
+    return attempts[-1] if attempts else {"status": None}
+
+
+def test_one_message_over_its_topics_own_limit_among_a_full_batch_fails_alone(stack, api, kafka, consume):
+    small, other = kafka.make(), kafka.make()
+    consumer, journal = consume(small, other), Journal()
+    warm(api, consumer, small, other)
+    kafka.set(small, max_message_bytes=20000)
+    jobs = [{"topic": small if n % 2 else other, "payload": {"n": n}} for n in range(400)]
+    jobs[201] = {"topic": small, "payload": {"n": 201, "much": "x" * 50000}, "retry": []}
+    ids = make_all(api, journal, jobs)
+    large = ids[201]
+    until(lambda: api.get(f"/v1/jobs/{large}").json["state"] == "dead", 30, "the large one is given up")
+    attempt = last_attempt(api, large)
+    assert attempt["attempt"] == 1 and attempt["status"] == "undeliverable"
+    assert attempt["error"]["code"] == "undeliverable" and "size" in attempt["error"]["message"].lower()
+    for job in ids:
+        if job != large:
+            consumer.wait(job, seconds=30)
+    assert not consumer.of(large)
+    until(lambda: f"{large}/1/dead" in Checker(stack).letters(), 20, "its dead letter")
+    Checker(stack).check(journal, [small, other])
+    counts = rows(connect(stack), "SELECT attempt_status, COUNT(*) n FROM jobs WHERE topic IN (%s, %s) GROUP BY 1", small, other)
+    assert {row["attempt_status"]: row["n"] for row in counts}["undeliverable"] == 1
+
+
+def test_many_messages_over_the_limit_cost_themselves_only_and_follow_the_retry_policy(stack, api, kafka, consume):
+    topic = kafka.make()
+    consumer, journal = consume(topic), Journal()
+    warm(api, consumer, topic)
+    kafka.set(topic, max_message_bytes=20000)
+    jobs = [{"topic": topic, "payload": {"much": "x" * 30000 if n % 20 == 7 else ""}, "retry": ["4s"]} for n in range(200)]
+    ids = make_all(api, journal, jobs)
+    large = [job for n, job in enumerate(ids) if n % 20 == 7]
+    until(lambda: all(last_attempt(api, job)["status"] == "undeliverable" for job in large), 60, "the large ones fail")
+    assert api.get(f"/v1/jobs/{large[0]}").json["failures"] >= 1
+    kafka.set(topic, max_message_bytes=1000000)
+    until(lambda: all(api.get(f"/v1/jobs/{job}").json["state"] in ("succeeded", "dead") for job in large), 60, "the end of their policy")
+    consumer.wait_count(len(ids) - len(large), 30)
+    Checker(stack).check(journal, [topic])
+
+
+def test_a_topic_that_is_gone_keeps_its_jobs_and_nobody_elses(stack, api, kafka, consume):
+    gone, other = kafka.make(), kafka.make()
+    consumer, journal = consume(other), Journal()
+    warm(api, consumer, other)
+    kafka.drop(gone)
+    mine = make_all(api, journal, [{"topic": gone, "retry": ["2s"] * 20} for _ in range(30)])
+    theirs = make_all(api, journal, [{"topic": other} for _ in range(200)])
+    for job in theirs:
+        consumer.wait(job, seconds=30)
+    until(lambda: all(api.get(f"/v1/jobs/{job}").json["waiting_for"] in ("kafka", "time") for job in mine), 20,
+          lambda: {api.get(f"/v1/jobs/{job}").json["waiting_for"] for job in mine})
+    until(lambda: any(shard["waiting_for"] == "kafka" for shard in api.get("/v1/info").json["shards"]), 20, "somebody is told")
+    assert all(job["state"] == "scheduled" for job in (api.get(f"/v1/jobs/{job}").json for job in mine))
+    kafka.make(gone)
+    more = consume(gone)
+    for job in mine:
+        until(lambda: more.of(job), 60, f"{job} arrives once its topic is back")
+    until(lambda: all(shard["waiting_for"] is None for shard in api.get("/v1/info").json["shards"]), 40, "nobody waits any more")
+    Checker(stack).check(journal, [gone, other])
+
+
+def test_a_topic_deleted_under_a_claimed_batch_fails_those_attempts_only(stack, api, kafka, consume):
+    """The leaders know the topic as writable when it goes."""
+    gone, other = kafka.make(), kafka.make()
+    consumer, journal = consume(other), Journal()
+    before = consume(gone)
+    warm(api, consumer, other)
+    warm(api, before, gone)
+    before.end()
+    ids = make_all(api, journal, [{"topic": gone if n == 50 else other, "retry": ["1h"]} for n in range(100)])
+    kafka.drop(gone)
+    for n, job in enumerate(ids):
+        if n != 50:
+            consumer.wait(job, seconds=60)
+    job = until(lambda: (j := api.get(f"/v1/jobs/{ids[50]}").json) and (j["attempt"] == 1 or j["waiting_for"] == "kafka") and j, 40,
+                lambda: api.get(f"/v1/jobs/{ids[50]}").json)
+    if job["attempt"]:
+        assert last_attempt(api, ids[50])["status"] == "undeliverable"
+    assert not [p for p in Checker(stack).problems(journal, [other], Checker(stack).arrivals([other])) if ids[50] not in p]
+
+
+def low_mark(stack, partition):
+    consumer = Consumer({"bootstrap.servers": stack["DUETIME_KAFKA"], "group.id": "x"})
+    try:
+        return consumer.get_watermark_offsets(TopicPartition("duetime.ledger", partition), 10)[0]
+    finally:
+        consumer.close()
+
+
+def test_the_ledger_is_trimmed_while_jobs_go_out(stack, kafka, consume):
+    stack.up_again(*OPTIONS, "--set", "ledger.trim_after=PT3S")
+    api = Rest(stack["DUETIME_URL_API1"])
+    topic = kafka.make()
+    consumer, journal = consume(topic), Journal()
+    before = [low_mark(stack, shard) for shard in (0, 1)]
+
+    def trimmed():
+        ids = make_all(api, journal, [{"topic": topic, "run_at": rfc3339(int(now_ms()))} for _ in range(20)])
+        for job in ids:
+            consumer.wait(job, seconds=20)
+        return all(low_mark(stack, shard) > mark for shard, mark in enumerate(before))
+    until(trimmed, 60, lambda: rows(connect(stack), "SELECT shard, ledger_offset, trim_offset, trim_at FROM shards"))
+    for row in rows(connect(stack), "SELECT shard, ledger_offset, trim_offset FROM shards"):
+        assert low_mark(stack, row["shard"]) <= row["trim_offset"] <= row["ledger_offset"]
+    for part in ("dispatcher1", "dispatcher2"):
+        stack.kill(part)
+    for part in ("dispatcher1", "dispatcher2"):
+        stack.start(part)
+    consumer.wait(api.make(topic=topic, delay=0)["id"], seconds=30)
+    assert not rows(connect(stack), "SELECT shard FROM shards WHERE halted IS NOT NULL")
