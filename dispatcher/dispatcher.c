@@ -298,7 +298,7 @@ static void supervise(dt_dispatcher *d)
             DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
             dt_elector_leave(d->elector);
         }
-        d->again = false;
+        d->again = DT_FAIL_FORCED("lead.forced"); /* nobody tells of shards that only force makes ours */
         for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
             carry_out(d, shard);
         if (atomic_exchange(&d->map_stale, false) && reload_map(d, &err) != DT_OK)

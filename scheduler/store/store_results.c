@@ -538,6 +538,7 @@ static dt_status try_to_apply(dt_store *store, const struct dt_shard_map *map, e
     dt_status status = dt_store_begin(store, &db, &now_ms, err);
     if (!status)
         status = apply_in(db, map, now_ms, locking, results, n, err);
+    DT_FAIL_POINT_STATUS("results.commit", status, err);
     return dt_store_finish(db, status, err);
 }
 
