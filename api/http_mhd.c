@@ -1268,8 +1268,9 @@ void dt_http_stop(dt_http *http)
     if (http->daemon)
         MHD_stop_daemon(http->daemon);
     atomic_store(&http->stopping, true);
-    dt_linger_wake(http->linger);
-    if (http->janitor_runs)
+    if (http->janitor_runs) {
+        dt_linger_wake(http->linger);
         pthread_join(http->janitor, NULL);
+    }
     http_free(http);
 }
