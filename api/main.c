@@ -318,7 +318,8 @@ static int serve(struct server *s)
         status = wait_for_the_end(s, &set, migrate_later, &err);
     }
     if (status != DT_OK)
-        DT_LOG(ERROR, "main", "cannot serve", DT_S("status", dt_status_name(status)), DT_S("error", err.text));
+        DT_LOG(ERROR, "main", "cannot serve", DT_S("status", dt_status_name(status)),
+               DT_S("error", err.text[0] ? err.text : dt_status_text(status)));
     stop_parts(s);
     free_parts(s);
     DT_LOG(INFO, "main", "ended");

@@ -175,7 +175,8 @@ static int run(const struct dt_config *config, const char *file)
     block_signals(&signals);
     dt_status status = serve(config, &signals, &err);
     if (status != DT_OK) {
-        DT_LOG(ERROR, "main", "ends", DT_S("status", dt_status_name(status)), DT_S("reason", err.text));
+        DT_LOG(ERROR, "main", "ends", DT_S("status", dt_status_name(status)),
+               DT_S("reason", err.text[0] ? err.text : dt_status_text(status)));
         return EXIT_FAILURE;
     }
     DT_LOG(INFO, "main", "stopped");

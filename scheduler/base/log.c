@@ -1,12 +1,13 @@
 /*
  * Log lines: built in one buffer, written by one write(2), so that lines of several threads and processes never mix.
- * Owns the level; refuses to know who reads. A line that cannot be built for want of memory or cannot be written is
- * lost.
+ * Owns the level; refuses to know who reads. A line for which there is no memory goes out without its fields; one that
+ * cannot be written is lost.
  */
 #include "base/log.h"
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -101,15 +102,30 @@ static void add_field(struct dt_strbuf *line, const struct dt_field *field)
         add_value(line, field->s);
 }
 
-static void write_line(const struct dt_strbuf *line)
+static void write_line(const char *line, size_t size)
 {
     int saved = errno;
     ssize_t n;
 
     do
-        n = write(STDERR_FILENO, line->p, line->n);
+        n = write(STDERR_FILENO, line, size);
     while (n < 0 && errno == EINTR);
     errno = saved;
+}
+
+static const char *name_of(enum dt_log_level level)
+{
+    return (unsigned)level < LEVELS ? level_names[level] : "error";
+}
+
+/* Who runs out of memory still says what happened. */
+static void write_short_line(enum dt_log_level level, const char *component, const char *now, const char *msg)
+{
+    char line[200];
+    int n = snprintf(line, sizeof line, "time=%s level=%s component=%.30s msg=\"%.90s\" memory=out\n", now,
+                     name_of(level), component, msg);
+    if (n > 0 && (size_t)n < sizeof line)
+        write_line(line, (size_t)n);
 }
 
 void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields)
@@ -123,7 +139,7 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
     add_name(&line, "time");
     dt_strbuf_adds(&line, now);
     add_name(&line, "level");
-    dt_strbuf_adds(&line, (unsigned)level < LEVELS ? level_names[level] : "error");
+    dt_strbuf_adds(&line, name_of(level));
     add_name(&line, "component");
     add_value(&line, dt_str(component));
     add_name(&line, "msg");
@@ -131,7 +147,9 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
     for (; fields->name; fields++)
         add_field(&line, fields);
     dt_strbuf_addc(&line, '\n');
-    if (!line.failed)
-        write_line(&line);
+    if (line.failed)
+        write_short_line(level, component, now, msg);
+    else
+        write_line(line.p, line.n);
     dt_strbuf_clear(&line);
 }
