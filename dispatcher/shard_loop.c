@@ -29,6 +29,7 @@ enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8 };
 #define LOOK_US         INT64_C(1000000) /* a leader looks at its row and its index at least this often */
 #define CLOCK_US        INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that waking at rest is exact */
 #define ORPHAN_US       INT64_C(20000000) /* a topic without a row is told of for so long after it was met */
+#define BREATH_MAX_US   INT64_C(10000)    /* longest rest between two transactions of a stream */
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
@@ -110,6 +111,17 @@ static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_
     return at_us;
 }
 
+/*
+ * After a batch that took all that was due the shard rests for as long as the batch took. A steady stream would
+ * otherwise be cut into the smallest transactions that Kafka can follow, which cost all that the machine has; this way
+ * they are half as many, and under load each of them is done sooner.
+ */
+static int64_t breath_us(const dt_shard_loop *l, const struct dt_turn *turn, int64_t began_us)
+{
+    bool all = turn && turn->n_batch && !turn->more && !dt_shard_has_rest(l);
+    return all ? dt_earlier(dt_shard_mono_us(l) - began_us, BREATH_MAX_US) : 0;
+}
+
 /* A full look, most of which had to be left (rows that others hold locked, or that wait for another shard's list): the
  * next look would see little else. */
 static bool left_in_front(const dt_shard_loop *l, const struct dt_turn *turn)
@@ -185,6 +197,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
 {
     struct dt_turn turn;
     int64_t next_ms = 0, now_ms = dt_refclock_earliest_ms(l->env->ref);
+    int64_t began_us = dt_shard_mono_us(l);
     bool news = false, turned = false;
     if (!l->env->leads(l->env->arg, l->shard))
         return dt_fail(err, DT_DEPOSED, "ZooKeeper does not name this process");
@@ -207,6 +220,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     rest(l, now_ms, next_ms);
     say_what_it_waits_for(l);
     *wake_us = next_look_us(l, turned ? &turn : NULL, next_ms, news);
+    l->breath_end_us = dt_shard_mono_us(l) + breath_us(l, turned ? &turn : NULL, began_us);
     return DT_OK;
 }
 
@@ -222,6 +236,16 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
     return status;
 }
 
+/* Until then, or until there is news; news does not cut a breath short. */
+static void wait_for_work(dt_shard_loop *l, int64_t wake_us)
+{
+    uint32_t signals = dt_mailbox_wait(l->mailbox, wake_us);
+    while (!ending(l) && dt_shard_mono_us(l) < l->breath_end_us)
+        signals |= dt_mailbox_wait(l->mailbox, l->breath_end_us);
+    if (signals & TOPICS)
+        l->topics_changed = true;
+}
+
 static dt_status lead(dt_shard_loop *l, struct dt_error *err)
 {
     dt_status status = dt_shard_send_rest(l, err);
@@ -235,8 +259,8 @@ static dt_status lead(dt_shard_loop *l, struct dt_error *err)
         status = step(l, &wake_us, err);
         if (l->resume)
             return status;
-        if (status == DT_OK && !ending(l) && (dt_mailbox_wait(l->mailbox, wake_us) & TOPICS))
-            l->topics_changed = true;
+        if (status == DT_OK && !ending(l))
+            wait_for_work(l, wake_us);
     }
     if (status == DT_OK && l->release && !l->stop)
         status = step_down(l, err);

@@ -66,6 +66,7 @@ struct dt_shard_loop {
     struct dt_refused refused;
     int64_t checked_us, clock_us; /* mono: when the row was last compared; when MySQL's clock was last sampled */
     int64_t busy_us;              /* mono: when there was last something to do */
+    int64_t breath_end_us;        /* mono: until then the shard rests after a batch */
     bool resume;                  /* a shard at rest has something to do again: take over */
     bool halt_told;
 

@@ -117,7 +117,7 @@ enum dt_writable dt_topic_gate_ask(void *arg, struct dt_str kafka_topic, int64_t
 
 static void keep_reason(struct topic *topic, const char *why)
 {
-    snprintf(topic->why, sizeof topic->why, "%s", why);
+    snprintf(topic->why, sizeof topic->why, "%.*s", (int)sizeof topic->why - 1, why);
 }
 
 static bool resolve(dt_topic_gate *gate, struct topic *topic)

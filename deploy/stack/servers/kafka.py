@@ -2,7 +2,8 @@
 deploy/kafka/pom.xml, and are kept in the cache; profile "3" is 3.9, "4" is 4.1.
 
 The controller lets a broker that was killed register again only when its old session has ended: the session is
-short here, so that `kill` and `start` take two seconds and not ten."""
+short here, so that `kill` and `start` take two seconds and not ten. It has few threads: on the two cores that are
+assumed here, more of them only hand work to each other."""
 import shutil
 import subprocess
 import zlib
@@ -28,6 +29,8 @@ transaction.state.log.num.partitions=4
 min.insync.replicas=1
 group.initial.rebalance.delay.ms=0
 log.cleaner.dedupe.buffer.size=4194304
+num.network.threads=1
+num.io.threads=2
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 """
