@@ -20,7 +20,8 @@
  * Any two reconcilers (an old leader's and a new one's) do the same, so it does not matter when both are at it.
  *
  * Not drift, though mended: rows changed within the last GRACE_MS (whoever did it is still telling), what enters the
- * horizon for the first time (loaded_ms), and due rows of a paused topic, which belong into its held set.
+ * horizon for the first time (loaded_ms), and due rows of a topic that is paused or has a held set (it cannot be
+ * written), which belong into that set: the leader gives it back, one entry at a time or all at once.
  */
 #include <stdlib.h>
 
@@ -125,13 +126,12 @@ static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, co
     const struct dt_shard_view *view = &r->views[s->shard];
     bool due = t->next_ms <= r->now_ms;
 
-    if (due && t->topic_paused && t->state == DT_SCHEDULED)
+    if (due && t->state == DT_SCHEDULED && (t->topic_paused || has_held_set(r, s->shard, t->topic)))
         return (struct verdict){.what = HOLD, .to_ms = t->next_ms, .topic = t->topic};
     return (struct verdict){.what = ADD,
                             .to_ms = t->next_ms,
                             .kind = DT_DRIFT_MISSING,
-                            .counts = settled && t->next_ms < view->loaded_ms - SLACK_MS &&
-                                      !(due && has_held_set(r, s->shard, t->topic))};
+                            .counts = settled && t->next_ms < view->loaded_ms - SLACK_MS};
 }
 
 /* (2) t = NULL: there is no such row. */

@@ -481,11 +481,35 @@ static void due_jobs_of_a_paused_topic_belong_into_its_held_set(void **state)
     expect_drift(fx, 1, 0, 0); /* job 2 alone */
     assert_int_equal(redis_fixture_sum(fx->endpoints, "ZCARD %s:{%u}:held:p", fx->installation, shard), 1);
 
-    set_paused(fx, "p", false); /* resumed: added at once, no drift, whatever becomes of the held set */
-    a_period(fx);
-    assert_int_equal(score(fx, 1), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 1"));
+    set_paused(fx, "p", false); /* resumed: its leader gives it back */
     OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("p"), 10, &left, &fx->err));
     assert_int_equal(left, 0);
+    a_period(fx);
+    assert_int_equal(score(fx, 1), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 1"));
+    expect_drift(fx, 1, 0, 0);
+}
+
+static void due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set(void **state)
+{
+    struct fixture *fx = *state;
+    unsigned shard = dt_shard_of(&fx->map, 1);
+    int64_t left, other = 2;
+    const struct dt_entry held = {1, START - 1000};
+
+    while (dt_shard_of(&fx->map, other) == shard)
+        other++;
+    settle(fx);
+    row(fx, 1, "w", "scheduled", START - 1000); /* not paused: its leader has found out that it cannot be written */
+    row(fx, other, "w", "scheduled", START - 1000);
+    OK(dt_index_hold(fx->index, shard, DT_STR_LIT("w"), &held, 1, &fx->err));
+    for (int i = 0; i < 2; i++)
+        a_period(fx);
+    assert_int_equal(score(fx, 1), 0);
+    assert_int_not_equal(score(fx, other), 0); /* another shard's leader has not */
+    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("w"), 10, &left, &fx->err));
+    for (int i = 0; i < 2; i++)
+        a_period(fx);
+    assert_int_not_equal(score(fx, 1), 0);
     expect_drift(fx, 1, 0, 0);
 }
 
@@ -863,6 +887,7 @@ int main(void)
         T(entries_of_another_shard_are_removed_from_a_set, shared),
         T(a_job_finished_by_hand_is_tidied, shared),
         T(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared),
+        T(due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set, shared),
         T(overdue_jobs_are_counted_and_the_oldest_is_known, shared),
         T(a_long_overdue_queue_is_compared_in_slices_to_its_end, shared),
         T(more_jobs_than_a_slice_in_one_millisecond_are_compared, shared),
