@@ -59,6 +59,7 @@ static void say_leading(dt_shard_loop *l, bool leading, bool halted)
     l->state.marker = dt_shard_marker(l);
     pthread_mutex_unlock(&l->state_lock);
     dt_metric_set(l->meters.leading, leading);
+    dt_metric_set(l->meters.halted, halted);
     if (leading)
         dt_metric_set(l->meters.epoch, (double)l->lease.epoch);
 }
@@ -356,6 +357,7 @@ static void make_meters(dt_shard_loop *l)
         .unwritable = dt_gauge("duetime_topics_unwritable",
                                "Kafka topics that due jobs wait for because they cannot be written.", label),
         .trims = dt_counter("duetime_ledger_trims_total", "Times that old ledger records were deleted.", label),
+        .halted = dt_gauge("duetime_shard_halted", "1 while the shard waits for an operator (dt_clear_halt).", label),
         .leading = dt_gauge("duetime_shard_leading", "1 while this process leads the shard.", label),
     };
 }

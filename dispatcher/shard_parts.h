@@ -22,7 +22,8 @@
 #include "topic_gate.h"
 
 struct dt_shard_meters {
-    dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *send_seconds, *turn_seconds, *epoch, *leading;
+    dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *send_seconds, *turn_seconds, *epoch, *leading,
+        *halted;
     dt_metric *refusals, *undeliverable, *unwritable, *trims;
 };
 

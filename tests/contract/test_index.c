@@ -455,6 +455,13 @@ static void the_marker_tells_a_leader_whether_its_set_is_still_there(void **stat
     assert_int_equal(n, 0); /* the marker itself is never due */
     assert_int_equal(next, 0);
 
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, 12345, 4}, &intact, &fx->err)); /* it counts on */
+    assert_true(intact);
+    OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
+    assert_false(marked); /* so does an older copy of this leadership's set look */
+    OK(dt_index_due(fx->index, 1, (struct dt_marker){7, 12345, 4}, FAR, 4, got, &n, &next, &marked, &fx->err));
+    assert_true(marked);
+
     OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1}, &intact, &fx->err)); /* another leadership */
     assert_true(intact);
     OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
