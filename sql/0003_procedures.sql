@@ -36,10 +36,10 @@ BEGIN
   END IF;
   IF v_state IS NULL THEN
     SET v_outcome = 'not_found';
+  ELSEIF v_state NOT IN ('scheduled', 'cancelled') OR v_in_flight THEN
+    SET v_outcome = 'too_late';
   ELSEIF v_state = 'cancelled' THEN
     SET v_outcome = 'cancelled';
-  ELSEIF v_state <> 'scheduled' OR v_in_flight THEN
-    SET v_outcome = 'too_late';
   ELSE
     UPDATE jobs SET
       state = 'cancelled',

@@ -208,8 +208,8 @@ static dt_status cancel_retries(struct change *c)
 static dt_status decide_cancel(struct change *c)
 {
     enum dt_job_state state = c->job->state;
-    if (state == DT_CANCELLED)
-        return DT_OK;
+    if (state == DT_CANCELLED) /* perhaps by hand or by a forged result, with its attempt still on its way */
+        return c->keep_attempt ? DT_OK : refuse_in_flight(c);
     if (dt_job_state_after(state, DT_EVENT_CANCEL) == DT_CANCELLED)
         return cancel_scheduled(c);
     if (c->keep_attempt && dt_job_state_after(state, DT_EVENT_NO_RETRIES) == (int)state)

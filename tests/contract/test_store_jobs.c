@@ -451,6 +451,19 @@ static void a_scheduled_job_with_an_earlier_attempt_in_flight_cannot_be_cancelle
     assert_job(&fx, 7, "CONCAT(state, version)", "scheduled1");
 }
 
+static void a_job_that_was_cancelled_by_hand_while_in_flight_is_not_answered_cancelled(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, "attempt = 1, attempt_status = 'dispatched', claim_shard = 2, state = 'cancelled'");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
+    assert_int_equal(cancel(7), DT_TOO_LATE);
+    assert_int_equal(job.attempt, 1);
+    OK(dt_store_cancel(store, 7, true, &arena, &job, &err)); /* it is true that no further attempt follows */
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[]' WHERE shard = 2");
+    OK(cancel(7));
+    assert_job(&fx, 7, "CONCAT(state, version)", "cancelled1");
+}
+
 static void only_its_own_entry_in_its_claiming_shards_list_holds_a_job(void **state)
 {
     (void)state;
@@ -755,6 +768,7 @@ int main(void)
         T(what_is_dispatched_or_finished_cannot_be_cancelled),
         T(further_attempts_of_a_dispatched_job_can_be_cancelled_once),
         T(a_scheduled_job_with_an_earlier_attempt_in_flight_cannot_be_cancelled),
+        T(a_job_that_was_cancelled_by_hand_while_in_flight_is_not_answered_cancelled),
         T(only_its_own_entry_in_its_claiming_shards_list_holds_a_job),
         T(run_now_makes_a_job_due_at_once),
         T(a_redriven_job_has_a_new_budget_and_goes_on_counting_attempts),
