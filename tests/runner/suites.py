@@ -1,7 +1,7 @@
 """The suites by name. A suite is a function of (report, chosen): `chosen` narrows it to names that contain it."""
 import os
 
-from . import builds, checks, cmocka, lanes, pytests, servers, tree
+from . import builds, checks, cmocka, command, lanes, pytests, servers, tree
 
 PYTEST_SECONDS = 1500
 
@@ -49,6 +49,19 @@ def _pytest(name):
     return suite
 
 
+def sim(report, chosen):
+    """A bounded number of the simulator's worlds; `tests/sim` runs on."""
+    builds.sanitize(report)
+    report.say("simulated worlds")
+    code, output = command.run([tree.BUILD / "tests/simulator/simulator", "--seeds", "20000", "--seconds", "40"], 120)
+    told = output.splitlines()
+    if code == 0:
+        report.say(next((line for line in told if " failed;" in line), ""))
+        report.ok()
+    else:
+        report.fail("sim", "\n".join(told[-200:]))
+
+
 def mysql(report, chosen):
     """Lane: the store's contract suites on MySQL 9.7."""
     reason = lanes.mysql_unavailable()
@@ -73,6 +86,6 @@ def kafka4(report, chosen):
                     PYTEST_SECONDS, chosen)
 
 
-SUITES = {"unit": unit, "contract": contract, "api": _pytest("api"), "integration": _pytest("integration"),
+SUITES = {"unit": unit, "sim": sim, "contract": contract, "api": _pytest("api"), "integration": _pytest("integration"),
           "faults": _pytest("faults")}
 LANES = {"mysql": mysql, "kafka4": kafka4}

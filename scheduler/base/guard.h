@@ -1,0 +1,21 @@
+/*
+ * Guards of the protocol, by name, so that each can be taken out of a build (-DDT_WITHOUT_<NAME>=1) to see that the
+ * checks notice. In every ordinary build a guard is its condition and nothing else.
+ *
+ *   DT_GUARD(EPOCH, row.epoch == lease->epoch)     the condition; true once the guard is out
+ *   DT_GUARD_SQL(CLAIM_STATE, " AND j.state = …", "")   text of a statement; the second one once the guard is out
+ */
+#ifndef DT_BASE_GUARD_H
+#define DT_BASE_GUARD_H
+
+#define DT_GUARD(name, condition)         DT_GUARD_PICK(DT_WITHOUT_##name, 1, (condition))
+#define DT_GUARD_SQL(name, text, without) DT_GUARD_PICK(DT_WITHOUT_##name, without, text)
+
+/* The second of three when `value` is 1, else the third. */
+#define DT_GUARD_ARG_1                       0,
+#define DT_GUARD_PICK(value, without, with)  DT_GUARD_PICK_(value, without, with)
+#define DT_GUARD_PICK_(value, without, with) DT_GUARD_PICK__(DT_GUARD_ARG_##value, without, with)
+#define DT_GUARD_PICK__(junk, without, with) DT_GUARD_SECOND(junk without, with, 0)
+#define DT_GUARD_SECOND(first, second, ...)  second
+
+#endif

@@ -1,0 +1,928 @@
+/*
+ * kafka.h on a broker in memory.
+ *
+ *   coordinator   a transactional id a shard: epoch, the transaction that is open. InitProducerId raises the epoch,
+ * ends what was open and waits for its markers. EndTxn is answered before the markers; asked again, it is answered
+ * again. A transaction that is open for too long is aborted partitions    a topic has one, the ledger one a shard. A
+ * record is visible to a read_committed reader when the marker of its transaction is in its partition, and no earlier
+ * record's is missing network       a request can be held and come later; its sender asks again, or gives up. What
+ * comes with an old epoch is refused
+ *
+ * The producer keeps the real one's promises, by the same rules: one EndTxn request, or it is in doubt.
+ */
+#include "simulator/broker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "base/mailbox.h"
+#include "kafka.h"
+#include "ledger_record.h"
+#include "simulator/faults.h"
+#include "simulator/processes.h"
+
+#define SHARDS_MAX     8
+#define PARTITIONS_MAX 24
+#define TOUCHED_MAX    16
+
+enum txn_state { TXN_OPEN, TXN_COMMITTED, TXN_ABORTED };
+
+struct partition;
+struct txn {
+    enum txn_state state;
+    unsigned shard;
+    int64_t epoch, begun_us, decided_us;
+    struct partition *touched[TOUCHED_MAX];
+    bool marked[TOUCHED_MAX];
+    unsigned n_touched, n_marked, n_records;
+};
+
+struct record {
+    struct broker_record r;
+    struct txn *txn; /* NULL: not in a transaction */
+    bool marker;
+};
+
+struct partition {
+    char name[64];
+    struct record **records; /* offset = index */
+    size_t n, cap;
+    int64_t start;    /* what lies below was deleted */
+    int64_t fresh_us; /* a reader may see it as it was a moment ago until then */
+    size_t stale_n;
+    int64_t missing_until_us;
+    bool ledger;
+};
+
+struct coordinator {
+    int64_t epoch;
+    struct txn *txn; /* the latest */
+    bool held_end;   /* an EndTxn (commit) of held_epoch is still under way */
+    int64_t held_epoch;
+};
+
+static struct {
+    struct coordinator coordinators[SHARDS_MAX];
+    struct partition *topics[PARTITIONS_MAX];
+    unsigned n_topics, shards;
+    struct partition *ledgers[SHARDS_MAX], *results[2];
+    int64_t results_committed[2], results_applied[2]; /* applied: the furthest that was ever committed */
+    struct record **messages; /* to consumers, in the order of commits */
+    size_t n_messages, cap_messages;
+    struct record **ledger_records[SHARDS_MAX]; /* ever committed */
+    size_t n_ledger[SHARDS_MAX], cap_ledger[SHARDS_MAX];
+    int64_t down_until_us, coordinator_down_until_us;
+    struct proc *cut_proc;
+    int64_t cut_until_us;
+    struct {
+        int64_t job, until_us;
+    } poison[32];
+    unsigned n_poison;
+    size_t notices;
+    struct fiber *pollers[16];
+    unsigned n_pollers;
+} broker;
+
+/* ---- partitions ---- */
+
+static struct partition *partition_new(struct dt_str name, bool ledger)
+{
+    struct partition *p = world_alloc(sizeof *p);
+    snprintf(p->name, sizeof p->name, "%.*s", (int)name.n, name.p);
+    p->ledger = ledger;
+    return p;
+}
+
+static struct partition *topic_named(struct dt_str name)
+{
+    for (unsigned i = 0; i < broker.n_topics; i++)
+        if (dt_str_is(name, broker.topics[i]->name))
+            return broker.topics[i];
+    if (broker.n_topics == PARTITIONS_MAX)
+        broken("too many topics");
+    return broker.topics[broker.n_topics++] = partition_new(name, false);
+}
+
+static struct record *append(struct partition *p, struct txn *txn, bool marker)
+{
+    if (p->n == p->cap) {
+        p->cap = p->cap ? p->cap * 2 : 32;
+        struct record **bigger = world_alloc(p->cap * sizeof *bigger);
+        if (p->n)
+            memcpy(bigger, p->records, p->n * sizeof *bigger);
+        p->records = bigger;
+    }
+    struct record *r = world_alloc(sizeof *r);
+    r->txn = txn;
+    r->marker = marker;
+    r->r.offset = (int64_t)p->n;
+    r->r.produced_us = now_us;
+    p->records[p->n++] = r;
+    return r;
+}
+
+static void keep(struct record ***list, size_t *n, size_t *cap, struct record *r)
+{
+    if (*n == *cap) {
+        *cap = *cap ? *cap * 2 : 32;
+        struct record **bigger = world_alloc(*cap * sizeof *bigger);
+        if (*n)
+            memcpy(bigger, *list, *n * sizeof *bigger);
+        *list = bigger;
+    }
+    (*list)[(*n)++] = r;
+}
+
+static unsigned touched_index(const struct txn *t, const struct partition *p)
+{
+    unsigned i = 0;
+    while (i < t->n_touched && t->touched[i] != p)
+        i++;
+    return i;
+}
+
+/* Is the fate of this record known in its partition? */
+static bool is_marked(const struct record *r, const struct partition *p)
+{
+    return !r->txn || r->marker || r->txn->marked[touched_index(r->txn, p)];
+}
+
+static size_t last_stable(const struct partition *p)
+{
+    size_t n = (size_t)p->start;
+    while (n < p->n && is_marked(p->records[n], p))
+        n++;
+    return n;
+}
+
+/* ---- transactions ---- */
+
+static void put_marker(struct txn *t, unsigned i)
+{
+    struct partition *p = t->touched[i];
+    if (t->marked[i])
+        return;
+    for (size_t k = (size_t)p->start; k < p->n; k++) {
+        struct record *r = p->records[k];
+        if (r->txn != t || r->marker || t->state != TXN_COMMITTED)
+            continue;
+        r->r.committed_us = t->decided_us;
+        if (p->ledger)
+            keep(&broker.ledger_records[t->shard], &broker.n_ledger[t->shard], &broker.cap_ledger[t->shard], r);
+        else
+            keep(&broker.messages, &broker.n_messages, &broker.cap_messages, r);
+    }
+    append(p, t, true);
+    t->marked[i] = true;
+    t->n_marked++;
+}
+
+struct marker_order {
+    struct txn *txn;
+    unsigned index;
+};
+
+static void marker_arrives(void *arg)
+{
+    struct marker_order *order = arg;
+    put_marker(order->txn, order->index);
+}
+
+static void decide(struct txn *t, enum txn_state state)
+{
+    t->state = state;
+    t->decided_us = now_us;
+    TRACE("kafka: shard %u epoch %lld: transaction with %u records %s", t->shard, (long long)t->epoch, t->n_records,
+          state == TXN_COMMITTED ? "committed" : "aborted");
+    for (unsigned i = 0; i < t->n_touched; i++) {
+        struct marker_order *order = world_alloc(sizeof *order);
+        *order = (struct marker_order){t, i};
+        at(now_us + (one_in(8) && faults_on() ? rnd_in(1 * MS, 400 * MS) : rnd_in(0, 1 * MS)), marker_arrives, order);
+    }
+}
+
+static bool under_way(const struct txn *t)
+{
+    return t && t->state != TXN_OPEN && t->n_marked < t->n_touched;
+}
+
+static void timeout_check(void *arg)
+{
+    struct txn *t = arg;
+    struct coordinator *c = &broker.coordinators[t->shard];
+    if (t->state != TXN_OPEN || c->txn != t)
+        return;
+    TRACE("kafka: shard %u: the transaction timed out", t->shard);
+    c->epoch++;
+    decide(t, TXN_ABORTED);
+}
+
+/* FENCED: DEPOSED. Not now: BUSY. */
+static dt_status add_partition(unsigned shard, int64_t epoch, struct partition *p)
+{
+    struct coordinator *c = &broker.coordinators[shard];
+    if (epoch != c->epoch)
+        return DT_DEPOSED;
+    if (under_way(c->txn))
+        return DT_BUSY;
+    if (!c->txn || c->txn->state != TXN_OPEN) {
+        c->txn = world_alloc(sizeof *c->txn);
+        *c->txn = (struct txn){.shard = shard, .epoch = epoch, .begun_us = now_us};
+        at(now_us + TRANSACTION_US, timeout_check, c->txn);
+    }
+    if (touched_index(c->txn, p) == c->txn->n_touched) {
+        if (c->txn->n_touched == TOUCHED_MAX)
+            broken("a transaction over too many partitions");
+        c->txn->touched[c->txn->n_touched++] = p;
+    }
+    return DT_OK;
+}
+
+/* The answer to EndTxn (commit): OK, also when it is asked again; DEPOSED: fenced; BUSY; INVALID. */
+static dt_status end_txn(unsigned shard, int64_t epoch)
+{
+    struct coordinator *c = &broker.coordinators[shard];
+    if (epoch != c->epoch)
+        return DT_DEPOSED;
+    if (!c->txn || c->txn->epoch != epoch)
+        return DT_INVALID;
+    if (c->txn->state == TXN_OPEN)
+        decide(c->txn, TXN_COMMITTED);
+    return c->txn->state == TXN_COMMITTED ? DT_OK : DT_INVALID;
+}
+
+struct held_end {
+    unsigned shard;
+    int64_t epoch;
+};
+
+static void held_end_arrives(void *arg)
+{
+    struct held_end *held = arg;
+    dt_status status = end_txn(held->shard, held->epoch);
+    TRACE("kafka: shard %u: a held EndTxn of epoch %lld arrives: %s", held->shard, (long long)held->epoch,
+          dt_status_name(status));
+}
+
+static void hold_end(unsigned shard, int64_t epoch, int64_t us)
+{
+    struct held_end *held = world_alloc(sizeof *held);
+    *held = (struct held_end){shard, epoch};
+    at(now_us + us, held_end_arrives, held);
+}
+
+/* ---- the way to the broker ---- */
+
+static bool away(bool coordinator)
+{
+    return now_us < broker.down_until_us || (coordinator && now_us < broker.coordinator_down_until_us);
+}
+
+static bool replies_cut(void)
+{
+    return broker.cut_proc && broker.cut_proc == proc_self() && now_us < broker.cut_until_us;
+}
+
+/* Waits for the broker, the deadline at most. */
+static dt_status reach(bool coordinator, int64_t deadline_us, const volatile bool *stop, struct dt_error *err)
+{
+    op("kafka");
+    while (away(coordinator) || replies_cut()) {
+        if (stop && *stop)
+            return dt_fail(err, DT_SHUTDOWN, "stopped");
+        if (now_us >= deadline_us)
+            return dt_fail(err, DT_UNAVAILABLE, "the broker does not answer");
+        fiber_sleep(rnd_in(20 * MS, 100 * MS));
+    }
+    return DT_OK;
+}
+
+/* ---- admin ---- */
+
+struct dt_kafka_admin {
+    int unused;
+};
+
+void dt_kafka_drain(int timeout_ms)
+{
+    (void)timeout_ms;
+}
+
+dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err)
+{
+    (void)env;
+    (void)err;
+    *out = calloc(1, sizeof **out);
+    return *out ? DT_OK : DT_NOMEM;
+}
+
+void dt_kafka_admin_free(dt_kafka_admin *admin)
+{
+    free(admin);
+}
+
+dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err)
+{
+    (void)admin;
+    return reach(false, now_us + 1 * SEC, NULL, err);
+}
+
+dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *admin, struct dt_error *err)
+{
+    (void)admin;
+    return reach(false, now_us + 1 * SEC, NULL, err);
+}
+
+void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic)
+{
+    (void)admin;
+    (void)topic;
+}
+
+dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out,
+                               struct dt_error *err)
+{
+    (void)admin;
+    dt_status status = reach(false, now_us + 500 * MS, NULL, err);
+    if (status != DT_OK)
+        return status;
+    if (now_us < topic_named(topic)->missing_until_us)
+        return dt_fail(err, DT_REFUSED, "%.*s cannot be written", (int)topic.n, topic.p);
+    *out = (struct dt_kafka_topic_info){.max_message_bytes = 1000000, .partitions = 1};
+    return DT_OK;
+}
+
+/* ---- the transactional producer ---- */
+
+struct dt_producer {
+    unsigned shard;
+    int64_t epoch;
+    bool failed;
+    struct dt_kafka_refusal refusal;
+};
+
+/* InitProducerId: fences, ends what is open, waits for its markers. */
+dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const volatile bool *stop, dt_producer **out,
+                          struct dt_error *err)
+{
+    int64_t deadline_us = now_us + env->config->kafka_transaction_timeout * 1000;
+    struct coordinator *c = &broker.coordinators[shard];
+    *out = NULL;
+    for (bool fenced = false;;) {
+        dt_status status = reach(true, deadline_us, stop, err);
+        if (status != DT_OK)
+            return status;
+        if (c->txn && c->txn->state == TXN_OPEN) {
+            c->epoch++;
+            fenced = true;
+            decide(c->txn, TXN_ABORTED);
+        }
+        if (!under_way(c->txn))
+            break;
+        if (now_us >= deadline_us)
+            return dt_fail(err, DT_UNAVAILABLE, "init_transactions: markers are under way");
+        (void)fenced;
+        fiber_sleep(rnd_in(1 * MS, 20 * MS));
+    }
+    c->epoch++;
+    dt_producer *p = calloc(1, sizeof *p);
+    if (!p)
+        return DT_NOMEM;
+    *p = (dt_producer){.shard = shard, .epoch = c->epoch};
+    TRACE("kafka: shard %u: producer epoch %lld", shard, (long long)p->epoch);
+    *out = p;
+    return DT_OK;
+}
+
+void dt_producer_free(dt_producer *p)
+{
+    free(p);
+}
+
+/* Of the messages that the product makes: what the oracles know them by. */
+static int64_t number_of(struct dt_str s, size_t *at_char)
+{
+    int64_t n = 0;
+    for (; *at_char < s.n && s.p[*at_char] >= '0' && s.p[*at_char] <= '9'; ++*at_char)
+        n = n * 10 + (s.p[*at_char] - '0');
+    return n;
+}
+
+static int64_t days_before(int64_t year, int64_t month, int64_t day)
+{
+    year -= month <= 2;
+    int64_t era = year / 400, of_era = year - era * 400;
+    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+/* 2026-11-21T10:30:00.000Z */
+static int64_t time_of(struct dt_str s)
+{
+    int64_t part[7] = {0};
+    size_t at_char = 0;
+    for (int i = 0; i < 7 && at_char < s.n; i++, at_char++)
+        part[i] = number_of(s, &at_char);
+    return ((days_before(part[0], part[1], part[2]) * 24 + part[3]) * 60 + part[4]) * 60000 + part[5] * 1000 + part[6];
+}
+
+static struct dt_str text_copy(struct dt_str s)
+{
+    char *p = world_alloc(s.n + 1);
+    if (s.n)
+        memcpy(p, s.p, s.n);
+    return (struct dt_str){p, s.n};
+}
+
+static void describe(struct record *r, const struct dt_kafka_message *m)
+{
+    size_t at_char = 0;
+    for (size_t i = 0; i < m->n_headers; i++) {
+        if (dt_str_is(m->headers[i].name, "ce_id")) {
+            r->r.job = number_of(m->headers[i].value, &at_char);
+            at_char++;
+            r->r.attempt = number_of(m->headers[i].value, &at_char);
+        } else if (dt_str_is(m->headers[i].name, "ce_scheduledtime"))
+            r->r.due_ms = time_of(m->headers[i].value);
+        else if (dt_str_is(m->headers[i].name, "ce_type"))
+            r->r.topic = text_copy(m->headers[i].value);
+    }
+}
+
+static dt_status doubt(dt_producer *p, const char *why, struct dt_error *err)
+{
+    p->failed = true;
+    TRACE("kafka: shard %u: in doubt: %s", p->shard, why);
+    return dt_fail(err, DT_DOUBT, "%s", why);
+}
+
+static void may_die_producing(void)
+{
+    if (proc_self() && fault(F_PRODUCING, 8))
+        process_crash(proc_self());
+}
+
+static void may_stop_producing(void)
+{
+    struct proc *self = proc_self();
+    if (!self || !fault(F_PAUSE_IN_TXN, 8))
+        return;
+    self->paused_until_us = now_us + TRANSACTION_US + rnd_in(-SEC, 3 * SEC);
+    zookeeper_noticed_silence(self);
+    fiber_sleep(1);
+}
+
+/* One record. A request that is held is sent again by the client; what comes late is a duplicate, or of an old epoch.
+ */
+static dt_status produce(dt_producer *p, struct partition *part, int64_t deadline_us, struct record **out,
+                         struct dt_error *err)
+{
+    struct coordinator *c = &broker.coordinators[p->shard];
+    dt_status status;
+    do {
+        status = reach(true, deadline_us, NULL, err);
+        if (status != DT_OK)
+            return doubt(p, "produce: no answer", err);
+        may_die_producing();
+        may_stop_producing();
+        if (fault(F_PRODUCE_HELD, 8)) {
+            if (one_in(2))
+                return doubt(p, "produce: held until the client gave up", err);
+            fiber_sleep(rnd_in(100 * MS, 1 * SEC));
+        }
+        status = add_partition(p->shard, p->epoch, part);
+    } while (status == DT_BUSY);
+    if (status != DT_OK)
+        return doubt(p, "fenced", err);
+    op("produce");
+    if (c->epoch != p->epoch || !c->txn || c->txn->state != TXN_OPEN)
+        return doubt(p, "produce: the transaction is not open", err);
+    if (touched_index(c->txn, part) == c->txn->n_touched)
+        return doubt(p, "produce: the partition is not in the transaction", err);
+    *out = append(part, c->txn, false);
+    c->txn->n_records++;
+    if (c->held_end && c->held_epoch == p->epoch) { /* on purpose, into this transaction */
+        c->held_end = false;
+        hold_end(p->shard, p->epoch, 0);
+    }
+    return DT_OK;
+}
+
+static dt_status end(dt_producer *p, int64_t deadline_us, struct dt_error *err)
+{
+    struct coordinator *c = &broker.coordinators[p->shard];
+    unsigned requests = 1;
+    dt_status status = reach(true, deadline_us, NULL, err);
+    if (status != DT_OK)
+        return doubt(p, "EndTxn: no answer", err);
+    if (fault(F_AFTER_ENDTXN, 4)) {
+        switch (rnd_in(0, 2)) {
+        case 0:
+            end_txn(p->shard, p->epoch);
+            break;
+        case 1:
+            hold_end(p->shard, p->epoch, rnd_in(1 * MS, 2 * SEC));
+            break;
+        default:
+            break;
+        }
+        process_crash(proc_self());
+    }
+    may_stop_producing();
+    if (fault(F_ENDTXN_CUT, 4)) {
+        bool heard = one_in(2);
+        if (one_in(2))
+            end_txn(p->shard, p->epoch);
+        else if (one_in(2))
+            hold_end(p->shard, p->epoch, rnd_in(1 * MS, 2 * SEC));
+        if (!heard)
+            return doubt(p, "EndTxn: the connection was closed", err);
+        fiber_sleep(rnd_in(10 * MS, 300 * MS));
+        requests++;
+    } else if (fault(F_ENDTXN_HELD, 4)) { /* asked again after a while; the first one is still under way */
+        c->held_end = true;
+        c->held_epoch = p->epoch;
+        fiber_sleep(rnd_in(10 * MS, 300 * MS));
+        requests++;
+    }
+    status = end_txn(p->shard, p->epoch);
+    op("EndTxn's answer");
+    if (status != DT_OK)
+        return doubt(p, "EndTxn: refused", err);
+    if (replies_cut())
+        return doubt(p, "EndTxn: no answer", err);
+    if (!DT_GUARD(ENDTXN_COUNT, requests == 1))
+        return doubt(p, "more than one EndTxn request", err);
+    return DT_OK;
+}
+
+bool broker_poisoned(int64_t job)
+{
+    for (unsigned i = 0; i < broker.n_poison; i++)
+        if (broker.poison[i].job == job && now_us < broker.poison[i].until_us)
+            return true;
+    return false;
+}
+
+dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key,
+                           struct dt_str record_value, int64_t *ledger_offset, struct dt_error *err)
+{
+    int64_t deadline_us = now_us + TRANSACTION_US;
+    struct record *r;
+    dt_status status;
+    if (p->failed)
+        return doubt(p, "it has failed before", err);
+    for (size_t i = 0; i < n; i++) {
+        struct partition *part = topic_named(messages[i].topic);
+        struct record described = {0};
+        describe(&described, &messages[i]);
+        if (now_us < part->missing_until_us || broker_poisoned(described.r.job)) {
+            op("produce");
+            p->failed = true;
+            p->refusal = (struct dt_kafka_refusal){part->name, now_us < part->missing_until_us};
+            TRACE("kafka: shard %u: refused job %lld attempt %lld", p->shard, (long long)described.r.job,
+                  (long long)described.r.attempt);
+            return dt_fail(err, DT_REFUSED, "the message of job %lld is refused", (long long)described.r.job);
+        }
+        status = produce(p, part, deadline_us, &r, err);
+        if (status != DT_OK)
+            return status;
+        describe(r, &messages[i]);
+        TRACE("kafka: shard %u: produced job %lld attempt %lld", p->shard, (long long)r->r.job,
+              (long long)r->r.attempt);
+    }
+    status = produce(p, broker.ledgers[p->shard], deadline_us, &r, err);
+    if (status != DT_OK)
+        return status;
+    r->r.key = text_copy(record_key);
+    r->r.value = text_copy(record_value);
+    int64_t offset = r->r.offset;
+    TRACE("kafka: shard %u: ledger %lld: %.*s", p->shard, (long long)offset, (int)record_value.n, record_value.p);
+    status = end(p, deadline_us, err);
+    if (status != DT_OK)
+        return status;
+    *ledger_offset = offset;
+    if (n)
+        fiber_notes()->just_sent = true;
+    return DT_OK;
+}
+
+struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
+{
+    return p->refusal.topic ? p->refusal : (struct dt_kafka_refusal){"", false};
+}
+
+/* ---- the ledger ---- */
+
+struct dt_ledger_trim {
+    unsigned shard;
+    int64_t before, when_us;
+    bool gone;
+};
+
+static void trim_arrives(void *arg)
+{
+    const struct dt_ledger_trim *t = arg;
+    struct partition *p = broker.ledgers[t->shard];
+    if (t->before > p->start && t->before <= (int64_t)p->n) {
+        p->start = t->before;
+        TRACE("kafka: ledger %u trimmed below %lld, as asked", t->shard, (long long)t->before);
+    }
+}
+
+dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
+                               struct dt_error *err)
+{
+    (void)env;
+    (void)err;
+    dt_ledger_trim *t = world_alloc(sizeof *t);
+    *t = (dt_ledger_trim){.shard = shard, .before = before, .when_us = now_us + rnd_in(1 * MS, 3 * SEC)};
+    at(t->when_us, trim_arrives, t);
+    *out = t;
+    return DT_OK;
+}
+
+bool dt_ledger_trim_done(dt_ledger_trim *t, dt_status *status, struct dt_error *err)
+{
+    (void)err;
+    *status = DT_OK;
+    return now_us > t->when_us;
+}
+
+void dt_ledger_trim_free(dt_ledger_trim *t)
+{
+    (void)t;
+}
+
+/* How far a reader sees now: a new leader of the partition may lag. */
+static size_t seen_end(struct partition *p)
+{
+    size_t stable = last_stable(p);
+    if (now_us < p->fresh_us && p->stale_n < stable)
+        return p->stale_n > (size_t)p->start ? p->stale_n : (size_t)p->start;
+    return stable;
+}
+
+dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t from, const dt_clock *clock,
+                         int64_t deadline_us, const volatile bool *stop, dt_ledger_fn *fn, void *arg, int64_t *next,
+                         struct dt_error *err)
+{
+    struct partition *p = broker.ledgers[shard];
+    (void)env;
+    (void)clock;
+    *next = from;
+    dt_status status = reach(false, deadline_us, stop, err);
+    if (status != DT_OK)
+        return status;
+    if (from < p->start || from > (int64_t)p->n)
+        return dt_fail(err, DT_INVALID, "offset out of range");
+    if (fault(F_IN_TAKEOVER, 2)) {
+        p->stale_n = last_stable(p) - (size_t)rnd_in(0, (int64_t)(last_stable(p) - (size_t)p->start));
+        p->fresh_us = now_us + rnd_in(1 * MS, 800 * MS);
+    }
+    for (int64_t offset = from;;) {
+        while (offset < (int64_t)seen_end(p)) {
+            const struct record *r = p->records[offset++];
+            if (r->marker || (r->txn && r->txn->state != TXN_COMMITTED))
+                continue;
+            *next = offset;
+            if (!fn(arg, r->r.offset, r->r.key, r->r.value))
+                return DT_OK;
+        }
+        if (!DT_GUARD(BARRIER, true)) /* the end of the partition taken for the end */
+            return DT_OK;
+        if (stop && *stop)
+            return dt_fail(err, DT_SHUTDOWN, "stopped while reading");
+        if (now_us >= deadline_us)
+            return dt_fail(err, DT_UNAVAILABLE, "nothing more came in time");
+        fiber_sleep(rnd_in(2 * MS, 20 * MS));
+    }
+}
+
+/* ---- plain sends ---- */
+
+struct dt_sender {
+    int unused;
+};
+
+dt_status dt_sender_new(const struct dt_kafka_env *env, dt_sender **out, struct dt_error *err)
+{
+    (void)env;
+    (void)err;
+    *out = calloc(1, sizeof **out);
+    return *out ? DT_OK : DT_NOMEM;
+}
+
+void dt_sender_free(dt_sender *sender)
+{
+    free(sender);
+}
+
+dt_status dt_sender_send(dt_sender *sender, const struct dt_kafka_message *messages, size_t n, bool *sent,
+                         int timeout_ms, struct dt_error *err)
+{
+    (void)sender;
+    (void)messages;
+    memset(sent, 0, n * sizeof *sent);
+    dt_status status = reach(false, now_us + (int64_t)timeout_ms * 1000, NULL, err);
+    if (status != DT_OK)
+        return status;
+    memset(sent, 1, n * sizeof *sent);
+    broker.notices += n;
+    return DT_OK;
+}
+
+/* ---- results ---- */
+
+struct dt_result_consumer {
+    unsigned rank, members;
+    bool shared;
+    int64_t position[2];
+    int64_t before[2];
+    struct dt_kafka_record *records;
+    size_t n;
+};
+
+dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consumer **out, struct dt_error *err)
+{
+    (void)env;
+    dt_status status = reach(false, now_us + 1 * SEC, NULL, err);
+    if (status != DT_OK)
+        return status;
+    *out = calloc(1, sizeof **out);
+    return *out ? DT_OK : DT_NOMEM;
+}
+
+void dt_result_consumer_free(dt_result_consumer *consumer)
+{
+    free(consumer);
+}
+
+static bool has(const dt_result_consumer *c, unsigned partition)
+{
+    return c->shared && partition % c->members == c->rank;
+}
+
+dt_status dt_result_consumer_share(dt_result_consumer *c, unsigned rank, unsigned members, struct dt_error *err)
+{
+    (void)err;
+    dt_result_consumer was = *c;
+    if (c->shared && c->rank == rank && c->members == members)
+        return DT_OK;
+    c->shared = true;
+    c->rank = rank;
+    c->members = members;
+    for (unsigned i = 0; i < 2; i++)
+        if (has(c, i) && !has(&was, i))
+            c->position[i] = broker.results_committed[i];
+    return DT_OK;
+}
+
+static bool anything(const dt_result_consumer *c)
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (has(c, i) && c->position[i] < (int64_t)broker.results[i]->n)
+            return true;
+    return false;
+}
+
+static void wait_for_results(dt_result_consumer *c)
+{
+    int64_t until_us = now_us + 1 * SEC;
+    while (!anything(c) && now_us < until_us) {
+        if (broker.n_pollers == sizeof broker.pollers / sizeof broker.pollers[0])
+            broker.n_pollers = 0;
+        broker.pollers[broker.n_pollers++] = fiber_self();
+        fiber_block(until_us);
+    }
+}
+
+dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int linger_ms, const volatile bool *stop,
+                                  const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
+{
+    (void)linger_ms;
+    *n = c->n = 0;
+    if (!*stop)
+        wait_for_results(c);
+    dt_status status = reach(false, now_us + 1 * SEC, stop, err);
+    if (status != DT_OK)
+        return status;
+    c->records = world_alloc(64 * sizeof *c->records);
+    for (unsigned i = 0; i < 2; i++) {
+        c->before[i] = c->position[i];
+        while (has(c, i) && c->position[i] < (int64_t)broker.results[i]->n && c->n < 64 && c->n < max) {
+            const struct record *r = broker.results[i]->records[c->position[i]++];
+            c->records[c->n++] = (struct dt_kafka_record){r->r.key, r->r.value, (int32_t)i, r->r.offset};
+        }
+    }
+    *records = c->records;
+    *n = c->n;
+    return DT_OK;
+}
+
+dt_status dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *err)
+{
+    (void)err;
+    op("commit offsets");
+    for (unsigned i = 0; i < 2; i++)
+        if (has(c, i)) {
+            broker.results_committed[i] = c->position[i];
+            if (broker.results_applied[i] < c->position[i])
+                broker.results_applied[i] = c->position[i];
+        }
+    return DT_OK;
+}
+
+void dt_result_consumer_rewind(dt_result_consumer *c)
+{
+    for (unsigned i = 0; i < 2; i++)
+        c->position[i] = c->before[i];
+}
+
+/* ---- for consumers, the nemesis and the oracles ---- */
+
+void broker_report(struct dt_str key, struct dt_str value)
+{
+    struct record *r = append(broker.results[rnd() % 2], NULL, false);
+    r->r.key = text_copy(key);
+    r->r.value = text_copy(value);
+    for (unsigned i = 0; i < broker.n_pollers; i++)
+        fiber_wake(broker.pollers[i]);
+    broker.n_pollers = 0;
+}
+
+bool broker_results_read(void)
+{
+    return broker.results_applied[0] >= (int64_t)broker.results[0]->n &&
+           broker.results_applied[1] >= (int64_t)broker.results[1]->n;
+}
+
+const struct broker_record *broker_message(size_t n)
+{
+    return n < broker.n_messages ? &broker.messages[n]->r : NULL;
+}
+const struct broker_record *broker_ledger(unsigned shard, size_t n)
+{
+    return n < broker.n_ledger[shard] ? &broker.ledger_records[shard][n]->r : NULL;
+}
+size_t broker_notices(void)
+{
+    return broker.notices;
+}
+
+void broker_down(int64_t until_us)
+{
+    broker.down_until_us = until_us;
+}
+void broker_coordinator_down(int64_t until_us)
+{
+    broker.coordinator_down_until_us = until_us;
+}
+void broker_cut_replies(struct proc *proc, int64_t until_us)
+{
+    broker.cut_proc = proc;
+    broker.cut_until_us = until_us;
+}
+void broker_topic_missing(struct dt_str topic, int64_t until_us)
+{
+    topic_named(topic)->missing_until_us = until_us;
+}
+
+void broker_poison(int64_t job, int64_t until_us)
+{
+    if (broker.n_poison == 32)
+        return;
+    broker.poison[broker.n_poison].job = job;
+    broker.poison[broker.n_poison++].until_us = until_us;
+}
+
+void broker_trim_ledger(unsigned shard)
+{
+    struct partition *p = broker.ledgers[shard];
+    p->start = rnd_in(p->start, (int64_t)last_stable(p));
+    TRACE("kafka: ledger %u trimmed below %lld", shard, (long long)p->start);
+}
+
+void broker_recreate_ledger(unsigned shard)
+{
+    struct coordinator *c = &broker.coordinators[shard];
+    if (c->txn && (c->txn->state == TXN_OPEN || under_way(c->txn)))
+        return;
+    broker.ledgers[shard] = partition_new(DT_STR_LIT("ledger"), true);
+    TRACE("kafka: ledger %u made anew", shard);
+}
+
+void broker_begin(unsigned shards)
+{
+    memset(&broker, 0, sizeof broker);
+    broker.shards = shards;
+    for (unsigned i = 0; i < shards; i++) {
+        broker.ledgers[i] = partition_new(DT_STR_LIT("ledger"), true);
+        while (broker.ledgers[i]->n < LEDGER_AGE)
+            append(broker.ledgers[i], NULL, true);
+        broker.ledgers[i]->start = LEDGER_AGE;
+    }
+    for (unsigned i = 0; i < 2; i++)
+        broker.results[i] = partition_new(DT_STR_LIT("results"), false);
+}

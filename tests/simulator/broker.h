@@ -1,0 +1,35 @@
+/* The broker behind dispatcher/kafka.h in the simulator: what the nemesis, consumers and oracles do with it. */
+#ifndef DT_SIMULATOR_BROKER_H
+#define DT_SIMULATOR_BROKER_H
+
+#include "base/strbuf.h"
+#include "simulator/world.h"
+
+#define LEDGER_AGE 60 /* offsets that a ledger has used up before the story begins */
+
+void broker_begin(unsigned shards);
+void broker_down(int64_t until_us);             /* nobody reaches it */
+void broker_coordinator_down(int64_t until_us); /* transactions cannot begin or end */
+void broker_cut_replies(struct proc *proc, int64_t until_us);
+void broker_topic_missing(struct dt_str topic, int64_t until_us); /* it cannot be written */
+void broker_trim_ledger(unsigned shard);                          /* its records below some offset are gone */
+void broker_recreate_ledger(unsigned shard);
+void broker_poison(int64_t job_id, int64_t until_us); /* this job's messages are refused */
+bool broker_poisoned(int64_t job_id);
+
+/* A record of a job's topic or of the ledger, as a read_committed reader gets it. */
+struct broker_record {
+    struct dt_str topic, key, value;
+    int64_t job, attempt, due_ms; /* of a message to a consumer */
+    int64_t offset, produced_us, committed_us;
+};
+/* The committed records of all topics of jobs from the n-th on, in the order of their commits: NULL at the end. */
+const struct broker_record *broker_message(size_t n);
+/* Committed records of a shard's ledger, whatever was trimmed: NULL at the end. */
+const struct broker_record *broker_ledger(unsigned shard, size_t n);
+size_t broker_notices(void); /* dead letters sent */
+/* A consumer reports. */
+void broker_report(struct dt_str key, struct dt_str value);
+bool broker_results_read(void); /* all reports were applied, and their offsets committed */
+
+#endif

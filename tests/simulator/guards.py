@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+"""Takes the guards of the protocol out, one at a time, and lists what caught each.
+
+A guard is marked in the sources by DT_GUARD, DT_GUARD_SQL or DT_UNGUARDED (scheduler/base/guard.h). For each name the
+files that have it are compiled once more with -DDT_WITHOUT_<NAME>=1 and linked with the other objects of the ordinary
+simulator, which then runs seeds until an oracle objects. A guard that nothing misses is a failure, except those of
+NOT_NEEDED, which say why.
+"""
+import argparse
+import json
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parents[2]
+BUILD = TREE / "build" / "release"
+MARK = re.compile(r"\bDT_(?:GUARD|GUARD_SQL|UNGUARDED)\((\w+)\b")
+
+# What is still guarded once this one is out.
+NOT_NEEDED = {
+    "EPOCH": "a leadership's token is never another's, so token and version say all that the epoch says; kept for people",
+}
+
+
+def guards():
+    """{name: [sources]}"""
+    found = {}
+    for folder in ("scheduler", "dispatcher", "tests/simulator"):
+        for path in sorted((TREE / folder).rglob("*.[ch]")):
+            if path.name == "guard.h":
+                continue
+            for name in MARK.findall(path.read_text(encoding="utf-8")):
+                found.setdefault(name, set()).add(path)
+    return {name: sorted(paths) for name, paths in sorted(found.items())}
+
+
+def commands():
+    """({source: its compile command}, the link command) of the ordinary simulator."""
+    listed = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
+    compiles = {Path(entry["file"]): entry["command"] for entry in listed if "simulator.dir" in entry["command"]}
+    link = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "simulator"], capture_output=True, text=True, check=True)
+    return compiles, link.stdout.splitlines()[-1]
+
+
+def build(name, sources, compiles, link):
+    """The simulator without this guard."""
+    folder = BUILD / "guards" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in sources:
+        if source not in compiles:
+            continue
+        words = shlex.split(compiles[source])
+        was = words[words.index("-o") + 1]
+        mine = folder / (source.stem + ".o")
+        words[words.index("-o") + 1] = str(mine)
+        done = subprocess.run([*words, f"-DDT_WITHOUT_{name}=1", "-Wno-error"], cwd=BUILD, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"{name}: {source.name} does not compile:\n{done.stderr}")
+        link = link.replace(was, str(mine))
+    program = folder / "simulator"
+    link = re.sub(r"-o \S*tests/simulator/simulator\b", f"-o {program}", link)
+    subprocess.run(link, shell=True, cwd=BUILD, check=True)
+    return program
+
+
+def attack(program, seeds, seconds, kinds):
+    """(what caught it or None, seeds that ran)."""
+    ran = 0
+    for kind in kinds:
+        done = subprocess.run([program, "--seeds", str(seeds), "--seconds", str(seconds), "--first", *(["--kind", str(kind)] if kind else [])],
+                              capture_output=True, text=True, check=False)
+        caught = re.search(r"^seed (\d+) FAILED: (.*)$", done.stdout, re.M)
+        if caught:
+            return f"{caught[2]} (seed {caught[1]}{f', kind {kind}' if kind else ''})", ran + int(caught[1])
+        if done.returncode:
+            return f"it ended with {done.returncode}: {done.stderr.strip()[-120:]}", ran
+        ran += seeds
+    return None, ran
+
+
+# Where to look first: the kinds of faults that a guard is against.
+KINDS = {
+    "ENDTXN_COUNT": [14], "HINT_EXACT": [18], "HINT_AFTER_LEDGER": [18], "REST": [18], "TOKEN": [19], "VERSION": [19],
+    "BARRIER": [9], "BARRIER_TOKEN": [19], "LEDGER_LIST": [19], "LEDGER_ONE": [19], "LEDGER_RANGE": [19], "EPOCH": [19, 12],
+    "RESULT_CONDITIONS": [34, 33], "RESULT_ATTEMPT": [34], "DEADLINE_GREATEST": [35, 34],
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--guards", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--seeds", type=int, default=100000, help="of each kind of faults that is tried")
+    parser.add_argument("--seconds", type=int, default=60, help="likewise")
+    parser.add_argument("names", nargs="*", metavar="GUARD", help="only these")
+    options = parser.parse_args()
+    if not (BUILD / "build.ninja").exists():
+        subprocess.run(["cmake", "--preset", "release"], cwd=TREE, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", BUILD, "--target", "simulator"], check=True, stdout=subprocess.DEVNULL)
+    compiles, link = commands()
+    missed = 0
+    for name, sources in guards().items():
+        if options.names and name not in options.names:
+            continue
+        start = time.monotonic()
+        caught, ran = attack(build(name, sources, compiles, link), options.seeds, options.seconds, [*KINDS.get(name, []), 0])
+        good = caught is not None or name in NOT_NEEDED
+        missed += not good
+        told = caught or f"nothing in {ran} seeds; {NOT_NEEDED.get(name, 'NOT CAUGHT')}"
+        print(f"{'ok  ' if good else 'FAIL'} {name:20} {told}  [{time.monotonic() - start:.0f} s]", flush=True)
+    print(f"{missed} guards were missed by nobody" if missed else "every guard that was taken out was missed")
+    return missed != 0
+
+
+sys.exit(main())

@@ -1,0 +1,716 @@
+/*
+ * db.h on the engine of sql.h: connections, sessions, transactions, and what goes wrong with them.
+ *
+ * A connection is the client's half, a session the server's. A session outlives its connection for a while: what was
+ * under way when the connection broke may still happen, and its locks are held until the server notices.
+ */
+#include "simulator/mysql.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "simulator/broker.h"
+#include "simulator/faults.h"
+#include "simulator/processes.h"
+
+#define SESSIONS_MAX 4096
+
+struct dt_db {
+    const struct dt_config *config;
+    struct session *session;
+    bool alive;
+    struct result result;
+    size_t at; /* 1-based row of the result */
+    int64_t used_us;
+};
+
+int64_t mysql_copied_us, mysql_restored_us;
+
+static struct session *sessions[SESSIONS_MAX];
+static unsigned sessions_n;
+static int64_t down_until_us;
+static struct copy *kept;
+static int64_t kept_us;
+static struct {
+    struct proc *proc;
+    int64_t until_us;
+} cut;
+
+/* ---- sessions ---- */
+
+static struct session *session_new(struct proc *proc)
+{
+    if (sessions_n == SESSIONS_MAX)
+        broken("too many sessions");
+    struct session *s = world_alloc(sizeof *s);
+    s->open = true;
+    s->number = sessions_n;
+    s->proc = proc;
+    sessions[sessions_n++] = s;
+    return s;
+}
+
+/* The server ends it: rolls back, lets locks go. */
+static void session_end(struct session *s)
+{
+    if (!s->open)
+        return;
+    s->open = false;
+    if (s->in_transaction)
+        TRACE("mysql: session %u rolled back", s->number);
+    session_end_transaction(s, false);
+    if (s->waits_for && s->waiter)
+        fiber_wake(s->waiter);
+}
+
+static void end_later(void *arg)
+{
+    session_end(arg);
+}
+
+static void commit_later(void *arg)
+{
+    struct session *s = arg;
+    if (!s->open)
+        return;
+    TRACE("mysql: session %u committed late", s->number);
+    session_end_transaction(s, true);
+    session_end(s);
+}
+
+void session_wake_waiters(struct row *row);
+void session_wake_waiters(struct row *row)
+{
+    for (unsigned i = 0; i < sessions_n; i++)
+        if (sessions[i]->waits_for == row && sessions[i]->waiter)
+            fiber_wake(sessions[i]->waiter);
+}
+
+static bool deadlock(const struct session *s, const struct row *row)
+{
+    for (unsigned i = 0; row && row->owner && i < sessions_n; i++) {
+        if (row->owner == s)
+            return true;
+        row = row->owner->waits_for;
+    }
+    return false;
+}
+
+dt_status session_wait(struct session *s, struct row *row, struct dt_error *err)
+{
+    if (deadlock(s, row)) {
+        TRACE("mysql: deadlock");
+        session_end_transaction(s, false);
+        return dt_fail(err, DT_BUSY, "1213 deadlock");
+    }
+    TRACE("mysql: waits for a row of %s that session %u holds", row->table->def->name, row->owner->number);
+    s->waits_for = row;
+    s->waiter = fiber_self();
+    bool woken = fiber_block(now_us + LOCK_TIMEOUT_US);
+    s->waits_for = NULL;
+    s->waiter = NULL;
+    if (!s->open)
+        return dt_fail(err, DT_UNAVAILABLE, "2013 lost connection");
+    if (!woken) {
+        TRACE("mysql: lock wait timeout");
+        return dt_fail(err, DT_BUSY, "1205 lock wait timeout");
+    }
+    return DT_OK;
+}
+
+/* A session that stopped inside a transaction is ended by the server. */
+static void idle_check(void *arg)
+{
+    struct session *s = arg;
+    if (!s->open || !s->in_transaction || s->waits_for)
+        return;
+    if (now_us - s->used_us >= IDLE_TRANSACTION_US) {
+        TRACE("mysql: session %u was idle in a transaction for too long", s->number);
+        session_end(s);
+    } else
+        at(s->used_us + IDLE_TRANSACTION_US, idle_check, s);
+}
+
+/* ---- the connection ---- */
+
+static dt_status lost(dt_db *db, const char *why, struct dt_error *err)
+{
+    db->alive = false;
+    TRACE("mysql: connection lost (%s)", why);
+    return dt_fail(err, DT_UNAVAILABLE, "%s", why);
+}
+
+/* The connection broke; the server notices now, or a little later. */
+static void abandon(dt_db *db)
+{
+    struct session *s = db->session;
+    if (!s || !s->open || s->commit_later)
+        return;
+    if (s->in_transaction && one_in(2))
+        at(now_us + rnd_in(1 * MS, 1500 * MS), end_later, s);
+    else
+        session_end(s);
+}
+
+static bool replies_cut(void)
+{
+    return cut.proc && cut.proc == proc_self() && now_us < cut.until_us;
+}
+
+/* Before the server does what is asked. */
+static dt_status ask(dt_db *db, const char *what, struct dt_error *err)
+{
+    if (!db->alive)
+        return dt_fail(err, DT_UNAVAILABLE, "not connected");
+    op(what);
+    if (!db->session->open || now_us < down_until_us)
+        return lost(db, "2013 the server is gone", err);
+    db->session->used_us = now_us;
+    return DT_OK;
+}
+
+/* After it: does the answer arrive? */
+static dt_status answer(dt_db *db, dt_status status, struct dt_error *err)
+{
+    if (db->session->open && !replies_cut()) {
+        db->used_us = now_us;
+        return status;
+    }
+    if (db->session->open)
+        fiber_sleep(IO_TIMEOUT_US);
+    abandon(db);
+    return lost(db, "2013 no answer", err);
+}
+
+dt_status dt_db_library_init(void)
+{
+    return DT_OK;
+}
+void dt_db_thread_end(void) {}
+
+dt_status dt_db_new(const struct dt_config *config, dt_db **out)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return DT_NOMEM;
+    (*out)->config = config;
+    return DT_OK;
+}
+
+dt_status dt_db_open(const struct dt_config *config, dt_db **out, struct dt_error *err)
+{
+    dt_status status = dt_db_new(config, out);
+    return status == DT_OK ? dt_db_reconnect(*out, err) : status;
+}
+
+void dt_db_free(dt_db *db)
+{
+    if (!db)
+        return;
+    if (db->session)
+        session_end(db->session);
+    free(db);
+}
+
+dt_status dt_db_reconnect(dt_db *db, struct dt_error *err)
+{
+    if (db->session && db->session->open && !db->session->commit_later)
+        session_end(db->session);
+    db->alive = false;
+    op("connect");
+    if (now_us < down_until_us || replies_cut()) {
+        fiber_sleep(rnd_in(1 * MS, 50 * MS));
+        return dt_fail(err, DT_UNAVAILABLE, "2002 cannot connect");
+    }
+    db->session = session_new(proc_self());
+    db->alive = true;
+    db->used_us = now_us;
+    return DT_OK;
+}
+
+bool dt_db_alive(const dt_db *db)
+{
+    return db->alive;
+}
+int64_t dt_db_used_us(const dt_db *db)
+{
+    return db->used_us;
+}
+enum dt_server dt_db_server(const dt_db *db)
+{
+    (void)db;
+    return DT_SERVER_MARIADB;
+}
+size_t dt_db_packet_max(const dt_db *db)
+{
+    (void)db;
+    return 16777216;
+}
+
+dt_status dt_db_ping(dt_db *db, struct dt_error *err)
+{
+    dt_status status = ask(db, "ping", err);
+    return status == DT_OK ? answer(db, DT_OK, err) : status;
+}
+
+/* ---- transactions ---- */
+
+dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err)
+{
+    dt_status status = ask(db, "begin", err);
+    if (status != DT_OK)
+        return status;
+    db->session->in_transaction = true;
+    at(now_us + IDLE_TRANSACTION_US, idle_check, db->session);
+    *now_ms = mysql_now_ms();
+    return answer(db, DT_OK, err);
+}
+
+dt_status dt_db_begin(dt_db *db, struct dt_error *err)
+{
+    int64_t ignored;
+    return dt_db_begin_at(db, &ignored, err);
+}
+
+static bool changed_jobs(const struct session *s)
+{
+    for (size_t i = 0; i < s->n_locked; i++)
+        if (s->locked[i]->current != s->locked[i]->committed && strcmp(s->locked[i]->table->def->name, "jobs") == 0)
+            return true;
+    return false;
+}
+
+/* What may happen around a COMMIT to the process that asks for it. */
+static void die_around_commit(bool jobs)
+{
+    struct proc *self = proc_self();
+    if (!self)
+        return;
+    if (process_is_dispatcher(self)) {
+        if (fiber_notes()->loop && jobs && fault(F_AFTER_CLAIM, 4))
+            process_crash(self);
+    } else if (jobs && fault(F_API_BEFORE_COMMIT, 16))
+        process_crash(self);
+}
+
+/* The reply of the COMMIT is lost; it was done, was not, or is done later. */
+static dt_status commit_unknown(dt_db *db, struct dt_error *err)
+{
+    struct session *s = db->session;
+    switch (rnd_in(0, 2)) {
+    case 0:
+        session_end_transaction(s, true);
+        session_end(s);
+        break;
+    case 1:
+        session_end(s);
+        break;
+    default:
+        s->commit_later = true;
+        at(now_us + rnd_in(1 * MS, 3 * SEC), commit_later, s);
+    }
+    db->alive = false;
+    if (one_in(2))
+        fiber_sleep(rnd_in(1 * MS, IO_TIMEOUT_US));
+    TRACE("mysql: COMMIT without an answer");
+    return dt_fail(err, DT_UNKNOWN, "2013 lost connection during COMMIT");
+}
+
+/* MySQL stands still with the COMMIT in it: it is done late, and told late, or the client gives up waiting. */
+static dt_status commit_stopped(dt_db *db, struct dt_error *err)
+{
+    struct session *s = db->session;
+    int64_t takes_us = rnd_in(50 * MS, 4 * SEC);
+    s->commit_later = true;
+    at(now_us + takes_us, commit_later, s);
+    fiber_sleep(takes_us < IO_TIMEOUT_US ? takes_us + 100 : IO_TIMEOUT_US);
+    db->alive = false;
+    return dt_fail(err, DT_UNKNOWN, "2013 lost connection during COMMIT");
+}
+
+dt_status dt_db_commit(dt_db *db, struct dt_error *err)
+{
+    dt_status status = ask(db, "commit", err);
+    if (status != DT_OK) {
+        abandon(db);
+        return status == DT_UNAVAILABLE && err ? dt_fail(err, DT_UNKNOWN, "lost during COMMIT") : DT_UNKNOWN;
+    }
+    bool jobs = changed_jobs(db->session);
+    die_around_commit(jobs);
+    if (fault(F_COMMIT_CUT, 10))
+        return commit_unknown(db, err);
+    if (fault(F_MYSQL_STOP, 12))
+        return commit_stopped(db, err);
+    session_end_transaction(db->session, true);
+    TRACE("mysql: session %u committed", db->session->number);
+    die_around_commit(jobs);
+    if (jobs && proc_self() && !process_is_dispatcher(proc_self()) && fault(F_API_AFTER_COMMIT, 16))
+        process_crash(proc_self());
+    if (fiber_notes()->loop) /* settled, or claimed anew */
+        fiber_notes()->just_sent = false;
+    status = answer(db, DT_OK, err);
+    return status == DT_UNAVAILABLE ? (err ? dt_fail(err, DT_UNKNOWN, "lost during COMMIT") : DT_UNKNOWN) : status;
+}
+
+void dt_db_rollback(dt_db *db)
+{
+    if (!db->session || !db->session->in_transaction || !db->alive)
+        return;
+    if (ask(db, "rollback", NULL) == DT_OK)
+        session_end_transaction(db->session, false);
+}
+
+/* ---- statements ---- */
+
+static void note_statement(const struct stmt *st)
+{
+    if (st->kind == S_SELECT && st->select.lock && st->select.sources[0].table &&
+        strcmp(st->select.sources[0].table->name, "shards") == 0)
+        fiber_notes()->loop = true;
+}
+
+/* The leader stops in the middle of its transaction, perhaps for ever as far as the server is concerned. */
+static void may_stop_inside(const struct session *s)
+{
+    struct proc *self = proc_self();
+    if (!self || !process_is_dispatcher(self) || !s->in_transaction || !s->n_locked || !fault(F_MYSQL_STOP, 20))
+        return;
+    self->paused_until_us = now_us + rnd_in(IDLE_TRANSACTION_US / 2, 3 * IDLE_TRANSACTION_US);
+    zookeeper_noticed_silence(self);
+    fiber_sleep(1);
+}
+
+/* What only looks and finds nothing, and what is done for the record, fills traces. */
+static bool worth_telling(const struct stmt *st, dt_status status, const struct result *result, uint64_t changed)
+{
+    static const char *const dull[] = {"SELECT CRC32", "SELECT id FROM jobs", "SELECT id, due_key", "SELECT name, uuid",
+                                       "SELECT CAST"};
+    for (size_t i = 0; i < sizeof dull / sizeof dull[0]; i++)
+        if (strncmp(st->text, dull[i], strlen(dull[i])) == 0)
+            return false;
+    return status != DT_OK || (st->kind == S_SELECT ? result->n > 0 : changed > 0);
+}
+
+static void trace_statement(const struct stmt *st, const struct dt_param *params, size_t n, dt_status status,
+                            const struct result *result, uint64_t affected)
+{
+    char values[220] = "";
+    size_t at_char = 0;
+    for (size_t i = 0; i < n && at_char < sizeof values - 40; i++) {
+        if (params[i].type == DT_PARAM_INT)
+            at_char += (size_t)snprintf(values + at_char, sizeof values - at_char, " %lld", (long long)params[i].i);
+        else if (params[i].type == DT_PARAM_BYTES)
+            at_char += (size_t)snprintf(values + at_char, sizeof values - at_char, " %.*s",
+                                        (int)(params[i].s.n < 60 ? params[i].s.n : 60), params[i].s.p);
+        else
+            at_char += (size_t)snprintf(values + at_char, sizeof values - at_char, " NULL");
+        if (at_char > sizeof values)
+            at_char = sizeof values;
+    }
+    trace("mysql: %.60s… <-%s -> %s, %llu", st->text, values, dt_status_name(status),
+          (unsigned long long)(st->kind == S_SELECT ? result->n : affected));
+}
+
+static dt_status execute(dt_db *db, const char *sql, const struct dt_param *params, size_t n, uint64_t *affected,
+                         struct dt_error *err)
+{
+    const struct stmt *st = sql_compile(sql);
+    uint64_t changed = 0;
+    note_statement(st);
+    dt_status status = ask(db, sql, err);
+    if (status != DT_OK)
+        return status;
+    struct session *s = db->session;
+    db->result = (struct result){0};
+    db->at = 0;
+    status = sql_run(s, st, params, n, &db->result, &changed, err);
+    if (tracing && (tracing_all || worth_telling(st, status, &db->result, changed)))
+        trace_statement(st, params, n, status, &db->result, changed);
+    if (!s->in_transaction && s->open)
+        session_end_transaction(s, status == DT_OK);
+    if (!s->open)
+        return lost(db, "2013 the server is gone", err);
+    s->used_us = now_us;
+    may_stop_inside(s);
+    if (affected)
+        *affected = changed;
+    return answer(db, status, err);
+}
+
+dt_status dt_db_run(dt_db *db, const char *sql, const struct dt_param *params, size_t n, uint64_t *affected,
+                    struct dt_error *err)
+{
+    return execute(db, sql, params, n, affected, err);
+}
+
+/* One execution for all rows; they are written one after the other. */
+dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *params, size_t columns, size_t rows,
+                         uint64_t *affected, struct dt_error *err)
+{
+    const struct stmt *st = sql_compile(sql);
+    uint64_t sum = 0;
+    dt_status status = ask(db, sql, err);
+    for (size_t i = 0; i < rows && status == DT_OK; i++) {
+        uint64_t changed = 0;
+        status = sql_run(db->session, st, params + i * columns, columns, NULL, &changed, err);
+        sum += changed;
+    }
+    if (!db->alive)
+        return status;
+    if (tracing_all || strncmp(sql, "INSERT INTO shard_stats", 23) != 0)
+        TRACE("mysql: %.60s… %zu rows -> %s", sql, rows, dt_status_name(status));
+    if (!db->session->in_transaction && db->session->open)
+        session_end_transaction(db->session, status == DT_OK);
+    if (affected)
+        *affected = sum;
+    return answer(db, status, err);
+}
+
+/* What a statement that is its own transaction needs to be done later, by the server alone. */
+struct late {
+    const struct stmt *stmt;
+    struct dt_param *params;
+    size_t columns, rows;
+};
+
+static dt_status run_rows(struct session *s, const struct late *what, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < what->rows && status == DT_OK; i++) {
+        uint64_t changed = 0;
+        status = sql_run(s, what->stmt, what->params + i * what->columns, what->columns, NULL, &changed, err);
+    }
+    session_end_transaction(s, status == DT_OK);
+    return status;
+}
+
+static void *run_late(void *arg)
+{
+    struct session *s = session_new(NULL);
+    struct dt_error err = {0};
+    fiber_sleep(rnd_in(1 * MS, 3 * SEC));
+    dt_status status = run_rows(s, arg, &err);
+    TRACE("mysql: a statement was begun late: %s", dt_status_name(status));
+    return NULL;
+}
+
+static struct late *keep_rows(const struct stmt *st, const struct dt_param *params, size_t columns, size_t rows)
+{
+    struct late *late = world_alloc(sizeof *late);
+    *late = (struct late){st, world_alloc(columns * rows * sizeof *params), columns, rows};
+    for (size_t i = 0; i < columns * rows; i++) {
+        late->params[i] = params[i];
+        if (params[i].type != DT_PARAM_BYTES)
+            continue;
+        char *p = world_alloc(params[i].s.n + 1);
+        memcpy(p, params[i].s.p, params[i].s.n);
+        late->params[i].s.p = p;
+    }
+    return late;
+}
+
+bool dt_db_is_one_trip(const dt_db *db, const struct dt_param *params, size_t columns, size_t rows)
+{
+    (void)db;
+    (void)params;
+    (void)columns;
+    return rows > 0;
+}
+
+dt_status dt_db_run_many_alone(dt_db *db, const char *sql, const struct dt_param *params, size_t columns, size_t rows,
+                               struct dt_error *err)
+{
+    struct late what = {sql_compile(sql), (struct dt_param *)(uintptr_t)params, columns, rows};
+    dt_status status = ask(db, sql, err);
+    if (status != DT_OK)
+        return status == DT_UNAVAILABLE ? dt_fail(err, DT_UNKNOWN, "lost") : status;
+    die_around_commit(true);
+    if (fault(F_COMMIT_CUT, 6)) {
+        int how = (int)rnd_in(0, 2);
+        if (how == 0)
+            (void)!run_rows(db->session, &what, NULL);
+        else if (how == 1)
+            fiber_start(NULL, run_late, keep_rows(what.stmt, params, columns, rows));
+        session_end(db->session);
+        (void)lost(db, "no answer to an INSERT", err);
+        return dt_fail(err, DT_UNKNOWN, "2013 lost connection");
+    }
+    status = run_rows(db->session, &what, err);
+    TRACE("mysql: %.60s… %zu rows, committed -> %s", sql, rows, dt_status_name(status));
+    if (status == DT_OK && proc_self() && fault(F_API_AFTER_COMMIT, 8))
+        process_crash(proc_self());
+    dt_status heard = answer(db, status, err);
+    return heard == DT_UNAVAILABLE && status == DT_OK ? dt_fail(err, DT_UNKNOWN, "lost") : heard;
+}
+
+dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err)
+{
+    (void)db;
+    (void)err;
+    broken("scripts are not simulated: %.*s", (int)sql.n, sql.p);
+}
+
+dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
+{
+    return dt_db_script(db, text, err);
+}
+
+dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+{
+    return execute(db, sql, params, n, NULL, err);
+}
+
+/* ---- results ---- */
+
+size_t dt_db_rows(const dt_db *db)
+{
+    return db->result.n;
+}
+bool dt_db_next(dt_db *db)
+{
+    return db->at < db->result.n && ++db->at;
+}
+
+static const struct val *result_cell(const dt_db *db, unsigned column)
+{
+    if (!db->at || column >= db->result.columns)
+        broken("column %u of %u is read", column, db->result.columns);
+    return &db->result.cells[(db->at - 1) * db->result.columns + column];
+}
+
+bool dt_db_is_null(const dt_db *db, unsigned column)
+{
+    return result_cell(db, column)->t == V_NULL;
+}
+
+int64_t dt_db_i64(const dt_db *db, unsigned column)
+{
+    const struct val *v = result_cell(db, column);
+    if (v->t == V_STR)
+        broken("column %u is a text and read as a number", column);
+    return v->t == V_NULL ? 0 : v->i;
+}
+
+struct dt_str dt_db_bytes(const dt_db *db, unsigned column)
+{
+    const struct val *v = result_cell(db, column);
+    if (v->t == V_NULL)
+        return DT_STR_NONE;
+    if (v->t != V_STR)
+        broken("column %u is a number and read as bytes", column);
+    return (struct dt_str){v->p ? v->p : "", v->n};
+}
+
+dt_status dt_db_end(dt_db *db, struct dt_error *err)
+{
+    (void)err;
+    db->result.n = 0;
+    db->at = 0;
+    return DT_OK;
+}
+
+/* ---- for the nemesis ---- */
+
+void mysql_restart(int64_t until_us)
+{
+    for (unsigned i = 0; i < sessions_n; i++)
+        session_end(sessions[i]);
+    down_until_us = until_us;
+}
+
+void mysql_copy(void)
+{
+    kept = tables_copy();
+    kept_us = now_us;
+    TRACE("mysql: a copy is kept");
+}
+
+bool mysql_has_copy(void)
+{
+    return kept != NULL;
+}
+
+void mysql_restore(void)
+{
+    mysql_restart(now_us + rnd_in(0, 500 * MS));
+    tables_restore(kept);
+    mysql_copied_us = kept_us;
+    mysql_restored_us = now_us;
+    TRACE("mysql: restored from the copy of %.3f", (double)(kept_us - 100 * SEC) / 1000);
+}
+
+void mysql_cut_replies(struct proc *proc, int64_t until_us)
+{
+    cut.proc = proc;
+    cut.until_us = until_us;
+}
+
+void mysql_process_died(struct proc *proc)
+{
+    for (unsigned i = 0; i < sessions_n; i++)
+        if (sessions[i]->proc == proc && sessions[i]->open && !sessions[i]->commit_later)
+            at(now_us + (one_in(4) ? rnd_in(1 * MS, 2 * SEC) : rnd_in(0, 2 * MS)), end_later, sessions[i]);
+}
+
+dt_status mysql_by_hand(const char *sql, const struct dt_param *params, size_t n)
+{
+    struct session *s = session_new(NULL);
+    uint64_t affected = 0;
+    struct dt_error err = {0};
+    s->in_transaction = true;
+    dt_status status = sql_run(s, sql_compile(sql), params, n, NULL, &affected, &err);
+    session_end_transaction(s, status == DT_OK);
+    s->open = false;
+    TRACE("by hand: %.100s -> %s, %llu", sql, dt_status_name(status), (unsigned long long)affected);
+    return status;
+}
+
+static const char hold_sql[] = "SELECT id FROM jobs WHERE id = ? FOR UPDATE SKIP LOCKED";
+
+void mysql_hold_row(int64_t job_id, int64_t us)
+{
+    struct session *s = session_new(NULL);
+    struct result result = {0};
+    struct dt_error err = {0};
+    s->in_transaction = true;
+    if (sql_run(s, sql_compile(hold_sql), DT_PARAMS(DT_P_INT(job_id)), &result, NULL, &err) == DT_OK)
+        TRACE("by hand: job %lld is locked", (long long)job_id);
+    at(now_us + us, end_later, s);
+}
+
+void mysql_begin(void)
+{
+    tables_begin();
+    sessions_n = 0;
+    down_until_us = 0;
+    kept = NULL;
+    mysql_copied_us = mysql_restored_us = 0;
+    cut.proc = NULL;
+}
+
+static void install(const char *sql, const struct dt_param *params, size_t n)
+{
+    if (mysql_by_hand(sql, params, n) != DT_OK)
+        broken("the installation cannot be made: %s", sql);
+}
+
+void mysql_install(unsigned shards)
+{
+    install("INSERT INTO installation (one, name, uuid, shards, created_at) VALUES (1, 'sim', "
+            "'00000000-0000-4000-8000-000000000001', ?, 1)",
+            DT_PARAMS(DT_P_INT(shards)));
+    install("INSERT INTO id_sequence (one, next_id) VALUES (1, 1)", DT_NO_PARAMS);
+    for (unsigned i = 0; i < shards; i++)
+        install("INSERT INTO shards (shard, inflight, ledger_offset) VALUES (?, '[]', ?)",
+                DT_PARAMS(DT_P_INT(i), DT_P_INT(LEDGER_AGE)));
+}
+
+/* The schema is the migrations' by construction. */
+struct dt_store;
+dt_status __wrap_dt_store_check_schema(struct dt_store *store, struct dt_error *err);
+dt_status __wrap_dt_store_check_schema(struct dt_store *store, struct dt_error *err)
+{
+    (void)store;
+    (void)err;
+    return DT_OK;
+}

@@ -1,0 +1,23 @@
+/* The server behind db.h in the simulator: what the nemesis and the oracles do with it. */
+#ifndef DT_SIMULATOR_MYSQL_H
+#define DT_SIMULATOR_MYSQL_H
+
+#include "simulator/sql.h"
+
+void mysql_begin(void); /* a new world: empty tables, one installation of `shards` shards */
+void mysql_install(unsigned shards);
+/* Killed: everybody's session is gone; it answers again at that time. */
+void mysql_restart(int64_t until_us);
+void mysql_copy(void); /* keeps a copy of what is committed now */
+bool mysql_has_copy(void);
+void mysql_restore(void);
+extern int64_t mysql_copied_us, mysql_restored_us; /* of the copy that came back; 0 = none did */
+/* Replies to that process are lost until then; what it asks for is done. */
+void mysql_cut_replies(struct proc *proc, int64_t until_us);
+void mysql_process_died(struct proc *proc);
+/* A session of nobody's that runs plain SQL, atomically: hand edits. Rows that are locked are waited for. */
+dt_status mysql_by_hand(const char *sql, const struct dt_param *params, size_t n);
+/* Locks a job's row for so long. */
+void mysql_hold_row(int64_t job_id, int64_t us);
+
+#endif

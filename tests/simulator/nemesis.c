@@ -1,0 +1,155 @@
+/* See nemesis.h. */
+#include "simulator/nemesis.h"
+
+#include "simulator/broker.h"
+#include "simulator/faults.h"
+#include "simulator/mysql.h"
+#include "simulator/oracles.h"
+#include "simulator/processes.h"
+#include "simulator/redis.h"
+#include "simulator/workload.h"
+
+static unsigned shards;
+
+static struct proc *some_dispatcher(void)
+{
+    return process_dispatcher((unsigned)rnd_in(0, process_dispatchers() - 1));
+}
+
+static unsigned some_shard(void)
+{
+    return (unsigned)rnd_in(0, shards - 1);
+}
+
+static void cut_one_way(void)
+{
+    struct proc *proc = some_dispatcher();
+    int64_t until_us = now_us + rnd_in(100 * MS, 4 * SEC);
+    if (!proc)
+        return;
+    switch (rnd_in(0, 3)) {
+    case 0:
+        mysql_cut_replies(proc, until_us);
+        break;
+    case 1:
+        broker_cut_replies(proc, until_us);
+        break;
+    case 2:
+        redis_cut_replies(proc, until_us);
+        break;
+    default:
+        zookeeper_expire(proc);
+    }
+}
+
+static void lose_history(void)
+{
+    history_lost = true;
+    if (one_in(4)) {
+        broker_trim_ledger(some_shard());
+        return;
+    }
+    if (one_in(6)) {
+        broker_recreate_ledger(some_shard());
+        return;
+    }
+    if (mysql_has_copy())
+        mysql_restore();
+    else
+        broker_trim_ledger(some_shard());
+}
+
+static void hold_some_row(void)
+{
+    const struct journal_job *j = &journal->jobs[rnd_in(0, (int64_t)journal->n_jobs - 1)];
+    if (j->id)
+        mysql_hold_row(j->id, rnd_in(10 * MS, 3 * SEC));
+}
+
+static void strike(void *arg)
+{
+    enum fault_kind kind = (enum fault_kind)(uintptr_t)arg;
+    if (!fault(kind, 1))
+        return;
+    switch ((int)kind) {
+    case F_TWO_LEADERS:
+        zookeeper_two_leaders(some_shard(), rnd_in(100 * MS, 4 * SEC));
+        break;
+    case F_BROKER:
+        broker_down(now_us + rnd_in(50 * MS, 3 * SEC));
+        break;
+    case F_COORDINATOR:
+        broker_coordinator_down(now_us + rnd_in(100 * MS, 5 * SEC));
+        break;
+    case F_REFUSED:
+        broker_topic_missing(workload_topic((unsigned)rnd_in(0, TOPICS - 1)), now_us + rnd_in(500 * MS, 5 * SEC));
+        break;
+    case F_RESTORE:
+        lose_history();
+        break;
+    case F_REDIS_FLUSH:
+        if (one_in(2))
+            redis_flush();
+        else
+            redis_lose_some();
+        break;
+    case F_REDIS_OLD:
+        if (redis_has_copy())
+            redis_restore();
+        break;
+    case F_REDIS_STOP:
+        redis_down(now_us + rnd_in(50 * MS, 5 * SEC));
+        break;
+    case F_REDIS_FULL:
+        redis_read_only(now_us + rnd_in(100 * MS, 5 * SEC));
+        break;
+    case F_MYSQL_RESTART:
+        mysql_restart(now_us + rnd_in(0, 2 * SEC));
+        break;
+    case F_LOCKS:
+        hold_some_row();
+        break;
+    case F_CUT:
+        cut_one_way();
+        break;
+    default:
+        break;
+    }
+}
+
+static void copy_mysql(void *arg)
+{
+    (void)arg;
+    mysql_copy();
+}
+
+static void copy_redis(void *arg)
+{
+    (void)arg;
+    redis_copy();
+}
+
+static void terminate_one(void *arg)
+{
+    struct proc *proc = some_dispatcher();
+    (void)arg;
+    if (proc)
+        process_terminate(proc);
+}
+
+void nemesis_begin(unsigned n, int64_t heal_us)
+{
+    static const enum fault_kind timed[] = {F_TWO_LEADERS, F_BROKER,        F_COORDINATOR, F_REFUSED,
+                                            F_RESTORE,     F_REDIS_FLUSH,   F_REDIS_OLD,   F_REDIS_STOP,
+                                            F_REDIS_FULL,  F_MYSQL_RESTART, F_LOCKS,       F_CUT};
+    shards = n;
+    for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
+        for (int k = 0; k < 3 && fault_drawn(timed[i]); k++)
+            at(rnd_in(now_us + 500 * MS, heal_us), strike, (void *)(uintptr_t)timed[i]);
+    if (fault_drawn(F_RESTORE))
+        at(rnd_in(now_us, now_us + (heal_us - now_us) * 2 / 3), copy_mysql, NULL);
+    if (fault_drawn(F_REDIS_OLD))
+        at(rnd_in(now_us, now_us + (heal_us - now_us) / 2), copy_redis, NULL);
+    if (one_in(6))
+        at(rnd_in(now_us, heal_us), terminate_one, NULL);
+}

@@ -1,0 +1,9 @@
+/* Strikes at random times with the faults that no request brings about by itself. */
+#ifndef DT_SIMULATOR_NEMESIS_H
+#define DT_SIMULATOR_NEMESIS_H
+
+#include "simulator/world.h"
+
+void nemesis_begin(unsigned shards, int64_t heal_us);
+
+#endif

@@ -1,0 +1,426 @@
+/*
+ * See oracles.h. Shares no code with the product: lists, states and times are read here anew.
+ *
+ * MySQL that came back from an earlier copy has lost what it has lost; what was promised since that copy is not asked
+ * of it. That nothing is sent twice is, and that what disagrees is halted.
+ */
+#include "simulator/oracles.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "simulator/broker.h"
+#include "simulator/faults.h"
+#include "simulator/mysql.h"
+#include "simulator/redis.h"
+#include "simulator/workload.h"
+
+#define FAR_MS 30000 /* what is due later than that is not waited for */
+
+static bool is(const struct row *row, const char *column, const char *word)
+{
+    return dt_str_is(cell_text(row, column), word);
+}
+
+static bool live(const struct row *row)
+{
+    return is(row, "state", "scheduled") || is(row, "state", "dispatched");
+}
+
+static int64_t ms_of(int64_t us)
+{
+    return EPOCH_MS + us / 1000;
+}
+
+static bool halted(unsigned shard)
+{
+    const struct row *row = table_find(table_named("shards"), shard);
+    return !cell_null(row, "halted");
+}
+
+/* Halting is an answer only to a history that was lost. */
+bool history_lost;
+
+static bool may_be_halted(void)
+{
+    return history_lost;
+}
+
+static unsigned shard_of(int64_t id)
+{
+    return dt_shard_of(&journal->map, id);
+}
+
+/* ---- rest ---- */
+
+static const char *unrest_of_job(const struct row *row, int64_t now_ms)
+{
+    if (!live(row) || cell_int(row, "next_at") > now_ms + FAR_MS || halted(shard_of(cell_int(row, "id"))))
+        return NULL;
+    return is(row, "state", "scheduled") ? "a job is scheduled" : "a job is dispatched";
+}
+
+static const char *unrest_of_index(const struct table *jobs, unsigned shards, int64_t horizon_ms)
+{
+    for (size_t i = 0; i < jobs->n; i++) {
+        const struct row *row = jobs->rows[i];
+        bool held;
+        int64_t id = cell_int(row, "id"), score = redis_score(shard_of(id), id, &held);
+        if (halted(shard_of(id)))
+            continue;
+        if (held)
+            return "an entry is held";
+        if (live(row) && cell_int(row, "next_at") < horizon_ms && score != cell_int(row, "next_at"))
+            return "an entry is missing or wrong";
+        if (!live(row) && score)
+            return "an entry of a finished job is there";
+    }
+    for (unsigned shard = 0; shard < shards; shard++) {
+        int64_t id, score;
+        for (size_t n = 0; !halted(shard) && redis_entry(shard, n, &id, &score); n++)
+            if (!table_find(table_named("jobs"), id))
+                return "an entry of no job is there";
+    }
+    return NULL;
+}
+
+const char *oracles_unrest(const struct dt_config *config, unsigned shards)
+{
+    const struct table *jobs = table_named("jobs");
+    int64_t now_ms = mysql_now_ms();
+    if (!workload_done())
+        return "something is still to be asked";
+    for (size_t i = 0; i < jobs->n; i++) {
+        if (!jobs->rows[i]->committed)
+            return "a transaction is open";
+        const char *why = unrest_of_job(jobs->rows[i], now_ms);
+        if (why)
+            return why;
+    }
+    for (unsigned i = 0; i < shards; i++) {
+        const struct row *row = table_find(table_named("shards"), i);
+        if (!is(row, "inflight", "[]") && !halted(i))
+            return "a list is not settled";
+        if (halted(i) && !may_be_halted())
+            return "a shard is halted";
+    }
+    if (!broker_results_read())
+        return "results are not applied";
+    for (size_t i = 0; i < table_named("outbox")->n; i++)
+        if (!halted((unsigned)cell_int(table_named("outbox")->rows[i], "shard")))
+            return "the outbox is not empty";
+    return unrest_of_index(jobs, shards, now_ms + config->index_horizon - 2000);
+}
+
+/* ---- messages ---- */
+
+static const struct broker_record *message_of(int64_t job, int64_t attempt)
+{
+    const struct broker_record *m;
+    for (size_t n = 0; (m = broker_message(n)); n++)
+        if (m->job == job && m->attempt == attempt)
+            return m;
+    return NULL;
+}
+
+static void judge_once(void)
+{
+    const struct broker_record *a, *b;
+    for (size_t n = 0; (a = broker_message(n)); n++)
+        for (size_t k = 0; k < n && (b = broker_message(k)); k++)
+            if (a->job == b->job && a->attempt == b->attempt)
+                violated("O2", "job %lld attempt %lld was sent twice: at %.3f and at %.3f", (long long)a->job,
+                         (long long)a->attempt, (double)(b->committed_us - 100 * SEC) / 1000,
+                         (double)(a->committed_us - 100 * SEC) / 1000);
+}
+
+/* The record of an attempt: its row in `attempts`, or the job's own for the latest one. */
+static const struct row *attempt_row(const struct row *job, int64_t attempt, bool *own)
+{
+    const struct table *attempts = table_named("attempts");
+    *own = cell_int(job, "attempt") == attempt;
+    if (*own)
+        return job;
+    for (size_t i = 0; i < attempts->n; i++)
+        if (cell_int(attempts->rows[i], "job_id") == cell_int(job, "id") &&
+            cell_int(attempts->rows[i], "attempt") == attempt)
+            return attempts->rows[i];
+    return NULL;
+}
+
+static bool attempt_is(const struct row *job, int64_t attempt, const char *word)
+{
+    bool own;
+    const struct row *row = attempt_row(job, attempt, &own);
+    return row && is(row, own ? "attempt_status" : "status", word);
+}
+
+/* A row that was edited by hand while its attempt was in flight, and refused, keeps what the hand wrote: nothing is
+ * recorded of the refusal. */
+static bool refused_and_edited(int64_t id)
+{
+    for (unsigned i = 0; i < journal->n_jobs; i++)
+        if (journal->jobs[i].id == id)
+            return journal->jobs[i].edited && fault_drawn(F_REFUSED);
+    return false;
+}
+
+static void judge_sent(const struct row *row)
+{
+    int64_t id = cell_int(row, "id"), attempts = cell_int(row, "attempt");
+    const struct broker_record *m;
+    if (history_lost || refused_and_edited(id))
+        return;
+    for (int64_t n = 1; n <= attempts; n++)
+        if (!message_of(id, n) && !attempt_is(row, n, "undeliverable"))
+            violated("O3", "job %lld attempt %lld was claimed and never sent", (long long)id, (long long)n);
+        else if (message_of(id, n) && attempt_is(row, n, "undeliverable"))
+            violated("O3", "job %lld attempt %lld was sent, and is recorded as undeliverable", (long long)id,
+                     (long long)n);
+    for (size_t n = 0; (m = broker_message(n)); n++)
+        if (m->job == id && m->attempt > attempts)
+            violated("O3", "job %lld attempt %lld was sent, and MySQL does not know of it", (long long)id,
+                     (long long)m->attempt);
+}
+
+/* ---- the ledger ---- */
+
+struct listing {
+    const char *p, *end;
+};
+
+static bool next_number(struct listing *l, int64_t *out)
+{
+    while (l->p < l->end && (*l->p < '0' || *l->p > '9'))
+        l->p++;
+    for (*out = 0; l->p < l->end && *l->p >= '0' && *l->p <= '9'; l->p++)
+        *out = *out * 10 + (*l->p - '0');
+    return *out > 0;
+}
+
+static size_t judge_ledger_record(const struct broker_record *r)
+{
+    static const char before[] = "\"list\":[";
+    size_t entries = 0;
+    int64_t id, attempt, due;
+    const char *list = r->value.n ? memmem(r->value.p, r->value.n, before, sizeof before - 1) : NULL;
+    if (!list)
+        return 0;
+    for (struct listing l = {list + sizeof before - 1, r->value.p + r->value.n};
+         next_number(&l, &id) && next_number(&l, &attempt) && next_number(&l, &due); entries++)
+        if (!message_of(id, attempt))
+            violated("O4", "the ledger has job %lld attempt %lld, its topic has not", (long long)id,
+                     (long long)attempt);
+    return entries;
+}
+
+static void judge_ledger(unsigned shards)
+{
+    size_t entries = 0, messages = 0;
+    const struct broker_record *r;
+    for (unsigned shard = 0; shard < shards; shard++)
+        for (size_t n = 0; (r = broker_ledger(shard, n)); n++)
+            entries += judge_ledger_record(r);
+    while (broker_message(messages))
+        messages++;
+    if (entries != messages)
+        violated("O4", "%zu messages, and %zu in the ledger", messages, entries);
+}
+
+/* ---- answers ---- */
+
+static bool asked_since(unsigned job, int64_t since_us, bool (*what)(const struct answer *a))
+{
+    for (unsigned i = 0; i < journal->n_answers; i++) {
+        const struct answer *a = &journal->answers[i];
+        bool over = a->answered_us && a->answered_us < since_us;
+        if (a->job == job && what(a) && !over)
+            return true;
+    }
+    return false;
+}
+
+static bool revives(const struct answer *a)
+{
+    return a->ask == ASK_REDRIVE || (a->ask == ASK_EDIT && a->revives);
+}
+
+static bool moves(const struct answer *a)
+{
+    return a->ask == ASK_REDRIVE || a->ask == ASK_EDIT || a->ask == ASK_RUN_NOW || a->ask == ASK_PATCH;
+}
+
+static void judge_cancelled(const struct answer *a, int64_t id)
+{
+    const struct broker_record *m;
+    if (a->status != DT_OK || a->state != DT_CANCELLED || asked_since(a->job, a->asked_us, revives))
+        return;
+    for (size_t n = 0; (m = broker_message(n)); n++)
+        if (m->job == id && m->committed_us > a->answered_us)
+            violated("cancelled", "job %lld was sent (attempt %lld) after `cancelled` was answered", (long long)id,
+                     (long long)m->attempt);
+    const struct row *row = table_find(table_named("jobs"), id);
+    if (row && !is(row, "state", "cancelled"))
+        violated("cancelled", "job %lld was answered `cancelled`, and is not", (long long)id);
+}
+
+static void judge_too_late(const struct answer *a, int64_t id)
+{
+    const struct row *row = table_find(table_named("jobs"), id);
+    if (a->status != DT_TOO_LATE || a->attempt < 1 || refused_and_edited(id) || message_of(id, a->attempt))
+        return;
+    if (!row || !attempt_is(row, a->attempt, "undeliverable"))
+        violated("too-late", "job %lld was answered `too_late, attempt %lld`, which was never sent", (long long)id,
+                 (long long)a->attempt);
+}
+
+static void judge_time(const struct answer *a, int64_t id)
+{
+    int64_t since = a->ask == ASK_CREATE ? 0 : a->attempt;
+    int64_t due_ms = a->ask == ASK_CREATE ? journal->jobs[a->job].run_at_ms : a->next_at_ms;
+    const struct broker_record *m = message_of(id, since + 1);
+    unsigned changes = 0;
+    if (a->status != DT_OK || (a->ask != ASK_CREATE && a->state != DT_SCHEDULED) || !m)
+        return;
+    for (unsigned i = 0; i < journal->n_answers; i++) {
+        const struct answer *b = &journal->answers[i];
+        changes += b != a && b->job == a->job && moves(b) && !(b->answered_us && b->answered_us < a->asked_us);
+    }
+    if (changes == 0 && ms_of(m->committed_us) < due_ms)
+        violated("O6", "job %lld attempt %lld was sent %lld ms before what was answered", (long long)id,
+                 (long long)m->attempt, (long long)(due_ms - ms_of(m->committed_us)));
+}
+
+static void judge_succeeded(const struct answer *a, int64_t id)
+{
+    if (a->status != DT_OK || a->outcome != DT_OUTCOME_APPLIED || a->result != DT_RESULT_SUCCEEDED)
+        return;
+    if (journal->jobs[a->job].edited || journal->jobs[a->job].revived)
+        return;
+    if (message_of(id, a->attempt + 1))
+        violated("succeeded", "job %lld went on after attempt %lld had succeeded", (long long)id,
+                 (long long)a->attempt);
+}
+
+/* Deadlines that were answered. */
+static void judge_extended(const struct answer *a, int64_t id)
+{
+    const struct row *row = table_find(table_named("jobs"), id);
+    bool own;
+    if (a->status != DT_OK || a->outcome != DT_OUTCOME_APPLIED || a->result != DT_RESULT_EXTENDED || !row)
+        return;
+    for (unsigned i = 0; i < journal->n_answers; i++) {
+        const struct answer *b = &journal->answers[i];
+        if (b != a && b->ask == ASK_REPORT && b->job == a->job && b->attempt == a->attempt &&
+            b->result == DT_RESULT_EXTENDED)
+            return; /* another one may have set another deadline */
+    }
+    const struct row *attempt = attempt_row(row, a->attempt, &own);
+    if (attempt && attempt_is(row, a->attempt, "timed_out") && cell_int(attempt, "finished_at") < a->next_at_ms)
+        violated("extended", "job %lld attempt %lld timed out %lld ms before the deadline that was answered",
+                 (long long)id, (long long)a->attempt, (long long)(a->next_at_ms - cell_int(attempt, "finished_at")));
+}
+
+static void judge_answers(void)
+{
+    for (unsigned i = 0; i < journal->n_answers; i++) {
+        const struct answer *a = &journal->answers[i];
+        if (!a->answered_us || a->ask == ASK_PAUSE || a->ask == ASK_RESUME || a->ask == ASK_EDIT || history_lost)
+            continue;
+        int64_t id = journal->jobs[a->job].id;
+        if (a->ask == ASK_CANCEL)
+            judge_cancelled(a, id);
+        if (a->ask == ASK_CANCEL || a->ask == ASK_PATCH || a->ask == ASK_RUN_NOW)
+            judge_too_late(a, id);
+        if (a->ask == ASK_CREATE || a->ask == ASK_PATCH)
+            judge_time(a, id);
+        if (a->ask == ASK_REPORT) {
+            judge_succeeded(a, id);
+            judge_extended(a, id);
+        }
+    }
+}
+
+/* ---- pauses, timeouts ---- */
+
+static int64_t paused_until_us(const struct answer *pause)
+{
+    int64_t until = NEVER;
+    for (unsigned i = 0; i < journal->n_answers; i++) {
+        const struct answer *b = &journal->answers[i];
+        bool over = b->answered_us && b->answered_us < pause->asked_us;
+        if (b->ask == ASK_RESUME && b->job == pause->job && !over && b->asked_us < until)
+            until = b->asked_us;
+    }
+    return until;
+}
+
+static void judge_claim_time(const struct row *job, const struct row *attempt)
+{
+    int64_t at_ms = cell_int(attempt, "dispatched_at");
+    for (unsigned i = 0; i < journal->n_answers; i++) {
+        const struct answer *a = &journal->answers[i];
+        if (a->ask != ASK_PAUSE || !a->answered_us || a->status != DT_OK ||
+            !dt_str_eq(cell_text(job, "topic"), workload_topic(a->job)))
+            continue;
+        int64_t until = paused_until_us(a);
+        if (at_ms > ms_of(a->answered_us) + 1 && until != NEVER && at_ms < ms_of(until))
+            violated("paused", "job %lld was claimed while its topic was paused", (long long)cell_int(job, "id"));
+    }
+}
+
+static void judge_attempts(const struct row *job)
+{
+    int64_t id = cell_int(job, "id");
+    for (int64_t n = 1; n <= cell_int(job, "attempt"); n++) {
+        bool own;
+        const struct row *attempt = attempt_row(job, n, &own);
+        const struct broker_record *m = message_of(id, n);
+        if (!attempt || history_lost)
+            continue;
+        judge_claim_time(job, attempt);
+        if (attempt_is(job, n, "timed_out") && (!m || ms_of(m->committed_us) > cell_int(attempt, "finished_at")))
+            violated("timeout", "job %lld attempt %lld timed out while it was in flight", (long long)id, (long long)n);
+    }
+}
+
+/* ---- all ---- */
+
+static void judge_never_early(void)
+{
+    const struct broker_record *m;
+    for (size_t n = 0; (m = broker_message(n)); n++)
+        if (ms_of(m->committed_us) < m->due_ms)
+            violated("O6", "job %lld attempt %lld was sent %lld ms early", (long long)m->job, (long long)m->attempt,
+                     (long long)(m->due_ms - ms_of(m->committed_us)));
+}
+
+static void judge_conservation(void)
+{
+    const struct table *jobs = table_named("jobs");
+    for (unsigned i = 0; i < journal->n_jobs && !history_lost; i++)
+        if (journal->jobs[i].accepted && !table_find(table_named("jobs"), journal->jobs[i].id))
+            violated("O1", "job %lld was accepted, and is not there", (long long)journal->jobs[i].id);
+    for (size_t i = 0; i < jobs->n && !history_lost; i++) {
+        unsigned known = 0;
+        for (unsigned k = 0; k < journal->n_jobs; k++)
+            known += journal->jobs[k].id == cell_int(jobs->rows[i], "id");
+        if (known != 1)
+            violated("conservation", "job %lld is there, and %u requests asked for it",
+                     (long long)cell_int(jobs->rows[i], "id"), known);
+    }
+}
+
+void oracles_judge(unsigned shards)
+{
+    const struct table *jobs = table_named("jobs");
+    judge_once();
+    judge_ledger(shards);
+    judge_never_early();
+    judge_conservation();
+    judge_answers();
+    for (size_t i = 0; i < jobs->n; i++) {
+        judge_sent(jobs->rows[i]);
+        judge_attempts(jobs->rows[i]);
+    }
+}

@@ -1,0 +1,18 @@
+/*
+ * What must hold once everything has healed and come to rest: O1 to O7 of the fault catalogue, and the answers that
+ * were given. Judged from the journal, the committed rows, the committed records and the sets alone.
+ */
+#ifndef DT_SIMULATOR_ORACLES_H
+#define DT_SIMULATOR_ORACLES_H
+
+#include <stdbool.h>
+
+#include "base/config.h"
+
+/* Is there nothing left to do? A reason when not. NULL: quiet. */
+const char *oracles_unrest(const struct dt_config *config, unsigned shards);
+/* The ledger was trimmed or made anew, or MySQL came back from an earlier copy. */
+extern bool history_lost;
+void oracles_judge(unsigned shards);
+
+#endif

@@ -1,0 +1,123 @@
+/* Small parts of base/ as the simulator has them: mailboxes on fibers, logs as lines of the trace, no metrics. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "simulator/world.h"
+
+/* ---- mailbox.h ---- */
+
+struct dt_mailbox {
+    uint32_t bits;
+    struct fiber *owner;
+};
+
+dt_status dt_mailbox_new(dt_mailbox **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? DT_OK : DT_NOMEM;
+}
+
+void dt_mailbox_free(dt_mailbox *box)
+{
+    free(box);
+}
+
+void dt_mailbox_signal(dt_mailbox *box, uint32_t bits)
+{
+    box->bits |= bits;
+    if (box->owner)
+        fiber_wake(box->owner);
+}
+
+uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
+{
+    box->owner = fiber_self();
+    while (!box->bits && until_us > now_us)
+        fiber_block(until_us);
+    box->owner = NULL;
+    uint32_t bits = box->bits;
+    box->bits = 0;
+    return bits;
+}
+
+/* ---- log.h ---- */
+
+void dt_log_set_level(enum dt_log_level level)
+{
+    (void)level;
+}
+bool dt_log_enabled(enum dt_log_level level)
+{
+    (void)level;
+    return tracing;
+}
+dt_status dt_log_level_parse(const char *word, enum dt_log_level *out)
+{
+    (void)word;
+    *out = DT_LOG_INFO;
+    return DT_OK;
+}
+
+void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields)
+{
+    char line[600];
+    int n = snprintf(line, sizeof line, "LOG %s: %s", component, msg);
+    (void)level;
+    for (; fields->name && n > 0 && (size_t)n < sizeof line - 100; fields++) {
+        if (fields->type == DT_FIELD_INT)
+            n += snprintf(line + n, sizeof line - (size_t)n, " %s=%lld", fields->name, (long long)fields->i);
+        else
+            n += snprintf(line + n, sizeof line - (size_t)n, " %s=%.*s", fields->name,
+                          (int)(fields->s.n < 200 ? fields->s.n : 200), fields->s.p ? fields->s.p : "");
+    }
+    trace("%s", line);
+}
+
+/* ---- metrics.h: a NULL handle does nothing ---- */
+
+dt_metric *dt_counter(const char *name, const char *help, const char *labels)
+{
+    (void)name;
+    (void)help;
+    (void)labels;
+    return NULL;
+}
+dt_metric *dt_gauge(const char *name, const char *help, const char *labels)
+{
+    return dt_counter(name, help, labels);
+}
+dt_metric *dt_histogram(const char *name, const char *help, const char *labels)
+{
+    return dt_counter(name, help, labels);
+}
+dt_metric *dt_histogram_count(const char *name, const char *help, const char *labels)
+{
+    return dt_counter(name, help, labels);
+}
+void dt_metric_add(dt_metric *metric, int64_t n)
+{
+    (void)metric;
+    (void)n;
+}
+void dt_metric_set(dt_metric *metric, double v)
+{
+    (void)metric;
+    (void)v;
+}
+void dt_metric_observe(dt_metric *metric, double v)
+{
+    (void)metric;
+    (void)v;
+}
+double dt_metric_value(const dt_metric *metric)
+{
+    (void)metric;
+    return 0;
+}
+void dt_metrics_write(struct dt_strbuf *out)
+{
+    (void)out;
+}

@@ -1,0 +1,33 @@
+/*
+ * Processes of the simulated installation, and ZooKeeper as they see it.
+ */
+#ifndef DT_SIMULATOR_PROCESSES_H
+#define DT_SIMULATOR_PROCESSES_H
+
+#include "base/config.h"
+#include "simulator/world.h"
+
+#define LOCK_TIMEOUT_US     (1 * SEC)
+#define IDLE_TRANSACTION_US (2 * SEC)
+#define IO_TIMEOUT_US       (1 * SEC)
+#define TRANSACTION_US      (2 * SEC) /* Kafka's transaction timeout */
+#define SESSION_US          (1 * SEC) /* ZooKeeper's session timeout */
+
+bool process_is_dispatcher(const struct proc *proc);
+/* kill -9, and a new one soon. Does not return when the caller is a fiber of it. */
+void process_crash(struct proc *proc);
+/* It was stopped: its session expires unless it comes back in time. */
+void zookeeper_noticed_silence(struct proc *proc);
+
+/* ---- the installation ---- */
+void processes_begin(const struct dt_config *config, unsigned shards, unsigned dispatchers);
+struct proc *process_dispatcher(unsigned i); /* the present one in that place; NULL while there is none */
+unsigned process_dispatchers(void);
+/* Everything that lies is put right: one leader a shard, all that should run runs. */
+void processes_heal(void);
+/* A shard is given to another process while the old leader is not told, for so long. */
+void zookeeper_two_leaders(unsigned shard, int64_t us);
+void zookeeper_expire(struct proc *proc);
+void process_terminate(struct proc *proc); /* SIGTERM */
+
+#endif

@@ -1,0 +1,549 @@
+/*
+ * index/index.h on sets in memory. Every call is one request; a write may be lost, be done without an answer, or come
+ * late, after its sender gave up.
+ */
+#include "simulator/redis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "index/index.h"
+#include "simulator/faults.h"
+#include "simulator/processes.h"
+
+#define SHARDS_MAX 8
+#define HELD_MAX   16
+#define WAKES_MAX  64
+
+struct entry {
+    int64_t id, score;
+};
+struct set {
+    struct entry *v;
+    size_t n, cap;
+};
+struct shard {
+    struct set due, held[HELD_MAX];
+    char held_topics[HELD_MAX][64];
+    unsigned n_held;
+    bool marked;
+    struct dt_marker marker;
+};
+
+static struct {
+    struct shard shards[SHARDS_MAX];
+    unsigned n;
+    struct shard copy[SHARDS_MAX];
+    bool has_copy;
+    int64_t down_until_us, read_only_until_us, cut_until_us;
+    struct proc *cut_proc;
+    struct dt_wake *wakes[WAKES_MAX];
+    unsigned n_wakes;
+} redis;
+
+struct dt_index {
+    int64_t not_before_us; /* back-off after a failure */
+};
+
+struct dt_wake {
+    struct proc *proc;
+    void (*on_wake)(void *arg, int shard, bool outbox);
+    void *arg;
+    bool stopped;
+};
+
+/* ---- sets ---- */
+
+static int compare_bytes(int64_t a, int64_t b)
+{
+    char x[24], y[24];
+    snprintf(x, sizeof x, "%lld", (long long)a);
+    snprintf(y, sizeof y, "%lld", (long long)b);
+    return strcmp(x, y);
+}
+
+static bool comes_before(const struct entry *a, const struct entry *b)
+{
+    return a->score != b->score ? a->score < b->score : compare_bytes(a->id, b->id) < 0;
+}
+
+static struct entry *set_find(struct set *s, int64_t id)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].id == id)
+            return &s->v[i];
+    return NULL;
+}
+
+static void set_remove(struct set *s, int64_t id)
+{
+    struct entry *e = set_find(s, id);
+    if (!e)
+        return;
+    size_t i = (size_t)(e - s->v);
+    memmove(e, e + 1, (s->n - i - 1) * sizeof *e);
+    s->n--;
+}
+
+static void set_put(struct set *s, int64_t id, int64_t score)
+{
+    struct entry e = {id, score};
+    set_remove(s, id);
+    if (s->n == s->cap) {
+        s->cap = s->cap ? s->cap * 2 : 16;
+        struct entry *bigger = world_alloc(s->cap * sizeof *bigger);
+        if (s->n)
+            memcpy(bigger, s->v, s->n * sizeof *bigger);
+        s->v = bigger;
+    }
+    size_t i = s->n++;
+    for (; i && comes_before(&e, &s->v[i - 1]); i--)
+        s->v[i] = s->v[i - 1];
+    s->v[i] = e;
+}
+
+static struct set set_copy(const struct set *from)
+{
+    struct set to = {.v = world_alloc((from->n + 1) * sizeof *to.v), .n = from->n, .cap = from->n + 1};
+    if (from->n)
+        memcpy(to.v, from->v, from->n * sizeof *to.v);
+    return to;
+}
+
+static struct set *held_set(struct shard *s, struct dt_str topic, bool make)
+{
+    for (unsigned i = 0; i < s->n_held; i++)
+        if (dt_str_is(topic, s->held_topics[i]))
+            return &s->held[i];
+    if (!make)
+        return NULL;
+    if (s->n_held == HELD_MAX)
+        broken("too many held sets");
+    snprintf(s->held_topics[s->n_held], 64, "%.*s", (int)topic.n, topic.p);
+    s->held[s->n_held] = (struct set){0};
+    return &s->held[s->n_held++];
+}
+
+/* ---- commands that change ---- */
+
+enum what { PUT, FIX, HOLD, UNHOLD, MARK, ADD_MISSING };
+struct command {
+    enum what what;
+    unsigned shard;
+    int64_t id, score, seen;
+    size_t limit;
+    char topic[64];
+    struct dt_marker marker;
+};
+
+static void do_unhold(struct shard *s, const struct command *c)
+{
+    struct set *held = held_set(s, dt_str(c->topic), false);
+    for (size_t i = 0; held && held->n && i < c->limit; i++) {
+        struct entry e = held->v[0];
+        if (!set_find(&s->due, e.id))
+            set_put(&s->due, e.id, e.score);
+        set_remove(held, e.id);
+    }
+}
+
+static void carry_out(const struct command *c)
+{
+    struct shard *s = &redis.shards[c->shard];
+    struct entry *there = set_find(&s->due, c->id);
+    switch (c->what) {
+    case PUT:
+        if (c->score)
+            set_put(&s->due, c->id, c->score);
+        else
+            set_remove(&s->due, c->id);
+        break;
+    case FIX:
+        if (!there || !DT_GUARD(INDEX_CONDITION, there->score == c->seen))
+            break;
+        if (c->score)
+            set_put(&s->due, c->id, c->score);
+        else
+            set_remove(&s->due, c->id);
+        break;
+    case HOLD:
+        if (there && there->score != c->seen)
+            break;
+        set_put(held_set(s, dt_str(c->topic), true), c->id, c->seen);
+        set_remove(&s->due, c->id);
+        break;
+    case UNHOLD:
+        do_unhold(s, c);
+        break;
+    case MARK:
+        s->marked = true;
+        s->marker = c->marker;
+        break;
+    case ADD_MISSING:
+        if (!there)
+            set_put(&s->due, c->id, c->score);
+        break;
+    }
+}
+
+static void comes_late(void *arg)
+{
+    carry_out(arg);
+}
+
+/* ---- the way to the server ---- */
+
+static dt_status reach(dt_index *index, struct dt_error *err)
+{
+    if (index && now_us < index->not_before_us)
+        return dt_fail(err, DT_UNAVAILABLE, "redis: backing off");
+    op("redis");
+    bool cut = redis.cut_proc && redis.cut_proc == proc_self() && now_us < redis.cut_until_us;
+    if (now_us >= redis.down_until_us && !cut)
+        return DT_OK;
+    if (one_in(2))
+        fiber_sleep(rnd_in(1 * MS, 200 * MS));
+    if (index)
+        index->not_before_us = now_us + rnd_in(10 * MS, 300 * MS);
+    return dt_fail(err, DT_UNAVAILABLE, "redis does not answer");
+}
+
+/* Changes, in one turn. */
+static dt_status change(dt_index *index, struct command *commands, size_t n, struct dt_error *err)
+{
+    dt_status status = reach(index, err);
+    bool lost = status != DT_OK || fault(F_INDEX_WRITE, 6);
+    if (now_us < redis.read_only_until_us)
+        return dt_fail(err, DT_UNAVAILABLE, "READONLY");
+    if (!lost) {
+        for (size_t i = 0; i < n; i++)
+            carry_out(&commands[i]);
+        return DT_OK;
+    }
+    /* nothing, all of it, or all of it late */
+    int how = (int)rnd_in(0, 2);
+    for (size_t i = 0; i < n && how; i++) {
+        struct command *kept = world_alloc(sizeof *kept);
+        *kept = commands[i];
+        at(how == 1 ? now_us : now_us + rnd_in(1 * MS, 2 * SEC), comes_late, kept);
+    }
+    if (index)
+        index->not_before_us = now_us + rnd_in(10 * MS, 300 * MS);
+    return dt_fail(err, DT_UNAVAILABLE, "redis: the reply was lost");
+}
+
+static struct command *command_list(size_t n)
+{
+    return world_alloc((n ? n : 1) * sizeof(struct command));
+}
+
+/* ---- index.h ---- */
+
+dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock, dt_index **out,
+                       struct dt_error *err)
+{
+    (void)config;
+    (void)installation;
+    (void)clock;
+    (void)err;
+    *out = calloc(1, sizeof **out);
+    return *out ? DT_OK : DT_NOMEM;
+}
+
+void dt_index_free(dt_index *index)
+{
+    free(index);
+}
+
+dt_status dt_index_ping(dt_index *index, struct dt_error *err)
+{
+    return reach(index, err);
+}
+
+static void announce(int shard, bool outbox)
+{
+    for (unsigned i = 0; i < redis.n_wakes; i++) {
+        struct dt_wake *w = redis.wakes[i];
+        if (!w->stopped && w->proc->alive && !(faults_on() && one_in(16))) /* a word may be lost */
+            w->on_wake(w->arg, shard, outbox);
+    }
+}
+
+dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                       int64_t horizon_end_ms, bool wake, struct dt_error *err)
+{
+    struct command *commands = command_list(n);
+    for (size_t i = 0; i < n; i++)
+        commands[i] = (struct command){.what = PUT,
+                                       .shard = dt_shard_of(map, entries[i].id),
+                                       .id = entries[i].id,
+                                       .score = entries[i].due_ms <= horizon_end_ms ? entries[i].due_ms : 0};
+    dt_status status = change(index, commands, n, err);
+    for (size_t i = 0; i < n && wake && status == DT_OK; i++) {
+        const struct set *due = &redis.shards[commands[i].shard].due;
+        if (commands[i].score && due->n && due->v[0].id == commands[i].id)
+            announce((int)commands[i].shard, false);
+    }
+    return status;
+}
+
+dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_error *err)
+{
+    dt_status status = reach(index, err);
+    if (status == DT_OK)
+        announce((int)shard, outbox);
+    return status;
+}
+
+dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
+{
+    dt_status status = reach(index, err);
+    if (status == DT_OK)
+        announce(-1, false);
+    return status;
+}
+
+dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms, size_t limit,
+                       struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked, struct dt_error *err)
+{
+    *n = 0;
+    *next_ms = 0;
+    *marked = false;
+    dt_status status = reach(index, err);
+    if (status != DT_OK)
+        return status;
+    const struct shard *s = &redis.shards[shard];
+    for (size_t i = 0; i < s->due.n; i++) {
+        if (s->due.v[i].score > now_ms || *n == limit) {
+            *next_ms = s->due.v[i].score;
+            break;
+        }
+        entries[(*n)++] = (struct dt_entry){s->due.v[i].id, s->due.v[i].score};
+    }
+    *marked = s->marked && s->marker.epoch == marker.epoch && s->marker.token == marker.token;
+    return DT_OK;
+}
+
+dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, bool *intact, struct dt_error *err)
+{
+    struct command c = {.what = MARK, .shard = shard, .marker = marker};
+    bool was = redis.shards[shard].marked;
+    dt_status status = change(index, &c, 1, err);
+    *intact = was;
+    return status;
+}
+
+dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n, struct dt_error *err)
+{
+    struct command *commands = command_list(n);
+    for (size_t i = 0; i < n; i++)
+        commands[i] = (struct command){
+            .what = FIX, .shard = shard, .id = fixes[i].id, .seen = fixes[i].seen_ms, .score = fixes[i].due_ms};
+    return change(index, commands, n, err);
+}
+
+dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n,
+                        struct dt_error *err)
+{
+    struct command *commands = command_list(n);
+    for (size_t i = 0; i < n; i++) {
+        commands[i] = (struct command){.what = HOLD, .shard = shard, .id = entries[i].id, .seen = entries[i].due_ms};
+        snprintf(commands[i].topic, sizeof commands[i].topic, "%.*s", (int)topic.n, topic.p);
+    }
+    return change(index, commands, n, err);
+}
+
+dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *left,
+                          struct dt_error *err)
+{
+    struct command c = {.what = UNHOLD, .shard = shard, .limit = limit};
+    snprintf(c.topic, sizeof c.topic, "%.*s", (int)topic.n, topic.p);
+    dt_status status = change(index, &c, 1, err);
+    const struct set *held = held_set(&redis.shards[shard], topic, false);
+    *left = held ? (int64_t)held->n : 0;
+    return status;
+}
+
+dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena, struct dt_str **topics, size_t *n,
+                        struct dt_error *err)
+{
+    struct shard *s = &redis.shards[shard];
+    *n = 0;
+    dt_status status = reach(index, err);
+    if (status != DT_OK)
+        return status;
+    *topics = dt_arena_alloc(arena, (s->n_held + 1) * sizeof **topics);
+    for (unsigned i = 0; i < s->n_held; i++)
+        if (s->held[i].n)
+            (*topics)[(*n)++] = dt_arena_copy(arena, dt_str(s->held_topics[i]));
+    return DT_OK;
+}
+
+dt_status dt_index_range(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, const struct dt_entry *after,
+                         size_t limit, struct dt_entry *entries, size_t *n, struct dt_error *err)
+{
+    *n = 0;
+    dt_status status = reach(index, err);
+    const struct set *due = &redis.shards[shard].due;
+    for (size_t i = 0; status == DT_OK && i < due->n && *n < limit; i++) {
+        struct entry last = {after ? after->id : 0, after ? after->due_ms : 0};
+        if (due->v[i].score < from_ms || due->v[i].score >= to_ms || (after && !comes_before(&last, &due->v[i])))
+            continue;
+        entries[(*n)++] = (struct dt_entry){due->v[i].id, due->v[i].score};
+    }
+    return status;
+}
+
+dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
+                         struct dt_error *err)
+{
+    *n = 0;
+    dt_status status = reach(index, err);
+    const struct set *due = &redis.shards[shard].due;
+    for (size_t i = 0; status == DT_OK && i < due->n; i++)
+        *n += due->v[i].score >= from_ms && due->v[i].score < to_ms;
+    return status;
+}
+
+dt_status dt_index_scores(dt_index *index, unsigned shard, const int64_t *ids, size_t n, int64_t *scores,
+                          struct dt_error *err)
+{
+    dt_status status = reach(index, err);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        const struct entry *e = set_find(&redis.shards[shard].due, ids[i]);
+        scores[i] = e ? e->score : 0;
+    }
+    return status;
+}
+
+dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
+                               struct dt_error *err)
+{
+    struct command *commands = command_list(n);
+    for (size_t i = 0; i < n; i++)
+        commands[i] =
+            (struct command){.what = ADD_MISSING, .shard = shard, .id = entries[i].id, .score = entries[i].due_ms};
+    return change(index, commands, n, err);
+}
+
+dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                        struct dt_error *err)
+{
+    struct command *commands = command_list(n);
+    for (size_t i = 0; i < n; i++)
+        commands[i] = (struct command){.what = ADD_MISSING,
+                                       .shard = dt_shard_of(map, entries[i].id),
+                                       .id = entries[i].id,
+                                       .score = entries[i].due_ms};
+    return change(index, commands, n, err);
+}
+
+/* ---- wake-ups ---- */
+
+dt_status dt_wake_start(const struct dt_config *config, const char *installation,
+                        void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
+                        struct dt_error *err)
+{
+    (void)config;
+    (void)installation;
+    (void)err;
+    if (redis.n_wakes == WAKES_MAX)
+        broken("too many subscribers");
+    struct dt_wake *w = calloc(1, sizeof *w);
+    if (!w)
+        return DT_NOMEM;
+    *w = (struct dt_wake){.proc = proc_self(), .on_wake = on_wake, .arg = arg};
+    redis.wakes[redis.n_wakes++] = w;
+    *out = w;
+    return DT_OK;
+}
+
+void dt_wake_stop(dt_wake *wake)
+{
+    if (wake)
+        wake->stopped = true;
+}
+
+/* ---- for the nemesis and the oracles ---- */
+
+void redis_flush(void)
+{
+    memset(redis.shards, 0, sizeof redis.shards);
+    TRACE("redis: emptied");
+}
+
+void redis_lose_some(void)
+{
+    for (unsigned i = 0; i < redis.n; i++)
+        for (size_t k = redis.shards[i].due.n; k-- > 0;)
+            if (one_in(3))
+                set_remove(&redis.shards[i].due, redis.shards[i].due.v[k].id);
+    TRACE("redis: some entries are gone");
+}
+
+static void copy_all(struct shard *to, const struct shard *from)
+{
+    for (unsigned i = 0; i < redis.n; i++) {
+        to[i] = from[i];
+        to[i].due = set_copy(&from[i].due);
+        for (unsigned k = 0; k < from[i].n_held; k++)
+            to[i].held[k] = set_copy(&from[i].held[k]);
+    }
+}
+
+void redis_copy(void)
+{
+    copy_all(redis.copy, redis.shards);
+    redis.has_copy = true;
+}
+bool redis_has_copy(void)
+{
+    return redis.has_copy;
+}
+
+void redis_restore(void)
+{
+    copy_all(redis.shards, redis.copy);
+    TRACE("redis: an old copy is back");
+}
+
+void redis_down(int64_t until_us)
+{
+    redis.down_until_us = until_us;
+}
+void redis_read_only(int64_t until_us)
+{
+    redis.read_only_until_us = until_us;
+}
+void redis_cut_replies(struct proc *proc, int64_t until_us)
+{
+    redis.cut_proc = proc;
+    redis.cut_until_us = until_us;
+}
+
+int64_t redis_score(unsigned shard, int64_t job, bool *held)
+{
+    struct shard *s = &redis.shards[shard];
+    const struct entry *e = set_find(&s->due, job);
+    *held = false;
+    for (unsigned i = 0; i < s->n_held; i++)
+        *held |= set_find(&s->held[i], job) != NULL;
+    return e ? e->score : 0;
+}
+
+bool redis_entry(unsigned shard, size_t n, int64_t *job, int64_t *score)
+{
+    const struct set *due = &redis.shards[shard].due;
+    if (n >= due->n)
+        return false;
+    *job = due->v[n].id;
+    *score = due->v[n].score;
+    return true;
+}
+
+void redis_begin(unsigned shards)
+{
+    memset(&redis, 0, sizeof redis);
+    redis.n = shards;
+}

@@ -1,0 +1,575 @@
+/* See workload.h. */
+#include "simulator/workload.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "index/index.h"
+#include "simulator/broker.h"
+#include "simulator/faults.h"
+#include "simulator/mysql.h"
+#include "simulator/processes.h"
+#include "store/store.h"
+
+#define OPS_MAX    1024
+#define WORKERS    3
+#define HORIZON_MS 12000 /* the last run_at that is asked for */
+#define RETENTION  INT64_C(2592000000)
+
+struct journal *journal;
+
+struct op {
+    enum ask ask;
+    unsigned job;
+    int64_t when_us;
+    bool taken, done;
+    /* of a report */
+    int64_t attempt, retry_after_ms;
+    enum dt_result_status result;
+    int64_t delay_ms; /* of a change: to run_at */
+    bool payload;     /* of a change: of the payload, too */
+};
+
+static struct {
+    const struct dt_config *config;
+    struct op ops[OPS_MAX];
+    unsigned n_ops, n_taken;
+    struct proc *api, *outside;
+    struct fiber *workers[WORKERS];
+    dt_refclock ref;
+    bool healed;
+    unsigned lives;
+    size_t seen; /* messages that the consumer has handled */
+    unsigned poisoned;
+} it;
+
+static const char *const topics[TOPICS] = {"orders", "mails", "calls"};
+
+struct dt_str workload_topic(unsigned i)
+{
+    return dt_str(topics[i]);
+}
+
+static int64_t start_us(void)
+{
+    return 100 * SEC;
+}
+
+/* ---- what is to be asked ---- */
+
+static struct op *plan(enum ask ask, unsigned job, int64_t when_us)
+{
+    static struct op overflow;
+    if (it.n_ops == OPS_MAX)
+        return &overflow;
+    struct op *op = &it.ops[it.n_ops++];
+    *op = (struct op){.ask = ask, .job = job, .when_us = when_us > now_us ? when_us : now_us, .retry_after_ms = -1};
+    for (unsigned i = 0; i < WORKERS; i++)
+        if (it.workers[i])
+            fiber_wake(it.workers[i]);
+    return op;
+}
+
+static struct op *next_op(bool by_hand)
+{
+    struct op *best = NULL;
+    for (unsigned i = it.n_taken; i < it.n_ops; i++) {
+        struct op *op = &it.ops[i];
+        if (i == it.n_taken && op->taken && op->done)
+            it.n_taken++;
+        if (!op->taken && (op->ask == ASK_EDIT) == by_hand && (!best || op->when_us < best->when_us))
+            best = op;
+    }
+    return best;
+}
+
+bool workload_done(void)
+{
+    for (unsigned i = 0; i < it.n_ops; i++)
+        if (!it.ops[i].done)
+            return false;
+    return it.healed;
+}
+
+/* ---- the API ---- */
+
+struct worker {
+    dt_store *store;
+    dt_index *index;
+    struct dt_arena arena;
+    struct dt_error err;
+    int64_t maker;
+};
+
+static struct answer *ask(enum ask what, unsigned job)
+{
+    if (journal->n_answers == ANSWERS_MAX)
+        broken("the journal is full");
+    struct answer *a = &journal->answers[journal->n_answers++];
+    *a = (struct answer){.ask = what, .job = job, .asked_us = now_us, .attempt = -1};
+    return a;
+}
+
+static void answered(struct answer *a, dt_status status, const struct dt_job *job)
+{
+    a->answered_us = now_us;
+    a->status = (int)status;
+    if (job && (status == DT_OK || status == DT_TOO_LATE)) {
+        a->attempt = job->attempt;
+        a->state = job->state;
+        a->next_at_ms = job->next_at_ms;
+        a->run_at_ms = job->run_at_ms;
+    }
+    TRACE("ANSWER %d of job %lld: %s, %s attempt %lld", (int)a->ask,
+          (long long)(a->job < JOBS_MAX ? journal->jobs[a->job].id : 0), dt_status_name(status),
+          job && a->attempt >= 0 ? dt_job_state_name(a->state) : "-", (long long)a->attempt);
+}
+
+static void tell_index(struct worker *w, int64_t id, int64_t next_at_ms)
+{
+    const struct dt_entry entry = {id, next_at_ms};
+    int64_t horizon_ms = mysql_now_ms() + it.config->index_horizon;
+    if (dt_index_put(w->index, &journal->map, &entry, 1, horizon_ms, true, &w->err) != DT_OK)
+        TRACE("api: the index was not told");
+}
+
+static void make_digest(unsigned char digest[16], unsigned job)
+{
+    memset(digest, 0, 16);
+    memcpy(digest, &job, sizeof job);
+}
+
+/* A keyed create whose outcome is not known is asked again, as a client would. */
+static void ask_again(const struct op *op)
+{
+    struct op *again = plan(op->ask, op->job, now_us + rnd_in(1 * MS, 500 * MS));
+    again->delay_ms = op->delay_ms;
+}
+
+static void create(struct worker *w, struct op *op)
+{
+    struct journal_job *j = &journal->jobs[op->job];
+    struct answer *a = ask(ASK_CREATE, op->job);
+    int64_t sequence, created_ms, run_at_ms = mysql_now_ms() + op->delay_ms;
+    dt_status status = dt_store_reserve_ids(w->store, 1, &sequence, &w->err);
+    static const char *const retries[] = {"1s", "", "500ms 1s", "200ms"};
+    const struct dt_str payload = DT_STR_LIT("{}");
+    struct dt_insert row = {.job = {.topic = dt_str(topics[j->topic]),
+                                    .run_at_ms = run_at_ms,
+                                    .retry = dt_str(retries[op->job % 4]),
+                                    .ack_timeout_ms = rnd_in(1, 4) * 700,
+                                    .payload = payload}},
+                     *rows[1] = {&row};
+    if (j->keyed)
+        row.job.key = dt_str(j->key);
+    make_digest(row.job.digest, op->job);
+    if (status == DT_OK) {
+        row.job.id = dt_job_id(run_at_ms, sequence);
+        if (!j->id)
+            j->id = row.job.id;
+        status = dt_store_insert(w->store, rows, 1, w->maker, &created_ms, &w->err);
+    }
+    if (status == DT_OK && row.outcome == DT_INSERT_CREATED) {
+        j->id = row.job.id;
+        j->run_at_ms = row.job.run_at_ms;
+        j->accepted = true;
+    } else if (status == DT_OK && row.outcome == DT_INSERT_SAME) {
+        j->id = row.existing_id;
+        j->accepted = true;
+        j->run_at_ms = 0; /* that of an earlier request */
+    } else if (status == DT_OK) {
+        status = DT_EXISTS;
+        if (row.outcome != DT_INSERT_ID_TAKEN)
+            violated("create", "job %u: outcome %d", op->job, (int)row.outcome);
+    }
+    answered(a, status, NULL);
+    if (status != DT_OK && j->keyed)
+        ask_again(op);
+    if (j->accepted && row.outcome == DT_INSERT_CREATED && j->poisoned)
+        broker_poison(j->id, one_in(3) ? now_us + rnd_in(500 * MS, 8 * SEC) : NEVER);
+    if (status == DT_OK && row.outcome == DT_INSERT_CREATED)
+        tell_index(w, j->id, j->run_at_ms);
+}
+
+static void change(struct worker *w, struct op *op)
+{
+    struct journal_job *j = &journal->jobs[op->job];
+    struct answer *a = ask(op->ask, op->job);
+    struct dt_job job = {0};
+    dt_status status;
+    if (op->ask == ASK_CANCEL || op->ask == ASK_CANCEL_RETRIES)
+        status = dt_store_cancel(w->store, j->id, op->ask == ASK_CANCEL_RETRIES, &w->arena, &job, &w->err);
+    else if (op->ask == ASK_RUN_NOW)
+        status = dt_store_run_now(w->store, j->id, &w->arena, &job, &w->err);
+    else if (op->ask == ASK_REDRIVE) {
+        j->revived = true;
+        status = dt_store_redrive(w->store, j->id, &w->arena, &job, &w->err);
+    } else {
+        struct dt_patch patch = {.has_run_at = !op->payload || one_in(2),
+                                 .run_at_ms = op->delay_ms,
+                                 .run_at_is_delay = true,
+                                 .has_payload = op->payload,
+                                 .payload = DT_STR_LIT("[]")};
+        status = dt_store_patch(w->store, j->id, &patch, 0, &w->arena, &job, &w->err);
+    }
+    answered(a, status, &job);
+    if (status == DT_OK)
+        tell_index(w, j->id, job.state == DT_SCHEDULED || job.state == DT_DISPATCHED ? job.next_at_ms : 0);
+}
+
+static void report(struct worker *w, struct op *op)
+{
+    struct answer *a = ask(ASK_REPORT, op->job);
+    struct dt_apply apply = {.result = {.job_id = journal->jobs[op->job].id,
+                                        .attempt = op->attempt,
+                                        .status = op->result,
+                                        .retry_after_ms = op->retry_after_ms}};
+    a->result = op->result;
+    dt_status status = dt_store_apply(w->store, &journal->map, &apply, 1, &w->err);
+    a->outcome = apply.outcome;
+    answered(a, status, NULL);
+    a->attempt = op->attempt;
+    a->next_at_ms = apply.next_at_ms;
+    if (status == DT_OK && apply.outcome == DT_OUTCOME_APPLIED)
+        tell_index(w, apply.result.job_id, apply.next_at_ms);
+}
+
+static void pause_or_resume(struct worker *w, struct op *op)
+{
+    struct answer *a = ask(op->ask, op->job);
+    dt_status status = dt_store_topic_pause(w->store, dt_str(topics[op->job]), op->ask == ASK_PAUSE, &w->err);
+    answered(a, status, NULL);
+    if (status != DT_OK && op->ask == ASK_RESUME)
+        ask_again(op);
+    else if (status == DT_OK)
+        (void)!dt_index_wake_all(w->index, &w->err);
+}
+
+static void serve(struct worker *w, struct op *op)
+{
+    dt_arena_reset(&w->arena);
+    if (op->ask == ASK_PAUSE || op->ask == ASK_RESUME)
+        pause_or_resume(w, op);
+    else if (op->ask == ASK_CREATE)
+        create(w, op);
+    else if (!journal->jobs[op->job].id)
+        return;
+    else if (op->ask == ASK_REPORT)
+        report(w, op);
+    else
+        change(w, op);
+}
+
+static void *worker_main(void *arg)
+{
+    unsigned number = (unsigned)(uintptr_t)arg;
+    struct worker w = {.maker = (int64_t)(rnd() >> 2)};
+    dt_arena_init(&w.arena);
+    if (dt_store_new(it.config, &it.ref, &w.store) != DT_OK ||
+        dt_index_new(it.config, "sim", dt_clock_system(), &w.index, &w.err) != DT_OK)
+        broken("an API worker does not start");
+    for (;;) {
+        struct op *op = next_op(false);
+        if (!op || op->when_us > now_us) {
+            fiber_block(op ? op->when_us : NEVER);
+            continue;
+        }
+        it.workers[number] = fiber_self();
+        op->taken = true;
+        serve(&w, op);
+        op->done = true;
+    }
+    return NULL;
+}
+
+static void api_start(void *arg)
+{
+    (void)arg;
+    it.api = proc_new("A", ++it.lives);
+    for (unsigned i = 0; i < WORKERS; i++)
+        it.workers[i] = fiber_start(it.api, worker_main, (void *)(uintptr_t)i);
+}
+
+void workload_api_died(struct proc *proc)
+{
+    (void)proc;
+    for (unsigned i = 0; i < it.n_ops; i++) {
+        struct op *op = &it.ops[i];
+        if (!op->taken || op->done || op->ask == ASK_EDIT)
+            continue;
+        op->done = true; /* its client never hears of it */
+        if ((op->ask == ASK_CREATE && journal->jobs[op->job].keyed) || op->ask == ASK_RESUME)
+            ask_again(op);
+    }
+    at(now_us + rnd_in(5 * MS, 500 * MS), api_start, NULL);
+}
+
+/* ---- consumers ---- */
+
+static unsigned job_with_id(int64_t id)
+{
+    for (unsigned i = 0; i < journal->n_jobs; i++)
+        if (journal->jobs[i].id == id)
+            return i;
+    return JOBS_MAX;
+}
+
+static const char *const words[] = {[DT_RESULT_SUCCEEDED] = "succeeded",
+                                    [DT_RESULT_FAILED] = "failed",
+                                    [DT_RESULT_SNOOZED] = "snoozed",
+                                    [DT_RESULT_GAVE_UP] = "gave_up",
+                                    [DT_RESULT_EXTENDED] = "extended"};
+
+struct late_report {
+    int64_t job, attempt, retry_after_ms;
+    enum dt_result_status result;
+};
+
+static void report_by_kafka(void *arg)
+{
+    const struct late_report *r = arg;
+    char key[24], value[200];
+    int n = snprintf(value, sizeof value, "{\"job_id\":\"%lld\",\"attempt\":%lld,\"status\":\"%s\"", (long long)r->job,
+                     (long long)r->attempt, words[r->result]);
+    if (r->retry_after_ms >= 0)
+        n += snprintf(value + n, sizeof value - (size_t)n, ",\"retry_after\":%lld", (long long)r->retry_after_ms);
+    snprintf(value + n, sizeof value - (size_t)n, "}");
+    snprintf(key, sizeof key, "%lld", (long long)r->job);
+    TRACE("consumer: reports %s", value);
+    broker_report(dt_str(key), dt_str(value));
+}
+
+static void report_soon(int64_t job, int64_t attempt, enum dt_result_status result, int64_t in_us)
+{
+    int64_t retry_after_ms =
+        result == DT_RESULT_SNOOZED || (result == DT_RESULT_EXTENDED && one_in(2)) ? rnd_in(100, 2500) : -1;
+    unsigned place = job_with_id(job);
+    if (place < JOBS_MAX && one_in(3)) {
+        struct op *op = plan(ASK_REPORT, place, now_us + in_us);
+        op->attempt = attempt;
+        op->result = result;
+        op->retry_after_ms = retry_after_ms;
+        return;
+    }
+    if (place < JOBS_MAX) { /* in the journal, though nobody answers it */
+        struct answer *a = ask(ASK_REPORT, place);
+        a->result = result;
+        a->attempt = attempt;
+        a->asked_us = now_us + in_us;
+    }
+    struct late_report *r = world_alloc(sizeof *r);
+    *r = (struct late_report){job, attempt, retry_after_ms, result};
+    at(now_us + in_us, report_by_kafka, r);
+}
+
+static int64_t think_us(void)
+{
+    if (fault_drawn(F_EARLY_RESULT) && one_in(2)) {
+        if (faults_on())
+            fault_count(F_EARLY_RESULT);
+        return 0;
+    }
+    return one_in(4) ? rnd_in(0, 2 * MS) : rnd_in(1 * MS, 900 * MS);
+}
+
+static void mischief(const struct broker_record *m)
+{
+    if (!faults_on() || !fault_drawn(F_RESULTS) || !one_in(2))
+        return;
+    fault_count(F_RESULTS);
+    enum dt_result_status any = (enum dt_result_status)rnd_in(DT_RESULT_SUCCEEDED, DT_RESULT_EXTENDED);
+    report_soon(m->job, m->attempt + rnd_in(-1, 1), any, rnd_in(0, 3 * SEC));
+}
+
+static void consume(const struct broker_record *m)
+{
+    if (it.healed || m->attempt >= 4) {
+        report_soon(m->job, m->attempt, DT_RESULT_SUCCEEDED, rnd_in(0, 20 * MS));
+        return;
+    }
+    int64_t us = think_us();
+    switch (rnd_in(0, 9)) {
+    case 0:
+    case 1:
+        report_soon(m->job, m->attempt, DT_RESULT_FAILED, us);
+        break;
+    case 2:
+        report_soon(m->job, m->attempt, DT_RESULT_SNOOZED, us);
+        break;
+    case 3:
+        report_soon(m->job, m->attempt, DT_RESULT_EXTENDED, us);
+        if (one_in(2))
+            report_soon(m->job, m->attempt, DT_RESULT_SUCCEEDED, us + rnd_in(0, 3 * SEC));
+        break;
+    case 4:
+        report_soon(m->job, m->attempt, DT_RESULT_GAVE_UP, us);
+        break;
+    case 5: /* nothing: the acknowledgement times out */
+        break;
+    default:
+        report_soon(m->job, m->attempt, DT_RESULT_SUCCEEDED, us);
+    }
+    mischief(m);
+}
+
+static void *consumer_main(void *arg)
+{
+    (void)arg;
+    for (;;) {
+        for (const struct broker_record *m; (m = broker_message(it.seen)); it.seen++)
+            consume(m);
+        fiber_sleep(fault_drawn(F_EARLY_RESULT) ? 500 : rnd_in(1 * MS, 30 * MS));
+    }
+    return NULL;
+}
+
+/* ---- people with SQL ---- */
+
+static const char move_sql[] = "UPDATE jobs SET next_at = ?, near = TRUE WHERE id = ? AND state = 'scheduled'";
+static const char revive_sql[] = "UPDATE jobs SET state = 'scheduled', next_at = ?, near = TRUE, purge_at = NULL WHERE "
+                                 "id = ? AND state IN ('dead', 'cancelled')";
+static const char again_sql[] =
+    "UPDATE jobs SET state = 'scheduled', next_at = ? WHERE id = ? AND state = 'dispatched'";
+static const char end_sql[] =
+    "UPDATE jobs SET state = 'succeeded', finished_at = ? WHERE id = ? AND state = 'dispatched'";
+static const char bury_sql[] = "UPDATE jobs SET state = 'dead', finished_at = ? WHERE id = ? AND state = 'dispatched'";
+
+static void edit(struct op *op)
+{
+    static const char *const edits[] = {move_sql, revive_sql, again_sql, end_sql, bury_sql};
+    struct journal_job *j = &journal->jobs[op->job];
+    struct answer *a = ask(ASK_EDIT, op->job);
+    int64_t which = op->attempt;
+    a->revives = which == 1 || which == 2;
+    if (!j->id)
+        return;
+    j->edited = true;
+    j->revived |= which == 1 || which == 2;
+    int64_t when_ms = mysql_now_ms() + op->delay_ms;
+    answered(a, mysql_by_hand(edits[which], DT_PARAMS(DT_P_INT(when_ms), DT_P_INT(j->id))), NULL);
+}
+
+static void *operator_main(void *arg)
+{
+    (void)arg;
+    for (;;) {
+        struct op *op = next_op(true);
+        if (!op) {
+            fiber_sleep(100 * MS);
+            continue;
+        }
+        if (op->when_us > now_us) {
+            fiber_sleep(op->when_us - now_us < 100 * MS ? op->when_us - now_us : 100 * MS);
+            continue;
+        }
+        op->taken = true;
+        edit(op);
+        op->done = true;
+    }
+    return NULL;
+}
+
+/* ---- plans ---- */
+
+static void plan_changes(unsigned job, int64_t created_us, int64_t due_us)
+{
+    bool storm = fault_drawn(F_STORM);
+    for (int64_t n = storm ? rnd_in(1, 4) : rnd_in(0, 2); n; n--) {
+        int64_t when_us = storm || one_in(2) ? due_us + rnd_in(-3 * MS, 8 * MS) : created_us + rnd_in(0, 8 * SEC);
+        static const enum ask asks[] = {ASK_CANCEL,  ASK_CANCEL,  ASK_PATCH,
+                                        ASK_RUN_NOW, ASK_REDRIVE, ASK_CANCEL_RETRIES};
+        struct op *op = plan(asks[rnd_in(0, 5)], job, when_us);
+        op->delay_ms = one_in(3) ? rnd_in(0, 10) : rnd_in(0, 4000);
+        op->payload = one_in(2);
+        if (storm)
+            fault_count(F_STORM);
+    }
+    if (one_in(6)) {
+        struct op *op = plan(ASK_EDIT, job, due_us + (one_in(2) ? rnd_in(0, 40 * MS) : rnd_in(0, 5 * SEC)));
+        op->attempt = rnd_in(0, 4);
+        op->delay_ms = rnd_in(0, 2000);
+        if (one_in(2))
+            plan(ASK_CANCEL, job, op->when_us + rnd_in(0, 30 * MS));
+    }
+}
+
+static void plan_job(unsigned job)
+{
+    struct journal_job *j = &journal->jobs[job];
+    int64_t created_us = start_us() + rnd_in(0, 6 * SEC);
+    j->topic = (unsigned)rnd_in(0, TOPICS - 1);
+    j->keyed = one_in(2);
+    j->poisoned = fault_drawn(F_REFUSED) && one_in(3);
+    if (j->poisoned)
+        fault_count(F_REFUSED);
+    snprintf(j->key, sizeof j->key, "k%u", job);
+    struct op *op = plan(ASK_CREATE, job, created_us);
+    op->delay_ms = one_in(3) ? 0 : one_in(6) ? rnd_in(4000, HORIZON_MS - 6000) : rnd_in(0, 2500);
+    plan_changes(job, created_us, created_us + op->delay_ms * 1000);
+}
+
+/* Many at one instant, so that they make a batch. */
+static void plan_crowd(unsigned first, unsigned n)
+{
+    int64_t due_us = start_us() + rnd_in(1 * SEC, 5 * SEC);
+    for (unsigned i = first; i < first + n; i++) {
+        struct journal_job *j = &journal->jobs[i];
+        int64_t created_us = start_us() + rnd_in(0, 600 * MS);
+        j->topic = (unsigned)rnd_in(0, TOPICS - 1);
+        j->poisoned = fault_drawn(F_REFUSED) && one_in(3);
+        if (j->poisoned)
+            fault_count(F_REFUSED);
+        plan(ASK_CREATE, i, created_us)->delay_ms = (due_us - created_us) / 1000;
+        if (one_in(4))
+            plan_changes(i, created_us, due_us);
+    }
+}
+
+static void plan_pauses(void)
+{
+    if (!one_in(3))
+        return;
+    unsigned topic = (unsigned)rnd_in(0, TOPICS - 1);
+    int64_t when_us = start_us() + rnd_in(0, 6 * SEC);
+    plan(ASK_PAUSE, topic, when_us);
+    plan(ASK_RESUME, topic, when_us + rnd_in(100 * MS, 4 * SEC));
+}
+
+static const char topic_sql[] = "INSERT INTO topics (name, created_at, updated_at) VALUES (?, 1, 1)";
+
+void workload_begin(const struct dt_config *config, unsigned shards)
+{
+    memset(&it, 0, sizeof it);
+    it.config = config;
+    journal = world_alloc(sizeof *journal);
+    dt_shard_map_init(&journal->map, 1, shards);
+    dt_refclock_init(&it.ref, dt_clock_system());
+    for (unsigned i = 0; i < TOPICS; i++)
+        if (mysql_by_hand(topic_sql, DT_PARAMS(DT_P_STR(dt_str(topics[i])))) != DT_OK)
+            broken("no topics");
+    unsigned singles = (unsigned)rnd_in(1, 5), crowd = one_in(3) ? (unsigned)rnd_in(2, 6) : 0;
+    journal->n_jobs = singles + crowd;
+    for (unsigned i = 0; i < singles; i++)
+        plan_job(i);
+    plan_crowd(singles, crowd);
+    plan_pauses();
+    it.outside = proc_new("C", 0);
+    fiber_start(it.outside, consumer_main, NULL);
+    fiber_start(it.outside, operator_main, NULL);
+    api_start(NULL);
+}
+
+void workload_heal(void)
+{
+    it.healed = true;
+    for (unsigned i = 0; i < TOPICS; i++)
+        plan(ASK_RESUME, i, now_us);
+}
+
+uint64_t workload_messages(void)
+{
+    uint64_t n = 0;
+    while (broker_message(n))
+        n++;
+    return n;
+}

@@ -1,0 +1,71 @@
+/*
+ * What the outside does: clients of the API, consumers, people with SQL. Keeps the journal of what was asked and
+ * answered, which is all that the oracles believe besides what stands in MySQL, Kafka and Redis.
+ */
+#ifndef DT_SIMULATOR_WORKLOAD_H
+#define DT_SIMULATOR_WORKLOAD_H
+
+#include "base/config.h"
+#include "job/job_state.h"
+#include "job/shard.h"
+#include "simulator/world.h"
+
+#define JOBS_MAX    64
+#define ANSWERS_MAX 2048
+#define TOPICS      3
+
+enum ask {
+    ASK_CREATE,
+    ASK_CANCEL,
+    ASK_CANCEL_RETRIES,
+    ASK_PATCH,
+    ASK_RUN_NOW,
+    ASK_REDRIVE,
+    ASK_REPORT,
+    ASK_PAUSE,
+    ASK_RESUME,
+    ASK_EDIT
+};
+
+struct answer {
+    enum ask ask;
+    unsigned job;                  /* place in the journal; topic of ASK_PAUSE and ASK_RESUME */
+    int64_t asked_us, answered_us; /* answered 0: never */
+    int status;                    /* dt_status */
+    int64_t attempt;               /* of the job as it was answered; of the report */
+    enum dt_job_state state;
+    int64_t next_at_ms, run_at_ms;
+    enum dt_result_status result; /* ASK_REPORT */
+    enum dt_outcome outcome;
+    bool revives; /* ASK_EDIT: makes a job scheduled again */
+};
+
+struct journal_job {
+    int64_t id;        /* 0: nobody knows of it */
+    bool accepted;     /* answered 2xx */
+    int64_t run_at_ms; /* as asked and answered */
+    unsigned topic;
+    bool keyed;
+    char key[16];
+    bool edited, revived; /* by hand; or redriven */
+    bool poisoned;
+};
+
+struct journal {
+    struct journal_job jobs[JOBS_MAX];
+    unsigned n_jobs;
+    struct answer answers[ANSWERS_MAX];
+    unsigned n_answers;
+    struct dt_shard_map map;
+};
+extern struct journal *journal;
+
+void workload_begin(const struct dt_config *config, unsigned shards);
+void workload_api_died(struct proc *proc);
+/* From now on consumers report success, and topics are resumed. */
+void workload_heal(void);
+bool workload_done(void); /* nothing more will be asked */
+struct dt_str workload_topic(unsigned i);
+uint64_t workload_messages(void);
+
+#endif
