@@ -1,7 +1,7 @@
 """The suites by name. A suite is a function of (report, chosen): `chosen` narrows it to names that contain it."""
 import os
 
-from . import builds, checks, cmocka, command, lanes, pytests, servers, tree
+from . import builds, checks, cmocka, command, lanes, model, pytests, servers, tree
 
 PYTEST_SECONDS = 1500
 
@@ -86,6 +86,12 @@ def kafka4(report, chosen):
                     PYTEST_SECONDS, chosen)
 
 
-SUITES = {"unit": unit, "sim": sim, "contract": contract, "api": _pytest("api"), "integration": _pytest("integration"),
+def of_model(report, chosen):
+    if chosen is None:
+        report.say("checking the model of the dispatch")
+        model.run(report)
+
+
+SUITES = {"unit": unit, "sim": sim, "model": of_model, "contract": contract, "api": _pytest("api"), "integration": _pytest("integration"),
           "faults": _pytest("faults")}
 LANES = {"mysql": mysql, "kafka4": kafka4}
