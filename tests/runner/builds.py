@@ -1,5 +1,5 @@
-"""The builds: gcc with sanitizers, which is tested; clang, which must only compile; a release, in which one looks for what
-must not be there.
+"""The builds: gcc with sanitizers, which is tested; clang, which must only compile; clang with libFuzzer; a release, in which
+one looks for what must not be there.
 
 A build that fails counts as a failed test; what could be built is tested nevertheless.
 """
@@ -42,6 +42,14 @@ def clang(report):
     folder = tree.BUILD.with_name("clang")
     if _configure(report, folder, "debug", ["-DCMAKE_C_COMPILER=clang", "-DDT_FAIL_POINTS=ON"]) and _build(report, folder):
         report.ok()
+
+
+def fuzz(report):
+    """The folder of the fuzz targets (clang, libFuzzer); None when they were not built."""
+    report.say("building the fuzz targets")
+    folder = tree.BUILD.with_name("fuzz")
+    built = _configure(report, folder, "fuzz", []) and _build(report, folder, "fuzz")
+    return folder / "tests" / "fuzz" if built else None
 
 
 def release(report):

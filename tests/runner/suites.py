@@ -1,7 +1,7 @@
 """The suites by name. A suite is a function of (report, chosen): `chosen` narrows it to names that contain it."""
 import os
 
-from . import builds, checks, cmocka, command, lanes, model, pytests, servers, tree
+from . import builds, checks, cmocka, command, fuzz, lanes, model, pytests, servers, tree
 
 PYTEST_SECONDS = 1500
 
@@ -92,6 +92,13 @@ def of_model(report, chosen):
         model.run(report)
 
 
-SUITES = {"unit": unit, "sim": sim, "model": of_model, "contract": contract, "api": _pytest("api"), "integration": _pytest("integration"),
-          "faults": _pytest("faults")}
+def of_fuzz(report, chosen):
+    folder = builds.fuzz(report)
+    if folder:
+        report.say("fuzzing what reads text from outside")
+        fuzz.run(report, folder, chosen)
+
+
+SUITES = {"unit": unit, "sim": sim, "model": of_model, "fuzz": of_fuzz, "contract": contract, "api": _pytest("api"),
+          "integration": _pytest("integration"), "faults": _pytest("faults")}
 LANES = {"mysql": mysql, "kafka4": kafka4}

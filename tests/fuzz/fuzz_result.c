@@ -1,0 +1,85 @@
+/* Results, as consumers write them to the results topic and post them. First byte: over REST, or from Kafka. */
+#include "base/timetext.h"
+#include "fuzz.h"
+#include "job/result_json.h"
+
+static dt_json *json;
+
+static void count_bad(void *arg, const char *pointer, const char *reason)
+{
+    unsigned *bad = arg;
+    MUST(pointer && reason && reason[0]);
+    MUST(pointer[0] == '/' || pointer[0] == '\0');
+    ++*bad;
+}
+
+static void check_text(struct dt_str s, size_t most)
+{
+    MUST(s.n <= most);
+    MUST(!s.p || dt_utf8_valid(s));
+}
+
+static void check_result(const struct dt_result *r)
+{
+    MUST(r->job_id > 0 && r->attempt > 0);
+    MUST(r->status <= DT_RESULT_EXTENDED); /* what only leaders decide cannot be reported */
+    MUST(r->retry_after_ms >= -1 && r->retry_after_ms <= DT_DURATION_MAX_MS);
+    MUST(r->status != DT_RESULT_SNOOZED || r->retry_after_ms >= 0);
+    check_text(r->error_code, DT_ERROR_CODE_MAX);
+    check_text(r->error_message, DT_ERROR_MESSAGE_MAX);
+}
+
+/* Whatever was reported, a decision on it is one of the table's. */
+static void check_decision(const struct dt_result *r, unsigned char state)
+{
+    struct dt_job job = {.id = r->job_id,
+                         .attempt = r->attempt,
+                         .state = state % DT_JOB_STATES,
+                         .attempt_status = DT_ATTEMPT_DISPATCHED,
+                         .retry = dt_str(DT_RETRY_DEFAULT),
+                         .ack_timeout_ms = DT_ACK_TIMEOUT_DEFAULT_MS,
+                         .failures = state % 11,
+                         .no_retries = state & 64};
+    struct dt_decision d = dt_job_decide(&job, r, INT64_C(1800000000000));
+    if (d.outcome != DT_OUTCOME_APPLIED)
+        return;
+    MUST(!dt_job_state_terminal(job.state));
+    MUST(dt_job_state_terminal(d.state) == (d.next_at_ms == 0));
+    MUST(d.failures == job.failures + d.failed);
+}
+
+static void check_id(struct dt_str text)
+{
+    int64_t id = 0;
+    char written[32];
+    if (!dt_job_id_parse(text, &id))
+        return;
+    MUST(id > 0);
+    snprintf(written, sizeof written, "%lld", (long long)id);
+    MUST(dt_str_is(text, written));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct input in = {(const char *)data, n};
+    unsigned char flags = input_byte(&in);
+    struct dt_json_limits limits = {.depth = 16};
+    struct dt_result result;
+    unsigned bad = 0;
+    if (!json)
+        MUST(dt_json_new(&json) == DT_OK);
+    struct dt_str text = exact_copy(input_rest(&in));
+    check_id(text);
+    if (dt_json_parse(json, text, &limits, NULL) == DT_OK) {
+        dt_status status =
+            dt_result_decode(json, dt_json_root(json), flags & 128 ? 7316522 : -1, &result, count_bad, &bad);
+        MUST(status == DT_OK || status == DT_INVALID);
+        MUST((status == DT_INVALID) == (bad > 0));
+        if (status == DT_OK) {
+            check_result(&result);
+            check_decision(&result, flags);
+        }
+    }
+    free_copy(text);
+    return 0;
+}
