@@ -251,6 +251,8 @@ class Proxy:
         except OSError:
             _reset(writer)
             return
+        for side in (writer, server[1]):  # asyncio does so by itself only where the listening socket was made with proto=TCP
+            side.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection = _Connection(self, (reader, writer), server)
         self.connections.append(connection)
         try:
