@@ -460,7 +460,7 @@ class Run:
         self._raise()
 
     def _live(self):
-        return rows(connect(self.stack), "SELECT id, state, attempt, next_at FROM jobs WHERE topic IN %s AND"
+        return rows(connect(self.stack), "SELECT id, state, attempt, next_at FROM jobs WHERE due_band < 2 AND topic IN %s AND"
                     " (state = 'dispatched' OR (state = 'scheduled' AND next_at < %s)) LIMIT 10", tuple(self.topics), now_ms() + FAR // 2)
 
     def _quiet(self):
@@ -522,7 +522,8 @@ def under_load(stack, seed, name="", finish_seconds=45, **options):
         run.finish(finish_seconds)
     except BaseException as failure:
         run.end()
-        failure.args = (f"{failure}\n(DUETIME_TEST_SEED={seed}; journal, arrivals and logs are in {run.keep()})",) if failure.args else failure.args
+        told = f"{failure}\n(DUETIME_TEST_SEED={seed}; journal, arrivals and logs are in {run.keep()})"
+        failure.args = (told,) if failure.args else ()
         raise
     finally:
         run.end()
