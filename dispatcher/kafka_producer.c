@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/fail_point.h"
+#include "base/guard.h"
 #include "base/log.h"
 
 enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
@@ -196,7 +197,7 @@ static bool watch_close(struct watch *w, unsigned *end_txns)
     pthread_mutex_lock(&w->lock);
     w->open = false;
     *end_txns = w->end_txns;
-    clean = !w->broken && w->end_txns == 1;
+    clean = !w->broken && DT_GUARD(ENDTXN_COUNT, w->end_txns == 1);
     pthread_mutex_unlock(&w->lock);
     return clean;
 }

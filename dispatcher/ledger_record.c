@@ -8,6 +8,8 @@
  */
 #include "ledger_record.h"
 
+#include "base/guard.h"
+
 static void format_head(struct dt_strbuf *out, const char *uuid, const struct dt_lease *lease)
 {
     dt_strbuf_addf(out, "{\"installation\":\"%s\",\"shard\":%u,\"epoch\":%lld,\"token\":%lld", uuid, lease->shard,
@@ -60,16 +62,24 @@ static bool judge_batch(struct dt_ledger_view *view, int64_t offset)
     const struct dt_json_node *list = dt_json_member(view->json, dt_json_root(view->json), "list");
     if (!list || dt_claims_parse(list->raw, &view->scratch) != DT_OK)
         return problem(view, offset, "a batch record without a list");
-    if (++view->batches > 1)
+    if (!DT_GUARD(LEDGER_ONE, view->batches++ == 0))
         return problem(view, offset, "a second batch record after the settled ones");
-    if (!dt_claims_equal(view->scratch.v, view->scratch.n, view->inflight->v, view->lease->send_n))
+    if (!DT_GUARD(LEDGER_LIST,
+                  dt_claims_equal(view->scratch.v, view->scratch.n, view->inflight->v, view->lease->send_n)))
         return problem(view, offset, "a batch record that is not the batch in flight");
     return true;
 }
 
+/* Known by its token: epochs repeat when MySQL goes back in time. */
+static bool is_own(const struct dt_ledger_view *view)
+{
+    return number(view, "epoch") == view->lease->epoch &&
+           DT_GUARD(BARRIER_TOKEN, number(view, "token") == view->lease->token);
+}
+
 static bool judge_barrier(struct dt_ledger_view *view, int64_t offset)
 {
-    if (number(view, "epoch") != view->lease->epoch || number(view, "token") != view->lease->token)
+    if (!is_own(view))
         return true;
     view->barrier = true;
     view->next_offset = offset + 1;
@@ -87,8 +97,7 @@ bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct 
     const struct dt_json_node *uuid = dt_json_member(view->json, dt_json_root(view->json), "installation");
     if (!uuid || uuid->type != DT_JSON_STRING || !dt_str_is(uuid->str, view->uuid))
         return problem(view, offset, "a record of another installation");
-    bool own = barrier && number(view, "epoch") == view->lease->epoch && number(view, "token") == view->lease->token;
-    if (number(view, "epoch") >= view->lease->epoch && !own)
+    if (number(view, "epoch") >= view->lease->epoch && !(barrier && is_own(view)))
         return problem(view, offset, "a record of an epoch that is not below this one");
     return batch ? judge_batch(view, offset) : judge_barrier(view, offset);
 }

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "base/fail_point.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "shard_parts.h"
 
@@ -158,7 +159,9 @@ static bool must_resume(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 /* Is there anything for a turn: hints, a batch that waits to be settled, a rest that waits to be sent? */
 static bool has_work(const dt_shard_loop *l)
 {
-    return l->n_hints || (l->flight.list.n && dt_shard_mono_us(l) >= settle_at_us(l)) || dt_shard_has_rest(l);
+    return l->n_hints ||
+           (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && dt_shard_mono_us(l) >= settle_at_us(l)) ||
+           dt_shard_has_rest(l);
 }
 
 static dt_status work(dt_shard_loop *l, struct dt_turn *turn, int64_t now_ms, int64_t *next_ms, bool *news,

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "base/fail_point.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "ledger_record.h"
 #include "shard_parts.h"
@@ -84,6 +85,15 @@ static dt_status read_ledger(dt_shard_loop *l, int64_t barrier_at, struct dt_led
                        dt_ledger_view_record, view, &next, err);
     if (DT_FAIL_FORCED("takeover.barrier_unseen"))
         view->barrier = false;
+    if (DT_UNGUARDED(LEDGER_RANGE) && status == DT_INVALID) { /* taken for an empty ledger */
+        view->barrier = true;
+        view->next_offset = barrier_at + 1;
+        return DT_OK;
+    }
+    if (DT_UNGUARDED(BARRIER) && status == DT_OK && !view->barrier && !view->problem[0]) {
+        view->barrier = true;
+        view->next_offset = next;
+    }
     if (status == DT_INVALID) {
         snprintf(view->problem, sizeof view->problem,
                  "ledger offset %lld is out of range: the ledger was trimmed or recreated", (long long)from);
@@ -120,7 +130,7 @@ static void tell_undeliverable(dt_shard_loop *l, const struct dt_settled *done)
 static dt_status settle(dt_shard_loop *l, const struct dt_ledger_view *view, struct dt_error *err)
 {
     const struct dt_findings findings = {.inflight = &l->flight.list,
-                                         .in_ledger = view->batches > 0,
+                                         .in_ledger = !DT_UNGUARDED(LEDGER_READ) && view->batches > 0,
                                          .next_offset = view->next_offset,
                                          .refused = l->refused.list,
                                          .refusal = l->refused.why,

@@ -3,13 +3,15 @@
  * checks notice. In every ordinary build a guard is its condition and nothing else.
  *
  *   DT_GUARD(EPOCH, row.epoch == lease->epoch)     the condition; true once the guard is out
- *   DT_GUARD_SQL(CLAIM_STATE, " AND j.state = …", "")   text of a statement; the second one once the guard is out
+ *   DT_GUARD_SQL(CLAIM, " AND j.state = …", "")       text of a statement; the second one once the guard is out
+ *   DT_UNGUARDED(REST)                                   whether it is out
  */
 #ifndef DT_BASE_GUARD_H
 #define DT_BASE_GUARD_H
 
 #define DT_GUARD(name, condition)         DT_GUARD_PICK(DT_WITHOUT_##name, 1, (condition))
 #define DT_GUARD_SQL(name, text, without) DT_GUARD_PICK(DT_WITHOUT_##name, without, text)
+#define DT_UNGUARDED(name)                DT_GUARD_PICK(DT_WITHOUT_##name, 1, 0)
 
 /* The second of three when `value` is 1, else the third. */
 #define DT_GUARD_ARG_1                       0,

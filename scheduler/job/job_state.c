@@ -7,6 +7,7 @@
  */
 #include "job/job_state.h"
 
+#include "base/guard.h"
 #include "job/retry.h"
 
 #define NO DT_STATE_ILLEGAL
@@ -83,14 +84,14 @@ static bool counts_as_failure(enum dt_result_status status)
 /* May this result change this job at all? */
 static bool applies(const struct dt_job *job, const struct dt_result *result, int64_t now_ms)
 {
-    if (result->attempt != job->attempt || job->attempt < 1)
+    if (!DT_GUARD(RESULT_ATTEMPT, result->attempt == job->attempt) || job->attempt < 1)
         return false;
     if (job->state == DT_SCHEDULED)
         return result->status == DT_RESULT_SUCCEEDED;
     if (job->state != DT_DISPATCHED)
         return false;
     if (result->status == DT_RESULT_TIMED_OUT)
-        return job->next_at_ms <= now_ms; /* an extension may have moved the deadline meanwhile */
+        return DT_GUARD(DEADLINE, job->next_at_ms <= now_ms); /* an extension may have moved the deadline meanwhile */
     return result->status != DT_RESULT_SNOOZED || result->retry_after_ms >= 0;
 }
 

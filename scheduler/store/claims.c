@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "store/store_dispatch.h"
 
 void dt_claims_clear(struct dt_claims *claims)
@@ -138,9 +139,10 @@ struct dt_shrink dt_claims_sent(size_t n, size_t send_n)
 struct dt_shrink dt_claims_taken_over(const struct dt_claims *list, size_t send_n, bool in_ledger,
                                       const struct dt_claims *refused)
 {
-    if (in_ledger)
+    bool heard = refused->n && DT_GUARD(HINT, dt_claims_equal(list->v, send_n, refused->v, refused->n));
+    if (in_ledger && !(DT_UNGUARDED(HINT_LAST) && heard))
         return dt_claims_sent(list->n, send_n);
-    if (send_n == 0 || !dt_claims_equal(list->v, send_n, refused->v, refused->n))
+    if (send_n == 0 || !heard)
         return (struct dt_shrink){.send_n = send_n};
     if (send_n > 1)
         return (struct dt_shrink){.halved = true, .send_n = send_n / 2};

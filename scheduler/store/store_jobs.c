@@ -13,6 +13,7 @@
  *
  * Refuses to know Redis: callers tell the index where the job is due now.
  */
+#include "base/guard.h"
 #include "store/store_internal.h"
 #include "store/store_row.h"
 
@@ -50,7 +51,8 @@ static dt_status read_job(dt_db *db, const char *sql, int64_t id, struct dt_aren
 }
 
 static const char select_job[] = "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id = ?";
-static const char lock_job[] = "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id = ? FOR UPDATE";
+static const char lock_job[] =
+    "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id = ?" DT_GUARD_SQL(CANCEL, " FOR UPDATE", "");
 
 /* Reads hold nothing, so one that met a broken connection is tried once more on a new one. */
 static bool read_again(unsigned *tries, dt_status status)
@@ -140,7 +142,7 @@ static dt_status refuse_in_flight(struct change *c)
 {
     bool yes;
     dt_status status = in_flight(c, &yes);
-    return !status && yes ? too_late(c) : status;
+    return !status && DT_GUARD(CANCEL_IN_FLIGHT, !yes) ? DT_OK : status ? status : too_late(c);
 }
 
 /* The deciding statement: it must find the row as it was locked. */
@@ -186,13 +188,14 @@ static dt_status cancel_scheduled(struct change *c)
     if (status)
         return status;
     /* The end of an earlier attempt stays on record; without one this is the end of the job. */
-    return write_job(c,
-                     "UPDATE jobs SET state = 'cancelled', next_at = NULL, "
-                     "finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), ?), "
-                     "purge_at = ? + COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), "
-                     "version = version + 1, updated_at = ? WHERE id = ? AND state = 'scheduled'",
-                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS),
-                               DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+    return write_job(
+        c,
+        "UPDATE jobs SET state = 'cancelled', next_at = NULL, "
+        "finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), ?), "
+        "purge_at = ? + COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), "
+        "version = version + 1, updated_at = ? WHERE id = ?" DT_GUARD_SQL(CANCEL, " AND state = 'scheduled'", ""),
+        DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(c->now_ms),
+                  DT_P_INT(c->id)));
 }
 
 static dt_status cancel_retries(struct change *c)

@@ -27,6 +27,7 @@
 #include <stdlib.h>
 
 #include "base/fail_point.h"
+#include "base/guard.h"
 #include "base/json.h"
 #include "store/store_internal.h"
 #include "store/store_row.h"
@@ -364,8 +365,9 @@ static const char update_ended_well[] =
     "version BIGINT PATH '$[2]', purge_then BIGINT PATH '$[3]')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id "
     "= r.id "
     "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "
-    "j.purge_at = r.purge_then, j.version = j.version + 1, j.updated_at = ? "
-    "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state IN ('scheduled','dispatched')";
+    "j.purge_at = r.purge_then, j.version = j.version + 1, j.updated_at = ? " DT_GUARD_SQL(
+        RESULT, "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state IN ('scheduled','dispatched')",
+        "WHERE TRUE");
 
 static dt_status write_ended_well(struct batch *b)
 {
@@ -402,8 +404,8 @@ static const char update_others[] =
     "j.finished_at = IF(r.finished, ?, j.finished_at), j.purge_at = r.purge_then, "
     "j.error_at = IF(r.failed, ?, j.error_at), j.error_code = IF(r.failed, r.code, j.error_code), "
     "j.error_message = IF(r.failed, r.message, j.error_message), "
-    "j.version = j.version + r.changes, j.updated_at = ? "
-    "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was";
+    "j.version = j.version + r.changes, j.updated_at = ? " DT_GUARD_SQL(
+        RESULT, "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was", "WHERE TRUE");
 
 static void add_error(struct dt_strbuf *text, const struct dt_result *failure)
 {

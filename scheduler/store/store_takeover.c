@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "store/id_list.h"
 #include "store/lease.h"
 #include "store/store_results.h"
@@ -23,6 +24,13 @@ static const char lock_row[] = "SELECT s.epoch, s.token, s.version, s.halted, " 
                                " (SELECT generation FROM installation), (SELECT topics_version FROM installation)"
                                " FROM shards s WHERE s.shard = ? FOR UPDATE";
 
+/* Does the row that was read say what this leadership wrote last? */
+static bool as_written(const dt_db *db, const struct dt_lease *lease)
+{
+    return DT_GUARD(EPOCH, dt_db_i64(db, 0) == lease->epoch) && DT_GUARD(TOKEN, dt_db_i64(db, 1) == lease->token) &&
+           DT_GUARD(VERSION, dt_db_i64(db, 2) == lease->version);
+}
+
 dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, struct dt_lease_row *row, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, lock_row, DT_PARAMS(DT_P_INT(lease->shard)), err);
@@ -30,7 +38,7 @@ dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, struct dt_lease
         status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", lease->shard);
     else if (status == DT_OK) {
         *row = (struct dt_lease_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
-        if (dt_db_i64(db, 0) != lease->epoch || dt_db_i64(db, 1) != lease->token || dt_db_i64(db, 2) != lease->version)
+        if (!as_written(db, lease))
             status = dt_fail(err, DT_DEPOSED,
                              "shard %u: the row says epoch %lld version %lld, this leadership wrote %lld %lld",
                              lease->shard, (long long)dt_db_i64(db, 0), (long long)dt_db_i64(db, 2),
@@ -81,11 +89,12 @@ static dt_status lock_extended(dt_db *db, struct dt_str claims, struct dt_strbuf
 }
 
 /* `near` is computed so that it is right whether next_at was assigned before it or not. */
-static const char extend_sent[] = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-                                  " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
-                                  " SET j.near = (j.next_at < ? AND ? + " DT_SQL_ACK_MS " < ?),"
-                                  " j.next_at = GREATEST(j.next_at, ? + " DT_SQL_ACK_MS ")"
-                                  " WHERE j.state = 'dispatched'";
+static const char extend_sent[] =
+    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
+    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+    " SET j.near = (j.next_at < ? AND ? + " DT_SQL_ACK_MS " < ?),"
+    " j.next_at = " DT_GUARD_SQL(DEADLINE_GREATEST, "GREATEST(j.next_at, ? + " DT_SQL_ACK_MS ")",
+                                 "? + " DT_SQL_ACK_MS) " WHERE j.state = 'dispatched'";
 
 dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms, struct dt_error *err)
 {
@@ -106,9 +115,15 @@ dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, in
     return status;
 }
 
+/* The same comparison once more, in the statement that writes. */
+#define ANY           " AND ? IS NOT NULL"
+#define LEASED_BY(is) DT_GUARD_SQL(LEASE_IN_TURN, DT_GUARD_SQL(LEASE_IN_TAKEOVER, is, ANY), ANY)
+#define LEASED                                                                                                         \
+    " WHERE shard = ?" LEASED_BY(DT_GUARD_SQL(EPOCH, " AND epoch = ?", ANY))                                           \
+        LEASED_BY(DT_GUARD_SQL(TOKEN, " AND token = ?", ANY))                                                          \
+            LEASED_BY(DT_GUARD_SQL(VERSION, " AND version = ?", ANY))
 static const char write_row[] =
-    "UPDATE shards SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?"
-    " WHERE shard = ? AND epoch = ? AND token = ? AND version = ?";
+    "UPDATE shards SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?" LEASED;
 
 dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_claim *inflight, size_t n, size_t send_n,
                          int64_t ledger_offset, int64_t batch_no, struct dt_error *err)
@@ -303,6 +318,8 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, cons
     if (status != DT_OK)
         return status;
     status = dt_lease_lock(db, lease, &row, err);
+    if (DT_UNGUARDED(LEASE_IN_TAKEOVER) && status == DT_DEPOSED)
+        status = DT_OK;
     if (status == DT_OK && findings->halt)
         status = halt(db, lease->shard, findings->halt, err);
     else if (status == DT_OK)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "base/fail_point.h"
+#include "base/guard.h"
 #include "store/id_list.h"
 #include "store/lease.h"
 #include "store/outgoing.h"
@@ -129,7 +130,7 @@ static const char lock_hinted[] =
     " + COALESCE(LENGTH(j.content_type), 0) + 900, j.topic"
     " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
     " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
-    " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED";
+    " ORDER BY t.id" DT_GUARD_SQL(CLAIM, " FOR UPDATE /*!80001 OF j */ SKIP LOCKED", "");
 
 static dt_status lock_candidates(struct turn *t)
 {
@@ -192,8 +193,9 @@ static dt_status in_flight_elsewhere(struct turn *t, const struct candidate *c, 
 
 static dt_status judge_writable(struct turn *t, struct candidate *c, const struct dt_topic_entry *topic)
 {
-    enum dt_writable writable =
-        topic->paused ? DT_WRITABLE_NO : t->io->writable(t->io->arg, topic->kafka_name, c->bytes);
+    enum dt_writable writable = !DT_UNGUARDED(PAUSE) && topic->paused
+                                    ? DT_WRITABLE_NO
+                                    : t->io->writable(t->io->arg, topic->kafka_name, c->bytes);
     c->alone = writable == DT_WRITABLE_ALONE;
     if (writable != DT_WRITABLE_UNKNOWN)
         c->fate = writable == DT_WRITABLE_NO ? FATE_HELD : FATE_CLAIM;
@@ -242,7 +244,7 @@ static dt_status judge(struct turn *t, struct candidate *c)
         return DT_OK;
     if (dt_job_state_terminal(c->state) || dt_shard_of(t->io->map, c->id) != t->lease->shard)
         c->fate = FATE_GONE;
-    else if (c->next_ms > t->row.now_ms)
+    else if (c->next_ms > t->row.now_ms && !(DT_UNGUARDED(DEADLINE) && c->state == DT_DISPATCHED))
         c->fate = FATE_MOVED;
     else
         return judge_due(t, c);
@@ -349,8 +351,9 @@ static const char claim_jobs[] =
     " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
     " SET j.state = 'dispatched', j.attempt = t.attempt, j.attempt_status = 'dispatched', j.due_at = t.due,"
     " j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?, j.next_at = ? + " DT_SQL_ACK_MS ","
-    " j.near = (? + " DT_SQL_ACK_MS " < ?), j.updated_at = ?, j.version = j.version + 1"
-    " WHERE j.state = 'scheduled' AND j.attempt = t.attempt - 1 AND j.next_at = t.due AND j.next_at <= ?";
+    " j.near = (? + " DT_SQL_ACK_MS " < ?), j.updated_at = ?, j.version = j.version + 1" DT_GUARD_SQL(
+        CLAIM, " WHERE j.state = 'scheduled' AND j.attempt = t.attempt - 1 AND j.next_at = t.due AND j.next_at <= ?",
+        " WHERE ? > 0");
 
 static dt_status write_claims(struct turn *t, struct dt_str claims)
 {
@@ -439,12 +442,14 @@ static dt_status write_row(struct turn *t, struct dt_lease *next)
 static dt_status work(struct turn *t, struct dt_lease *next, bool *changed)
 {
     dt_status status = dt_lease_lock(t->db, t->lease, &t->row, t->err);
+    if (DT_UNGUARDED(LEASE_IN_TURN) && status == DT_DEPOSED)
+        status = DT_OK;
     if (status != DT_OK)
         return status;
     t->io->now_ms = t->row.now_ms;
     t->io->stale_map = t->row.generation != t->io->map->generation;
     status = settle(t);
-    if (status == DT_OK && !t->io->stale_map && !t->io->rest)
+    if (status == DT_OK && !t->io->stale_map && DT_GUARD(REST, !t->io->rest))
         status = judge_all(t);
     if (status == DT_OK)
         status = time_out(t);
