@@ -68,7 +68,7 @@ static struct {
     unsigned n_topics, shards;
     struct partition *ledgers[SHARDS_MAX], *results[2];
     int64_t results_committed[2], results_applied[2]; /* applied: the furthest that was ever committed */
-    struct record **messages; /* to consumers, in the order of commits */
+    struct record **messages;                         /* to consumers, in the order of commits */
     size_t n_messages, cap_messages;
     struct record **ledger_records[SHARDS_MAX]; /* ever committed */
     size_t n_ledger[SHARDS_MAX], cap_ledger[SHARDS_MAX];
@@ -80,7 +80,7 @@ static struct {
     } poison[32];
     unsigned n_poison;
     size_t notices;
-    struct fiber *pollers[16];
+    struct fiber *subscriber, *pollers[16];
     unsigned n_pollers;
 } broker;
 
@@ -174,6 +174,8 @@ static void put_marker(struct txn *t, unsigned i)
             keep(&broker.messages, &broker.n_messages, &broker.cap_messages, r);
     }
     append(p, t, true);
+    if (broker.subscriber && !p->ledger)
+        fiber_wake(broker.subscriber);
     t->marked[i] = true;
     t->n_marked++;
 }
@@ -360,6 +362,8 @@ struct dt_producer {
     int64_t epoch;
     bool failed;
     struct dt_kafka_refusal refusal;
+    const struct partition *added[TOUCHED_MAX]; /* to the transaction that it believes in */
+    unsigned n_added;
 };
 
 /* InitProducerId: fences, ends what is open, waits for its markers. */
@@ -473,6 +477,18 @@ static void may_stop_producing(void)
     fiber_sleep(1);
 }
 
+/* The client asks for a partition once a transaction: AddPartitionsToTxn. */
+static dt_status add_once(dt_producer *p, struct partition *part)
+{
+    for (unsigned i = 0; i < p->n_added; i++)
+        if (p->added[i] == part)
+            return DT_OK;
+    dt_status status = add_partition(p->shard, p->epoch, part);
+    if (status == DT_OK && p->n_added < TOUCHED_MAX)
+        p->added[p->n_added++] = part;
+    return status;
+}
+
 /* One record. A request that is held is sent again by the client; what comes late is a duplicate, or of an old epoch.
  */
 static dt_status produce(dt_producer *p, struct partition *part, int64_t deadline_us, struct record **out,
@@ -491,7 +507,7 @@ static dt_status produce(dt_producer *p, struct partition *part, int64_t deadlin
                 return doubt(p, "produce: held until the client gave up", err);
             fiber_sleep(rnd_in(100 * MS, 1 * SEC));
         }
-        status = add_partition(p->shard, p->epoch, part);
+        status = add_once(p, part);
     } while (status == DT_BUSY);
     if (status != DT_OK)
         return doubt(p, "fenced", err);
@@ -573,6 +589,7 @@ dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messag
     dt_status status;
     if (p->failed)
         return doubt(p, "it has failed before", err);
+    p->n_added = 0;
     for (size_t i = 0; i < n; i++) {
         struct partition *part = topic_named(messages[i].topic);
         struct record described = {0};
@@ -865,6 +882,10 @@ const struct broker_record *broker_message(size_t n)
 const struct broker_record *broker_ledger(unsigned shard, size_t n)
 {
     return n < broker.n_ledger[shard] ? &broker.ledger_records[shard][n]->r : NULL;
+}
+void broker_subscribe(void)
+{
+    broker.subscriber = fiber_self();
 }
 size_t broker_notices(void)
 {

@@ -27,6 +27,8 @@ struct broker_record {
 const struct broker_record *broker_message(size_t n);
 /* Committed records of a shard's ledger, whatever was trimmed: NULL at the end. */
 const struct broker_record *broker_ledger(unsigned shard, size_t n);
+/* The running fiber is woken when there is a new one. */
+void broker_subscribe(void);
 size_t broker_notices(void); /* dead letters sent */
 /* A consumer reports. */
 void broker_report(struct dt_str key, struct dt_str value);

@@ -49,6 +49,8 @@ void faults_begin(int only_kind)
     else
         for (int64_t i = rnd_in(0, 4); i; i--)
             draw(kinds[rnd_in(0, KINDS - 1)]);
+    if (now.drawn[F_IN_TAKEOVER]) /* with a batch that was sent and not settled, or there is little to take over */
+        draw(F_AFTER_SEND);
 }
 
 void faults_heal(void)

@@ -83,9 +83,9 @@ def attack(program, seeds, seconds, kinds):
 
 # Where to look first: the kinds of faults that a guard is against.
 KINDS = {
-    "ENDTXN_COUNT": [14], "HINT_EXACT": [18], "HINT_AFTER_LEDGER": [18], "REST": [18], "TOKEN": [19], "VERSION": [19],
+    "ENDTXN_COUNT": [14], "HINT": [18], "HINT_LAST": [18], "REST": [18], "CLAIM": [33], "CANCEL": [33], "TOKEN": [19], "VERSION": [19],
     "BARRIER": [9], "BARRIER_TOKEN": [19], "LEDGER_LIST": [19], "LEDGER_ONE": [19], "LEDGER_RANGE": [19], "EPOCH": [19, 12],
-    "RESULT_CONDITIONS": [34, 33], "RESULT_ATTEMPT": [34], "DEADLINE_GREATEST": [35, 34],
+    "RESULT": [34, 33], "RESULT_ATTEMPT": [34], "DEADLINE_GREATEST": [35, 34],
 }
 
 

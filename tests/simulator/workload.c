@@ -415,10 +415,12 @@ static void consume(const struct broker_record *m)
 static void *consumer_main(void *arg)
 {
     (void)arg;
+    broker_subscribe();
     for (;;) {
         for (const struct broker_record *m; (m = broker_message(it.seen)); it.seen++)
             consume(m);
-        fiber_sleep(fault_drawn(F_EARLY_RESULT) ? 500 : rnd_in(1 * MS, 30 * MS));
+        fiber_block(NEVER);
+        fiber_sleep(fault_drawn(F_EARLY_RESULT) ? rnd_in(0, 500) : rnd_in(1 * MS, 30 * MS));
     }
     return NULL;
 }
