@@ -26,6 +26,7 @@ struct rig {
     struct dt_lease lease;
     struct dt_settled done;
     enum dt_writable writable;
+    int64_t most_bytes; /* of a message of its topic, as far as is known; 0 = any */
     int64_t next_id;
 };
 
@@ -127,7 +128,7 @@ static enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
 {
     struct rig *rig = arg;
     assert_true(topic.n > 0 && bytes > 0);
-    return rig->writable;
+    return rig->most_bytes && bytes > rig->most_bytes ? DT_WRITABLE_ALONE : rig->writable;
 }
 
 static struct dt_turn turn_of(struct rig *rig, const struct dt_hint *hints, size_t n)
@@ -739,16 +740,22 @@ static void a_send_n_that_makes_no_sense_means_the_whole_list(void **state)
 static void a_message_that_may_be_too_large_is_claimed_alone(void **state)
 {
     struct rig *rig = *state;
-    int64_t ids[] = {job(rig, now_ms(rig) - 3000), job(rig, now_ms(rig) - 2000)};
+    int64_t ids[5];
+    for (int i = 0; i < 5; i++)
+        ids[i] = job(rig, now_ms(rig) - 10000 + 1000 * i);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 9000) WHERE id = %lld", (long long)ids[2]);
     take_over(rig, 130);
-    rig->writable = DT_WRITABLE_ALONE;
-    struct dt_turn t = turn(rig, ids, 2);
-    assert_int_equal(t.n_batch, 1);
-    assert_int_equal(t.batch[0].claim.id, ids[0]);
+    rig->most_bytes = 5000;
+    struct dt_turn t = turn(rig, ids, 5); /* the two before it, it, the two after it: order is kept */
+    assert_int_equal(t.n_batch, 2);
     assert_true(t.more);
-    t = turn(rig, ids, 2);
+    t = turn(rig, ids, 5);
     assert_int_equal(t.n_batch, 1);
-    assert_int_equal(t.batch[0].claim.id, ids[1]);
+    assert_int_equal(t.batch[0].claim.id, ids[2]);
+    assert_true(t.more);
+    t = turn(rig, ids, 5);
+    assert_int_equal(t.n_batch, 2);
+    assert_false(t.more);
 }
 
 static void jobs_whose_topic_has_no_row_are_held_and_named(void **state)
