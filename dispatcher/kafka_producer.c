@@ -142,7 +142,8 @@ static void watch_log(struct watch *w, const char *facility, const char *text)
     const char *from = strcmp(facility, "ADDPARTS") == 0 ? strstr(text, lead) : NULL;
     size_t n = from != NULL ? strcspn(from + sizeof lead - 1, "\"") : 0;
 
-    if (n == 0 || n > DT_KAFKA_TOPIC_MAX)
+    /* it was let down because of another one */
+    if (n == 0 || n > DT_KAFKA_TOPIC_MAX || strstr(text, rd_kafka_err2str(RD_KAFKA_RESP_ERR_OPERATION_NOT_ATTEMPTED)))
         return;
     pthread_mutex_lock(&w->lock);
     if (w->open && w->unjoined[0] == '\0') {

@@ -148,38 +148,60 @@ void kafka_fixture_delete(struct kafka_fixture *fx, const char *topic)
     }
 }
 
-static rd_kafka_resp_err_t add_acl(rd_kafka_t *rk, rd_kafka_queue_t *queue, rd_kafka_AclBinding_t *acl)
+static void add_acl(rd_kafka_t *rk, rd_kafka_queue_t *queue, const char *topic, rd_kafka_AclOperation_t operation,
+                    rd_kafka_AclPermissionType_t permission)
 {
+    char reason[256];
     const rd_kafka_acl_result_t **results;
     const rd_kafka_error_t *error;
     rd_kafka_event_t *event;
-    rd_kafka_resp_err_t code;
     size_t n = 0;
+    rd_kafka_AclBinding_t *acl =
+        rd_kafka_AclBinding_new(RD_KAFKA_RESOURCE_TOPIC, topic, RD_KAFKA_RESOURCE_PATTERN_LITERAL, "User:*", "*",
+                                operation, permission, reason, sizeof(reason));
 
     rd_kafka_CreateAcls(rk, &acl, 1, NULL, queue);
     event = answer(queue);
     results = rd_kafka_CreateAcls_result_acls(rd_kafka_event_CreateAcls_result(event), &n);
     error = n == 1 ? rd_kafka_acl_result_error(results[0]) : NULL;
-    code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (error)
+        fail_msg("the broker takes no ACLs (it needs an authorizer): %s", rd_kafka_error_string(error));
     rd_kafka_event_destroy(event);
-    return code;
+    rd_kafka_AclBinding_destroy(acl);
 }
 
-void kafka_fixture_deny_write(struct kafka_fixture *fx, const char *topic)
+static size_t acls(rd_kafka_t *rk, rd_kafka_queue_t *queue, const char *topic)
 {
     char reason[256];
+    rd_kafka_event_t *event;
+    size_t n = 0;
+    rd_kafka_AclBindingFilter_t *all = rd_kafka_AclBindingFilter_new(
+        RD_KAFKA_RESOURCE_TOPIC, topic, RD_KAFKA_RESOURCE_PATTERN_LITERAL, NULL, NULL, RD_KAFKA_ACL_OPERATION_ANY,
+        RD_KAFKA_ACL_PERMISSION_TYPE_ANY, reason, sizeof(reason));
+
+    rd_kafka_DescribeAcls(rk, all, NULL, queue);
+    event = answer(queue);
+    (void)!rd_kafka_DescribeAcls_result_acls(rd_kafka_event_DescribeAcls_result(event), &n);
+    rd_kafka_event_destroy(event);
+    rd_kafka_AclBinding_destroy(all);
+    return n;
+}
+
+/* A topic with an ACL allows only what it says: so it must say that the rest is allowed. */
+void kafka_fixture_deny_write(struct kafka_fixture *fx, const char *topic)
+{
+    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + ANSWER_MS * INT64_C(1000);
     rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
-    rd_kafka_AclBinding_t *acl = rd_kafka_AclBinding_new(
-        RD_KAFKA_RESOURCE_TOPIC, topic, RD_KAFKA_RESOURCE_PATTERN_LITERAL, "User:*", "*", RD_KAFKA_ACL_OPERATION_WRITE,
-        RD_KAFKA_ACL_PERMISSION_TYPE_DENY, reason, sizeof(reason));
-    rd_kafka_resp_err_t code = add_acl(rk, queue, acl);
 
-    rd_kafka_AclBinding_destroy(acl);
+    add_acl(rk, queue, topic, RD_KAFKA_ACL_OPERATION_ALL, RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW);
+    add_acl(rk, queue, topic, RD_KAFKA_ACL_OPERATION_WRITE, RD_KAFKA_ACL_PERMISSION_TYPE_DENY);
+    while (acls(rk, queue, topic) != 2) { /* the broker learns of it after the controller */
+        if (dt_clock_mono_us(dt_clock_system()) > until_us)
+            fail_msg("the rights to %s do not change", topic);
+    }
     rd_kafka_queue_destroy(queue);
     rd_kafka_destroy(rk);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        fail_msg("the broker takes no ACLs (it needs an authorizer): %s", rd_kafka_err2str(code));
 }
 
 void kafka_fixture_trim(struct kafka_fixture *fx, const char *topic, int partition, int64_t before)
