@@ -31,17 +31,9 @@ static int clear(void **state)
     return 0;
 }
 
-static int64_t now_us(void)
-{
-    return dt_clock_mono_us(dt_clock_system());
-}
-
 static const char *ledger(void)
 {
-    static char name[128];
-
-    snprintf(name, sizeof(name), "%s.ledger", fx.installation);
-    return name;
+    return kafka_fixture_own(&fx, "ledger");
 }
 
 static dt_producer *producer(unsigned shard)
@@ -77,10 +69,10 @@ static size_t count(const char *topic, bool committed)
 /* Committed records once there are n of them: the broker answers a commit before it has written all of its markers. */
 static size_t committed(const char *topic, size_t n)
 {
-    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 10000000;
+    const int64_t until_us = kafka_fixture_now_us() + 10000000;
     size_t seen = count(topic, true);
 
-    while (seen < n && dt_clock_mono_us(dt_clock_system()) < until_us)
+    while (seen < n && kafka_fixture_now_us() < until_us)
         seen = count(topic, true);
     return seen;
 }
@@ -432,29 +424,29 @@ static void starting_gives_up_at_once_when_told_to_stop(void **state)
     volatile bool stop = true;
     struct dt_error err = {0};
     dt_producer *p = NULL;
-    int64_t begin_us = now_us();
+    int64_t begin_us = kafka_fixture_now_us();
 
     (void)state;
     assert_int_equal(dt_producer_new(&fx.env, 0, &stop, &p, &err), DT_SHUTDOWN);
     assert_null(p);
-    assert_true(now_us() - begin_us < 500000);
+    assert_true(kafka_fixture_now_us() - begin_us < 500000);
 }
 
 static void starting_without_a_broker_is_unavailable_within_a_transaction_timeout(void **state)
 {
     struct dt_error err = {0};
     dt_producer *p = NULL;
-    int64_t begin_us = now_us();
+    int64_t begin_us = kafka_fixture_now_us();
 
     (void)state;
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     fx.config.kafka_transaction_timeout = 1000;
     assert_int_equal(dt_producer_new(&fx.env, 0, NULL, &p, &err), DT_UNAVAILABLE);
     assert_null(p);
-    assert_true(now_us() - begin_us < 2500000);
-    begin_us = now_us();
+    assert_true(kafka_fixture_now_us() - begin_us < 2500000);
+    begin_us = kafka_fixture_now_us();
     dt_kafka_drain(5000);
-    print_message("destroyed after %.0f ms\n", (double)(now_us() - begin_us) / 1e3);
+    print_message("destroyed after %.0f ms\n", (double)(kafka_fixture_now_us() - begin_us) / 1e3);
     snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA"));
 }
 
@@ -490,8 +482,8 @@ static dt_status read_ledger(int64_t from, int timeout_ms, const volatile bool *
                              struct dt_error *err)
 {
     l->first = -1;
-    return dt_ledger_read(&fx.env, 0, from, dt_clock_system(), now_us() + timeout_ms * INT64_C(1000), stop, look, l,
-                          next, err);
+    return dt_ledger_read(&fx.env, 0, from, dt_clock_system(), kafka_fixture_now_us() + timeout_ms * INT64_C(1000),
+                          stop, look, l, next, err);
 }
 
 static void reading_the_ledger_sees_the_batch_and_stops_at_the_barrier(void **state)
@@ -583,14 +575,14 @@ static void an_offset_that_was_trimmed_away_is_invalid(void **state)
 
 static dt_status trimmed(unsigned shard, int64_t before)
 {
-    const int64_t until_us = now_us() + 20000000;
+    const int64_t until_us = kafka_fixture_now_us() + 20000000;
     struct dt_error err = {0};
     dt_ledger_trim *trim = NULL;
     dt_status status = DT_INTERNAL;
 
     KAFKA_FIXTURE_OK(dt_ledger_trim_start(&fx.env, shard, before, &trim, &err), &err);
     while (!dt_ledger_trim_done(trim, &status, &err))
-        assert_true(now_us() < until_us);
+        assert_true(kafka_fixture_now_us() < until_us);
     dt_ledger_trim_free(trim);
     return status;
 }
@@ -634,7 +626,7 @@ static void trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothin
 
 static void trimming_is_asked_for_without_waiting_and_may_be_forgotten(void **state)
 {
-    const int64_t begin_us = now_us();
+    const int64_t begin_us = kafka_fixture_now_us();
     struct dt_error err = {0};
     dt_ledger_trim *trim = NULL;
     dt_status status;
@@ -645,7 +637,7 @@ static void trimming_is_asked_for_without_waiting_and_may_be_forgotten(void **st
     assert_false(dt_ledger_trim_done(trim, &status, &err));
     dt_ledger_trim_free(trim);
     dt_ledger_trim_free(NULL);
-    assert_true(now_us() - begin_us < 500000);
+    assert_true(kafka_fixture_now_us() - begin_us < 500000);
     snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA"));
 }
 
@@ -653,11 +645,11 @@ static void the_end_of_the_ledger_is_not_the_end_of_reading(void **state)
 {
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
-    int64_t begin_us = now_us(), next;
+    int64_t begin_us = kafka_fixture_now_us(), next;
 
     (void)state;
     assert_int_equal(read_ledger(0, 400, NULL, &l, &next, &err), DT_UNAVAILABLE);
-    assert_in_range(now_us() - begin_us, 390000, 1500000);
+    assert_in_range(kafka_fixture_now_us() - begin_us, 390000, 1500000);
     assert_int_equal(next, 0);
 }
 
@@ -676,12 +668,12 @@ static void reading_without_a_broker_is_unavailable_at_its_deadline(void **state
 {
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
-    int64_t begin_us = now_us(), next;
+    int64_t begin_us = kafka_fixture_now_us(), next;
 
     (void)state;
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     assert_int_equal(read_ledger(0, 500, NULL, &l, &next, &err), DT_UNAVAILABLE);
-    assert_true(now_us() - begin_us < 1500000);
+    assert_true(kafka_fixture_now_us() - begin_us < 1500000);
     dt_kafka_drain(5000);
     snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA"));
 }

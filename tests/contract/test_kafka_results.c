@@ -30,17 +30,9 @@ static int clear(void **state)
     return 0;
 }
 
-static int64_t now_us(void)
-{
-    return dt_clock_mono_us(dt_clock_system());
-}
-
 static const char *own(const char *suffix)
 {
-    static char name[128];
-
-    snprintf(name, sizeof(name), "%s.%s", fx.installation, suffix);
-    return name;
+    return kafka_fixture_own(&fx, suffix);
 }
 
 static dt_result_consumer *consumer(void)
@@ -79,7 +71,7 @@ static void report(int from, int n)
 /* Polls until n records have come in all; seen[i]: how often result i came. Commits each poll, or not. */
 static void collect(dt_result_consumer *c, int n, bool commit, int *seen)
 {
-    const int64_t until_us = now_us() + 15000000;
+    const int64_t until_us = kafka_fixture_now_us() + 15000000;
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
     volatile bool stop = false;
@@ -95,7 +87,7 @@ static void collect(dt_result_consumer *c, int n, bool commit, int *seen)
         got += k;
         if (commit)
             KAFKA_FIXTURE_OK(dt_result_consumer_commit(c, &err), &err);
-        if (now_us() > until_us)
+        if (kafka_fixture_now_us() > until_us)
             fail_msg("%zu of %d results came", got, n);
     }
 }
@@ -271,11 +263,11 @@ static void members_read_their_share_and_together_everything_once(void **state)
         assert_int_equal(a_seen[i] + b_seen[i], 1);
     dt_result_consumer_free(b);
     dt_kafka_drain(10000); /* its offsets are committed */
-    begin_us = now_us();
+    begin_us = kafka_fixture_now_us();
     KAFKA_FIXTURE_OK(dt_result_consumer_share(a, 0, 1, &err), &err);
     report(200, 200);
     collect(a, 200, true, seen);
-    print_message("took over after %.0f ms\n", (double)(now_us() - begin_us) / 1e3);
+    print_message("took over after %.0f ms\n", (double)(kafka_fixture_now_us() - begin_us) / 1e3);
     for (int i = 0; i < 400; i++)
         assert_int_equal(seen[i], i >= 200);
     dt_result_consumer_free(a);
@@ -397,10 +389,10 @@ static void notices_without_a_broker_are_unavailable_in_time_and_go_out_later(vo
     m = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("{}")};
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     KAFKA_FIXTURE_OK(dt_sender_new(&fx.env, &sender, &err), &err);
-    begin_us = now_us();
+    begin_us = kafka_fixture_now_us();
     assert_int_equal(dt_sender_send(sender, &m, 1, &sent, 300, &err), DT_UNAVAILABLE);
     assert_false(sent);
-    assert_in_range(now_us() - begin_us, 290000, 1500000);
+    assert_in_range(kafka_fixture_now_us() - begin_us, 290000, 1500000);
     snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA")); /* the broker is there again */
     KAFKA_FIXTURE_OK(dt_sender_send(sender, &m, 1, &sent, 10000, &err), &err);
     assert_true(sent);

@@ -44,10 +44,7 @@ static int clear(void **state)
 
 static const char *own(const char *suffix)
 {
-    static char name[128];
-
-    snprintf(name, sizeof(name), "%s.%s", fx.installation, suffix);
-    return name;
+    return kafka_fixture_own(&fx, suffix);
 }
 
 static void preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead(void **state)
@@ -189,9 +186,9 @@ static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &admin, &err), &err);
     assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
-    begin_us = dt_clock_mono_us(dt_clock_system());
+    begin_us = kafka_fixture_now_us();
     assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
-    assert_true(dt_clock_mono_us(dt_clock_system()) - begin_us < 500000); /* nobody waits for it again at once */
+    assert_true(kafka_fixture_now_us() - begin_us < 500000); /* nobody waits for it again at once */
     assert_int_equal(dt_kafka_admin_check_ledger(admin, &err), DT_UNAVAILABLE);
     dt_kafka_admin_free(admin);
     memcpy(fx.brokers, right, sizeof(right));

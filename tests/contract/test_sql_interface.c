@@ -27,31 +27,21 @@ static char cell[4000];
 static int open_store(void **state)
 {
     (void)state;
-    mysql_fixture_make(&fx, "sql");
-    fx.config.shards_count = 7;
-    mysql_fixture_migrate(&fx);
-    store = mysql_fixture_store(&fx);
-    dt_arena_init(&arena);
+    mysql_fixture_open(&fx, "sql", 7, &store, &arena);
     return 0;
 }
 
 static int close_store(void **state)
 {
     (void)state;
-    dt_arena_clear(&arena);
-    dt_store_free(store);
-    mysql_fixture_drop(&fx);
+    mysql_fixture_close(&fx, store, &arena);
     return 0;
 }
 
 static int empty_tables(void **state)
 {
     (void)state;
-    mysql_fixture_run(&fx,
-                      "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM attempts; DELETE FROM topics; "
-                      "DELETE FROM removed_jobs; DELETE FROM shard_stats; "
-                      "UPDATE shards SET inflight = '[]', halted = NULL, owner = NULL, ledger_offset = 0, send_n = 0");
-    dt_arena_reset(&arena);
+    mysql_fixture_empty(&fx, &arena);
     return 0;
 }
 

@@ -34,28 +34,21 @@ static struct dt_job job;
 static int open_store(void **state)
 {
     (void)state;
-    mysql_fixture_make(&fx, "jobs");
-    mysql_fixture_migrate(&fx);
-    store = mysql_fixture_store(&fx);
-    dt_arena_init(&arena);
+    mysql_fixture_open(&fx, "jobs", 0, &store, &arena);
     return 0;
 }
 
 static int close_store(void **state)
 {
     (void)state;
-    dt_arena_clear(&arena);
-    dt_store_free(store);
-    mysql_fixture_drop(&fx);
+    mysql_fixture_close(&fx, store, &arena);
     return 0;
 }
 
 static int empty_tables(void **state)
 {
     (void)state;
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM attempts; DELETE FROM topics; "
-                           "DELETE FROM outbox; UPDATE shards SET inflight = '[]'");
-    dt_arena_reset(&arena);
+    mysql_fixture_empty(&fx, &arena);
     return 0;
 }
 

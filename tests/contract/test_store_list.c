@@ -30,27 +30,21 @@ static struct dt_str last_key;
 static int open_store(void **state)
 {
     (void)state;
-    mysql_fixture_make(&fx, "list");
-    mysql_fixture_migrate(&fx);
-    store = mysql_fixture_store(&fx);
-    dt_arena_init(&arena);
+    mysql_fixture_open(&fx, "list", 0, &store, &arena);
     return 0;
 }
 
 static int close_store(void **state)
 {
     (void)state;
-    dt_arena_clear(&arena);
-    dt_store_free(store);
-    mysql_fixture_drop(&fx);
+    mysql_fixture_close(&fx, store, &arena);
     return 0;
 }
 
 static int empty_tables(void **state)
 {
     (void)state;
-    mysql_fixture_run(&fx, "TRUNCATE jobs; TRUNCATE job_keys");
-    dt_arena_reset(&arena);
+    mysql_fixture_empty(&fx, &arena);
     return 0;
 }
 

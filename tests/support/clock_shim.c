@@ -1,6 +1,6 @@
 /*
- * Preloaded into one program: its wall clock is wrong by DUETIME_CLOCK_SKEW_MS. Waits until an absolute wall-clock time are
- * put right again, so that only what the program believes is wrong, not how long the C library lets it sleep.
+ * Preloaded into one program: its wall clock is wrong by DUETIME_CLOCK_SKEW_MS. Waits until an absolute wall-clock time
+ * are put right again, so that only what the program believes is wrong, not how long the C library lets it sleep.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -64,7 +64,8 @@ time_t time(time_t *out)
     return t.tv_sec;
 }
 
-int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex, const struct timespec *restrict at)
+int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict at)
 {
     static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
     struct timespec true_time = at->tv_sec > SURELY_WALL_CLOCK ? moved(*at, -skew_ns()) : *at;

@@ -55,6 +55,19 @@ void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix)
     fx->env.admin = admin;
 }
 
+const char *kafka_fixture_own(const struct kafka_fixture *fx, const char *suffix)
+{
+    static char name[128];
+
+    snprintf(name, sizeof(name), "%s.%s", fx->installation, suffix);
+    return name;
+}
+
+int64_t kafka_fixture_now_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
 /* ---- a client of the test's own ---- */
 
 static rd_kafka_t *client(struct kafka_fixture *fx, rd_kafka_type_t type, bool committed)
@@ -95,7 +108,7 @@ void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partit
     char reason[256];
     rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
-    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + ANSWER_MS * INT64_C(1000);
+    const int64_t until_us = kafka_fixture_now_us() + ANSWER_MS * INT64_C(1000);
     rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, partitions, 1, reason, sizeof(reason));
     rd_kafka_event_t *event;
 
@@ -108,7 +121,7 @@ void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partit
     rd_kafka_queue_destroy(queue);
     rd_kafka_destroy(rk);
     while (kafka_fixture_partitions(fx, topic) != partitions) { /* the broker learns of it after the controller */
-        if (dt_clock_mono_us(dt_clock_system()) > until_us)
+        if (kafka_fixture_now_us() > until_us)
             fail_msg("%s does not appear", topic);
     }
 }
@@ -267,7 +280,7 @@ size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, bool comm
     const int partitions = kafka_fixture_partitions(fx, topic);
     rd_kafka_t *rk = client(fx, RD_KAFKA_CONSUMER, committed);
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
-    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + ANSWER_MS * INT64_C(1000);
+    const int64_t until_us = kafka_fixture_now_us() + ANSWER_MS * INT64_C(1000);
     size_t n = 0, cap = 0;
     int ends = 0;
 
@@ -278,7 +291,7 @@ size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, bool comm
     while (ends < partitions) {
         rd_kafka_message_t *m = rd_kafka_consumer_poll(rk, 100);
 
-        if (dt_clock_mono_us(dt_clock_system()) > until_us)
+        if (kafka_fixture_now_us() > until_us)
             fail_msg("%s cannot be read to its end", topic);
         if (!m)
             continue;

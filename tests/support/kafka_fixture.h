@@ -21,6 +21,10 @@ void kafka_fixture_init(struct kafka_fixture *fx, const char *prefix);
 void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix);
 void kafka_fixture_clear(struct kafka_fixture *fx);
 
+/* The name of the installation's own topic "<installation>.<suffix>", until the next call. */
+const char *kafka_fixture_own(const struct kafka_fixture *fx, const char *suffix);
+int64_t kafka_fixture_now_us(void); /* monotonic */
+
 /* Makes a topic with settings (names and values in turn, ended by NULL; may be NULL). */
 void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partitions, const char *const *settings);
 /* Partitions of a topic, 0 = it does not exist; never makes one. */

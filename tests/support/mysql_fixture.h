@@ -26,6 +26,15 @@ void mysql_fixture_migrate(struct mysql_fixture *fx);
 void mysql_fixture_drop(struct mysql_fixture *fx);
 dt_store *mysql_fixture_store(struct mysql_fixture *fx);
 
+/*
+ * What suites of one store begin and end with: the database, with our tables (shards: their number, 0 = the default),
+ * a store on it, and an arena. Between tests: all rows of jobs and topics gone, shards as new, the arena empty.
+ */
+void mysql_fixture_open(struct mysql_fixture *fx, const char *prefix, unsigned shards, dt_store **store,
+                        struct dt_arena *arena);
+void mysql_fixture_empty(struct mysql_fixture *fx, struct dt_arena *arena);
+void mysql_fixture_close(struct mysql_fixture *fx, dt_store *store, struct dt_arena *arena);
+
 /* SQL by hand, as an operator would type it. */
 void mysql_fixture_run(struct mysql_fixture *fx, const char *fmt, ...) DT_PRINTF(2, 3);
 /* The first column of the first row; 0 when there is none or it is NULL. */
