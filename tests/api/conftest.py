@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from harness.checker import connect, rows  # noqa: E402
+from harness.logs_on_failure import pytest_runtest_makereport  # noqa: E402,F401
 from harness.program import OwnApi  # noqa: E402
 from harness.rest import Rest  # noqa: E402
 from harness.stack import Stack, until  # noqa: E402
@@ -135,11 +136,3 @@ def small(own_apis):
         api.start()
     yield api
     api.rest.close()
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item):
-    """The programs' last log lines go with a failure."""
-    report = (yield).get_result()
-    if report.failed and "stack" in item.funcargs:
-        report.sections.append(("logs of the stack", item.funcargs["stack"].logs(25)))

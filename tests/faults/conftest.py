@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from harness.detours import Detours  # noqa: E402
+from harness.logs_on_failure import add_logs  # noqa: E402
 from harness.rest import Rest  # noqa: E402
 from harness.stack import Stack  # noqa: E402
 
@@ -128,5 +129,4 @@ def pytest_runtest_makereport(item):
         shared.failed = True
         if "seed" in item.funcargs:
             report.sections.append(("seed", f"DUETIME_TEST_SEED={item.funcargs['seed']}"))
-        if shared.stack is not None:
-            report.sections.append(("logs of the stack", shared.stack.logs(25)))
+        add_logs(report, shared.stack)

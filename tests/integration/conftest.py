@@ -9,6 +9,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from harness.consumer import TestConsumer  # noqa: E402
+from harness.logs_on_failure import pytest_runtest_makereport  # noqa: E402,F401
 from harness.rest import Rest  # noqa: E402
 from harness.stack import Stack  # noqa: E402
 
@@ -48,11 +49,3 @@ def consume(stack):
     yield start
     for consumer in made:
         consumer.end()
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item):
-    """The programs' last log lines go with a failure."""
-    report = (yield).get_result()
-    if report.failed and "stack" in item.funcargs:
-        report.sections.append(("logs of the stack", item.funcargs["stack"].logs(25)))
