@@ -30,6 +30,8 @@
 /* What the elector said last of a shard. */
 enum want { WANT_NOTHING, WANT_LEAD, WANT_RELEASE };
 
+enum { NEWS = 1, STOP = 2 }; /* signals */
+
 #define DRAIN_MS       3000
 #define PAUSE_FIRST_US INT64_C(100000)
 #define PAUSE_MAX_US   INT64_C(3000000)
@@ -74,7 +76,7 @@ struct dt_dispatcher {
 static void want(dt_dispatcher *d, unsigned shard, enum want what)
 {
     d->slots[shard].want = (int)what;
-    dt_mailbox_signal(d->mailbox, 1);
+    dt_mailbox_signal(d->mailbox, NEWS);
 }
 
 static void on_gained(void *arg, unsigned shard)
@@ -94,7 +96,7 @@ static void on_stopped(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
     d->slots[shard].ended = true;
-    dt_mailbox_signal(d->mailbox, 1);
+    dt_mailbox_signal(d->mailbox, NEWS);
 }
 
 /* ---- what loops and threads ask ---- */
@@ -125,7 +127,7 @@ static void stale_map(void *arg)
 {
     dt_dispatcher *d = arg;
     d->map_stale = true;
-    dt_mailbox_signal(d->mailbox, 1);
+    dt_mailbox_signal(d->mailbox, NEWS);
 }
 
 static void index_lost(void *arg, unsigned shard)
@@ -334,8 +336,7 @@ static dt_status until_ready(dt_dispatcher *d, const char *what,
         DT_LOG(WARN, "dispatcher", "waiting", DT_S("for", what), DT_S("status", dt_status_name(status)),
                DT_S("reason", err.text));
         int64_t until = dt_clock_mono_us(d->clock) + pause_us / 2 + (int64_t)(d->random() % (uint64_t)(pause_us / 2));
-        while (!d->stop && dt_clock_mono_us(d->clock) < until)
-            dt_mailbox_wait(d->mailbox, until);
+        dt_mailbox_pause(d->mailbox, until, STOP);
         pause_us = pause_us * 2 < PAUSE_MAX_US ? pause_us * 2 : PAUSE_MAX_US;
     }
     return DT_SHUTDOWN;
@@ -480,7 +481,7 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
 void dt_dispatcher_stop(dt_dispatcher *d)
 {
     d->stop = true;
-    dt_mailbox_signal(d->mailbox, 1);
+    dt_mailbox_signal(d->mailbox, STOP);
 }
 
 void dt_dispatcher_free(dt_dispatcher *d)

@@ -24,6 +24,8 @@
 #define SEND_MS     5000
 #define SHARD_WORDS (DT_SHARDS_MAX / 32)
 
+enum { NOTICES = 1, STOP = 2 }; /* signals */
+
 struct dt_outbox {
     struct dt_outbox_env env;
     pthread_t thread;
@@ -118,11 +120,9 @@ static void *run(void *arg)
         bool all = now_us >= all_us;
         if (all)
             all_us = now_us + LOOK_US;
-        if (look(o, all) != DT_OK) {
-            int64_t until = dt_clock_mono_us(o->env.clock) + RETRY_US;
-            while (!o->stop && dt_clock_mono_us(o->env.clock) < until)
-                dt_mailbox_wait(o->mailbox, until);
-        } else if (!o->stop)
+        if (look(o, all) != DT_OK)
+            dt_mailbox_pause(o->mailbox, dt_clock_mono_us(o->env.clock) + RETRY_US, STOP);
+        else if (!o->stop)
             dt_mailbox_wait(o->mailbox, all_us);
     }
     return NULL;
@@ -160,7 +160,7 @@ dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out, stru
 void dt_outbox_post(dt_outbox *o, unsigned shard)
 {
     atomic_fetch_or(&o->told[shard / 32], UINT32_C(1) << (shard % 32));
-    dt_mailbox_signal(o->mailbox, 1);
+    dt_mailbox_signal(o->mailbox, NOTICES);
 }
 
 void dt_outbox_stop(dt_outbox *o)
@@ -168,7 +168,7 @@ void dt_outbox_stop(dt_outbox *o)
     if (!o)
         return;
     o->stop = true;
-    dt_mailbox_signal(o->mailbox, 1);
+    dt_mailbox_signal(o->mailbox, STOP);
     pthread_join(o->thread, NULL);
     free_parts(o);
 }

@@ -30,6 +30,8 @@
 #define LOCK_MS        1000   /* longest wait for a row before its results are kept for later */
 #define REJECTED_MAX   500000 /* bytes that are kept of a key or value: both fit into Kafka's default limit */
 
+enum { STOP = 1 }; /* signal */
+
 struct rejected {
     const struct dt_kafka_record *record;
     struct dt_str reason;
@@ -231,8 +233,7 @@ static void pause_after_failure(dt_results *r, unsigned failures)
 {
     int64_t pause_us = PAUSE_FIRST_US << (failures < 6 ? failures : 6);
     int64_t until = dt_clock_mono_us(r->env.clock) + (pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US);
-    while (!r->stop && dt_clock_mono_us(r->env.clock) < until)
-        dt_mailbox_wait(r->mailbox, until);
+    dt_mailbox_pause(r->mailbox, until, STOP);
 }
 
 /* Before ZooKeeper was seen for the first time there is no share, and nothing to read. */
@@ -367,7 +368,7 @@ void dt_results_stop(dt_results *r)
     if (!r)
         return;
     r->stop = true;
-    dt_mailbox_signal(r->mailbox, 1);
+    dt_mailbox_signal(r->mailbox, STOP);
     pthread_join(r->thread, NULL);
     free_parts(r);
 }

@@ -244,8 +244,8 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
 static void wait_for_work(dt_shard_loop *l, int64_t wake_us)
 {
     uint32_t signals = dt_mailbox_wait(l->mailbox, wake_us);
-    while (!ending(l) && dt_shard_mono_us(l) < l->breath_end_us)
-        signals |= dt_mailbox_wait(l->mailbox, l->breath_end_us);
+    if (!ending(l) && dt_shard_mono_us(l) < l->breath_end_us)
+        signals |= dt_mailbox_pause(l->mailbox, l->breath_end_us, STOP | RELEASE);
     if (signals & TOPICS)
         l->topics_changed = true;
 }
@@ -295,8 +295,8 @@ static void pause_before_takeover(dt_shard_loop *l, unsigned failures)
     int64_t cap = PAUSE_FIRST_US << (failures < 8 ? failures : 8);
     cap = dt_earlier(cap, PAUSE_MAX_US);
     int64_t until = dt_shard_mono_us(l) + cap / 2 + (int64_t)(l->env->random(l->env->arg) % (uint64_t)(cap / 2 + 1));
-    while (!ending(l) && dt_shard_mono_us(l) < until)
-        dt_mailbox_wait(l->mailbox, until);
+    if (!ending(l))
+        dt_mailbox_pause(l->mailbox, until, STOP | RELEASE);
 }
 
 static void serve(dt_shard_loop *l)

@@ -21,5 +21,16 @@ void dt_mailbox_signal(dt_mailbox *box, uint32_t bits);
  * INT64_MAX = for ever; in the past = do not sleep). Returns the bits and clears them; 0 = time is up.
  */
 uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us);
+/* A pause until then: signals do not shorten it, but those of `ends` do (an end that was taken by an earlier wait is
+ * for the caller to look at before). Returns all bits that came meanwhile, cleared. */
+static inline uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends)
+{
+    uint32_t came = 0, bits;
+    do {
+        bits = dt_mailbox_wait(box, until_us);
+        came |= bits;
+    } while (bits && !(bits & ends));
+    return came;
+}
 
 #endif

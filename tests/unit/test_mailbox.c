@@ -136,6 +136,34 @@ static void free_accepts_null(void **state)
     dt_mailbox_free(NULL);
 }
 
+static void a_pause_is_not_cut_short_by_signals_that_do_not_end_it(void **state)
+{
+    int64_t until = now_us() + 30000;
+
+    dt_mailbox_signal(*state, 1 | 8);
+    assert_int_equal(dt_mailbox_pause(*state, until, 2), 9);
+    assert_true(now_us() >= until);
+    assert_int_equal(dt_mailbox_wait(*state, 0), 0);
+}
+
+static void a_pause_ends_with_its_end_and_tells_of_all_that_came(void **state)
+{
+    int64_t before = now_us();
+
+    dt_mailbox_signal(*state, 1);
+    dt_mailbox_signal(*state, 2);
+    assert_int_equal(dt_mailbox_pause(*state, INT64_MAX, 2 | 4), 3);
+    assert_true(now_us() - before < 1000000);
+    assert_int_equal(dt_mailbox_wait(*state, 0), 0);
+}
+
+static void a_pause_in_the_past_does_not_sleep(void **state)
+{
+    assert_int_equal(dt_mailbox_pause(*state, 0, 2), 0);
+    dt_mailbox_signal(*state, 1);
+    assert_int_equal(dt_mailbox_pause(*state, 0, 2), 1);
+}
+
 #define BOXED(test) cmocka_unit_test_setup_teardown(test, open_box, close_box)
 
 int main(void)
@@ -148,6 +176,9 @@ int main(void)
         BOXED(no_bits_are_no_signal),
         BOXED(a_signal_wakes_one_who_sleeps_for_ever),
         BOXED(the_last_post_of_every_thread_is_seen),
+        BOXED(a_pause_is_not_cut_short_by_signals_that_do_not_end_it),
+        BOXED(a_pause_ends_with_its_end_and_tells_of_all_that_came),
+        BOXED(a_pause_in_the_past_does_not_sleep),
         cmocka_unit_test(free_accepts_null),
     };
 
