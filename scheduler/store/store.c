@@ -136,6 +136,26 @@ dt_status dt_store_finish(dt_db *db, dt_status status, struct dt_error *err)
     return status;
 }
 
+dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, size_t row_bytes, dt_read_row_fn *read, void *arg,
+                             void **out, size_t *n, struct dt_error *err)
+{
+    char *rows = dt_arena_alloc(arena, (dt_db_rows(db) + 1) * row_bytes);
+    dt_status status = rows ? DT_OK : DT_NOMEM;
+    size_t found = 0;
+    *out = NULL;
+    *n = 0;
+    while (!status && dt_db_next(db)) {
+        status = read(db, arena, rows + found * row_bytes, arg);
+        found += !status;
+    }
+    dt_status ended = dt_db_end(db, err);
+    if (status || ended)
+        return status ? dt_fail(err, status, "%s", dt_status_text(status)) : ended;
+    *out = rows;
+    *n = found;
+    return DT_OK;
+}
+
 bool dt_store_again(struct dt_again *again, dt_status status)
 {
     if (status != DT_BUSY || ++again->tries >= TRIES_MAX)

@@ -28,6 +28,14 @@ DT_MUST_CHECK bool dt_store_knows_now(const dt_store *store, int64_t *now_ms);
 /* Commits when status is OK, rolls back otherwise; db may be NULL (begin failed). The status, or that of the commit. */
 DT_MUST_CHECK dt_status dt_store_finish(dt_db *db, dt_status status, struct dt_error *err);
 
+/*
+ * Reads the rows of the open result, each by `read` into row_bytes of one array in the arena, and ends the result. *out
+ * and *n stay NULL and 0 unless OK. arg goes to `read`.
+ */
+typedef dt_status dt_read_row_fn(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
+DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, size_t row_bytes, dt_read_row_fn *read,
+                                           void *arg, void **out, size_t *n, struct dt_error *err);
+
 /* As given to dt_store_new. */
 const struct dt_config *dt_store_config(const dt_store *store);
 /* Memory for one call, aligned for any type, kept by the store: valid until the next dt_store_scratch. NULL: none to be

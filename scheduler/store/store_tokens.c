@@ -27,8 +27,10 @@ dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_e
     return !status && gone == 0 ? dt_fail(err, DT_NOT_FOUND, "no token of this name") : status;
 }
 
-static dt_status read_token(const dt_db *db, struct dt_arena *arena, struct dt_token *t)
+static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
+    struct dt_token *t = row;
+    (void)arg;
     struct dt_str hash = dt_db_bytes(db, 1);
     if (hash.n != sizeof t->hash)
         return DT_CORRUPT;
@@ -52,18 +54,8 @@ dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt
                              DT_NO_PARAMS, err);
     if (status)
         return status;
-    struct dt_token *tokens = dt_arena_alloc(arena, (dt_db_rows(db) + 1) * sizeof *tokens);
-    size_t found = 0;
-    if (!tokens)
-        status = DT_NOMEM;
-    while (!status && dt_db_next(db)) {
-        status = read_token(db, arena, &tokens[found]);
-        found += !status;
-    }
-    dt_status ended = dt_db_end(db, err);
-    if (status || ended)
-        return status ? dt_fail(err, status, "api_tokens: %s", dt_status_text(status)) : ended;
+    void *tokens;
+    status = dt_store_read_rows(db, arena, sizeof **out, read_token, NULL, &tokens, n, err);
     *out = tokens;
-    *n = found;
-    return DT_OK;
+    return status;
 }

@@ -15,8 +15,10 @@
 
 #define TOPIC_COLUMNS "name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version"
 
-static dt_status read_topic(const dt_db *db, struct dt_arena *arena, struct dt_topic *t)
+static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
+    struct dt_topic *t = row;
+    (void)arg;
     *t = (struct dt_topic){
         .name = dt_arena_copy(arena, dt_db_bytes(db, 0)),
         .kafka_topic = dt_arena_copy(arena, dt_db_bytes(db, 1)),
@@ -48,7 +50,7 @@ dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_aren
         status = dt_db_query(db, "SELECT " TOPIC_COLUMNS " FROM topics WHERE name = ?", DT_PARAMS(DT_P_STR(name)), err);
     if (status)
         return status;
-    status = dt_db_next(db) ? read_topic(db, arena, out) : DT_NOT_FOUND;
+    status = dt_db_next(db) ? read_topic(db, arena, out, NULL) : DT_NOT_FOUND;
     return fetch_failed(db, status, err);
 }
 
@@ -64,19 +66,9 @@ dt_status dt_store_topic_list(dt_store *store, struct dt_str after, unsigned lim
                              DT_PARAMS(DT_P_STR(after), DT_P_INT(limit)), err);
     if (status)
         return status;
-    struct dt_topic *topics = dt_arena_alloc(arena, (dt_db_rows(db) + 1) * sizeof *topics);
-    size_t found = 0;
-    if (!topics)
-        status = DT_NOMEM;
-    while (!status && dt_db_next(db)) {
-        status = read_topic(db, arena, &topics[found]);
-        found += !status;
-    }
-    status = fetch_failed(db, status, err);
-    if (!status) {
-        *out = topics;
-        *n = found;
-    }
+    void *topics;
+    status = dt_store_read_rows(db, arena, sizeof **out, read_topic, NULL, &topics, n, err);
+    *out = topics;
     return status;
 }
 
@@ -351,8 +343,9 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
     return status;
 }
 
-static dt_status read_shard(const dt_db *db, struct dt_arena *arena, struct dt_shard_info *s)
+static dt_status read_shard(const dt_db *db, struct dt_arena *arena, void *row, void *now_ms)
 {
+    struct dt_shard_info *s = row;
     *s = (struct dt_shard_info){
         .shard = (unsigned)dt_db_i64(db, 0),
         .epoch = dt_db_i64(db, 1),
@@ -370,6 +363,7 @@ static dt_status read_shard(const dt_db *db, struct dt_arena *arena, struct dt_s
     };
     bool out_of_memory = (!s->owner.p && !dt_db_is_null(db, 2)) || (!s->halted.p && !dt_db_is_null(db, 3)) ||
                          (!s->waiting.p && !dt_db_is_null(db, 6)) || (!s->detail.p && !dt_db_is_null(db, 7));
+    *(int64_t *)now_ms = dt_db_i64(db, 13);
     return out_of_memory ? DT_NOMEM : DT_OK;
 }
 
@@ -389,19 +383,8 @@ dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_sha
             DT_NO_PARAMS, err);
     if (status)
         return status;
-    struct dt_shard_info *shards = dt_arena_alloc(arena, (dt_db_rows(db) + 1) * sizeof *shards);
-    size_t found = 0;
-    if (!shards)
-        status = DT_NOMEM;
-    while (!status && dt_db_next(db)) {
-        *now_ms = dt_db_i64(db, 13);
-        status = read_shard(db, arena, &shards[found]);
-        found += !status;
-    }
-    status = fetch_failed(db, status, err);
-    if (!status) {
-        *out = shards;
-        *n = found;
-    }
+    void *shards;
+    status = dt_store_read_rows(db, arena, sizeof **out, read_shard, now_ms, &shards, n, err);
+    *out = shards;
     return status;
 }
