@@ -762,7 +762,6 @@ proctype Broker()
 /* ==== callers, consumers, time, operators ==== */
 
 #define IN_FLIGHT(j) (row_list & OF(j))
-#define JOB_OF_EVENT(j) (j) < JOBS
 
 /* cancelled: never again. In flight after a hand edit or a forged result, or dispatched: too late. */
 inline cancel(j)
@@ -775,6 +774,14 @@ inline cancel(j)
 	:: state[j] == SCHEDULED && !IN_FLIGHT(j) ->
 #endif
 		state[j] = CANCELLED; forbidden = forbidden | (OF(j) & ~(DELIVERED | undeliverable))
+	/* cancelled before, perhaps by hand: the answer is the same, unless an attempt of it is on its way */
+#ifdef OUT_CANCELLED_LOOKS_AT_LIST
+	:: state[j] == CANCELLED ->
+#else
+	:: state[j] == CANCELLED && IN_FLIGHT(j) -> too_late = too_late | LATEST(j)
+	:: state[j] == CANCELLED && !IN_FLIGHT(j) ->
+#endif
+		forbidden = forbidden | (OF(j) & ~(DELIVERED | undeliverable))
 	:: state[j] == DISPATCHED -> too_late = too_late | LATEST(j)
 	:: state[j] == DISPATCHED && POLICY -> no_retries[j] = 1; forbidden = forbidden | AFTER(j, attempt[j])
 	fi
@@ -799,7 +806,7 @@ inline events_of(j)
 	:: state[j] == SCHEDULED && next_at[j] != PASSED -> next_at[j] = PASSED
 	:: events > 0 && state[j] == DEAD && attempt[j] < LAST -> events--; state[j] = SCHEDULED; next_at[j] = PASSED /* redrive */
 #endif
-	:: events > 0 && (state[j] == SCHEDULED || state[j] == DISPATCHED) -> events--; cancel(j)
+	:: events > 0 && (state[j] == SCHEDULED || state[j] == DISPATCHED || (EDITS && state[j] == CANCELLED)) -> events--; cancel(j)
 	:: events > 0 && state[j] == DISPATCHED && next_at[j] == AHEAD -> events--; next_at[j] = PASSED
 #ifdef OUT_TIMEOUT_IN_FLIGHT
 	/* a scan that does not know what is in flight */
