@@ -70,13 +70,28 @@ shared = Shared()
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "one_of: a row in several forms; the bounded suite takes one of them, by its seed")
     config.addinivalue_line("markers", "long: takes longer than the bounded suite can bear; runs with DUETIME_TEST_LONG=1")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    if not os.environ.get("DUETIME_TEST_LONG") and not config.option.keyword:
+        one_of_each(config, items)
     for item in items:
         if item.get_closest_marker("long") and not os.environ.get("DUETIME_TEST_LONG"):
             item.add_marker(pytest.mark.skip(reason="takes minutes: runs in the long form only (DUETIME_TEST_LONG=1)"))
+
+
+def one_of_each(config, items):
+    """Of a row that comes in several forms, the one that the seed says."""
+    forms = {}
+    for item in items:
+        if item.get_closest_marker("one_of"):
+            forms.setdefault((item.originalname, item.callspec.params.get("seed")), []).append(item)
+    left_out = [item for (_, seed), group in forms.items() for item in group if item is not group[(seed or 0) % len(group)]]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_generate_tests(metafunc):

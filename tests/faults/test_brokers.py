@@ -98,6 +98,7 @@ def killed_after_a_commit(stack, seed):
     until(lambda: not any(stack.running(part) for part in DISPATCHERS), 30, "both died after a commit")
 
 
+@pytest.mark.one_of
 @pytest.mark.parametrize("how", ["trimmed", "recreated"])
 def test_row19_a_ledger_that_lost_what_the_row_needs_halts_its_shards_until_they_are_cleared(own_stack, seed, how):
     stack = own_stack()

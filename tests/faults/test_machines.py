@@ -63,6 +63,7 @@ def shim(tmp_path_factory):
     return make_shim(tmp_path_factory.mktemp("shim"))
 
 
+@pytest.mark.one_of
 @pytest.mark.parametrize("sign", [1, -1], ids=["ahead", "behind"])
 def test_row32_a_clock_that_is_an_hour_wrong_makes_nothing_early_and_little_late(stack, shim, seed, sign):
     """One API and one dispatcher, the API wrong the other way; MySQL's clock is the one that counts."""

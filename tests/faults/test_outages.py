@@ -115,6 +115,7 @@ def test_row21_an_old_copy_of_redis_is_corrected(stack, seed):
         run.goes_on()
 
 
+@pytest.mark.one_of
 @pytest.mark.parametrize("how", ["full", "read-only"])
 def test_row23_a_redis_that_refuses_writes_costs_no_create_and_no_dispatch(stack, seed, how):
     refuse = {"full": lambda c: c.config_set("maxmemory", 1), "read-only": lambda c: c.slaveof("127.0.0.1", 1)}[how]
