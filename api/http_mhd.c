@@ -363,18 +363,33 @@ static bool check_framing(struct conn *c, const char *version)
     return false;
 }
 
+static dt_status decode_text(struct dt_arena *arena, struct dt_str text, struct dt_str *out)
+{
+    char *copy = dt_arena_alloc(arena, text.n + 1);
+    size_t length = 0;
+    dt_status status = copy ? dt_percent_decode(text, copy, &length) : DT_NOMEM;
+    if (status == DT_OK)
+        *out = (struct dt_str){copy, length};
+    return status;
+}
+
+/* A text that could not be decoded: the caller's mistake, or our want of memory. */
+static void refuse_text(struct conn *c, dt_status status, const char *what)
+{
+    if (status == DT_MALFORMED)
+        dt_request_refuse(&c->req, DT_PROBLEM_MALFORMED, "the %s has a bad %%-escape", what);
+    else
+        dt_request_refuse(&c->req, DT_PROBLEM_INTERNAL, "out of memory");
+}
+
 static bool decode_params(struct conn *c, const struct dt_match *match)
 {
-    for (int i = 0; i < DT_ROUTE_PARAMS && match->params[i].p; i++) {
-        size_t n;
-        char *text = dt_arena_alloc(&c->req.arena, match->params[i].n + 1);
-        if (!text || dt_percent_decode(match->params[i], text, &n) != DT_OK) {
-            dt_request_refuse(&c->req, DT_PROBLEM_MALFORMED, "the path has a bad %%-escape");
-            return false;
-        }
-        c->req.params[i] = (struct dt_str){text, n};
-    }
-    return true;
+    dt_status status = DT_OK;
+    for (int i = 0; status == DT_OK && i < DT_ROUTE_PARAMS && match->params[i].p; i++)
+        status = decode_text(&c->req.arena, match->params[i], &c->req.params[i]);
+    if (status != DT_OK)
+        refuse_text(c, status, "path");
+    return status == DT_OK;
 }
 
 static bool find_route(struct conn *c)
@@ -456,7 +471,7 @@ static bool check_media(struct conn *c)
 struct query {
     struct conn *conn;
     struct dt_faults faults;
-    bool malformed;
+    dt_status status;
 };
 
 static bool listed(const char *names, struct dt_str name)
@@ -471,16 +486,6 @@ static bool listed(const char *names, struct dt_str name)
     return false;
 }
 
-static bool decode_text(struct dt_arena *arena, const char *text, size_t n, struct dt_str *out)
-{
-    char *copy = dt_arena_alloc(arena, n + 1);
-    size_t length = 0;
-    if (!copy || dt_percent_decode((struct dt_str){text, n}, copy, &length) != DT_OK)
-        return false;
-    *out = (struct dt_str){copy, length};
-    return true;
-}
-
 static enum MHD_Result take_query(void *cls, enum MHD_ValueKind kind, const char *key, size_t key_size,
                                   const char *value, size_t value_size)
 {
@@ -488,11 +493,11 @@ static enum MHD_Result take_query(void *cls, enum MHD_ValueKind kind, const char
     struct query *q = cls;
     struct dt_request *req = &q->conn->req;
     struct dt_pair pair;
-    if (!decode_text(&req->arena, key ? key : "", key_size, &pair.name) ||
-        !decode_text(&req->arena, value ? value : "", value_size, &pair.value)) {
-        q->malformed = true;
+    q->status = decode_text(&req->arena, (struct dt_str){key ? key : "", key_size}, &pair.name);
+    if (q->status == DT_OK)
+        q->status = decode_text(&req->arena, (struct dt_str){value ? value : "", value_size}, &pair.value);
+    if (q->status != DT_OK)
         return MHD_NO;
-    }
     if (!listed(req->route->query, pair.name))
         dt_faults_add_query(&q->faults, pair.name, "this request has no such parameter");
     else if (dt_request_query(req, pair.name.p).p)
@@ -507,8 +512,8 @@ static bool check_query(struct conn *c)
     struct query q = {.conn = c};
     dt_faults_init(&q.faults, &c->req.arena);
     MHD_get_connection_values_n(c->mhd, MHD_GET_ARGUMENT_KIND, take_query, &q);
-    if (q.malformed) {
-        dt_request_refuse(&c->req, DT_PROBLEM_MALFORMED, "the query has a bad %%-escape");
+    if (q.status != DT_OK) {
+        refuse_text(c, q.status, "query");
         return false;
     }
     if (q.faults.n == 0)
