@@ -22,17 +22,17 @@ def environment():
 class OwnApi:
     """settings: {"section.key": value}. The database is made anew, unless `shared` says that it is another's, and migrated."""
 
-    def __init__(self, stack, folder, name, settings=None, shared=False, migrate=True):
+    def __init__(self, stack, folder, name, settings=None, shared=False, migrate=True, program=PROGRAM, variables=None):
         folder.mkdir(exist_ok=True)
         self.stack, self.name = stack, name
+        self.program, self.variables = program, variables or {}
         self.database = f"api_{name}"
         self.config = folder / "duetime.ini"
         self.log_file = folder / "api.log"
         self.process = self.rest = self.url = None
         self._write(settings or {})
         if not shared:
-            rows(connect(stack), f"DROP DATABASE IF EXISTS {self.database}")
-            rows(connect(stack), f"CREATE DATABASE {self.database}")
+            self.recreate()
         if migrate and not shared:
             done = self.command("--migrate")
             assert done.returncode == 0, done.stderr
@@ -49,11 +49,16 @@ class OwnApi:
 
     def command(self, *arguments):
         """A one-off command, run to its end."""
-        return subprocess.run([PROGRAM, "--config", self.config, *arguments], env=environment(), capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([self.program, "--config", self.config, *arguments], env={**environment(), **self.variables}, capture_output=True, text=True, timeout=60, check=False)
+
+    def launch(self):
+        with open(self.log_file, "wb") as log:
+            self.process = subprocess.Popen([self.program, "--config", self.config], env={**environment(), **self.variables},
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        return self
 
     def start(self, ready=True):
-        with open(self.log_file, "wb") as log:
-            self.process = subprocess.Popen([PROGRAM, "--config", self.config], env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.launch()
         self.url = f"http://127.0.0.1:{until(self._port, 30, self.log)}"
         self.rest = Rest(self.url)
         if ready:
@@ -74,6 +79,13 @@ class OwnApi:
             return rows(connection, sql, *values)
         finally:
             connection.close()
+
+    def recreate(self):
+        """An empty database in place of the old one."""
+        server = connect(self.stack)
+        rows(server, f"DROP DATABASE IF EXISTS {self.database}")
+        rows(server, f"CREATE DATABASE {self.database}")
+        server.close()
 
     def connect(self):
         connection = connect(self.stack)

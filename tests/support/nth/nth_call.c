@@ -1,0 +1,113 @@
+/*
+ * Makes the n-th call for memory, for a descriptor or for a thread fail, in a program that is linked with this file
+ * (nth_api, nth_dispatcher: the products' own main and libraries). A test turns the knobs from outside, in a file that
+ * both map: DUETIME_NTH names it. Without it nothing ever fails.
+ *
+ *   memory      calls from our own code alone (the linker wraps them): libraries that end the process when there is no
+ *               memory are theirs to mend
+ *   descriptor, thread   calls from everywhere, libraries included: the program's definitions come first. But for the
+ * two threads of ZooKeeper's client, which ends the process by an assertion when it does not get them
+ *
+ * The layout is tests/harness/nth.py's, too.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum kind { MEMORY, DESCRIPTOR, THREAD, KINDS };
+
+struct knobs {
+    struct {
+        _Atomic int64_t left;  /* calls until one fails; 0: none does */
+        _Atomic int64_t calls; /* seen so far */
+        _Atomic int64_t failed;
+    } of[KINDS];
+};
+
+static struct knobs idle;
+static struct knobs *knobs = &idle;
+
+__attribute__((constructor)) static void map_knobs(void)
+{
+    const char *path = getenv("DUETIME_NTH");
+    int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    void *at = mmap(NULL, sizeof *knobs, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (at != MAP_FAILED)
+        knobs = at;
+}
+
+static int fails(enum kind kind)
+{
+    atomic_fetch_add(&knobs->of[kind].calls, 1);
+    if (atomic_load(&knobs->of[kind].left) <= 0 || atomic_fetch_sub(&knobs->of[kind].left, 1) != 1)
+        return 0;
+    atomic_fetch_add(&knobs->of[kind].failed, 1);
+    return 1;
+}
+
+/* ---- memory: --wrap ---- */
+
+#define WRAP_MEMORY(type, name, params, args)                                                                          \
+    type __real_##name params;                                                                                         \
+    type __wrap_##name params;                                                                                         \
+    type __wrap_##name params                                                                                          \
+    {                                                                                                                  \
+        if (!fails(MEMORY))                                                                                            \
+            return __real_##name args;                                                                                 \
+        errno = ENOMEM;                                                                                                \
+        return NULL;                                                                                                   \
+    }
+
+WRAP_MEMORY(void *, malloc, (size_t size), (size))
+WRAP_MEMORY(void *, calloc, (size_t n, size_t size), (n, size))
+WRAP_MEMORY(void *, realloc, (void *old, size_t size), (old, size))
+WRAP_MEMORY(char *, strdup, (const char *text), (text))
+WRAP_MEMORY(char *, strndup, (const char *text, size_t n), (text, n))
+
+/* ---- descriptors and threads: definitions that come before the libraries' ---- */
+
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+#define PRECEDE(name, params, args)                                                                                    \
+    int name params                                                                                                    \
+    {                                                                                                                  \
+        if (!fails(DESCRIPTOR))                                                                                        \
+            return NEXT(name) args;                                                                                    \
+        errno = EMFILE;                                                                                                \
+        return -1;                                                                                                     \
+    }
+
+PRECEDE(socket, (int domain, int type, int protocol), (domain, type, protocol))
+PRECEDE(accept4, (int fd, __SOCKADDR_ARG address, socklen_t *size, int flags), (fd, address, size, flags))
+PRECEDE(epoll_create1, (int flags), (flags))
+PRECEDE(eventfd, (unsigned count, int flags), (count, flags))
+PRECEDE(pipe, (int fds[2]), (fds))
+PRECEDE(pipe2, (int fds[2], int flags), (fds, flags))
+
+static int is_zookeepers(void *caller)
+{
+    Dl_info info;
+    return dladdr(caller, &info) && info.dli_fname && strstr(info.dli_fname, "zookeeper");
+}
+
+int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr, void *(*run)(void *),
+                   void *restrict arg)
+{
+    return !is_zookeepers(__builtin_return_address(0)) && fails(THREAD) ? EAGAIN
+                                                                        : NEXT(pthread_create)(thread, attr, run, arg);
+}
