@@ -27,6 +27,7 @@ class Journal:
     def __init__(self):
         self.jobs = {}
         self.lock = threading.Lock()
+        self._early = {}      # told of before its create was answered: its end
         self.unknown = {}     # serial: due_ms; asked for, no answer: may exist
         self.refused = set()  # serials that were refused: must not exist
         self.serials = 0      # given out; 0: a load without serials, nothing is concluded from rows that nobody knows
@@ -41,7 +42,12 @@ class Journal:
     def made(self, job, due_ms, serial=0):
         with self.lock:
             self.unknown.pop(serial, None)
-            self.jobs.setdefault(job, Asked(due_ms))
+            if job not in self.jobs:
+                self._known(job, due_ms)
+
+    def _known(self, job, due_ms):
+        self.jobs[job] = Asked(due_ms)
+        self.jobs[job].ended = self._early.pop(job, 0)
 
     def asked(self, serial, due_ms):
         """Before the request leaves: whatever happens to us, it may exist."""
@@ -76,7 +82,10 @@ class Journal:
 
     def ended(self, job, attempt):
         with self.lock:
-            self.jobs[job].ended = attempt
+            if job in self.jobs:
+                self.jobs[job].ended = attempt
+            else:
+                self._early[job] = attempt
 
     def edited(self, job, due_ms=0):
         with self.lock:
@@ -90,7 +99,7 @@ class Journal:
         with self.lock:
             if serial not in self.unknown:
                 return False
-            self.jobs[job] = Asked(self.unknown[serial])
+            self._known(job, self.unknown[serial])
             return True
 
     def dump(self, path):

@@ -324,6 +324,7 @@ class Run:
         if kind < 76:
             return {"status": "snoozed", "retry_after": 150}
         if kind < 78:
+            late(600, self._redrive)                                 # by then it is dead
             return {"status": "gave_up"}
         if kind < 82:
             return [{"status": "succeeded"}] * 2                     # a duplicate
@@ -345,6 +346,9 @@ class Run:
 
     def _succeed(self, arrival):
         self.consumer.report(arrival.job, arrival.attempt)
+
+    def _redrive(self, arrival):
+        self._client().redrive(arrival.job)
 
     def _report(self, arrival, status):
         self._client().report(arrival.job, arrival.attempt, status)
