@@ -61,12 +61,12 @@ struct dt_outgoing {
     struct dt_str topic, kafka_topic, key, partition_key, content_type, headers, payload;
 };
 
-/* Takeover, step 1: fresh connection; epoch+1, new token, owner. HALTED (reason in err). UNKNOWN/UNAVAILABLE: start
- * over. */
+/* Takeover, step 1: fresh connection; epoch+1, new token, owner. HALTED (reason in err). NOT_FOUND: the shard has no
+ * row. UNKNOWN/UNAVAILABLE: start over; the row may hold the epoch that was tried. */
 DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner,
                                           struct dt_lease *lease, struct dt_claims *inflight, struct dt_error *err);
-/* Step 3, and at every wake-up with nothing due: is the row as we wrote it? DEPOSED. Samples the clock and the map too.
- */
+/* Step 3, and at every wake-up with nothing due: is the row as we wrote it? DEPOSED (also without a row), HALTED. OK:
+ * *inst has the map's generation and shards and the topics' version as they are now, nothing else. */
 DT_MUST_CHECK dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease,
                                              struct dt_installation *inst, struct dt_error *err);
 /* What a takeover found out between ledger_offset and its barrier, and remembers of a refusal. */

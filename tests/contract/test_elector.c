@@ -534,6 +534,34 @@ static void a_process_that_was_stopped_past_its_lease_does_not_lead(void **state
     close(ask[0]), close(ask[1]), close(answer[0]), close(answer[1]);
 }
 
+static bool has_place(void *arg)
+{
+    unsigned rank, members;
+
+    return dt_elector_rank(((struct player *)arg)->elector, &rank, &members);
+}
+
+static void a_place_is_not_known_before_the_server_was_seen_and_kept_while_it_is_away(void **state)
+{
+    unsigned rank = 9, members = 9;
+    struct player *p;
+
+    (void)state;
+    zk_server_kill(&server);
+    p = start(0);
+    assert_false(dt_elector_rank(p->elector, &rank, &members));
+    zk_server_start(&server);
+    assert_true(wait_until(has_place, p, 10000));
+    AWAIT_SPLIT(10000, 4);
+    zk_server_kill(&server);
+    assert_true(wait_until(has_lost_all, p, LEASE_MS + SLACK_MS));
+    assert_true(dt_elector_rank(p->elector, &rank, &members));
+    assert_int_equal(rank, 0);
+    assert_int_equal(members, 1);
+    zk_server_start(&server);
+    AWAIT_SPLIT(10000, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -551,6 +579,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_new_number_of_shards_is_shared_out, fresh, quit),
         cmocka_unit_test_setup_teardown(a_leader_node_that_somebody_deletes_is_noticed, fresh, quit),
         cmocka_unit_test_setup_teardown(a_process_that_was_stopped_past_its_lease_does_not_lead, fresh, quit),
+        cmocka_unit_test_setup_teardown(a_place_is_not_known_before_the_server_was_seen_and_kept_while_it_is_away,
+                                        fresh, quit),
     };
 
     return cmocka_run_group_tests(tests, start_server, remove_server);

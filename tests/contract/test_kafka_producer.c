@@ -680,12 +680,37 @@ static void reading_without_a_broker_is_unavailable_at_its_deadline(void **state
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, clear)
 
+static void after_a_failure_a_producer_sends_nothing_more(void **state)
+{
+    const char *const small[] = {"max.message.bytes", "1000", NULL};
+    struct dt_error err = {0};
+    char value[2000];
+    int64_t offset = -7;
+    dt_producer *p;
+
+    (void)state;
+    kafka_fixture_topic(&fx, fx.topic, 1, small);
+    memset(value, 'x', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    p = producer(0);
+    assert_int_equal(send_one(p, "1", value, &offset, &err), DT_REFUSED);
+    assert_int_equal(send_one(p, "2", "small", &offset, &err), DT_DOUBT);
+    assert_int_equal(offset, -7);
+    dt_producer_free(p);
+    p = producer(0);
+    KAFKA_FIXTURE_OK(send_one(p, "3", "small", &offset, &err), &err);
+    assert_int_equal(committed(fx.topic, 1), 1);
+    assert_int_equal(committed(ledger(), 1), 1);
+    dt_producer_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record),
         TEST(an_empty_batch_commits_its_record_alone),
         TEST(ledger_offsets_rise_from_one_transaction_to_the_next),
+        TEST(after_a_failure_a_producer_sends_nothing_more),
         TEST(a_large_batch_over_many_topics_arrives_whole),
         TEST(the_largest_payload_with_the_largest_headers_goes_through),
         TEST(a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed),

@@ -11,6 +11,7 @@
 
 #include "store/store_dispatch.h"
 #include "support/mysql_fixture.h"
+#include "support/mysql_wire.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define SHARDS     4
@@ -51,6 +52,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct rig *rig = *state;
+    wire_heal();
     dt_topic_book_free(rig->book);
     dt_arena_clear(&rig->arena);
     dt_claims_clear(&rig->flight);
@@ -999,6 +1001,179 @@ static void stepping_down_clears_the_owner_of_this_leadership_only(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* ---- connections and commits that are lost ---- */
+
+static int64_t version_of_row(struct rig *rig)
+{
+    return mysql_fixture_number(&rig->fx, "SELECT version FROM shards WHERE shard = 0");
+}
+
+/* Ends the sessions of both stores, as a server does that was started anew. */
+static void kill_sessions(struct rig *rig)
+{
+    int64_t id;
+    while ((id = mysql_fixture_number(&rig->fx, "SELECT MIN(id) FROM information_schema.processlist WHERE db = "
+                                                "DATABASE() AND id <> CONNECTION_ID() AND command <> 'Killed'")) != 0)
+        mysql_fixture_run(&rig->fx, "KILL %lld", (long long)id);
+}
+
+static void a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been_written(void **state)
+{
+    struct rig *rig = *state;
+    static const enum wire_loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
+    for (int i = 0; i < 2; i++) {
+        struct dt_error err = {0};
+        int64_t epoch = mysql_fixture_number(&rig->fx, "SELECT epoch FROM shards WHERE shard = 0");
+        wire_loss = losses[i];
+        dt_status status = dt_store_takeover(rig->store, 0, 101, "host:1", &rig->lease, &rig->flight, &err);
+        assert_true(status == DT_UNKNOWN || status == DT_UNAVAILABLE);
+        assert_int_equal(wire_loss, LOSE_NOTHING);
+        take_over(rig, 102);
+        assert_int_equal(rig->lease.epoch, epoch + 1 + i);
+    }
+}
+
+static void a_takeover_needs_no_connection_from_before(void **state)
+{
+    struct rig *rig = *state;
+    take_over(rig, 103);
+    kill_sessions(rig);
+    take_over(rig, 104);
+    assert_int_equal(version_of_row(rig), rig->lease.version);
+}
+
+static void a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened(void **state)
+{
+    struct rig *rig = *state;
+    static const enum wire_loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
+    for (int i = 0; i < 2; i++) {
+        struct dt_error err = {0};
+        int64_t id = job(rig, now_ms(rig) - 1000);
+        struct dt_hint hint = {id, 1};
+        take_over(rig, 105);
+        struct dt_lease before = rig->lease;
+        struct dt_turn t = turn_of(rig, &hint, 1);
+        wire_loss = losses[i];
+        assert_int_not_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_OK);
+        assert_int_equal(t.n_batch, 0);
+        assert_memory_equal(&before, &rig->lease, sizeof before);
+        take_over(rig, 106);
+        assert_int_equal(rig->flight.n, i);
+        assert_int_equal(field(rig, "attempt", id), i);
+        if (i == 1)
+            assert_int_equal(rig->flight.v[0].id, id);
+    }
+}
+
+/* The row decides, not the connection: epoch, token and version are compared in each transaction. */
+static void a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t id = job(rig, now_ms(rig) - 1000);
+    take_over(rig, 107);
+    kill_sessions(rig);
+    struct dt_turn t = turn(rig, &id, 1);
+    assert_int_equal(t.n_batch, 1);
+    kill_sessions(rig);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET version = version + 1 WHERE shard = 0");
+    t = turn_of(rig, NULL, 0);
+    t.settle = &rig->flight;
+    assert_int_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_DEPOSED);
+}
+
+static void without_a_server_every_step_is_unavailable(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_installation inst;
+    struct dt_outgoing *out;
+    static char nowhere[] = "/nowhere/there.sock";
+    take_over(rig, 108);
+    dt_store_free(rig->store);
+    char *socket = rig->fx.config.mysql_socket;
+    rig->fx.config.mysql_socket = nowhere;
+    rig->store = mysql_fixture_store(&rig->fx); /* does not connect yet */
+    struct dt_turn t = turn_of(rig, NULL, 0);
+    struct dt_claims none = {0};
+    struct dt_lease lease;
+    assert_int_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_store_takeover(rig->store, 0, 1, "host:1", &lease, &rig->flight, &err), DT_UNAVAILABLE);
+    assert_int_equal(settle(rig, &rig->lease, false, 1, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_store_trimmed(rig->store, &rig->lease, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_store_lease_check(rig->store, &rig->lease, &inst, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_store_read_outgoing(rig->store, &none, &rig->arena, &out, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_store_step_down(rig->store, &rig->lease, &err), DT_UNAVAILABLE);
+    rig->fx.config.mysql_socket = socket;
+}
+
+/* ---- rows that say no ---- */
+
+static void on_a_halted_row_every_transaction_of_its_leader_ends(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_installation inst;
+    int64_t id = job(rig, now_ms(rig) - 1000);
+    struct dt_hint hint = {id, 1};
+    take_over(rig, 109);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = 'by hand' WHERE shard = 0");
+    struct dt_turn t = turn_of(rig, &hint, 1);
+    assert_int_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_HALTED);
+    assert_int_equal(settle(rig, &rig->lease, false, 5, &err), DT_HALTED);
+    assert_int_equal(dt_store_trimmed(rig->store, &rig->lease, &err), DT_HALTED);
+    assert_int_equal(dt_store_lease_check(rig->store, &rig->lease, &inst, &err), DT_HALTED);
+    assert_int_equal(version_of_row(rig), rig->lease.version);
+    assert_int_equal(field(rig, "attempt", id), 0);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = NULL");
+}
+
+static void a_shard_without_a_row_is_nobodys(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_installation inst;
+    struct dt_lease lease;
+    assert_int_equal(dt_store_takeover(rig->store, SHARDS, 1, "host:1", &lease, &rig->flight, &err), DT_NOT_FOUND);
+    lease = (struct dt_lease){.shard = SHARDS, .epoch = 1, .token = 1, .version = 1};
+    struct dt_turn t = turn_of(rig, NULL, 0);
+    assert_int_equal(dt_store_turn(rig->store, &lease, &t, &err), DT_NOT_FOUND);
+    assert_int_equal(dt_store_lease_check(rig->store, &lease, &inst, &err), DT_DEPOSED);
+}
+
+static void a_check_of_the_lease_tells_what_the_installation_is_like(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_installation inst = {0};
+    take_over(rig, 110);
+    mysql_fixture_run(&rig->fx, "UPDATE installation SET generation = 7, topics_version = 11");
+    OK(dt_store_lease_check(rig->store, &rig->lease, &inst, &err));
+    assert_int_equal(inst.generation, 7);
+    assert_int_equal(inst.topics_version, 11);
+    assert_int_equal(inst.shards, SHARDS);
+}
+
+/* ---- the topic book ---- */
+
+static void the_topic_book_tells_of_topics_as_they_were_last_read(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    const struct dt_topic v = {
+        .name = DT_STR_LIT("v"), .kafka_topic = DT_STR_LIT("Elsewhere"), .retention_ms = -1, .paused = true};
+    bool created;
+    assert_null(dt_topic_book_kafka_topic(rig->book, v.name).p);
+    assert_false(dt_topic_book_paused(rig->book, v.name));
+    OK(dt_store_read_topics(rig->store, rig->book, &err));
+    assert_true(dt_str_is(dt_topic_book_kafka_topic(rig->book, DT_STR_LIT("t")), "t"));
+    OK(dt_store_topic_put(rig->store, &v, true, &created, &err));
+    assert_null(dt_topic_book_kafka_topic(rig->book, v.name).p);
+    OK(dt_store_read_topics(rig->store, rig->book, &err));
+    assert_true(dt_str_is(dt_topic_book_kafka_topic(rig->book, v.name), "Elsewhere"));
+    assert_true(dt_topic_book_paused(rig->book, v.name));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1045,6 +1220,15 @@ int main(void)
         T(what_leaders_say_is_kept_per_shard),
         T(a_claimed_job_that_was_edited_by_hand_is_still_sent),
         T(stepping_down_clears_the_owner_of_this_leadership_only),
+        T(a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been_written),
+        T(a_takeover_needs_no_connection_from_before),
+        T(a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened),
+        T(a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection),
+        T(without_a_server_every_step_is_unavailable),
+        T(on_a_halted_row_every_transaction_of_its_leader_ends),
+        T(a_shard_without_a_row_is_nobodys),
+        T(a_check_of_the_lease_tells_what_the_installation_is_like),
+        T(the_topic_book_tells_of_topics_as_they_were_last_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

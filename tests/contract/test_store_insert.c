@@ -1,13 +1,10 @@
 /*
- * Making jobs on a real server. The COMMIT is interposed (mysql_real_query below stands before the client library's
- * own), so that it can be lost before the server sees it, after it was carried out, or be held back while the session
- * lives on; so is the execution of a statement that commits itself.
+ * Making jobs on a real server, also over a wire that loses COMMITs, and statements that commit themselves
+ * (support/mysql_wire.h).
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,102 +15,11 @@
 /* clang-format on */
 
 #include "support/mysql_fixture.h"
+#include "support/mysql_wire.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define S(text)    DT_STR_LIT(text)
 #define MAKER      4711
-
-/* ---- losing COMMITs ---- */
-
-enum loss { LOSE_NOTHING, LOSE_BEFORE, LOSE_AFTER, HOLD, HOLD_THEN_COMMIT };
-static _Atomic enum loss loss; /* of the next COMMIT */
-static void *_Atomic lost;     /* the connection that it was lost on */
-static void *_Atomic held;     /* a connection that may not be closed yet */
-static _Atomic int statements;
-static _Atomic enum loss execution_loss; /* of the next execution: LOSE_BEFORE or LOSE_AFTER */
-static void *_Atomic lost_execution;     /* the statement whose answer was lost */
-
-int mysql_real_query(void *mysql, const char *sql, unsigned long n);
-unsigned mysql_errno(void *mysql);
-void mysql_close(void *mysql);
-int mysql_stmt_execute(void *stmt);
-unsigned mysql_stmt_errno(void *stmt);
-
-/* POSIX allows what ISO C has no syntax for: an object pointer that is a function. */
-#define REAL(type, name)                                                                                               \
-    type name;                                                                                                         \
-    do {                                                                                                               \
-        void *at_ = dlsym(RTLD_NEXT, &#name[5]);                                                                       \
-        memcpy(&name, &at_, sizeof name);                                                                              \
-    } while (0)
-
-typedef int query_fn(void *, const char *, unsigned long);
-typedef unsigned errno_fn(void *);
-typedef void close_fn(void *);
-typedef int execute_fn(void *);
-
-int mysql_real_query(void *mysql, const char *sql, unsigned long n)
-{
-    REAL(query_fn *, real_mysql_real_query);
-    statements++;
-    enum loss how = n == 6 && memcmp(sql, "COMMIT", 6) == 0 ? atomic_exchange(&loss, LOSE_NOTHING) : LOSE_NOTHING;
-    if (how == LOSE_NOTHING)
-        return real_mysql_real_query(mysql, sql, n);
-    if (how == LOSE_AFTER)
-        assert_int_equal(real_mysql_real_query(mysql, sql, n), 0);
-    if (how == HOLD || how == HOLD_THEN_COMMIT)
-        held = mysql;
-    lost = mysql;
-    return 1;
-}
-
-unsigned mysql_errno(void *mysql)
-{
-    REAL(errno_fn *, real_mysql_errno);
-    return mysql == lost ? 2013 : real_mysql_errno(mysql);
-}
-
-void mysql_close(void *mysql)
-{
-    REAL(close_fn *, real_mysql_close);
-    if (mysql != held)
-        real_mysql_close(mysql);
-    if (mysql == lost)
-        lost = NULL;
-}
-
-int mysql_stmt_execute(void *stmt)
-{
-    REAL(execute_fn *, real_mysql_stmt_execute);
-    statements++;
-    enum loss how = atomic_exchange(&execution_loss, LOSE_NOTHING);
-    lost_execution = how == LOSE_NOTHING ? NULL : stmt;
-    if (how == LOSE_AFTER)
-        assert_int_equal(real_mysql_stmt_execute(stmt), 0);
-    return how == LOSE_NOTHING ? real_mysql_stmt_execute(stmt) : 1;
-}
-
-unsigned mysql_stmt_errno(void *stmt)
-{
-    REAL(errno_fn *, real_mysql_stmt_errno);
-    return stmt == lost_execution ? 2013 : real_mysql_stmt_errno(stmt);
-}
-
-static void commit_and_release_held(void)
-{
-    REAL(query_fn *, real_mysql_real_query);
-    REAL(close_fn *, real_mysql_close);
-    assert_int_equal(real_mysql_real_query(held, "COMMIT", 6), 0);
-    real_mysql_close(held);
-    held = NULL;
-}
-
-static void release_held(void)
-{
-    REAL(close_fn *, real_mysql_close);
-    real_mysql_close(held);
-    held = NULL;
-}
 
 /* ---- the rig ---- */
 
@@ -147,8 +53,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct rig *rig = *state;
-    loss = execution_loss = LOSE_NOTHING;
-    lost_execution = NULL;
+    wire_heal();
     dt_store_free(rig->store);
     dt_store_free(rig->clocked);
     mysql_fixture_drop(&rig->fx);
@@ -190,7 +95,7 @@ static dt_status insert_in_one_trip(struct rig *rig, struct dt_error *err)
 {
     int64_t first;
     MYSQL_FIXTURE_OK(dt_store_reserve_ids(rig->clocked, 1, &first, err), err);
-    statements = 0;
+    wire_statements = 0;
     return dt_store_insert(rig->clocked, rig->ptr, rig->n, MAKER, &rig->created_ms, err);
 }
 
@@ -253,7 +158,7 @@ static void a_block_whose_commit_is_lost_is_not_used(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t first;
-    loss = LOSE_AFTER;
+    wire_loss = LOSE_AFTER;
     assert_int_equal(dt_store_reserve_ids(rig->store, 10, &first, &err), DT_UNAVAILABLE);
     OK(dt_store_reserve_ids(rig->store, 10, &first, &err));
     assert_int_equal(first, 11);
@@ -332,11 +237,11 @@ static void a_thousand_keyed_jobs_take_few_statements(void **state)
         add(rig, i + 1, key, i);
     }
     OK(dt_store_ping(rig->store, &err));
-    statements = 0;
+    wire_statements = 0;
     OK(insert(rig, &err));
     dt_db *db;
     OK(dt_store_db(rig->store, &db, &err));
-    assert_in_range(statements, 4, dt_db_server(db) == DT_SERVER_MARIADB ? 4 : 14);
+    assert_in_range(wire_statements, 4, dt_db_server(db) == DT_SERVER_MARIADB ? 4 : 14);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(rig->rows[i].outcome, DT_INSERT_CREATED);
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs j JOIN job_keys k ON k.topic = j.topic AND k.job_key = "
@@ -361,7 +266,7 @@ static void jobs_without_keys_are_one_statement(void **state)
         add(rig, i + 1, NULL, i)->job.run_at_ms = i; /* long past: now */
     int64_t before = number(rig, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)");
     OK(insert_in_one_trip(rig, &err));
-    assert_int_equal(statements, 1);
+    assert_int_equal(wire_statements, 1);
     int64_t after = number(rig, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)");
     for (int i = 0; i < 64; i++)
         assert_int_equal(rig->rows[i].outcome, DT_INSERT_CREATED);
@@ -636,9 +541,9 @@ static void a_commit_lost_before_the_server_saw_it_is_made_again(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_insert *k = add(rig, 1, "k", 1), *p = add(rig, 2, NULL, 2);
-    loss = LOSE_BEFORE;
+    wire_loss = LOSE_BEFORE;
     OK(insert(rig, &err));
-    assert_int_equal(loss, LOSE_NOTHING);
+    assert_int_equal(wire_loss, LOSE_NOTHING);
     assert_int_equal(k->outcome, DT_INSERT_CREATED);
     assert_int_equal(p->outcome, DT_INSERT_CREATED);
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
@@ -652,7 +557,7 @@ static void a_commit_whose_answer_was_lost_is_read_back(void **state)
     OK(insert(rig, &err));
     rig->n = 0;
     struct dt_insert *k = add(rig, 11, "k", 1), *x = add(rig, 12, "x", 1), *p = add(rig, 13, NULL, 2);
-    loss = LOSE_AFTER;
+    wire_loss = LOSE_AFTER;
     OK(insert(rig, &err));
     assert_int_equal(k->outcome, DT_INSERT_CREATED);
     assert_int_equal(x->outcome, DT_INSERT_CONFLICT);
@@ -666,15 +571,15 @@ static void a_single_trip_lost_before_or_after_the_server_saw_it_makes_the_jobs_
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    enum loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
+    enum wire_loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
     for (int i = 0; i < 2; i++) {
         int64_t first = 0;
         rig->n = 0;
         struct dt_insert *a = add(rig, 10 * i + 1, NULL, 1), *b = add(rig, 10 * i + 2, NULL, 2);
         OK(dt_store_reserve_ids(rig->clocked, 1, &first, &err));
-        execution_loss = losses[i];
+        wire_execution_loss = losses[i];
         OK(dt_store_insert(rig->clocked, rig->ptr, rig->n, MAKER, &rig->created_ms, &err));
-        assert_int_equal(execution_loss, LOSE_NOTHING);
+        assert_int_equal(wire_execution_loss, LOSE_NOTHING);
         assert_int_equal(a->outcome, DT_INSERT_CREATED);
         assert_int_equal(b->outcome, DT_INSERT_CREATED);
         assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2 * i + 2);
@@ -686,11 +591,11 @@ static void a_commit_that_never_arrives_is_waited_out_and_made_again(void **stat
     struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_insert *k = add(rig, 1, "k", 1);
-    loss = HOLD; /* the old session keeps its locks until the server ends it */
+    wire_loss = HOLD; /* the old session keeps its locks until the server ends it */
     OK(insert(rig, &err));
     assert_int_equal(k->outcome, DT_INSERT_CREATED);
-    assert_non_null(held);
-    release_held();
+    assert_true(wire_holds());
+    wire_drop_held();
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1);
     assert_int_equal(job_of_key(rig, "k"), 1);
 }
@@ -699,11 +604,11 @@ static void *commit_late(void *arg)
 {
     (void)arg;
     const struct timespec pause = {.tv_nsec = 1000000};
-    while (!held)
+    while (!wire_holds())
         nanosleep(&pause, NULL);
     const struct timespec late = {.tv_nsec = 300000000}; /* the read-back is waiting by then */
     nanosleep(&late, NULL);
-    commit_and_release_held();
+    wire_commit_held();
     dt_db_thread_end();
     return NULL;
 }
@@ -715,7 +620,7 @@ static void a_commit_that_arrives_late_is_found(void **state)
     pthread_t thread;
     struct dt_insert *k = add(rig, 1, "k", 1);
     assert_int_equal(pthread_create(&thread, NULL, commit_late, NULL), 0);
-    loss = HOLD_THEN_COMMIT;
+    wire_loss = HOLD;
     OK(insert(rig, &err));
     pthread_join(thread, NULL);
     assert_int_equal(k->outcome, DT_INSERT_CREATED);

@@ -733,6 +733,41 @@ static void a_change_does_not_lock_the_topic(void **state)
     OK(cancelled);
 }
 
+static void what_is_in_flight_is_told_by_the_list_that_is_named(void **state)
+{
+    (void)state;
+    bool yes = true;
+    job_row_dispatched(&fx, 7, 1, 0);
+    OK(dt_store_in_flight(store, 7, 0, &yes, &err));
+    assert_false(yes);
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[17,1,5],[7,1,5]]' WHERE shard = 0");
+    OK(dt_store_in_flight(store, 7, 0, &yes, &err));
+    assert_true(yes);
+    OK(dt_store_in_flight(store, 1, 0, &yes, &err));
+    assert_false(yes);
+    OK(dt_store_in_flight(store, 7, 99, &yes, &err));
+    assert_false(yes);
+}
+
+static void a_job_that_somebody_keeps_locked_is_busy_after_a_bounded_time(void **state)
+{
+    (void)state;
+    dt_store *impatient;
+    int64_t lock_timeout = fx.config.mysql_lock_timeout;
+    job_row(&fx, 7, NULL);
+    fx.config.mysql_lock_timeout = 1000;
+    impatient = mysql_fixture_store(&fx);
+    mysql_fixture_run(&fx, "START TRANSACTION; SELECT id FROM jobs WHERE id = 7 FOR UPDATE");
+    int64_t begun_us = dt_clock_mono_us(dt_clock_system());
+    assert_int_equal(dt_store_cancel(impatient, 7, false, &arena, &job, &err), DT_BUSY);
+    assert_true(dt_clock_mono_us(dt_clock_system()) - begun_us < 8000000);
+    mysql_fixture_run(&fx, "ROLLBACK");
+    fx.config.mysql_lock_timeout = lock_timeout;
+    assert_job(&fx, 7, "state", "scheduled");
+    OK(dt_store_cancel(impatient, 7, false, &arena, &job, &err));
+    dt_store_free(impatient);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, empty_tables)
@@ -774,6 +809,8 @@ int main(void)
         T(a_cancel_sees_the_list_as_it_is_once_the_job_is_locked),
         T(a_cancel_never_waits_for_a_shards_row),
         T(a_change_does_not_lock_the_topic),
+        T(what_is_in_flight_is_told_by_the_list_that_is_named),
+        T(a_job_that_somebody_keeps_locked_is_busy_after_a_bounded_time),
     };
     return cmocka_run_group_tests_name("one job in the store", tests, open_store, close_store);
 }

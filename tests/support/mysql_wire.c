@@ -1,0 +1,112 @@
+#include "support/mysql_wire.h"
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+_Atomic enum wire_loss wire_loss, wire_execution_loss;
+_Atomic int wire_statements;
+static void *_Atomic lost;           /* the connection that a COMMIT was lost on */
+static void *_Atomic held;           /* a connection that may not be closed yet */
+static void *_Atomic lost_execution; /* the statement whose answer was lost */
+
+int mysql_real_query(void *mysql, const char *sql, unsigned long n);
+unsigned mysql_errno(void *mysql);
+void mysql_close(void *mysql);
+int mysql_stmt_execute(void *stmt);
+unsigned mysql_stmt_errno(void *stmt);
+
+/* POSIX allows what ISO C has no syntax for: an object pointer that is a function. */
+#define REAL(type, name)                                                                                               \
+    type name;                                                                                                         \
+    do {                                                                                                               \
+        void *at_ = dlsym(RTLD_NEXT, &#name[5]);                                                                       \
+        memcpy(&name, &at_, sizeof name);                                                                              \
+    } while (0)
+
+typedef int query_fn(void *, const char *, unsigned long);
+typedef unsigned errno_fn(void *);
+typedef void close_fn(void *);
+typedef int execute_fn(void *);
+
+int mysql_real_query(void *mysql, const char *sql, unsigned long n)
+{
+    REAL(query_fn *, real_mysql_real_query);
+    wire_statements++;
+    enum wire_loss how =
+        n == 6 && memcmp(sql, "COMMIT", 6) == 0 ? atomic_exchange(&wire_loss, LOSE_NOTHING) : LOSE_NOTHING;
+    if (how == LOSE_NOTHING)
+        return real_mysql_real_query(mysql, sql, n);
+    if (how == LOSE_AFTER)
+        assert_int_equal(real_mysql_real_query(mysql, sql, n), 0);
+    if (how == HOLD)
+        held = mysql;
+    lost = mysql;
+    return 1;
+}
+
+unsigned mysql_errno(void *mysql)
+{
+    REAL(errno_fn *, real_mysql_errno);
+    return mysql == lost ? 2013 : real_mysql_errno(mysql);
+}
+
+void mysql_close(void *mysql)
+{
+    REAL(close_fn *, real_mysql_close);
+    if (mysql != held)
+        real_mysql_close(mysql);
+    if (mysql == lost)
+        lost = NULL;
+}
+
+int mysql_stmt_execute(void *stmt)
+{
+    REAL(execute_fn *, real_mysql_stmt_execute);
+    wire_statements++;
+    enum wire_loss how = atomic_exchange(&wire_execution_loss, LOSE_NOTHING);
+    lost_execution = how == LOSE_NOTHING ? NULL : stmt;
+    if (how == LOSE_AFTER)
+        assert_int_equal(real_mysql_stmt_execute(stmt), 0);
+    return how == LOSE_NOTHING ? real_mysql_stmt_execute(stmt) : 1;
+}
+
+unsigned mysql_stmt_errno(void *stmt)
+{
+    REAL(errno_fn *, real_mysql_stmt_errno);
+    return stmt == lost_execution ? 2013 : real_mysql_stmt_errno(stmt);
+}
+
+void wire_commit_held(void)
+{
+    REAL(query_fn *, real_mysql_real_query);
+    REAL(close_fn *, real_mysql_close);
+    assert_int_equal(real_mysql_real_query(held, "COMMIT", 6), 0);
+    real_mysql_close(held);
+    held = NULL;
+}
+
+void wire_drop_held(void)
+{
+    REAL(close_fn *, real_mysql_close);
+    real_mysql_close(held);
+    held = NULL;
+}
+
+void wire_heal(void)
+{
+    wire_loss = wire_execution_loss = LOSE_NOTHING;
+    lost_execution = NULL;
+}
+
+bool wire_holds(void)
+{
+    return held != NULL;
+}
