@@ -26,8 +26,9 @@ OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "2", "--shards", "4",
            "--kafka-set", "allow.everyone.if.no.acl.found=true"]
 SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
 REPEAT = int(os.environ.get("DUETIME_TEST_REPEAT") or 1)
-PROXIED = [(part, "mysql") for part in ("api1", "api2", "dispatcher1", "dispatcher2")] + [
+PROXIED = [(part, server) for part in ("api1", "api2", "dispatcher1", "dispatcher2") for server in ("mysql", "redis1")] + [
     (part, server) for part in ("dispatcher1", "dispatcher2") for server in ("kafka", "zookeeper")]
+ONE_REDIS = ["--redis", "1"]  # shards find their server by its address, which differs from proxy to proxy
 
 
 class Shared:
@@ -53,7 +54,7 @@ class Shared:
     def _make(self, proxied):
         name = os.environ.get("DUETIME_TEST_STACK", "faults")
         self.detours = Detours(PROXIED) if proxied else None
-        self.stack = Stack(f"{name}-proxied" if proxied else name, *OPTIONS, *(self.detours.options if proxied else []))
+        self.stack = Stack(f"{name}-proxied" if proxied else name, *OPTIONS, *([*ONE_REDIS, *self.detours.options] if proxied else []))
         if proxied:
             self.detours.attach(self.stack)
         self.stack.up()

@@ -2,6 +2,7 @@
 import socket
 import struct
 import threading
+import time
 
 import pytest
 
@@ -117,6 +118,15 @@ def test_without_a_fault_every_byte_passes(connect, server):
         client.sendall(part)
     assert whole_reply(client).endswith(b"reply to \0\0")
     assert server.got == [frame]
+
+
+def test_many_small_messages_pass_without_waiting_for_acknowledgements(connect, proxy):
+    client = connect()
+    begun = time.monotonic()
+    for n in range(20):
+        client.sendall(request(PRODUCE, 2 * n) + request(PRODUCE, 2 * n + 1))
+        assert whole_reply(client) and whole_reply(client)
+    assert time.monotonic() - begun < 0.5
 
 
 def test_a_hold_stops_one_direction_and_a_release_delivers(connect, server, proxy):
