@@ -239,6 +239,7 @@ def test_row35_a_result_that_comes_before_settling_is_accepted(stack, seed):
         run.goes_on()
 
 
+@pytest.mark.one_of
 @pytest.mark.parametrize("point", [pytest.param("results.read", marks=long), "results.commit", pytest.param("results.applied", marks=long)])
 def test_row35_results_of_a_dispatcher_killed_around_their_commit_are_applied_once(stack, seed, point):
     chance = random.Random(seed)
@@ -246,6 +247,7 @@ def test_row35_results_of_a_dispatcher_killed_around_their_commit_are_applied_on
         dies_and_comes_back(stack, run, "dispatcher1", point, chance.randrange(1, 30))
 
 
+@pytest.mark.one_of
 @pytest.mark.parametrize("point", [pytest.param("outbox.read", marks=long), "outbox.sent"])
 def test_row8_letters_of_a_dispatcher_killed_around_their_sending_arrive(stack, seed, point):
     """The checker misses letters that did not come, and drops repeats by their id."""
