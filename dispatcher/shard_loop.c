@@ -164,6 +164,26 @@ static bool has_work(const dt_shard_loop *l)
            dt_shard_has_rest(l);
 }
 
+/* What this turn put off, a retry after a timeout say, may be due before what the look saw next. */
+static void note_put_off(const struct dt_turn *turn, int64_t *next_ms)
+{
+    for (size_t i = 0; i < turn->n_seen; i++) {
+        const struct dt_seen *seen = &turn->seen[i];
+        if (seen->id && seen->next_ms && !seen->hold.p)
+            *next_ms = *next_ms ? dt_earlier(*next_ms, seen->next_ms) : seen->next_ms;
+    }
+}
+
+/* Something left the head of the index: what was added behind it since the look woke nobody, because it was not the
+ * earliest then. (After a batch the look that comes with its settling finds it.) */
+static bool cleared_head(const dt_shard_loop *l, const struct dt_turn *turn)
+{
+    bool left = false;
+    for (size_t i = 0; i < turn->n_seen; i++)
+        left |= turn->seen[i].id && !turn->seen[i].hold.p;
+    return left && !turn->n_batch && l->index_up && l->index_whole && !l->index_stuck;
+}
+
 static dt_status work(dt_shard_loop *l, struct dt_turn *turn, int64_t now_ms, int64_t *next_ms, bool *news,
                       struct dt_error *err)
 {
@@ -178,6 +198,9 @@ static dt_status work(dt_shard_loop *l, struct dt_turn *turn, int64_t now_ms, in
         l->env->stale_map(l->env->arg);
     if (turn->n_batch && !turn->locked)
         *next_ms = *next_ms ? *next_ms : now_ms;
+    note_put_off(turn, next_ms);
+    if (cleared_head(l, turn))
+        *next_ms = now_ms;
     return DT_OK;
 }
 
