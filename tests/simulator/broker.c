@@ -79,6 +79,10 @@ static struct {
         int64_t job, until_us;
     } poison[32];
     unsigned n_poison;
+    struct {
+        int64_t job, attempt;
+    } refused[256]; /* alone */
+    unsigned n_refused;
     size_t notices;
     struct fiber *subscriber, *pollers[16];
     unsigned n_pollers;
@@ -200,7 +204,8 @@ static void decide(struct txn *t, enum txn_state state)
     for (unsigned i = 0; i < t->n_touched; i++) {
         struct marker_order *order = world_alloc(sizeof *order);
         *order = (struct marker_order){t, i};
-        at(now_us + (one_in(8) && faults_on() ? rnd_in(1 * MS, 400 * MS) : rnd_in(0, 1 * MS)), marker_arrives, order);
+        at(now_us + (one_in(8) && faults_on() && !faults_calm() ? rnd_in(1 * MS, 400 * MS) : rnd_in(0, 1 * MS)),
+           marker_arrives, order);
     }
 }
 
@@ -600,6 +605,10 @@ dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messag
             p->refusal = (struct dt_kafka_refusal){part->name, now_us < part->missing_until_us};
             TRACE("kafka: shard %u: refused job %lld attempt %lld", p->shard, (long long)described.r.job,
                   (long long)described.r.attempt);
+            if (n == 1 && broker.n_refused < 256) {
+                broker.refused[broker.n_refused].job = described.r.job;
+                broker.refused[broker.n_refused++].attempt = described.r.attempt;
+            }
             return dt_fail(err, DT_REFUSED, "the message of job %lld is refused", (long long)described.r.job);
         }
         status = produce(p, part, deadline_us, &r, err);
@@ -883,6 +892,14 @@ const struct broker_record *broker_ledger(unsigned shard, size_t n)
 {
     return n < broker.n_ledger[shard] ? &broker.ledger_records[shard][n]->r : NULL;
 }
+bool broker_refused_alone(int64_t job, int64_t attempt)
+{
+    for (unsigned i = 0; i < broker.n_refused; i++)
+        if (broker.refused[i].job == job && broker.refused[i].attempt == attempt)
+            return true;
+    return broker.n_refused == 256;
+}
+
 void broker_subscribe(void)
 {
     broker.subscriber = fiber_self();

@@ -29,6 +29,8 @@ const struct broker_record *broker_message(size_t n);
 const struct broker_record *broker_ledger(unsigned shard, size_t n);
 /* The running fiber is woken when there is a new one. */
 void broker_subscribe(void);
+/* Was this attempt refused, alone in its batch? */
+bool broker_refused_alone(int64_t job, int64_t attempt);
 size_t broker_notices(void); /* dead letters sent */
 /* A consumer reports. */
 void broker_report(struct dt_str key, struct dt_str value);

@@ -11,15 +11,15 @@ uint64_t fault_counts[FAULT_KINDS];
 static struct {
     bool drawn[FAULT_KINDS];
     int budget[FAULT_KINDS];
-    bool on;
+    bool on, calm;
 } now;
 
-static const int kinds[] = {
+static const int all_kinds[] = {
 #define X(name, row, text) row,
     FAULT_MAP(X)
 #undef X
 };
-#define KINDS ((int64_t)(sizeof kinds / sizeof kinds[0]))
+#define KINDS ((int64_t)(sizeof all_kinds / sizeof all_kinds[0]))
 
 const char *fault_text(int kind)
 {
@@ -40,17 +40,31 @@ static void draw(int kind)
     now.budget[kind] = (int)rnd_in(1, 3);
 }
 
-void faults_begin(int only_kind)
+static bool is_calm(void)
+{
+    bool calm = true;
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        calm &= !now.drawn[kind] || kind == F_STORM || kind == F_EARLY_RESULT;
+    return calm;
+}
+
+bool faults_calm(void)
+{
+    return now.calm;
+}
+
+void faults_begin(const int *kinds, unsigned n)
 {
     memset(&now, 0, sizeof now);
     now.on = true;
-    if (only_kind)
-        draw(only_kind);
-    else
+    for (unsigned i = 0; i < n; i++)
+        draw(kinds[i]);
+    if (n == 0)
         for (int64_t i = rnd_in(0, 4); i; i--)
-            draw(kinds[rnd_in(0, KINDS - 1)]);
+            draw(all_kinds[rnd_in(0, KINDS - 1)]);
     if (now.drawn[F_IN_TAKEOVER]) /* with a batch that was sent and not settled, or there is little to take over */
         draw(F_AFTER_SEND);
+    now.calm = is_calm();
 }
 
 void faults_heal(void)
@@ -89,7 +103,7 @@ static int64_t latency_us(void)
         return rnd_in(50, 600);
     if (dice < 250)
         return rnd_in(600, 5 * MS);
-    return now.on ? rnd_in(5 * MS, 150 * MS) : rnd_in(1 * MS, 10 * MS);
+    return now.on && !now.calm ? rnd_in(5 * MS, 150 * MS) : rnd_in(1 * MS, 10 * MS);
 }
 
 static void may_die(void)

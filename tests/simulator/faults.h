@@ -54,7 +54,9 @@ enum fault_kind {
 
 extern uint64_t fault_counts[FAULT_KINDS]; /* injections, over all seeds */
 
-void faults_begin(int only_kind); /* 0: draws some */
+void faults_begin(const int *kinds, unsigned n); /* n = 0: draws some */
+/* Nothing goes wrong in this world but what callers do: it must be on time, too. */
+bool faults_calm(void);
 void faults_heal(void);
 bool faults_on(void);
 bool fault_drawn(enum fault_kind kind);

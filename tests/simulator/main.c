@@ -26,7 +26,8 @@
 
 static struct {
     uint64_t seeds, from, jobs, messages, steps, injections;
-    int kind, seconds;
+    int kinds[8], seconds;
+    unsigned n_kinds;
     bool replay, list, first;
 } run = {.seeds = 1000, .from = 1};
 
@@ -45,7 +46,7 @@ static void draw_config(struct dt_config *config)
     config->mysql_idle_transaction_timeout = IDLE_TRANSACTION_US / 1000;
     config->mysql_io_timeout = IO_TIMEOUT_US / 1000;
     config->kafka_transaction_timeout = TRANSACTION_US / 1000;
-    config->dispatch_batch_jobs = rnd_in(2, 6);
+    config->dispatch_batch_jobs = faults_calm() ? 50 : rnd_in(2, 6);
     config->dispatch_rest_after = rnd_in(500, 4000);
     config->reconcile_period = rnd_in(1000, 3000);
     config->reconcile_slice = 100;
@@ -59,11 +60,11 @@ static void world(const struct dt_config *defaults, uint64_t seed)
 {
     struct dt_config config = *defaults;
     world_begin(seed);
+    faults_begin(run.kinds, run.n_kinds);
     draw_config(&config);
     unsigned shards = (unsigned)rnd_in(1, 2), dispatchers = (unsigned)rnd_in(2, 3);
     int64_t heal_us = now_us + rnd_in(3, 9) * SEC;
     history_lost = false;
-    faults_begin(run.kind);
     mysql_begin();
     mysql_install(shards);
     broker_begin(shards);
@@ -133,8 +134,8 @@ static void tell_failure(const struct dt_config *defaults, uint64_t seed)
     }
     printf("seed %llu FAILED: %s: %s\nreplay: tests/sim --replay %llu", (unsigned long long)seed, oracle, what,
            (unsigned long long)seed);
-    if (run.kind)
-        printf(" --kind %d", run.kind);
+    for (unsigned i = 0; i < run.n_kinds; i++)
+        printf(" --kind %d", run.kinds[i]);
     putchar('\n');
 }
 
@@ -163,7 +164,7 @@ static void parse(int argc, char **argv)
         else if (c == 's')
             run.from = strtoull(optarg, NULL, 10);
         else if (c == 'k')
-            run.kind = atoi(optarg);
+            run.kinds[run.n_kinds++ % 8] = atoi(optarg);
         else if (c == 't')
             run.seconds = atoi(optarg);
         else if (c == 'f')
@@ -178,10 +179,11 @@ static void parse(int argc, char **argv)
         } else
             exit(2);
     }
-    if (run.kind && (run.kind < 0 || run.kind >= FAULT_KINDS || !fault_text(run.kind))) {
-        fprintf(stderr, "simulator: there is no kind %d (--list names them)\n", run.kind);
-        exit(2);
-    }
+    for (unsigned i = 0; i < run.n_kinds; i++)
+        if (run.n_kinds > 8 || !fault_text(run.kinds[i])) {
+            fprintf(stderr, "simulator: there is no kind %d (--list names them)\n", run.kinds[i]);
+            exit(2);
+        }
 }
 
 int main(int argc, char **argv)

@@ -150,6 +150,6 @@ void nemesis_begin(unsigned n, int64_t heal_us)
         at(rnd_in(now_us, now_us + (heal_us - now_us) * 2 / 3), copy_mysql, NULL);
     if (fault_drawn(F_REDIS_OLD))
         at(rnd_in(now_us, now_us + (heal_us - now_us) / 2), copy_redis, NULL);
-    if (one_in(6))
+    if (one_in(6) && !faults_calm())
         at(rnd_in(now_us, heal_us), terminate_one, NULL);
 }

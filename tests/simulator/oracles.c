@@ -15,7 +15,8 @@
 #include "simulator/redis.h"
 #include "simulator/workload.h"
 
-#define FAR_MS 30000 /* what is due later than that is not waited for */
+#define ON_TIME_MS 400
+#define FAR_MS     30000 /* what is due later than that is not waited for */
 
 static bool is(const struct row *row, const char *column, const char *word)
 {
@@ -177,6 +178,9 @@ static void judge_sent(const struct row *row)
         else if (message_of(id, n) && attempt_is(row, n, "undeliverable"))
             violated("O3", "job %lld attempt %lld was sent, and is recorded as undeliverable", (long long)id,
                      (long long)n);
+        else if (attempt_is(row, n, "undeliverable") && !broker_refused_alone(id, n))
+            violated("O3", "job %lld attempt %lld is recorded as undeliverable, and was never refused alone",
+                     (long long)id, (long long)n);
     for (size_t n = 0; (m = broker_message(n)); n++)
         if (m->job == id && m->attempt > attempts)
             violated("O3", "job %lld attempt %lld was sent, and MySQL does not know of it", (long long)id,
@@ -355,7 +359,8 @@ static int64_t paused_until_us(const struct answer *pause)
     return until;
 }
 
-static void judge_claim_time(const struct row *job, const struct row *attempt)
+/* A claim that began during the pause may have read of the resume: what was produced before that was not. */
+static void judge_claim_time(const struct row *job, const struct row *attempt, const struct broker_record *m)
 {
     int64_t at_ms = cell_int(attempt, "dispatched_at");
     for (unsigned i = 0; i < journal->n_answers; i++) {
@@ -364,7 +369,7 @@ static void judge_claim_time(const struct row *job, const struct row *attempt)
             !dt_str_eq(cell_text(job, "topic"), workload_topic(a->job)))
             continue;
         int64_t until = paused_until_us(a);
-        if (at_ms > ms_of(a->answered_us) + 1 && until != NEVER && at_ms < ms_of(until))
+        if (at_ms > ms_of(a->answered_us) + 1 && until != NEVER && m && m->produced_us < until)
             violated("paused", "job %lld was claimed while its topic was paused", (long long)cell_int(job, "id"));
     }
 }
@@ -378,7 +383,7 @@ static void judge_attempts(const struct row *job)
         const struct broker_record *m = message_of(id, n);
         if (!attempt || history_lost)
             continue;
-        judge_claim_time(job, attempt);
+        judge_claim_time(job, attempt, m);
         if (attempt_is(job, n, "timed_out") && (!m || ms_of(m->committed_us) > cell_int(attempt, "finished_at")))
             violated("timeout", "job %lld attempt %lld timed out while it was in flight", (long long)id, (long long)n);
     }
@@ -393,6 +398,38 @@ static void judge_never_early(void)
         if (ms_of(m->committed_us) < m->due_ms)
             violated("O6", "job %lld attempt %lld was sent %lld ms early", (long long)m->job, (long long)m->attempt,
                      (long long)(m->due_ms - ms_of(m->committed_us)));
+}
+
+static bool may_wait(const struct journal_job *j, unsigned number)
+{
+    if (j->edited)
+        return true;
+    for (unsigned i = 0; i < journal->n_answers; i++) {
+        const struct answer *a = &journal->answers[i];
+        /* two at once may tell the index in another order than they were committed: the reconciler mends it */
+        if (a->job == number && moves(a))
+            return true;
+        if ((a->ask == ASK_PAUSE && a->job == j->topic) ||
+            (a->ask == ASK_CREATE && a->job == number && !a->answered_us))
+            return true;
+    }
+    return false;
+}
+
+/* In a world where nothing failed. What is due while everything starts has time. */
+static void judge_on_time(void)
+{
+    const struct broker_record *m;
+    if (!faults_calm())
+        return;
+    for (size_t n = 0; (m = broker_message(n)); n++)
+        for (unsigned i = 0; i < journal->n_jobs; i++) {
+            int64_t late_ms = ms_of(m->committed_us) - m->due_ms;
+            if (journal->jobs[i].id == m->job && late_ms > ON_TIME_MS && m->due_ms > ms_of(103 * SEC) &&
+                !may_wait(&journal->jobs[i], i))
+                violated("late", "job %lld attempt %lld was sent %lld ms late, though nothing failed",
+                         (long long)m->job, (long long)m->attempt, (long long)late_ms);
+        }
 }
 
 static void judge_conservation(void)
@@ -417,6 +454,7 @@ void oracles_judge(unsigned shards)
     judge_once();
     judge_ledger(shards);
     judge_never_early();
+    judge_on_time();
     judge_conservation();
     judge_answers();
     for (size_t i = 0; i < jobs->n; i++) {

@@ -209,20 +209,10 @@ static dt_status reach(dt_index *index, struct dt_error *err)
     return dt_fail(err, DT_UNAVAILABLE, "redis does not answer");
 }
 
-/* Changes, in one turn. */
-static dt_status change(dt_index *index, struct command *commands, size_t n, struct dt_error *err)
+/* The reply is lost: nothing was done, all of it, or it is done late. */
+static dt_status lose(dt_index *index, const struct command *commands, size_t n, struct dt_error *err)
 {
-    dt_status status = reach(index, err);
-    bool lost = status != DT_OK || fault(F_INDEX_WRITE, 6);
-    if (now_us < redis.read_only_until_us)
-        return dt_fail(err, DT_UNAVAILABLE, "READONLY");
-    if (!lost) {
-        for (size_t i = 0; i < n; i++)
-            carry_out(&commands[i]);
-        return DT_OK;
-    }
-    /* nothing, all of it, or all of it late */
-    int how = (int)rnd_in(0, 2);
+    int how = now_us < redis.read_only_until_us ? 0 : (int)rnd_in(0, 2);
     for (size_t i = 0; i < n && how; i++) {
         struct command *kept = world_alloc(sizeof *kept);
         *kept = commands[i];
@@ -231,6 +221,31 @@ static dt_status change(dt_index *index, struct command *commands, size_t n, str
     if (index)
         index->not_before_us = now_us + rnd_in(10 * MS, 300 * MS);
     return dt_fail(err, DT_UNAVAILABLE, "redis: the reply was lost");
+}
+
+/* Once the request has arrived. */
+static dt_status change_now(dt_index *index, const struct command *commands, size_t n, struct dt_error *err)
+{
+    if (now_us < redis.read_only_until_us)
+        return dt_fail(err, DT_UNAVAILABLE, "READONLY");
+    if (fault(F_INDEX_WRITE, 6))
+        return lose(index, commands, n, err);
+    for (size_t i = 0; i < n; i++)
+        carry_out(&commands[i]);
+    return DT_OK;
+}
+
+/* Changes, in one turn. */
+static dt_status change(dt_index *index, const struct command *commands, size_t n, struct dt_error *err)
+{
+    dt_status status = reach(index, err);
+    return status == DT_OK ? change_now(index, commands, n, err) : lose(index, commands, n, err);
+}
+
+static void earliest(int64_t out[SHARDS_MAX])
+{
+    for (unsigned i = 0; i < redis.n; i++)
+        out[i] = redis.shards[i].due.n ? redis.shards[i].due.v[0].score : NEVER;
 }
 
 static struct command *command_list(size_t n)
@@ -265,7 +280,7 @@ static void announce(int shard, bool outbox)
 {
     for (unsigned i = 0; i < redis.n_wakes; i++) {
         struct dt_wake *w = redis.wakes[i];
-        if (!w->stopped && w->proc->alive && !(faults_on() && one_in(16))) /* a word may be lost */
+        if (!w->stopped && w->proc->alive && !(faults_on() && !faults_calm() && one_in(16))) /* a word may be lost */
             w->on_wake(w->arg, shard, outbox);
     }
 }
@@ -279,12 +294,19 @@ dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const st
                                        .shard = dt_shard_of(map, entries[i].id),
                                        .id = entries[i].id,
                                        .score = entries[i].due_ms <= horizon_end_ms ? entries[i].due_ms : 0};
-    dt_status status = change(index, commands, n, err);
-    for (size_t i = 0; i < n && wake && status == DT_OK; i++) {
-        const struct set *due = &redis.shards[commands[i].shard].due;
-        if (commands[i].score && due->n && due->v[0].id == commands[i].id)
-            announce((int)commands[i].shard, false);
-    }
+    /* announced when the earliest became earlier: decided in the same step */
+    struct dt_error ignored;
+    dt_status status = reach(index, err ? err : &ignored);
+    int64_t before[SHARDS_MAX], after[SHARDS_MAX];
+    earliest(before);
+    if (status == DT_OK)
+        status = change_now(index, commands, n, err);
+    else
+        (void)lose(index, commands, n, err);
+    earliest(after);
+    for (unsigned i = 0; i < redis.n && wake && status == DT_OK; i++)
+        if (after[i] < before[i])
+            announce((int)i, false);
     return status;
 }
 

@@ -186,7 +186,7 @@ static void create(struct worker *w, struct op *op)
     if (status != DT_OK && j->keyed)
         ask_again(op);
     if (j->accepted && row.outcome == DT_INSERT_CREATED && j->poisoned)
-        broker_poison(j->id, one_in(3) ? now_us + rnd_in(500 * MS, 8 * SEC) : NEVER);
+        broker_poison(j->id, one_in(2) ? now_us + rnd_in(20 * MS, 6 * SEC) : NEVER);
     if (status == DT_OK && row.outcome == DT_INSERT_CREATED)
         tell_index(w, j->id, j->run_at_ms);
 }
