@@ -37,7 +37,7 @@ struct dt_topic_gate {
     dt_kafka_admin *admin;
     const dt_clock *clock;
     struct topic *topics;
-    size_t n_barred;
+    size_t n_barred, n_closed; /* closed: barred ones and those that are known as unwritable */
     bool wanted;
     char trouble[320]; /* the last resolve learned nothing */
 };
@@ -82,6 +82,17 @@ static struct topic *lookup(dt_topic_gate *gate, struct dt_str name)
     topic->n = name.n;
     HASH_ADD_KEYPTR(hh, gate->topics, topic->name, topic->n, topic);
     return topic;
+}
+
+static bool closed(const struct topic *topic)
+{
+    return topic->bar_us || (topic->asked_us && !topic->writable);
+}
+
+static void recount(dt_topic_gate *gate, const struct topic *topic, bool was_closed)
+{
+    gate->n_closed += closed(topic);
+    gate->n_closed -= was_closed;
 }
 
 /* ---- asking ---- */
@@ -129,10 +140,11 @@ static bool resolve(dt_topic_gate *gate, struct topic *topic)
         snprintf(gate->trouble, sizeof gate->trouble, "%s", err.text);
         return false;
     }
-    bool news = topic->asked_us == 0 || topic->writable != (status == DT_OK);
+    bool news = topic->asked_us == 0 || topic->writable != (status == DT_OK), was_closed = closed(topic);
     topic->asked_us = dt_clock_mono_us(gate->clock);
     topic->writable = status == DT_OK;
     topic->max_bytes = info.max_message_bytes;
+    recount(gate, topic, was_closed);
     if (status == DT_REFUSED) {
         keep_reason(topic, err.text);
         if (news)
@@ -179,9 +191,11 @@ void dt_topic_gate_refused(dt_topic_gate *gate, struct dt_str kafka_topic, bool 
     dt_kafka_admin_forget(gate->admin, kafka_topic);
     if (!topic)
         return;
+    bool was_closed = closed(topic);
     topic->asked_us = 0;
     if (whole_topic && dt_clock_mono_us(gate->clock) >= topic->barred_until_us)
         bar(gate, topic, why);
+    recount(gate, topic, was_closed);
 }
 
 bool dt_topic_gate_doubts(const dt_topic_gate *gate)
@@ -196,6 +210,7 @@ bool dt_topic_gate_sent(dt_topic_gate *gate, struct dt_str kafka_topic)
         return false;
     topic->bar_us = topic->barred_until_us = 0;
     gate->n_barred--;
+    recount(gate, topic, true);
     DT_LOG(INFO, "kafka", "topic takes messages again", DT_S("topic", topic->name));
     return true;
 }
@@ -204,13 +219,12 @@ bool dt_topic_gate_sent(dt_topic_gate *gate, struct dt_str kafka_topic)
 
 static bool waited_for(const dt_topic_gate *gate, const struct topic *topic)
 {
-    bool closed = topic->bar_us || (topic->asked_us && !topic->writable);
-    return closed && topic->wanted_us && dt_clock_mono_us(gate->clock) - topic->wanted_us < WAITED_US;
+    return closed(topic) && topic->wanted_us && dt_clock_mono_us(gate->clock) - topic->wanted_us < WAITED_US;
 }
 
 const char *dt_topic_gate_trouble(const dt_topic_gate *gate)
 {
-    for (const struct topic *topic = gate->topics; topic; topic = topic->hh.next)
+    for (const struct topic *topic = gate->n_closed ? gate->topics : NULL; topic; topic = topic->hh.next)
         if (waited_for(gate, topic))
             return topic->why;
     return gate->trouble;
@@ -219,7 +233,7 @@ const char *dt_topic_gate_trouble(const dt_topic_gate *gate)
 size_t dt_topic_gate_unwritable(const dt_topic_gate *gate)
 {
     size_t n = 0;
-    for (const struct topic *topic = gate->topics; topic; topic = topic->hh.next)
+    for (const struct topic *topic = gate->n_closed ? gate->topics : NULL; topic; topic = topic->hh.next)
         n += waited_for(gate, topic);
     return n;
 }

@@ -1,0 +1,255 @@
+/* Which topics a claim may take: what the gate answers from memory, finds out, and learns from what Kafka refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "topic_gate.h"
+
+#define SECOND INT64_C(1000000)
+#define TOPIC  DT_STR_LIT("orders")
+
+/* ---- a Kafka that knows one topic, and a clock ---- */
+
+static struct {
+    dt_status status;
+    int64_t max_bytes;
+    unsigned asked, forgotten;
+    int64_t now_us;
+} kafka;
+
+dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out,
+                               struct dt_error *err)
+{
+    (void)admin;
+    assert_true(dt_str_eq(topic, TOPIC) || dt_str_is(topic, "other"));
+    kafka.asked++;
+    *out = (struct dt_kafka_topic_info){.max_message_bytes = kafka.max_bytes, .partitions = 1};
+    return kafka.status == DT_OK ? DT_OK : dt_fail(err, kafka.status, "Kafka says no");
+}
+
+void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic)
+{
+    (void)admin, (void)topic;
+    kafka.forgotten++;
+}
+
+static int64_t mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return kafka.now_us;
+}
+
+static const dt_clock hand_clock = {.mono_us = mono_us};
+static dt_topic_gate *gate;
+
+static int make(void **state)
+{
+    (void)state;
+    kafka.status = DT_OK;
+    kafka.max_bytes = 1000;
+    kafka.asked = kafka.forgotten = 0;
+    kafka.now_us = 1000 * SECOND;
+    return dt_topic_gate_new(NULL, &hand_clock, &gate) == DT_OK ? 0 : -1;
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    dt_topic_gate_free(gate);
+    return 0;
+}
+
+static enum dt_writable ask(int64_t bytes)
+{
+    return dt_topic_gate_ask(gate, TOPIC, bytes);
+}
+
+/* The topic as it is now is known. */
+static void learn(void)
+{
+    (void)ask(1);
+    dt_topic_gate_resolve(gate);
+}
+
+static void refuse(bool whole)
+{
+    dt_topic_gate_refused(gate, TOPIC, whole, "not authorised");
+}
+
+/* ---- knowing ---- */
+
+static void a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told(void **state)
+{
+    (void)state;
+    assert_int_equal(ask(10), DT_WRITABLE_UNKNOWN);
+    assert_int_equal(kafka.asked, 0); /* a row is locked meanwhile */
+    assert_true(dt_topic_gate_resolve(gate));
+    assert_int_equal(ask(10), DT_WRITABLE_YES);
+    assert_false(dt_topic_gate_resolve(gate)); /* nothing was asked for anew */
+    assert_int_equal(kafka.asked, 1);
+}
+
+static void what_is_known_is_used_while_it_is_looked_up_anew(void **state)
+{
+    (void)state;
+    learn();
+    kafka.now_us += 31 * SECOND;
+    assert_int_equal(ask(10), DT_WRITABLE_YES);
+    kafka.max_bytes = 5;
+    assert_false(dt_topic_gate_resolve(gate)); /* no news: nobody waited */
+    assert_int_equal(kafka.asked, 2);
+    assert_int_equal(ask(10), DT_WRITABLE_ALONE);
+}
+
+static void a_message_that_may_be_too_large_goes_alone(void **state)
+{
+    (void)state;
+    learn();
+    assert_int_equal(ask(1000), DT_WRITABLE_YES);
+    assert_int_equal(ask(1001), DT_WRITABLE_ALONE);
+    assert_string_equal(dt_topic_gate_trouble(gate), "");
+}
+
+static void a_topic_that_cannot_be_written_is_asked_for_again_and_told_of_while_somebody_waits(void **state)
+{
+    (void)state;
+    kafka.status = DT_REFUSED;
+    learn();
+    assert_int_equal(ask(10), DT_WRITABLE_NO);
+    assert_int_equal(ask(0), DT_WRITABLE_NO);
+    assert_string_equal(dt_topic_gate_trouble(gate), "Kafka says no");
+    assert_int_equal(dt_topic_gate_unwritable(gate), 1);
+    kafka.now_us += 6 * SECOND;
+    kafka.status = DT_OK;
+    assert_int_equal(ask(10), DT_WRITABLE_NO);
+    assert_true(dt_topic_gate_resolve(gate));
+    assert_int_equal(ask(10), DT_WRITABLE_YES);
+    assert_string_equal(dt_topic_gate_trouble(gate), "");
+    assert_int_equal(dt_topic_gate_unwritable(gate), 0);
+}
+
+static void a_closed_topic_that_nobody_waits_for_is_no_trouble(void **state)
+{
+    (void)state;
+    kafka.status = DT_REFUSED;
+    learn();
+    kafka.now_us += 16 * SECOND;
+    (void)ask(0); /* whether the held ones may come back: no due job */
+    assert_string_equal(dt_topic_gate_trouble(gate), "");
+    assert_int_equal(dt_topic_gate_unwritable(gate), 0);
+}
+
+static void a_kafka_that_does_not_answer_is_trouble_and_changes_nothing(void **state)
+{
+    (void)state;
+    kafka.status = DT_UNAVAILABLE;
+    learn();
+    assert_int_equal(ask(10), DT_WRITABLE_UNKNOWN);
+    assert_string_equal(dt_topic_gate_trouble(gate), "Kafka says no");
+    assert_int_equal(dt_topic_gate_unwritable(gate), 0);
+    kafka.status = DT_OK;
+    assert_true(dt_topic_gate_resolve(gate));
+    assert_string_equal(dt_topic_gate_trouble(gate), "");
+}
+
+/* ---- refused ---- */
+
+static void a_refused_message_makes_its_topic_be_looked_up_anew(void **state)
+{
+    (void)state;
+    learn();
+    kafka.max_bytes = 100;
+    refuse(false);
+    assert_int_equal(kafka.forgotten, 1);
+    assert_int_equal(ask(500), DT_WRITABLE_UNKNOWN);
+    assert_true(dt_topic_gate_resolve(gate));
+    assert_int_equal(ask(50), DT_WRITABLE_YES); /* the topic itself is fine */
+    assert_int_equal(ask(500), DT_WRITABLE_ALONE);
+    assert_false(dt_topic_gate_doubts(gate));
+}
+
+static void a_topic_that_refuses_as_a_whole_is_left_alone_and_then_tried_with_one_message(void **state)
+{
+    (void)state;
+    learn();
+    refuse(true);
+    assert_true(dt_topic_gate_doubts(gate));
+    assert_int_equal(ask(10), DT_WRITABLE_NO);
+    assert_string_equal(dt_topic_gate_trouble(gate), "not authorised");
+    assert_int_equal(dt_topic_gate_unwritable(gate), 1);
+    kafka.now_us += 5 * SECOND;
+    assert_int_equal(ask(0), DT_WRITABLE_NO); /* those that are held stay */
+    learn();
+    assert_int_equal(ask(10), DT_WRITABLE_ALONE);
+    assert_int_equal(ask(0), DT_WRITABLE_NO);
+    assert_true(dt_topic_gate_sent(gate, TOPIC));
+    assert_int_equal(ask(10), DT_WRITABLE_YES);
+    assert_int_equal(ask(0), DT_WRITABLE_YES);
+    assert_false(dt_topic_gate_doubts(gate));
+    assert_false(dt_topic_gate_sent(gate, TOPIC)); /* no news */
+    assert_int_equal(dt_topic_gate_unwritable(gate), 0);
+}
+
+static void each_try_in_vain_doubles_the_wait_up_to_five_minutes(void **state)
+{
+    (void)state;
+    int64_t wait = 5 * SECOND;
+    learn();
+    for (int i = 0; i < 12; i++) {
+        refuse(true);
+        kafka.now_us += wait - 1;
+        assert_int_equal(ask(10), DT_WRITABLE_NO);
+        kafka.now_us += 1;
+        learn();
+        assert_int_equal(ask(10), DT_WRITABLE_ALONE);
+        wait = wait * 2 < 300 * SECOND ? wait * 2 : 300 * SECOND;
+    }
+}
+
+static void refusals_of_what_was_claimed_before_count_once(void **state)
+{
+    (void)state;
+    learn();
+    for (int i = 0; i < 50; i++)
+        refuse(true); /* a whole batch of it, one after the other */
+    kafka.now_us += 5 * SECOND;
+    learn();
+    assert_int_equal(ask(10), DT_WRITABLE_ALONE);
+}
+
+static void topics_do_not_stand_in_for_each_other(void **state)
+{
+    (void)state;
+    learn();
+    (void)dt_topic_gate_ask(gate, DT_STR_LIT("other"), 1);
+    dt_topic_gate_resolve(gate);
+    refuse(true);
+    assert_int_equal(dt_topic_gate_ask(gate, DT_STR_LIT("other"), 1), DT_WRITABLE_YES);
+    assert_false(dt_topic_gate_sent(gate, DT_STR_LIT("other")));
+    assert_int_equal(dt_topic_gate_unwritable(gate), 1);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told),
+        T(what_is_known_is_used_while_it_is_looked_up_anew),
+        T(a_message_that_may_be_too_large_goes_alone),
+        T(a_topic_that_cannot_be_written_is_asked_for_again_and_told_of_while_somebody_waits),
+        T(a_closed_topic_that_nobody_waits_for_is_no_trouble),
+        T(a_kafka_that_does_not_answer_is_trouble_and_changes_nothing),
+        T(a_refused_message_makes_its_topic_be_looked_up_anew),
+        T(a_topic_that_refuses_as_a_whole_is_left_alone_and_then_tried_with_one_message),
+        T(each_try_in_vain_doubles_the_wait_up_to_five_minutes),
+        T(refusals_of_what_was_claimed_before_count_once),
+        T(topics_do_not_stand_in_for_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
