@@ -179,6 +179,40 @@ def test_a_topic_deleted_under_a_claimed_batch_fails_those_attempts_only(stack, 
     assert not [p for p in Checker(stack).problems(journal, [other], Checker(stack).arrivals([other])) if ids[50] not in p]
 
 
+# Where a leader is told of a refusal, and what befalls it afterwards. "settle.before": Kafka had committed all the same.
+BEFALLS = {
+    "told of a refusal although all was committed": "settle.before=error:REFUSED@4-8",
+    "dies once the refusal was written down": "produce.message=error:REFUSED@30-50,takeover.settled=crash@5",
+    "does not learn that it was written down": "produce.message=error:REFUSED@30-50,takeover.settled=error:UNKNOWN@3-9",
+}
+
+
+@pytest.mark.parametrize("befalls", BEFALLS)
+def test_refusals_lose_and_double_nothing_whatever_befalls_the_leader(stack, api, kafka, consume, befalls):
+    topic = kafka.make()
+    consumer, journal = consume(topic), Journal()
+    warm(api, consumer, topic)
+    for part in ("dispatcher1", "dispatcher2"):
+        stack.restart(part, env={"DUETIME_FAIL": BEFALLS[befalls]})
+    ids = [job for _ in range(3) for job in make_all(api, journal, [{"topic": topic, "retry": ["1s"] * 9} for _ in range(50)])]
+
+    def ended():
+        for part in ("dispatcher1", "dispatcher2"):
+            if not stack.running(part):
+                stack.start(part)
+        states = {row["state"] for row in rows(connect(stack), "SELECT DISTINCT state FROM jobs WHERE topic = %s", topic)}
+        return states <= {"succeeded", b"succeeded"}
+    until(ended, 60, lambda: rows(connect(stack), "SELECT state, attempt_status, COUNT(*) n FROM jobs WHERE topic = %s GROUP BY 1, 2", topic),
+          every=0.3)
+    for part in ("dispatcher1", "dispatcher2"):
+        stack.restart(part)
+    Checker(stack).check(journal, [topic])
+    undeliverable = rows(connect(stack), "SELECT COUNT(*) n FROM v_attempts a JOIN jobs j ON j.id = a.job_id"
+                         " WHERE j.topic = %s AND a.status = 'undeliverable'", topic)[0]["n"]
+    print(f"{befalls}: {len(ids)} jobs, {undeliverable} attempts undeliverable")
+    assert not undeliverable or not befalls.startswith("told of a refusal although")
+
+
 def low_mark(stack, partition):
     consumer = Consumer({"bootstrap.servers": stack["DUETIME_KAFKA"], "group.id": "x"})
     try:
