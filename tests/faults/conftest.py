@@ -87,7 +87,7 @@ def one_of_each(config, items):
     """Of a row that comes in several forms, the one that the seed says."""
     forms = {}
     for item in items:
-        if item.get_closest_marker("one_of"):
+        if item.get_closest_marker("one_of") and not item.get_closest_marker("long"):
             forms.setdefault((item.originalname, item.callspec.params.get("seed")), []).append(item)
     left_out = [item for (_, seed), group in forms.items() for item in group if item is not group[(seed or 0) % len(group)]]
     if left_out:
