@@ -86,8 +86,8 @@ static bool applies(const struct dt_job *job, const struct dt_result *result, in
 {
     if (!DT_GUARD(RESULT_ATTEMPT, result->attempt == job->attempt) || job->attempt < 1)
         return false;
-    if (job->state == DT_SCHEDULED)
-        return result->status == DT_RESULT_SUCCEEDED;
+    if (job->state == DT_SCHEDULED) /* what Kafka refused nobody has got: whoever did it is mistaken */
+        return result->status == DT_RESULT_SUCCEEDED && job->attempt_status != DT_ATTEMPT_UNDELIVERABLE;
     if (job->state != DT_DISPATCHED)
         return false;
     if (result->status == DT_RESULT_TIMED_OUT)

@@ -275,7 +275,15 @@ dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, st
 
 /* ---- step 5 ---- */
 
-/* What Kafka refused alone ends here: by the same judge as a failure that a consumer reports. */
+static const char record_undeliverable[] =
+    "UPDATE jobs SET attempt_status = 'undeliverable', error_at = ?, error_code = 'undeliverable',"
+    " error_message = LEFT(?, 1000), updated_at = ?, version = version + 1 WHERE id = ? AND attempt = ?";
+
+/*
+ * What Kafka refused alone ends here: by the same judge as a failure that a consumer reports. Who was answered "too
+ * late" with this attempt must find out what became of it, also when a hand or a forged result has ended it meanwhile:
+ * then the state stays theirs.
+ */
 static dt_status end_undeliverable(dt_db *db, const struct dt_findings *f, int64_t now_ms, struct dt_settled *done,
                                    struct dt_error *err)
 {
@@ -287,6 +295,11 @@ static dt_status end_undeliverable(dt_db *db, const struct dt_findings *f, int64
                                         .error_message = dt_str(f->refusal)}};
     dt_status status = dt_results_apply_within(db, f->map, now_ms, &apply, 1, err);
     done->ended = status == DT_OK && apply.outcome == DT_OUTCOME_APPLIED;
+    if (status == DT_OK && !done->ended)
+        status = dt_db_run(db, record_undeliverable,
+                           DT_PARAMS(DT_P_INT(now_ms), DT_P_STR(dt_str(f->refusal)), DT_P_INT(now_ms),
+                                     DT_P_INT(apply.result.job_id), DT_P_INT(apply.result.attempt)),
+                           NULL, err);
     done->next_ms = apply.next_at_ms;
     done->outbox = apply.outbox;
     return status;

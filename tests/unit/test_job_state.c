@@ -337,6 +337,17 @@ static void a_late_success_ends_a_job_that_waits_for_its_next_attempt(void **sta
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
 }
 
+static void nobody_can_have_succeeded_with_what_kafka_refused(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
+
+    (void)state;
+    job.state = DT_SCHEDULED;
+    job.attempt_status = DT_ATTEMPT_UNDELIVERABLE;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
+}
+
 static void later_reports_on_a_timed_out_attempt_are_stale(void **state)
 {
     struct dt_job job = dispatched_job();
@@ -437,7 +448,7 @@ static bool should_apply(const struct combination *c)
     if (c->shift != 0 || c->state >= DT_SUCCEEDED)
         return false;
     if (c->state == DT_SCHEDULED)
-        return c->reported == DT_RESULT_SUCCEEDED;
+        return c->reported == DT_RESULT_SUCCEEDED && c->recorded != DT_ATTEMPT_UNDELIVERABLE;
     return !(c->reported == DT_RESULT_SNOOZED && c->retry_after < 0) &&
            !(c->reported == DT_RESULT_TIMED_OUT && !c->due);
 }
@@ -533,6 +544,7 @@ int main(void)
         cmocka_unit_test(an_undeliverable_attempt_follows_the_retry_policy),
         cmocka_unit_test(cancelled_from_retries_anything_but_success_and_extension_ends_cancelled),
         cmocka_unit_test(a_late_success_ends_a_job_that_waits_for_its_next_attempt),
+        cmocka_unit_test(nobody_can_have_succeeded_with_what_kafka_refused),
         cmocka_unit_test(later_reports_on_a_timed_out_attempt_are_stale),
         cmocka_unit_test(a_job_that_was_never_dispatched_takes_no_result),
         cmocka_unit_test(the_same_status_again_is_a_duplicate),
