@@ -11,7 +11,7 @@ from .rest import Rest
 from .servers import redis_clients
 from .stack import until
 
-TOOK_OVER = re.compile(r'^time=(\S+) .*msg="took over" shard=(\d+) epoch=(\d+) in_flight=(\d+) in_ledger=(\d+)', re.M)
+TOOK_OVER = re.compile(r'^time=(\S+) .*msg="took over" shard=(\d+) epoch=(\d+) settled=(\d+) in_flight=(\d+)', re.M)
 LEAD = 3000  # the first job is due so long after the first is written
 
 
@@ -36,7 +36,7 @@ def rfc3339(ms):
 def takeovers(stack, dispatchers, shards=False):
     """(time in s, jobs in flight) of every takeover, from the logs; with `shards` (time, shard)."""
     found = [match for part in dispatchers for match in TOOK_OVER.finditer(stack.log(part))]
-    return sorted((datetime.datetime.fromisoformat(match[1].replace("Z", "+00:00")).timestamp(), int(match[2 if shards else 4])) for match in found)
+    return sorted((datetime.datetime.fromisoformat(match[1].replace("Z", "+00:00")).timestamp(), int(match[2]) if shards else int(match[4]) + int(match[5])) for match in found)
 
 
 def kills_that_hit(kill_times, found):
