@@ -101,6 +101,7 @@ dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, in
     struct dt_strbuf list, ids;
     dt_strbuf_init(&list);
     dt_strbuf_init(&ids);
+    n = DT_UNGUARDED(DEADLINE_RENEWED) ? 0 : n;
     dt_status status = n ? dt_claims_by_id(claims, n, &list) : DT_OK;
     if (status == DT_OK && n)
         status = lock_extended(db, dt_strbuf_str(&list), &ids, err);

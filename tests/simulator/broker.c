@@ -698,6 +698,7 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t
     (void)env;
     (void)clock;
     *next = from;
+    fiber_notes()->ledger_read = true;
     dt_status status = reach(false, deadline_us, stop, err);
     if (status != DT_OK)
         return status;

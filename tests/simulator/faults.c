@@ -37,7 +37,7 @@ const char *fault_text(int kind)
 static void draw(int kind)
 {
     now.drawn[kind] = true;
-    now.budget[kind] = (int)rnd_in(1, 3);
+    now.budget[kind] = (int)rnd_in(1, kind == F_IN_TAKEOVER ? 6 : 3);
 }
 
 static bool is_calm(void)

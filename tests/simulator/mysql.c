@@ -11,6 +11,7 @@
 
 #include "simulator/broker.h"
 #include "simulator/faults.h"
+#include "simulator/oracles.h"
 #include "simulator/processes.h"
 
 #define SESSIONS_MAX 4096
@@ -272,6 +273,29 @@ dt_status dt_db_begin(dt_db *db, struct dt_error *err)
     return dt_db_begin_at(db, &ignored, err);
 }
 
+static void restore_now(void *arg)
+{
+    (void)arg;
+    mysql_restore();
+}
+
+static void lead_twice(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < table_named("shards")->n; i++)
+        zookeeper_two_leaders(i, rnd_in(50 * MS, 2 * SEC));
+}
+
+/* On purpose: the epoch that is being written is lost while its takeover goes on, and another one writes it again. */
+static void go_back_in_takeover(void)
+{
+    history_lost = true;
+    mysql_copy();
+    int64_t when_us = now_us + rnd_in(500, 60 * MS);
+    at(when_us, restore_now, NULL);
+    at(when_us + rnd_in(0, 3 * MS), lead_twice, NULL);
+}
+
 static bool changed_jobs(const struct session *s)
 {
     for (size_t i = 0; i < s->n_locked; i++)
@@ -337,6 +361,8 @@ dt_status dt_db_commit(dt_db *db, struct dt_error *err)
     }
     bool jobs = changed_jobs(db->session);
     die_around_commit(jobs);
+    if (fiber_notes()->takeover && !fiber_notes()->ledger_read && fault(F_RESTORE, 6))
+        go_back_in_takeover();
     if (fault(F_COMMIT_CUT, 10))
         return commit_unknown(db, err);
     if (fault(F_MYSQL_STOP, 12))
@@ -348,6 +374,8 @@ dt_status dt_db_commit(dt_db *db, struct dt_error *err)
         process_crash(proc_self());
     if (fiber_notes()->loop) /* settled, or claimed anew */
         fiber_notes()->just_sent = false;
+    if (fiber_notes()->ledger_read) /* step 5 is done */
+        fiber_notes()->takeover = fiber_notes()->ledger_read = false;
     status = answer(db, DT_OK, err);
     return status == DT_UNAVAILABLE ? (err ? dt_fail(err, DT_UNKNOWN, "lost during COMMIT") : DT_UNKNOWN) : status;
 }
@@ -365,8 +393,12 @@ void dt_db_rollback(dt_db *db)
 static void note_statement(const struct stmt *st)
 {
     if (st->kind == S_SELECT && st->select.lock && st->select.sources[0].table &&
-        strcmp(st->select.sources[0].table->name, "shards") == 0)
+        strcmp(st->select.sources[0].table->name, "shards") == 0) {
         fiber_notes()->loop = true;
+        for (unsigned i = 0; i < st->select.n_items; i++) /* a takeover reads the list, a turn knows it */
+            if (strcmp(st->select.items[i]->name, "inflight") == 0)
+                fiber_notes()->takeover = true, fiber_notes()->ledger_read = false;
+    }
 }
 
 /* The leader stops in the middle of its transaction, perhaps for ever as far as the server is concerned. */
@@ -630,9 +662,20 @@ bool mysql_has_copy(void)
     return kept != NULL;
 }
 
+/* Behind a proxy that connects anew by itself nobody notices who was not in a transaction. */
+static void change_servers_unnoticed(void)
+{
+    for (unsigned i = 0; i < sessions_n; i++)
+        if (sessions[i]->in_transaction || sessions[i]->waits_for)
+            session_end(sessions[i]);
+}
+
 void mysql_restore(void)
 {
-    mysql_restart(now_us + rnd_in(0, 500 * MS));
+    if (one_in(2))
+        change_servers_unnoticed();
+    else
+        mysql_restart(now_us + rnd_in(0, 500 * MS));
     tables_restore(kept);
     mysql_copied_us = kept_us;
     mysql_restored_us = now_us;

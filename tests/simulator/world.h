@@ -35,8 +35,9 @@ struct proc {
 struct fiber;
 struct fiber_notes { /* what the fakes remember of a fiber */
     bool loop;       /* it leads a shard: it has locked a shard's row */
-    bool takeover;   /* between a new connection and the settling that ends a takeover */
-    bool just_sent;  /* a batch was committed to Kafka and is not settled */
+    bool ledger_read;
+    bool takeover;  /* between a new connection and the settling that ends a takeover */
+    bool just_sent; /* a batch was committed to Kafka and is not settled */
 };
 
 extern int64_t now_us; /* the virtual clock */
