@@ -397,7 +397,7 @@ static void note_statement(const struct stmt *st)
         fiber_notes()->loop = true;
         for (unsigned i = 0; i < st->select.n_items; i++) /* a takeover reads the list, a turn knows it */
             if (strcmp(st->select.items[i]->name, "inflight") == 0)
-                fiber_notes()->takeover = true, fiber_notes()->ledger_read = false;
+                *fiber_notes() = (struct fiber_notes){.loop = true, .takeover = true};
     }
 }
 

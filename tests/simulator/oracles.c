@@ -156,21 +156,11 @@ static bool attempt_is(const struct row *job, int64_t attempt, const char *word)
     return row && is(row, own ? "attempt_status" : "status", word);
 }
 
-/* A row that was edited by hand while its attempt was in flight, and refused, keeps what the hand wrote: nothing is
- * recorded of the refusal. */
-static bool refused_and_edited(int64_t id)
-{
-    for (unsigned i = 0; i < journal->n_jobs; i++)
-        if (journal->jobs[i].id == id)
-            return journal->jobs[i].edited && fault_drawn(F_REFUSED);
-    return false;
-}
-
 static void judge_sent(const struct row *row)
 {
     int64_t id = cell_int(row, "id"), attempts = cell_int(row, "attempt");
     const struct broker_record *m;
-    if (history_lost || refused_and_edited(id))
+    if (history_lost)
         return;
     for (int64_t n = 1; n <= attempts; n++)
         if (!message_of(id, n) && !attempt_is(row, n, "undeliverable"))
@@ -271,7 +261,7 @@ static void judge_cancelled(const struct answer *a, int64_t id)
 static void judge_too_late(const struct answer *a, int64_t id)
 {
     const struct row *row = table_find(table_named("jobs"), id);
-    if (a->status != DT_TOO_LATE || a->attempt < 1 || refused_and_edited(id) || message_of(id, a->attempt))
+    if (a->status != DT_TOO_LATE || a->attempt < 1 || message_of(id, a->attempt))
         return;
     if (!row || !attempt_is(row, a->attempt, "undeliverable"))
         violated("too-late", "job %lld was answered `too_late, attempt %lld`, which was never sent", (long long)id,
