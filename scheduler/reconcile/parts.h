@@ -71,7 +71,8 @@ struct dt_reconciler {
     int64_t work_us; /* about what this tick's compare cost, here and in the servers: counted, not measured */
 
     struct dt_compare near, overdue, edge, exact;
-    bool promote_owed, held_owed, overdue_owed, stats_owed; /* this period's */
+    bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* this period's */
+    bool slower_owed; /* one step of what does not belong to a period */
     int64_t next_period_us, next_overdue_us, next_walk_us, quiet_until_us;
     int64_t near_end_ms, edge_done_ms;
     struct dt_shard_set near_shards, walk_shards;

@@ -3,9 +3,11 @@
  * to mend (compare.c, mend.c, rebuild.c).
  *
  * A tick does the first of these that is owed: promotion of what was moved near by hand; the near window; this period's
- * slice of what is overdue, and its count; the edge of the horizon; a page of the rebuild; an exact compare that the
- * walk asked for; a step of the walk; one more slice of a long overdue queue. So a rebuild never keeps the other
- * shards' near jobs waiting, and a walk never a rebuild.
+ * slice of what is overdue, and its count; a step at the edge of the horizon; a page of the rebuild; an exact compare
+ * that the walk asked for; a step of the walk; the rest of the edge; one more slice of a long overdue queue. So a
+ * rebuild never keeps the other shards' near jobs waiting, and a walk never a rebuild. The next period begins when this
+ * one's looks are through and one step of the rest was done: where they take longer than a period, everything is
+ * slower, and nothing is left out.
  *
  * Invariants: windows never contain shards that are being rebuilt or not led; a shard's loaded_ms never runs ahead of
  * what was compared or added for it, so that loading is not taken for drift and drift not for loading.
@@ -289,7 +291,14 @@ static void begin_period(dt_reconciler *r)
     if (!dt_compare_active(&r->edge))
         begin_edge(r, &shards);
     r->overdue_owed = dt_compare_active(&r->overdue);
-    r->promote_owed = r->stats_owed = r->held_owed = true;
+    r->edge_owed = dt_compare_active(&r->edge);
+    r->promote_owed = r->stats_owed = r->held_owed = r->slower_owed = true;
+}
+
+static bool period_is_through(const dt_reconciler *r)
+{
+    return !r->promote_owed && !r->held_owed && !dt_compare_active(&r->near) && !r->overdue_owed && !r->stats_owed &&
+           !r->edge_owed && !r->slower_owed;
 }
 
 /* ---- steps ---- */
@@ -357,6 +366,7 @@ static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
     int64_t end_ms = r->edge.to_ms;
     dt_status status = dt_compare_step(r, &r->edge, err);
 
+    r->edge_owed = false;
     if (status != DT_OK || dt_compare_active(&r->edge))
         return status;
     r->edge_done_ms = end_ms;
@@ -521,14 +531,17 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
         return step_overdue(r, err);
     if (r->stats_owed)
         return step_stats(r, err);
-    if (dt_compare_active(&r->edge))
+    if (r->edge_owed)
         return step_edge(r, err);
+    r->slower_owed = false;
     if (dt_rebuild_active(r))
         return dt_rebuild_step(r, err);
     if (dt_compare_active(&r->exact))
         return dt_compare_step(r, &r->exact, err);
     if (r->edge_done_ms && r->now_us >= r->next_walk_us)
         return step_walk(r, err);
+    if (dt_compare_active(&r->edge))
+        return step_edge(r, err);
     if (dt_compare_active(&r->overdue) && r->now_us >= r->next_overdue_us)
         return step_overdue(r, err);
     return DT_OK;
@@ -538,8 +551,7 @@ static int64_t next_us(const dt_reconciler *r)
 {
     int64_t next = r->next_period_us;
 
-    if (r->promote_owed || r->held_owed || r->overdue_owed || r->stats_owed || dt_compare_active(&r->near) ||
-        dt_compare_active(&r->edge) || dt_compare_active(&r->exact) || dt_rebuild_active(r))
+    if (!period_is_through(r) || dt_compare_active(&r->edge) || dt_compare_active(&r->exact) || dt_rebuild_active(r))
         return r->now_us;
     if (r->rebuild.active)
         next = dt_earlier(next, r->rebuild.not_before_us);
@@ -557,7 +569,7 @@ static void give_up(dt_reconciler *r, const struct dt_error *err)
         DT_LOG(WARN, "reconcile", "cannot compare", DT_S("reason", err->text));
     r->store_down = true;
     r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;
-    r->promote_owed = r->held_owed = r->overdue_owed = r->stats_owed = false;
+    r->promote_owed = r->held_owed = r->overdue_owed = r->stats_owed = r->edge_owed = r->slower_owed = false;
     r->next_period_us = r->quiet_until_us = r->now_us + FAIL_PAUSE_US;
 }
 
@@ -578,7 +590,7 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
     out->next_us = r->quiet_until_us;
     if (r->now_us < r->quiet_until_us)
         return;
-    if (r->now_us >= r->next_period_us)
+    if (r->now_us >= r->next_period_us && period_is_through(r))
         begin_period(r);
     if (step(r, &err) != DT_OK)
         give_up(r, &err);

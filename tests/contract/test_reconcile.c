@@ -615,6 +615,21 @@ static void a_missing_entry_far_behind_is_found_by_the_walk(void **state)
     expect_drift(fx, 1, 1, 0);
 }
 
+static void looks_that_take_longer_than_a_period_leave_nothing_out(void **state)
+{
+    struct fixture *fx = *state;
+
+    fx->mysql.config.reconcile_period = 1000;
+    many_rows(fx, 40, START + 600000, 60000);
+    for (int i = 0; i < 450; i++) {
+        tick(fx);
+        fx->now_ms += 1100; /* so slow is everything */
+    }
+    assert_true(fx->now_ms < START + 600000);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(score(fx, i + 1), START + 600000 + i * 60000);
+}
+
 static void a_row_moved_beyond_the_horizon_leaves_the_index(void **state)
 {
     struct fixture *fx = *state;
@@ -893,6 +908,7 @@ int main(void)
         T(more_jobs_than_a_slice_in_one_millisecond_are_compared, shared),
         T(what_enters_the_horizon_is_loaded_and_is_no_drift, shared),
         T(a_missing_entry_far_behind_is_found_by_the_walk, shared),
+        T(looks_that_take_longer_than_a_period_leave_nothing_out, shared),
         T(a_row_moved_beyond_the_horizon_leaves_the_index, shared),
         T(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared),
         T(a_rebuild_leaves_alone_what_is_there_and_the_other_shards, shared),
