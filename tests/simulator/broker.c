@@ -717,7 +717,7 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t
             if (!fn(arg, r->r.offset, r->r.key, r->r.value))
                 return DT_OK;
         }
-        if (!DT_GUARD(BARRIER, true)) /* the end of the partition taken for the end */
+        if (DT_UNGUARDED(BARRIER)) /* the end of the partition taken for the end */
             return DT_OK;
         if (stop && *stop)
             return dt_fail(err, DT_SHUTDOWN, "stopped while reading");
