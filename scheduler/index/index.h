@@ -1,10 +1,13 @@
 /*
  * The port to Redis: one sorted set a shard, scores = next_at in ms, members = decimal job ids. Entries are hints:
  * every write is idempotent, a lost one is mended by the reconciler, and nothing here is ever an error of a caller's
- * request. Only index_redis.c knows Redis keys: <installation>:{<shard>}:due          the shard's set; a member
- * "!<epoch>:<token>:<count>" with score +inf is its marker <installation>:{<shard>}:held:<topic> due entries of a paused topic
- *   <installation>:{<shard>}:held         set of the topics that have a held set
- *   <installation>:wake                   pub/sub channel; messages "<shard>" or "<shard> outbox" or "topic"
+ * request. Only index_redis.c knows Redis keys:
+ *
+ * - `<installation>:{<shard>}:due`: the shard's set; a member "!<epoch>:<token>:<count>" with score +inf is its marker
+ * - `<installation>:{<shard>}:held:<topic>`: due entries of a paused topic
+ * - `<installation>:{<shard>}:held`: set of the topics that have a held set
+ * - `<installation>:wake`: pub/sub channel; messages "<shard>" or "<shard> outbox" or "topic"
+ *
  * Entries of one score come in the byte order of their decimal ids (Redis's order), not in numeric order. A member of
  * the set that is neither an id with a whole number of ms as its score nor a marker is nobody's: it is removed where it
  * is met.
