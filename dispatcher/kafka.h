@@ -62,7 +62,7 @@ typedef struct dt_producer dt_producer;
  * init_transactions done: older producers of the shard are fenced, their transactions complete. UNAVAILABLE: not within
  * a transaction timeout, try again; REFUSED; SHUTDOWN when `stop` (checked at least every 100 ms) became true.
  */
-DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const volatile bool *stop,
+DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop,
                                         dt_producer **out, struct dt_error *err);
 /* Any state; never blocks longer than about a second; an open transaction is left to the next takeover's fencing. */
 void dt_producer_free(dt_producer *producer);
@@ -97,7 +97,7 @@ typedef bool dt_ledger_fn(void *arg, int64_t offset, struct dt_str key, struct d
  * seen. INVALID: `from` is out of range (auto.offset.reset=error). fetch.wait.max.ms = 5.
  */
 DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t from,
-                                       const dt_clock *clock, int64_t deadline_us, const volatile bool *stop,
+                                       const dt_clock *clock, int64_t deadline_us, const _Atomic bool *stop,
                                        dt_ledger_fn *fn, void *arg, int64_t *next, struct dt_error *err);
 
 /* ---- trimming the ledger (kafka_trim.c) ---- */
@@ -142,7 +142,7 @@ DT_MUST_CHECK dt_status dt_result_consumer_share(dt_result_consumer *consumer, u
 /* Waits for something to arrive, a second at most (not at all when `stop` is set), then takes what is there, at most
  * max, waiting at most linger_ms more for a fuller batch. Records are valid until the next call. n = 0 is common. */
 DT_MUST_CHECK dt_status dt_result_consumer_poll(dt_result_consumer *consumer, size_t max, int linger_ms,
-                                                const volatile bool *stop, const struct dt_kafka_record **records,
+                                                const _Atomic bool *stop, const struct dt_kafka_record **records,
                                                 size_t *n, struct dt_error *err);
 /* After they were applied: commits the offsets of the last poll (asynchronously is fine). */
 DT_MUST_CHECK dt_status dt_result_consumer_commit(dt_result_consumer *consumer, struct dt_error *err);

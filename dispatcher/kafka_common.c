@@ -219,7 +219,7 @@ static rd_kafka_resp_err_t look_at_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
 }
 
 /* A topic that was just made may be unknown to a broker for a moment, so an unknown one is asked for a few times. */
-dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us, const volatile bool *stop,
+dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us, const _Atomic bool *stop,
                                int *partitions, struct dt_error *err)
 {
     const int64_t unknown_until_us = dt_kafka_now_us() + 300000;

@@ -109,7 +109,7 @@ static dt_status take(const rd_kafka_message_t *m, dt_ledger_fn *fn, void *arg, 
     }
 }
 
-static dt_status read_on(struct reader *r, int64_t deadline_us, const dt_clock *clock, const volatile bool *stop,
+static dt_status read_on(struct reader *r, int64_t deadline_us, const dt_clock *clock, const _Atomic bool *stop,
                          dt_ledger_fn *fn, void *arg, int64_t *next, struct dt_error *err)
 {
     bool done = false;
@@ -134,7 +134,7 @@ static dt_status read_on(struct reader *r, int64_t deadline_us, const dt_clock *
 }
 
 dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t from, const dt_clock *clock,
-                         int64_t deadline_us, const volatile bool *stop, dt_ledger_fn *fn, void *arg, int64_t *next,
+                         int64_t deadline_us, const _Atomic bool *stop, dt_ledger_fn *fn, void *arg, int64_t *next,
                          struct dt_error *err)
 {
     const int64_t left_us = deadline_us - dt_clock_mono_us(clock);

@@ -705,8 +705,7 @@ static dt_status producer_conf(struct dt_producer *p, rd_kafka_conf_t **out, str
     return DT_OK;
 }
 
-static dt_status open_ledger(struct dt_producer *p, int64_t deadline_us, const volatile bool *stop,
-                             struct dt_error *err)
+static dt_status open_ledger(struct dt_producer *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
 {
     char name[DT_KAFKA_TOPIC_MAX + 1];
     int partitions = 0;
@@ -723,7 +722,7 @@ static dt_status open_ledger(struct dt_producer *p, int64_t deadline_us, const v
     return status;
 }
 
-static dt_status init_transactions(struct dt_producer *p, int64_t deadline_us, const volatile bool *stop,
+static dt_status init_transactions(struct dt_producer *p, int64_t deadline_us, const _Atomic bool *stop,
                                    struct dt_error *err)
 {
     for (;;) {
@@ -746,7 +745,7 @@ static dt_status init_transactions(struct dt_producer *p, int64_t deadline_us, c
     }
 }
 
-dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const volatile bool *stop, dt_producer **out,
+dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop, dt_producer **out,
                           struct dt_error *err)
 {
     const int64_t deadline_us = dt_kafka_now_us() + env->config->kafka_transaction_timeout * 1000;

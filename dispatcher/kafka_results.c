@@ -73,7 +73,7 @@ static dt_status take(struct dt_result_consumer *c, rd_kafka_message_t *m, struc
 
 /* The first record, or whatever else librdkafka has to say; a second at most, so that `stop` and a new share are seen.
  */
-static dt_status await_first(struct dt_result_consumer *c, const volatile bool *stop, struct dt_error *err)
+static dt_status await_first(struct dt_result_consumer *c, const _Atomic bool *stop, struct dt_error *err)
 {
     rd_kafka_message_t *m = stop != NULL && *stop ? NULL : rd_kafka_consumer_poll(c->rk, WAIT_MS);
 
@@ -122,7 +122,7 @@ static dt_status commit_applied(struct dt_result_consumer *c, struct dt_error *e
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing results");
 }
 
-dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int linger_ms, const volatile bool *stop,
+dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int linger_ms, const _Atomic bool *stop,
                                   const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
 {
     dt_status status;

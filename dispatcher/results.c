@@ -40,7 +40,7 @@ struct rejected {
 struct dt_results {
     struct dt_results_env env;
     pthread_t thread;
-    volatile bool stop;
+    _Atomic bool stop;
     dt_mailbox *mailbox; /* only to sleep on, interruptibly */
     dt_store *store;
     dt_index *index;

@@ -47,7 +47,7 @@ struct dt_shard_loop {
     pthread_t thread;
     dt_mailbox *mailbox;        /* any thread posts */
     _Atomic bool stop, release; /* any thread sets */
-    volatile bool abort;        /* what blocking Kafka calls look at: stop */
+    _Atomic bool abort;         /* what blocking Kafka calls look at: stop */
     _Atomic bool index_whole;   /* any thread sets, the loop clears */
     struct dt_shard_meters meters;
 

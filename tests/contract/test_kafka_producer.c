@@ -421,7 +421,7 @@ static void two_that_fight_over_a_shard_never_commit_by_halves(void **state)
 
 static void starting_gives_up_at_once_when_told_to_stop(void **state)
 {
-    volatile bool stop = true;
+    _Atomic bool stop = true;
     struct dt_error err = {0};
     dt_producer *p = NULL;
     int64_t begin_us = kafka_fixture_now_us();
@@ -478,7 +478,7 @@ static bool look(void *arg, int64_t offset, struct dt_str key, struct dt_str val
     return !dt_str_is(key, l->barrier);
 }
 
-static dt_status read_ledger(int64_t from, int timeout_ms, const volatile bool *stop, struct look *l, int64_t *next,
+static dt_status read_ledger(int64_t from, int timeout_ms, const _Atomic bool *stop, struct look *l, int64_t *next,
                              struct dt_error *err)
 {
     l->first = -1;
@@ -655,7 +655,7 @@ static void the_end_of_the_ledger_is_not_the_end_of_reading(void **state)
 
 static void reading_ends_when_told_to_stop(void **state)
 {
-    volatile bool stop = true;
+    _Atomic bool stop = true;
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t next;

@@ -74,7 +74,7 @@ static void collect(dt_result_consumer *c, int n, bool commit, int *seen)
     const int64_t until_us = kafka_fixture_now_us() + 15000000;
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
-    volatile bool stop = false;
+    _Atomic bool stop = false;
     size_t got = 0, k;
 
     while (got < (size_t)n) {
@@ -137,7 +137,7 @@ static void results_that_could_not_be_applied_come_again_after_a_rewind(void **s
 {
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
-    volatile bool stop = false;
+    _Atomic bool stop = false;
     int seen[100] = {0};
     dt_result_consumer *c;
     size_t n = 0;
@@ -159,7 +159,7 @@ static void a_poll_takes_no_more_than_it_is_told_and_what_is_there(void **state)
 {
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
-    volatile bool stop = false;
+    _Atomic bool stop = false;
     size_t n = 0, got = 0, polls = 0;
     dt_result_consumer *c;
 
@@ -182,7 +182,7 @@ static void a_poll_that_finds_nothing_ends_when_told_to_stop(void **state)
 {
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
-    volatile bool stop = true;
+    _Atomic bool stop = true;
     size_t n = 7;
     dt_result_consumer *c = consumer();
 
@@ -277,7 +277,7 @@ static void a_change_of_shares_loses_nothing_that_was_not_applied(void **state)
 {
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
-    volatile bool stop = false;
+    _Atomic bool stop = false;
     int seen[100] = {0};
     dt_result_consumer *c = consumer();
     size_t n = 0;

@@ -292,7 +292,7 @@ static bool replies_cut(void)
 }
 
 /* Waits for the broker, the deadline at most. */
-static dt_status reach(bool coordinator, int64_t deadline_us, const volatile bool *stop, struct dt_error *err)
+static dt_status reach(bool coordinator, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
 {
     op("kafka");
     while (away(coordinator) || replies_cut()) {
@@ -372,7 +372,7 @@ struct dt_producer {
 };
 
 /* InitProducerId: fences, ends what is open, waits for its markers. */
-dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const volatile bool *stop, dt_producer **out,
+dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop, dt_producer **out,
                           struct dt_error *err)
 {
     int64_t deadline_us = now_us + env->config->kafka_transaction_timeout * 1000;
@@ -691,7 +691,7 @@ static size_t seen_end(struct partition *p)
 }
 
 dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t from, const dt_clock *clock,
-                         int64_t deadline_us, const volatile bool *stop, dt_ledger_fn *fn, void *arg, int64_t *next,
+                         int64_t deadline_us, const _Atomic bool *stop, dt_ledger_fn *fn, void *arg, int64_t *next,
                          struct dt_error *err)
 {
     struct partition *p = broker.ledgers[shard];
@@ -825,7 +825,7 @@ static void wait_for_results(dt_result_consumer *c)
     }
 }
 
-dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int linger_ms, const volatile bool *stop,
+dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int linger_ms, const _Atomic bool *stop,
                                   const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
 {
     (void)linger_ms;

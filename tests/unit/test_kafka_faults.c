@@ -38,7 +38,7 @@ static int64_t now_us(void)
     return dt_clock_mono_us(dt_clock_system());
 }
 
-static dt_status start(const volatile bool *stop, struct dt_error *err)
+static dt_status start(const _Atomic bool *stop, struct dt_error *err)
 {
     return dt_producer_new(&fx.env, 0, stop, &fx.producer, err);
 }
@@ -284,13 +284,13 @@ static void starting_on_a_broker_that_hangs_is_unavailable_in_time(void **state)
 static void *set_soon(void *arg)
 {
     usleep(200000);
-    *(volatile bool *)arg = true;
+    *(_Atomic bool *)arg = true;
     return NULL;
 }
 
 static void starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop(void **state)
 {
-    volatile bool stop = false;
+    _Atomic bool stop = false;
     struct dt_error err = {0};
     int64_t begin_us = now_us();
     pthread_t thread;
