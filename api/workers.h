@@ -20,14 +20,14 @@ typedef enum dt_next (*dt_worker_fn)(struct dt_request *req, dt_store *store);
 DT_MUST_CHECK dt_status dt_workers_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
                                          dt_workers **out, struct dt_error *err);
 /* Answers what is queued with 503, ends the threads. */
-void dt_workers_stop(dt_workers *workers);
-void dt_workers_free(dt_workers *workers);
+void dt_workers_stop(dt_workers *pool);
+void dt_workers_free(dt_workers *pool);
 
 /*
  * From an HTTP thread (inside a handler; suspends the request: return DT_PENDING), or from any thread that owns a
  * suspended request (a unit's done). When the queue is full the 503 is filled in and the request resumed. Always
  * returns DT_PENDING: return dt_workers_submit(req->api->workers, req, get_job);
  */
-enum dt_next dt_workers_submit(dt_workers *workers, struct dt_request *req, dt_worker_fn run);
+enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
 
 #endif

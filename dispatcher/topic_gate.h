@@ -13,7 +13,7 @@ typedef struct dt_topic_gate dt_topic_gate;
 DT_MUST_CHECK dt_status dt_topic_gate_new(dt_kafka_admin *admin, const dt_clock *clock, dt_topic_gate **out);
 void dt_topic_gate_free(dt_topic_gate *gate);
 /* For dt_turn.writable; arg: the gate. bytes = 0: of the topic as a whole. */
-enum dt_writable dt_topic_gate_ask(void *gate, struct dt_str kafka_topic, int64_t bytes);
+enum dt_writable dt_topic_gate_ask(void *arg, struct dt_str kafka_topic, int64_t bytes);
 /* Asks Kafka about topics that were asked for and not known. True: there is news, the hints that were left may go now.
  */
 bool dt_topic_gate_resolve(dt_topic_gate *gate);
