@@ -67,6 +67,7 @@ def parser():
     preset = up.add_mutually_exclusive_group()
     preset.add_argument("--release", action="store_const", const="release", dest="preset")
     preset.add_argument("--sanitize", action="store_const", const="sanitize", dest="preset")
+    preset.add_argument("--preset", choices=["release", "debug", "sanitize", "faults", "tsan", "coverage"], help="another of CMakePresets.json")
     commands.add_parser("down", help="stop everything; the data stay")
     commands.add_parser("status", help=f"what runs, and where; exit code {EXIT_NOT_RUNNING} when a part does not run")
     commands.add_parser("env", help="print addresses and process ids as shell assignments")

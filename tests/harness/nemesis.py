@@ -20,7 +20,7 @@ from . import zookeeper
 from .checker import connect, rows
 from .proxy import REPLY, REQUEST
 from .servers import redis_clients
-from .stack import TREE
+from .stack import PRESET, TREE
 
 PROGRAMS = ("api1", "api2", "dispatcher1", "dispatcher2")
 DISPATCHERS = ("dispatcher1", "dispatcher2")
@@ -273,7 +273,7 @@ class Nemesis:
         """The fail points of a part's program."""
         kind = part.rstrip("0123456789")
         if kind not in self._points:
-            program = TREE / "build" / "sanitize" / kind / f"duetime-{kind}"
+            program = TREE / "build" / PRESET / kind / f"duetime-{kind}"
             told = subprocess.run([program, "--fail-points"], capture_output=True, text=True, check=True).stdout
             self._points[kind] = [line.split()[0] for line in told.splitlines() if line.strip()]
         return self._points[kind]

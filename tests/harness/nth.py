@@ -2,7 +2,7 @@
 import mmap
 import struct
 
-from .stack import TREE
+from .stack import PRESET, TREE
 
 KINDS = ("memory", "descriptor", "thread")
 SIZE = 8 * 3 * len(KINDS)
@@ -10,7 +10,7 @@ SIZE = 8 * 3 * len(KINDS)
 
 def program(name):
     """duetime-api or duetime-dispatcher, linked with the knobs."""
-    return TREE / "build" / "sanitize" / "tests" / f"nth_{name}"
+    return TREE / "build" / PRESET / "tests" / f"nth_{name}"
 
 
 class Knobs:

@@ -6,9 +6,9 @@ import subprocess
 
 from .checker import connect, rows
 from .rest import Rest
-from .stack import TREE, until
+from .stack import PRESET, TREE, until
 
-PROGRAM = TREE / "build" / "sanitize" / "api" / "duetime-api"
+PROGRAM = TREE / "build" / PRESET / "api" / "duetime-api"
 LISTENING = re.compile(r"msg=listening .*\bport=(\d+)")
 
 

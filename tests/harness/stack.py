@@ -8,12 +8,13 @@ import time
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 LOCAL = TREE / "deploy" / "local"
+PRESET = os.environ.get("DUETIME_TEST_PRESET", "sanitize")  # what is tested: build/<preset>
 
 
 class Stack:
     def __init__(self, name, *options):
         self.home = TREE / ".local" / "tests" / (os.environ.get("DUETIME_TEST_PREFIX", "") + name)
-        self.options = options
+        self.options = [f"--preset={PRESET}" if option == "--sanitize" else option for option in options]
         self.env = {}
 
     def _run(self, *arguments, check=True, seconds=600):

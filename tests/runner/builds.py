@@ -1,4 +1,4 @@
-"""The builds: gcc with sanitizers, which is tested; clang, which must only compile; clang with libFuzzer; a release, in which
+"""The builds: gcc with sanitizers (or DUETIME_TEST_PRESET), which is tested; clang, which must only compile; clang with libFuzzer; a release, in which
 one looks for what must not be there.
 
 A build that fails counts as a failed test; what could be built is tested nevertheless.
@@ -32,8 +32,8 @@ def _build(report, folder, *targets):
 @functools.lru_cache(maxsize=None)
 def sanitize(report):
     """Once a run, whatever the suites; True when everything was built."""
-    report.say("building with gcc and sanitizers")
-    return _configure(report, tree.BUILD, "sanitize", ["-DCMAKE_C_COMPILER=gcc"]) and _build(report, tree.BUILD)
+    report.say(f"building with gcc, preset {tree.PRESET}")
+    return _configure(report, tree.BUILD, tree.PRESET, ["-DCMAKE_C_COMPILER=gcc"]) and _build(report, tree.BUILD)
 
 
 def clang(report):

@@ -1,10 +1,13 @@
 """Checks that need no server: format, house rules, scripts, the description of the API. One test each."""
+import os
 import subprocess
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 from . import command, tree
 
 SECONDS = 120
+TIDY_SECONDS = 600
 CODE = ("scheduler", "dispatcher", "api", "tests")
 
 
@@ -30,7 +33,7 @@ def formatted():
 def scripts():
     """Shell scripts parse; Python files compile."""
     told = []
-    for path in [tree.TREE / name for name in ("deploy/local", "deploy/packages", "deploy/quickstart", "tests/run", ".ci/run")]:
+    for path in [tree.TREE / name for name in ("deploy/local", "deploy/packages", "deploy/quickstart", "tests/run", "tests/coverage", ".ci/run")]:
         code, output = command.run(["bash", "-n", path], SECONDS)
         told += [output] if code else []
     for path in _files("*.py"):
@@ -60,6 +63,16 @@ def configuration():
     page = tree.TREE / "deploy" / "configuration.md"
     same = code == 0 and page.exists() and page.read_text() == output
     return same, "deploy/configuration.md is stale: write it anew with duetime-dispatcher --config-reference"
+
+
+def tidy():
+    """clang-tidy with the checks of .clang-tidy, over the product's sources."""
+    names = [path for path in _sources() if path.suffix == ".c" and path.relative_to(tree.TREE).parts[0] in ("scheduler", "dispatcher", "api")]
+    parts = [names[i::8] for i in range(8)]
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        done = list(pool.map(lambda part: command.run(["clang-tidy", "-p", tree.BUILD, "--quiet", *part], TIDY_SECONDS, cwd=tree.TREE), parts))
+    told = [line for _, output in done for line in output.splitlines() if ": error: " in line or ": warning: " in line]
+    return all(code == 0 for code, _ in done), "\n".join(told) or "\n".join(output[-500:] for code, output in done if code != 0)
 
 
 PROGRAMS = ("api/duetime-api", "dispatcher/duetime-dispatcher")
@@ -95,5 +108,5 @@ def run(report, named):
 
 
 OF_SOURCES = {"clang-format": formatted, "house rules": house, "scripts parse": scripts}
-OF_PROGRAMS = {"openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration}
+OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration}
 OF_RELEASE = {"a release has no fail points": no_fail_points}

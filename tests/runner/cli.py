@@ -36,6 +36,7 @@ def main():
         print(f"tests/run: no suite {' '.join(unknown)}; there are: {' '.join(known)}", file=sys.stderr)
         return 2
     asked = os.environ.get("DUETIME_LANES", "").replace(",", " ").split()
+    os.environ.setdefault("TSAN_OPTIONS", f"suppressions={tree.TREE}/tests/support/tsan/suppressions second_deadlock_stack=1")
     with tree.alone():
         return run(arguments, known, asked)
 

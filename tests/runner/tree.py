@@ -1,6 +1,7 @@
 """The tree under test and the parts of deploy/stack that the runner borrows."""
 import contextlib
 import fcntl
+import os
 import sys
 from pathlib import Path
 
@@ -10,7 +11,8 @@ sys.path.insert(0, str(TREE / "deploy"))
 from stack import build, say  # noqa: E402,F401
 from stack.stack import Stack  # noqa: E402,F401
 
-BUILD = TREE / "build" / "sanitize"
+PRESET = os.environ.get("DUETIME_TEST_PRESET", "sanitize")  # sanitize, tsan or coverage
+BUILD = TREE / "build" / PRESET
 RELEASE = TREE / "build" / "release"
 WORK = TREE / ".local" / "tests"
 
