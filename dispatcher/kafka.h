@@ -103,7 +103,7 @@ DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned 
 /* ---- trimming the ledger (kafka_trim.c) ---- */
 /* One deletion of the records of the shard's ledger partition below `before`, under way on another thread. */
 typedef struct dt_ledger_trim dt_ledger_trim;
-/* Asks Kafka and returns at once. */
+/* Asks Kafka and returns at once. FULL: one is under way in this process already; ask again. */
 DT_MUST_CHECK dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before,
                                              dt_ledger_trim **out, struct dt_error *err);
 /* Has it ended? *status: OK, the records are gone (or were before); else why not, in err. */

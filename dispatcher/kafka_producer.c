@@ -29,6 +29,8 @@ enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
 enum {
     PAUSE_AFTER_COMMIT_US = 1500, /* straight after a commit the coordinator answers CONCURRENT_TRANSACTIONS */
     CAUSE_WAIT_US = 500000,
+    SILENCE_US = 1500000, /* without its reports a transaction asks whether its topics are still there */
+    LOOKS_MAX = 16,
     WATCHED_MAX = 32,
     TOPIC_BUCKETS = 256,
 };
@@ -71,6 +73,9 @@ struct dt_producer {
     rd_kafka_resp_err_t refusal; /* of a message, for good; one message's failure fails the others, too */
     char refused[DT_KAFKA_TOPIC_MAX + 1];
     int64_t ledger_offset;
+    struct topic *const *open_topics; /* of its messages, one a message */
+    size_t n_open;
+    int64_t look_us; /* when to ask for them */
 };
 
 /* What a delivery report belongs to. */
@@ -396,6 +401,31 @@ static dt_status check_reports(struct dt_producer *p, struct dt_error *err)
     return DT_OK;
 }
 
+/* librdkafka tries for the whole transaction's time to add a topic that was deleted: the next takeover would find out.
+ */
+static void look_for_deleted(struct dt_producer *p)
+{
+    unsigned looks = 0;
+
+    p->look_us = INT64_MAX;
+    for (size_t i = 0; p->env->admin != NULL && i < p->n_open && looks < LOOKS_MAX; i++) {
+        const struct topic *t = p->open_topics[i];
+        const struct dt_str name = {t->name, t->name_n};
+        struct dt_kafka_topic_info info;
+        dt_status status;
+
+        if (t->in_flight == 0 || (i > 0 && t == p->open_topics[i - 1]))
+            continue;
+        looks++;
+        dt_kafka_admin_forget(p->env->admin, name);
+        status = dt_kafka_admin_topic(p->env->admin, name, &info, NULL);
+        if (status == DT_REFUSED)
+            refuse_topic(p, name);
+        if (status != DT_OK)
+            return;
+    }
+}
+
 /* Serves reports until *count <= most. */
 static dt_status await_reports(struct dt_producer *p, const size_t *count, size_t most, int64_t deadline_us,
                                struct dt_error *err)
@@ -407,7 +437,10 @@ static dt_status await_reports(struct dt_producer *p, const size_t *count, size_
             return status;
         if (dt_kafka_now_us() >= deadline_us)
             return doubt(err, "transaction", "delivery reports are missing at its timeout");
-        rd_kafka_poll(p->rk, 100);
+        if (dt_kafka_now_us() >= p->look_us)
+            look_for_deleted(p);
+        else
+            rd_kafka_poll(p->rk, 100);
     }
 }
 
@@ -550,6 +583,9 @@ static dt_status transact(struct dt_producer *p, const struct dt_kafka_message *
     if (error != NULL)
         return fail_with(err, "begin", error);
     reports[n] = (struct report){0};
+    p->open_topics = topics;
+    p->n_open = n;
+    p->look_us = dt_kafka_now_us() + SILENCE_US;
     status = produce_all(p, messages, n, topics, reports, deadline_us, err);
     if (status == DT_OK)
         status = produce(p, p->ledger, (int32_t)p->shard, record, &reports[n], deadline_us, err);

@@ -1,13 +1,17 @@
 /*
  * Owns: deleting old records of a ledger partition: one request, a handle of its own, gone with the answer.
  * Refuses to know: which records are old enough, and what comes after.
- * Invariant: nobody waits here. The request is waited for on the thread that destroys the handle; whoever asked looks
- * now and then, or forgets it.
+ * Invariants: nobody waits here. The request is waited for on the thread that destroys the handle; whoever asked looks
+ * now and then, or forgets it. One at a time a process: all shards become due on the same day, and the threads that
+ * destroy handles are few.
  */
 #include "kafka_common.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+
+static atomic_flag under_way = ATOMIC_FLAG_INIT;
 
 enum { ANSWER_MS = 10000 };
 
@@ -83,6 +87,7 @@ static void await(void *arg)
 
 static void waited(void *arg)
 {
+    atomic_flag_clear(&under_way);
     let_go(arg);
 }
 
@@ -116,14 +121,13 @@ static dt_status open_handle(const struct dt_kafka_env *env, struct dt_ledger_tr
     return status;
 }
 
-dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
-                               struct dt_error *err)
+static dt_status start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
+                       struct dt_error *err)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
     struct dt_ledger_trim *t = calloc(1, sizeof *t);
     dt_status status = dt_kafka_topic_name(env, "ledger", topic, err);
 
-    *out = NULL;
     if (t == NULL)
         return dt_fail(err, DT_NOMEM, "trimming the ledger");
     pthread_mutex_init(&t->lock, NULL);
@@ -140,6 +144,20 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
     *out = t;
     dt_kafka_reap(t->rk, await, waited, t);
     return DT_OK;
+}
+
+dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
+                               struct dt_error *err)
+{
+    dt_status status;
+
+    *out = NULL;
+    if (atomic_flag_test_and_set(&under_way))
+        return dt_fail(err, DT_FULL, "trimming the ledger: another shard's is under way");
+    status = start(env, shard, before, out, err);
+    if (status != DT_OK)
+        atomic_flag_clear(&under_way);
+    return status;
 }
 
 bool dt_ledger_trim_done(dt_ledger_trim *t, dt_status *status, struct dt_error *err)

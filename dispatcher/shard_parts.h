@@ -92,7 +92,7 @@ struct dt_shard_loop {
     /* trimming (shard_trim.c) */
     dt_ledger_trim *trim;  /* under way */
     int64_t trim_again_us; /* mono: after a failure */
-    int64_t trimmed_below; /* this loop has seen Kafka delete so far */
+    int64_t trimmed_below; /* this leadership has seen Kafka delete so far */
 
     pthread_mutex_t state_lock;
     struct dt_loop_state state; /* under state_lock, for any thread */

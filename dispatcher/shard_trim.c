@@ -13,11 +13,13 @@
 #include "shard_parts.h"
 
 #define AGAIN_US INT64_C(60000000) /* after a failure */
+#define BUSY_US  INT64_C(1000000)  /* while another shard's ledger is trimmed */
 
 void dt_shard_trim_forget(dt_shard_loop *l)
 {
     dt_ledger_trim_free(l->trim);
     l->trim = NULL;
+    l->trimmed_below = 0;
 }
 
 /* A shard that has sent nothing since has nothing to write down. */
@@ -32,7 +34,8 @@ static dt_status finish(dt_shard_loop *l, struct dt_error *err)
     dt_status status;
     if (!dt_ledger_trim_done(l->trim, &status, &why))
         return DT_OK;
-    dt_shard_trim_forget(l);
+    dt_ledger_trim_free(l->trim);
+    l->trim = NULL;
     if (status == DT_OK) {
         DT_LOG(INFO, "shard", "ledger trimmed", DT_I("shard", l->shard), DT_I("below", l->lease.trim_offset));
         dt_metric_add(l->meters.trims, 1);
@@ -64,9 +67,10 @@ dt_status dt_shard_trim(dt_shard_loop *l, struct dt_error *err)
     dt_status status = dt_store_lease_check(l->store, &l->lease, &inst, err); /* it says so now, too */
     if (status != DT_OK)
         return status;
-    if (dt_ledger_trim_start(l->env->kafka, l->shard, l->lease.trim_offset, &l->trim, &why) != DT_OK) {
-        l->trim_again_us = dt_shard_mono_us(l) + AGAIN_US;
+    status = dt_ledger_trim_start(l->env->kafka, l->shard, l->lease.trim_offset, &l->trim, &why);
+    if (status != DT_OK)
+        l->trim_again_us = dt_shard_mono_us(l) + (status == DT_FULL ? BUSY_US : AGAIN_US);
+    if (status != DT_OK && status != DT_FULL)
         DT_LOG(WARN, "shard", "the ledger was not trimmed", DT_I("shard", l->shard), DT_S("reason", why.text));
-    }
     return DT_OK;
 }

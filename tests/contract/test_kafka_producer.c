@@ -259,8 +259,7 @@ static void a_topic_that_cannot_be_made_is_refused_before_anything_is_sent(void 
     assert_int_equal(count(ledger(), false), 0);
 }
 
-/* A producer that knows the topic from before tries in vain for a transaction's time; the next one is told at once. */
-static void a_topic_that_was_deleted_is_refused_by_the_next_producer_at_the_latest(void **state)
+static void a_topic_that_was_deleted_is_refused_before_anything_is_sent(void **state)
 {
     struct dt_error err = {0};
     int64_t offset;
@@ -279,6 +278,25 @@ static void a_topic_that_was_deleted_is_refused_by_the_next_producer_at_the_late
     assert_true(dt_producer_refusal(p).whole_topic);
     dt_producer_free(p);
     assert_int_equal(kafka_fixture_partitions(&fx, fx.topic), 0); /* nobody made it again */
+}
+
+static void a_topic_that_is_deleted_under_a_producer_is_refused_within_seconds(void **state)
+{
+    struct dt_error err = {0};
+    int64_t offset, begin_us;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    fx.config.kafka_auto_create_partitions = 0;
+    kafka_fixture_topic(&fx, fx.topic, 1, NULL);
+    KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
+    kafka_fixture_delete(&fx, fx.topic);
+    begin_us = kafka_fixture_now_us();
+    assert_int_equal(send_one(p, "2", "y", &offset, &err), DT_REFUSED);
+    assert_true(kafka_fixture_now_us() - begin_us < 5000000); /* not the ten seconds of a transaction */
+    assert_string_equal(dt_producer_refusal(p).topic, fx.topic);
+    assert_true(dt_producer_refusal(p).whole_topic);
+    dt_producer_free(p);
 }
 
 static void a_topic_that_may_not_be_written_is_refused_and_named(void **state)
@@ -628,13 +646,15 @@ static void trimming_is_asked_for_without_waiting_and_may_be_forgotten(void **st
 {
     const int64_t begin_us = kafka_fixture_now_us();
     struct dt_error err = {0};
-    dt_ledger_trim *trim = NULL;
+    dt_ledger_trim *trim = NULL, *second = NULL;
     dt_status status;
 
     (void)state;
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     KAFKA_FIXTURE_OK(dt_ledger_trim_start(&fx.env, 0, 5, &trim, &err), &err);
     assert_false(dt_ledger_trim_done(trim, &status, &err));
+    assert_int_equal(dt_ledger_trim_start(&fx.env, 1, 5, &second, &err), DT_FULL); /* one at a time */
+    assert_null(second);
     dt_ledger_trim_free(trim);
     dt_ledger_trim_free(NULL);
     assert_true(kafka_fixture_now_us() - begin_us < 500000);
@@ -716,7 +736,8 @@ int main(void)
         TEST(a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed),
         TEST(a_topic_that_takes_little_at_once_gets_little_at_once),
         TEST(a_topic_that_cannot_be_made_is_refused_before_anything_is_sent),
-        TEST(a_topic_that_was_deleted_is_refused_by_the_next_producer_at_the_latest),
+        TEST(a_topic_that_was_deleted_is_refused_before_anything_is_sent),
+        TEST(a_topic_that_is_deleted_under_a_producer_is_refused_within_seconds),
         TEST(a_topic_that_may_not_be_written_is_refused_and_named),
         TEST(a_ledger_that_may_not_be_written_is_a_doubt_and_no_refusal),
         TEST(a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal),
