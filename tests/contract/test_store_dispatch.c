@@ -1012,15 +1012,6 @@ static int64_t version_of_row(struct rig *rig)
     return mysql_fixture_number(&rig->fx, "SELECT version FROM shards WHERE shard = 0");
 }
 
-/* Ends the sessions of both stores, as a server does that was started anew. */
-static void kill_sessions(struct rig *rig)
-{
-    int64_t id;
-    while ((id = mysql_fixture_number(&rig->fx, "SELECT MIN(id) FROM information_schema.processlist WHERE db = "
-                                                "DATABASE() AND id <> CONNECTION_ID() AND command <> 'Killed'")) != 0)
-        mysql_fixture_run(&rig->fx, "KILL %lld", (long long)id);
-}
-
 static void a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been_written(void **state)
 {
     struct rig *rig = *state;
@@ -1041,7 +1032,7 @@ static void a_takeover_needs_no_connection_from_before(void **state)
 {
     struct rig *rig = *state;
     take_over(rig, 103);
-    kill_sessions(rig);
+    mysql_fixture_kill_sessions(&rig->fx);
     take_over(rig, 104);
     assert_int_equal(version_of_row(rig), rig->lease.version);
 }
@@ -1076,10 +1067,10 @@ static void a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection
     struct dt_error err = {0};
     int64_t id = job(rig, now_ms(rig) - 1000);
     take_over(rig, 107);
-    kill_sessions(rig);
+    mysql_fixture_kill_sessions(&rig->fx);
     struct dt_turn t = turn(rig, &id, 1);
     assert_int_equal(t.n_batch, 1);
-    kill_sessions(rig);
+    mysql_fixture_kill_sessions(&rig->fx);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET version = version + 1 WHERE shard = 0");
     t = turn_of(rig, NULL, 0);
     t.settle = &rig->flight;

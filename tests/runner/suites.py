@@ -60,6 +60,9 @@ def sim(report, chosen):
         report.ok()
     else:
         report.fail("sim", "\n".join(told[-200:]))
+    report.say("contract tests on the simulator's servers")
+    simulated = sorted(path for path in (tree.BUILD / "tests/simulated").glob("simulated_test_*") if path.suffix == "")
+    cmocka.run_all(report, [path for path in simulated if chosen is None or chosen in path.name], dict(os.environ))
 
 
 def mysql(report, chosen):

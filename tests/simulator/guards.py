@@ -40,7 +40,7 @@ def guards():
 def commands():
     """({source: its compile command}, the link command) of the ordinary simulator."""
     listed = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
-    compiles = {Path(entry["file"]): entry["command"] for entry in listed if "simulator.dir" in entry["command"]}
+    compiles = {Path(entry["file"]): entry["command"] for entry in listed if "simulated.dir" in entry["command"]}
     link = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "simulator"], capture_output=True, text=True, check=True)
     return compiles, link.stdout.splitlines()[-1]
 

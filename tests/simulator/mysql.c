@@ -610,6 +610,16 @@ static const struct val *result_cell(const dt_db *db, unsigned column)
     return &db->result.cells[(db->at - 1) * db->result.columns + column];
 }
 
+const struct val *mysql_cell(const dt_db *db, unsigned column)
+{
+    return result_cell(db, column);
+}
+
+unsigned mysql_columns(const dt_db *db)
+{
+    return db->result.columns;
+}
+
 bool dt_db_is_null(const dt_db *db, unsigned column)
 {
     return result_cell(db, column)->t == V_NULL;

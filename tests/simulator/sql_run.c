@@ -630,14 +630,32 @@ static bool json_take(struct reader *r, char c)
     return true;
 }
 
+/* What stands behind a backslash, as dt_json_add_string writes it: \\u for control characters only. */
+static char json_escaped(struct reader *r)
+{
+    static const char names[] = "ntrbf", values[] = "\n\t\r\b\f";
+    const char *at = strchr(names, *r->p);
+    char hex[5] = "";
+    if (*r->p != 'u')
+        return at && *at ? values[at - names] : *r->p;
+    if (r->end - r->p < 5)
+        broken("JSON_TABLE: not understood: %.*s", (int)(r->end - r->p), r->p);
+    memcpy(hex, r->p + 1, 4);
+    r->p += 4;
+    long code = strtol(hex, NULL, 16);
+    if (code > 127)
+        broken("JSON_TABLE: not understood: \\u%s", hex);
+    return (char)code;
+}
+
 static struct val json_string(struct reader *r)
 {
     char *out = world_alloc((size_t)(r->end - r->p) + 1);
     size_t n = 0;
     for (r->p++; r->p < r->end && *r->p != '"'; r->p++) {
-        if (*r->p == '\\')
-            r->p++;
-        out[n++] = *r->p;
+        bool escaped = *r->p == '\\';
+        r->p += escaped;
+        out[n++] = escaped ? json_escaped(r) : *r->p;
     }
     r->p++;
     return str_val(out, n);

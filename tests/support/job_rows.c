@@ -10,12 +10,12 @@
 void job_row(struct mysql_fixture *fx, int64_t id, const char *fmt, ...)
 {
     char changes[2000];
+    long long now_ms = mysql_now_ms(fx), run_ms = now_ms + 3600000;
     mysql_fixture_run(fx,
                       "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
-                      "updated_at, maker, digest, payload) "
-                      "SELECT %lld, 'orders', n.t + 3600000, n.t + 3600000, TRUE, '15s 3m', 60000, n.t, n.t, 1, "
-                      "REPEAT('d', 16), '{\"n\":1}' FROM (SELECT " SQL_NOW " AS t) n",
-                      (long long)id);
+                      "updated_at, maker, digest, payload) VALUES (%lld, 'orders', %lld, %lld, TRUE, '15s 3m', 60000, "
+                      "%lld, %lld, 1, REPEAT('d', 16), '{\"n\":1}')",
+                      (long long)id, run_ms, run_ms, now_ms, now_ms);
     if (!fmt)
         return;
     va_list args;

@@ -158,3 +158,12 @@ const char *mysql_fixture_text(struct mysql_fixture *fx, char *buf, size_t cap, 
     va_end(args);
     return query_text(fx, sql, buf, cap);
 }
+
+void mysql_fixture_kill_sessions(struct mysql_fixture *fx)
+{
+    int64_t id;
+    while (
+        (id = mysql_fixture_number(fx, "SELECT MIN(id) FROM information_schema.processlist WHERE db = DATABASE() AND "
+                                       "id <> CONNECTION_ID() AND command <> 'Killed'")) != 0)
+        mysql_fixture_run(fx, "KILL %lld", (long long)id);
+}

@@ -35,6 +35,9 @@ void mysql_fixture_open(struct mysql_fixture *fx, const char *prefix, unsigned s
 void mysql_fixture_empty(struct mysql_fixture *fx, struct dt_arena *arena);
 void mysql_fixture_close(struct mysql_fixture *fx, dt_store *store, struct dt_arena *arena);
 
+/* Ends all sessions but the test's own, as a server does that is started anew. */
+void mysql_fixture_kill_sessions(struct mysql_fixture *fx);
+
 /* SQL by hand, as an operator would type it. */
 void mysql_fixture_run(struct mysql_fixture *fx, const char *fmt, ...) DT_PRINTF(2, 3);
 /* The first column of the first row; 0 when there is none or it is NULL. */
