@@ -17,7 +17,7 @@ from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[2]
 BUILD = TREE / "build" / "release"
-MARK = re.compile(r"\bDT_(?:GUARD|GUARD_SQL|UNGUARDED)\((\w+)\b")
+MARK = re.compile(r"\bDT_(?:GUARD|GUARD_SQL|UNGUARDED)\(\s*(\w+)\b")
 
 # What is still guarded once this one is out.
 NOT_NEEDED = {
