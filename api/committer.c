@@ -443,8 +443,8 @@ static void commit(struct worker *w, struct dt_unit *units)
     note_outcome(w, status, &err);
     if (status != DT_OK) {
         finish_all(units, status);
-        if (status == DT_UNAVAILABLE)
-            finish_all(take_everything(c), status);
+        if (status == DT_UNAVAILABLE || status == DT_UNKNOWN)
+            finish_all(take_everything(c), DT_UNAVAILABLE);
         return;
     }
     size_t created = 0, n = note_entries(w, units, &created);

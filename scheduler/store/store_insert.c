@@ -25,10 +25,12 @@
 #include "base/fail_point.h"
 #include "store/store_internal.h"
 
-#define JOB_COLUMNS     17
-#define KEY_COLUMNS     3
-#define SEQUENCE_END    (INT64_C(1) << 40)
-#define READ_BACK_US    INT64_C(15000000)
+#define JOB_COLUMNS  17
+#define KEY_COLUMNS  3
+#define SEQUENCE_END (INT64_C(1) << 40)
+#define READ_BACK_US INT64_C(15000000) /* an old session may keep its transaction for as long */
+#define READ_ALONE_US                                                                                                  \
+    INT64_C(1500000)       /* a statement that commits itself keeps nothing: the server is back, or is not */
 #define READ_BACK_PAUSE 50 /* ms */
 #define ROW_OVERHEAD    1024
 
@@ -98,6 +100,7 @@ struct batch {
     struct dt_insert *const *rows;
     size_t n;
     int64_t maker, now_ms;
+    bool in_one_trip;    /* the last try was */
     struct keyed *keyed; /* sorted by topic, key, order */
     size_t n_keyed;
     struct dt_param *params;
@@ -446,9 +449,8 @@ static dt_status insert_in_one_trip(struct batch *b, struct dt_error *err)
 static dt_status insert_once(struct batch *b, bool singly, struct dt_error *err)
 {
     dt_status status = singly ? DT_NOT_FOUND : insert_in_one_trip(b, err);
-    if (status != DT_NOT_FOUND)
-        return status;
-    return insert_in_transaction(b, singly, err);
+    b->in_one_trip = status != DT_NOT_FOUND;
+    return b->in_one_trip ? status : insert_in_transaction(b, singly, err);
 }
 
 /* BUSY: the old session still has them. They are all there or none is, but for one that was finished and purged since.
@@ -491,7 +493,7 @@ static bool made_any(const struct batch *b)
 static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
 {
     const struct timespec pause = {.tv_nsec = READ_BACK_PAUSE * 1000000L};
-    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + READ_BACK_US;
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + (b->in_one_trip ? READ_ALONE_US : READ_BACK_US);
     struct dt_error why = {0};
     dt_status status;
     *there = !made_any(b); /* nothing was written: as good as committed */

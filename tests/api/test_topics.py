@@ -55,7 +55,7 @@ def test_the_first_job_makes_its_topic(api, topic):
 def test_a_due_job_of_a_paused_topic_waits(api, topic):
     assert api.put(url(topic), {"paused": True}).status == 201
     job = api.make(topic=topic, delay=0)
-    assert api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] == "paused"
+    until(lambda: api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] == "paused", 5, "its time")
     assert api.post(f"{url(topic)}/resume").json["paused"] is False
     assert api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] != "paused"
 

@@ -2,7 +2,10 @@
 import http.client
 import json
 import threading
+import time
 import urllib.parse
+
+IDLE_SECONDS = 20
 
 
 class Answer:
@@ -32,7 +35,12 @@ class Rest:
         self._local = threading.local()
 
     def _connection(self):
+        """A connection that was idle for long may be closed by the server just now: it is not used again."""
         connection = getattr(self._local, "connection", None)
+        idle, self._local.used = time.monotonic() - getattr(self._local, "used", 0), time.monotonic()
+        if connection is not None and idle > IDLE_SECONDS:
+            self.close()
+            connection = None
         if connection is None:
             connection = self._local.connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
         return connection
