@@ -81,13 +81,15 @@ static const char UNHOLD[] = "local got = redis.call('ZRANGE', KEYS[2], 0, tonum
                              "if left == 0 then redis.call('SREM', KEYS[3], ARGV[1]) end\n"
                              "return left";
 
-/* KEYS due; ARGV our marker. Gives 1 when there was any marker. */
-static const char MARK[] = "local intact = 0\n"
-                           "for _, m in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '+inf', '+inf')) do\n"
+/* KEYS due; ARGV our marker. Gives 1 when there was any marker. Adds first: Redis that is full refuses a script's first
+ * write only, and that it refuses is what the leader has to learn. */
+static const char MARK[] = "local there = redis.call('ZRANGEBYSCORE', KEYS[1], '+inf', '+inf')\n"
+                           "redis.call('ZADD', KEYS[1], '+inf', ARGV[1])\n"
+                           "local intact = 0\n"
+                           "for _, m in ipairs(there) do\n"
                            "  if string.sub(m, 1, 1) == '!' then intact = 1 end\n"
                            "  if m ~= ARGV[1] then redis.call('ZREM', KEYS[1], m) end\n"
                            "end\n"
-                           "redis.call('ZADD', KEYS[1], '+inf', ARGV[1])\n"
                            "return intact";
 
 /*
