@@ -5,7 +5,7 @@ void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt
 {
     *waiting = (struct dt_waiting){.view = dt_topic_cache_view(cache),
                                    .shards = dt_topic_cache_shards(cache),
-                                   .now_ms = dt_refclock_latest_ms(ref), /* as jobs are made: a delay of 0 is over */
+                                   .now_ms = dt_refclock_earliest_ms(ref),
                                    .store = store};
 }
 
