@@ -56,7 +56,9 @@ static void check_job(const struct dt_new_job *job)
     MUST(job->run_at_ms >= NOW_MS && job->run_at_ms <= NOW_MS + rules.max_delay_ms + 1);
     MUST(!dt_topic_check(job->topic, rules.installation));
     MUST(!job->key.p || !dt_key_check(job->key));
-    MUST(job->payload.n <= rules.payload_max && job->headers.n <= rules.headers_max + 2);
+    /* The limit counts names and values as they are; stored, a byte may be escaped with six, and each header has its
+     * marks. */
+    MUST(job->payload.n <= rules.payload_max && job->headers.n <= 12 * rules.headers_max + 2);
     check_headers(job->headers);
     check_retry(job->retry);
     MUST(job->ack_timeout_ms >= 0);
