@@ -101,36 +101,6 @@ dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, const char *suffix
 
 /* ---- errors ---- */
 
-dt_status dt_kafka_error_status(rd_kafka_resp_err_t code)
-{
-    switch ((int)code) {
-    case RD_KAFKA_RESP_ERR_NO_ERROR:
-        return DT_OK;
-    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
-    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
-    case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
-    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
-    case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
-    case RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT:
-    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
-    case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
-    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
-    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
-    case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
-    case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
-    case RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT:
-    case RD_KAFKA_RESP_ERR_INVALID_CONFIG:
-    case RD_KAFKA_RESP_ERR_INVALID_PARTITIONS:
-    case RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR:
-    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
-    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
-        return DT_REFUSED;
-    default:
-        return DT_UNAVAILABLE;
-    }
-}
-
 bool dt_kafka_refuses_topic(rd_kafka_resp_err_t code)
 {
     switch ((int)code) {
@@ -158,6 +128,26 @@ bool dt_kafka_refuses_message(rd_kafka_resp_err_t code)
         return true;
     default:
         return dt_kafka_refuses_topic(code);
+    }
+}
+
+dt_status dt_kafka_error_status(rd_kafka_resp_err_t code)
+{
+    if (dt_kafka_refuses_message(code))
+        return DT_REFUSED;
+    switch ((int)code) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+        return DT_OK;
+    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT:
+    case RD_KAFKA_RESP_ERR_INVALID_CONFIG:
+    case RD_KAFKA_RESP_ERR_INVALID_PARTITIONS:
+    case RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR:
+        return DT_REFUSED;
+    default:
+        return DT_UNAVAILABLE;
     }
 }
 

@@ -10,15 +10,8 @@
 #include "base/guard.h"
 #include "store/id_list.h"
 #include "store/lease.h"
+#include "store/store_internal.h"
 #include "store/store_results.h"
-
-static dt_status finish(dt_db *db, dt_status status, struct dt_error *err)
-{
-    if (status == DT_OK)
-        return dt_db_commit(db, err);
-    dt_db_rollback(db);
-    return status;
-}
 
 static const char lock_row[] = "SELECT s.epoch, s.token, s.version, s.halted, " DT_SQL_NOW_MS ","
                                " (SELECT generation FROM installation), (SELECT topics_version FROM installation)"
@@ -219,7 +212,7 @@ static dt_status halt(dt_db *db, unsigned shard, const char *reason, struct dt_e
 static dt_status halt_unreadable(dt_db *db, unsigned shard, struct dt_error *err)
 {
     static const char reason[] = "the in-flight list cannot be read";
-    dt_status status = finish(db, halt(db, shard, reason, err), err);
+    dt_status status = dt_store_finish(db, halt(db, shard, reason, err), err);
     return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
 }
 
@@ -241,7 +234,7 @@ dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, cons
         return halt_unreadable(db, shard, err);
     if (status == DT_OK)
         status = write_epoch(db, lease, owner, err);
-    return finish(db, status, err);
+    return dt_store_finish(db, status, err);
 }
 
 /* ---- step 3, and at rest ---- */
@@ -275,6 +268,19 @@ dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, st
 }
 
 /* ---- step 5 ---- */
+
+/* A leader's transaction, for dt_store_finish whatever comes: the row is locked and compared with the lease. */
+static dt_status begin_leased(dt_store *store, const struct dt_lease *lease, dt_db **db, struct dt_lease_row *row,
+                              struct dt_error *err)
+{
+    dt_status status = dt_store_db(store, db, err);
+    if (status == DT_OK)
+        status = dt_db_begin(*db, err);
+    if (status == DT_OK)
+        return dt_lease_lock(*db, lease, row, err);
+    *db = NULL;
+    return status;
+}
 
 static const char record_undeliverable[] =
     "UPDATE jobs SET attempt_status = 'undeliverable', error_at = ?, error_code = 'undeliverable',"
@@ -326,19 +332,14 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, cons
     struct dt_lease_row row;
     struct dt_lease next = *lease;
     *done = (struct dt_settled){0};
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_begin(db, err);
-    if (status != DT_OK)
-        return status;
-    status = dt_lease_lock(db, lease, &row, err);
+    dt_status status = begin_leased(store, lease, &db, &row, err);
     if (DT_UNGUARDED(LEASE_IN_TAKEOVER) && status == DT_DEPOSED)
         status = DT_OK;
     if (status == DT_OK && findings->halt)
         status = halt(db, lease->shard, findings->halt, err);
     else if (status == DT_OK)
         status = settle(db, lease, &next, findings, row.now_ms, done, err);
-    status = finish(db, status, err);
+    status = dt_store_finish(db, status, err);
     if (status == DT_OK)
         *lease = next;
     return status;
@@ -353,18 +354,13 @@ dt_status dt_store_trimmed(dt_store *store, struct dt_lease *lease, struct dt_er
 {
     dt_db *db;
     struct dt_lease_row row;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_begin(db, err);
-    if (status != DT_OK)
-        return status;
-    status = dt_lease_lock(db, lease, &row, err);
+    dt_status status = begin_leased(store, lease, &db, &row, err);
     if (status == DT_OK)
         status = dt_db_run(db, write_trim,
                            DT_PARAMS(DT_P_INT(row.now_ms), DT_P_INT(lease->shard), DT_P_INT(lease->epoch),
                                      DT_P_INT(lease->token), DT_P_INT(lease->version)),
                            NULL, err);
-    status = finish(db, status, err);
+    status = dt_store_finish(db, status, err);
     if (status != DT_OK)
         return status;
     lease->version++;

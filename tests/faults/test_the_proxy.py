@@ -121,12 +121,15 @@ def test_without_a_fault_every_byte_passes(connect, server):
 
 
 def test_many_small_messages_pass_without_waiting_for_acknowledgements(connect, proxy):
+    """A delayed acknowledgement holds the second of two small messages for 40 ms, each time: so would the median be."""
     client = connect()
-    begun = time.monotonic()
-    for n in range(20):
+    times = []
+    for n in range(40):
+        begun = time.monotonic()
         client.sendall(request(PRODUCE, 2 * n) + request(PRODUCE, 2 * n + 1))
         assert whole_reply(client) and whole_reply(client)
-    assert time.monotonic() - begun < 0.5
+        times.append(time.monotonic() - begun)
+    assert sorted(times)[20] < 0.035
 
 
 def test_a_hold_stops_one_direction_and_a_release_delivers(connect, server, proxy):

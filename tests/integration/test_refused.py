@@ -57,13 +57,6 @@ def kafka(stack):
 
 
 @pytest.fixture
-def api(stack):
-    rest = Rest(stack["DUETIME_URL_API1"])
-    yield rest
-    rest.close()
-
-
-@pytest.fixture
 def consume(stack):
     made = []
 

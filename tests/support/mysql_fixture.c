@@ -61,40 +61,6 @@ void mysql_fixture_drop(struct mysql_fixture *fx)
     fx->db = NULL;
 }
 
-dt_store *mysql_fixture_store(struct mysql_fixture *fx)
-{
-    dt_store *store;
-    MYSQL_FIXTURE_OK(dt_store_new(&fx->config, NULL, &store), NULL);
-    return store;
-}
-
-void mysql_fixture_open(struct mysql_fixture *fx, const char *prefix, unsigned shards, dt_store **store,
-                        struct dt_arena *arena)
-{
-    mysql_fixture_make(fx, prefix);
-    if (shards)
-        fx->config.shards_count = shards;
-    mysql_fixture_migrate(fx);
-    *store = mysql_fixture_store(fx);
-    dt_arena_init(arena);
-}
-
-void mysql_fixture_empty(struct mysql_fixture *fx, struct dt_arena *arena)
-{
-    mysql_fixture_run(fx,
-                      "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM attempts; DELETE FROM topics; "
-                      "DELETE FROM outbox; DELETE FROM removed_jobs; DELETE FROM shard_stats; "
-                      "UPDATE shards SET inflight = '[]', halted = NULL, owner = NULL, ledger_offset = 0, send_n = 0");
-    dt_arena_reset(arena);
-}
-
-void mysql_fixture_close(struct mysql_fixture *fx, dt_store *store, struct dt_arena *arena)
-{
-    dt_arena_clear(arena);
-    dt_store_free(store);
-    mysql_fixture_drop(fx);
-}
-
 /* A test may have slept past the server's limits: its hands reconnect. */
 static void wake(struct mysql_fixture *fx)
 {

@@ -3,7 +3,8 @@ deploy/kafka/pom.xml, and are kept in the cache; profile "3" is 3.9, "4" is 4.1.
 
 The controller lets a broker that was killed register again only when its old session has ended: the session is
 short here, so that `kill` and `start` take two seconds and not ten. It has few threads: on the two cores that are
-assumed here, more of them only hand work to each other."""
+assumed here, more of them only hand work to each other. A topic is made only by whoever means to: a client's question
+about one would otherwise bring back a topic that was deleted a moment ago."""
 import shutil
 import subprocess
 import zlib
@@ -27,6 +28,7 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=4
 min.insync.replicas=1
+auto.create.topics.enable=false
 group.initial.rebalance.delay.ms=0
 log.cleaner.dedupe.buffer.size=4194304
 num.network.threads=1
