@@ -28,6 +28,7 @@ class Answerer:
                 return
 
     def _serve(self, client):
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # what waits is to be the proxy's
         try:
             with client, client.makefile("rb") as stream:
                 while head := stream.read(4):
