@@ -31,6 +31,8 @@ struct dt_kafka_message {
     struct dt_str topic, key, value; /* value absent = null */
     const struct dt_kafka_header *headers;
     size_t n_headers;
+    bool any_partition; /* nobody asked for a partition by this key: few of a batch share one, as with Kafka's own
+                           producers messages without a key do */
 };
 
 /* ---- topics (kafka_admin.c): one handle a process, thread-safe ---- */

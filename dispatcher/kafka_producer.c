@@ -31,6 +31,7 @@ enum {
     CAUSE_WAIT_US = 500000,
     SILENCE_US = 1500000, /* without its reports a transaction asks whether its topics are still there */
     LOOKS_MAX = 16,
+    PARTITION_FILL = 100, /* messages that may lie anywhere, before one more partition joins the transaction */
     WATCHED_MAX = 32,
     TOPIC_BUCKETS = 256,
 };
@@ -51,6 +52,7 @@ struct topic {
     rd_kafka_topic_t *rkt;
     size_t limit;     /* bytes of a batch that the topic takes */
     size_t in_flight; /* bytes produced, delivery report not in yet */
+    uint32_t loose;   /* messages of the open batch that may lie in any partition */
     size_t name_n;
     char name[];
 };
@@ -64,6 +66,7 @@ struct dt_producer {
     int64_t transaction_timeout_us;
     int64_t committed_us; /* when the previous commit returned */
     bool failed;
+    uint32_t batches; /* begun: with each, those that may lie anywhere begin at another partition */
     struct watch watch;
 
     /* the open transaction, written by delivery reports (served on this thread) */
@@ -82,6 +85,7 @@ struct dt_producer {
 struct report {
     struct topic *topic; /* NULL: the ledger record */
     size_t bytes;
+    bool any_partition;
 };
 
 /* ---- librdkafka's threads ---- */
@@ -246,6 +250,37 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
     (void)rk, (void)opaque;
     DT_LOG(DEBUG, "kafka", reason, DT_S("error", rd_kafka_err2name((rd_kafka_resp_err_t)code)));
+}
+
+/* ---- partitions ---- */
+
+/*
+ * Each partition that a transaction touches costs a request to join it and one to write it, which the broker verifies
+ * and serves one after the other: a small batch over four partitions takes twice the time of one over one. What may lie
+ * anywhere therefore fills one partition after the other, and the next batch begins with the next.
+ */
+static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, size_t key_n, int32_t partitions,
+                                void *topic_opaque, void *message_opaque)
+{
+    const struct dt_producer *p = topic_opaque;
+    const struct report *r = message_opaque;
+    int32_t chosen = rd_kafka_msg_partitioner_murmur2_random(rkt, key, key_n, partitions, topic_opaque, message_opaque);
+    uint32_t spread;
+
+    if (r == NULL || !r->any_partition)
+        return chosen;
+    spread = (r->topic->loose + PARTITION_FILL - 1) / PARTITION_FILL;
+    if (spread >= (uint32_t)partitions)
+        return chosen;
+    return (int32_t)((p->batches + (uint32_t)chosen % spread) % (uint32_t)partitions);
+}
+
+static void count_loose(const struct dt_kafka_message *messages, size_t n, struct topic **topics)
+{
+    for (size_t i = 0; i < n; i++)
+        topics[i]->loose = 0;
+    for (size_t i = 0; i < n; i++)
+        topics[i]->loose += messages[i].any_partition;
 }
 
 /* ---- topics ---- */
@@ -540,7 +575,9 @@ static dt_status produce_all(struct dt_producer *p, const struct dt_kafka_messag
         struct report *r = &reports[i];
         dt_status status;
 
-        *r = (struct report){.topic = topics[i], .bytes = dt_kafka_message_size(&messages[i])};
+        *r = (struct report){.topic = topics[i],
+                             .bytes = dt_kafka_message_size(&messages[i]),
+                             .any_partition = messages[i].any_partition};
         status = make_room(p, r->topic, r->bytes, deadline_us, err);
         if (status == DT_OK)
             status = produce(p, r->topic->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, deadline_us, err);
@@ -608,6 +645,7 @@ static void begin(struct dt_producer *p)
     sleep_until(p->committed_us + PAUSE_AFTER_COMMIT_US);
     while (rd_kafka_poll(p->rk, 0) > 0)
         ;
+    p->batches++;
     p->outstanding = 0;
     p->first_error = p->refusal = RD_KAFKA_RESP_ERR_NO_ERROR;
     p->refused[0] = '\0';
@@ -635,6 +673,7 @@ dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messag
     status = prepare_topics(p, messages, n, topics, err);
     if (status != DT_OK)
         goto out;
+    count_loose(messages, n, topics);
     begin(p);
     status = transact(p, messages, n, topics, reports, &record, err);
     p->committed_us = dt_kafka_now_us();
@@ -695,6 +734,7 @@ void dt_producer_free(dt_producer *p)
 static dt_status producer_conf(struct dt_producer *p, rd_kafka_conf_t **out, struct dt_error *err)
 {
     char id[512], timeout[24], most[24], batch[24];
+    rd_kafka_topic_conf_t *topic_conf;
     const char *const pairs[] = {
         "transactional.id",
         id,
@@ -706,8 +746,6 @@ static dt_status producer_conf(struct dt_producer *p, rd_kafka_conf_t **out, str
         "true",
         "acks",
         "all",
-        "partitioner",
-        "murmur2_random",
         "linger.ms",
         "0",
         "message.max.bytes",
@@ -732,6 +770,9 @@ static dt_status producer_conf(struct dt_producer *p, rd_kafka_conf_t **out, str
         status = dt_kafka_conf_set(*out, pairs, err);
     if (status != DT_OK)
         return status;
+    topic_conf = rd_kafka_conf_get_default_topic_conf(*out); /* there is one: acks is a topic's setting */
+    rd_kafka_topic_conf_set_partitioner_cb(topic_conf, choose_partition);
+    rd_kafka_topic_conf_set_opaque(topic_conf, p);
     rd_kafka_conf_set_dr_msg_cb(*out, on_report);
     rd_kafka_conf_set_error_cb(*out, on_error);
     rd_kafka_conf_set_log_cb(*out, on_log);

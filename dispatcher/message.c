@@ -87,7 +87,8 @@ dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installa
                                          .key = from->partition_key.p ? from->partition_key : id,
                                          .value = from->payload,
                                          .headers = h.v,
-                                         .n_headers = h.n};
+                                         .n_headers = h.n,
+                                         .any_partition = !from->partition_key.p};
     return status == DT_OK && !id.p ? DT_NOMEM : status;
 }
 

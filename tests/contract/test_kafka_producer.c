@@ -114,6 +114,62 @@ static void a_committed_transaction_is_read_with_keys_headers_and_its_ledger_rec
     dt_producer_free(p);
 }
 
+/* Sends n messages that may lie anywhere, and one by a key of its own; counts what each of four partitions got. */
+static void send_loose(dt_producer *p, size_t n, size_t got[4])
+{
+    struct dt_kafka_message *messages = calloc(n + 1, sizeof *messages);
+    char(*keys)[24] = calloc(n, sizeof *keys);
+    size_t before = count(fx.topic, true);
+    struct kafka_seen *seen;
+    struct dt_error err = {0};
+    int64_t offset;
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf(keys[i], sizeof keys[i], "%zu", before + i);
+        messages[i] = message(keys[i], "x");
+        messages[i].any_partition = true;
+    }
+    messages[n] = message("customer-7", "x");
+    KAFKA_FIXTURE_OK(dt_producer_send(p, messages, n + 1, DT_STR_LIT("1"), DT_STR_LIT("x"), &offset, &err), &err);
+    assert_int_equal(committed(fx.topic, before + n + 1), before + n + 1);
+    before = kafka_fixture_read(&fx, fx.topic, true, &seen);
+    memset(got, 0, 4 * sizeof *got);
+    for (size_t i = 0; i < before; i++) {
+        if (strcmp(seen[i].key, "customer-7") == 0)
+            assert_int_equal(seen[i].partition, 3); /* where Java's producers put it: murmur2 = 0xb37a4cf7 */
+        for (size_t j = 0; j < n; j++)
+            got[seen[i].partition] += strcmp(seen[i].key, keys[j]) == 0;
+    }
+    free(seen);
+    free(messages);
+    free(keys);
+}
+
+static void a_small_batch_that_may_lie_anywhere_takes_one_partition_after_the_other(void **state)
+{
+    size_t got[4], sum[4] = {0};
+    dt_producer *p = producer(0);
+
+    (void)state;
+    kafka_fixture_topic(&fx, fx.topic, 4, NULL);
+    for (size_t batch = 0; batch < 4; batch++) {
+        size_t filled = 0;
+
+        send_loose(p, 10, got);
+        for (size_t i = 0; i < 4; i++) {
+            filled += got[i] > 0;
+            sum[i] += got[i];
+        }
+        assert_int_equal(filled, 1);
+    }
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(sum[i], 10);
+    send_loose(p, 1000, got);
+    for (size_t i = 0; i < 4; i++)
+        assert_in_range(got[i], 150, 350);
+    dt_producer_free(p);
+}
+
 static void an_empty_batch_commits_its_record_alone(void **state)
 {
     struct dt_error err = {0};
@@ -734,6 +790,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record),
+        TEST(a_small_batch_that_may_lie_anywhere_takes_one_partition_after_the_other),
         TEST(an_empty_batch_commits_its_record_alone),
         TEST(ledger_offsets_rise_from_one_transaction_to_the_next),
         TEST(after_a_failure_a_producer_sends_nothing_more),
