@@ -1,7 +1,9 @@
 """The command line of tests/run."""
 import argparse
 import os
+import random
 import signal
+import subprocess
 import sys
 
 from . import suites, tree
@@ -13,7 +15,7 @@ def parser():
     top.add_argument("suites", nargs="*", metavar="SUITE",
                      help=f"{' '.join(suites.SUITES)} (all of them when none is named), and the lanes {' '.join(suites.LANES)}")
     top.add_argument("-k", dest="chosen", metavar="WORD", help="only tests (C: only files) whose name contains WORD")
-    top.add_argument("--seed", type=int, help="of the rows of the fault catalogue (suite faults); printed with each failure")
+    top.add_argument("--seed", type=int, help="of the rows of the fault catalogue and what else is drawn; else the commit decides")
     top.add_argument("--repeat", type=int, help="each of those rows so many times, with seeds that follow one another")
     top.add_argument("--long", action="store_true", help="with the rows that take minutes")
     return top
@@ -21,6 +23,15 @@ def parser():
 
 def interrupt(_number, _frame):
     raise KeyboardInterrupt
+
+
+def seed_of_commit():
+    """The same commit runs the same rows with the same seeds; without a commit chance decides."""
+    try:
+        asked = subprocess.run(["git", "-C", tree.TREE, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+        return int(asked.stdout[:8], 16) >> 1
+    except (OSError, subprocess.CalledProcessError):
+        return random.SystemRandom().randrange(1 << 31)
 
 
 def main():
@@ -31,12 +42,14 @@ def main():
         if getattr(arguments, name):
             os.environ[f"DUETIME_TEST_{name.upper()}"] = str(int(getattr(arguments, name)))
     known = {**suites.SUITES, **suites.LANES}
+    os.environ["DUETIME_TEST_SEED"] = os.environ.get("DUETIME_TEST_SEED") or str(seed_of_commit())
     unknown = [name for name in arguments.suites if name not in known]
     if unknown:
         print(f"tests/run: no suite {' '.join(unknown)}; there are: {' '.join(known)}", file=sys.stderr)
         return 2
     asked = os.environ.get("DUETIME_LANES", "").replace(",", " ").split()
     os.environ.setdefault("TSAN_OPTIONS", f"suppressions={tree.TREE}/tests/support/tsan/suppressions second_deadlock_stack=1")
+    print(f"seed {os.environ['DUETIME_TEST_SEED']}", flush=True)
     with tree.alone():
         return run(arguments, known, asked)
 

@@ -27,7 +27,7 @@ def _run_one(report, target):
     artifacts.mkdir(parents=True, exist_ok=True)
     seeds = FOLDER / "corpus" / name
     words = FOLDER / f"{'config' if 'config' in name else 'json'}.dict"
-    argv = [target, f"-max_total_time={seconds}", f"-max_len={MOST}", "-timeout=10", "-rss_limit_mb=2048", "-verbosity=0",
+    argv = [target, f"-seed={os.environ['DUETIME_TEST_SEED']}", f"-max_total_time={seconds}", f"-max_len={MOST}", "-timeout=10", "-rss_limit_mb=2048", "-verbosity=0",
             f"-dict={words}", f"-artifact_prefix={artifacts}/{name}-", corpus, seeds]
     code, output = command.run(argv, seconds + 120, {**os.environ, "UBSAN_OPTIONS": "print_stacktrace=1"})
     if code == 0 and seeds.is_dir():
