@@ -1,6 +1,7 @@
 """Rows of the catalogue about what Kafka refuses, and about a Kafka and a MySQL that do not tell the same story."""
 import json
 import shutil
+import traceback
 import uuid
 
 import pytest
@@ -165,5 +166,8 @@ def test_row19_a_mysql_restored_from_an_earlier_copy_doubles_nothing_before_an_o
         rest = Rest(run.urls[0])
         jobs = [rest.make(topic=run.topics[0], delay=0)["id"] for _ in range(20)]
         until(lambda: {job for job, _ in read(stack, run.topics)} >= set(jobs), 30, "new jobs arrive once an operator has decided")
+    except BaseException:
+        print(f"journal, arrivals and logs are in {run.keep(traceback.format_exc())}")
+        raise
     finally:
         run.end()

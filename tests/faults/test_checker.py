@@ -1,7 +1,7 @@
 """The checker can fail: each oracle is shown a sound account, and one in which just one thing is wrong. No servers."""
 import pytest
 
-from harness import checker
+from harness import checker, load
 from harness.consumer import Seen
 from harness.journal import Journal
 
@@ -28,13 +28,26 @@ class Account:
         self.arrivals = list(self.live)
         self.ledger = {(1, 1): 1, (2, 1): 1, (2, 2): 1}
         self.letters = {"2/2/dead"}
+        self.leaders = []
+        self.sets = [{}, {}]      # Redis: two shards
+        self.expected = {}        # MySQL: what must be there
+        self.alive = set()
+        self.due(3)
+        self.due(4)
+
+    def due(self, job):
+        """A job that waits for its time, in MySQL and in Redis."""
+        self.expected[job] = NOW + 20000
+        self.alive.add(job)
+        self.sets[checker.shard_of(job, 2)][job] = NOW + 20000
 
     def problems(self):
         return (checker.only_what_was_asked_for(self.table, self.journal) + checker.at_most_once(self.arrivals) +
                 checker.nothing_lost(self.table, self.arrivals, self.journal) + checker.ledger_equals_topics(self.ledger, self.arrivals) +
                 checker.answers_hold(self.arrivals, self.journal, self.table) + checker.attempts_follow_failures(self.table, self.journal) +
                 checker.letters_left(self.table, self.letters) + checker.the_same_was_seen_live(self.live, self.arrivals) +
-                checker.never_early(self.live, self.journal))
+                checker.never_early(self.live, self.journal) + checker.nothing_in_flight(self.leaders) +
+                checker.index_equals_table(self.sets, self.expected, self.alive))
 
 
 def test_a_sound_account_has_no_problems():
@@ -44,6 +57,14 @@ def test_a_sound_account_has_no_problems():
 def both(account, seen):
     account.arrivals.append(seen)
     account.live.append(seen)
+
+
+def own(account, job):
+    return account.sets[checker.shard_of(job, 2)]
+
+
+def misplace(account, job):
+    account.sets[1 - checker.shard_of(job, 2)][job] = own(account, job).pop(job)
 
 
 WRONG = {
@@ -68,6 +89,11 @@ WRONG = {
     "the ledger has what its topic lacks": ("O4: 1/2 is in the ledger", lambda a: a.ledger.update({(1, 2): 1})),
     "a committed message is gone": ("O2: 9/1 was read as committed", lambda a: a.live.append(Seen("9", 1, NOW))),
     "who reads along misses a message": ("O3: 1/1 is in its topic, and who", lambda a: a.live.pop(0)),
+    "something is in flight for ever": ("O5: shard 1 has [[3,1,0]] in flight", lambda a: a.leaders.append({"shard": 1, "inflight": "[[3,1,0]]"})),
+    "Redis lacks a job": ("O5: 3 is due", lambda a: own(a, 3).pop(3)),
+    "Redis has another time": (f"O5: 3 is due {NOW + 20000}, Redis says {NOW}", lambda a: own(a, 3).update({3: NOW})),
+    "an entry is in another shard's set": ("O5: 3 is in the set of shard", lambda a: misplace(a, 3)),
+    "a finished job is in Redis": ("O5: Redis has 1, which is finished", lambda a: own(a, 1).update({1: NOW})),
     "a job arrives early": ("O6: 1/1 arrived 10 ms early", lambda a: a.journal.moved("1", NOW + 15)),
     "an acknowledgement times out early": ("O6: 2/1 timed out 1980 ms early", lambda a: a.table[2]["past"][0].update(status="timed_out")),
 }
@@ -79,3 +105,29 @@ def test_the_checker_notices_that(what):
     account = Account()
     spoil(account)
     assert [problem for problem in account.problems() if problem.startswith(expected)], account.problems()
+
+
+class Looker:
+    """A consumer of whom every look finds more jobs made: they arrive, or nothing does."""
+    count, failure = 0, None
+
+    def __init__(self, journal, arrive):
+        self.journal, self.arrive = journal, arrive
+
+    def which(self, jobs):
+        for n in range(50):
+            self.journal.made(str(len(self.journal.jobs) + n), NOW)
+        return jobs if self.arrive else []
+
+
+def a_run_whose_jobs(arrive):
+    run = load.Run({}, 1, urls=["http://127.0.0.1:1"])
+    run.consumer = Looker(run.journal, arrive)
+    return run
+
+
+def test_the_load_notices_that_work_does_not_go_on():
+    """O7: jobs are made, and none arrives."""
+    a_run_whose_jobs(arrive=True).goes_on(100, 5)
+    with pytest.raises(AssertionError, match="O7"):
+        a_run_whose_jobs(arrive=False).goes_on(100, 0.3)

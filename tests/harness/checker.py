@@ -152,6 +152,22 @@ def the_same_was_seen_live(live, arrivals):
             [f"O3: {job}/{attempt} is in its topic, and who read along did not get it" for job, attempt in second - first])
 
 
+def nothing_in_flight(leaders):
+    """leaders: the rows of the shards whose list is not empty."""
+    return [f"O5: shard {row['shard']} has {row['inflight'][:80]} in flight" for row in leaders]
+
+
+def index_equals_table(sets, expected, live):
+    """sets: the entries {job: score} of each shard, in order; expected: {job: next_at} of what must be there; live: what may be."""
+    found = {job: score for entries in sets for job, score in entries.items()}
+    return ([f"O5: {job} is in the set of shard {shard}" for shard, entries in enumerate(sets) for job in entries
+             if shard_of(job, len(sets)) != shard] +
+            [f"O5: {job} is due {due} and not in Redis" for job, due in expected.items() if job not in found] +
+            [f"O5: {job} is due {expected[job]}, Redis says {score}" for job, score in found.items()
+             if job in expected and expected[job] != score] +
+            [f"O5: Redis has {job}, which is finished or unknown" for job in found if job not in live])
+
+
 class Tape:
     """Reads a topic with read_committed from its beginning, and later on from where it was."""
 
@@ -257,27 +273,27 @@ class Checker:
                         if not member.startswith(b"!")}
         return {}
 
+    def unrest(self):
+        """What must have come to an end by itself before anything is judged."""
+        return self.index_problems() + self.untold()
+
+    def untold(self):
+        """Letters that wait. Whose wake-up was lost with a Redis is found by the next look at all outboxes, seconds later."""
+        return [f"O3: the letter of {row['job_id']}/{row['attempt']} waits in the outbox of shard {row['shard']}" for row in
+                rows(connect(self.stack), "SELECT shard, job_id, attempt FROM outbox ORDER BY id LIMIT 20")]
+
     def index_problems(self):
         """O5: for what is due within 9/10 of the horizon and not held back, the entries are exactly what MySQL says."""
         connection = connect(self.stack)
-        problems = [f"O5: shard {row['shard']} has {row['inflight'][:80]} in flight" for row in
-                    rows(connection, "SELECT shard, inflight FROM shards WHERE LENGTH(inflight) > 2")]
+        leaders = rows(connection, "SELECT shard, inflight FROM shards WHERE LENGTH(inflight) > 2")
         shards = rows(connection, "SELECT shards FROM installation")[0]["shards"]
         limit = self._now(connection) + self.horizon_ms * 9 // 10
         expected = {row["id"]: row["next_at"] for row in rows(
             connection, "SELECT j.id, j.next_at FROM jobs j JOIN topics t ON t.name = j.topic WHERE j.due_band < 2 AND j.next_at < %s"
             " AND j.state IN ('scheduled', 'dispatched') AND NOT t.paused", limit)}
-        found = {}
-        for shard in range(shards):
-            for job, score in self._entries(shard).items():
-                if shard_of(job, shards) != shard:
-                    problems.append(f"O5: {job} is in the set of shard {shard}")
-                found[job] = score
-        problems += [f"O5: {job} is due {due} and not in Redis" for job, due in expected.items() if job not in found]
-        problems += [f"O5: {job} is due {expected[job]}, Redis says {score}" for job, score in found.items()
-                     if job in expected and expected[job] != score]
+        sets = [self._entries(shard) for shard in range(shards)]
         live = {row["id"] for row in rows(connection, "SELECT id FROM jobs WHERE due_band < 2 AND state IN ('scheduled', 'dispatched')")}
-        return problems + [f"O5: Redis has {job}, which is finished or unknown" for job in found if job not in live]
+        return nothing_in_flight(leaders) + index_equals_table(sets, expected, live)
 
     # ---- the verdict ----
 
@@ -285,8 +301,8 @@ class Checker:
         """All of O1-O6 after things are quiet; raises with everything that is wrong. `live`: what a consumer that read along
         received, by its own clock, which is better than the messages' where a producer's clock may be wrong. `skip`: oracles ("O4") that
         what was done to the servers made meaningless."""
-        until(lambda: not self.index_problems(), settle_seconds,
-              lambda: "quiet with Redis = MySQL; instead:\n" + "\n".join(self.index_problems()[:20]), every=0.3)
+        until(lambda: not self.unrest(), settle_seconds,
+              lambda: "quiet with Redis = MySQL; instead:\n" + "\n".join(self.unrest()[:20]), every=0.3)
         arrivals = self.arrivals(topics)
         problems = [problem for problem in self.problems(journal, topics, arrivals, live) if not problem.startswith(tuple(skip))]
         if problems:

@@ -23,6 +23,7 @@ import random
 import shutil
 import threading
 import time
+import traceback
 import uuid
 import zlib
 from collections import Counter
@@ -38,7 +39,7 @@ RETRY = [100, 300]  # ms
 ACK_SECONDS = 2
 LAST_WORD = 4            # from this attempt on a consumer reports success, so that every job ends
 FAR = 50 * 60 * 1000     # some jobs are due so late that they stay, within the horizon of the index
-ARTEFACTS = TREE / ".local" / "artefacts"
+ARTEFACTS = pathlib.Path(os.environ.get("DUETIME_TEST_ARTEFACTS", TREE / ".local" / "artefacts"))
 
 
 class Later(threading.Thread):
@@ -495,12 +496,13 @@ class Run:
         with open(ARTEFACTS / "account.jsonl", "a", encoding="utf-8") as out:
             out.write(json.dumps(told) + "\n")
 
-    def keep(self):
-        """Journal, logs and seed of a run that failed; where they are."""
-        folder = pathlib.Path(os.environ.get("DUETIME_TEST_ARTEFACTS", ARTEFACTS)) / f"{self.name or 'run'}-{self.seed}"
+    def keep(self, why=""):
+        """Journal, logs, seed and message of a run that failed; where they are."""
+        folder = ARTEFACTS / f"{self.name or 'run'}-{self.seed}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self.journal.dump(folder / "journal.jsonl")
+        (folder / "failure.txt").write_text(f"{why}\n")
         (folder / "counts.json").write_text(json.dumps({"seed": self.seed, "topics": self.topics, **self.counts}, indent=2))
         with open(folder / "arrivals.jsonl", "w", encoding="utf-8") as out:
             for seen in self.consumer.all() if self.consumer else []:
@@ -529,7 +531,8 @@ def under_load(stack, seed, name="", finish_seconds=45, **options):
         run.finish(finish_seconds)
     except BaseException as failure:
         run.end()
-        told = f"{failure}\n(DUETIME_TEST_SEED={seed}; journal, arrivals and logs are in {run.keep()})"
+        why = "".join(traceback.format_exception(failure))
+        told = f"{failure}\n(DUETIME_TEST_SEED={seed}; journal, arrivals and logs are in {run.keep(why)})"
         failure.args = (told,) if failure.args else ()
         raise
     finally:
