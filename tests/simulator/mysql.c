@@ -401,6 +401,25 @@ static void note_statement(const struct stmt *st)
     }
 }
 
+/* Whoever leads, or halts, a shard holds its row: the token in it is the one that this leadership wrote. */
+static void judge_lease(const struct session *s, const struct stmt *st)
+{
+    if (st->kind != S_UPDATE || strcmp(st->table->name, "shards") != 0 || !proc_self() || !fiber_notes()->loop)
+        return;
+    int token = sql_column(st->table, "token"), shard = sql_column(st->table, "shard");
+    for (size_t i = 0; i < s->n_locked; i++) {
+        const struct row *row = s->locked[i];
+        if (row->table->def != st->table || !row->current || !row->committed || row->current == row->committed)
+            continue;
+        int64_t was = row->committed[token].i, is = row->current[token].i;
+        if (is != was)
+            fiber_notes()->token = is; /* it takes over */
+        else if (was != fiber_notes()->token)
+            violated("lease", "%s wrote into the row of shard %lld, which another leadership holds", proc_self()->name,
+                     (long long)row->current[shard].i);
+    }
+}
+
 /* The leader stops in the middle of its transaction, perhaps for ever as far as the server is concerned. */
 static void may_stop_inside(const struct session *s)
 {
@@ -458,6 +477,8 @@ static dt_status execute(dt_db *db, const char *sql, const struct dt_param *para
     status = sql_run(s, st, params, n, &db->result, &changed, err);
     if (tracing && (tracing_all || worth_telling(st, status, &db->result, changed)))
         trace_statement(st, params, n, status, &db->result, changed);
+    if (status == DT_OK)
+        judge_lease(s, st);
     if (!s->in_transaction && s->open)
         session_end_transaction(s, status == DT_OK);
     if (!s->open)

@@ -156,12 +156,24 @@ static bool attempt_is(const struct row *job, int64_t attempt, const char *word)
     return row && is(row, own ? "attempt_status" : "status", word);
 }
 
+/* A MySQL that went back has forgotten claims, but what it says is claimed was sent, or its shard has halted. */
+static void judge_claims_of_copy(const struct row *row)
+{
+    int64_t id = cell_int(row, "id");
+    for (int64_t n = 1; n <= cell_int(row, "attempt") && !halted(shard_of(id)); n++)
+        if (!message_of(id, n) && !attempt_is(row, n, "undeliverable"))
+            violated("O3", "job %lld attempt %lld was claimed and never sent, and its shard has not halted",
+                     (long long)id, (long long)n);
+}
+
 static void judge_sent(const struct row *row)
 {
     int64_t id = cell_int(row, "id"), attempts = cell_int(row, "attempt");
     const struct broker_record *m;
-    if (history_lost)
+    if (history_lost) {
+        judge_claims_of_copy(row);
         return;
+    }
     for (int64_t n = 1; n <= attempts; n++)
         if (!message_of(id, n) && !attempt_is(row, n, "undeliverable"))
             violated("O3", "job %lld attempt %lld was claimed and never sent", (long long)id, (long long)n);

@@ -38,6 +38,7 @@ struct fiber_notes { /* what the fakes remember of a fiber */
     bool ledger_read;
     bool takeover;  /* between a new connection and the settling that ends a takeover */
     bool just_sent; /* a batch was committed to Kafka and is not settled */
+    int64_t token;  /* that it wrote into a shard's row last */
 };
 
 extern int64_t now_us; /* the virtual clock */
