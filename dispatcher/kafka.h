@@ -96,7 +96,8 @@ typedef bool dt_ledger_fn(void *arg, int64_t offset, struct dt_str key, struct d
 /*
  * Reads committed records of the shard's ledger partition from `from` on, until fn answers false. An end of the
  * partition is not an end: reads on until deadline_us (mono; then UNAVAILABLE). *next: offset after the last record
- * seen. INVALID: `from` is out of range (auto.offset.reset=error). fetch.wait.max.ms = 5.
+ * seen. INVALID: `from` is out of range (auto.offset.reset=error). fetch.wait.max.ms = 5. Without fn: OK as soon as it
+ * is known that `from` is in range, or is where the next record comes.
  */
 DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t from,
                                        const dt_clock *clock, int64_t deadline_us, const _Atomic bool *stop,

@@ -2,7 +2,8 @@
  * Owns: reading one shard's ledger partition, committed records only, at a takeover.
  * Refuses to know: what the records say; the caller looks for its barrier in them.
  * Invariants: an end of the partition proves nothing (a new partition leader, a lagging mark): only the caller's
- * function ends the reading with success. An offset that the partition does not have is an error, never a jump.
+ * function ends the reading with success (without one: that the offset is there at all). An offset that the partition
+ * does not have is an error, never a jump.
  */
 #include "kafka_common.h"
 
@@ -95,9 +96,10 @@ static dt_status take(const rd_kafka_message_t *m, dt_ledger_fn *fn, void *arg, 
     switch ((int)m->err) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
         *next = m->offset + 1;
-        *done = !fn(arg, m->offset, key, value);
+        *done = !fn || !fn(arg, m->offset, key, value);
         return DT_OK;
     case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+        *done = !fn;
         return DT_OK;
     case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
     case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:

@@ -5,6 +5,9 @@
  * which is the batch that the row says was to be sent, entry for entry: the first send_n of what is in flight. Every
  * record is of this installation and of an epoch below ours. Anything else means that MySQL and Kafka do not tell the
  * same story (a restored copy, a recreated topic): nobody may guess, the shard halts.
+ *
+ * What lies below ledger_offset is settled and was judged in its time. Where it is read once more, one thing is looked
+ * for: a record that cannot be there, our barrier or the batch in flight. Then offsets have begun anew.
  */
 #include "ledger_record.h"
 
@@ -86,11 +89,30 @@ static bool judge_barrier(struct dt_ledger_view *view, int64_t offset)
     return false;
 }
 
+static bool begins_with_the_batch_in_flight(struct dt_ledger_view *view)
+{
+    const struct dt_json_node *list = dt_json_member(view->json, dt_json_root(view->json), "list");
+    return list && dt_claims_parse(list->raw, &view->scratch) == DT_OK && view->scratch.n && view->inflight->n &&
+           view->scratch.v[0].id == view->inflight->v[0].id &&
+           view->scratch.v[0].attempt == view->inflight->v[0].attempt;
+}
+
+static bool judge_settled(struct dt_ledger_view *view, int64_t offset, struct dt_str value)
+{
+    struct dt_json_limits limits = {.depth = 4};
+    if (dt_json_parse(view->json, value, &limits, NULL) == DT_OK && dt_json_root(view->json)->type == DT_JSON_OBJECT &&
+        (is_own(view) || begins_with_the_batch_in_flight(view)))
+        return problem(view, offset, "a new record below what was settled: the ledger was recreated");
+    return true;
+}
+
 bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct dt_str value)
 {
     struct dt_ledger_view *view = arg;
     struct dt_json_limits limits = {.depth = 4};
     bool batch = dt_str_eq(key, DT_LEDGER_BATCH), barrier = dt_str_eq(key, DT_LEDGER_BARRIER);
+    if (offset < view->settled_below)
+        return judge_settled(view, offset, value);
     if ((!batch && !barrier) || dt_json_parse(view->json, value, &limits, NULL) != DT_OK ||
         dt_json_root(view->json)->type != DT_JSON_OBJECT)
         return problem(view, offset, "a record that is not ours");

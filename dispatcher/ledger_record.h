@@ -23,6 +23,7 @@ struct dt_ledger_view {
     const char *uuid;
     const struct dt_lease *lease;     /* of this takeover */
     const struct dt_claims *inflight; /* as the row says; its first lease->send_n were to be sent */
+    int64_t settled_below;            /* what lies before this offset was judged in its time */
     dt_json *json;
     struct dt_claims scratch;
     size_t batches;      /* 0 or 1: the batch in flight was committed; more is a problem */

@@ -4,8 +4,9 @@
  *   1  MySQL, fresh connection: epoch + 1, a new token, owner. What is in flight is read under the same lock
  *   2  a new producer; init_transactions fences the old one and completes its transaction
  *   3  is the row still ours? (not needed for safety: it ends fights early)
- *   4  a barrier into the ledger; the ledger is read from ledger_offset up to that barrier, known by its token
- *   5  one leader's transaction: what the ledger has is settled; then the hint is heard; or the shard is halted
+ *   4  the ledger still reaches to ledger_offset; a barrier into it; the ledger is read from ledger_offset up to that
+ * barrier, known by its token 5  one leader's transaction: what the ledger has is settled; then the hint is heard; or
+ * the shard is halted
  *
  * Invariants:
  *   - Nothing is kept from before but the hint of a refusal: the exact list that this process had sent when Kafka
@@ -23,6 +24,8 @@
 #include "shard_parts.h"
 
 #define BARRIER_WAIT_US INT64_C(15000000)
+#define YOUNG           1000
+#define OUT_OF_RANGE    "ledger offset %lld is out of range: the ledger was trimmed or recreated"
 
 /* ---- the hint ---- */
 
@@ -76,13 +79,31 @@ static dt_status send_barrier(dt_shard_loop *l, int64_t *offset, struct dt_error
     return status;
 }
 
+/*
+ * A ledger that was recreated is told by an offset that it does not have. A young one has it soon again: by the barrier
+ * of a takeover that came to nothing, so its end is looked at before there is one; by the batch of a leader that did
+ * not notice, so it is read from its beginning.
+ */
+static bool is_young(const dt_shard_loop *l)
+{
+    return l->lease.ledger_offset > 0 && l->lease.ledger_offset < YOUNG && !DT_UNGUARDED(LEDGER_END);
+}
+
+static dt_status read_from(dt_shard_loop *l, int64_t from, struct dt_ledger_view *view, int64_t *next,
+                           struct dt_error *err)
+{
+    return dt_ledger_read(l->env->kafka, l->shard, from, l->env->clock, dt_shard_mono_us(l) + BARRIER_WAIT_US,
+                          &l->abort, dt_ledger_view_record, view, next, err);
+}
+
 /* An operator may have chosen the end of the ledger (dt_clear_halt, -1): our barrier is where it ends now. */
 static dt_status read_ledger(dt_shard_loop *l, int64_t barrier_at, struct dt_ledger_view *view, struct dt_error *err)
 {
     int64_t next, from = l->lease.ledger_offset < 0 ? barrier_at : l->lease.ledger_offset;
-    dt_status status =
-        dt_ledger_read(l->env->kafka, l->shard, from, l->env->clock, dt_shard_mono_us(l) + BARRIER_WAIT_US, &l->abort,
-                       dt_ledger_view_record, view, &next, err);
+    view->settled_below = from;
+    dt_status status = is_young(l) ? read_from(l, 0, view, &next, err) : DT_INVALID;
+    if (status == DT_INVALID) /* not young; or its beginning was deleted, as is done every day */
+        status = read_from(l, from, view, &next, err);
     if (DT_FAIL_FORCED("takeover.barrier_unseen"))
         view->barrier = false;
     if (DT_UNGUARDED(LEDGER_RANGE) && status == DT_INVALID) { /* taken for an empty ledger */
@@ -95,8 +116,7 @@ static dt_status read_ledger(dt_shard_loop *l, int64_t barrier_at, struct dt_led
         view->next_offset = next;
     }
     if (status == DT_INVALID) {
-        snprintf(view->problem, sizeof view->problem,
-                 "ledger offset %lld is out of range: the ledger was trimmed or recreated", (long long)from);
+        snprintf(view->problem, sizeof view->problem, OUT_OF_RANGE, (long long)from);
         return DT_OK;
     }
     if (status == DT_OK && !view->barrier && !view->problem[0])
@@ -173,6 +193,18 @@ static dt_status check_ledger_settings(dt_shard_loop *l, struct dt_error *err)
     return status == DT_REFUSED ? halt(l, err->text, err) : status;
 }
 
+static dt_status check_ledger_end(dt_shard_loop *l, struct dt_error *err)
+{
+    char why[sizeof err->text];
+    int64_t next, from = l->lease.ledger_offset;
+    if (!is_young(l))
+        return DT_OK;
+    dt_status status = dt_ledger_read(l->env->kafka, l->shard, from, l->env->clock,
+                                      dt_shard_mono_us(l) + BARRIER_WAIT_US, &l->abort, NULL, NULL, &next, err);
+    snprintf(why, sizeof why, OUT_OF_RANGE, (long long)from);
+    return status == DT_INVALID ? halt(l, why, err) : status;
+}
+
 /* ---- the whole ---- */
 
 static void forget_leadership(dt_shard_loop *l)
@@ -203,6 +235,8 @@ dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err)
     DT_FAIL_POINT_STATUS("takeover.checked", status, err);
     if (status == DT_OK)
         status = check_ledger_settings(l, err);
+    if (status == DT_OK)
+        status = check_ledger_end(l, err);
     if (status == DT_OK)
         status = send_barrier(l, &barrier_at, err);
     DT_FAIL_POINT_STATUS("takeover.barrier", status, err);

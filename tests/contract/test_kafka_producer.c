@@ -651,6 +651,28 @@ static void an_offset_that_was_trimmed_away_is_invalid(void **state)
     dt_producer_free(p);
 }
 
+static dt_status ask_whether_there(int64_t offset, int timeout_ms)
+{
+    struct dt_error err = {0};
+    int64_t next;
+    return dt_ledger_read(&fx.env, 0, offset, dt_clock_system(), kafka_fixture_now_us() + timeout_ms * INT64_C(1000),
+                          NULL, NULL, NULL, &next, &err);
+}
+
+static void without_a_function_it_is_asked_only_whether_the_offset_is_there(void **state)
+{
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
+    assert_int_equal(ask_whether_there(offset, 5000), DT_OK);
+    assert_int_equal(ask_whether_there(offset + 1, 5000), DT_OK); /* where no record is yet */
+    assert_int_equal(ask_whether_there(offset + 100, 5000), DT_INVALID);
+    dt_producer_free(p);
+}
+
 /* ---- trimming ---- */
 
 static dt_status trimmed(unsigned shard, int64_t before)
@@ -818,6 +840,7 @@ int main(void)
         TEST(what_was_not_committed_is_not_in_the_ledger),
         TEST(an_offset_beyond_the_end_of_the_ledger_is_invalid),
         TEST(an_offset_that_was_trimmed_away_is_invalid),
+        TEST(without_a_function_it_is_asked_only_whether_the_offset_is_there),
         TEST(the_end_of_the_ledger_is_not_the_end_of_reading),
         TEST(reading_ends_when_told_to_stop),
         TEST(reading_without_a_broker_is_unavailable_at_its_deadline),

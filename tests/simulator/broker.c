@@ -698,12 +698,14 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t
     (void)env;
     (void)clock;
     *next = from;
-    fiber_notes()->ledger_read = true;
+    fiber_notes()->ledger_read = fn != NULL;
     dt_status status = reach(false, deadline_us, stop, err);
     if (status != DT_OK)
         return status;
     if (from < p->start || from > (int64_t)p->n)
         return dt_fail(err, DT_INVALID, "offset out of range");
+    if (!fn)
+        return DT_OK;
     if (fault(F_IN_TAKEOVER, 2)) {
         p->stale_n = last_stable(p) - (size_t)rnd_in(0, (int64_t)(last_stable(p) - (size_t)p->start));
         p->fresh_us = now_us + rnd_in(1 * MS, 800 * MS);
@@ -952,15 +954,18 @@ void broker_recreate_ledger(unsigned shard)
     TRACE("kafka: ledger %u made anew", shard);
 }
 
+int64_t ledger_age;
+
 void broker_begin(unsigned shards)
 {
+    ledger_age = one_in(3) ? 0 : 60;
     memset(&broker, 0, sizeof broker);
     broker.shards = shards;
     for (unsigned i = 0; i < shards; i++) {
         broker.ledgers[i] = partition_new(DT_STR_LIT("ledger"), true);
-        while (broker.ledgers[i]->n < LEDGER_AGE)
+        while ((int64_t)broker.ledgers[i]->n < ledger_age)
             append(broker.ledgers[i], NULL, true);
-        broker.ledgers[i]->start = LEDGER_AGE;
+        broker.ledgers[i]->start = ledger_age;
     }
     for (unsigned i = 0; i < 2; i++)
         broker.results[i] = partition_new(DT_STR_LIT("results"), false);

@@ -5,7 +5,7 @@
 #include "base/strbuf.h"
 #include "simulator/world.h"
 
-#define LEDGER_AGE 60 /* offsets that a ledger has used up before the story begins */
+extern int64_t ledger_age; /* offsets that each ledger has used up before the story begins */
 
 void broker_begin(unsigned shards);
 void broker_down(int64_t until_us);             /* nobody reaches it */

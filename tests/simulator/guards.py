@@ -87,7 +87,7 @@ def attack(program, seeds, seconds, kinds):
 KINDS = {
     "BARRIER": [[9]], "BARRIER_TOKEN": [[19]], "CANCEL": [[33]], "CLAIM": [[33]], "DEADLINE": [[34, 35]],
     "DEADLINE_GREATEST": [[35]], "ENDTXN_COUNT": [[14]], "EPOCH": [[19, 12], [10, 12]], "HINT": [[18, 12]],
-    "HINT_LAST": [[18, 12, 8]], "INDEX_CONDITION": [[35, 33]], "LEDGER_LIST": [[19]], "LEDGER_ONE": [[19]],
+    "HINT_LAST": [[18, 12, 8]], "INDEX_CONDITION": [[35, 33]], "LEDGER_END": [[19]], "LEDGER_LIST": [[19]], "LEDGER_ONE": [[19]],
     "LEDGER_RANGE": [[19]], "REST": [[18]], "RESULT": [[34, 33]], "RESULT_ATTEMPT": [[34]], "TOKEN": [[19]], "VERSION": [[19]],
 }
 

@@ -65,9 +65,9 @@ static void world(const struct dt_config *defaults, uint64_t seed)
     unsigned shards = (unsigned)rnd_in(1, 2), dispatchers = (unsigned)rnd_in(2, 3);
     int64_t heal_us = now_us + rnd_in(3, 9) * SEC;
     history_lost = false;
+    broker_begin(shards);
     mysql_begin();
     mysql_install(shards);
-    broker_begin(shards);
     redis_begin(shards);
     workload_begin(&config, shards);
     processes_begin(&config, shards, dispatchers);

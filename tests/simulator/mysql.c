@@ -776,7 +776,7 @@ void mysql_install(unsigned shards)
     install("INSERT INTO id_sequence (one, next_id) VALUES (1, 1)", DT_NO_PARAMS);
     for (unsigned i = 0; i < shards; i++)
         install("INSERT INTO shards (shard, inflight, ledger_offset) VALUES (?, '[]', ?)",
-                DT_PARAMS(DT_P_INT(i), DT_P_INT(LEDGER_AGE)));
+                DT_PARAMS(DT_P_INT(i), DT_P_INT(ledger_age)));
 }
 
 /* The schema is the migrations' by construction. */

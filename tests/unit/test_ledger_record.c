@@ -178,6 +178,34 @@ static void a_batch_with_nothing_in_flight_halts(void **state)
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "not the batch in flight");
 }
 
+/* Read once more from its beginning, because it is young: all of it lies below 43. */
+static void what_was_settled_before_is_passed_by_when_it_is_read_again(void **state)
+{
+    struct rig *rig = *state;
+    const struct dt_claim done[] = {{90, 1, 4000}, {100, 3, 4000}};
+    rig->view.settled_below = 43;
+    assert_true(feed_batch(rig, UUID, 17, done, 2));
+    assert_true(feed_batch(rig, UUID, 19, done, 1));
+    assert_true(feed_barrier(rig, 17, 5));
+    assert_true(dt_ledger_view_record(&rig->view, 40, DT_STR_LIT("junk"), DT_STR_LIT("[]")));
+    assert_false(rig->view.barrier);
+    assert_int_equal(rig->view.batches, 0);
+}
+
+static void the_batch_in_flight_below_what_was_settled_halts(void **state)
+{
+    struct rig *rig = *state;
+    rig->view.settled_below = 43;
+    assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "recreated");
+}
+
+static void our_barrier_below_what_was_settled_halts(void **state)
+{
+    struct rig *rig = *state;
+    rig->view.settled_below = 43;
+    assert_halts(rig, feed_barrier(rig, 18, 77), "recreated");
+}
+
 static void foreign_text_halts(void **state)
 {
     struct rig *rig = *state;
@@ -209,6 +237,9 @@ int main(void)
         T(more_than_the_head_of_a_list_that_goes_in_parts_halts),
         T(a_list_is_compared_entry_for_entry),
         T(a_batch_with_nothing_in_flight_halts),
+        T(what_was_settled_before_is_passed_by_when_it_is_read_again),
+        T(the_batch_in_flight_below_what_was_settled_halts),
+        T(our_barrier_below_what_was_settled_halts),
         T(foreign_text_halts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
