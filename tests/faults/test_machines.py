@@ -1,6 +1,9 @@
-"""Rows of the catalogue about the machine: a full disk, a wrong clock."""
+"""Rows of the catalogue about the machine: a full disk, a wrong clock, no descriptors."""
 import datetime
 import os
+import pathlib
+import random
+import resource
 import subprocess
 import time
 
@@ -84,3 +87,31 @@ def wrong_by(stack, part):
     line = stack.log(part).splitlines()[-1]
     at = datetime.datetime.fromisoformat(line.split()[0][5:].replace("Z", "+00:00")).timestamp()
     return (at - time.time()) * 1000
+
+
+# ---- row 37: what the machine has no more of ----
+
+def without_descriptors(pid):
+    """From now on the process gets none; gives what it takes to undo that. What is open stays open."""
+    taken = {int(path.name) for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
+    free = next(n for n in range(len(taken) + 1) if n not in taken)
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, before[1]))
+    return lambda: resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def test_row37_a_program_that_gets_no_descriptor_loses_nothing_and_goes_on_once_it_gets_some(stack, seed):
+    """While it gets none, a server that it talks to is restarted, so that it needs some. (Memory and threads, and each single
+    descriptor: api/test_limits.py.)"""
+    chance = random.Random(seed)
+    with under_load(stack, seed) as run:
+        for part in ("dispatcher1", "api1"):
+            pid, give_back = stack.pid(part), without_descriptors(stack.pid(part))
+            run.faults["no descriptors"] += 1
+            stack.restart(chance.choice(["redis1", "zookeeper", "mysql"] if part == "dispatcher1" else ["redis1", "mysql"]))
+            run.wait(4)
+            if stack.running(part) and stack.pid(part) == pid:
+                give_back()
+            else:
+                stack.start(part)  # it may have ended, in good order
+            run.goes_on(seconds=45)
