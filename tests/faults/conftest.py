@@ -1,8 +1,8 @@
 """One stack for the whole suite, made anew after a failure: 4 shards, 2 Redis servers, 2 APIs, 2 dispatchers, with sanitizers.
 
 Every row is seeded: DUETIME_TEST_SEED (printed with each failure), and DUETIME_TEST_REPEAT=n runs it with n seeds in a row.
-The bounded suite takes every fourth row, beginning where its seed says: four runs with seeds n to n+3 see them all. With
-DUETIME_TEST_LONG=1 all of them run, those too that are marked `long` because they take minutes; a row that is named by -k runs.
+The bounded suite takes every fourth row, beginning where its seed says: four runs with seeds n to n+3 see them all.
+DUETIME_TEST_ROWS=test_row5_…,test_row31_… takes these instead, each in one form. With DUETIME_TEST_LONG=1 all of them run, those too that are marked `long` because they take minutes; a row that is named by -k runs.
 """
 import os
 import pathlib
@@ -27,6 +27,7 @@ OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "2", "--shards", "4",
            "--kafka-set", "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
            "--kafka-set", "allow.everyone.if.no.acl.found=true"]
 SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
+ROWS = [name for name in os.environ.get("DUETIME_TEST_ROWS", "").split(",") if name]
 REPEAT = int(os.environ.get("DUETIME_TEST_REPEAT") or 1)
 PROXIED = [(part, server) for part in ("api1", "api2", "dispatcher1", "dispatcher2") for server in ("mysql", "redis1")] + [
     (part, server) for part in ("dispatcher1", "dispatcher2") for server in ("kafka", "zookeeper")]
@@ -81,7 +82,10 @@ def pytest_collection_modifyitems(config, items):
     if os.environ.get("DUETIME_TEST_LONG"):
         return
     leave_out(config, items, [item for item in items if item.get_closest_marker("long")])
-    if not config.option.keyword:
+    if ROWS:
+        leave_out(config, items, [item for item in items if item.originalname not in ROWS])
+        one_of_each(config, items)
+    elif not config.option.keyword:
         one_of_each(config, items)
         every_fourth(config, items)
 
