@@ -61,20 +61,21 @@ def _fetch(version, pom, folder):
 
 
 class Kafka(Part):
-    def __init__(self, home, version, port, controller_port, detours, settings):
+    def __init__(self, home, version, port, controller_port, detours, settings, jit="quick"):
         super().__init__(home, "kafka")
         self.version = version
         self.port = port
         self.controller_port = controller_port
         self.detours = detours
         self.settings = settings
+        self.compiler = ["-XX:TieredStopAtLevel=1"] if jit == "quick" else []
         self.address = f"127.0.0.1:{port}"
         self.config = self.data / "server.properties"
 
     def _java(self, *arguments):
         logging = "-Dlog4j.configuration=file:{}/log4j.properties" if self.version == "3" \
             else "-Dlog4j2.configurationFile={}/log4j2.properties"
-        return ["java", "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+        return ["java", "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", *self.compiler,
                 f"-Dkafka.logs.dir={self.data}", logging.format(paths.TREE / "deploy/kafka"),
                 "-cp", f"{jars(self.version)}/*", *arguments]
 
