@@ -38,7 +38,7 @@ static void die(const char *what, const char *why)
 static const char insert[] =
     "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, maker, "
     "digest,"
-    " payload) VALUES (?, 'bench', 'scheduled', ?, ?, 1, '15s 3m 10m', 300000, ?, ?, 1, 'dddddddddddddddd', ?)";
+    " payload) VALUES (?, 'bare', 'scheduled', ?, ?, 1, '15s 3m 10m', 300000, ?, ?, 1, 'dddddddddddddddd', ?)";
 
 static void *load(void *arg)
 {
@@ -53,7 +53,7 @@ static void *load(void *arg)
     static unsigned long lengths[8][ROWS];
     static char payload[PAYLOAD];
     int64_t *id = ids[l->number], *at = times[l->number], due = ((int64_t)time(NULL) + 3 * 3600) * 1000;
-    memset(payload, 'x', sizeof payload);
+    memset(payload, 0x78, sizeof payload);
     MYSQL_BIND bind[6] = {0};
     for (int i = 0; i < 5; i++) {
         bind[i].buffer_type = MYSQL_TYPE_LONGLONG;

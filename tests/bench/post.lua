@@ -1,18 +1,35 @@
--- One job a request, 200 bytes of payload. wrk -s post.lua URL -- DELAY_OF_JOB PAUSE_MS
-local body
+-- One job a request, 200 bytes of payload. wrk -s post.lua URL -- TOPIC DELAY|spread PAUSE_MS
+-- spread: any day of five years, at random.
+local DAYS = 1826
+local requests = {}
+
+local function body(topic, delay)
+  return string.format('{"topic":"%s","delay":"%s","payload":{"text":"%s"}}', topic, delay, string.rep("x", 187))
+end
+
 function init(args)
-  body = string.format('{"topic":"bench","delay":"%s","payload":{"text":"%s"}}', args[1] or "PT30M", string.rep("x", 187))
-  local pause = tonumber(args[2] or "0")
+  local topic, after, pause = args[1], args[2], tonumber(args[3] or "0")
   if pause > 0 then
     delay = function() return pause end
   end
   wrk.method = "POST"
-  wrk.body = body
   wrk.headers["Content-Type"] = "application/json"
   wrk.path = "/v1/jobs"
+  if after ~= "spread" then
+    wrk.body = body(topic, after)
+    return
+  end
+  for day = 1, DAYS do
+    requests[day] = wrk.format(nil, nil, nil, body(topic, "P" .. day .. "D"))
+  end
+  math.randomseed(os.time())
+  request = function() return requests[math.random(DAYS)] end
 end
 
+-- RESULT jobs/s, jobs, refused, p50 ms, p99 ms
 function done(summary, latency)
   local bad = summary.errors.status + summary.errors.connect + summary.errors.read + summary.errors.timeout
-  io.write(string.format("RESULT %.0f %d %.2f %.2f\n", (summary.requests - bad) / (summary.duration / 1e6), bad, latency:percentile(50) / 1000, latency:percentile(99) / 1000))
+  local good = summary.requests - bad
+  io.write(string.format("RESULT %.0f %d %d %.2f %.2f\n", good / (summary.duration / 1e6), good, bad, latency:percentile(50) / 1000,
+                         latency:percentile(99) / 1000))
 end

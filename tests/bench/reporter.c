@@ -1,10 +1,17 @@
 /*
  * A consumer that costs little, so that it is not what is measured: reads committed messages of a topic from its
- * beginning, reports each as succeeded when asked to, and prints what it saw once `count` have arrived.
+ * beginning, reports each as succeeded when asked to, and prints what it saw once COUNT have arrived, or SECONDS
+ * passed.
  *
- *   reporter BROKERS TOPIC COUNT RESULTS-TOPIC|- SECONDS
- *   -> one line: messages, seconds from the first to the last, lateness p50 p90 p99 max in ms (receive time less
- * ce_scheduledtime)
+ *   reporter BROKERS TOPIC COUNT|all RESULTS-TOPIC|- SECONDS [gather]
+ *
+ * all: to the end that every partition has now. gather: reports only when all were read (prints {"messages":n}) and a
+ * line came on the standard input. Prints, at last, one line:
+ *
+ *   {"messages":n,"distinct":n,"early":n,"seconds":s,"last_ms":t,"p50":ms,"p90":ms,"p99":ms,"max":ms}
+ *
+ * distinct: different (job, attempt)s; seconds: from the first to the last; the rest: receive time less
+ * ce_scheduledtime.
  */
 #include <librdkafka/rdkafka.h>
 #include <stdint.h>
@@ -12,6 +19,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#define ATTEMPTS 4096 /* more than an attempt number; job ids have less than 52 bits for years to come */
+
+struct seen {
+    long n, capacity;
+    uint64_t *jobs; /* job * ATTEMPTS + attempt */
+    double *late;
+    double first, last;
+};
+
+struct options {
+    const char *brokers, *topic, *results;
+    long count; /* 0: to the end */
+    double until_ms;
+    int gather;
+};
 
 static double wall_ms(void)
 {
@@ -34,6 +57,7 @@ static rd_kafka_t *make(rd_kafka_type_t type, const char *brokers)
                                        {"isolation.level", "read_committed"},
                                        {"auto.offset.reset", "earliest"},
                                        {"enable.auto.commit", "false"},
+                                       {"enable.partition.eof", "true"},
                                        {"fetch.wait.max.ms", "100"},
                                        {"topic.metadata.refresh.interval.ms", "200"}};
     const char *const producer[][2] = {{"linger.ms", "20"}, {"queue.buffering.max.messages", "2000000"}};
@@ -48,6 +72,29 @@ static rd_kafka_t *make(rd_kafka_type_t type, const char *brokers)
     if (!handle)
         die("handle", error);
     return handle;
+}
+
+/* All partitions, without a group: nobody else takes part, and joining one takes seconds. The number of partitions. */
+static int assign(rd_kafka_t *consumer, const char *topic)
+{
+    const struct rd_kafka_metadata *metadata;
+    rd_kafka_topic_t *handle = rd_kafka_topic_new(consumer, topic, NULL);
+    int partitions = 0;
+    for (double end = wall_ms() + 30000; partitions == 0 && wall_ms() < end;) {
+        if (rd_kafka_metadata(consumer, 0, handle, &metadata, 5000))
+            continue;
+        partitions = metadata->topics[0].partition_cnt;
+        rd_kafka_metadata_destroy(metadata);
+    }
+    if (partitions == 0)
+        die(topic, "no such topic");
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
+    for (int i = 0; i < partitions; i++)
+        rd_kafka_topic_partition_list_add(list, topic, i)->offset = RD_KAFKA_OFFSET_BEGINNING;
+    rd_kafka_assign(consumer, list);
+    rd_kafka_topic_partition_list_destroy(list);
+    rd_kafka_topic_destroy(handle);
+    return partitions;
 }
 
 static const char *header(const rd_kafka_message_t *message, const char *name, char *buf, size_t cap)
@@ -70,16 +117,70 @@ static double time_of(const char *text)
     return rest ? (double)timegm(&tm) * 1000 + atof(rest) * 1000 : 0;
 }
 
-static void report(rd_kafka_t *producer, const char *topic, const rd_kafka_message_t *message)
+static void report(rd_kafka_t *producer, const char *topic, uint64_t job, unsigned attempt)
 {
-    char id[40], attempt[20], body[200];
-    if (!header(message, "ce_jobid", id, sizeof id) || !header(message, "ce_attempt", attempt, sizeof attempt))
-        die("message", "no job id");
-    int n = snprintf(body, sizeof body, "{\"job_id\":\"%s\",\"attempt\":%s,\"status\":\"succeeded\"}", id, attempt);
+    char id[40], body[200];
+    snprintf(id, sizeof id, "%llu", (unsigned long long)job);
+    int n = snprintf(body, sizeof body, "{\"job_id\":\"%s\",\"attempt\":%u,\"status\":\"succeeded\"}", id, attempt);
     while (rd_kafka_producev(producer, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_KEY(id, strlen(id)),
                              RD_KAFKA_V_VALUE(body, (size_t)n), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
                              RD_KAFKA_V_END) == RD_KAFKA_RESP_ERR__QUEUE_FULL)
         rd_kafka_poll(producer, 10);
+}
+
+static void take(struct seen *seen, const rd_kafka_message_t *message, uint64_t *job, unsigned *attempt)
+{
+    char id[40], n[20], due[40];
+    if (!header(message, "ce_jobid", id, sizeof id) || !header(message, "ce_attempt", n, sizeof n) ||
+        !header(message, "ce_scheduledtime", due, sizeof due))
+        die("message", "a header is missing");
+    if (seen->n == seen->capacity) {
+        seen->capacity = seen->capacity ? 2 * seen->capacity : 65536;
+        seen->jobs = realloc(seen->jobs, (size_t)seen->capacity * sizeof *seen->jobs);
+        seen->late = realloc(seen->late, (size_t)seen->capacity * sizeof *seen->late);
+        if (!seen->jobs || !seen->late)
+            die("memory", "none left");
+    }
+    *job = strtoull(id, NULL, 10);
+    *attempt = (unsigned)atoi(n);
+    seen->last = wall_ms();
+    seen->first = seen->n ? seen->first : seen->last;
+    seen->jobs[seen->n] = *job * ATTEMPTS + *attempt;
+    seen->late[seen->n++] = seen->last - time_of(due);
+}
+
+static void read_all(const struct options *o, rd_kafka_t *consumer, rd_kafka_t *producer, struct seen *seen)
+{
+    int ends = 0, partitions = assign(consumer, o->topic);
+    while ((o->count ? seen->n < o->count : ends < partitions) && wall_ms() < o->until_ms) {
+        rd_kafka_message_t *message = rd_kafka_consumer_poll(consumer, 100);
+        uint64_t job;
+        unsigned attempt;
+        if (message && message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+            ends++;
+        if (message && !message->err) {
+            take(seen, message, &job, &attempt);
+            if (o->results && !o->gather)
+                report(producer, o->results, job, attempt);
+        }
+        if (message)
+            rd_kafka_message_destroy(message);
+        if (producer)
+            rd_kafka_poll(producer, 0);
+    }
+}
+
+static void report_all(const struct options *o, rd_kafka_t *producer, const struct seen *seen)
+{
+    char line[20];
+    printf("{\"messages\":%ld}\n", seen->n);
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin))
+        die("gather", "nobody said go");
+    for (long i = 0; i < seen->n; i++) {
+        report(producer, o->results, seen->jobs[i] / ATTEMPTS, (unsigned)(seen->jobs[i] % ATTEMPTS));
+        rd_kafka_poll(producer, 0);
+    }
 }
 
 static int compare(const void *a, const void *b)
@@ -88,43 +189,62 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static int compare_jobs(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static long distinct(struct seen *seen)
+{
+    long n = 0;
+    qsort(seen->jobs, (size_t)seen->n, sizeof *seen->jobs, compare_jobs);
+    for (long i = 0; i < seen->n; i++)
+        n += i == 0 || seen->jobs[i] != seen->jobs[i - 1];
+    return n;
+}
+
+static double late(const struct seen *seen, double share)
+{
+    long at = (long)((double)seen->n * share);
+    return seen->n ? seen->late[at < seen->n ? at : seen->n - 1] : 0;
+}
+
+static long early(const struct seen *seen)
+{
+    long n = 0;
+    for (long i = 0; i < seen->n; i++)
+        n += seen->late[i] < 0;
+    return n;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 6)
-        die("usage", "reporter BROKERS TOPIC COUNT RESULTS-TOPIC|- SECONDS");
-    long count = atol(argv[3]), n = 0;
-    double *late = calloc((size_t)count, sizeof *late), first = 0, last = 0, end = wall_ms() + atof(argv[5]) * 1000;
-    int reports = strcmp(argv[4], "-") != 0;
-    rd_kafka_t *consumer = make(RD_KAFKA_CONSUMER, argv[1]), *producer = make(RD_KAFKA_PRODUCER, argv[1]);
+    if (argc < 6)
+        die("usage", "reporter BROKERS TOPIC COUNT|all RESULTS-TOPIC|- SECONDS [gather]");
+    struct options o = {
+        argv[1], argv[2], strcmp(argv[4], "-") ? argv[4] : NULL, atol(argv[3]), wall_ms() + atof(argv[5]) * 1000,
+        argc > 6};
+    struct seen seen = {0};
+    rd_kafka_t *consumer = make(RD_KAFKA_CONSUMER, o.brokers),
+               *producer = o.results ? make(RD_KAFKA_PRODUCER, o.brokers) : NULL;
     rd_kafka_poll_set_consumer(consumer);
-    rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(topics, argv[2], RD_KAFKA_PARTITION_UA);
-    rd_kafka_subscribe(consumer, topics);
-    while (n < count && wall_ms() < end) {
-        rd_kafka_message_t *message = rd_kafka_consumer_poll(consumer, 100);
-        if (message && !message->err) {
-            char due[40];
-            last = wall_ms();
-            first = first > 0 ? first : last;
-            if (!header(message, "ce_scheduledtime", due, sizeof due))
-                die("message", "no ce_scheduledtime");
-            late[n++] = last - time_of(due);
-            if (reports)
-                report(producer, argv[4], message);
-        }
-        if (message)
-            rd_kafka_message_destroy(message);
-        rd_kafka_poll(producer, 0);
-    }
-    rd_kafka_flush(producer, 10000);
-    qsort(late, (size_t)n, sizeof *late, compare);
-    printf("%ld %.3f %.1f %.1f %.1f %.1f\n", n, (last - first) / 1000, n ? late[n / 2] : 0, n ? late[n * 9 / 10] : 0,
-           n ? late[n * 99 / 100] : 0, n ? late[n - 1] : 0);
+    read_all(&o, consumer, producer, &seen);
+    if (o.gather)
+        report_all(&o, producer, &seen);
+    if (producer && rd_kafka_flush(producer, 60000))
+        die("flush", "results are left");
+    qsort(seen.late, (size_t)seen.n, sizeof *seen.late, compare);
+    printf("{\"messages\":%ld,\"distinct\":%ld,\"early\":%ld,\"seconds\":%.3f,\"last_ms\":%.0f,\"p50\":%.1f,\"p90\":%."
+           "1f,\"p99\":%.1f,\"max\":%.1f}\n",
+           seen.n, distinct(&seen), early(&seen), (seen.last - seen.first) / 1000, seen.last, late(&seen, .5),
+           late(&seen, .9), late(&seen, .99), late(&seen, 1));
     fflush(stdout);
     rd_kafka_consumer_close(consumer);
     rd_kafka_destroy(consumer);
-    rd_kafka_destroy(producer);
-    rd_kafka_topic_partition_list_destroy(topics);
-    free(late);
-    return n == count ? 0 : 1;
+    if (producer)
+        rd_kafka_destroy(producer);
+    free(seen.jobs);
+    free(seen.late);
+    return o.count && seen.n < o.count;
 }

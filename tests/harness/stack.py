@@ -35,6 +35,11 @@ class Stack:
         self._run("up", "--no-build", *options)
         return self.refresh()
 
+    def resume(self):
+        """Up on the data that are there, with the programs brought up to date."""
+        self._run("up", *self.options)
+        return self.refresh()
+
     def refresh(self):
         lines = self._run("env").splitlines()
         self.env = dict(part.split("=", 1) for line in lines for part in shlex.split(line) if "=" in part)
@@ -99,6 +104,10 @@ class Stack:
             if path.stem.startswith(("api", "dispatcher")):
                 texts.append(f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-lines:]))
         return "\n".join(texts)
+
+    def down(self):
+        """Everything stops; the data stay for up_again."""
+        self._run("down")
 
     def reset(self):
         self._run("reset", check=False)

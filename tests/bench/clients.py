@@ -1,0 +1,159 @@
+"""The load: wrk for single POSTs, NDJSON by two threads, a stream of due jobs, a consumer in C, and the bare loaders beside them."""
+import http.client
+import json
+import re
+import subprocess
+import threading
+import time
+import urllib.request
+
+from harness.checker import now_ms
+from harness.rest import Rest
+from harness.soak import rfc3339
+
+import programs
+from account import Missing
+
+TEXT = "x" * 187  # with its JSON around it a payload of 200 bytes
+
+
+def loader(stack, seconds):
+    """Rows a second of the bare bulk loader: two connections, array-bound, 1,000 rows a commit, into the same table."""
+    return float(programs.run("loader", *account_of(stack), 2, seconds).split()[0])
+
+
+def account_of(stack):
+    return [stack["DUETIME_MYSQL_SOCKET"], stack["DUETIME_MYSQL_USER"], stack["DUETIME_MYSQL_PASSWORD"], stack["DUETIME_MYSQL_DATABASE"]]
+
+
+def updater(stack, rows):
+    """Rows a second of the bare UPDATE … IN (500) on rows that the bare loader made: two connections."""
+    return float(programs.run("updater", *account_of(stack), 2, rows).split()[0])
+
+
+class Posts:
+    """One run of wrk."""
+
+    def __init__(self, stack, topic, connections, seconds, delay="PT50M", pause_ms=0):
+        done = subprocess.run(["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "-s", programs.HERE / "post.lua", stack["DUETIME_URL"], "--",
+                               topic, delay, str(pause_ms)], check=True, capture_output=True, text=True)
+        found = re.search(r"RESULT (\S+) (\S+) (\S+) (\S+) (\S+)", done.stdout)
+        if not found:
+            raise RuntimeError(f"wrk: {done.stdout} {done.stderr}")
+        self.rate, self.p50_ms, self.p99_ms = float(found[1]), float(found[4]), float(found[5])
+        self.accepted, self.refused, self.unanswered = int(found[2]), int(found[3]), connections
+
+
+class Ndjson:
+    """The same job over and over, in bodies of so many lines, by two clients at once."""
+
+    def __init__(self, stack, topic, lines, delay="PT50M"):
+        self._url = stack["DUETIME_URL"].removeprefix("http://")
+        self._lines = lines
+        self._body = ((json.dumps({"topic": topic, "delay": delay, "payload": {"text": TEXT}}) + "\n") * lines).encode()
+        self.accepted = 0
+
+    def _post(self):
+        host, port = self._url.split(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=120)
+        connection.request("POST", "/v1/jobs:batch", self._body, {"Content-Type": "application/x-ndjson"})
+        answer = connection.getresponse().read()
+        self.accepted += answer.count(b'"status":201')
+
+    def post(self, times):
+        """Each client posts the body so many times; jobs accepted a second."""
+        def client():
+            for _ in range(times):
+                self._post()
+        before, start = self.accepted, time.monotonic()
+        threads = [threading.Thread(target=client) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self.accepted - before != 2 * times * self._lines:
+            raise RuntimeError(f"{self.accepted - before} of {2 * times * self._lines} lines were accepted")
+        return (self.accepted - before) / (time.monotonic() - start)
+
+
+def make_topic(stack, topic):
+    """Whose attempts are not repeated while a group runs, though nothing is reported."""
+    answer = Rest(stack["DUETIME_URL"]).put(f"/v1/topics/{topic}", {"ack_timeout": "P1D"})
+    assert answer.status in (200, 201), answer
+
+
+def write_due(stack, topic, dues):
+    """Jobs that are due at these times (ms); all must be accepted."""
+    rest = Rest(stack["DUETIME_URL"], timeout=120)
+    for first in range(0, len(dues), 10000):
+        lines = rest.batch([{"topic": topic, "run_at": rfc3339(int(ms)), "payload": {"n": 1}} for ms in dues[first:first + 10000]])
+        bad = [line for line in lines if line["status"] != 201]
+        assert not bad, bad[0]
+    return len(dues)
+
+
+class Reporter:
+    """The consumer in C, in the background: reads `count` messages and, if told to, reports each as succeeded."""
+
+    def __init__(self, stack, topic, count, results="-", seconds=180, gather=False):
+        self._topic, self._count = topic, count
+        words = [stack["DUETIME_KAFKA"], topic, count, results, seconds] + (["gather"] if gather else [])
+        self._process = subprocess.Popen([programs.program("reporter"), *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def go(self):
+        """A reporter that gathers has read everything, and now reports: call when `gathered` came back."""
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+
+    def gathered(self):
+        return self._whole(self._process.stdout.readline())
+
+    def end(self):
+        out, _ = self._process.communicate()
+        return self._whole(out.splitlines()[-1] if out else '{"messages":0}')
+
+    def _whole(self, line):
+        found = json.loads(line)
+        if found["messages"] != self._count:
+            raise Missing(f"{self._topic}: {found['messages']} of {self._count} messages arrived")
+        return found
+
+
+def metrics(url):
+    with urllib.request.urlopen(url) as answer:
+        return answer.read().decode()
+
+
+def of_dispatchers(stack, pattern):
+    """Every match of the pattern in the metrics of all dispatchers."""
+    urls = [stack[name] for name in sorted(stack.env) if name.startswith("DUETIME_METRICS_DISPATCHER")]
+    return [match for url in urls for match in re.findall(pattern, metrics(url))]
+
+
+def results_applied(stack):
+    """Results that the dispatchers applied so far; cheaper than asking MySQL, which is what is measured."""
+    return sum(int(float(n)) for n in of_dispatchers(stack, r'duetime_results_total{[^}]*outcome="applied"[^}]*} (\S+)'))
+
+
+def lateness_buckets(stack):
+    """{upper bound in s: attempts committed that late or less}, over all dispatchers."""
+    counts = {}
+    for bound, n in of_dispatchers(stack, r'dispatch_lateness_seconds_bucket{[^}]*le="([^"]+)"} (\d+)'):
+        counts[float(bound)] = counts.get(float(bound), 0) + int(n)
+    return counts
+
+
+def percentile_ms(before, after, share):
+    """By a histogram's rise between two looks, evenly spread within its bucket."""
+    bounds = sorted(after)
+    rises = [after[bound] - before.get(bound, 0) for bound in bounds]
+    want, low, below = share * rises[-1], 0.0, 0
+    for bound, rise in zip(bounds, rises):
+        if rise >= want:
+            return 1000 * (low if bound == float("inf") else low + (bound - low) * (want - below) / max(1, rise - below))
+        low, below = bound, rise
+    return 1000 * low
+
+
+def now():
+    return now_ms()

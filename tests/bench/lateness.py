@@ -1,0 +1,63 @@
+"""1,000 jobs due a second, alone and beside intake at half speed"""
+import statistics
+import threading
+
+from harness.checker import connect, rows
+from harness.stack import until
+
+import clients
+
+RATE = 1000
+LEAD_MS = 6000
+
+
+def warm(stack, account, topic):
+    """The topic is there, and every shard has sent to it."""
+    clients.make_topic(stack, topic)
+    account.accepted(topic, clients.write_due(stack, topic, [clients.now()] * 20))
+    connection = connect(stack)
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND attempt = 1", topic)[0]["n"] == 20, 30, "a warm topic")
+
+
+def of_stream(stack, account, topic, seconds, beside):
+    """(p50, p99 to Kafka's commit by the dispatchers' histogram; p50, p99 to the consumer's receipt), in ms."""
+    warm(stack, account, topic)
+    start = clients.now() + LEAD_MS
+    account.accepted(topic, clients.write_due(stack, topic, [start + i * 1000 / RATE for i in range(seconds * RATE)]))
+    reporter = clients.Reporter(stack, topic, seconds * RATE + 20, seconds=seconds + 60)
+    until(lambda: clients.now() > start - 2000, 60, "the start", every=0.01)
+    load = threading.Thread(target=beside, args=(seconds + 3,))
+    load.start()
+    until(lambda: clients.now() > start, 60, "the first due time", every=0.01)
+    before = clients.lateness_buckets(stack)
+    load.join()
+    seen, after = reporter.end(), clients.lateness_buckets(stack)
+    return clients.percentile_ms(before, after, .5), clients.percentile_ms(before, after, .99), seen["p50"], seen["p99"]
+
+
+def half_speed(stack, account, full):
+    """Intake by wrk at half of `full` jobs a second: 256 connections that pause between requests."""
+    pause = int(256 / (full / 2) * 1000) - 6
+    rates = []
+
+    def beside(seconds):
+        posts = clients.Posts(stack, "beside", 256, seconds, pause_ms=max(1, pause))
+        account.accepted("beside", posts.accepted, posts.unanswered)
+        rates.append(posts.rate)
+    return beside, rates
+
+
+def measure(bench):
+    stack = bench.stack()
+    account = bench.account(stack)
+    clients.make_topic(stack, "beside")
+    seconds = bench.seconds(15, 8)
+    posts = clients.Posts(stack, "beside", 64, 4)
+    account.accepted("beside", posts.accepted, posts.unanswered)
+    _, alone, _, alone_seen = of_stream(stack, account, "late-alone", seconds, lambda _: None)
+    beside, rates = half_speed(stack, account, posts.rate)
+    found = [of_stream(stack, account, f"late-{n}", seconds, beside) for n in range(bench.count(3, 1))]
+    bench.figure(None, "lateness p99 to the commit, alone", alone, "ms", f"to the consumer {alone_seen} ms")
+    bench.figure("G3", "lateness p99 to the commit, beside intake", [p99 for _, p99, _, _ in found],
+                 note=f"p50 {statistics.median(p50 for p50, _, _, _ in found):.1f} ms; intake beside it {statistics.median(rates):,.0f}/s of {posts.rate:,.0f}/s")
+    bench.figure(None, "the same to the consumer", [p99 for _, _, _, p99 in found], "ms", f"p50 {statistics.median(p50 for _, _, p50, _ in found):.1f} ms")

@@ -1,0 +1,50 @@
+"""The benchmark's own judgement: jobs that are missing are told, figures are medians beside their goals. Nothing is timed here."""
+import sys
+
+import pytest
+
+from harness.stack import TREE
+
+sys.path.insert(0, str(TREE / "tests" / "bench"))
+
+import account  # noqa: E402
+import clients  # noqa: E402
+from goals import GOALS  # noqa: E402
+from report import Figure, verdict  # noqa: E402
+
+ENTRY = {"accepted": 100, "unanswered": 0, "reported": None}
+ROW = {"jobs": 100, "sent": 100, "done": 0}
+KAFKA = {"messages": 100, "distinct": 100}
+
+
+def test_an_account_that_adds_up_is_silent():
+    assert account.wrong("t", ENTRY, ROW, KAFKA) == []
+    assert account.wrong("t", {**ENTRY, "unanswered": 5}, {**ROW, "jobs": 103}, KAFKA) == []
+    assert account.wrong("t", {**ENTRY, "reported": 100}, {**ROW, "done": 100}, KAFKA) == []
+
+
+@pytest.mark.parametrize("what", [
+    (ENTRY, {**ROW, "jobs": 99}, KAFKA), (ENTRY, {**ROW, "jobs": 101}, KAFKA), ({**ENTRY, "unanswered": 5}, {**ROW, "jobs": 106}, KAFKA),
+    (ENTRY, {**ROW, "sent": 99}, KAFKA), (ENTRY, ROW, {"messages": 101, "distinct": 100}), (ENTRY, ROW, {"messages": 99, "distinct": 99}),
+    ({**ENTRY, "reported": 99}, {**ROW, "done": 100}, KAFKA), ({**ENTRY, "reported": 100}, {**ROW, "done": 99}, KAFKA)])
+def test_jobs_that_are_missing_or_too_many_are_told(what):
+    assert len(account.wrong("t", *what)) == 1
+
+
+def test_a_figure_is_the_median_of_its_rounds_beside_floor_and_aim():
+    assert Figure("G1", "x", [0.1, 0.4, 0.2]).value == 0.2
+    assert [Figure("G1", "x", [value]).met for value in (0.1, 0.15, 0.35)] == ["no", "floor", "aim"]
+    assert [Figure("G3", "x", [value]).met for value in (51, 50, 15)] == ["no", "floor", "aim"]
+
+
+def test_a_goal_with_several_figures_is_judged_by_the_best_and_none_is_forgotten():
+    told = verdict([Figure("G1", "16", [0.1]), Figure("G1", "64", [0.2]), Figure("G3", "x", [60]), Figure(None, "no goal", [1])])
+    assert "floor met: G1\n" in told and "floor missed: G3\n" in told
+    assert all(goal in told for goal in GOALS)
+
+
+def test_percentiles_come_from_the_rise_of_a_histogram():
+    before = {0.01: 100, 0.02: 100, float("inf"): 100}
+    after = {0.01: 150, 0.02: 200, float("inf"): 200}
+    assert clients.percentile_ms(before, after, .5) == pytest.approx(10)
+    assert clients.percentile_ms(before, after, .75) == pytest.approx(15)
