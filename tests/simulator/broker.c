@@ -72,6 +72,7 @@ static struct {
     size_t n_messages, cap_messages;
     struct record **ledger_records[SHARDS_MAX]; /* ever committed */
     size_t n_ledger[SHARDS_MAX], cap_ledger[SHARDS_MAX];
+    bool lost_young;
     int64_t down_until_us, coordinator_down_until_us;
     struct proc *cut_proc;
     int64_t cut_until_us;
@@ -651,6 +652,8 @@ static void trim_arrives(void *arg)
 {
     const struct dt_ledger_trim *t = arg;
     struct partition *p = broker.ledgers[t->shard];
+    if (broker.lost_young) /* in truth a day lies between what is asked for and what was settled */
+        return;
     if (t->before > p->start && t->before <= (int64_t)p->n) {
         p->start = t->before;
         TRACE("kafka: ledger %u trimmed below %lld, as asked", t->shard, (long long)t->before);
@@ -948,10 +951,16 @@ void broker_trim_ledger(unsigned shard)
 void broker_recreate_ledger(unsigned shard)
 {
     struct coordinator *c = &broker.coordinators[shard];
-    if (c->txn && (c->txn->state == TXN_OPEN || under_way(c->txn)))
+    if (broker.lost_young || (c->txn && (c->txn->state == TXN_OPEN || under_way(c->txn))))
         return;
     broker.ledgers[shard] = partition_new(DT_STR_LIT("ledger"), true);
+    broker.lost_young = ledger_age == 0;
     TRACE("kafka: ledger %u made anew", shard);
+}
+
+bool broker_lost_young_ledger(void)
+{
+    return broker.lost_young;
 }
 
 int64_t ledger_age;
