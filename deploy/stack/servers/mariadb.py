@@ -69,14 +69,19 @@ class MariaDB(Part):
     def _install(self):
         # Into a folder of another name first, so that an interrupted installation is never taken for a whole one.
         fresh = self.data / "data.new"
-        shutil.rmtree(fresh, ignore_errors=True)
-        argv = ["mariadb-install-db", "--no-defaults", f"--datadir={fresh}", f"--user={self.admin}",
-                "--auth-root-authentication-method=socket", f"--auth-root-socket-user={self.admin}",
-                "--skip-test-db", "--skip-name-resolve"]
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
+        done = self._install_into(fresh)
+        if done.returncode != 0 and "Segmentation fault" in done.stdout:  # mariadbd was seen to crash over its own system views
+            done = self._install_into(fresh)
         if done.returncode != 0:
             raise say.StackError(f"mariadb-install-db failed:\n{done.stdout}")
         fresh.rename(self.data / "data")
+
+    def _install_into(self, folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        argv = ["mariadb-install-db", "--no-defaults", f"--datadir={folder}", f"--user={self.admin}",
+                "--auth-root-authentication-method=socket", f"--auth-root-socket-user={self.admin}",
+                "--skip-test-db", "--skip-name-resolve"]
+        return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
 
     def argv(self):
         return ["/usr/sbin/mariadbd", f"--defaults-file={self.config}"]
