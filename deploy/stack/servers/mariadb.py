@@ -67,21 +67,17 @@ class MariaDB(Part):
             self._install()
 
     def _install(self):
-        # Into a folder of another name first, so that an interrupted installation is never taken for a whole one.
+        # Into a folder of another name first, so that an interrupted installation is never taken for a whole one. With a folder for
+        # temporary tables of its own: a mariadbd that starts removes those that it finds, another installation's in /tmp as well.
         fresh = self.data / "data.new"
-        done = self._install_into(fresh)
-        if done.returncode != 0 and "Segmentation fault" in done.stdout:  # mariadbd was seen to crash over its own system views
-            done = self._install_into(fresh)
+        shutil.rmtree(fresh, ignore_errors=True)
+        argv = ["mariadb-install-db", "--no-defaults", f"--datadir={fresh}", f"--tmpdir={self.data / 'tmp'}", f"--user={self.admin}",
+                "--auth-root-authentication-method=socket", f"--auth-root-socket-user={self.admin}",
+                "--skip-test-db", "--skip-name-resolve"]
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
         if done.returncode != 0:
             raise say.StackError(f"mariadb-install-db failed:\n{done.stdout}")
         fresh.rename(self.data / "data")
-
-    def _install_into(self, folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        argv = ["mariadb-install-db", "--no-defaults", f"--datadir={folder}", f"--user={self.admin}",
-                "--auth-root-authentication-method=socket", f"--auth-root-socket-user={self.admin}",
-                "--skip-test-db", "--skip-name-resolve"]
-        return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
 
     def argv(self):
         return ["/usr/sbin/mariadbd", f"--defaults-file={self.config}"]
