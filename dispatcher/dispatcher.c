@@ -22,6 +22,7 @@
 #include "base/mailbox.h"
 #include "elector.h"
 #include "housekeeper.h"
+#include "map_watch.h"
 #include "outbox.h"
 #include "results.h"
 #include "shard_loop.h"
@@ -35,7 +36,7 @@ enum { NEWS = 1, STOP = 2 }; /* signals */
 #define DRAIN_MS       3000
 #define PAUSE_FIRST_US INT64_C(100000)
 #define PAUSE_MAX_US   INT64_C(3000000)
-#define MAP_EVERY_US   INT64_C(2000000)
+#define AGAIN_US       INT64_C(2000000)
 
 struct slot {
     dt_shard_loop *loop; /* under table_lock; changed by the supervisor alone */
@@ -62,9 +63,10 @@ struct dt_dispatcher {
     dt_housekeeper *housekeeper;
     dt_wake *wake;
     dt_index *notify; /* for telling other processes; under notify_lock */
-    pthread_mutex_t notify_lock, table_lock, map_lock;
-    struct dt_shard_map map;
-    _Atomic bool map_stale, stop;
+    pthread_mutex_t notify_lock, table_lock;
+    dt_map_watch *watch;
+    struct dt_shard_range range; /* as it was at the start; then the watch has it */
+    _Atomic bool stop;
     bool again; /* a loop did not start: try once more */
     dt_mailbox *mailbox;
     struct dt_loop_env loop_env;
@@ -118,16 +120,33 @@ static bool place(void *arg, unsigned *rank, unsigned *members)
 static void get_map(void *arg, struct dt_shard_map *out)
 {
     dt_dispatcher *d = arg;
-    pthread_mutex_lock(&d->map_lock);
-    *out = d->map;
-    pthread_mutex_unlock(&d->map_lock);
+    dt_map_watch_get(d->watch, out);
 }
 
 static void stale_map(void *arg)
 {
     dt_dispatcher *d = arg;
-    d->map_stale = true;
-    dt_mailbox_signal(d->mailbox, NEWS);
+    dt_map_watch_stale(d->watch);
+}
+
+static void on_led(void *arg, unsigned shards)
+{
+    dt_dispatcher *d = arg;
+    dt_elector_set_shards(d->elector, shards);
+}
+
+static unsigned shards_here(void *arg)
+{
+    dt_dispatcher *d = arg;
+    return dt_map_watch_rows(d->watch);
+}
+
+/* Notices of a shard that the map no longer names, which somebody with an old map wrote: one of the others sends them.
+ */
+static bool sends_notices(void *arg, unsigned shard)
+{
+    dt_dispatcher *d = arg;
+    return leads(d, shard % dt_map_watch_named(d->watch));
 }
 
 static void index_lost(void *arg, unsigned shard)
@@ -147,7 +166,7 @@ static void outbox_anywhere(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
     struct dt_error err = {0};
-    if (leads(d, shard)) {
+    if (sends_notices(d, shard)) {
         dt_outbox_post(d->outbox, shard);
         return;
     }
@@ -191,6 +210,8 @@ static void on_wake(void *arg, int shard, bool outbox)
         if (shard < 0 || (unsigned)shard == s)
             wake_loop(d, s, shard < 0);
     pthread_mutex_unlock(&d->table_lock);
+    if (shard < 0)
+        dt_map_watch_stale(d->watch);
     if (shard >= 0 && outbox)
         dt_outbox_post(d->outbox, (unsigned)shard);
 }
@@ -257,7 +278,7 @@ static void carry_out(dt_dispatcher *d, unsigned shard)
     if (slot->ended)
         end_loop(d, shard);
     enum want what = (enum want)slot->want;
-    if (what == WANT_NOTHING && shard < d->inst.shards && !d->stop && DT_FAIL_FORCED("lead.forced"))
+    if (what == WANT_NOTHING && shard < d->range.led && !d->stop && DT_FAIL_FORCED("lead.forced"))
         what = WANT_LEAD;
     if (slot->loop && what != WANT_LEAD && !slot->told) {
         slot->told = true;
@@ -273,28 +294,10 @@ static void carry_out(dt_dispatcher *d, unsigned shard)
         give_away(d, shard);
 }
 
-static dt_status reload_map(dt_dispatcher *d, struct dt_error *err)
-{
-    struct dt_installation inst;
-    dt_status status = dt_store_installation(d->store, &inst, err);
-    if (status != DT_OK)
-        return status;
-    pthread_mutex_lock(&d->map_lock);
-    if (inst.generation != d->map.generation)
-        dt_shard_map_init(&d->map, inst.generation, inst.shards);
-    pthread_mutex_unlock(&d->map_lock);
-    if (inst.shards != d->inst.shards)
-        dt_elector_set_shards(d->elector, inst.shards);
-    d->inst.shards = inst.shards; /* name and uuid are read by every thread, and never change */
-    d->inst.generation = inst.generation;
-    return DT_OK;
-}
-
 static void supervise(dt_dispatcher *d)
 {
     bool leaving = false;
     while (!leaving || !dt_elector_idle(d->elector)) {
-        struct dt_error err = {0};
         if (d->stop && !leaving) {
             leaving = true;
             DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
@@ -303,11 +306,7 @@ static void supervise(dt_dispatcher *d)
         d->again = DT_FAIL_FORCED("lead.forced"); /* nobody tells of shards that only force makes ours */
         for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
             carry_out(d, shard);
-        if (atomic_exchange(&d->map_stale, false) && reload_map(d, &err) != DT_OK)
-            d->map_stale = true;
-        int64_t until = d->map_stale || leaving || d->again
-                            ? dt_clock_mono_us(d->clock) + (leaving ? 50000 : MAP_EVERY_US)
-                            : INT64_MAX;
+        int64_t until = leaving || d->again ? dt_clock_mono_us(d->clock) + (leaving ? 50000 : AGAIN_US) : INT64_MAX;
         dt_mailbox_wait(d->mailbox, until);
     }
 }
@@ -350,7 +349,7 @@ static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
     if (status == DT_OK)
         status = dt_store_installation(d->store, &d->inst, err);
     if (status == DT_OK)
-        dt_shard_map_init(&d->map, d->inst.generation, d->inst.shards);
+        status = dt_store_shard_range(d->store, &d->inst, &d->range, err);
     d->kafka = (struct dt_kafka_env){.config = d->config,
                                      .installation = d->inst.name,
                                      .uuid = d->inst.uuid,
@@ -368,19 +367,22 @@ static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
 
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
-    struct dt_outbox_env outbox = {d->config, &d->kafka, d->clock, NULL, d, leads};
+    struct dt_outbox_env outbox = {d->config, &d->kafka, d->clock, NULL, d, sends_notices, shards_here};
     struct dt_results_env results = {d->config, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere};
     struct dt_housekeeper_env house = {.config = d->config,
                                        .installation = d->inst.name,
                                        .clock = d->clock,
                                        .ref = &d->ref,
-                                       .shards = d->inst.shards,
+                                       .shards = shards_here,
                                        .arg = d,
                                        .map = get_map,
                                        .state = loop_state,
                                        .wake = wake_shard,
                                        .index_whole = index_whole};
-    dt_status status = dt_sender_new(&d->kafka, &d->sender, err);
+    struct dt_map_watch_env watch = {d->config, d->clock, d, on_led};
+    dt_status status = dt_map_watch_start(&watch, &d->inst, &d->range, &d->watch, err);
+    if (status == DT_OK)
+        status = dt_sender_new(&d->kafka, &d->sender, err);
     outbox.sender = results.sender = d->sender;
     if (status == DT_OK)
         status = dt_index_new(d->config, d->inst.name, d->clock, &d->notify, err);
@@ -412,7 +414,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .outbox = outbox_here,
                                        .stopped = on_stopped,
                                        .random = random_number};
-    return dt_elector_start(d->config, d->inst.name, d->inst.shards, d->owner, d->clock, &events, &d->elector, err);
+    return dt_elector_start(d->config, d->inst.name, d->range.led, d->owner, d->clock, &events, &d->elector, err);
 }
 
 /* In the order of dependence: what calls others ends first. */
@@ -422,6 +424,7 @@ static void end_parts(dt_dispatcher *d)
     dt_housekeeper_stop(d->housekeeper);
     dt_results_stop(d->results);
     dt_outbox_stop(d->outbox);
+    dt_map_watch_stop(d->watch);
     if (d->elector)
         dt_elector_stop(d->elector);
     dt_index_free(d->notify);
@@ -464,7 +467,6 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     dt_refclock_init(&d->ref, clock);
     pthread_mutex_init(&d->notify_lock, NULL);
     pthread_mutex_init(&d->table_lock, NULL);
-    pthread_mutex_init(&d->map_lock, NULL);
     gethostname(host, sizeof host - 1);
     snprintf(d->owner, sizeof d->owner, "%s:%ld", host, (long)getpid());
     dt_status status = dt_mailbox_new(&d->mailbox);
@@ -492,6 +494,5 @@ void dt_dispatcher_free(dt_dispatcher *d)
     dt_mailbox_free(d->mailbox);
     pthread_mutex_destroy(&d->notify_lock);
     pthread_mutex_destroy(&d->table_lock);
-    pthread_mutex_destroy(&d->map_lock);
     free(d);
 }

@@ -38,6 +38,11 @@ static int64_t mono_us(const dt_housekeeper *h)
 {
     return dt_clock_mono_us(h->env.clock);
 }
+static unsigned shards(const dt_housekeeper *h)
+{
+    return h->env.shards(h->env.arg);
+}
+
 /* The process that ZooKeeper names for shard 0, whether or not it can lead just now: days come near and retention ends
  * also while Kafka is away or the shard is halted. */
 static bool keeps_house(const dt_housekeeper *h)
@@ -83,6 +88,7 @@ static struct dt_shard_stats stats_of(dt_housekeeper *h, unsigned shard, const s
                                    .epoch = state->marker.epoch,
                                    .waiting = state->waiting,
                                    .detail = state->detail[0] ? state->detail : NULL,
+                                   .generation = state->generation,
                                    .overdue = seen.overdue,
                                    .oldest_due_at_ms = seen.oldest_due_at_ms,
                                    .drift_missing = seen.drift_missing,
@@ -97,7 +103,7 @@ static dt_status write_stats(dt_housekeeper *h, struct dt_error *err)
     struct dt_loop_state states[STATS_AT_ONCE];
     size_t n = 0;
     dt_status status = DT_OK;
-    for (unsigned shard = 0; shard < h->env.shards && status == DT_OK; shard++) {
+    for (unsigned shard = 0, all = shards(h); shard < all && status == DT_OK; shard++) {
         if (!h->env.state(h->env.arg, shard, &states[n]) || !worth_telling(&states[n]))
             continue;
         stats[n] = stats_of(h, shard, &states[n]);
@@ -123,7 +129,7 @@ static void led_here(dt_housekeeper *h, struct dt_shard_set *led)
 {
     struct dt_loop_state state;
     *led = (struct dt_shard_set){0};
-    for (unsigned shard = 0; shard < h->env.shards; shard++)
+    for (unsigned shard = 0, all = shards(h); shard < all; shard++)
         if (h->env.state(h->env.arg, shard, &state) && state.leading)
             dt_shard_set_add(led, shard);
 }
@@ -140,7 +146,7 @@ static void reconcile(dt_housekeeper *h)
     struct dt_reconcile_in in = {mono_us(h), dt_refclock_earliest_ms(h->env.ref), &map, &led};
     dt_reconcile_tick(h->reconciler, &in, &out);
     h->reconcile_us = out.next_us;
-    for (unsigned shard = 0; shard < h->env.shards; shard++) {
+    for (unsigned shard = 0, all = shards(h); shard < all; shard++) {
         if (dt_shard_set_has(&out.whole, shard))
             h->env.index_whole(h->env.arg, shard);
         if (dt_shard_set_has(&out.wake, shard))

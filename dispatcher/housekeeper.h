@@ -17,8 +17,8 @@ struct dt_housekeeper_env {
     const char *installation;
     const dt_clock *clock;
     dt_refclock *ref;
-    unsigned shards;
     void *arg;
+    unsigned (*shards)(void *arg); /* shards below it may be led here */
     void (*map)(void *arg, struct dt_shard_map *out);
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
     void (*wake)(void *arg, unsigned shard);

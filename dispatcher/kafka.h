@@ -15,7 +15,7 @@ typedef struct dt_kafka_admin dt_kafka_admin;
 struct dt_kafka_env {
     const struct dt_config *config;
     const char *installation, *uuid;
-    unsigned shards; /* partitions of the ledger */
+    unsigned shards; /* when this process started: what a ledger is made with */
     dt_kafka_admin
         *admin; /* where producers look up the size limits of topics; NULL: they take Kafka's default for granted */
 };
@@ -42,8 +42,11 @@ void dt_kafka_admin_free(dt_kafka_admin *admin);
  * .results.rejected and .dead when missing, raises the ledger's partitions when the shards grew, and checks the
  * ledger's settings: REFUSED when they are wrong. */
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
-/* REFUSED unless the ledger has retention.ms=-1 and at least `shards` partitions. Asked at each takeover. */
-DT_MUST_CHECK dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *admin, struct dt_error *err);
+/* REFUSED unless the ledger has retention.ms=-1 and a partition for the shard. Asked at each takeover. */
+DT_MUST_CHECK dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *admin, unsigned shard, struct dt_error *err);
+/* Makes the partition of a shard that nobody has ever led, if it is not there yet, and those below it. (Never for one
+ * that was led: a ledger that has lost its partition has to be seen by the check.) */
+DT_MUST_CHECK dt_status dt_kafka_admin_grow_ledger(dt_kafka_admin *admin, unsigned shard, struct dt_error *err);
 struct dt_kafka_topic_info {
     int64_t max_message_bytes;
     int partitions;

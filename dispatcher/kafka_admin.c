@@ -508,7 +508,8 @@ static dt_status check_ledger_settings(const char *topic, const struct settings 
     return DT_OK;
 }
 
-static dt_status check_ledger(struct dt_kafka_admin *a, bool repair, struct dt_error *err)
+/* With `repair` it is made when missing, and grows. */
+static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool repair, struct dt_error *err)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1], reason[256] = "";
     struct settings s;
@@ -517,31 +518,41 @@ static dt_status check_ledger(struct dt_kafka_admin *a, bool repair, struct dt_e
     dt_status status = dt_kafka_topic_name(a->env, "ledger", topic, err);
 
     if (status == DT_OK)
-        status = look_or_make(a, topic, repair ? (int)a->env->shards : 0, true, &s, err);
+        status = look_or_make(a, topic, repair ? (int)shards : 0, true, &s, err);
     if (status == DT_OK)
         status = check_ledger_settings(topic, &s, err);
     if (status == DT_OK)
         status = count_partitions(a, topic, &partitions, err);
-    if (status != DT_OK || partitions >= (int)a->env->shards)
+    if (status != DT_OK || partitions >= (int)shards)
         return status;
     if (!repair)
-        return dt_fail(err, DT_REFUSED, "topic %s has %d partitions for %u shards", topic, partitions, a->env->shards);
-    code = grow(a, topic, a->env->shards, reason, sizeof reason);
+        return dt_fail(err, DT_REFUSED, "topic %s has %d partitions for %u shards", topic, partitions, shards);
+    code = grow(a, topic, shards, reason, sizeof reason);
     /* Two processes may grow it at once: the later one is told that it has that many. */
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR && code != RD_KAFKA_RESP_ERR_INVALID_PARTITIONS)
         return dt_fail(err, dt_kafka_error_status(code), "more partitions for %s: %s", topic, reason);
     return DT_OK;
 }
 
-dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *a, struct dt_error *err)
+static dt_status look_at_ledger(dt_kafka_admin *a, unsigned shards, bool repair, struct dt_error *err)
 {
     dt_status status = begin(a, err);
 
     if (status != DT_OK)
         return status;
-    status = check_ledger(a, false, err);
+    status = check_ledger(a, shards, repair, err);
     end(a);
     return status;
+}
+
+dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *a, unsigned shard, struct dt_error *err)
+{
+    return look_at_ledger(a, shard + 1, false, err);
+}
+
+dt_status dt_kafka_admin_grow_ledger(dt_kafka_admin *a, unsigned shard, struct dt_error *err)
+{
+    return look_at_ledger(a, shard + 1, true, err);
 }
 
 dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
@@ -552,7 +563,7 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
 
     if (status != DT_OK)
         return status;
-    status = check_ledger(a, true, err);
+    status = check_ledger(a, a->env->shards, true, err);
     for (size_t i = 0; status == DT_OK && i < sizeof suffixes / sizeof *suffixes; i++) {
         char topic[DT_KAFKA_TOPIC_MAX + 1];
         struct settings s;

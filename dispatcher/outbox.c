@@ -88,14 +88,14 @@ static bool take(dt_outbox *o, unsigned shard, bool all)
 {
     uint32_t bit = UINT32_C(1) << (shard % 32);
     bool told = (atomic_fetch_and(&o->told[shard / 32], ~bit) & bit) != 0;
-    return (told || all) && o->env.leads(o->env.arg, shard);
+    return (told || all) && o->env.sends(o->env.arg, shard);
 }
 
 static dt_status look(dt_outbox *o, bool all)
 {
     struct dt_error err = {0};
     dt_status status = DT_OK;
-    for (unsigned shard = 0; shard < o->env.kafka->shards && !o->stop; shard++) {
+    for (unsigned shard = 0, shards = o->env.shards(o->env.arg); shard < shards && !o->stop; shard++) {
         if (!take(o, shard, all))
             continue;
         dt_status emptied = empty(o, shard, &err);

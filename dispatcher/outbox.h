@@ -17,7 +17,8 @@ struct dt_outbox_env {
     const dt_clock *clock;
     dt_sender *sender;
     void *arg;
-    bool (*leads)(void *arg, unsigned shard);
+    bool (*sends)(void *arg, unsigned shard); /* does this process send the shard's notices? */
+    unsigned (*shards)(void *arg);            /* shards below it may have notices */
 };
 
 DT_MUST_CHECK dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out, struct dt_error *err);

@@ -4,10 +4,12 @@
  * Invariants: whatever the index says is a hint, the claim decides; the index is told last, and a word that is lost
  * costs a second at most. The set is believed only while it carries this leadership's marker with the present count:
  * the count rises with every marking, so a set that was lost, replaced, or put back from an older copy is noticed at
- * the next look, and MySQL is read until it is rebuilt.
+ * the next look, and MySQL is read until it is rebuilt. So is a set that was filled for another map, in which the shard
+ * had fewer slots: its marker has that map's generation.
  */
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "base/log.h"
 #include "shard_parts.h"
 
@@ -18,7 +20,20 @@
 
 struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 {
-    return (struct dt_marker){l->lease.epoch, l->lease.token, l->mark_count};
+    return (struct dt_marker){l->lease.epoch, l->lease.token, l->mark_count, l->filled_for, l->lease.index_epoch};
+}
+
+/* A map that only takes slots away leaves the set whole: what is too much in it is handed on when it is due, or removed
+ * by the reconciler. From one map to the next only; in between the shard may have had fewer. */
+void dt_shard_read_map(dt_shard_loop *l)
+{
+    struct dt_shard_map next;
+    l->env->map(l->env->arg, &next);
+    if (next.generation == l->map.generation && next.shards == l->map.shards)
+        return;
+    if (l->map.shards == 0 || next.generation != l->map.generation + 1 || dt_shard_map_gains(&l->map, &next, l->shard))
+        l->filled_for = next.generation;
+    l->map = next;
 }
 
 void dt_shard_look_init(dt_shard_loop *l)
@@ -145,6 +160,18 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
     return dt_index_hold(l->index, l->shard, topic, entries, held, err);
 }
 
+/* Entries of jobs whose slots have moved away (or that somebody with an old map put here): their shard gets them, its
+ * leader is woken, and only then they leave this set. */
+static dt_status hand_on(dt_shard_loop *l, const struct dt_seen *seen, size_t n, int64_t horizon_ms,
+                         struct dt_entry *entries, struct dt_error *err)
+{
+    size_t n_moved = 0;
+    for (size_t i = 0; i < n; i++)
+        if (seen[i].elsewhere)
+            entries[n_moved++] = (struct dt_entry){seen[i].id, seen[i].next_ms};
+    return n_moved ? dt_index_put(l->index, &l->map, entries, n_moved, horizon_ms, true, err) : DT_OK;
+}
+
 /* Tells the index what became of the hints. What it cannot be told stays at its head and would be met again at every
  * look, before all others. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn)
@@ -157,12 +184,15 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn)
     struct dt_error err = {0};
     dt_status status = fixes && held ? DT_OK : DT_NOMEM;
     size_t n = 0;
+    if (status == DT_OK)
+        status = hand_on(l, turn->seen, turn->n_seen, horizon_ms, held, &err);
     for (size_t i = 0; status == DT_OK && i < turn->n_seen; i++) {
         struct dt_seen *seen = &turn->seen[i];
+        bool stays = !seen->elsewhere && seen->next_ms < horizon_ms;
         if (seen->hold.p)
             status = hold_topic(l, seen, turn->n_seen - i, held, &err);
         else if (seen->id)
-            fixes[n++] = (struct dt_fix){seen->id, seen->hint_ms, seen->next_ms < horizon_ms ? seen->next_ms : 0};
+            fixes[n++] = (struct dt_fix){seen->id, seen->hint_ms, stays ? seen->next_ms : 0};
     }
     if (status == DT_OK && n)
         status = dt_index_fix(l->index, l->shard, fixes, n, &err);
@@ -180,6 +210,15 @@ void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, int64_t next_ms)
     int64_t horizon_ms = dt_refclock_earliest_ms(l->env->ref) + l->env->config->index_horizon;
     if (dt_index_put(l->index, &l->map, &entry, 1, horizon_ms, false, &err) != DT_OK)
         DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+}
+
+void dt_shard_leave_index(dt_shard_loop *l)
+{
+    struct dt_error err = {0};
+    if (l->shard < l->map.shards || dt_index_drop(l->index, l->shard, &err) == DT_OK)
+        return;
+    DT_LOG(INFO, "shard", "the set of a shard that is not needed any more stays", DT_I("shard", l->shard),
+           DT_S("reason", err.text));
 }
 
 /* ---- topics that were held back ---- */

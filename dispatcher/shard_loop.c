@@ -58,6 +58,7 @@ static void say_leading(dt_shard_loop *l, bool leading, bool halted)
     l->state.leading = leading;
     l->state.halted = halted;
     l->state.marker = dt_shard_marker(l);
+    l->state.generation = 0;
     pthread_mutex_unlock(&l->state_lock);
     dt_metric_set(l->meters.leading, leading);
     dt_metric_set(l->meters.halted, halted);
@@ -204,6 +205,15 @@ static dt_status work(dt_shard_loop *l, struct dt_turn *turn, int64_t now_ms, in
     return DT_OK;
 }
 
+/* "All slots of this map that are mine are looked after": from MySQL that is so at once, but only the index is fast. */
+static void say_which_map(dt_shard_loop *l)
+{
+    int64_t generation = l->index_whole && l->marked ? l->map.generation : 0;
+    pthread_mutex_lock(&l->state_lock);
+    l->state.generation = generation;
+    pthread_mutex_unlock(&l->state_lock);
+}
+
 static void say_what_it_waits_for(dt_shard_loop *l)
 {
     const char *trouble = dt_topic_gate_trouble(l->gate);
@@ -228,7 +238,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     bool news = false, turned = false;
     if (!l->env->leads(l->env->arg, l->shard))
         return dt_fail(err, DT_DEPOSED, "ZooKeeper does not name this process");
-    l->env->map(l->env->arg, &l->map);
+    dt_shard_read_map(l);
     dt_shard_look_at_held(l);
     dt_status status = dt_shard_look(l, now_ms, &next_ms, err);
     if (status == DT_OK && must_resume(l, now_ms, next_ms))
@@ -246,6 +256,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
         return status;
     rest(l, now_ms, next_ms);
     say_what_it_waits_for(l);
+    say_which_map(l);
     *wake_us = next_look_us(l, turned ? &turn : NULL, next_ms, news);
     l->breath_end_us = dt_shard_mono_us(l) + breath_us(l, turned ? &turn : NULL, began_us);
     return DT_OK;
@@ -258,6 +269,8 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
     DT_FAIL_POINT_STATUS("step_down.settled", status, err);
     if (status == DT_OK)
         status = dt_store_step_down(l->store, &l->lease, err);
+    if (status == DT_OK)
+        dt_shard_leave_index(l);
     if (status == DT_OK)
         DT_LOG(INFO, "shard", "stepped down", DT_I("shard", l->shard), DT_I("epoch", l->lease.epoch));
     return status;

@@ -50,6 +50,7 @@ struct dt_loop_state {
     struct dt_marker marker; /* of its set in Redis; valid while leading */
     const char *waiting;     /* "kafka", "redis" or NULL: static text */
     char detail[320];
+    int64_t generation; /* of the map that it works with, its set filled for it; 0 = not yet */
     bool halted;
 };
 void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);

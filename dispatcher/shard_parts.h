@@ -62,6 +62,7 @@ struct dt_shard_loop {
     /* the leadership */
     dt_producer *producer; /* NULL: none, or at rest */
     struct dt_shard_map map;
+    int64_t filled_for; /* generation of the map that the shard's set was filled for; it has got no slots since */
     struct dt_lease lease;
     struct dt_flight flight;
     struct dt_refused refused;
@@ -125,6 +126,8 @@ DT_MUST_CHECK dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, st
 DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
 
 /* ---- shard_look.c ---- */
+/* l->map is the present one. */
+void dt_shard_read_map(dt_shard_loop *l);
 /* At the start of a leadership. */
 void dt_shard_look_init(dt_shard_loop *l);
 /* Fills l->hints with what may be due at now_ms; *next_ms: when something is due after that (0 = not known). */
@@ -138,6 +141,8 @@ void dt_shard_pass_by_index(dt_shard_loop *l);
 /* Gives back what was held of topics that are not paused any more; now and then, or when topics changed. */
 void dt_shard_look_at_held(dt_shard_loop *l);
 struct dt_marker dt_shard_marker(const dt_shard_loop *l);
+/* Before stepping down: the set of a shard that the map no longer names goes. */
+void dt_shard_leave_index(dt_shard_loop *l);
 
 /* ---- shard_trim.c ---- */
 /* While leading, at any time: returns at once. Any status but OK: the leadership is over. */

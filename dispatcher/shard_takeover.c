@@ -189,7 +189,7 @@ static dt_status judge_ledger(dt_shard_loop *l, int64_t barrier_at, struct dt_er
 /* A ledger that forgets by itself would be believed when it says nothing. */
 static dt_status check_ledger_settings(dt_shard_loop *l, struct dt_error *err)
 {
-    dt_status status = dt_kafka_admin_check_ledger(l->env->admin, err);
+    dt_status status = dt_kafka_admin_check_ledger(l->env->admin, l->shard, err);
     return status == DT_REFUSED ? halt(l, err->text, err) : status;
 }
 
@@ -203,6 +203,15 @@ static dt_status check_ledger_end(dt_shard_loop *l, struct dt_error *err)
                                       dt_shard_mono_us(l) + BARRIER_WAIT_US, &l->abort, NULL, NULL, &next, err);
     snprintf(why, sizeof why, OUT_OF_RANGE, (long long)from);
     return status == DT_INVALID ? halt(l, why, err) : status;
+}
+
+/* A shard that nobody has led yet: the number of shards has grown. Its first leader makes its partition. */
+static dt_status make_partition(dt_shard_loop *l, struct dt_error *err)
+{
+    if (l->lease.ledger_offset != 0 || l->lease.inflight)
+        return DT_OK;
+    dt_status status = dt_kafka_admin_grow_ledger(l->env->admin, l->shard, err);
+    return status == DT_REFUSED ? DT_OK : status; /* its settings: check_ledger_settings tells */
 }
 
 /* ---- the whole ---- */
@@ -223,10 +232,12 @@ dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err)
     int64_t barrier_at = -1;
     dt_metric_add(l->meters.takeovers, 1);
     forget_leadership(l);
-    l->env->map(l->env->arg, &l->map);
+    dt_shard_read_map(l);
     dt_status status = dt_store_takeover(l->store, l->shard, (int64_t)l->env->random(l->env->arg), l->env->owner,
-                                         &l->lease, &l->flight.list, err);
+                                         dt_index_home(l->index, l->shard), &l->lease, &l->flight.list, err);
     DT_FAIL_POINT_STATUS("takeover.epoch", status, err);
+    if (status == DT_OK)
+        status = make_partition(l, err);
     if (status == DT_OK)
         status = dt_producer_new(l->env->kafka, l->shard, &l->abort, &l->producer, err);
     DT_FAIL_POINT_STATUS("takeover.producer", status, err);

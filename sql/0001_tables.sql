@@ -4,7 +4,7 @@ CREATE TABLE IF NOT EXISTS installation (
   one TINYINT NOT NULL PRIMARY KEY DEFAULT 1 CHECK (one = 1),
   name VARBINARY(100) NOT NULL COMMENT 'prefix of Kafka topics, Redis keys and ZooKeeper paths',
   uuid CHAR(36) CHARACTER SET ascii NOT NULL,
-  shards INT NOT NULL COMMENT 'number of shards that slots map to',
+  shards INT NOT NULL COMMENT 'number of shards that slots map to; changed by POST /v1/admin/shards alone',
   generation BIGINT NOT NULL DEFAULT 1 COMMENT 'of the slot map: raised with every change of shards',
   topics_version BIGINT NOT NULL DEFAULT 1 COMMENT 'raised with every change of a topic''s settings',
   created_at BIGINT NOT NULL
@@ -103,15 +103,18 @@ CREATE TABLE IF NOT EXISTS shards (
   batch_no BIGINT NOT NULL DEFAULT 0,
   inflight MEDIUMTEXT CHARACTER SET ascii NOT NULL COMMENT 'claimed and not settled: [[job id,attempt,due ms],...] in the order of sending',
   send_n INT NOT NULL DEFAULT 0 COMMENT 'so many of them, from the first, are the next batch: fewer than all after Kafka refused one',
+  index_at VARBINARY(300) NULL COMMENT 'Redis endpoint that holds the shard''s set',
+  index_epoch BIGINT NOT NULL DEFAULT 0 COMMENT 'of the leadership that found it there first: markers of earlier ones are not believed',
   trim_offset BIGINT NULL COMMENT 'ledger records below it are deleted once the row has held it for ledger.trim_after',
   trim_at BIGINT NULL COMMENT 'since when it has held trim_offset',
   halted VARBINARY(500) NULL COMMENT 'why the shard waits for an operator: see dt_clear_halt'
-) ENGINE=InnoDB COMMENT='one row a shard: the fence of its leader';
+) ENGINE=InnoDB COMMENT='one row for every shard that there ever was: the fence of its leader. Rows never go: epochs and offsets go on when a number of shards comes back';
 
 CREATE TABLE IF NOT EXISTS shard_stats (
   shard SMALLINT NOT NULL PRIMARY KEY,
   seen_at BIGINT NOT NULL COMMENT 'written by the leader once a reconciler period',
   epoch BIGINT NOT NULL,
+  generation BIGINT NOT NULL DEFAULT 0 COMMENT 'of the slot map that the leader works with; 0 until its index is filled for it',
   waiting VARBINARY(20) NULL COMMENT 'what the leader waits for: kafka, redis, or NULL',
   detail VARBINARY(500) NULL,
   overdue BIGINT NOT NULL DEFAULT 0,

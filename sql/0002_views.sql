@@ -93,6 +93,9 @@ SELECT
   s.batch_no,
   s.ledger_offset,
   s.trim_offset,
+  s.shard < i.shards AS named,
+  x.generation,
+  s.index_at,
   x.waiting,
   x.detail,
   x.overdue,
@@ -102,8 +105,10 @@ SELECT
   x.drift_wrong,
   CAST('1970-01-01' + INTERVAL (x.seen_at * 1000) MICROSECOND AS DATETIME(3)) AS seen_at,
   TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - x.seen_at AS seen_ms_ago
-FROM shards s
-LEFT JOIN shard_stats x ON x.shard = s.shard;
+FROM installation i
+JOIN shards s
+LEFT JOIN shard_stats x ON x.shard = s.shard
+WHERE s.shard < i.shards OR s.owner IS NOT NULL OR s.inflight <> '[]';
 
 -- What is claimed and not settled, in the order of sending: what an operator looks at when a shard is halted.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_in_flight AS

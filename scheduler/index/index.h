@@ -3,7 +3,8 @@
  * every write is idempotent, a lost one is mended by the reconciler, and nothing here is ever an error of a caller's
  * request. Only index_redis.c knows Redis keys:
  *
- * - `<installation>:{<shard>}:due`: the shard's set; a member "!<epoch>:<token>:<count>" with score +inf is its marker
+ * - `<installation>:{<shard>}:due`: the shard's set; a member "!<epoch>:<token>:<count>:<generation>" with score
+ *   +inf is its marker
  * - `<installation>:{<shard>}:held:<topic>`: due entries of a paused topic
  * - `<installation>:{<shard>}:held`: set of the topics that have a held set
  * - `<installation>:wake`: pub/sub channel; messages "<shard>" or "<shard> outbox" or "topic"
@@ -50,18 +51,22 @@ DT_MUST_CHECK dt_status dt_index_wake(dt_index *index, unsigned shard, bool outb
 DT_MUST_CHECK dt_status dt_index_wake_all(dt_index *index, struct dt_error *err);
 
 /* ---- for the leader of a shard ---- */
-/* count rises while a leadership lasts, so that an older copy of the same leadership's set does not carry its marker.
+/*
+ * count rises while a leadership lasts, so that an older copy of the same leadership's set does not carry its marker.
+ * generation is that of the slot map which the set was filled under: a set of another one lacks the slots that the
+ * shard has got since. oldest is no part of it: markers of earlier epochs are not believed, because the shard's entries
+ * were on another endpoint meanwhile.
  */
 struct dt_marker {
-    int64_t epoch, token, count;
+    int64_t epoch, token, count, generation, oldest;
 };
 /* One round trip: due entries (score <= now_ms, ascending, at most limit), the score of the first one after them (0 =
  * none within the set), and whether our marker is there. entries: room for limit. */
 DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms,
                                      size_t limit, struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked,
                                      struct dt_error *err);
-/* Sets our marker in place of any other. intact: a marker (ours or an earlier leader's) was there, so the set was not
- * lost. */
+/* Sets our marker in place of any other. intact: a marker (ours or an earlier leader's) of the same generation was
+ * there, not older than marker.oldest, so the set was not lost. */
 DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, bool *intact,
                                       struct dt_error *err);
 /* Conditional: an entry whose score is still `seen_ms` moves to due_ms (0 = removed); changed scores are left alone. */
@@ -77,6 +82,10 @@ DT_MUST_CHECK dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt
                                       const struct dt_entry *entries, size_t n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit,
                                         int64_t *left, struct dt_error *err);
+/* A shard that nobody leads any more: its set goes, marker and held sets with it. */
+DT_MUST_CHECK dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err);
+/* The endpoint that holds the shard's set: "host:port". */
+const char *dt_index_home(const dt_index *index, unsigned shard);
 /* The held sets there are for a shard: topics in the arena. */
 DT_MUST_CHECK dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena, struct dt_str **topics,
                                       size_t *n, struct dt_error *err);

@@ -16,12 +16,12 @@
 #define CHUNK      1000u  /* entries of one command: below Lua's limit of about 8,000 unpacked values */
 #define FLIGHT     16384u /* entries on their way at once */
 #define KEY_CAP    512
-#define MEMBER_CAP 64
+#define MEMBER_CAP 96
 #define JUNK_MAX   64
 
 /* ---- scripts ---- */
 
-enum script { SCRIPT_PUT, SCRIPT_FIX, SCRIPT_HOLD, SCRIPT_UNHOLD, SCRIPT_MARK, SCRIPT_AFTER, SCRIPTS };
+enum script { SCRIPT_PUT, SCRIPT_FIX, SCRIPT_HOLD, SCRIPT_UNHOLD, SCRIPT_MARK, SCRIPT_AFTER, SCRIPT_DROP, SCRIPTS };
 
 /* KEYS due; ARGV channel, message, number of adds, score, id, …, ids to remove. Announces when the earliest became
  * earlier. */
@@ -81,13 +81,15 @@ static const char UNHOLD[] = "local got = redis.call('ZRANGE', KEYS[2], 0, tonum
                              "if left == 0 then redis.call('SREM', KEYS[3], ARGV[1]) end\n"
                              "return left";
 
-/* KEYS due; ARGV our marker. Gives 1 when there was any marker. Adds first: Redis that is full refuses a script's first
- * write only, and that it refuses is what the leader has to learn. */
+/* KEYS due; ARGV our marker, its generation, the oldest epoch that is believed. Gives 1 when there was a marker to
+ * believe. Adds first: Redis that is full refuses a script's first write only, and that it refuses is what the leader
+ * has to learn. */
 static const char MARK[] = "local there = redis.call('ZRANGEBYSCORE', KEYS[1], '+inf', '+inf')\n"
                            "redis.call('ZADD', KEYS[1], '+inf', ARGV[1])\n"
                            "local intact = 0\n"
                            "for _, m in ipairs(there) do\n"
-                           "  if string.sub(m, 1, 1) == '!' then intact = 1 end\n"
+                           "  local epoch, generation = string.match(m, '^!(%d+):.*:(%d+)$')\n"
+                           "  if generation == ARGV[2] and tonumber(epoch) >= tonumber(ARGV[3]) then intact = 1 end\n"
                            "  if m ~= ARGV[1] then redis.call('ZREM', KEYS[1], m) end\n"
                            "end\n"
                            "return intact";
@@ -105,9 +107,15 @@ static const char AFTER[] = "local due, at, id = KEYS[1], ARGV[1], ARGV[2]\n"
                             "end\n"
                             "return redis.call('ZRANGE', due, lo, lo + tonumber(ARGV[3]) - 1, 'WITHSCORES')";
 
+/* KEYS due, registry; ARGV prefix of the held sets' names. They stand in the registry, and in the slot of these two. */
+static const char DROP[] = "for _, topic in ipairs(redis.call('SMEMBERS', KEYS[2])) do\n"
+                           "  redis.call('DEL', ARGV[1] .. topic)\n"
+                           "end\n"
+                           "return redis.call('DEL', KEYS[1], KEYS[2])";
+
 static const char *const SCRIPT_TEXTS[SCRIPTS] = {
-    [SCRIPT_PUT] = PUT,       [SCRIPT_FIX] = FIX,   [SCRIPT_HOLD] = HOLD,
-    [SCRIPT_UNHOLD] = UNHOLD, [SCRIPT_MARK] = MARK, [SCRIPT_AFTER] = AFTER,
+    [SCRIPT_PUT] = PUT,   [SCRIPT_FIX] = FIX,     [SCRIPT_HOLD] = HOLD, [SCRIPT_UNHOLD] = UNHOLD,
+    [SCRIPT_MARK] = MARK, [SCRIPT_AFTER] = AFTER, [SCRIPT_DROP] = DROP,
 };
 
 /* ---- the handle ---- */
@@ -231,8 +239,8 @@ static void arg_channel(dt_index *index, dt_link *link)
 static void arg_marker(dt_link *link, struct dt_marker marker)
 {
     char text[MEMBER_CAP];
-    int n = snprintf(text, sizeof(text), "!%lld:%lld:%lld", (long long)marker.epoch, (long long)marker.token,
-                     (long long)marker.count);
+    int n = snprintf(text, sizeof(text), "!%lld:%lld:%lld:%lld", (long long)marker.epoch, (long long)marker.token,
+                     (long long)marker.count, (long long)marker.generation);
 
     dt_link_arg(link, (struct dt_str){text, (size_t)n});
 }
@@ -722,12 +730,33 @@ dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker
     *intact = false;
     if (status != DT_OK)
         return status;
-    dt_link_script(link, SCRIPT_MARK, 1, 2);
+    dt_link_script(link, SCRIPT_MARK, 1, 4);
     arg_due(index, link, shard);
     arg_marker(link, marker);
+    dt_link_arg_i64(link, marker.generation);
+    dt_link_arg_i64(link, marker.oldest);
     status = turn(link, on_integer, &was, err);
     *intact = status == DT_OK && was != 0;
     return status;
+}
+
+dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err)
+{
+    dt_link *link = link_of(index, shard);
+    dt_status status = dt_link_ready(link, err);
+
+    if (status != DT_OK)
+        return status;
+    dt_link_script(link, SCRIPT_DROP, 2, 3);
+    arg_due(index, link, shard);
+    arg_registry(index, link, shard);
+    arg_held(index, link, shard, DT_STR_LIT(""));
+    return turn(link, NULL, NULL, err);
+}
+
+const char *dt_index_home(const dt_index *index, unsigned shard)
+{
+    return index->endpoints[index->link_of[shard]].name;
 }
 
 /* ---- conditional changes, in chunks ---- */

@@ -45,6 +45,14 @@ void dt_shard_map_init(struct dt_shard_map *map, int64_t generation, unsigned sh
         map->of_slot[slot] = (uint16_t)dt_jump_hash(slot, shards);
 }
 
+bool dt_shard_map_gains(const struct dt_shard_map *from, const struct dt_shard_map *to, unsigned shard)
+{
+    for (unsigned slot = 0; slot < DT_SLOTS; slot++)
+        if (to->of_slot[slot] == shard && from->of_slot[slot] != shard)
+            return true;
+    return false;
+}
+
 static bool precedes(struct dt_str a, struct dt_str b)
 {
     size_t n = a.n < b.n ? a.n : b.n;

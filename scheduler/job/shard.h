@@ -6,6 +6,7 @@
 #ifndef DT_JOB_SHARD_H
 #define DT_JOB_SHARD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/strbuf.h"
@@ -25,6 +26,8 @@ struct dt_shard_map {
     uint16_t of_slot[DT_SLOTS];
 };
 void dt_shard_map_init(struct dt_shard_map *map, int64_t generation, unsigned shards);
+/* Has the shard slots in `to` that it had not in `from`? */
+bool dt_shard_map_gains(const struct dt_shard_map *from, const struct dt_shard_map *to, unsigned shard);
 static inline unsigned dt_shard_of(const struct dt_shard_map *map, int64_t job_id)
 {
     return map->of_slot[dt_slot(job_id)];

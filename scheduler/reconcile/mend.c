@@ -17,6 +17,10 @@
  * between (1) and (3) while we moved it to what it was in between: the entry is wrong until the next look at it. Late
  * at worst, never lost, never early.
  *
+ * The number of shards may change. Whose slot a job is in is part of (2): it is read with the row, and while the map at
+ * hand is another one, nothing is decided about that job. An entry in the set of a shard that its slot has left is
+ * extra.
+ *
  * Any two reconcilers (an old leader's and a new one's) do the same, so it does not matter when both are at it.
  *
  * Not drift, though mended: rows changed within the last GRACE_MS (whoever did it is still telling), what enters the
@@ -143,6 +147,8 @@ static struct verdict judge(const dt_reconciler *r, const struct dt_suspect *s, 
     struct verdict leave = {.what = LEAVE, .tidy = s->row && t && t->next_ms == 0};
 
     if (s->seen_ms == should_ms)
+        return leave;
+    if (t && t->generation != r->map->generation) /* is it elsewhere? Whoever knows the new map may have put it here */
         return leave;
     if (s->seen_ms == 0)
         return add(r, s, t, settled);

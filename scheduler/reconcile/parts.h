@@ -62,7 +62,6 @@ struct dt_reconciler {
     _Atomic uint64_t lost[DT_SHARDS_MAX / 64];
     struct dt_shard_view *views; /* DT_SHARDS_MAX */
     struct dt_shard_set leads;
-    int64_t generation;
 
     /* this tick */
     const struct dt_shard_map *map;

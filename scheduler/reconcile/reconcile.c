@@ -223,9 +223,6 @@ static void take_requests(dt_reconciler *r)
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         asked.bits[i] = atomic_fetch_and(&r->lost[i], ~r->leads.bits[i]) & r->leads.bits[i];
     leave_to_rebuild(r, &asked);
-    if (r->generation && r->generation != r->map->generation) /* slots have moved */
-        leave_to_rebuild(r, &r->leads);
-    r->generation = r->map->generation;
 }
 
 /* ---- the windows of a period ---- */

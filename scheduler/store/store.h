@@ -43,6 +43,19 @@ struct dt_installation {
 };
 DT_MUST_CHECK dt_status dt_store_installation(dt_store *store, struct dt_installation *out, struct dt_error *err);
 
+/* ---- the number of shards (store_shards.c) ---- */
+/* From now on slots map to `shards` of them (1 to DT_SHARDS_MAX): their rows exist and the generation has risen, in one
+ * transaction. The same number: nothing changes. HALTED: not while a shard is. *inst: as it is afterwards. */
+DT_MUST_CHECK dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_installation *inst,
+                                            struct dt_error *err);
+/* Which shards there are. led: shards below it are to be led: those that the map names, and up to the last one whose
+ * list is not empty. rows: shards below it have a row. */
+struct dt_shard_range {
+    unsigned led, rows;
+};
+DT_MUST_CHECK dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *inst,
+                                             struct dt_shard_range *out, struct dt_error *err);
+
 /* ---- making jobs (store_insert.c) ---- */
 /* A block of n sequence numbers. */
 DT_MUST_CHECK dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err);
@@ -193,10 +206,12 @@ struct dt_shard_info {
     struct dt_str owner;
     struct dt_str halted;
     int64_t inflight;
+    int64_t generation; /* of the map that the leader works with, its index filled for it; 0 = not yet */
     int64_t seen_at_ms;
     struct dt_str waiting, detail;
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra, drift_wrong;
 };
+/* Those that the map names, and those that it no longer names and somebody still leads, or has to. */
 DT_MUST_CHECK dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
                                         int64_t *now_ms, struct dt_error *err);
 

@@ -13,8 +13,9 @@ struct dt_lease {
     int64_t epoch, token, version;
     int64_t ledger_offset; /* first offset of the ledger that is not settled */
     int64_t batch_no;
-    size_t inflight; /* entries of the row's in-flight list */
-    size_t send_n;   /* the next batch is its first so many: 1 to inflight; 0 when it is empty */
+    size_t inflight;     /* entries of the row's in-flight list */
+    size_t send_n;       /* the next batch is its first so many: 1 to inflight; 0 when it is empty */
+    int64_t index_epoch; /* since this epoch the shard's set has been on the endpoint that it is on */
     /* Ledger records below trim_offset may be deleted once the row has held it since trim_at_ms for long enough; -1, 0:
      * the row holds none yet. */
     int64_t trim_offset, trim_at_ms;
@@ -61,10 +62,12 @@ struct dt_outgoing {
     struct dt_str topic, kafka_topic, key, partition_key, content_type, headers, payload;
 };
 
-/* Takeover, step 1: fresh connection; epoch+1, new token, owner. HALTED (reason in err). NOT_FOUND: the shard has no
+/* Takeover, step 1: fresh connection; epoch+1, new token, owner, and where the shard's set is (index_at, for
+ * lease->index_epoch). HALTED (reason in err). NOT_FOUND: the shard has no
  * row. UNKNOWN/UNAVAILABLE: start over; the row may hold the epoch that was tried. */
 DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner,
-                                          struct dt_lease *lease, struct dt_claims *inflight, struct dt_error *err);
+                                          const char *index_at, struct dt_lease *lease, struct dt_claims *inflight,
+                                          struct dt_error *err);
 /* Step 3, and at every wake-up with nothing due: is the row as we wrote it? DEPOSED (also without a row), HALTED. OK:
  * *inst has the map's generation and shards and the topics' version as they are now, nothing else. */
 DT_MUST_CHECK dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease,
@@ -124,6 +127,7 @@ struct dt_hint {
 struct dt_seen {
     int64_t id, hint_ms;
     int64_t next_ms; /* 0 = the entry goes away */
+    bool elsewhere;  /* its slot is another shard's: the entry goes there */
     struct dt_str
         hold; /* present: due, but its topic is paused or cannot be written: the entry goes to this topic's held set */
 };
@@ -209,6 +213,7 @@ struct dt_truth {
     struct dt_str topic;
     bool topic_paused;
     int64_t updated_at_ms;
+    int64_t generation; /* of the slot map, at that moment */
 };
 DT_MUST_CHECK dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
                                        struct dt_truth **out, size_t *n_out, struct dt_error *err);
@@ -242,6 +247,7 @@ struct dt_shard_stats {
     int64_t epoch;
     const char *waiting;
     const char *detail;
+    int64_t generation; /* of the map that the leader works with, its set filled for it; 0 = not yet */
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra, drift_wrong;
 };
 DT_MUST_CHECK dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n,

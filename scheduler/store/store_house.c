@@ -290,7 +290,7 @@ dt_status dt_store_purge(dt_store *store, int64_t now_ms, size_t limit, size_t *
 dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n, struct dt_error *err)
 {
     dt_db *db;
-    enum { COLUMNS = 9 };
+    enum { COLUMNS = 10 };
     dt_status status = dt_store_db(store, &db, err);
     if (status != DT_OK || n == 0)
         return status;
@@ -309,15 +309,17 @@ dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats
         p[6] = DT_P_INT(s->drift_missing);
         p[7] = DT_P_INT(s->drift_extra);
         p[8] = DT_P_INT(s->drift_wrong);
+        p[9] = DT_P_INT(s->generation);
     }
     status = dt_db_run_many(
         db,
         "INSERT INTO shard_stats (seen_at, shard, epoch, waiting, detail, overdue, oldest_due_at, drift_missing,"
-        " drift_extra, drift_wrong) VALUES (" DT_SQL_NOW_MS ", ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?)"
+        " drift_extra, drift_wrong, generation)"
+        " VALUES (" DT_SQL_NOW_MS ", ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?, ?)"
         " ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at), epoch = VALUES(epoch), waiting = VALUES(waiting),"
         " detail = VALUES(detail), overdue = VALUES(overdue), oldest_due_at = VALUES(oldest_due_at),"
         " drift_missing = VALUES(drift_missing), drift_extra = VALUES(drift_extra),"
-        " drift_wrong = VALUES(drift_wrong)",
+        " drift_wrong = VALUES(drift_wrong), generation = VALUES(generation)",
         params, COLUMNS, n, NULL, err);
     free(params);
     return status;

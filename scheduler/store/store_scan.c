@@ -110,7 +110,8 @@ static dt_status read_truth(dt_db *db, struct dt_arena *arena, struct dt_truth *
                              .state = (enum dt_job_state)(dt_db_i64(db, 2) - 1),
                              .topic = dt_arena_copy(arena, dt_db_bytes(db, 3)),
                              .topic_paused = dt_db_i64(db, 4) != 0,
-                             .updated_at_ms = dt_db_i64(db, 5)};
+                             .updated_at_ms = dt_db_i64(db, 5),
+                             .generation = dt_db_i64(db, 6)};
     return out->topic.p ? DT_OK : DT_NOMEM;
 }
 
@@ -131,7 +132,7 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
     if (status == DT_OK)
         status = dt_db_query(db,
                              "SELECT j.id, IF(j.state IN ('scheduled','dispatched'), j.next_at, 0), j.state+0, j.topic,"
-                             " COALESCE(p.paused, 0), j.updated_at"
+                             " COALESCE(p.paused, 0), j.updated_at, (SELECT generation FROM installation)"
                              " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE "
                              "INDEX (PRIMARY) ON j.id = t.id"
                              " LEFT JOIN topics p ON p.name = j.topic ORDER BY j.id",

@@ -148,9 +148,9 @@ dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_clai
 
 /* ---- takeover, step 1 ---- */
 
-static const char read_locked[] =
-    "SELECT epoch, version, ledger_offset, batch_no, inflight, send_n, trim_offset, trim_at, halted"
-    " FROM shards WHERE shard = ? FOR UPDATE";
+static const char read_locked[] = "SELECT epoch, version, ledger_offset, batch_no, inflight, send_n, trim_offset, "
+                                  "trim_at, halted, index_at, index_epoch"
+                                  " FROM shards WHERE shard = ? FOR UPDATE";
 
 /* Whatever stands in the row: between 1 and the length of the list. */
 static size_t sane_send_n(int64_t send_n, size_t inflight)
@@ -158,7 +158,14 @@ static size_t sane_send_n(int64_t send_n, size_t inflight)
     return send_n < 1 || (uint64_t)send_n > inflight ? inflight : (size_t)send_n;
 }
 
-static dt_status take_row(dt_db *db, struct dt_lease *lease, struct dt_claims *inflight, struct dt_error *err)
+/* A set that was on another endpoint lacks what came meanwhile, whatever marker it carries. */
+static int64_t index_epoch(const dt_db *db, const struct dt_lease *lease, const char *index_at)
+{
+    return dt_str_is(dt_db_bytes(db, 9), index_at) ? dt_db_i64(db, 10) : lease->epoch;
+}
+
+static dt_status take_row(dt_db *db, struct dt_lease *lease, const char *index_at, struct dt_claims *inflight,
+                          struct dt_error *err)
 {
     struct dt_str halted = dt_db_bytes(db, 8);
     lease->epoch = dt_db_i64(db, 0) + 1;
@@ -167,6 +174,7 @@ static dt_status take_row(dt_db *db, struct dt_lease *lease, struct dt_claims *i
     lease->batch_no = dt_db_i64(db, 3);
     lease->trim_offset = dt_db_is_null(db, 6) ? -1 : dt_db_i64(db, 6);
     lease->trim_at_ms = dt_db_i64(db, 7);
+    lease->index_epoch = index_epoch(db, lease, index_at);
     if (halted.p)
         return dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p);
     dt_status status = dt_claims_parse(dt_db_bytes(db, 4), inflight);
@@ -178,25 +186,29 @@ static dt_status take_row(dt_db *db, struct dt_lease *lease, struct dt_claims *i
 }
 
 /* MALFORMED: the list cannot be read. */
-static dt_status read_row(dt_db *db, struct dt_lease *lease, struct dt_claims *inflight, struct dt_error *err)
+static dt_status read_row(dt_db *db, struct dt_lease *lease, const char *index_at, struct dt_claims *inflight,
+                          struct dt_error *err)
 {
     dt_status status = dt_db_query(db, read_locked, DT_PARAMS(DT_P_INT(lease->shard)), err);
     if (status == DT_OK && !dt_db_next(db))
         status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", lease->shard);
     else if (status == DT_OK)
-        status = take_row(db, lease, inflight, err);
+        status = take_row(db, lease, index_at, inflight, err);
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
     return status == DT_OK ? end : status;
 }
 
 static const char write_leadership[] =
-    "UPDATE shards SET epoch = ?, token = ?, version = ?, owner = ?, owner_since = " DT_SQL_NOW_MS " WHERE shard = ?";
+    "UPDATE shards SET epoch = ?, token = ?, version = ?, owner = ?, index_at = ?, index_epoch = ?,"
+    " owner_since = " DT_SQL_NOW_MS " WHERE shard = ?";
 
-static dt_status write_epoch(dt_db *db, const struct dt_lease *lease, const char *owner, struct dt_error *err)
+static dt_status write_epoch(dt_db *db, const struct dt_lease *lease, const char *owner, const char *index_at,
+                             struct dt_error *err)
 {
     return dt_db_run(db, write_leadership,
                      DT_PARAMS(DT_P_INT(lease->epoch), DT_P_INT(lease->token), DT_P_INT(lease->version),
-                               DT_P_STR(dt_str(owner)), DT_P_INT(lease->shard)),
+                               DT_P_STR(dt_str(owner)), DT_P_STR(dt_str(index_at)), DT_P_INT(lease->index_epoch),
+                               DT_P_INT(lease->shard)),
                      NULL, err);
 }
 
@@ -216,8 +228,8 @@ static dt_status halt_unreadable(dt_db *db, unsigned shard, struct dt_error *err
     return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
 }
 
-dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner, struct dt_lease *lease,
-                            struct dt_claims *inflight, struct dt_error *err)
+dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner, const char *index_at,
+                            struct dt_lease *lease, struct dt_claims *inflight, struct dt_error *err)
 {
     dt_db *db;
     *lease = (struct dt_lease){.shard = shard, .token = token};
@@ -229,11 +241,11 @@ dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, cons
         status = dt_db_begin(db, err);
     if (status != DT_OK)
         return status;
-    status = read_row(db, lease, inflight, err);
+    status = read_row(db, lease, index_at, inflight, err);
     if (status == DT_MALFORMED)
         return halt_unreadable(db, shard, err);
     if (status == DT_OK)
-        status = write_epoch(db, lease, owner, err);
+        status = write_epoch(db, lease, owner, index_at, err);
     return dt_store_finish(db, status, err);
 }
 

@@ -363,7 +363,8 @@ static dt_status read_shard(const dt_db *db, struct dt_arena *arena, void *row, 
     };
     bool out_of_memory = (!s->owner.p && !dt_db_is_null(db, 2)) || (!s->halted.p && !dt_db_is_null(db, 3)) ||
                          (!s->waiting.p && !dt_db_is_null(db, 6)) || (!s->detail.p && !dt_db_is_null(db, 7));
-    *(int64_t *)now_ms = dt_db_i64(db, 13);
+    s->generation = dt_db_i64(db, 13);
+    *(int64_t *)now_ms = dt_db_i64(db, 14);
     return out_of_memory ? DT_NOMEM : DT_OK;
 }
 
@@ -375,12 +376,14 @@ dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_sha
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (!status)
-        status = dt_db_query(
-            db,
-            "SELECT s.shard, s.epoch, s.owner, s.halted, JSON_LENGTH(s.inflight), t.seen_at, t.waiting, "
-            "t.detail, t.overdue, t.oldest_due_at, t.drift_missing, t.drift_extra, t.drift_wrong, " DT_SQL_NOW_MS
-            " FROM shards s LEFT JOIN shard_stats t ON t.shard = s.shard ORDER BY s.shard",
-            DT_NO_PARAMS, err);
+        status =
+            dt_db_query(db,
+                        "SELECT s.shard, s.epoch, s.owner, s.halted, JSON_LENGTH(s.inflight), t.seen_at, t.waiting, "
+                        "t.detail, t.overdue, t.oldest_due_at, t.drift_missing, t.drift_extra, t.drift_wrong, "
+                        "t.generation, " DT_SQL_NOW_MS
+                        " FROM installation i JOIN shards s LEFT JOIN shard_stats t ON t.shard = s.shard"
+                        " WHERE s.shard < i.shards OR s.owner IS NOT NULL OR s.inflight <> '[]' ORDER BY s.shard",
+                        DT_NO_PARAMS, err);
     if (status)
         return status;
     void *shards;

@@ -24,7 +24,7 @@
 #include "store/store_results.h"
 #include "store/topic_book.h"
 
-enum fate { FATE_GONE, FATE_LEFT, FATE_MOVED, FATE_HELD, FATE_CLAIM, FATE_TIMEOUT };
+enum fate { FATE_GONE, FATE_ELSEWHERE, FATE_LEFT, FATE_MOVED, FATE_HELD, FATE_CLAIM, FATE_TIMEOUT };
 
 /* A hinted job as its locked row says. */
 struct candidate {
@@ -46,7 +46,9 @@ struct turn {
     size_t n;
     struct dt_claim *claims;
     size_t n_claims, n_timeouts, n_retries;
-    struct dt_shrink shrink; /* of the list that was sent */
+    struct dt_shrink shrink;  /* of the list that was sent */
+    struct dt_claims foreign; /* what other shards that claimed some of these have in flight: by id */
+    bool foreign_unknown;     /* somebody wrote into such a list by hand: it may have any job */
 };
 
 static int by_id(const void *a, const void *b)
@@ -122,6 +124,14 @@ static dt_status take_row(struct turn *t)
     return c->topic.p ? DT_OK : DT_NOMEM;
 }
 
+/*
+ * A row whose attempt is in flight elsewhere (its slot has moved here since) is not even locked: the shard that has it
+ * in flight will renew its deadline, and passes by what is locked.
+ */
+#define NOT_IN_FLIGHT_ELSEWHERE                                                                                        \
+    " WHERE (j.claim_shard IN (-1, ?) OR NOT EXISTS (SELECT 1 FROM shards s WHERE s.shard = j.claim_shard"             \
+    " AND INSTR(s.inflight, CONCAT('[', j.id, ',')) > 0))"
+
 static const char lock_hinted[] =
     "SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), " DT_SQL_ACK_MS ","
     " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic)"
@@ -129,8 +139,9 @@ static const char lock_hinted[] =
     " + 2 * COALESCE(LENGTH(j.job_key), 0) + COALESCE(LENGTH(j.partition_key), 0)"
     " + COALESCE(LENGTH(j.content_type), 0) + 900, j.topic"
     " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
-    " ORDER BY t.id" DT_GUARD_SQL(CLAIM, " FOR UPDATE /*!80001 OF j */ SKIP LOCKED", "");
+    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id" DT_GUARD_SQL(
+        LIST_ELSEWHERE, NOT_IN_FLIGHT_ELSEWHERE,
+        " WHERE ? IS NOT NULL") " ORDER BY t.id" DT_GUARD_SQL(CLAIM, " FOR UPDATE /*!80001 OF j */ SKIP LOCKED", "");
 
 static dt_status lock_candidates(struct turn *t)
 {
@@ -138,7 +149,8 @@ static dt_status lock_candidates(struct turn *t)
     dt_strbuf_init(&ids);
     dt_status status = ids_json(t, any, &ids);
     if (status == DT_OK)
-        status = dt_db_query(t->db, lock_hinted, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
+        status = dt_db_query(t->db, lock_hinted, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(t->lease->shard)),
+                             t->err);
     while (status == DT_OK && dt_db_next(t->db))
         status = take_row(t);
     dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
@@ -175,20 +187,84 @@ static dt_status tell_gone_from_locked(struct turn *t)
 
 /* ---- judging ---- */
 
-static const char ask_list[] = "SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?";
-
-/* Read after the job's row was locked, as committed now: the claiming shard's list is authoritative for its latest
- * attempt. */
-static dt_status in_flight_elsewhere(struct turn *t, const struct candidate *c, bool *in_flight)
+static int claim_by_id(const void *a, const void *b)
 {
-    *in_flight = false;
-    if (c->attempt == 0 || c->claim_shard < 0 || c->claim_shard == (int)t->lease->shard)
+    const struct dt_claim *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static bool claimed_elsewhere(const struct turn *t, const struct candidate *c)
+{
+    return c->found && c->attempt > 0 && c->claim_shard >= 0 && c->claim_shard != (int)t->lease->shard;
+}
+
+/* The shards, as a JSON list, that claimed the latest attempt of a candidate whose slot has moved here since. */
+static void foreign_shards(const struct turn *t, struct dt_strbuf *out)
+{
+    bool listed[DT_SHARDS_MAX] = {false};
+    for (size_t i = 0; i < t->n; i++) {
+        unsigned shard = claimed_elsewhere(t, &t->v[i]) ? (unsigned)t->v[i].claim_shard : DT_SHARDS_MAX;
+        if (shard < DT_SHARDS_MAX && !listed[shard])
+            dt_id_list_add(out, shard);
+        if (shard < DT_SHARDS_MAX)
+            listed[shard] = true;
+    }
+    dt_id_list_end(out);
+}
+
+static dt_status add_claims(struct dt_claims *to, const struct dt_claims *from)
+{
+    if (from->n == 0)
         return DT_OK;
-    dt_status status = dt_db_query(t->db, ask_list, DT_PARAMS(DT_P_INT(c->id), DT_P_INT(c->claim_shard)), t->err);
-    if (status == DT_OK && dt_db_next(t->db))
-        *in_flight = dt_db_i64(t->db, 0) != 0;
-    dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
+    struct dt_claim *v = realloc(to->v, (to->n + from->n) * sizeof *v);
+    if (!v)
+        return DT_NOMEM;
+    memcpy(v + to->n, from->v, from->n * sizeof *v);
+    to->v = v;
+    to->n = to->cap = to->n + from->n;
+    return DT_OK;
+}
+
+static const char read_lists[] = "SELECT s.inflight FROM JSON_TABLE(?, '$[*]' COLUMNS(shard INT PATH '$')) t"
+                                 " STRAIGHT_JOIN shards s FORCE INDEX (PRIMARY) ON s.shard = t.shard";
+
+/*
+ * Read after the jobs' rows were locked, as committed now: the claiming shard's list is authoritative for the latest
+ * attempt of a job. An attempt enters a list only together with its job's row, so what is not there cannot come while
+ * the row is locked.
+ */
+static dt_status read_foreign_lists(struct turn *t)
+{
+    struct dt_claims list = {0};
+    struct dt_strbuf shards;
+    dt_strbuf_init(&shards);
+    foreign_shards(t, &shards);
+    bool some = shards.n > 2;
+    dt_status status = shards.failed ? DT_NOMEM : DT_OK;
+    if (status == DT_OK && some)
+        status = dt_db_query(t->db, read_lists, DT_PARAMS(DT_P_STR(dt_strbuf_str(&shards))), t->err);
+    while (status == DT_OK && some && dt_db_next(t->db)) {
+        status = dt_claims_parse(dt_db_bytes(t->db, 0), &list);
+        t->foreign_unknown |= status == DT_MALFORMED;
+        if (status == DT_OK)
+            status = add_claims(&t->foreign, &list);
+        else if (status == DT_MALFORMED)
+            status = DT_OK;
+    }
+    dt_status end = some ? dt_db_end(t->db, status == DT_OK ? t->err : NULL) : DT_OK;
+    if (t->foreign.n)
+        qsort(t->foreign.v, t->foreign.n, sizeof *t->foreign.v, claim_by_id);
+    dt_claims_clear(&list);
+    dt_strbuf_clear(&shards);
     return status == DT_OK ? end : status;
+}
+
+static bool in_flight_elsewhere(const struct turn *t, const struct candidate *c)
+{
+    struct dt_claim key = {.id = c->id};
+    if (!claimed_elsewhere(t, c))
+        return false;
+    return t->foreign_unknown || (t->foreign.n && bsearch(&key, t->foreign.v, t->foreign.n, sizeof key, claim_by_id));
 }
 
 static dt_status judge_writable(struct turn *t, struct candidate *c, const struct dt_topic_entry *topic)
@@ -223,12 +299,8 @@ static dt_status judge_orphan(struct turn *t, struct candidate *c)
 
 static dt_status judge_due(struct turn *t, struct candidate *c)
 {
-    bool in_flight;
-    dt_status status = in_flight_elsewhere(t, c, &in_flight);
-    if (status != DT_OK)
-        return status;
     c->fate = FATE_LEFT;
-    if (in_flight)
+    if (!DT_UNGUARDED(LIST_ELSEWHERE) && in_flight_elsewhere(t, c))
         return DT_OK;
     if (c->state == DT_DISPATCHED) {
         c->fate = FATE_TIMEOUT;
@@ -242,8 +314,10 @@ static dt_status judge(struct turn *t, struct candidate *c)
 {
     if (!c->found)
         return DT_OK;
-    if (dt_job_state_terminal(c->state) || dt_shard_of(t->io->map, c->id) != t->lease->shard)
+    if (dt_job_state_terminal(c->state))
         c->fate = FATE_GONE;
+    else if (dt_shard_of(t->io->map, c->id) != t->lease->shard)
+        c->fate = FATE_ELSEWHERE;
     else if (c->next_ms > t->row.now_ms && !(DT_UNGUARDED(DEADLINE) && c->state == DT_DISPATCHED))
         c->fate = FATE_MOVED;
     else
@@ -291,6 +365,8 @@ static dt_status judge_all(struct turn *t)
         status = lock_candidates(t);
     if (status == DT_OK)
         status = tell_gone_from_locked(t);
+    if (status == DT_OK)
+        status = read_foreign_lists(t);
     for (size_t i = 0; status == DT_OK && i < t->n; i++)
         status = judge(t, &t->v[i]);
     if (status == DT_OK)
@@ -404,10 +480,11 @@ static dt_status report_seen(struct turn *t)
         }
         if (c->fate == FATE_CLAIM)
             seen.next_ms = t->row.now_ms + c->ack_timeout_ms;
-        else if (c->fate == FATE_MOVED)
+        else if (c->fate == FATE_MOVED || c->fate == FATE_ELSEWHERE)
             seen.next_ms = c->next_ms;
         else if (c->fate == FATE_HELD)
             seen.next_ms = c->next_ms, seen.hold = c->topic;
+        seen.elsewhere = c->fate == FATE_ELSEWHERE;
         io->held += c->fate == FATE_HELD;
         io->seen[io->n_seen++] = seen;
     }
@@ -484,6 +561,7 @@ dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn 
     if (status != DT_OK)
         return status;
     status = work(&t, &next, &changed);
+    dt_claims_clear(&t.foreign);
     if (io->settle->n)
         DT_FAIL_POINT_STATUS("settle.commit", status, err);
     if (t.n_claims)

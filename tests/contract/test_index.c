@@ -18,7 +18,7 @@
 #include "support/redis_fixture.h"
 
 #define FAR    INT64_C(9000000000000)
-#define MARKER ((struct dt_marker){7, 12345, 3})
+#define MARKER ((struct dt_marker){7, 12345, 3, 1, 0})
 
 struct fixture {
     struct dt_config config;
@@ -456,25 +456,65 @@ static void the_marker_tells_a_leader_whether_its_set_is_still_there(void **stat
     assert_int_equal(n, 0); /* the marker itself is never due */
     assert_int_equal(next, 0);
 
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, 12345, 4}, &intact, &fx->err)); /* it counts on */
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, 12345, 4, 1, 0}, &intact, &fx->err)); /* it counts on */
     assert_true(intact);
     OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_false(marked); /* so does an older copy of this leadership's set look */
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){7, 12345, 4}, FAR, 4, got, &n, &next, &marked, &fx->err));
+    OK(dt_index_due(fx->index, 1, (struct dt_marker){7, 12345, 4, 1, 0}, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_true(marked);
 
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1}, &intact, &fx->err)); /* another leadership */
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0}, &intact, &fx->err)); /* another leadership */
     assert_true(intact);
     OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_false(marked);
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1}, FAR, 4, got, &n, &next, &marked, &fx->err));
+    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0}, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_true(marked);
 
     redis_fixture_forget(fx->endpoints, fx->installation);
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1}, FAR, 4, got, &n, &next, &marked, &fx->err));
+    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0}, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_false(marked);
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1}, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0}, &intact, &fx->err));
     assert_false(intact);
+}
+
+static void a_marker_of_another_map_or_from_before_a_move_is_not_believed(void **state)
+{
+    struct fixture *fx = *state;
+    bool intact = true;
+
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, -5, 1, 2, 0}, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 1, 2, 7}, &intact, &fx->err));
+    assert_true(intact);
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){9, 6, 1, 3, 0}, &intact, &fx->err)); /* filled for map 2 */
+    assert_false(intact);
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){12, 6, 1, 3, 11}, &intact, &fx->err)); /* left here at epoch 9 */
+    assert_false(intact);
+}
+
+static void a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it(void **state)
+{
+    struct fixture *fx = *state;
+    struct dt_entry entry = {id_of(fx, 1, 0), 1000}, got[4];
+    struct dt_arena arena;
+    struct dt_str *topics;
+    int64_t next;
+    size_t n = 9;
+    bool marked, intact = true;
+
+    dt_arena_init(&arena);
+    OK(dt_index_mark(fx->index, 1, MARKER, &intact, &fx->err));
+    OK(dt_index_hold(fx->index, 1, DT_STR_LIT("t"), &entry, 1, &fx->err));
+    OK(dt_index_drop(fx->index, 1, &fx->err));
+    OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
+    assert_int_equal(n, 0);
+    assert_false(marked);
+    OK(dt_index_held(fx->index, 1, &arena, &topics, &n, &fx->err));
+    assert_int_equal(n, 0);
+    OK(dt_index_hold(fx->index, 1, DT_STR_LIT("t"), NULL, 0, &fx->err));
+    OK(dt_index_unhold(fx->index, 1, DT_STR_LIT("t"), 10, &next, &fx->err));
+    OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
+    assert_int_equal(n, 0); /* nothing was left in the held set */
+    dt_arena_clear(&arena);
 }
 
 static void a_fix_changes_an_entry_only_while_it_has_the_score_that_was_seen(void **state)
@@ -1037,6 +1077,8 @@ int main(void)
         T(a_wake_message_of_another_installation_is_not_heard, shared),
         T(due_gives_what_is_due_in_order_and_the_time_of_the_next, shared),
         T(the_marker_tells_a_leader_whether_its_set_is_still_there, shared),
+        T(a_marker_of_another_map_or_from_before_a_move_is_not_believed, shared),
+        T(a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it, shared),
         T(a_fix_changes_an_entry_only_while_it_has_the_score_that_was_seen, shared),
         T(thousands_of_fixes_go_in_one_call, shared),
         T(entries_of_a_paused_topic_are_held_and_given_back, shared),

@@ -56,7 +56,7 @@ static void preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead(v
     assert_int_equal(kafka_fixture_partitions(&fx, own("results")), 2);
     assert_int_equal(kafka_fixture_partitions(&fx, own("results.rejected")), 2);
     assert_int_equal(kafka_fixture_partitions(&fx, own("dead")), 2);
-    KAFKA_FIXTURE_OK(dt_kafka_admin_check_ledger(fx.env.admin, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_admin_check_ledger(fx.env.admin, 2, &err), &err);
     KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(fx.env.admin, &err), &err); /* again: nothing to do */
 }
 
@@ -65,11 +65,11 @@ static void the_ledger_gets_more_partitions_when_there_are_more_shards(void **st
     struct dt_error err = {0};
 
     (void)state;
-    fx.env.shards = 5;
-    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, &err), DT_REFUSED);
-    KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(fx.env.admin, &err), &err);
+    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, 4, &err), DT_REFUSED);
+    KAFKA_FIXTURE_OK(dt_kafka_admin_grow_ledger(fx.env.admin, 4, &err), &err);
     assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 5);
-    fx.env.shards = 2; /* fewer shards: the partitions stay */
+    KAFKA_FIXTURE_OK(dt_kafka_admin_grow_ledger(fx.env.admin, 3, &err), &err); /* it is there */
+    fx.env.shards = 2;                                                         /* fewer shards: the partitions stay */
     KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(fx.env.admin, &err), &err);
     assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 5);
 }
@@ -81,7 +81,7 @@ static void a_ledger_that_forgets_is_refused(void **state)
 
     (void)state;
     kafka_fixture_topic(&fx, own("ledger"), 3, week);
-    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, &err), DT_REFUSED);
+    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, 2, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, "retention.ms=604800000"));
     assert_int_equal(dt_kafka_admin_prepare(fx.env.admin, &err), DT_REFUSED);
 }
@@ -93,7 +93,7 @@ static void a_ledger_that_is_compacted_is_refused(void **state)
 
     (void)state;
     kafka_fixture_topic(&fx, own("ledger"), 3, compact);
-    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, &err), DT_REFUSED);
+    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, 2, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, "cleanup.policy=compact"));
 }
 
@@ -102,7 +102,7 @@ static void checking_never_makes_a_ledger(void **state)
     struct dt_error err = {0};
 
     (void)state;
-    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, &err), DT_REFUSED);
+    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, 2, &err), DT_REFUSED);
     assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 0);
 }
 
@@ -189,7 +189,7 @@ static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state
     begin_us = kafka_fixture_now_us();
     assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
     assert_true(kafka_fixture_now_us() - begin_us < 500000); /* nobody waits for it again at once */
-    assert_int_equal(dt_kafka_admin_check_ledger(admin, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_kafka_admin_check_ledger(admin, 0, &err), DT_UNAVAILABLE);
     dt_kafka_admin_free(admin);
     memcpy(fx.brokers, right, sizeof(right));
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);

@@ -97,7 +97,7 @@ static int64_t field(struct rig *rig, const char *column, int64_t id)
 static void take_over(struct rig *rig, int64_t token)
 {
     struct dt_error err = {0};
-    OK(dt_store_takeover(rig->store, 0, token, "host:1", &rig->lease, &rig->flight, &err));
+    OK(dt_store_takeover(rig->store, 0, token, "host:1", "redis:1", &rig->lease, &rig->flight, &err));
 }
 
 /* Step 5 when the ledger has the batch (`sent`), or nothing of it. */
@@ -248,7 +248,8 @@ static void a_halted_shard_is_not_taken_over_until_it_is_cleared(void **state)
     struct dt_lease before = rig->lease;
     OK(halt(rig, &rig->lease, "the ledger disagrees", &err));
     assert_int_not_equal(dt_store_turn(rig->store, &before, &t, &err), DT_OK);
-    assert_int_equal(dt_store_takeover(rig->store, 0, 42, "host:1", &rig->lease, &rig->flight, &err), DT_HALTED);
+    assert_int_equal(dt_store_takeover(rig->store, 0, 42, "host:1", "redis:1", &rig->lease, &rig->flight, &err),
+                     DT_HALTED);
     assert_non_null(strstr(err.text, "the ledger disagrees"));
     mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = NULL");
     take_over(rig, 43);
@@ -817,10 +818,12 @@ static void a_list_that_cannot_be_read_halts_its_shard(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[1,2' WHERE shard = 0");
-    assert_int_equal(dt_store_takeover(rig->store, 0, 143, "host:1", &rig->lease, &rig->flight, &err), DT_HALTED);
+    assert_int_equal(dt_store_takeover(rig->store, 0, 143, "host:1", "redis:1", &rig->lease, &rig->flight, &err),
+                     DT_HALTED);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM shards WHERE halted LIKE '%%in-flight%%'"),
                      1);
-    assert_int_equal(dt_store_takeover(rig->store, 0, 144, "host:1", &rig->lease, &rig->flight, &err), DT_HALTED);
+    assert_int_equal(dt_store_takeover(rig->store, 0, 144, "host:1", "redis:1", &rig->lease, &rig->flight, &err),
+                     DT_HALTED);
     mysql_fixture_run(&rig->fx, "CALL dt_clear_halt(0, 'drop', NULL)");
     take_over(rig, 145);
     assert_int_equal(rig->lease.inflight, 0);
@@ -1020,7 +1023,7 @@ static void a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been
         struct dt_error err = {0};
         int64_t epoch = mysql_fixture_number(&rig->fx, "SELECT epoch FROM shards WHERE shard = 0");
         wire_loss = losses[i];
-        dt_status status = dt_store_takeover(rig->store, 0, 101, "host:1", &rig->lease, &rig->flight, &err);
+        dt_status status = dt_store_takeover(rig->store, 0, 101, "host:1", "redis:1", &rig->lease, &rig->flight, &err);
         assert_true(status == DT_UNKNOWN || status == DT_UNAVAILABLE);
         assert_int_equal(wire_loss, LOSE_NOTHING);
         take_over(rig, 102);
@@ -1093,7 +1096,8 @@ static void without_a_server_every_step_is_unavailable(void **state)
     struct dt_claims none = {0};
     struct dt_lease lease;
     assert_int_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_UNAVAILABLE);
-    assert_int_equal(dt_store_takeover(rig->store, 0, 1, "host:1", &lease, &rig->flight, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_store_takeover(rig->store, 0, 1, "host:1", "redis:1", &lease, &rig->flight, &err),
+                     DT_UNAVAILABLE);
     assert_int_equal(settle(rig, &rig->lease, false, 1, &err), DT_UNAVAILABLE);
     assert_int_equal(dt_store_trimmed(rig->store, &rig->lease, &err), DT_UNAVAILABLE);
     assert_int_equal(dt_store_lease_check(rig->store, &rig->lease, &inst, &err), DT_UNAVAILABLE);
@@ -1129,7 +1133,8 @@ static void a_shard_without_a_row_is_nobodys(void **state)
     struct dt_error err = {0};
     struct dt_installation inst;
     struct dt_lease lease;
-    assert_int_equal(dt_store_takeover(rig->store, SHARDS, 1, "host:1", &lease, &rig->flight, &err), DT_NOT_FOUND);
+    assert_int_equal(dt_store_takeover(rig->store, SHARDS, 1, "host:1", "redis:1", &lease, &rig->flight, &err),
+                     DT_NOT_FOUND);
     lease = (struct dt_lease){.shard = SHARDS, .epoch = 1, .token = 1, .version = 1};
     struct dt_turn t = turn_of(rig, NULL, 0);
     assert_int_equal(dt_store_turn(rig->store, &lease, &t, &err), DT_NOT_FOUND);

@@ -22,7 +22,6 @@
 #include "simulator/faults.h"
 #include "simulator/processes.h"
 
-#define SHARDS_MAX     8
 #define PARTITIONS_MAX 24
 #define TOUCHED_MAX    16
 
@@ -336,10 +335,21 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err)
     return reach(false, now_us + 1 * SEC, NULL, err);
 }
 
-dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *admin, struct dt_error *err)
+dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *admin, unsigned shard, struct dt_error *err)
 {
     (void)admin;
-    return reach(false, now_us + 1 * SEC, NULL, err);
+    dt_status status = reach(false, now_us + 1 * SEC, NULL, err);
+    return status == DT_OK && !broker.ledgers[shard] ? dt_fail(err, DT_REFUSED, "no partition") : status;
+}
+
+dt_status dt_kafka_admin_grow_ledger(dt_kafka_admin *admin, unsigned shard, struct dt_error *err)
+{
+    (void)admin;
+    dt_status status = reach(false, now_us + 1 * SEC, NULL, err);
+    for (unsigned i = 0; status == DT_OK && i <= shard; i++)
+        if (!broker.ledgers[i])
+            broker.ledgers[i] = partition_new(DT_STR_LIT("ledger"), true);
+    return status;
 }
 
 void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic)
@@ -619,6 +629,8 @@ dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messag
         TRACE("kafka: shard %u: produced job %lld attempt %lld", p->shard, (long long)r->r.job,
               (long long)r->r.attempt);
     }
+    if (!broker.ledgers[p->shard])
+        return doubt(p, "the ledger has no such partition", err);
     status = produce(p, broker.ledgers[p->shard], deadline_us, &r, err);
     if (status != DT_OK)
         return status;
@@ -944,6 +956,8 @@ void broker_poison(int64_t job, int64_t until_us)
 void broker_trim_ledger(unsigned shard)
 {
     struct partition *p = broker.ledgers[shard];
+    if (!p)
+        return;
     p->start = rnd_in(p->start, (int64_t)last_stable(p));
     TRACE("kafka: ledger %u trimmed below %lld", shard, (long long)p->start);
 }

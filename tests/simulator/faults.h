@@ -42,7 +42,8 @@
     X(STORM, 33, "cancels and changes at the due instant")                                                             \
     X(RESULTS, 34, "duplicate, late, forged results")                                                                  \
     X(EARLY_RESULT, 35, "result before settling")                                                                      \
-    X(RECONCILER, 36, "a dispatcher killed anywhere")
+    X(RECONCILER, 36, "a dispatcher killed anywhere")                                                                  \
+    X(RESHARD, 39, "the number of shards changes")
 /* clang-format on */
 
 enum fault_kind {

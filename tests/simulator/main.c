@@ -62,16 +62,16 @@ static void world(const struct dt_config *defaults, uint64_t seed)
     world_begin(seed);
     faults_begin(run.kinds, run.n_kinds);
     draw_config(&config);
-    unsigned shards = (unsigned)rnd_in(1, 2), dispatchers = (unsigned)rnd_in(2, 3);
+    unsigned shards = (unsigned)rnd_in(1, fault_drawn(F_RESHARD) ? 4 : 2), dispatchers = (unsigned)rnd_in(2, 3);
     int64_t heal_us = now_us + rnd_in(3, 9) * SEC;
     history_lost = false;
     broker_begin(shards);
     mysql_begin();
     mysql_install(shards);
-    redis_begin(shards);
+    redis_begin();
     workload_begin(&config, shards);
-    processes_begin(&config, shards, dispatchers);
-    nemesis_begin(shards, heal_us);
+    processes_begin(&config, dispatchers);
+    nemesis_begin(heal_us);
     world_run(heal_us);
     faults_heal();
     processes_heal();
@@ -80,12 +80,12 @@ static void world(const struct dt_config *defaults, uint64_t seed)
     for (int64_t until_us = heal_us; unrest && !violation[0] && until_us < heal_us + 90 * SEC;) {
         until_us += 400 * MS;
         world_run(until_us);
-        unrest = oracles_unrest(&config, shards);
+        unrest = oracles_unrest(&config);
     }
     if (unrest && !violation[0])
         violated(strstr(unrest, "entry") || strstr(unrest, "list") ? "O5" : "O7", "no rest after healing: %s", unrest);
     if (!violation[0])
-        oracles_judge(shards);
+        oracles_judge();
     run.jobs += journal->n_jobs;
     run.messages += workload_messages();
     run.steps += world_steps();

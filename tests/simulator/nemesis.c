@@ -9,8 +9,6 @@
 #include "simulator/redis.h"
 #include "simulator/workload.h"
 
-static unsigned shards;
-
 static struct proc *some_dispatcher(void)
 {
     return process_dispatcher((unsigned)rnd_in(0, process_dispatchers() - 1));
@@ -18,7 +16,7 @@ static struct proc *some_dispatcher(void)
 
 static unsigned some_shard(void)
 {
-    return (unsigned)rnd_in(0, shards - 1);
+    return (unsigned)rnd_in(0, journal->map.shards - 1);
 }
 
 static void cut_one_way(void)
@@ -49,6 +47,13 @@ static bool ledger_is_young(void)
     return ledger_age == 0;
 }
 
+static int64_t copied_generation;
+
+static int64_t generation(void)
+{
+    return cell_int(table_named("installation")->rows[0], "generation");
+}
+
 static void lose_history(void)
 {
     history_lost = true;
@@ -60,7 +65,9 @@ static void lose_history(void)
         broker_recreate_ledger(some_shard());
         return;
     }
-    if (mysql_has_copy())
+    /* Not one from before a change of the number of shards: what other shards have sent since no ledger of the old ones
+     * can tell (README.md). */
+    if (mysql_has_copy() && generation() == copied_generation)
         mysql_restore();
     else
         broker_trim_ledger(some_shard());
@@ -119,6 +126,11 @@ static void strike(void *arg)
     case F_CUT:
         cut_one_way();
         break;
+    case F_RESHARD: /* not after MySQL or the ledger were lost: what a shard has sent only its own leader can find out
+                     */
+        if (!history_lost)
+            workload_reshard((unsigned)rnd_in(1, SHARDS_MAX - 1));
+        break;
     default:
         break;
     }
@@ -128,6 +140,7 @@ static void copy_mysql(void *arg)
 {
     (void)arg;
     mysql_copy();
+    copied_generation = generation();
 }
 
 static void copy_redis(void *arg)
@@ -144,12 +157,11 @@ static void terminate_one(void *arg)
         process_terminate(proc);
 }
 
-void nemesis_begin(unsigned n, int64_t heal_us)
+void nemesis_begin(int64_t heal_us)
 {
-    static const enum fault_kind timed[] = {F_TWO_LEADERS, F_BROKER,        F_COORDINATOR, F_REFUSED,
-                                            F_RESTORE,     F_REDIS_FLUSH,   F_REDIS_OLD,   F_REDIS_STOP,
-                                            F_REDIS_FULL,  F_MYSQL_RESTART, F_LOCKS,       F_CUT};
-    shards = n;
+    static const enum fault_kind timed[] = {F_TWO_LEADERS, F_BROKER,    F_COORDINATOR, F_REFUSED,    F_RESTORE,
+                                            F_REDIS_FLUSH, F_REDIS_OLD, F_REDIS_STOP,  F_REDIS_FULL, F_MYSQL_RESTART,
+                                            F_LOCKS,       F_CUT,       F_RESHARD};
     for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
         for (int k = 0; k < 3 && fault_drawn(timed[i]); k++)
             at(rnd_in(now_us + 500 * MS, heal_us), strike, (void *)(uintptr_t)timed[i]);

@@ -4,6 +4,6 @@
 
 #include "simulator/world.h"
 
-void nemesis_begin(unsigned shards, int64_t heal_us);
+void nemesis_begin(int64_t heal_us);
 
 #endif

@@ -33,10 +33,10 @@ static int64_t ms_of(int64_t us)
     return EPOCH_MS + us / 1000;
 }
 
-static bool halted(unsigned shard)
+static bool halted(int64_t shard)
 {
     const struct row *row = table_find(table_named("shards"), shard);
-    return !cell_null(row, "halted");
+    return row && !cell_null(row, "halted");
 }
 
 /* Halting is an answer only to a history that was lost. */
@@ -47,27 +47,42 @@ static bool may_be_halted(void)
     return history_lost;
 }
 
+/* As MySQL says now. */
+static struct dt_shard_map map;
+
+static void read_map(void)
+{
+    const struct row *row = table_named("installation")->rows[0];
+    dt_shard_map_init(&map, cell_int(row, "generation"), (unsigned)cell_int(row, "shards"));
+}
+
 static unsigned shard_of(int64_t id)
 {
-    return dt_shard_of(&journal->map, id);
+    return dt_shard_of(&map, id);
+}
+
+/* Waits for an operator: its shard does, or the one that has its latest attempt in flight. */
+static bool waits_halted(const struct row *job)
+{
+    return halted(shard_of(cell_int(job, "id"))) || halted(cell_int(job, "claim_shard"));
 }
 
 /* ---- rest ---- */
 
 static const char *unrest_of_job(const struct row *row, int64_t now_ms)
 {
-    if (!live(row) || cell_int(row, "next_at") > now_ms + FAR_MS || halted(shard_of(cell_int(row, "id"))))
+    if (!live(row) || cell_int(row, "next_at") > now_ms + FAR_MS || waits_halted(row))
         return NULL;
     return is(row, "state", "scheduled") ? "a job is scheduled" : "a job is dispatched";
 }
 
-static const char *unrest_of_index(const struct table *jobs, unsigned shards, int64_t horizon_ms)
+static const char *unrest_of_index(const struct table *jobs, int64_t horizon_ms)
 {
     for (size_t i = 0; i < jobs->n; i++) {
         const struct row *row = jobs->rows[i];
         bool held;
         int64_t id = cell_int(row, "id"), score = redis_score(shard_of(id), id, &held);
-        if (halted(shard_of(id)))
+        if (waits_halted(row))
             continue;
         if (held)
             return "an entry is held";
@@ -76,19 +91,23 @@ static const char *unrest_of_index(const struct table *jobs, unsigned shards, in
         if (!live(row) && score)
             return "an entry of a finished job is there";
     }
-    for (unsigned shard = 0; shard < shards; shard++) {
+    for (unsigned shard = 0; shard < map.shards; shard++) {
         int64_t id, score;
         for (size_t n = 0; !halted(shard) && redis_entry(shard, n, &id, &score); n++)
             if (!table_find(table_named("jobs"), id))
                 return "an entry of no job is there";
+            else if (shard_of(id) != shard)
+                return "an entry of another shard's job is there";
     }
     return NULL;
 }
 
-const char *oracles_unrest(const struct dt_config *config, unsigned shards)
+const char *oracles_unrest(const struct dt_config *config)
 {
     const struct table *jobs = table_named("jobs");
+    struct table *shards = table_named("shards");
     int64_t now_ms = mysql_now_ms();
+    read_map();
     if (!workload_done())
         return "something is still to be asked";
     for (size_t i = 0; i < jobs->n; i++) {
@@ -98,8 +117,8 @@ const char *oracles_unrest(const struct dt_config *config, unsigned shards)
         if (why)
             return why;
     }
-    for (unsigned i = 0; i < shards; i++) {
-        const struct row *row = table_find(table_named("shards"), i);
+    for (unsigned i = 0; i < shards->n; i++) {
+        const struct row *row = table_find(shards, i);
         if (!is(row, "inflight", "[]") && !halted(i))
             return "a list is not settled";
         if (halted(i) && !may_be_halted())
@@ -108,9 +127,9 @@ const char *oracles_unrest(const struct dt_config *config, unsigned shards)
     if (!broker_results_read())
         return "results are not applied";
     for (size_t i = 0; i < table_named("outbox")->n; i++)
-        if (!halted((unsigned)cell_int(table_named("outbox")->rows[i], "shard")))
+        if (!halted(cell_int(table_named("outbox")->rows[i], "shard") % map.shards))
             return "the outbox is not empty";
-    return unrest_of_index(jobs, shards, now_ms + config->index_horizon - 2000);
+    return unrest_of_index(jobs, now_ms + config->index_horizon - 2000);
 }
 
 /* ---- messages ---- */
@@ -229,11 +248,11 @@ static size_t judge_ledger_record(const struct broker_record *r)
     return entries;
 }
 
-static void judge_ledger(unsigned shards)
+static void judge_ledger(void)
 {
     size_t entries = 0, messages = 0;
     const struct broker_record *r;
-    for (unsigned shard = 0; shard < shards; shard++)
+    for (unsigned shard = 0; shard < SHARDS_MAX; shard++)
         for (size_t n = 0; (r = broker_ledger(shard, n)); n++)
             entries += judge_ledger_record(r);
     while (broker_message(messages))
@@ -485,11 +504,11 @@ static void judge_conservation(void)
     }
 }
 
-void oracles_judge(unsigned shards)
+void oracles_judge(void)
 {
     const struct table *jobs = table_named("jobs");
     judge_once();
-    judge_ledger(shards);
+    judge_ledger();
     judge_never_early();
     judge_on_time();
     judge_conservation();

@@ -10,9 +10,9 @@
 #include "base/config.h"
 
 /* Is there nothing left to do? A reason when not. NULL: quiet. */
-const char *oracles_unrest(const struct dt_config *config, unsigned shards);
+const char *oracles_unrest(const struct dt_config *config);
 /* The ledger was trimmed or made anew, or MySQL came back from an earlier copy. */
 extern bool history_lost;
-void oracles_judge(unsigned shards);
+void oracles_judge(void);
 
 #endif

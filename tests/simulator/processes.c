@@ -15,19 +15,18 @@
 
 #define PLACES_MAX   4
 #define ELECTORS_MAX 512
-#define SHARDS_MAX   8
 
 struct dt_elector {
     struct proc *proc;
     struct dt_elector_events events;
     bool believes[SHARDS_MAX]; /* what the process takes for the truth */
     bool gone, leaving;
-    unsigned number;
+    unsigned number, shards; /* shards: those below it are to be led, for all that this process knows */
 };
 
 static struct {
     const struct dt_config *config;
-    unsigned shards, places;
+    unsigned places;
     struct proc *dispatchers[PLACES_MAX];
     unsigned lives;
     struct dt_elector *electors[ELECTORS_MAX];
@@ -41,7 +40,7 @@ static struct {
 static unsigned owned(const struct dt_elector *e)
 {
     unsigned n = 0;
-    for (unsigned i = 0; i < it.shards; i++)
+    for (unsigned i = 0; i < SHARDS_MAX; i++)
         n += it.owner[i] == e;
     return n;
 }
@@ -51,15 +50,20 @@ static bool eligible(const struct dt_elector *e)
     return !e->gone && !e->leaving && e->proc->alive && e->proc->paused_until_us <= now_us;
 }
 
-static struct dt_elector *least_laden(const struct dt_elector *but)
+static struct dt_elector *least_laden_for(const struct dt_elector *but, unsigned shard)
 {
     struct dt_elector *best = NULL;
     for (unsigned i = 0; i < it.n_electors; i++) {
         struct dt_elector *e = it.electors[i];
-        if (e != but && eligible(e) && (!best || owned(e) < owned(best)))
+        if (e != but && eligible(e) && e->shards > shard && (!best || owned(e) < owned(best)))
             best = e;
     }
     return best;
+}
+
+static struct dt_elector *least_laden(const struct dt_elector *but)
+{
+    return least_laden_for(but, 0);
 }
 
 static void give(unsigned shard, struct dt_elector *e)
@@ -73,15 +77,18 @@ static void give(unsigned shard, struct dt_elector *e)
 static void elect(void *arg)
 {
     (void)arg;
-    for (unsigned i = 0; i < it.shards; i++) {
-        struct dt_elector *e = it.owner[i] ? NULL : least_laden(NULL);
+    for (unsigned i = 0; i < SHARDS_MAX; i++) {
+        struct dt_elector *e = it.owner[i] ? NULL : least_laden_for(NULL, i);
         if (e)
             give(i, e);
+        e = it.owner[i];
+        if (e && eligible(e) && i >= e->shards)
+            e->events.release(e->events.arg, i);
     }
     struct dt_elector *idle = least_laden(NULL);
-    for (unsigned i = 0; idle && i < it.shards; i++) {
+    for (unsigned i = 0; idle && i < SHARDS_MAX; i++) {
         struct dt_elector *e = it.owner[i];
-        if (e && e != idle && eligible(e) && owned(e) > owned(idle) + 1) {
+        if (e && e != idle && eligible(e) && i < idle->shards && owned(e) > owned(idle) + 1) {
             e->events.release(e->events.arg, i);
             break;
         }
@@ -90,7 +97,7 @@ static void elect(void *arg)
 
 static void free_shards(struct dt_elector *e)
 {
-    for (unsigned i = 0; i < it.shards; i++)
+    for (unsigned i = 0; i < SHARDS_MAX; i++)
         if (it.owner[i] == e)
             it.owner[i] = NULL;
     at(now_us + rnd_in(1 * MS, 50 * MS), elect, NULL);
@@ -99,7 +106,7 @@ static void free_shards(struct dt_elector *e)
 static void learns(void *arg)
 {
     struct dt_elector *e = arg;
-    for (unsigned i = 0; i < it.shards; i++)
+    for (unsigned i = 0; i < SHARDS_MAX; i++)
         if (e->believes[i] && it.owner[i] != e && it.deceived[i] != e) {
             e->believes[i] = false;
             if (!e->gone)
@@ -163,7 +170,7 @@ static void truth_comes_out(void *arg)
 
 void zookeeper_two_leaders(unsigned shard, int64_t us)
 {
-    struct dt_elector *was = it.owner[shard], *other = least_laden(was);
+    struct dt_elector *was = it.owner[shard], *other = least_laden_for(was, shard);
     if (!was || !other || it.deceived[shard])
         return;
     it.deceived[shard] = was;
@@ -179,14 +186,13 @@ dt_status dt_elector_start(const struct dt_config *config, const char *installat
 {
     (void)config;
     (void)installation;
-    (void)shards;
     (void)owner;
     (void)clock;
     (void)err;
     if (it.n_electors == ELECTORS_MAX)
         broken("too many electors");
     struct dt_elector *e = world_alloc(sizeof *e);
-    *e = (struct dt_elector){.proc = proc_self(), .events = *events, .number = it.n_electors};
+    *e = (struct dt_elector){.proc = proc_self(), .events = *events, .number = it.n_electors, .shards = shards};
     it.electors[it.n_electors++] = e;
     *out = e;
     at(now_us + rnd_in(1 * MS, 20 * MS), elect, NULL);
@@ -220,14 +226,15 @@ bool dt_elector_rank(const dt_elector *e, unsigned *rank, unsigned *members)
 
 void dt_elector_set_shards(dt_elector *e, unsigned shards)
 {
-    (void)e;
-    (void)shards;
+    TRACE("%s%u: shards below %u are to be led", e->proc->name, e->proc->id, shards);
+    e->shards = shards;
+    at(now_us + rnd_in(1 * MS, 20 * MS), elect, NULL);
 }
 
 void dt_elector_leave(dt_elector *e)
 {
     e->leaving = true;
-    for (unsigned i = 0; i < it.shards; i++)
+    for (unsigned i = 0; i < SHARDS_MAX; i++)
         if (it.owner[i] == e)
             e->events.release(e->events.arg, i);
 }
@@ -336,17 +343,16 @@ void process_terminate(struct proc *proc)
 
 void processes_heal(void)
 {
-    for (unsigned i = 0; i < it.shards; i++)
+    for (unsigned i = 0; i < SHARDS_MAX; i++)
         truth_comes_out((void *)(uintptr_t)i);
     at(now_us + 300 * MS, elect, NULL);
     at(now_us + 3 * SEC, elect, NULL);
 }
 
-void processes_begin(const struct dt_config *config, unsigned shards, unsigned dispatchers)
+void processes_begin(const struct dt_config *config, unsigned dispatchers)
 {
     memset(&it, 0, sizeof it);
     it.config = config;
-    it.shards = shards;
     it.places = dispatchers;
     for (unsigned i = 0; i < dispatchers; i++)
         start_now((void *)(uintptr_t)i);

@@ -20,7 +20,7 @@ void process_crash(struct proc *proc);
 void zookeeper_noticed_silence(struct proc *proc);
 
 /* ---- the installation ---- */
-void processes_begin(const struct dt_config *config, unsigned shards, unsigned dispatchers);
+void processes_begin(const struct dt_config *config, unsigned dispatchers);
 struct proc *process_dispatcher(unsigned i); /* the present one in that place; NULL while there is none */
 unsigned process_dispatchers(void);
 /* Everything that lies is put right: one leader a shard, all that should run runs. */

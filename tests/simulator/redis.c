@@ -12,9 +12,8 @@
 #include "simulator/faults.h"
 #include "simulator/processes.h"
 
-#define SHARDS_MAX 8
-#define HELD_MAX   16
-#define WAKES_MAX  64
+#define HELD_MAX  16
+#define WAKES_MAX 64
 
 struct entry {
     int64_t id, score;
@@ -33,7 +32,6 @@ struct shard {
 
 static struct {
     struct shard shards[SHARDS_MAX];
-    unsigned n;
     struct shard copy[SHARDS_MAX];
     bool has_copy;
     int64_t down_until_us, read_only_until_us, cut_until_us;
@@ -127,7 +125,7 @@ static struct set *held_set(struct shard *s, struct dt_str topic, bool make)
 
 /* ---- commands that change ---- */
 
-enum what { PUT, FIX, HOLD, UNHOLD, MARK, ADD_MISSING };
+enum what { PUT, FIX, HOLD, UNHOLD, MARK, DROP, ADD_MISSING };
 struct command {
     enum what what;
     unsigned shard;
@@ -179,6 +177,10 @@ static void carry_out(const struct command *c)
     case MARK:
         s->marked = true;
         s->marker = c->marker;
+        break;
+    case DROP:
+        s->marked = false;
+        s->due.n = s->n_held = 0;
         break;
     case ADD_MISSING:
         if (!there)
@@ -244,7 +246,7 @@ static dt_status change(dt_index *index, const struct command *commands, size_t 
 
 static void earliest(int64_t out[SHARDS_MAX])
 {
-    for (unsigned i = 0; i < redis.n; i++)
+    for (unsigned i = 0; i < SHARDS_MAX; i++)
         out[i] = redis.shards[i].due.n ? redis.shards[i].due.v[0].score : NEVER;
 }
 
@@ -304,7 +306,7 @@ dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const st
     else
         (void)lose(index, commands, n, err);
     earliest(after);
-    for (unsigned i = 0; i < redis.n && wake && status == DT_OK; i++)
+    for (unsigned i = 0; i < SHARDS_MAX && wake && status == DT_OK; i++)
         if (after[i] < before[i])
             announce((int)i, false);
     return status;
@@ -343,17 +345,33 @@ dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker,
         }
         entries[(*n)++] = (struct dt_entry){s->due.v[i].id, s->due.v[i].score};
     }
-    *marked = s->marked && s->marker.epoch == marker.epoch && s->marker.token == marker.token;
+    *marked = s->marked && s->marker.epoch == marker.epoch && s->marker.token == marker.token &&
+              s->marker.generation == marker.generation;
     return DT_OK;
 }
 
 dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, bool *intact, struct dt_error *err)
 {
     struct command c = {.what = MARK, .shard = shard, .marker = marker};
-    bool was = redis.shards[shard].marked;
+    const struct shard *s = &redis.shards[shard];
+    bool was = s->marked && s->marker.epoch >= marker.oldest &&
+               DT_GUARD(MARKER_GENERATION, s->marker.generation == marker.generation);
     dt_status status = change(index, &c, 1, err);
     *intact = was;
     return status;
+}
+
+dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err)
+{
+    struct command c = {.what = DROP, .shard = shard};
+    return change(index, &c, 1, err);
+}
+
+const char *dt_index_home(const dt_index *index, unsigned shard)
+{
+    (void)index;
+    (void)shard;
+    return "redis";
 }
 
 dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n, struct dt_error *err)
@@ -497,7 +515,7 @@ void redis_flush(void)
 
 void redis_lose_some(void)
 {
-    for (unsigned i = 0; i < redis.n; i++)
+    for (unsigned i = 0; i < SHARDS_MAX; i++)
         for (size_t k = redis.shards[i].due.n; k-- > 0;)
             if (one_in(3))
                 set_remove(&redis.shards[i].due, redis.shards[i].due.v[k].id);
@@ -506,7 +524,7 @@ void redis_lose_some(void)
 
 static void copy_all(struct shard *to, const struct shard *from)
 {
-    for (unsigned i = 0; i < redis.n; i++) {
+    for (unsigned i = 0; i < SHARDS_MAX; i++) {
         to[i] = from[i];
         to[i].due = set_copy(&from[i].due);
         for (unsigned k = 0; k < from[i].n_held; k++)
@@ -564,8 +582,7 @@ bool redis_entry(unsigned shard, size_t n, int64_t *job, int64_t *score)
     return true;
 }
 
-void redis_begin(unsigned shards)
+void redis_begin(void)
 {
     memset(&redis, 0, sizeof redis);
-    redis.n = shards;
 }

@@ -4,7 +4,7 @@
 
 #include "simulator/world.h"
 
-void redis_begin(unsigned shards);
+void redis_begin(void);
 void redis_flush(void);
 void redis_lose_some(void); /* single entries vanish */
 void redis_copy(void);

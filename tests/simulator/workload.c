@@ -471,6 +471,41 @@ static void *operator_main(void *arg)
     return NULL;
 }
 
+/* ---- the number of shards ---- */
+
+static void *reshard_main(void *arg)
+{
+    struct dt_installation inst;
+    struct dt_error err = {0};
+    dt_store *store;
+    dt_index *index;
+    if (dt_store_new(it.config, NULL, &store) != DT_OK ||
+        dt_index_new(it.config, "sim", dt_clock_system(), &index, &err) != DT_OK)
+        broken("nobody can ask for shards");
+    dt_status status = dt_store_set_shards(store, (unsigned)(uintptr_t)arg, &inst, &err);
+    TRACE("asked for %u shards: %s", (unsigned)(uintptr_t)arg, dt_status_name(status));
+    if (status == DT_OK && dt_index_wake_all(index, &err) != DT_OK)
+        TRACE("nobody was told");
+    dt_index_free(index);
+    dt_store_free(store);
+    return NULL;
+}
+
+void workload_reshard(unsigned shards)
+{
+    fiber_start(it.outside, reshard_main, (void *)(uintptr_t)shards);
+}
+
+/* The API reads the map about once a second. */
+static void learn_map(void *arg)
+{
+    const struct row *row = table_named("installation")->rows[0];
+    (void)arg;
+    if (row->committed)
+        dt_shard_map_init(&journal->map, cell_int(row, "generation"), (unsigned)cell_int(row, "shards"));
+    at(now_us + rnd_in(300 * MS, 1 * SEC), learn_map, NULL);
+}
+
 /* ---- plans ---- */
 
 static void plan_changes(unsigned job, int64_t created_us, int64_t due_us)
@@ -558,6 +593,8 @@ void workload_begin(const struct dt_config *config, unsigned shards)
     it.outside = proc_new("C", 0);
     fiber_start(it.outside, consumer_main, NULL);
     fiber_start(it.outside, operator_main, NULL);
+    if (fault_drawn(F_RESHARD) || fault_drawn(F_RESTORE))
+        learn_map(NULL);
     api_start(NULL);
 }
 

@@ -22,6 +22,8 @@
 #define EPOCH_MS INT64_C(1800000000000)
 #define NEVER    INT64_MAX
 
+#define SHARDS_MAX 8 /* that there may ever be in a world */
+
 /* ---- processes ---- */
 struct proc {
     const char *name;

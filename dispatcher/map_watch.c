@@ -1,0 +1,167 @@
+/*
+ * A thread that reads the installation's row every EVERY_US, when it is told to, and more often while shards leave.
+ *
+ *   named     what the map says. Loops, results and reconciler take it from here
+ *   led       named, and beyond that up to the last shard whose list is not empty; and for GRACE_US after a number that
+ *             fell, all that were led before: an API that has not heard of it yet goes on putting entries of new jobs
+ *             into their sets, and their leaders hand these on
+ *
+ * Invariants: a map that was given out has the content of its generation. MySQL may go back to an earlier state and
+ * count the same generation again with another number: hence both are compared. What is read here decides who tries,
+ * never what is right: a map that is old for a while costs time alone.
+ */
+#include "map_watch.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mailbox.h"
+
+#define EVERY_US   INT64_C(3000000)
+#define LEAVING_US INT64_C(500000)
+#define GRACE_US   INT64_C(3000000)
+#define RETRY_US   INT64_C(500000)
+
+enum { LOOK = 1, STOP = 2 }; /* signals */
+
+struct dt_map_watch {
+    struct dt_map_watch_env env;
+    dt_store *store;
+    dt_mailbox *mailbox;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of map */
+    struct dt_shard_map map;
+    _Atomic unsigned named, rows;
+    _Atomic bool stop;
+    unsigned led;
+    int64_t grace_us; /* mono: until then nothing that was led is given up */
+};
+
+static void take_map(dt_map_watch *w, const struct dt_installation *inst)
+{
+    if (inst->generation == w->map.generation && inst->shards == w->map.shards)
+        return;
+    if (inst->shards < w->map.shards)
+        w->grace_us = dt_clock_mono_us(w->env.clock) + GRACE_US;
+    DT_LOG(INFO, "dispatcher", "the number of shards changed", DT_I("from", w->map.shards), DT_I("to", inst->shards),
+           DT_I("generation", inst->generation));
+    pthread_mutex_lock(&w->lock);
+    dt_shard_map_init(&w->map, inst->generation, inst->shards);
+    pthread_mutex_unlock(&w->lock);
+    w->named = inst->shards;
+}
+
+static void take_range(dt_map_watch *w, const struct dt_shard_range *range)
+{
+    bool grace = dt_clock_mono_us(w->env.clock) < w->grace_us;
+    unsigned led = grace && range->led < w->led ? w->led : range->led;
+    w->rows = range->rows;
+    if (led == w->led)
+        return;
+    w->led = led;
+    w->env.led(w->env.arg, led);
+}
+
+static dt_status look(dt_map_watch *w, struct dt_error *err)
+{
+    struct dt_installation inst;
+    struct dt_shard_range range;
+    dt_status status = dt_store_installation(w->store, &inst, err);
+    if (status == DT_OK && (inst.shards < 1 || inst.shards > DT_SHARDS_MAX))
+        status = dt_fail(err, DT_CORRUPT, "installation.shards is %u", inst.shards);
+    if (status == DT_OK)
+        status = dt_store_shard_range(w->store, &inst, &range, err);
+    if (status != DT_OK)
+        return status;
+    take_map(w, &inst);
+    take_range(w, &range);
+    return DT_OK;
+}
+
+static void *run(void *arg)
+{
+    dt_map_watch *w = arg;
+    bool told = false;
+    while (!w->stop) {
+        struct dt_error err = {0};
+        dt_status status = look(w, &err);
+        if (status != DT_OK && !told)
+            DT_LOG(WARN, "dispatcher", "the number of shards cannot be read", DT_S("reason", err.text));
+        told = status != DT_OK;
+        int64_t pause_us = status != DT_OK ? RETRY_US : w->led > w->named ? LEAVING_US : EVERY_US;
+        if (w->stop)
+            break;
+        if (status == DT_OK)
+            dt_mailbox_wait(w->mailbox, dt_clock_mono_us(w->env.clock) + pause_us);
+        else
+            dt_mailbox_pause(w->mailbox, dt_clock_mono_us(w->env.clock) + pause_us, STOP);
+    }
+    return NULL;
+}
+
+static void free_parts(dt_map_watch *w)
+{
+    dt_store_free(w->store);
+    dt_mailbox_free(w->mailbox);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+dt_status dt_map_watch_start(const struct dt_map_watch_env *env, const struct dt_installation *inst,
+                             const struct dt_shard_range *range, dt_map_watch **out, struct dt_error *err)
+{
+    dt_map_watch *w = calloc(1, sizeof *w);
+    if (!w)
+        return DT_NOMEM;
+    w->env = *env;
+    pthread_mutex_init(&w->lock, NULL);
+    dt_shard_map_init(&w->map, inst->generation, inst->shards);
+    w->named = inst->shards;
+    w->rows = range->rows;
+    w->led = range->led;
+    dt_status status = dt_mailbox_new(&w->mailbox);
+    if (status == DT_OK)
+        status = dt_store_new(env->config, NULL, &w->store);
+    if (status == DT_OK && pthread_create(&w->thread, NULL, run, w) != 0)
+        status = dt_fail(err, DT_SYSTEM, "no thread for the number of shards");
+    if (status != DT_OK) {
+        free_parts(w);
+        return status;
+    }
+    *out = w;
+    return DT_OK;
+}
+
+void dt_map_watch_stop(dt_map_watch *w)
+{
+    if (!w)
+        return;
+    w->stop = true;
+    dt_mailbox_signal(w->mailbox, STOP);
+    pthread_join(w->thread, NULL);
+    free_parts(w);
+}
+
+void dt_map_watch_get(dt_map_watch *w, struct dt_shard_map *out)
+{
+    pthread_mutex_lock(&w->lock);
+    *out = w->map;
+    pthread_mutex_unlock(&w->lock);
+}
+
+void dt_map_watch_stale(dt_map_watch *w)
+{
+    dt_mailbox_signal(w->mailbox, LOOK);
+}
+
+unsigned dt_map_watch_named(const dt_map_watch *w)
+{
+    return w->named;
+}
+
+unsigned dt_map_watch_rows(const dt_map_watch *w)
+{
+    return w->rows;
+}

@@ -1,0 +1,38 @@
+/*
+ * How many shards there are, as MySQL says: for everybody in this process, looked at by a thread of its own, so that
+ * nobody else waits for MySQL. See scheduler/store/store_shards.c for what rests on it, and what does not.
+ */
+#ifndef DT_DISPATCHER_MAP_WATCH_H
+#define DT_DISPATCHER_MAP_WATCH_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "job/shard.h"
+#include "store/store.h"
+
+typedef struct dt_map_watch dt_map_watch;
+
+struct dt_map_watch_env {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    void *arg;
+    /* The shards below `shards` are to be led from now on. On the watch's thread. */
+    void (*led)(void *arg, unsigned shards);
+};
+
+/* inst and range: as they were just read. */
+DT_MUST_CHECK dt_status dt_map_watch_start(const struct dt_map_watch_env *env, const struct dt_installation *inst,
+                                           const struct dt_shard_range *range, dt_map_watch **out,
+                                           struct dt_error *err);
+void dt_map_watch_stop(dt_map_watch *watch); /* joins, frees; NULL is accepted */
+
+/* ---- any thread; none of them waits ---- */
+void dt_map_watch_get(dt_map_watch *watch, struct dt_shard_map *out);
+/* Somebody has seen another generation, or heard that something changed: look now. */
+void dt_map_watch_stale(dt_map_watch *watch);
+/* How many shards the map names. */
+unsigned dt_map_watch_named(const dt_map_watch *watch);
+/* Shards below it have a row. */
+unsigned dt_map_watch_rows(const dt_map_watch *watch);
+
+#endif

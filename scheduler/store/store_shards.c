@@ -1,0 +1,121 @@
+/*
+ * How many shards there are, and changing it while they work.
+ *
+ * The number and its generation stand in the installation's row; which slot is whose follows from the number alone
+ * (job/shard.h). A change is one short transaction: rows for shards that never were, the number, the generation. It
+ * locks no shard's row, so no leader waits for it, and it waits for none.
+ *
+ * Why that is enough. Each leader's transaction reads the generation and claims nothing under another map than its own;
+ * but one that was under way commits its claims after the change, under the old map. Nothing rests on that not
+ * happening: a claim is decided by the job's row (state, attempt, time, under its lock), so two shards never claim one
+ * attempt, whoever the slot belongs to; and the row remembers the shard that claimed, whose list is what a cancel, a
+ * timeout and the next claim look at (store_turn.c, store_jobs.c). The map says who tries, so that all is tried by
+ * somebody and little by two.
+ *
+ * A shard that the map no longer names is led for as long as its list is not empty: dt_store_shard_range looks at the
+ * lists, not at who believes what, so that a claim that came last of all is found, too. Its row stays for ever: when
+ * the number comes back, epochs, ledger offsets and the ledger's partition go on where they were.
+ */
+#include "store/store_internal.h"
+
+static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, "SELECT shards, generation FROM installation FOR UPDATE", DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    bool found = dt_db_next(db);
+    if (found) {
+        inst->shards = (unsigned)dt_db_i64(db, 0);
+        inst->generation = dt_db_i64(db, 1);
+    }
+    status = dt_db_end(db, err);
+    return status || found ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
+}
+
+/* Rows are without gaps from 0 on. */
+static dt_status count_rows(dt_db *db, unsigned *rows, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, "SELECT shard FROM shards ORDER BY shard DESC LIMIT 1", DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    *rows = dt_db_next(db) ? (unsigned)dt_db_i64(db, 0) + 1 : 0;
+    return dt_db_end(db, err);
+}
+
+/* What a halted shard has sent nobody knows: no other one may dispatch the jobs of its slots. */
+static dt_status refuse_halted(dt_db *db, struct dt_error *err)
+{
+    dt_status status =
+        dt_db_query(db, "SELECT shard FROM shards WHERE halted IS NOT NULL ORDER BY shard LIMIT 1", DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    bool halted = dt_db_next(db);
+    long long shard = halted ? (long long)dt_db_i64(db, 0) : 0;
+    status = dt_db_end(db, err);
+    return status || !halted ? status : dt_fail(err, DT_HALTED, "shard %lld is halted", shard);
+}
+
+static dt_status add_rows(dt_db *db, unsigned rows, unsigned shards, struct dt_error *err)
+{
+    struct dt_param params[DT_SHARDS_MAX];
+    for (unsigned i = rows; i < shards; i++)
+        params[i - rows] = DT_P_INT(i);
+    return rows < shards ? dt_db_run_many(db, "INSERT INTO shards (shard, inflight) VALUES (?, '[]')", params, 1,
+                                          shards - rows, NULL, err)
+                         : DT_OK;
+}
+
+static dt_status set_locked(dt_db *db, unsigned shards, struct dt_installation *inst, struct dt_error *err)
+{
+    unsigned rows = 0;
+    dt_status status = lock_number(db, inst, err);
+    if (status || inst->shards == shards)
+        return status;
+    status = refuse_halted(db, err);
+    if (!status)
+        status = count_rows(db, &rows, err);
+    if (!status)
+        status = add_rows(db, rows, shards, err);
+    if (!status)
+        status = dt_db_run(db, "UPDATE installation SET shards = ?, generation = generation + 1",
+                           DT_PARAMS(DT_P_INT(shards)), NULL, err);
+    inst->shards = shards;
+    inst->generation++;
+    return status;
+}
+
+dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_installation *inst, struct dt_error *err)
+{
+    struct dt_again again = {0};
+    dt_status status;
+    dt_db *db;
+    if (shards < 1 || shards > DT_SHARDS_MAX)
+        return dt_fail(err, DT_INVALID, "1 to %d shards", DT_SHARDS_MAX);
+    do {
+        *inst = (struct dt_installation){0};
+        status = dt_store_begin(store, &db, NULL, err);
+        if (!status)
+            status = set_locked(db, shards, inst, err);
+        status = dt_store_finish(db, status, err);
+    } while (dt_store_again(&again, status));
+    return status;
+}
+
+dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *inst, struct dt_shard_range *out,
+                               struct dt_error *err)
+{
+    dt_db *db;
+    *out = (struct dt_shard_range){inst->shards, inst->shards};
+    dt_status status = dt_store_db(store, &db, err);
+    if (!status)
+        status = dt_db_query(db, "SELECT shard, inflight <> '[]' FROM shards WHERE shard >= ? ORDER BY shard",
+                             DT_PARAMS(DT_P_INT(inst->shards)), err);
+    if (status)
+        return status;
+    while (dt_db_next(db)) {
+        out->rows = (unsigned)dt_db_i64(db, 0) + 1;
+        if (dt_db_i64(db, 1))
+            out->led = out->rows;
+    }
+    return dt_db_end(db, err);
+}

@@ -1,0 +1,201 @@
+/* Another number of shards, in MySQL: store_shards.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/store_dispatch.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+
+struct rig {
+    struct mysql_fixture fx;
+    dt_store *store;
+    struct dt_installation inst;
+    struct dt_shard_range range;
+};
+
+static int setup(void **state)
+{
+    struct dt_error err = {0};
+    struct rig *rig = calloc(1, sizeof *rig);
+    mysql_fixture_make(&rig->fx, "shards");
+    rig->fx.config.shards_count = 4;
+    rig->store = mysql_fixture_store(&rig->fx);
+    OK(dt_store_migrate(rig->store, NULL, &err));
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *rig = *state;
+    dt_store_free(rig->store);
+    mysql_fixture_drop(&rig->fx);
+    free(rig);
+    return 0;
+}
+
+static void ask_for(struct rig *rig, unsigned shards)
+{
+    struct dt_error err = {0};
+    OK(dt_store_set_shards(rig->store, shards, &rig->inst, &err));
+}
+
+static void look(struct rig *rig)
+{
+    struct dt_error err = {0};
+    OK(dt_store_installation(rig->store, &rig->inst, &err));
+    OK(dt_store_shard_range(rig->store, &rig->inst, &rig->range, &err));
+}
+
+static void more_shards_get_rows_and_a_generation(void **state)
+{
+    struct rig *rig = *state;
+    ask_for(rig, 7);
+    assert_int_equal(rig->inst.shards, 7);
+    assert_int_equal(rig->inst.generation, 2);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM shards WHERE inflight = '[]'"), 7);
+    look(rig);
+    assert_int_equal(rig->inst.shards, 7);
+    assert_int_equal(rig->inst.generation, 2);
+    assert_int_equal(rig->range.led, 7);
+    assert_int_equal(rig->range.rows, 7);
+}
+
+static void the_same_number_again_changes_nothing(void **state)
+{
+    struct rig *rig = *state;
+    ask_for(rig, 7);
+    ask_for(rig, 7);
+    assert_int_equal(rig->inst.shards, 7);
+    assert_int_equal(rig->inst.generation, 2);
+}
+
+static void a_number_that_cannot_be_is_refused(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    assert_int_equal(dt_store_set_shards(rig->store, 0, &rig->inst, &err), DT_INVALID);
+    assert_int_equal(dt_store_set_shards(rig->store, DT_SHARDS_MAX + 1, &rig->inst, &err), DT_INVALID);
+    look(rig);
+    assert_int_equal(rig->inst.shards, 4);
+    assert_int_equal(rig->inst.generation, 1);
+}
+
+static void no_slot_moves_while_a_shard_is_halted(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = 'by hand' WHERE shard = 1");
+    assert_int_equal(dt_store_set_shards(rig->store, 7, &rig->inst, &err), DT_HALTED);
+    ask_for(rig, 4); /* as it is */
+    look(rig);
+    assert_int_equal(rig->inst.generation, 1);
+    assert_int_equal(rig->range.rows, 4);
+}
+
+static void a_row_keeps_its_epoch_and_its_offsets_when_its_number_comes_back(void **state)
+{
+    struct rig *rig = *state;
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET epoch = 9, ledger_offset = 77 WHERE shard = 3");
+    ask_for(rig, 2);
+    ask_for(rig, 4);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT epoch FROM shards WHERE shard = 3"), 9);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT ledger_offset FROM shards WHERE shard = 3"), 77);
+    assert_int_equal(rig->inst.generation, 3);
+}
+
+static void a_shard_that_is_not_named_any_more_is_led_until_its_list_is_empty(void **state)
+{
+    struct rig *rig = *state;
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[5,1,1]]', send_n = 1 WHERE shard = 2");
+    ask_for(rig, 1);
+    look(rig);
+    assert_int_equal(rig->range.led, 3);
+    assert_int_equal(rig->range.rows, 4);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[]', send_n = 0 WHERE shard = 2");
+    look(rig);
+    assert_int_equal(rig->range.led, 1);
+    assert_int_equal(rig->range.rows, 4);
+}
+
+static void only_shards_that_are_named_or_still_at_work_are_told_of(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_arena arena;
+    struct dt_shard_info *shards;
+    int64_t now_ms;
+    size_t n = 0;
+    dt_arena_init(&arena);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[5,1,1]]', send_n = 1 WHERE shard = 2");
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET owner = 'host:1' WHERE shard = 3");
+    ask_for(rig, 1);
+    OK(dt_store_shards(rig->store, &arena, &shards, &n, &now_ms, &err));
+    assert_int_equal(n, 3);
+    assert_int_equal(shards[0].shard, 0);
+    assert_int_equal(shards[1].shard, 2);
+    assert_int_equal(shards[2].shard, 3);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM v_shards"), 3);
+    dt_arena_clear(&arena);
+}
+
+static void a_change_waits_for_no_leaders_transaction(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_db *db;
+    struct dt_error err = {0};
+    dt_store *other = mysql_fixture_store(&rig->fx);
+    OK(dt_store_db(other, &db, &err));
+    OK(dt_db_begin(db, &err));
+    OK(dt_db_query(db, "SELECT epoch FROM shards ORDER BY shard FOR UPDATE", DT_NO_PARAMS, &err));
+    while (dt_db_next(db))
+        ;
+    OK(dt_db_end(db, &err));
+    ask_for(rig, 9);
+    assert_int_equal(rig->inst.generation, 2);
+    dt_db_rollback(db);
+    dt_store_free(other);
+}
+
+static void a_set_that_was_on_another_endpoint_has_an_epoch_from_which_on_it_is_believed(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_lease lease;
+    struct dt_claims flight = {0};
+    OK(dt_store_takeover(rig->store, 1, 11, "host:1", "redis-a:1", &lease, &flight, &err));
+    assert_int_equal(lease.index_epoch, 1);
+    OK(dt_store_takeover(rig->store, 1, 12, "host:1", "redis-a:1", &lease, &flight, &err));
+    assert_int_equal(lease.index_epoch, 1);
+    OK(dt_store_takeover(rig->store, 1, 13, "host:1", "redis-b:1", &lease, &flight, &err));
+    assert_int_equal(lease.index_epoch, 3);
+    OK(dt_store_takeover(rig->store, 1, 14, "host:1", "redis-a:1", &lease, &flight, &err));
+    assert_int_equal(lease.index_epoch, 4);
+    dt_claims_clear(&flight);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(more_shards_get_rows_and_a_generation),
+        T(the_same_number_again_changes_nothing),
+        T(a_number_that_cannot_be_is_refused),
+        T(no_slot_moves_while_a_shard_is_halted),
+        T(a_row_keeps_its_epoch_and_its_offsets_when_its_number_comes_back),
+        T(a_shard_that_is_not_named_any_more_is_led_until_its_list_is_empty),
+        T(only_shards_that_are_named_or_still_at_work_are_told_of),
+        T(a_change_waits_for_no_leaders_transaction),
+        T(a_set_that_was_on_another_endpoint_has_an_epoch_from_which_on_it_is_believed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
