@@ -30,6 +30,9 @@ enum dt_next dt_handle_topic_put(struct dt_request *req);
 enum dt_next dt_handle_topic_pause(struct dt_request *req);
 enum dt_next dt_handle_topic_resume(struct dt_request *req);
 
+/* handlers_admin.c */
+enum dt_next dt_handle_shards(struct dt_request *req);
+
 /* handlers_ops.c */
 enum dt_next dt_handle_healthz(struct dt_request *req);
 enum dt_next dt_handle_readyz(struct dt_request *req);
