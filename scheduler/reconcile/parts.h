@@ -75,7 +75,7 @@ struct dt_reconciler {
     int64_t next_period_us, next_overdue_us, next_walk_us, quiet_until_us;
     int64_t near_end_ms, edge_done_ms;
     struct dt_shard_set near_shards, walk_shards;
-    int64_t walk_at_ms, walk_width_ms;
+    int64_t walk_at_ms;
     struct dt_rebuild rebuild;
 
     /* scratch, by slice */

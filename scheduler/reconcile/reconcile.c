@@ -27,6 +27,7 @@
 #define OVERDUE_PAUSE_US INT64_C(200000)
 #define OVERDUE_SHARE    20             /* the rest of a long queue takes at most a twentieth of the time */
 #define WALK_PAUSE_US    INT64_C(50000) /* at least, between two steps of the walk */
+#define WALK_SHARE       3              /* compares that the walk asked for take at most a quarter of the time */
 #define PROMOTE_ROWS     1000           /* the bulk of a day is promoted by the housekeeper */
 #define FAIL_PAUSE_US    INT64_C(1000000)
 #define WALK_STEPS       12 /* of a round in which there is little to count */
@@ -438,33 +439,33 @@ static void end_walk(dt_reconciler *r)
 /* A new round, or on from where it was; the part that has become near is left out. */
 static void place_walk(dt_reconciler *r)
 {
-    int64_t span_ms = r->edge_done_ms - r->near_end_ms;
-    int64_t steps = r->config->reconcile_walk * 1000 / WALK_PAUSE_US;
-    int64_t widest_ms = span_ms / (steps < 1 ? 1 : steps > WALK_STEPS ? WALK_STEPS : steps) + 1;
-
     if (r->walk_at_ms == 0)
         r->walk_shards = comparable(r);
     if (r->walk_at_ms < r->near_end_ms)
         r->walk_at_ms = r->near_end_ms;
-    if (r->walk_width_ms < 1 || r->walk_width_ms > widest_ms)
-        r->walk_width_ms = widest_ms;
 }
 
-/* So wide that a step counts about a slice of rows, but a round takes no more than WALK_STEPS steps when there are
- * few. */
-static void adapt_width(dt_reconciler *r, int64_t rows)
+/* A step counts a slice of rows, however close together they are; a round takes WALK_STEPS steps when there are few. */
+static dt_status end_of_step(dt_reconciler *r, int64_t *to_ms, struct dt_error *err)
 {
-    if (rows > 2 * (int64_t)r->slice && r->walk_width_ms > 1)
-        r->walk_width_ms /= 2;
-    else if (rows < (int64_t)r->slice / 2)
-        r->walk_width_ms *= 2;
+    int64_t steps = r->config->reconcile_walk * 1000 / WALK_PAUSE_US;
+    int64_t widest_ms = (r->edge_done_ms - r->near_end_ms) / (steps < 1            ? 1
+                                                              : steps > WALK_STEPS ? WALK_STEPS
+                                                                                   : steps) +
+                        1;
+    int64_t end_ms = dt_earlier(r->walk_at_ms + widest_ms, r->edge_done_ms);
+    dt_status status = dt_store_due_nth(r->store, r->walk_at_ms, end_ms, r->slice, to_ms, err);
+
+    if (*to_ms <= r->walk_at_ms) /* all of them in one millisecond */
+        *to_ms = r->walk_at_ms + 1;
+    return status;
 }
 
 /* Shards whose counts differ; those whose Redis does not answer leave the round. Redis is counted first, MySQL second.
  */
 static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard_set *differ, struct dt_error *err)
 {
-    int64_t slots[DT_SLOTS], sum = 0;
+    int64_t slots[DT_SLOTS];
     int64_t entries[DT_SHARDS_MAX], rows[DT_SHARDS_MAX] = {0};
     dt_status status;
 
@@ -478,15 +479,12 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
     status = dt_store_count_due(r->store, r->walk_at_ms, to_ms, slots, err);
     if (status != DT_OK)
         return status;
-    for (unsigned slot = 0; slot < DT_SLOTS; slot++) {
+    for (unsigned slot = 0; slot < DT_SLOTS; slot++)
         rows[r->map->of_slot[slot]] += slots[slot];
-        sum += slots[slot];
-    }
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (dt_shard_set_has(&r->walk_shards, shard) && entries[shard] != rows[shard])
             dt_shard_set_add(differ, shard);
     }
-    adapt_width(r, sum);
     return DT_OK;
 }
 
@@ -503,7 +501,9 @@ static dt_status step_walk(dt_reconciler *r, struct dt_error *err)
         r->next_walk_us = r->now_us + (span_ms > 0 ? WALK_PAUSE_US : r->config->reconcile_walk * 1000);
         return DT_OK;
     }
-    to_ms = r->walk_at_ms + r->walk_width_ms < r->edge_done_ms ? r->walk_at_ms + r->walk_width_ms : r->edge_done_ms;
+    status = end_of_step(r, &to_ms, err);
+    if (status != DT_OK)
+        return status;
     pause_us = (int64_t)((double)r->config->reconcile_walk * 1000 * (double)(to_ms - r->walk_at_ms) / (double)span_ms);
     r->next_walk_us = r->now_us + (pause_us > WALK_PAUSE_US ? pause_us : WALK_PAUSE_US);
     status = compare_counts(r, to_ms, &differ, err);
@@ -512,6 +512,17 @@ static dt_status step_walk(dt_reconciler *r, struct dt_error *err)
     dt_compare_start(&r->exact, &differ, r->walk_at_ms, to_ms);
     r->walk_at_ms = to_ms;
     return DT_OK;
+}
+
+/* What the walk found to differ, slice by slice; the walk goes on when it is mended, and has rested. */
+static dt_status step_exact(dt_reconciler *r, struct dt_error *err)
+{
+    dt_status status = dt_compare_step(r, &r->exact, err);
+
+    if (r->next_walk_us < r->now_us)
+        r->next_walk_us = r->now_us;
+    r->next_walk_us += WALK_SHARE * r->work_us;
+    return status;
 }
 
 /* ---- the tick ---- */
@@ -534,7 +545,7 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
     if (dt_rebuild_active(r))
         return dt_rebuild_step(r, err);
     if (dt_compare_active(&r->exact))
-        return dt_compare_step(r, &r->exact, err);
+        return step_exact(r, err);
     if (r->edge_done_ms && r->now_us >= r->next_walk_us)
         return step_walk(r, err);
     if (dt_compare_active(&r->edge))

@@ -203,7 +203,10 @@ DT_MUST_CHECK dt_status dt_store_scan_shard(dt_store *store, const struct dt_sha
 /* Earliest next_at of the shard after now_ms among the next `scan` index entries; 0 = none among them. */
 DT_MUST_CHECK dt_status dt_store_next_due(dt_store *store, const struct dt_shard_map *map, unsigned shard,
                                           int64_t now_ms, size_t scan, int64_t *next_ms, struct dt_error *err);
-/* Rows per slot with from_ms <= next_at < to_ms: counts[DT_SLOTS]. */
+/* When the n-th (from 0) of the near rows with from_ms <= next_at < to_ms is due; to_ms when there are fewer. */
+DT_MUST_CHECK dt_status dt_store_due_nth(dt_store *store, int64_t from_ms, int64_t to_ms, size_t n, int64_t *due_ms,
+                                         struct dt_error *err);
+/* Rows per slot with from_ms <= next_at < to_ms: counts[DT_SLOTS]. Costs what there is between them. */
 DT_MUST_CHECK dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t *counts,
                                            struct dt_error *err);
 /* Current truth about ids, in order of ids; absent jobs are left out. */

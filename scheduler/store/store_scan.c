@@ -86,6 +86,24 @@ dt_status dt_store_next_due(dt_store *store, const struct dt_shard_map *map, uns
     return status;
 }
 
+dt_status dt_store_due_nth(dt_store *store, int64_t from_ms, int64_t to_ms, size_t n, int64_t *due_ms,
+                           struct dt_error *err)
+{
+    dt_db *db;
+    *due_ms = to_ms;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db,
+                             "SELECT due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND due_key >= ?"
+                             " AND due_key < ? ORDER BY due_key LIMIT 1 OFFSET ?",
+                             DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(n)), err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(db))
+        *due_ms = dt_db_i64(db, 0);
+    return dt_db_end(db, err);
+}
+
 dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t *counts, struct dt_error *err)
 {
     dt_db *db;

@@ -851,6 +851,11 @@ static void scans_see_near_rows_in_order_with_a_cursor(void **state)
     for (int i = 0; i < DT_SLOTS; i++)
         sum += counts[i];
     assert_int_equal(sum, 3);
+    int64_t third = 0, fourth = 0;
+    OK(dt_store_due_nth(rig->store, now, now + HOUR, 2, &third, &err));
+    assert_int_equal(third, now + 20);
+    OK(dt_store_due_nth(rig->store, now, now + HOUR, 3, &fourth, &err));
+    assert_int_equal(fourth, now + HOUR);
     OK(dt_store_next_due(rig->store, &rig->map, 0, now, 100, &next, &err));
     assert_int_equal(next, now + 10);
     bool end;

@@ -129,7 +129,7 @@ struct select {
     unsigned n_items;
     struct source sources[SOURCES_MAX];
     unsigned n_sources;
-    struct expr *where, *order[4], *limit;
+    struct expr *where, *order[4], *limit, *offset;
     bool descending[4];
     unsigned n_order;
     bool lock, skip_locked, counts, grouped;

@@ -483,6 +483,7 @@ static void resolve_select(const struct parser *p, struct select *s, const struc
     for (unsigned i = 0; i < s->n_order; i++)
         resolve(p, s->order[i], &scope, NULL);
     resolve(p, s->limit, &scope, NULL);
+    resolve(p, s->offset, &scope, NULL);
     for (unsigned i = 0; i < s->n_sources; i++) {
         struct source *of = &s->sources[i];
         of->key = find_key(of->on, of, i);
@@ -597,6 +598,8 @@ static void parse_tail(struct parser *p, struct select *s)
     }
     if (take(p, "LIMIT"))
         s->limit = parse_expr(p);
+    if (s->limit && take(p, "OFFSET"))
+        s->offset = parse_expr(p);
     if (take(p, "FOR")) {
         need(p, "UPDATE");
         s->lock = true;

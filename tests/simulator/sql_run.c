@@ -888,6 +888,12 @@ static dt_status run_select(const struct select *s, struct frame *frame, struct 
     }
     if (s->n_order && !s->grouped && out->n > 1)
         qsort_r(out->rows, out->n, sizeof *out->rows, compare_selected, (void *)(uintptr_t)s);
+    if (s->offset) {
+        struct val offset = eval(s->offset, frame);
+        size_t skipped = out->n < (size_t)as_int(&offset) ? out->n : (size_t)as_int(&offset);
+        out->n -= skipped;
+        memmove(out->rows, out->rows + skipped, out->n * sizeof *out->rows);
+    }
     if (s->limit) {
         struct val limit = eval(s->limit, frame);
         if (out->n > (size_t)as_int(&limit))
