@@ -79,14 +79,14 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    if ROWS:
+        leave_out(config, items, [item for item in items if item.originalname not in ROWS])
     if os.environ.get("DUETIME_TEST_LONG"):
         return
     leave_out(config, items, [item for item in items if item.get_closest_marker("long")])
-    if ROWS:
-        leave_out(config, items, [item for item in items if item.originalname not in ROWS])
+    if ROWS or not config.option.keyword:
         one_of_each(config, items)
-    elif not config.option.keyword:
-        one_of_each(config, items)
+    if not ROWS and not config.option.keyword:
         every_fourth(config, items)
 
 
