@@ -71,7 +71,7 @@ static struct {
     size_t n_messages, cap_messages;
     struct record **ledger_records[SHARDS_MAX]; /* ever committed */
     size_t n_ledger[SHARDS_MAX], cap_ledger[SHARDS_MAX];
-    bool lost_young;
+    bool lost_young; /* a young ledger was made anew: nothing else takes away what the new one has to tell */
     int64_t down_until_us, coordinator_down_until_us;
     struct proc *cut_proc;
     int64_t cut_until_us;
@@ -664,7 +664,7 @@ static void trim_arrives(void *arg)
 {
     const struct dt_ledger_trim *t = arg;
     struct partition *p = broker.ledgers[t->shard];
-    if (broker.lost_young) /* in truth a day lies between what is asked for and what was settled */
+    if (broker.lost_young)
         return;
     if (t->before > p->start && t->before <= (int64_t)p->n) {
         p->start = t->before;
@@ -956,7 +956,7 @@ void broker_poison(int64_t job, int64_t until_us)
 void broker_trim_ledger(unsigned shard)
 {
     struct partition *p = broker.ledgers[shard];
-    if (!p)
+    if (!p || broker.lost_young)
         return;
     p->start = rnd_in(p->start, (int64_t)last_stable(p));
     TRACE("kafka: ledger %u trimmed below %lld", shard, (long long)p->start);

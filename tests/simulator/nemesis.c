@@ -40,8 +40,8 @@ static void cut_one_way(void)
     }
 }
 
-/* When both witnesses of what was sent are gone at once, a young ledger made anew and a MySQL of before, nobody can
- * know. */
+/* When more than one witness of what was sent is gone, a young ledger that is made anew and trimmed, or a MySQL of
+ * before, nobody can know. */
 static bool ledger_is_young(void)
 {
     return ledger_age == 0;
