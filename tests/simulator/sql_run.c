@@ -391,7 +391,7 @@ static int compare_keys(const struct table_def *def, const struct val *a, const 
 
 static const struct val *any_values(const struct row *row)
 {
-    return row->current ? row->current : row->committed;
+    return row->current ? row->current : row->committed ? row->committed : row->deleted;
 }
 
 /* Where a row with these keys stands, or would stand. */
@@ -1043,6 +1043,8 @@ static dt_status run_change(struct frame *frame, const struct stmt *st, uint64_t
         struct row *row = changes.v[i].row;
         if (changes.v[i].values && same_values(st->table, row->current, changes.v[i].values))
             continue;
+        if (!changes.v[i].values)
+            row->deleted = row->current;
         row->current = changes.v[i].values;
         ++*affected;
     }
