@@ -7,8 +7,8 @@
  * same story (a restored copy, a recreated topic): nobody may guess, the shard halts.
  *
  * What lies below ledger_offset is settled and was judged in its time. Where it is read once more, what is looked for
- * is a record that cannot be there: of an epoch that is not below ours, of the batch in flight or a later one. Then
- * offsets have begun anew.
+ * is a record that cannot be there: our barrier, or the batch in flight. Then offsets have begun anew. Epochs and batch
+ * numbers prove nothing there: an operator may have cleared a halt after MySQL went back, and they repeat.
  */
 #include "ledger_record.h"
 
@@ -90,21 +90,19 @@ static bool judge_barrier(struct dt_ledger_view *view, int64_t offset)
     return false;
 }
 
-/* The batch in flight, or one that was claimed after it. */
-static bool is_not_settled(struct dt_ledger_view *view)
+static bool begins_with_the_batch_in_flight(struct dt_ledger_view *view)
 {
     const struct dt_json_node *list = dt_json_member(view->json, dt_json_root(view->json), "list");
-    return list && (number(view, "batch") > view->lease->batch_no ||
-                    (dt_claims_parse(list->raw, &view->scratch) == DT_OK && view->scratch.n && view->inflight->n &&
-                     view->scratch.v[0].id == view->inflight->v[0].id &&
-                     view->scratch.v[0].attempt == view->inflight->v[0].attempt));
+    return list && dt_claims_parse(list->raw, &view->scratch) == DT_OK && view->scratch.n && view->inflight->n &&
+           view->scratch.v[0].id == view->inflight->v[0].id &&
+           view->scratch.v[0].attempt == view->inflight->v[0].attempt;
 }
 
 static bool judge_settled(struct dt_ledger_view *view, int64_t offset, struct dt_str value)
 {
     struct dt_json_limits limits = {.depth = 4};
     if (dt_json_parse(view->json, value, &limits, NULL) == DT_OK && dt_json_root(view->json)->type == DT_JSON_OBJECT &&
-        (number(view, "epoch") >= view->lease->epoch || is_not_settled(view)))
+        (is_own(view) || begins_with_the_batch_in_flight(view)))
         return problem(view, offset, "a new record below what was settled: the ledger was recreated");
     return true;
 }

@@ -185,7 +185,7 @@ static void what_was_settled_before_is_passed_by_when_it_is_read_again(void **st
     const struct dt_claim done[] = {{90, 1, 4000}, {100, 3, 4000}};
     rig->view.settled_below = 43;
     assert_true(feed_batch(rig, UUID, 17, done, 2));
-    assert_true(feed_batch(rig, "another", 16, done, 1));
+    assert_true(feed_batch(rig, UUID, 19, done, 1)); /* epochs repeat when MySQL goes back and a halt is cleared */
     assert_true(feed_barrier(rig, 17, 5));
     assert_true(dt_ledger_view_record(&rig->view, 40, DT_STR_LIT("junk"), DT_STR_LIT("[]")));
     assert_false(rig->view.barrier);
@@ -197,25 +197,6 @@ static void the_batch_in_flight_below_what_was_settled_halts(void **state)
     struct rig *rig = *state;
     rig->view.settled_below = 43;
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "recreated");
-}
-
-static void a_later_batch_below_what_was_settled_halts(void **state)
-{
-    struct rig *rig = *state;
-    const struct dt_claim later[] = {{300, 1, 9000}};
-    rig->view.settled_below = 43;
-    rig->lease.batch_no = 6;
-    assert_true(feed_batch(rig, UUID, 17, later, 1));
-    dt_strbuf_reset(&rig->text);
-    dt_ledger_format_batch(&rig->text, UUID, &(struct dt_lease){.shard = 3, .epoch = 17, .batch_no = 7}, later, 1);
-    assert_halts(rig, dt_ledger_view_record(&rig->view, 40, DT_LEDGER_BATCH, dt_strbuf_str(&rig->text)), "recreated");
-}
-
-static void an_epoch_not_below_ours_below_what_was_settled_halts(void **state)
-{
-    struct rig *rig = *state;
-    rig->view.settled_below = 43;
-    assert_halts(rig, feed_barrier(rig, 19, 5), "recreated");
 }
 
 static void our_barrier_below_what_was_settled_halts(void **state)
@@ -258,8 +239,6 @@ int main(void)
         T(a_batch_with_nothing_in_flight_halts),
         T(what_was_settled_before_is_passed_by_when_it_is_read_again),
         T(the_batch_in_flight_below_what_was_settled_halts),
-        T(a_later_batch_below_what_was_settled_halts),
-        T(an_epoch_not_below_ours_below_what_was_settled_halts),
         T(our_barrier_below_what_was_settled_halts),
         T(foreign_text_halts),
     };
