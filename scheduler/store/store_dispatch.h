@@ -166,15 +166,17 @@ struct dt_turn {
     struct dt_seen *seen; /* hints that were settled one way or other, the claimed ones too */
     size_t n_seen;
     size_t timed_out, held;
+    size_t unknown;       /* hints that were left because nobody could say yet whether their topic can be written */
     bool outbox;          /* a dead letter waits in the outbox */
     bool more;            /* hints were left for the next turn: over the limits */
-    bool locked;          /* hints were left because their rows are locked, or wait for another shard's list */
+    bool locked;          /* hints were left because their rows are locked, wait for another shard's list, or unknown */
     struct dt_str orphan; /* present: a due job's topic has no row in `topics` (deleted by hand): its entry is held */
 };
 /*
  * Locks the shard row and compares it with the lease: DEPOSED (or HALTED) when it differs, nothing written. Settles;
  * decides acknowledgement timeouts among the hints; claims what is scheduled and due among them: of this shard's slots,
- * not paused, writable, with no earlier attempt in its claiming shard's list; writes the list, send_n, batch_no,
+ * not paused, writable, with no earlier attempt in its claiming shard's list, in order of (due, id) within a topic, and
+ * when not all of them fit an equal part of the bytes for each topic; writes the list, send_n, batch_no,
  * version; commits; updates the lease. While a rest is left in flight nothing is claimed and nothing times out. Writes
  * nothing at all when there is nothing to settle, decide or claim. Any status but OK: the leadership is over, take over
  * again.
@@ -220,6 +222,15 @@ struct dt_truth {
 };
 DT_MUST_CHECK dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
                                        struct dt_truth **out, size_t *n_out, struct dt_error *err);
+
+/* What queues up with what: the topic of each id, and whether it waits for an acknowledgement, for one shard's leader
+ * to share out what is due. ids ascending; out[n] in their order, without a topic where there is no row. */
+struct dt_topic_of {
+    struct dt_str topic;
+    bool dispatched;
+};
+DT_MUST_CHECK dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
+                                           struct dt_topic_of *out, struct dt_error *err);
 
 /* ---- housekeeping: bounded steps; *done: how many rows (0 = nothing left to do now) ---- */
 /* Far rows whose day has come near -> near = 1. Fills the (id, next_at) of those due before horizon_end_ms, for the

@@ -32,7 +32,7 @@ struct candidate {
     int claim_shard;
     enum dt_job_state state;
     enum fate fate;
-    bool found, alone;
+    bool found, alone, chosen, unknown;
     struct dt_str topic;
 };
 
@@ -273,6 +273,7 @@ static dt_status judge_writable(struct turn *t, struct candidate *c, const struc
                                     ? DT_WRITABLE_NO
                                     : t->io->writable(t->io->arg, topic->kafka_name, c->bytes);
     c->alone = writable == DT_WRITABLE_ALONE;
+    c->unknown = writable == DT_WRITABLE_UNKNOWN;
     if (writable != DT_WRITABLE_UNKNOWN)
         c->fate = writable == DT_WRITABLE_NO ? FATE_HELD : FATE_CLAIM;
     return DT_OK;
@@ -325,34 +326,117 @@ static dt_status judge(struct turn *t, struct candidate *c)
     return DT_OK;
 }
 
-static bool has_room(const struct turn *t, const struct candidate *c, size_t bytes)
+/* What one topic has of a batch that cannot take all. */
+struct part {
+    struct dt_str topic;
+    size_t jobs, bytes;
+    bool full; /* one of it did not fit: its later ones wait, too */
+};
+
+/* The first one due goes alone; when other topics wait, every other time. */
+static const struct candidate *goes_alone(const struct turn *t)
 {
-    if (t->n_claims == 0)
-        return true;
-    return !c->alone && t->n_claims < t->io->max_jobs && bytes <= t->io->max_bytes;
+    const struct candidate *first = NULL;
+    bool others = false;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct candidate *c = &t->v[i];
+        if (c->fate != FATE_CLAIM)
+            continue;
+        first = first ? first : c;
+        others |= !c->alone && !dt_str_eq(c->topic, first->topic);
+    }
+    return first && first->alone && (!others || t->lease->batch_no % 2 == 0) ? first : NULL;
+}
+
+static struct part *part_of(struct part *parts, size_t *n, struct dt_str topic)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (dt_str_eq(parts[i].topic, topic))
+            return &parts[i];
+    parts[*n] = (struct part){.topic = topic};
+    return &parts[(*n)++];
+}
+
+/* Takes, in order of due time, what fits into the batch and into its topic's part; one of a topic at least. */
+static void fill(struct turn *t, struct part *parts, size_t n_parts, size_t part_bytes, size_t *jobs, size_t *bytes)
+{
+    for (size_t i = 0; i < n_parts; i++)
+        parts[i].full = false;
+    for (size_t i = 0; i < t->n; i++) {
+        struct candidate *c = &t->v[i];
+        if (c->fate != FATE_CLAIM || c->chosen)
+            continue;
+        struct part *part = part_of(parts, &n_parts, c->topic);
+        size_t size = (size_t)c->bytes;
+        part->full |= c->alone || *jobs == t->io->max_jobs || (*jobs && *bytes + size > t->io->max_bytes) ||
+                      (part->jobs && part->bytes + size > part_bytes);
+        c->chosen = !part->full;
+        if (part->full)
+            continue;
+        (*jobs)++;
+        *bytes += size;
+        part->jobs++;
+        part->bytes += size;
+    }
+}
+
+/* Not all fits: each topic gets an equal part of the bytes, and then what others left. */
+static dt_status choose_fairly(struct turn *t)
+{
+    struct part *parts = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof *parts);
+    size_t n_parts = 0, jobs = 0, bytes = 0;
+    if (!parts)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->v[i].fate == FATE_CLAIM)
+            (void)part_of(parts, &n_parts, t->v[i].topic);
+    fill(t, parts, n_parts, t->io->max_bytes / n_parts, &jobs, &bytes);
+    fill(t, parts, n_parts, t->io->max_bytes, &jobs, &bytes);
+    return DT_OK;
+}
+
+static dt_status choose(struct turn *t)
+{
+    size_t jobs = 0, bytes = 0;
+    bool some_alone = false;
+    const struct candidate *alone = goes_alone(t);
+    for (size_t i = 0; i < t->n; i++) {
+        struct candidate *c = &t->v[i];
+        c->chosen = c == alone;
+        if (c->fate != FATE_CLAIM)
+            continue;
+        jobs++;
+        bytes += (size_t)c->bytes;
+        some_alone |= c->alone;
+    }
+    if (alone)
+        return DT_OK;
+    if (some_alone || jobs > t->io->max_jobs || (jobs > 1 && bytes > t->io->max_bytes))
+        return choose_fairly(t);
+    for (size_t i = 0; i < t->n; i++)
+        t->v[i].chosen = true;
+    return DT_OK;
 }
 
 /* In order of due time, as far as the limits of one batch reach. */
-static void choose_claims(struct turn *t)
+static dt_status choose_claims(struct turn *t)
 {
-    size_t bytes = 0;
     qsort(t->v, t->n, sizeof *t->v, by_due);
-    for (size_t i = 0; i < t->n; i++) {
+    dt_status status = choose(t);
+    for (size_t i = 0; status == DT_OK && i < t->n; i++) {
         struct candidate *c = &t->v[i];
         t->n_timeouts += c->fate == FATE_TIMEOUT;
         if (c->fate != FATE_CLAIM)
             continue;
-        bytes += (size_t)c->bytes;
-        if (!has_room(t, c, bytes)) {
+        if (!c->chosen) {
             c->fate = FATE_LEFT;
             t->io->more = true;
-            bytes = t->io->max_bytes; /* later ones wait too: order is kept */
             continue;
         }
-        bytes += c->alone ? t->io->max_bytes : 0;
         t->n_retries += c->attempt > 0;
         t->claims[t->n_claims++] = (struct dt_claim){c->id, c->attempt + 1, c->next_ms};
     }
+    return status;
 }
 
 static dt_status judge_all(struct turn *t)
@@ -369,9 +453,7 @@ static dt_status judge_all(struct turn *t)
         status = read_foreign_lists(t);
     for (size_t i = 0; status == DT_OK && i < t->n; i++)
         status = judge(t, &t->v[i]);
-    if (status == DT_OK)
-        choose_claims(t);
-    return status;
+    return status == DT_OK ? choose_claims(t) : status;
 }
 
 /* ---- writing ---- */
@@ -476,6 +558,7 @@ static dt_status report_seen(struct turn *t)
         struct dt_seen seen = {.id = c->id, .hint_ms = c->hint_ms};
         if (c->fate == FATE_LEFT) {
             io->locked |= !c->found || !io->more;
+            io->unknown += c->unknown;
             continue;
         }
         if (c->fate == FATE_CLAIM)
@@ -544,7 +627,7 @@ static void reset_outputs(struct dt_turn *io)
     io->stale_map = io->outbox = io->more = io->locked = false;
     io->batch = NULL;
     io->seen = NULL;
-    io->n_batch = io->n_seen = io->timed_out = io->held = io->settled = io->rest = 0;
+    io->n_batch = io->n_seen = io->timed_out = io->held = io->unknown = io->settled = io->rest = 0;
     io->orphan = DT_STR_NONE;
 }
 

@@ -765,6 +765,84 @@ static void a_message_that_may_be_too_large_is_claimed_alone(void **state)
     assert_false(t.more);
 }
 
+static void the_bytes_of_a_batch_are_shared_by_topics(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_hint hints[12];
+    int64_t now = now_ms(rig);
+    for (int i = 0; i < 10; i++)
+        hints[i] = (struct dt_hint){job(rig, now - 10000 + i), 1};
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 5000)");
+    for (int i = 10; i < 12; i++)
+        hints[i] = (struct dt_hint){job_of(rig, "u", now - 1000 + i), 1};
+    take_over(rig, 132);
+    struct dt_turn t = turn_of(rig, hints, 12);
+    t.max_bytes = 24000;
+    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
+    /* both of u, though all of t are longer due; and of t, in order, what the rest has room for */
+    assert_int_equal(t.n_batch, 5);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(t.batch[i].claim.id, hints[i].id);
+    assert_int_equal(t.batch[3].claim.id, hints[10].id);
+    assert_int_equal(t.batch[4].claim.id, hints[11].id);
+    assert_true(t.more);
+}
+
+static void those_that_go_alone_take_turns_with_other_topics(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[6], now = now_ms(rig), alone = 0, others = 0;
+    for (int i = 0; i < 3; i++)
+        ids[i] = job(rig, now - 10000 + i);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 9000)");
+    for (int i = 3; i < 6; i++)
+        ids[i] = job_of(rig, "u", now - 1000 + i);
+    take_over(rig, 133);
+    rig->most_bytes = 5000;
+    for (int i = 0; i < 2; i++) {
+        struct dt_turn t = turn(rig, ids, 6);
+        alone += t.n_batch == 1 && t.batch[0].claim.id == ids[0];
+        others += t.n_batch == 3 && t.batch[0].claim.id == ids[3];
+        assert_true(t.more);
+    }
+    assert_int_equal(alone, 1);
+    assert_int_equal(others, 1);
+}
+
+static void hints_of_topics_that_nobody_knows_yet_are_counted(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[] = {job(rig, now_ms(rig) - 3000), job(rig, now_ms(rig) - 2000)};
+    take_over(rig, 134);
+    rig->writable = DT_WRITABLE_UNKNOWN;
+    struct dt_turn t = turn(rig, ids, 2);
+    assert_int_equal(t.n_batch, 0);
+    assert_int_equal(t.unknown, 2);
+    rig->writable = DT_WRITABLE_YES;
+    t = turn(rig, ids, 2);
+    assert_int_equal(t.n_batch, 2);
+    assert_int_equal(t.unknown, 0);
+}
+
+static void what_queues_up_with_what_is_told_by_id(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t now = now_ms(rig);
+    int64_t ids[5] = {job(rig, now), job_of(rig, "u", now), job(rig, now), job(rig, now), job_of(rig, "u", now)};
+    struct dt_topic_of of[5];
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'dispatched', attempt = 1 WHERE id = %lld", (long long)ids[2]);
+    mysql_fixture_run(&rig->fx, "DELETE FROM jobs WHERE id = %lld", (long long)ids[3]);
+    OK(dt_store_topics_of(rig->store, ids, 5, &rig->arena, of, &err));
+    assert_true(dt_str_is(of[0].topic, "t") && !of[0].dispatched);
+    assert_true(dt_str_is(of[1].topic, "u") && !of[1].dispatched);
+    assert_true(dt_str_is(of[2].topic, "t") && of[2].dispatched);
+    assert_null(of[3].topic.p);
+    assert_true(dt_str_is(of[4].topic, "u") && !of[4].dispatched);
+    OK(dt_store_topics_of(rig->store, ids, 0, &rig->arena, of, &err));
+}
+
 static void jobs_whose_topic_has_no_row_are_held_and_named(void **state)
 {
     struct rig *rig = *state;
@@ -1213,6 +1291,10 @@ int main(void)
         T(only_what_was_sent_gets_a_new_deadline),
         T(a_send_n_that_makes_no_sense_means_the_whole_list),
         T(a_message_that_may_be_too_large_is_claimed_alone),
+        T(the_bytes_of_a_batch_are_shared_by_topics),
+        T(those_that_go_alone_take_turns_with_other_topics),
+        T(hints_of_topics_that_nobody_knows_yet_are_counted),
+        T(what_queues_up_with_what_is_told_by_id),
         T(jobs_whose_topic_has_no_row_are_held_and_named),
         T(trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transaction),
         T(a_list_that_cannot_be_read_halts_its_shard),
