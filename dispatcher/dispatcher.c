@@ -200,6 +200,14 @@ static void wake_shard(void *arg, unsigned shard)
     pthread_mutex_unlock(&d->table_lock);
 }
 
+static void held_shard(void *arg, unsigned shard)
+{
+    dt_dispatcher *d = arg;
+    pthread_mutex_lock(&d->table_lock);
+    wake_loop(d, shard, true);
+    pthread_mutex_unlock(&d->table_lock);
+}
+
 static void on_wake(void *arg, int shard, bool outbox)
 {
     dt_dispatcher *d = arg;
@@ -378,6 +386,7 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                        .map = get_map,
                                        .state = loop_state,
                                        .wake = wake_shard,
+                                       .held = held_shard,
                                        .index_whole = index_whole};
     struct dt_map_watch_env watch = {d->config, d->clock, d, on_led};
     dt_status status = dt_map_watch_start(&watch, &d->inst, &d->range, &d->watch, err);

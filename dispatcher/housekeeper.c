@@ -151,6 +151,8 @@ static void reconcile(dt_housekeeper *h)
             h->env.index_whole(h->env.arg, shard);
         if (dt_shard_set_has(&out.wake, shard))
             h->env.wake(h->env.arg, shard);
+        if (dt_shard_set_has(&out.held, shard))
+            h->env.held(h->env.arg, shard);
     }
 }
 

@@ -22,6 +22,7 @@ struct dt_housekeeper_env {
     void (*map)(void *arg, struct dt_shard_map *out);
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
     void (*wake)(void *arg, unsigned shard);
+    void (*held)(void *arg, unsigned shard); /* something was put into a held set of the shard */
     void (*index_whole)(void *arg, unsigned shard);
 };
 

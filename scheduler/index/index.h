@@ -5,7 +5,8 @@
  *
  * - `<installation>:{<shard>}:due`: the shard's set; a member "!<epoch>:<token>:<count>:<generation>" with score
  *   +inf is its marker
- * - `<installation>:{<shard>}:held:<topic>`: due entries of a paused topic
+ * - `<installation>:{<shard>}:held:<topic>`: due entries of a topic that cannot go now, or is one of many; with
+ *   DT_HELD_TIMEOUTS behind the topic: its acknowledgements that did not come in time
  * - `<installation>:{<shard>}:held`: set of the topics that have a held set
  * - `<installation>:wake`: pub/sub channel; messages "<shard>" or "<shard> outbox" or "topic"
  *
@@ -75,7 +76,8 @@ struct dt_fix {
 };
 DT_MUST_CHECK dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n,
                                      struct dt_error *err);
-/* Moves entries whose score is still due_ms, or that are not in the due set (any more), to the held set of a paused
+#define DT_HELD_TIMEOUTS "~" /* no topic has it in its name */
+/* Moves entries whose score is still due_ms, or that are not in the due set (any more), to the held set of a
  * topic / gives a bounded number of them back, earliest first, leaving alone what the due set has by now; left: how
  * many remain. */
 DT_MUST_CHECK dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic,

@@ -25,12 +25,13 @@
  *
  * Not drift, though mended: rows changed within the last GRACE_MS (whoever did it is still telling), what enters the
  * horizon for the first time (loaded_ms), and due rows of a topic that is paused or has a held set (it cannot be
- * written), which belong into that set: the leader gives it back, one entry at a time or all at once.
+ * written, or has too many due), which belong into that set: the leader gives them back in their turn.
  */
 #include <stdlib.h>
 
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "job/job.h"
 #include "reconcile/parts.h"
 
 #define GRACE_MS 2000
@@ -104,15 +105,31 @@ static void see_shard(dt_reconciler *r, unsigned shard)
 struct verdict {
     enum { LEAVE, FIX, ADD, HOLD } what;
     int64_t to_ms; /* FIX: 0 = remove */
-    bool tidy, counts;
+    bool tidy, counts, timeout;
     enum dt_drift kind;
     struct dt_str topic;
 };
 
-static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str topic)
+/* Of a topic, or of its timeouts. */
+static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str topic, const char *suffix)
+{
+    size_t more = strlen(suffix);
+
+    for (size_t i = 0; i < r->n_held; i++) {
+        struct dt_str held = r->held[i].topic;
+
+        if (r->held[i].shard == shard && held.n == topic.n + more && memcmp(held.p, topic.p, topic.n) == 0 &&
+            memcmp(held.p + topic.n, suffix, more) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Then what is in no due set may be on its way between that and a held set. */
+static bool has_held_sets(const dt_reconciler *r, unsigned shard)
 {
     for (size_t i = 0; i < r->n_held; i++) {
-        if (r->held[i].shard == shard && dt_str_eq(r->held[i].topic, topic))
+        if (r->held[i].shard == shard)
             return true;
     }
     return false;
@@ -128,14 +145,15 @@ static struct verdict put_right(int64_t to_ms, bool settled)
 static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t, bool settled)
 {
     const struct dt_shard_view *view = &r->views[s->shard];
-    bool due = t->next_ms <= r->now_ms;
+    bool due = t->next_ms <= r->now_ms, timeout = t->state == DT_DISPATCHED;
 
-    if (due && t->state == DT_SCHEDULED && (t->topic_paused || has_held_set(r, s->shard, t->topic)))
-        return (struct verdict){.what = HOLD, .to_ms = t->next_ms, .topic = t->topic};
+    if (due && ((!timeout && t->topic_paused) || has_held_set(r, s->shard, t->topic, timeout ? DT_HELD_TIMEOUTS : "")))
+        return (struct verdict){.what = HOLD, .to_ms = t->next_ms, .topic = t->topic, .timeout = timeout};
     return (struct verdict){.what = ADD,
                             .to_ms = t->next_ms,
                             .kind = DT_DRIFT_MISSING,
-                            .counts = settled && t->next_ms < view->loaded_ms - SLACK_MS};
+                            .counts = settled && t->next_ms < view->loaded_ms - SLACK_MS &&
+                                      !(due && has_held_sets(r, s->shard))};
 }
 
 /* (2) t = NULL: there is no such row. */
@@ -231,21 +249,46 @@ static void add_shard(dt_reconciler *r, unsigned shard, const struct verdict *ve
         count_all(r, shard, verdicts, ADD);
 }
 
-/* All of the shard's that have the topic of suspect `first`; they are marked as done. */
+/* Those that are in no due set still: what its leader has given back meanwhile is not taken away from it again. */
+static bool keep_absent(dt_reconciler *r, unsigned shard, size_t *n)
+{
+    struct dt_error err;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < *n; i++)
+        r->ids[i] = r->entries[i].id;
+    if (failed(r, dt_index_scores(r->index, shard, r->ids, *n, r->scores, &err)))
+        return false;
+    for (size_t i = 0; i < *n; i++) {
+        if (r->scores[i] == 0)
+            r->entries[kept++] = r->entries[i];
+    }
+    *n = kept;
+    return kept > 0;
+}
+
+/* All of the shard's that have the topic of suspect `first`; they are marked as done. The leader learns of it: it may
+ * have emptied the set, and forgotten it, a moment ago. */
 static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
 {
     unsigned shard = r->suspects[first].shard;
     struct dt_str topic = verdicts[first].topic;
+    bool timeout = verdicts[first].timeout;
+    char name[DT_TOPIC_MAX + sizeof DT_HELD_TIMEOUTS];
+    int length = snprintf(name, sizeof name, "%.*s%s", (int)topic.n, topic.p, timeout ? DT_HELD_TIMEOUTS : "");
     struct dt_error err;
     size_t n = 0;
 
     for (size_t i = first; i < r->n_suspects; i++) {
-        if (r->suspects[i].shard != shard || verdicts[i].what != HOLD || !dt_str_eq(verdicts[i].topic, topic))
+        if (r->suspects[i].shard != shard || verdicts[i].what != HOLD || verdicts[i].timeout != timeout ||
+            !dt_str_eq(verdicts[i].topic, topic))
             continue;
         r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms};
         verdicts[i].what = LEAVE;
     }
-    (void)failed(r, dt_index_hold(r->index, shard, topic, r->entries, n, &err));
+    if (keep_absent(r, shard, &n) &&
+        !failed(r, dt_index_hold(r->index, shard, (struct dt_str){name, (size_t)length}, r->entries, n, &err)))
+        dt_shard_set_add(&r->out->held, shard);
 }
 
 static dt_status tidy(dt_reconciler *r, const struct verdict *verdicts, struct dt_error *err)
@@ -280,6 +323,16 @@ static dt_status apply(dt_reconciler *r, struct verdict *verdicts, const struct 
     return tidy(r, verdicts, err);
 }
 
+/* What a leader has too much of it moves to held sets, at any time: before entries are missed they are listed anew. */
+static bool misses_due_ones(const dt_reconciler *r, const struct verdict *verdicts)
+{
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (verdicts[i].what == ADD && verdicts[i].to_ms <= r->now_ms)
+            return true;
+    }
+    return false;
+}
+
 static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, struct dt_error *err)
 {
     struct dt_truth *truth;
@@ -293,6 +346,12 @@ static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, str
     if (status != DT_OK)
         return status;
     verdicts = judge_all(r, truth, n_truth);
+    if (verdicts && misses_due_ones(r, verdicts)) {
+        status = dt_reconcile_list_held(r);
+        if (status != DT_OK)
+            return dt_fail(err, status, "reconciler");
+        verdicts = judge_all(r, truth, n_truth);
+    }
     DT_FAIL_POINT("reconcile.judged");
     return verdicts ? apply(r, verdicts, shards, err) : dt_fail(err, DT_NOMEM, "reconciler");
 }

@@ -114,8 +114,10 @@ void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards);
 bool dt_rebuild_active(const dt_reconciler *r);
 DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 
-/* reconcile.c: the horizon's end at this tick, and which leaders to wake for something due then. */
+/* reconcile.c: the horizon's end at this tick, held sets, and which leaders to wake for something due then. */
 int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r);
+/* r->held anew, of all shards that are led. */
+DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
 void dt_reconcile_wake_for(dt_reconciler *r, unsigned shard, int64_t due_ms);
 
 #endif

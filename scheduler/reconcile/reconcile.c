@@ -312,7 +312,7 @@ static dt_status step_promote(dt_reconciler *r, struct dt_error *err)
 }
 
 /* Which topics have held sets: due rows of theirs that are in no due set are no drift. */
-static dt_status step_held(dt_reconciler *r)
+dt_status dt_reconcile_list_held(dt_reconciler *r)
 {
     dt_arena_reset(&r->held_arena);
     r->n_held = 0;
@@ -331,7 +331,6 @@ static dt_status step_held(dt_reconciler *r)
         for (size_t i = 0; i < n; i++)
             r->held[r->n_held++] = (struct dt_held){shard, topics[i]};
     }
-    r->held_owed = false;
     return DT_OK;
 }
 
@@ -531,8 +530,10 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
 {
     if (r->promote_owed)
         return step_promote(r, err);
-    if (r->held_owed)
-        return step_held(r);
+    if (r->held_owed) {
+        r->held_owed = false;
+        return dt_reconcile_list_held(r);
+    }
     if (dt_compare_active(&r->near))
         return step_near(r, err);
     if (r->overdue_owed)

@@ -61,6 +61,7 @@ struct dt_reconcile_in {
 struct dt_reconcile_out {
     int64_t next_us;           /* call again at this monotonic time (not after now: at once) */
     struct dt_shard_set wake;  /* something that is due now, or within two seconds, was added: wake these leaders */
+    struct dt_shard_set held;  /* something was put into a held set: these leaders should look at theirs */
     struct dt_shard_set whole; /* the rebuild of these was finished by this step */
 };
 void dt_reconcile_tick(dt_reconciler *reconciler, const struct dt_reconcile_in *in, struct dt_reconcile_out *out);

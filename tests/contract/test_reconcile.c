@@ -39,7 +39,7 @@ struct fixture {
     int64_t now_ms; /* virtual; mono_us = (now_ms - START) * 1000 */
     int64_t next_us;
     int ticks;
-    struct dt_shard_set wake, whole; /* since forget_output */
+    struct dt_shard_set wake, whole, held; /* since forget_output */
 };
 
 #define OK(call)                                                                                                       \
@@ -118,6 +118,7 @@ static void tick(struct fixture *fx)
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++) {
         fx->wake.bits[i] |= out.wake.bits[i];
         fx->whole.bits[i] |= out.whole.bits[i];
+        fx->held.bits[i] |= out.held.bits[i];
     }
 }
 
@@ -149,6 +150,7 @@ static void forget_output(struct fixture *fx)
 {
     fx->wake = (struct dt_shard_set){0};
     fx->whole = (struct dt_shard_set){0};
+    fx->held = (struct dt_shard_set){0};
 }
 
 /* Until the whole horizon was seen once: from now on, differences are drift. */
@@ -511,6 +513,41 @@ static void due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set(void
         a_period(fx);
     assert_int_not_equal(score(fx, 1), 0);
     expect_drift(fx, 1, 0, 0);
+}
+
+static void what_a_leader_has_too_much_of_is_no_drift(void **state)
+{
+    struct fixture *fx = *state;
+    unsigned shard = dt_shard_of(&fx->map, 1);
+    int64_t left, ids[2] = {2, 3};
+    struct dt_entry parked[2];
+
+    for (int i = 0; i < 2; i++) { /* of job 1's shard */
+        ids[i] = i ? ids[0] + 1 : 2;
+        while (dt_shard_of(&fx->map, ids[i]) != shard)
+            ids[i]++;
+    }
+    settle(fx);
+    row(fx, 1, "h", "scheduled", START - 1000);
+    row(fx, ids[0], "h", "dispatched", START - 1000); /* its result did not come in time */
+    row(fx, ids[1], "h", "scheduled", START - 500);   /* this one is missing */
+    parked[0] = (struct dt_entry){.id = 1, .due_ms = START - 1000};
+    parked[1] = (struct dt_entry){.id = ids[0], .due_ms = START - 1000};
+    OK(dt_index_hold(fx->index, shard, DT_STR_LIT("h"), &parked[0], 1, &fx->err));
+    OK(dt_index_hold(fx->index, shard, DT_STR_LIT("h" DT_HELD_TIMEOUTS), &parked[1], 1, &fx->err));
+    for (int i = 0; i < 2; i++)
+        a_period(fx);
+    assert_int_equal(score(fx, 1), 0);
+    assert_int_equal(score(fx, ids[0]), 0);
+    assert_int_equal(score(fx, ids[1]), 0); /* its turn comes with the others of its topic */
+    expect_drift(fx, 0, 0, 0);
+    assert_true(dt_shard_set_has(&fx->held, shard)); /* its leader is told */
+    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("h"), 10, &left, &fx->err));
+    assert_int_equal(left, 0);
+    assert_int_not_equal(score(fx, 1), 0);
+    assert_int_not_equal(score(fx, ids[1]), 0);
+    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("h" DT_HELD_TIMEOUTS), 10, &left, &fx->err));
+    assert_int_not_equal(score(fx, ids[0]), 0);
 }
 
 /* ---- overdue ---- */
@@ -906,6 +943,7 @@ int main(void)
         T(a_job_finished_by_hand_is_tidied, shared),
         T(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared),
         T(due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set, shared),
+        T(what_a_leader_has_too_much_of_is_no_drift, shared),
         T(overdue_jobs_are_counted_and_the_oldest_is_known, shared),
         T(a_long_overdue_queue_is_compared_in_slices_to_its_end, shared),
         T(more_jobs_than_a_slice_in_one_millisecond_are_compared, shared),
