@@ -1,5 +1,5 @@
 /*
- * What may be due, and what the index is told.
+ * What may be due, and what the index is told. Who goes first when that is too much is shard_lanes.c's.
  *
  * Invariants: whatever the index says is a hint, the claim decides; the index is told last, and a word that is lost
  * costs a second at most. The set is believed only while it carries this leadership's marker with the present count:
@@ -13,10 +13,10 @@
 #include "base/log.h"
 #include "shard_parts.h"
 
-#define HELD_US       INT64_C(5000000) /* held sets are looked at this often without being told */
 #define MARK_US       INT64_C(5000000) /* the index is asked to take a change at least this often */
 #define DEGRADED_SCAN 10000
-#define UNHOLD_STEP   10000
+#define AHEAD_US      INT64_C(5000000) /* MySQL's reader ahead begins anew at the cursor this often */
+#define AHEAD_BACK_MS 2000             /* otherwise so far back: commits come out of order, and clocks differ */
 
 struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 {
@@ -41,7 +41,13 @@ void dt_shard_look_init(dt_shard_loop *l)
     l->marked = l->mark_unsure = false;
     l->mark_count = 0;
     l->held_us = l->marked_us = 0;
-    l->scan_ms = l->scan_id = 0;
+    l->lanes.n = l->lanes.others = 0;
+    dt_shard_look_from_start(l);
+}
+
+void dt_shard_look_from_start(dt_shard_loop *l)
+{
+    l->scan_ms = l->scan_id = l->ahead_ms = l->ahead_id = l->ahead_us = 0;
 }
 
 /* ---- hints ---- */
@@ -76,64 +82,198 @@ static dt_status mark(dt_shard_loop *l, bool there, struct dt_error *err)
     return DT_OK;
 }
 
+static size_t batch_jobs(const dt_shard_loop *l)
+{
+    return (size_t)l->env->config->dispatch_batch_jobs;
+}
+
 static dt_status ask_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms, bool *marked,
                            struct dt_error *err)
 {
-    return dt_index_due(l->index, l->shard, dt_shard_marker(l), now_ms, (size_t)l->env->config->dispatch_batch_jobs,
-                        l->entries, n, next_ms, marked, err);
+    return dt_index_due(l->index, l->shard, dt_shard_marker(l), now_ms, DT_LOOK_BATCHES * batch_jobs(l), l->entries, n,
+                        next_ms, marked, err);
 }
 
-/* From Redis. The marker tells whether the set is the one that was filled. A marking whose answer was lost may have
- * come about. */
-static dt_status look_in_index(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms)
+/* From Redis: *n of l->entries. The marker tells whether the set is the one that was filled. A marking whose answer was
+ * lost may have come about. */
+static dt_status look_in_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms)
 {
     struct dt_error err = {0};
-    size_t n = 0;
     bool marked = false;
-    dt_status status = ask_index(l, now_ms, &n, next_ms, &marked, &err);
+    if (l->index_up && l->index_whole && !l->index_stuck)
+        dt_shard_give_back(l);
+    dt_status status = ask_index(l, now_ms, n, next_ms, &marked, &err);
     if (status == DT_OK && !marked && l->mark_unsure) {
         l->mark_count++;
-        status = ask_index(l, now_ms, &n, next_ms, &marked, &err);
+        status = ask_index(l, now_ms, n, next_ms, &marked, &err);
     }
     if (status == DT_OK && (!marked || dt_shard_mono_us(l) - l->marked_us >= MARK_US))
         status = mark(l, marked, &err);
     if (l->index_up && status != DT_OK)
         DT_LOG(WARN, "shard", "no index: reading from MySQL", DT_I("shard", l->shard), DT_S("reason", err.text));
     l->index_up = status == DT_OK;
-    for (size_t i = 0; status == DT_OK && i < n; i++)
-        hint_due(l, l->entries[i].id, l->entries[i].due_ms);
     return status;
 }
 
-/* From MySQL, bounded: a cursor goes through what is overdue, then starts over. */
+/* What is due in order of time, or, when it is too much for that, each lane its part. */
+static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
+{
+    size_t batch = batch_jobs(l);
+    dt_status status = DT_OK;
+    bool rest = n > batch, waits = dt_shard_lanes_wait(l);
+    if (waits || n > 2 * batch)
+        status = n ? dt_shard_hint_fairly(l, n, &rest, err) : DT_OK;
+    else
+        for (size_t i = 0; i < n && i < batch; i++)
+            hint_due(l, l->entries[i].id, l->entries[i].due_ms);
+    l->backlog = rest || n == DT_LOOK_BATCHES * batch || dt_shard_lanes_wait(l);
+    if (l->backlog)
+        *next_ms = now_ms;
+    return status;
+}
+
+/* ---- MySQL instead ---- */
+
+/* Due rows of the shard after (*ms, *id), to l->entries[at...); the place that the scan reached. */
+static dt_status scan(dt_shard_loop *l, int64_t now_ms, size_t at, size_t limit, size_t rows, size_t *n, bool *end,
+                      int64_t *ms, int64_t *id, struct dt_error *err)
+{
+    dt_status status =
+        dt_store_scan_shard(l->store, &l->map, l->shard, now_ms, *ms, *id, rows, limit, l->due, n, end, ms, id, err);
+    for (size_t i = 0; status == DT_OK && i < *n; i++)
+        l->entries[at + i] = (struct dt_entry){.id = l->due[i].id, .due_ms = l->due[i].next_ms};
+    return status;
+}
+
+/* The reader ahead is through: what is created or moved meanwhile may have appeared behind it. */
+static void ahead_again(dt_shard_loop *l)
+{
+    bool all = dt_shard_mono_us(l) - l->ahead_us >= AHEAD_US;
+    l->ahead_ms = all ? 0 : l->ahead_ms - AHEAD_BACK_MS;
+    l->ahead_id = 0;
+}
+
+/* Not before the cursor; if it has come that far, from there with a clean slate. */
+static void place_ahead(dt_shard_loop *l, const struct dt_entry *last)
+{
+    if (l->ahead_ms > last->due_ms || (l->ahead_ms == last->due_ms && l->ahead_id >= last->id))
+        return;
+    l->ahead_ms = last->due_ms;
+    l->ahead_id = last->id;
+    l->ahead_us = dt_shard_mono_us(l);
+    l->n_skipped = 0;
+}
+
+static void see_skipped(dt_shard_loop *l)
+{
+    for (size_t i = 0; i < l->lanes.n_queues; i++)
+        for (size_t k = 0; k < l->n_skipped; k++)
+            l->lanes.queues[i].skipped |= l->skipped[k] == l->lanes.queues[i].hash;
+}
+
+/* What the reader ahead leaves behind is the cursor's. False: it cannot remember any more. */
+static bool skip(dt_shard_loop *l, struct dt_queue *queue)
+{
+    if (!queue->skipped && l->n_skipped < DT_SKIPPED) {
+        l->skipped[l->n_skipped++] = queue->hash;
+        queue->skipped = true;
+    }
+    return queue->skipped;
+}
+
+static bool take_row(dt_shard_loop *l, size_t i, bool may)
+{
+    struct dt_fair_lane *part = &l->lanes.parts[l->lanes.of[i]];
+    if (!may || part->quota == 0)
+        return false;
+    part->quota--;
+    hint_due(l, l->entries[i].id, l->entries[i].due_ms);
+    return true;
+}
+
+/*
+ * Of l->entries the first n_head stand at the cursor, which moves as far as nothing is left behind that may go; the
+ * others are further on. Each lane gets its part; of what is further on only lanes of which nothing was left at the
+ * cursor, nor passed by further on, so that order is kept within a lane. True: the reader ahead may move on.
+ */
+static bool hint_rows(dt_shard_loop *l, size_t n_head, size_t n)
+{
+    bool passed = true;
+    for (size_t i = 0; i < n_head; i++) {
+        struct dt_queue *queue = &l->lanes.queues[l->lanes.of[i]];
+        bool stays = !take_row(l, i, true) && !queue->closed;
+        queue->left |= stays;
+        passed &= !stays;
+        if (passed) {
+            l->scan_ms = l->entries[i].due_ms;
+            l->scan_id = l->entries[i].id;
+        }
+    }
+    for (size_t i = n_head; i < n; i++) {
+        struct dt_queue *queue = &l->lanes.queues[l->lanes.of[i]];
+        if (!take_row(l, i, !queue->left && !queue->skipped) && !skip(l, queue))
+            return false;
+        l->ahead_ms = l->entries[i].due_ms;
+        l->ahead_id = l->entries[i].id;
+    }
+    return true;
+}
+
+/* More than a batch is due: a second reader goes on ahead of the cursor for those who are not many. */
+static dt_status look_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, struct dt_error *err)
+{
+    size_t n = 0, room = DT_LOOK_BATCHES * batch_jobs(l) - n_head;
+    bool end = true;
+    place_ahead(l, &l->entries[n_head - 1]);
+    int64_t ms = l->ahead_ms, id = l->ahead_id;
+    dt_status status = scan(l, now_ms, n_head, room, DT_LOOK_BATCHES * DEGRADED_SCAN, &n, &end, &ms, &id, err);
+    if (status == DT_OK)
+        status = dt_shard_sort_lanes(l, n_head + n, err);
+    if (status != DT_OK)
+        return status;
+    dt_shard_share(l, false);
+    see_skipped(l);
+    if (!hint_rows(l, n_head, n_head + n))
+        return DT_OK;
+    l->ahead_ms = ms;
+    l->ahead_id = id;
+    if (end)
+        ahead_again(l);
+    return DT_OK;
+}
+
+/* Bounded: a cursor goes through what is overdue, then starts over. */
 static dt_status look_in_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     size_t n = 0;
     bool end = true;
+    int64_t ms = l->scan_ms, id = l->scan_id;
     l->n_hints = 0;
-    dt_status status = dt_store_scan_shard(l->store, &l->map, l->shard, now_ms, l->scan_ms, l->scan_id, DEGRADED_SCAN,
-                                           (size_t)l->env->config->dispatch_batch_jobs, l->due, &n, &end, &l->scan_ms,
-                                           &l->scan_id, err);
+    dt_status status = scan(l, now_ms, 0, batch_jobs(l), DEGRADED_SCAN, &n, &end, &ms, &id, err);
     if (status != DT_OK)
         return status;
+    *next_ms = now_ms;
+    if (n == batch_jobs(l))
+        return look_ahead(l, now_ms, n, err);
     for (size_t i = 0; i < n; i++)
-        hint_due(l, l->due[i].id, l->due[i].next_ms);
-    if (!end) {
-        *next_ms = now_ms;
+        hint_due(l, l->entries[i].id, l->entries[i].due_ms);
+    l->scan_ms = end ? 0 : ms;
+    l->scan_id = end ? 0 : id;
+    if (!end)
         return DT_OK;
-    }
-    l->scan_ms = l->scan_id = 0;
     l->index_stuck = false;
     return dt_store_next_due(l->store, &l->map, l->shard, now_ms, DEGRADED_SCAN, next_ms, err);
 }
 
 dt_status dt_shard_look(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
+    size_t n = 0;
     l->n_hints = 0;
+    l->backlog = false;
     *next_ms = 0;
-    dt_status status = look_in_index(l, now_ms, next_ms);
+    dt_status status = look_in_index(l, now_ms, &n, next_ms);
     if (status == DT_OK && l->index_whole && !l->index_stuck)
-        return DT_OK;
+        return hint_entries(l, n, now_ms, next_ms, err);
     return look_in_store(l, now_ms, next_ms, err);
 }
 
@@ -142,7 +282,7 @@ dt_status dt_shard_look(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, stru
 void dt_shard_pass_by_index(dt_shard_loop *l)
 {
     l->index_stuck = true;
-    l->scan_ms = l->scan_id = 0;
+    dt_shard_look_from_start(l);
 }
 
 /* Moves the entries of one topic that cannot go now, seen[first] and those after it, to the topic's held set. */
@@ -157,7 +297,10 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
             seen[i].hold = DT_STR_NONE;
             seen[i].id = 0; /* dealt with */
         }
-    return dt_index_hold(l->index, l->shard, topic, entries, held, err);
+    dt_status status = dt_index_hold(l->index, l->shard, topic, entries, held, err);
+    if (status == DT_OK)
+        dt_shard_note_held(l, topic, false);
+    return status;
 }
 
 /* Entries of jobs whose slots have moved away (or that somebody with an old map put here): their shard gets them, its
@@ -219,45 +362,4 @@ void dt_shard_leave_index(dt_shard_loop *l)
         return;
     DT_LOG(INFO, "shard", "the set of a shard that is not needed any more stays", DT_I("shard", l->shard),
            DT_S("reason", err.text));
-}
-
-/* ---- topics that were held back ---- */
-
-/* Of a topic that cannot be written, or that nobody knows, only the first entry comes back, so that the topic is asked
- * for again: all of them would only be held again, and keep everybody else waiting meanwhile. */
-static size_t unhold_step(dt_shard_loop *l, struct dt_str topic)
-{
-    struct dt_str kafka_topic = dt_topic_book_kafka_topic(l->book, topic);
-    return !kafka_topic.p || dt_topic_gate_ask(l->gate, kafka_topic, 0) == DT_WRITABLE_NO ? 1 : UNHOLD_STEP;
-}
-
-static void give_back_held(dt_shard_loop *l)
-{
-    struct dt_arena arena;
-    struct dt_str *topics;
-    size_t n = 0;
-    struct dt_error err = {0};
-    dt_arena_init(&arena);
-    dt_status status = dt_index_held(l->index, l->shard, &arena, &topics, &n, &err);
-    if (status == DT_OK && n)
-        status = dt_store_read_topics(l->store, l->book, &err);
-    for (size_t i = 0; status == DT_OK && i < n; i++) {
-        int64_t left = 0;
-        if (dt_topic_book_paused(l->book, topics[i]))
-            continue;
-        size_t some = unhold_step(l, topics[i]);
-        status = dt_index_unhold(l->index, l->shard, topics[i], some, &left, &err);
-        if (left && some > 1)
-            l->topics_changed = true; /* go on at the next step */
-    }
-    dt_arena_clear(&arena);
-}
-
-void dt_shard_look_at_held(dt_shard_loop *l)
-{
-    if (!l->index_up || (!l->topics_changed && dt_shard_mono_us(l) - l->held_us < HELD_US))
-        return;
-    l->topics_changed = false;
-    l->held_us = dt_shard_mono_us(l);
-    give_back_held(l);
 }

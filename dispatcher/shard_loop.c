@@ -121,16 +121,17 @@ static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_
  */
 static int64_t breath_us(const dt_shard_loop *l, const struct dt_turn *turn, int64_t began_us)
 {
-    bool all = turn && turn->n_batch && !turn->more && !dt_shard_has_rest(l);
+    bool all = turn && turn->n_batch && !turn->more && !dt_shard_has_rest(l) && !l->backlog;
     return all ? dt_earlier(dt_shard_mono_us(l) - began_us, BREATH_MAX_US) : 0;
 }
 
-/* A full look, most of which had to be left (rows that others hold locked, or that wait for another shard's list): the
- * next look would see little else. */
-static bool left_in_front(const dt_shard_loop *l, const struct dt_turn *turn)
+/* A full look, most of which had to be left (rows that others hold locked, or that wait for another shard's list, or
+ * whose topic Kafka says nothing about): the next look would see little else. */
+static bool left_in_front(const dt_shard_loop *l, const struct dt_turn *turn, bool news)
 {
-    return turn->locked && !turn->more && l->n_hints == (size_t)l->env->config->dispatch_batch_jobs &&
-           turn->n_seen < l->n_hints / 2 && !l->index_stuck;
+    size_t dealt_with = turn->n_seen + (news ? turn->unknown : 0);
+    bool full = l->backlog || l->n_hints == (size_t)l->env->config->dispatch_batch_jobs;
+    return turn->locked && !turn->more && full && dealt_with < l->n_hints / 2 && !l->index_stuck;
 }
 
 /*
@@ -193,7 +194,9 @@ static dt_status work(dt_shard_loop *l, struct dt_turn *turn, int64_t now_ms, in
         return status;
     *news = dt_topic_gate_resolve(l->gate);
     l->topics_changed |= *news;
-    if (left_in_front(l, turn))
+    if (*news)
+        dt_shard_look_from_start(l);
+    if (left_in_front(l, turn, *news))
         dt_shard_pass_by_index(l);
     if (turn->stale_map)
         l->env->stale_map(l->env->arg);
@@ -406,8 +409,8 @@ static dt_status make_parts(dt_shard_loop *l)
     struct dt_error err = {0};
     size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
     l->hints = calloc(batch, sizeof *l->hints);
-    l->entries = calloc(batch, sizeof *l->entries);
-    l->due = calloc(batch, sizeof *l->due);
+    l->entries = calloc(batch * DT_LOOK_BATCHES, sizeof *l->entries);
+    l->due = calloc(batch * DT_LOOK_BATCHES, sizeof *l->due);
     dt_status status = l->hints && l->entries && l->due ? dt_mailbox_new(&l->mailbox) : DT_NOMEM;
     if (status == DT_OK)
         status = dt_store_new(l->env->config, l->env->ref, &l->store);
@@ -434,6 +437,8 @@ static void free_parts(dt_shard_loop *l)
     dt_claims_clear(&l->flight.list);
     dt_claims_clear(&l->refused.list);
     dt_arena_clear(&l->arena);
+    dt_arena_clear(&l->lanes.arena);
+    free(l->lanes.v);
     pthread_mutex_destroy(&l->state_lock);
     free(l->hints);
     free(l->entries);
@@ -452,6 +457,7 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->index_up = true;
     pthread_mutex_init(&l->state_lock, NULL);
     dt_arena_init(&l->arena);
+    dt_arena_init(&l->lanes.arena);
     make_meters(l);
     dt_status status = make_parts(l);
     if (status == DT_OK && pthread_create(&l->thread, NULL, run, l) != 0)

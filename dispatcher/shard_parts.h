@@ -1,10 +1,11 @@
 /*
- * The inside of a shard loop, shared by its five files and nobody else. Everything but what is marked otherwise belongs
+ * The inside of a shard loop, shared by its six files and nobody else. Everything but what is marked otherwise belongs
  * to the loop's own thread.
  *
  *   shard_takeover.c   from "ZooKeeper names us" to a row and a ledger that tell one story; the hint of a refusal
  *   shard_batch.c      the batch: the leader's turn in MySQL, and sending its head to Kafka
- *   shard_look.c       what may be due: Redis, or MySQL when Redis is away; telling the index; held topics
+ *   shard_look.c       what may be due: Redis, or MySQL when Redis is away; telling the index
+ *   shard_lanes.c      who goes first when more is due than a batch; held sets
  *   shard_trim.c       deleting old records of the ledger, rarely and in the background
  *   shard_loop.c       the thread: when to do which, rest, stepping down, what it says about itself
  */
@@ -17,6 +18,8 @@
 #include "base/json.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
+#include "fair.h"
+#include "job/job.h"
 #include "shard_loop.h"
 #include "store/store_dispatch.h"
 #include "topic_gate.h"
@@ -39,6 +42,34 @@ struct dt_flight {
 struct dt_refused {
     struct dt_claims list; /* exactly what was sent when Kafka refused; n = 0: nothing is remembered */
     char why[320];
+};
+
+/* A lane that has a held set: a topic, or the timeouts of one. */
+struct dt_lane {
+    char name[DT_TOPIC_MAX + sizeof DT_HELD_TIMEOUTS];
+    bool open, empty; /* open: what is held may go */
+    size_t given;     /* so many were given back at this look */
+};
+#define DT_SKIPPED 256
+/* A lane as one look sees it. */
+struct dt_queue {
+    struct dt_str topic; /* absent: jobs that have no row */
+    size_t waiting, given;
+    bool timeouts, held, paused, closed; /* closed: paused, or cannot be written */
+    size_t hash;
+    bool left;    /* something of it stays where MySQL's cursor stands */
+    bool skipped; /* the reader ahead of that has passed some of it by */
+};
+struct dt_lanes {
+    struct dt_lane *v;
+    size_t n, cap;
+    size_t turn;           /* whose turn it is to get something back */
+    size_t others;         /* so many of the last look's hints were of lanes without a held set */
+    struct dt_arena arena; /* of one look, with all below */
+    struct dt_queue *queues;
+    struct dt_fair_lane *parts; /* beside queues */
+    size_t n_queues;
+    uint32_t *of; /* beside the loop's entries: places in queues */
 };
 
 struct dt_shard_loop {
@@ -74,17 +105,23 @@ struct dt_shard_loop {
 
     /* looking (shard_look.c) */
     bool index_up;
-    bool index_stuck;      /* what stands at the head of the index cannot be moved: MySQL is read once through */
-    bool marked;           /* this leadership has put its marker into its set */
-    bool mark_unsure;      /* the last marking failed: the next count may be there already */
-    int64_t mark_count;    /* of the marker that is there */
-    int64_t marked_us;     /* mono: when the index was last seen to take a change */
-    struct dt_hint *hints; /* room for a batch, like the next two */
-    struct dt_entry *entries;
+    bool index_stuck;         /* what stands at the head of the index cannot be moved: MySQL is read once through */
+    bool marked;              /* this leadership has put its marker into its set */
+    bool mark_unsure;         /* the last marking failed: the next count may be there already */
+    int64_t mark_count;       /* of the marker that is there */
+    int64_t marked_us;        /* mono: when the index was last seen to take a change */
+    struct dt_hint *hints;    /* room for a batch */
+    struct dt_entry *entries; /* room for DT_LOOK_BATCHES, like the next one */
     struct dt_due *due;
     size_t n_hints;
-    int64_t scan_ms, scan_id; /* cursor of the degraded scan */
-    int64_t held_us;          /* mono: when held topics were last looked at */
+    bool backlog; /* the last look left something that may go */
+    struct dt_lanes lanes;
+    int64_t scan_ms, scan_id;   /* cursor of the degraded scan */
+    int64_t ahead_ms, ahead_id; /* and of the one that goes on ahead of it */
+    int64_t ahead_us;           /* mono: when that one last began at the first one's */
+    size_t skipped[DT_SKIPPED]; /* since then: lanes of which it passed something by, by their hashes */
+    size_t n_skipped;
+    int64_t held_us; /* mono: when held sets were last listed */
     int64_t locked_pause_us;
     bool topics_changed;
     char orphan[200]; /* a topic that jobs have and `topics` has not; empty = none was met lately */
@@ -138,11 +175,30 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn);
 void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, int64_t next_ms);
 /* The next looks go past the index: MySQL is read from the longest overdue on, with a cursor. */
 void dt_shard_pass_by_index(dt_shard_loop *l);
-/* Gives back what was held of topics that are not paused any more; now and then, or when topics changed. */
-void dt_shard_look_at_held(dt_shard_loop *l);
+/* What the readers of MySQL passed by may go now. */
+void dt_shard_look_from_start(dt_shard_loop *l);
 struct dt_marker dt_shard_marker(const dt_shard_loop *l);
 /* Before stepping down: the set of a shard that the map no longer names goes. */
 void dt_shard_leave_index(dt_shard_loop *l);
+
+/* ---- shard_lanes.c ---- */
+#define DT_LOOK_BATCHES 8 /* a look goes so many batches deep */
+/* Lists the held sets, and what of them may go; now and then, or when topics changed. */
+void dt_shard_look_at_held(dt_shard_loop *l);
+/* There is such a held set now; open: what it has may go. */
+void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, bool open);
+/* Is anything held that may go? */
+bool dt_shard_lanes_wait(const dt_shard_loop *l);
+/* Before a look at the index: a part of each lane that may go, about a batch in all. */
+void dt_shard_give_back(dt_shard_loop *l);
+/* l->lanes.queues and of: the lane of each of l->entries[0..n), from MySQL. */
+DT_MUST_CHECK dt_status dt_shard_sort_lanes(dt_shard_loop *l, size_t n, struct dt_error *err);
+/* l->lanes.parts: how many of each of these lanes go next. held_sets: of a lane that has one, those that were given
+ * back. */
+void dt_shard_share(dt_shard_loop *l, bool held_sets);
+/* Fills l->hints from l->entries[0..n), each lane its part, and parks what is too much. *rest: something that may go
+ * was left where it is. */
+DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *rest, struct dt_error *err);
 
 /* ---- shard_trim.c ---- */
 /* While leading, at any time: returns at once. Any status but OK: the leadership is over. */

@@ -472,11 +472,11 @@ static bool may_wait(const struct journal_job *j, unsigned number)
     return false;
 }
 
-/* In a world where nothing failed. What is due while everything starts has time. */
+/* In a world where nothing failed. What is due while everything starts has time; so has what waits for its turn. */
 static void judge_on_time(void)
 {
     const struct broker_record *m;
-    if (!faults_calm())
+    if (!faults_calm() || journal->hot)
         return;
     for (size_t n = 0; (m = broker_message(n)); n++)
         for (unsigned i = 0; i < journal->n_jobs; i++) {
@@ -486,6 +486,48 @@ static void judge_on_time(void)
                 violated("late", "job %lld attempt %lld was sent %lld ms late, though nothing failed",
                          (long long)m->job, (long long)m->attempt, (long long)late_ms);
         }
+}
+
+static const struct journal_job *journal_of(int64_t id)
+{
+    for (unsigned i = 0; i < journal->n_jobs; i++)
+        if (journal->jobs[i].id == id)
+            return &journal->jobs[i];
+    return NULL;
+}
+
+/* First attempts of topic 0 in the same shard that were committed while m was due; and how many there were in all. */
+static int64_t went_before(const struct broker_record *m, int64_t *all)
+{
+    const struct broker_record *other;
+    int64_t n = 0;
+    *all = 0;
+    for (size_t i = 0; (other = broker_message(i)); i++) {
+        const struct journal_job *j = journal_of(other->job);
+        if (!j || j->topic != 0 || other->attempt > 1 ||
+            dt_shard_of(&journal->map, other->job) != dt_shard_of(&journal->map, m->job))
+            continue;
+        ++*all;
+        n += ms_of(other->committed_us) >= m->due_ms && other->committed_us < m->committed_us;
+    }
+    return n;
+}
+
+/* A topic with many due at once keeps the others waiting for as many batches as the looks that see all of it, and a
+ * few. */
+static void judge_fair(void)
+{
+    const struct broker_record *m;
+    if (!faults_calm() || !journal->hot)
+        return;
+    for (size_t n = 0; (m = broker_message(n)); n++) {
+        const struct journal_job *j = journal_of(m->job);
+        int64_t all, before = went_before(m, &all), looks = all / (7 * journal->batch) + 8;
+        if (j && j->topic != 0 && m->attempt == 1 && !may_wait(j, (unsigned)(j - journal->jobs)) &&
+            before > looks * journal->batch)
+            violated("fair", "job %lld waited for %lld of %lld jobs of the hot topic, in batches of %lld",
+                     (long long)m->job, (long long)before, (long long)all, (long long)journal->batch);
+    }
 }
 
 static void judge_conservation(void)
@@ -511,6 +553,7 @@ void oracles_judge(void)
     judge_ledger();
     judge_never_early();
     judge_on_time();
+    judge_fair();
     judge_conservation();
     judge_answers();
     for (size_t i = 0; i < jobs->n; i++) {

@@ -552,8 +552,8 @@ static void plan_crowd(unsigned first, unsigned n)
     for (unsigned i = first; i < first + n; i++) {
         struct journal_job *j = &journal->jobs[i];
         int64_t created_us = start_us() + rnd_in(0, 600 * MS);
-        j->topic = (unsigned)rnd_in(0, TOPICS - 1);
-        j->poisoned = fault_drawn(F_REFUSED) && one_in(3);
+        j->topic = journal->hot && !one_in(8) ? 0 : (unsigned)rnd_in(0, TOPICS - 1);
+        j->poisoned = fault_drawn(F_REFUSED) && one_in(journal->hot ? 12 : 3);
         if (j->poisoned)
             fault_count(F_REFUSED);
         plan(ASK_CREATE, i, created_us)->delay_ms = (due_us - created_us) / 1000;
@@ -580,6 +580,7 @@ void workload_begin(const struct dt_config *config, unsigned shards)
     it.config = config;
     journal = world_alloc(sizeof *journal);
     dt_shard_map_init(&journal->map, 1, shards);
+    journal->batch = config->dispatch_batch_jobs;
     dt_refclock_init(&it.ref, dt_clock_system());
     for (unsigned i = 0; i < TOPICS; i++)
         if (mysql_by_hand(topic_sql, DT_PARAMS(DT_P_STR(dt_str(topics[i])))) != DT_OK)
@@ -588,6 +589,11 @@ void workload_begin(const struct dt_config *config, unsigned shards)
     journal->n_jobs = singles + crowd;
     for (unsigned i = 0; i < singles; i++)
         plan_job(i);
+    if (one_in(12)) { /* a topic with far more due than a batch, and others beside it */
+        crowd = (unsigned)rnd_in(12, 50);
+        journal->hot = true;
+    }
+    journal->n_jobs = singles + crowd;
     plan_crowd(singles, crowd);
     plan_pauses();
     it.outside = proc_new("C", 0);

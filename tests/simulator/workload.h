@@ -57,6 +57,8 @@ struct journal {
     struct answer answers[ANSWERS_MAX];
     unsigned n_answers;
     struct dt_shard_map map;
+    bool hot;      /* topic 0 has far more due at one instant than a batch */
+    int64_t batch; /* dispatch.batch_jobs */
 };
 extern struct journal *journal;
 

@@ -1,0 +1,232 @@
+"""More due than fits: each topic gets its part. Batches are small here, so that 30,000 jobs are hundreds of them; delays are counted in
+messages of the topic that has too many, not in time."""
+import re
+import time
+import urllib.request
+
+import pytest
+
+from harness.checker import connect, rows, shard_of
+from harness.soak import rfc3339
+from harness.stack import until
+
+BATCH = 100  # dispatch.batch_jobs of these dispatchers
+LOOK = 8     # a look is so many batches deep
+SHARDS = 4
+DISPATCHERS = ("dispatcher1", "dispatcher2", "dispatcher3")
+
+
+def now_ms():
+    return int(time.time() * 1000)
+
+
+def make(api, topic, count, due_ms, **more):
+    """Their ids, in order; those of a list of due times due one after the other."""
+    dues = due_ms if isinstance(due_ms, list) else [due_ms] * count
+    ids = []
+    for first in range(0, count, 10000):
+        lines = api.batch([{"topic": topic, "run_at": rfc3339(due), "payload": {"n": n}, **more}
+                           for n, due in enumerate(dues[first:first + 10000])])
+        assert all(line["status"] == 201 for line in lines), lines[:1]
+        ids += [line["id"] for line in lines]
+    return ids
+
+
+@pytest.fixture
+def small_batches(stack):
+    def start(**settings):
+        for part in DISPATCHERS:
+            stack.restart(part, settings={"dispatch.batch_jobs": str(BATCH), **settings})
+    start()
+    yield start
+    for part in DISPATCHERS:
+        stack.restart(part)
+
+
+@pytest.fixture
+def stopped(stack):
+    """Nothing is dispatched inside; afterwards with small batches."""
+    class Stopped:
+        def __enter__(self):
+            for part in DISPATCHERS:
+                stack.stop(part)
+
+        def __exit__(self, *_):
+            for part in DISPATCHERS:
+                stack.start(part, settings={"dispatch.batch_jobs": str(BATCH)})
+    yield Stopped()
+    for part in DISPATCHERS:
+        stack.restart(part)
+
+
+def all_there(consumer, count, seconds=90):
+    until(lambda: consumer.count >= count, seconds, f"{count} messages")
+    assert consumer.count == count
+
+
+def claims(stack, topic, when="dispatched_at"):
+    """{shard: [(due, claimed or ended)]} of the first attempts of a topic's jobs."""
+    by_shard = {shard: [] for shard in range(SHARDS)}
+    for row in rows(connect(stack), f"SELECT claim_shard, due_at, {when} AS at FROM jobs WHERE topic = %s AND attempt = 1", topic):
+        by_shard[row["claim_shard"]].append((row["due_at"], row["at"]))
+    return by_shard
+
+
+def batches_waited(stack, topic, hot, when="dispatched_at"):
+    """For each job of the topic: how many batches full of the hot topic's its shard claimed (or ended) while it was due."""
+    theirs = claims(stack, hot, when)
+    return sorted(sum(1 for _, at in theirs[shard] if due <= at < claimed) / BATCH
+                  for shard, jobs in claims(stack, topic).items() for due, claimed in jobs)
+
+
+def to_see(count):
+    """Batches that go while looks come to the end of so many: each look but the first brings a batch less of new ones. And a few."""
+    return count / SHARDS * 1.25 / (BATCH * (LOOK - 1)) + 6
+
+
+def turns(stack):
+    """Leaders' transactions so far."""
+    total = 0
+    for name in stack.env:
+        if name.startswith("DUETIME_METRICS_DISPATCHER"):
+            with urllib.request.urlopen(stack[name]) as answer:
+                total += sum(int(n) for n in re.findall(r"^duetime_mysql_turn_seconds_count (\d+)", answer.read().decode(), re.M))
+    return total
+
+
+def assert_in_order(arrivals):
+    """Within a topic and a shard: by due time, then by id. One leader's messages to one partition stand in the order of its claims."""
+    last = {}
+    for arrival in sorted(arrivals, key=lambda one: (one.partition, one.offset)):
+        where, mark = (arrival.partition, shard_of(int(arrival.job), SHARDS)), (arrival.scheduled, int(arrival.job))
+        assert last.get(where, mark) <= mark, (where, last[where], mark)
+        last[where] = mark
+
+
+def test_a_topic_with_thousands_overdue_lets_the_others_pass(stack, api, topic, consume, stopped):
+    hot, count = topic + "-hot", 20000
+    consumer, hot_consumer = consume(topic), consume(hot)
+    with stopped:
+        start = now_ms()
+        make(api, hot, count, [start - 1000 + n // 20 for n in range(count)])
+        make(api, topic, 100, [start - 1000 + n * 10 for n in range(100)])  # all among them
+        make(api, topic, 20, start)                                         # and behind them
+    for n in range(40):  # and what falls due meanwhile
+        make(api, topic, 1, now_ms())
+    all_there(consumer, 160)
+    drained = hot_consumer.count
+    all_there(hot_consumer, count)
+    waited = batches_waited(stack, topic, hot)
+    assert drained < count, "there was nothing to wait for any more"
+    assert waited[-1] <= to_see(count), waited
+    assert waited[len(waited) // 2] <= to_see(count) / 2, waited
+    assert_in_order(hot_consumer.all())
+
+
+def test_two_topics_with_thousands_overdue_share_each_batch(stack, api, topic, consume, stopped):
+    one, other, count = topic + "-a", topic + "-b", 6000
+    first, second = consume(one), consume(other)
+    with stopped:
+        start = now_ms()
+        make(api, one, count, start - 2000)
+        make(api, other, count, start - 1000)  # all of them behind
+    all_there(first, count)
+    all_there(second, count)
+    for shard, jobs in claims(stack, other).items():
+        ends, begins = sorted(at for _, at in claims(stack, one)[shard]), min(at for _, at in jobs)
+        gone = sum(1 for at in ends if at < begins)
+        assert gone <= BATCH * to_see(count), (shard, gone, len(ends))
+        halfway = sorted(at for _, at in jobs)[len(jobs) // 2]
+        assert halfway <= ends[-1], "the second only went when the first was through"
+    assert_in_order(first.all())
+    assert_in_order(second.all())
+
+
+def test_a_consumer_that_never_answers_lets_the_others_pass(stack, api, topic, consume, small_batches):
+    dead, count = topic + "-dead", 12000
+    consumer, dead_consumer = consume(topic), consume(dead)
+    assert api.put(f"/v1/topics/{dead}", {"ack_timeout": "PT1H", "retry": []}).status in (200, 201)
+    make(api, dead, count, now_ms())
+    all_there(dead_consumer, count)
+    connection = connect(stack)
+    until(lambda: rows(connection, "SELECT MAX(LENGTH(inflight)) n FROM shards")[0]["n"] == 2, 20, "all is settled")
+    for part in DISPATCHERS:
+        stack.stop(part)
+    rows(connection, "UPDATE jobs SET next_at = %s WHERE topic = %s", now_ms() - 1000, dead)
+    make(api, topic, 100, now_ms())
+    small_batches()
+    for n in range(40):
+        make(api, topic, 1, now_ms())
+    all_there(consumer, 140)
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'dead'", dead)[0]["n"] == count, 60,
+          "all have timed out")
+    assert batches_waited(stack, topic, dead, "finished_at")[-1] <= to_see(count)
+
+
+def test_a_paused_topic_with_thousands_overdue_costs_the_others_a_few_looks(stack, api, topic, consume, stopped):
+    paused, count = topic + "-paused", 20000
+    consumer, paused_consumer = consume(topic), consume(paused)
+    with stopped:
+        assert api.put(f"/v1/topics/{paused}", {"paused": True}).status == 201
+        start = now_ms()
+        make(api, paused, count, start - 1000)
+        make(api, topic, 100, start)
+    all_there(consumer, 100)
+    assert turns(stack) < count / BATCH / 2  # it is not claimed in vain, batch by batch
+    assert paused_consumer.count == 0
+    assert api.post(f"/v1/topics/{paused}/resume").status == 200
+    until(lambda: paused_consumer.count > 0, 20, "it goes on")
+    late = make(api, topic, 20, now_ms())
+    all_there(consumer, 120)
+    assert set(late) <= {arrival.job for arrival in consumer.all()}
+    all_there(paused_consumer, count)
+    assert batches_waited(stack, topic, paused)[-1] <= to_see(count)
+    assert_in_order(paused_consumer.all())
+
+
+def test_a_topic_that_cannot_be_written_costs_the_others_a_few_looks(stack, api, topic, consume, stopped):
+    gone, count = topic + "-gone", 20000
+    consumer = consume(topic)
+    with stopped:
+        start = now_ms()
+        make(api, gone, count, start - 1000)
+        rows(connect(stack), "UPDATE topics SET kafka_topic = 'no:such topic' WHERE name = %s", gone)
+        rows(connect(stack), "UPDATE installation SET topics_version = topics_version + 1")
+        make(api, topic, 100, start)
+    all_there(consumer, 100)
+    assert turns(stack) < count / BATCH / 2
+    assert rows(connect(stack), "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND attempt > 0", gone)[0]["n"] == 0
+    rows(connect(stack), "DELETE FROM jobs WHERE topic = %s", gone)
+
+
+def test_without_redis_a_topic_with_thousands_overdue_lets_the_others_pass(stack, api, topic, consume, stopped):
+    hot, count = topic + "-hot", 12000
+    consumer, hot_consumer = consume(topic), consume(hot)
+    with stopped:
+        for part in ("redis1", "redis2"):
+            stack.stop(part)
+        start = now_ms()
+        make(api, hot, count, start - 1000)
+        make(api, topic, 100, start)
+    all_there(consumer, 100)
+    for n in range(20):
+        make(api, topic, 1, now_ms())
+    all_there(consumer, 120)
+    all_there(hot_consumer, count)
+    for part in ("redis1", "redis2"):
+        stack.start(part)
+    assert batches_waited(stack, topic, hot)[-1] <= to_see(count)
+
+
+def test_thousands_due_at_one_instant_leave_in_order_and_let_others_pass(stack, api, topic, consume, small_batches):
+    hot, count = topic + "-hot", 20000
+    consumer, hot_consumer = consume(topic), consume(hot)
+    instant = now_ms() + 15000
+    make(api, hot, count, instant)
+    trickle = [instant + 20 * n for n in range(100)]
+    make(api, topic, 100, trickle)
+    assert now_ms() < instant, "the jobs were made too slowly"
+    all_there(consumer, 100)
+    all_there(hot_consumer, count)
+    assert_in_order(hot_consumer.all())
+    assert batches_waited(stack, topic, hot)[-1] <= to_see(count)
