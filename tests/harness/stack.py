@@ -9,6 +9,7 @@ import time
 TREE = pathlib.Path(__file__).resolve().parents[2]
 LOCAL = TREE / "deploy" / "local"
 PRESET = os.environ.get("DUETIME_TEST_PRESET", "sanitize")  # what is tested: build/<preset>
+PATIENCE = float(os.environ.get("DUETIME_TEST_PATIENCE") or 1)  # every deadline so many times as far: for a busy machine
 
 
 class Stack:
@@ -115,6 +116,7 @@ class Stack:
 
 def until(condition, seconds, what, every=0.05):
     """Polls until the condition gives something true, which it returns; fails with `what` after the deadline."""
+    seconds *= PATIENCE
     end = time.monotonic() + seconds
     while True:
         value = condition()
