@@ -81,7 +81,7 @@ class Size:
         rest, now = Rest(self.stack["DUETIME_URL"], timeout=60), now_ms()
         year = {"run_from": rfc3339(now + 365 * DAY_MS), "run_to": rfc3339(now + 366 * DAY_MS)}
         questions = {"first page": {}, "one topic": {"topic": f"beside-{self.run}"}, "state dead": {"state": "dead"}, "a day in a year": year,
-                     "500 with payloads": {"limit": 500, "payload": "true"}}
+                     "500 with payloads": {"limit": 500, "include": "payload"}}
         return {name: max(self._ask(rest, query) for _ in range(10)) for name, query in questions.items()}
 
     def _ask(self, rest, query):

@@ -3,6 +3,8 @@ from harness.checker import connect, rows
 
 import clients
 
+CONNECTIONS = (64, 256)
+
 
 def durable(stack, on):
     """Sets it on the stack's own server, and reads it back."""
@@ -18,12 +20,13 @@ def measure(bench):
     account = bench.account(stack)
     clients.make_topic(stack, "sync")
 
-    def intake(on):
+    def intake(on, connections):
         durable(stack, on)
-        posts = clients.Posts(stack, "sync", 64, bench.seconds(6, 3))
+        posts = clients.Posts(stack, "sync", connections, bench.seconds(6, 3))
         account.accepted("sync", posts.accepted, posts.unanswered)
         return posts.rate
-    intake(True)  # warm
-    pairs = bench.rounds(lambda: intake(True), lambda: intake(False), bench.count(5, 2))
+    intake(True, 64)  # warm
+    for n in CONNECTIONS:
+        pairs = bench.rounds(lambda: intake(True, n), lambda: intake(False, n), bench.count(5, 2))  # noqa: B023
+        bench.ratio("G10", f"intake, {n} connections, sync on ÷ off", pairs, what="sync off")
     durable(stack, True)
-    bench.ratio("G10", "intake, 64 connections, sync on ÷ off", pairs, what="sync off")

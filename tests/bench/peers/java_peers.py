@@ -1,0 +1,59 @@
+"""db-scheduler and Quartz: Java libraries on MariaDB. The load is in java/; this starts it and reads its line."""
+import json
+import subprocess
+
+from common import CACHE, CLIENTS, HERE, Database, Peer, Unavailable, fetched
+
+FOLDER = CACHE / "java"
+
+
+def build():
+    CACHE.mkdir(parents=True, exist_ok=True)
+    fetched("Maven", ["mvn", "-q", "-B", "-f", HERE / "java" / "pom.xml", f"-Dbuild.folder={FOLDER}", "package", "dependency:copy-dependencies"], CACHE)
+
+
+class JavaPeer(Peer):
+    word = ""
+    rate_hint = 1000  # jobs a second that it surely writes: how long the writing may take
+
+    def __init__(self):
+        self._database = None
+
+    def up(self):
+        build()
+        self._database = Database(self.word)
+
+    def down(self):
+        self._database.end()
+
+    def durable(self):
+        return self._database.durable()
+
+    def size(self):
+        return self._database.size()
+
+    def _run(self, *words, seconds=600):
+        argv = ["java", "-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-cp", f"{FOLDER}/classes:{FOLDER}/dependency/*", "bench.Load", self.word, *map(str, words)]
+        done = subprocess.run(argv, env=self._database.environment(), capture_output=True, text=True, timeout=seconds, check=False)
+        if done.returncode:
+            raise Unavailable(f"{self.name} {words[0]}: {done.stderr.strip()[-600:]}")
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def intake(self, seconds):
+        return self._run("intake", CLIENTS, seconds)
+
+    def lateness(self, rate, seconds):
+        return self._run("lateness", rate, seconds, 5 + rate * seconds // self.rate_hint)
+
+    def burst(self, jobs):
+        return self._run("burst", jobs, 5 + jobs // self.rate_hint)
+
+
+class DbScheduler(JavaPeer):
+    name, word, rate_hint = "db-scheduler 16.0 on MariaDB", "dbscheduler", 2500
+    note = "100 threads, polling every 10 ms, lock and fetch"
+
+
+class Quartz(JavaPeer):
+    name, word, rate_hint = "Quartz 2.5 clustered on MariaDB", "quartz", 150
+    note = "100 threads, batches of 100"
