@@ -1,0 +1,51 @@
+"""100,000 jobs due at one instant: how fast they drain, and how late a trickle in another topic is meanwhile"""
+from harness.checker import connect, rows
+from harness.stack import until
+
+import clients
+
+JOBS = 100000
+TRICKLE = 100  # a second
+LEAD_MS = 8000
+
+
+def warm(stack, account, topic):
+    clients.make_topic(stack, topic)
+    for _ in range(3):
+        account.accepted(topic, clients.write_due(stack, topic, [clients.now()] * 2000))
+
+
+def percentile(values, p):
+    return sorted(values)[min(len(values) - 1, int(p * len(values)))]
+
+
+def drain(stack, account, jobs, spike, trickle):
+    """(jobs a second from the instant to the last claim, the trickle's lateness in ms at p99, at worst). The rate counts until the
+    consumer in C, which reads what is committed, has the last message."""
+    for topic in (spike, trickle):
+        clients.make_topic(stack, topic)
+    instant = clients.now() + LEAD_MS + jobs / 20
+    account.accepted(spike, clients.write_due(stack, spike, [instant] * jobs))
+    seconds = 8
+    account.accepted(trickle, clients.write_due(stack, trickle, [instant + 1000 / TRICKLE * n for n in range(seconds * TRICKLE)]))
+    assert clients.now() < instant, "the jobs were made too slowly"
+    until(lambda: clients.now() > instant - 1000, 120, "the instant", every=0.01)
+    reporter = clients.Reporter(stack, spike, jobs, seconds=180)
+    late_reporter = clients.Reporter(stack, trickle, seconds * TRICKLE, seconds=180)
+    reporter.end()
+    done = clients.now()
+    late_reporter.end()
+    claimed = rows(connect(stack), "SELECT dispatched_at - due_at late, due_at due FROM jobs WHERE topic = %s", trickle)
+    beside = [row["late"] for row in claimed if row["due"] <= done]
+    return jobs / (done - instant) * 1000, percentile(beside, .99), max(beside)
+
+
+def measure(bench):
+    jobs = JOBS // 4 if bench.quick else JOBS
+    stack = bench.stack("--shards", "4", "--kafka-jit", "full")
+    account = bench.account(stack)
+    warm(stack, account, "warm")
+    found = [drain(stack, account, jobs, f"spike-{n}", f"trickle-{n}") for n in range(bench.count(3, 1))]
+    bench.figure(None, f"drain of {jobs:,} due at once, to a consumer", [rate for rate, _, _ in found], "jobs/s")
+    bench.figure(None, "claim of a trickle beside it, p99", [p99 for _, p99, _ in found], "ms late",
+                 note=f"worst {max(worst for _, _, worst in found)} ms")
