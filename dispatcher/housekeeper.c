@@ -1,7 +1,12 @@
 /*
- * A loop of bounded steps. The reconciler says when it wants to be called next; promotion and purge run in the process
- * that leads the lowest shard (two at once do no harm: every step is idempotent), a step after the other with a pause
- * between, so that they never hold up anything; what leaders say about their shards is written once a period.
+ * A loop of bounded steps. The reconciler says when it wants to be called next; promotion and the move of finished jobs
+ * to history run in the process that leads the lowest shard (two at once do no harm: every step is idempotent), a step
+ * after the other with a pause between, so that they never hold up anything; what leaders say about their shards is
+ * written once a period.
+ *
+ * Partitions of history are made a day or two ahead, looked after once in PARTS_US, and at once when the mover misses
+ * one. Where they cannot be had (a reader is in the way, no right to ALTER) the mover makes do with `rest` until the
+ * next look: jobs never wait for partitions.
  */
 #include "housekeeper.h"
 
@@ -20,6 +25,11 @@
 #define STEP_ROWS     1000
 #define STEP_PAUSE_US INT64_C(20000)
 #define IDLE_US       INT64_C(5000000)
+#define REST_ROWS     200
+#define KEY_ROWS      500
+#define PARTS_US      INT64_C(300000000) /* partitions are looked after so often */
+#define PARTS_SOON_US INT64_C(10000000)  /* after it failed, or did not end */
+#define DAYS_AHEAD    2
 
 struct dt_housekeeper {
     struct dt_housekeeper_env env;
@@ -31,7 +41,9 @@ struct dt_housekeeper {
     dt_reconciler *reconciler;
     _Atomic bool hurry;                        /* a shard's set was lost: tick now */
     int64_t reconcile_us, chores_us, stats_us; /* mono: not before */
-    dt_metric *promoted, *purged;
+    int64_t parts_us;                          /* mono: partitions are not looked after before */
+    struct dt_mover mover;
+    dt_metric *promoted, *moved, *purged, *freed, *dropped;
 };
 
 static int64_t mono_us(const dt_housekeeper *h)
@@ -51,20 +63,79 @@ static bool keeps_house(const dt_housekeeper *h)
     return h->env.state(h->env.arg, 0, &state);
 }
 
+static void tell_wait(const char *what, dt_status status, const struct dt_error *err)
+{
+    if (status != DT_OK)
+        DT_LOG(WARN, "housekeeper", what, DT_S("status", dt_status_name(status)), DT_S("reason", err->text));
+}
+
+static void tend_parts(dt_housekeeper *h, int64_t now_ms, const int32_t *wanted, size_t n)
+{
+    struct dt_error err = {0};
+    unsigned dropped;
+    bool more;
+    dt_status status = dt_store_parts_tend(h->store, now_ms, wanted, n, &h->mover.parts, &dropped, &more, &err);
+    tell_wait("partitions of history wait", status, &err);
+    h->mover.make_do = status != DT_OK;
+    h->parts_us = mono_us(h) + (status != DT_OK || more ? PARTS_SOON_US : PARTS_US);
+    dt_metric_add(h->dropped, dropped);
+}
+
+static void look_after_parts(dt_housekeeper *h, int64_t now_ms)
+{
+    int32_t wanted[DT_WANTED_MAX];
+    struct dt_error err = {0};
+    size_t n = 0;
+    if (mono_us(h) < h->parts_us)
+        return;
+    h->parts_us = mono_us(h) + PARTS_SOON_US;
+    dt_status status = dt_store_parts_ahead(h->store, now_ms, DAYS_AHEAD, wanted, DT_WANTED_MAX, &n, &err);
+    tell_wait("partitions of history wait", status, &err);
+    if (status == DT_OK)
+        tend_parts(h, now_ms, wanted, n);
+}
+
+/* One step of the mover; true: there is more. */
+static bool move_finished(dt_housekeeper *h, int64_t now_ms)
+{
+    struct dt_error err = {0};
+    struct dt_left left;
+    dt_status status = dt_store_leave(h->store, &h->mover, now_ms, STEP_ROWS, &left, &err);
+    tell_wait("finished jobs wait to leave", status, &err);
+    if (status == DT_OK && left.n_wanted)
+        tend_parts(h, now_ms, left.wanted, left.n_wanted);
+    dt_metric_add(h->moved, (int64_t)left.moved);
+    dt_metric_add(h->purged, (int64_t)left.removed);
+    return left.more || (status == DT_OK && left.n_wanted);
+}
+
+/* Keys that become free, and `rest`. */
+static bool keep_history(dt_housekeeper *h, int64_t now_ms)
+{
+    struct dt_error err = {0};
+    size_t freed = 0, sorted = 0;
+    dt_status status = dt_store_free_keys(h->store, now_ms, KEY_ROWS, &freed, &err);
+    if (status == DT_OK && h->mover.parts.read)
+        status = dt_store_sort_rest(h->store, &h->mover, now_ms, REST_ROWS, &sorted, &err);
+    tell_wait("history waits", status, &err);
+    dt_metric_add(h->freed, (int64_t)freed);
+    return status == DT_OK && (freed == KEY_ROWS || sorted > 0);
+}
+
 /* One step of each; true: there is more. */
 static bool do_chores(dt_housekeeper *h)
 {
     struct dt_error err = {0};
-    size_t promoted = 0, purged = 0;
+    size_t promoted = 0;
     int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
     dt_status status = dt_store_promote(h->store, now_ms, STEP_ROWS, &promoted, &err);
-    if (status == DT_OK)
-        status = dt_store_purge(h->store, now_ms, STEP_ROWS, &purged, &err);
-    if (status != DT_OK)
-        DT_LOG(WARN, "housekeeper", "chores wait", DT_S("status", dt_status_name(status)), DT_S("reason", err.text));
+    tell_wait("promotion waits", status, &err);
     dt_metric_add(h->promoted, (int64_t)promoted);
-    dt_metric_add(h->purged, (int64_t)purged);
-    return status == DT_OK && (promoted == STEP_ROWS || purged > 0);
+    if (status != DT_OK)
+        return false;
+    look_after_parts(h, now_ms);
+    bool moves = move_finished(h, now_ms), keeps = keep_history(h, now_ms);
+    return promoted == STEP_ROWS || moves || keeps;
 }
 
 static void chores(dt_housekeeper *h)
@@ -185,7 +256,12 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
         return DT_NOMEM;
     h->env = *env;
     h->promoted = dt_counter("duetime_promoted_total", "Jobs whose day came near.", "");
-    h->purged = dt_counter("duetime_purged_total", "Finished jobs deleted after their retention.", "");
+    h->moved = dt_counter("duetime_moved_total", "Finished jobs that moved to history.", "");
+    h->purged = dt_counter("duetime_purged_total",
+                           "Finished jobs removed from the live table because their retention was over.", "");
+    h->freed = dt_counter("duetime_keys_freed_total", "Keys of finished jobs that became free.", "");
+    h->dropped = dt_counter("duetime_history_partitions_dropped_total",
+                            "Partitions of history dropped because the retention of their jobs was over.", "");
     dt_status status = dt_mailbox_new(&h->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, env->ref, &h->store);

@@ -1,6 +1,6 @@
 /*
- * One thread a process for what has time: the reconciler's ticks, promotion of jobs whose day comes near, deletion of
- * finished jobs, and what leaders say about their shards.
+ * One thread a process for what has time: the reconciler's ticks, promotion of jobs whose day comes near, the move of
+ * finished jobs to history and what becomes of them there, and what leaders say about their shards.
  */
 #ifndef DT_DISPATCHER_HOUSEKEEPER_H
 #define DT_DISPATCHER_HOUSEKEEPER_H

@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS jobs (
   next_at BIGINT NULL COMMENT 'when the job next needs attention: run, retry or acknowledgement deadline; NULL when finished',
   near BOOLEAN NOT NULL DEFAULT FALSE COMMENT 'next_at is indexed exactly (within about two days), not by its day',
   due_band TINYINT AS (IF(next_at IS NULL, 2, near)) STORED COMMENT '0 far, 1 near, 2 finished',
-  due_key BIGINT AS (IF(next_at IS NULL, purge_at, IF(near, next_at, next_at - next_at MOD 86400000))) STORED COMMENT 'graded due time: exact when near, its day when far; purge_at when finished',
+  due_key BIGINT AS (IF(next_at IS NULL, leave_at, IF(near, next_at, next_at - next_at MOD 86400000))) STORED COMMENT 'graded due time: exact when near, its day when far; leave_at when finished',
   attempt INT NOT NULL DEFAULT 0 COMMENT 'dispatches so far; never falls',
   failures INT NOT NULL DEFAULT 0 COMMENT 'failed attempts since creation or redrive',
   -- The next five have a value from the start: a row that does not grow when it is claimed and finished keeps its place
@@ -57,7 +57,8 @@ CREATE TABLE IF NOT EXISTS jobs (
   version INT NOT NULL DEFAULT 1 COMMENT 'raised by every change through the API; the ETag',
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
-  purge_at BIGINT NULL COMMENT 'when a finished job is deleted',
+  purge_at BIGINT NULL COMMENT 'when a finished job is removed for good: its end + the topic''s retention',
+  leave_at BIGINT NOT NULL DEFAULT 0 COMMENT 'when a finished job leaves this table: for history, or for good when purge_at comes first; 0 = not told',
   maker BIGINT NOT NULL COMMENT 'random number of the process and id block that made it',
   digest BINARY(16) NOT NULL COMMENT 'of the request that made it',
   partition_key VARBINARY(255) NULL,
@@ -71,7 +72,7 @@ CREATE TABLE IF NOT EXISTS jobs (
   KEY due (due_band, due_key, id),
   CONSTRAINT live_jobs_have_next_at CHECK (next_at IS NOT NULL OR state NOT IN ('scheduled','dispatched')),
   CONSTRAINT attempt_counts CHECK (attempt >= 0 AND failures >= 0)
-) ENGINE=InnoDB COMMENT='one row a job, live and finished until its retention ends';
+) ENGINE=InnoDB COMMENT='one row a live job; finished ones stay for a while (history.after), then stand in history';
 
 CREATE TABLE IF NOT EXISTS job_keys (
   topic VARBINARY(200) NOT NULL,
@@ -91,6 +92,77 @@ CREATE TABLE IF NOT EXISTS attempts (
   error_message VARBINARY(1000) NULL,
   PRIMARY KEY (job_id, attempt)
 ) ENGINE=InnoDB COMMENT='attempts that a later attempt followed; the latest one stands in jobs. v_attempts has both';
+
+-- Finished jobs. A partition holds those that are removed on one day, or in one month when that is more than 400 days
+-- ahead; the dispatchers make partitions and drop them (so retention costs nothing), two tables alike. What has no
+-- partition yet, or is kept for ever, lies in `rest`. A job is here or in jobs, never in both.
+CREATE TABLE IF NOT EXISTS history (
+  id BIGINT NOT NULL,
+  part INT NOT NULL COMMENT 'the UTC day of purge_at as YYYYMMDD, or its month as YYYYMM; 0 = rest',
+  topic VARBINARY(200) NOT NULL,
+  job_key VARBINARY(255) NULL,
+  state ENUM('scheduled','dispatched','succeeded','dead','cancelled') CHARACTER SET ascii NOT NULL,
+  run_at BIGINT NOT NULL,
+  attempt INT NOT NULL,
+  failures INT NOT NULL,
+  attempt_status ENUM('dispatched','succeeded','failed','timed_out','snoozed','gave_up','undeliverable','none') CHARACTER SET ascii NOT NULL,
+  due_at BIGINT NOT NULL,
+  dispatched_at BIGINT NOT NULL,
+  finished_at BIGINT NULL,
+  claim_shard SMALLINT NOT NULL,
+  no_retries BOOLEAN NOT NULL,
+  retry VARCHAR(1600) CHARACTER SET ascii NOT NULL,
+  ack_timeout_ms BIGINT NOT NULL,
+  version INT NOT NULL,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  purge_at BIGINT NOT NULL COMMENT 'from then on nobody is shown the row; its partition is dropped at the end of the day, or month',
+  key_until BIGINT NULL COMMENT 'so long job_key stays taken; NULL without a key',
+  maker BIGINT NOT NULL,
+  digest BINARY(16) NOT NULL,
+  partition_key VARBINARY(255) NULL,
+  content_type VARBINARY(255) NULL,
+  payload_binary BOOLEAN NOT NULL,
+  error_at BIGINT NULL,
+  error_code VARBINARY(100) NULL,
+  error_message VARBINARY(1000) NULL,
+  headers BLOB NULL,
+  payload MEDIUMBLOB NOT NULL,
+  PRIMARY KEY (id, part)
+) ENGINE=InnoDB COMMENT='finished jobs until their retention ends: the columns of jobs, as they were when the job left it'
+  PARTITION BY LIST (part) (PARTITION rest VALUES IN (0));
+
+CREATE TABLE IF NOT EXISTS history_attempts (
+  job_id BIGINT NOT NULL,
+  attempt INT NOT NULL,
+  part INT NOT NULL COMMENT 'of its job in history',
+  purge_at BIGINT NOT NULL COMMENT 'of its job',
+  status ENUM('dispatched','succeeded','failed','timed_out','snoozed','gave_up','undeliverable','none') CHARACTER SET ascii NOT NULL,
+  due_at BIGINT NULL,
+  dispatched_at BIGINT NULL,
+  finished_at BIGINT NULL,
+  error_code VARBINARY(100) NULL,
+  error_message VARBINARY(1000) NULL,
+  PRIMARY KEY (job_id, attempt, part)
+) ENGINE=InnoDB COMMENT='the rows of attempts of jobs that are in history'
+  PARTITION BY LIST (part) (PARTITION rest VALUES IN (0));
+
+CREATE TABLE IF NOT EXISTS history_counts (
+  topic VARBINARY(200) NOT NULL,
+  state ENUM('scheduled','dispatched','succeeded','dead','cancelled') CHARACTER SET ascii NOT NULL,
+  part INT NOT NULL,
+  jobs BIGINT NOT NULL,
+  PRIMARY KEY (topic, state, part),
+  KEY by_part (part)
+) ENGINE=InnoDB COMMENT='how many rows history has: changed in the transaction that changes history, so that dropping a partition counts right';
+
+CREATE TABLE IF NOT EXISTS key_ends (
+  free_at BIGINT NOT NULL COMMENT 'history.key_until',
+  job_id BIGINT NOT NULL,
+  topic VARBINARY(200) NOT NULL,
+  job_key VARBINARY(255) NOT NULL,
+  PRIMARY KEY (free_at, job_id)
+) ENGINE=InnoDB COMMENT='keys of jobs in history, in the order in which they become free: a queue';
 
 CREATE TABLE IF NOT EXISTS shards (
   shard SMALLINT NOT NULL PRIMARY KEY,
@@ -138,7 +210,7 @@ CREATE TABLE IF NOT EXISTS outbox (
 CREATE TABLE IF NOT EXISTS removed_jobs (
   topic VARBINARY(200) NOT NULL PRIMARY KEY,
   removed BIGINT NOT NULL DEFAULT 0
-) ENGINE=InnoDB COMMENT='finished jobs deleted after their retention, per topic: part of the audit';
+) ENGINE=InnoDB COMMENT='finished jobs removed after their retention, per topic: part of the audit';
 
 CREATE TABLE IF NOT EXISTS api_tokens (
   name VARBINARY(100) NOT NULL PRIMARY KEY,

@@ -1,7 +1,9 @@
 -- duetime: views for people. Times are DATETIME(3) in UTC whatever the session's time zone; topics and keys are bytes.
--- v_jobs, v_overdue and v_shards are cheap (v_jobs by id reads one row); v_backlog, v_dead and v_audit count the table.
+-- v_jobs, v_overdue and v_shards are cheap (v_jobs by id reads one row); v_backlog and v_audit count the live table, v_dead
+-- reads history, too.
 
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_jobs AS
+-- The table of live jobs, and of those that finished a short while ago (history.after).
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_live AS
 SELECT
   j.id,
   j.topic,
@@ -47,6 +49,51 @@ FROM jobs j
 LEFT JOIN topics t ON t.name = j.topic
 LEFT JOIN shards s ON s.shard = j.claim_shard;
 
+-- Finished jobs that have left the table of live ones, and whose retention is not over.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_history AS
+SELECT
+  j.id,
+  j.topic,
+  j.job_key,
+  j.state,
+  NULL AS waiting_for,
+  CAST('1970-01-01' + INTERVAL (j.run_at * 1000) MICROSECOND AS DATETIME(3)) AS run_at,
+  CAST(NULL AS DATETIME(3)) AS next_at,
+  NULL AS overdue_ms,
+  j.attempt,
+  IF(TRIM(j.retry) = '', 1, 2 + LENGTH(TRIM(j.retry)) - LENGTH(REPLACE(TRIM(j.retry), ' ', ''))) AS max_attempts,
+  j.failures,
+  NULLIF(CAST(j.attempt_status AS CHAR), 'none') AS attempt_status,
+  CAST('1970-01-01' + INTERVAL (NULLIF(j.due_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (NULLIF(j.dispatched_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  NULLIF(j.dispatched_at, 0) - NULLIF(j.due_at, 0) AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (NULLIF(j.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  j.error_code,
+  j.error_message,
+  CAST('1970-01-01' + INTERVAL (j.error_at * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
+  j.retry,
+  j.ack_timeout_ms,
+  j.no_retries,
+  j.partition_key,
+  j.content_type,
+  j.headers,
+  j.payload,
+  CRC32(j.id) % 1024 AS slot,
+  NULLIF(j.claim_shard, -1) AS claim_shard,
+  CAST('1970-01-01' + INTERVAL (j.purge_at * 1000) MICROSECOND AS DATETIME(3)) AS purge_at,
+  CAST('1970-01-01' + INTERVAL (j.created_at * 1000) MICROSECOND AS DATETIME(3)) AS created_at,
+  CAST('1970-01-01' + INTERVAL (j.updated_at * 1000) MICROSECOND AS DATETIME(3)) AS updated_at,
+  j.version
+FROM history j
+WHERE j.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
+
+-- Every job, wherever its row stands. By id: one row, and a look into each partition of history. For joins take v_live or
+-- v_history: servers read a UNION as a whole before they join it.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_jobs AS
+SELECT * FROM v_live
+UNION ALL
+SELECT * FROM v_history;
+
 -- What should have happened already: scheduled jobs that were not dispatched, dispatched ones whose result is missing.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_overdue AS
 SELECT
@@ -67,18 +114,31 @@ WHERE j.due_band IN (0, 1)
   AND j.next_at < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000
   AND j.state IN ('scheduled','dispatched');
 
--- How many jobs there are, per topic and state.
+-- How many jobs there are, per topic and state. History is counted as it changes.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_backlog AS
 SELECT
-  j.topic,
-  j.state,
-  COUNT(*) AS jobs,
-  CAST(SUM(j.state IN ('scheduled','dispatched')
-      AND j.next_at < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000) AS SIGNED) AS overdue,
-  CAST('1970-01-01' + INTERVAL (MIN(j.next_at) * 1000) MICROSECOND AS DATETIME(3)) AS first_next_at,
-  CAST('1970-01-01' + INTERVAL (MAX(j.next_at) * 1000) MICROSECOND AS DATETIME(3)) AS last_next_at
-FROM jobs j
-GROUP BY j.topic, j.state;
+  u.topic,
+  u.state,
+  CAST(SUM(u.jobs) AS SIGNED) AS jobs,
+  CAST(SUM(u.overdue) AS SIGNED) AS overdue,
+  CAST('1970-01-01' + INTERVAL (MIN(u.first_at) * 1000) MICROSECOND AS DATETIME(3)) AS first_next_at,
+  CAST('1970-01-01' + INTERVAL (MAX(u.last_at) * 1000) MICROSECOND AS DATETIME(3)) AS last_next_at
+FROM (
+  SELECT
+    j.topic,
+    j.state,
+    COUNT(*) AS jobs,
+    SUM(j.state IN ('scheduled','dispatched')
+      AND j.next_at < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000) AS overdue,
+    MIN(j.next_at) AS first_at,
+    MAX(j.next_at) AS last_at
+  FROM jobs j
+  GROUP BY j.topic, j.state
+  UNION ALL
+  SELECT h.topic, h.state, SUM(h.jobs), 0, NULL, NULL FROM history_counts h GROUP BY h.topic, h.state
+) u
+GROUP BY u.topic, u.state
+HAVING SUM(u.jobs) <> 0;
 
 -- Who leads which shard, and what it says about it.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_shards AS
@@ -147,7 +207,22 @@ SELECT
   CAST('1970-01-01' + INTERVAL (NULLIF(j.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
   CAST('1970-01-01' + INTERVAL (j.purge_at * 1000) MICROSECOND AS DATETIME(3)) AS purge_at
 FROM jobs j
-WHERE j.state = 'dead';
+WHERE j.state = 'dead'
+UNION ALL
+SELECT
+  j.id,
+  j.topic,
+  j.job_key,
+  j.attempt,
+  j.failures,
+  NULLIF(CAST(j.attempt_status AS CHAR), 'none') AS attempt_status,
+  j.error_code,
+  j.error_message,
+  CAST('1970-01-01' + INTERVAL (j.error_at * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
+  CAST('1970-01-01' + INTERVAL (NULLIF(j.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  CAST('1970-01-01' + INTERVAL (j.purge_at * 1000) MICROSECOND AS DATETIME(3)) AS purge_at
+FROM history j
+WHERE j.state = 'dead' AND j.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
 
 -- Every attempt: the archived ones, and each job's latest, which stands in its row.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_attempts AS
@@ -174,10 +249,37 @@ SELECT
   IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
   IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)
 FROM jobs j
-WHERE j.attempt > 0;
+WHERE j.attempt > 0
+UNION ALL
+SELECT
+  a.job_id,
+  a.attempt,
+  a.status,
+  CAST('1970-01-01' + INTERVAL (NULLIF(a.due_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (NULLIF(a.dispatched_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  NULLIF(a.dispatched_at, 0) - NULLIF(a.due_at, 0) AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (NULLIF(a.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  a.error_code,
+  a.error_message
+FROM history_attempts a
+WHERE a.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000
+UNION ALL
+SELECT
+  j.id,
+  j.attempt,
+  IF(j.attempt_status = 'none', 'dispatched', CAST(j.attempt_status AS CHAR)),
+  CAST('1970-01-01' + INTERVAL (NULLIF(j.due_at, 0) * 1000) MICROSECOND AS DATETIME(3)),
+  CAST('1970-01-01' + INTERVAL (NULLIF(j.dispatched_at, 0) * 1000) MICROSECOND AS DATETIME(3)),
+  NULLIF(j.dispatched_at, 0) - NULLIF(j.due_at, 0),
+  CAST('1970-01-01' + INTERVAL (IF(j.attempt_status = 'dispatched', NULL, NULLIF(j.finished_at, 0)) * 1000) MICROSECOND AS DATETIME(3)),
+  IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
+  IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)
+FROM history j
+WHERE j.attempt > 0 AND j.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
 
--- Conservation, by counting: every job that was ever created in a topic is in one of the states, or was removed after
--- its retention. Compare `created` with the 2xx answers that you have. The three last columns are 0 in a sound database.
+-- Conservation: every job that was ever created in a topic is in one of the states, or was removed after its retention.
+-- Live jobs are counted, history by its counts (history_counts; v_history_audit counts it row by row). Compare `created`
+-- with the 2xx answers that you have. The three last columns are 0 in a sound database.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_audit AS
 SELECT
   u.topic,
@@ -206,9 +308,43 @@ FROM (
   FROM jobs j
   GROUP BY j.topic
   UNION ALL
+  SELECT
+    h.topic,
+    0,
+    0,
+    SUM(IF(h.state = 'succeeded', h.jobs, 0)),
+    SUM(IF(h.state = 'dead', h.jobs, 0)),
+    SUM(IF(h.state = 'cancelled', h.jobs, 0)),
+    0,
+    0,
+    0,
+    0
+  FROM history_counts h
+  GROUP BY h.topic
+  UNION ALL
   SELECT r.topic, 0, 0, 0, 0, 0, r.removed, 0, 0, 0 FROM removed_jobs r
   UNION ALL
   SELECT k.topic, 0, 0, 0, 0, 0, 0, 0, 0, COUNT(*)
   FROM job_keys k LEFT JOIN jobs j ON j.id = k.job_id WHERE j.id IS NULL GROUP BY k.topic
+  UNION ALL -- but for the keys of jobs in history
+  SELECT e.topic, 0, 0, 0, 0, 0, 0, 0, 0, -COUNT(*)
+  FROM key_ends e JOIN job_keys k ON k.topic = e.topic AND k.job_key = e.job_key AND k.job_id = e.job_id GROUP BY e.topic
 ) u
 GROUP BY u.topic;
+
+-- Where history_counts and the rows of history disagree: nowhere, in a sound database. Reads history as a whole; a
+-- partition that was counted out and not dropped yet may stand here for a moment.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_history_audit AS
+SELECT
+  u.topic,
+  u.state,
+  u.part,
+  CAST(SUM(u.counted) AS SIGNED) AS counted,
+  CAST(SUM(u.found) AS SIGNED) AS found
+FROM (
+  SELECT h.topic, h.state, h.part, h.jobs AS counted, 0 AS found FROM history_counts h
+  UNION ALL
+  SELECT h.topic, h.state, h.part, 0, COUNT(*) FROM history h GROUP BY h.topic, h.state, h.part
+) u
+GROUP BY u.topic, u.state, u.part
+HAVING SUM(u.counted) <> SUM(u.found);

@@ -35,6 +35,9 @@ BEGIN
       FROM shards s WHERE s.shard = v_shard;
   END IF;
   IF v_state IS NULL THEN
+    SELECT h.state, h.attempt INTO v_state, v_attempt FROM history h WHERE h.id = p_id AND h.purge_at > v_now;
+  END IF;
+  IF v_state IS NULL THEN
     SET v_outcome = 'not_found';
   ELSEIF v_state NOT IN ('scheduled', 'cancelled') OR v_in_flight THEN
     SET v_outcome = 'too_late';
@@ -46,6 +49,8 @@ BEGIN
       next_at = NULL,
       finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), v_now),
       purge_at = v_now + COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000),
+      -- ten minutes among the live ones, whatever history.after says
+      leave_at = v_now + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000), 600000),
       version = version + 1,
       updated_at = v_now
     WHERE id = p_id AND state = 'scheduled';
@@ -78,6 +83,9 @@ BEGIN
   SET v_at = GREATEST((TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_at) + 999) DIV 1000, v_now);
   SELECT j.state, j.attempt INTO v_state, v_attempt FROM jobs j WHERE j.id = p_id FOR UPDATE;
   IF v_state IS NULL THEN
+    SELECT h.state, h.attempt INTO v_state, v_attempt FROM history h WHERE h.id = p_id AND h.purge_at > v_now;
+  END IF;
+  IF v_state IS NULL THEN
     SET v_outcome = 'not_found';
   ELSEIF v_state <> 'scheduled' THEN
     SET v_outcome = 'too_late';
@@ -105,7 +113,10 @@ CREATE PROCEDURE dt_redrive(IN p_id BIGINT)
 BEGIN
   DECLARE v_state, v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
   DECLARE v_attempt INT DEFAULT NULL;
-  DECLARE v_now BIGINT;
+  DECLARE v_part INT DEFAULT NULL;
+  DECLARE v_topic VARBINARY(200) DEFAULT NULL;
+  DECLARE v_key VARBINARY(255) DEFAULT NULL;
+  DECLARE v_now, v_key_until BIGINT;
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
@@ -114,6 +125,31 @@ BEGIN
   START TRANSACTION;
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
   SELECT j.state, j.attempt INTO v_state, v_attempt FROM jobs j WHERE j.id = p_id FOR UPDATE;
+  IF v_state IS NULL THEN
+    SELECT h.state, h.attempt, h.part, h.topic, h.job_key, h.key_until
+      INTO v_state, v_attempt, v_part, v_topic, v_key, v_key_until
+      FROM history h WHERE h.id = p_id AND h.purge_at > v_now FOR UPDATE;
+  END IF;
+  IF v_state = 'dead' AND v_part IS NOT NULL THEN
+    -- back from history, with its attempts and, unless another job took it, its key
+    INSERT INTO jobs (id, leave_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, finished_at,
+      claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, maker, digest,
+      partition_key, content_type, payload_binary, error_at, error_code, error_message, headers, payload)
+      SELECT h.id, h.purge_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, finished_at,
+      claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, maker, digest,
+      partition_key, content_type, payload_binary, error_at, error_code, error_message, headers, payload
+      FROM history h WHERE h.id = p_id AND h.part = v_part;
+    INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message)
+      SELECT a.job_id, a.attempt, a.status, a.due_at, a.dispatched_at, a.finished_at, a.error_code, a.error_message
+      FROM history_attempts a WHERE a.job_id = p_id AND a.part = v_part;
+    DELETE FROM history WHERE id = p_id AND part = v_part;
+    DELETE FROM history_attempts WHERE job_id = p_id AND part = v_part;
+    IF v_key IS NOT NULL THEN
+      DELETE FROM key_ends WHERE free_at = v_key_until AND job_id = p_id;
+      INSERT INTO job_keys (topic, job_key, job_id) VALUES (v_topic, v_key, p_id) ON DUPLICATE KEY UPDATE job_id = job_id;
+    END IF;
+    UPDATE history_counts SET jobs = jobs - 1 WHERE topic = v_topic AND state = 'dead' AND part = v_part;
+  END IF;
   IF v_state IS NULL THEN
     SET v_outcome = 'not_found';
   ELSEIF v_state <> 'dead' THEN
@@ -126,6 +162,7 @@ BEGIN
       failures = 0,
       no_retries = FALSE,
       purge_at = NULL,
+      leave_at = 0,
       version = version + 1,
       updated_at = v_now
     WHERE id = p_id AND state = 'dead';
@@ -229,6 +266,9 @@ BEGIN
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
   SELECT COUNT(*) INTO v_found FROM jobs j WHERE j.id = p_id;
   IF v_found = 0 THEN
+    SELECT COUNT(*) INTO v_found FROM history h WHERE h.id = p_id AND h.purge_at > v_now;
+  END IF;
+  IF v_found = 0 THEN
     SELECT 'state' AS what, CONCAT('no job ', p_id, ': never made, or removed after its retention') AS value;
   ELSE
     -- every value is converted, so that all of the UNION has one collation
@@ -258,6 +298,7 @@ BEGIN
       UNION ALL SELECT 3, 'key', CONVERT(CASE
           WHEN v.job_key IS NULL THEN NULL
           WHEN k.job_id = v.id THEN v.job_key
+          WHEN k.job_id IS NULL AND v.next_at IS NULL THEN CONCAT(v.job_key, ' (free again)')
           WHEN k.job_id IS NULL THEN CONCAT(v.job_key, ' (not in job_keys)')
           ELSE CONCAT(v.job_key, ' (moved on to job ', k.job_id, ')') END USING utf8mb4)
         FROM v_jobs v LEFT JOIN job_keys k ON k.topic = v.topic AND k.job_key = v.job_key WHERE v.id = p_id
@@ -281,7 +322,9 @@ BEGIN
         FROM v_jobs v WHERE v.id = p_id
       UNION ALL SELECT 11, 'removed at', CONVERT(v.purge_at USING utf8mb4)
         FROM v_jobs v WHERE v.id = p_id AND v.next_at IS NULL
-      UNION ALL SELECT 12, 'created, changed',
+      UNION ALL SELECT 12, 'kept in', CONVERT(CONCAT('history, partition ', h.part) USING utf8mb4)
+        FROM history h WHERE h.id = p_id
+      UNION ALL SELECT 13, 'created, changed',
           CONVERT(CONCAT(v.created_at, ', ', v.updated_at, ', version ', v.version) USING utf8mb4)
         FROM v_jobs v WHERE v.id = p_id
     ) w WHERE w.value IS NOT NULL ORDER BY w.n;

@@ -237,12 +237,63 @@ DT_MUST_CHECK dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, 
  * index. */
 DT_MUST_CHECK dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
                                          struct dt_error *err);
-/* Finished by hand but with next_at still set (seen among these ids): cleared, purge_at set. */
+/* Finished by hand but with next_at still set (seen among these ids): cleared, purge_at and leave_at set. */
 DT_MUST_CHECK dt_status dt_store_tidy(dt_store *store, const int64_t *ids, size_t n, size_t *done,
                                       struct dt_error *err);
-/* Deletes finished jobs whose retention ended, their attempts and keys; counts them in removed_jobs. */
-DT_MUST_CHECK dt_status dt_store_purge(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
-                                       struct dt_error *err);
+/* ---- history (store_history.c, store_parts.c) ---- */
+
+/* The partitions that there are, ascending, without `rest`. A value; all zero = not read yet. */
+#define DT_PARTS_MAX 2048
+struct dt_parts {
+    bool read;
+    size_t n;
+    int32_t v[DT_PARTS_MAX];
+};
+bool dt_parts_have(const struct dt_parts *parts, int32_t part); /* 0, `rest`, always */
+/* Where a job belongs that leaves `jobs` now: YYYYMMDD of its purge_at, or YYYYMM if that is more than 400 days ahead,
+ * or 0 (`rest`) if it is more than ten years ahead. */
+int32_t dt_part_of(int64_t purge_at_ms, int64_t now_ms);
+
+/* Which there are, without looking at their rows. */
+DT_MUST_CHECK dt_status dt_store_parts_read(dt_store *store, struct dt_parts *out, struct dt_error *err);
+/*
+ * Makes those of `wanted` that are missing, drops some whose time is over (counting what they hold in removed_jobs) and
+ * tells which there are then. *more: others are to be dropped still. BUSY: another session is at it, or readers are in
+ * the way; what was done is done. DDL: it commits, and ends what prepared statements knew.
+ */
+DT_MUST_CHECK dt_status dt_store_parts_tend(dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n,
+                                            struct dt_parts *parts, unsigned *dropped, bool *more,
+                                            struct dt_error *err);
+/* The partitions that jobs which finish on one of the next `days` days will need, by their topics' retentions. */
+DT_MUST_CHECK dt_status dt_store_parts_ahead(dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted,
+                                             size_t max, size_t *n, struct dt_error *err);
+
+/* What a mover remembers. All zero at first. */
+struct dt_mover {
+    struct dt_parts parts;
+    bool make_do;               /* jobs whose partition is missing go to `rest` */
+    int64_t after_ms, after_id; /* the cursor in `jobs` */
+    int64_t rest_id;            /* and in `rest` */
+    unsigned singly;            /* so many go one at a time, after one of a batch could not: it alone stays */
+};
+#define DT_WANTED_MAX 64
+struct dt_left {
+    size_t moved, removed;
+    bool more;
+    int32_t wanted[DT_WANTED_MAX]; /* partitions that were missing: then nothing was moved */
+    size_t n_wanted;
+};
+/* Finished jobs whose leave_at has come: to history, or away if purge_at has come, too. One short transaction; which
+ * may be repeated or cut off at any point. */
+DT_MUST_CHECK dt_status dt_store_leave(dt_store *store, struct dt_mover *mover, int64_t now_ms, size_t limit,
+                                       struct dt_left *out, struct dt_error *err);
+/* Keys whose time is over become free. */
+DT_MUST_CHECK dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
+                                           struct dt_error *err);
+/* Looks at some rows of `rest`: those that have a partition now move there, those whose retention is over are removed.
+ * *done: how many did; the cursor goes round. */
+DT_MUST_CHECK dt_status dt_store_sort_rest(dt_store *store, struct dt_mover *mover, int64_t now_ms, size_t limit,
+                                           size_t *done, struct dt_error *err);
 
 /* ---- outbox ---- */
 struct dt_notice {

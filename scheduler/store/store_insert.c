@@ -40,10 +40,16 @@ static const char insert_jobs_sql[] =
     "digest, partition_key, content_type, payload_binary, headers, payload) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 static const char insert_keys_sql[] =
     "INSERT INTO job_keys (topic, job_key, job_id) VALUES (?,?,?) ON DUPLICATE KEY UPDATE job_id = job_id";
+/* Who has a key, and until when if that is told: a finished job keeps it for history.keys, and no longer than it is
+ * kept itself. History is asked for jobs that are not in `jobs`, in the same statement: a job that moves is seen once.
+ */
 static const char key_owners_sql[] =
-    "SELECT j.n, k.job_id, o.digest FROM JSON_TABLE(?, '$[*]' COLUMNS(n INT PATH '$[0]', t VARCHAR(400) PATH '$[1]', "
+    "SELECT j.n, k.job_id, COALESCE(o.digest, h.digest), IF(o.id IS NULL, h.key_until, IF(o.next_at IS NULL AND "
+    "o.purge_at IS NOT NULL, LEAST(o.purge_at, o.updated_at + ?), NULL)) FROM JSON_TABLE(?, '$[*]' COLUMNS(n INT PATH "
+    "'$[0]', t VARCHAR(400) PATH '$[1]', "
     "k VARCHAR(510) PATH '$[2]')) j STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY) "
-    "ON k.topic = UNHEX(j.t) AND k.job_key = UNHEX(j.k) LEFT JOIN jobs o ON o.id = k.job_id";
+    "ON k.topic = UNHEX(j.t) AND k.job_key = UNHEX(j.k) LEFT JOIN jobs o ON o.id = k.job_id "
+    "LEFT JOIN history h FORCE INDEX (PRIMARY) ON h.id = k.job_id AND o.id IS NULL";
 static const char take_key_sql[] = "UPDATE job_keys SET job_id = ? WHERE topic = ? AND job_key = ? AND job_id = ?";
 static const char drop_key_sql[] = "DELETE FROM job_keys WHERE topic = ? AND job_key = ? AND job_id = ?";
 static const char who_made_sql[] = "SELECT maker, digest FROM jobs WHERE id = ?";
@@ -236,7 +242,8 @@ static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigne
 }
 
 /*
- * Sets owner and outcome of the heads whose key is another job's; an owner without a digest is one whose row is gone.
+ * Sets owner and outcome of the heads whose key is another job's; *gone of them have an owner that has no right to it
+ * any more: its row is gone, or its time with the key is over.
  * Our own id is no owner, unless a row with it was there before: then INSERT jobs will find it.
  */
 static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
@@ -245,8 +252,12 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
     dt_strbuf_init(&list);
     key_list(keyed, n, &list);
     *gone = 0;
-    dt_status status = list.failed ? dt_fail(err, DT_NOMEM, "out of memory")
-                                   : dt_db_query(b->db, key_owners_sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
+    dt_status status =
+        list.failed
+            ? dt_fail(err, DT_NOMEM, "out of memory")
+            : dt_db_query(b->db, key_owners_sql,
+                          DT_PARAMS(DT_P_INT(dt_store_config(b->store)->history_keys), DT_P_STR(dt_strbuf_str(&list))),
+                          err);
     dt_strbuf_clear(&list);
     if (status)
         return status;
@@ -256,7 +267,8 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
         if (i >= n || dt_db_i64(b->db, 1) == keyed[i].row->job.id)
             continue;
         keyed[i].owner = dt_db_i64(b->db, 1);
-        if (digest.n == sizeof keyed[i].owner_digest) {
+        bool free = !dt_db_is_null(b->db, 3) && dt_db_i64(b->db, 3) <= b->now_ms;
+        if (digest.n == sizeof keyed[i].owner_digest && !free) {
             memcpy(keyed[i].owner_digest, digest.p, digest.n);
             same_or_conflict(keyed[i].row, keyed[i].owner, keyed[i].owner_digest);
         } else {
@@ -266,7 +278,7 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
     return dt_db_end(b->db, err);
 }
 
-/* A key whose job was deleted by hand: ours now. */
+/* A key whose job has no right to it any more: ours now. */
 static dt_status take_over_keys(struct batch *b, const struct keyed *keyed, size_t n, struct dt_error *err)
 {
     dt_status status = DT_OK;

@@ -38,6 +38,14 @@ DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, si
 
 /* As given to dt_store_new. */
 const struct dt_config *dt_store_config(const dt_store *store);
+/* When a job that finishes now leaves `jobs`: after the grace of its state, or with its retention if that ends before.
+ */
+static inline int64_t dt_leave_at_ms(const struct dt_config *config, enum dt_job_state state, int64_t now_ms,
+                                     int64_t purge_at_ms)
+{
+    int64_t leave_ms = now_ms + (state == DT_DEAD ? config->history_dead_after : config->history_after);
+    return leave_ms < purge_at_ms ? leave_ms : purge_at_ms;
+}
 /* Memory for one call, aligned for any type, kept by the store: valid until the next dt_store_scratch. NULL: none to be
  * had. */
 void *dt_store_scratch(dt_store *store, size_t n);

@@ -1,5 +1,6 @@
 /*
- * What a caller does to one job: read it, change it, cancel it, run it now, redrive it.
+ * What a caller does to one job: read it, change it, cancel it, run it now, redrive it; finished ones also where they
+ * are kept later, in `history`.
  *
  * Every change is one transaction: lock the job's row by its id, judge by dt_job_state_after, write under the same
  * condition once more, read back what stands there now. Invariants:
@@ -9,7 +10,9 @@
  *     row, so what is not there then cannot come;
  *   - what would alter a message that is in flight, or forbid it, is TOO_LATE;
  *   - next_at and near are always written together (dt_near_end_ms); attempt and id never;
- *   - a change that changes nothing leaves the version alone.
+ *   - a change that changes nothing leaves the version alone;
+ *   - history is looked at only when `jobs` has no such row. A job moves there in one transaction, so whoever did not
+ *     find it in `jobs` finds it in history; one that was driven back meanwhile is in `jobs` again: asked once more.
  *
  * Refuses to know Redis: callers tell the index where the job is due now.
  */
@@ -23,10 +26,12 @@ struct change {
     const struct dt_patch *patch;
     int64_t if_version;
     bool keep_attempt;
+    const struct dt_config *config;
     dt_db *db;
     int64_t now_ms;
     struct dt_arena *arena;
     struct dt_job *job; /* as locked; as it stands afterwards once `written` */
+    bool past;          /* it was found in history, where it is not locked */
     bool written;
     struct dt_error *err;
 };
@@ -54,6 +59,22 @@ static const char select_job[] = "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id 
 static const char lock_job[] =
     "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id = ?" DT_GUARD_SQL(CANCEL, " FOR UPDATE", "");
 
+static const char select_past[] =
+    "SELECT " DT_ROW_FULL_PAST " FROM history j WHERE j.id = ? AND j.purge_at > " DT_SQL_NOW_MS;
+
+/* From `jobs` by that statement, or from history; *past: from there. */
+static dt_status read_job_anywhere(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                                   bool *past, struct dt_error *err)
+{
+    *past = false;
+    dt_status status = read_job(db, sql, id, arena, job, err);
+    if (status != DT_NOT_FOUND)
+        return status;
+    status = read_job(db, select_past, id, arena, job, err);
+    *past = !status;
+    return status == DT_NOT_FOUND ? read_job(db, sql, id, arena, job, err) : status;
+}
+
 /* Reads hold nothing, so one that met a broken connection is tried once more on a new one. */
 static bool read_again(unsigned *tries, dt_status status)
 {
@@ -69,7 +90,8 @@ dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, stru
         status = dt_store_db(store, &db, err);
         if (status)
             return status;
-        status = read_job(db, select_job, id, arena, job, err);
+        bool past;
+        status = read_job_anywhere(db, select_job, id, arena, job, &past, err);
     } while (read_again(&tries, status));
     return status;
 }
@@ -156,16 +178,81 @@ static dt_status write_job(struct change *c, const char *sql, const struct dt_pa
     return status;
 }
 
+/* ---- back from history ---- */
+
+/* Where a row of history lies. */
+struct place {
+    int64_t part, key_until_ms; /* 0: without a key */
+};
+
+static dt_status lock_past(struct change *c, struct place *place)
+{
+    static const char sql[] = "SELECT j.part, j.key_until FROM history j WHERE j.id = ? AND j.state = 'dead' "
+                              "AND j.purge_at > ? FOR UPDATE";
+    dt_status status = dt_db_query(c->db, sql, DT_PARAMS(DT_P_INT(c->id), DT_P_INT(c->now_ms)), c->err);
+    if (status)
+        return status;
+    if (dt_db_next(c->db))
+        *place = (struct place){dt_db_i64(c->db, 0), dt_db_i64(c->db, 1)};
+    else
+        status = dt_fail(c->err, DT_BUSY, "job %lld left history meanwhile", (long long)c->id);
+    dt_status ended = dt_db_end(c->db, status ? NULL : c->err);
+    return status ? status : ended;
+}
+
+static const char insert_back[] =
+    "INSERT INTO jobs (id, leave_at, " DT_KEPT_COLUMNS ") SELECT h.id, h.purge_at, " DT_KEPT_COLUMNS
+    " FROM history h WHERE h.id = ? AND h.part = ?";
+static const char insert_attempts_back[] = "INSERT INTO attempts (" DT_ATTEMPT_COLUMNS ") SELECT " DT_ATTEMPT_COLUMNS
+                                           " FROM history_attempts WHERE job_id = ? AND part = ?";
+static const char delete_past[] = "DELETE FROM history WHERE id = ? AND part = ?";
+static const char delete_past_attempts[] = "DELETE FROM history_attempts WHERE job_id = ? AND part = ?";
+static const char count_past_out[] =
+    "UPDATE history_counts SET jobs = jobs - 1 WHERE topic = ? AND state = 'dead' AND part = ?";
+
+/* A live job has its key again, unless another job took it meanwhile. */
+static dt_status take_key_back(struct change *c, const struct place *place)
+{
+    if (!c->job->key.p)
+        return DT_OK;
+    dt_status status = dt_db_run(c->db, "DELETE FROM key_ends WHERE free_at = ? AND job_id = ?",
+                                 DT_PARAMS(DT_P_INT(place->key_until_ms), DT_P_INT(c->id)), NULL, c->err);
+    if (!status)
+        status = dt_db_run(c->db,
+                           "INSERT INTO job_keys (topic, job_key, job_id) VALUES (?,?,?) "
+                           "ON DUPLICATE KEY UPDATE job_id = job_id",
+                           DT_PARAMS(DT_P_STR(c->job->topic), DT_P_STR(c->job->key), DT_P_INT(c->id)), NULL, c->err);
+    return status;
+}
+
+/* A dead job that is in history stands in `jobs` again, with its attempts: still dead, and locked. */
+static dt_status bring_back(struct change *c)
+{
+    struct place place = {0};
+    dt_status status = lock_past(c, &place);
+    const struct dt_param at[] = {DT_P_INT(c->id), DT_P_INT(place.part)};
+    static const char *const steps[] = {insert_back, insert_attempts_back, delete_past, delete_past_attempts};
+    for (size_t i = 0; !status && i < sizeof steps / sizeof *steps; i++)
+        status = dt_db_run(c->db, steps[i], at, 2, NULL, c->err);
+    if (!status)
+        status = take_key_back(c, &place);
+    if (!status)
+        status =
+            dt_db_run(c->db, count_past_out, DT_PARAMS(DT_P_STR(c->job->topic), DT_P_INT(place.part)), NULL, c->err);
+    return status;
+}
+
 /* Locks, judges and writes by `decide`, reads back, commits. */
 static dt_status change_job(dt_store *store, struct change *c, dt_status (*decide)(struct change *))
 {
     struct dt_again again = {0};
     dt_status status;
+    c->config = dt_store_config(store);
     do {
         c->written = false;
         status = dt_store_begin(store, &c->db, &c->now_ms, c->err);
         if (!status)
-            status = read_job(c->db, lock_job, c->id, c->arena, c->job, c->err);
+            status = read_job_anywhere(c->db, lock_job, c->id, c->arena, c->job, &c->past, c->err);
         if (!status)
             status = decide(c);
         if (!status && c->written)
@@ -182,6 +269,8 @@ static int64_t near_of(const struct change *c, int64_t next_at_ms)
 
 /* ---- cancel ---- */
 
+#define RETENTION "COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?)"
+
 static dt_status cancel_scheduled(struct change *c)
 {
     dt_status status = refuse_in_flight(c);
@@ -192,9 +281,10 @@ static dt_status cancel_scheduled(struct change *c)
         c,
         "UPDATE jobs SET state = 'cancelled', next_at = NULL, "
         "finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), ?), "
-        "purge_at = ? + COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), "
+        "purge_at = ? + " RETENTION ", leave_at = ? + LEAST(" RETENTION ", ?), "
         "version = version + 1, updated_at = ? WHERE id = ?" DT_GUARD_SQL(CANCEL, " AND state = 'scheduled'", ""),
         DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(c->now_ms),
+                  DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(c->config->history_after), DT_P_INT(c->now_ms),
                   DT_P_INT(c->id)));
 }
 
@@ -251,10 +341,14 @@ static dt_status decide_redrive(struct change *c)
 {
     if (dt_job_state_after(c->job->state, DT_EVENT_REDRIVE) != DT_SCHEDULED)
         return dt_fail(c->err, DT_NOT_DEAD, "job %lld is %s", (long long)c->id, dt_job_state_name(c->job->state));
-    return write_job(c,
-                     "UPDATE jobs SET state = 'scheduled', next_at = ?, near = TRUE, failures = 0, no_retries = FALSE, "
-                     "purge_at = NULL, version = version + 1, updated_at = ? WHERE id = ? AND state = 'dead'",
-                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+    dt_status status = c->past ? bring_back(c) : DT_OK;
+    if (status)
+        return status;
+    return write_job(
+        c,
+        "UPDATE jobs SET state = 'scheduled', next_at = ?, near = TRUE, failures = 0, no_retries = FALSE, "
+        "purge_at = NULL, leave_at = 0, version = version + 1, updated_at = ? WHERE id = ? AND state = 'dead'",
+        DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 
 dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
@@ -402,14 +496,18 @@ dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *pat
 
 /* One statement, so that an attempt that is being archived is seen once. The row's own part comes in any case: 0 = none
  * yet. */
-static const char select_attempts[] =
-    "SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message "
-    "FROM attempts WHERE job_id = ? UNION ALL "
-    "SELECT attempt, CAST(attempt_status+0 AS SIGNED), due_at, dispatched_at, IF(attempt_status='dispatched', NULL, "
-    "finished_at), "
-    "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_code, NULL), "
-    "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL) "
-    "FROM jobs WHERE id = ? ORDER BY attempt DESC LIMIT 10000";
+#define SELECT_ATTEMPTS(attempts, jobs)                                                                                \
+    "SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message "         \
+    "FROM " attempts " UNION ALL "                                                                                     \
+    "SELECT attempt, CAST(attempt_status+0 AS SIGNED), due_at, dispatched_at, IF(attempt_status='dispatched', NULL, "  \
+    "finished_at), "                                                                                                   \
+    "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_code, NULL), "                       \
+    "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL) "                     \
+    "FROM " jobs " ORDER BY attempt DESC LIMIT 10000"
+static const char select_attempts[] = SELECT_ATTEMPTS("attempts WHERE job_id = ?", "jobs WHERE id = ?");
+#define KEPT " AND purge_at > " DT_SQL_NOW_MS
+static const char select_past_attempts[] =
+    SELECT_ATTEMPTS("history_attempts WHERE job_id = ?" KEPT, "history WHERE id = ?" KEPT);
 _Static_assert(ATTEMPTS_MAX == 10000, "the LIMIT above");
 
 static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_attempt *a)
@@ -452,13 +550,13 @@ static void reverse(struct dt_attempt *list, size_t n)
     }
 }
 
-static dt_status read_attempts(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_attempt **out, size_t *n,
-                               struct dt_error *err)
+static dt_status read_attempts(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_attempt **out,
+                               size_t *n, struct dt_error *err)
 {
     size_t cap = 0, rows = 0;
     *out = NULL;
     *n = 0;
-    dt_status status = dt_db_query(db, select_attempts, DT_PARAMS(DT_P_INT(id), DT_P_INT(id)), err);
+    dt_status status = dt_db_query(db, sql, DT_PARAMS(DT_P_INT(id), DT_P_INT(id)), err);
     if (status)
         return status;
     for (; !status && dt_db_next(db); rows++) {
@@ -488,7 +586,11 @@ dt_status dt_store_attempts(dt_store *store, int64_t id, struct dt_arena *arena,
         status = dt_store_db(store, &db, err);
         if (status)
             return status;
-        status = read_attempts(db, id, arena, out, n, err);
+        status = read_attempts(db, select_attempts, id, arena, out, n, err);
+        if (status == DT_NOT_FOUND)
+            status = read_attempts(db, select_past_attempts, id, arena, out, n, err);
+        if (status == DT_NOT_FOUND) /* driven back meanwhile */
+            status = read_attempts(db, select_attempts, id, arena, out, n, err);
     } while (read_again(&tries, status));
     return status;
 }

@@ -2,12 +2,16 @@
  * Pages of jobs: by id, or by key where a prefix of keys is asked for.
  *
  * A page costs a bounded number of rows, whatever the filter and the table: it looks at *windows*, ranges of the
- * primary key (of `jobs`, or of `job_keys`) that hold a known number of rows, each larger than the one before, until
- * the page is full, SCAN_ROWS rows were looked at, or the table ends:
+ * primary key (of `jobs` and `history`, or of `job_keys`) that hold a known number of rows, each larger than the one
+ * before, until the page is full, SCAN_ROWS rows were looked at, or the table ends:
  *
  *     after ──window──▶ end ──window──▶ end … ▶ full: the cursor is the last job given
  *                                            ▶ bound: the cursor is the end of the last window
  *                                            ▶ table's end: no cursor
+ *
+ * Finished jobs stand in `jobs` or in `history`: each statement reads both at one time, merged, so that a job that
+ * moves is there once; history is left out where only live jobs are asked for. Its partitions have no index but their
+ * primary key: each gives its next ids in order.
  *
  * Invariants: rows ascend by id (or key), each at most once; a cursor never goes back; nothing is locked. Indexes are
  * named, because the optimizer was seen to choose others. Refuses to know tokens: topic prefixes come as texts.
@@ -25,25 +29,38 @@
 
 static const char window_by_id[] =
     "SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id > ? ORDER BY j.id LIMIT 1 OFFSET ?";
-#define BY_ID                                                                                                          \
-    " FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id > ? AND j.id <= ? AND " WHERE_FILTER "ORDER BY j.id LIMIT ?"
-static const char heads_by_id[] = "SELECT " DT_ROW_HEAD BY_ID;
-static const char rows_by_id[] = "SELECT " DT_ROW_FULL BY_ID;
+static const char window_by_past_id[] =
+    "SELECT j.id FROM history j FORCE INDEX (PRIMARY) WHERE j.id > ? ORDER BY j.id LIMIT 1 OFFSET ?";
+#define KEPT             "AND j.purge_at > " DT_SQL_NOW_MS " "
+#define BY_ID(table)     " FROM " table " j FORCE INDEX (PRIMARY) WHERE j.id > ? AND j.id <= ? AND " WHERE_FILTER
+#define LIVE_BY_ID(head) "SELECT " head BY_ID("jobs") "ORDER BY j.id LIMIT ?"
+#define ALL_BY_ID(head, past)                                                                                          \
+    "(" LIVE_BY_ID(head) ") UNION ALL (SELECT " past BY_ID("history") KEPT "ORDER BY j.id LIMIT ?) ORDER BY 1 LIMIT ?"
 
 /*
  * Keys from the prefix, or the cursor, on: but not the cursor's own one. The upper bound is the lowest text above all
  * that start with the prefix; it may be no valid UTF-8, so it travels in hexadecimal digits.
  */
-#define KEYS                                                                                                           \
-    " FROM job_keys k FORCE INDEX (PRIMARY) STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id "            \
-    "WHERE k.topic = ? AND k.job_key >= ? AND k.job_key < UNHEX(?) AND (? OR k.job_key <> ?) "
+#define KEYS "WHERE k.topic = ? AND k.job_key >= ? AND k.job_key < UNHEX(?) AND (? OR k.job_key <> ?) "
 static const char window_by_key[] =
-    "SELECT k.job_key FROM job_keys k FORCE INDEX (PRIMARY) "
-    "WHERE k.topic = ? AND k.job_key >= ? AND k.job_key < UNHEX(?) AND (? OR k.job_key <> ?) "
-    "ORDER BY k.job_key LIMIT 1 OFFSET ?";
-#define BY_KEY KEYS "AND k.job_key <= COALESCE(?, UNHEX(?)) AND " WHERE_FILTER "ORDER BY k.job_key LIMIT ?"
-static const char heads_by_key[] = "SELECT " DT_ROW_HEAD BY_KEY;
-static const char rows_by_key[] = "SELECT " DT_ROW_FULL BY_KEY;
+    "SELECT k.job_key FROM job_keys k FORCE INDEX (PRIMARY) " KEYS "ORDER BY k.job_key LIMIT 1 OFFSET ?";
+#define BY_KEY(table)                                                                                                  \
+    " FROM job_keys k FORCE INDEX (PRIMARY) STRAIGHT_JOIN " table " j FORCE INDEX (PRIMARY) ON j.id = k.job_id " KEYS  \
+    "AND k.job_key <= COALESCE(?, UNHEX(?)) AND " WHERE_FILTER
+/* Each key that `jobs` has no row for costs a look into every partition. */
+#define NOT_IN_JOBS       "AND (SELECT COUNT(*) FROM jobs x WHERE x.id = k.job_id) = 0 "
+#define LIVE_BY_KEY(head) "SELECT " head BY_KEY("jobs") "ORDER BY k.job_key LIMIT ?"
+#define ALL_BY_KEY(head, past)                                                                                         \
+    "(" LIVE_BY_KEY(head) ") UNION ALL (SELECT " past BY_KEY("history") KEPT NOT_IN_JOBS                               \
+        "ORDER BY k.job_key LIMIT ?) ORDER BY 3 LIMIT ?"
+
+/* [by key][with payloads][history, too] */
+static const char *const rows_sql[2][2][2] = {
+    {{LIVE_BY_ID(DT_ROW_HEAD), ALL_BY_ID(DT_ROW_HEAD, DT_ROW_HEAD_PAST)},
+     {LIVE_BY_ID(DT_ROW_FULL), ALL_BY_ID(DT_ROW_FULL, DT_ROW_FULL_PAST)}},
+    {{LIVE_BY_KEY(DT_ROW_HEAD), ALL_BY_KEY(DT_ROW_HEAD, DT_ROW_HEAD_PAST)},
+     {LIVE_BY_KEY(DT_ROW_FULL), ALL_BY_KEY(DT_ROW_FULL, DT_ROW_FULL_PAST)}},
+};
 
 #define FILTER_PARAMS 8
 #define KEY_PARAMS    5
@@ -171,35 +188,65 @@ static void key_params(const struct page *p, struct dt_param out[KEY_PARAMS])
     out[4] = DT_P_STR(from_start ? DT_STR_LIT("") : p->after_key);
 }
 
-/* Where the window of that many rows ends; *last: the table ends before. */
-static dt_status find_window(struct page *p, struct window *w, bool *last)
+static bool by_key(const struct page *p)
+{
+    return p->filter->key_prefix.p != NULL;
+}
+
+static bool with_history(const struct page *p)
+{
+    return p->filter->state < 0 || dt_job_state_terminal((enum dt_job_state)p->filter->state);
+}
+
+/* Where that many keys from the cursor on end. */
+static dt_status find_key_window(struct page *p, struct window *w, bool *last)
 {
     struct dt_param params[KEY_PARAMS + 1];
-    bool by_key = p->filter->key_prefix.p != NULL;
-    size_t n = by_key ? KEY_PARAMS : 1;
-    if (by_key)
-        key_params(p, params);
-    else
-        params[0] = DT_P_INT(p->after_id);
-    params[n] = DT_P_INT(w->rows - 1);
-    dt_status status = dt_db_query(p->db, by_key ? window_by_key : window_by_id, params, n + 1, p->err);
+    key_params(p, params);
+    params[KEY_PARAMS] = DT_P_INT(w->rows - 1);
+    dt_status status = dt_db_query(p->db, window_by_key, params, KEY_PARAMS + 1, p->err);
     if (status)
         return status;
     *last = !dt_db_next(p->db);
-    w->end_id = *last ? INT64_MAX : dt_db_i64(p->db, 0);
-    w->end_key = *last || !by_key ? DT_STR_NONE : dt_arena_copy(p->arena, dt_db_bytes(p->db, 0));
-    bool failed = !*last && by_key && !w->end_key.p;
+    w->end_key = *last ? DT_STR_NONE : dt_arena_copy(p->arena, dt_db_bytes(p->db, 0));
+    bool failed = !*last && !w->end_key.p;
     status = dt_db_end(p->db, p->err);
     return !status && failed ? no_memory(p) : status;
 }
 
-static dt_status query_window(struct page *p, const struct window *w, size_t limit)
+/* Brings the window's end nearer where that many rows of one table end; *last: it ends before. */
+static dt_status find_id_window(struct page *p, const char *sql, struct window *w, bool *last)
 {
-    struct dt_param params[KEY_PARAMS + 2 + FILTER_PARAMS + 1];
-    const struct dt_list_filter *f = p->filter;
-    bool by_key = f->key_prefix.p != NULL;
+    dt_status status = dt_db_query(p->db, sql, DT_PARAMS(DT_P_INT(p->after_id), DT_P_INT(w->rows - 1)), p->err);
+    if (status)
+        return status;
+    *last = !dt_db_next(p->db);
+    if (!*last && dt_db_i64(p->db, 0) < w->end_id)
+        w->end_id = dt_db_i64(p->db, 0);
+    return dt_db_end(p->db, p->err);
+}
+
+/* Where the window of that many rows (of each table) ends; *last: the tables end before. */
+static dt_status find_window(struct page *p, struct window *w, bool *last)
+{
+    bool past_last = true;
+    w->end_id = INT64_MAX;
+    if (by_key(p))
+        return find_key_window(p, w, last);
+    dt_status status = find_id_window(p, window_by_id, w, last);
+    if (!status && with_history(p))
+        status = find_id_window(p, window_by_past_id, w, &past_last);
+    *last &= past_last;
+    return status;
+}
+
+#define PART_PARAMS (KEY_PARAMS + 2 + FILTER_PARAMS + 1)
+
+/* Of one table: range, filter, limit. */
+static size_t part_params(const struct page *p, const struct window *w, size_t limit, struct dt_param *params)
+{
     size_t n = 0;
-    if (by_key) {
+    if (by_key(p)) {
         key_params(p, params);
         n = KEY_PARAMS;
         params[n++] = DT_P_STR_OR_NULL(w->end_key);
@@ -211,8 +258,18 @@ static dt_status query_window(struct page *p, const struct window *w, size_t lim
     memcpy(params + n, p->where, sizeof p->where);
     n += FILTER_PARAMS;
     params[n++] = DT_P_INT(limit);
-    const char *sql = by_key ? (f->payload ? rows_by_key : heads_by_key) : (f->payload ? rows_by_id : heads_by_id);
-    return dt_db_query(p->db, sql, params, n, p->err);
+    return n;
+}
+
+static dt_status query_window(struct page *p, const struct window *w, size_t limit)
+{
+    struct dt_param params[2 * PART_PARAMS + 1];
+    size_t n = part_params(p, w, limit, params);
+    if (with_history(p)) {
+        n += part_params(p, w, limit, params + n);
+        params[n++] = DT_P_INT(limit);
+    }
+    return dt_db_query(p->db, rows_sql[by_key(p)][p->filter->payload][with_history(p)], params, n, p->err);
 }
 
 static dt_status read_row(struct page *p, struct dt_job *job)

@@ -6,6 +6,7 @@
  *     read the jobs                                       SELECT
  *     judge each result in the order given                dt_job_decide, no statement
  *     ask for archived attempts, if any result is for one SELECT
+ *     ask history for jobs that are not there, if any     SELECT (and SELECT their archived attempts)
  *     write the jobs that ended well                      UPDATE, four values a row
  *     write all the others                                UPDATE, all values
  *     write the dead letters                              INSERT INTO outbox
@@ -52,14 +53,17 @@ enum locking { LOCK_NONE, LOCK_WAITING, LOCK_PASSING_BY };
 
 struct batch {
     dt_db *db;
+    const struct dt_config *config;
     const struct dt_shard_map *map;
     int64_t now_ms;
     enum locking locking;
     struct dt_apply *results;
     size_t n;
     struct place *places; /* n of them */
-    struct judged *jobs;
+    struct judged *jobs;  /* of `jobs` */
     size_t n_jobs;
+    struct judged *past; /* of `history`: nothing changes them */
+    size_t n_past;
     size_t n_ended_well, n_others, n_dead;
     bool ask_archive;
     struct dt_arena arena;
@@ -290,16 +294,18 @@ static void judge_job(struct batch *b, struct judged *j)
 
 /* ---- results of attempts that a later one followed ---- */
 
-static const char select_archived[] =
-    "SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED) "
-    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r "
-    "STRAIGHT_JOIN attempts a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt";
+#define SELECT_ARCHIVED(table)                                                                                         \
+    "SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED) "                                                          \
+    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r "                        \
+    "STRAIGHT_JOIN " table " a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt"
+static const char select_archived[] = SELECT_ARCHIVED("attempts");
+static const char select_archived_past[] = SELECT_ARCHIVED("history_attempts");
 
-static void list_archived(struct batch *b)
+static void list_archived(struct batch *b, const struct judged *jobs, size_t n_jobs)
 {
     begin_rows(&b->text);
-    for (size_t k = 0; k < b->n_jobs; k++) {
-        const struct judged *j = &b->jobs[k];
+    for (size_t k = 0; k < n_jobs; k++) {
+        const struct judged *j = &jobs[k];
         for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
             const struct dt_apply *a = &b->results[b->places[i].index];
             if (a->outcome != DT_OUTCOME_STALE || !of_archived_attempt(j, &a->result))
@@ -323,19 +329,86 @@ static void mark_duplicates(struct batch *b, int64_t id, int64_t attempt, enum d
     }
 }
 
-static dt_status judge_archived(struct batch *b)
+static dt_status judge_archived(struct batch *b, const char *sql, const struct judged *jobs, size_t n_jobs)
 {
     if (!b->ask_archive)
         return DT_OK;
-    list_archived(b);
+    b->ask_archive = false;
+    list_archived(b, jobs, n_jobs);
     if (b->text.failed)
         return no_memory(b);
-    dt_status status = dt_db_query(b->db, select_archived, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
+    dt_status status = dt_db_query(b->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
     if (status)
         return status;
     while (dt_db_next(b->db))
         mark_duplicates(b, dt_db_i64(b->db, 0), dt_db_i64(b->db, 1), dt_row_attempt_status(b->db, 2));
     return dt_db_end(b->db, b->err);
+}
+
+/* ---- results of jobs that have left `jobs` ---- */
+
+/* By id, so asked only for those that `jobs` does not have. A job moves in one transaction: whoever did not find it
+ * there finds it here. */
+static const char read_past[] =
+    "SELECT " DT_ROW_JUDGED_PAST " FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r "
+    "STRAIGHT_JOIN history j FORCE INDEX (PRIMARY) ON j.id = r.id WHERE j.purge_at > ?";
+
+static size_t list_unknown(struct batch *b)
+{
+    size_t unknown = 0;
+    begin_rows(&b->text);
+    for (size_t i = 0; i < b->n; i++) {
+        int64_t id = b->places[i].id;
+        if ((i > 0 && id == b->places[i - 1].id) || was_read(b, id) ||
+            b->results[b->places[i].index].outcome != DT_OUTCOME_UNKNOWN_JOB)
+            continue;
+        if (unknown++)
+            dt_strbuf_addc(&b->text, ',');
+        dt_strbuf_add_i64(&b->text, id);
+    }
+    dt_strbuf_addc(&b->text, ']');
+    return unknown;
+}
+
+static dt_status read_all_past(struct batch *b, size_t asked)
+{
+    b->past = dt_arena_alloc(&b->arena, asked * sizeof *b->past);
+    if (b->text.failed || !b->past)
+        return no_memory(b);
+    dt_status status =
+        dt_db_query(b->db, read_past, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms)), b->err);
+    if (status)
+        return status;
+    while (!status && b->n_past < asked && dt_db_next(b->db)) {
+        struct judged *j = &b->past[b->n_past++];
+        memset(j, 0, sizeof *j);
+        status = dt_row_judged(b->db, 0, &b->arena, &j->was);
+        j->job = j->was;
+    }
+    dt_status ended = dt_db_end(b->db, status ? NULL : b->err);
+    return status ? status : ended;
+}
+
+/* They are finished, so no result changes them. One by hand that is not is nobody's to judge. */
+static void judge_past_job(struct batch *b, struct judged *j)
+{
+    for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
+        struct dt_apply *a = &b->results[b->places[i].index];
+        struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
+        a->outcome = d.outcome == DT_OUTCOME_APPLIED ? DT_OUTCOME_STALE : d.outcome;
+        b->ask_archive |= a->outcome == DT_OUTCOME_STALE && of_archived_attempt(j, &a->result);
+    }
+}
+
+static dt_status judge_past(struct batch *b)
+{
+    size_t unknown = list_unknown(b);
+    if (unknown == 0)
+        return DT_OK;
+    dt_status status = read_all_past(b, unknown);
+    for (size_t i = 0; !status && i < b->n_past; i++)
+        judge_past_job(b, &b->past[i]);
+    return status ? status : judge_archived(b, select_archived_past, b->past, b->n_past);
 }
 
 /* ---- writing ---- */
@@ -344,6 +417,11 @@ static int64_t purge_at_ms(const struct batch *b, const struct judged *j)
 {
     int64_t room = INT64_MAX - b->now_ms;
     return b->now_ms + (j->retention_ms < room ? j->retention_ms : room);
+}
+
+static int64_t leave_at_ms(const struct batch *b, const struct judged *j)
+{
+    return dt_leave_at_ms(b->config, j->job.state, b->now_ms, purge_at_ms(b, j));
 }
 
 /* The statement must write every row as it was judged; one that changed since it was read unlocked sends us back. */
@@ -362,10 +440,11 @@ static dt_status write_rows(struct batch *b, const char *sql, const struct dt_pa
 
 static const char update_ended_well[] =
     "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', "
-    "version BIGINT PATH '$[2]', purge_then BIGINT PATH '$[3]')) r STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id "
+    "version BIGINT PATH '$[2]', purge_then BIGINT PATH '$[3]', leave_then BIGINT PATH '$[4]')) r STRAIGHT_JOIN jobs j "
+    "FORCE INDEX (PRIMARY) ON j.id "
     "= r.id "
     "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "
-    "j.purge_at = r.purge_then, j.version = j.version + 1, j.updated_at = ? " DT_GUARD_SQL(
+    "j.purge_at = r.purge_then, j.leave_at = r.leave_then, j.version = j.version + 1, j.updated_at = ? " DT_GUARD_SQL(
         RESULT, "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state IN ('scheduled','dispatched')",
         "WHERE TRUE");
 
@@ -382,7 +461,8 @@ static dt_status write_ended_well(struct batch *b)
         add_cell(&b->text, j->was.id);
         add_cell(&b->text, j->was.attempt);
         add_cell(&b->text, j->was.version);
-        dt_strbuf_add_i64(&b->text, purge_at_ms(b, j));
+        add_cell(&b->text, purge_at_ms(b, j));
+        dt_strbuf_add_i64(&b->text, leave_at_ms(b, j));
         dt_strbuf_addc(&b->text, ']');
     }
     dt_strbuf_addc(&b->text, ']');
@@ -396,13 +476,15 @@ static const char update_others[] =
     "state INT PATH '$[3]', attempt_status INT PATH '$[4]', next_at BIGINT PATH '$[5]', near INT PATH '$[6]', "
     "failures BIGINT PATH '$[7]', changes INT PATH '$[8]', finished INT PATH '$[9]', purge_then BIGINT PATH '$[10]', "
     "failed INT PATH '$[11]', code VARCHAR(100) CHARACTER SET utf8mb4 PATH '$[12]', "
-    "message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]', version BIGINT PATH '$[14]')) r STRAIGHT_JOIN jobs j "
+    "message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]', version BIGINT PATH '$[14]', leave_then BIGINT PATH "
+    "'$[15]')) r STRAIGHT_JOIN jobs j "
     "FORCE INDEX (PRIMARY) ON j.id = "
     "r.id "
     "SET j.state = r.state, j.attempt_status = r.attempt_status, j.next_at = r.next_at, "
     "j.near = IF(r.next_at IS NULL, j.near, r.near), j.failures = r.failures, "
     "j.finished_at = IF(r.finished, ?, j.finished_at), j.purge_at = r.purge_then, "
-    "j.error_at = IF(r.failed, ?, j.error_at), j.error_code = IF(r.failed, r.code, j.error_code), "
+    "j.leave_at = r.leave_then, j.error_at = IF(r.failed, ?, j.error_at), j.error_code = IF(r.failed, r.code, "
+    "j.error_code), "
     "j.error_message = IF(r.failed, r.message, j.error_message), "
     "j.version = j.version + r.changes, j.updated_at = ? " DT_GUARD_SQL(
         RESULT, "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was", "WHERE TRUE");
@@ -436,7 +518,8 @@ static void add_other(struct batch *b, const struct judged *j)
     add_cell_or_null(text, dt_job_state_terminal(job->state) ? purge_at_ms(b, j) : 0);
     add_error(text, j->failure);
     dt_strbuf_addc(text, ',');
-    dt_strbuf_add_i64(text, j->was.version);
+    add_cell(text, j->was.version);
+    dt_strbuf_add_i64(text, dt_job_state_terminal(job->state) ? leave_at_ms(b, j) : 0);
     dt_strbuf_addc(text, ']');
 }
 
@@ -500,7 +583,9 @@ static dt_status apply(struct batch *b)
         return status;
     for (size_t i = 0; i < b->n_jobs; i++)
         judge_job(b, &b->jobs[i]);
-    status = judge_archived(b);
+    status = judge_archived(b, select_archived, b->jobs, b->n_jobs);
+    if (!status)
+        status = judge_past(b);
     if (!status)
         status = write_ended_well(b);
     if (!status)
@@ -510,11 +595,17 @@ static dt_status apply(struct batch *b)
     return status;
 }
 
-static dt_status apply_in(dt_db *db, const struct dt_shard_map *map, int64_t now_ms, enum locking locking,
-                          struct dt_apply *results, size_t n, struct dt_error *err)
+static dt_status apply_in(dt_db *db, const struct dt_config *config, const struct dt_shard_map *map, int64_t now_ms,
+                          enum locking locking, struct dt_apply *results, size_t n, struct dt_error *err)
 {
-    struct batch b = {
-        .db = db, .map = map, .now_ms = now_ms, .locking = locking, .results = results, .n = n, .err = err};
+    struct batch b = {.db = db,
+                      .config = config,
+                      .map = map,
+                      .now_ms = now_ms,
+                      .locking = locking,
+                      .results = results,
+                      .n = n,
+                      .err = err};
     if (n == 0)
         return DT_OK;
     forget_outcomes(results, n);
@@ -526,10 +617,10 @@ static dt_status apply_in(dt_db *db, const struct dt_shard_map *map, int64_t now
     return status;
 }
 
-dt_status dt_results_apply_within(dt_db *db, const struct dt_shard_map *map, int64_t now_ms, struct dt_apply *results,
-                                  size_t n, struct dt_error *err)
+dt_status dt_results_apply_within(dt_db *db, const struct dt_config *config, const struct dt_shard_map *map,
+                                  int64_t now_ms, struct dt_apply *results, size_t n, struct dt_error *err)
 {
-    return apply_in(db, map, now_ms, LOCK_WAITING, results, n, err);
+    return apply_in(db, config, map, now_ms, LOCK_WAITING, results, n, err);
 }
 
 static dt_status try_to_apply(dt_store *store, const struct dt_shard_map *map, enum locking locking,
@@ -539,7 +630,7 @@ static dt_status try_to_apply(dt_store *store, const struct dt_shard_map *map, e
     int64_t now_ms;
     dt_status status = dt_store_begin(store, &db, &now_ms, err);
     if (!status)
-        status = apply_in(db, map, now_ms, locking, results, n, err);
+        status = apply_in(db, dt_store_config(store), map, now_ms, locking, results, n, err);
     DT_FAIL_POINT_STATUS("results.commit", status, err);
     return dt_store_finish(db, status, err);
 }

@@ -7,11 +7,12 @@
 
 /*
  * The work of dt_store_apply inside the open transaction: locks the jobs in the order of their ids, decides, writes
- * rows and outbox. now_ms: MySQL's clock in this transaction. Nothing else of the transaction is touched; on failure
- * the caller rolls back, and the outcomes mean nothing. At most six statements, whatever n is.
- * A TIMED_OUT without an error code gets "ack_timeout".
+ * rows and outbox. config: [history] says when what finishes leaves `jobs`. now_ms: MySQL's clock in this transaction.
+ * Nothing else of the transaction is touched; on failure the caller rolls back, and the outcomes mean nothing. At most
+ * six statements, whatever n is. A TIMED_OUT without an error code gets "ack_timeout".
  */
-DT_MUST_CHECK dt_status dt_results_apply_within(dt_db *db, const struct dt_shard_map *map, int64_t now_ms,
+DT_MUST_CHECK dt_status dt_results_apply_within(dt_db *db, const struct dt_config *config,
+                                                const struct dt_shard_map *map, int64_t now_ms,
                                                 struct dt_apply *results, size_t n, struct dt_error *err);
 
 #endif

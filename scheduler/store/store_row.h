@@ -11,18 +11,30 @@
 #include "store/db.h"
 
 /* Everything but the payload, which may be large. */
-#define DT_ROW_HEAD                                                                                                    \
-    "j.id,j.topic,j.job_key,j.state+0,j.run_at,j.next_at,j.attempt,j.failures,j.attempt_status+0,j.due_at,"            \
+#define DT_ROW_HEAD_OF(next_at)                                                                                        \
+    "j.id,j.topic,j.job_key,j.state+0,j.run_at," next_at ",j.attempt,j.failures,j.attempt_status+0,j.due_at,"          \
     "j.dispatched_at,j.finished_at,j.claim_shard,j.no_retries,j.retry,j.ack_timeout_ms,j.partition_key,j.headers,"     \
     "j.content_type,j.payload_binary,j.error_code,j.error_message,j.error_at,j.created_at,j.updated_at,j.version"
+#define DT_ROW_HEAD         DT_ROW_HEAD_OF("j.next_at")
 #define DT_ROW_HEAD_COLUMNS 26
+/* The same from `history j`. Whoever reads there shows a row only while its purge_at is to come. */
+#define DT_ROW_HEAD_PAST DT_ROW_HEAD_OF("0")
 /* The whole row. */
 #define DT_ROW_FULL         DT_ROW_HEAD ",j.payload"
+#define DT_ROW_FULL_PAST    DT_ROW_HEAD_PAST ",j.payload"
 #define DT_ROW_FULL_COLUMNS 27
+/* What `jobs` and `history` have in common, but for the id; `attempts` and `history_attempts`. */
+#define DT_KEPT_COLUMNS                                                                                                \
+    "topic, job_key, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, finished_at, "           \
+    "claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, maker, digest, "       \
+    "partition_key, content_type, payload_binary, error_at, error_code, error_message, headers, payload"
+#define DT_ATTEMPT_COLUMNS "job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message"
 /* What dt_job_decide looks at: id, state, next_at, attempt, attempt_status, failures, no_retries, retry, ack_timeout.
  */
-#define DT_ROW_JUDGED                                                                                                  \
-    "j.id,j.state+0,j.next_at,j.attempt,j.attempt_status+0,j.failures,j.no_retries,j.retry,j.ack_timeout_ms"
+#define DT_ROW_JUDGED_OF(next_at)                                                                                      \
+    "j.id,j.state+0," next_at ",j.attempt,j.attempt_status+0,j.failures,j.no_retries,j.retry,j.ack_timeout_ms"
+#define DT_ROW_JUDGED         DT_ROW_JUDGED_OF("j.next_at")
+#define DT_ROW_JUDGED_PAST    DT_ROW_JUDGED_OF("0")
 #define DT_ROW_JUDGED_COLUMNS 9
 
 /*

@@ -303,8 +303,8 @@ static const char record_undeliverable[] =
  * late" with this attempt must find out what became of it, also when a hand or a forged result has ended it meanwhile:
  * then the state stays theirs.
  */
-static dt_status end_undeliverable(dt_db *db, const struct dt_findings *f, int64_t now_ms, struct dt_settled *done,
-                                   struct dt_error *err)
+static dt_status end_undeliverable(dt_db *db, const struct dt_config *config, const struct dt_findings *f,
+                                   int64_t now_ms, struct dt_settled *done, struct dt_error *err)
 {
     struct dt_apply apply = {.result = {.job_id = f->inflight->v[0].id,
                                         .attempt = f->inflight->v[0].attempt,
@@ -312,7 +312,7 @@ static dt_status end_undeliverable(dt_db *db, const struct dt_findings *f, int64
                                         .retry_after_ms = -1,
                                         .error_code = DT_STR_LIT("undeliverable"),
                                         .error_message = dt_str(f->refusal)}};
-    dt_status status = dt_results_apply_within(db, f->map, now_ms, &apply, 1, err);
+    dt_status status = dt_results_apply_within(db, config, f->map, now_ms, &apply, 1, err);
     done->ended = status == DT_OK && apply.outcome == DT_OUTCOME_APPLIED;
     if (status == DT_OK && !done->ended)
         status = dt_db_run(db, record_undeliverable,
@@ -324,11 +324,11 @@ static dt_status end_undeliverable(dt_db *db, const struct dt_findings *f, int64
     return status;
 }
 
-static dt_status settle(dt_db *db, const struct dt_lease *lease, struct dt_lease *next, const struct dt_findings *f,
-                        int64_t now_ms, struct dt_settled *done, struct dt_error *err)
+static dt_status settle(dt_db *db, const struct dt_config *config, const struct dt_lease *lease, struct dt_lease *next,
+                        const struct dt_findings *f, int64_t now_ms, struct dt_settled *done, struct dt_error *err)
 {
     struct dt_shrink shrink = dt_claims_taken_over(f->inflight, lease->send_n, f->in_ledger, &f->refused);
-    dt_status status = shrink.undeliverable ? end_undeliverable(db, f, now_ms, done, err)
+    dt_status status = shrink.undeliverable ? end_undeliverable(db, config, f, now_ms, done, err)
                                             : dt_lease_extend(db, f->inflight->v, shrink.leave, now_ms, err);
     done->shrink = shrink;
     if (status == DT_OK)
@@ -350,7 +350,7 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, cons
     if (status == DT_OK && findings->halt)
         status = halt(db, lease->shard, findings->halt, err);
     else if (status == DT_OK)
-        status = settle(db, lease, &next, findings, row.now_ms, done, err);
+        status = settle(db, dt_store_config(store), lease, &next, findings, row.now_ms, done, err);
     status = dt_store_finish(db, status, err);
     if (status == DT_OK)
         *lease = next;

@@ -291,6 +291,23 @@ dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused,
 
 /* ---- looking ---- */
 
+/* History is counted as it changes; what it has in a state is a row a partition. */
+static dt_status count_history(dt_db *db, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db,
+                                   "SELECT state + 0, CAST(SUM(jobs) AS SIGNED) FROM history_counts FORCE INDEX "
+                                   "(PRIMARY) WHERE topic = ? GROUP BY state + 0",
+                                   DT_PARAMS(DT_P_STR(name)), err);
+    if (status)
+        return status;
+    while (dt_db_next(db)) {
+        int64_t state = dt_db_i64(db, 0) - 1;
+        if (state >= 0 && state < DT_JOB_STATES)
+            out->by_state[state] += dt_db_i64(db, 1);
+    }
+    return dt_db_end(db, err);
+}
+
 /* No index knows topics: as many rows of each band are counted as can be looked at in a moment, the nearest first. */
 #define COUNT_BAND(band, order)                                                                                        \
     "(SELECT due_band AS band, state + 0 AS state, topic FROM jobs FORCE INDEX (due) WHERE due_band = " band           \
@@ -338,6 +355,8 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
     dt_status status = dt_store_db(store, &db, err);
     if (!status)
         status = count_states(db, name, out, err);
+    if (!status)
+        status = count_history(db, name, out, err);
     if (!status)
         status = find_overdue(db, name, out, err);
     return status;

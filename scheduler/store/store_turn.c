@@ -38,6 +38,7 @@ struct candidate {
 
 struct turn {
     dt_db *db;
+    const struct dt_config *config;
     const struct dt_lease *lease;
     struct dt_turn *io;
     struct dt_error *err;
@@ -477,7 +478,7 @@ static dt_status time_out(struct turn *t)
                                                         .error_code = dt_str("ack_timeout"),
                                                         .error_message = dt_str("no result was reported in time")}};
         }
-    dt_status status = dt_results_apply_within(t->db, t->io->map, t->row.now_ms, results, n, t->err);
+    dt_status status = dt_results_apply_within(t->db, t->config, t->io->map, t->row.now_ms, results, n, t->err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         bool applied = results[i].outcome == DT_OUTCOME_APPLIED;
         of[i]->fate = !applied ? FATE_LEFT : results[i].next_at_ms ? FATE_MOVED : FATE_GONE;
@@ -633,7 +634,7 @@ static void reset_outputs(struct dt_turn *io)
 
 dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn *io, struct dt_error *err)
 {
-    struct turn t = {.lease = lease, .io = io, .err = err};
+    struct turn t = {.config = dt_store_config(store), .lease = lease, .io = io, .err = err};
     struct dt_lease next = *lease;
     bool changed = false;
     reset_outputs(io);

@@ -75,12 +75,21 @@ def home_days(stack):
 def in_mysql(stack):
     """{topic: jobs, dispatches, succeeded ones} of what came through the product."""
     found, connection = {}, connect(stack)
-    for day in home_days(stack):
-        for row in rows(connection, "SELECT topic, COUNT(*) jobs, SUM(attempt) sent, SUM(state = 'succeeded') done FROM jobs FORCE INDEX (PRIMARY) "
-                        "WHERE id BETWEEN %s AND %s GROUP BY topic", day << 40, (day << 40) + BARE_FROM - 1):
+
+    def add(counted):
+        for row in counted:
             entry = found.setdefault(row["topic"].decode(), {"jobs": 0, "sent": 0, "done": 0})
             for name in entry:
                 entry[name] += int(row[name])
+    days = home_days(stack)
+    rows(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    rows(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")  # a job that moves to history meanwhile is seen once
+    for day in days:
+        add(rows(connection, "SELECT topic, COUNT(*) jobs, SUM(attempt) sent, SUM(state = 'succeeded') done FROM jobs FORCE INDEX (PRIMARY) "
+                 "WHERE id BETWEEN %s AND %s GROUP BY topic", day << 40, (day << 40) + BARE_FROM - 1))
+    add(rows(connection, "SELECT topic, COUNT(*) jobs, SUM(attempt) sent, SUM(state = 'succeeded') done FROM history "
+             "WHERE id & 0xFFFFFFFFFF < %s GROUP BY topic", BARE_FROM))
+    rows(connection, "COMMIT")
     return found
 
 

@@ -444,7 +444,7 @@ static void views_and_procedures_need_no_definer(void **state)
         "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE() AND security_type <> 'INVOKER'");
     assert_sql("0", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND "
                     "security_type <> 'INVOKER'");
-    assert_sql("8", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
+    assert_sql("11", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
     assert_sql("5", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
 }
 
@@ -493,7 +493,7 @@ static void a_time_that_was_set_by_hand_stands_in_the_due_index(void **state)
     assert_job(&fx, 7, "CONCAT_WS(' ', due_band, due_key)", "1 4102444800001");
     mysql_fixture_run(&fx, "UPDATE jobs SET near = FALSE, next_at = 4102444800001 WHERE id = 7");
     assert_job(&fx, 7, "CONCAT_WS(' ', due_band, due_key)", "0 4102444800000");
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'cancelled', next_at = NULL, purge_at = 9 WHERE id = 7");
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'cancelled', next_at = NULL, leave_at = 9 WHERE id = 7");
     assert_job(&fx, 7, "CONCAT_WS(' ', due_band, due_key)", "2 9");
 }
 

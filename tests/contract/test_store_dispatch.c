@@ -958,40 +958,6 @@ static void a_far_job_edited_by_hand_to_soon_is_promoted(void **state)
     assert_int_equal(field(rig, "due_key", far), now);
 }
 
-static void finished_jobs_go_when_their_time_is_over_unless_they_are_needed(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    size_t done;
-    int64_t now = now_ms(rig), ids[4];
-    for (int i = 0; i < 4; i++) {
-        ids[i] = job(rig, now);
-        mysql_fixture_run(&rig->fx,
-                          "UPDATE jobs SET state = 'succeeded', next_at = NULL, attempt = 2, job_key = 'k%d', purge_at "
-                          "= %lld WHERE id = %lld",
-                          i, (long long)(i == 3 ? now + HOUR : now - 5), (long long)ids[i]);
-        mysql_fixture_run(&rig->fx, "INSERT INTO job_keys VALUES ('t', 'k%d', %lld)", i, (long long)ids[i]);
-        mysql_fixture_run(&rig->fx, "INSERT INTO attempts (job_id, attempt, status) VALUES (%lld, 1, 'failed')",
-                          (long long)ids[i]);
-    }
-    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[%lld,2,5]]' WHERE shard = 1", (long long)ids[1]);
-    mysql_fixture_run(&rig->fx,
-                      "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 2, 0)",
-                      (long long)ids[2]);
-    OK(dt_store_purge(rig->store, now, 100, &done, &err));
-    assert_int_equal(done, 1);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM jobs"), 3);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM attempts"), 3);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM job_keys"), 3);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT removed FROM removed_jobs WHERE topic = 't'"), 1);
-    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[]'");
-    mysql_fixture_run(&rig->fx, "DELETE FROM outbox");
-    OK(dt_store_purge(rig->store, now, 100, &done, &err));
-    assert_int_equal(done, 2);
-    OK(dt_store_purge(rig->store, now, 100, &done, &err));
-    assert_int_equal(done, 0);
-}
-
 static void what_was_finished_by_hand_is_tidied(void **state)
 {
     struct rig *rig = *state;
@@ -1300,7 +1266,6 @@ int main(void)
         T(a_list_that_cannot_be_read_halts_its_shard),
         T(scans_see_near_rows_in_order_with_a_cursor),
         T(a_far_job_edited_by_hand_to_soon_is_promoted),
-        T(finished_jobs_go_when_their_time_is_over_unless_they_are_needed),
         T(what_was_finished_by_hand_is_tidied),
         T(truth_names_the_next_time_and_nothing_for_finished_jobs),
         T(notices_are_read_with_their_job_and_deleted_once_sent),

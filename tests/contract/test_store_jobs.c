@@ -373,7 +373,7 @@ static void cancelling_ends_a_scheduled_job_and_again_changes_nothing(void **sta
     assert_int_equal(job.next_at_ms, 0);
     assert_int_equal(job.version, 2);
     assert_in_range(job.finished_at_ms, before, mysql_now_ms(&fx));
-    assert_job(&fx, 7, "CONCAT_WS(' ', state, next_at IS NULL, due_band, due_key = purge_at, purge_at - finished_at)",
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, next_at IS NULL, due_band, due_key = leave_at, purge_at - finished_at)",
                "cancelled 1 2 1 2592000000");
     OK(cancel(7));
     assert_int_equal(job.state, DT_CANCELLED);

@@ -89,10 +89,11 @@ static void a_success_ends_the_job(void **state)
     assert_outcome(a, APPLIED);
     assert_int_equal(a.next_at_ms, 0);
     assert_false(a.outbox);
-    assert_job(&fx, 7,
-               "CONCAT_WS(' ', state, attempt_status, attempt, failures, next_at IS NULL, due_band, "
-               "due_key = purge_at, purge_at - finished_at, version, updated_at = finished_at, error_at IS NULL)",
-               "succeeded succeeded 1 0 1 2 1 2592000000 2 1 1");
+    assert_job(
+        &fx, 7,
+        "CONCAT_WS(' ', state, attempt_status, attempt, failures, next_at IS NULL, due_band, "
+        "due_key = updated_at + 600000, purge_at - finished_at, version, updated_at = finished_at, error_at IS NULL)",
+        "succeeded succeeded 1 0 1 2 1 2592000000 2 1 1");
     int64_t finished_at = mysql_fixture_number(&fx, "SELECT finished_at FROM jobs");
     assert_in_range(finished_at, before, mysql_now_ms(&fx));
 }
@@ -482,7 +483,7 @@ static void inside_a_callers_transaction_all_of_it_can_be_taken_back(void **stat
     job_row_dispatched(&fx, 7, 1, 0);
     OK(dt_store_db(store, &db, &err));
     OK(dt_db_begin_at(db, &now_ms, &err));
-    OK(dt_results_apply_within(db, &map, now_ms, &a, 1, &err));
+    OK(dt_results_apply_within(db, &fx.config, &map, now_ms, &a, 1, &err));
     assert_outcome(a, APPLIED);
     dt_db_rollback(db);
     assert_job(&fx, 7, "CONCAT(state, version)", "dispatched1");
@@ -584,7 +585,7 @@ static void inside_a_callers_transaction_rows_are_locked_while_they_are_read(voi
     job_row_dispatched(&fx, 7, 2, 0);
     OK(dt_store_db(store, &db, &err));
     OK(dt_db_begin_at(db, &now_ms, &err));
-    OK(dt_results_apply_within(db, &map, now_ms, &a, 1, &err)); /* stale: nothing is written */
+    OK(dt_results_apply_within(db, &fx.config, &map, now_ms, &a, 1, &err)); /* stale: nothing is written */
     mysql_fixture_run(&fx, "SET innodb_lock_wait_timeout = 1");
     assert_int_equal(dt_db_script(fx.db, S("UPDATE jobs SET version = 9"), NULL), DT_BUSY);
     dt_db_rollback(db);

@@ -199,7 +199,7 @@ static void due_columns_follow_next_at(void **state)
         fx, "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
             "updated_at, maker, digest, payload) VALUES "
             "(1, 't', 0, 86400123, 0, '', 1, 0, 0, 0, '', ''), (2, 't', 0, 86400123, 1, '', 1, 0, 0, 0, '', '')");
-    mysql_fixture_run(fx, "INSERT INTO jobs (id, topic, state, run_at, purge_at, retry, ack_timeout_ms, created_at, "
+    mysql_fixture_run(fx, "INSERT INTO jobs (id, topic, state, run_at, leave_at, retry, ack_timeout_ms, created_at, "
                           "updated_at, maker, digest, payload) VALUES (3, 't', 'dead', 0, 77, '', 1, 0, 0, 0, '', '')");
     assert_int_equal(mysql_fixture_number(fx, "SELECT due_band = 0 AND due_key = 86400000 FROM jobs WHERE id = 1"), 1);
     assert_int_equal(mysql_fixture_number(fx, "SELECT due_band = 1 AND due_key = 86400123 FROM jobs WHERE id = 2"), 1);

@@ -235,9 +235,13 @@ class Checker:
         table = {row["id"]: {**row, "undeliverable": set(), "past": [], "now": now} for row in rows(
             connection, "SELECT j.id, j.topic, j.state, j.next_at, j.attempt, j.attempt_status, j.dispatched_at, j.finished_at,"
             " j.ack_timeout_ms, IF(j.payload LIKE '{%%', CAST(JSON_VALUE(CONVERT(j.payload USING utf8mb4), '$.serial') AS SIGNED), NULL) serial,"
-            " COALESCE(t.paused, 0) paused FROM jobs j LEFT JOIN topics t ON t.name = j.topic WHERE j.topic IN %s", tuple(topics))}
+            " COALESCE(t.paused, 0) paused FROM (SELECT topic, id, state, next_at, attempt, attempt_status, dispatched_at, finished_at, ack_timeout_ms, payload"
+            " FROM jobs WHERE topic IN %s UNION ALL SELECT topic, id, state, NULL, attempt, attempt_status, dispatched_at, finished_at, ack_timeout_ms, payload"
+            " FROM history WHERE topic IN %s) j LEFT JOIN topics t ON t.name = j.topic", tuple(topics), tuple(topics))}
         for past in rows(connection, "SELECT a.job_id, a.attempt, a.status, a.dispatched_at, a.finished_at FROM attempts a"
-                         " JOIN jobs j ON j.id = a.job_id WHERE j.topic IN %s", tuple(topics)):
+                         " JOIN jobs j ON j.id = a.job_id WHERE j.topic IN %s UNION ALL SELECT a.job_id, a.attempt, a.status, a.dispatched_at, a.finished_at"
+                         " FROM history_attempts a JOIN history h ON h.id = a.job_id AND h.part = a.part WHERE h.topic IN %s",
+                         tuple(topics), tuple(topics)):
             table[past["job_id"]]["past"].append(past)
             if past["status"] == "undeliverable":
                 table[past["job_id"]]["undeliverable"].add(past["attempt"])

@@ -53,6 +53,12 @@ def fill(connection):
                            " WHERE topic = 'filled'", (ROWS << n, n, n, n))
         cursor.execute("INSERT INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs WHERE topic = 'filled'")
         cursor.execute("INSERT INTO attempts (job_id, attempt, status) SELECT id, 1, 'failed' FROM jobs WHERE topic = 'filled'")
+        kept = "SELECT id + %s, 0, topic, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, claim_shard, no_retries, retry," \
+               " ack_timeout_ms, version, created_at, updated_at, 9223372036854775807, maker, digest, payload_binary, payload FROM jobs WHERE topic = 'filled'"
+        cursor.execute("INSERT INTO history (id, part, topic, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, claim_shard, no_retries,"
+                       " retry, ack_timeout_ms, version, created_at, updated_at, purge_at, maker, digest, payload_binary, payload) " + kept, ROWS << DOUBLINGS)
+        cursor.execute("INSERT INTO history_attempts (job_id, attempt, part, purge_at, status) SELECT id, 1, part, purge_at, 'failed' FROM history")
+        cursor.execute("INSERT INTO key_ends (free_at, job_id, topic, job_key) SELECT purge_at, id, topic, id FROM history")
     analyze(connection)
 
 
@@ -64,7 +70,7 @@ def filled(n, today):
 
 
 def analyze(connection):
-    rows(connection, "ANALYZE TABLE jobs, job_keys, attempts")
+    rows(connection, "ANALYZE TABLE jobs, job_keys, attempts, history, history_attempts, key_ends")
 
 
 def big_tables(connection):
@@ -89,6 +95,7 @@ def issued(stack):
                 client.flushall()
             run.goes_on(300)
         age(stack)
+        keep_and_bring_back(stack)
     return statements
 
 
@@ -123,8 +130,23 @@ def age(stack):
     until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = 'explained'")[0]["n"] == 0, 60, "the cancelled job is purged", every=0.5)
 
 
+def keep_and_bring_back(stack):
+    """A dead job with a key and an archived attempt goes to history, is asked for there, and is driven again."""
+    rest, connection = Rest(stack["DUETIME_URL"]), connect(stack)
+    job = rest.make(topic="kept", key="k", delay="PT1H")["id"]
+    rows(connection, "INSERT INTO attempts (job_id, attempt, status) VALUES (%s, 1, 'failed')", job)
+    rows(connection, "UPDATE jobs SET state = 'dead', next_at = NULL, attempt = 2, attempt_status = 'failed', created_at = created_at - 60000,"
+         " purge_at = created_at + 864000000, leave_at = 1 WHERE id = %s", job)
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM history WHERE id = %s", job)[0]["n"] == 1, 60, "the dead job is in history", every=0.5)
+    for path in (f"/v1/jobs/{job}", f"/v1/jobs/{job}/attempts", "/v1/topics/kept/jobs/k", "/v1/topics/kept"):
+        assert rest.get(path).status == 200, path
+    assert rest.put("/v1/topics/kept/jobs/k", {"delay": "PT2H"}).status == rest.delete(f"/v1/jobs/{job}").status == 409
+    assert rest.post(f"/v1/jobs/{job}/results", {"attempt": 1, "status": "failed"}).json["outcome"] == "duplicate"
+    assert rest.post(f"/v1/jobs/{job}/redrive").status == 200
+
+
 def test_the_tables_are_of_a_realistic_size(stack):
-    assert big_tables(connect(stack)) >= {"jobs", "job_keys", "attempts"}
+    assert big_tables(connect(stack)) >= {"jobs", "job_keys", "attempts", "history", "history_attempts", "key_ends"}
 
 
 def test_a_statement_that_loses_its_index_is_found_out(stack):

@@ -53,6 +53,9 @@ static void draw_config(struct dt_config *config)
     config->reconcile_walk = rnd_in(4000, 12000);
     config->index_horizon = one_in(3) ? 10000 : 3600000;
     config->results_batch = 16;
+    config->history_after = one_in(3) ? DT_MINUTE : rnd_in(0, 4000);
+    config->history_dead_after = one_in(3) ? DT_MINUTE : rnd_in(0, 6000);
+    config->history_keys = one_in(2) ? DT_DAY : rnd_in(30000, 60000);
     config->ledger_trim_after = one_in(3) ? rnd_in(500, 4000) : 86400000;
 }
 
@@ -143,9 +146,10 @@ static void tell_failure(const struct dt_config *defaults, uint64_t seed)
 
 static void account(uint64_t done, uint64_t failed, double seconds)
 {
-    printf("%llu seeds, %llu failed; %llu jobs, %llu attempts dispatched, %llu steps; %.1f s, %.0f seeds/s of a core\n",
+    printf("%llu seeds, %llu failed; %llu jobs, %llu attempts dispatched, %llu jobs found in history, %llu steps; %.1f "
+           "s, %.0f seeds/s of a core\n",
            (unsigned long long)done, (unsigned long long)failed, (unsigned long long)run.jobs,
-           (unsigned long long)run.messages, (unsigned long long)run.steps, seconds,
+           (unsigned long long)run.messages, (unsigned long long)history_kept, (unsigned long long)run.steps, seconds,
            (double)done / seconds_of(CLOCK_PROCESS_CPUTIME_ID));
     for (int kind = 0; kind < FAULT_KINDS; kind++)
         if (fault_text(kind))

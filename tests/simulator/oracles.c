@@ -39,6 +39,8 @@ static bool halted(int64_t shard)
     return row && !cell_null(row, "halted");
 }
 
+uint64_t history_kept;
+
 /* Halting is an answer only to a history that was lost. */
 bool history_lost;
 
@@ -65,6 +67,13 @@ static unsigned shard_of(int64_t id)
 static bool waits_halted(const struct row *job)
 {
     return halted(shard_of(cell_int(job, "id"))) || halted(cell_int(job, "claim_shard"));
+}
+
+/* Where a job stands: among the live ones, or in history. */
+static const struct row *job_row(int64_t id)
+{
+    const struct row *row = table_find(table_named("jobs"), id);
+    return row ? row : table_find(table_named("history"), id);
 }
 
 /* ---- rest ---- */
@@ -102,6 +111,19 @@ static const char *unrest_of_index(const struct table *jobs, int64_t horizon_ms)
     return NULL;
 }
 
+static bool in_transaction(void)
+{
+    static const char *const names[] = {"jobs",           "history",  "attempts", "history_attempts",
+                                        "history_counts", "key_ends", "job_keys"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        const struct table *table = table_named(names[k]);
+        for (size_t i = 0; i < table->n; i++)
+            if (!table->rows[i]->committed)
+                return true;
+    }
+    return false;
+}
+
 const char *oracles_unrest(const struct dt_config *config)
 {
     const struct table *jobs = table_named("jobs");
@@ -110,9 +132,9 @@ const char *oracles_unrest(const struct dt_config *config)
     read_map();
     if (!workload_done())
         return "something is still to be asked";
+    if (in_transaction())
+        return "a transaction is open";
     for (size_t i = 0; i < jobs->n; i++) {
-        if (!jobs->rows[i]->committed)
-            return "a transaction is open";
         const char *why = unrest_of_job(jobs->rows[i], now_ms);
         if (why)
             return why;
@@ -154,17 +176,20 @@ static void judge_once(void)
                          (double)(a->committed_us - 100 * SEC) / 1000);
 }
 
-/* The record of an attempt: its row in `attempts`, or the job's own for the latest one. */
+/* The record of an attempt: its row in `attempts` (or where they are kept), or the job's own for the latest one. */
 static const struct row *attempt_row(const struct row *job, int64_t attempt, bool *own)
 {
-    const struct table *attempts = table_named("attempts");
+    const char *const places[] = {"attempts", "history_attempts"};
     *own = cell_int(job, "attempt") == attempt;
     if (*own)
         return job;
-    for (size_t i = 0; i < attempts->n; i++)
-        if (cell_int(attempts->rows[i], "job_id") == cell_int(job, "id") &&
-            cell_int(attempts->rows[i], "attempt") == attempt)
-            return attempts->rows[i];
+    for (size_t k = 0; k < 2; k++) {
+        const struct table *attempts = table_named(places[k]);
+        for (size_t i = 0; i < attempts->n; i++)
+            if (cell_int(attempts->rows[i], "job_id") == cell_int(job, "id") &&
+                cell_int(attempts->rows[i], "attempt") == attempt)
+                return attempts->rows[i];
+    }
     return NULL;
 }
 
@@ -293,14 +318,14 @@ static void judge_cancelled(const struct answer *a, int64_t id)
         if (m->job == id && m->committed_us > a->answered_us)
             violated("cancelled", "job %lld was sent (attempt %lld) after `cancelled` was answered", (long long)id,
                      (long long)m->attempt);
-    const struct row *row = table_find(table_named("jobs"), id);
+    const struct row *row = job_row(id);
     if (row && !is(row, "state", "cancelled"))
         violated("cancelled", "job %lld was answered `cancelled`, and is not", (long long)id);
 }
 
 static void judge_too_late(const struct answer *a, int64_t id)
 {
-    const struct row *row = table_find(table_named("jobs"), id);
+    const struct row *row = job_row(id);
     if (a->status != DT_TOO_LATE || a->attempt < 1 || message_of(id, a->attempt))
         return;
     if (!row || !attempt_is(row, a->attempt, "undeliverable"))
@@ -339,7 +364,7 @@ static void judge_succeeded(const struct answer *a, int64_t id)
 /* Deadlines that were answered. */
 static void judge_extended(const struct answer *a, int64_t id)
 {
-    const struct row *row = table_find(table_named("jobs"), id);
+    const struct row *row = job_row(id);
     bool own;
     if (a->status != DT_OK || a->outcome != DT_OUTCOME_APPLIED || a->result != DT_RESULT_EXTENDED || !row)
         return;
@@ -530,34 +555,91 @@ static void judge_fair(void)
     }
 }
 
+/* Accepted once, there once, in one of the two tables. */
 static void judge_conservation(void)
 {
-    const struct table *jobs = table_named("jobs");
+    const char *const places[] = {"jobs", "history"};
     for (unsigned i = 0; i < journal->n_jobs && !history_lost; i++)
-        if (journal->jobs[i].accepted && !table_find(table_named("jobs"), journal->jobs[i].id))
+        if (journal->jobs[i].accepted && !job_row(journal->jobs[i].id))
             violated("O1", "job %lld was accepted, and is not there", (long long)journal->jobs[i].id);
+    for (size_t p = 0; p < 2 && !history_lost; p++) {
+        const struct table *table = table_named(places[p]);
+        for (size_t i = 0; i < table->n; i++) {
+            int64_t id = cell_int(table->rows[i], "id");
+            unsigned known = 0;
+            for (unsigned k = 0; k < journal->n_jobs; k++)
+                known += journal->jobs[k].id == id;
+            if (known != 1)
+                violated("conservation", "job %lld is there, and %u requests asked for it", (long long)id, known);
+            if (p == 0 && table_find(table_named("history"), id))
+                violated("conservation", "job %lld is there, and in history, too", (long long)id);
+        }
+    }
+}
+
+static bool same_place(const struct row *counted, const struct row *row)
+{
+    return cell_int(counted, "part") == cell_int(row, "part") &&
+           dt_str_eq(cell_text(counted, "state"), cell_text(row, "state")) &&
+           dt_str_eq(cell_text(counted, "topic"), cell_text(row, "topic"));
+}
+
+/* What is counted of history is there, and attempts lie where their job does. */
+static void judge_history(void)
+{
+    const struct table *counts = table_named("history_counts"), *history = table_named("history");
+    const struct table *attempts = table_named("history_attempts");
+    int64_t counted = 0;
+    for (size_t i = 0; i < counts->n; i++) {
+        int64_t found = 0;
+        for (size_t k = 0; k < history->n; k++)
+            found += same_place(counts->rows[i], history->rows[k]);
+        counted += cell_int(counts->rows[i], "jobs");
+        if (found != cell_int(counts->rows[i], "jobs"))
+            violated("counts", "%lld jobs are counted where history has %lld",
+                     (long long)cell_int(counts->rows[i], "jobs"), (long long)found);
+    }
+    if (counted != (int64_t)history->n)
+        violated("counts", "%lld jobs are counted, history has %zu", (long long)counted, history->n);
+    for (size_t i = 0; i < attempts->n; i++) {
+        const struct row *job = table_find(table_named("history"), cell_int(attempts->rows[i], "job_id"));
+        if (!job || cell_int(job, "part") != cell_int(attempts->rows[i], "part"))
+            violated("counts", "attempts of job %lld are kept, and the job is elsewhere",
+                     (long long)cell_int(attempts->rows[i], "job_id"));
+    }
+    history_kept += history->n;
+}
+
+/* A live job has its key, however often it was finished, kept and driven back. */
+static void judge_keys(void)
+{
+    const struct table *jobs = table_named("jobs"), *keys = table_named("job_keys");
     for (size_t i = 0; i < jobs->n && !history_lost; i++) {
-        unsigned known = 0;
-        for (unsigned k = 0; k < journal->n_jobs; k++)
-            known += journal->jobs[k].id == cell_int(jobs->rows[i], "id");
-        if (known != 1)
-            violated("conservation", "job %lld is there, and %u requests asked for it",
-                     (long long)cell_int(jobs->rows[i], "id"), known);
+        bool there = cell_null(jobs->rows[i], "job_key");
+        for (size_t k = 0; k < keys->n && !there; k++)
+            there = dt_str_eq(cell_text(keys->rows[k], "job_key"), cell_text(jobs->rows[i], "job_key"));
+        if (!there && live(jobs->rows[i]))
+            violated("keys", "job %lld lives, and its key is free", (long long)cell_int(jobs->rows[i], "id"));
     }
 }
 
 void oracles_judge(void)
 {
-    const struct table *jobs = table_named("jobs");
+    const char *const places[] = {"jobs", "history"};
     judge_once();
     judge_ledger();
     judge_never_early();
     judge_on_time();
     judge_fair();
     judge_conservation();
+    judge_history();
+    judge_keys();
     judge_answers();
-    for (size_t i = 0; i < jobs->n; i++) {
-        judge_sent(jobs->rows[i]);
-        judge_attempts(jobs->rows[i]);
+    for (size_t p = 0; p < 2; p++) {
+        const struct table *table = table_named(places[p]);
+        for (size_t i = 0; i < table->n; i++) {
+            judge_sent(table->rows[i]);
+            judge_attempts(table->rows[i]);
+        }
     }
 }

@@ -13,6 +13,8 @@
 const char *oracles_unrest(const struct dt_config *config);
 /* The ledger was trimmed or made anew, or MySQL came back from an earlier copy. */
 extern bool history_lost;
+/* How many jobs were found in history, over all worlds. */
+extern uint64_t history_kept;
 void oracles_judge(void);
 
 #endif
