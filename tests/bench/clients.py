@@ -10,6 +10,7 @@ import urllib.request
 from harness.checker import now_ms
 from harness.rest import Rest
 from harness.soak import rfc3339
+from harness.stack import until
 
 import programs
 from account import Missing
@@ -78,8 +79,8 @@ class Ndjson:
 
 def make_topic(stack, topic):
     """Whose attempts are not repeated while a group runs, though nothing is reported."""
-    answer = Rest(stack["DUETIME_URL"]).put(f"/v1/topics/{topic}", {"ack_timeout": "P1D"})
-    assert answer.status in (200, 201), answer
+    rest = Rest(stack["DUETIME_URL"])
+    until(lambda: rest.put(f"/v1/topics/{topic}", {"ack_timeout": "P1D"}).status in (200, 201), 30, f"the topic {topic}")
 
 
 def write_due(stack, topic, dues):
