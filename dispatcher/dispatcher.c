@@ -129,6 +129,25 @@ static void stale_map(void *arg)
     dt_map_watch_stale(d->watch);
 }
 
+static void wake_loop(dt_dispatcher *d, unsigned shard, bool topics)
+{
+    if (!d->slots[shard].loop)
+        return;
+    if (topics)
+        dt_shard_loop_topics(d->slots[shard].loop);
+    else
+        dt_shard_loop_wake(d->slots[shard].loop);
+}
+
+static void on_map(void *arg)
+{
+    dt_dispatcher *d = arg;
+    pthread_mutex_lock(&d->table_lock);
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        wake_loop(d, shard, false);
+    pthread_mutex_unlock(&d->table_lock);
+}
+
 static void on_led(void *arg, unsigned shards)
 {
     dt_dispatcher *d = arg;
@@ -180,16 +199,6 @@ static uint64_t random_number(void *arg)
 {
     dt_dispatcher *d = arg;
     return d->random();
-}
-
-static void wake_loop(dt_dispatcher *d, unsigned shard, bool topics)
-{
-    if (!d->slots[shard].loop)
-        return;
-    if (topics)
-        dt_shard_loop_topics(d->slots[shard].loop);
-    else
-        dt_shard_loop_wake(d->slots[shard].loop);
 }
 
 static void wake_shard(void *arg, unsigned shard)
@@ -388,7 +397,7 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                        .wake = wake_shard,
                                        .held = held_shard,
                                        .index_whole = index_whole};
-    struct dt_map_watch_env watch = {d->config, d->clock, d, on_led};
+    struct dt_map_watch_env watch = {d->config, d->clock, d, on_map, on_led};
     dt_status status = dt_map_watch_start(&watch, &d->inst, &d->range, &d->watch, err);
     if (status == DT_OK)
         status = dt_sender_new(&d->kafka, &d->sender, err);

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 
@@ -51,6 +52,8 @@ static void take_map(dt_map_watch *w, const struct dt_installation *inst)
     dt_shard_map_init(&w->map, inst->generation, inst->shards);
     pthread_mutex_unlock(&w->lock);
     w->named = inst->shards;
+    if (!DT_UNGUARDED(MAP_WAKE))
+        w->env.changed(w->env.arg);
 }
 
 static void take_range(dt_map_watch *w, const struct dt_shard_range *range)

@@ -16,7 +16,9 @@ struct dt_map_watch_env {
     const struct dt_config *config;
     const dt_clock *clock;
     void *arg;
-    /* The shards below `shards` are to be led from now on. On the watch's thread. */
+    /* Both on the watch's thread. There is another map: whoever sleeps with the old one should look. */
+    void (*changed)(void *arg);
+    /* The shards below `shards` are to be led from now on. */
     void (*led)(void *arg, unsigned shards);
 };
 

@@ -31,7 +31,9 @@ void dt_shard_read_map(dt_shard_loop *l)
     l->env->map(l->env->arg, &next);
     if (next.generation == l->map.generation && next.shards == l->map.shards)
         return;
-    if (l->map.shards == 0 || next.generation != l->map.generation + 1 || dt_shard_map_gains(&l->map, &next, l->shard))
+    bool whole =
+        l->map.shards && next.generation == l->map.generation + 1 && !dt_shard_map_gains(&l->map, &next, l->shard);
+    if (!whole && !(l->map.shards && DT_UNGUARDED(FILLED_FOR)))
         l->filled_for = next.generation;
     l->map = next;
 }
@@ -312,7 +314,8 @@ static dt_status hand_on(dt_shard_loop *l, const struct dt_seen *seen, size_t n,
     for (size_t i = 0; i < n; i++)
         if (seen[i].elsewhere)
             entries[n_moved++] = (struct dt_entry){seen[i].id, seen[i].next_ms};
-    return n_moved ? dt_index_put(l->index, &l->map, entries, n_moved, horizon_ms, true, err) : DT_OK;
+    return n_moved && !DT_UNGUARDED(HAND_ON) ? dt_index_put(l->index, &l->map, entries, n_moved, horizon_ms, true, err)
+                                             : DT_OK;
 }
 
 /* Tells the index what became of the hints. What it cannot be told stays at its head and would be met again at every

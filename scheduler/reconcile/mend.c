@@ -30,11 +30,13 @@
 #include <stdlib.h>
 
 #include "base/fail_point.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "job/job.h"
 #include "reconcile/parts.h"
 
 #define GRACE_MS 2000
+#define SOON_MS  2000 /* a leader looks by itself once a second */
 #define SLACK_MS 2000 /* of loaded_ms: clocks of two processes, commits out of order */
 
 /* ---- (1) scores ---- */
@@ -106,6 +108,7 @@ struct verdict {
     enum { LEAVE, FIX, ADD, HOLD } what;
     int64_t to_ms; /* FIX: 0 = remove */
     bool tidy, counts, timeout;
+    int64_t elsewhere_ms; /* FIX: its slot is another shard's, whose set gets it; 0 = not so */
     enum dt_drift kind;
     struct dt_str topic;
 };
@@ -171,6 +174,8 @@ static struct verdict judge(const dt_reconciler *r, const struct dt_suspect *s, 
     if (s->seen_ms == 0)
         return add(r, s, t, settled);
     struct verdict verdict = put_right(should_ms, settled);
+    if (t && !here && t->next_ms < dt_reconcile_horizon_end_ms(r))
+        verdict.elsewhere_ms = t->next_ms;
     verdict.tidy = leave.tidy;
     if (here && should_ms == 0)
         verdict.kind = DT_DRIFT_WRONG; /* it moved beyond the horizon */
@@ -307,9 +312,32 @@ static dt_status tidy(dt_reconciler *r, const struct verdict *verdicts, struct d
     return status == DT_BUSY ? DT_OK : status; /* somebody holds one locked: they are met again */
 }
 
+/* Before an entry whose slot is another shard's leaves this set, that shard's has it: who put it here (with an old map)
+ * thought that it was told. Its leader may be another process. */
+static void hand_on(dt_reconciler *r, const struct verdict *verdicts)
+{
+    struct dt_error err;
+    struct dt_shard_set soon = {0};
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (verdicts[i].what != FIX || !verdicts[i].elsewhere_ms)
+            continue;
+        r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].elsewhere_ms};
+        if (verdicts[i].elsewhere_ms <= r->now_ms + SOON_MS)
+            dt_shard_set_add(&soon, dt_shard_of(r->map, r->suspects[i].id));
+    }
+    if (n == 0 || DT_UNGUARDED(HAND_ON) || failed(r, dt_index_fill(r->index, r->map, r->entries, n, &err)))
+        return;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        if (dt_shard_set_has(&soon, shard))
+            (void)failed(r, dt_index_wake(r->index, shard, false, &err));
+}
+
 static dt_status apply(dt_reconciler *r, struct verdict *verdicts, const struct dt_shard_set *shards,
                        struct dt_error *err)
 {
+    hand_on(r, verdicts);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (!dt_shard_set_has(shards, shard))
             continue;

@@ -16,6 +16,7 @@
  * lists, not at who believes what, so that a claim that came last of all is found, too. Its row stays for ever: when
  * the number comes back, epochs, ledger offsets and the ledger's partition go on where they were.
  */
+#include "base/guard.h"
 #include "store/store_internal.h"
 
 static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_error *err)
@@ -114,7 +115,7 @@ dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *in
         return status;
     while (dt_db_next(db)) {
         out->rows = (unsigned)dt_db_i64(db, 0) + 1;
-        if (dt_db_i64(db, 1))
+        if (dt_db_i64(db, 1) && !DT_UNGUARDED(LED_UNTIL_EMPTY))
             out->led = out->rows;
     }
     return dt_db_end(db, err);

@@ -44,7 +44,7 @@ static bool is_calm(void)
 {
     bool calm = true;
     for (int kind = 0; kind < FAULT_KINDS; kind++)
-        calm &= !now.drawn[kind] || kind == F_STORM || kind == F_EARLY_RESULT;
+        calm &= !now.drawn[kind] || kind == F_STORM || kind == F_EARLY_RESULT || kind == F_RESHARD;
     return calm;
 }
 

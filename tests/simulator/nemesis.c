@@ -61,7 +61,7 @@ static void lose_history(void)
         broker_trim_ledger(some_shard());
         return;
     }
-    if (one_in(6) && !(ledger_is_young() && mysql_restored_us)) {
+    if (one_in(6) && !((ledger_is_young() || generation() > 1) && mysql_restored_us)) {
         broker_recreate_ledger(some_shard());
         return;
     }

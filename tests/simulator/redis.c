@@ -354,8 +354,7 @@ dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker
 {
     struct command c = {.what = MARK, .shard = shard, .marker = marker};
     const struct shard *s = &redis.shards[shard];
-    bool was = s->marked && s->marker.epoch >= marker.oldest &&
-               DT_GUARD(MARKER_GENERATION, s->marker.generation == marker.generation);
+    bool was = s->marked && s->marker.epoch >= marker.oldest && s->marker.generation == marker.generation;
     dt_status status = change(index, &c, 1, err);
     *intact = was;
     return status;
