@@ -11,8 +11,10 @@
 
 #include "base/guard.h"
 #include "base/log.h"
+#include "reconcile/reconcile.h" /* sets of shards */
 #include "shard_parts.h"
 
+#define SOON_MS       2000             /* a leader looks by itself once a second */
 #define MARK_US       INT64_C(5000000) /* the index is asked to take a change at least this often */
 #define DEGRADED_SCAN 10000
 #define AHEAD_US      INT64_C(5000000) /* MySQL's reader ahead begins anew at the cursor this often */
@@ -305,17 +307,30 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
     return status;
 }
 
-/* Entries of jobs whose slots have moved away (or that somebody with an old map put here): their shard gets them, its
- * leader is woken, and only then they leave this set. */
-static dt_status hand_on(dt_shard_loop *l, const struct dt_seen *seen, size_t n, int64_t horizon_ms,
-                         struct dt_entry *entries, struct dt_error *err)
+/*
+ * Entries of jobs whose slots have moved away (or that somebody with an old map put here): their shard gets them, its
+ * leader is woken, and only then they leave this set. What their shard has already is newer than what was read here.
+ */
+static dt_status hand_on(dt_shard_loop *l, const struct dt_turn *turn, int64_t horizon_ms, struct dt_entry *entries,
+                         struct dt_error *err)
 {
-    size_t n_moved = 0;
-    for (size_t i = 0; i < n; i++)
-        if (seen[i].elsewhere)
-            entries[n_moved++] = (struct dt_entry){seen[i].id, seen[i].next_ms};
-    return n_moved && !DT_UNGUARDED(HAND_ON) ? dt_index_put(l->index, &l->map, entries, n_moved, horizon_ms, true, err)
-                                             : DT_OK;
+    struct dt_shard_set soon = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < turn->n_seen; i++) {
+        const struct dt_seen *seen = &turn->seen[i];
+        if (!seen->elsewhere || seen->next_ms >= horizon_ms)
+            continue;
+        entries[n++] = (struct dt_entry){seen->id, seen->next_ms};
+        if (seen->next_ms <= turn->now_ms + SOON_MS)
+            dt_shard_set_add(&soon, dt_shard_of(&l->map, seen->id));
+    }
+    if (n == 0 || DT_UNGUARDED(HAND_ON))
+        return DT_OK;
+    dt_status status = dt_index_fill(l->index, &l->map, entries, n, err);
+    for (unsigned shard = 0; status == DT_OK && shard < l->map.shards; shard++)
+        if (dt_shard_set_has(&soon, shard))
+            status = dt_index_wake(l->index, shard, false, err);
+    return status;
 }
 
 /* Tells the index what became of the hints. What it cannot be told stays at its head and would be met again at every
@@ -331,7 +346,7 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn)
     dt_status status = fixes && held ? DT_OK : DT_NOMEM;
     size_t n = 0;
     if (status == DT_OK)
-        status = hand_on(l, turn->seen, turn->n_seen, horizon_ms, held, &err);
+        status = hand_on(l, turn, horizon_ms, held, &err);
     for (size_t i = 0; status == DT_OK && i < turn->n_seen; i++) {
         struct dt_seen *seen = &turn->seen[i];
         bool stays = !seen->elsewhere && seen->next_ms < horizon_ms;
