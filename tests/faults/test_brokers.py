@@ -127,7 +127,7 @@ def test_row19_a_ledger_trimmed_below_what_is_settled_is_no_matter(stack, seed):
     with under_load(stack, seed, skip=("O4",)) as run:
         for part in DISPATCHERS:
             stack.stop(part)
-        for row in rows(connect(stack), "SELECT shard, ledger_offset FROM shards"):
+        for row in rows(connect(stack), "SELECT shard, ledger_offset FROM shards s JOIN installation i ON s.shard < i.shards"):
             assert Broker(stack).trim("duetime.ledger", row["shard"], row["ledger_offset"]) > 0
         for part in DISPATCHERS:
             stack.start(part)
