@@ -268,14 +268,14 @@ class Checker:
         return self._letters
 
     def _entries(self, shard):
-        for endpoint in self.stack["DUETIME_REDIS"].split(","):
-            host, port = endpoint.split(":")
-            client = redis.Redis(host, int(port))
-            name = f"{self.installation}:{{{shard}}}:due"
-            if client.exists(name):
-                return {int(member): int(score) for member, score in client.zrange(name, 0, -1, withscores=True)
-                        if not member.startswith(b"!")}
-        return {}
+        """Of the shard's set where its leader has it: on an endpoint that it has left, entries are nobody's."""
+        home = rows(connect(self.stack), "SELECT index_at FROM shards WHERE shard = %s", shard)
+        if not home or not home[0]["index_at"]:
+            return {}
+        host, port = home[0]["index_at"].decode().split(":")
+        name = f"{self.installation}:{{{shard}}}:due"
+        return {int(member): int(score) for member, score in redis.Redis(host, int(port)).zrange(name, 0, -1, withscores=True)
+                if not member.startswith(b"!")}
 
     def unrest(self):
         """What must have come to an end by itself before anything is judged."""

@@ -7,6 +7,7 @@ A fault is a generator: up to its `yield` it does its harm, after it it heals. W
 it waits for nothing but its own part's end.
 """
 import contextlib
+import http.client
 import random
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from . import zookeeper
 from .checker import connect, rows
 from .proxy import REPLY, REQUEST
 from .servers import redis_clients
+from .shards import ask_for
 from .stack import PRESET, TREE
 
 PROGRAMS = ("api1", "api2", "dispatcher1", "dispatcher2")
@@ -107,6 +109,17 @@ def read_only(it, part, _chance):
     it.redis(part).slaveof("127.0.0.1", 1)
     yield
     it.redis(part).slaveof()
+
+
+# ---- the number of shards ----
+
+@fault(("shards",), 3, 0, 1)
+def another_number_of_shards(it, _part, chance):
+    count = chance.choice((1, 2, 3, 4, 5, 7))
+    it.note(f"{count}")
+    with contextlib.suppress(AssertionError, OSError, ValueError, http.client.HTTPException):  # an API that is down, or has no MySQL
+        ask_for(it.stack, count, chance.choice(("api1", "api2")))
+    yield
 
 
 # ---- second clients ----

@@ -1,0 +1,110 @@
+"""Row 39: the number of shards changes under load; and a Redis endpoint that joins and leaves."""
+import random
+import time
+
+from harness.checker import connect, rows
+from harness.load import under_load
+from harness.rest import Rest
+from harness.shards import ask_for, longest_silence_ms, moving, through
+from harness.stack import until
+from harness.takeover import Stream, Watcher
+
+DISPATCHERS = ["dispatcher1", "dispatcher2"]
+TAKEOVER_MS = 2000 + 100 + 250 + 1000  # session timeout, a tick, and what a takeover may take with sanitizers
+
+
+def test_row39_the_number_of_shards_changes_under_load_and_nothing_is_lost_or_twice(stack, seed):
+    """4 → 7 → 3 → 4, somebody killed each time: before the change, at once after it, or while it is under way."""
+    chance = random.Random(seed)
+    with under_load(stack, seed) as run:
+        for count in (7, 3, 4):
+            victim, early = chance.choice([*DISPATCHERS, *DISPATCHERS, "api2"]), chance.random() < 0.3
+            if early:
+                stack.kill(victim)
+            ask_for(stack, count)
+            if not early:
+                time.sleep(chance.choice([0, chance.random() * 0.1, chance.random() * 1.5]))  # the fault's moment, not a wait for anything
+                stack.kill(victim)
+            run.goes_on(60)
+            stack.start(victim)
+            if chance.random() < 0.5:
+                through(stack)
+            run.goes_on(60)
+        through(stack)
+        run.goes_on(100)
+
+
+def test_row39_a_change_of_the_number_of_shards_is_no_longer_a_pause_than_a_takeover(stack, seed):
+    topic = f"row39-{seed}-{time.time():.0f}"
+    through(stack)
+    stream = Stream(stack["DUETIME_URL_API1"], topic, 200)
+    watcher = Watcher(stack["DUETIME_KAFKA"], topic, 4)
+    try:
+        until(lambda: len(watcher.seen) > 300, 30, "the stream flows")
+        for count in (7, 3, 4):
+            began = time.time() * 1000
+            ask_for(stack, count)
+            through(stack)
+            ended = time.time() * 1000
+            until(lambda: watcher.seen[-1][0] > ended + 1000, 30, "the stream goes on")  # noqa: B023
+            silence = longest_silence_ms([at for at, _, _ in watcher.seen], began, ended)
+            late = lateness(stream, watcher, began, ended)
+            print(f"row 39: {count} shards: {ended - began:.0f} ms until all are through, at most {silence:.0f} ms without an arrival, "
+                  f"lateness at most {late:.0f} ms")
+            assert late < TAKEOVER_MS, (count, late)
+    finally:
+        stream.end()
+        watcher.end()
+
+
+def lateness(stream, watcher, from_ms, to_ms):
+    """Of the jobs due in that time: the worst ms from due to receipt."""
+    due = {job: asked.due_ms for job, asked in stream.journal.jobs.items() if from_ms <= asked.due_ms <= to_ms}
+    until(lambda: {job for _, _, job in watcher.seen} >= set(due), 30, "all that was due arrived")
+    return max((at - due[job] for at, _, job in watcher.seen if job in due), default=0)
+
+
+def homes(stack):
+    return {row["shard"]: row["index_at"].decode() for row in rows(connect(stack), "SELECT shard, index_at FROM shards s JOIN installation i WHERE s.shard < i.shards")}
+
+
+def with_endpoints(stack, parts, endpoints):
+    for part in parts:
+        stack.restart(part, settings={"redis.endpoints": endpoints})
+
+
+def test_a_redis_endpoint_joins_and_leaves_under_load_and_only_its_shards_move(stack, seed):
+    """Out of two endpoints the second leaves, and comes back with all that it had."""
+    both = stack["DUETIME_REDIS"]
+    first, second = both.split(",")
+    through(stack)
+    before = homes(stack)
+    assert set(before.values()) <= {first, second}
+    with under_load(stack, seed) as run:
+        with_endpoints(stack, ["api1", "api2", *DISPATCHERS], first)
+        run.goes_on(60)
+        until(lambda: set(homes(stack).values()) == {first}, 30, lambda: homes(stack))
+        with_endpoints(stack, [*DISPATCHERS, "api1", "api2"], both)
+        run.goes_on(60)
+        until(lambda: homes(stack) == before, 30, lambda: (homes(stack), before))
+        run.goes_on(60)
+
+
+def test_what_moves_can_be_watched(stack, seed):
+    """While a shard has no leader it stands in `moving`."""
+    del seed
+    through(stack)
+    for part in DISPATCHERS:
+        stack.stop(part)
+    try:
+        ask_for(stack, 5)
+        until(lambda: moving(stack) == [0, 1, 2, 3, 4], 20, lambda: moving(stack))
+        ask_for(stack, 4)
+        until(lambda: moving(stack) == [0, 1, 2, 3], 20, lambda: moving(stack))
+    finally:
+        for part in DISPATCHERS:
+            stack.start(part)
+    through(stack)
+    with_leaders = Rest(stack["DUETIME_URL_API1"])
+    assert all(shard["leader"] for shard in with_leaders.get("/v1/info").json["shards"])
+    with_leaders.close()
