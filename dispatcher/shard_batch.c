@@ -192,6 +192,12 @@ dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error 
 dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_turn turn;
+    dt_status status;
     l->n_hints = 0;
-    return l->flight.list.n && l->flight.sent ? turn_in_store(l, &turn, err) : DT_OK;
+    if (!l->flight.list.n || !l->flight.sent)
+        return DT_OK;
+    status = turn_in_store(l, &turn, err);
+    if (status == DT_OK)
+        dt_shard_tell_index(l, &turn);
+    return status;
 }

@@ -337,11 +337,11 @@ static dt_status hand_on(dt_shard_loop *l, const struct dt_turn *turn, int64_t h
  * look, before all others. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn)
 {
-    if (!l->index_up || turn->n_seen == 0)
+    if (!l->index_up || turn->n_seen + turn->n_moved == 0)
         return;
     int64_t horizon_ms = turn->now_ms + l->env->config->index_horizon;
-    struct dt_fix *fixes = dt_arena_alloc(&l->arena, turn->n_seen * sizeof *fixes);
-    struct dt_entry *held = dt_arena_alloc(&l->arena, turn->n_seen * sizeof *held);
+    struct dt_fix *fixes = dt_arena_alloc(&l->arena, (turn->n_seen + turn->n_moved) * sizeof *fixes);
+    struct dt_entry *held = dt_arena_alloc(&l->arena, (turn->n_seen + 1) * sizeof *held);
     struct dt_error err = {0};
     dt_status status = fixes && held ? DT_OK : DT_NOMEM;
     size_t n = 0;
@@ -354,6 +354,11 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn)
             status = hold_topic(l, seen, turn->n_seen - i, held, &err);
         else if (seen->id)
             fixes[n++] = (struct dt_fix){seen->id, seen->hint_ms, stays ? seen->next_ms : 0};
+    }
+    for (size_t i = 0; i < turn->n_moved; i++) {
+        const struct dt_seen *moved = &turn->moved[i];
+        if (fixes)
+            fixes[n++] = (struct dt_fix){moved->id, moved->hint_ms, moved->next_ms < horizon_ms ? moved->next_ms : 0};
     }
     if (status == DT_OK && n)
         status = dt_index_fix(l->index, l->shard, fixes, n, &err);

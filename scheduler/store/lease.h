@@ -22,10 +22,11 @@ DT_MUST_CHECK dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, s
 
 /*
  * Claims that were sent: their acknowledgement deadline becomes now + ack timeout, never earlier than it is, and only
- * where the row still says dispatched with that attempt. Rows that others hold locked are passed by.
+ * where the row still says dispatched with that attempt. Rows that others hold locked are passed by. moved (or NULL;
+ * room for n): the jobs whose deadline moved, from hint_ms to next_ms.
  */
 DT_MUST_CHECK dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms,
-                                        struct dt_error *err);
+                                        struct dt_seen *moved, size_t *n_moved, struct dt_error *err);
 
 /* Writes list (whose first send_n go next), ledger offset and batch number of the locked row and raises its version;
  * lease is updated in place (the caller drops it when the commit fails). */

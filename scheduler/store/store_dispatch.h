@@ -165,6 +165,8 @@ struct dt_turn {
     size_t n_batch;
     struct dt_seen *seen; /* hints that were settled one way or other, the claimed ones too */
     size_t n_seen;
+    struct dt_seen *moved; /* settled attempts whose acknowledgement deadline was put off */
+    size_t n_moved;
     size_t timed_out, held;
     size_t unknown;       /* hints that were left because nobody could say yet whether their topic can be written */
     bool outbox;          /* a dead letter waits in the outbox */

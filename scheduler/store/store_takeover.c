@@ -62,18 +62,24 @@ dt_status dt_claims_by_id(const struct dt_claim *claims, size_t n, struct dt_str
     return out->failed ? DT_NOMEM : DT_OK;
 }
 
-static const char lock_sent[] =
-    "SELECT j.id FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t"
-    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
-    " WHERE j.state = 'dispatched' AND j.attempt = t.attempt"
-    " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED";
+static const char lock_sent[] = "SELECT j.id, j.next_at, " DT_SQL_ACK_MS
+                                " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t"
+                                " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+                                " WHERE j.state = 'dispatched' AND j.attempt = t.attempt"
+                                " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED";
 
 /* A row that somebody else holds locked keeps its deadline: a session that was left open must not hold up the shard. */
-static dt_status lock_extended(dt_db *db, struct dt_str claims, struct dt_strbuf *ids, struct dt_error *err)
+static dt_status lock_extended(dt_db *db, struct dt_str claims, int64_t now_ms, struct dt_strbuf *ids,
+                               struct dt_seen *moved, size_t *n_moved, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, lock_sent, DT_PARAMS(DT_P_STR(claims)), err);
-    while (status == DT_OK && dt_db_next(db))
-        dt_id_list_add(ids, dt_db_i64(db, 0));
+    while (status == DT_OK && dt_db_next(db)) {
+        struct dt_seen seen = {
+            .id = dt_db_i64(db, 0), .hint_ms = dt_db_i64(db, 1), .next_ms = now_ms + dt_db_i64(db, 2)};
+        dt_id_list_add(ids, seen.id);
+        if (moved && seen.next_ms > seen.hint_ms)
+            moved[(*n_moved)++] = seen;
+    }
     dt_id_list_end(ids);
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
     if (status == DT_OK)
@@ -89,7 +95,8 @@ static const char extend_sent[] =
     " j.next_at = " DT_GUARD_SQL(DEADLINE_GREATEST, "GREATEST(j.next_at, ? + " DT_SQL_ACK_MS ")",
                                  "? + " DT_SQL_ACK_MS) " WHERE j.state = 'dispatched'";
 
-dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms, struct dt_error *err)
+dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms, struct dt_seen *moved,
+                          size_t *n_moved, struct dt_error *err)
 {
     struct dt_strbuf list, ids;
     dt_strbuf_init(&list);
@@ -97,7 +104,7 @@ dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, in
     n = DT_UNGUARDED(DEADLINE_RENEWED) ? 0 : n;
     dt_status status = n ? dt_claims_by_id(claims, n, &list) : DT_OK;
     if (status == DT_OK && n)
-        status = lock_extended(db, dt_strbuf_str(&list), &ids, err);
+        status = lock_extended(db, dt_strbuf_str(&list), now_ms, &ids, moved, n_moved, err);
     int64_t near_end_ms = dt_near_end_ms(now_ms);
     if (status == DT_OK && n)
         status = dt_db_run(db, extend_sent,
@@ -328,8 +335,9 @@ static dt_status settle(dt_db *db, const struct dt_config *config, const struct 
                         const struct dt_findings *f, int64_t now_ms, struct dt_settled *done, struct dt_error *err)
 {
     struct dt_shrink shrink = dt_claims_taken_over(f->inflight, lease->send_n, f->in_ledger, &f->refused);
-    dt_status status = shrink.undeliverable ? end_undeliverable(db, config, f, now_ms, done, err)
-                                            : dt_lease_extend(db, f->inflight->v, shrink.leave, now_ms, err);
+    dt_status status = shrink.undeliverable
+                           ? end_undeliverable(db, config, f, now_ms, done, err)
+                           : dt_lease_extend(db, f->inflight->v, shrink.leave, now_ms, NULL, NULL, err);
     done->shrink = shrink;
     if (status == DT_OK)
         status = dt_lease_write(db, next, f->inflight->v + shrink.leave, f->inflight->n - shrink.leave, shrink.send_n,

@@ -586,7 +586,10 @@ static dt_status settle(struct turn *t)
     io->rest = io->settle->n - io->settled;
     if (!io->extend_deadlines)
         return DT_OK;
-    return dt_lease_extend(t->db, io->settle->v, io->settled, t->row.now_ms, t->err);
+    io->moved = dt_arena_alloc(io->arena, (io->settled ? io->settled : 1) * sizeof *io->moved);
+    if (!io->moved)
+        return DT_NOMEM;
+    return dt_lease_extend(t->db, io->settle->v, io->settled, t->row.now_ms, io->moved, &io->n_moved, t->err);
 }
 
 static dt_status write_row(struct turn *t, struct dt_lease *next)
@@ -627,8 +630,8 @@ static void reset_outputs(struct dt_turn *io)
     io->now_ms = 0;
     io->stale_map = io->outbox = io->more = io->locked = false;
     io->batch = NULL;
-    io->seen = NULL;
-    io->n_batch = io->n_seen = io->timed_out = io->held = io->unknown = io->settled = io->rest = 0;
+    io->seen = io->moved = NULL;
+    io->n_batch = io->n_seen = io->n_moved = io->timed_out = io->held = io->unknown = io->settled = io->rest = 0;
     io->orphan = DT_STR_NONE;
 }
 

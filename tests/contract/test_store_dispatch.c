@@ -728,6 +728,10 @@ static void only_what_was_sent_gets_a_new_deadline(void **state)
     OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
     assert_true(field(rig, "next_at", ids[0]) > now_ms(rig));
     assert_int_equal(field(rig, "next_at", ids[1]), 5);
+    assert_int_equal(t.n_moved, 1); /* for the index */
+    assert_int_equal(t.moved[0].id, ids[0]);
+    assert_int_equal(t.moved[0].hint_ms, 5);
+    assert_int_equal(t.moved[0].next_ms, field(rig, "next_at", ids[0]));
 }
 
 static void a_send_n_that_makes_no_sense_means_the_whole_list(void **state)
