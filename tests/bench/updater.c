@@ -67,8 +67,8 @@ static void *update(void *arg)
         int n =
             snprintf(sql, sizeof sql,
                      "UPDATE jobs SET state = 'succeeded', attempt_status = 'succeeded', next_at = NULL, finished_at = "
-                     "%lld, purge_at = %lld, updated_at = %lld, version = version + 1 WHERE id IN (",
-                     ms, ms + 2592000000LL, ms);
+                     "%lld, purge_at = %lld, leave_at = %lld, updated_at = %lld, version = version + 1 WHERE id IN (",
+                     ms, ms + 2592000000LL, ms + 600000, ms);
         for (int i = 0; i < BATCH; i++)
             n += snprintf(sql + n, sizeof sql - (size_t)n, "%s%lld", i ? "," : "", (long long)u->ids[first + i]);
         n += snprintf(sql + n, sizeof sql - (size_t)n, ")");
