@@ -167,7 +167,7 @@ void *sql_keep(size_t n); /* zeroed memory for ever */
 struct session;
 struct row {
     struct val *current, *committed; /* NULL: deleted; not there yet. The same while nobody has changed it */
-    struct val *deleted; /* where it stands while the transaction that inserted and deleted it is open */
+    struct val *deleted;             /* where it stands while the transaction that inserted and deleted it is open */
     struct session *owner;
     struct table *table;
     bool gone;
