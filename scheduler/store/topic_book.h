@@ -11,7 +11,7 @@ struct dt_topic_entry {
 };
 /* Rereads inside the caller's transaction when version differs from what is held. */
 DT_MUST_CHECK dt_status dt_topic_book_refresh(dt_topic_book *book, dt_db *db, int64_t version, struct dt_error *err);
-/* NULL when not known. */
+/* NULL when not known, as of a topic that is absent. */
 const struct dt_topic_entry *dt_topic_book_find(const dt_topic_book *book, struct dt_str topic);
 
 #endif

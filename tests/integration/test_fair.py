@@ -32,6 +32,23 @@ def make(api, topic, count, due_ms, **more):
     return ids
 
 
+@pytest.fixture(autouse=True)
+def nothing_left(stack, topic, consume):
+    """What nobody answered would come again in the midst of other tests, ten thousand at once."""
+    yield
+    reporter, connection = consume(topic), connect(stack)
+
+    def all_answered():
+        left = rows(connection, "SELECT id, attempt, state FROM jobs WHERE topic LIKE %s AND state IN ('scheduled', 'dispatched')", topic + "%")
+        for job in left:
+            if job["state"] == "dispatched" and (job["id"], job["attempt"]) not in answered:
+                reporter.report(str(job["id"]), job["attempt"])
+                answered.add((job["id"], job["attempt"]))
+        return not left
+    answered = set()
+    until(all_answered, 90, "every job is answered", every=0.5)
+
+
 @pytest.fixture
 def small_batches(stack):
     def start(**settings):

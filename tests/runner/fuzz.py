@@ -10,7 +10,7 @@ from . import command, tree
 
 FOLDER = tree.TREE / "tests" / "fuzz"
 HOME = tree.WORK / "fuzz"
-SECONDS = 5
+SECONDS = 3
 MOST = 4096  # bytes of an input
 
 

@@ -53,7 +53,7 @@ def sim(report, chosen):
     """A bounded number of the simulator's worlds; `tests/sim` runs on."""
     builds.sanitize(report)
     report.say("simulated worlds")
-    code, output = command.run([tree.BUILD / "tests/simulator/simulator", "--seeds", "20000", "--seconds", "40"], 120)
+    code, output = command.run([tree.BUILD / "tests/simulator/simulator", "--seeds", "20000", "--seconds", "25"], 120)
     told = output.splitlines()
     if code == 0:
         report.say(next((line for line in told if " failed;" in line), ""))
