@@ -136,6 +136,11 @@ def results_applied(stack):
     return sum(int(float(n)) for n in of_dispatchers(stack, r'duetime_results_total{[^}]*outcome="applied"[^}]*} (\S+)'))
 
 
+def await_applied(stack, count):
+    """Until the dispatchers have applied so many results since they started."""
+    until(lambda: results_applied(stack) >= count, 120, lambda: f"{results_applied(stack)} of {count} results applied")
+
+
 def lateness_buckets(stack):
     """{upper bound in s: attempts committed that late or less}, over all dispatchers."""
     counts = {}

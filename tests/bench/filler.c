@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bare.h"
+
 #define ROWS     1000
 #define PAYLOAD  200
 #define THREADS  2
@@ -35,19 +37,6 @@ struct batch {
     char *payload[ROWS];
     unsigned long length[ROWS];
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static void die(const char *what, const char *why)
-{
-    fprintf(stderr, "filler: %s: %s\n", what, why);
-    exit(1);
-}
 
 static const char insert[] =
     "INSERT INTO jobs (id, run_at, next_at, near, created_at, updated_at, payload, topic, state, retry, "

@@ -1,8 +1,6 @@
 """whole lives: POST as NDJSON, MySQL, Redis, Kafka exactly once, result, done"""
 import time
 
-from harness.stack import until
-
 import clients
 
 
@@ -15,7 +13,7 @@ def live(bench, stack, account, topic, count):
     load.post(1)
     account.accepted(topic, load.accepted)
     reporter.end()
-    until(lambda: clients.results_applied(stack) >= before + count, 120, lambda: f"{clients.results_applied(stack) - before} of {count} done")
+    clients.await_applied(stack, before + count)
     rate = count / (time.monotonic() - start)
     account.reported(topic, count)
     return rate

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "bare.h"
+
 #define ROWS    1000
 #define PAYLOAD 200
 
@@ -21,19 +23,6 @@ struct loader {
     double seconds;
     long rows;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static void die(const char *what, const char *why)
-{
-    fprintf(stderr, "loader: %s: %s\n", what, why);
-    exit(1);
-}
 
 static const char insert[] =
     "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, maker, "

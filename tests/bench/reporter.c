@@ -20,6 +20,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "bare.h"
+
 #define ATTEMPTS 4096 /* more than an attempt number; job ids have less than 52 bits for years to come */
 
 struct seen {
@@ -41,12 +43,6 @@ static double wall_ms(void)
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     return (double)t.tv_sec * 1000 + (double)t.tv_nsec / 1e6;
-}
-
-static void die(const char *what, const char *why)
-{
-    fprintf(stderr, "reporter: %s: %s\n", what, why);
-    exit(1);
 }
 
 static rd_kafka_t *make(rd_kafka_type_t type, const char *brokers)

@@ -1,8 +1,6 @@
 """results applied from Kafka beside the bare UPDATE … IN (500) on rows of the same table"""
 import time
 
-from harness.stack import until
-
 import clients
 
 
@@ -17,7 +15,7 @@ def apply(stack, account, topic, count):
     before, start = clients.results_applied(stack), time.monotonic()
     reporter.go()
     reporter.end()
-    until(lambda: clients.results_applied(stack) >= before + count, 120, lambda: f"{clients.results_applied(stack) - before} of {count} applied")
+    clients.await_applied(stack, before + count)
     rate = count / (time.monotonic() - start)
     account.reported(topic, count)
     return rate

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "bare.h"
+
 #define BATCH 500
 
 struct updater {
@@ -21,19 +23,6 @@ struct updater {
     int64_t *ids;
     MYSQL *db;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static void die(const char *what, const char *why)
-{
-    fprintf(stderr, "updater: %s: %s\n", what, why);
-    exit(1);
-}
 
 /* The newest rows of the loader's thread with the same number. */
 static void read_ids(struct updater *u)

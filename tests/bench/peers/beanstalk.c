@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../bare.h"
+
 #define CLIENTS 64
 #define PAYLOAD 200
 #define LEAD_MS 6000.0
@@ -41,12 +43,6 @@ static double wall_ms(void)
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     return (double)t.tv_sec * 1000 + (double)t.tv_nsec / 1e6;
-}
-
-static void die(const char *what, const char *why)
-{
-    fprintf(stderr, "beanstalk: %s: %s\n", what, why);
-    exit(1);
 }
 
 static void connect_all(int port)
