@@ -217,10 +217,8 @@ static void see_queues(dt_shard_loop *l)
 {
     for (size_t i = 0; i < l->lanes.n_queues; i++) {
         struct dt_queue *queue = &l->lanes.queues[i];
-        char name[sizeof l->lanes.v->name];
-        int n = snprintf(name, sizeof name, "%.*s%s", (int)queue->topic.n, queue->topic.p ? queue->topic.p : "",
-                         queue->timeouts ? DT_HELD_TIMEOUTS : "");
-        const struct dt_lane *lane = find_lane(&l->lanes, (struct dt_str){name, (size_t)n});
+        char name[DT_HELD_NAME_SIZE];
+        const struct dt_lane *lane = find_lane(&l->lanes, dt_held_name(queue->topic, queue->timeouts, name));
         queue->held = lane != NULL;
         queue->given = lane ? lane->given : 0;
         queue->closed =
@@ -260,7 +258,7 @@ static size_t at_most(const struct dt_queue *queue, bool held_sets)
 {
     size_t most = queue->waiting;
     if (queue->closed)
-        most = held_sets || queue->paused ? 0 : 1; /* that one finds out whether the topic can be written again */
+        most = held_sets ? 0 : 1; /* that one finds out whether the topic can be written again */
     else if (held_sets && queue->held)
         most = queue->given;
     return most < queue->waiting ? most : queue->waiting;
@@ -280,10 +278,8 @@ static dt_status park_one(dt_shard_loop *l, size_t which, const struct dt_entry 
                           struct dt_error *err)
 {
     const struct dt_queue *queue = &l->lanes.queues[which];
-    char name[sizeof l->lanes.v->name];
-    int length = snprintf(name, sizeof name, "%.*s%s", (int)queue->topic.n, queue->topic.p,
-                          queue->timeouts ? DT_HELD_TIMEOUTS : "");
-    struct dt_str held = {name, (size_t)length};
+    char name[DT_HELD_NAME_SIZE];
+    struct dt_str held = dt_held_name(queue->topic, queue->timeouts, name);
     dt_status status = dt_index_hold(l->index, l->shard, held, entries, n, err);
     if (status == DT_OK)
         dt_shard_note_held(l, held, !queue->closed);

@@ -355,10 +355,9 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn)
         else if (seen->id)
             fixes[n++] = (struct dt_fix){seen->id, seen->hint_ms, stays ? seen->next_ms : 0};
     }
-    for (size_t i = 0; i < turn->n_moved; i++) {
+    for (size_t i = 0; status == DT_OK && i < turn->n_moved; i++) {
         const struct dt_seen *moved = &turn->moved[i];
-        if (fixes)
-            fixes[n++] = (struct dt_fix){moved->id, moved->hint_ms, moved->next_ms < horizon_ms ? moved->next_ms : 0};
+        fixes[n++] = (struct dt_fix){moved->id, moved->hint_ms, moved->next_ms < horizon_ms ? moved->next_ms : 0};
     }
     if (status == DT_OK && n)
         status = dt_index_fix(l->index, l->shard, fixes, n, &err);

@@ -46,7 +46,7 @@ struct dt_refused {
 
 /* A lane that has a held set: a topic, or the timeouts of one. */
 struct dt_lane {
-    char name[DT_TOPIC_MAX + sizeof DT_HELD_TIMEOUTS];
+    char name[DT_HELD_NAME_SIZE];
     bool open, empty; /* open: what is held may go */
     size_t given;     /* so many were given back at this look */
 };
@@ -55,7 +55,7 @@ struct dt_lane {
 struct dt_queue {
     struct dt_str topic; /* absent: jobs that have no row */
     size_t waiting, given;
-    bool timeouts, held, paused, closed; /* closed: paused, or cannot be written */
+    bool timeouts, held, closed; /* closed: paused, or cannot be written */
     size_t hash;
     bool left;    /* something of it stays where MySQL's cursor stands */
     bool skipped; /* the reader ahead of that has passed some of it by */

@@ -20,8 +20,11 @@
 #ifndef DT_INDEX_INDEX_H
 #define DT_INDEX_INDEX_H
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/config.h"
+#include "job/job.h"
 #include "job/shard.h"
 
 typedef struct dt_index dt_index;
@@ -76,7 +79,15 @@ struct dt_fix {
 };
 DT_MUST_CHECK dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n,
                                      struct dt_error *err);
-#define DT_HELD_TIMEOUTS "~" /* no topic has it in its name */
+#define DT_HELD_TIMEOUTS  "~" /* no topic has it in its name */
+#define DT_HELD_NAME_SIZE (DT_TOPIC_MAX + sizeof DT_HELD_TIMEOUTS)
+/* The name of a topic's held set, or of that of its timeouts, in `name`. */
+static inline struct dt_str dt_held_name(struct dt_str topic, bool timeouts, char name[DT_HELD_NAME_SIZE])
+{
+    int n = snprintf(name, DT_HELD_NAME_SIZE, "%.*s%s", (int)topic.n, topic.p ? topic.p : "",
+                     timeouts ? DT_HELD_TIMEOUTS : "");
+    return (struct dt_str){name, (size_t)n};
+}
 /* Moves entries whose score is still due_ms, or that are not in the due set (any more), to the held set of a
  * topic / gives a bounded number of them back, earliest first, leaving alone what the due set has by now; left: how
  * many remain. */

@@ -114,15 +114,13 @@ struct verdict {
 };
 
 /* Of a topic, or of its timeouts. */
-static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str topic, const char *suffix)
+static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str topic, bool timeouts)
 {
-    size_t more = strlen(suffix);
+    char text[DT_HELD_NAME_SIZE];
+    struct dt_str name = dt_held_name(topic, timeouts, text);
 
     for (size_t i = 0; i < r->n_held; i++) {
-        struct dt_str held = r->held[i].topic;
-
-        if (r->held[i].shard == shard && held.n == topic.n + more && memcmp(held.p, topic.p, topic.n) == 0 &&
-            memcmp(held.p + topic.n, suffix, more) == 0)
+        if (r->held[i].shard == shard && dt_str_eq(r->held[i].topic, name))
             return true;
     }
     return false;
@@ -150,7 +148,7 @@ static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, co
     const struct dt_shard_view *view = &r->views[s->shard];
     bool due = t->next_ms <= r->now_ms, timeout = t->state == DT_DISPATCHED;
 
-    if (due && ((!timeout && t->topic_paused) || has_held_set(r, s->shard, t->topic, timeout ? DT_HELD_TIMEOUTS : "")))
+    if (due && ((!timeout && t->topic_paused) || has_held_set(r, s->shard, t->topic, timeout)))
         return (struct verdict){.what = HOLD, .to_ms = t->next_ms, .topic = t->topic, .timeout = timeout};
     return (struct verdict){.what = ADD,
                             .to_ms = t->next_ms,
@@ -279,8 +277,8 @@ static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
     unsigned shard = r->suspects[first].shard;
     struct dt_str topic = verdicts[first].topic;
     bool timeout = verdicts[first].timeout;
-    char name[DT_TOPIC_MAX + sizeof DT_HELD_TIMEOUTS];
-    int length = snprintf(name, sizeof name, "%.*s%s", (int)topic.n, topic.p, timeout ? DT_HELD_TIMEOUTS : "");
+    char text[DT_HELD_NAME_SIZE];
+    struct dt_str name = dt_held_name(topic, timeout, text);
     struct dt_error err;
     size_t n = 0;
 
@@ -291,8 +289,7 @@ static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
         r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms};
         verdicts[i].what = LEAVE;
     }
-    if (keep_absent(r, shard, &n) &&
-        !failed(r, dt_index_hold(r->index, shard, (struct dt_str){name, (size_t)length}, r->entries, n, &err)))
+    if (keep_absent(r, shard, &n) && !failed(r, dt_index_hold(r->index, shard, name, r->entries, n, &err)))
         dt_shard_set_add(&r->out->held, shard);
 }
 

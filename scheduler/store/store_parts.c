@@ -84,12 +84,11 @@ static void add(struct dt_parts *parts, int32_t part)
 
 /* ---- reading ---- */
 
-static const char read_history[] =
-    "SELECT CAST(SUBSTRING(PARTITION_NAME, 2) AS SIGNED) FROM information_schema.PARTITIONS "
-    "WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'history' AND PARTITION_NAME LIKE 'p%'";
-static const char read_attempts[] =
-    "SELECT CAST(SUBSTRING(PARTITION_NAME, 2) AS SIGNED) FROM information_schema.PARTITIONS "
-    "WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'history_attempts' AND PARTITION_NAME LIKE 'p%'";
+#define READ_PARTS(table)                                                                                              \
+    "SELECT CAST(SUBSTRING(PARTITION_NAME, 2) AS SIGNED) FROM information_schema.PARTITIONS "                          \
+    "WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '" table "' AND PARTITION_NAME LIKE 'p%'"
+static const char read_history[] = READ_PARTS("history");
+static const char read_attempts[] = READ_PARTS("history_attempts");
 static const char read_counted[] = "SELECT DISTINCT part FROM history_counts FORCE INDEX (by_part) WHERE part > 0";
 
 static dt_status read_numbers(dt_db *db, const char *sql, struct dt_parts *out, struct dt_error *err)
@@ -186,15 +185,12 @@ static dt_status drop_ended(struct tending *t, bool *more)
         add(all, t->parts->v[i]);
     for (size_t i = 0; i < t->attempts->n; i++)
         add(all, t->attempts->v[i]);
-    for (size_t i = 0; !status && i < all->n && t->dropped <= DROPS_MAX; i++) {
-        int64_t end_ms = end_of(all->v[i]);
-        if (end_ms >= t->now_ms - MARGIN_MS)
+    for (size_t i = 0; !status && !*more && i < all->n; i++) {
+        if (end_of(all->v[i]) >= t->now_ms - MARGIN_MS)
             continue;
         *more = t->dropped == DROPS_MAX;
         if (!*more)
             status = drop_part(t, all->v[i]);
-        else
-            break;
     }
     free(all);
     return status;
