@@ -3,10 +3,11 @@
  * beginning, reports each as succeeded when asked to, and prints what it saw once COUNT have arrived, or SECONDS
  * passed.
  *
- *   reporter BROKERS TOPIC COUNT|all RESULTS-TOPIC|- SECONDS [gather]
+ *   reporter BROKERS TOPIC COUNT|all RESULTS-TOPIC|- SECONDS [gather | SINCE-MS]
  *
  * all: to the end that every partition has now. gather: reports only when all were read (prints {"messages":n}) and a
- * line came on the standard input. Prints, at last, one line:
+ * line came on the standard input. SINCE-MS: what was due earlier, to warm up, does not count as late or early. Prints,
+ * at last, one line:
  *
  *   {"messages":n,"distinct":n,"early":n,"seconds":s,"last_ms":t,"p50":ms,"p90":ms,"p99":ms,"max":ms}
  *
@@ -25,7 +26,7 @@
 #define ATTEMPTS 4096 /* more than an attempt number; job ids have less than 52 bits for years to come */
 
 struct seen {
-    long n, capacity;
+    long n, capacity, n_late;
     uint64_t *jobs; /* job * ATTEMPTS + attempt */
     double *late;
     double first, last;
@@ -34,7 +35,7 @@ struct seen {
 struct options {
     const char *brokers, *topic, *results;
     long count; /* 0: to the end */
-    double until_ms;
+    double until_ms, since_ms;
     int gather;
 };
 
@@ -124,7 +125,8 @@ static void report(rd_kafka_t *producer, const char *topic, uint64_t job, unsign
         rd_kafka_poll(producer, 10);
 }
 
-static void take(struct seen *seen, const rd_kafka_message_t *message, uint64_t *job, unsigned *attempt)
+static void take(struct seen *seen, double since_ms, const rd_kafka_message_t *message, uint64_t *job,
+                 unsigned *attempt)
 {
     char id[40], n[20], due[40];
     if (!header(message, "ce_jobid", id, sizeof id) || !header(message, "ce_attempt", n, sizeof n) ||
@@ -141,8 +143,9 @@ static void take(struct seen *seen, const rd_kafka_message_t *message, uint64_t 
     *attempt = (unsigned)atoi(n);
     seen->last = wall_ms();
     seen->first = seen->n ? seen->first : seen->last;
-    seen->jobs[seen->n] = *job * ATTEMPTS + *attempt;
-    seen->late[seen->n++] = seen->last - time_of(due);
+    seen->jobs[seen->n++] = *job * ATTEMPTS + *attempt;
+    if (time_of(due) > since_ms - 0.5)
+        seen->late[seen->n_late++] = seen->last - time_of(due);
 }
 
 static void read_all(const struct options *o, rd_kafka_t *consumer, rd_kafka_t *producer, struct seen *seen)
@@ -155,7 +158,7 @@ static void read_all(const struct options *o, rd_kafka_t *consumer, rd_kafka_t *
         if (message && message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
             ends++;
         if (message && !message->err) {
-            take(seen, message, &job, &attempt);
+            take(seen, o->since_ms, message, &job, &attempt);
             if (o->results && !o->gather)
                 report(producer, o->results, job, attempt);
         }
@@ -202,14 +205,14 @@ static long distinct(struct seen *seen)
 
 static double late(const struct seen *seen, double share)
 {
-    long at = (long)((double)seen->n * share);
-    return seen->n ? seen->late[at < seen->n ? at : seen->n - 1] : 0;
+    long at = (long)((double)seen->n_late * share);
+    return seen->n_late ? seen->late[at < seen->n_late ? at : seen->n_late - 1] : 0;
 }
 
 static long early(const struct seen *seen)
 {
     long n = 0;
-    for (long i = 0; i < seen->n; i++)
+    for (long i = 0; i < seen->n_late; i++)
         n += seen->late[i] < 0;
     return n;
 }
@@ -217,10 +220,14 @@ static long early(const struct seen *seen)
 int main(int argc, char **argv)
 {
     if (argc < 6)
-        die("usage", "reporter BROKERS TOPIC COUNT|all RESULTS-TOPIC|- SECONDS [gather]");
-    struct options o = {
-        argv[1], argv[2], strcmp(argv[4], "-") ? argv[4] : NULL, atol(argv[3]), wall_ms() + atof(argv[5]) * 1000,
-        argc > 6};
+        die("usage", "reporter BROKERS TOPIC COUNT|all RESULTS-TOPIC|- SECONDS [gather | SINCE-MS]");
+    struct options o = {argv[1],
+                        argv[2],
+                        strcmp(argv[4], "-") ? argv[4] : NULL,
+                        atol(argv[3]),
+                        wall_ms() + atof(argv[5]) * 1000,
+                        argc > 6 ? atof(argv[6]) : 0,
+                        argc > 6 && !strcmp(argv[6], "gather")};
     struct seen seen = {0};
     rd_kafka_t *consumer = make(RD_KAFKA_CONSUMER, o.brokers),
                *producer = o.results ? make(RD_KAFKA_PRODUCER, o.brokers) : NULL;
@@ -230,7 +237,7 @@ int main(int argc, char **argv)
         report_all(&o, producer, &seen);
     if (producer && rd_kafka_flush(producer, 60000))
         die("flush", "results are left");
-    qsort(seen.late, (size_t)seen.n, sizeof *seen.late, compare);
+    qsort(seen.late, (size_t)seen.n_late, sizeof *seen.late, compare);
     printf("{\"messages\":%ld,\"distinct\":%ld,\"early\":%ld,\"seconds\":%.3f,\"last_ms\":%.0f,\"p50\":%.1f,\"p90\":%."
            "1f,\"p99\":%.1f,\"max\":%.1f}\n",
            seen.n, distinct(&seen), early(&seen), (seen.last - seen.first) / 1000, seen.last, late(&seen, .5),

@@ -3,8 +3,8 @@
  *
  *   beanstalk PORT intake CLIENTS SECONDS | lateness RATE SECONDS | burst JOBS
  *
- * Delays are whole seconds there, counted from the put: rounded up, so that nothing is early. `lateness` writes each
- * job six seconds ahead; `burst` writes JOBS without a delay while nobody reserves. Prints one JSON line.
+ * Delays are whole seconds there, counted from the put: rounded up, so that nothing is early. `lateness` writes all
+ * jobs before the first is due; `burst` writes JOBS without a delay while nobody reserves. Prints one JSON line.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -21,7 +21,7 @@
 
 #define CLIENTS 64
 #define PAYLOAD 200
-#define LEAD_MS 6000.0
+#define LEAD_MS 3000.0 /* and a millisecond for two jobs */
 #define INPUT   4096
 
 enum doing { PUTTING, RESERVING, DELETING };
@@ -224,13 +224,15 @@ int main(int argc, char **argv)
     } else if (!strcmp(argv[2], "lateness")) {
         long jobs = atol(argv[3]) * atol(argv[4]);
         step_ms = 1000.0 / atof(argv[3]);
-        first_due = wall_ms() + LEAD_MS;
+        first_due = wall_ms() + LEAD_MS + (double)jobs / 2;
         write_jobs(jobs);
-        work(jobs, first_due, 4 * atof(argv[4]));
+        if (wall_ms() > first_due)
+            die("put", "the jobs were not written before they were due");
+        work(jobs, first_due, 3 * atof(argv[4]));
     } else {
         step_ms = -1;
         write_jobs(atol(argv[3]));
-        work(atol(argv[3]), wall_ms(), 90);
+        work(atol(argv[3]), wall_ms(), 60);
     }
     return 0;
 }

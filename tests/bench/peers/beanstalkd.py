@@ -3,7 +3,7 @@ import json
 import shutil
 import subprocess
 
-from common import CACHE, CLIENTS, HERE, Peer, Process, Unavailable, resident
+from common import CACHE, CLIENTS, HERE, SECONDS, Peer, Process, Unavailable, resident
 
 PACKAGE = "beanstalkd"
 
@@ -32,7 +32,7 @@ class Beanstalkd(Peer):
         return resident(self._server.pid)
 
     def _run(self, *words):
-        done = subprocess.run([CACHE / "beanstalk", str(self._server.port), *map(str, words)], capture_output=True, text=True, check=False)
+        done = subprocess.run([CACHE / "beanstalk", str(self._server.port), *map(str, words)], capture_output=True, text=True, timeout=SECONDS, check=False)
         if done.returncode:
             raise Unavailable(f"beanstalkd {words[0]}: {done.stderr.strip()}")
         return json.loads(done.stdout)
@@ -40,7 +40,7 @@ class Beanstalkd(Peer):
     def intake(self, seconds):
         return self._run("intake", CLIENTS, seconds)
 
-    def lateness(self, rate, seconds):
+    def lateness(self, rate, seconds, warm):  # it is C and needs no warming
         return self._run("lateness", rate, seconds)
 
     def burst(self, jobs):

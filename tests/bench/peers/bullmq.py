@@ -6,7 +6,7 @@ import threading
 import time
 
 import redis
-from common import CACHE, CLIENTS, HERE, Peer, Process, Unavailable, fetched
+from common import CACHE, CLIENTS, HERE, SECONDS, Peer, Process, Unavailable, fetched
 
 FOLDER = CACHE / "node"
 PROCESSES = 2
@@ -20,6 +20,48 @@ def build():
         shutil.copy(HERE / "node" / name, FOLDER)
     if not (FOLDER / "node_modules" / "bullmq").exists():
         fetched("npm", ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"], FOLDER)
+
+
+class Program:
+    """bullmq.js in a process of its own. Its lines are read as they come; the last one is kept."""
+
+    def __init__(self, port, *words):
+        self.line = {"executed": 0}
+        self._process = subprocess.Popen(["node", FOLDER / "bullmq.js", str(port), *map(str, words)], cwd=FOLDER, stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, text=True)
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            self.line = json.loads(line)
+
+    def runs(self):
+        return self._process.poll() is None
+
+    def stop(self):
+        if self.runs():
+            self._process.stdin.write("end\n")
+            self._process.stdin.flush()
+
+    def end(self):
+        """Its last line."""
+        try:
+            code = self._process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        self._reader.join()
+        if code:
+            raise Unavailable(f"bullmq.js: exit code {code}")
+        return self.line
+
+
+def put_together(jobs, since, lines):
+    late = sorted(ms for line in lines for ms in line["late"])
+    took = (max(line["last"] for line in lines) - since) / 1000
+    return {"jobs": jobs, "executed": len(late), "early": sum(line["early"] for line in lines), "p50": late[len(late) // 2] if late else 0,
+            "p99": late[len(late) * 99 // 100] if late else 0, "rate": len(late) / max(0.001, took)}
 
 
 class BullMQ(Peer):
@@ -46,50 +88,27 @@ class BullMQ(Peer):
         return int(self._redis.info("memory")["used_memory"])
 
     def _start(self, *words):
-        return subprocess.Popen(["node", FOLDER / "bullmq.js", str(self._server.port), *map(str, words)], cwd=FOLDER, stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, text=True)
+        return Program(self._server.port, *words)
 
     def intake(self, seconds):
-        processes = [self._start("intake", CLIENTS // PROCESSES, seconds) for _ in range(PROCESSES)]
-        found = [json.loads(process.communicate()[0].splitlines()[-1]) for process in processes]
-        return {"jobs": sum(one["jobs"] for one in found), "rate": sum(one["rate"] for one in found)}
+        return self._start("intake", CLIENTS, seconds).end()
 
-    def _write(self, jobs, from_ms, rate):
-        out, _ = self._start("write", jobs, from_ms, rate).communicate()
-        if not json.loads(out.splitlines()[-1])["in_time"]:
-            raise Unavailable("BullMQ: the jobs were not written in time")
-
-    def _work(self, jobs, from_ms, seconds):
-        """Two workers until all is executed; their arrivals put together."""
-        workers = [self._start("work", from_ms, seconds) for _ in range(PROCESSES)]
-        counts, lines = [0] * PROCESSES, [None] * PROCESSES
-
-        def read(n):
-            for line in workers[n].stdout:
-                lines[n] = json.loads(line)
-                counts[n] = lines[n]["executed"]
-        threads = [threading.Thread(target=read, args=(n,)) for n in range(PROCESSES)]
-        for thread in threads:
-            thread.start()
-        end = time.time() + max(0, from_ms / 1000 - time.time()) + seconds
-        while sum(counts) < jobs and time.time() < end:
+    def _run(self, seconds, *words):
+        """Written by one process, executed by two."""
+        written = self._start(*words).end()
+        if not written["in_time"]:
+            raise Unavailable("the jobs were not written before they were due")
+        jobs, since = written["jobs"], written["since"]
+        until = since + seconds * 1000
+        workers = [self._start("work", since, until) for _ in range(PROCESSES)]
+        while sum(worker.line["executed"] for worker in workers) < jobs and all(worker.runs() for worker in workers):
             time.sleep(0.02)
         for worker in workers:
-            worker.stdin.write("end\n")
-            worker.stdin.close()
-        for thread, worker in zip(threads, workers):
-            thread.join()
-            worker.wait()
-        late = sorted(ms for line in lines for ms in line["late"])
-        return {"jobs": jobs, "executed": len(late), "early": sum(line["early"] for line in lines), "p50": late[len(late) // 2] if late else 0,
-                "p99": late[len(late) * 99 // 100] if late else 0, "rate": len(late) / max(0.001, (max(line["last"] for line in lines) - from_ms) / 1000)}
+            worker.stop()
+        return put_together(jobs, since, [worker.end() for worker in workers])
 
-    def lateness(self, rate, seconds):
-        start = int(time.time() * 1000) + 6000 + seconds * 100
-        self._write(rate * seconds, start, rate)
-        return self._work(rate * seconds, start, 4 * seconds)
+    def lateness(self, rate, seconds, warm):
+        return self._run(3 * seconds, "stream", rate, seconds, warm)
 
     def burst(self, jobs):
-        start = int(time.time() * 1000) + 8000 + jobs // 5
-        self._write(jobs, start, 0)
-        return self._work(jobs, start, 90)
+        return self._run(60, "burst", jobs)

@@ -17,6 +17,7 @@ from stack import ports  # noqa: E402
 from stack.servers.mariadb import MariaDB  # noqa: E402
 
 CLIENTS = 64
+SECONDS = 150  # what one measurement may take; a peer that takes longer cannot do it
 DATABASE = "peer"
 
 
@@ -26,8 +27,8 @@ class Unavailable(Exception):
 
 class Peer:
     """Up, measured, down. Each measurement gives a dict; jobs that were not executed, or early, are told in it."""
-    name = durability = ""
-    note = ""
+    name = note = ""
+    slow = False  # hundreds a second: it gets a smaller burst
 
     def up(self):
         raise NotImplementedError
@@ -43,12 +44,14 @@ class Peer:
         """{"jobs", "rate"} of single durable jobs by 64 clients, due in an hour."""
         raise NotImplementedError
 
-    def lateness(self, rate, seconds):
-        """{"jobs", "executed", "early", "p50", "p99"}: due time to the start of the execution, in ms."""
+    def lateness(self, rate, seconds, warm):
+        """{"jobs", "executed", "early", "p50", "p99"}: due time to the start of the execution, in ms, of a steady stream; its first
+        `warm` seconds do not count."""
         raise NotImplementedError
 
     def burst(self, jobs):
-        """{"jobs", "executed", "early", "rate"} of so many jobs that are due at one instant, from that on."""
+        """{"jobs", "executed", "early", "rate"} of so many jobs that are due at one instant, from that on; a fifth as many were due a
+        few seconds before, to warm up."""
         raise NotImplementedError
 
     def size(self):

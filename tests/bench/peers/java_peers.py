@@ -2,7 +2,7 @@
 import json
 import subprocess
 
-from common import CACHE, CLIENTS, HERE, Database, Peer, Unavailable, fetched
+from common import CACHE, CLIENTS, HERE, SECONDS, Database, Peer, Unavailable, fetched
 
 FOLDER = CACHE / "java"
 
@@ -14,7 +14,6 @@ def build():
 
 class JavaPeer(Peer):
     word = ""
-    rate_hint = 1000  # jobs a second that it surely writes: how long the writing may take
 
     def __init__(self):
         self._database = None
@@ -32,9 +31,9 @@ class JavaPeer(Peer):
     def size(self):
         return self._database.size()
 
-    def _run(self, *words, seconds=600):
+    def _run(self, *words):
         argv = ["java", "-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-cp", f"{FOLDER}/classes:{FOLDER}/dependency/*", "bench.Load", self.word, *map(str, words)]
-        done = subprocess.run(argv, env=self._database.environment(), capture_output=True, text=True, timeout=seconds, check=False)
+        done = subprocess.run(argv, env=self._database.environment(), capture_output=True, text=True, timeout=SECONDS, check=False)
         if done.returncode:
             raise Unavailable(f"{self.name} {words[0]}: {done.stderr.strip()[-600:]}")
         return json.loads(done.stdout.splitlines()[-1])
@@ -42,18 +41,19 @@ class JavaPeer(Peer):
     def intake(self, seconds):
         return self._run("intake", CLIENTS, seconds)
 
-    def lateness(self, rate, seconds):
-        return self._run("lateness", rate, seconds, 5 + rate * seconds // self.rate_hint)
+    def lateness(self, rate, seconds, warm):
+        return self._run("lateness", rate, seconds, warm)
 
     def burst(self, jobs):
-        return self._run("burst", jobs, 5 + jobs // self.rate_hint)
+        return self._run("burst", jobs)
 
 
 class DbScheduler(JavaPeer):
-    name, word, rate_hint = "db-scheduler 16.0 on MariaDB", "dbscheduler", 2500
+    name, word = "db-scheduler 16.0 on MariaDB", "dbscheduler"
     note = "100 threads, polling every 10 ms, lock and fetch"
 
 
 class Quartz(JavaPeer):
-    name, word, rate_hint = "Quartz 2.5 clustered on MariaDB", "quartz", 150
+    name, word = "Quartz 2.5 clustered on MariaDB", "quartz"
     note = "100 threads, batches of 100"
+    slow = True

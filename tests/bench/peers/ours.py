@@ -2,7 +2,7 @@
 import json
 import subprocess
 
-from common import CLIENTS, Peer
+from common import CLIENTS, SECONDS, Peer, Unavailable
 
 import clients
 import programs
@@ -12,6 +12,8 @@ from account import Account
 from harness.checker import connect
 from harness.servers import redis_clients
 from harness.stack import Stack
+
+BURST_AFTER_MS = 5000
 
 
 class Duetime(Peer):
@@ -49,24 +51,31 @@ class Duetime(Peer):
             self.account.accepted(topic, posts.accepted, posts.unanswered)
         return {"jobs": posts.accepted, "rate": posts.rate}
 
-    def _due(self, dues, warm=20):
-        topic = self._topic()
-        self.account.accepted(topic, clients.write_due(self._stack, topic, [clients.now()] * warm))
-        programs.run("reporter", self._stack["DUETIME_KAFKA"], topic, warm, "-", 30)
+    def _write(self, topic, dues):
         self.account.accepted(topic, clients.write_due(self._stack, topic, dues))
-        done = subprocess.run([programs.program("reporter"), self._stack["DUETIME_KAFKA"], topic, str(len(dues) + warm), "-", "150"],
-                              stdout=subprocess.PIPE, text=True, check=False)
-        return json.loads(done.stdout), warm
+        if clients.now() > dues[0]:
+            raise Unavailable("the jobs were not written before they were due")
 
-    def lateness(self, rate, seconds):
-        start = clients.now() + 8000
-        found, warm = self._due([start + i * 1000 / rate for i in range(rate * seconds)])
-        return {"jobs": rate * seconds, "executed": found["messages"] - warm, "early": found["early"], "p50": found["p50"], "p99": found["p99"]}
+    def _consumed(self, topic, jobs, since):
+        """What a consumer saw until it had so many; what was due before `since` was to warm up."""
+        words = [programs.program("reporter"), self._stack["DUETIME_KAFKA"], topic, jobs, "-", SECONDS, int(since)]
+        return json.loads(subprocess.run(list(map(str, words)), stdout=subprocess.PIPE, text=True, check=False).stdout)
+
+    def lateness(self, rate, seconds, warm):
+        topic, jobs = self._topic(), rate * seconds
+        start = clients.now() + 3000 + (rate * warm + jobs) / 10
+        self._write(topic, [start + i * 1000 / rate for i in range(rate * warm + jobs)])
+        found = self._consumed(topic, rate * warm + jobs, start + warm * 1000)
+        return {"jobs": jobs, "executed": found["messages"] - rate * warm, "early": found["early"], "p50": found["p50"], "p99": found["p99"]}
 
     def burst(self, jobs):
-        start = clients.now() + 6000 + jobs // 10
-        found, warm = self._due([start] * jobs)
-        return {"jobs": jobs, "executed": found["messages"] - warm, "early": found["early"], "rate": jobs / max(0.001, (found["last_ms"] - start) / 1000)}
+        topic, warm = self._topic(), jobs // 5
+        start = clients.now() + 3000 + jobs / 10
+        since = start + BURST_AFTER_MS
+        self._write(topic, [start] * warm + [since] * jobs)
+        found = self._consumed(topic, warm + jobs, since)
+        executed = found["messages"] - warm
+        return {"jobs": jobs, "executed": executed, "early": found["early"], "rate": executed / max(0.001, (found["last_ms"] - since) / 1000)}
 
     def size(self):
         return table.bytes_on_disk(self._stack) + sum(int(client.info("memory")["used_memory"]) for client in redis_clients(self._stack))

@@ -1,6 +1,7 @@
-// The load on BullMQ, one process of several: node bullmq.js PORT intake CLIENTS SECONDS | write JOBS FROM-MS RATE (0: all at FROM-MS) |
-// work JOBS FROM-MS SECONDS. Prints one JSON line. `work` ends when it was told "end" on its standard input, or after SECONDS;
-// it prints {"executed":n} now and then, so that several processes can be counted together.
+// The load on BullMQ, one process of several: node bullmq.js PORT intake CLIENTS SECONDS | stream RATE SECONDS WARM-SECONDS | burst JOBS |
+// work SINCE-MS UNTIL-MS. Prints one JSON line. stream and burst write the jobs before the first of them is due (how long that takes is
+// tried beforehand); what is due before "since" warms up and does not count. work ends when it was told "end" on its standard input, or
+// at UNTIL-MS; it prints {"executed":n} now and then, so that several processes can be counted together.
 import { Queue, Worker } from "bullmq";
 
 const [port, mode, ...words] = process.argv.slice(2);
@@ -9,64 +10,87 @@ const text = "x".repeat(187);
 const NAME = "bench";
 const HOUR = 3600000;
 const CONCURRENCY = 100;
+const CHUNK = 500;
+const SPARE_MS = 4000;
+const BURST_AFTER_MS = 5000;
 
 const print = (value) => process.stdout.write(JSON.stringify(value) + "\n");
-const percentile = (sorted, share) => (sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] : 0);
 
 function queue() {
   return new Queue(NAME, { connection, defaultJobOptions: { removeOnComplete: true, removeOnFail: true } });
 }
 
-const put = (q, due) => q.add("job", { text, due }, { delay: Math.max(0, due - Date.now()) });
-
-// Each client waits for its answer before it asks again; clients have a connection each, as far apart as separate callers are.
-async function intake(clients, seconds) {
-  const queues = Array.from({ length: clients }, queue);
-  await Promise.all(queues.map((q) => q.waitUntilReady()));
-  const began = Date.now(), end = began + seconds * 1000;
-  let jobs = 0;
-  await Promise.all(queues.map(async (q) => {
-    while (Date.now() < end) {
-      await put(q, Date.now() + HOUR);
-      jobs++;
-    }
-  }));
-  print({ jobs, rate: jobs / ((Date.now() - began) / 1000) });
-  await Promise.all(queues.map((q) => q.close()));
+// The delay counts from the job's timestamp: it is given, so that a job is due exactly then.
+function options(due, now) {
+  return { timestamp: now, delay: Math.max(0, due - now) };
 }
 
-async function write(jobs, from, rate) {
+// Each client waits for its answer before it asks again. They share one connection in one process: with a connection each, or with two
+// to four processes, it is a third slower on two cores.
+async function intake(clients, seconds) {
   const q = queue();
-  for (let first = 0; first < jobs; first += 500) {
+  await q.waitUntilReady();
+  const clientsUntil = async (end) => {
+    let jobs = 0;
+    await Promise.all(Array.from({ length: clients }, async () => {
+      for (let now = Date.now(); now < end; now = Date.now()) {
+        await q.add("job", { text, due: now + HOUR }, options(now + HOUR, now));
+        jobs++;
+      }
+    }));
+    return jobs;
+  };
+  await clientsUntil(Date.now() + 2000);
+  const began = Date.now(), jobs = await clientsUntil(began + seconds * 1000);
+  print({ jobs, rate: jobs / ((Date.now() - began) / 1000) });
+}
+
+async function write(q, jobs, due) {
+  for (let first = 0; first < jobs; first += CHUNK) {
     const now = Date.now();
-    await q.addBulk(Array.from({ length: Math.min(500, jobs - first) }, (_, i) => {
-      const due = from + (rate ? Math.floor(((first + i) * 1000) / rate) : 0);
-      return { name: "job", data: { text, due }, opts: { delay: Math.max(0, due - now) } };
+    await q.addBulk(Array.from({ length: Math.min(CHUNK, jobs - first) }, (_, i) => {
+      const at = due(first + i);
+      return { name: "job", data: { text, due: at }, opts: options(at, now) };
     }));
   }
-  print({ jobs, in_time: Date.now() < from });
-  await q.close();
 }
 
-async function work(from, seconds) {
+// An instant by which so many jobs are surely written.
+async function start(q, jobs) {
+  const began = Date.now();
+  await write(q, 4 * CHUNK, () => began + HOUR);
+  return Date.now() + SPARE_MS + Math.ceil(((Date.now() - began) * jobs * 1.5) / (4 * CHUNK));
+}
+
+async function stream(rate, seconds, warm) {
+  const q = queue(), jobs = rate * (warm + seconds), from = await start(q, jobs);
+  await write(q, jobs, (i) => from + Math.floor((i * 1000) / rate));
+  print({ jobs: rate * seconds, since: from + warm * 1000, in_time: Date.now() < from });
+}
+
+async function burst(jobs) {
+  const q = queue(), warm = Math.floor(jobs / 5), from = await start(q, warm + jobs), since = from + BURST_AFTER_MS;
+  await write(q, warm + jobs, (i) => (i < warm ? from : since));
+  print({ jobs, since, in_time: Date.now() < from });
+}
+
+async function work(since, until) {
   const late = [];
-  let last = from;
+  let last = since;
   const worker = new Worker(NAME, async (job) => {
+    if (job.data.due < since) return;
     last = Date.now();
     late.push(last - job.data.due);
   }, { connection, concurrency: CONCURRENCY, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } });
   await worker.waitUntilReady();
-  const told = setInterval(() => print({ executed: late.length }), 50);
+  const told = setInterval(() => print({ executed: late.length }), 100);
   await new Promise((done) => {
     process.stdin.on("data", done);
-    setTimeout(done, Math.max(0, from - Date.now()) + seconds * 1000);
+    setTimeout(done, until - Date.now());
   });
   clearInterval(told);
-  late.sort((a, b) => a - b);
   print({ executed: late.length, early: late.filter((ms) => ms < 0).length, last, late });
-  process.exit(0);
 }
 
-const numbers = words.map(Number);
-await { intake, write, work }[mode](...numbers);
+await { intake, stream, burst, work }[mode](...words.map(Number));
 process.exit(0);

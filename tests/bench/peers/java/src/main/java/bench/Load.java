@@ -6,11 +6,15 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongUnaryOperator;
 
 /**
- * The load: Load PEER intake CLIENTS SECONDS | lateness RATE SECONDS LEAD | burst JOBS LEAD. Prints one JSON line. Jobs are
- * written by CLIENTS threads (64) one at a time; LEAD seconds are given to the writing before the first job is due.
+ * The load: Load PEER intake CLIENTS SECONDS | lateness RATE SECONDS WARM-SECONDS | burst JOBS. Prints one JSON line. Jobs are written one
+ * at a time by as many threads (64 where nothing is said), before the first of them is due; how long that takes is tried beforehand. What
+ * is due before SINCE warms up and does not count: the first seconds of a stream, a smaller burst before the one.
  */
 public final class Load {
   private static final int CLIENTS = 64;
+  private static final long HOUR = 3600000;
+  private static final long SPARE_MS = 3000;
+  private static final long BURST_AFTER_MS = 5000;
   private static final AtomicLong numbers = new AtomicLong(System.currentTimeMillis() * 1000);
 
   private Load() {}
@@ -20,11 +24,12 @@ public final class Load {
       switch (words[1]) {
         case "intake" -> intake(peer, Integer.parseInt(words[2]), Double.parseDouble(words[3]));
         case "lateness" -> lateness(peer, Integer.parseInt(words[2]), Integer.parseInt(words[3]), Integer.parseInt(words[4]));
-        case "burst" -> burst(peer, Integer.parseInt(words[2]), Integer.parseInt(words[3]));
+        case "burst" -> burst(peer, Integer.parseInt(words[2]));
         default -> throw new IllegalArgumentException(words[1]);
       }
+      System.out.flush();
+      Runtime.getRuntime().halt(0); // what is due in an hour is not waited for
     }
-    System.exit(0);
   }
 
   private interface Client {
@@ -39,7 +44,7 @@ public final class Load {
           client.run();
         } catch (Exception e) {
           e.printStackTrace();
-          System.exit(1);
+          Runtime.getRuntime().halt(1);
         }
       });
       threads[i].start();
@@ -49,7 +54,7 @@ public final class Load {
     }
   }
 
-  /** For so long, after a second to warm up. */
+  /** For so long, after two seconds to warm up. */
   private static void intake(Peer peer, int clients, double seconds) throws Exception {
     writeFor(peer, clients, 2);
     long before = System.nanoTime();
@@ -63,7 +68,7 @@ public final class Load {
     long end = System.nanoTime() + (long) (seconds * 1e9);
     inParallel(clients, () -> {
       while (System.nanoTime() < end) {
-        peer.schedule(numbers.incrementAndGet(), System.currentTimeMillis() + 3600000);
+        peer.schedule(numbers.incrementAndGet(), System.currentTimeMillis() + HOUR);
         jobs.incrementAndGet();
       }
     });
@@ -79,17 +84,28 @@ public final class Load {
     });
   }
 
+  /** An instant by which so many jobs are surely written. */
+  private static long start(Peer peer, int jobs) throws Exception {
+    long written = writeFor(peer, CLIENTS, 1.5);
+    return System.currentTimeMillis() + SPARE_MS + (long) (jobs * 1.5 * 1500 / Math.max(1, written));
+  }
+
   private static final class Executions {
+    final long since;
     final long[] late;
     final AtomicInteger n = new AtomicInteger();
     volatile long last;
 
-    Executions(int jobs) {
+    Executions(int jobs, long since) {
       late = new long[jobs];
+      this.since = since;
     }
 
     void add(long due) {
       long now = System.currentTimeMillis();
+      if (due < since) {
+        return;
+      }
       int i = n.getAndIncrement();
       if (i < late.length) {
         late[i] = now - due;
@@ -103,41 +119,37 @@ public final class Load {
       }
     }
 
-    void print(long from) {
+    void print() {
       int count = Math.min(n.get(), late.length);
       long[] sorted = Arrays.copyOf(late, count);
       Arrays.sort(sorted);
       System.out.printf("{\"jobs\":%d,\"executed\":%d,\"early\":%d,\"p50\":%d,\"p99\":%d,\"rate\":%.1f}%n", late.length, n.get(),
           Arrays.stream(sorted).filter(ms -> ms < 0).count(), count == 0 ? 0 : sorted[count / 2], count == 0 ? 0 : sorted[count * 99 / 100],
-          count / Math.max(0.001, (last - from) / 1e3));
+          count / Math.max(0.001, (last - since) / 1e3));
     }
   }
 
-  private static long start(int lead, long written) {
-    if (System.currentTimeMillis() > written) {
-      System.err.printf("%d s were too short to write the jobs%n", lead);
-      System.exit(3);
+  private static void run(Peer peer, int warm, Executions executions, long from, long untilMs, LongUnaryOperator due) throws Exception {
+    write(peer, warm + executions.late.length, due);
+    if (System.currentTimeMillis() > from) {
+      System.err.println("the jobs were not written before they were due");
+      Runtime.getRuntime().halt(3);
     }
-    return written;
+    peer.work(executions::add);
+    executions.await(untilMs);
+    executions.print();
   }
 
-  private static void lateness(Peer peer, int rate, int seconds, int lead) throws Exception {
-    long from = System.currentTimeMillis() + lead * 1000L;
-    Executions executions = new Executions(rate * seconds);
-    write(peer, rate * seconds, i -> from + i * 1000 / rate);
-    start(lead, from);
-    peer.work(executions::add);
-    executions.await(from + seconds * 4000L);
-    executions.print(from);
+  private static void lateness(Peer peer, int rate, int seconds, int warm) throws Exception {
+    long from = start(peer, rate * (warm + seconds));
+    Executions executions = new Executions(rate * seconds, from + warm * 1000L);
+    run(peer, rate * warm, executions, from, executions.since + seconds * 3000L, i -> from + i * 1000 / rate);
   }
 
-  private static void burst(Peer peer, int jobs, int lead) throws Exception {
-    long from = System.currentTimeMillis() + lead * 1000L;
-    Executions executions = new Executions(jobs);
-    write(peer, jobs, i -> from);
-    start(lead, from);
-    peer.work(executions::add);
-    executions.await(from + 90000L);
-    executions.print(from);
+  private static void burst(Peer peer, int jobs) throws Exception {
+    int warm = jobs / 5;
+    long from = start(peer, warm + jobs);
+    Executions executions = new Executions(jobs, from + BURST_AFTER_MS);
+    run(peer, warm, executions, from, executions.since + 60000L, i -> i < warm ? from : executions.since);
   }
 }
