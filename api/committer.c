@@ -391,7 +391,7 @@ static size_t note_entries(struct worker *w, struct dt_unit *units, size_t *crea
                 continue;
             ++*created;
             if (row->job.run_at_ms <= horizon_end_ms)
-                w->entries[n++] = (struct dt_entry){row->job.id, row->job.run_at_ms};
+                w->entries[n++] = (struct dt_entry){row->job.id, row->job.run_at_ms, 0};
         }
     }
     return n;

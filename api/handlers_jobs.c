@@ -67,7 +67,9 @@ static enum dt_next finish_change(struct dt_request *req, dt_store *store, dt_st
         return dt_answer_not_found(req, "job");
     if (status != DT_OK)
         return dt_answer_status(req, status, job->id > 0 ? job : NULL, err);
-    struct dt_entry entry = {.id = job->id, .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms};
+    struct dt_entry entry = {.id = job->id,
+                             .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
+                             .was_ms = job->was_next_at_ms};
     dt_index_writer_post(req->api->index, &entry, 1);
     return answer_row(req, store, job);
 }

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 
-#define RING_ENTRIES 262144u /* power of two; 4 MiB */
+#define RING_ENTRIES 262144u /* power of two; 6 MiB */
 #define PUT_ENTRIES  4096u
 #define URGENT_MS    2000           /* entries due sooner go at once … */
 #define LINGER_US    INT64_C(20000) /* … others wait this long for company: a pipeline costs as much as fifty entries */

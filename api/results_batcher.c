@@ -108,8 +108,9 @@ static void tell_index(dt_results *r, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct dt_apply *a = &r->applies[i];
         dt_metric_add(r->outcomes[a->outcome], 1);
-        if (a->outcome == DT_OUTCOME_APPLIED)
-            r->entries[k++] = (struct dt_entry){a->result.job_id, a->next_at_ms};
+        for (int w = 0; w < DT_WAS_MAX && a->outcome == DT_OUTCOME_APPLIED; w++)
+            if (w == 0 || a->was_ms[w])
+                r->entries[k++] = (struct dt_entry){a->result.job_id, a->next_at_ms, a->was_ms[w]};
         if (a->outcome == DT_OUTCOME_APPLIED && a->outbox)
             dt_index_writer_outbox(r->index, a->result.job_id);
     }
@@ -163,7 +164,7 @@ static dt_status prepare(dt_results *r, dt_refclock *ref)
     size_t room = (size_t)r->config->results_batch;
     r->reports = calloc(room, sizeof(struct dt_report *));
     r->applies = calloc(room, sizeof(*r->applies));
-    r->entries = calloc(room, sizeof(*r->entries));
+    r->entries = calloc(DT_WAS_MAX * room, sizeof(*r->entries));
     if (!r->reports || !r->applies || !r->entries)
         return DT_NOMEM;
     dt_status status = dt_session_init(&r->session, r->config, r->clock, ref);

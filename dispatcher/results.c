@@ -127,12 +127,14 @@ static void tell_index(dt_results *r, const struct dt_shard_map *map)
 {
     struct dt_error err = {0};
     size_t n = 0;
-    struct dt_entry *entries = dt_arena_alloc(&r->arena, (r->n ? r->n : 1) * sizeof *entries);
+    struct dt_entry *entries = dt_arena_alloc(&r->arena, (DT_WAS_MAX * r->n + 1) * sizeof *entries);
     for (size_t i = 0; entries && i < r->n; i++) {
         const struct dt_apply *a = &r->batch[i];
         if (a->outcome != DT_OUTCOME_APPLIED)
             continue;
-        entries[n++] = (struct dt_entry){a->result.job_id, a->next_at_ms};
+        for (int w = 0; w < DT_WAS_MAX; w++)
+            if (w == 0 || a->was_ms[w])
+                entries[n++] = (struct dt_entry){a->result.job_id, a->next_at_ms, a->was_ms[w]};
         if (a->outbox)
             r->env.outbox(r->env.arg, dt_shard_of(map, a->result.job_id));
     }

@@ -297,7 +297,7 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
     size_t held = 0;
     for (size_t i = 0; i < n; i++)
         if (seen[i].hold.p && dt_str_eq(seen[i].hold, topic)) {
-            entries[held++] = (struct dt_entry){seen[i].id, seen[i].hint_ms};
+            entries[held++] = (struct dt_entry){seen[i].id, seen[i].hint_ms, 0};
             seen[i].hold = DT_STR_NONE;
             seen[i].id = 0; /* dealt with */
         }
@@ -320,7 +320,7 @@ static dt_status hand_on(dt_shard_loop *l, const struct dt_turn *turn, int64_t h
         const struct dt_seen *seen = &turn->seen[i];
         if (!seen->elsewhere || seen->next_ms >= horizon_ms)
             continue;
-        entries[n++] = (struct dt_entry){seen->id, seen->next_ms};
+        entries[n++] = (struct dt_entry){seen->id, seen->next_ms, 0};
         if (seen->next_ms <= turn->now_ms + SOON_MS)
             dt_shard_set_add(&soon, dt_shard_of(&l->map, seen->id));
     }
@@ -368,12 +368,14 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn)
     dt_shard_pass_by_index(l);
 }
 
-void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, int64_t next_ms)
+void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done)
 {
-    const struct dt_entry entry = {id, next_ms};
+    struct dt_entry entries[DT_WAS_MAX];
     struct dt_error err = {0};
     int64_t horizon_ms = dt_refclock_earliest_ms(l->env->ref) + l->env->config->index_horizon;
-    if (dt_index_put(l->index, &l->map, &entry, 1, horizon_ms, false, &err) != DT_OK)
+    for (int w = 0; w < DT_WAS_MAX; w++)
+        entries[w] = (struct dt_entry){id, done->next_ms, done->was_ms[w]};
+    if (dt_index_put(l->index, &l->map, entries, DT_WAS_MAX, horizon_ms, false, &err) != DT_OK)
         DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
 }
 

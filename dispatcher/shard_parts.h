@@ -172,7 +172,7 @@ DT_MUST_CHECK dt_status dt_shard_look(dt_shard_loop *l, int64_t now_ms, int64_t 
 /* Tells the index what became of the hints. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn);
 /* Tells the index when a job is due next (0 = never), whatever it says now. */
-void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, int64_t next_ms);
+void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done);
 /* The next looks go past the index: MySQL is read from the longest overdue on, with a cursor. */
 void dt_shard_pass_by_index(dt_shard_loop *l);
 /* What the readers of MySQL passed by may go now. */

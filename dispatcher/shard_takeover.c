@@ -139,7 +139,7 @@ static dt_status halt(dt_shard_loop *l, const char *why, struct dt_error *err)
 static void tell_undeliverable(dt_shard_loop *l, const struct dt_settled *done)
 {
     if (done->ended)
-        dt_shard_tell_moved(l, l->flight.list.v[0].id, done->next_ms);
+        dt_shard_tell_moved(l, l->flight.list.v[0].id, done);
     dt_metric_add(l->meters.undeliverable, 1);
     DT_LOG(ERROR, "shard", "undeliverable: Kafka refuses this message for good", DT_I("shard", l->shard),
            DT_I("job", l->flight.list.v[0].id), DT_I("attempt", l->flight.list.v[0].attempt),

@@ -1,18 +1,25 @@
 /*
- * The port to Redis: one sorted set a shard, scores = next_at in ms, members = decimal job ids. Entries are hints:
- * every write is idempotent, a lost one is mended by the reconciler, and nothing here is ever an error of a caller's
- * request. Only index_redis.c knows Redis keys:
+ * The port to Redis: one set a shard of entries (next_at in ms, id), ascending. Entries are hints: every write is
+ * idempotent, a lost one is mended by the reconciler, and nothing here is ever an error of a caller's request. A job
+ * has one entry; whoever moves it says where it was. Where that was not known, or two who moved it came in the wrong
+ * order, an old entry stays behind, which the claim refuses and takes out; the right one is there all the same.
  *
- * - `<installation>:{<shard>}:due`: the shard's set; a member "!<epoch>:<token>:<count>:<generation>" with score
- *   +inf is its marker
- * - `<installation>:{<shard>}:held:<topic>`: due entries of a topic that cannot go now, or is one of many; with
- *   DT_HELD_TIMEOUTS behind the topic: its acknowledgements that did not come in time
+ * A set is kept in slices, small enough for Redis to pack them (14 to 17 bytes an entry instead of 110 to 144), which
+ * is why an entry is found by its id and its time together only. Only index_redis.c and lua/ know Redis keys:
+ *
+ * - `<installation>:{<shard>}:due`: the slices; score = where one begins, in ms, member = its name (the same in
+ *   decimal). A member "!<epoch>:<token>:<count>:<generation>" with score +inf is the set's
+ *   marker
+ * - `<installation>:{<shard>}:due:<name>`: a slice; score = ms after its beginning, member: see index_pack.h. It ends
+ *   where the next one begins
+ * - `<installation>:{<shard>}:held:<topic>`: due entries of a topic that cannot go now, or is one of many: score = ms,
+ *   members likewise; with DT_HELD_TIMEOUTS behind the topic: its acknowledgements that did not come in time
  * - `<installation>:{<shard>}:held`: set of the topics that have a held set
  * - `<installation>:wake`: pub/sub channel; messages "<shard>" or "<shard> outbox" or "topic"
  *
- * Entries of one score come in the byte order of their decimal ids (Redis's order), not in numeric order. A member of
- * the set that is neither an id with a whole number of ms as its score nor a marker is nobody's: it is removed where it
- * is met.
+ * All keys of a shard have its hash tag, the scripts name those of slices themselves. Entries of one ms come in the
+ * order of their members' bytes: ids of the same home day as they were given, if that is the day of the ms. Anything
+ * else in these keys is nobody's: it is removed where it is met.
  *
  * A dt_index is a set of connections, one an endpoint, for one thread. A connection that failed is dropped and made
  * anew after a capped exponential back-off with jitter; until then its shards answer UNAVAILABLE at once.
@@ -38,13 +45,14 @@ DT_MUST_CHECK dt_status dt_index_ping(dt_index *index, struct dt_error *err);
 struct dt_entry {
     int64_t id;
     int64_t due_ms; /* 0 = remove */
+    int64_t was_ms; /* dt_index_put: where the job's entry may be now; 0 = nowhere, or not known */
 };
 
 /*
- * Pipelined: adds, moves or removes entries (of any shards), one round trip an endpoint. Entries due after
- * horizon_end_ms are removed instead of added. With wake, a shard whose earliest entry became earlier is announced on
- * the channel (decided in Redis, in the same step). UNAVAILABLE: some may have been lost. Of several entries of one job
- * in a call the last one counts, except that one added and removed by the same call may stay behind as a stale hint.
+ * Pipelined: adds, moves or removes entries (of any shards), one round trip an endpoint: what stands at was_ms goes,
+ * what is due comes. Entries due after horizon_end_ms are removed instead of added. With wake, a shard whose earliest
+ * entry became earlier is announced on the channel (decided in Redis, in the same step). UNAVAILABLE: some may have
+ * been lost. Of several entries of one job in a call the last due_ms counts, and all their was_ms go.
  */
 DT_MUST_CHECK dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                      size_t n, int64_t horizon_end_ms, bool wake, struct dt_error *err);
@@ -64,8 +72,8 @@ DT_MUST_CHECK dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
 struct dt_marker {
     int64_t epoch, token, count, generation, oldest;
 };
-/* One round trip: due entries (score <= now_ms, ascending, at most limit), the score of the first one after them (0 =
- * none within the set), and whether our marker is there. entries: room for limit. */
+/* One round trip: due entries (score <= now_ms, ascending, at most limit, each id once), the score of the first one
+ * after them (0 = none within the set), and whether our marker is there. entries: room for limit. */
 DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms,
                                      size_t limit, struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked,
                                      struct dt_error *err);
@@ -73,7 +81,8 @@ DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_
  * there, not older than marker.oldest, so the set was not lost. */
 DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, bool *intact,
                                       struct dt_error *err);
-/* Conditional: an entry whose score is still `seen_ms` moves to due_ms (0 = removed); changed scores are left alone. */
+/* Conditional: an entry that is still at `seen_ms` moves to due_ms (0 = removed); where there is none any more nothing
+ * comes. */
 struct dt_fix {
     int64_t id, seen_ms, due_ms;
 };
@@ -88,9 +97,8 @@ static inline struct dt_str dt_held_name(struct dt_str topic, bool timeouts, cha
                      timeouts ? DT_HELD_TIMEOUTS : "");
     return (struct dt_str){name, (size_t)n};
 }
-/* Moves entries whose score is still due_ms, or that are not in the due set (any more), to the held set of a
- * topic / gives a bounded number of them back, earliest first, leaving alone what the due set has by now; left: how
- * many remain. */
+/* Moves entries that are still at due_ms, or not in the due set (any more), to the held set of a topic / gives a
+ * bounded number of them back, earliest first; left: how many remain. */
 DT_MUST_CHECK dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic,
                                       const struct dt_entry *entries, size_t n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit,
@@ -111,14 +119,15 @@ DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, int64_t 
                                        struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
                                        struct dt_error *err);
-/* Scores in the due set of ids of one shard: scores[n], 0 = absent. */
-DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const int64_t *ids, size_t n, int64_t *scores,
-                                        struct dt_error *err);
-/* Adds entries that are missing; one that is there already keeps its score. */
+/* Where ids have their entries, looked for at due_ms and in the rest of its slice: scores[n], 0 = not there. */
+DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
+                                        int64_t *scores, struct dt_error *err);
+/* Adds entries that are missing; one of the job that is met in the same slice stays where it is instead. */
 DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                              struct dt_error *err);
 
-/* The same for entries of any shards, on all endpoints at once. */
+/* The same for entries of any shards, on all endpoints at once; where the sets are empty, in whole slices: as fast as
+ * they can be sent. */
 DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                       size_t n, struct dt_error *err);
 

@@ -38,7 +38,7 @@ struct dt_backoff {
 int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt);
 
 /* config, endpoint, clock and the scripts (n texts, at most DT_LINK_SCRIPTS) are borrowed. Does not connect yet. */
-#define DT_LINK_SCRIPTS 8
+#define DT_LINK_SCRIPTS 12
 DT_MUST_CHECK dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *endpoint,
                                     const dt_clock *clock, const char *const *scripts, unsigned n_scripts,
                                     dt_link **out);

@@ -1,8 +1,8 @@
 /*
- * Owns the Redis keys and the scripts that change them. Refuses to know MySQL, topics' settings and who leads.
- * Invariants: every command is idempotent, so a turn whose answer was lost may simply be sent again; a change of an
- * entry that was decided elsewhere is conditional on the score that was seen. A flight (at most FLIGHT entries) is
- * written to all endpoints before any reply is read: one round trip for all of them, in bounded memory.
+ * Owns the Redis keys and what is asked of the scripts (lua/). Refuses to know MySQL, topics' settings and who leads.
+ * Invariants: every command is idempotent, so a turn whose answer was lost may simply be sent again; an entry is taken
+ * out by its id and its time together. A flight (at most FLIGHT entries) is written to all endpoints before any reply
+ * is read: one round trip for all of them, in bounded memory.
  */
 #include "index/index.h"
 
@@ -12,113 +12,64 @@
 #include <stdlib.h>
 
 #include "index/index_link.h"
+#include "index/index_pack.h"
+#include "index/index_scripts.h"
 
 #define CHUNK      1000u  /* entries of one command: below Lua's limit of about 8,000 unpacked values */
 #define FLIGHT     16384u /* entries on their way at once */
+#define PACKS      64u    /* packed slices of one command */
+#define PACK_MIN   16u    /* fewer entries are not worth a slice of their own */
+#define IDS_SLOTS  65536u /* power of two, above twice what is noted in a flight or a look */
 #define KEY_CAP    512
-#define MEMBER_CAP 96
+#define NAME_CAP   64
+#define MEMBER_CAP 256
 #define JUNK_MAX   64
 
 /* ---- scripts ---- */
 
-enum script { SCRIPT_PUT, SCRIPT_FIX, SCRIPT_HOLD, SCRIPT_UNHOLD, SCRIPT_MARK, SCRIPT_AFTER, SCRIPT_DROP, SCRIPTS };
-
-/* KEYS due; ARGV channel, message, number of adds, score, id, …, ids to remove. Announces when the earliest became
- * earlier. */
-static const char PUT[] = "local due, n = KEYS[1], 3 + 2 * tonumber(ARGV[3])\n"
-                          "local before = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')\n"
-                          "if #ARGV > n then redis.call('ZREM', due, unpack(ARGV, n + 1)) end\n"
-                          "if n > 3 then redis.call('ZADD', due, unpack(ARGV, 4, n)) end\n"
-                          "local after = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')\n"
-                          "if after[2] and tonumber(after[2]) < (tonumber(before[2] or 'inf') or math.huge) then\n"
-                          "  redis.call('PUBLISH', ARGV[1], ARGV[2])\n"
-                          "end\n"
-                          "return 1";
-
-/* KEYS due; ARGV n ids, n scores seen, n new scores (0 = remove). */
-static const char FIX[] = "local due, n, add, rem = KEYS[1], #ARGV / 3, {}, {}\n"
-                          "local is = redis.call('ZMSCORE', due, unpack(ARGV, 1, n))\n"
-                          "for i = 1, n do\n"
-                          "  if is[i] and math.floor(tonumber(is[i])) == tonumber(ARGV[n + i]) then\n"
-                          "    local to = ARGV[2 * n + i]\n"
-                          "    if to == '0' then rem[#rem + 1] = ARGV[i]\n"
-                          "    else add[#add + 1] = to; add[#add + 1] = ARGV[i] end\n"
-                          "  end\n"
-                          "end\n"
-                          "if #add > 0 then redis.call('ZADD', due, unpack(add)) end\n"
-                          "if #rem > 0 then redis.call('ZREM', due, unpack(rem)) end\n"
-                          "return #add / 2 + #rem";
-
-/* KEYS due, held, registry; ARGV topic, n ids, n scores. */
-static const char HOLD[] = "local due, n, add, rem = KEYS[1], (#ARGV - 1) / 2, {}, {}\n"
-                           "local is = redis.call('ZMSCORE', due, unpack(ARGV, 2, n + 1))\n"
-                           "for i = 1, n do\n"
-                           "  local id, at = ARGV[i + 1], ARGV[n + i + 1]\n"
-                           "  if not is[i] or math.floor(tonumber(is[i])) == tonumber(at) then\n"
-                           "    add[#add + 1] = at; add[#add + 1] = id\n"
-                           "    if is[i] then rem[#rem + 1] = id end\n"
-                           "  end\n"
-                           "end\n"
-                           "if #add > 0 then\n"
-                           "  redis.call('SADD', KEYS[3], ARGV[1])\n"
-                           "  redis.call('ZADD', KEYS[2], unpack(add))\n"
-                           "end\n"
-                           "if #rem > 0 then redis.call('ZREM', due, unpack(rem)) end\n"
-                           "return #add / 2";
-
-/* KEYS due, held, registry; ARGV topic, limit. Gives the number left. */
-static const char UNHOLD[] = "local got = redis.call('ZRANGE', KEYS[2], 0, tonumber(ARGV[2]) - 1, 'WITHSCORES')\n"
-                             "local add, rem = {}, {}\n"
-                             "for i = 1, #got, 2 do\n"
-                             "  rem[#rem + 1] = got[i]\n"
-                             "  add[#add + 1] = got[i + 1]; add[#add + 1] = got[i]\n"
-                             "end\n"
-                             "if #rem > 0 then\n"
-                             "  redis.call('ZADD', KEYS[1], 'NX', unpack(add))\n"
-                             "  redis.call('ZREM', KEYS[2], unpack(rem))\n"
-                             "end\n"
-                             "local left = redis.call('ZCARD', KEYS[2])\n"
-                             "if left == 0 then redis.call('SREM', KEYS[3], ARGV[1]) end\n"
-                             "return left";
-
-/* KEYS due; ARGV our marker, its generation, the oldest epoch that is believed. Gives 1 when there was a marker to
- * believe. Adds first: Redis that is full refuses a script's first write only, and that it refuses is what the leader
- * has to learn. */
-static const char MARK[] = "local there = redis.call('ZRANGEBYSCORE', KEYS[1], '+inf', '+inf')\n"
-                           "redis.call('ZADD', KEYS[1], '+inf', ARGV[1])\n"
-                           "local intact = 0\n"
-                           "for _, m in ipairs(there) do\n"
-                           "  local epoch, generation = string.match(m, '^!(%d+):.*:(%d+)$')\n"
-                           "  if generation == ARGV[2] and tonumber(epoch) >= tonumber(ARGV[3]) then intact = 1 end\n"
-                           "  if m ~= ARGV[1] then redis.call('ZREM', KEYS[1], m) end\n"
-                           "end\n"
-                           "return intact";
-
-/*
- * KEYS due; ARGV score, id, limit: the entries after (score, id) by rank, whether or not that one is still there. Among
- * equal scores Redis orders members by their bytes, hence the search by halves.
- */
-static const char AFTER[] = "local due, at, id = KEYS[1], ARGV[1], ARGV[2]\n"
-                            "local lo = redis.call('ZCOUNT', due, '-inf', '(' .. at)\n"
-                            "local hi = lo + redis.call('ZCOUNT', due, at, at)\n"
-                            "while lo < hi do\n"
-                            "  local mid = math.floor((lo + hi) / 2)\n"
-                            "  if redis.call('ZRANGE', due, mid, mid)[1] <= id then lo = mid + 1 else hi = mid end\n"
-                            "end\n"
-                            "return redis.call('ZRANGE', due, lo, lo + tonumber(ARGV[3]) - 1, 'WITHSCORES')";
-
-/* KEYS due, registry; ARGV prefix of the held sets' names. They stand in the registry, and in the slot of these two. */
-static const char DROP[] = "for _, topic in ipairs(redis.call('SMEMBERS', KEYS[2])) do\n"
-                           "  redis.call('DEL', ARGV[1] .. topic)\n"
-                           "end\n"
-                           "return redis.call('DEL', KEYS[1], KEYS[2])";
+enum script {
+    SCRIPT_CHANGE,
+    SCRIPT_HOLD,
+    SCRIPT_UNHOLD,
+    SCRIPT_MARK,
+    SCRIPT_DUE,
+    SCRIPT_RANGE,
+    SCRIPT_COUNT,
+    SCRIPT_SCORES,
+    SCRIPT_FILL,
+    SCRIPT_TIDY,
+    SCRIPT_DROP,
+    SCRIPTS
+};
 
 static const char *const SCRIPT_TEXTS[SCRIPTS] = {
-    [SCRIPT_PUT] = PUT,   [SCRIPT_FIX] = FIX,     [SCRIPT_HOLD] = HOLD, [SCRIPT_UNHOLD] = UNHOLD,
-    [SCRIPT_MARK] = MARK, [SCRIPT_AFTER] = AFTER, [SCRIPT_DROP] = DROP,
+    [SCRIPT_CHANGE] = dt_lua_change, [SCRIPT_HOLD] = dt_lua_hold,     [SCRIPT_UNHOLD] = dt_lua_unhold,
+    [SCRIPT_MARK] = dt_lua_mark,     [SCRIPT_DUE] = dt_lua_due,       [SCRIPT_RANGE] = dt_lua_range,
+    [SCRIPT_COUNT] = dt_lua_count,   [SCRIPT_SCORES] = dt_lua_scores, [SCRIPT_FILL] = dt_lua_fill,
+    [SCRIPT_TIDY] = dt_lua_tidy,     [SCRIPT_DROP] = dt_lua_drop,
 };
 
 /* ---- the handle ---- */
+
+/* Which ids a flight has, and the last word on each. */
+struct known_id {
+    int64_t id, due_ms;
+};
+
+/* What is sent for one shard. */
+struct shard_item {
+    uint32_t shard;
+    bool gone;
+    struct dt_item item;
+};
+
+/* Entries on their way: the items of the shards one after the other, of each what goes before what comes. */
+struct flight {
+    enum { PUT_SILENT, PUT_WAKING, PUT_MISSING, PUT_PACKED } how;
+    struct shard_item items[2 * FLIGHT];
+    struct dt_item gone[FLIGHT], new[FLIGHT]; /* of the shard whose commands are being built */
+    size_t n;
+};
 
 struct dt_index {
     char installation[101];
@@ -128,8 +79,11 @@ struct dt_index {
     bool *wanted, *sent; /* scratch: the present flight is for this endpoint; its commands were written */
     unsigned n_links;
     uint16_t link_of[DT_SHARDS_MAX];
-    uint16_t *shard_of; /* scratch of dt_index_put: FLIGHT */
-    uint32_t *order;    /* likewise: entries grouped by shard */
+    struct known_id *known; /* scratch: IDS_SLOTS, as many in use as the mask says */
+    size_t known_mask;
+    struct flight *flight; /* scratch */
+    struct dt_strbuf pack; /* scratch */
+    bool cannot_restore;   /* a server does not take packed slices */
 };
 
 static dt_status index_fill(dt_index *index, const struct dt_config *config, const dt_clock *clock)
@@ -138,9 +92,10 @@ static dt_status index_fill(dt_index *index, const struct dt_config *config, con
     index->links = calloc(index->n_links, sizeof(dt_link *));
     index->wanted = calloc(index->n_links, sizeof(*index->wanted));
     index->sent = calloc(index->n_links, sizeof(*index->sent));
-    index->shard_of = malloc(FLIGHT * sizeof(*index->shard_of));
-    index->order = malloc(FLIGHT * sizeof(*index->order));
-    if (!index->names || !index->links || !index->wanted || !index->sent || !index->shard_of || !index->order)
+    index->known = malloc(IDS_SLOTS * sizeof(*index->known));
+    index->flight = malloc(sizeof(*index->flight));
+    dt_strbuf_init(&index->pack);
+    if (!index->names || !index->links || !index->wanted || !index->sent || !index->known || !index->flight)
         return DT_NOMEM;
     for (unsigned i = 0; i < index->n_links; i++) {
         dt_status status = dt_link_new(config, &index->endpoints[i], clock, SCRIPT_TEXTS, SCRIPTS, &index->links[i]);
@@ -192,8 +147,9 @@ void dt_index_free(dt_index *index)
     free(index->links);
     free(index->wanted);
     free(index->sent);
-    free(index->shard_of);
-    free(index->order);
+    free(index->known);
+    free(index->flight);
+    dt_strbuf_clear(&index->pack);
     free(index);
 }
 
@@ -250,15 +206,6 @@ static void arg_lit(dt_link *link, const char *word)
     dt_link_arg(link, dt_str(word));
 }
 
-/* A bound of a range that leaves the value itself out. */
-static void arg_below(dt_link *link, int64_t ms)
-{
-    char text[MEMBER_CAP];
-    int n = snprintf(text, sizeof(text), "(%lld", (long long)ms);
-
-    dt_link_arg(link, (struct dt_str){text, (size_t)n});
-}
-
 static bool parse_i64(const char *p, size_t n, int64_t *out)
 {
     int64_t v = 0;
@@ -275,24 +222,51 @@ static bool parse_i64(const char *p, size_t n, int64_t *out)
 }
 
 /* Scores of ours are whole ms; Redis prints large ones as they are, or in the notation of doubles. */
-static bool parse_score(const char *p, size_t n, int64_t *out)
+static bool parse_number(const redisReply *reply, double *out)
 {
-    double v;
+    int64_t v;
 
-    if (parse_i64(p, n, out))
-        return true;
-    v = strtod(p, NULL);
-    if (!isfinite(v) || v != floor(v) || fabs(v) > 9e15)
+    if (reply->type != REDIS_REPLY_STRING)
         return false;
-    *out = (int64_t)v;
-    return true;
+    if (parse_i64(reply->str, (size_t)reply->len, &v))
+        *out = (double)v;
+    else
+        *out = strtod(reply->str, NULL);
+    return isfinite(*out) && fabs(*out) <= 9e15;
 }
 
-static bool parse_entry(const redisReply *member, const redisReply *score, struct dt_entry *out)
+static bool parse_entry(double start_ms, const redisReply *member, const redisReply *score, struct dt_entry *out)
 {
-    return member->type == REDIS_REPLY_STRING && score->type == REDIS_REPLY_STRING &&
-           parse_i64(member->str, (size_t)member->len, &out->id) && out->id > 0 &&
-           parse_score(score->str, (size_t)score->len, &out->due_ms);
+    double after_ms, due_ms;
+
+    if (member->type != REDIS_REPLY_STRING || !parse_number(score, &after_ms))
+        return false;
+    due_ms = start_ms + after_ms;
+    *out = (struct dt_entry){.due_ms = (int64_t)due_ms};
+    return due_ms > 0 && due_ms == floor(due_ms) &&
+           dt_member_id(member->str, (size_t)member->len, out->due_ms, &out->id);
+}
+
+/* ---- ids that were met ---- */
+
+static struct known_id *know(const dt_index *index, int64_t id)
+{
+    size_t i = (size_t)((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 48) & index->known_mask;
+
+    while (index->known[i].id && index->known[i].id != id)
+        i = (i + 1) & index->known_mask;
+    return &index->known[i];
+}
+
+/* Room for n ids, at most IDS_SLOTS / 2. */
+static void forget_ids(dt_index *index, size_t n)
+{
+    size_t slots = 16;
+
+    while (slots < 2 * n)
+        slots *= 2;
+    index->known_mask = slots - 1;
+    memset(index->known, 0, slots * sizeof(*index->known));
 }
 
 /* ---- turns ---- */
@@ -331,7 +305,8 @@ static dt_status send_flight(dt_index *index, unsigned i, build_fn *build, const
  * Writes to all endpoints that are wanted, then reads. Those that have to be connected first come last, so that a
  * silent one keeps nobody else's commands waiting. The first failure is reported, the others go on.
  */
-static dt_status fly(dt_index *index, build_fn *build, const void *arg, struct dt_error *err)
+static dt_status fly(dt_index *index, build_fn *build, const void *arg, dt_link_reply_fn *on_reply, void *reply_arg,
+                     struct dt_error *err)
 {
     dt_status worst = DT_OK;
 
@@ -344,14 +319,14 @@ static dt_status fly(dt_index *index, build_fn *build, const void *arg, struct d
     }
     for (unsigned i = 0; i < index->n_links; i++) {
         if (index->sent[i])
-            keep_first(&worst, dt_link_read(index->links[i], NULL, NULL, worst == DT_OK ? err : NULL));
+            keep_first(&worst, dt_link_read(index->links[i], on_reply, reply_arg, worst == DT_OK ? err : NULL));
     }
     return worst;
 }
 static dt_status fly_to_all(dt_index *index, build_fn *build, struct dt_error *err)
 {
     memset(index->wanted, 1, index->n_links * sizeof(*index->wanted));
-    return fly(index, build, NULL, err);
+    return fly(index, build, NULL, NULL, NULL, err);
 }
 
 static void build_ping(dt_index *index, unsigned i, const void *arg)
@@ -368,183 +343,249 @@ dt_status dt_index_ping(dt_index *index, struct dt_error *err)
 
 /* ---- put ---- */
 
-/* Entries of one shard in one command or two: a part of a flight, in the order of index->order. */
-struct part {
-    unsigned shard;
-    const struct dt_entry *entries;
-    const uint32_t *order;
-    size_t n;
-    int64_t horizon_end_ms;
-};
-
-static bool stays(const struct part *part, const struct dt_entry *entry)
+static void arg_item(dt_link *link, const struct dt_item *item)
 {
-    return entry->due_ms > 0 && entry->due_ms <= part->horizon_end_ms;
+    dt_link_arg_i64(link, item->due_ms);
+    dt_link_arg(link, (struct dt_str){(const char *)item->member.bytes, item->member.n});
 }
 
-static size_t part_adds(const struct part *part)
+/* lua/change.lua: what goes, what comes. Within a command what goes is looked for first. */
+static void change_command(dt_index *index, dt_link *link, unsigned shard, bool wake, const char *how,
+                           const struct dt_item *gone, size_t n_gone, const struct dt_item *new, size_t n_new)
 {
-    size_t adds = 0;
+    bool refs = how[0] == 'f';
 
-    for (size_t i = 0; i < part->n; i++)
-        adds += stays(part, &part->entries[part->order[i]]);
-    return adds;
-}
-
-static void part_args(dt_link *link, const struct part *part, bool add)
-{
-    for (size_t i = 0; i < part->n; i++) {
-        const struct dt_entry *entry = &part->entries[part->order[i]];
-
-        if (stays(part, entry) != add)
-            continue;
-        if (add)
-            dt_link_arg_i64(link, entry->due_ms);
-        dt_link_arg_i64(link, entry->id);
+    dt_link_script(link, SCRIPT_CHANGE, 1, (unsigned)(5 + 2 * n_gone + (refs ? 3 : 2) * n_new));
+    arg_due(index, link, shard);
+    if (wake)
+        arg_channel(index, link);
+    else
+        arg_lit(link, "");
+    dt_link_arg_i64(link, shard);
+    arg_lit(link, how);
+    dt_link_arg_i64(link, (int64_t)n_gone);
+    for (size_t i = 0; i < n_gone; i++)
+        arg_item(link, &gone[i]);
+    for (size_t i = 0; i < n_new; i++) {
+        arg_item(link, &new[i]);
+        if (refs)
+            dt_link_arg_i64(link, new[i].ref);
     }
 }
 
-static void put_part_waking(dt_index *index, dt_link *link, const struct part *part)
+static size_t at_most(size_t n, size_t most)
 {
-    size_t adds = part_adds(part);
-
-    dt_link_script(link, SCRIPT_PUT, 1, (unsigned)(4 + 2 * adds + (part->n - adds)));
-    arg_due(index, link, part->shard);
-    arg_channel(index, link);
-    dt_link_arg_i64(link, part->shard);
-    dt_link_arg_i64(link, (int64_t)adds);
-    part_args(link, part, true);
-    part_args(link, part, false);
+    return n < most ? n : most;
 }
 
-static void put_part_silent(dt_index *index, dt_link *link, const struct part *part)
+static void build_changes(dt_index *index, dt_link *link, unsigned shard, const char *how, size_t n_gone, size_t n_new)
 {
-    size_t adds = part_adds(part);
+    const struct flight *flight = index->flight;
 
-    if (adds < part->n) {
-        dt_link_command(link, (unsigned)(2 + part->n - adds));
-        arg_lit(link, "ZREM");
-        arg_due(index, link, part->shard);
-        part_args(link, part, false);
-    }
-    if (adds) {
-        dt_link_command(link, (unsigned)(2 + 2 * adds));
-        arg_lit(link, "ZADD");
-        arg_due(index, link, part->shard);
-        part_args(link, part, true);
+    for (size_t g = 0, a = 0; g < n_gone || a < n_new;) {
+        size_t goes = at_most(n_gone - g, CHUNK), comes = at_most(n_new - a, CHUNK);
+
+        change_command(index, link, shard, flight->how == PUT_WAKING, how, flight->gone + g, goes, flight->new + a,
+                       comes);
+        g += goes;
+        a += comes;
     }
 }
 
-static void put_part_missing(dt_index *index, dt_link *link, const struct part *part)
+/* ---- packed slices ---- */
+
+/* A command of packed slices, cut from items; *done: how many entries it has. False when there is nothing to pack at
+ * the head of items: then *done are to be added otherwise. */
+static bool pack_command(dt_index *index, dt_link *link, unsigned shard, const struct dt_item *items, size_t n,
+                         size_t *done)
 {
-    dt_link_command(link, (unsigned)(3 + 2 * part->n));
-    arg_lit(link, "ZADD");
-    arg_due(index, link, part->shard);
-    arg_lit(link, "NX");
-    for (size_t i = 0; i < part->n; i++) {
-        dt_link_arg_i64(link, part->entries[part->order[i]].due_ms);
-        dt_link_arg_i64(link, part->entries[part->order[i]].id);
+    size_t cuts[PACKS], n_cuts = 0, tied = 0;
+
+    *done = 0;
+    while (n_cuts < PACKS && *done < n) {
+        size_t cut = dt_slice_cut(items + *done, n - *done, &tied);
+
+        if (cut < PACK_MIN)
+            break;
+        *done += cuts[n_cuts++] = cut;
+    }
+    if (n_cuts == 0) {
+        *done = tied ? at_most(tied, CHUNK) : at_most(n, PACK_MIN);
+        return false;
+    }
+    dt_link_script(link, SCRIPT_FILL, 1, (unsigned)(1 + 3 * n_cuts));
+    arg_due(index, link, shard);
+    for (size_t i = 0; i < n_cuts; items += cuts[i++]) {
+        dt_strbuf_reset(&index->pack);
+        dt_slice_pack(&index->pack, items, cuts[i]);
+        dt_link_arg_i64(link, items[0].due_ms);
+        dt_link_arg_i64(link, items[cuts[i] - 1].due_ms);
+        dt_link_arg(link, dt_strbuf_str(&index->pack));
+    }
+    return true;
+}
+
+static void build_packed(dt_index *index, dt_link *link, unsigned shard, size_t n)
+{
+    for (size_t at = 0, done; at < n; at += done) {
+        const struct dt_item *items = index->flight->new + at;
+
+        if (!pack_command(index, link, shard, items, n - at, &done))
+            change_command(index, link, shard, false, "missing", NULL, 0, items, done);
     }
 }
 
-/* Stable counting sort: several entries of one job keep their order, the last one wins. ends[s]: end of shard s in
- * order. */
-static void group_by_shard(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
-                           uint32_t *ends)
+static void on_filled(void *arg, size_t i, const redisReply *reply)
 {
-    memset(ends, 0, map->shards * sizeof(*ends));
+    (void)i;
+    if (reply->type == REDIS_REPLY_INTEGER && reply->integer == 0)
+        *(bool *)arg = true;
+}
+
+/* ---- flights ---- */
+
+static int by_shard(const void *a, const void *b)
+{
+    const struct shard_item *x = a, *y = b;
+
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    if (x->item.due_ms != y->item.due_ms)
+        return x->item.due_ms < y->item.due_ms ? -1 : 1;
+    return dt_member_compare(&x->item.member, &y->item.member);
+}
+
+static void sort_flight(struct flight *flight)
+{
+    for (size_t i = 1; i < flight->n; i++) {
+        if (by_shard(&flight->items[i - 1], &flight->items[i]) > 0) {
+            qsort(flight->items, flight->n, sizeof(flight->items[0]), by_shard);
+            return;
+        }
+    }
+}
+
+static void note_item(struct flight *flight, unsigned shard, bool gone, int64_t id, int64_t due_ms)
+{
+    flight->items[flight->n++] = (struct shard_item){shard, gone, dt_item_of(id, due_ms, 0)};
+}
+
+/* From the last entry to the first: the last word on a job counts, and wherever it was before it goes. */
+static void load_flight(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                        int64_t horizon_end_ms)
+{
+    struct flight *flight = index->flight;
+
+    flight->n = 0;
+    forget_ids(index, n);
+    for (size_t i = n; i-- > 0;) {
+        const struct dt_entry *e = &entries[i];
+        struct known_id *known = know(index, e->id);
+        unsigned shard = dt_shard_of(map, e->id);
+        int64_t due_ms = e->due_ms <= horizon_end_ms ? e->due_ms : 0;
+
+        if (!known->id) {
+            *known = (struct known_id){e->id, due_ms};
+            if (due_ms)
+                note_item(flight, shard, false, e->id, due_ms);
+        }
+        if (e->was_ms && e->was_ms != known->due_ms)
+            note_item(flight, shard, true, e->id, e->was_ms);
+    }
+    sort_flight(flight);
+}
+
+static void build_shard(dt_index *index, unsigned shard, const struct shard_item *items, size_t n)
+{
+    struct flight *flight = index->flight;
+    dt_link *link = link_of(index, shard);
+    size_t n_gone = 0, n_new = 0;
+
     for (size_t i = 0; i < n; i++) {
-        index->shard_of[i] = (uint16_t)dt_shard_of(map, entries[i].id);
-        ends[index->shard_of[i]]++;
+        if (items[i].gone)
+            flight->gone[n_gone++] = items[i].item;
+        else
+            flight->new[n_new++] = items[i].item;
     }
-    for (unsigned s = 1; s < map->shards; s++)
-        ends[s] += ends[s - 1];
-    for (size_t i = n; i-- > 0;)
-        index->order[--ends[index->shard_of[i]]] = (uint32_t)i;
-    /* ends[s] is the start of s by now: move to the ends */
-    for (unsigned s = 0; s + 1 < map->shards; s++)
-        ends[s] = ends[s + 1];
-    ends[map->shards - 1] = (uint32_t)n;
+    if (flight->how == PUT_PACKED)
+        build_packed(index, link, shard, n_new);
+    else
+        build_changes(index, link, shard, flight->how == PUT_MISSING ? "missing" : "put", n_gone, n_new);
 }
 
-/* A flight of entries, grouped by shard. */
-struct flight {
-    const struct dt_shard_map *map;
-    const struct dt_entry *entries;
-    int64_t horizon_end_ms;
-    enum { PUT_SILENT, PUT_WAKING, PUT_MISSING } how;
-    uint32_t ends[DT_SHARDS_MAX];
-};
-
-/* Within a chunk what is removed goes first: an id that is in it twice stays, and a stale hint harms less than a lost
- * entry. */
-static void build_shard(dt_index *index, const struct flight *flight, struct part part)
+/* The end of the items of one shard that begin at `from`. */
+static size_t shard_end(const struct flight *flight, size_t from)
 {
-    dt_link *link = link_of(index, part.shard);
-    size_t left = part.n;
+    size_t to = from + 1;
 
-    while (left) {
-        part.n = left < CHUNK ? left : CHUNK;
-        if (flight->how == PUT_WAKING)
-            put_part_waking(index, link, &part);
-        else if (flight->how == PUT_SILENT)
-            put_part_silent(index, link, &part);
-        else
-            put_part_missing(index, link, &part);
-        part.order += part.n;
-        left -= part.n;
-    }
+    while (to < flight->n && flight->items[to].shard == flight->items[from].shard)
+        to++;
+    return to;
 }
 
 static void build_put(dt_index *index, unsigned i, const void *arg)
 {
-    const struct flight *flight = arg;
+    const struct flight *flight = index->flight;
 
-    for (unsigned s = 0, from = 0; s < flight->map->shards; from = flight->ends[s++]) {
-        struct part part = {s, flight->entries, index->order + from, flight->ends[s] - from, flight->horizon_end_ms};
-
-        if (part.n && index->link_of[s] == i)
-            build_shard(index, flight, part);
+    (void)arg;
+    for (size_t from = 0, to; from < flight->n; from = to) {
+        to = shard_end(flight, from);
+        if (link_of(index, flight->items[from].shard) == index->links[i])
+            build_shard(index, flight->items[from].shard, flight->items + from, to - from);
     }
 }
 
-static dt_status put_flight(dt_index *index, struct flight *flight, size_t n, struct dt_error *err)
+static dt_status put_flight(dt_index *index, bool *refused, struct dt_error *err)
 {
-    group_by_shard(index, flight->map, flight->entries, n, flight->ends);
+    const struct flight *flight = index->flight;
+
     memset(index->wanted, 0, index->n_links * sizeof(*index->wanted));
-    for (unsigned s = 0, from = 0; s < flight->map->shards; from = flight->ends[s++])
-        index->wanted[index->link_of[s]] |= flight->ends[s] > from;
-    return fly(index, build_put, flight, err);
-}
-
-static dt_status put_all(dt_index *index, struct flight *flight, size_t n, struct dt_error *err)
-{
-    dt_status worst = DT_OK;
-
-    while (n > 0) {
-        size_t some = n < FLIGHT ? n : FLIGHT;
-
-        keep_first(&worst, put_flight(index, flight, some, worst == DT_OK ? err : NULL));
-        flight->entries += some;
-        n -= some;
-    }
-    return worst;
+    for (size_t from = 0; from < flight->n; from = shard_end(flight, from))
+        index->wanted[index->link_of[flight->items[from].shard % DT_SHARDS_MAX]] = true;
+    return fly(index, build_put, NULL, on_filled, refused, err);
 }
 
 dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
                        int64_t horizon_end_ms, bool wake, struct dt_error *err)
 {
-    struct flight flight = {map, entries, horizon_end_ms, wake ? PUT_WAKING : PUT_SILENT, {0}};
+    dt_status worst = DT_OK;
 
-    return put_all(index, &flight, n, err);
+    index->flight->how = wake ? PUT_WAKING : PUT_SILENT;
+    for (size_t at = 0, some; at < n; at += some) {
+        bool ignored = false;
+
+        some = at_most(n - at, FLIGHT);
+        load_flight(index, map, entries + at, some, horizon_end_ms);
+        keep_first(&worst, put_flight(index, &ignored, worst == DT_OK ? err : NULL));
+    }
+    return worst;
+}
+
+static dt_status fill_flight(dt_index *index, struct dt_error *err)
+{
+    bool refused = false;
+    dt_status status;
+
+    index->flight->how = index->cannot_restore ? PUT_MISSING : PUT_PACKED;
+    status = put_flight(index, &refused, err);
+    if (!refused)
+        return status;
+    index->cannot_restore = true; /* an old server: entry by entry */
+    index->flight->how = PUT_MISSING;
+    return put_flight(index, &refused, err);
 }
 
 dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
                         struct dt_error *err)
 {
-    struct flight flight = {map, entries, INT64_MAX, PUT_MISSING, {0}};
+    dt_status worst = DT_OK;
 
-    return put_all(index, &flight, n, err);
+    for (size_t at = 0, some; at < n; at += some) {
+        some = at_most(n - at, FLIGHT);
+        load_flight(index, map, entries + at, some, INT64_MAX);
+        keep_first(&worst, fill_flight(index, worst == DT_OK ? err : NULL));
+    }
+    return worst;
 }
 
 /* ---- announcements ---- */
@@ -581,39 +622,63 @@ dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
 
 /* ---- reading entries ---- */
 
-/* Takes replies of the form member, score, member, score, …; what is nobody's is kept apart for removal. */
+/* What is nobody's, for removal: the name of a slice, and its member ("" = the slice, if there is nothing in it). */
+struct junk {
+    char name[NAME_CAP], member[MEMBER_CAP];
+    size_t n_member;
+};
+
+/* Takes replies of the form name, beginning, [member, score, …], name, … */
 struct reading {
     struct dt_entry *out;
     size_t cap, n;
     int64_t to_ms; /* entries from here on are left out; INT64_MAX = none are */
-    size_t seen;   /* pairs in the reply */
-    char junk[JUNK_MAX][MEMBER_CAP * 4];
+    size_t seen;   /* entries and others in the reply */
+    struct junk junk[JUNK_MAX];
     size_t n_junk;
 };
 
-static void note_junk(struct reading *reading, const redisReply *member)
+static void note_junk(struct reading *reading, const redisReply *name, const redisReply *member)
 {
-    size_t n = (size_t)member->len;
+    struct junk *junk = &reading->junk[reading->n_junk];
+    size_t n = member ? (size_t)member->len : 0;
 
-    if (reading->n_junk == JUNK_MAX || n == 0 || n >= sizeof(reading->junk[0]) || member->str[0] == '!')
+    if (reading->n_junk == JUNK_MAX || name->type != REDIS_REPLY_STRING || (size_t)name->len >= sizeof(junk->name) ||
+        n > sizeof(junk->member) || (member && n == 0))
         return;
-    memcpy(reading->junk[reading->n_junk], member->str, n);
-    reading->junk[reading->n_junk++][n] = '\0';
+    memcpy(junk->name, name->str, (size_t)name->len + 1);
+    if (n)
+        memcpy(junk->member, member->str, n);
+    junk->n_member = n;
+    reading->n_junk++;
 }
 
-static void take_pairs(struct reading *reading, const redisReply *reply)
+static void take_slice(struct reading *reading, redisReply *const slice[3])
 {
-    if (reply->type != REDIS_REPLY_ARRAY)
+    const redisReply *entries = slice[2];
+    double start_ms;
+
+    if (entries->type == REDIS_REPLY_NIL)
+        note_junk(reading, slice[0], NULL);
+    if (entries->type != REDIS_REPLY_ARRAY || !parse_number(slice[1], &start_ms))
         return;
-    reading->seen = reply->elements / 2;
-    for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+    reading->seen += entries->elements / 2;
+    for (size_t i = 0; i + 1 < entries->elements; i += 2) {
         struct dt_entry entry;
 
-        if (!parse_entry(reply->element[i], reply->element[i + 1], &entry))
-            note_junk(reading, reply->element[i]);
+        if (!parse_entry(start_ms, entries->element[i], entries->element[i + 1], &entry))
+            note_junk(reading, slice[0], entries->element[i]);
         else if (entry.due_ms < reading->to_ms && reading->n < reading->cap)
             reading->out[reading->n++] = entry;
     }
+}
+
+static void take_slices(struct reading *reading, const redisReply *reply, size_t from)
+{
+    if (reply->type != REDIS_REPLY_ARRAY)
+        return;
+    for (size_t i = from; i + 2 < reply->elements; i += 3)
+        take_slice(reading, &reply->element[i]);
 }
 
 /* True when there was any and it is gone now. */
@@ -623,11 +688,14 @@ static bool remove_junk(dt_index *index, unsigned shard, const struct reading *r
 
     if (reading->n_junk == 0 || dt_link_ready(link, NULL) != DT_OK)
         return false;
-    dt_link_command(link, (unsigned)(2 + reading->n_junk));
-    arg_lit(link, "ZREM");
+    dt_link_script(link, SCRIPT_TIDY, 1, (unsigned)(1 + 2 * reading->n_junk));
     arg_due(index, link, shard);
-    for (size_t i = 0; i < reading->n_junk; i++)
-        dt_link_arg(link, dt_str(reading->junk[i]));
+    for (size_t i = 0; i < reading->n_junk; i++) {
+        const struct junk *junk = &reading->junk[i];
+
+        arg_lit(link, junk->name);
+        dt_link_arg(link, (struct dt_str){junk->member, junk->n_member});
+    }
     return turn(link, NULL, NULL, NULL) == DT_OK;
 }
 
@@ -642,44 +710,64 @@ struct due_reply {
 static void on_due(void *arg, size_t i, const redisReply *reply)
 {
     struct due_reply *due = arg;
-    struct dt_entry entry;
+    double next_ms;
 
-    if (i == 0)
-        take_pairs(&due->reading, reply);
-    else if (i == 1 && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-             parse_entry(reply->element[0], reply->element[1], &entry))
-        due->next_ms = entry.due_ms;
-    else if (i == 2)
+    if (i == 1)
         due->marked = reply->type == REDIS_REPLY_STRING;
+    if (i != 0 || reply->type != REDIS_REPLY_ARRAY || reply->elements == 0)
+        return;
+    if (reply->element[0]->len > 0 && parse_number(reply->element[0], &next_ms))
+        due->next_ms = (int64_t)next_ms;
+    take_slices(&due->reading, reply, 1);
 }
 
 static void ask_due(dt_index *index, dt_link *link, unsigned shard, struct dt_marker marker, int64_t now_ms,
                     size_t limit)
 {
-    dt_link_command(link, 8);
-    arg_lit(link, "ZRANGEBYSCORE");
+    dt_link_script(link, SCRIPT_DUE, 1, 3);
     arg_due(index, link, shard);
-    arg_lit(link, "-inf");
     dt_link_arg_i64(link, now_ms);
-    arg_lit(link, "WITHSCORES");
-    arg_lit(link, "LIMIT");
-    dt_link_arg_i64(link, 0);
     dt_link_arg_i64(link, (int64_t)limit + 1);
-
-    dt_link_command(link, 8);
-    arg_lit(link, "ZRANGEBYSCORE");
-    arg_due(index, link, shard);
-    arg_below(link, now_ms); /* as a lower bound: above now */
-    arg_lit(link, "(inf");
-    arg_lit(link, "WITHSCORES");
-    arg_lit(link, "LIMIT");
-    dt_link_arg_i64(link, 0);
-    dt_link_arg_i64(link, 1);
 
     dt_link_command(link, 3);
     arg_lit(link, "ZSCORE");
     arg_due(index, link, shard);
     arg_marker(link, marker);
+}
+
+/* Each id once, the earliest of its entries: the later ones are met when that one is gone. */
+static size_t take_ids_once(dt_index *index, struct dt_entry *entries, size_t n)
+{
+    size_t kept = 0;
+
+    if (n > IDS_SLOTS / 2)
+        n = IDS_SLOTS / 2;
+    forget_ids(index, n);
+    for (size_t i = 0; i < n; i++) {
+        struct known_id *known = know(index, entries[i].id);
+
+        if (known->id)
+            continue;
+        known->id = entries[i].id;
+        entries[kept++] = entries[i];
+    }
+    return kept;
+}
+
+/* From a reply of up to limit + 1 entries: what is due, and when to look again. */
+static void take_due(dt_index *index, struct due_reply *due, int64_t now_ms, size_t limit, struct dt_entry *entries,
+                     size_t *n, int64_t *next_ms)
+{
+    struct reading *reading = &due->reading;
+    size_t once = take_ids_once(index, reading->out, reading->n);
+
+    *n = at_most(once, limit);
+    memcpy(entries, reading->out, *n * sizeof(*entries));
+    *next_ms = due->next_ms;
+    if (once > limit)
+        *next_ms = reading->out[limit].due_ms;
+    else if (reading->seen > limit)
+        *next_ms = once ? reading->out[once - 1].due_ms : now_ms;
 }
 
 dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms, size_t limit,
@@ -695,18 +783,17 @@ dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker,
     status = dt_link_ready(link, err);
     if (status != DT_OK)
         return status;
-    due = calloc(1, sizeof(*due) + (limit + 1) * sizeof(struct dt_entry));
+    due = malloc(sizeof(*due) + (limit + 1) * sizeof(struct dt_entry));
     if (!due)
         return dt_fail(err, DT_NOMEM, "dt_index_due");
+    *due = (struct due_reply){0};
     due->reading.out = (struct dt_entry *)(due + 1);
     due->reading.cap = limit + 1;
     due->reading.to_ms = INT64_MAX;
     ask_due(index, link, shard, marker, now_ms, limit);
     status = turn(link, on_due, due, err);
     if (status == DT_OK) {
-        *n = due->reading.n <= limit ? due->reading.n : limit;
-        memcpy(entries, due->reading.out, *n * sizeof(*entries));
-        *next_ms = due->reading.n > limit ? due->reading.out[limit].due_ms : due->next_ms;
+        take_due(index, due, now_ms, limit, entries, n, next_ms);
         *marked = due->marked;
         (void)remove_junk(index, shard, &due->reading);
     }
@@ -743,15 +830,20 @@ dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker
 dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err)
 {
     dt_link *link = link_of(index, shard);
-    dt_status status = dt_link_ready(link, err);
+    int64_t left = 0;
+    dt_status status;
 
-    if (status != DT_OK)
-        return status;
-    dt_link_script(link, SCRIPT_DROP, 2, 3);
-    arg_due(index, link, shard);
-    arg_registry(index, link, shard);
-    arg_held(index, link, shard, DT_STR_LIT(""));
-    return turn(link, NULL, NULL, err);
+    do {
+        status = dt_link_ready(link, err);
+        if (status != DT_OK)
+            return status;
+        dt_link_script(link, SCRIPT_DROP, 2, 3);
+        arg_due(index, link, shard);
+        arg_registry(index, link, shard);
+        arg_held(index, link, shard, DT_STR_LIT(""));
+        status = turn(link, on_integer, &left, err);
+    } while (status == DT_OK && left > 0);
+    return status;
 }
 
 const char *dt_index_home(const dt_index *index, unsigned shard)
@@ -759,61 +851,67 @@ const char *dt_index_home(const dt_index *index, unsigned shard)
     return index->endpoints[index->link_of[shard]].name;
 }
 
-/* ---- conditional changes, in chunks ---- */
+/* ---- changes of one shard, in chunks ---- */
 
+/* What is to be sent for one shard in chunks: exactly one of the pointers is set. */
+struct job {
+    const struct dt_fix *fixes;
+    const struct dt_entry *hold, *missing, *scores;
+    struct dt_str topic;
+};
+
+/* Those that were seen, in order; those that follow, in order, each with the place of its own. */
 static void fix_chunk(dt_index *index, dt_link *link, unsigned shard, const struct dt_fix *fixes, size_t n)
 {
-    dt_link_script(link, SCRIPT_FIX, 1, (unsigned)(1 + 3 * n));
-    arg_due(index, link, shard);
+    struct dt_item *gone = index->flight->gone, *new = index->flight->new;
+    size_t n_new = 0;
+
     for (size_t i = 0; i < n; i++)
-        dt_link_arg_i64(link, fixes[i].id);
+        gone[i] = dt_item_of(fixes[i].id, fixes[i].seen_ms, (uint32_t)i);
+    dt_items_sort(gone, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_fix *fix = &fixes[gone[i].ref];
+
+        if (fix->due_ms)
+            new[n_new++] = dt_item_of(fix->id, fix->due_ms, (uint32_t)i + 1);
+    }
+    dt_items_sort(new, n_new);
+    change_command(index, link, shard, false, "fix", gone, n, new, n_new);
+}
+
+static struct dt_item *sorted_items(dt_index *index, const struct dt_entry *entries, size_t n)
+{
+    struct dt_item *items = index->flight->new;
+
     for (size_t i = 0; i < n; i++)
-        dt_link_arg_i64(link, fixes[i].seen_ms);
-    for (size_t i = 0; i < n; i++)
-        dt_link_arg_i64(link, fixes[i].due_ms);
+        items[i] = dt_item_of(entries[i].id, entries[i].due_ms, 0);
+    dt_items_sort(items, n);
+    return items;
 }
 
 static void hold_chunk(dt_index *index, dt_link *link, unsigned shard, struct dt_str topic,
                        const struct dt_entry *entries, size_t n)
 {
+    const struct dt_item *items = sorted_items(index, entries, n);
+
     dt_link_script(link, SCRIPT_HOLD, 3, (unsigned)(4 + 2 * n));
     arg_due(index, link, shard);
     arg_held(index, link, shard, topic);
     arg_registry(index, link, shard);
     dt_link_arg(link, topic);
     for (size_t i = 0; i < n; i++)
-        dt_link_arg_i64(link, entries[i].id);
-    for (size_t i = 0; i < n; i++)
-        dt_link_arg_i64(link, entries[i].due_ms);
+        arg_item(link, &items[i]);
 }
 
-static void add_missing_chunk(dt_index *index, dt_link *link, unsigned shard, const struct dt_entry *entries, size_t n)
+static void scores_chunk(dt_index *index, dt_link *link, unsigned shard, const struct dt_entry *entries, size_t n)
 {
-    dt_link_command(link, (unsigned)(3 + 2 * n));
-    arg_lit(link, "ZADD");
+    dt_link_script(link, SCRIPT_SCORES, 1, (unsigned)(1 + 2 * n));
     arg_due(index, link, shard);
-    arg_lit(link, "NX");
     for (size_t i = 0; i < n; i++) {
-        dt_link_arg_i64(link, entries[i].due_ms);
-        dt_link_arg_i64(link, entries[i].id);
+        struct dt_item item = dt_item_of(entries[i].id, entries[i].due_ms, 0);
+
+        arg_item(link, &item);
     }
-}
-
-/* What is to be sent for one shard in chunks: exactly one of the pointers is set. */
-struct job {
-    const struct dt_fix *fixes;
-    const struct dt_entry *hold, *missing;
-    const int64_t *ids;
-    struct dt_str topic;
-};
-
-static void scores_chunk(dt_index *index, dt_link *link, unsigned shard, const int64_t *ids, size_t n)
-{
-    dt_link_command(link, (unsigned)(2 + n));
-    arg_lit(link, "ZMSCORE");
-    arg_due(index, link, shard);
-    for (size_t i = 0; i < n; i++)
-        dt_link_arg_i64(link, ids[i]);
 }
 
 static void job_chunk(dt_index *index, dt_link *link, unsigned shard, const struct job *job, size_t from, size_t n)
@@ -823,12 +921,12 @@ static void job_chunk(dt_index *index, dt_link *link, unsigned shard, const stru
     else if (job->hold)
         hold_chunk(index, link, shard, job->topic, job->hold + from, n);
     else if (job->missing)
-        add_missing_chunk(index, link, shard, job->missing + from, n);
+        change_command(index, link, shard, false, "missing", NULL, 0, sorted_items(index, job->missing + from, n), n);
     else
-        scores_chunk(index, link, shard, job->ids + from, n);
+        scores_chunk(index, link, shard, job->scores + from, n);
 }
 
-/* Replies of ZMSCORE commands, one a chunk. */
+/* Replies of SCRIPT_SCORES, one a chunk. */
 struct scores_reply {
     int64_t *scores; /* of the present flight */
     size_t n;
@@ -840,10 +938,10 @@ static void on_scores(void *arg, size_t i, const redisReply *reply)
     size_t base = i * CHUNK;
 
     for (size_t k = 0; reply->type == REDIS_REPLY_ARRAY && k < reply->elements && base + k < to->n; k++) {
-        const redisReply *score = reply->element[k];
+        double score;
+        bool there = reply->element[k]->len > 0 && parse_number(reply->element[k], &score);
 
-        if (score->type != REDIS_REPLY_STRING || !parse_score(score->str, (size_t)score->len, &to->scores[base + k]))
-            to->scores[base + k] = 0;
+        to->scores[base + k] = there ? (int64_t)score : 0;
     }
 }
 
@@ -853,14 +951,14 @@ static dt_status run_job(dt_index *index, unsigned shard, const struct job *job,
     dt_link *link = link_of(index, shard);
 
     for (size_t done = 0; done < n;) {
-        size_t flight = n - done < FLIGHT / CHUNK * CHUNK ? n - done : FLIGHT / CHUNK * CHUNK;
+        size_t flight = at_most(n - done, FLIGHT / CHUNK * CHUNK);
         struct scores_reply to = {scores ? scores + done : NULL, flight};
         dt_status status = dt_link_ready(link, err);
 
         if (status != DT_OK)
             return status;
         for (size_t k = 0; k < flight; k += CHUNK)
-            job_chunk(index, link, shard, job, done + k, flight - k < CHUNK ? flight - k : CHUNK);
+            job_chunk(index, link, shard, job, done + k, at_most(flight - k, CHUNK));
         status = turn(link, scores ? on_scores : NULL, &to, err);
         if (status != DT_OK)
             return status;
@@ -886,11 +984,11 @@ dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_
     return run_job(index, shard, &(struct job){.missing = entries}, n, NULL, err);
 }
 
-dt_status dt_index_scores(dt_index *index, unsigned shard, const int64_t *ids, size_t n, int64_t *scores,
+dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n, int64_t *scores,
                           struct dt_error *err)
 {
     memset(scores, 0, n * sizeof(*scores));
-    return run_job(index, shard, &(struct job){.ids = ids}, n, scores, err);
+    return run_job(index, shard, &(struct job){.scores = entries}, n, scores, err);
 }
 
 /* ---- held sets ---- */
@@ -982,43 +1080,28 @@ dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena,
 static void on_range(void *arg, size_t i, const redisReply *reply)
 {
     (void)i;
-    take_pairs(arg, reply);
-}
-
-static void ask_range(dt_index *index, dt_link *link, unsigned shard, int64_t from_ms, int64_t to_ms, size_t limit)
-{
-    dt_link_command(link, 8);
-    arg_lit(link, "ZRANGEBYSCORE");
-    arg_due(index, link, shard);
-    dt_link_arg_i64(link, from_ms);
-    arg_below(link, to_ms);
-    arg_lit(link, "WITHSCORES");
-    arg_lit(link, "LIMIT");
-    dt_link_arg_i64(link, 0);
-    dt_link_arg_i64(link, (int64_t)limit);
-}
-
-static void ask_after(dt_index *index, dt_link *link, unsigned shard, const struct dt_entry *after, size_t limit)
-{
-    dt_link_script(link, SCRIPT_AFTER, 1, 4);
-    arg_due(index, link, shard);
-    dt_link_arg_i64(link, after->due_ms);
-    dt_link_arg_i64(link, after->id);
-    dt_link_arg_i64(link, (int64_t)limit);
+    take_slices(arg, reply, 0);
 }
 
 static dt_status range_once(dt_index *index, unsigned shard, int64_t from_ms, const struct dt_entry *after,
                             struct reading *reading, struct dt_error *err)
 {
     dt_link *link = link_of(index, shard);
+    struct dt_member member = {.n = 0};
     dt_status status = dt_link_ready(link, err);
 
     if (status != DT_OK)
         return status;
-    if (after && after->due_ms >= from_ms)
-        ask_after(index, link, shard, after, reading->cap);
-    else
-        ask_range(index, link, shard, from_ms, reading->to_ms, reading->cap);
+    if (after && after->due_ms >= from_ms) {
+        from_ms = after->due_ms;
+        member = dt_member_of(after->id, after->due_ms);
+    }
+    dt_link_script(link, SCRIPT_RANGE, 1, 5);
+    arg_due(index, link, shard);
+    dt_link_arg_i64(link, from_ms);
+    dt_link_arg_i64(link, reading->to_ms);
+    dt_link_arg_i64(link, (int64_t)reading->cap);
+    dt_link_arg(link, (struct dt_str){(const char *)member.bytes, member.n});
     return turn(link, on_range, reading, err);
 }
 
@@ -1042,19 +1125,44 @@ dt_status dt_index_range(dt_index *index, unsigned shard, int64_t from_ms, int64
     return status;
 }
 
+struct count_reply {
+    int64_t n;
+    double from_ms; /* < 0: that was all */
+};
+
+static void on_count(void *arg, size_t i, const redisReply *reply)
+{
+    struct count_reply *count = arg;
+
+    (void)i;
+    count->from_ms = -1;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2)
+        return;
+    count->n += reply->element[0]->integer;
+    if (reply->element[1]->len == 0 || !parse_number(reply->element[1], &count->from_ms))
+        count->from_ms = -1;
+}
+
 dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
                          struct dt_error *err)
 {
     dt_link *link = link_of(index, shard);
-    dt_status status = dt_link_ready(link, err);
+    struct count_reply count = {0, (double)from_ms};
 
     *n = 0;
-    if (status != DT_OK)
-        return status;
-    dt_link_command(link, 4);
-    arg_lit(link, "ZCOUNT");
-    arg_due(index, link, shard);
-    dt_link_arg_i64(link, from_ms);
-    arg_below(link, to_ms);
-    return turn(link, on_integer, n, err);
+    while (count.from_ms >= 0) {
+        dt_status status = dt_link_ready(link, err);
+
+        if (status != DT_OK)
+            return status;
+        dt_link_script(link, SCRIPT_COUNT, 1, 3);
+        arg_due(index, link, shard);
+        dt_link_arg_i64(link, (int64_t)count.from_ms);
+        dt_link_arg_i64(link, to_ms);
+        status = turn(link, on_count, &count, err);
+        if (status != DT_OK)
+            return status;
+    }
+    *n = count.n;
+    return DT_OK;
 }

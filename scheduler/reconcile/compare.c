@@ -31,9 +31,14 @@ void dt_compare_start(struct dt_compare *compare, const struct dt_shard_set *sha
     compare->n_rows = 0;
 }
 
-static void suspect(dt_reconciler *r, int64_t id, int64_t seen_ms, unsigned shard, bool row)
+static void suspect_row(dt_reconciler *r, const struct dt_due *row, unsigned shard)
 {
-    r->suspects[r->n_suspects++] = (struct dt_suspect){id, seen_ms, shard, row};
+    r->suspects[r->n_suspects++] = (struct dt_suspect){row->id, DT_NOT_SEEN, row->next_ms, shard, true};
+}
+
+static void suspect_entry(dt_reconciler *r, const struct dt_entry *entry, unsigned shard)
+{
+    r->suspects[r->n_suspects++] = (struct dt_suspect){entry->id, entry->due_ms, 0, shard, false};
 }
 
 /* ---- rows ---- */
@@ -55,7 +60,7 @@ static void suspect_ties(dt_reconciler *r, struct dt_compare *c, size_t n)
         unsigned shard = dt_shard_of(r->map, r->page[i].id);
 
         if (dt_shard_set_has(&c->shards, shard))
-            suspect(r, r->page[i].id, DT_NOT_SEEN, shard, true);
+            suspect_row(r, &r->page[i], shard);
     }
     if (n)
         c->tie_id = r->page[n - 1].id;
@@ -146,7 +151,7 @@ static void read_entries(dt_reconciler *r, struct dt_compare *c, size_t limit, s
     r->work_us += (int64_t)*n * LOOK_US;
     for (size_t i = 0; i < *n; i++) {
         if (!matches_row(r, c, &r->entries[i]))
-            suspect(r, r->entries[i].id, r->entries[i].due_ms, c->shard, false);
+            suspect_entry(r, &r->entries[i], c->shard);
     }
     if (*n) {
         c->after = r->entries[*n - 1];
@@ -160,7 +165,7 @@ static void suspect_unmatched(dt_reconciler *r, const struct dt_compare *c)
         unsigned shard = dt_shard_of(r->map, c->rows[i].id);
 
         if (!c->matched[i] && dt_shard_set_has(&c->shards, shard))
-            suspect(r, c->rows[i].id, DT_NOT_SEEN, shard, true);
+            suspect_row(r, &c->rows[i], shard);
     }
 }
 

@@ -1,16 +1,17 @@
 /*
  * Owns the decision what is drift and what is done about it. Refuses to know which window a suspect came from.
  *
- * The one order: (1) the entry's score is read in Redis, (2) the row in MySQL, (3) the entry is changed, conditionally
- * on the score of (1); an entry that was absent in (1) is only ever added where there still is none. Everybody who
- * changes a row commits first and tells the index afterwards, without condition (dt_index_put) or conditionally on the
- * hint they claimed by (dt_index_fix). So:
+ * The one order: (1) the entry is looked for in Redis, at its row's time or where a window met it, (2) the row is read
+ * in MySQL, (3) the entry is changed, conditionally on being where (1) saw it; one that was absent in (1) is only ever
+ * added. Everybody who changes a row commits first and tells the index afterwards: what was there goes, what is due
+ * comes (dt_index_put), or both only if the hint that they claimed by is there still (dt_index_fix). So:
  *
  *   a create     commits, then adds. We see an entry in (1) only after the commit, so (2) finds its row: a fresh entry
  * is never extra. (The other way round, row first, would not see the row and then remove its entry.) We see no entry in
  * (1) but the row in (2): we add what the API is about to add. a change     from T1 to T2 commits after (2): we still
- * say T1. Its put comes after our (3) and wins, or came before it, and then the score is T2 and our condition fails.
- * Committed before (2): we say T2 ourselves. a claim      moves the row to its deadline D and then the entry from its
+ * say T1. Its put comes after our (3), and takes T1 away; or it came before it, and a T1 that we moved is gone and our
+ * condition fails, while one that we add stays beside T2: a hint, as with a cancel. Committed before (2): we say T2
+ * ourselves. a claim      moves the row to its deadline D and then the entry from its
  * hint to D: as a change. While the leader has not told yet, we do it for it. a cancel, a result   ends the row, then
  * removes the entry: (2) before the commit and (3) after the removal may add an entry that has no live row. It is a
  * hint: the claim looks at the row and removes it. Nothing is sent. twice equal  a row that left T1 and came back to T1
@@ -47,7 +48,9 @@ static int by_id(const void *a, const void *b)
 
     if (x->id != y->id)
         return x->id < y->id ? -1 : 1;
-    /* the one that was seen in Redis first */
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    /* those that were seen in Redis first */
     return (x->seen_ms == DT_NOT_SEEN) - (y->seen_ms == DT_NOT_SEEN);
 }
 
@@ -61,7 +64,8 @@ static void join_twins(dt_reconciler *r)
     for (size_t i = 0; i < r->n_suspects; i++) {
         struct dt_suspect *last = kept ? &r->suspects[kept - 1] : NULL;
 
-        if (last && last->id == r->suspects[i].id && last->shard == r->suspects[i].shard)
+        if (last && last->id == r->suspects[i].id && last->shard == r->suspects[i].shard &&
+            r->suspects[i].seen_ms == DT_NOT_SEEN)
             last->row |= r->suspects[i].row;
         else
             r->suspects[kept++] = r->suspects[i];
@@ -87,11 +91,11 @@ static void see_shard(dt_reconciler *r, unsigned shard)
 
     for (size_t i = 0; i < r->n_suspects; i++) {
         if (r->suspects[i].shard == shard && r->suspects[i].seen_ms == DT_NOT_SEEN)
-            r->ids[n++] = r->suspects[i].id;
+            r->entries[n++] = (struct dt_entry){r->suspects[i].id, r->suspects[i].row_ms, 0};
     }
     if (n == 0)
         return;
-    if (dt_index_scores(r->index, shard, r->ids, n, r->scores, &err) != DT_OK) {
+    if (dt_index_scores(r->index, shard, r->entries, n, r->scores, &err) != DT_OK) {
         dt_metric_add(r->failures, 1);
         return; /* they stay unseen: nothing is decided about them */
     }
@@ -246,7 +250,7 @@ static void add_shard(dt_reconciler *r, unsigned shard, const struct verdict *ve
 
     for (size_t i = 0; i < r->n_suspects; i++) {
         if (r->suspects[i].shard == shard && verdicts[i].what == ADD)
-            r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms};
+            r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms, 0};
     }
     if (n && !failed(r, dt_index_add_missing(r->index, shard, r->entries, n, &err)))
         count_all(r, shard, verdicts, ADD);
@@ -258,9 +262,7 @@ static bool keep_absent(dt_reconciler *r, unsigned shard, size_t *n)
     struct dt_error err;
     size_t kept = 0;
 
-    for (size_t i = 0; i < *n; i++)
-        r->ids[i] = r->entries[i].id;
-    if (failed(r, dt_index_scores(r->index, shard, r->ids, *n, r->scores, &err)))
+    if (failed(r, dt_index_scores(r->index, shard, r->entries, *n, r->scores, &err)))
         return false;
     for (size_t i = 0; i < *n; i++) {
         if (r->scores[i] == 0)
@@ -286,7 +288,7 @@ static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
         if (r->suspects[i].shard != shard || verdicts[i].what != HOLD || verdicts[i].timeout != timeout ||
             !dt_str_eq(verdicts[i].topic, topic))
             continue;
-        r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms};
+        r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms, 0};
         verdicts[i].what = LEAVE;
     }
     if (keep_absent(r, shard, &n) && !failed(r, dt_index_hold(r->index, shard, name, r->entries, n, &err)))
@@ -320,7 +322,7 @@ static void hand_on(dt_reconciler *r, const struct verdict *verdicts)
     for (size_t i = 0; i < r->n_suspects; i++) {
         if (verdicts[i].what != FIX || !verdicts[i].elsewhere_ms)
             continue;
-        r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].elsewhere_ms};
+        r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].elsewhere_ms, 0};
         if (verdicts[i].elsewhere_ms <= r->now_ms + SOON_MS)
             dt_shard_set_add(&soon, dt_shard_of(r->map, r->suspects[i].id));
     }

@@ -15,6 +15,7 @@
 struct dt_suspect {
     int64_t id;
     int64_t seen_ms; /* score in Redis; 0 = absent; NOT_SEEN = to be asked */
+    int64_t row_ms;  /* where the row was met, if it is to be asked */
     unsigned shard;  /* of the set that it was seen in, or belongs into */
     bool row;        /* it was met in MySQL's due index */
 };

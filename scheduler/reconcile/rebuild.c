@@ -42,7 +42,7 @@ static size_t pick(dt_reconciler *r, int shard, size_t n_page)
         unsigned of = dt_shard_of(r->map, r->page[i].id);
 
         if (shard < 0 ? dt_shard_set_has(&r->rebuild.shards, of) : (int)of == shard)
-            r->entries[n++] = (struct dt_entry){r->page[i].id, r->page[i].next_ms};
+            r->entries[n++] = (struct dt_entry){r->page[i].id, r->page[i].next_ms, 0};
     }
     return n;
 }

@@ -142,11 +142,14 @@ DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filt
                                       struct dt_str *last_key, struct dt_error *err);
 
 /* ---- results (store_results.c) ---- */
+#define DT_WAS_MAX 3
 struct dt_apply {
     struct dt_result result; /* in */
     enum dt_outcome outcome; /* out; in: BUSY = it was busy when it was tried before, anything else is not looked at */
-    /* Out, for the index: where the job is due now. next_at_ms 0 = remove it. Valid when outcome is APPLIED. */
-    int64_t next_at_ms;
+    /* Out, for the index: where the job is due now. next_at_ms 0 = remove it. Valid when outcome is APPLIED. was_ms:
+     * where its entry may be: at its deadline, at the deadline that its claim gave it, at the time that it was claimed
+     * at, if the leader has not told yet; 0 = no such. */
+    int64_t next_at_ms, was_ms[DT_WAS_MAX];
     bool outbox; /* a dead letter was written: wake the shard's leader */
 };
 /*

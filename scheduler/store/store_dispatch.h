@@ -84,10 +84,11 @@ struct dt_findings {
 };
 /* What step 5 did. */
 struct dt_settled {
-    struct dt_shrink shrink; /* of the list */
-    bool ended;              /* undeliverable, and the job's row took it (it was not edited by hand meanwhile) */
-    int64_t next_ms;         /* then: when the job is due again; 0 = never */
-    bool outbox;             /* a dead letter waits */
+    struct dt_shrink shrink;    /* of the list */
+    bool ended;                 /* undeliverable, and the job's row took it (it was not edited by hand meanwhile) */
+    int64_t next_ms;            /* then: when the job is due again; 0 = never */
+    int64_t was_ms[DT_WAS_MAX]; /* then: where its entry may be in the index, as in dt_apply */
+    bool outbox;                /* a dead letter waits */
 };
 /*
  * Step 5, one leader's transaction. A batch that the ledger has leaves the list, and its rows get their deadlines (now

@@ -249,14 +249,18 @@ static dt_status change_job(dt_store *store, struct change *c, dt_status (*decid
     dt_status status;
     c->config = dt_store_config(store);
     do {
+        int64_t was_ms = 0;
         c->written = false;
         status = dt_store_begin(store, &c->db, &c->now_ms, c->err);
         if (!status)
             status = read_job_anywhere(c->db, lock_job, c->id, c->arena, c->job, &c->past, c->err);
         if (!status)
+            was_ms = c->job->next_at_ms;
+        if (!status)
             status = decide(c);
         if (!status && c->written)
             status = read_job(c->db, select_job, c->id, c->arena, c->job, c->err);
+        c->job->was_next_at_ms = was_ms;
         status = dt_store_finish(c->db, status, c->err);
     } while (dt_store_again(&again, status));
     return status;

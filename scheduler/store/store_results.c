@@ -274,6 +274,17 @@ static void count_changed(struct batch *b, const struct judged *j)
         b->n_others++;
 }
 
+static void note_was(struct dt_apply *a, const struct dt_job *was)
+{
+    memset(a->was_ms, 0, sizeof a->was_ms);
+    a->was_ms[0] = was->next_at_ms;
+    if (was->state != DT_DISPATCHED)
+        return;
+    a->was_ms[1] = was->due_at_ms;
+    if (was->dispatched_at_ms + was->ack_timeout_ms != was->next_at_ms)
+        a->was_ms[2] = was->dispatched_at_ms + was->ack_timeout_ms;
+}
+
 static void judge_job(struct batch *b, struct judged *j)
 {
     size_t first = first_place(b, j->was.id), end = first;
@@ -287,8 +298,10 @@ static void judge_job(struct batch *b, struct judged *j)
         }
         b->ask_archive |= d.outcome == DT_OUTCOME_STALE && of_archived_attempt(j, &a->result);
     }
-    for (size_t i = first; i < end; i++)
+    for (size_t i = first; i < end; i++) {
         b->results[b->places[i].index].next_at_ms = j->job.next_at_ms;
+        note_was(&b->results[b->places[i].index], &j->was);
+    }
     count_changed(b, j);
 }
 

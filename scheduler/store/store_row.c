@@ -107,6 +107,8 @@ dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena,
     job->no_retries = dt_db_i64(db, first + 6) != 0;
     job->retry = copy(&c, first + 7);
     job->ack_timeout_ms = dt_db_i64(db, first + 8);
+    job->due_at_ms = dt_db_i64(db, first + 9);
+    job->dispatched_at_ms = dt_db_i64(db, first + 10);
     job->claim_shard = -1;
     forget_next_at_of_finished(job);
     return c.failed ? DT_NOMEM : status;

@@ -29,13 +29,14 @@
     "claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, maker, digest, "       \
     "partition_key, content_type, payload_binary, error_at, error_code, error_message, headers, payload"
 #define DT_ATTEMPT_COLUMNS "job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message"
-/* What dt_job_decide looks at: id, state, next_at, attempt, attempt_status, failures, no_retries, retry, ack_timeout.
- */
+/* What dt_job_decide looks at: id, state, next_at, attempt, attempt_status, failures, no_retries, retry, ack_timeout;
+ * and what the index is to forget: due_at, dispatched_at. */
 #define DT_ROW_JUDGED_OF(next_at)                                                                                      \
-    "j.id,j.state+0," next_at ",j.attempt,j.attempt_status+0,j.failures,j.no_retries,j.retry,j.ack_timeout_ms"
+    "j.id,j.state+0," next_at ",j.attempt,j.attempt_status+0,j.failures,j.no_retries,j.retry,j.ack_timeout_ms,"        \
+    "j.due_at,j.dispatched_at"
 #define DT_ROW_JUDGED         DT_ROW_JUDGED_OF("j.next_at")
 #define DT_ROW_JUDGED_PAST    DT_ROW_JUDGED_OF("0")
-#define DT_ROW_JUDGED_COLUMNS 9
+#define DT_ROW_JUDGED_COLUMNS 11
 
 /*
  * The current row of an open query into *job, all other members zero; slices are copied into the arena. next_at_ms is

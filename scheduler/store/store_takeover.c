@@ -327,6 +327,7 @@ static dt_status end_undeliverable(dt_db *db, const struct dt_config *config, co
                                      DT_P_INT(apply.result.job_id), DT_P_INT(apply.result.attempt)),
                            NULL, err);
     done->next_ms = apply.next_at_ms;
+    memcpy(done->was_ms, apply.was_ms, sizeof done->was_ms);
     done->outbox = apply.outbox;
     return status;
 }

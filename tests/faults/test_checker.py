@@ -29,7 +29,7 @@ class Account:
         self.ledger = {(1, 1): 1, (2, 1): 1, (2, 2): 1}
         self.letters = {"2/2/dead"}
         self.leaders = []
-        self.sets = [{}, {}]      # Redis: two shards
+        self.sets = [[], []]      # Redis: two shards
         self.expected = {}        # MySQL: what must be there
         self.alive = set()
         self.due(3)
@@ -39,7 +39,7 @@ class Account:
         """A job that waits for its time, in MySQL and in Redis."""
         self.expected[job] = NOW + 20000
         self.alive.add(job)
-        self.sets[checker.shard_of(job, 2)][job] = NOW + 20000
+        self.sets[checker.shard_of(job, 2)].append((job, NOW + 20000))
 
     def problems(self):
         return (checker.only_what_was_asked_for(self.table, self.journal) + checker.at_most_once(self.arrivals) +
@@ -64,7 +64,13 @@ def own(account, job):
 
 
 def misplace(account, job):
-    account.sets[1 - checker.shard_of(job, 2)][job] = own(account, job).pop(job)
+    own(account, job).remove((job, NOW + 20000))
+    account.sets[1 - checker.shard_of(job, 2)].append((job, NOW + 20000))
+
+
+def change_time(account, job):
+    own(account, job).remove((job, NOW + 20000))
+    own(account, job).append((job, NOW))
 
 
 WRONG = {
@@ -90,10 +96,11 @@ WRONG = {
     "a committed message is gone": ("O2: 9/1 was read as committed", lambda a: a.live.append(Seen("9", 1, NOW))),
     "who reads along misses a message": ("O3: 1/1 is in its topic, and who", lambda a: a.live.pop(0)),
     "something is in flight for ever": ("O5: shard 1 has [[3,1,0]] in flight", lambda a: a.leaders.append({"shard": 1, "inflight": "[[3,1,0]]"})),
-    "Redis lacks a job": ("O5: 3 is due", lambda a: own(a, 3).pop(3)),
-    "Redis has another time": (f"O5: 3 is due {NOW + 20000}, Redis says {NOW}", lambda a: own(a, 3).update({3: NOW})),
+    "Redis lacks a job": ("O5: 3 is due", lambda a: own(a, 3).remove((3, NOW + 20000))),
+    "Redis has another time": (f"O5: 3 is due {NOW + 20000}, Redis says {NOW}", lambda a: change_time(a, 3)),
+    "Redis has a job twice": ("O5: 3 is 2 times in Redis", lambda a: own(a, 3).append((3, NOW + 9))),
     "an entry is in another shard's set": ("O5: 3 is in the set of shard", lambda a: misplace(a, 3)),
-    "a finished job is in Redis": ("O5: Redis has 1, which is finished", lambda a: own(a, 1).update({1: NOW})),
+    "a finished job is in Redis": ("O5: Redis has 1, which is finished", lambda a: own(a, 1).append((1, NOW))),
     "a job arrives early": ("O6: 1/1 arrived 10 ms early", lambda a: a.journal.moved("1", NOW + 15)),
     "an acknowledgement times out early": ("O6: 2/1 timed out 1980 ms early", lambda a: a.table[2]["past"][0].update(status="timed_out")),
 }

@@ -4,6 +4,7 @@ from confluent_kafka import Producer
 
 from harness.checker import Tape, connect, rows
 from harness.load import under_load
+from harness import index
 from harness.servers import redis_clients
 from harness.soak import flush_redis
 
@@ -29,7 +30,7 @@ def a_finished_job_in_redis(stack, run):
     job = finished(stack, run)
     for client in redis_clients(stack):
         for name in client.scan_iter("duetime:*:due"):
-            client.zadd(name, {str(job): LATE})
+            index.add(client, name.decode(), job, LATE)
 
 
 @pytest.mark.parametrize("harm, found", [(a_message_again, "O2: "), (a_job_gone, "O1: "), (a_finished_job_in_redis, "O5: ")])

@@ -18,6 +18,7 @@ import redis
 from confluent_kafka import Consumer, TopicPartition
 
 from .consumer import Seen, base_config
+from .index import entries_of
 from .journal import Asked, Journal  # noqa: F401  (as they were always imported from here)
 from .stack import until
 
@@ -158,13 +159,13 @@ def nothing_in_flight(leaders):
 
 
 def index_equals_table(sets, expected, live):
-    """sets: the entries {job: score} of each shard, in order; expected: {job: next_at} of what must be there; live: what may be."""
-    found = {job: score for entries in sets for job, score in entries.items()}
-    return ([f"O5: {job} is in the set of shard {shard}" for shard, entries in enumerate(sets) for job in entries
-             if shard_of(job, len(sets)) != shard] +
+    """sets: the entries (job, time) of each shard, in order; expected: {job: next_at} of what must be there; live: what may be."""
+    entries = [(shard, job, ms) for shard, of_shard in enumerate(sets) for job, ms in of_shard]
+    found = {job: ms for _, job, ms in entries}
+    return ([f"O5: {job} is in the set of shard {shard}" for shard, job, _ in entries if shard_of(job, len(sets)) != shard] +
+            [f"O5: {job} is {n} times in Redis" for job, n in Counter(job for _, job, _ in entries).items() if n > 1] +
             [f"O5: {job} is due {due} and not in Redis" for job, due in expected.items() if job not in found] +
-            [f"O5: {job} is due {expected[job]}, Redis says {score}" for job, score in found.items()
-             if job in expected and expected[job] != score] +
+            [f"O5: {job} is due {expected[job]}, Redis says {ms}" for _, job, ms in entries if job in expected and expected[job] != ms] +
             [f"O5: Redis has {job}, which is finished or unknown" for job in found if job not in live])
 
 
@@ -268,14 +269,12 @@ class Checker:
         return self._letters
 
     def _entries(self, shard):
-        """Of the shard's set where its leader has it: on an endpoint that it has left, entries are nobody's."""
+        """(id, time) of all entries of the shard's set where its leader has it: on an endpoint that it has left, entries are nobody's."""
         home = rows(connect(self.stack), "SELECT index_at FROM shards WHERE shard = %s", shard)
         if not home or not home[0]["index_at"]:
-            return {}
+            return []
         host, port = home[0]["index_at"].decode().split(":")
-        name = f"{self.installation}:{{{shard}}}:due"
-        return {int(member): int(score) for member, score in redis.Redis(host, int(port)).zrange(name, 0, -1, withscores=True)
-                if not member.startswith(b"!")}
+        return entries_of(redis.Redis(host, int(port)), f"{self.installation}:{{{shard}}}:due")
 
     def unrest(self):
         """What must have come to an end by itself before anything is judged."""

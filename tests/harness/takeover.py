@@ -16,6 +16,7 @@ from .checker import Tape, connect, rows, shard_of
 from .consumer import base_config
 from .journal import Journal
 from .rest import Rest
+from . import index
 from .soak import flush_redis, rfc3339
 from .stack import until
 
@@ -174,15 +175,19 @@ class Takeovers:
 
     def flush(self, pending):
         """Redis is emptied with so many jobs within the horizon: (ms to the first dispatch in each shard, s until the index is whole)."""
-        self._fill(pending)
+        self.fill(pending)
+        return self.emptied(pending)
+
+    def emptied(self, pending):
+        """The same of jobs that are there already."""
         self.steady()
         at = time.time() * 1000
         flush_redis(self.stack)
         first = [self.watcher.first_after(at + 1, shard, 60) - at for shard in range(self.shards)]
-        until(lambda: self._indexed() >= pending, 180, lambda: f"{self._indexed()} of {pending} in Redis", every=0.2)
+        until(lambda: self._indexed() >= pending, 180, lambda: f"{self._indexed()} of {pending} in Redis", every=0.05)
         return sorted(first), time.time() - at / 1000
 
-    def _fill(self, pending):
+    def fill(self, pending):
         start = int(time.time() * 1000) + 30 * 60 * 1000
         self.say(f"  {pending} jobs due between 30 and 50 minutes from now")
         for first in range(0, pending, 20000):
@@ -197,7 +202,7 @@ class Takeovers:
         for endpoint in self.stack["DUETIME_REDIS"].split(","):
             host, port = endpoint.split(":")
             client = redis.Redis(host, int(port))
-            total += sum(client.zcard(f"duetime:{{{shard}}}:due") for shard in range(self.shards))
+            total += sum(index.count(client, f"duetime:{{{shard}}}:due") for shard in range(self.shards))
         return total
 
     def end(self):

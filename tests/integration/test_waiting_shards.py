@@ -1,5 +1,6 @@
 """What must not keep a shard from dispatching: rows that somebody holds locked, an index that takes no changes, a topic that cannot be written,
 and a halt that was cleared."""
+import pathlib
 import time
 
 import pytest
@@ -48,6 +49,25 @@ def full_redis(stack):
             server.config_set("maxmemory", 1 if full else 0)
     yield fill
     fill(False)
+
+
+def test_an_index_can_be_read_with_a_script_in_redis_own_language(stack, api, topic):
+    redis = pytest.importorskip("redis")
+    script = (pathlib.Path(__file__).resolve().parents[2] / "deploy" / "index.lua").read_text()
+    installation = rows(connect(stack), "SELECT name FROM installation")[0]["name"].decode()
+    due = {int(job): int(time.time() * 1000) + 600000 + n for n, job in enumerate(make(api, topic, 20, int(time.time() * 1000) + 900000))}
+    for job, ms in due.items():
+        assert api.patch(f"/v1/jobs/{job}", {"run_at": rfc3339(ms)}).status == 200
+
+    def listed():
+        found = {}
+        for endpoint in stack["DUETIME_REDIS"].split(","):
+            host, port = endpoint.split(":")
+            for shard in range(SHARDS):
+                lines = redis.Redis(host, int(port)).eval(script, 1, f"{installation}:{{{shard}}}:due", 5000)
+                found.update((int(job), int(ms)) for job, ms in (line.decode().split(" at ") for line in lines))
+        return found
+    until(lambda: all(listed().get(job) == ms for job, ms in due.items()), 10, "every job is listed with its time")
 
 
 def test_jobs_are_sent_while_redis_answers_and_takes_no_changes(api, topic, consume, full_redis):

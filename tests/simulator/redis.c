@@ -1,6 +1,7 @@
 /*
- * index/index.h on sets in memory. Every call is one request; a write may be lost, be done without an answer, or come
- * late, after its sender gave up.
+ * index/index.h on sets in memory: entries (score, id), of which a job may have several as long as they are not near
+ * each other (in one slice: SLICE_MS here). Every call is one request; a write may be lost, be done without an answer,
+ * or come late, after its sender gave up.
  */
 #include "simulator/redis.h"
 
@@ -14,6 +15,7 @@
 
 #define HELD_MAX  16
 #define WAKES_MAX 64
+#define SLICE_MS  512
 
 struct entry {
     int64_t id, score;
@@ -66,28 +68,37 @@ static bool comes_before(const struct entry *a, const struct entry *b)
     return a->score != b->score ? a->score < b->score : compare_bytes(a->id, b->id) < 0;
 }
 
-static struct entry *set_find(struct set *s, int64_t id)
+/* The entry of the job in the slice of a time. */
+static struct entry *set_find(struct set *s, int64_t id, int64_t at_ms)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (s->v[i].id == id)
+        if (s->v[i].id == id && s->v[i].score / SLICE_MS == at_ms / SLICE_MS)
             return &s->v[i];
     return NULL;
 }
 
-static void set_remove(struct set *s, int64_t id)
+static void set_drop(struct set *s, struct entry *e)
 {
-    struct entry *e = set_find(s, id);
-    if (!e)
-        return;
     size_t i = (size_t)(e - s->v);
     memmove(e, e + 1, (s->n - i - 1) * sizeof *e);
     s->n--;
 }
 
+/* The very entry; true when it was there. */
+static bool set_remove(struct set *s, int64_t id, int64_t score)
+{
+    struct entry *e = set_find(s, id, score);
+    if (!e || e->score != score)
+        return false;
+    set_drop(s, e);
+    return true;
+}
+
 static void set_put(struct set *s, int64_t id, int64_t score)
 {
-    struct entry e = {id, score};
-    set_remove(s, id);
+    struct entry e = {id, score}, *there = set_find(s, id, score);
+    if (there)
+        set_drop(s, there);
     if (s->n == s->cap) {
         s->cap = s->cap ? s->cap * 2 : 16;
         struct entry *bigger = world_alloc(s->cap * sizeof *bigger);
@@ -140,36 +151,35 @@ static void do_unhold(struct shard *s, const struct command *c)
     struct set *held = held_set(s, dt_str(c->topic), false);
     for (size_t i = 0; held && held->n && i < c->limit; i++) {
         struct entry e = held->v[0];
-        if (!set_find(&s->due, e.id))
+        if (!set_find(&s->due, e.id, e.score))
             set_put(&s->due, e.id, e.score);
-        set_remove(held, e.id);
+        set_remove(held, e.id, e.score);
     }
 }
 
 static void carry_out(const struct command *c)
 {
     struct shard *s = &redis.shards[c->shard];
-    struct entry *there = set_find(&s->due, c->id);
+    struct entry *there = set_find(&s->due, c->id, c->seen);
     switch (c->what) {
     case PUT:
+        if (c->seen && c->seen != c->score)
+            set_remove(&s->due, c->id, c->seen);
         if (c->score)
             set_put(&s->due, c->id, c->score);
-        else
-            set_remove(&s->due, c->id);
         break;
     case FIX:
         if (!there || !DT_GUARD(INDEX_CONDITION, there->score == c->seen))
             break;
+        set_drop(&s->due, there);
         if (c->score)
             set_put(&s->due, c->id, c->score);
-        else
-            set_remove(&s->due, c->id);
         break;
     case HOLD:
         if (there && there->score != c->seen)
             break;
         set_put(held_set(s, dt_str(c->topic), true), c->id, c->seen);
-        set_remove(&s->due, c->id);
+        set_remove(&s->due, c->id, c->seen);
         break;
     case UNHOLD:
         do_unhold(s, c);
@@ -183,7 +193,7 @@ static void carry_out(const struct command *c)
         s->due.n = s->n_held = 0;
         break;
     case ADD_MISSING:
-        if (!there)
+        if (!set_find(&s->due, c->id, c->score))
             set_put(&s->due, c->id, c->score);
         break;
     }
@@ -295,6 +305,7 @@ dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const st
         commands[i] = (struct command){.what = PUT,
                                        .shard = dt_shard_of(map, entries[i].id),
                                        .id = entries[i].id,
+                                       .seen = entries[i].was_ms,
                                        .score = entries[i].due_ms <= horizon_end_ms ? entries[i].due_ms : 0};
     /* announced when the earliest became earlier: decided in the same step */
     struct dt_error ignored;
@@ -343,7 +354,11 @@ dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker,
             *next_ms = s->due.v[i].score;
             break;
         }
-        entries[(*n)++] = (struct dt_entry){s->due.v[i].id, s->due.v[i].score};
+        bool twice = false;
+        for (size_t k = 0; k < *n; k++)
+            twice |= entries[k].id == s->due.v[i].id;
+        if (!twice)
+            entries[(*n)++] = (struct dt_entry){s->due.v[i].id, s->due.v[i].score, 0};
     }
     *marked = s->marked && s->marker.epoch == marker.epoch && s->marker.token == marker.token &&
               s->marker.generation == marker.generation;
@@ -429,7 +444,7 @@ dt_status dt_index_range(dt_index *index, unsigned shard, int64_t from_ms, int64
         struct entry last = {after ? after->id : 0, after ? after->due_ms : 0};
         if (due->v[i].score < from_ms || due->v[i].score >= to_ms || (after && !comes_before(&last, &due->v[i])))
             continue;
-        entries[(*n)++] = (struct dt_entry){due->v[i].id, due->v[i].score};
+        entries[(*n)++] = (struct dt_entry){due->v[i].id, due->v[i].score, 0};
     }
     return status;
 }
@@ -445,12 +460,12 @@ dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64
     return status;
 }
 
-dt_status dt_index_scores(dt_index *index, unsigned shard, const int64_t *ids, size_t n, int64_t *scores,
+dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n, int64_t *scores,
                           struct dt_error *err)
 {
     dt_status status = reach(index, err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        const struct entry *e = set_find(&redis.shards[shard].due, ids[i]);
+        const struct entry *e = set_find(&redis.shards[shard].due, entries[i].id, entries[i].due_ms);
         scores[i] = e ? e->score : 0;
     }
     return status;
@@ -517,7 +532,7 @@ void redis_lose_some(void)
     for (unsigned i = 0; i < SHARDS_MAX; i++)
         for (size_t k = redis.shards[i].due.n; k-- > 0;)
             if (one_in(3))
-                set_remove(&redis.shards[i].due, redis.shards[i].due.v[k].id);
+                set_drop(&redis.shards[i].due, &redis.shards[i].due.v[k]);
     TRACE("redis: some entries are gone");
 }
 
@@ -564,11 +579,15 @@ void redis_cut_replies(struct proc *proc, int64_t until_us)
 int64_t redis_score(unsigned shard, int64_t job, bool *held)
 {
     struct shard *s = &redis.shards[shard];
-    const struct entry *e = set_find(&s->due, job);
+    int64_t score = 0;
     *held = false;
     for (unsigned i = 0; i < s->n_held; i++)
-        *held |= set_find(&s->held[i], job) != NULL;
-    return e ? e->score : 0;
+        for (size_t k = 0; k < s->held[i].n; k++)
+            *held |= s->held[i].v[k].id == job;
+    for (size_t k = 0; k < s->due.n; k++)
+        if (s->due.v[k].id == job)
+            score = score ? -1 : s->due.v[k].score;
+    return score;
 }
 
 bool redis_entry(unsigned shard, size_t n, int64_t *job, int64_t *score)

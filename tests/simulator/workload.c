@@ -125,9 +125,9 @@ static void answered(struct answer *a, dt_status status, const struct dt_job *jo
           job && a->attempt >= 0 ? dt_job_state_name(a->state) : "-", (long long)a->attempt);
 }
 
-static void tell_index(struct worker *w, int64_t id, int64_t next_at_ms)
+static void tell_index(struct worker *w, int64_t id, int64_t next_at_ms, int64_t was_ms)
 {
-    const struct dt_entry entry = {id, next_at_ms};
+    const struct dt_entry entry = {id, next_at_ms, was_ms};
     int64_t horizon_ms = mysql_now_ms() + it.config->index_horizon;
     if (dt_index_put(w->index, &journal->map, &entry, 1, horizon_ms, true, &w->err) != DT_OK)
         TRACE("api: the index was not told");
@@ -188,7 +188,7 @@ static void create(struct worker *w, struct op *op)
     if (j->accepted && row.outcome == DT_INSERT_CREATED && j->poisoned)
         broker_poison(j->id, one_in(2) ? now_us + rnd_in(20 * MS, 6 * SEC) : NEVER);
     if (status == DT_OK && row.outcome == DT_INSERT_CREATED)
-        tell_index(w, j->id, j->run_at_ms);
+        tell_index(w, j->id, j->run_at_ms, 0);
 }
 
 static void change(struct worker *w, struct op *op)
@@ -214,7 +214,8 @@ static void change(struct worker *w, struct op *op)
     }
     answered(a, status, &job);
     if (status == DT_OK)
-        tell_index(w, j->id, job.state == DT_SCHEDULED || job.state == DT_DISPATCHED ? job.next_at_ms : 0);
+        tell_index(w, j->id, job.state == DT_SCHEDULED || job.state == DT_DISPATCHED ? job.next_at_ms : 0,
+                   job.was_next_at_ms);
 }
 
 static void report(struct worker *w, struct op *op)
@@ -231,7 +232,9 @@ static void report(struct worker *w, struct op *op)
     a->attempt = op->attempt;
     a->next_at_ms = apply.next_at_ms;
     if (status == DT_OK && apply.outcome == DT_OUTCOME_APPLIED)
-        tell_index(w, apply.result.job_id, apply.next_at_ms);
+        for (int k = 0; k < DT_WAS_MAX; k++)
+            if (k == 0 || apply.was_ms[k])
+                tell_index(w, apply.result.job_id, apply.next_at_ms, apply.was_ms[k]);
 }
 
 static void pause_or_resume(struct worker *w, struct op *op)

@@ -1,0 +1,26 @@
+-- KEYS set; ARGV channel ('' = tell nobody), message, how ('put', 'missing', 'fix'), number of removals; for each its
+-- time and member; then what is added: time, member and, for 'fix', the number of the removal that it depends on
+-- ('fix'), ascending both. Announces when the earliest became earlier.
+local base, how, r = KEYS[1], ARGV[3], tonumber(ARGV[4])
+local gone, new, step = {}, {}, how == 'fix' and 3 or 2
+
+local function earliest()
+  local name, start = slice_after(base, '-inf')
+  local e = name and call('ZRANGE', base .. ':' .. name, 0, 0, 'WITHSCORES') or {}
+  return e[1] and start + e[2] or huge
+end
+
+local before = ARGV[1] ~= '' and earliest()
+for i = 5, 4 + 2 * r, 2 do
+  gone[i - 4], gone[i - 3] = tonumber(ARGV[i]), ARGV[i + 1]
+end
+local found = remove(base, gone)
+for i = 5 + 2 * r, #ARGV, step do
+  if step == 2 or found[2 * ARGV[i + 2] - 1] then
+    new[#new + 1] = tonumber(ARGV[i])
+    new[#new + 1] = ARGV[i + 1]
+  end
+end
+add(base, new, how == 'missing')
+if before and new[1] and new[1] < before then redis.call('PUBLISH', ARGV[1], ARGV[2]) end
+return 1

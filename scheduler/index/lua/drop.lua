@@ -1,0 +1,10 @@
+-- KEYS set, registry; ARGV prefix of the held sets' names. Takes a set away, piece by piece, its marker first; gives how
+-- many slices are left.
+local base, AT_ONCE = KEYS[1], 1000
+call('ZREMRANGEBYSCORE', base, '+inf', '+inf')
+for _, topic in ipairs(call('SMEMBERS', KEYS[2])) do call('UNLINK', ARGV[1] .. topic) end
+call('DEL', KEYS[2])
+local names = call('ZRANGE', base, 0, AT_ONCE - 1)
+for _, name in ipairs(names) do call('UNLINK', base .. ':' .. name) end
+if names[1] then call('ZREM', base, unpack(names)) end
+return call('ZCARD', base)

@@ -1,0 +1,39 @@
+-- KEYS set; ARGV for each packed slice: the times of its first and last entry, and what RESTORE takes. It becomes a
+-- slice as it is where nothing is in between, else its entries are added where they are missing. Gives 0 when this
+-- server cannot take packed slices.
+local base = KEYS[1]
+
+local function is_free(first, last)
+  local name, start = slice_of(base, last)
+  if not name then return true end
+  if start >= first then return false end
+  local e = call('ZRANGE', base .. ':' .. name, -1, -1, 'WITHSCORES')
+  return not e[1] or start + e[2] < first
+end
+
+local function restore(key, packed)
+  local done = redis.pcall('RESTORE', key, 0, packed, 'REPLACE')
+  return done.err
+end
+
+for i = 1, #ARGV, 3 do
+  local first = tonumber(ARGV[i])
+  local free = is_free(first, tonumber(ARGV[i + 1]))
+  local key = base .. ':' .. (free and ARGV[i] or 'packed')
+  local err = restore(key, ARGV[i + 2])
+  if err then
+    if string.find(err, 'OOM') or string.find(err, 'READONLY') then return {err = err} end
+    return 0
+  end
+  if free then
+    call('ZADD', base, first, ARGV[i])
+  else
+    local e, list = call('ZRANGE', key, 0, -1, 'WITHSCORES'), {}
+    call('DEL', key)
+    for x = 1, #e, 2 do
+      list[x], list[x + 1] = first + e[x + 1], e[x]
+    end
+    add(base, list, true)
+  end
+end
+return 1
