@@ -5,7 +5,10 @@ import subprocess
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-LIBRARIES = {"loader": ["mysqlclient"], "updater": ["mysqlclient"], "filler": ["mysqlclient"], "reporter": ["rdkafka"]}
+LIBRARIES = {"loader": ["mysqlclient"], "updater": ["mysqlclient"], "filler": ["mysqlclient"], "reporter": ["rdkafka"],
+             "slices": ["hiredis", "mysqlclient", "yajl", "inih", "libxxhash", "zlib"]}
+RELEASE = HERE.parents[1] / "build" / "release" / "scheduler"
+PRODUCT = {"slices": [f"-I{HERE.parents[1] / 'scheduler'}", RELEASE / "libscheduler.a"]}  # the product's own library, as built for the stack
 
 
 @functools.cache
@@ -17,7 +20,8 @@ def _folder():
 def program(name):
     out = pathlib.Path(_folder().name) / name
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", *LIBRARIES[name]], check=True, capture_output=True, text=True).stdout.split()
-    subprocess.run(["cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", out, HERE / f"{name}.c", *flags, "-lpthread"], check=True)
+    subprocess.run(["cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", out, HERE / f"{name}.c",
+                    *PRODUCT.get(name, []), *flags, "-lpthread", "-lm"], check=True)
     return out
 
 
