@@ -174,6 +174,12 @@ static void index_lost(void *arg, unsigned shard)
     dt_housekeeper_rebuild(d->housekeeper, shard);
 }
 
+static void index_back(void *arg)
+{
+    dt_dispatcher *d = arg;
+    dt_housekeeper_doubt(d->housekeeper);
+}
+
 static void outbox_here(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
@@ -429,6 +435,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .map = get_map,
                                        .stale_map = stale_map,
                                        .index_lost = index_lost,
+                                       .index_back = index_back,
                                        .outbox = outbox_here,
                                        .stopped = on_stopped,
                                        .random = random_number};

@@ -279,13 +279,26 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     return DT_OK;
 }
 
+static void hurry(dt_housekeeper *h)
+{
+    h->hurry = true;
+    dt_mailbox_signal(h->mailbox, 1);
+}
+
 void dt_housekeeper_rebuild(dt_housekeeper *h, unsigned shard)
 {
     if (!h)
         return;
     dt_reconciler_lost(h->reconciler, shard);
-    h->hurry = true;
-    dt_mailbox_signal(h->mailbox, 1);
+    hurry(h);
+}
+
+void dt_housekeeper_doubt(dt_housekeeper *h)
+{
+    if (!h)
+        return;
+    dt_reconciler_doubt(h->reconciler);
+    hurry(h);
 }
 
 void dt_housekeeper_stop(dt_housekeeper *h)

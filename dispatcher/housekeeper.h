@@ -30,6 +30,8 @@ DT_MUST_CHECK dt_status dt_housekeeper_start(const struct dt_housekeeper_env *en
                                              struct dt_error *err);
 /* The shard's set in Redis was lost: rebuild it, nearest first. Any thread; NULL is accepted. */
 void dt_housekeeper_rebuild(dt_housekeeper *housekeeper, unsigned shard);
+/* The index was out of reach: look through all of it soon. Any thread; NULL is accepted. */
+void dt_housekeeper_doubt(dt_housekeeper *housekeeper);
 void dt_housekeeper_stop(dt_housekeeper *housekeeper); /* joins, frees; NULL is accepted */
 
 #endif

@@ -5,7 +5,9 @@
  * costs a second at most. The set is believed only while it carries this leadership's marker with the present count:
  * the count rises with every marking, so a set that was lost, replaced, or put back from an older copy is noticed at
  * the next look, and MySQL is read until it is rebuilt. So is a set that was filled for another map, in which the shard
- * had fewer slots: its marker has that map's generation.
+ * had fewer slots: its marker has that map's generation. A marker says that its set is whole only when that is known:
+ * from an earlier marker that said so, or since the set was rebuilt; a leader that dies meanwhile leaves a set that
+ * nobody believes.
  */
 #include <stdlib.h>
 
@@ -22,7 +24,15 @@
 
 struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 {
-    return (struct dt_marker){l->lease.epoch, l->lease.token, l->mark_count, l->filled_for, l->lease.index_epoch};
+    return (struct dt_marker){l->lease.epoch, l->lease.token,       l->mark_count,
+                              l->filled_for,  l->lease.index_epoch, !l->vouched};
+}
+
+static void lose(dt_shard_loop *l)
+{
+    l->vouched = l->lost = false;
+    l->index_whole = false;
+    l->env->index_lost(l->env->arg, l->shard);
 }
 
 /* A map that only takes slots away leaves the set whole: what is too much in it is handed on when it is due, or removed
@@ -35,14 +45,18 @@ void dt_shard_read_map(dt_shard_loop *l)
         return;
     bool whole =
         l->map.shards && next.generation == l->map.generation + 1 && !dt_shard_map_gains(&l->map, &next, l->shard);
-    if (!whole && !(l->map.shards && DT_UNGUARDED(FILLED_FOR)))
-        l->filled_for = next.generation;
     l->map = next;
+    if (whole || (l->filled_for && DT_UNGUARDED(FILLED_FOR)))
+        return;
+    l->filled_for = next.generation;
+    if (l->marked && !l->vouched) /* it is being rebuilt for the old one */
+        lose(l);
 }
 
 void dt_shard_look_init(dt_shard_loop *l)
 {
-    l->marked = l->mark_unsure = false;
+    l->marked = l->vouched = l->mark_unsure = false;
+    l->lost = !l->index_whole; /* a rebuild does not outlive the leadership that asked for it */
     l->mark_count = 0;
     l->held_us = l->marked_us = 0;
     l->lanes.n = l->lanes.others = 0;
@@ -61,6 +75,23 @@ static void hint_due(dt_shard_loop *l, int64_t id, int64_t due_ms)
     l->hints[l->n_hints++] = (struct dt_hint){id, due_ms};
 }
 
+/* The next marker, in place of whatever is there. */
+static dt_status put_marker(dt_shard_loop *l, bool vouches, bool *intact, struct dt_error *err)
+{
+    struct dt_marker next = dt_shard_marker(l);
+    next.count++;
+    next.filling = !vouches;
+    dt_status status = dt_index_mark(l->index, l->shard, next, intact, err);
+    l->mark_unsure = status != DT_OK;
+    l->mark_vouches = vouches;
+    if (status != DT_OK)
+        return status;
+    l->mark_count = next.count;
+    l->vouched = vouches;
+    l->marked_us = dt_shard_mono_us(l);
+    return DT_OK;
+}
+
 /*
  * Puts our marker into the set, and sees that the index takes changes: one that answers but cannot be told anything
  * (read-only, out of memory) lacks new jobs and keeps old entries, so it must not be believed.
@@ -68,22 +99,28 @@ static void hint_due(dt_shard_loop *l, int64_t id, int64_t due_ms)
 static dt_status mark(dt_shard_loop *l, bool there, struct dt_error *err)
 {
     bool intact = true;
-    struct dt_marker next = dt_shard_marker(l);
-    next.count++;
-    dt_status status = dt_index_mark(l->index, l->shard, next, &intact, err);
-    l->mark_unsure = status != DT_OK;
+    /* Another leader's marker is as good, once: later it means that an old copy of Redis came back. And where the
+     * answer to the first marking was lost, nobody knows what was there before. */
+    if (there != l->marked)
+        l->lost = true;
+    if (!there)
+        l->marked = l->vouched = false;
+    dt_status status = put_marker(l, there && l->vouched, &intact, err);
     if (status != DT_OK)
         return status;
-    l->mark_count = next.count;
-    l->marked_us = dt_shard_mono_us(l);
-    /* An earlier leader's marker is as good, once: later it means that an old copy of Redis came back. */
-    if (!there && (!intact || l->marked)) {
-        l->index_whole = false;
+    if (!l->marked && (l->lost || !intact)) {
         DT_LOG(WARN, "shard", "the index was lost: reading from MySQL while it is rebuilt", DT_I("shard", l->shard));
-        l->env->index_lost(l->env->arg, l->shard);
+        lose(l);
     }
     l->marked = true;
     return DT_OK;
+}
+
+/* The set is whole by now, and its marker does not say so yet. */
+static dt_status vouch(dt_shard_loop *l, struct dt_error *err)
+{
+    bool intact;
+    return put_marker(l, true, &intact, err);
 }
 
 static size_t batch_jobs(const dt_shard_loop *l)
@@ -109,12 +146,17 @@ static dt_status look_in_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int6
     dt_status status = ask_index(l, now_ms, n, next_ms, &marked, &err);
     if (status == DT_OK && !marked && l->mark_unsure) {
         l->mark_count++;
+        l->vouched = l->mark_vouches;
         status = ask_index(l, now_ms, n, next_ms, &marked, &err);
     }
-    if (status == DT_OK && (!marked || dt_shard_mono_us(l) - l->marked_us >= MARK_US))
+    if (status == DT_OK && (!marked || !l->marked || dt_shard_mono_us(l) - l->marked_us >= MARK_US))
         status = mark(l, marked, &err);
+    if (status == DT_OK && l->index_whole && !l->vouched)
+        status = vouch(l, &err);
     if (l->index_up && status != DT_OK)
         DT_LOG(WARN, "shard", "no index: reading from MySQL", DT_I("shard", l->shard), DT_S("reason", err.text));
+    if (!l->index_up && status == DT_OK)
+        l->env->index_back(l->env->arg);
     l->index_up = status == DT_OK;
     return status;
 }

@@ -27,6 +27,7 @@ struct dt_loop_env {
     void (*stale_map)(void *arg);                     /* reload it */
     void (*index_lost)(void *arg,
                        unsigned shard); /* the shard's set must be rebuilt: dt_shard_loop_index_whole when it is */
+    void (*index_back)(void *arg);      /* the index was out of reach: what it has is not all that it should have */
     void (*outbox)(void *arg, unsigned shard);  /* there is something in the outbox */
     void (*stopped)(void *arg, unsigned shard); /* the loop ended by itself or as asked; join it with _free */
     uint64_t (*random)(void *arg);

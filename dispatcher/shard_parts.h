@@ -107,7 +107,10 @@ struct dt_shard_loop {
     bool index_up;
     bool index_stuck;         /* what stands at the head of the index cannot be moved: MySQL is read once through */
     bool marked;              /* this leadership has put its marker into its set */
-    bool mark_unsure;         /* the last marking failed: the next count may be there already */
+    bool vouched;             /* and the marker says that the set is whole */
+    bool lost;                /* the set is not to be believed, and the rebuild is not asked for yet */
+    bool mark_unsure;         /* the last marking failed: the next count may be there already … */
+    bool mark_vouches;        /* … and say that the set is whole */
     int64_t mark_count;       /* of the marker that is there */
     int64_t marked_us;        /* mono: when the index was last seen to take a change */
     struct dt_hint *hints;    /* room for a batch */

@@ -67,10 +67,12 @@ DT_MUST_CHECK dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
  * count rises while a leadership lasts, so that an older copy of the same leadership's set does not carry its marker.
  * generation is that of the slot map which the set was filled under: a set of another one lacks the slots that the
  * shard has got since. oldest is no part of it: markers of earlier epochs are not believed, because the shard's entries
- * were on another endpoint meanwhile.
+ * were on another endpoint meanwhile. filling: the set is being rebuilt; no later leader believes in a set that was
+ * left so.
  */
 struct dt_marker {
     int64_t epoch, token, count, generation, oldest;
+    bool filling;
 };
 /* One round trip: due entries (score <= now_ms, ascending, at most limit, each id once), the score of the first one
  * after them (0 = none within the set), and whether our marker is there. entries: room for limit. */
@@ -78,7 +80,7 @@ DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_
                                      size_t limit, struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked,
                                      struct dt_error *err);
 /* Sets our marker in place of any other. intact: a marker (ours or an earlier leader's) of the same generation was
- * there, not older than marker.oldest, so the set was not lost. */
+ * there, not older than marker.oldest, and not of a set that was being filled, so the set is whole. */
 DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, bool *intact,
                                       struct dt_error *err);
 /* Conditional: an entry that is still at `seen_ms` moves to due_ms (0 = removed); where there is none any more nothing

@@ -196,7 +196,7 @@ static void arg_marker(dt_link *link, struct dt_marker marker)
 {
     char text[MEMBER_CAP];
     int n = snprintf(text, sizeof(text), "!%lld:%lld:%lld:%lld", (long long)marker.epoch, (long long)marker.token,
-                     (long long)marker.count, (long long)marker.generation);
+                     (long long)marker.count, marker.filling ? 0LL : (long long)marker.generation);
 
     dt_link_arg(link, (struct dt_str){text, (size_t)n});
 }

@@ -61,6 +61,7 @@ struct dt_reconciler {
     dt_index *index;
     size_t slice;
     _Atomic uint64_t lost[DT_SHARDS_MAX / 64];
+    _Atomic bool doubt;
     struct dt_shard_view *views; /* DT_SHARDS_MAX */
     struct dt_shard_set leads;
 
@@ -77,6 +78,8 @@ struct dt_reconciler {
     int64_t near_end_ms, edge_done_ms;
     struct dt_shard_set near_shards, walk_shards;
     int64_t walk_at_ms;
+    bool walk_hurries, walk_owed; /* this round is not spread over its time; another one follows it */
+    int64_t doubt_us;             /* when it was last wanted */
     struct dt_rebuild rebuild;
 
     /* scratch, by slice */
@@ -119,6 +122,10 @@ DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r);
 /* r->held anew, of all shards that are led. */
 DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
+/* Was a rebuild asked for that has not begun? */
+bool dt_reconcile_is_lost(dt_reconciler *r, unsigned shard);
+/* A whole round of the walk, soon, and as fast as it goes. */
+void dt_reconcile_walk_soon(dt_reconciler *r);
 void dt_reconcile_wake_for(dt_reconciler *r, unsigned shard, int64_t due_ms);
 
 #endif

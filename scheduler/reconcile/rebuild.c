@@ -96,13 +96,15 @@ static void finish(dt_reconciler *r, int64_t to_ms)
             continue;
         r->views[shard].loaded_ms = to_ms;
         r->views[shard].walked = r->views[shard].overdue_seen = true;
-        dt_shard_set_add(&r->out->whole, shard);
+        if (!dt_reconcile_is_lost(r, shard)) /* again meanwhile: all over again */
+            dt_shard_set_add(&r->out->whole, shard);
     }
     if (!dt_shard_set_empty(&b->shards))
         DT_LOG(INFO, "reconcile", "index rebuilt", DT_I("entries", b->entries),
                DT_I("ms", (r->now_us - b->started_us) / 1000));
     b->active = false;
     b->shards = (struct dt_shard_set){0};
+    dt_reconcile_walk_soon(r); /* what a result ended between a page and its writing was put back */
 }
 
 /* Those whose Redis failed, from the start, a little later. */

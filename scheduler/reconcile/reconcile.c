@@ -30,7 +30,8 @@
 #define WALK_SHARE       3              /* compares that the walk asked for take at most a quarter of the time */
 #define PROMOTE_ROWS     1000           /* the bulk of a day is promoted by the housekeeper */
 #define FAIL_PAUSE_US    INT64_C(1000000)
-#define WALK_STEPS       12 /* of a round in which there is little to count */
+#define WALK_STEPS       12               /* of a round in which there is little to count */
+#define DOUBT_US         INT64_C(2000000) /* whoever changed a row has told the index by then, or does not any more */
 
 /* ---- sets of shards ---- */
 
@@ -153,6 +154,16 @@ void dt_reconciler_lost(dt_reconciler *r, unsigned shard)
         atomic_fetch_or(&r->lost[shard / 64], UINT64_C(1) << (shard % 64));
 }
 
+bool dt_reconcile_is_lost(dt_reconciler *r, unsigned shard)
+{
+    return r->lost[shard / 64] >> (shard % 64) & 1;
+}
+
+void dt_reconciler_doubt(dt_reconciler *r)
+{
+    r->doubt = true;
+}
+
 void dt_reconciler_stats(const dt_reconciler *r, unsigned shard, struct dt_reconcile_stats *out)
 {
     const struct dt_shard_view *view = &r->views[shard % DT_SHARDS_MAX];
@@ -184,8 +195,24 @@ static void view_begin(dt_reconciler *r, unsigned shard)
     }
 }
 
+/* Nobody but the walk sees what the index was not told: the round that is under way is not spread over its time any
+ * more, and another one follows it. */
+void dt_reconcile_walk_soon(dt_reconciler *r)
+{
+    if (r->walk_at_ms)
+        r->next_walk_us = r->now_us;
+    else if (!r->walk_owed)
+        r->next_walk_us = r->now_us + DOUBT_US;
+    r->walk_owed = r->walk_hurries = true;
+    r->doubt_us = r->now_us;
+}
+
 static void update_leads(dt_reconciler *r, const struct dt_shard_set *leads)
 {
+    struct dt_shard_set gained = without(leads, &r->leads);
+
+    if (!dt_shard_set_empty(&gained)) /* its last leader may have died between a commit and its word */
+        dt_reconcile_walk_soon(r);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         bool was = dt_shard_set_has(&r->leads, shard), is = dt_shard_set_has(leads, shard);
 
@@ -224,6 +251,8 @@ static void take_requests(dt_reconciler *r)
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         asked.bits[i] = atomic_fetch_and(&r->lost[i], ~r->leads.bits[i]) & r->leads.bits[i];
     leave_to_rebuild(r, &asked);
+    if (atomic_exchange(&r->doubt, false))
+        dt_reconcile_walk_soon(r);
 }
 
 /* ---- the windows of a period ---- */
@@ -433,13 +462,16 @@ static void end_walk(dt_reconciler *r)
             view->loaded_ms = r->walk_at_ms;
     }
     r->walk_at_ms = 0;
+    r->walk_hurries = r->walk_owed;
 }
 
 /* A new round, or on from where it was; the part that has become near is left out. */
 static void place_walk(dt_reconciler *r)
 {
-    if (r->walk_at_ms == 0)
+    if (r->walk_at_ms == 0) {
         r->walk_shards = comparable(r);
+        r->walk_owed = r->now_us < r->doubt_us + DOUBT_US; /* who told nothing may still tell */
+    }
     if (r->walk_at_ms < r->near_end_ms)
         r->walk_at_ms = r->near_end_ms;
 }
@@ -497,14 +529,16 @@ static dt_status step_walk(dt_reconciler *r, struct dt_error *err)
     span_ms = r->edge_done_ms - r->near_end_ms;
     if (r->walk_at_ms >= r->edge_done_ms) {
         end_walk(r);
-        r->next_walk_us = r->now_us + (span_ms > 0 ? WALK_PAUSE_US : r->config->reconcile_walk * 1000);
+        r->next_walk_us = r->now_us + (r->walk_owed  ? DOUBT_US
+                                       : span_ms > 0 ? WALK_PAUSE_US
+                                                     : r->config->reconcile_walk * 1000);
         return DT_OK;
     }
     status = end_of_step(r, &to_ms, err);
     if (status != DT_OK)
         return status;
     pause_us = (int64_t)((double)r->config->reconcile_walk * 1000 * (double)(to_ms - r->walk_at_ms) / (double)span_ms);
-    r->next_walk_us = r->now_us + (pause_us > WALK_PAUSE_US ? pause_us : WALK_PAUSE_US);
+    r->next_walk_us = r->now_us + (r->walk_hurries || pause_us < WALK_PAUSE_US ? WALK_PAUSE_US : pause_us);
     status = compare_counts(r, to_ms, &differ, err);
     if (status != DT_OK)
         return status;

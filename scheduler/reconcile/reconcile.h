@@ -4,14 +4,15 @@
  *
  * A tick: the caller calls dt_reconcile_tick, which does one bounded step (at most about [reconcile] slice rows; it
  * never sleeps) and says when it wants to be called next. One thread; the store and the index given to it are used by
- * nobody else meanwhile. Only dt_reconciler_lost may be called from any thread.
+ * nobody else meanwhile. Only dt_reconciler_lost and dt_reconciler_doubt may be called from any thread.
  *
  * What is looked at, and when:
  *   near      [now, now + 2 periods)       each period, exactly
  *   overdue   [0, now)                     each period a slice, the rest in slices by a cursor
  *   edge      what enters the horizon      each period, exactly: loading, not drift
- *   walk      the rest of the horizon      once in [reconcile] walk, by counts; a slice whose counts differ is compared
- * exactly rebuild   [0, horizon), nearest first  for shards whose set was lost, as fast as pages and pipelines go
+ *   walk      the rest of the horizon      once in [reconcile] walk, and soon after a shard was gained, rebuilt or out
+ *                                          of reach; by counts: a slice whose counts differ is compared exactly
+ *   rebuild   [0, horizon), nearest first  for shards whose set was lost, as fast as pages and pipelines go
  *
  * When MySQL or a Redis server does not answer, the step ends, nothing is changed there, and it is tried again soon.
  */
@@ -51,6 +52,8 @@ void dt_reconciler_free(dt_reconciler *reconciler);
 /* The shard's set was lost: rebuild it, as soon as a tick says that it is led. Any thread; take care that a tick
  * follows soon. */
 void dt_reconciler_lost(dt_reconciler *reconciler, unsigned shard);
+/* Redis could not be told for a while: whatever it has is to be looked through soon. Any thread, as above. */
+void dt_reconciler_doubt(dt_reconciler *reconciler);
 
 struct dt_reconcile_in {
     int64_t mono_us;                  /* for pacing */

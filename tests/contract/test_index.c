@@ -19,7 +19,7 @@
 #include "support/redis_fixture.h"
 
 #define FAR    INT64_C(9000000000000)
-#define MARKER ((struct dt_marker){7, 12345, 3, 1, 0})
+#define MARKER ((struct dt_marker){7, 12345, 3, 1, 0, false})
 
 struct fixture {
     struct dt_config config;
@@ -506,24 +506,26 @@ static void the_marker_tells_a_leader_whether_its_set_is_still_there(void **stat
     assert_int_equal(n, 0); /* the marker itself is never due */
     assert_int_equal(next, 0);
 
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, 12345, 4, 1, 0}, &intact, &fx->err)); /* it counts on */
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, 12345, 4, 1, 0, false}, &intact, &fx->err)); /* it counts on */
     assert_true(intact);
     OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_false(marked); /* so does an older copy of this leadership's set look */
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){7, 12345, 4, 1, 0}, FAR, 4, got, &n, &next, &marked, &fx->err));
+    OK(dt_index_due(fx->index, 1, (struct dt_marker){7, 12345, 4, 1, 0, false}, FAR, 4, got, &n, &next, &marked,
+                    &fx->err));
     assert_true(marked);
 
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0}, &intact, &fx->err)); /* another leadership */
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false}, &intact,
+                     &fx->err)); /* another leadership */
     assert_true(intact);
     OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_false(marked);
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0}, FAR, 4, got, &n, &next, &marked, &fx->err));
+    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false}, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_true(marked);
 
     redis_fixture_forget(fx->endpoints, fx->installation);
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0}, FAR, 4, got, &n, &next, &marked, &fx->err));
+    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false}, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_false(marked);
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0}, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false}, &intact, &fx->err));
     assert_false(intact);
 }
 
@@ -532,13 +534,33 @@ static void a_marker_of_another_map_or_from_before_a_move_is_not_believed(void *
     struct fixture *fx = *state;
     bool intact = true;
 
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, -5, 1, 2, 0}, &intact, &fx->err));
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 1, 2, 7}, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, -5, 1, 2, 0, false}, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 1, 2, 7, false}, &intact, &fx->err));
     assert_true(intact);
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){9, 6, 1, 3, 0}, &intact, &fx->err)); /* filled for map 2 */
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){9, 6, 1, 3, 0, false}, &intact, &fx->err)); /* filled for map 2 */
     assert_false(intact);
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){12, 6, 1, 3, 11}, &intact, &fx->err)); /* left here at epoch 9 */
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){12, 6, 1, 3, 11, false}, &intact,
+                     &fx->err)); /* left here at epoch 9 */
     assert_false(intact);
+}
+
+static void a_set_that_its_leader_left_half_filled_is_believed_by_nobody(void **state)
+{
+    struct fixture *fx = *state;
+    const struct dt_marker filling = {7, 12345, 1, 2, 0, true};
+    struct dt_entry got[4];
+    bool intact = true, marked = false;
+    int64_t next = 0;
+    size_t n = 0;
+
+    OK(dt_index_mark(fx->index, 1, filling, &intact, &fx->err));
+    OK(dt_index_due(fx->index, 1, filling, FAR, 4, got, &n, &next, &marked, &fx->err));
+    assert_true(marked); /* it is ours, all the same */
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 1, 2, 0, true}, &intact, &fx->err));
+    assert_false(intact);
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 2, 2, 0, false}, &intact, &fx->err)); /* filled by now */
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){9, 5, 1, 2, 0, true}, &intact, &fx->err));
+    assert_true(intact);
 }
 
 static void a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it(void **state)
@@ -1515,6 +1537,7 @@ int main(void)
         T(due_gives_what_is_due_in_order_and_the_time_of_the_next, shared),
         T(the_marker_tells_a_leader_whether_its_set_is_still_there, shared),
         T(a_marker_of_another_map_or_from_before_a_move_is_not_believed, shared),
+        T(a_set_that_its_leader_left_half_filled_is_believed_by_nobody, shared),
         T(a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it, shared),
         T(a_fix_changes_an_entry_only_while_it_has_the_score_that_was_seen, shared),
         T(thousands_of_fixes_go_in_one_call, shared),

@@ -797,6 +797,91 @@ static void slots_that_moved_are_filled_in_where_they_belong_and_removed_where_t
     assert_int_equal(entries_below(fx, FAR), 300);
 }
 
+/* ---- what the index was not told ---- */
+
+/* An entry of a job that was ended by somebody who could not tell: far from being due, so that only the walk meets it,
+ * and its next round would end a minute from now. */
+static void untold(struct fixture *fx)
+{
+    entry(fx, 9001, START + 1200000);
+}
+
+static void expect_seen_soon(struct fixture *fx)
+{
+    fx->next_us = 0;
+    pass(fx, 4000);
+    assert_int_equal(score(fx, 9001), 0);
+}
+
+static void nothing_but_the_walk_sees_what_is_far_behind(void **state)
+{
+    struct fixture *fx = *state;
+
+    many_rows(fx, 2000, START + 60000, 1000);
+    settle(fx);
+    pass(fx, 30000); /* the round is beyond it */
+    untold(fx);
+    fx->next_us = 0;
+    pass(fx, 4000);
+    assert_int_not_equal(score(fx, 9001), 0);
+}
+
+static void a_walk_follows_a_rebuild_at_once(void **state)
+{
+    struct fixture *fx = *state;
+
+    many_rows(fx, 2000, START + 60000, 1000);
+    settle(fx);
+    lose(fx);
+    fx->next_us = 0;
+    for (int i = 0; i < 200 && dt_shard_set_empty(&fx->whole); i++)
+        tick(fx);
+    untold(fx); /* a result that came between a page of the rebuild and its writing */
+    expect_seen_soon(fx);
+}
+
+static void a_walk_follows_the_gain_of_a_shard_at_once(void **state)
+{
+    struct fixture *fx = *state;
+    unsigned shard = dt_shard_of(&fx->map, 9001);
+
+    many_rows(fx, 2000, START + 60000, 1000);
+    settle(fx);
+    dt_shard_set_remove(&fx->leads, shard);
+    pass(fx, 30000);
+    untold(fx);
+    dt_shard_set_add(&fx->leads, shard);
+    expect_seen_soon(fx);
+}
+
+static void a_walk_follows_at_once_when_redis_was_out_of_reach(void **state)
+{
+    struct fixture *fx = *state;
+
+    many_rows(fx, 2000, START + 60000, 1000);
+    settle(fx);
+    pass(fx, 30000);
+    untold(fx);
+    dt_reconciler_doubt(fx->r);
+    expect_seen_soon(fx);
+}
+
+static void a_walk_is_not_begun_anew_by_every_doubt(void **state)
+{
+    struct fixture *fx = *state;
+
+    fx->mysql.config.reconcile_slice = 100;
+    open_reconciler(fx);
+    many_rows(fx, 3000, START + 60000, 1000);
+    settle(fx);
+    entry(fx, 2900, 0);
+    for (int i = 0; i < 40 && score(fx, 2900) == 0; i++) {
+        dt_reconciler_doubt(fx->r);
+        pass(fx, 1000);
+    }
+    assert_int_not_equal(score(fx, 2900), 0);
+}
+
 static bool pings(void *arg)
 {
     struct fixture *fx = arg;
@@ -979,6 +1064,11 @@ int main(void)
         T(looks_that_take_longer_than_a_period_leave_nothing_out, shared),
         T(a_row_moved_beyond_the_horizon_leaves_the_index, shared),
         T(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared),
+        T(nothing_but_the_walk_sees_what_is_far_behind, shared),
+        T(a_walk_follows_a_rebuild_at_once, shared),
+        T(a_walk_follows_the_gain_of_a_shard_at_once, shared),
+        T(a_walk_follows_at_once_when_redis_was_out_of_reach, shared),
+        T(a_walk_is_not_begun_anew_by_every_doubt, shared),
         T(a_rebuild_leaves_alone_what_is_there_and_the_other_shards, shared),
         T(a_request_that_came_before_the_lead_waits_for_it, shared),
         T(slots_that_moved_are_filled_in_where_they_belong_and_removed_where_they_were, shared),

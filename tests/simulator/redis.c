@@ -361,7 +361,7 @@ dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker,
             entries[(*n)++] = (struct dt_entry){s->due.v[i].id, s->due.v[i].score, 0};
     }
     *marked = s->marked && s->marker.epoch == marker.epoch && s->marker.token == marker.token &&
-              s->marker.generation == marker.generation;
+              s->marker.generation == marker.generation && s->marker.filling == marker.filling;
     return DT_OK;
 }
 
@@ -369,7 +369,8 @@ dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker
 {
     struct command c = {.what = MARK, .shard = shard, .marker = marker};
     const struct shard *s = &redis.shards[shard];
-    bool was = s->marked && s->marker.epoch >= marker.oldest && s->marker.generation == marker.generation;
+    bool was = s->marked && s->marker.epoch >= marker.oldest && s->marker.generation == marker.generation &&
+               !s->marker.filling;
     dt_status status = change(index, &c, 1, err);
     *intact = was;
     return status;
