@@ -7,8 +7,11 @@
  * and parks what a lane has too much of in its held set, so that what is behind it comes to light. From then on the
  * lane gets its part from its held set:
  *
- *             more than a batch too much, closed,                    its part of each batch
+ *             too much (below), closed,                              its part of each batch
  *   due set ───── or the lane has a held set ──────▶ held:<lane> ────── while it is open ──────▶ due set
+ *
+ * Too much is more than a batch, or, when the look came to its limit, more than a lane's equal part of one: many lanes
+ * together stand before others, too.
  *
  * A lane is closed while its topic is paused or cannot be written; timeouts are never closed. Parking costs a job one
  * move there and one back, however many wait.
@@ -105,14 +108,14 @@ void dt_shard_look_at_held(dt_shard_loop *l)
     size_t n = 0;
     if (!l->index_up || (!l->topics_changed && dt_shard_mono_us(l) - l->held_us < HELD_US))
         return;
-    l->topics_changed = false;
-    l->held_us = dt_shard_mono_us(l);
     dt_arena_reset(&l->lanes.arena);
     dt_status status = dt_index_held(l->index, l->shard, &l->lanes.arena, &names, &n, &err);
     if (status == DT_OK && n)
         status = dt_store_read_topics(l->store, l->book, &err);
     if (status != DT_OK)
-        return;
+        return; /* again at the next look */
+    l->topics_changed = false;
+    l->held_us = dt_shard_mono_us(l);
     l->lanes.n = 0;
     for (size_t i = 0; i < n; i++)
         dt_shard_note_held(l, names[i], is_timeouts(names[i]) || topic_open(l, names[i]));
@@ -286,9 +289,17 @@ static dt_status park_one(dt_shard_loop *l, size_t which, const struct dt_entry 
     return status;
 }
 
+/* So many of a lane may stay in the due set. */
+static size_t may_stay(const dt_shard_loop *l, bool limit)
+{
+    size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
+    size_t lanes = l->lanes.n_queues < PARKS_AT_ONCE ? l->lanes.n_queues : PARKS_AT_ONCE;
+    return limit && lanes ? batch / lanes : batch;
+}
+
 /* left: those that did not get a place, lane by lane; those of lane i end where lanes->parts[i].waiting says. True: all
  * of them are parked. */
-static bool park(dt_shard_loop *l, const struct dt_entry *left)
+static bool park(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
 {
     struct dt_lanes *lanes = &l->lanes;
     struct dt_error err = {0};
@@ -298,7 +309,7 @@ static bool park(dt_shard_loop *l, const struct dt_entry *left)
     for (size_t i = 0; status == DT_OK && i < lanes->n_queues; i++) {
         const struct dt_queue *queue = &lanes->queues[i];
         size_t n = lanes->parts[i].waiting - from;
-        bool too_many = queue->closed || queue->held || n > (size_t)l->env->config->dispatch_batch_jobs;
+        bool too_many = queue->closed || queue->held || n > stay;
         if (n && too_many && queue->topic.p && parks < PARKS_AT_ONCE) {
             status = park_one(l, i, left + from, n, &err);
             parks++;
@@ -347,6 +358,7 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *rest, struct dt
     if (!left)
         return dt_fail(err, DT_NOMEM, "lanes");
     dt_shard_share(l, true);
-    *rest = take(l, n, left) > 0 && !park(l, left);
+    size_t limit = DT_LOOK_BATCHES * (size_t)l->env->config->dispatch_batch_jobs;
+    *rest = take(l, n, left) > 0 && !park(l, left, may_stay(l, n == limit));
     return DT_OK;
 }

@@ -107,7 +107,8 @@ static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_
                                                 : LOCKED_FIRST_US;
     if (l->locked_pause_us)
         at_us = dt_earlier(at_us, now_us + l->locked_pause_us);
-    if (next_ms)
+    bool all_locked = l->locked_pause_us && l->backlog && !turn->n_seen; /* the next look would see nothing else */
+    if (next_ms && !all_locked)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n)
         at_us = dt_earlier(at_us, settle_at_us(l));
@@ -295,8 +296,6 @@ static dt_status lead(dt_shard_loop *l, struct dt_error *err)
     l->checked_us = l->busy_us = dt_shard_mono_us(l);
     l->resume = false;
     dt_shard_look_init(l);
-    if (!l->index_whole) /* a rebuild does not outlive the leadership that asked for it */
-        l->env->index_lost(l->env->arg, l->shard);
     while (status == DT_OK && !ending(l)) {
         int64_t wake_us = 0;
         status = step(l, &wake_us, err);

@@ -159,6 +159,24 @@ def test_two_topics_with_thousands_overdue_share_each_batch(stack, api, topic, c
     assert_in_order(second.all())
 
 
+def test_ten_topics_with_thousands_overdue_each_let_the_others_pass(stack, api, topic, consume, stopped):
+    each = 2000
+    hot = [f"{topic}-{n}" for n in range(10)]
+    consumer, hot_consumers = consume(topic), [consume(name) for name in hot]
+    with stopped:
+        start = now_ms()
+        for name in hot:
+            make(api, name, each, [start - 2000 + n for n in range(each)])
+        make(api, topic, 40, start + 1)
+    all_there(consumer, 40)
+    for one in hot_consumers:
+        all_there(one, each)
+    waited = [sum(each_waited) for each_waited in zip(*(batches_waited(stack, topic, name) for name in hot))]
+    assert max(waited) <= to_see(10 * each), sorted(waited)
+    for one in hot_consumers:
+        assert_in_order(one.all())
+
+
 def test_a_consumer_that_never_answers_lets_the_others_pass(stack, api, topic, consume, small_batches):
     dead, count = topic + "-dead", 12000
     consumer, dead_consumer = consume(topic), consume(dead)
