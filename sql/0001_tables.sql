@@ -156,6 +156,13 @@ CREATE TABLE IF NOT EXISTS history_counts (
   KEY by_part (part)
 ) ENGINE=InnoDB COMMENT='how many rows history has: changed in the transaction that changes history, so that dropping a partition counts right';
 
+CREATE TABLE IF NOT EXISTS history_days (
+  home_day INT NOT NULL COMMENT 'id >> 40, the day that a job''s id carries',
+  part INT NOT NULL COMMENT 'a partition of history that jobs of that day have gone to',
+  PRIMARY KEY (home_day, part),
+  KEY by_part (part)
+) ENGINE=InnoDB COMMENT='where a job of history can be: few partitions a day. Written with the rows, forgotten with the partition';
+
 CREATE TABLE IF NOT EXISTS key_ends (
   free_at BIGINT NOT NULL COMMENT 'history.key_until',
   job_id BIGINT NOT NULL,

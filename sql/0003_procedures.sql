@@ -6,6 +6,9 @@
 --   too_late    not scheduled any more, or an earlier attempt is on its way to Kafka
 --   not_dead, not_halted, not_found             nothing was changed
 --
+-- A job that is not in `jobs` is looked for in history, in those partitions that jobs of its home day (p_id DIV 2^40) have
+-- gone to; one that is not there either was driven back in between, or never was: all is asked again.
+--
 -- READ COMMITTED matters: the in-flight list of the claiming shard must be read as it is committed now, after the job's
 -- row was locked. The shard's row itself is never locked by one who holds a job's row.
 
@@ -22,6 +25,7 @@ BEGIN
   DECLARE v_shard SMALLINT DEFAULT NULL;
   DECLARE v_in_flight BOOLEAN DEFAULT FALSE;
   DECLARE v_now BIGINT;
+  DECLARE v_looks INT DEFAULT 0;
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
@@ -29,13 +33,17 @@ BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
-  SELECT j.state, j.attempt, j.claim_shard INTO v_state, v_attempt, v_shard FROM jobs j WHERE j.id = p_id FOR UPDATE;
-  IF v_attempt > 0 THEN
+  REPEAT
+    SELECT j.state, j.attempt, j.claim_shard INTO v_state, v_attempt, v_shard FROM jobs j WHERE j.id = p_id FOR UPDATE;
+    IF v_state IS NULL THEN
+      SELECT h.state, h.attempt INTO v_state, v_attempt FROM history_days d STRAIGHT_JOIN history h
+        ON h.id = p_id AND h.part = d.part WHERE d.home_day = p_id DIV 1099511627776 AND h.purge_at > v_now;
+    END IF;
+    SET v_looks = v_looks + 1;
+  UNTIL v_state IS NOT NULL OR v_looks = 3 END REPEAT;
+  IF v_attempt > 0 AND v_shard IS NOT NULL THEN
     SELECT COALESCE(MAX(INSTR(s.inflight, CONCAT('[', p_id, ',')) > 0), FALSE) INTO v_in_flight
       FROM shards s WHERE s.shard = v_shard;
-  END IF;
-  IF v_state IS NULL THEN
-    SELECT h.state, h.attempt INTO v_state, v_attempt FROM history h WHERE h.id = p_id AND h.purge_at > v_now;
   END IF;
   IF v_state IS NULL THEN
     SET v_outcome = 'not_found';
@@ -69,6 +77,7 @@ BEGIN
   DECLARE v_state, v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
   DECLARE v_attempt INT DEFAULT NULL;
   DECLARE v_now, v_at BIGINT;
+  DECLARE v_looks INT DEFAULT 0;
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
@@ -81,10 +90,14 @@ BEGIN
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
   -- finer than a millisecond rounds up, so that nothing is early
   SET v_at = GREATEST((TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_at) + 999) DIV 1000, v_now);
-  SELECT j.state, j.attempt INTO v_state, v_attempt FROM jobs j WHERE j.id = p_id FOR UPDATE;
-  IF v_state IS NULL THEN
-    SELECT h.state, h.attempt INTO v_state, v_attempt FROM history h WHERE h.id = p_id AND h.purge_at > v_now;
-  END IF;
+  REPEAT
+    SELECT j.state, j.attempt INTO v_state, v_attempt FROM jobs j WHERE j.id = p_id FOR UPDATE;
+    IF v_state IS NULL THEN
+      SELECT h.state, h.attempt INTO v_state, v_attempt FROM history_days d STRAIGHT_JOIN history h
+        ON h.id = p_id AND h.part = d.part WHERE d.home_day = p_id DIV 1099511627776 AND h.purge_at > v_now;
+    END IF;
+    SET v_looks = v_looks + 1;
+  UNTIL v_state IS NOT NULL OR v_looks = 3 END REPEAT;
   IF v_state IS NULL THEN
     SET v_outcome = 'not_found';
   ELSEIF v_state <> 'scheduled' THEN
@@ -117,6 +130,7 @@ BEGIN
   DECLARE v_topic VARBINARY(200) DEFAULT NULL;
   DECLARE v_key VARBINARY(255) DEFAULT NULL;
   DECLARE v_now, v_key_until BIGINT;
+  DECLARE v_looks INT DEFAULT 0;
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
@@ -124,12 +138,19 @@ BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
-  SELECT j.state, j.attempt INTO v_state, v_attempt FROM jobs j WHERE j.id = p_id FOR UPDATE;
-  IF v_state IS NULL THEN
-    SELECT h.state, h.attempt, h.part, h.topic, h.job_key, h.key_until
-      INTO v_state, v_attempt, v_part, v_topic, v_key, v_key_until
-      FROM history h WHERE h.id = p_id AND h.purge_at > v_now FOR UPDATE;
-  END IF;
+  REPEAT
+    SET v_part = NULL;
+    SELECT j.state, j.attempt INTO v_state, v_attempt FROM jobs j WHERE j.id = p_id FOR UPDATE;
+    IF v_state IS NULL THEN
+      -- found without a lock, then locked where it lies
+      SELECT h.part INTO v_part FROM history_days d STRAIGHT_JOIN history h
+        ON h.id = p_id AND h.part = d.part WHERE d.home_day = p_id DIV 1099511627776 AND h.purge_at > v_now;
+      SELECT h.state, h.attempt, h.topic, h.job_key, h.key_until
+        INTO v_state, v_attempt, v_topic, v_key, v_key_until
+        FROM history h WHERE h.id = p_id AND h.part = v_part FOR UPDATE;
+    END IF;
+    SET v_looks = v_looks + 1;
+  UNTIL v_state IS NOT NULL OR v_looks = 3 END REPEAT;
   IF v_state = 'dead' AND v_part IS NOT NULL THEN
     -- back from history, with its attempts and, unless another job took it, its key
     INSERT INTO jobs (id, leave_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, finished_at,

@@ -87,6 +87,11 @@ const char *dt_topic_check(struct dt_str topic, struct dt_str installation);
 
 /* id = home day (days since 2025-01-01 of the first run_at, 0 before it) << 40 | sequence. */
 int64_t dt_job_id(int64_t run_at_ms, int64_t sequence);
+/* The day that it carries. */
+static inline int32_t dt_job_home_day(int64_t id)
+{
+    return (int32_t)(id >> 40);
+}
 
 /* Times before this one are in the exact part of the due index: end of the UTC day that contains now + 48 h. */
 int64_t dt_near_end_ms(int64_t now_ms);

@@ -9,6 +9,7 @@
  *     what is still in flight stays                       SELECT shards.inflight, as committed now
  *     attempts, rows and keys' ends to history            INSERT … SELECT (attempts and keys only if there are any)
  *     attempts, keys and rows away                        DELETE (attempts, and keys of removed jobs, if any)
+ *     history_days                                        one row a home day and partition
  *     history_counts, removed_jobs                        one row a topic, state and partition
  *     COMMIT
  *
@@ -31,6 +32,7 @@
 #define YOUNG_MS 30000
 #endif
 #define UNTIDY_MAX 1000
+#define TRIES_MAX  10000 /* archived attempts that move in one transaction, unless one job has more */
 
 struct leaver {
     int64_t id;
@@ -38,7 +40,8 @@ struct leaver {
     enum dt_job_state state;
     int32_t part; /* where it goes */
     bool removed; /* its retention is over: it goes nowhere */
-    bool keyed, retried;
+    bool keyed;
+    int64_t tries; /* archived attempts */
     int64_t key_until_ms, purge_at_ms;
 };
 
@@ -53,6 +56,7 @@ struct leave {
     struct leaver *v; /* in order of ids until they are counted */
     size_t n;
     bool moved_keyed, moved_retried, removed_keyed, retried;
+    bool cut;                 /* some of the candidates are for the next batch */
     struct dt_strbuf ids;     /* all of them, [id,...] */
     struct dt_strbuf moved;   /* [[id,part,key_until,purge_at],...] */
     struct dt_strbuf removed; /* [id,...] */
@@ -102,7 +106,7 @@ static dt_status select_due(struct leave *l, size_t limit, struct dt_strbuf *ids
 }
 
 static const char lock_leavers[] =
-    "SELECT j.id, j.topic, j.state+0, j.job_key IS NOT NULL, j.attempt > 1, j.purge_at, j.updated_at"
+    "SELECT j.id, j.topic, j.state+0, j.job_key IS NOT NULL, j.attempt, j.purge_at, j.updated_at"
     " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = "
     "t.id"
     " WHERE j.next_at IS NULL AND j.leave_at <= ? AND j.leave_at > 0 AND j.purge_at IS NOT NULL AND j.created_at <= ?"
@@ -117,12 +121,25 @@ static dt_status read_leaver(const struct leave *l, struct leaver *out)
     *out = (struct leaver){.id = dt_db_i64(db, 0),
                            .topic = dt_arena_copy((struct dt_arena *)&l->arena, dt_db_bytes(db, 1)),
                            .keyed = dt_db_i64(db, 3) != 0,
-                           .retried = dt_db_i64(db, 4) != 0,
+                           .tries = dt_db_i64(db, 4) > 1 ? dt_db_i64(db, 4) - 1 : 0,
                            .purge_at_ms = purge_at_ms,
                            .removed = purge_at_ms <= l->now_ms,
                            .part = dt_part_of(purge_at_ms, l->now_ms),
                            .key_until_ms = free_ms < purge_at_ms ? free_ms : purge_at_ms};
     return out->topic.p ? dt_row_state(db, 2, &out->state) : DT_NOMEM;
+}
+
+/* The next one of the batch; of jobs that were tried thousands of times it takes fewer, so that it stays short. */
+static dt_status take_leaver(struct leave *l, int64_t *tries)
+{
+    struct leaver *v = &l->v[l->n];
+    dt_status status = read_leaver(l, v);
+    l->cut |= l->n && *tries + v->tries > TRIES_MAX;
+    if (status != DT_OK || l->cut)
+        return status;
+    *tries += v->tries;
+    l->n++;
+    return DT_OK;
 }
 
 /* Locks those that may leave still; the others are left alone. */
@@ -134,8 +151,9 @@ static dt_status lock_all(struct leave *l, struct dt_str candidates, size_t n)
     dt_status status =
         dt_db_query(l->db, lock_leavers,
                     DT_PARAMS(DT_P_STR(candidates), DT_P_INT(l->now_ms), DT_P_INT(l->now_ms - YOUNG_MS)), l->err);
-    while (status == DT_OK && l->n < n && dt_db_next(l->db))
-        status = read_leaver(l, &l->v[l->n++]);
+    int64_t tries = 0;
+    while (status == DT_OK && !l->cut && l->n < n && dt_db_next(l->db))
+        status = take_leaver(l, &tries);
     dt_status end = dt_db_end(l->db, status == DT_OK ? l->err : NULL);
     return status == DT_OK ? end : status;
 }
@@ -205,7 +223,7 @@ static void list_leaver(struct leave *l, const struct leaver *v)
 {
     struct dt_strbuf *moved = &l->moved;
     dt_id_list_add(&l->ids, v->id);
-    l->retried |= v->retried;
+    l->retried |= v->tries > 0;
     if (v->removed) {
         dt_id_list_add(&l->removed, v->id);
         l->removed_keyed |= v->keyed;
@@ -213,7 +231,7 @@ static void list_leaver(struct leave *l, const struct leaver *v)
         return;
     }
     l->moved_keyed |= v->keyed;
-    l->moved_retried |= v->retried;
+    l->moved_retried |= v->tries > 0;
     l->out->moved++;
     dt_strbuf_adds(moved, moved->n ? ",[" : "[[");
     dt_strbuf_add_i64(moved, v->id);
@@ -347,6 +365,52 @@ static dt_status count(struct leave *l)
     return status;
 }
 
+/* ---- where they can be found ---- */
+
+struct day {
+    int32_t home, part;
+};
+
+static int by_day(const void *a, const void *b)
+{
+    const struct day *x = a, *y = b;
+    if (x->home != y->home)
+        return x->home < y->home ? -1 : 1;
+    return (x->part > y->part) - (x->part < y->part);
+}
+
+static const char note_days[] =
+    "INSERT INTO history_days (home_day, part) VALUES (?,?) ON DUPLICATE KEY UPDATE part = VALUES(part)";
+
+/* Each of them once, in the order of the table's key. What is there stays: a job of that day may lie there. */
+static dt_status write_days(dt_db *db, struct dt_arena *arena, struct day *days, size_t n, struct dt_error *err)
+{
+    struct dt_param *params = dt_arena_alloc(arena, 2 * (n ? n : 1) * sizeof *params);
+    size_t kept = 0;
+    if (!params)
+        return DT_NOMEM;
+    qsort(days, n, sizeof *days, by_day);
+    for (size_t i = 0; i < n; i++) {
+        if (i && by_day(&days[i - 1], &days[i]) == 0)
+            continue;
+        params[2 * kept] = DT_P_INT(days[i].home);
+        params[2 * kept++ + 1] = DT_P_INT(days[i].part);
+    }
+    return kept ? dt_db_run_many(db, note_days, params, 2, kept, NULL, err) : DT_OK;
+}
+
+static dt_status note_moved(struct leave *l)
+{
+    struct day *days = dt_arena_alloc(&l->arena, l->n * sizeof *days);
+    size_t n = 0;
+    if (!days)
+        return DT_NOMEM;
+    for (size_t i = 0; i < l->n; i++)
+        if (!l->v[i].removed)
+            days[n++] = (struct day){dt_job_home_day(l->v[i].id), l->v[i].part};
+    return write_days(l->db, &l->arena, days, n, l->err);
+}
+
 /* ---- a batch ---- */
 
 static dt_status leave_locked(struct leave *l)
@@ -356,6 +420,8 @@ static dt_status leave_locked(struct leave *l)
         status = copy(l);
     if (status == DT_OK)
         status = delete (l);
+    if (status == DT_OK)
+        status = note_moved(l);
     return status == DT_OK ? count(l) : status;
 }
 
@@ -428,9 +494,11 @@ dt_status dt_store_leave(dt_store *store, struct dt_mover *mover, int64_t now_ms
     dt_strbuf_init(&l.moved);
     dt_strbuf_init(&l.removed);
     dt_status status = leave_some(&l, mover->singly ? 1 : limit, &n);
-    if (status == DT_OK && out->n_wanted) { /* the same again, once they are there */
+    bool cut = l.cut && out->moved + out->removed > 0;
+    if (status == DT_OK && (out->n_wanted || cut)) { /* the same again, once they are there; or what is left of them */
         mover->after_ms = before.after_ms;
         mover->after_id = before.after_id;
+        out->more |= cut;
     } else if (mover->singly) {
         mover->singly--;
     }
@@ -556,6 +624,19 @@ static dt_status move_resting(dt_db *db, const struct resting *r, struct dt_erro
     return status;
 }
 
+/* One that was driven back meanwhile is noted, too: that costs a look in vain. */
+static dt_status note_sorted(dt_db *db, struct dt_arena *arena, const struct resting *v, size_t n, struct dt_error *err)
+{
+    struct day *days = dt_arena_alloc(arena, n * sizeof *days);
+    size_t moved = 0;
+    if (!days)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (!v[i].removed)
+            days[moved++] = (struct day){dt_job_home_day(v[i].id), v[i].part};
+    return write_days(db, arena, days, moved, err);
+}
+
 dt_status dt_store_sort_rest(dt_store *store, struct dt_mover *mover, int64_t now_ms, size_t limit, size_t *done,
                              struct dt_error *err)
 {
@@ -572,6 +653,8 @@ dt_status dt_store_sort_rest(dt_store *store, struct dt_mover *mover, int64_t no
         status = dt_db_begin(db, err);
     for (size_t i = 0; status == DT_OK && i < n; i++)
         status = move_resting(db, &v[i], err);
+    if (status == DT_OK && n)
+        status = note_sorted(db, &arena, v, n, err);
     if (n)
         status = dt_store_finish(db, status, err);
     *done = status == DT_OK ? n : 0;

@@ -24,6 +24,7 @@
 
 #include "base/fail_point.h"
 #include "store/store_internal.h"
+#include "store/store_row.h"
 
 #define JOB_COLUMNS  17
 #define KEY_COLUMNS  3
@@ -43,13 +44,18 @@ static const char insert_keys_sql[] =
 /* Who has a key, and until when if that is told: a finished job keeps it for history.keys, and no longer than it is
  * kept itself. History is asked for jobs that are not in `jobs`, in the same statement: a job that moves is seen once.
  */
-static const char key_owners_sql[] =
-    "SELECT j.n, k.job_id, COALESCE(o.digest, h.digest), IF(o.id IS NULL, h.key_until, IF(o.next_at IS NULL AND "
-    "o.purge_at IS NOT NULL, LEAST(o.purge_at, o.updated_at + ?), NULL)) FROM JSON_TABLE(?, '$[*]' COLUMNS(n INT PATH "
-    "'$[0]', t VARCHAR(400) PATH '$[1]', "
-    "k VARCHAR(510) PATH '$[2]')) j STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY) "
-    "ON k.topic = UNHEX(j.t) AND k.job_key = UNHEX(j.k) LEFT JOIN jobs o ON o.id = k.job_id "
-    "LEFT JOIN history h FORCE INDEX (PRIMARY) ON h.id = k.job_id AND o.id IS NULL";
+#define PAST_OWNERS(column)                                                                                            \
+    "(SELECT h." column " FROM history_days d FORCE INDEX (PRIMARY) STRAIGHT_JOIN history h FORCE INDEX (PRIMARY) "    \
+    "ON h.part = d.part AND h.id = k.job_id WHERE d.home_day = " DT_SQL_HOME_DAY("k.job_id") " LIMIT 1)"
+static const char key_owners_sql[] = "SELECT j.n, k.job_id, IF(o.id IS NULL, " PAST_OWNERS(
+    "digest") ", o.digest), "
+              "IF(o.id IS NULL, " PAST_OWNERS(
+                  "key_until") ", IF(o.next_at IS NULL AND "
+                               "o.purge_at IS NOT NULL, LEAST(o.purge_at, o.updated_at + ?), NULL)) FROM JSON_TABLE(?, "
+                               "'$[*]' COLUMNS(n INT PATH "
+                               "'$[0]', t VARCHAR(400) PATH '$[1]', "
+                               "k VARCHAR(510) PATH '$[2]')) j STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY) "
+                               "ON k.topic = UNHEX(j.t) AND k.job_key = UNHEX(j.k) LEFT JOIN jobs o ON o.id = k.job_id";
 static const char take_key_sql[] = "UPDATE job_keys SET job_id = ? WHERE topic = ? AND job_key = ? AND job_id = ?";
 static const char drop_key_sql[] = "DELETE FROM job_keys WHERE topic = ? AND job_key = ? AND job_id = ?";
 static const char who_made_sql[] = "SELECT maker, digest FROM jobs WHERE id = ?";

@@ -18,6 +18,7 @@
  */
 #include "base/guard.h"
 #include "store/store_internal.h"
+#include "store/store_past.h"
 #include "store/store_row.h"
 
 /* One change of one job: what it is asked, and what it works with. */
@@ -38,10 +39,12 @@ struct change {
 
 /* ---- reading ---- */
 
-static dt_status read_job(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_job *job,
-                          struct dt_error *err)
+/* The first parameter is the id. */
+static dt_status read_row(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,
+                          struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, sql, DT_PARAMS(DT_P_INT(id)), err);
+    const int64_t id = params[0].i;
+    dt_status status = dt_db_query(db, sql, params, n_params, err);
     if (status)
         return status;
     if (dt_db_next(db)) {
@@ -55,12 +58,31 @@ static dt_status read_job(dt_db *db, const char *sql, int64_t id, struct dt_aren
     return ended ? ended : status;
 }
 
+static dt_status read_job(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                          struct dt_error *err)
+{
+    return read_row(db, sql, DT_PARAMS(DT_P_INT(id)), arena, job, err);
+}
+
 static const char select_job[] = "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id = ?";
 static const char lock_job[] =
     "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id = ?" DT_GUARD_SQL(CANCEL, " FOR UPDATE", "");
 
 static const char select_past[] =
-    "SELECT " DT_ROW_FULL_PAST " FROM history j WHERE j.id = ? AND j.purge_at > " DT_SQL_NOW_MS;
+    "SELECT " DT_ROW_FULL_PAST " FROM history j WHERE j.id = ? AND j.part IN " DT_PAST_PARTS_SQL
+    " AND j.purge_at > " DT_SQL_NOW_MS;
+
+static dt_status read_past(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
+{
+    struct dt_past past = dt_past_of(id);
+    dt_status status;
+    do {
+        status = dt_past_next(db, &past, err);
+        if (!status)
+            status = read_row(db, select_past, past.params, DT_PAST_PARAMS, arena, job, err);
+    } while (dt_past_more(&past, status));
+    return status;
+}
 
 /* From `jobs` by that statement, or from history; *past: from there. */
 static dt_status read_job_anywhere(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_job *job,
@@ -70,7 +92,7 @@ static dt_status read_job_anywhere(dt_db *db, const char *sql, int64_t id, struc
     dt_status status = read_job(db, sql, id, arena, job, err);
     if (status != DT_NOT_FOUND)
         return status;
-    status = read_job(db, select_past, id, arena, job, err);
+    status = read_past(db, id, arena, job, err);
     *past = !status;
     return status == DT_NOT_FOUND ? read_job(db, sql, id, arena, job, err) : status;
 }
@@ -185,17 +207,53 @@ struct place {
     int64_t part, key_until_ms; /* 0: without a key */
 };
 
+static dt_status left_meanwhile(const struct change *c)
+{
+    return dt_fail(c->err, DT_BUSY, "job %lld left history meanwhile", (long long)c->id);
+}
+
+static dt_status find_among(struct change *c, const struct dt_past *past, struct place *place)
+{
+    dt_status status =
+        dt_db_query(c->db, "SELECT j.part FROM history j WHERE j.id = ? AND j.part IN " DT_PAST_PARTS_SQL, past->params,
+                    DT_PAST_PARAMS, c->err);
+    if (status)
+        return status;
+    bool found = dt_db_next(c->db);
+    if (found)
+        place->part = dt_db_i64(c->db, 0);
+    status = dt_db_end(c->db, c->err);
+    return status || found ? status : DT_NOT_FOUND;
+}
+
+/* Not locked yet. */
+static dt_status find_past(struct change *c, struct place *place)
+{
+    struct dt_past past = dt_past_of(c->id);
+    dt_status status;
+    do {
+        status = dt_past_next(c->db, &past, c->err);
+        if (!status)
+            status = find_among(c, &past, place);
+    } while (dt_past_more(&past, status));
+    return status == DT_NOT_FOUND ? left_meanwhile(c) : status;
+}
+
+/* BUSY: driven back by somebody else, or sorted into its partition. */
 static dt_status lock_past(struct change *c, struct place *place)
 {
-    static const char sql[] = "SELECT j.part, j.key_until FROM history j WHERE j.id = ? AND j.state = 'dead' "
+    static const char sql[] = "SELECT j.key_until FROM history j WHERE j.id = ? AND j.part = ? AND j.state = 'dead' "
                               "AND j.purge_at > ? FOR UPDATE";
-    dt_status status = dt_db_query(c->db, sql, DT_PARAMS(DT_P_INT(c->id), DT_P_INT(c->now_ms)), c->err);
+    dt_status status = find_past(c, place);
+    if (!status)
+        status =
+            dt_db_query(c->db, sql, DT_PARAMS(DT_P_INT(c->id), DT_P_INT(place->part), DT_P_INT(c->now_ms)), c->err);
     if (status)
         return status;
     if (dt_db_next(c->db))
-        *place = (struct place){dt_db_i64(c->db, 0), dt_db_i64(c->db, 1)};
+        place->key_until_ms = dt_db_i64(c->db, 0);
     else
-        status = dt_fail(c->err, DT_BUSY, "job %lld left history meanwhile", (long long)c->id);
+        status = left_meanwhile(c);
     dt_status ended = dt_db_end(c->db, status ? NULL : c->err);
     return status ? status : ended;
 }
@@ -509,7 +567,7 @@ dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *pat
     "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL) "                     \
     "FROM " jobs " ORDER BY attempt DESC LIMIT 10000"
 static const char select_attempts[] = SELECT_ATTEMPTS("attempts WHERE job_id = ?", "jobs WHERE id = ?");
-#define KEPT " AND purge_at > " DT_SQL_NOW_MS
+#define KEPT " AND part IN " DT_PAST_PARTS_SQL " AND purge_at > " DT_SQL_NOW_MS
 static const char select_past_attempts[] =
     SELECT_ATTEMPTS("history_attempts WHERE job_id = ?" KEPT, "history WHERE id = ?" KEPT);
 _Static_assert(ATTEMPTS_MAX == 10000, "the LIMIT above");
@@ -554,13 +612,13 @@ static void reverse(struct dt_attempt *list, size_t n)
     }
 }
 
-static dt_status read_attempts(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_attempt **out,
-                               size_t *n, struct dt_error *err)
+static dt_status read_attempts(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,
+                               struct dt_arena *arena, struct dt_attempt **out, size_t *n, struct dt_error *err)
 {
     size_t cap = 0, rows = 0;
     *out = NULL;
     *n = 0;
-    dt_status status = dt_db_query(db, sql, DT_PARAMS(DT_P_INT(id), DT_P_INT(id)), err);
+    dt_status status = dt_db_query(db, sql, params, n_params, err);
     if (status)
         return status;
     for (; !status && dt_db_next(db); rows++) {
@@ -575,8 +633,30 @@ static dt_status read_attempts(dt_db *db, const char *sql, int64_t id, struct dt
     if (!status)
         status = ended;
     if (!status && rows == 0)
-        return dt_fail(err, DT_NOT_FOUND, "no job %lld", (long long)id);
+        return dt_fail(err, DT_NOT_FOUND, "no job %lld", (long long)params[0].i);
     reverse(*out, *n);
+    return status;
+}
+
+static dt_status read_live_attempts(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_attempt **out, size_t *n,
+                                    struct dt_error *err)
+{
+    return read_attempts(db, select_attempts, DT_PARAMS(DT_P_INT(id), DT_P_INT(id)), arena, out, n, err);
+}
+
+static dt_status read_past_attempts(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_attempt **out, size_t *n,
+                                    struct dt_error *err)
+{
+    struct dt_param twice[2 * DT_PAST_PARAMS];
+    struct dt_past past = dt_past_of(id);
+    dt_status status;
+    do {
+        status = dt_past_next(db, &past, err);
+        memcpy(twice, past.params, sizeof past.params);
+        memcpy(twice + DT_PAST_PARAMS, past.params, sizeof past.params);
+        if (!status)
+            status = read_attempts(db, select_past_attempts, twice, 2 * DT_PAST_PARAMS, arena, out, n, err);
+    } while (dt_past_more(&past, status));
     return status;
 }
 
@@ -590,11 +670,11 @@ dt_status dt_store_attempts(dt_store *store, int64_t id, struct dt_arena *arena,
         status = dt_store_db(store, &db, err);
         if (status)
             return status;
-        status = read_attempts(db, select_attempts, id, arena, out, n, err);
+        status = read_live_attempts(db, id, arena, out, n, err);
         if (status == DT_NOT_FOUND)
-            status = read_attempts(db, select_past_attempts, id, arena, out, n, err);
+            status = read_past_attempts(db, id, arena, out, n, err);
         if (status == DT_NOT_FOUND) /* driven back meanwhile */
-            status = read_attempts(db, select_attempts, id, arena, out, n, err);
+            status = read_live_attempts(db, id, arena, out, n, err);
     } while (read_again(&tries, status));
     return status;
 }

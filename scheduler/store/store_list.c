@@ -44,15 +44,16 @@ static const char window_by_past_id[] =
 #define KEYS "WHERE k.topic = ? AND k.job_key >= ? AND k.job_key < UNHEX(?) AND (? OR k.job_key <> ?) "
 static const char window_by_key[] =
     "SELECT k.job_key FROM job_keys k FORCE INDEX (PRIMARY) " KEYS "ORDER BY k.job_key LIMIT 1 OFFSET ?";
-#define BY_KEY(table)                                                                                                  \
-    " FROM job_keys k FORCE INDEX (PRIMARY) STRAIGHT_JOIN " table " j FORCE INDEX (PRIMARY) ON j.id = k.job_id " KEYS  \
+#define BY_KEY(join)                                                                                                   \
+    " FROM job_keys k FORCE INDEX (PRIMARY) " join " j FORCE INDEX (PRIMARY) ON j.id = k.job_id " KEYS                 \
     "AND k.job_key <= COALESCE(?, UNHEX(?)) AND " WHERE_FILTER
-/* Each key that `jobs` has no row for costs a look into every partition. */
+/* No look into history for what stands in `jobs`. */
 #define NOT_IN_JOBS       "AND (SELECT COUNT(*) FROM jobs x WHERE x.id = k.job_id) = 0 "
-#define LIVE_BY_KEY(head) "SELECT " head BY_KEY("jobs") "ORDER BY k.job_key LIMIT ?"
+#define LIVE_BY_KEY(head) "SELECT " head BY_KEY("STRAIGHT_JOIN jobs") "ORDER BY k.job_key LIMIT ?"
 #define ALL_BY_KEY(head, past)                                                                                         \
-    "(" LIVE_BY_KEY(head) ") UNION ALL (SELECT " past BY_KEY("history") KEPT NOT_IN_JOBS                               \
-        "ORDER BY k.job_key LIMIT ?) ORDER BY 3 LIMIT ?"
+    "(" LIVE_BY_KEY(head) ") UNION ALL (SELECT " past BY_KEY(                                                          \
+        DT_PAST_JOIN("k.job_id", "history")) "AND j.part = d.part " KEPT NOT_IN_JOBS                                   \
+                                             "ORDER BY k.job_key LIMIT ?) ORDER BY 3 LIMIT ?"
 
 /* [by key][with payloads][history, too] */
 static const char *const rows_sql[2][2][2] = {

@@ -146,7 +146,7 @@ static dt_status make_part(struct tending *t, int32_t part)
     return status;
 }
 
-/* What the partition holds counts as removed from now on. Its rows are shown to nobody any more. */
+/* What the partition holds counts as removed from now on. Its rows are shown to nobody any more, nor looked for. */
 static dt_status count_out(struct tending *t, int32_t part)
 {
     const struct dt_param number = DT_P_INT(part);
@@ -160,6 +160,8 @@ static dt_status count_out(struct tending *t, int32_t part)
                        &number, 1, NULL, t->err);
     if (!status)
         status = dt_db_run(t->db, "DELETE FROM history_counts WHERE part = ?", &number, 1, NULL, t->err);
+    if (!status)
+        status = dt_db_run(t->db, "DELETE FROM history_days WHERE part = ?", &number, 1, NULL, t->err);
     return dt_store_finish(t->db, status, t->err);
 }
 

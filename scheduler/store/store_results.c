@@ -307,12 +307,13 @@ static void judge_job(struct batch *b, struct judged *j)
 
 /* ---- results of attempts that a later one followed ---- */
 
-#define SELECT_ARCHIVED(table)                                                                                         \
+#define SELECT_ARCHIVED(attempts)                                                                                      \
     "SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED) "                                                          \
-    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r "                        \
-    "STRAIGHT_JOIN " table " a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt"
-static const char select_archived[] = SELECT_ARCHIVED("attempts");
-static const char select_archived_past[] = SELECT_ARCHIVED("history_attempts");
+    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r " attempts               \
+    " a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt"
+static const char select_archived[] = SELECT_ARCHIVED("STRAIGHT_JOIN attempts");
+static const char select_archived_past[] =
+    SELECT_ARCHIVED(DT_PAST_JOIN("r.id", "history_attempts")) " AND a.part = d.part";
 
 static void list_archived(struct batch *b, const struct judged *jobs, size_t n_jobs)
 {
@@ -363,8 +364,8 @@ static dt_status judge_archived(struct batch *b, const char *sql, const struct j
 /* By id, so asked only for those that `jobs` does not have. A job moves in one transaction: whoever did not find it
  * there finds it here. */
 static const char read_past[] =
-    "SELECT " DT_ROW_JUDGED_PAST " FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r "
-    "STRAIGHT_JOIN history j FORCE INDEX (PRIMARY) ON j.id = r.id WHERE j.purge_at > ?";
+    "SELECT " DT_ROW_JUDGED_PAST " FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r " DT_PAST_JOIN(
+        "r.id", "history") " j FORCE INDEX (PRIMARY) ON j.id = r.id AND j.part = d.part WHERE j.purge_at > ?";
 
 static size_t list_unknown(struct batch *b)
 {

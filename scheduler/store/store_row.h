@@ -29,6 +29,15 @@
     "claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, maker, digest, "       \
     "partition_key, content_type, payload_binary, error_at, error_code, error_message, headers, payload"
 #define DT_ATTEMPT_COLUMNS "job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message"
+/*
+ * Of history's many partitions only those can have a job that jobs of its home day have gone to (history_days). Where
+ * many ids are asked for, a join finds them: (id, part) of each, a look. It costs the server about 2 ms to have all
+ * partitions at hand, whatever is asked; for one id see store_past.h. `id`: an expression of what comes before.
+ */
+#define DT_SQL_HOME_DAY(id) id " DIV 1099511627776"
+#define DT_PAST_JOIN(id, history)                                                                                      \
+    "STRAIGHT_JOIN history_days d FORCE INDEX (PRIMARY) ON d.home_day = " DT_SQL_HOME_DAY(id) " STRAIGHT_"             \
+                                                                                              "JOIN " history
 /* What dt_job_decide looks at: id, state, next_at, attempt, attempt_status, failures, no_retries, retry, ack_timeout;
  * and what the index is to forget: due_at, dispatched_at. */
 #define DT_ROW_JUDGED_OF(next_at)                                                                                      \

@@ -2,6 +2,7 @@
  * The schema as an interface: views, procedures, CHECKs and the legal hand edits, on a real server, typed as an
  * operator would type them; and that procedures do what the store does.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -281,6 +282,38 @@ static void dt_reschedule_takes_utc_and_follows_the_rule_of_near(void **state)
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched'");
     assert_string_equal(answer("CALL dt_reschedule(7, '2100-01-01')"), "7|too_late\n");
     assert_string_equal(answer("CALL dt_reschedule(8, '2100-01-01')"), "8|not_found\n");
+}
+
+static void *redrive_seven(void *arg)
+{
+    (void)arg;
+    answer("CALL dt_redrive(7)");
+    return NULL;
+}
+
+/* The second one waits for the row in history, and finds it gone: the job is in `jobs` again. */
+static void who_drives_a_job_back_while_another_one_does_is_told_so(void **state)
+{
+    (void)state;
+    pthread_t other;
+    job_row(&fx, 7, "state = 'dead', next_at = NULL, attempt = 1");
+    mysql_fixture_run(
+        &fx,
+        "INSERT INTO history (id, part, topic, state, run_at, attempt, failures, attempt_status, due_at, "
+        "dispatched_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, "
+        "maker, digest, payload_binary, payload) SELECT id, 0, topic, state, run_at, attempt, failures, "
+        "attempt_status, due_at, dispatched_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, "
+        "updated_at, 9000000000000, maker, digest, payload_binary, payload FROM jobs; DELETE FROM jobs; INSERT INTO "
+        "history_days VALUES (0, 0); BEGIN; SELECT id FROM history FOR UPDATE");
+    assert_int_equal(pthread_create(&other, NULL, redrive_seven, NULL), 0);
+    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 10 * 1000000;
+    while (!mysql_fixture_number(&fx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND "
+                                      "ID <> CONNECTION_ID() AND INFO LIKE '%%FROM history h WHERE%%FOR UPDATE%%'"))
+        assert_true(dt_clock_mono_us(dt_clock_system()) < until_us);
+    job_row(&fx, 7, "attempt = 1");
+    mysql_fixture_run(&fx, "DELETE FROM history; COMMIT");
+    pthread_join(other, NULL);
+    assert_string_equal(cell, "7|not_dead\n");
 }
 
 static void dt_redrive_gives_a_new_budget_and_no_new_count(void **state)
@@ -566,6 +599,7 @@ int main(void)
         T(dt_cancel_looks_at_the_claiming_shards_list_and_the_topics_retention),
         T(dt_reschedule_takes_utc_and_follows_the_rule_of_near),
         T(dt_redrive_gives_a_new_budget_and_no_new_count),
+        T(who_drives_a_job_back_while_another_one_does_is_told_so),
         T(dt_explain_names_the_shard_that_the_dispatcher_uses),
         T(dt_explain_gives_the_reason_for_waiting),
         T(dt_clear_halt_lets_the_operator_choose),

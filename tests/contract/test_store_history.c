@@ -115,6 +115,10 @@ static void assert_whole(void)
                                                "history_counts c WHERE h.topic = c.topic AND h.state = c.state AND "
                                                "h.part = c.part)"),
                      0);
+    assert_int_equal(
+        mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history h WHERE NOT EXISTS (SELECT 1 FROM "
+                                  "history_days d WHERE d.home_day = h.id DIV 1099511627776 AND d.part = h.part)"),
+        0);
 }
 
 /* ---- numbers of partitions ---- */
@@ -285,14 +289,21 @@ static void who_finishes_a_job_says_when_it_leaves(void **state)
     assert_job(&fx, IDS + 4, "leave_at - updated_at", "1000");
 }
 
-static int64_t questions(dt_db *db)
+static int64_t session_status(const char *show)
 {
-    OK(dt_db_query(db, "SHOW SESSION STATUS LIKE 'Questions'", DT_NO_PARAMS, &err));
+    dt_db *db;
+    OK(dt_store_db(store, &db, &err));
+    OK(dt_db_query(db, show, DT_NO_PARAMS, &err));
     assert_true(dt_db_next(db));
     struct dt_str text = dt_db_bytes(db, 1);
     int64_t n = strtoll(text.p, NULL, 10);
     OK(dt_db_end(db, &err));
     return n;
+}
+
+static int64_t questions(void)
+{
+    return session_status("SHOW SESSION STATUS LIKE 'Questions'");
 }
 
 /* `n` more rows like the first one, with keys and attempts of their own. */
@@ -318,19 +329,48 @@ static void multiply(int64_t first, int n)
 static void a_thousand_jobs_take_ten_statements(void **state)
 {
     (void)state;
-    dt_db *db;
     kept(1, "succeeded"); /* the partition, and what is prepared once */
     multiply(finished(2, "succeeded", 20 * MINUTE), 1000);
-    OK(dt_store_db(store, &db, &err));
-    int64_t before = questions(db);
+    int64_t before = questions();
     OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
-    int64_t statements = questions(db) - before - 1;
+    int64_t statements = questions() - before - 1;
     print_message("%lld statements\n", (long long)statements);
     assert_int_equal(left.moved, 1000);
     assert_in_range(statements, 1, 13); /* a look before, BEGIN and COMMIT, and what was not prepared yet, among them */
     assert_int_equal(rows("history"), 1001);
     assert_int_equal(rows("history_attempts"), 1001);
     assert_int_equal(rows("key_ends"), 1001);
+    assert_whole();
+}
+
+/* A job that snoozed for days: its attempts are so many that a batch of such would not end in time. */
+static void jobs_with_thousands_of_attempts_leave_a_few_at_a_time(void **state)
+{
+    (void)state;
+    kept(1, "succeeded");
+    for (int i = 2; i < 8; i++) {
+        int64_t id = finished(i, "succeeded", 20 * MINUTE);
+        mysql_fixture_run(&fx, "UPDATE jobs SET attempt = 4001 WHERE id = %lld", (long long)id);
+        mysql_fixture_run(&fx,
+                          "INSERT INTO attempts (job_id, attempt, status) SELECT %lld, n, 'snoozed' FROM "
+                          "(WITH RECURSIVE up AS (SELECT 2 AS n UNION ALL SELECT n + 1 FROM up WHERE n < 900) SELECT n "
+                          "FROM up) few",
+                          (long long)id);
+    }
+    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
+    assert_int_equal(left.moved, 2);
+    assert_true(left.more);
+    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
+    assert_int_equal(left.moved, 2);
+    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
+    assert_int_equal(left.moved, 2);
+    assert_false(left.more);
+    mysql_fixture_run(&fx, "UPDATE jobs SET attempt = 90000 WHERE id = %lld",
+                      (long long)finished(8, "succeeded", 20 * MINUTE));
+    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
+    assert_int_equal(left.moved, 1);
+    assert_int_equal(rows("jobs") + rows("attempts"), 0);
+    assert_int_equal(rows("history_attempts"), 1 + 6 * 900 + 1);
     assert_whole();
 }
 
@@ -683,7 +723,7 @@ static void partitions_are_made_as_they_are_wanted_and_dropped_when_their_day_is
     OK(dt_store_parts_tend(store, day_end + 2 * MINUTE, NULL, 0, &mover.parts, &dropped, &more, &err));
     assert_int_equal(dropped, 1);
     assert_int_equal(parts_of("history") + parts_of("history_attempts"), 0);
-    assert_int_equal(rows("history") + rows("history_attempts") + rows("history_counts"), 0);
+    assert_int_equal(rows("history") + rows("history_attempts") + rows("history_counts") + rows("history_days"), 0);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs WHERE topic = 'orders'"), 1);
     assert_int_equal(dt_store_get(store, id, &arena, &job, &err), DT_NOT_FOUND);
     /* a mover that does not know of it yet puts nothing where nothing is */
@@ -804,6 +844,75 @@ static void partitions_ahead_are_those_of_the_topics_retentions(void **state)
                     wanted[i] == dt_part_of(now + 30 * DAY, now) || wanted[i] == dt_part_of(now + 31 * DAY, now));
 }
 
+static int64_t keys_read(void)
+{
+    return session_status("SHOW SESSION STATUS LIKE 'Handler_read_key'");
+}
+
+/* `n` partitions more, with a job of another day in each. */
+static void make_parts(int n)
+{
+    unsigned dropped;
+    bool more;
+    for (int i = 1; i <= n; i++) {
+        const int32_t part = dt_part_of(now + (40 + i) * DAY, now);
+        OK(dt_store_parts_tend(store, now, &part, 1, &mover.parts, &dropped, &more, &err));
+    }
+    for (int i = 1; i <= n; i++) {
+        int64_t id = finished(1000 + i, "succeeded", 20 * MINUTE), home = id + ((int64_t)i << 40);
+        mysql_fixture_run(&fx, "UPDATE jobs SET id = %lld, purge_at = %lld WHERE id = %lld", (long long)home,
+                          (long long)(now + (40 + i) * DAY), (long long)id);
+        mysql_fixture_run(&fx, "UPDATE attempts SET job_id = %lld WHERE job_id = %lld", (long long)home, (long long)id);
+    }
+    leave();
+    assert_int_equal(left.moved, n);
+}
+
+static void a_job_is_looked_for_where_jobs_of_its_day_have_gone(void **state)
+{
+    (void)state;
+    enum { PARTS = 40 };
+    struct dt_apply late[PARTS];
+    struct dt_attempt *attempts;
+    size_t n;
+    make_parts(PARTS);
+    int64_t id = kept(1, "dead"), before = keys_read();
+    OK(dt_store_get(store, id, &arena, &job, &err));
+    OK(dt_store_attempts(store, id, &arena, &attempts, &n, &err));
+    assert_int_equal(n, 2);
+    assert_int_equal(dt_store_get(store, id + 1, &arena, &job, &err), DT_NOT_FOUND);
+    assert_int_equal(dt_store_get(store, id + (INT64_C(900) << 40), &arena, &job, &err), DT_NOT_FOUND);
+    for (int i = 0; i < PARTS; i++)
+        late[i] = (struct dt_apply){.result = {.job_id = IDS + 1001 + i + ((int64_t)(i + 1) << 40),
+                                               .attempt = 1,
+                                               .status = DT_RESULT_FAILED,
+                                               .retry_after_ms = -1}};
+    OK(dt_store_apply(store, &map, late, PARTS, &err));
+    for (int i = 0; i < PARTS; i++)
+        assert_int_equal(late[i].outcome, DT_OUTCOME_DUPLICATE);
+    OK(dt_store_redrive(store, id, &arena, &job, &err));
+    int64_t keys = keys_read() - before;
+    print_message("%lld looks\n", (long long)keys);
+    assert_in_range(keys, 1, 10 * PARTS); /* a look into each partition for each job would be PARTS * PARTS */
+}
+
+static void a_day_in_many_partitions_is_looked_for_in_all_of_them(void **state)
+{
+    (void)state;
+    int64_t id = kept(1, "dead");
+    for (int i = 1; i < 20; i++)
+        mysql_fixture_run(&fx, "INSERT INTO history_days (home_day, part) VALUES (690, %d)", 20200100 + i);
+    OK(dt_store_get(store, id, &arena, &job, &err));
+    assert_int_equal(dt_store_get(store, id + 1, &arena, &job, &err), DT_NOT_FOUND);
+    for (int i = 1; i < 20; i++)
+        mysql_fixture_run(&fx, "INSERT INTO history_days (home_day, part) VALUES (690, %d)", 20990100 + i);
+    mysql_fixture_run(&fx, "INSERT INTO history_days (home_day, part) VALUES (690, 0)");
+    OK(dt_store_get(store, id, &arena, &job, &err));
+    assert_int_equal(dt_store_get(store, id + 1, &arena, &job, &err), DT_NOT_FOUND);
+    OK(dt_store_redrive(store, id, &arena, &job, &err));
+    assert_whole();
+}
+
 /* A job is found by a look into each partition's primary key: nothing is read as a whole. */
 static void history_is_never_scanned_for_one_job(void **state)
 {
@@ -853,6 +962,7 @@ int main(void)
         T(a_job_finished_by_hand_is_told_when_to_leave_and_leaves),
         T(who_finishes_a_job_says_when_it_leaves),
         T(a_thousand_jobs_take_ten_statements),
+        T(jobs_with_thousands_of_attempts_leave_a_few_at_a_time),
         T(movers_at_once_move_each_job_once),
         T(all_that_is_asked_of_a_kept_job_is_answered),
         T(a_result_that_comes_after_all_is_stale_or_a_duplicate),
@@ -871,6 +981,8 @@ int main(void)
         T(a_reader_in_the_way_of_a_partition_is_not_waited_for_long),
         T(what_lies_in_rest_moves_to_its_partition_or_away),
         T(partitions_ahead_are_those_of_the_topics_retentions),
+        T(a_job_is_looked_for_where_jobs_of_its_day_have_gone),
+        T(a_day_in_many_partitions_is_looked_for_in_all_of_them),
         T(history_is_never_scanned_for_one_job),
     };
     return cmocka_run_group_tests_name("history in the store", tests, open_store, close_store);

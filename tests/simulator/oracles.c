@@ -114,8 +114,8 @@ static const char *unrest_of_index(const struct table *jobs, int64_t horizon_ms)
 
 static bool in_transaction(void)
 {
-    static const char *const names[] = {"jobs",           "history",  "attempts", "history_attempts",
-                                        "history_counts", "key_ends", "job_keys"};
+    static const char *const names[] = {"jobs",           "history",      "attempts", "history_attempts",
+                                        "history_counts", "history_days", "key_ends", "job_keys"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const struct table *table = table_named(names[k]);
         for (size_t i = 0; i < table->n; i++)
@@ -586,7 +586,17 @@ static bool same_place(const struct row *counted, const struct row *row)
            dt_str_eq(cell_text(counted, "topic"), cell_text(row, "topic"));
 }
 
-/* What is counted of history is there, and attempts lie where their job does. */
+static bool is_noted(const struct row *job)
+{
+    const struct table *days = table_named("history_days");
+    for (size_t i = 0; i < days->n; i++)
+        if (cell_int(days->rows[i], "home_day") == dt_job_home_day(cell_int(job, "id")) &&
+            cell_int(days->rows[i], "part") == cell_int(job, "part"))
+            return true;
+    return false;
+}
+
+/* What is counted of history is there, and can be found; attempts lie where their job does. */
 static void judge_history(void)
 {
     const struct table *counts = table_named("history_counts"), *history = table_named("history");
@@ -603,6 +613,10 @@ static void judge_history(void)
     }
     if (counted != (int64_t)history->n)
         violated("counts", "%lld jobs are counted, history has %zu", (long long)counted, history->n);
+    for (size_t i = 0; i < history->n; i++)
+        if (!is_noted(history->rows[i]))
+            violated("counts", "job %lld is in history where nobody looks for it",
+                     (long long)cell_int(history->rows[i], "id"));
     for (size_t i = 0; i < attempts->n; i++) {
         const struct row *job = table_find(table_named("history"), cell_int(attempts->rows[i], "job_id"));
         if (!job || cell_int(job, "part") != cell_int(attempts->rows[i], "part"))

@@ -72,6 +72,7 @@ enum expr_op {
     E_SUB,
     E_MUL,
     E_MOD,
+    E_DIV,
     E_NEG,
     E_NOW,
     E_SELECT,

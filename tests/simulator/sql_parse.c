@@ -287,6 +287,8 @@ static struct expr *parse_product(struct parser *p)
             e = e->op == E_NOW && by->op == E_LIT && by->lit.i == 1000 ? e : make(E_MUL, e, by);
         } else if (take(p, "%") || take(p, "MOD"))
             e = make(E_MOD, e, parse_primary(p));
+        else if (take(p, "DIV"))
+            e = make(E_DIV, e, parse_primary(p));
         else
             return e;
     }

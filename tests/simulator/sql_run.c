@@ -161,7 +161,7 @@ static struct val eval_sum(const struct expr *e, struct frame *f)
     default:
         if (y == 0)
             return null_val;
-        out = x % y;
+        out = e->op == E_DIV ? x / y : x % y;
     }
     if (over)
         f->status = dt_fail(f->err, DT_INVALID, "BIGINT value is out of range");
@@ -326,6 +326,7 @@ static struct val eval(const struct expr *e, struct frame *f)
     case E_SUB:
     case E_MUL:
     case E_MOD:
+    case E_DIV:
         return eval_sum(e, f);
     case E_NEG:
         v = eval(e->args[0], f);
