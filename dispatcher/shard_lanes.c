@@ -3,9 +3,9 @@
  *
  * Each topic is a lane, and its acknowledgements that did not come in time are another one. While all that is due fits
  * into two batches nobody asks for lanes: due jobs leave in order of next_at. Beyond that a look takes several batches,
- * asks MySQL which lane each entry belongs to, gives each lane an equal part of the next batch, in order of next_at,
- * and parks what a lane has too much of in its held set, so that what is behind it comes to light. From then on the
- * lane gets its part from its held set:
+ * asks MySQL which lane each entry belongs to (once: lane_memory.h), gives each lane an equal part of the next batch,
+ * in order of next_at, and parks what a lane has too much of in its held set, so that what is behind it comes to light.
+ * From then on the lane gets its part from its held set:
  *
  *             too much (below), closed,                              its part of each batch
  *   due set ───── or the lane has a held set ──────▶ held:<lane> ────── while it is open ──────▶ due set
@@ -229,6 +229,35 @@ static void see_queues(dt_shard_loop *l)
     }
 }
 
+/* The topics of ids[n), ascending: what is remembered, and for the others MySQL is asked. What queues up by its
+ * acknowledgement is asked for each time. */
+static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, struct dt_topic_of *out,
+                           struct dt_error *err)
+{
+    struct dt_lanes *lanes = &l->lanes;
+    int64_t *asked = dt_arena_alloc(&lanes->arena, n * sizeof *asked);
+    struct dt_topic_of *found = dt_arena_alloc(&lanes->arena, n * sizeof *found);
+    size_t n_asked = 0, at = 0;
+    if (!asked || !found)
+        return dt_fail(err, DT_NOMEM, "lanes");
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (struct dt_topic_of){0};
+        if (!dt_lane_memory_find(&lanes->memory, ids[i], &out[i].topic))
+            asked[n_asked++] = ids[i];
+    }
+    if (n_asked == 0)
+        return DT_OK;
+    dt_status status = dt_store_topics_of(l->store, asked, n_asked, &lanes->arena, found, err);
+    for (size_t i = 0; status == DT_OK && i < n && at < n_asked; i++) {
+        if (ids[i] != asked[at])
+            continue;
+        out[i] = found[at++];
+        if (out[i].topic.p && !out[i].dispatched)
+            dt_lane_memory_note(&lanes->memory, ids[i], out[i].topic);
+    }
+    return status;
+}
+
 dt_status dt_shard_sort_lanes(dt_shard_loop *l, size_t n, struct dt_error *err)
 {
     struct dt_lanes *lanes = &l->lanes;
@@ -244,7 +273,7 @@ dt_status dt_shard_sort_lanes(dt_shard_loop *l, size_t n, struct dt_error *err)
     for (size_t i = 0; i < n; i++)
         ids[i] = l->entries[i].id;
     qsort(ids, n, sizeof *ids, by_number);
-    status = dt_store_topics_of(l->store, ids, n, &lanes->arena, topics, err);
+    status = topics_of(l, ids, n, topics, err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         const int64_t *at = bsearch(&l->entries[i].id, ids, n, sizeof *ids, by_number);
         lanes->of[i] = place_of(lanes, slots, n_slots, &topics[at - ids]);
@@ -344,6 +373,7 @@ static size_t take(dt_shard_loop *l, size_t n, struct dt_entry *left)
         }
         part->quota--;
         lanes->others += !lanes->queues[lanes->of[i]].held;
+        dt_lane_memory_forget(&lanes->memory, l->entries[i].id);
         l->hints[l->n_hints++] = (struct dt_hint){l->entries[i].id, l->entries[i].due_ms};
     }
     return end;

@@ -60,6 +60,7 @@ void dt_shard_look_init(dt_shard_loop *l)
     l->mark_count = 0;
     l->held_us = l->marked_us = 0;
     l->lanes.n = l->lanes.others = 0;
+    dt_lane_memory_clear(&l->lanes.memory);
     dt_shard_look_from_start(l);
 }
 
@@ -72,6 +73,7 @@ void dt_shard_look_from_start(dt_shard_loop *l)
 
 static void hint_due(dt_shard_loop *l, int64_t id, int64_t due_ms)
 {
+    dt_lane_memory_forget(&l->lanes.memory, id);
     l->hints[l->n_hints++] = (struct dt_hint){id, due_ms};
 }
 
@@ -169,9 +171,11 @@ static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_
     bool rest = n > batch, waits = dt_shard_lanes_wait(l);
     if (waits || n > 2 * batch)
         status = n ? dt_shard_hint_fairly(l, n, &rest, err) : DT_OK;
-    else
+    else {
+        dt_lane_memory_clear(&l->lanes.memory);
         for (size_t i = 0; i < n && i < batch; i++)
             hint_due(l, l->entries[i].id, l->entries[i].due_ms);
+    }
     l->backlog = rest || n == DT_LOOK_BATCHES * batch || dt_shard_lanes_wait(l);
     if (l->backlog)
         *next_ms = now_ms;

@@ -437,6 +437,7 @@ static void free_parts(dt_shard_loop *l)
     dt_claims_clear(&l->refused.list);
     dt_arena_clear(&l->arena);
     dt_arena_clear(&l->lanes.arena);
+    dt_lane_memory_clear(&l->lanes.memory);
     free(l->lanes.v);
     pthread_mutex_destroy(&l->state_lock);
     free(l->hints);

@@ -20,6 +20,7 @@
 #include "base/metrics.h"
 #include "fair.h"
 #include "job/job.h"
+#include "lane_memory.h"
 #include "shard_loop.h"
 #include "store/store_dispatch.h"
 #include "topic_gate.h"
@@ -63,9 +64,10 @@ struct dt_queue {
 struct dt_lanes {
     struct dt_lane *v;
     size_t n, cap;
-    size_t turn;           /* whose turn it is to get something back */
-    size_t others;         /* so many of the last look's hints were of lanes without a held set */
-    struct dt_arena arena; /* of one look, with all below */
+    size_t turn;                  /* whose turn it is to get something back */
+    size_t others;                /* so many of the last look's hints were of lanes without a held set */
+    struct dt_lane_memory memory; /* of a backlog */
+    struct dt_arena arena;        /* of one look, with all below */
     struct dt_queue *queues;
     struct dt_fair_lane *parts; /* beside queues */
     size_t n_queues;
