@@ -78,14 +78,28 @@ dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, u
     return status;
 }
 
+/* Of a few rows one is the shard's as a rule; MySQL reads, and sends, all that are asked for. */
+#define FEW ((size_t)32)
+
 dt_status dt_store_next_due(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms,
                             size_t scan, int64_t *next_ms, struct dt_error *err)
 {
-    struct dt_due first = {0, 0};
-    struct shard_scan s = {.map = map, .shard = shard, .limit = 1, .out = &first};
-    dt_status status = scan_shard(store, &s, now_ms + 1, INT64_MAX, scan, err);
-    *next_ms = s.n ? first.next_ms : 0;
-    return status;
+    size_t some = FEW;
+    dt_status status;
+
+    *next_ms = 0;
+    for (;; some *= FEW) {
+        struct dt_due first = {0, 0};
+        struct shard_scan s = {.map = map, .shard = shard, .limit = 1, .out = &first};
+
+        if (some > scan)
+            some = scan;
+        status = scan_shard(store, &s, now_ms + 1, INT64_MAX, some, err);
+        if (status != DT_OK || s.n || s.looked < some || some == scan) {
+            *next_ms = status == DT_OK && s.n ? first.next_ms : 0;
+            return status;
+        }
+    }
 }
 
 dt_status dt_store_due_nth(dt_store *store, int64_t from_ms, int64_t to_ms, size_t n, int64_t *due_ms,

@@ -947,6 +947,33 @@ static void scans_see_near_rows_in_order_with_a_cursor(void **state)
     assert_true(end);
 }
 
+static void the_next_job_of_a_shard_is_found_behind_many_of_others(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_shard_map map;
+    bool met[64] = {false};
+    int64_t now = now_ms(rig), next;
+    int behind = 0;
+    dt_shard_map_init(&map, 1, 64);
+    for (int i = 1; i <= 150; i++) {
+        unsigned shard = dt_shard_of(&map, job(rig, now + HOUR + i));
+        if (met[shard])
+            continue;
+        met[shard] = true;
+        OK(dt_store_next_due(rig->store, &map, shard, now + HOUR, 1000, &next, &err));
+        assert_int_equal(next, now + HOUR + i);
+        OK(dt_store_next_due(rig->store, &map, shard, now + HOUR, (size_t)i, &next, &err));
+        assert_int_equal(next, now + HOUR + i);
+        if (i == 1)
+            continue;
+        OK(dt_store_next_due(rig->store, &map, shard, now + HOUR, (size_t)i - 1, &next, &err));
+        assert_int_equal(next, 0); /* more are not looked at */
+        behind += i > 40;
+    }
+    assert_true(behind > 0);
+}
+
 static void a_far_job_edited_by_hand_to_soon_is_promoted(void **state)
 {
     struct rig *rig = *state;
@@ -1269,6 +1296,7 @@ int main(void)
         T(trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transaction),
         T(a_list_that_cannot_be_read_halts_its_shard),
         T(scans_see_near_rows_in_order_with_a_cursor),
+        T(the_next_job_of_a_shard_is_found_behind_many_of_others),
         T(a_far_job_edited_by_hand_to_soon_is_promoted),
         T(what_was_finished_by_hand_is_tidied),
         T(truth_names_the_next_time_and_nothing_for_finished_jobs),
