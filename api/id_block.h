@@ -1,7 +1,8 @@
 /*
- * Sequence numbers for new jobs, taken from MySQL in blocks, so that ids are known before the insert. Each block has a
- * random number, its maker, which tells our rows from those of another process that was given the same block by a
- * server that had gone back in time. Not thread-safe: one a committer thread.
+ * Sequence numbers for new jobs, taken from MySQL in blocks, so that ids are known before the insert. A server that has
+ * gone back in time goes on above the blocks that it has forgotten (dt_store_reserve_ids), unless its clock went back,
+ * too, or the block was taken within the last second or so. For that each block has a random number, its maker, which
+ * tells our rows from those of another process that was given the same block. Not thread-safe: one a committer thread.
  */
 #ifndef DT_API_ID_BLOCK_H
 #define DT_API_ID_BLOCK_H

@@ -12,8 +12,8 @@ CREATE TABLE IF NOT EXISTS installation (
 
 CREATE TABLE IF NOT EXISTS id_sequence (
   one TINYINT NOT NULL PRIMARY KEY DEFAULT 1 CHECK (one = 1),
-  next_id BIGINT NOT NULL COMMENT 'first sequence number not given out yet'
-) ENGINE=InnoDB COMMENT='job ids are taken in blocks: home day << 40 | sequence';
+  next_id BIGINT NOT NULL COMMENT 'first sequence number not given out yet; the next block begins no lower than 16 for each millisecond since 1970'
+) ENGINE=InnoDB COMMENT='job ids are taken in blocks: home day << 40 | low 39 bits of the sequence number';
 
 CREATE TABLE IF NOT EXISTS topics (
   name VARBINARY(200) NOT NULL PRIMARY KEY,

@@ -6,6 +6,7 @@
 
 #define HOME_DAY_0_MS INT64_C(1735689600000) /* 2025-01-01T00:00:00Z */
 #define SEQUENCE_BITS 40
+#define SEQUENCES     (INT64_C(1) << (SEQUENCE_BITS - 1)) /* see job.h */
 #define HOME_DAY_MAX  ((INT64_C(1) << (63 - SEQUENCE_BITS)) - 1)
 
 static const char *const state_names[DT_JOB_STATES] = {
@@ -74,7 +75,7 @@ int64_t dt_job_id(int64_t run_at_ms, int64_t sequence)
 
     if (day > HOME_DAY_MAX)
         day = HOME_DAY_MAX;
-    return day << SEQUENCE_BITS | (sequence & ((INT64_C(1) << SEQUENCE_BITS) - 1));
+    return day << SEQUENCE_BITS | (sequence & (SEQUENCES - 1));
 }
 
 int64_t dt_near_end_ms(int64_t now_ms)

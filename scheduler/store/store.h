@@ -57,7 +57,11 @@ DT_MUST_CHECK dt_status dt_store_shard_range(dt_store *store, const struct dt_in
                                              struct dt_shard_range *out, struct dt_error *err);
 
 /* ---- making jobs (store_insert.c) ---- */
-/* A block of n sequence numbers. */
+/*
+ * A block of n sequence numbers, never below 16 for each millisecond of the server's clock (since 1970): a server that
+ * was restored from a copy goes on above what it gave out since, whoever still has a block of that time, and whatever
+ * became of the jobs. dt_job_id takes 39 bits of them: numbers come round in 397 days, for the jobs of one home day.
+ */
 DT_MUST_CHECK dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err);
 
 enum dt_insert_outcome {

@@ -28,7 +28,7 @@
 
 #define JOB_COLUMNS  17
 #define KEY_COLUMNS  3
-#define SEQUENCE_END (INT64_C(1) << 40)
+#define NUMBERS_A_MS INT64_C(16)
 #define READ_BACK_US INT64_C(15000000) /* an old session may keep its transaction for as long */
 #define READ_ALONE_US                                                                                                  \
     INT64_C(1500000)       /* a statement that commits itself keeps nothing: the server is back, or is not */
@@ -63,7 +63,7 @@ static const char read_back_sql[] = "SELECT 1 FROM jobs WHERE id = ? AND maker =
 
 /* ---- ids ---- */
 
-static dt_status take_block(dt_db *db, int64_t n, int64_t *first, struct dt_error *err)
+static dt_status take_block(dt_db *db, int64_t now_ms, int64_t n, int64_t *first, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, "SELECT next_id FROM id_sequence FOR UPDATE", DT_NO_PARAMS, err);
     if (status)
@@ -74,22 +74,23 @@ static dt_status take_block(dt_db *db, int64_t n, int64_t *first, struct dt_erro
         return status;
     if (*first < 1)
         return dt_fail(err, DT_SCHEMA, "the row of id_sequence is missing");
-    if (*first > SEQUENCE_END - n)
-        return dt_fail(err, DT_CORRUPT, "the sequence of job ids is used up");
-    return dt_db_run(db, "UPDATE id_sequence SET next_id = next_id + ?", DT_PARAMS(DT_P_INT(n)), NULL, err);
+    if (*first < now_ms * NUMBERS_A_MS)
+        *first = now_ms * NUMBERS_A_MS;
+    return dt_db_run(db, "UPDATE id_sequence SET next_id = ?", DT_PARAMS(DT_P_INT(*first + n)), NULL, err);
 }
 
 dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err)
 {
     struct dt_again again = {0};
     dt_status status;
+    int64_t now_ms;
     dt_db *db;
     if (n < 1)
         return dt_fail(err, DT_INVALID, "a block of %lld ids", (long long)n);
     do {
-        status = dt_store_begin(store, &db, NULL, err);
+        status = dt_store_begin(store, &db, &now_ms, err);
         if (!status)
-            status = take_block(db, n, first, err);
+            status = take_block(db, now_ms, n, first, err);
         status = dt_store_finish(db, status, err);
     } while (dt_store_again(&again, status));
     /* A block whose COMMIT is in doubt is not used: numbers may be lost, never given twice. */

@@ -197,11 +197,19 @@ static void a_topic_that_clashes_in_kafka_refuses_its_rows_alone(void **state)
     dt_unit_clear(&call.unit);
 }
 
+#define AHEAD_OF_THE_CLOCK INT64_C(1000000000000000)
+
+static void set_next_number(struct fixture *f, int64_t number)
+{
+    mysql_fixture_run(&f->mysql, "UPDATE id_sequence SET next_id = %lld", (long long)number);
+}
+
 static void ids_of_a_server_that_went_back_in_time_are_replaced(void **state)
 {
     struct fixture *f = *state;
     struct call call;
     start(f);
+    set_next_number(f, AHEAD_OF_THE_CLOCK);
     prepare(f, &call, "t", 1);
     submit(f, &call);
     int64_t taken = call.rows[0].row.job.id;
@@ -209,8 +217,7 @@ static void ids_of_a_server_that_went_back_in_time_are_replaced(void **state)
     dt_committer_stop(f->committer);
     dt_committer_free(f->committer);
     f->committer = NULL;
-    mysql_fixture_run(&f->mysql, "UPDATE id_sequence SET next_id = %lld",
-                      (long long)(taken & ((INT64_C(1) << 40) - 1)));
+    set_next_number(f, AHEAD_OF_THE_CLOCK);
     struct dt_error err = {0};
     f->mysql.config.api_committers = 1;
     MYSQL_FIXTURE_OK(
@@ -225,6 +232,53 @@ static void ids_of_a_server_that_went_back_in_time_are_replaced(void **state)
     }
     assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), 4);
     dt_unit_clear(&call.unit);
+}
+
+/* Until the server's clock has passed what was given out: a restore takes longer. */
+static void await_clock(struct fixture *f, int64_t number)
+{
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000000;
+    while (mysql_fixture_number(&f->mysql, "SELECT " DT_SQL_NOW_MS " * 16") < number) {
+        if (dt_clock_mono_us(dt_clock_system()) > until_us)
+            fail_msg("the numbers are far ahead of the clock");
+        usleep(20000);
+    }
+}
+
+static void a_restored_server_gives_no_block_out_that_somebody_has(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_error err = {0};
+    dt_committer *other = NULL;
+    struct call before, after, others;
+    f->mysql.config.api_committers = 1;
+    start(f);
+    int64_t copy = mysql_fixture_number(&f->mysql, "SELECT next_id FROM id_sequence");
+    prepare(f, &before, "t", 3);
+    submit(f, &before);
+    await_clock(f, mysql_fixture_number(&f->mysql, "SELECT next_id FROM id_sequence"));
+    set_next_number(f, copy);
+    mysql_fixture_run(&f->mysql, "DELETE FROM jobs"); /* done, and moved to history */
+    MYSQL_FIXTURE_OK(
+        dt_committer_start(&f->mysql.config, dt_clock_system(), &f->ref, f->topics, f->index, &other, &err), &err);
+    prepare(f, &others, "t", 3);
+    dt_committer_submit(other, &others.unit);
+    await(&others);
+    prepare(f, &after, "t", 3);
+    submit(f, &after); /* from the block of before */
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(others.rows[i].row.outcome, DT_INSERT_CREATED);
+        assert_int_equal(after.rows[i].row.outcome, DT_INSERT_CREATED);
+        for (int j = 0; j < 3; j++) {
+            assert_true(others.rows[i].row.job.id != before.rows[j].row.job.id);
+            assert_true(others.rows[i].row.job.id != after.rows[j].row.job.id);
+        }
+    }
+    dt_unit_clear(&before.unit);
+    dt_unit_clear(&after.unit);
+    dt_unit_clear(&others.unit);
+    dt_committer_stop(other);
+    dt_committer_free(other);
 }
 
 static void units_without_time_or_sense_are_answered_and_leave_no_row(void **state)
@@ -350,6 +404,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(unknown_topics_are_refused_where_none_may_be_made, make, drop),
         cmocka_unit_test_setup_teardown(a_topic_that_clashes_in_kafka_refuses_its_rows_alone, make, drop),
         cmocka_unit_test_setup_teardown(ids_of_a_server_that_went_back_in_time_are_replaced, make, drop),
+        cmocka_unit_test_setup_teardown(a_restored_server_gives_no_block_out_that_somebody_has, make, drop),
         cmocka_unit_test_setup_teardown(units_without_time_or_sense_are_answered_and_leave_no_row, make, drop),
         cmocka_unit_test_setup_teardown(nothing_is_taken_before_mysql_has_said_what_time_it_is, make, drop),
         cmocka_unit_test_setup_teardown(a_full_queue_refuses_and_loses_nothing, make, drop),

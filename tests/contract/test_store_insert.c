@@ -133,11 +133,19 @@ static void *take_blocks(void *arg)
     return NULL;
 }
 
+#define AHEAD_OF_THE_CLOCK INT64_C(1000000000000000)
+
+static void set_next_number(struct rig *rig, int64_t next)
+{
+    mysql_fixture_run(&rig->fx, "UPDATE id_sequence SET next_id = %lld", (long long)next);
+}
+
 static void blocks_of_ids_never_overlap(void **state)
 {
     struct rig *rig = *state;
     struct taker t[4];
     int64_t sum = 0, expected = 0;
+    set_next_number(rig, AHEAD_OF_THE_CLOCK);
     for (int i = 0; i < 4; i++) {
         t[i] = (struct taker){.rig = rig};
         assert_int_equal(pthread_create(&t[i].thread, NULL, take_blocks, &t[i]), 0);
@@ -148,9 +156,9 @@ static void blocks_of_ids_never_overlap(void **state)
         sum += t[i].sum;
     }
     for (int i = 0; i < 80; i++)
-        expected += 1 + 10 * i;
+        expected += AHEAD_OF_THE_CLOCK + 10 * i;
     assert_int_equal(sum, expected);
-    assert_int_equal(number(rig, "SELECT next_id FROM id_sequence"), 801);
+    assert_int_equal(number(rig, "SELECT next_id FROM id_sequence"), AHEAD_OF_THE_CLOCK + 800);
 }
 
 static void a_block_whose_commit_is_lost_is_not_used(void **state)
@@ -158,10 +166,25 @@ static void a_block_whose_commit_is_lost_is_not_used(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t first;
+    set_next_number(rig, AHEAD_OF_THE_CLOCK);
     wire_loss = LOSE_AFTER;
     assert_int_equal(dt_store_reserve_ids(rig->store, 10, &first, &err), DT_UNAVAILABLE);
     OK(dt_store_reserve_ids(rig->store, 10, &first, &err));
-    assert_int_equal(first, 11);
+    assert_int_equal(first, AHEAD_OF_THE_CLOCK + 10);
+}
+
+static void a_restored_server_gives_no_number_out_again(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int64_t before, after, until_us = dt_clock_mono_us(dt_clock_system()) + 20000000;
+    OK(dt_store_reserve_ids(rig->store, 1000, &before, &err));
+    assert_true(before <= number(rig, "SELECT " DT_SQL_NOW_MS " * 16"));
+    while (number(rig, "SELECT " DT_SQL_NOW_MS " * 16") < before + 1000) /* a restore takes longer */
+        assert_true(dt_clock_mono_us(dt_clock_system()) < until_us);
+    set_next_number(rig, 1); /* that of the copy */
+    OK(dt_store_reserve_ids(rig->store, 1000, &after, &err));
+    assert_true(after >= before + 1000);
 }
 
 /* ---- rows ---- */
@@ -633,6 +656,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(blocks_of_ids_never_overlap, setup, teardown),
         cmocka_unit_test_setup_teardown(a_block_whose_commit_is_lost_is_not_used, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_restored_server_gives_no_number_out_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_row_is_stored_as_it_was_given, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_absent_is_null, setup, teardown),
         cmocka_unit_test_setup_teardown(a_past_time_becomes_now_and_near_follows_the_time, setup, teardown),

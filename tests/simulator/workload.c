@@ -139,6 +139,16 @@ static void make_digest(unsigned char digest[16], unsigned job)
     memcpy(digest, &job, sizeof job);
 }
 
+/* Not even by a MySQL that has forgotten it. In the very moment of a restore numbers may be ahead of the clock. */
+static void judge_new_id(const struct answer *a, int64_t id)
+{
+    if (mysql_restored_us && a->asked_us < mysql_restored_us + JOBS_MAX * MS)
+        return;
+    for (unsigned i = 0; i < journal->n_jobs; i++)
+        if (i != a->job && journal->jobs[i].id == id)
+            violated("O2", "id %lld was given to job %u and to job %u", (long long)id, i, a->job);
+}
+
 /* A keyed create whose outcome is not known is asked again, as a client would. */
 static void ask_again(const struct op *op)
 {
@@ -165,6 +175,7 @@ static void create(struct worker *w, struct op *op)
     make_digest(row.job.digest, op->job);
     if (status == DT_OK) {
         row.job.id = dt_job_id(run_at_ms, sequence);
+        judge_new_id(a, row.job.id);
         if (!j->id)
             j->id = row.job.id;
         status = dt_store_insert(w->store, rows, 1, w->maker, &created_ms, &w->err);

@@ -104,6 +104,8 @@ static void ids_are_positive_for_every_time(void **state)
     assert_true(dt_job_id(INT64_MAX, 1) > 0);
     assert_true(dt_job_id(at("9999-12-31T23:59:59Z"), (INT64_C(1) << 40) - 1) > 0);
     assert_int_equal(dt_job_id(0, (INT64_C(1) << 40) + 5), 5); /* a sequence never reaches into the day */
+    assert_int_equal(dt_job_id(0, (INT64_C(1) << 39) + 5), 5); /* nor into the numbers that are left to others */
+    assert_int_equal(dt_job_id(0, (INT64_C(1) << 39) - 1), (INT64_C(1) << 39) - 1);
 }
 
 static void the_near_end_is_the_end_of_the_day_in_48_hours(void **state)
