@@ -1,7 +1,7 @@
 """One stack for the whole suite, made anew after a failure: 4 shards, 2 Redis servers, 2 APIs, 2 dispatchers, with sanitizers.
 
 Every row is seeded: DUETIME_TEST_SEED (printed with each failure), and DUETIME_TEST_REPEAT=n runs it with n seeds in a row.
-The bounded suite takes every eighth row, beginning where its seed says: eight runs with seeds n to n+7 see them all.
+The bounded suite takes every twelfth row, beginning where its seed says: twelve runs with seeds n to n+11 see them all.
 DUETIME_TEST_ROWS=test_row5_…,test_row31_… takes these instead, each in one form. With DUETIME_TEST_LONG=1 all of them run, those too that are marked `long` because they take minutes; a row that is named by -k runs.
 """
 import os
@@ -87,7 +87,7 @@ def pytest_collection_modifyitems(config, items):
     if ROWS or not config.option.keyword:
         one_of_each(config, items)
     if not ROWS and not config.option.keyword:
-        every_eighth(config, items)
+        every_twelfth(config, items)
 
 
 def leave_out(config, items, some):
@@ -96,10 +96,10 @@ def leave_out(config, items, some):
         items[:] = [item for item in items if item not in some]
 
 
-def every_eighth(config, items):
+def every_twelfth(config, items):
     """Of the rows, those whose turn it is by the seed; what is no row of the catalogue stays."""
     rows = sorted({item.originalname for item in items if re.match(r"test_row\d+_", item.originalname)})
-    leave_out(config, items, [item for item in items if item.originalname in rows and (rows.index(item.originalname) + SEED) % 8])
+    leave_out(config, items, [item for item in items if item.originalname in rows and (rows.index(item.originalname) + SEED) % 12])
 
 
 def one_of_each(config, items):
