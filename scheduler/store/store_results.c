@@ -7,7 +7,7 @@
  *     judge each result in the order given                dt_job_decide, no statement
  *     ask for archived attempts, if any result is for one SELECT
  *     ask history for jobs that are not there, if any     SELECT (and SELECT their archived attempts)
- *     write the jobs that ended well                      UPDATE, four values a row
+ *     write the jobs that ended well                      UPDATE, six values a row
  *     write all the others                                UPDATE, all values
  *     write the dead letters                              INSERT INTO outbox
  *
@@ -453,14 +453,12 @@ static dt_status write_rows(struct batch *b, const char *sql, const struct dt_pa
 }
 
 static const char update_ended_well[] =
-    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', "
-    "version BIGINT PATH '$[2]', purge_then BIGINT PATH '$[3]', leave_then BIGINT PATH '$[4]')) r STRAIGHT_JOIN jobs j "
-    "FORCE INDEX (PRIMARY) ON j.id "
-    "= r.id "
+    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]', "
+    "version BIGINT PATH '$[3]', purge_then BIGINT PATH '$[4]', leave_then BIGINT PATH '$[5]')) r STRAIGHT_JOIN jobs j "
+    "FORCE INDEX (PRIMARY) ON j.id = r.id "
     "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "
     "j.purge_at = r.purge_then, j.leave_at = r.leave_then, j.version = j.version + 1, j.updated_at = ? " DT_GUARD_SQL(
-        RESULT, "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state IN ('scheduled','dispatched')",
-        "WHERE TRUE");
+        RESULT, "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was", "WHERE TRUE");
 
 static dt_status write_ended_well(struct batch *b)
 {
@@ -474,6 +472,7 @@ static dt_status write_ended_well(struct batch *b)
         begin_row(&b->text);
         add_cell(&b->text, j->was.id);
         add_cell(&b->text, j->was.attempt);
+        add_cell(&b->text, (int64_t)j->was.state + 1);
         add_cell(&b->text, j->was.version);
         add_cell(&b->text, purge_at_ms(b, j));
         dt_strbuf_add_i64(&b->text, leave_at_ms(b, j));
