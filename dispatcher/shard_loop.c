@@ -177,14 +177,11 @@ static void note_put_off(const struct dt_turn *turn, int64_t *next_ms)
     }
 }
 
-/* Something left the head of the index: what was added behind it since the look woke nobody, because it was not the
- * earliest then. (After a batch the look that comes with its settling finds it.) */
+/* Something left the head of the index, be it for a held set: what was added behind it since the look woke nobody,
+ * because it was not the earliest then. (After a batch the look that comes with its settling finds it.) */
 static bool cleared_head(const dt_shard_loop *l, const struct dt_turn *turn)
 {
-    bool left = false;
-    for (size_t i = 0; i < turn->n_seen; i++)
-        left |= turn->seen[i].id && !turn->seen[i].hold.p;
-    return left && !turn->n_batch && l->index_up && l->index_whole && !l->index_stuck;
+    return turn->n_seen && !turn->n_batch && l->index_up && l->index_whole && !l->index_stuck;
 }
 
 static dt_status work(dt_shard_loop *l, struct dt_turn *turn, int64_t now_ms, int64_t *next_ms, bool *news,
