@@ -8,29 +8,71 @@
 #include "store/id_list.h"
 #include "store/store_dispatch.h"
 
-dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms, int64_t after_id,
-                            size_t limit, struct dt_due *out, size_t *n, struct dt_error *err)
+/*
+ * A scan goes on after (ms, id) in two statements: the rest of that millisecond, then what is later. Each is one range
+ * of the covering index and nothing else; a condition beside the range makes MariaDB read the rows themselves at times.
+ */
+static const char rest_sql[] = "SELECT id, due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND due_key = ?"
+                               " AND id > ? ORDER BY id LIMIT ?";
+static const char later_sql[] = "SELECT id, due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND due_key >= ?"
+                                " AND due_key < ? ORDER BY due_key, id LIMIT ?";
+
+/* Up to limit rows; answers false when it wants no more. */
+typedef bool visit_due(void *arg, int64_t id, int64_t due_ms);
+
+static dt_status visit_rows(dt_db *db, visit_due *visit, void *arg, size_t *seen, bool *enough, struct dt_error *err)
 {
-    dt_db *db;
-    *n = 0;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db,
-                             "SELECT id, due_key FROM jobs FORCE INDEX (due)"
-                             " WHERE due_band = 1 AND due_key >= ? AND due_key < ? AND NOT (due_key = ? AND id <= ?)"
-                             " ORDER BY due_key, id LIMIT ?",
-                             DT_PARAMS(DT_P_INT(after_ms > from_ms ? after_ms : from_ms), DT_P_INT(to_ms),
-                                       DT_P_INT(after_ms), DT_P_INT(after_id), DT_P_INT(limit)),
-                             err);
-    if (status != DT_OK)
-        return status;
-    while (*n < limit && dt_db_next(db))
-        out[(*n)++] = (struct dt_due){dt_db_i64(db, 0), dt_db_i64(db, 1)};
+    while (!*enough && dt_db_next(db)) {
+        *enough = !visit(arg, dt_db_i64(db, 0), dt_db_i64(db, 1));
+        ++*seen;
+    }
     return dt_db_end(db, err);
 }
 
-/* Looks at up to `scan` rows from (after_ms, after_id) on; `visit` takes those of the shard and answers false to stop.
- */
+/* Near rows of [from_ms, to_ms), but of after_ms only those behind after_id (0 = all of it). */
+static dt_status scan_near(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms, int64_t after_id,
+                           size_t limit, visit_due *visit, void *arg, struct dt_error *err)
+{
+    dt_db *db;
+    size_t seen = 0;
+    bool enough = false, within = after_id && after_ms >= from_ms;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK && within && after_ms < to_ms) {
+        status = dt_db_query(db, rest_sql, DT_PARAMS(DT_P_INT(after_ms), DT_P_INT(after_id), DT_P_INT(limit)), err);
+        if (status == DT_OK)
+            status = visit_rows(db, visit, arg, &seen, &enough, err);
+    }
+    if (within)
+        from_ms = after_ms + 1;
+    else if (after_ms > from_ms)
+        from_ms = after_ms;
+    if (status != DT_OK || enough || seen == limit || from_ms >= to_ms)
+        return status;
+    status = dt_db_query(db, later_sql, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(limit - seen)), err);
+    return status == DT_OK ? visit_rows(db, visit, arg, &seen, &enough, err) : status;
+}
+
+struct page {
+    struct dt_due *out;
+    size_t *n;
+};
+
+static bool add_to_page(void *arg, int64_t id, int64_t due_ms)
+{
+    struct page *page = arg;
+    page->out[(*page->n)++] = (struct dt_due){id, due_ms};
+    return true;
+}
+
+dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms, int64_t after_id,
+                            size_t limit, struct dt_due *out, size_t *n, struct dt_error *err)
+{
+    struct page page = {out, n};
+    *n = 0;
+    return scan_near(store, from_ms, to_ms, after_ms, after_id, limit, add_to_page, &page, err);
+}
+
+/* Looks at up to `scan` rows from (last_ms, last_id) on, and takes those of the shard until it has enough. */
 struct shard_scan {
     const struct dt_shard_map *map;
     unsigned shard;
@@ -39,29 +81,22 @@ struct shard_scan {
     struct dt_due *out;
 };
 
+static bool take_if_ours(void *arg, int64_t id, int64_t due_ms)
+{
+    struct shard_scan *s = arg;
+    s->looked++;
+    s->last_id = id;
+    s->last_ms = due_ms;
+    if (dt_shard_of(s->map, id) == s->shard)
+        s->out[s->n++] = (struct dt_due){id, due_ms};
+    return s->n < s->limit;
+}
+
 static dt_status scan_shard(dt_store *store, struct shard_scan *s, int64_t from_ms, int64_t to_ms, size_t scan,
                             struct dt_error *err)
 {
-    dt_db *db;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(
-            db,
-            "SELECT id, due_key FROM jobs FORCE INDEX (due)"
-            " WHERE due_band = 1 AND due_key >= ? AND due_key <= ? AND NOT (due_key = ? AND id <= ?)"
-            " ORDER BY due_key, id LIMIT ?",
-            DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(from_ms), DT_P_INT(s->last_id), DT_P_INT(scan)),
-            err);
-    if (status != DT_OK)
-        return status;
-    while (s->n < s->limit && dt_db_next(db)) {
-        s->looked++;
-        s->last_id = dt_db_i64(db, 0);
-        s->last_ms = dt_db_i64(db, 1);
-        if (dt_shard_of(s->map, s->last_id) == s->shard)
-            s->out[s->n++] = (struct dt_due){s->last_id, s->last_ms};
-    }
-    return dt_db_end(db, err);
+    return scan_near(store, from_ms, to_ms < INT64_MAX ? to_ms + 1 : to_ms, s->last_ms, s->last_id, scan, take_if_ours,
+                     s, err);
 }
 
 dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms,
