@@ -1,4 +1,5 @@
 """The benchmark's own judgement: jobs that are missing are told, figures are medians beside their goals. Nothing is timed here."""
+import subprocess
 import sys
 
 import pytest
@@ -9,6 +10,7 @@ sys.path.insert(0, str(TREE / "tests" / "bench"))
 
 import account  # noqa: E402
 import clients  # noqa: E402
+import programs  # noqa: E402
 from goals import GOALS  # noqa: E402
 from report import Figure, verdict  # noqa: E402
 
@@ -48,3 +50,11 @@ def test_percentiles_come_from_the_rise_of_a_histogram():
     after = {0.01: 150, 0.02: 200, float("inf"): 200}
     assert clients.percentile_ms(before, after, .5) == pytest.approx(10)
     assert clients.percentile_ms(before, after, .75) == pytest.approx(15)
+
+
+@pytest.mark.parametrize("name", sorted(programs.PRODUCT))
+def test_a_program_that_uses_the_products_headers_compiles(name):
+    flags = subprocess.run(["pkg-config", "--cflags", *programs.LIBRARIES[name]], check=True, capture_output=True, text=True).stdout.split()
+    includes = [flag for flag in programs.PRODUCT[name] if str(flag).startswith("-I")]
+    subprocess.run(["cc", "-fsyntax-only", "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", TREE / "tests" / "bench" / f"{name}.c",
+                    *includes, *flags], check=True)
