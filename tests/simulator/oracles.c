@@ -201,12 +201,19 @@ static bool attempt_is(const struct row *job, int64_t attempt, const char *word)
     return row && is(row, own ? "attempt_status" : "status", word);
 }
 
-/* A MySQL that went back has forgotten claims, but what it says is claimed was sent, or its shard has halted. */
+/* The shard whose list the attempt was in. An earlier one's is not written down: that of the job's slot. */
+static unsigned claimed_by(const struct row *row, int64_t attempt)
+{
+    return attempt == cell_int(row, "attempt") ? (unsigned)cell_int(row, "claim_shard") : shard_of(cell_int(row, "id"));
+}
+
+/* A MySQL that went back has forgotten claims, but what it says is claimed was sent, or the shard that claimed it has
+ * halted. */
 static void judge_claims_of_copy(const struct row *row)
 {
     int64_t id = cell_int(row, "id");
-    for (int64_t n = 1; n <= cell_int(row, "attempt") && !halted(shard_of(id)); n++)
-        if (!message_of(id, n) && !attempt_is(row, n, "undeliverable"))
+    for (int64_t n = 1; n <= cell_int(row, "attempt"); n++)
+        if (!halted(claimed_by(row, n)) && !message_of(id, n) && !attempt_is(row, n, "undeliverable"))
             violated("O3", "job %lld attempt %lld was claimed and never sent, and its shard has not halted",
                      (long long)id, (long long)n);
 }
