@@ -290,7 +290,7 @@ static size_t at_most(const struct dt_queue *queue, bool held_sets)
 {
     size_t most = queue->waiting;
     if (queue->closed)
-        most = held_sets ? 0 : 1; /* that one finds out whether the topic can be written again */
+        most = 1; /* that one finds out whether the topic can be written again */
     else if (held_sets && queue->held)
         most = queue->given;
     return most < queue->waiting ? most : queue->waiting;
