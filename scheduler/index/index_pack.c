@@ -12,7 +12,6 @@
 
 #include "job/job.h"
 
-#define SEQUENCE_BITS       40
 #define RDB_ZSET_LISTPACK   17
 #define RDB_VERSION         10
 #define CRC_JONES_REFLECTED UINT64_C(0x95ac9329ac4bc9b5)
@@ -30,7 +29,7 @@ static int64_t home_of(int64_t due_ms)
 struct dt_member dt_member_of(int64_t id, int64_t due_ms)
 {
     struct dt_member member = {.n = 8};
-    int64_t sequence = id & ((INT64_C(1) << SEQUENCE_BITS) - 1);
+    int64_t sequence = id & ((INT64_C(1) << DT_SEQUENCE_BITS) - 1);
 
     if (id - sequence == home_of(due_ms))
         member.n = sequence >> 32 ? 5 : 4;

@@ -4,10 +4,9 @@
  */
 #include "job/job.h"
 
-#define HOME_DAY_0_MS INT64_C(1735689600000) /* 2025-01-01T00:00:00Z */
-#define SEQUENCE_BITS 40
-#define SEQUENCES     (INT64_C(1) << (SEQUENCE_BITS - 1)) /* see job.h */
-#define HOME_DAY_MAX  ((INT64_C(1) << (63 - SEQUENCE_BITS)) - 1)
+#define HOME_DAY_0_MS INT64_C(1735689600000)                 /* 2025-01-01T00:00:00Z */
+#define SEQUENCES     (INT64_C(1) << (DT_SEQUENCE_BITS - 1)) /* see job.h */
+#define HOME_DAY_MAX  ((INT64_C(1) << (63 - DT_SEQUENCE_BITS)) - 1)
 
 static const char *const state_names[DT_JOB_STATES] = {
     [DT_SCHEDULED] = "scheduled", [DT_DISPATCHED] = "dispatched", [DT_SUCCEEDED] = "succeeded",
@@ -75,7 +74,7 @@ int64_t dt_job_id(int64_t run_at_ms, int64_t sequence)
 
     if (day > HOME_DAY_MAX)
         day = HOME_DAY_MAX;
-    return day << SEQUENCE_BITS | (sequence & (SEQUENCES - 1));
+    return day << DT_SEQUENCE_BITS | (sequence & (SEQUENCES - 1));
 }
 
 int64_t dt_near_end_ms(int64_t now_ms)

@@ -85,6 +85,7 @@ struct dt_new_job {
  * the reason. */
 const char *dt_topic_check(struct dt_str topic, struct dt_str installation);
 
+#define DT_SEQUENCE_BITS 40 /* of an id; what is above them is its home day */
 /*
  * id = home day (days since 2025-01-01 of the first run_at, 0 before it) << 40 | sequence. Of the sequence number the
  * low 39 bits count: the upper half of the numbers of a day is left to rows that were not made by an API (tests).
@@ -93,7 +94,7 @@ int64_t dt_job_id(int64_t run_at_ms, int64_t sequence);
 /* The day that it carries. */
 static inline int32_t dt_job_home_day(int64_t id)
 {
-    return (int32_t)(id >> 40);
+    return (int32_t)(id >> DT_SEQUENCE_BITS);
 }
 
 /* Times before this one are in the exact part of the due index: end of the UTC day that contains now + 48 h. */
