@@ -99,29 +99,9 @@ static int64_t id_of(const struct fixture *fx, unsigned shard, int64_t above)
     return above;
 }
 
-/* 0 = absent, -1 = several. Looks at all of the shard's set. */
-static int64_t score_in(struct fixture *fx, dt_index *index, int64_t id)
-{
-    struct dt_entry page[1000], after = {0};
-    int64_t found = 0;
-    size_t n;
-
-    do {
-        OK(dt_index_range(index, dt_shard_of(&fx->map, id), 0, FAR, after.id ? &after : NULL, 1000, page, &n,
-                          &fx->err));
-        for (size_t i = 0; i < n; i++) {
-            if (page[i].id == id)
-                found = found ? -1 : page[i].due_ms;
-        }
-        if (n)
-            after = page[n - 1];
-    } while (n);
-    return found;
-}
-
 static int64_t score(struct fixture *fx, int64_t id)
 {
-    return score_in(fx, fx->index, id);
+    return redis_fixture_score(fx->index, &fx->map, id);
 }
 
 static void move_one(struct fixture *fx, int64_t id, int64_t was_ms, int64_t due_ms)
@@ -1466,7 +1446,7 @@ static void a_shard_stays_where_it_is_when_the_list_is_written_in_another_order(
     OK(dt_index_new(&config, fx->installation, dt_clock_system(), &b, &fx->err));
     for (int64_t id = 1; id <= 50; id++) {
         OK(dt_index_put(a, &fx->map, &(struct dt_entry){id, 100 + id, 0}, 1, FAR, true, &fx->err));
-        assert_int_equal(score_in(fx, b, id), 100 + id);
+        assert_int_equal(redis_fixture_score(b, &fx->map, id), 100 + id);
     }
     dt_index_free(a);
     dt_index_free(b);

@@ -178,24 +178,9 @@ static void row(struct fixture *fx, int64_t id, const char *topic, const char *s
                       (long long)OLD);
 }
 
-/* 0 = absent, -1 = the job has several entries */
 static int64_t score(struct fixture *fx, int64_t id)
 {
-    struct dt_entry page[1000], after = {0};
-    int64_t found = 0;
-    size_t n;
-
-    do {
-        OK(dt_index_range(fx->index, dt_shard_of(&fx->map, id), 0, INT64_MAX, after.id ? &after : NULL, 1000, page, &n,
-                          &fx->err));
-        for (size_t i = 0; i < n; i++) {
-            if (page[i].id == id)
-                found = found ? -1 : page[i].due_ms;
-        }
-        if (n)
-            after = page[n - 1];
-    } while (n);
-    return found;
+    return redis_fixture_score(fx->index, &fx->map, id);
 }
 
 static void entry(struct fixture *fx, int64_t id, int64_t due_ms)

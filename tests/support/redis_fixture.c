@@ -245,3 +245,24 @@ bool wait_until(bool (*probe)(void *arg), void *arg, int deadline_ms)
     }
     return true;
 }
+
+int64_t redis_fixture_score(dt_index *index, const struct dt_shard_map *map, int64_t id)
+{
+    struct dt_entry page[1000], after = {0};
+    struct dt_error err = {0};
+    int64_t found = 0;
+    size_t n;
+
+    do {
+        assert_int_equal(
+            dt_index_range(index, dt_shard_of(map, id), 0, INT64_MAX, after.id ? &after : NULL, 1000, page, &n, &err),
+            DT_OK);
+        for (size_t i = 0; i < n; i++) {
+            if (page[i].id == id)
+                found = found ? -1 : page[i].due_ms;
+        }
+        if (n)
+            after = page[n - 1];
+    } while (n);
+    return found;
+}

@@ -11,6 +11,7 @@
 
 #include "base/config.h"
 #include "base/status.h"
+#include "index/index.h"
 
 /* The shared servers: DUETIME_REDIS, and a name that nobody else uses ("<prefix><pid>n<count>"). */
 const char *redis_fixture_endpoints(void);
@@ -27,6 +28,9 @@ const char *redis_fixture_text(const char *endpoints, unsigned i, const char *fm
 int64_t redis_fixture_sum(const char *endpoints, const char *fmt, ...) DT_PRINTF(2, 3);
 /* Removes the keys of an installation from all endpoints. */
 void redis_fixture_forget(const char *endpoints, const char *installation);
+
+/* Where the job's entry is in its shard's set: 0 = absent, -1 = there are several. Looks at all of the set. */
+int64_t redis_fixture_score(dt_index *index, const struct dt_shard_map *map, int64_t id);
 
 /* A private server on a free port of the loopback, without persistence. */
 struct redis_server {
