@@ -108,9 +108,8 @@ static void tell_index(dt_results *r, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct dt_apply *a = &r->applies[i];
         dt_metric_add(r->outcomes[a->outcome], 1);
-        for (int w = 0; w < DT_WAS_MAX && a->outcome == DT_OUTCOME_APPLIED; w++)
-            if (w == 0 || a->was_ms[w])
-                r->entries[k++] = (struct dt_entry){a->result.job_id, a->next_at_ms, a->was_ms[w]};
+        if (a->outcome == DT_OUTCOME_APPLIED)
+            k += dt_entries_of_move(a->result.job_id, a->next_at_ms, a->was_ms, DT_WAS_MAX, &r->entries[k]);
         if (a->outcome == DT_OUTCOME_APPLIED && a->outbox)
             dt_index_writer_outbox(r->index, a->result.job_id);
     }

@@ -132,9 +132,7 @@ static void tell_index(dt_results *r, const struct dt_shard_map *map)
         const struct dt_apply *a = &r->batch[i];
         if (a->outcome != DT_OUTCOME_APPLIED)
             continue;
-        for (int w = 0; w < DT_WAS_MAX; w++)
-            if (w == 0 || a->was_ms[w])
-                entries[n++] = (struct dt_entry){a->result.job_id, a->next_at_ms, a->was_ms[w]};
+        n += dt_entries_of_move(a->result.job_id, a->next_at_ms, a->was_ms, DT_WAS_MAX, &entries[n]);
         if (a->outbox)
             r->env.outbox(r->env.arg, dt_shard_of(map, a->result.job_id));
     }

@@ -419,9 +419,8 @@ void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *
     struct dt_entry entries[DT_WAS_MAX];
     struct dt_error err = {0};
     int64_t horizon_ms = dt_refclock_earliest_ms(l->env->ref) + l->env->config->index_horizon;
-    for (int w = 0; w < DT_WAS_MAX; w++)
-        entries[w] = (struct dt_entry){id, done->next_ms, done->was_ms[w]};
-    if (dt_index_put(l->index, &l->map, entries, DT_WAS_MAX, horizon_ms, false, &err) != DT_OK)
+    size_t n = dt_entries_of_move(id, done->next_ms, done->was_ms, DT_WAS_MAX, entries);
+    if (dt_index_put(l->index, &l->map, entries, n, horizon_ms, false, &err) != DT_OK)
         DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
 }
 

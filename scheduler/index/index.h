@@ -48,6 +48,19 @@ struct dt_entry {
     int64_t was_ms; /* dt_index_put: where the job's entry may be now; 0 = nowhere, or not known */
 };
 
+/* What dt_index_put is to be given when a job goes to due_ms (0 = nowhere) whose entry may be at any of was_ms[n_was]
+ * (0 = not another one). How many; room for n_was. */
+static inline size_t dt_entries_of_move(int64_t id, int64_t due_ms, const int64_t *was_ms, size_t n_was,
+                                        struct dt_entry *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_was; i++)
+        if (i == 0 || was_ms[i])
+            out[n++] = (struct dt_entry){id, due_ms, was_ms[i]};
+    return n;
+}
+
 /*
  * Pipelined: adds, moves or removes entries (of any shards), one round trip an endpoint: what stands at was_ms goes,
  * what is due comes. Entries due after horizon_end_ms are removed instead of added. With wake, a shard whose earliest
