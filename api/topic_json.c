@@ -121,7 +121,6 @@ static const struct {
     {"paused", read_paused},
     {"effective", read_shown},
     {"counts", read_shown},
-    {"counts_capped", read_shown},
     {"oldest_overdue_ms", read_shown},
     {"created_at", read_shown},
     {"updated_at", read_shown},
@@ -198,8 +197,7 @@ static void add_counts(struct dt_strbuf *out, const struct dt_topic_counts *coun
         dt_strbuf_adds(out, "\":");
         dt_strbuf_add_i64(out, counts->by_state[s]);
     }
-    dt_strbuf_adds(out, counts->capped ? "},\"counts_capped\":true" : "},\"counts_capped\":false");
-    dt_strbuf_adds(out, ",\"oldest_overdue_ms\":");
+    dt_strbuf_adds(out, "},\"oldest_overdue_ms\":");
     if (counts->oldest_overdue_ms > 0)
         dt_strbuf_add_i64(out, counts->oldest_overdue_ms);
     else

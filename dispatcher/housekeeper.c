@@ -4,6 +4,9 @@
  * after the other with a pause between, so that they never hold up anything; what leaders say about their shards is
  * written once a period.
  *
+ * That process also audits the counters of jobs (store_audit.c), a piece after the other for ever, in steps of
+ * AUDIT_ROWS: at rest a piece in [reconcile] audit, and never more than a hundredth of the time.
+ *
  * Partitions of history are made a day or two ahead, looked after once in PARTS_US, and at once when the mover misses
  * one. Where they cannot be had (a reader is in the way, no right to ALTER) the mover makes do with `rest` until the
  * next look: jobs never wait for partitions.
@@ -30,6 +33,8 @@
 #define PARTS_US      INT64_C(300000000) /* partitions are looked after so often */
 #define PARTS_SOON_US INT64_C(10000000)  /* after it failed, or did not end */
 #define DAYS_AHEAD    2
+#define AUDIT_ROWS    20000
+#define AUDIT_SHARE   100 /* a step that took 20 ms is followed by 2 s of rest, before the next piece if it is none */
 
 struct dt_housekeeper {
     struct dt_housekeeper_env env;
@@ -42,8 +47,10 @@ struct dt_housekeeper {
     _Atomic bool hurry;                        /* a shard's set was lost: tick now */
     int64_t reconcile_us, chores_us, stats_us; /* mono: not before */
     int64_t parts_us;                          /* mono: partitions are not looked after before */
+    dt_audit *audit;
+    int64_t audit_us, audit_took_us; /* mono: not before; what the piece has taken so far */
     struct dt_mover mover;
-    dt_metric *promoted, *moved, *purged, *freed, *dropped;
+    dt_metric *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected;
 };
 
 static int64_t mono_us(const dt_housekeeper *h)
@@ -146,6 +153,42 @@ static void chores(dt_housekeeper *h)
     h->chores_us = mono_us(h) + (more ? STEP_PAUSE_US : dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000));
 }
 
+static void tell_audited(dt_housekeeper *h, const struct dt_audited *audited)
+{
+    dt_metric_add(h->audited, audited->rows);
+    dt_metric_add(h->corrected, audited->corrected);
+    if (audited->corrected)
+        DT_LOG(WARN, "housekeeper", "counters were corrected: jobs were changed by hand", DT_I("piece", audited->piece),
+               DT_I("jobs", audited->corrected), DT_I("of", audited->rows));
+}
+
+/* A piece is one snapshot, so its steps follow each other closely; the rest comes after it. */
+static void audit(dt_housekeeper *h)
+{
+    struct dt_error err = {0};
+    struct dt_audited audited = {0};
+    int64_t begun_us = mono_us(h), pause_us = h->env.config->reconcile_audit * 1000;
+    if (begun_us < h->audit_us)
+        return;
+    h->audit_us = begun_us + pause_us;
+    if (!keeps_house(h)) {
+        dt_audit_pause(h->audit);
+        h->audit_took_us = 0;
+        return;
+    }
+    dt_status status = dt_audit_step(h->audit, AUDIT_ROWS, &audited, &err);
+    tell_wait("the audit of counters waits", status, &err);
+    h->audit_took_us += mono_us(h) - begun_us;
+    if (status == DT_OK && !audited.done) {
+        h->audit_us = mono_us(h) + STEP_PAUSE_US;
+        return;
+    }
+    tell_audited(h, &audited);
+    int64_t rest_us = AUDIT_SHARE * h->audit_took_us;
+    h->audit_us = mono_us(h) + (rest_us > pause_us ? rest_us : pause_us);
+    h->audit_took_us = 0;
+}
+
 static bool worth_telling(const struct dt_loop_state *state)
 {
     return state->leading || state->halted || state->waiting;
@@ -234,8 +277,10 @@ static void *run(void *arg)
         reconcile(h);
         chores(h);
         tell_stats(h);
+        audit(h);
+        int64_t until_us = dt_earlier(h->audit_us, dt_earlier(h->chores_us, h->stats_us));
         if (!h->stop && !h->hurry)
-            dt_mailbox_wait(h->mailbox, dt_earlier(h->reconcile_us, dt_earlier(h->chores_us, h->stats_us)));
+            dt_mailbox_wait(h->mailbox, dt_earlier(h->reconcile_us, until_us));
     }
     return NULL;
 }
@@ -243,6 +288,7 @@ static void *run(void *arg)
 static void free_parts(dt_housekeeper *h)
 {
     dt_reconciler_free(h->reconciler);
+    dt_audit_free(h->audit);
     dt_index_free(h->index);
     dt_store_free(h->store);
     dt_mailbox_free(h->mailbox);
@@ -262,9 +308,14 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     h->freed = dt_counter("duetime_keys_freed_total", "Keys of finished jobs that became free.", "");
     h->dropped = dt_counter("duetime_history_partitions_dropped_total",
                             "Partitions of history dropped because the retention of their jobs was over.", "");
+    h->audited = dt_counter("duetime_count_audited_jobs_total", "Jobs recounted by the audit of counters.", "");
+    h->corrected = dt_counter("duetime_count_corrected_jobs_total",
+                              "Jobs that the audit found in another state than counted: hand edits, or faults.", "");
     dt_status status = dt_mailbox_new(&h->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, env->ref, &h->store);
+    if (status == DT_OK)
+        status = dt_audit_new(env->config, &h->audit);
     if (status == DT_OK)
         status = dt_index_new(env->config, env->installation, env->clock, &h->index, err);
     if (status == DT_OK)

@@ -74,6 +74,30 @@ CREATE TABLE IF NOT EXISTS jobs (
   CONSTRAINT attempt_counts CHECK (attempt >= 0 AND failures >= 0)
 ) ENGINE=InnoDB COMMENT='one row a live job; finished ones stay for a while (history.after), then stand in history';
 
+CREATE TABLE IF NOT EXISTS job_counts (
+  topic VARBINARY(200) NOT NULL,
+  piece TINYINT NOT NULL COMMENT 'of jobs: home day MOD 32, that is (id >> 40) MOD 32; what the audit recounts at once',
+  writer TINYINT NOT NULL COMMENT 'who counts: connections spread over 32, so that few wait for each other',
+  scheduled BIGINT NOT NULL DEFAULT 0,
+  dispatched BIGINT NOT NULL DEFAULT 0,
+  succeeded BIGINT NOT NULL DEFAULT 0,
+  dead BIGINT NOT NULL DEFAULT 0,
+  cancelled BIGINT NOT NULL DEFAULT 0,
+  created BIGINT NOT NULL DEFAULT 0 COMMENT 'jobs ever made; never falls',
+  edited BIGINT NOT NULL DEFAULT 0 COMMENT 'rows of jobs that hands added, less those that hands took away, as the audit found',
+  corrected BIGINT NOT NULL DEFAULT 0 COMMENT 'jobs that the audit found in another state than counted; never falls',
+  PRIMARY KEY (topic, piece, writer),
+  KEY by_piece (piece)
+) ENGINE=InnoDB COMMENT='how many rows jobs has, by state: the sum over pieces and writers. Changed in the transaction that changes jobs; single rows may be negative';
+
+CREATE TABLE IF NOT EXISTS count_audits (
+  piece TINYINT NOT NULL PRIMARY KEY,
+  version BIGINT NOT NULL COMMENT 'raised by every recount: of two at once one counts',
+  audited_at BIGINT NOT NULL COMMENT 'when the latest recount of the piece ended',
+  jobs BIGINT NOT NULL COMMENT 'rows of jobs that it found',
+  corrected BIGINT NOT NULL COMMENT 'of all recounts so far'
+) ENGINE=InnoDB COMMENT='the audit: when each piece of jobs was recounted last';
+
 CREATE TABLE IF NOT EXISTS job_keys (
   topic VARBINARY(200) NOT NULL,
   job_key VARBINARY(255) NOT NULL,

@@ -23,6 +23,7 @@ BEGIN
   DECLARE v_state, v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
   DECLARE v_attempt INT DEFAULT NULL;
   DECLARE v_shard SMALLINT DEFAULT NULL;
+  DECLARE v_topic VARBINARY(200) DEFAULT NULL;
   DECLARE v_in_flight BOOLEAN DEFAULT FALSE;
   DECLARE v_now BIGINT;
   DECLARE v_looks INT DEFAULT 0;
@@ -34,7 +35,7 @@ BEGIN
   START TRANSACTION;
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
   REPEAT
-    SELECT j.state, j.attempt, j.claim_shard INTO v_state, v_attempt, v_shard FROM jobs j WHERE j.id = p_id FOR UPDATE;
+    SELECT j.state, j.attempt, j.claim_shard, j.topic INTO v_state, v_attempt, v_shard, v_topic FROM jobs j WHERE j.id = p_id FOR UPDATE;
     IF v_state IS NULL THEN
       SELECT h.state, h.attempt INTO v_state, v_attempt FROM history_days d STRAIGHT_JOIN history h
         ON h.id = p_id AND h.part = d.part WHERE d.home_day = p_id DIV 1099511627776 AND h.purge_at > v_now;
@@ -62,6 +63,10 @@ BEGIN
       version = version + 1,
       updated_at = v_now
     WHERE id = p_id AND state = 'scheduled';
+    -- counted as everybody does: last, in the piece of its home day
+    INSERT INTO job_counts (topic, piece, writer, scheduled, cancelled)
+      VALUES (v_topic, (p_id DIV 1099511627776) MOD 32, CONNECTION_ID() MOD 32, -1, 1)
+      ON DUPLICATE KEY UPDATE scheduled = scheduled - 1, cancelled = cancelled + 1;
     SET v_outcome = 'cancelled', v_state = 'cancelled';
   END IF;
   COMMIT;
@@ -140,7 +145,7 @@ BEGIN
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
   REPEAT
     SET v_part = NULL;
-    SELECT j.state, j.attempt INTO v_state, v_attempt FROM jobs j WHERE j.id = p_id FOR UPDATE;
+    SELECT j.state, j.attempt, j.topic INTO v_state, v_attempt, v_topic FROM jobs j WHERE j.id = p_id FOR UPDATE;
     IF v_state IS NULL THEN
       -- found without a lock, then locked where it lies
       SELECT h.part INTO v_part FROM history_days d STRAIGHT_JOIN history h
@@ -187,6 +192,10 @@ BEGIN
       version = version + 1,
       updated_at = v_now
     WHERE id = p_id AND state = 'dead';
+    -- one that came from history was not counted as dead in jobs
+    INSERT INTO job_counts (topic, piece, writer, scheduled, dead)
+      VALUES (v_topic, (p_id DIV 1099511627776) MOD 32, CONNECTION_ID() MOD 32, 1, IF(v_part IS NULL, -1, 0))
+      ON DUPLICATE KEY UPDATE scheduled = scheduled + 1, dead = dead + VALUES(dead);
     SET v_outcome = 'redriven', v_state = 'scheduled';
   END IF;
   COMMIT;

@@ -1,5 +1,6 @@
 /*
- * One connection to MySQL or MariaDB, prepared statements only. The only file pair that includes mysql.h is
+ * One connection to MySQL or MariaDB, prepared statements only (but for what dt_db_commit_with writes out: numbers and
+ * hexadecimal bytes). The only file pair that includes mysql.h is
  * db.h's implementation, db_mysql.c. Not thread-safe: one dt_db a thread.
  *
  * Statements are cached by the address of their text: give string literals (or other text that lives as long as the
@@ -58,7 +59,21 @@ size_t dt_db_packet_max(const dt_db *db); /* bytes of all parameters of a statem
 DT_MUST_CHECK dt_status dt_db_begin(dt_db *db, struct dt_error *err);
 /* The same, and the server's time in ms, in one round trip. */
 DT_MUST_CHECK dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err);
+/* The same as dt_db_begin, mostly without a round trip: the session keeps what it does for a commit from here on, until
+ * something is done outside a transaction. For transactions that come one after the other. */
+DT_MUST_CHECK dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err);
+/* A transaction that only reads, everything as it was committed at its beginning. */
+DT_MUST_CHECK dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_db_commit(dt_db *db, struct dt_error *err);
+/*
+ * One statement more (as of dt_db_run_many), and the COMMIT, in one round trip where it fits: rows that the statement
+ * locks are locked for no longer than the commit takes, whatever becomes of this process. A status of the statement:
+ * nothing was committed, roll back; UNKNOWN as of dt_db_commit. After BUSY dt_db_number is another one.
+ */
+DT_MUST_CHECK dt_status dt_db_commit_with(dt_db *db, const char *sql, const struct dt_param *params, size_t columns,
+                                          size_t rows, struct dt_error *err);
+/* A number of the connection: no other one to this server has it, but for those that BUSY moved. */
+uint64_t dt_db_number(const dt_db *db);
 void dt_db_rollback(dt_db *db); /* no-op without a transaction; a failure leaves the connection dead */
 
 /* A statement without a result set. affected may be NULL; it counts changed rows (found rows are not counted). */
@@ -71,14 +86,6 @@ DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, const struct dt_pa
  */
 DT_MUST_CHECK dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *params, size_t columns,
                                        size_t rows, uint64_t *affected, struct dt_error *err);
-/*
- * The same as a transaction of its own that is begun and committed with it, in one round trip. Outside a transaction
- * only, and only for what dt_db_is_one_trip says yes to. UNKNOWN as of dt_db_commit; the server may even begin with it
- * later, so who repeats it does so with rows that cannot be there twice.
- */
-bool dt_db_is_one_trip(const dt_db *db, const struct dt_param *params, size_t columns, size_t rows);
-DT_MUST_CHECK dt_status dt_db_run_many_alone(dt_db *db, const char *sql, const struct dt_param *params, size_t columns,
-                                             size_t rows, struct dt_error *err);
 /* Text that is not a prepared statement (DDL, CALL): migrations only. Result sets are discarded. */
 DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err);
 

@@ -67,6 +67,8 @@ struct dt_db {
     MYSQL *mysql; /* NULL when closed */
     bool dead;
     enum txn txn;
+    bool keeps;       /* autocommit is off */
+    uint64_t shifted; /* added to the connection's number */
     enum dt_server server;
     size_t packet_max;
     int64_t used_us;
@@ -119,8 +121,9 @@ static dt_status no_memory(struct dt_error *err)
     return dt_fail(err, DT_NOMEM, "out of memory");
 }
 
-/* What every call on an open connection asks first. */
-static dt_status usable(dt_db *db, struct dt_error *err)
+static dt_status set_keeps(dt_db *db, bool keeps, struct dt_error *err);
+
+static dt_status connected(dt_db *db, struct dt_error *err)
 {
     if (!db->mysql || db->dead)
         return dt_fail(err, DT_UNAVAILABLE, "not connected to MySQL");
@@ -130,6 +133,13 @@ static dt_status usable(dt_db *db, struct dt_error *err)
         return dt_fail(err, DT_INTERNAL, "a result set is still open (%.80s)", db->open->sql);
     db->used_us = dt_clock_mono_us(dt_clock_system());
     return DT_OK;
+}
+
+/* What every statement asks first: outside a transaction it commits itself. */
+static dt_status usable(dt_db *db, struct dt_error *err)
+{
+    dt_status status = connected(db, err);
+    return !status && db->keeps && db->txn == TXN_NONE ? set_keeps(db, false, err) : status;
 }
 
 /* ---- connection ---- */
@@ -161,6 +171,7 @@ static void close_connection(dt_db *db)
     db->mysql = NULL;
     db->open = NULL;
     db->txn = TXN_NONE;
+    db->keeps = false;
     db->dead = false;
 }
 
@@ -326,7 +337,7 @@ int64_t dt_db_used_us(const dt_db *db)
 
 dt_status dt_db_ping(dt_db *db, struct dt_error *err)
 {
-    dt_status status = usable(db, err);
+    dt_status status = connected(db, err);
     if (!status && mysql_ping(db->mysql))
         status = fail_connection(db, "ping", err);
     return status;
@@ -336,7 +347,7 @@ dt_status dt_db_ping(dt_db *db, struct dt_error *err)
 
 dt_status dt_db_begin(dt_db *db, struct dt_error *err)
 {
-    dt_status status = usable(db, err);
+    dt_status status = connected(db, err);
     if (!status && db->txn != TXN_NONE)
         status = dt_fail(err, DT_INTERNAL, "a transaction is open already");
     if (!status)
@@ -346,10 +357,45 @@ dt_status dt_db_begin(dt_db *db, struct dt_error *err)
     return status;
 }
 
+static dt_status set_keeps(dt_db *db, bool keeps, struct dt_error *err)
+{
+    const char *sql = keeps ? "SET autocommit=0" : "SET autocommit=1";
+    dt_status status = run_text(db, sql, strlen(sql), err);
+    if (!status)
+        db->keeps = keeps;
+    return status;
+}
+
+dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err)
+{
+    dt_status status = connected(db, err);
+    if (!status && db->txn != TXN_NONE)
+        status = dt_fail(err, DT_INTERNAL, "a transaction is open already");
+    if (!status && !db->keeps)
+        status = set_keeps(db, true, err);
+    if (!status)
+        db->txn = TXN_OPEN;
+    return status;
+}
+
+dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err)
+{
+    static const char sql[] =
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT";
+    dt_status status = connected(db, err);
+    if (!status && db->txn != TXN_NONE)
+        status = dt_fail(err, DT_INTERNAL, "a transaction is open already");
+    if (!status)
+        status = run_text(db, sql, sizeof sql - 1, err);
+    if (!status)
+        db->txn = TXN_OPEN;
+    return status;
+}
+
 dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err)
 {
     static const char sql[] = "START TRANSACTION; SELECT " DT_SQL_NOW_MS;
-    dt_status status = usable(db, err);
+    dt_status status = connected(db, err);
     if (!status && db->txn != TXN_NONE)
         status = dt_fail(err, DT_INTERNAL, "a transaction is open already");
     if (status)
@@ -374,7 +420,7 @@ static dt_status in_doubt(dt_db *db, struct dt_error *err)
 
 dt_status dt_db_commit(dt_db *db, struct dt_error *err)
 {
-    dt_status status = usable(db, err);
+    dt_status status = connected(db, err);
     if (!status && db->txn != TXN_OPEN)
         status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
     if (status)
@@ -740,29 +786,98 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *para
     return status;
 }
 
-bool dt_db_is_one_trip(const dt_db *db, const struct dt_param *params, size_t columns, size_t rows)
+/* ---- a statement with the COMMIT ---- */
+
+static void add_value(struct dt_strbuf *out, const struct dt_param *p)
 {
-    if (rows_that_fit(db, params, columns, 0, rows) < rows)
-        return false;
-#ifdef DT_ARRAY_BINDING
-    if (db->server == DT_SERVER_MARIADB)
-        return true;
-#endif
-    return multi_rows(rows, columns) == rows;
+    static const char digits[] = "0123456789ABCDEF";
+    if (p->type == DT_PARAM_NULL) {
+        dt_strbuf_adds(out, "NULL");
+    } else if (p->type == DT_PARAM_INT) {
+        dt_strbuf_add_i64(out, p->i);
+    } else {
+        dt_strbuf_adds(out, "X'");
+        for (size_t i = 0; i < p->s.n; i++) {
+            dt_strbuf_addc(out, digits[(unsigned char)p->s.p[i] >> 4]);
+            dt_strbuf_addc(out, digits[(unsigned char)p->s.p[i] & 15]);
+        }
+        dt_strbuf_addc(out, '\'');
+    }
 }
 
-dt_status dt_db_run_many_alone(dt_db *db, const char *sql, const struct dt_param *params, size_t columns, size_t rows,
-                               struct dt_error *err)
+/* The statement with its values written out, and the COMMIT; false: it has no group of placeholders. */
+static bool write_out(const char *sql, const struct dt_param *params, size_t columns, size_t rows,
+                      struct dt_strbuf *out)
 {
-    dt_status status = usable(db, err);
+    const char *group, *end;
+    if (!find_group(sql, &group, &end))
+        return false;
+    dt_strbuf_add(out, sql, (size_t)(group - sql));
+    for (size_t r = 0; r < rows; r++) {
+        for (size_t c = 0; c < columns; c++) {
+            dt_strbuf_adds(out, c ? "," : r ? ",(" : "(");
+            add_value(out, &params[r * columns + c]);
+        }
+        dt_strbuf_addc(out, ')');
+    }
+    dt_strbuf_adds(out, end);
+    dt_strbuf_adds(out, ";COMMIT");
+    return true;
+}
+
+/* What the client library finds wrong by itself may have happened after all was sent. */
+static bool server_told(const dt_db *db)
+{
+    unsigned number = mysql_errno(db->mysql);
+    return !db->dead && number && (number < 2000 || number >= 3000);
+}
+
+/* The server stops at the first error: one that it tells of the statement means that nothing was committed. One of the
+ * connection may mean anything. */
+static dt_status run_and_commit(dt_db *db, struct dt_str text, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    bool committing = false;
+    if (mysql_real_query(db->mysql, text.p, (unsigned long)text.n)) {
+        status = fail_connection(db, text.p, err);
+    } else {
+        committing = true;
+        status = mysql_next_result(db->mysql) ? fail_connection(db, "COMMIT", err) : DT_OK;
+    }
+    if (status == DT_BUSY)
+        return status;
+    if (status && !committing && server_told(db) && status != DT_UNAVAILABLE)
+        return status;
+    db->txn = TXN_NONE;
+    return status ? in_doubt(db, err) : DT_OK;
+}
+
+dt_status dt_db_commit_with(dt_db *db, const char *sql, const struct dt_param *params, size_t columns, size_t rows,
+                            struct dt_error *err)
+{
+    struct dt_strbuf text;
+    dt_status status = connected(db, err);
+    if (!status && db->txn != TXN_OPEN)
+        status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
     if (status)
         return status;
-    if (db->txn != TXN_NONE || !dt_db_is_one_trip(db, params, columns, rows))
-        return dt_fail(err, DT_INTERNAL, "not a transaction of one round trip (%.80s)", sql);
-    status = dt_db_run_many(db, sql, params, columns, rows, NULL, err);
-    if (!status || status == DT_BUSY || status == DT_EXISTS || status == DT_INVALID || status == DT_SCHEMA)
-        return status;
-    return in_doubt(db, err);
+    if (rows_that_fit(db, params, columns, 0, rows) < rows || rows * columns > PLACEHOLDERS_MAX) {
+        status = dt_db_run_many(db, sql, params, columns, rows, NULL, err);
+        return status ? status : dt_db_commit(db, err);
+    }
+    dt_strbuf_init(&text);
+    if (!write_out(sql, params, columns, rows, &text))
+        status = dt_fail(err, DT_INTERNAL, "no VALUES group (%.80s)", sql);
+    else
+        status = text.failed ? no_memory(err) : run_and_commit(db, dt_strbuf_str(&text), err);
+    dt_strbuf_clear(&text);
+    db->shifted += status == DT_BUSY ? 7 : 0;
+    return status;
+}
+
+uint64_t dt_db_number(const dt_db *db)
+{
+    return (uint64_t)mysql_thread_id(db->mysql) + db->shifted;
 }
 
 /* ---- queries ---- */

@@ -172,9 +172,8 @@ struct dt_topic {
     int64_t created_at_ms, updated_at_ms, version;
 };
 struct dt_topic_counts {
-    int64_t by_state[DT_JOB_STATES];
-    int64_t oldest_overdue_ms; /* age of it, 0 = none */
-    bool capped;               /* counting stopped at its bound: at least this many */
+    int64_t by_state[DT_JOB_STATES]; /* exact, but for what hands have changed since the audit came by */
+    int64_t oldest_overdue_ms;       /* age of it, 0 = none */
 };
 DT_MUST_CHECK dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena,
                                            struct dt_topic *out, struct dt_error *err);

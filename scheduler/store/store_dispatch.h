@@ -321,4 +321,22 @@ struct dt_shard_stats {
 DT_MUST_CHECK dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n,
                                            struct dt_error *err);
 
+/* ---- the audit of counters (store_audit.c) ---- */
+
+/* One thread's. Has a connection of its own; between the steps of a piece a transaction that reads stays open on it. */
+typedef struct dt_audit dt_audit;
+struct dt_audited {
+    unsigned piece;
+    bool done;         /* the piece was recounted; the next step begins the next one */
+    int64_t rows;      /* that it has */
+    int64_t corrected; /* of them, or of what was counted and is not there: how many the counters had wrong */
+};
+DT_MUST_CHECK dt_status dt_audit_new(const struct dt_config *config, dt_audit **out);
+void dt_audit_free(dt_audit *audit);
+/* Counts at most about `limit` rows. A failure forgets the piece: the next step begins it anew. BUSY: another process
+ * recounted it at the same time. */
+DT_MUST_CHECK dt_status dt_audit_step(dt_audit *audit, size_t limit, struct dt_audited *out, struct dt_error *err);
+/* Nobody goes on with the piece for now: it begins anew. */
+void dt_audit_pause(dt_audit *audit);
+
 #endif

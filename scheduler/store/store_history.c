@@ -11,7 +11,7 @@
  *     attempts, keys and rows away                        DELETE (attempts, and keys of removed jobs, if any)
  *     history_days                                        one row a home day and partition
  *     history_counts, removed_jobs                        one row a topic, state and partition
- *     COMMIT
+ *     job_counts, COMMIT
  *
  * Invariants: a job is in `jobs` or in `history`, never in both and never in neither, killed at whatever point; a job
  * whose notice waits in the outbox, or whose attempt is still in flight, is needed where it is and stays; so does one
@@ -22,6 +22,8 @@
 #include <stdlib.h>
 
 #include "base/fail_point.h"
+#include "base/guard.h"
+#include "store/counts.h"
 #include "store/id_list.h"
 #include "store/store_dispatch.h"
 #include "store/store_house.h"
@@ -425,6 +427,15 @@ static dt_status leave_locked(struct leave *l)
     return status == DT_OK ? count(l) : status;
 }
 
+static dt_status finish(struct leave *l, dt_status status)
+{
+    struct dt_counts counts;
+    dt_counts_init(&counts);
+    for (size_t i = 0; i < l->n && !status && !DT_UNGUARDED(COUNT_LEAVER); i++)
+        dt_counts_leave(&counts, l->v[i].topic, l->v[i].id, l->v[i].state);
+    return dt_counts_finish(l->db, &counts, status, l->err);
+}
+
 static dt_status leave_batch(struct leave *l, struct dt_str candidates, size_t n)
 {
     dt_status status = dt_db_begin(l->db, l->err);
@@ -440,8 +451,8 @@ static dt_status leave_batch(struct leave *l, struct dt_str candidates, size_t n
         status = leave_locked(l);
     if (leaves)
         DT_FAIL_POINT_STATUS("leave.commit", status, l->err);
-    if (leaves && status == DT_OK)
-        status = dt_db_commit(l->db, l->err);
+    if (leaves)
+        status = finish(l, status);
     else
         dt_db_rollback(l->db);
     if (leaves)

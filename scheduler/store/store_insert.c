@@ -7,9 +7,9 @@
  *     INSERT job_keys                (keyed rows, in order of topic and key: all writers lock in that order)
  *     [who has the keys that were there already?]
  *     INSERT jobs
- *     COMMIT
+ *     INSERT job_counts + COMMIT     (one round trip)
  *
- * Without keys, and while the server's time is known well enough, INSERT jobs alone: it is its own transaction.
+ * Without keys, and while the server's time is known well enough, the last two alone.
  *
  * Invariants: a row is CREATED only if its job and its key were written by the transaction that was committed; a key
  * that is taken concerns its own row alone; no other error of a row is ever swallowed. When a statement fails because
@@ -23,16 +23,16 @@
 #include <time.h>
 
 #include "base/fail_point.h"
+#include "base/guard.h"
+#include "store/counts.h"
 #include "store/store_internal.h"
 #include "store/store_row.h"
 
-#define JOB_COLUMNS  17
-#define KEY_COLUMNS  3
-#define NUMBERS_A_MS INT64_C(16)
-#define READ_BACK_US INT64_C(15000000) /* an old session may keep its transaction for as long */
-#define READ_ALONE_US                                                                                                  \
-    INT64_C(1500000)       /* a statement that commits itself keeps nothing: the server is back, or is not */
-#define READ_BACK_PAUSE 50 /* ms */
+#define JOB_COLUMNS     17
+#define KEY_COLUMNS     3
+#define NUMBERS_A_MS    INT64_C(16)
+#define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for as long */
+#define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
 
 static const char insert_jobs_sql[] =
@@ -113,10 +113,10 @@ struct batch {
     struct dt_insert *const *rows;
     size_t n;
     int64_t maker, now_ms;
-    bool in_one_trip;    /* the last try was */
     struct keyed *keyed; /* sorted by topic, key, order */
     size_t n_keyed;
     struct dt_param *params;
+    struct dt_counts counts; /* of the rows that this transaction has inserted */
 };
 
 static int compare_bytes(struct dt_str a, struct dt_str b)
@@ -162,6 +162,7 @@ static size_t row_bytes(const struct dt_new_job *job)
 static void start_outcomes(struct batch *b)
 {
     b->n_keyed = 0;
+    dt_counts_clear(&b->counts);
     for (size_t i = 0; i < b->n; i++) {
         struct dt_insert *row = b->rows[i];
         struct dt_new_job *job = &row->job;
@@ -350,10 +351,25 @@ static size_t all_job_params(struct batch *b)
     return n;
 }
 
+static void count_made(struct batch *b, const struct dt_new_job *job)
+{
+    if (!DT_UNGUARDED(COUNT_MADE))
+        dt_counts_make(&b->counts, job->topic, job->id);
+}
+
+static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
+{
+    dt_status status = dt_db_run_many(b->db, insert_jobs_sql, b->params, JOB_COLUMNS, n, NULL, err);
+    for (size_t i = 0; i < b->n && !status; i++)
+        if (b->rows[i]->outcome == DT_INSERT_CREATED)
+            count_made(b, &b->rows[i]->job);
+    return status;
+}
+
 static dt_status insert_jobs(struct batch *b, struct dt_error *err)
 {
     size_t n = all_job_params(b);
-    return n ? dt_db_run_many(b->db, insert_jobs_sql, b->params, JOB_COLUMNS, n, NULL, err) : DT_OK;
+    return n ? insert_listed(b, n, err) : DT_OK;
 }
 
 /* ---- one by one, when one of them is at fault ---- */
@@ -374,6 +390,8 @@ static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct
     bool ours = false;
     job_params(b, row, params);
     dt_status status = dt_db_run(b->db, insert_jobs_sql, params, JOB_COLUMNS, NULL, err);
+    if (status == DT_OK)
+        count_made(b, &row->job);
     if (status == DT_INVALID) {
         row->outcome = DT_INSERT_REFUSED;
         return DT_OK;
@@ -427,6 +445,14 @@ static dt_status insert_singly(struct batch *b, struct dt_error *err)
 
 /* ---- the transaction ---- */
 
+static dt_status finish(struct batch *b, dt_status status, struct dt_error *err)
+{
+    DT_FAIL_POINT_STATUS("create.commit", status, err);
+    status = dt_counts_finish(b->db, &b->counts, status, err);
+    DT_FAIL_POINT_STATUS("create.committed", status, err);
+    return status;
+}
+
 static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_error *err)
 {
     dt_status status = dt_store_begin(b->store, &b->db, &b->now_ms, err);
@@ -436,18 +462,14 @@ static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_e
     }
     if (!status && !singly)
         status = insert_jobs(b, err);
-    DT_FAIL_POINT_STATUS("create.commit", status, err);
-    status = dt_store_finish(b->db, status, err);
-    DT_FAIL_POINT_STATUS("create.committed", status, err);
-    return status;
+    return finish(b, status, err);
 }
 
 /*
- * In one round trip, when there is nothing but jobs and the server's time is known: a statement that is its own
- * transaction. NOT_FOUND: not so, and nothing was done. Repeating it is safe although the server may still come to an
- * earlier one whose answer was lost: with the same ids only one of them can be.
+ * When there is nothing but jobs and the server's time is known, the transaction begins with the INSERT. NOT_FOUND: not
+ * so, and nothing was done, or nothing is left of it: the connection broke before the COMMIT was sent.
  */
-static dt_status insert_in_one_trip(struct batch *b, struct dt_error *err)
+static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
 {
     if (!dt_store_knows_now(b->store, &b->now_ms))
         return DT_NOT_FOUND;
@@ -456,20 +478,20 @@ static dt_status insert_in_one_trip(struct batch *b, struct dt_error *err)
         return status;
     start_outcomes(b);
     size_t n = b->n_keyed ? 0 : all_job_params(b);
-    if (n == 0 || !dt_db_is_one_trip(b->db, b->params, JOB_COLUMNS, n))
+    if (n == 0)
         return DT_NOT_FOUND;
-    DT_FAIL_POINT_STATUS("create.commit", status, err);
+    status = dt_db_begin_soon(b->db, err);
     if (!status)
-        status = dt_db_run_many_alone(b->db, insert_jobs_sql, b->params, JOB_COLUMNS, n, err);
-    DT_FAIL_POINT_STATUS("create.committed", status, err);
-    return status;
+        status = insert_listed(b, n, err);
+    if (status == DT_UNAVAILABLE && !dt_db_alive(b->db))
+        return DT_NOT_FOUND;
+    return finish(b, status, err);
 }
 
 static dt_status insert_once(struct batch *b, bool singly, struct dt_error *err)
 {
-    dt_status status = singly ? DT_NOT_FOUND : insert_in_one_trip(b, err);
-    b->in_one_trip = status != DT_NOT_FOUND;
-    return b->in_one_trip ? status : insert_in_transaction(b, singly, err);
+    dt_status status = singly ? DT_NOT_FOUND : insert_in_few_trips(b, err);
+    return status == DT_NOT_FOUND ? insert_in_transaction(b, singly, err) : status;
 }
 
 /* BUSY: the old session still has them. They are all there or none is, but for one that was finished and purged since.
@@ -512,7 +534,7 @@ static bool made_any(const struct batch *b)
 static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
 {
     const struct timespec pause = {.tv_nsec = READ_BACK_PAUSE * 1000000L};
-    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + (b->in_one_trip ? READ_ALONE_US : READ_BACK_US);
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + READ_BACK_US;
     struct dt_error why = {0};
     dt_status status;
     *there = !made_any(b); /* nothing was written: as good as committed */
@@ -537,6 +559,7 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
     dt_status status;
     if (n == 0)
         return DT_OK;
+    dt_counts_init(&b.counts);
     size_t params = n * JOB_COLUMNS * sizeof *b.params;
     char *room = dt_store_scratch(store, params + n * sizeof *b.keyed);
     if (!room)
@@ -553,6 +576,7 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
                 status = DT_BUSY; /* certainly not there: once more */
         }
     } while (repeat || dt_store_again(&again, status));
+    dt_counts_clear(&b.counts);
     if (!status)
         *created_ms = b.now_ms;
     return status;

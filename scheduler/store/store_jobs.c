@@ -17,6 +17,7 @@
  * Refuses to know Redis: callers tell the index where the job is due now.
  */
 #include "base/guard.h"
+#include "store/counts.h"
 #include "store/store_internal.h"
 #include "store/store_past.h"
 #include "store/store_row.h"
@@ -304,14 +305,17 @@ static dt_status bring_back(struct change *c)
 static dt_status change_job(dt_store *store, struct change *c, dt_status (*decide)(struct change *))
 {
     struct dt_again again = {0};
+    struct dt_counts counts;
     dt_status status;
     c->config = dt_store_config(store);
     do {
         int64_t was_ms = 0;
         c->written = false;
+        dt_counts_init(&counts);
         status = dt_store_begin(store, &c->db, &c->now_ms, c->err);
         if (!status)
             status = read_job_anywhere(c->db, lock_job, c->id, c->arena, c->job, &c->past, c->err);
+        enum dt_job_state was = status ? DT_SCHEDULED : c->job->state;
         if (!status)
             was_ms = c->job->next_at_ms;
         if (!status)
@@ -319,7 +323,11 @@ static dt_status change_job(dt_store *store, struct change *c, dt_status (*decid
         if (!status && c->written)
             status = read_job(c->db, select_job, c->id, c->arena, c->job, c->err);
         c->job->was_next_at_ms = was_ms;
-        status = dt_store_finish(c->db, status, c->err);
+        if (!status && c->written && c->past)
+            dt_counts_enter(&counts, c->job->topic, c->id, c->job->state);
+        else if (!status && c->written && !DT_UNGUARDED(COUNT_CHANGE))
+            dt_counts_move(&counts, c->job->topic, c->id, was, c->job->state);
+        status = dt_counts_finish(c->db, &counts, status, c->err);
     } while (dt_store_again(&again, status));
     return status;
 }

@@ -10,6 +10,7 @@
  *     write the jobs that ended well                      UPDATE, six values a row
  *     write all the others                                UPDATE, all values
  *     write the dead letters                              INSERT INTO outbox
+ *     count what went from a state to another             with the COMMIT (counts.h)
  *
  * The first try reads without locks (a third of the price) and writes only where (attempt, state, version) is still
  * what was read: those are all that a decision rests on. If a row is not, all is taken back and the second try
@@ -36,6 +37,7 @@
 /* A job that results speak of. */
 struct judged {
     struct dt_job was, job; /* as locked; as it is to be */
+    struct dt_str topic;
     int64_t retention_ms;
     const struct dt_result *failure; /* whose error becomes the last one; NULL = none did */
     bool finished;                   /* an attempt ended */
@@ -66,7 +68,8 @@ struct batch {
     size_t n_past;
     size_t n_ended_well, n_others, n_dead;
     bool ask_archive;
-    struct dt_arena arena;
+    struct dt_counts *counts;
+    struct dt_arena *arena; /* topics outlive the batch: they are counted with the COMMIT */
     struct dt_strbuf text;
     struct dt_error *err;
 };
@@ -167,12 +170,12 @@ static dt_status list_ids(struct batch *b)
         b->n_jobs++;
     }
     dt_strbuf_addc(&b->text, ']');
-    b->jobs = b->text.failed ? NULL : dt_arena_alloc(&b->arena, b->n_jobs * sizeof *b->jobs);
+    b->jobs = b->text.failed ? NULL : dt_arena_alloc(b->arena, b->n_jobs * sizeof *b->jobs);
     return b->jobs ? DT_OK : no_memory(b);
 }
 
 #define READ_JOBS                                                                                                      \
-    "SELECT " DT_ROW_JUDGED ", j.version, (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic) "               \
+    "SELECT " DT_ROW_JUDGED ", j.version, (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic), j.topic "      \
     "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r "                                                       \
     "STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id"
 static const char read_jobs[] = READ_JOBS;
@@ -182,13 +185,23 @@ static const char lock_free_jobs[] = READ_JOBS " FOR UPDATE /*!80001 OF j */ SKI
 static const char *const readings[] = {
     [LOCK_NONE] = read_jobs, [LOCK_WAITING] = lock_jobs, [LOCK_PASSING_BY] = lock_free_jobs};
 
-static dt_status read_judged(struct batch *b, struct judged *j)
+/* One copy for as long as the same one comes. */
+static struct dt_str read_job_topic(struct batch *b, const struct judged *before, unsigned column)
+{
+    struct dt_str topic = dt_db_bytes(b->db, column);
+    return before && dt_str_eq(before->topic, topic) ? before->topic : dt_arena_copy(b->arena, topic);
+}
+
+static dt_status read_judged(struct batch *b, struct judged *j, const struct judged *before)
 {
     memset(j, 0, sizeof *j);
-    dt_status status = dt_row_judged(b->db, 0, &b->arena, &j->was);
+    dt_status status = dt_row_judged(b->db, 0, b->arena, &j->was);
     unsigned next = DT_ROW_JUDGED_COLUMNS;
     j->was.version = dt_db_i64(b->db, next++);
     j->retention_ms = dt_db_is_null(b->db, next) ? DT_RETENTION_DEFAULT_MS : dt_db_i64(b->db, next);
+    j->topic = read_job_topic(b, before, next + 1);
+    if (!j->topic.p)
+        return no_memory(b);
     j->job = j->was;
     return status ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
 }
@@ -230,8 +243,8 @@ static dt_status read_all(struct batch *b)
     if (status)
         return status;
     size_t n = 0, asked = b->n_jobs;
-    while (!status && n < b->n_jobs && dt_db_next(b->db))
-        status = read_judged(b, &b->jobs[n++]);
+    for (; !status && n < b->n_jobs && dt_db_next(b->db); n++)
+        status = read_judged(b, &b->jobs[n], n ? &b->jobs[n - 1] : NULL);
     b->n_jobs = n; /* those that there are */
     dt_status ended = dt_db_end(b->db, status ? NULL : b->err);
     if (!status)
@@ -386,7 +399,7 @@ static size_t list_unknown(struct batch *b)
 
 static dt_status read_all_past(struct batch *b, size_t asked)
 {
-    b->past = dt_arena_alloc(&b->arena, asked * sizeof *b->past);
+    b->past = dt_arena_alloc(b->arena, asked * sizeof *b->past);
     if (b->text.failed || !b->past)
         return no_memory(b);
     dt_status status =
@@ -396,7 +409,7 @@ static dt_status read_all_past(struct batch *b, size_t asked)
     while (!status && b->n_past < asked && dt_db_next(b->db)) {
         struct judged *j = &b->past[b->n_past++];
         memset(j, 0, sizeof *j);
-        status = dt_row_judged(b->db, 0, &b->arena, &j->was);
+        status = dt_row_judged(b->db, 0, b->arena, &j->was);
         j->job = j->was;
     }
     dt_status ended = dt_db_end(b->db, status ? NULL : b->err);
@@ -557,7 +570,7 @@ static dt_status write_dead_letters(struct batch *b)
     enum { COLUMNS = 4 };
     if (!b->n_dead)
         return DT_OK;
-    struct dt_param *params = dt_arena_alloc(&b->arena, b->n_dead * COLUMNS * sizeof *params), *p = params;
+    struct dt_param *params = dt_arena_alloc(b->arena, b->n_dead * COLUMNS * sizeof *params), *p = params;
     if (!params)
         return no_memory(b);
     for (size_t i = 0; i < b->n_jobs; i++) {
@@ -574,6 +587,14 @@ static dt_status write_dead_letters(struct batch *b)
                           params, COLUMNS, b->n_dead, NULL, b->err);
 }
 
+/* Every row was written as it was judged. */
+static void count_moves(struct batch *b)
+{
+    for (size_t i = 0; i < b->n_jobs; i++)
+        if (b->jobs[i].changes && !DT_UNGUARDED(COUNT_RESULT))
+            dt_counts_move(b->counts, b->jobs[i].topic, b->jobs[i].was.id, b->jobs[i].was.state, b->jobs[i].job.state);
+}
+
 /* ---- the whole ---- */
 
 static void forget_outcomes(struct dt_apply *results, size_t n)
@@ -587,7 +608,7 @@ static void forget_outcomes(struct dt_apply *results, size_t n)
 
 static dt_status apply(struct batch *b)
 {
-    b->places = dt_arena_alloc(&b->arena, b->n * sizeof *b->places);
+    b->places = dt_arena_alloc(b->arena, b->n * sizeof *b->places);
     if (!b->places)
         return no_memory(b);
     sort_places(b);
@@ -605,11 +626,14 @@ static dt_status apply(struct batch *b)
         status = write_others(b);
     if (!status)
         status = write_dead_letters(b);
+    if (!status)
+        count_moves(b);
     return status;
 }
 
 static dt_status apply_in(dt_db *db, const struct dt_config *config, const struct dt_shard_map *map, int64_t now_ms,
-                          enum locking locking, struct dt_apply *results, size_t n, struct dt_error *err)
+                          enum locking locking, struct dt_apply *results, size_t n, struct dt_counts *counts,
+                          struct dt_arena *arena, struct dt_error *err)
 {
     struct batch b = {.db = db,
                       .config = config,
@@ -618,22 +642,23 @@ static dt_status apply_in(dt_db *db, const struct dt_config *config, const struc
                       .locking = locking,
                       .results = results,
                       .n = n,
+                      .counts = counts,
+                      .arena = arena,
                       .err = err};
     if (n == 0)
         return DT_OK;
     forget_outcomes(results, n);
-    dt_arena_init(&b.arena);
     dt_strbuf_init(&b.text);
     dt_status status = apply(&b);
     dt_strbuf_clear(&b.text);
-    dt_arena_clear(&b.arena);
     return status;
 }
 
 dt_status dt_results_apply_within(dt_db *db, const struct dt_config *config, const struct dt_shard_map *map,
-                                  int64_t now_ms, struct dt_apply *results, size_t n, struct dt_error *err)
+                                  int64_t now_ms, struct dt_apply *results, size_t n, struct dt_counts *counts,
+                                  struct dt_arena *arena, struct dt_error *err)
 {
-    return apply_in(db, config, map, now_ms, LOCK_WAITING, results, n, err);
+    return apply_in(db, config, map, now_ms, LOCK_WAITING, results, n, counts, arena, err);
 }
 
 static dt_status try_to_apply(dt_store *store, const struct dt_shard_map *map, enum locking locking,
@@ -641,11 +666,17 @@ static dt_status try_to_apply(dt_store *store, const struct dt_shard_map *map, e
 {
     dt_db *db;
     int64_t now_ms;
+    struct dt_arena arena;
+    struct dt_counts counts;
+    dt_arena_init(&arena);
+    dt_counts_init(&counts);
     dt_status status = dt_store_begin(store, &db, &now_ms, err);
     if (!status)
-        status = apply_in(db, dt_store_config(store), map, now_ms, locking, results, n, err);
+        status = apply_in(db, dt_store_config(store), map, now_ms, locking, results, n, &counts, &arena, err);
     DT_FAIL_POINT_STATUS("results.commit", status, err);
-    return dt_store_finish(db, status, err);
+    status = dt_counts_finish(db, &counts, status, err);
+    dt_arena_clear(&arena);
+    return status;
 }
 
 static bool any_was_busy(const struct dt_apply *results, size_t n)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "store/counts.h"
 #include "store/id_list.h"
 #include "store/lease.h"
 #include "store/store_internal.h"
@@ -305,13 +306,20 @@ static const char record_undeliverable[] =
     "UPDATE jobs SET attempt_status = 'undeliverable', error_at = ?, error_code = 'undeliverable',"
     " error_message = LEFT(?, 1000), updated_at = ?, version = version + 1 WHERE id = ? AND attempt = ?";
 
+/* What is to be counted with the COMMIT, and the topics that it names. */
+struct counted {
+    struct dt_counts counts;
+    struct dt_arena topics;
+};
+
 /*
  * What Kafka refused alone ends here: by the same judge as a failure that a consumer reports. Who was answered "too
  * late" with this attempt must find out what became of it, also when a hand or a forged result has ended it meanwhile:
  * then the state stays theirs.
  */
 static dt_status end_undeliverable(dt_db *db, const struct dt_config *config, const struct dt_findings *f,
-                                   int64_t now_ms, struct dt_settled *done, struct dt_error *err)
+                                   int64_t now_ms, struct dt_settled *done, struct counted *counted,
+                                   struct dt_error *err)
 {
     struct dt_apply apply = {.result = {.job_id = f->inflight->v[0].id,
                                         .attempt = f->inflight->v[0].attempt,
@@ -319,7 +327,8 @@ static dt_status end_undeliverable(dt_db *db, const struct dt_config *config, co
                                         .retry_after_ms = -1,
                                         .error_code = DT_STR_LIT("undeliverable"),
                                         .error_message = dt_str(f->refusal)}};
-    dt_status status = dt_results_apply_within(db, config, f->map, now_ms, &apply, 1, err);
+    dt_status status =
+        dt_results_apply_within(db, config, f->map, now_ms, &apply, 1, &counted->counts, &counted->topics, err);
     done->ended = status == DT_OK && apply.outcome == DT_OUTCOME_APPLIED;
     if (status == DT_OK && !done->ended)
         status = dt_db_run(db, record_undeliverable,
@@ -333,11 +342,12 @@ static dt_status end_undeliverable(dt_db *db, const struct dt_config *config, co
 }
 
 static dt_status settle(dt_db *db, const struct dt_config *config, const struct dt_lease *lease, struct dt_lease *next,
-                        const struct dt_findings *f, int64_t now_ms, struct dt_settled *done, struct dt_error *err)
+                        const struct dt_findings *f, int64_t now_ms, struct dt_settled *done, struct counted *counted,
+                        struct dt_error *err)
 {
     struct dt_shrink shrink = dt_claims_taken_over(f->inflight, lease->send_n, f->in_ledger, &f->refused);
     dt_status status = shrink.undeliverable
-                           ? end_undeliverable(db, config, f, now_ms, done, err)
+                           ? end_undeliverable(db, config, f, now_ms, done, counted, err)
                            : dt_lease_extend(db, f->inflight->v, shrink.leave, now_ms, NULL, NULL, err);
     done->shrink = shrink;
     if (status == DT_OK)
@@ -352,15 +362,19 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, cons
     dt_db *db;
     struct dt_lease_row row;
     struct dt_lease next = *lease;
+    struct counted counted;
     *done = (struct dt_settled){0};
+    dt_counts_init(&counted.counts);
+    dt_arena_init(&counted.topics);
     dt_status status = begin_leased(store, lease, &db, &row, err);
     if (DT_UNGUARDED(LEASE_IN_TAKEOVER) && status == DT_DEPOSED)
         status = DT_OK;
     if (status == DT_OK && findings->halt)
         status = halt(db, lease->shard, findings->halt, err);
     else if (status == DT_OK)
-        status = settle(db, dt_store_config(store), lease, &next, findings, row.now_ms, done, err);
-    status = dt_store_finish(db, status, err);
+        status = settle(db, dt_store_config(store), lease, &next, findings, row.now_ms, done, &counted, err);
+    status = dt_counts_finish(db, &counted.counts, status, err);
+    dt_arena_clear(&counted.topics);
     if (status == DT_OK)
         *lease = next;
     return status;

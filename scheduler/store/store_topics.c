@@ -10,7 +10,6 @@
 
 #include "store/store_internal.h"
 
-#define COUNT_ROWS   50000 /* rows of a band looked at for counts */
 #define OVERDUE_ROWS 20000
 
 #define TOPIC_COLUMNS "name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version"
@@ -291,46 +290,31 @@ dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused,
 
 /* ---- looking ---- */
 
-/* History is counted as it changes; what it has in a state is a row a partition. */
-static dt_status count_history(dt_db *db, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db,
-                                   "SELECT state + 0, CAST(SUM(jobs) AS SIGNED) FROM history_counts FORCE INDEX "
-                                   "(PRIMARY) WHERE topic = ? GROUP BY state + 0",
-                                   DT_PARAMS(DT_P_STR(name)), err);
-    if (status)
-        return status;
-    while (dt_db_next(db)) {
-        int64_t state = dt_db_i64(db, 0) - 1;
-        if (state >= 0 && state < DT_JOB_STATES)
-            out->by_state[state] += dt_db_i64(db, 1);
-    }
-    return dt_db_end(db, err);
-}
-
-/* No index knows topics: as many rows of each band are counted as can be looked at in a moment, the nearest first. */
-#define COUNT_BAND(band, order)                                                                                        \
-    "(SELECT due_band AS band, state + 0 AS state, topic FROM jobs FORCE INDEX (due) WHERE due_band = " band           \
-    " ORDER BY due_key " order " LIMIT ?)"
+/* Jobs are counted as they change (counts.h), and so is history. One statement: a job that moves is counted once. */
 static const char count_sql[] =
-    "SELECT band, state, SUM(topic = ?), COUNT(*) FROM (" COUNT_BAND("1", "ASC") " UNION ALL " COUNT_BAND(
-        "0", "ASC") " UNION ALL " COUNT_BAND("2", "DESC") ") bands GROUP BY band, state";
+    "SELECT 0, CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), CAST(SUM(succeeded) AS SIGNED), "
+    "CAST(SUM(dead) AS SIGNED), CAST(SUM(cancelled) AS SIGNED) FROM job_counts FORCE INDEX (PRIMARY) WHERE topic = ? "
+    "UNION ALL SELECT state + 0, CAST(SUM(jobs) AS SIGNED), 0, 0, 0, 0 FROM history_counts FORCE INDEX (PRIMARY) "
+    "WHERE topic = ? GROUP BY state + 0";
+
+static void add_counts(const dt_db *db, struct dt_topic_counts *out)
+{
+    int64_t state = dt_db_i64(db, 0) - 1;
+    if (state >= 0 && state < DT_JOB_STATES)
+        out->by_state[state] += dt_db_i64(db, 1);
+    for (unsigned s = 0; state < 0 && s < DT_JOB_STATES; s++)
+        out->by_state[s] += dt_db_i64(db, s + 1);
+}
 
 static dt_status count_states(dt_db *db, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
 {
-    const struct dt_param limit = DT_P_INT(COUNT_ROWS);
-    int64_t seen[3] = {0};
-    dt_status status = dt_db_query(db, count_sql, DT_PARAMS(DT_P_STR(name), limit, limit, limit), err);
+    dt_status status = dt_db_query(db, count_sql, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
     if (status)
         return status;
-    while (dt_db_next(db)) {
-        int64_t band = dt_db_i64(db, 0), state = dt_db_i64(db, 1) - 1;
-        if (band < 0 || band > 2 || state < 0 || state >= DT_JOB_STATES)
-            continue;
-        out->by_state[state] += dt_db_i64(db, 2);
-        seen[band] += dt_db_i64(db, 3);
-        out->capped |= seen[band] >= COUNT_ROWS;
-    }
+    while (dt_db_next(db))
+        add_counts(db, out);
+    for (int s = 0; s < DT_JOB_STATES; s++) /* rows that hands put in count once the audit has found them */
+        out->by_state[s] = out->by_state[s] > 0 ? out->by_state[s] : 0;
     return dt_db_end(db, err);
 }
 
@@ -355,8 +339,6 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
     dt_status status = dt_store_db(store, &db, err);
     if (!status)
         status = count_states(db, name, out, err);
-    if (!status)
-        status = count_history(db, name, out, err);
     if (!status)
         status = find_overdue(db, name, out, err);
     return status;

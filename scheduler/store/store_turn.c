@@ -3,7 +3,7 @@
  * a fixed number of statements whatever the number of jobs:
  *
  *   lock the shard row  ->  extend old deadlines  ->  lock and judge the hinted jobs  ->  timeouts  ->  archive  ->
- * claim  ->  write the row
+ * claim  ->  write the row  ->  count, and commit
  *
  * Invariants (each repeated in the deciding statement):
  *   - nothing is claimed or timed out while anything is left in flight (a list of which only the head was sent): the
@@ -17,6 +17,7 @@
 
 #include "base/fail_point.h"
 #include "base/guard.h"
+#include "store/counts.h"
 #include "store/id_list.h"
 #include "store/lease.h"
 #include "store/outgoing.h"
@@ -47,6 +48,7 @@ struct turn {
     size_t n;
     struct dt_claim *claims;
     size_t n_claims, n_timeouts, n_retries;
+    struct dt_counts counts;
     struct dt_shrink shrink;  /* of the list that was sent */
     struct dt_claims foreign; /* what other shards that claimed some of these have in flight: by id */
     bool foreign_unknown;     /* somebody wrote into such a list by hand: it may have any job */
@@ -478,7 +480,8 @@ static dt_status time_out(struct turn *t)
                                                         .error_code = dt_str("ack_timeout"),
                                                         .error_message = dt_str("no result was reported in time")}};
         }
-    dt_status status = dt_results_apply_within(t->db, t->config, t->io->map, t->row.now_ms, results, n, t->err);
+    dt_status status = dt_results_apply_within(t->db, t->config, t->io->map, t->row.now_ms, results, n, &t->counts,
+                                               t->io->arena, t->err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         bool applied = results[i].outcome == DT_OUTCOME_APPLIED;
         of[i]->fate = !applied ? FATE_LEFT : results[i].next_at_ms ? FATE_MOVED : FATE_GONE;
@@ -528,6 +531,13 @@ static dt_status write_claims(struct turn *t, struct dt_str claims)
     return status;
 }
 
+static void count_claims(struct turn *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->v[i].fate == FATE_CLAIM && !DT_UNGUARDED(COUNT_CLAIM))
+            dt_counts_move(&t->counts, t->v[i].topic, t->v[i].id, t->v[i].state, DT_DISPATCHED);
+}
+
 static dt_status claim(struct turn *t)
 {
     struct dt_strbuf list;
@@ -542,6 +552,8 @@ static dt_status claim(struct turn *t)
         status = write_claims(t, dt_strbuf_str(&list));
     if (status == DT_OK)
         status = dt_outgoing_read(t->db, &claims, t->io->arena, &t->io->batch, t->err);
+    if (status == DT_OK)
+        count_claims(t);
     dt_strbuf_clear(&list);
     return status;
 }
@@ -647,16 +659,18 @@ dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn 
     dt_status status = dt_store_begin(store, &t.db, &io->now_ms, err);
     if (status != DT_OK)
         return status;
+    dt_counts_init(&t.counts);
     status = work(&t, &next, &changed);
     dt_claims_clear(&t.foreign);
     if (io->settle->n)
         DT_FAIL_POINT_STATUS("settle.commit", status, err);
     if (t.n_claims)
         DT_FAIL_POINT_STATUS("claim.commit", status, err);
-    if (status == DT_OK && changed)
-        status = dt_db_commit(t.db, err);
-    else
+    if (status == DT_OK && !changed)
         dt_db_rollback(t.db);
+    else
+        status = dt_counts_finish(t.db, &t.counts, status, err);
+    dt_counts_clear(&t.counts);
     if (t.n_claims)
         DT_FAIL_POINT_STATUS("claim.committed", status, err);
     if (io->settle->n)

@@ -166,31 +166,60 @@ static void many_rows_are_inserted_as_one_by_one(void **state)
     free(params);
 }
 
-static void rows_of_one_trip_commit_themselves_all_or_none(void **state)
+static void a_statement_goes_with_the_commit_all_or_nothing(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
     enum { ROWS = 64 };
     struct dt_param params[ROWS * 3];
+    static const char bytes[] = "'\\\0;\xff";
     for (int i = 0; i < ROWS; i++) {
         params[3 * i] = DT_P_INT(i);
-        params[3 * i + 1] = params[3 * i + 2] = DT_P_NULL;
+        params[3 * i + 1] = DT_P_NULL;
+        params[3 * i + 2] = DT_P_STR(((struct dt_str){bytes, i % 2 ? sizeof bytes - 1 : 0}));
     }
-    assert_true(dt_db_is_one_trip(rig->db, params, 3, ROWS));
-    OK(dt_db_run_many_alone(rig->db, insert, params, 3, ROWS, &err));
+    assert_int_equal(dt_db_commit_with(rig->db, insert, params, 3, ROWS, &err), DT_INTERNAL); /* no transaction */
+    OK(dt_db_begin_soon(rig->db, &err));
+    params[3 * (ROWS - 1)].i = 1000;
+    OK(dt_db_run_many(rig->db, insert, params + 3 * (ROWS - 1), 3, 1, NULL, &err));
+    OK(dt_db_commit_with(rig->db, insert, params, 3, ROWS - 1, &err));
     dt_db_rollback(rig->db);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM t"), ROWS);
-    for (int i = 0; i < ROWS; i++)
-        params[3 * i].i = ROWS + i;
-    params[3 * (ROWS - 1)].i = 0; /* taken */
-    assert_int_equal(dt_db_run_many_alone(rig->db, insert, params, 3, ROWS, &err), DT_EXISTS);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM t WHERE id <> 1000"), ROWS - 1);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM t WHERE id <> 1000 AND HEX(p) = "
+                                                    "'275C003BFF'"),
+                     ROWS / 2 - 1);
+    /* one of them is there: nothing of the transaction is */
+    OK(dt_db_begin_soon(rig->db, &err));
+    params[0].i = 2000;
+    OK(dt_db_run_many(rig->db, insert, params, 3, 1, NULL, &err));
+    assert_int_equal(dt_db_commit_with(rig->db, insert, params, 3, ROWS - 1, &err), DT_EXISTS);
+    dt_db_rollback(rig->db);
     assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), ROWS);
+    /* outside a transaction a statement commits itself again */
+    OK(dt_db_begin_soon(rig->db, &err));
+    OK(dt_db_commit(rig->db, &err));
+    OK(dt_db_run_many(rig->db, insert, params, 3, 1, NULL, &err));
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM t"), ROWS + 1);
     OK(dt_db_begin(rig->db, &err));
-    assert_int_equal(dt_db_run_many_alone(rig->db, insert, params, 3, 1, &err), DT_INTERNAL);
-    dt_db_rollback(rig->db);
     kill_session(rig);
-    assert_int_equal(dt_db_run_many_alone(rig->db, insert, params, 3, 1, &err), DT_UNKNOWN);
-    assert_int_equal(dt_db_run_many_alone(rig->db, insert, params, 3, 1, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_db_commit_with(rig->db, insert, params, 3, 1, &err), DT_UNKNOWN);
+    assert_int_equal(dt_db_commit_with(rig->db, insert, params, 3, 1, &err), DT_UNAVAILABLE);
+}
+
+static void a_lock_that_was_waited_for_in_vain_moves_the_number(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_param row[] = {DT_P_INT(1), DT_P_NULL, DT_P_NULL};
+    mysql_fixture_run(&rig->fx, "INSERT INTO t (id) VALUES (1)");
+    OK(dt_db_begin(rig->fx.db, &err));
+    mysql_fixture_run(&rig->fx, "UPDATE t SET k = 'x' WHERE id = 1");
+    uint64_t number = dt_db_number(rig->db);
+    OK(dt_db_begin(rig->db, &err));
+    assert_int_equal(dt_db_commit_with(rig->db, insert, row, 3, 1, &err), DT_BUSY);
+    dt_db_rollback(rig->db);
+    assert_int_not_equal(dt_db_number(rig->db), number);
+    dt_db_rollback(rig->fx.db);
 }
 
 static void rows_that_exceed_a_packet_go_in_several(void **state)
@@ -403,7 +432,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(trailing_spaces_tell_keys_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(a_json_parameter_can_be_joined, setup, teardown),
         cmocka_unit_test_setup_teardown(many_rows_are_inserted_as_one_by_one, setup, teardown),
-        cmocka_unit_test_setup_teardown(rows_of_one_trip_commit_themselves_all_or_none, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_statement_goes_with_the_commit_all_or_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lock_that_was_waited_for_in_vain_moves_the_number, setup, teardown),
         cmocka_unit_test_setup_teardown(rows_that_exceed_a_packet_go_in_several, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_have_their_statuses, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back, setup, teardown),

@@ -164,11 +164,12 @@ static void v_backlog_counts_per_topic_and_state(void **state)
     job_row(&fx, 2, "next_at = 5");
     job_row(&fx, 3, "state = 'dead', next_at = NULL");
     job_row(&fx, 4, "topic = 'other'");
+    mysql_fixture_audit(&fx);
     assert_sql("orders dead 1 0,orders scheduled 2 1,other scheduled 1 0",
                "SELECT GROUP_CONCAT(CONCAT_WS(' ', topic, state, jobs, overdue) ORDER BY topic, CAST(state AS CHAR)) "
                "FROM v_backlog");
     assert_sql("1970-01-01 00:00:00.005",
-               "SELECT first_next_at FROM v_backlog WHERE topic = 'orders' AND state = 'scheduled'");
+               "SELECT overdue_since FROM v_backlog WHERE topic = 'orders' AND state = 'scheduled'");
 }
 
 static void v_shards_counts_what_is_in_flight_even_of_a_broken_list(void **state)
@@ -211,15 +212,22 @@ static void v_audit_conserves_every_job_ever_made(void **state)
         for (int i = 0; i <= s; i++)
             job_row(&fx, 10 * s + i, "state = %d, next_at = %s", s + 1, s < 2 ? "next_at" : "NULL");
     }
-    mysql_fixture_run(&fx, "INSERT INTO removed_jobs VALUES ('orders', 100), ('gone', 5)");
-    assert_sql("gone 5 0 0 0 0 0 5,orders 115 1 2 3 4 5 100",
+    assert_sql("15", "SELECT miscounted FROM v_recount");
+    assert_int_equal(mysql_fixture_audit(&fx), 15);
+    assert_int_equal(mysql_fixture_audit(&fx), 0);
+    assert_sql("1", "SELECT audited_since IS NOT NULL FROM v_audit");
+    mysql_fixture_run(&fx, "INSERT INTO removed_jobs VALUES ('orders', 100), ('gone', 5); "
+                           "UPDATE job_counts SET created = created + 100, edited = edited - 2 LIMIT 1");
+    assert_sql("gone 0 0 0 0 0 0 5 0 0 -5,orders 100 1 2 3 4 5 100 13 15 -2",
                "SELECT GROUP_CONCAT(CONCAT_WS(' ', topic, created, scheduled, dispatched, succeeded, dead, cancelled, "
-               "removed) ORDER BY topic) FROM v_audit");
-    assert_sql("0", "SELECT SUM(live_without_next_at + finished_with_next_at + keys_without_job) FROM v_audit");
+               "removed, edited, corrected, missing) ORDER BY topic) FROM v_audit");
+    assert_sql("0", "SELECT SUM(miscounted + live_without_next_at + finished_with_next_at + keys_without_job) FROM "
+                    "v_recount");
     mysql_fixture_run(
         &fx, "UPDATE jobs SET state = 'cancelled' WHERE id = 0; INSERT INTO job_keys VALUES ('orders', 'k', 99)");
     assert_sql("1 1",
-               "SELECT CONCAT_WS(' ', finished_with_next_at, keys_without_job) FROM v_audit WHERE topic = 'orders'");
+               "SELECT CONCAT_WS(' ', finished_with_next_at, keys_without_job) FROM v_recount WHERE topic = 'orders'");
+    assert_sql("1", "SELECT miscounted FROM v_recount WHERE topic = 'orders'");
 }
 
 /* ---- procedures ---- */
@@ -477,7 +485,7 @@ static void views_and_procedures_need_no_definer(void **state)
         "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE() AND security_type <> 'INVOKER'");
     assert_sql("0", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND "
                     "security_type <> 'INVOKER'");
-    assert_sql("11", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
+    assert_sql("12", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
     assert_sql("5", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
 }
 
@@ -578,8 +586,12 @@ static void the_legal_hand_edits_are_what_the_store_goes_on_from(void **state)
     mysql_fixture_run(&fx, "UPDATE jobs SET payload = '{\"n\":2}', retry = '1s, 2s', ack_timeout_ms = 9 WHERE id = 20");
     OK(dt_store_get(store, 20, &arena, &job, &err));
     assert_string_equal(job.payload.p, "{\"n\":2}");
-    /* and nothing of it changed the audit */
-    assert_sql("8 0", "SELECT CONCAT_WS(' ', created, live_without_next_at) FROM v_audit WHERE topic = 'orders'");
+    /* and the audit finds each where it stands */
+    mysql_fixture_audit(&fx);
+    assert_sql("8 0",
+               "SELECT CONCAT_WS(' ', scheduled + dispatched + succeeded + dead + cancelled, missing) FROM v_audit "
+               "WHERE topic = 'orders'");
+    assert_sql("0 0", "SELECT CONCAT_WS(' ', miscounted, live_without_next_at) FROM v_recount WHERE topic = 'orders'");
 }
 
 int main(void)

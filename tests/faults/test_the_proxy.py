@@ -284,6 +284,8 @@ def test_a_commit_and_its_reply_are_seen_among_mysqls_packets():
     ok = b"\x07\0\0\x01\0\0\0\x02\0\0\0"
     assert [message.kind for message in packets.split(REQUEST, query(b"START TRANSACTION; SELECT 1") + query(b"COMMIT"))] == ["START", "COMMIT"]
     assert [message.kind for message in packets.split(REPLY, ok)] == ["COMMIT"]
+    assert [message.kind for message in packets.split(REQUEST, query(b"INSERT INTO t VALUES (1);COMMIT"))] == ["COMMIT"]
+    assert [message.kind for message in packets.split(REPLY, ok + ok)] == ["INSERT", "COMMIT"]
 
 
 def test_a_create_and_its_reply_are_seen_among_zookeepers():

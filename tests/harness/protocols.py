@@ -89,13 +89,14 @@ class Kafka(_Framed):
 
 class MySQL(_Framed):
     """Packets of a length of three bytes, a number, then the command. A COM_QUERY's kind is its first word in capitals.
-    A reply is of the kind of the request before it: this client asks one thing at a time."""
+    A reply is of the kind of the request before it: this client asks one thing at a time. A statement that the COMMIT is
+    sent with is a COMMIT, too; it has two replies, and the last one is the COMMIT's."""
 
     COMMANDS = {0x01: "quit", 0x03: "query", 0x0E: "ping", 0x16: "prepare", 0x17: "execute", 0x19: "close"}
 
     def __init__(self):
         super().__init__()
-        self._last = ""
+        self._last = self._before = ""
 
     def _size(self, waiting):
         return 4 + int.from_bytes(waiting[:3], "little") if len(waiting) >= 4 else None
@@ -105,10 +106,14 @@ class MySQL(_Framed):
             self._last = self.COMMANDS.get(frame[4], "")
             if self._last == "query":
                 self._last = frame[5:60].lstrip(b"\x00\x01").split(None, 1)[0].strip(b";").decode(errors="replace").upper()
+            self._before = ""
+            if frame.endswith(b";COMMIT"):
+                self._before, self._last = self._last, "COMMIT"
         return Message(frame, self._last)
 
     def _reply(self, frame):
-        return Message(frame, self._last)
+        kind, self._before = self._before or self._last, ""
+        return Message(frame, kind)
 
 
 class ZooKeeper(_Framed):

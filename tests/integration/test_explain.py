@@ -58,6 +58,7 @@ def fill(connection):
         cursor.execute("INSERT INTO history (id, part, topic, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, claim_shard, no_retries,"
                        " retry, ack_timeout_ms, version, created_at, updated_at, purge_at, maker, digest, payload_binary, payload) " + kept, ROWS << DOUBLINGS)
         cursor.execute("INSERT INTO history_attempts (job_id, attempt, part, purge_at, status) SELECT id, 1, part, purge_at, 'failed' FROM history")
+        cursor.execute("INSERT INTO history_days (home_day, part) SELECT DISTINCT id DIV 1099511627776, part FROM history")
         cursor.execute("INSERT INTO key_ends (free_at, job_id, topic, job_key) SELECT purge_at, id, topic, id FROM history")
     analyze(connection)
 

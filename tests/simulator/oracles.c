@@ -114,8 +114,8 @@ static const char *unrest_of_index(const struct table *jobs, int64_t horizon_ms)
 
 static bool in_transaction(void)
 {
-    static const char *const names[] = {"jobs",           "history",      "attempts", "history_attempts",
-                                        "history_counts", "history_days", "key_ends", "job_keys"};
+    static const char *const names[] = {"jobs",         "history",  "attempts", "history_attempts", "history_counts",
+                                        "history_days", "key_ends", "job_keys", "job_counts"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const struct table *table = table_named(names[k]);
         for (size_t i = 0; i < table->n; i++)
@@ -633,6 +633,52 @@ static void judge_history(void)
     history_kept += history->n;
 }
 
+/* Jobs of a topic and a piece in a state: by their rows less by the counters. */
+static int64_t miscounted(struct dt_str topic, int64_t piece, const char *state)
+{
+    const struct table *jobs = table_named("jobs"), *counts = table_named("job_counts");
+    int64_t n = 0;
+    for (size_t i = 0; i < jobs->n; i++)
+        n += jobs->rows[i]->committed && (cell_int(jobs->rows[i], "id") >> 40) % 32 == piece &&
+             is(jobs->rows[i], "state", state) && dt_str_eq(cell_text(jobs->rows[i], "topic"), topic);
+    for (size_t i = 0; i < counts->n; i++)
+        if (counts->rows[i]->committed && cell_int(counts->rows[i], "piece") == piece &&
+            dt_str_eq(cell_text(counts->rows[i], "topic"), topic))
+            n -= cell_int(counts->rows[i], state);
+    return n;
+}
+
+static void judge_counters_of(const struct row *row, int64_t piece)
+{
+    static const char *const states[] = {"scheduled", "dispatched", "succeeded", "dead", "cancelled"};
+    struct dt_str topic = cell_text(row, "topic");
+    for (size_t s = 0; s < sizeof states / sizeof *states; s++) {
+        int64_t wrong = miscounted(topic, piece, states[s]);
+        if (wrong)
+            violated("counters", "%lld more jobs of %.*s are %s than counted", (long long)wrong, (int)topic.n, topic.p,
+                     states[s]);
+    }
+}
+
+/* What is counted of jobs is there; what was made is there, or kept, or was removed. */
+static void judge_counters(void)
+{
+    const struct table *jobs = table_named("jobs"), *counts = table_named("job_counts");
+    const struct table *removed = table_named("removed_jobs");
+    int64_t made = 0, found = (int64_t)(jobs->n + table_named("history")->n);
+    for (size_t i = 0; i < jobs->n; i++)
+        judge_counters_of(jobs->rows[i], (cell_int(jobs->rows[i], "id") >> 40) % 32);
+    for (size_t i = 0; i < counts->n; i++) {
+        judge_counters_of(counts->rows[i], cell_int(counts->rows[i], "piece"));
+        made += cell_int(counts->rows[i], "created");
+    }
+    for (size_t i = 0; i < removed->n; i++)
+        found += cell_int(removed->rows[i], "removed");
+    if (made != found)
+        violated("counters", "%lld jobs were made by the counters, %lld are accounted for", (long long)made,
+                 (long long)found);
+}
+
 /* A live job has its key, however often it was finished, kept and driven back. */
 static void judge_keys(void)
 {
@@ -656,6 +702,7 @@ void oracles_judge(void)
     judge_fair();
     judge_conservation();
     judge_history();
+    judge_counters();
     judge_keys();
     judge_answers();
     for (size_t p = 0; p < 2; p++) {

@@ -1,4 +1,5 @@
-/* Small parts of base/ as the simulator has them: mailboxes on fibers, logs as lines of the trace, no metrics. */
+/* Small parts of base/ as the simulator has them: mailboxes on fibers, logs as lines of the trace, no metrics. And what
+ * db.h does in one round trip and may do in two. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "simulator/world.h"
+#include "store/db.h"
 
 /* ---- mailbox.h ---- */
 
@@ -120,4 +122,13 @@ double dt_metric_value(const dt_metric *metric)
 void dt_metrics_write(struct dt_strbuf *out)
 {
     (void)out;
+}
+
+/* ---- db.h ---- */
+
+dt_status dt_db_commit_with(dt_db *db, const char *sql, const struct dt_param *params, size_t columns, size_t rows,
+                            struct dt_error *err)
+{
+    dt_status status = dt_db_run_many(db, sql, params, columns, rows, NULL, err);
+    return status == DT_OK ? dt_db_commit(db, err) : status;
 }

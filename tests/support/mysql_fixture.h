@@ -33,6 +33,8 @@ dt_store *mysql_fixture_store(struct mysql_fixture *fx);
 void mysql_fixture_open(struct mysql_fixture *fx, const char *prefix, unsigned shards, dt_store **store,
                         struct dt_arena *arena);
 void mysql_fixture_empty(struct mysql_fixture *fx, struct dt_arena *arena);
+/* All 32 pieces of the audit of counters: how many jobs it found miscounted. */
+int64_t mysql_fixture_audit(struct mysql_fixture *fx);
 void mysql_fixture_close(struct mysql_fixture *fx, dt_store *store, struct dt_arena *arena);
 
 /* Ends all sessions but the test's own, as a server does that is started anew. */

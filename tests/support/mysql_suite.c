@@ -10,6 +10,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "store/store_dispatch.h"
 #include "support/mysql_fixture.h"
 
 dt_store *mysql_fixture_store(struct mysql_fixture *fx)
@@ -36,8 +37,25 @@ void mysql_fixture_empty(struct mysql_fixture *fx, struct dt_arena *arena)
         fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM attempts; DELETE FROM topics; "
             "DELETE FROM outbox; DELETE FROM removed_jobs; DELETE FROM shard_stats; DELETE FROM history; "
             "DELETE FROM history_attempts; DELETE FROM history_counts; DELETE FROM history_days; DELETE FROM key_ends; "
+            "DELETE FROM job_counts; DELETE FROM count_audits; "
             "UPDATE shards SET inflight = '[]', halted = NULL, owner = NULL, ledger_offset = 0, send_n = 0");
     dt_arena_reset(arena);
+}
+
+int64_t mysql_fixture_audit(struct mysql_fixture *fx)
+{
+    dt_audit *audit;
+    struct dt_error err = {0};
+    int64_t corrected = 0;
+    MYSQL_FIXTURE_OK(dt_audit_new(&fx->config, &audit), NULL);
+    for (unsigned pieces = 0; pieces < 32;) {
+        struct dt_audited audited;
+        MYSQL_FIXTURE_OK(dt_audit_step(audit, 1000, &audited, &err), &err);
+        pieces += audited.done;
+        corrected += audited.corrected;
+    }
+    dt_audit_free(audit);
+    return corrected;
 }
 
 void mysql_fixture_close(struct mysql_fixture *fx, dt_store *store, struct dt_arena *arena)

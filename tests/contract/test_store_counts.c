@@ -1,0 +1,643 @@
+/*
+ * Counters of jobs by state on a real server: whatever happens to jobs, counters and rows say the same, at any moment;
+ * what hands change is found by the audit and corrected once.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/counts.h"
+#include "store/store_dispatch.h"
+#include "support/job_rows.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define SHARDS     2
+#define DAY        (INT64_C(1) << 40)
+#define MINUTE     INT64_C(60000)
+
+static struct mysql_fixture fx;
+static dt_store *store;
+static struct dt_arena arena;
+static struct dt_error err;
+static struct dt_shard_map map;
+static struct dt_job job;
+
+static int open_store(void **state)
+{
+    (void)state;
+    mysql_fixture_open(&fx, "counts", SHARDS, &store, &arena);
+    fx.config.history_after = fx.config.history_dead_after = 0;
+    fx.config.mysql_lock_timeout = 2000;
+    dt_shard_map_init(&map, 1, SHARDS);
+    return 0;
+}
+
+static int close_store(void **state)
+{
+    (void)state;
+    mysql_fixture_close(&fx, store, &arena);
+    return 0;
+}
+
+static int empty_tables(void **state)
+{
+    (void)state;
+    mysql_fixture_empty(&fx, &arena);
+    mysql_fixture_run(&fx, "UPDATE shards SET epoch = epoch + 1, version = version + 1; "
+                           "INSERT INTO topics (name, created_at, updated_at) VALUES ('a', 1, 1), ('b', 1, 1)");
+    return 0;
+}
+
+/* ---- making and leading ---- */
+
+static dt_status make(dt_store *by, const int64_t *ids, size_t n, const char *topic, bool keyed, int64_t run_at_ms)
+{
+    enum { MAX = 64 };
+    struct dt_insert rows[MAX], *list[MAX];
+    char keys[MAX][24];
+    int64_t created;
+    struct dt_error why = {0};
+    for (size_t i = 0; i < n; i++) {
+        snprintf(keys[i], sizeof keys[i], "k%lld", (long long)ids[i]);
+        rows[i] = (struct dt_insert){.job = {.id = ids[i],
+                                             .topic = dt_str(topic),
+                                             .key = keyed ? dt_str(keys[i]) : DT_STR_NONE,
+                                             .run_at_ms = run_at_ms,
+                                             .retry = DT_STR_LIT("1s"),
+                                             .ack_timeout_ms = MINUTE,
+                                             .payload = DT_STR_LIT("{}")}};
+        list[i] = &rows[i];
+    }
+    return dt_store_insert(by, list, n, 1, &created, &why);
+}
+
+static enum dt_writable always(void *arg, struct dt_str topic, int64_t bytes)
+{
+    (void)arg;
+    (void)topic;
+    (void)bytes;
+    return DT_WRITABLE_YES;
+}
+
+struct leader {
+    dt_store *store;
+    dt_topic_book *book;
+    struct dt_lease lease;
+    struct dt_claims flight;
+    struct dt_arena arena;
+    unsigned shard;
+};
+
+static dt_status lead(struct leader *l, struct dt_error *why)
+{
+    static _Atomic int64_t token = 1;
+    dt_status status = dt_store_takeover(l->store, l->shard, token++, "h:1", "r:1", &l->lease, &l->flight, why);
+    struct dt_settled done;
+    const struct dt_findings findings = {
+        .inflight = &l->flight, .in_ledger = true, .next_offset = l->lease.ledger_offset + 1, .map = &map};
+    if (status == DT_OK)
+        status = dt_store_takeover_settle(l->store, &l->lease, &findings, &done, why);
+    if (status == DT_OK)
+        dt_claims_drop(&l->flight, l->flight.n);
+    return status;
+}
+
+/* Settles, times out and claims among the ids given. */
+static dt_status turn(struct leader *l, const struct dt_hint *hints, size_t n, struct dt_error *why)
+{
+    struct dt_turn t = {.settle = &l->flight,
+                        .settle_offset = l->lease.ledger_offset + 1,
+                        .hints = hints,
+                        .n_hints = n,
+                        .max_jobs = 1000,
+                        .max_bytes = 8 << 20,
+                        .map = &map,
+                        .topics = l->book,
+                        .writable = always,
+                        .arena = &l->arena};
+    dt_arena_reset(&l->arena);
+    dt_status status = dt_store_turn(l->store, &l->lease, &t, why);
+    if (status != DT_OK)
+        return status;
+    dt_claims_clear(&l->flight);
+    l->flight.v = calloc(t.n_batch + 1, sizeof *l->flight.v);
+    for (size_t i = 0; i < t.n_batch; i++)
+        l->flight.v[l->flight.n++] = t.batch[i].claim;
+    l->flight.cap = t.n_batch + 1;
+    return DT_OK;
+}
+
+static void leader_open(struct leader *l, unsigned shard)
+{
+    *l = (struct leader){.store = mysql_fixture_store(&fx), .shard = shard};
+    dt_arena_init(&l->arena);
+    assert_int_equal(dt_topic_book_new(&l->book), DT_OK);
+}
+
+static void leader_close(struct leader *l)
+{
+    dt_topic_book_free(l->book);
+    dt_claims_clear(&l->flight);
+    dt_arena_clear(&l->arena);
+    dt_store_free(l->store);
+}
+
+/* ---- what must hold ---- */
+
+/* For each topic and piece: rows of jobs in a state, less what the counters say. */
+static int64_t miscounted(void)
+{
+    static const char sql[] =
+        "SELECT COALESCE(SUM(ABS(w.n)), 0) FROM (SELECT topic, piece, state, SUM(n) AS n FROM ("
+        "SELECT topic, (id DIV 1099511627776) MOD 32 AS piece, state + 0 AS state, 1 AS n FROM jobs "
+        "UNION ALL SELECT topic, piece, 1, -scheduled FROM job_counts "
+        "UNION ALL SELECT topic, piece, 2, -dispatched FROM job_counts "
+        "UNION ALL SELECT topic, piece, 3, -succeeded FROM job_counts "
+        "UNION ALL SELECT topic, piece, 4, -dead FROM job_counts "
+        "UNION ALL SELECT topic, piece, 5, -cancelled FROM job_counts) u GROUP BY topic, piece, state) w";
+    return mysql_fixture_number(&fx, "%s", sql);
+}
+
+static void assert_counted(void)
+{
+    assert_int_equal(miscounted(), 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COALESCE(SUM(miscounted), 0) FROM v_recount"), 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COALESCE(SUM(ABS(missing)), 0) FROM v_audit"), 0);
+}
+
+#define assert_audit(topic, expected)                                                                                  \
+    do {                                                                                                               \
+        char text_[200];                                                                                               \
+        assert_string_equal(                                                                                           \
+            mysql_fixture_text(&fx, text_, sizeof text_,                                                               \
+                               "SELECT CONCAT_WS(' ', created, scheduled, dispatched, succeeded, dead, cancelled, "    \
+                               "removed, edited, corrected) FROM v_audit WHERE topic = '%s'",                          \
+                               topic),                                                                                 \
+            expected);                                                                                                 \
+    } while (0)
+
+/* ---- one by one ---- */
+
+static void each_step_of_a_life_is_counted(void **state)
+{
+    (void)state;
+    const int64_t ids[] = {1, 2, 3, 4 + DAY, 5 + 40 * DAY, 6};
+    OK(make(store, ids, 5, "a", false, 1));
+    OK(make(store, ids + 5, 1, "b", true, INT64_C(4000000000000)));
+    OK(make(store, (int64_t[]){7}, 1, "a", true, INT64_C(4000000000000)));
+    assert_audit("a", "6 6 0 0 0 0 0 0 0");
+    assert_counted();
+
+    struct leader l[SHARDS];
+    for (unsigned s = 0; s < SHARDS; s++) {
+        struct dt_hint hints[5];
+        for (int i = 0; i < 5; i++)
+            hints[i] = (struct dt_hint){ids[i], 1};
+        leader_open(&l[s], s);
+        OK(lead(&l[s], &err));
+        OK(turn(&l[s], hints, 5, &err));
+    }
+    assert_audit("a", "6 1 5 0 0 0 0 0 0");
+    assert_counted();
+
+    struct dt_apply results[] = {
+        {.result = {.job_id = 1, .attempt = 1, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}},
+        {.result = {.job_id = 1, .attempt = 1, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}},
+        {.result = {.job_id = 2, .attempt = 1, .status = DT_RESULT_FAILED, .retry_after_ms = -1}},
+        {.result = {.job_id = 3, .attempt = 1, .status = DT_RESULT_GAVE_UP, .retry_after_ms = -1}},
+        {.result = {.job_id = 4 + DAY, .attempt = 1, .status = DT_RESULT_EXTENDED, .retry_after_ms = -1}},
+        {.result = {.job_id = 99, .attempt = 1, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}},
+    };
+    for (unsigned s = 0; s < SHARDS; s++)
+        OK(turn(&l[s], NULL, 0, &err));
+    OK(dt_store_apply(store, &map, results, 6, &err));
+    assert_audit("a", "6 2 2 1 1 0 0 0 0");
+    assert_counted();
+
+    /* an acknowledgement that does not come, and a second attempt */
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 1 WHERE id IN (2, %lld)", (long long)(5 + 40 * DAY));
+    struct dt_hint again[] = {{2, 1}, {5 + 40 * DAY, 1}};
+    for (unsigned s = 0; s < SHARDS; s++)
+        OK(turn(&l[s], again, 2, &err));
+    assert_audit("a", "6 2 2 1 1 0 0 0 0");
+    assert_counted();
+
+    OK(dt_store_cancel(store, 7, false, &arena, &job, &err));
+    OK(dt_store_cancel(store, 7, false, &arena, &job, &err));
+    assert_int_equal(dt_store_cancel(store, 1, false, &arena, &job, &err), DT_TOO_LATE);
+    OK(dt_store_redrive(store, 3, &arena, &job, &err));
+    OK(dt_store_run_now(store, 3, &arena, &job, &err));
+    assert_audit("a", "6 2 2 1 0 1 0 0 0");
+    assert_counted();
+    for (unsigned s = 0; s < SHARDS; s++)
+        leader_close(&l[s]);
+}
+
+static void what_leaves_for_history_and_comes_back_is_counted(void **state)
+{
+    (void)state;
+    struct dt_mover *mover = calloc(1, sizeof *mover);
+    struct dt_left left;
+    unsigned dropped;
+    bool more;
+    const int64_t ids[] = {1, 2, 3 + DAY};
+    OK(make(store, ids, 3, "a", true, 1));
+    for (int i = 0; i < 3; i++)
+        OK(dt_store_cancel(store, ids[i], false, &arena, &job, &err));
+    /* one died, as if it had; one was removed instead */
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead' WHERE id = 1; UPDATE jobs SET created_at = 1, leave_at = 1; "
+                           "UPDATE jobs SET purge_at = 2 WHERE id = 2");
+    assert_int_equal(miscounted(), 2);
+    assert_int_equal(mysql_fixture_audit(&fx), 1);
+    int64_t now = mysql_now_ms(&fx);
+    OK(dt_store_leave(store, mover, now, 100, &left, &err));
+    OK(dt_store_parts_tend(store, now, left.wanted, left.n_wanted, &mover->parts, &dropped, &more, &err));
+    OK(dt_store_leave(store, mover, now, 100, &left, &err));
+    assert_int_equal(left.moved, 2);
+    assert_int_equal(left.removed, 1);
+    assert_audit("a", "3 0 0 0 1 1 1 0 1");
+    assert_counted();
+    OK(dt_store_redrive(store, 1, &arena, &job, &err));
+    assert_audit("a", "3 1 0 0 0 1 1 0 1");
+    assert_counted();
+    mysql_fixture_run(&fx, "CALL dt_cancel(1)");
+    assert_audit("a", "3 0 0 0 0 2 1 0 1");
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead' WHERE id = 1");
+    assert_int_equal(mysql_fixture_audit(&fx), 1);
+    mysql_fixture_run(&fx, "CALL dt_redrive(1)");
+    assert_audit("a", "3 1 0 0 0 1 1 0 2");
+    assert_counted();
+    free(mover);
+}
+
+/* ---- hands ---- */
+
+static void what_hands_change_is_corrected_once_and_told(void **state)
+{
+    (void)state;
+    const int64_t ids[] = {1, 2, 3 + DAY, 4 + 33 * DAY, 5 + 70 * DAY};
+    OK(make(store, ids, 5, "a", false, INT64_C(4000000000000)));
+    assert_int_equal(mysql_fixture_audit(&fx), 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'cancelled' WHERE id IN (1, %lld); DELETE FROM jobs WHERE id = 2",
+                      (long long)(4 + 33 * DAY));
+    job_row(&fx, INT64_MAX, "topic = 'c'");
+    job_row(&fx, INT64_C(8388607) << 40, "topic = 'c'");
+    assert_audit("a", "5 5 0 0 0 0 0 0 0");
+    assert_int_equal(mysql_fixture_audit(&fx), 5);
+    assert_audit("a", "5 2 0 0 0 2 0 -1 3");
+    assert_audit("c", "0 2 0 0 0 0 0 2 2");
+    assert_counted();
+    assert_int_equal(mysql_fixture_audit(&fx), 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT SUM(jobs) FROM count_audits"), 6);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT SUM(corrected) FROM count_audits"), 5);
+    struct dt_topic_counts counts;
+    OK(dt_store_topic_counts(store, dt_str("a"), &counts, &err));
+    assert_int_equal(counts.by_state[DT_SCHEDULED], 2);
+    assert_int_equal(counts.by_state[DT_CANCELLED], 2);
+}
+
+static void of_two_audits_of_a_piece_only_one_corrects(void **state)
+{
+    (void)state;
+    dt_audit *audits[2];
+    struct dt_audited out;
+    for (int64_t id = 1; id <= 30; id++)
+        job_row(&fx, id, "topic = 'a'");
+    for (int i = 0; i < 2; i++) {
+        OK(dt_audit_new(&fx.config, &audits[i]));
+        OK(dt_audit_step(audits[i], 10, &out, &err)); /* its snapshot is taken */
+        assert_false(out.done);
+    }
+    OK(dt_audit_step(audits[0], 100, &out, &err));
+    assert_true(out.done);
+    assert_int_equal(out.rows, 30);
+    assert_int_equal(out.corrected, 30);
+    assert_int_equal(dt_audit_step(audits[1], 100, &out, &err), DT_BUSY);
+    assert_int_equal(out.corrected, 0);
+    assert_counted();
+    for (int i = 0; i < 2; i++)
+        dt_audit_free(audits[i]);
+}
+
+static void what_changes_while_a_piece_is_counted_is_no_difference(void **state)
+{
+    (void)state;
+    dt_audit *audit;
+    struct dt_audited out;
+    for (int64_t id = 1; id <= 40; id += 2)
+        OK(make(store, &id, 1, "a", false, INT64_C(4000000000000)));
+    OK(dt_audit_new(&fx.config, &audit));
+    OK(dt_audit_step(audit, 10, &out, &err));
+    for (int64_t id = 2; id <= 40; id += 2) /* before and behind where it stands */
+        OK(make(store, &id, 1, "a", false, INT64_C(4000000000000)));
+    for (int64_t id = 1; id <= 40; id += 3)
+        OK(dt_store_cancel(store, id, false, &arena, &job, &err));
+    mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id IN (3, 39)"); /* after its snapshot: for the next pass */
+    OK(dt_audit_step(audit, 100, &out, &err));
+    assert_true(out.done);
+    assert_int_equal(out.rows, 20);
+    assert_int_equal(out.corrected, 0);
+    assert_int_equal(mysql_fixture_audit(&fx), 2);
+    assert_counted();
+    dt_audit_free(audit);
+}
+
+/* ---- counters that are locked ---- */
+
+/* Whatever connection counts topic a's jobs of piece 0 has to wait. */
+static void hold_counters(void)
+{
+    mysql_fixture_run(&fx, "INSERT INTO job_counts (topic, piece, writer) SELECT 'a', 0, n FROM (WITH RECURSIVE up AS "
+                           "(SELECT 0 AS n UNION ALL SELECT n + 1 FROM up WHERE n < 31) SELECT n FROM up) w "
+                           "ON DUPLICATE KEY UPDATE edited = edited; "
+                           "START TRANSACTION; UPDATE job_counts SET edited = edited + 1 WHERE topic = 'a'");
+}
+
+/* And the session that holds them is not idle for long. */
+#define assert_waits_in_vain(call)                                                                                     \
+    do {                                                                                                               \
+        assert_int_equal(call, DT_BUSY);                                                                               \
+        assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE version = 1"), 2);                 \
+    } while (0)
+
+/* A wait in vain ends the statement, and what came with it must not be committed. */
+static void what_waits_for_a_counter_in_vain_is_not_done_and_can_be_done_again(void **state)
+{
+    (void)state;
+    struct leader l;
+    struct dt_left left;
+    struct dt_mover *mover = calloc(1, sizeof *mover);
+    const int64_t ids[] = {1, 2, 3}, keyed[] = {4}, more[] = {5, 6};
+    const unsigned shard = dt_shard_of(&map, 1);
+    const struct dt_hint hint = {1, 1};
+    fx.config.mysql_lock_timeout = 1000;
+    leader_open(&l, shard);
+    OK(lead(&l, &err));
+    OK(make(l.store, ids, 3, "a", false, 1));
+    OK(dt_store_cancel(l.store, 3, false, &arena, &job, &err));
+    mysql_fixture_run(&fx, "UPDATE jobs SET created_at = 1, leave_at = 1 WHERE id = 3");
+    mover->make_do = true;
+
+    hold_counters();
+    assert_waits_in_vain(make(l.store, more, 2, "a", false, 1));
+    assert_waits_in_vain(make(l.store, keyed, 1, "a", true, 1));
+    assert_waits_in_vain(dt_store_cancel(l.store, 2, false, &arena, &job, &err));
+    assert_waits_in_vain(turn(&l, &hint, 1, &err));
+    assert_waits_in_vain(dt_store_leave(l.store, mover, mysql_now_ms(&fx), 10, &left, &err));
+    mysql_fixture_run(&fx, "ROLLBACK");
+    assert_audit("a", "3 2 0 0 0 1 0 0 0");
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'scheduled' AND version = 1"),
+                     2);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history"), 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM shards WHERE inflight <> '[]'"), 0);
+    assert_counted();
+
+    /* by the same connection, and by the same leadership */
+    OK(turn(&l, &hint, 1, &err));
+    assert_int_equal(l.flight.n, 1);
+    struct dt_apply done = {.result = {.job_id = 1, .attempt = 1, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}};
+    hold_counters();
+    assert_int_equal(dt_store_apply(l.store, &map, &done, 1, &err), DT_BUSY);
+    mysql_fixture_run(&fx, "ROLLBACK");
+    assert_audit("a", "3 1 1 0 0 1 0 0 0");
+    OK(dt_store_apply(l.store, &map, &done, 1, &err));
+    assert_int_equal(done.outcome, DT_OUTCOME_APPLIED);
+    OK(make(l.store, more, 2, "a", false, 1));
+    OK(make(l.store, keyed, 1, "a", true, 1));
+    OK(dt_store_cancel(l.store, 2, false, &arena, &job, &err));
+    OK(dt_store_leave(l.store, mover, mysql_now_ms(&fx), 10, &left, &err));
+    assert_int_equal(left.moved, 1);
+    assert_audit("a", "6 3 0 1 0 2 0 0 0");
+    assert_counted();
+    leader_close(&l);
+    free(mover);
+    fx.config.mysql_lock_timeout = 2000;
+}
+
+static int64_t deadlocks(void)
+{
+    return mysql_fixture_number(&fx,
+                                "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'");
+}
+
+static void wait_until_it_counts(void)
+{
+    for (int i = 0; i < 2000; i++) {
+        if (mysql_fixture_number(&fx, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND "
+                                      "info LIKE 'INSERT INTO job_counts%%' AND id <> CONNECTION_ID()"))
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    fail_msg("nobody counts");
+}
+
+static void *cancel_one(void *arg)
+{
+    dt_store *own = mysql_fixture_store(&fx);
+    struct dt_arena mine;
+    struct dt_job changed;
+    struct dt_error why = {0};
+    dt_arena_init(&mine);
+    *(dt_status *)arg = dt_store_cancel(own, 1, false, &mine, &changed, &why);
+    dt_arena_clear(&mine);
+    dt_store_free(own);
+    dt_db_thread_end();
+    return NULL;
+}
+
+/* The server has taken all back by then: the COMMIT that was sent along must not pass for one of anything. */
+static void a_deadlock_over_a_counter_takes_all_back_and_it_is_done_anew(void **state)
+{
+    (void)state;
+    const int64_t ids[] = {1, 2};
+    pthread_t thread;
+    dt_status status = DT_INTERNAL;
+    OK(make(store, ids, 2, "a", false, INT64_C(4000000000000)));
+    int64_t before = deadlocks();
+    hold_counters();
+    assert_int_equal(pthread_create(&thread, NULL, cancel_one, &status), 0);
+    wait_until_it_counts();
+    mysql_fixture_run(&fx, "UPDATE jobs SET payload = '7' WHERE id = 1");
+    assert_int_equal(deadlocks(), before + 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT state + 0 FROM jobs WHERE id = 1"), 1 + DT_SCHEDULED);
+    mysql_fixture_run(&fx, "UPDATE job_counts SET edited = edited - 1 WHERE topic = 'a'; COMMIT");
+    pthread_join(thread, NULL);
+    OK(status);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT version FROM jobs WHERE id = 1 AND state = 'cancelled' AND "
+                                               "payload = '7'"),
+                     2);
+    assert_audit("a", "2 1 0 0 0 1 0 0 0");
+    assert_counted();
+}
+
+/* ---- everything at once ---- */
+
+enum { MAKERS = 3, BATCHES = 60, ROWS = 16, JOBS = MAKERS * BATCHES * ROWS };
+
+static _Atomic bool stop;
+static _Atomic int made;
+static _Atomic int64_t audited, corrected;
+
+static int64_t id_of(int n)
+{
+    return n + 1 + (n % 70) * DAY;
+}
+
+static void *make_many(void *arg)
+{
+    dt_store *own = mysql_fixture_store(&fx);
+    for (int b = 0; b < BATCHES; b++) {
+        int64_t ids[ROWS], first = ((intptr_t)arg * BATCHES + b) * ROWS;
+        for (int i = 0; i < ROWS; i++)
+            ids[i] = id_of((int)first + i);
+        while (make(own, ids, ROWS, b % 3 ? "a" : "b", b % 4 == 0, b % 5 ? 1 : INT64_C(4000000000000)) != DT_OK)
+            ; /* the same again: it is there, or it is not */
+        made += ROWS;
+    }
+    dt_store_free(own);
+    dt_db_thread_end();
+    return NULL;
+}
+
+static void *lead_one(void *arg)
+{
+    struct leader l;
+    unsigned seed = 7;
+    struct dt_error why = {0};
+    bool leads = false;
+    leader_open(&l, (unsigned)(intptr_t)arg);
+    while (!stop) {
+        struct dt_hint hints[32];
+        int first = rand_r(&seed) % JOBS;
+        for (int i = 0; i < 32; i++)
+            hints[i] = (struct dt_hint){id_of((first + i) % JOBS), 1};
+        leads = (leads || lead(&l, &why) == DT_OK) && turn(&l, hints, 32, &why) == DT_OK;
+    }
+    leader_close(&l);
+    dt_db_thread_end();
+    return NULL;
+}
+
+static void *report_and_change(void *arg)
+{
+    dt_store *own = mysql_fixture_store(&fx);
+    unsigned seed = 1 + (unsigned)(intptr_t)arg;
+    struct dt_arena mine;
+    struct dt_job changed;
+    struct dt_error why = {0};
+    dt_arena_init(&mine);
+    while (!stop) {
+        struct dt_apply results[12];
+        for (int i = 0; i < 12; i++)
+            results[i] = (struct dt_apply){.result = {.job_id = id_of(rand_r(&seed) % JOBS),
+                                                      .attempt = 1 + rand_r(&seed) % 2,
+                                                      .status = (enum dt_result_status)(rand_r(&seed) % 4),
+                                                      .retry_after_ms = 0}};
+        (void)!dt_store_apply(own, &map, results, 12, &why);
+        (void)!dt_store_cancel(own, id_of(rand_r(&seed) % JOBS), false, &mine, &changed, &why);
+        (void)!dt_store_redrive(own, id_of(rand_r(&seed) % JOBS), &mine, &changed, &why);
+        dt_arena_reset(&mine);
+    }
+    dt_arena_clear(&mine);
+    dt_store_free(own);
+    dt_db_thread_end();
+    return NULL;
+}
+
+static void *move_many(void *arg)
+{
+    dt_store *own = mysql_fixture_store(&fx);
+    struct dt_mover *mover = calloc(1, sizeof *mover);
+    struct dt_error why = {0};
+    struct dt_left left;
+    (void)arg;
+    while (!stop) { /* half a minute passes at once */
+        mover->make_do = true;
+        (void)!dt_store_leave(own, mover, dt_clock_real_ms(dt_clock_system()) + MINUTE, 50, &left, &why);
+    }
+    free(mover);
+    dt_store_free(own);
+    dt_db_thread_end();
+    return NULL;
+}
+
+static void *audit_all_along(void *arg)
+{
+    dt_audit *audit;
+    struct dt_error why = {0};
+    struct dt_audited out;
+    (void)arg;
+    if (dt_audit_new(&fx.config, &audit) != DT_OK)
+        return NULL;
+    while (!stop)
+        if (dt_audit_step(audit, 25, &out, &why) == DT_OK) {
+            audited += out.done;
+            corrected += out.corrected;
+        }
+    dt_audit_free(audit);
+    dt_db_thread_end();
+    return NULL;
+}
+
+static void counters_and_rows_agree_at_every_moment_whatever_is_killed(void **state)
+{
+    (void)state;
+    enum { OTHERS = SHARDS + 2 + 1 + 1 };
+    pthread_t makers[MAKERS], others[OTHERS];
+    void *(*const work[OTHERS])(void *) = {lead_one,          lead_one,  report_and_change,
+                                           report_and_change, move_many, audit_all_along};
+    stop = false;
+    made = 0;
+    audited = corrected = 0;
+    for (intptr_t i = 0; i < OTHERS; i++)
+        assert_int_equal(pthread_create(&others[i], NULL, work[i], (void *)i), 0);
+    for (intptr_t i = 0; i < MAKERS; i++)
+        assert_int_equal(pthread_create(&makers[i], NULL, make_many, (void *)i), 0);
+    for (int killed = 0; made < JOBS; killed = made) {
+        while (made < JOBS && made < killed + JOBS / 12)
+            assert_int_equal(miscounted(), 0); /* one statement sees one moment */
+        mysql_fixture_kill_sessions(&fx);
+    }
+    for (int i = 0; i < MAKERS; i++)
+        pthread_join(makers[i], NULL);
+    int64_t passes = audited + 64;
+    while (audited < passes)
+        assert_int_equal(miscounted(), 0);
+    stop = true;
+    for (int i = 0; i < OTHERS; i++)
+        pthread_join(others[i], NULL);
+    print_message("%lld pieces were audited meanwhile, %lld jobs are in history\n", (long long)audited,
+                  (long long)mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history"));
+    assert_int_equal(corrected, 0);
+    assert_counted();
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT SUM(created) FROM v_audit"), JOBS);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM v_history_audit"), 0);
+    assert_in_range(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history"), 10, JOBS);
+    assert_in_range(mysql_fixture_number(&fx, "SELECT COUNT(DISTINCT writer) FROM job_counts"), 2, DT_COUNT_WRITERS);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup(name, empty_tables)
+    const struct CMUnitTest tests[] = {
+        T(each_step_of_a_life_is_counted),
+        T(what_leaves_for_history_and_comes_back_is_counted),
+        T(what_hands_change_is_corrected_once_and_told),
+        T(of_two_audits_of_a_piece_only_one_corrects),
+        T(what_changes_while_a_piece_is_counted_is_no_difference),
+        T(what_waits_for_a_counter_in_vain_is_not_done_and_can_be_done_again),
+        T(a_deadlock_over_a_counter_takes_all_back_and_it_is_done_anew),
+        T(counters_and_rows_agree_at_every_moment_whatever_is_killed),
+    };
+    return cmocka_run_group_tests_name("counters in the store", tests, open_store, close_store);
+}
