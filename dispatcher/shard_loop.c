@@ -30,7 +30,7 @@ enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8 };
 #define LOOK_US         INT64_C(1000000) /* a leader looks at its row and its index at least this often */
 #define CLOCK_US        INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that waking at rest is exact */
 #define ORPHAN_US       INT64_C(20000000) /* a topic without a row is told of for so long after it was met */
-#define BREATH_MAX_US   INT64_C(10000)    /* longest rest between two transactions of a stream */
+#define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
@@ -116,14 +116,16 @@ static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_
 }
 
 /*
- * After a batch that took all that was due the shard rests for as long as the batch took. A steady stream would
- * otherwise be cut into the smallest transactions that Kafka can follow, which cost all that the machine has; this way
- * they are half as many, and under load each of them is done sooner.
+ * After a batch that took all that was due the shard rests, for as long as the batch took or up to the next beat. A
+ * steady stream would otherwise be cut into the smallest transactions that Kafka can follow, which cost all that the
+ * machine has; this way they are half as many, and under load each of them is done sooner. A batch that was held up
+ * itself is followed at once by what waits behind it.
  */
 static int64_t breath_us(const dt_shard_loop *l, const struct dt_turn *turn, int64_t began_us)
 {
     bool all = turn && turn->n_batch && !turn->more && !dt_shard_has_rest(l) && !l->backlog;
-    return all ? dt_earlier(dt_shard_mono_us(l) - began_us, BREATH_MAX_US) : 0;
+    int64_t took_us = dt_shard_mono_us(l) - began_us;
+    return all && took_us < BEAT_US ? dt_earlier(took_us, BEAT_US - took_us) : 0;
 }
 
 /* A full look, most of which had to be left (rows that others hold locked, or that wait for another shard's list, or

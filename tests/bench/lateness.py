@@ -55,7 +55,7 @@ def measure(bench):
     posts = clients.Posts(stack, "beside", 64, 4)
     account.accepted("beside", posts.accepted, posts.unanswered)
     beside, rates = half_speed(stack, account, posts.rate)
-    of_stream(stack, account, "late-warm", bench.seconds(60, 20), beside)  # the broker compiles itself meanwhile
+    of_stream(stack, account, "late-warm", bench.seconds(90, 20), beside)  # the broker compiles itself, the redo log goes round
     _, alone, _, alone_seen = of_stream(stack, account, "late-alone", seconds, lambda _: None)
     found = [of_stream(stack, account, f"late-{n}", seconds, beside) for n in range(bench.count(3, 1))]
     bench.figure(None, "lateness p99 to the commit, alone", alone, "ms", f"to the consumer {alone_seen} ms")
