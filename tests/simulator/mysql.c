@@ -14,6 +14,7 @@
 #include "simulator/faults.h"
 #include "simulator/oracles.h"
 #include "simulator/processes.h"
+#include "simulator/workload.h"
 
 #define SESSIONS_MAX 4096
 
@@ -382,7 +383,7 @@ dt_status dt_db_commit(dt_db *db, struct dt_error *err)
     }
     bool jobs = changed_jobs(db->session);
     die_around_commit(jobs);
-    if (fiber_notes()->takeover && !fiber_notes()->ledger_read && fault(F_RESTORE, 6))
+    if (fiber_notes()->takeover && !fiber_notes()->ledger_read && workload_map_rests() && fault(F_RESTORE, 6))
         go_back_in_takeover();
     if (fault(F_COMMIT_CUT, 10))
         return commit_unknown(db, err);

@@ -65,8 +65,8 @@ static void lose_history(void)
         broker_recreate_ledger(some_shard());
         return;
     }
-    /* Not one from before a change of the number of shards: what other shards have sent since no ledger of the old ones
-     * can tell (README.md). */
+    /* Not one from before a change of the number of shards was through: what other shards have sent since no ledger of
+     * the new ones can tell (README.md). */
     if (mysql_has_copy() && generation() == copied_generation)
         mysql_restore();
     else
@@ -140,7 +140,7 @@ static void copy_mysql(void *arg)
 {
     (void)arg;
     mysql_copy();
-    copied_generation = generation();
+    copied_generation = workload_map_rests() ? generation() : 0;
 }
 
 static void copy_redis(void *arg)

@@ -11,10 +11,11 @@
 #include "simulator/processes.h"
 #include "store/store.h"
 
-#define OPS_MAX    1024
-#define WORKERS    3
-#define HORIZON_MS 12000 /* the last run_at that is asked for */
-#define RETENTION  INT64_C(2592000000)
+#define OPS_MAX      1024
+#define WORKERS      3
+#define HORIZON_MS   12000 /* the last run_at that is asked for */
+#define RETENTION    INT64_C(2592000000)
+#define MAP_RESTS_US (5 * SEC) /* after a change of the number of shards: longer than any leader is held up */
 
 struct journal *journal;
 
@@ -41,6 +42,7 @@ static struct {
     unsigned lives;
     size_t seen; /* messages that the consumer has handled */
     unsigned poisoned;
+    int64_t reshard_us; /* when another number of shards was asked for, or set; 0 = never */
 } it;
 
 static const char *const topics[TOPICS] = {"orders", "mails", "calls"};
@@ -498,6 +500,7 @@ static void *reshard_main(void *arg)
         broken("nobody can ask for shards");
     dt_status status = dt_store_set_shards(store, (unsigned)(uintptr_t)arg, &inst, &err);
     TRACE("asked for %u shards: %s", (unsigned)(uintptr_t)arg, dt_status_name(status));
+    it.reshard_us = now_us;
     if (status == DT_OK && dt_index_wake_all(index, &err) != DT_OK)
         TRACE("nobody was told");
     dt_index_free(index);
@@ -507,7 +510,13 @@ static void *reshard_main(void *arg)
 
 void workload_reshard(unsigned shards)
 {
+    it.reshard_us = now_us;
     fiber_start(it.outside, reshard_main, (void *)(uintptr_t)shards);
+}
+
+bool workload_map_rests(void)
+{
+    return !it.reshard_us || now_us - it.reshard_us > MAP_RESTS_US;
 }
 
 /* The API reads the map about once a second. */

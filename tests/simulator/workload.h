@@ -66,6 +66,7 @@ void workload_begin(const struct dt_config *config, unsigned shards);
 void workload_api_died(struct proc *proc);
 /* Somebody asks for another number of shards. */
 void workload_reshard(unsigned shards);
+bool workload_map_rests(void); /* nobody sends what the latest map gives to another shard */
 /* From now on consumers report success, and topics are resumed. */
 void workload_heal(void);
 bool workload_done(void); /* nothing more will be asked */
