@@ -172,6 +172,7 @@ static void put_marker(struct txn *t, unsigned i)
         if (r->txn != t || r->marker || t->state != TXN_COMMITTED)
             continue;
         r->r.committed_us = t->decided_us;
+        r->r.shard = t->shard;
         if (p->ledger)
             keep(&broker.ledger_records[t->shard], &broker.n_ledger[t->shard], &broker.cap_ledger[t->shard], r);
         else

@@ -23,6 +23,7 @@ struct broker_record {
     struct dt_str topic, key, value;
     int64_t job, attempt, due_ms; /* of a message to a consumer */
     int64_t offset, produced_us, committed_us;
+    unsigned shard; /* whose transaction it was in */
 };
 /* The committed records of all topics of jobs from the n-th on, in the order of their commits: NULL at the end. */
 const struct broker_record *broker_message(size_t n);

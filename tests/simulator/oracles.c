@@ -530,7 +530,7 @@ static const struct journal_job *journal_of(int64_t id)
     return NULL;
 }
 
-/* First attempts of topic 0 in the same shard that were committed while m was due; and how many there were in all. */
+/* First attempts of topic 0 that the same shard sent while m was due; and how many it sent in all. */
 static int64_t went_before(const struct broker_record *m, int64_t *all)
 {
     const struct broker_record *other;
@@ -538,8 +538,7 @@ static int64_t went_before(const struct broker_record *m, int64_t *all)
     *all = 0;
     for (size_t i = 0; (other = broker_message(i)); i++) {
         const struct journal_job *j = journal_of(other->job);
-        if (!j || j->topic != 0 || other->attempt > 1 ||
-            dt_shard_of(&journal->map, other->job) != dt_shard_of(&journal->map, m->job))
+        if (!j || j->topic != 0 || other->attempt > 1 || other->shard != m->shard)
             continue;
         ++*all;
         n += ms_of(other->committed_us) >= m->due_ms && other->committed_us < m->committed_us;
