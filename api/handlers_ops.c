@@ -102,7 +102,7 @@ static void add_text_or_null(struct dt_strbuf *out, const char *name, struct dt_
 }
 
 /* Not yet as the present map wants it: its leader works with an older one, or is still filling the index, or there is
- * none; or it is to go, and is led until nothing of it is in flight. */
+ * none; or it is to go, and is led until nothing of it is in flight and its leader has stepped down. */
 static bool is_moving(const struct dt_shard_info *info, const struct dt_installation *installation)
 {
     return info->shard >= installation->shards || info->generation != installation->generation;

@@ -5,6 +5,8 @@
  *   led       named, and beyond that up to the last shard whose list is not empty; and for GRACE_US after a number that
  *             fell, all that were led before: an API that has not heard of it yet goes on putting entries of new jobs
  *             into their sets, and their leaders hand these on
+ *   orphans   beyond both, shards whose rows tell of a leadership that nobody ended: its process died, or was started
+ *             anew since and knows of no grace. They are led once more, by somebody who steps down
  *
  * Invariants: a map that was given out has the content of its generation. MySQL may go back to an earlier state and
  * count the same generation again with another number: hence both are compared. What is read here decides who tries,
@@ -23,9 +25,16 @@
 #define EVERY_US   INT64_C(3000000)
 #define LEAVING_US INT64_C(500000)
 #define GRACE_US   INT64_C(3000000)
+#define ORPHAN_US  INT64_C(10000000) /* others hear of the number, wait for their grace and step down in less */
 #define RETRY_US   INT64_C(500000)
 
 enum { LOOK = 1, STOP = 2 }; /* signals */
+
+/* A shard that the map does not name. */
+struct leaving {
+    int64_t token, since_us; /* the leadership that its row tells of; since then, and this process did not lead it */
+    bool orphan;             /* until the row tells of another, or of none */
+};
 
 struct dt_map_watch {
     struct dt_map_watch_env env;
@@ -38,6 +47,7 @@ struct dt_map_watch {
     _Atomic bool stop;
     unsigned led;
     int64_t grace_us; /* mono: until then nothing that was led is given up */
+    struct leaving leaving[DT_SHARDS_MAX];
 };
 
 static void take_map(dt_map_watch *w, const struct dt_installation *inst)
@@ -56,10 +66,42 @@ static void take_map(dt_map_watch *w, const struct dt_installation *inst)
         w->env.changed(w->env.arg);
 }
 
+/* What stands before this process leads anything may be nobody's. If somebody has it still, he steps down by himself.
+ */
+static void take_standing(dt_map_watch *w, const struct dt_shard_range *range)
+{
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        w->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
+}
+
+/* Never a leadership of this process, or it would go on for ever: none that it may hold, and none since it last might
+ * have begun one. */
+static bool is_orphan(dt_map_watch *w, unsigned shard, int64_t token, int64_t now_us)
+{
+    struct leaving *shards = &w->leaving[shard];
+    if (token == 0 || token != shards->token)
+        *shards = (struct leaving){token, now_us, false};
+    else if (shard < w->led && !shards->orphan)
+        shards->since_us = now_us;
+    else if (now_us - shards->since_us >= ORPHAN_US)
+        shards->orphan = true;
+    return shards->orphan && !DT_UNGUARDED(ORPHANS);
+}
+
+static unsigned with_orphans(dt_map_watch *w, const struct dt_shard_range *range, unsigned led)
+{
+    int64_t now_us = dt_clock_mono_us(w->env.clock);
+    unsigned last = led;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        if (is_orphan(w, shard, shard < led ? 0 : range->standing[shard], now_us))
+            last = shard + 1;
+    return last;
+}
+
 static void take_range(dt_map_watch *w, const struct dt_shard_range *range)
 {
     bool grace = dt_clock_mono_us(w->env.clock) < w->grace_us;
-    unsigned led = grace && range->led < w->led ? w->led : range->led;
+    unsigned led = with_orphans(w, range, grace && range->led < w->led ? w->led : range->led);
     w->rows = range->rows;
     if (led == w->led)
         return;
@@ -124,6 +166,7 @@ dt_status dt_map_watch_start(const struct dt_map_watch_env *env, const struct dt
     w->named = inst->shards;
     w->rows = range->rows;
     w->led = range->led;
+    take_standing(w, range);
     dt_status status = dt_mailbox_new(&w->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, NULL, &w->store);

@@ -22,7 +22,7 @@ struct dt_map_watch_env {
     void (*led)(void *arg, unsigned shards);
 };
 
-/* inst and range: as they were just read. */
+/* inst and range: as they were just read, and before this process led a shard. */
 DT_MUST_CHECK dt_status dt_map_watch_start(const struct dt_map_watch_env *env, const struct dt_installation *inst,
                                            const struct dt_shard_range *range, dt_map_watch **out,
                                            struct dt_error *err);

@@ -49,9 +49,11 @@ DT_MUST_CHECK dt_status dt_store_installation(dt_store *store, struct dt_install
 DT_MUST_CHECK dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_installation *inst,
                                             struct dt_error *err);
 /* Which shards there are. led: shards below it are to be led: those that the map names, and up to the last one whose
- * list is not empty. rows: shards below it have a row. */
+ * list is not empty. rows: shards below it have a row. standing: of a shard that the map does not name, the token of
+ * the leadership that its row tells of; 0 = the last one has stepped down. */
 struct dt_shard_range {
     unsigned led, rows;
+    int64_t standing[DT_SHARDS_MAX];
 };
 DT_MUST_CHECK dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *inst,
                                              struct dt_shard_range *out, struct dt_error *err);

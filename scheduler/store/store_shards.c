@@ -13,8 +13,9 @@
  * somebody and little by two.
  *
  * A shard that the map no longer names is led for as long as its list is not empty: dt_store_shard_range looks at the
- * lists, not at who believes what, so that a claim that came last of all is found, too. Its row stays for ever: when
- * the number comes back, epochs, ledger offsets and the ledger's partition go on where they were.
+ * lists, not at who believes what, so that a claim that came last of all is found, too. Then its leader steps down, or,
+ * when that one died before, another who takes the shard over for it (dispatcher/map_watch.c). Its row stays for ever:
+ * when the number comes back, epochs, ledger offsets and the ledger's partition go on where they were.
  */
 #include "base/guard.h"
 #include "store/store_internal.h"
@@ -106,17 +107,24 @@ dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *in
                                struct dt_error *err)
 {
     dt_db *db;
-    *out = (struct dt_shard_range){inst->shards, inst->shards};
+    *out = (struct dt_shard_range){.led = inst->shards, .rows = inst->shards};
     dt_status status = dt_store_db(store, &db, err);
     if (!status)
-        status = dt_db_query(db, "SELECT shard, inflight <> '[]' FROM shards WHERE shard >= ? ORDER BY shard",
-                             DT_PARAMS(DT_P_INT(inst->shards)), err);
+        status =
+            dt_db_query(db, "SELECT shard, inflight <> '[]', owner, token FROM shards WHERE shard >= ? ORDER BY shard",
+                        DT_PARAMS(DT_P_INT(inst->shards)), err);
     if (status)
         return status;
     while (dt_db_next(db)) {
-        out->rows = (unsigned)dt_db_i64(db, 0) + 1;
-        if (dt_db_i64(db, 1) && !DT_UNGUARDED(LED_UNTIL_EMPTY))
+        unsigned shard = (unsigned)dt_db_i64(db, 0);
+        bool in_flight = dt_db_i64(db, 1) != 0;
+        out->rows = shard + 1;
+        if (in_flight && DT_UNGUARDED(LED_UNTIL_EMPTY))
+            continue;
+        if (in_flight)
             out->led = out->rows;
+        if (shard < DT_SHARDS_MAX && !dt_db_is_null(db, 2))
+            out->standing[shard] = dt_db_i64(db, 3);
     }
     return dt_db_end(db, err);
 }

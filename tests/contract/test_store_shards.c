@@ -126,6 +126,26 @@ static void a_shard_that_is_not_named_any_more_is_led_until_its_list_is_empty(vo
     assert_int_equal(rig->range.rows, 4);
 }
 
+static void a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_has_stepped_down(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_lease named, gone;
+    struct dt_claims flight = {0};
+    OK(dt_store_takeover(rig->store, 1, 11, "host:1", "redis-a:1", &named, &flight, &err));
+    OK(dt_store_takeover(rig->store, 3, 13, "host:1", "redis-a:1", &gone, &flight, &err));
+    ask_for(rig, 2);
+    look(rig);
+    assert_int_equal(rig->range.led, 2);
+    assert_int_equal(rig->range.standing[1], 0);
+    assert_int_equal(rig->range.standing[2], 0);
+    assert_int_equal(rig->range.standing[3], 13);
+    OK(dt_store_step_down(rig->store, &gone, &err));
+    look(rig);
+    assert_int_equal(rig->range.standing[3], 0);
+    dt_claims_clear(&flight);
+}
+
 static void only_shards_that_are_named_or_still_at_work_are_told_of(void **state)
 {
     struct rig *rig = *state;
@@ -193,6 +213,7 @@ int main(void)
         T(no_slot_moves_while_a_shard_is_halted),
         T(a_row_keeps_its_epoch_and_its_offsets_when_its_number_comes_back),
         T(a_shard_that_is_not_named_any_more_is_led_until_its_list_is_empty),
+        T(a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_has_stepped_down),
         T(only_shards_that_are_named_or_still_at_work_are_told_of),
         T(a_change_waits_for_no_leaders_transaction),
         T(a_set_that_was_on_another_endpoint_has_an_epoch_from_which_on_it_is_believed),

@@ -90,6 +90,32 @@ def test_a_redis_endpoint_joins_and_leaves_under_load_and_only_its_shards_move(s
         run.goes_on(60)
 
 
+def test_shards_to_go_whose_leaders_died_are_given_up_by_those_that_start(stack, seed):
+    """Nothing of theirs is in flight, nobody steps down any more, and who starts has seen no change of the number."""
+    del seed
+    through(stack)
+    for part in DISPATCHERS:
+        stack.kill(part)
+    ask_for(stack, 2)
+    for part in DISPATCHERS:
+        stack.start(part)
+    through(stack)
+    ask_for(stack, 4)
+    through(stack)
+
+
+def test_a_shard_to_go_whose_leader_died_is_given_up_by_those_that_run(stack, seed):
+    del seed
+    ask_for(stack, 5)
+    through(stack)
+    ask_for(stack, 4)
+    through(stack)
+    with connect(stack) as db, db.cursor() as cursor:  # a leader that died later than the others had waited for it
+        cursor.execute("UPDATE shards SET owner = 'nowhere:1', epoch = epoch + 1, token = 77 WHERE shard = 4")
+    until(lambda: moving(stack) == [4], 10, lambda: moving(stack))
+    through(stack)
+
+
 def test_what_moves_can_be_watched(stack, seed):
     """While a shard has no leader it stands in `moving`."""
     del seed

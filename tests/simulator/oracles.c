@@ -146,6 +146,8 @@ const char *oracles_unrest(const struct dt_config *config)
             return "a list is not settled";
         if (halted(i) && !may_be_halted())
             return "a shard is halted";
+        if (i >= map.shards && !cell_null(row, "owner") && !halted(i))
+            return "a shard that is not named any more was not given up";
     }
     if (!broker_results_read())
         return "results are not applied";
