@@ -78,8 +78,9 @@ struct dt_reconciler {
     int64_t near_end_ms, edge_done_ms;
     struct dt_shard_set near_shards, walk_shards;
     int64_t walk_at_ms;
-    bool walk_hurries, walk_owed; /* this round is not spread over its time; another one follows it */
-    int64_t doubt_us;             /* when it was last wanted */
+    unsigned walk_rounds, walk_steps; /* steps: of this round */
+    bool walk_hurries, walk_owed;     /* this round is not spread over its time; another one follows it */
+    int64_t doubt_us;                 /* when it was last wanted */
     struct dt_rebuild rebuild;
 
     /* scratch, by slice */

@@ -661,6 +661,41 @@ static void a_missing_entry_far_behind_is_found_by_the_walk(void **state)
     expect_drift(fx, 1, 1, 0);
 }
 
+/* As many as there should be: counts do not tell. */
+static void expect_swapped_to_be_found(struct fixture *fx, int64_t apart_ms, int64_t within_ms)
+{
+    const int64_t due_ms = START + 60000 + 1899 * apart_ms;
+    unsigned shard = dt_shard_of(&fx->map, 1900);
+    int64_t stranger = 90001;
+
+    while (dt_shard_of(&fx->map, stranger) != shard)
+        stranger++;
+    settle(fx);
+    entry(fx, 1900, 0);
+    entry(fx, stranger, due_ms + 50);
+    pass(fx, within_ms);
+    assert_int_equal(score(fx, 1900), due_ms);
+    assert_int_equal(score(fx, stranger), 0);
+    expect_drift(fx, 1, 1, 0);
+}
+
+static void a_missing_entry_beside_one_too_many_is_found_in_a_round_where_rows_are_few(void **state)
+{
+    struct fixture *fx = *state;
+
+    many_rows(fx, 2000, START + 60000, 1000);
+    expect_swapped_to_be_found(fx, 1000, 65000);
+}
+
+static void a_missing_entry_beside_one_too_many_is_found_by_and_by_where_rows_are_many(void **state)
+{
+    struct fixture *fx = *state;
+
+    fx->mysql.config.reconcile_walk = 1000;
+    many_rows(fx, 18000, START + 60000, 120);
+    expect_swapped_to_be_found(fx, 120, 40000);
+}
+
 static void looks_that_take_longer_than_a_period_leave_nothing_out(void **state)
 {
     struct fixture *fx = *state;
@@ -1046,6 +1081,8 @@ int main(void)
         T(more_jobs_than_a_slice_in_one_millisecond_are_compared, shared),
         T(what_enters_the_horizon_is_loaded_and_is_no_drift, shared),
         T(a_missing_entry_far_behind_is_found_by_the_walk, shared),
+        T(a_missing_entry_beside_one_too_many_is_found_in_a_round_where_rows_are_few, shared),
+        T(a_missing_entry_beside_one_too_many_is_found_by_and_by_where_rows_are_many, shared),
         T(looks_that_take_longer_than_a_period_leave_nothing_out, shared),
         T(a_row_moved_beyond_the_horizon_leaves_the_index, shared),
         T(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared),
