@@ -451,7 +451,7 @@ class Run:
         until(self._quiet, seconds, lambda: f"quiet: {self._unquiet()}", every=0.3)
         self.consumer.flush()
         checker = self.checker or Checker(self.stack)
-        arrivals = checker.check(self.journal, self.topics, seconds, live=self.consumer.all(), skip=self._skip)
+        arrivals = checker.check(self.journal, self.topics, seconds, live=self.consumer.all, skip=self._skip)
         self._raise()
         self._tell(arrivals)
         self._clear_far()
