@@ -66,8 +66,8 @@ static void lose_history(void)
         return;
     }
     /* Not one from before a change of the number of shards was through: what other shards have sent since no ledger of
-     * the new ones can tell (README.md). */
-    if (mysql_has_copy() && generation() == copied_generation)
+     * the new ones can tell (README.md). Nor while one is asked for, which would come after it. */
+    if (mysql_has_copy() && generation() == copied_generation && workload_map_rests())
         mysql_restore();
     else
         broker_trim_ledger(some_shard());

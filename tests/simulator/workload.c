@@ -42,7 +42,8 @@ static struct {
     unsigned lives;
     size_t seen; /* messages that the consumer has handled */
     unsigned poisoned;
-    int64_t reshard_us; /* when another number of shards was asked for, or set; 0 = never */
+    int64_t reshard_us;  /* when another number of shards was asked for, or set; 0 = never */
+    unsigned resharding; /* so many asked for one and have no answer */
 } it;
 
 static const char *const topics[TOPICS] = {"orders", "mails", "calls"};
@@ -501,6 +502,7 @@ static void *reshard_main(void *arg)
     dt_status status = dt_store_set_shards(store, (unsigned)(uintptr_t)arg, &inst, &err);
     TRACE("asked for %u shards: %s", (unsigned)(uintptr_t)arg, dt_status_name(status));
     it.reshard_us = now_us;
+    it.resharding--;
     if (status == DT_OK && dt_index_wake_all(index, &err) != DT_OK)
         TRACE("nobody was told");
     dt_index_free(index);
@@ -511,12 +513,13 @@ static void *reshard_main(void *arg)
 void workload_reshard(unsigned shards)
 {
     it.reshard_us = now_us;
+    it.resharding++;
     fiber_start(it.outside, reshard_main, (void *)(uintptr_t)shards);
 }
 
 bool workload_map_rests(void)
 {
-    return !it.reshard_us || now_us - it.reshard_us > MAP_RESTS_US;
+    return !it.resharding && (!it.reshard_us || now_us - it.reshard_us > MAP_RESTS_US);
 }
 
 /* The API reads the map about once a second. */
