@@ -25,6 +25,12 @@
 #include "store/store_dispatch.h"
 #include "topic_gate.h"
 
+/*
+ * A ledger of fewer offsets than this may be another one than the row knows: one that was made anew has the row's
+ * offset soon again. So a takeover reads a young ledger from its beginning, and no leader deletes anything below it.
+ */
+#define DT_LEDGER_YOUNG 1000
+
 struct dt_shard_meters {
     dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *send_seconds, *turn_seconds, *epoch, *leading,
         *halted;

@@ -24,7 +24,6 @@
 #include "shard_parts.h"
 
 #define BARRIER_WAIT_US INT64_C(15000000)
-#define YOUNG           1000
 #define OUT_OF_RANGE    "ledger offset %lld is out of range: the ledger was trimmed or recreated"
 
 /* ---- the hint ---- */
@@ -82,11 +81,12 @@ static dt_status send_barrier(dt_shard_loop *l, int64_t *offset, struct dt_error
 /*
  * A ledger that was recreated is told by an offset that it does not have. A young one has it soon again: by the barrier
  * of a takeover that came to nothing, so its end is looked at before there is one; by the batch of a leader that did
- * not notice, so it is read from its beginning.
+ * not notice, or that died before it could, so it is read from its beginning. No leader has deleted that
+ * (shard_trim.c).
  */
 static bool is_young(const dt_shard_loop *l)
 {
-    return l->lease.ledger_offset > 0 && l->lease.ledger_offset < YOUNG && !DT_UNGUARDED(LEDGER_END);
+    return l->lease.ledger_offset > 0 && l->lease.ledger_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(LEDGER_END);
 }
 
 static dt_status read_from(dt_shard_loop *l, int64_t from, struct dt_ledger_view *view, int64_t *next,
@@ -102,7 +102,7 @@ static dt_status read_ledger(dt_shard_loop *l, int64_t barrier_at, struct dt_led
     int64_t next, from = l->lease.ledger_offset < 0 ? barrier_at : l->lease.ledger_offset;
     view->settled_below = from;
     dt_status status = is_young(l) ? read_from(l, 0, view, &next, err) : DT_INVALID;
-    if (status == DT_INVALID) /* not young; or its beginning was deleted, as is done every day */
+    if (status == DT_INVALID) /* not young; or somebody deleted its beginning by hand */
         status = read_from(l, from, view, &next, err);
     if (DT_FAIL_FORCED("takeover.barrier_unseen"))
         view->barrier = false;

@@ -7,8 +7,21 @@
  * Kafka is asked on another thread, once in trim_after; a leader's transaction then writes down the next trim_offset.
  * Killed in between: the next leader deletes the same records again, which changes nothing.
  *
- * Invariant: a step returns at once; dispatching never waits for the trimming.
+ * A request may be carried out long after it was sent, on a ledger that was made anew meanwhile (the topic deleted and
+ * created), and no look at the ledger beforehand changes that. There, a record below the row's offset is all that tells
+ * of a batch that went into the new ledger: the leader that sent it takes over, or is dead by then. So what a takeover
+ * may have to read once more is never asked for: nothing below DT_LEDGER_YOUNG. Then, whenever it arrives:
+ *
+ *   - the row's offset is young: its trim_offset is not above that, so no request was ever made, and the takeover finds
+ *     the new ledger whole. (The row began anew, after dt_clear_halt? Then a request of before is about an offset that
+ *     the ledger does not have: Kafka refuses it. Has the ledger grown that far, it deletes what is settled; or, were
+ * it beyond the row's offset, that offset, too, and the next takeover halts.)
+ *   - the row's offset is not young: the new ledger does not reach it. As long as it does not reach trim_offset, Kafka
+ *     refuses the request; after that its end is below the row's offset all the same, which halts the shard.
+ *
+ * Invariants: a step returns at once; dispatching never waits for the trimming. A young ledger keeps its beginning.
  */
+#include "base/guard.h"
 #include "base/log.h"
 #include "shard_parts.h"
 
@@ -52,6 +65,12 @@ static bool held_long_enough(const dt_shard_loop *l)
     return dt_refclock_earliest_ms(l->env->ref) - l->lease.trim_at_ms >= l->env->config->ledger_trim_after;
 }
 
+static bool nothing_to_delete(const dt_shard_loop *l)
+{
+    bool young = l->lease.trim_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(TRIM_YOUNG);
+    return young || l->lease.trim_offset <= l->trimmed_below;
+}
+
 dt_status dt_shard_trim(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_error why = {0};
@@ -62,7 +81,7 @@ dt_status dt_shard_trim(dt_shard_loop *l, struct dt_error *err)
         return dt_store_trimmed(l->store, &l->lease, err);
     if (!held_long_enough(l) || dt_shard_mono_us(l) < l->trim_again_us)
         return DT_OK;
-    if (l->lease.trim_offset <= l->trimmed_below)
+    if (nothing_to_delete(l))
         return move_on(l, err);
     dt_status status = dt_store_lease_check(l->store, &l->lease, &inst, err); /* it says so now, too */
     if (status != DT_OK)

@@ -4,7 +4,7 @@ And the ledger is trimmed: after seconds instead of a day, last, because afterwa
 import uuid
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from harness.checker import Checker, Journal, connect, now_ms, rows
@@ -214,7 +214,22 @@ def low_mark(stack, partition):
         consumer.close()
 
 
+def age_ledger(stack, offsets):
+    """As after long use: the ledger has so many offsets more, which count as settled. No job is under way."""
+    session, producer = connect(stack), Producer({"bootstrap.servers": stack["DUETIME_KAFKA"]})
+    until(lambda: not rows(session, "SELECT 1 FROM shards WHERE inflight <> '[]'"), 10, "everything is settled")
+    rows(session, "UPDATE shards SET halted = 'the ledger is aged'")
+    for row in rows(session, "SELECT shard FROM shards"):
+        for _ in range(offsets):
+            producer.produce("duetime.ledger", partition=row["shard"], key=b"aged", value=b"{}")
+        assert producer.flush(30) == 0
+        rows(session, "CALL dt_clear_halt(%s, 'resend', -1)", row["shard"])
+    until(lambda: all(row["ledger_offset"] > offsets for row in rows(session, "SELECT ledger_offset FROM shards")), 20,
+          "the shards are taken over")
+
+
 def test_the_ledger_is_trimmed_while_jobs_go_out(stack, kafka, consume):
+    """Once it has a thousand offsets: a younger one keeps its beginning."""
     stack.up_again(*OPTIONS, "--set", "ledger.trim_after=PT3S")
     api = Rest(stack["DUETIME_URL_API1"])
     topic = kafka.make()
@@ -226,6 +241,14 @@ def test_the_ledger_is_trimmed_while_jobs_go_out(stack, kafka, consume):
         for job in ids:
             consumer.wait(job, seconds=20)
         return all(low_mark(stack, shard) > mark for shard, mark in enumerate(before))
+
+    def trim_at():
+        return rows(connect(stack), "SELECT MIN(trim_at) at FROM shards")[0]["at"] or 0
+    held = trim_at()
+    until(lambda: not trimmed() and trim_at() > held, 40, "a young value is passed by")
+    assert rows(connect(stack), "SELECT MAX(ledger_offset) n FROM shards")[0]["n"] < 1000
+    assert not trimmed(), "a young ledger was trimmed"
+    age_ledger(stack, 1000)
     until(trimmed, 60, lambda: rows(connect(stack), "SELECT shard, ledger_offset, trim_offset, trim_at FROM shards"))
     for row in rows(connect(stack), "SELECT shard, ledger_offset, trim_offset FROM shards"):
         assert low_mark(stack, row["shard"]) <= row["trim_offset"] <= row["ledger_offset"]

@@ -665,8 +665,6 @@ static void trim_arrives(void *arg)
 {
     const struct dt_ledger_trim *t = arg;
     struct partition *p = broker.ledgers[t->shard];
-    if (broker.lost_young)
-        return;
     if (t->before > p->start && t->before <= (int64_t)p->n) {
         p->start = t->before;
         TRACE("kafka: ledger %u trimmed below %lld, as asked", t->shard, (long long)t->before);
@@ -968,8 +966,8 @@ void broker_recreate_ledger(unsigned shard)
     struct coordinator *c = &broker.coordinators[shard];
     if (broker.lost_young || (c->txn && (c->txn->state == TXN_OPEN || under_way(c->txn))))
         return;
+    broker.lost_young |= ledger_age == 0 || (int64_t)broker.ledgers[shard]->n < ledger_age; /* a new shard's */
     broker.ledgers[shard] = partition_new(DT_STR_LIT("ledger"), true);
-    broker.lost_young = ledger_age == 0;
     TRACE("kafka: ledger %u made anew", shard);
 }
 
@@ -980,17 +978,31 @@ bool broker_lost_young_ledger(void)
 
 int64_t ledger_age;
 
+/* It has used up ledger_age offsets, and deleted what was there. */
+static struct partition *ledger_of_age(void)
+{
+    struct partition *p = partition_new(DT_STR_LIT("ledger"), true);
+    if (!ledger_age)
+        return p;
+    struct record *gone = append(p, NULL, true);
+    p->n = p->cap = (size_t)ledger_age;
+    p->records = world_alloc(p->cap * sizeof(struct record *));
+    for (size_t i = 0; i < p->n; i++)
+        p->records[i] = gone;
+    p->start = ledger_age;
+    return p;
+}
+
+/* New; a takeover reads it from its beginning still, or would if that were there; trimmed by its leaders. */
+static const int64_t ages[] = {0, 60, 1000};
+
 void broker_begin(unsigned shards)
 {
-    ledger_age = one_in(3) ? 0 : 60;
+    ledger_age = ages[rnd_in(0, 2)];
     memset(&broker, 0, sizeof broker);
     broker.shards = shards;
-    for (unsigned i = 0; i < shards; i++) {
-        broker.ledgers[i] = partition_new(DT_STR_LIT("ledger"), true);
-        while ((int64_t)broker.ledgers[i]->n < ledger_age)
-            append(broker.ledgers[i], NULL, true);
-        broker.ledgers[i]->start = ledger_age;
-    }
+    for (unsigned i = 0; i < shards; i++)
+        broker.ledgers[i] = ledger_of_age();
     for (unsigned i = 0; i < 2; i++)
         broker.results[i] = partition_new(DT_STR_LIT("results"), false);
 }
