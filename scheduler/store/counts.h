@@ -27,7 +27,7 @@
 
 static inline unsigned dt_count_piece(int64_t id)
 {
-    return (unsigned)((uint64_t)id >> 40) % DT_COUNT_PIECES;
+    return (unsigned)dt_job_home_day(id) % DT_COUNT_PIECES;
 }
 
 /* What changed of a topic in a piece: places of `n`. */

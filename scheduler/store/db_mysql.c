@@ -345,11 +345,17 @@ dt_status dt_db_ping(dt_db *db, struct dt_error *err)
 
 /* ---- transactions ---- */
 
-dt_status dt_db_begin(dt_db *db, struct dt_error *err)
+static dt_status may_begin(dt_db *db, struct dt_error *err)
 {
     dt_status status = connected(db, err);
     if (!status && db->txn != TXN_NONE)
         status = dt_fail(err, DT_INTERNAL, "a transaction is open already");
+    return status;
+}
+
+dt_status dt_db_begin(dt_db *db, struct dt_error *err)
+{
+    dt_status status = may_begin(db, err);
     if (!status)
         status = run_text(db, "START TRANSACTION", 17, err);
     if (!status)
@@ -368,9 +374,7 @@ static dt_status set_keeps(dt_db *db, bool keeps, struct dt_error *err)
 
 dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err)
 {
-    dt_status status = connected(db, err);
-    if (!status && db->txn != TXN_NONE)
-        status = dt_fail(err, DT_INTERNAL, "a transaction is open already");
+    dt_status status = may_begin(db, err);
     if (!status && !db->keeps)
         status = set_keeps(db, true, err);
     if (!status)
@@ -382,9 +386,7 @@ dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err)
 {
     static const char sql[] =
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT";
-    dt_status status = connected(db, err);
-    if (!status && db->txn != TXN_NONE)
-        status = dt_fail(err, DT_INTERNAL, "a transaction is open already");
+    dt_status status = may_begin(db, err);
     if (!status)
         status = run_text(db, sql, sizeof sql - 1, err);
     if (!status)
@@ -395,9 +397,7 @@ dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err)
 dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err)
 {
     static const char sql[] = "START TRANSACTION; SELECT " DT_SQL_NOW_MS;
-    dt_status status = connected(db, err);
-    if (!status && db->txn != TXN_NONE)
-        status = dt_fail(err, DT_INTERNAL, "a transaction is open already");
+    dt_status status = may_begin(db, err);
     if (status)
         return status;
     if (mysql_real_query(db->mysql, sql, sizeof sql - 1) || mysql_next_result(db->mysql))

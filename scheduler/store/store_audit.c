@@ -16,8 +16,6 @@
 #include "store/store_dispatch.h"
 #include "store/store_internal.h"
 
-#define DAY_BITS 40
-
 struct dt_audit {
     dt_store *store; /* its own: the snapshot is a transaction that stays open from step to step */
     dt_db *db;       /* while a piece is counted */
@@ -126,11 +124,11 @@ static dt_status find_day(dt_audit *a, bool *there, struct dt_error *err)
         unsigned ahead = (a->piece + DT_COUNT_PIECES - dt_count_piece(a->next_id)) % DT_COUNT_PIECES;
         if (status || !*there || ahead == 0)
             return status;
-        int64_t day = (a->next_id >> DAY_BITS) + ahead;
-        if (day > INT64_MAX >> DAY_BITS)
+        int64_t day = (int64_t)dt_job_home_day(a->next_id) + ahead;
+        if (day > INT64_MAX >> DT_SEQUENCE_BITS)
             *there = false;
         else
-            a->next_id = day << DAY_BITS;
+            a->next_id = day << DT_SEQUENCE_BITS;
     }
     return DT_OK;
 }
@@ -141,7 +139,7 @@ static const char count_slice[] =
 
 static dt_status add_slice(dt_audit *a, size_t limit, size_t *rows, struct dt_error *err)
 {
-    const int64_t last = a->next_id | ((INT64_C(1) << DAY_BITS) - 1);
+    const int64_t last = a->next_id | ((INT64_C(1) << DT_SEQUENCE_BITS) - 1);
     dt_status status =
         dt_db_query(a->db, count_slice, DT_PARAMS(DT_P_INT(a->next_id), DT_P_INT(last), DT_P_INT(limit)), err);
     int64_t highest = a->next_id;
@@ -257,7 +255,7 @@ static dt_status correct(dt_audit *a, struct dt_audited *out, struct dt_error *e
 
 /* ---- a step ---- */
 
-static void forget_piece(dt_audit *a)
+void dt_audit_pause(dt_audit *a)
 {
     if (a->db)
         dt_db_rollback(a->db);
@@ -265,11 +263,6 @@ static void forget_piece(dt_audit *a)
     a->topic = DT_STR_NONE;
     dt_counts_clear(&a->difference);
     dt_arena_reset(&a->topics);
-}
-
-void dt_audit_pause(dt_audit *a)
-{
-    forget_piece(a);
 }
 
 dt_status dt_audit_step(dt_audit *a, size_t limit, struct dt_audited *out, struct dt_error *err)
@@ -288,7 +281,7 @@ dt_status dt_audit_step(dt_audit *a, size_t limit, struct dt_audited *out, struc
     else if (done)
         *out = (struct dt_audited){a->piece, true, a->rows, out->corrected};
     if (status || done)
-        forget_piece(a);
+        dt_audit_pause(a);
     if (done)
         a->piece = (a->piece + 1) % DT_COUNT_PIECES;
     return status;
