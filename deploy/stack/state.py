@@ -23,7 +23,7 @@ class State:
 
     def port(self, name):
         if name not in self.ports:
-            self.ports[name] = ports.choose(set(self.ports.values()))
+            self.ports[name] = ports.choose(set(self.ports.values()), self.file.parent)
         return self.ports[name]
 
     def save(self):

@@ -81,7 +81,8 @@ class Process:
     """A server of a peer in a fresh folder."""
 
     def __init__(self, name, argv_of):
-        self.folder, self.port = HOME / name, ports.choose(set())
+        self.folder = HOME / name
+        self.port = ports.choose(set(), self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         with open(self.folder / "log", "wb") as log:
@@ -104,7 +105,7 @@ class Database:
     def __init__(self, name):
         self._home = HOME / name
         shutil.rmtree(self._home, ignore_errors=True)
-        self.server = MariaDB(self._home, ports.choose(set()), "peer")
+        self.server = MariaDB(self._home, ports.choose(set(), self._home), "peer")
         self.server.start()
         self.server.wait_ready()
         self.server.sql(f"CREATE DATABASE {DATABASE} CHARACTER SET latin1")
