@@ -123,12 +123,18 @@ def test_row19_a_ledger_that_lost_what_the_row_needs_halts_its_shards_until_they
         run.goes_on(seconds=45)
 
 
+def ledger_offsets(stack):
+    """{shard: up to where its row knows the ledger}"""
+    found = rows(connect(stack), "SELECT shard, ledger_offset FROM shards s JOIN installation i ON s.shard < i.shards")
+    return {row["shard"]: row["ledger_offset"] for row in found}
+
+
 def test_row19_a_ledger_trimmed_below_what_is_settled_is_no_matter(stack, seed):
     with under_load(stack, seed, skip=("O4",)) as run:
         for part in DISPATCHERS:
             stack.stop(part)
-        for row in rows(connect(stack), "SELECT shard, ledger_offset FROM shards s JOIN installation i ON s.shard < i.shards"):
-            assert Broker(stack).trim("duetime.ledger", row["shard"], row["ledger_offset"]) > 0
+        for shard, offset in ledger_offsets(stack).items():
+            assert Broker(stack).trim("duetime.ledger", shard, offset) > 0
         for part in DISPATCHERS:
             stack.start(part)
         run.goes_on(seconds=45)
@@ -155,7 +161,9 @@ def test_row19_a_mysql_restored_from_an_earlier_copy_doubles_nothing_before_an_o
     try:
         run.begin()
         copied(stack, tmp_path / "copy")
+        before = ledger_offsets(stack)
         run.goes_on(300, seconds=45)  # what the copy does not have: creates, claims, results
+        until(lambda: all(offset > before[shard] for shard, offset in ledger_offsets(stack).items()), 30, "every shard sends what the copy does not know")
         restored(stack, tmp_path / "copy")
         run.shut_down()
         found = until(lambda: len(halted(stack)) == 4 and halted(stack), 45, lambda: f"every shard halts: {halted(stack)}")
