@@ -24,6 +24,7 @@ NOT_NEEDED = {
     "FILLED_FOR": "the shards that slots have left hand their entries on when they are due, and the reconciler fills in the rest; kept "
                   "because it does not depend on them",
     "EPOCH": "a leadership's token is never another's, so token and version say all that the epoch says; kept for people",
+    "MAP_WAKE": "the reconciler's next round and every job that is handed on wake the leaders as well; kept because it is sooner",
 }
 
 
