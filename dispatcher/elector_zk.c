@@ -353,7 +353,7 @@ static void lose_all(struct dt_elector *e, const char *why)
 
 /* ---- requests ---- */
 
-static struct reply *ask(struct dt_elector *e, enum request_kind kind, unsigned shard)
+static struct reply *new_request(struct dt_elector *e, enum request_kind kind, unsigned shard)
 {
     struct reply *r = calloc(1, sizeof *r);
 
@@ -385,7 +385,7 @@ static void ask_paths(struct dt_elector *e)
 {
     e->paths_asked = true;
     for (unsigned i = 0; i < 4; i++) {
-        struct reply *r = ask(e, ASK_PATH, i);
+        struct reply *r = new_request(e, ASK_PATH, i);
 
         if (r != NULL)
             sent(r, zoo_acreate(e->zh, e->paths[i], "", 0, &ZOO_OPEN_ACL_UNSAFE, 0, on_string, r));
@@ -397,7 +397,7 @@ static void ask_paths(struct dt_elector *e)
 static void ask_join(struct dt_elector *e)
 {
     char path[PATH_SIZE + GUID_SIZE + 8];
-    struct reply *r = ask(e, ASK_JOIN, 0);
+    struct reply *r = new_request(e, ASK_JOIN, 0);
 
     if (r == NULL)
         return;
@@ -410,7 +410,7 @@ static void ask_join(struct dt_elector *e)
 static void ask_quit(struct dt_elector *e, const char *name)
 {
     char path[PATH_SIZE * 2];
-    struct reply *r = ask(e, ASK_QUIT, 0);
+    struct reply *r = new_request(e, ASK_QUIT, 0);
 
     if (r == NULL)
         return;
@@ -421,7 +421,7 @@ static void ask_quit(struct dt_elector *e, const char *name)
 static void ask_children(struct dt_elector *e, enum request_kind kind, struct listing *l, const char *path,
                          watcher_fn watcher)
 {
-    struct reply *r = ask(e, kind, 0);
+    struct reply *r = new_request(e, kind, 0);
 
     if (r == NULL)
         return;
@@ -433,7 +433,7 @@ static void ask_children(struct dt_elector *e, enum request_kind kind, struct li
 static void ask_take(struct dt_elector *e, unsigned shard)
 {
     char path[PATH_SIZE + 16], data[GUID_SIZE + 256];
-    struct reply *r = ask(e, ASK_TAKE, shard);
+    struct reply *r = new_request(e, ASK_TAKE, shard);
 
     if (r == NULL)
         return;
@@ -447,7 +447,7 @@ static void ask_take(struct dt_elector *e, unsigned shard)
 static void ask_drop(struct dt_elector *e, unsigned shard)
 {
     char path[PATH_SIZE + 16];
-    struct reply *r = ask(e, ASK_DROP, shard);
+    struct reply *r = new_request(e, ASK_DROP, shard);
 
     if (r == NULL) {
         e->nodes[shard].unwanted = true;
@@ -462,7 +462,7 @@ static void ask_drop(struct dt_elector *e, unsigned shard)
 static void ask_look(struct dt_elector *e, unsigned shard)
 {
     char path[PATH_SIZE + 16];
-    struct reply *r = ask(e, ASK_LOOK, shard);
+    struct reply *r = new_request(e, ASK_LOOK, shard);
 
     if (r == NULL)
         return;
@@ -473,7 +473,7 @@ static void ask_look(struct dt_elector *e, unsigned shard)
 
 static void ask_ping(struct dt_elector *e)
 {
-    struct reply *r = ask(e, ASK_PING, 0);
+    struct reply *r = new_request(e, ASK_PING, 0);
 
     if (r == NULL)
         return;
