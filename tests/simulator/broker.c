@@ -964,7 +964,7 @@ void broker_trim_ledger(unsigned shard)
 void broker_recreate_ledger(unsigned shard)
 {
     struct coordinator *c = &broker.coordinators[shard];
-    if (broker.lost_young || (c->txn && (c->txn->state == TXN_OPEN || under_way(c->txn))))
+    if (!broker.ledgers[shard] || broker.lost_young || (c->txn && (c->txn->state == TXN_OPEN || under_way(c->txn))))
         return;
     broker.lost_young |= ledger_age == 0 || (int64_t)broker.ledgers[shard]->n < ledger_age; /* a new shard's */
     broker.ledgers[shard] = partition_new(DT_STR_LIT("ledger"), true);

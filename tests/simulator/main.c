@@ -6,6 +6,7 @@
  * tells.
  */
 #include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -25,7 +26,7 @@
 #define TRACE_LINES 160
 
 static struct {
-    uint64_t seeds, from, jobs, messages, steps, injections;
+    uint64_t seeds, from, seed, jobs, messages, steps, injections;
     int kinds[8], seconds;
     unsigned n_kinds;
     bool replay, list, first;
@@ -190,6 +191,26 @@ static void parse(int argc, char **argv)
         }
 }
 
+/* A crash, the product's or the world's own, names its seed like any other failure. */
+static void on_crash(int number)
+{
+    char text[128];
+    int n = snprintf(text, sizeof text, "seed %llu crashed (signal %d); --replay %llu shows it\n",
+                     (unsigned long long)run.seed, number, (unsigned long long)run.seed);
+    if (write(STDOUT_FILENO, text, (size_t)n) == n)
+        raise(number);
+}
+
+static void watch_for_crashes(void)
+{
+    static char stack[65536];
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND)};
+    const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL};
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+        sigaction(fatal[i], &action, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static struct dt_config config;
@@ -205,15 +226,18 @@ int main(int argc, char **argv)
     clearenv();
     if (dt_config_load(&config, NULL, &err) != DT_OK)
         broken("%s", err.text);
+    watch_for_crashes();
     double start = seconds_of(CLOCK_MONOTONIC), told = start;
     if (run.replay) {
         tracing = true;
+        run.seed = run.from;
         world(&config, run.from);
         printf("%s%s%s\n", violation[0] ? violation_oracle : "nothing was violated", violation[0] ? ": " : "",
                violation);
         return violation[0] != '\0';
     }
     for (uint64_t seed = run.from; done < run.seeds; seed++) {
+        run.seed = seed;
         world(&config, seed);
         done++;
         if (violation[0]) {
