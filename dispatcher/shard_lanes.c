@@ -92,11 +92,11 @@ bool dt_shard_lanes_wait(const dt_shard_loop *l)
 static void try_closed(dt_shard_loop *l)
 {
     struct dt_error err;
-    int64_t left;
+    int64_t next_ms;
     for (size_t i = 0; i < l->lanes.n; i++) {
         const struct dt_lane *lane = &l->lanes.v[i];
         if (!lane->open && !dt_topic_book_paused(l->book, dt_str(lane->name)) &&
-            dt_index_unhold(l->index, l->shard, dt_str(lane->name), 1, &left, &err) != DT_OK)
+            dt_index_unhold(l->index, l->shard, dt_str(lane->name), 1, &next_ms, &err) != DT_OK)
             return;
     }
 }
@@ -155,11 +155,13 @@ void dt_shard_give_back(dt_shard_loop *l)
     for (size_t i = 0; i < n; i++) {
         struct dt_lane *lane = &lanes->v[which[i]];
         struct dt_error err;
-        int64_t left = 0;
         lane->given = parts[i].quota;
-        if (lane->given && dt_index_unhold(l->index, l->shard, dt_str(lane->name), lane->given, &left, &err) != DT_OK)
-            return; /* the look will tell */
-        lane->empty = lane->given && left == 0;
+        if (lane->given &&
+            dt_index_unhold(l->index, l->shard, dt_str(lane->name), lane->given, &lane->next_ms, &err) != DT_OK) {
+            lane->given = 0; /* the look will tell */
+            return;
+        }
+        lane->empty = lane->given && lane->next_ms == 0;
         empty |= lane->empty;
     }
     for (size_t i = lanes->n; empty && i-- > 0;)
@@ -188,18 +190,54 @@ static size_t hash(const struct dt_topic_of *of)
     return h;
 }
 
-/* The place of a lane among those of this look; a new one at the end. slots: n_slots (a power of two), places + 1. */
-static uint32_t place_of(struct dt_lanes *lanes, uint32_t *slots, size_t n_slots, const struct dt_topic_of *of)
+/* Where a lane stands, or would. slots: n_slots (a power of two), places among the queues + 1. */
+static size_t slot_of(const struct dt_lanes *lanes, const uint32_t *slots, size_t n_slots, const struct dt_topic_of *of)
 {
-    size_t hashed = hash(of), at = hashed & (n_slots - 1);
+    size_t at = hash(of) & (n_slots - 1);
     while (slots[at] && !same_lane(&lanes->queues[slots[at] - 1], of))
         at = (at + 1) & (n_slots - 1);
+    return at;
+}
+
+/* The place of a lane among those of this look; a new one at the end. */
+static uint32_t place_of(struct dt_lanes *lanes, uint32_t *slots, size_t n_slots, const struct dt_topic_of *of)
+{
+    size_t at = slot_of(lanes, slots, n_slots, of);
     if (!slots[at]) {
         lanes->queues[lanes->n_queues] =
-            (struct dt_queue){.topic = of->topic, .timeouts = of->dispatched, .hash = hashed};
+            (struct dt_queue){.topic = of->topic, .timeouts = of->dispatched, .hash = hash(of)};
         slots[at] = (uint32_t)++lanes->n_queues;
     }
     return slots[at] - 1;
+}
+
+static void find_own(struct dt_lanes *lanes, const uint32_t *slots, size_t n_slots)
+{
+    for (size_t i = 0; i < lanes->n_queues; i++) {
+        const struct dt_topic_of own = {.topic = lanes->queues[i].topic};
+        size_t at = lanes->queues[i].timeouts ? slot_of(lanes, slots, n_slots, &own) : 0;
+        if (lanes->queues[i].timeouts && slots[at])
+            lanes->queues[i].own = &lanes->queues[slots[at] - 1];
+    }
+}
+
+/*
+ * What was given back to a lane need not be what it may send: some of it was moved meanwhile, or is a hint that nobody
+ * has taken away, of a job that was claimed. So its part ends where what is held still begins; of what is due at the
+ * very same millisecond, where as many entries of its topic have been met as came back.
+ */
+static void end_parts(dt_shard_loop *l, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct dt_queue *queue = &l->lanes.queues[l->lanes.of[i]];
+        struct dt_queue *own = queue->timeouts ? queue->own : queue;
+        int64_t due_ms = l->entries[i].due_ms;
+        bool counts = !queue->timeouts || queue->met++ >= queue->given;
+        if (!own || !counts || due_ms > own->next_ms || (due_ms == own->next_ms && own->met >= own->given))
+            continue;
+        own->met++;
+        own->may += own == queue;
+    }
 }
 
 static dt_status make_room(struct dt_lanes *lanes, size_t n, size_t n_slots, uint32_t **slots)
@@ -224,6 +262,7 @@ static void see_queues(dt_shard_loop *l)
         const struct dt_lane *lane = find_lane(&l->lanes, dt_held_name(queue->topic, queue->timeouts, name));
         queue->held = lane != NULL;
         queue->given = lane ? lane->given : 0;
+        queue->next_ms = queue->given ? lane->next_ms : 0;
         queue->closed =
             !queue->timeouts && dt_topic_book_kafka_topic(l->book, queue->topic).p && !topic_open(l, queue->topic);
     }
@@ -279,9 +318,12 @@ dt_status dt_shard_sort_lanes(dt_shard_loop *l, size_t n, struct dt_error *err)
         lanes->of[i] = place_of(lanes, slots, n_slots, &topics[at - ids]);
         lanes->queues[lanes->of[i]].waiting++;
     }
-    if (status == DT_OK)
-        see_queues(l);
-    return status;
+    if (status != DT_OK)
+        return status;
+    find_own(lanes, slots, n_slots);
+    see_queues(l);
+    end_parts(l, n);
+    return DT_OK;
 }
 
 /* ---- sharing out ---- */
@@ -292,7 +334,7 @@ static size_t at_most(const struct dt_queue *queue, bool held_sets)
     if (queue->closed)
         most = 1; /* that one finds out whether the topic can be written again */
     else if (held_sets && queue->held)
-        most = queue->given;
+        most = queue->timeouts ? queue->given : queue->may;
     return most < queue->waiting ? most : queue->waiting;
 }
 

@@ -56,12 +56,16 @@ struct dt_lane {
     char name[DT_HELD_NAME_SIZE];
     bool open, empty; /* open: what is held may go */
     size_t given;     /* so many were given back at this look */
+    int64_t next_ms;  /* and this is when the first that is held still is due */
 };
 #define DT_SKIPPED 256
 /* A lane as one look sees it. */
 struct dt_queue {
     struct dt_str topic; /* absent: jobs that have no row */
     size_t waiting, given;
+    int64_t next_ms;      /* of what is held still, the first; with given only */
+    size_t met, may;      /* entries of the topic that stand before that one; those of them that the lane may send */
+    struct dt_queue *own; /* of timeouts: the topic's own lane; absent: nothing else of it is due */
     bool timeouts, held, closed; /* closed: paused, or cannot be written */
     size_t hash;
     bool left;    /* something of it stays where MySQL's cursor stands */

@@ -113,11 +113,11 @@ static inline struct dt_str dt_held_name(struct dt_str topic, bool timeouts, cha
     return (struct dt_str){name, (size_t)n};
 }
 /* Moves entries that are still at due_ms, or not in the due set (any more), to the held set of a topic / gives a
- * bounded number of them back, earliest first; left: how many remain. */
+ * bounded number of them back, earliest first; next_ms: when the first of those that remain is due, 0 if none does. */
 DT_MUST_CHECK dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic,
                                       const struct dt_entry *entries, size_t n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit,
-                                        int64_t *left, struct dt_error *err);
+                                        int64_t *next_ms, struct dt_error *err);
 /* A shard that nobody leads any more: its set goes, marker and held sets with it. */
 DT_MUST_CHECK dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err);
 /* The endpoint that holds the shard's set: "host:port". */

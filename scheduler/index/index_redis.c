@@ -993,7 +993,7 @@ dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry
 
 /* ---- held sets ---- */
 
-static dt_status unhold_some(dt_index *index, unsigned shard, struct dt_str topic, size_t some, int64_t *left,
+static dt_status unhold_some(dt_index *index, unsigned shard, struct dt_str topic, size_t some, int64_t *next_ms,
                              struct dt_error *err)
 {
     dt_link *link = link_of(index, shard);
@@ -1007,21 +1007,21 @@ static dt_status unhold_some(dt_index *index, unsigned shard, struct dt_str topi
     arg_registry(index, link, shard);
     dt_link_arg(link, topic);
     dt_link_arg_i64(link, (int64_t)some);
-    return turn(link, on_integer, left, err);
+    return turn(link, on_integer, next_ms, err);
 }
 
-dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *left,
+dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *next_ms,
                           struct dt_error *err)
 {
     dt_status status;
 
-    *left = 0;
+    *next_ms = 0;
     do {
         size_t some = limit < CHUNK ? limit : CHUNK;
 
-        status = unhold_some(index, shard, topic, some, left, err);
+        status = unhold_some(index, shard, topic, some, next_ms, err);
         limit -= some;
-    } while (status == DT_OK && *left > 0 && limit > 0);
+    } while (status == DT_OK && *next_ms > 0 && limit > 0);
     return status;
 }
 

@@ -614,7 +614,7 @@ static void thousands_of_fixes_go_in_one_call(void **state)
 static void entries_of_a_paused_topic_are_held_and_given_back(void **state)
 {
     struct fixture *fx = *state;
-    int64_t a = id_of(fx, 4, 0), b = id_of(fx, 4, a), c = id_of(fx, 4, b), left = -1;
+    int64_t a = id_of(fx, 4, 0), b = id_of(fx, 4, a), c = id_of(fx, 4, b), next_ms = -1;
     struct dt_entry entries[] = {{a, 100, 0}, {b, 100, 0}, {c, 300, 0}};
     struct dt_arena arena;
     struct dt_str *topics;
@@ -632,12 +632,12 @@ static void entries_of_a_paused_topic_are_held_and_given_back(void **state)
     OK(dt_index_held(fx->index, 3, &arena, &topics, &n, &fx->err));
     assert_int_equal(n, 0);
 
-    OK(dt_index_unhold(fx->index, 4, DT_STR_LIT("orders.close"), 1, &left, &fx->err));
-    assert_int_equal(left, 1);
+    OK(dt_index_unhold(fx->index, 4, DT_STR_LIT("orders.close"), 1, &next_ms, &fx->err));
+    assert_int_equal(next_ms, 300);
     assert_int_equal(score(fx, a), 100); /* earliest first */
     put_one(fx, c, 250);                 /* changed while it was held: that stays */
-    OK(dt_index_unhold(fx->index, 4, DT_STR_LIT("orders.close"), 10, &left, &fx->err));
-    assert_int_equal(left, 0);
+    OK(dt_index_unhold(fx->index, 4, DT_STR_LIT("orders.close"), 10, &next_ms, &fx->err));
+    assert_int_equal(next_ms, 0);
     assert_int_equal(score(fx, c), 250);
     OK(dt_index_held(fx->index, 4, &arena, &topics, &n, &fx->err));
     assert_int_equal(n, 0);
@@ -649,17 +649,17 @@ static void giving_back_is_bounded_by_its_limit(void **state)
     struct fixture *fx = *state;
     size_t n = 5000;
     struct dt_entry *entries = calloc(n, sizeof(*entries));
-    int64_t left, count;
+    int64_t next_ms, count;
 
     for (size_t i = 0; i < n; i++)
         entries[i] = (struct dt_entry){(int64_t)i + 1, 100 + (int64_t)i, 0};
     OK(dt_index_hold(fx->index, 0, DT_STR_LIT("t"), entries, n, &fx->err));
-    OK(dt_index_unhold(fx->index, 0, DT_STR_LIT("t"), 2500, &left, &fx->err));
-    assert_int_equal(left, 2500);
+    OK(dt_index_unhold(fx->index, 0, DT_STR_LIT("t"), 2500, &next_ms, &fx->err));
+    assert_int_equal(next_ms, 2600);
     OK(dt_index_count(fx->index, 0, 0, 2600, &count, &fx->err));
     assert_int_equal(count, 2500);
-    OK(dt_index_unhold(fx->index, 0, DT_STR_LIT("t"), 100000, &left, &fx->err));
-    assert_int_equal(left, 0);
+    OK(dt_index_unhold(fx->index, 0, DT_STR_LIT("t"), 100000, &next_ms, &fx->err));
+    assert_int_equal(next_ms, 0);
     free(entries);
 }
 
@@ -1181,7 +1181,7 @@ static void a_server_that_cannot_take_packed_slices_is_filled_entry_by_entry(voi
 static void flushed_scripts_are_loaded_again_without_anybody_noticing(void **state)
 {
     struct fixture *fx = *state;
-    int64_t id = id_of(fx, 0, 0), left;
+    int64_t id = id_of(fx, 0, 0), next_ms;
     struct dt_entry got[4], after = {1, 1, 0};
     bool intact;
     size_t n;
@@ -1199,7 +1199,7 @@ static void flushed_scripts_are_loaded_again_without_anybody_noticing(void **sta
     OK(dt_index_hold(fx->index, 0, DT_STR_LIT("t"), &(struct dt_entry){id, 200, 0}, 1, &fx->err));
     assert_int_equal(score(fx, id), 0);
     redis_fixture_text(fx->endpoints, 0, "SCRIPT FLUSH");
-    OK(dt_index_unhold(fx->index, 0, DT_STR_LIT("t"), 5, &left, &fx->err));
+    OK(dt_index_unhold(fx->index, 0, DT_STR_LIT("t"), 5, &next_ms, &fx->err));
     assert_int_equal(score(fx, id), 200);
     redis_fixture_text(fx->endpoints, 0, "SCRIPT FLUSH");
     OK(dt_index_mark(fx->index, 0, MARKER, &intact, &fx->err));

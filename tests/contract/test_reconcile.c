@@ -471,7 +471,7 @@ static void due_jobs_of_a_paused_topic_belong_into_its_held_set(void **state)
     struct dt_arena arena;
     struct dt_str *topics;
     size_t n;
-    int64_t left;
+    int64_t next_ms;
 
     set_paused(fx, "p", true);
     settle(fx);
@@ -493,8 +493,8 @@ static void due_jobs_of_a_paused_topic_belong_into_its_held_set(void **state)
     assert_int_equal(redis_fixture_sum(fx->endpoints, "ZCARD %s:{%u}:held:p", fx->installation, shard), 1);
 
     set_paused(fx, "p", false); /* resumed: its leader gives it back */
-    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("p"), 10, &left, &fx->err));
-    assert_int_equal(left, 0);
+    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("p"), 10, &next_ms, &fx->err));
+    assert_int_equal(next_ms, 0);
     a_period(fx);
     assert_int_equal(score(fx, 1), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 1"));
     expect_drift(fx, 1, 0, 0);
@@ -504,7 +504,7 @@ static void due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set(void
 {
     struct fixture *fx = *state;
     unsigned shard = dt_shard_of(&fx->map, 1);
-    int64_t left, other = 2;
+    int64_t next_ms, other = 2;
     const struct dt_entry held = {1, START - 1000, 0};
 
     while (dt_shard_of(&fx->map, other) == shard)
@@ -517,7 +517,7 @@ static void due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set(void
         a_period(fx);
     assert_int_equal(score(fx, 1), 0);
     assert_int_not_equal(score(fx, other), 0); /* another shard's leader has not */
-    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("w"), 10, &left, &fx->err));
+    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("w"), 10, &next_ms, &fx->err));
     for (int i = 0; i < 2; i++)
         a_period(fx);
     assert_int_not_equal(score(fx, 1), 0);
@@ -528,7 +528,7 @@ static void what_a_leader_has_too_much_of_is_no_drift(void **state)
 {
     struct fixture *fx = *state;
     unsigned shard = dt_shard_of(&fx->map, 1);
-    int64_t left, ids[2] = {2, 3};
+    int64_t next_ms, ids[2] = {2, 3};
     struct dt_entry parked[2];
 
     for (int i = 0; i < 2; i++) { /* of job 1's shard */
@@ -551,11 +551,11 @@ static void what_a_leader_has_too_much_of_is_no_drift(void **state)
     assert_int_equal(score(fx, ids[1]), 0); /* its turn comes with the others of its topic */
     expect_drift(fx, 0, 0, 0);
     assert_true(dt_shard_set_has(&fx->held, shard)); /* its leader is told */
-    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("h"), 10, &left, &fx->err));
-    assert_int_equal(left, 0);
+    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("h"), 10, &next_ms, &fx->err));
+    assert_int_equal(next_ms, 0);
     assert_int_not_equal(score(fx, 1), 0);
     assert_int_not_equal(score(fx, ids[1]), 0);
-    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("h" DT_HELD_TIMEOUTS), 10, &left, &fx->err));
+    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("h" DT_HELD_TIMEOUTS), 10, &next_ms, &fx->err));
     assert_int_not_equal(score(fx, ids[0]), 0);
 }
 

@@ -17,6 +17,7 @@
 
 #define ON_TIME_MS 400
 #define CHANGE_MS  2000  /* while the number of shards changes nothing may wait for longer than a takeover takes */
+#define ORDER_MS   500   /* what was asked for so long before it is due is in the index then */
 #define FAR_MS     30000 /* what is due later than that is not waited for */
 
 static bool is(const struct row *row, const char *column, const char *word)
@@ -574,6 +575,39 @@ static void judge_fair(void)
     }
 }
 
+/* When a job's request was answered: soon after, its entry is in the index. */
+static int64_t created_ms(const struct journal_job *j)
+{
+    for (unsigned i = 0; i < journal->n_answers; i++)
+        if (journal->answers[i].ask == ASK_CREATE && journal->answers[i].job == (unsigned)(j - journal->jobs))
+            return ms_of(journal->answers[i].answered_us);
+    return INT64_MAX;
+}
+
+/* In its turn like all others: nobody changed it, and it was there long before it was due. */
+static bool in_its_turn(const struct broker_record *m)
+{
+    const struct journal_job *j = journal_of(m->job);
+    return j && j->topic == 0 && !j->poisoned && m->attempt == 1 && !may_wait(j, (unsigned)(j - journal->jobs)) &&
+           created_ms(j) < m->due_ms - ORDER_MS;
+}
+
+/* Where nothing failed, one shard's jobs of one topic leave in order, however many wait. */
+static void judge_order(void)
+{
+    const struct broker_record *m, *last[SHARDS_MAX] = {0};
+    if (!faults_calm() || !journal->hot)
+        return;
+    for (size_t n = 0; (m = broker_message(n)); n++) {
+        if (!in_its_turn(m))
+            continue;
+        if (last[m->shard] && m->due_ms < last[m->shard]->due_ms)
+            violated("order", "job %lld, due %lld, was sent after job %lld, due %lld", (long long)m->job,
+                     (long long)m->due_ms, (long long)last[m->shard]->job, (long long)last[m->shard]->due_ms);
+        last[m->shard] = m;
+    }
+}
+
 /* Accepted once, there once, in one of the two tables. */
 static void judge_conservation(void)
 {
@@ -710,6 +744,7 @@ void oracles_judge(void)
     judge_never_early();
     judge_on_time();
     judge_fair();
+    judge_order();
     judge_conservation();
     judge_history();
     judge_counters();

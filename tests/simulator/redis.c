@@ -409,14 +409,14 @@ dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, co
     return change(index, commands, n, err);
 }
 
-dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *left,
+dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *next_ms,
                           struct dt_error *err)
 {
     struct command c = {.what = UNHOLD, .shard = shard, .limit = limit};
     snprintf(c.topic, sizeof c.topic, "%.*s", (int)topic.n, topic.p);
     dt_status status = change(index, &c, 1, err);
     const struct set *held = held_set(&redis.shards[shard], topic, false);
-    *left = held ? (int64_t)held->n : 0;
+    *next_ms = held && held->n ? held->v[0].score : 0;
     return status;
 }
 

@@ -1,4 +1,4 @@
--- KEYS set, held, registry; ARGV topic, limit. Gives how many are left.
+-- KEYS set, held, registry; ARGV topic, limit. Gives the time of the first that is left, or 0.
 local got = call('ZRANGE', KEYS[2], 0, ARGV[2] - 1, 'WITHSCORES')
 local list, ids = {}, {}
 for i = 1, #got, 2 do
@@ -9,6 +9,7 @@ if ids[1] then
   add(KEYS[1], list, true)
   call('ZREM', KEYS[2], unpack(ids))
 end
-local left = call('ZCARD', KEYS[2])
-if left == 0 then call('SREM', KEYS[3], ARGV[1]) end
-return left
+local next = call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+if next[1] then return tonumber(next[2]) end
+call('SREM', KEYS[3], ARGV[1])
+return 0
