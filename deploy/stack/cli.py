@@ -63,8 +63,8 @@ def parser():
                     "somebody forwards to it; kept for later starts")
     up.add_argument("--kafka-set", action="append", type=broker_setting, metavar="KEY=VALUE", dest="kafka_settings",
                     help="a line of the broker's configuration; kept for later starts")
-    up.add_argument("--kafka-jit", choices=["quick", "full"], help="the broker's compiler: soon ready (as long as nothing else is "
-                    "asked for), or all of it, which costs CPU in the first minutes and halves what the broker takes later")
+    up.add_argument("--kafka-jvm", choices=["quick", "full"], help="the broker's Java: small and soon ready (as long as nothing else is "
+                    "asked for), or 1 GB and its whole compiler, which costs CPU in the first minutes and halves what the broker takes later")
     up.add_argument("--no-build", action="store_true", help="take the programs as they are")
     preset = up.add_mutually_exclusive_group()
     preset.add_argument("--release", action="store_const", const="release", dest="preset")
@@ -92,7 +92,7 @@ def parser():
 
 
 def wanted_options(arguments, before):
-    wanted = {name: getattr(arguments, name) for name in ("apis", "dispatchers", "shards", "redis", "mysql", "kafka", "kafka_jit", "preset")
+    wanted = {name: getattr(arguments, name) for name in ("apis", "dispatchers", "shards", "redis", "mysql", "kafka", "kafka_jvm", "preset")
               if getattr(arguments, name) is not None}
     if arguments.settings:
         pairs = (text.split("=", 1) for text in arguments.settings)

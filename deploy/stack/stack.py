@@ -52,7 +52,7 @@ class Stack:
         self.redis = [Redis(self.home, f"redis{n}", port(f"redis{n}")) for n in range(1, options["redis"] + 1)]
         self.zookeeper = ZooKeeper(self.home, port("zookeeper"))
         self.kafka = Kafka(self.home, options["kafka"], port("kafka"), port("kafka_controller"), self._kafka_detours(),
-                           options["kafka_settings"], options["kafka_jit"])
+                           options["kafka_settings"], options["kafka_jvm"])
         self.apis = [self._program(Api, f"api{n}") for n in range(1, options["apis"] + 1)]
         self.dispatchers = [self._program(Dispatcher, f"dispatcher{n}") for n in range(1, options["dispatchers"] + 1)]
 

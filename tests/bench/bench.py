@@ -23,7 +23,7 @@ class Bench:
 
     def stack(self, *options, name="bench"):
         """A fresh stack with the release build; taken down at the group's end. By default 1 API, 2 dispatchers, 1 Redis, 2 shards."""
-        stack = Stack(name, "--apis", "1", "--dispatchers", "2", "--redis", "1", "--release", "--kafka-jit", "full", *options)
+        stack = Stack(name, "--apis", "1", "--dispatchers", "2", "--redis", "1", "--release", "--kafka-jvm", "full", *options)
         self._group.callback(stack.reset)
         try:
             stack.up()

@@ -14,7 +14,7 @@ DAY_0 = 20089  # 2025-01-01
 TOPIC = "filled"
 
 
-OPTIONS = ("--apis", "1", "--dispatchers", "2", "--redis", "1", "--release", "--kafka-jit", "full")
+OPTIONS = ("--apis", "1", "--dispatchers", "2", "--redis", "1", "--release", "--kafka-jvm", "full")
 
 
 def stack_for(jobs):
