@@ -592,11 +592,12 @@ static bool in_its_turn(const struct broker_record *m)
            created_ms(j) < m->due_ms - ORDER_MS;
 }
 
-/* Where nothing failed, one shard's jobs of one topic leave in order, however many wait. */
+/* Where nothing failed, one shard's jobs of one topic leave in order, however many wait. (While slots move two shards
+ * may reach for the same rows, and who comes second puts them aside.) */
 static void judge_order(void)
 {
     const struct broker_record *m, *last[SHARDS_MAX] = {0};
-    if (!faults_calm() || !journal->hot)
+    if (!faults_calm() || !journal->hot || fault_drawn(F_RESHARD))
         return;
     for (size_t n = 0; (m = broker_message(n)); n++) {
         if (!in_its_turn(m))
