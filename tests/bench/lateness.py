@@ -2,7 +2,6 @@
 import statistics
 import threading
 
-from harness.checker import connect, rows
 from harness.stack import until
 
 import clients
@@ -15,8 +14,7 @@ def warm(stack, account, topic):
     """The topic is there, and every shard has sent to it."""
     clients.make_topic(stack, topic)
     account.accepted(topic, clients.write_due(stack, topic, [clients.now()] * 20))
-    connection = connect(stack)
-    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND attempt = 1", topic)[0]["n"] == 20, 30, "a warm topic")
+    clients.Reporter(stack, topic, 20, seconds=30).end()
 
 
 def of_stream(stack, account, topic, seconds, beside):

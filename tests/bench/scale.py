@@ -15,7 +15,7 @@ import table
 from account import Account
 
 DAY_MS = 86400000
-READS = ("Innodb_rows_read", "Innodb_pages_read", "Innodb_pages_written")
+READS = ("Rows_read", "Innodb_pages_read", "Innodb_pages_written")
 
 
 def named(jobs):
@@ -78,7 +78,7 @@ class Size:
 
     def lists(self):
         """{question: worst ms of ten}."""
-        rest, now = Rest(self.stack["DUETIME_URL"], timeout=60), now_ms()
+        rest, now = Rest(self.stack["DUETIME_URL"], timeout=60), int(now_ms())
         year = {"run_from": rfc3339(now + 365 * DAY_MS), "run_to": rfc3339(now + 366 * DAY_MS)}
         questions = {"first page": {}, "one topic": {"topic": f"beside-{self.run}"}, "state dead": {"state": "dead"}, "a day in a year": year,
                      "500 with payloads": {"limit": 500, "include": "payload"}}
@@ -103,7 +103,7 @@ def describe(bench, size):
     name = named(size.jobs)
     bench.figure(None, f"{name}: bytes a pending job in MySQL", table.bytes_on_disk(size.stack) / max(1, size.jobs), "B")
     at_rest = size.reads_at_rest()
-    bench.figure(None, f"{name}: rows read at rest (reconciler)", at_rest["Innodb_rows_read"], "/s",
+    bench.figure(None, f"{name}: rows read at rest (reconciler)", at_rest["Rows_read"], "/s",
                  f"pages read {at_rest['Innodb_pages_read']:.1f}/s, written {at_rest['Innodb_pages_written']:.1f}/s")
     late = size.takeover()
     bench.figure(None, f"{name}: kill -9, worst first dispatch", late[-1] / 1000, "s", f"{len(late)} shards")
