@@ -151,7 +151,6 @@ void dt_shard_give_back(dt_shard_loop *l)
     size_t which[LANES_AT_ONCE], batch = (size_t)l->env->config->dispatch_batch_jobs;
     size_t room = lanes->others < batch / 2 ? batch - lanes->others : batch - batch / 2;
     size_t n = whose_turn(lanes, parts, which, room);
-    bool empty = false;
     for (size_t i = 0; i < n; i++) {
         struct dt_lane *lane = &lanes->v[which[i]];
         struct dt_error err;
@@ -159,13 +158,11 @@ void dt_shard_give_back(dt_shard_loop *l)
         if (lane->given &&
             dt_index_unhold(l->index, l->shard, dt_str(lane->name), lane->given, &lane->next_ms, &err) != DT_OK) {
             lane->given = 0; /* the look will tell */
-            return;
+            break;
         }
-        lane->empty = lane->given && lane->next_ms == 0;
-        empty |= lane->empty;
     }
-    for (size_t i = lanes->n; empty && i-- > 0;)
-        if (lanes->v[i].empty)
+    for (size_t i = lanes->n; i-- > 0;)
+        if (lanes->v[i].given && lanes->v[i].next_ms == 0)
             drop_lane(lanes, i);
 }
 
@@ -322,7 +319,6 @@ dt_status dt_shard_sort_lanes(dt_shard_loop *l, size_t n, struct dt_error *err)
         return status;
     find_own(lanes, slots, n_slots);
     see_queues(l);
-    end_parts(l, n);
     return DT_OK;
 }
 
@@ -429,6 +425,7 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *rest, struct dt
         return status;
     if (!left)
         return dt_fail(err, DT_NOMEM, "lanes");
+    end_parts(l, n);
     dt_shard_share(l, true);
     size_t limit = DT_LOOK_BATCHES * (size_t)l->env->config->dispatch_batch_jobs;
     *rest = take(l, n, left) > 0 && !park(l, left, may_stay(l, n == limit));

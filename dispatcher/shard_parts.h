@@ -54,9 +54,9 @@ struct dt_refused {
 /* A lane that has a held set: a topic, or the timeouts of one. */
 struct dt_lane {
     char name[DT_HELD_NAME_SIZE];
-    bool open, empty; /* open: what is held may go */
-    size_t given;     /* so many were given back at this look */
-    int64_t next_ms;  /* and this is when the first that is held still is due */
+    bool open;       /* what is held may go */
+    size_t given;    /* so many were given back at this look */
+    int64_t next_ms; /* and this is when the first that is held still is due; 0: nothing is */
 };
 #define DT_SKIPPED 256
 /* A lane as one look sees it. */
