@@ -63,6 +63,7 @@ static void draw_config(struct dt_config *config)
 static void world(const struct dt_config *defaults, uint64_t seed)
 {
     struct dt_config config = *defaults;
+    run.seed = seed;
     world_begin(seed);
     faults_begin(run.kinds, run.n_kinds);
     draw_config(&config);
@@ -230,14 +231,12 @@ int main(int argc, char **argv)
     double start = seconds_of(CLOCK_MONOTONIC), told = start;
     if (run.replay) {
         tracing = true;
-        run.seed = run.from;
         world(&config, run.from);
         printf("%s%s%s\n", violation[0] ? violation_oracle : "nothing was violated", violation[0] ? ": " : "",
                violation);
         return violation[0] != '\0';
     }
     for (uint64_t seed = run.from; done < run.seeds; seed++) {
-        run.seed = seed;
         world(&config, seed);
         done++;
         if (violation[0]) {
