@@ -7,6 +7,7 @@ from harness.stack import Stack
 
 import account
 import surroundings
+import table
 from report import Figure
 
 
@@ -23,7 +24,7 @@ class Bench:
 
     def stack(self, *options, name="bench"):
         """A fresh stack with the release build; taken down at the group's end. By default 1 API, 2 dispatchers, 1 Redis, 2 shards."""
-        stack = Stack(name, "--apis", "1", "--dispatchers", "2", "--redis", "1", "--release", "--kafka-jvm", "full", *options)
+        stack = Stack(name, *table.OPTIONS, *options)
         self._group.callback(stack.reset)
         try:
             stack.up()

@@ -36,7 +36,7 @@ def drain(stack, account, jobs, spike, trickle):
 
 def measure(bench):
     jobs = JOBS // 4 if bench.quick else JOBS
-    stack = bench.stack("--shards", "4", "--kafka-jvm", "full")
+    stack = bench.stack("--shards", "4")
     account = bench.account(stack)
     drain(stack, account, JOBS // 4, "spike-warm", "trickle-warm")  # the broker compiles itself meanwhile
     found = [drain(stack, account, jobs, f"spike-{n}", f"trickle-{n}") for n in range(bench.count(3, 1))]

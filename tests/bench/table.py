@@ -14,6 +14,7 @@ DAY_0 = 20089  # 2025-01-01
 TOPIC = "filled"
 
 
+# Of every stack that is measured.
 OPTIONS = ("--apis", "1", "--dispatchers", "2", "--redis", "1", "--release", "--kafka-jvm", "full")
 
 

@@ -82,9 +82,9 @@ class Process:
 
     def __init__(self, name, argv_of):
         self.folder = HOME / name
-        self.port = ports.choose(set(), self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
+        self.port = ports.choose(set(), self.folder)
         with open(self.folder / "log", "wb") as log:
             self._process = subprocess.Popen(list(map(str, argv_of(self.folder, self.port))), cwd=self.folder, stdout=log, stderr=log)
         wait_port(self.port)

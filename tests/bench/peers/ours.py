@@ -21,7 +21,7 @@ class Duetime(Peer):
     note = "exactly once to Kafka; 1 API, 2 dispatchers; lateness and drain to the consumer's receipt"
 
     def __init__(self):
-        self._stack = Stack("peers-ours", "--apis", "1", "--dispatchers", "2", "--redis", "1", "--release", "--kafka-jvm", "full")
+        self._stack = Stack("peers-ours", *table.OPTIONS)
         self._runs = 0
 
     def up(self):
