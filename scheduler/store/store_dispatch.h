@@ -164,6 +164,7 @@ struct dt_turn {
     size_t rest;               /* so many are still in flight, their first lease->send_n go next: the hints were left */
     struct dt_outgoing *batch; /* claimed now, in order of (due, id) */
     size_t n_batch;
+    int64_t shortest_ack_ms; /* of the claimed: the shortest acknowledgement timeout */
     struct dt_seen *seen; /* hints that were settled one way or other, the claimed ones too */
     size_t n_seen;
     struct dt_seen *moved; /* settled attempts whose acknowledgement deadline was put off */

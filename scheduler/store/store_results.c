@@ -7,7 +7,7 @@
  *     judge each result in the order given                dt_job_decide, no statement
  *     ask for archived attempts, if any result is for one SELECT
  *     ask history for jobs that are not there, if any     SELECT (and SELECT their archived attempts)
- *     write the jobs that ended well                      UPDATE, six values a row
+ *     write the jobs that ended well                      UPDATE for each group alike, one for all others
  *     write all the others                                UPDATE, all values
  *     write the dead letters                              INSERT INTO outbox
  *     count what went from a state to another             with the COMMIT (counts.h)
@@ -31,6 +31,7 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/json.h"
+#include "store/id_in.h"
 #include "store/store_internal.h"
 #include "store/store_row.h"
 
@@ -50,6 +51,8 @@ struct place {
     int64_t id;
     size_t index;
 };
+
+#define ALIKE_MIN 16 /* with fewer a statement of their own costs more than it saves */
 
 enum locking { LOCK_NONE, LOCK_WAITING, LOCK_PASSING_BY };
 
@@ -451,7 +454,15 @@ static int64_t leave_at_ms(const struct batch *b, const struct judged *j)
     return dt_leave_at_ms(b->config, j->job.state, b->now_ms, purge_at_ms(b, j));
 }
 
-/* The statement must write every row as it was judged; one that changed since it was read unlocked sends us back. */
+/* A statement must write every row as it was judged; one that changed since it was read unlocked sends us back. */
+static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
+{
+    if (written == rows)
+        return DT_OK;
+    return dt_fail(b->err, b->locking ? DT_INTERNAL : DT_BUSY, "%llu of %zu jobs took their results",
+                   (unsigned long long)written, rows);
+}
+
 static dt_status write_rows(struct batch *b, const char *sql, const struct dt_param *params, size_t n_params,
                             size_t rows)
 {
@@ -459,10 +470,7 @@ static dt_status write_rows(struct batch *b, const char *sql, const struct dt_pa
     if (b->text.failed)
         return no_memory(b);
     dt_status status = dt_db_run(b->db, sql, params, n_params, &affected, b->err);
-    if (!status && affected != rows)
-        status = dt_fail(b->err, b->locking ? DT_INTERNAL : DT_BUSY, "%llu of %zu jobs took their results",
-                         (unsigned long long)affected, rows);
-    return status;
+    return status ? status : expect_written(b, affected, rows);
 }
 
 static const char update_ended_well[] =
@@ -473,15 +481,52 @@ static const char update_ended_well[] =
     "j.purge_at = r.purge_then, j.leave_at = r.leave_then, j.version = j.version + 1, j.updated_at = ? " DT_GUARD_SQL(
         RESULT, "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was", "WHERE TRUE");
 
-static dt_status write_ended_well(struct batch *b)
+/* Those that nearly all of a batch are like: read as the same, and written the same. */
+static const struct dt_id_in update_alike =
+    DT_ID_IN("UPDATE jobs j FORCE INDEX (PRIMARY) "
+             "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "
+             "j.purge_at = ?, j.leave_at = ?, j.version = j.version + 1, j.updated_at = ? " DT_GUARD_SQL(
+                 RESULT, "WHERE j.attempt = ? AND j.version = ? AND j.state = ?",
+                 "WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL") " AND j.id");
+
+static int by_likeness(const void *a, const void *b)
 {
-    if (!b->n_ended_well)
+    const struct judged *x = *(struct judged *const *)a, *y = *(struct judged *const *)b;
+    const int64_t of_x[] = {x->was.attempt, x->was.version, x->was.state, x->retention_ms, x->was.id};
+    const int64_t of_y[] = {y->was.attempt, y->was.version, y->was.state, y->retention_ms, y->was.id};
+    for (size_t i = 0; i < sizeof of_x / sizeof *of_x; i++)
+        if (of_x[i] != of_y[i])
+            return of_x[i] < of_y[i] ? -1 : 1;
+    return 0;
+}
+
+static bool alike(const struct judged *x, const struct judged *y)
+{
+    return x->was.attempt == y->was.attempt && x->was.version == y->was.version && x->was.state == y->was.state &&
+           x->retention_ms == y->retention_ms;
+}
+
+static dt_status write_alike(struct batch *b, struct judged *const *group, size_t n, int64_t *ids)
+{
+    const struct judged *j = group[0];
+    uint64_t written = 0;
+    for (size_t i = 0; i < n; i++)
+        ids[i] = group[i]->was.id;
+    dt_status status = dt_id_in_run(
+        b->db, &update_alike,
+        DT_PARAMS(DT_P_INT(b->now_ms), DT_P_INT(purge_at_ms(b, j)), DT_P_INT(leave_at_ms(b, j)), DT_P_INT(b->now_ms),
+                  DT_P_INT(j->was.attempt), DT_P_INT(j->was.version), DT_P_INT((int64_t)j->was.state + 1)),
+        ids, n, &written, b->err);
+    return status ? status : expect_written(b, written, n);
+}
+
+static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
+{
+    if (n == 0)
         return DT_OK;
     begin_rows(&b->text);
-    for (size_t i = 0; i < b->n_jobs; i++) {
-        const struct judged *j = &b->jobs[i];
-        if (!ended_well(j))
-            continue;
+    for (size_t i = 0; i < n; i++) {
+        const struct judged *j = v[i];
         begin_row(&b->text);
         add_cell(&b->text, j->was.id);
         add_cell(&b->text, j->was.attempt);
@@ -493,8 +538,32 @@ static dt_status write_ended_well(struct batch *b)
     }
     dt_strbuf_addc(&b->text, ']');
     return write_rows(b, update_ended_well,
-                      DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)),
-                      b->n_ended_well);
+                      DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)), n);
+}
+
+/* Groups of many alike by a statement each, which is dear for few; all that is left together. */
+static dt_status write_ended_well(struct batch *b)
+{
+    struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof *v);
+    int64_t *ids = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof *ids);
+    size_t n = 0, left = 0;
+    dt_status status = DT_OK;
+    if (!v || !ids)
+        return no_memory(b);
+    for (size_t i = 0; i < b->n_jobs; i++)
+        if (ended_well(&b->jobs[i]))
+            v[n++] = &b->jobs[i];
+    qsort(v, n, sizeof(struct judged *), by_likeness);
+    for (size_t first = 0, end; !status && first < n; first = end) {
+        for (end = first + 1; end < n && alike(v[first], v[end]);)
+            end++;
+        if (end - first >= ALIKE_MIN || end - first == n)
+            status = write_alike(b, &v[first], end - first, ids);
+        else
+            for (size_t i = first; i < end; i++)
+                v[left++] = v[i];
+    }
+    return status ? status : write_each(b, v, left);
 }
 
 static const char update_others[] =

@@ -18,6 +18,7 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "store/counts.h"
+#include "store/id_in.h"
 #include "store/id_list.h"
 #include "store/lease.h"
 #include "store/outgoing.h"
@@ -135,6 +136,7 @@ static dt_status take_row(struct turn *t)
     " WHERE (j.claim_shard IN (-1, ?) OR NOT EXISTS (SELECT 1 FROM shards s WHERE s.shard = j.claim_shard"             \
     " AND INSTR(s.inflight, CONCAT('[', j.id, ',')) > 0))"
 
+/* The list is in the order of ids, and rows are locked in the order of the list. */
 static const char lock_hinted[] =
     "SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), " DT_SQL_ACK_MS ","
     " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic)"
@@ -142,9 +144,9 @@ static const char lock_hinted[] =
     " + 2 * COALESCE(LENGTH(j.job_key), 0) + COALESCE(LENGTH(j.partition_key), 0)"
     " + COALESCE(LENGTH(j.content_type), 0) + 900, j.topic"
     " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id" DT_GUARD_SQL(
-        LIST_ELSEWHERE, NOT_IN_FLIGHT_ELSEWHERE,
-        " WHERE ? IS NOT NULL") " ORDER BY t.id" DT_GUARD_SQL(CLAIM, " FOR UPDATE /*!80001 OF j */ SKIP LOCKED", "");
+    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id" DT_GUARD_SQL(LIST_ELSEWHERE, NOT_IN_FLIGHT_ELSEWHERE,
+                                                                              " WHERE ? IS NOT NULL")
+        DT_GUARD_SQL(CLAIM, " FOR UPDATE /*!80001 OF j */ SKIP LOCKED", "");
 
 static dt_status lock_candidates(struct turn *t)
 {
@@ -503,28 +505,47 @@ static const char archive_attempts[] =
     " ON DUPLICATE KEY UPDATE status = VALUES(status)";
 
 /* The previous attempt of a job that is claimed again moves from its row to `attempts`. */
-static dt_status archive(struct turn *t, struct dt_str claims)
+static dt_status archive(struct turn *t)
 {
-    return t->n_retries ? dt_db_run(t->db, archive_attempts, DT_PARAMS(DT_P_STR(claims)), NULL, t->err) : DT_OK;
+    struct dt_strbuf list;
+    if (t->n_retries == 0)
+        return DT_OK;
+    dt_strbuf_init(&list);
+    dt_status status = dt_claims_by_id(t->claims, t->n_claims, &list);
+    if (status == DT_OK)
+        status = dt_db_run(t->db, archive_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), NULL, t->err);
+    dt_strbuf_clear(&list);
+    return status;
 }
 
-static const char claim_jobs[] =
-    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]', due BIGINT PATH '$[2]')) t"
-    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
-    " SET j.state = 'dispatched', j.attempt = t.attempt, j.attempt_status = 'dispatched', j.due_at = t.due,"
+/* What was read when the row was locked is what is written here: nobody changes a locked row. */
+static const struct dt_id_in claim_jobs = DT_ID_IN(
+    "UPDATE jobs j FORCE INDEX (PRIMARY)"
+    " SET j.state = 'dispatched', j.attempt = j.attempt + 1, j.attempt_status = 'dispatched', j.due_at = j.next_at,"
     " j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?, j.next_at = ? + " DT_SQL_ACK_MS ","
     " j.near = (? + " DT_SQL_ACK_MS " < ?), j.updated_at = ?, j.version = j.version + 1" DT_GUARD_SQL(
-        CLAIM, " WHERE j.state = 'scheduled' AND j.attempt = t.attempt - 1 AND j.next_at = t.due AND j.next_at <= ?",
-        " WHERE ? > 0");
+        CLAIM, " WHERE j.state = 'scheduled' AND j.next_at <= ?", " WHERE ? > 0") " AND j.id");
 
-static dt_status write_claims(struct turn *t, struct dt_str claims)
+static int by_number(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static dt_status write_claims(struct turn *t)
 {
     uint64_t changed = 0;
     int64_t now = t->row.now_ms, near_end = dt_near_end_ms(now);
-    dt_status status = dt_db_run(t->db, claim_jobs,
-                                 DT_PARAMS(DT_P_STR(claims), DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now),
-                                           DT_P_INT(now), DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
-                                 &changed, t->err);
+    int64_t *ids = dt_arena_alloc(t->io->arena, t->n_claims * sizeof *ids);
+    if (!ids)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n_claims; i++)
+        ids[i] = t->claims[i].id;
+    qsort(ids, t->n_claims, sizeof *ids, by_number);
+    dt_status status = dt_id_in_run(t->db, &claim_jobs,
+                                    DT_PARAMS(DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now), DT_P_INT(now),
+                                              DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
+                                    ids, t->n_claims, &changed, t->err);
     if (status == DT_OK && changed != t->n_claims)
         status =
             dt_fail(t->err, DT_INTERNAL, "claimed %llu of %zu locked jobs", (unsigned long long)changed, t->n_claims);
@@ -533,28 +554,29 @@ static dt_status write_claims(struct turn *t, struct dt_str claims)
 
 static void count_claims(struct turn *t)
 {
-    for (size_t i = 0; i < t->n; i++)
-        if (t->v[i].fate == FATE_CLAIM && !DT_UNGUARDED(COUNT_CLAIM))
-            dt_counts_move(&t->counts, t->v[i].topic, t->v[i].id, t->v[i].state, DT_DISPATCHED);
+    t->io->shortest_ack_ms = INT64_MAX;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct candidate *c = &t->v[i];
+        if (c->fate != FATE_CLAIM)
+            continue;
+        t->io->shortest_ack_ms = dt_earlier(t->io->shortest_ack_ms, c->ack_timeout_ms);
+        if (!DT_UNGUARDED(COUNT_CLAIM))
+            dt_counts_move(&t->counts, c->topic, c->id, c->state, DT_DISPATCHED);
+    }
 }
 
 static dt_status claim(struct turn *t)
 {
-    struct dt_strbuf list;
     struct dt_claims claims = {.v = t->claims, .n = t->n_claims};
     if (t->n_claims == 0)
         return DT_OK;
-    dt_strbuf_init(&list);
-    dt_status status = dt_claims_by_id(t->claims, t->n_claims, &list);
+    dt_status status = archive(t);
     if (status == DT_OK)
-        status = archive(t, dt_strbuf_str(&list));
-    if (status == DT_OK)
-        status = write_claims(t, dt_strbuf_str(&list));
+        status = write_claims(t);
     if (status == DT_OK)
         status = dt_outgoing_read(t->db, &claims, t->io->arena, &t->io->batch, t->err);
     if (status == DT_OK)
         count_claims(t);
-    dt_strbuf_clear(&list);
     return status;
 }
 
@@ -639,7 +661,7 @@ static dt_status work(struct turn *t, struct dt_lease *next, bool *changed)
 
 static void reset_outputs(struct dt_turn *io)
 {
-    io->now_ms = 0;
+    io->now_ms = io->shortest_ack_ms = 0;
     io->stale_map = io->outbox = io->more = io->locked = false;
     io->batch = NULL;
     io->seen = io->moved = NULL;

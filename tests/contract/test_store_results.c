@@ -468,6 +468,40 @@ static void two_thousand_results_of_every_kind_take_a_handful_of_statements(void
     assert_in_range(questions(db) - before - 1, 1, 6);
 }
 
+/* Large groups that are alike and small ones, over several statements: each row is written as itself. */
+static void successes_of_jobs_that_differ_keep_their_differences(void **state)
+{
+    (void)state;
+    enum { N = 1024 };
+    static struct dt_apply batch[N];
+    mysql_fixture_run(&fx,
+                      "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('short', 1000, 1, 1)");
+    job_row_dispatched(&fx, 1, 1, 0);
+    for (int64_t n = 1; n < N; n *= 2)
+        mysql_fixture_run(&fx,
+                          "INSERT INTO jobs (id, topic, state, run_at, next_at, near, attempt, attempt_status, retry, "
+                          "ack_timeout_ms, created_at, updated_at, maker, digest, payload) "
+                          "SELECT id + %lld, topic, state, run_at, next_at, near, attempt, attempt_status, retry, "
+                          "ack_timeout_ms, created_at, updated_at, maker, digest, payload FROM jobs",
+                          (long long)n);
+    mysql_fixture_run(
+        &fx, "UPDATE jobs SET topic = IF(id MOD 5 = 0, 'short', topic), attempt = 1 + (id MOD 100 = 0), "
+             "version = 7 + (id MOD 3 = 0) + 10 * (id MOD 500 = 1), state = IF(id MOD 7 = 0, 'scheduled', state)");
+    for (int i = 0; i < N; i++)
+        batch[i] = result(i + 1, 1 + ((i + 1) % 100 == 0), DT_RESULT_SUCCEEDED);
+    OK(dt_store_apply(store, &map, batch, N, &err));
+    for (int i = 0; i < N; i++)
+        assert_outcome(batch[i], APPLIED);
+    assert_int_equal(
+        mysql_fixture_number(&fx,
+                             "SELECT COUNT(*) FROM jobs WHERE state = 'succeeded' AND attempt_status = 'succeeded' AND "
+                             "next_at IS NULL AND attempt = 1 + (id MOD 100 = 0) AND "
+                             "version = 8 + (id MOD 3 = 0) + 10 * (id MOD 500 = 1) AND updated_at = finished_at AND "
+                             "purge_at - finished_at = IF(id MOD 5 = 0, 1000, 2592000000) AND "
+                             "leave_at - finished_at = IF(id MOD 5 = 0, 1000, 600000)"),
+        N);
+}
+
 static void nothing_to_apply_is_no_transaction(void **state)
 {
     (void)state;
@@ -672,6 +706,7 @@ int main(void)
         T(several_results_of_one_job_are_applied_in_the_order_given),
         T(a_batch_does_what_its_results_do_one_by_one),
         T(two_thousand_results_of_every_kind_take_a_handful_of_statements),
+        T(successes_of_jobs_that_differ_keep_their_differences),
         T(nothing_to_apply_is_no_transaction),
         T(inside_a_callers_transaction_all_of_it_can_be_taken_back),
         T(the_same_results_from_all_sides_at_once_are_applied_once),

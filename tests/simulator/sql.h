@@ -104,8 +104,8 @@ struct expr {
     char table[32], name[32]; /* E_COLUMN, until resolved */
     bool resolved;
     unsigned up, source, column;
-    struct expr *args[16];
-    unsigned n;
+    struct expr **args;
+    unsigned n, cap;
     struct select *select;
 };
 
@@ -121,7 +121,7 @@ struct source {
     unsigned n_cells;
     bool left;
     struct expr *on;
-    struct expr *key; /* what the first column of the primary key equals, when something says so */
+    struct expr *key; /* what the first column of the primary key equals, or the E_IN that lists it; NULL: nothing says so */
 };
 
 struct select {

@@ -139,14 +139,26 @@ static int64_t take_number(struct parser *p)
 static struct expr *parse_expr(struct parser *p);
 static struct select *parse_select(struct parser *p);
 
+static void add_arg(struct expr *e, struct expr *arg)
+{
+    if (e->n == e->cap) {
+        struct expr **args = sql_keep((e->cap ? e->cap * 2 : 2) * sizeof *args);
+        if (e->n)
+            memcpy(args, e->args, e->n * sizeof *args);
+        e->cap = e->cap ? e->cap * 2 : 2;
+        e->args = args;
+    }
+    e->args[e->n++] = arg;
+}
+
 static struct expr *make(enum expr_op op, struct expr *a, struct expr *b)
 {
     struct expr *e = sql_keep(sizeof *e);
     e->op = op;
     if (a)
-        e->args[e->n++] = a;
+        add_arg(e, a);
     if (b)
-        e->args[e->n++] = b;
+        add_arg(e, b);
     return e;
 }
 
@@ -214,9 +226,7 @@ static struct expr *parse_call(struct parser *p, const char *name)
         if (strcasecmp(name, functions[i].name) == 0) {
             e = make(functions[i].op, NULL, NULL);
             do {
-                if (e->n == 16)
-                    cannot(p, "fewer arguments");
-                e->args[e->n++] = parse_expr(p);
+                add_arg(e, parse_expr(p));
             } while (take(p, ","));
             need(p, ")");
             return e;
@@ -312,9 +322,7 @@ static struct expr *parse_in(struct parser *p, struct expr *left)
     struct expr *e = make(E_IN, left, NULL);
     need(p, "(");
     do {
-        if (e->n == 16)
-            cannot(p, "a shorter list");
-        e->args[e->n++] = parse_expr(p);
+        add_arg(e, parse_expr(p));
     } while (take(p, ","));
     need(p, ")");
     return e;
@@ -446,7 +454,15 @@ static bool is_key(const struct expr *e, const struct source *s, unsigned number
     return e->op == E_COLUMN && e->up == 0 && e->source == number && s->table->n_keys && e->column == s->table->keys[0];
 }
 
-/* Looks among AND-ed conditions for one that gives the first column of the primary key. */
+static bool lists_keys(const struct expr *e, const struct source *s, unsigned number)
+{
+    bool constant = e->op == E_IN && is_key(e->args[0], s, number);
+    for (unsigned i = 1; constant && i < e->n; i++)
+        constant = reads_only_before(e->args[i], number);
+    return constant;
+}
+
+/* Looks among AND-ed conditions for one that gives the first column of the primary key, or lists its values. */
 static struct expr *find_key(struct expr *e, const struct source *s, unsigned number)
 {
     struct expr *found = NULL;
@@ -456,6 +472,8 @@ static struct expr *find_key(struct expr *e, const struct source *s, unsigned nu
         found = find_key(e->args[0], s, number);
         return found ? found : find_key(e->args[1], s, number);
     }
+    if (lists_keys(e, s, number))
+        return e;
     if (e->op != E_EQ)
         return NULL;
     if (is_key(e->args[0], s, number) && reads_only_before(e->args[1], number))

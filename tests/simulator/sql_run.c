@@ -761,35 +761,90 @@ static dt_status walk_row(struct walk *w, unsigned number, struct row *row, bool
     return walk_bound(w, number);
 }
 
+/* Rows of a table, in the order of its primary key. */
+struct rows {
+    struct row **v, *few[16];
+    size_t n, cap;
+};
+
+static void reserve_rows(struct rows *rows, size_t cap)
+{
+    struct row **bigger = world_alloc(cap * sizeof *bigger);
+    memcpy(bigger, rows->v, rows->n * sizeof *bigger);
+    rows->v = bigger;
+    rows->cap = cap;
+}
+
+static void add_rows_of(const struct table *t, const struct table_def *def, const struct val *key, struct rows *out)
+{
+    size_t low = 0, high = t->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (compare(&any_values(t->rows[middle])[def->keys[0]], key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < t->n && compare(&any_values(t->rows[low])[def->keys[0]], key) == 0; low++) {
+        if (out->n == out->cap)
+            reserve_rows(out, 2 * out->cap);
+        out->v[out->n++] = t->rows[low];
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    return compare(a, b);
+}
+
+/* Each row once, however often its key is listed. */
+static void add_rows_in(struct walk *w, const struct expr *list, const struct table *t, const struct table_def *def,
+                        struct rows *out)
+{
+    struct val *keys = world_alloc(list->n * sizeof *keys);
+    size_t n = 0;
+    for (unsigned i = 1; i < list->n; i++) {
+        struct val key = eval(list->args[i], w->frame);
+        if (key.t != V_NULL)
+            keys[n++] = key;
+    }
+    qsort(keys, n, sizeof *keys, by_value);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || compare(&keys[i - 1], &keys[i]) != 0)
+            add_rows_of(t, def, &keys[i], out);
+}
+
+/* All rows that can match: a copy, because what is done with them may add others. */
+static void rows_to_walk(struct walk *w, const struct source *s, struct rows *out)
+{
+    const struct table *t = &tables[s->table->number];
+    struct val key;
+    out->v = out->few;
+    out->n = 0;
+    out->cap = sizeof out->few / sizeof *out->few;
+    if (s->key && s->key->op == E_IN) {
+        add_rows_in(w, s->key, t, s->table, out);
+    } else if (s->key) {
+        key = eval(s->key, w->frame);
+        if (key.t != V_NULL)
+            add_rows_of(t, s->table, &key, out);
+    } else if (t->n) {
+        if (t->n > out->cap)
+            reserve_rows(out, t->n);
+        memcpy(out->v, t->rows, t->n * sizeof *out->v);
+        out->n = t->n;
+    }
+}
+
 static dt_status walk_table(struct walk *w, unsigned number)
 {
     const struct source *s = &w->select->sources[number];
-    struct table *t = &tables[s->table->number];
+    struct rows rows;
     bool any = false;
-    size_t first = 0, n = t->n;
-    struct val key = null_val;
-    if (s->key) {
-        key = eval(s->key, w->frame);
-        n = 0;
-        if (key.t != V_NULL) {
-            size_t low = 0, high = t->n;
-            while (low < high) {
-                size_t middle = (low + high) / 2;
-                if (compare(&any_values(t->rows[middle])[s->table->keys[0]], &key) < 0)
-                    low = middle + 1;
-                else
-                    high = middle;
-            }
-            for (first = low; low < t->n && compare(&any_values(t->rows[low])[s->table->keys[0]], &key) == 0; low++)
-                n++;
-        }
-    }
-    struct row *few[16], **rows = n <= 16 ? few : world_alloc(n * sizeof *rows);
-    if (n)
-        memcpy(rows, t->rows + first, n * sizeof *rows);
-    for (size_t i = 0; i < n && !w->enough; i++) {
+    rows_to_walk(w, s, &rows);
+    for (size_t i = 0; i < rows.n && !w->enough; i++) {
         bool matched;
-        dt_status status = walk_row(w, number, rows[i], &matched);
+        dt_status status = walk_row(w, number, rows.v[i], &matched);
         if (status != DT_OK)
             return status;
         any |= matched;
