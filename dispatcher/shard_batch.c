@@ -18,7 +18,11 @@
 #include "message.h"
 #include "shard_parts.h"
 
-#define OLD_CLAIM_US INT64_C(100000) /* a batch that took longer gets its acknowledgement deadlines renewed */
+/* What a slow batch may take from the time that its consumers have for their results, before their deadlines are
+ * renewed (which costs as much as the claim did): a twentieth of the shortest, within these. */
+#define EATEN_SHARE  20
+#define EATEN_MIN_US INT64_C(100000)
+#define EATEN_MAX_US INT64_C(1000000)
 
 /* ---- sending ---- */
 
@@ -127,11 +131,17 @@ static dt_status keep_flight(dt_shard_loop *l, const struct dt_turn *turn)
     return DT_OK;
 }
 
+static bool ate_their_time(const struct dt_flight *flight, int64_t now_us)
+{
+    int64_t may_us = dt_earlier(flight->shortest_ack_ms * (1000 / EATEN_SHARE), EATEN_MAX_US);
+    return now_us - flight->claimed_us > (may_us > EATEN_MIN_US ? may_us : EATEN_MIN_US);
+}
+
 static struct dt_turn turn_of(dt_shard_loop *l, int64_t now_us)
 {
     return (struct dt_turn){.settle = &l->flight.list,
                             .settle_offset = l->flight.settle_offset,
-                            .extend_deadlines = now_us - l->flight.claimed_us > OLD_CLAIM_US,
+                            .extend_deadlines = ate_their_time(&l->flight, now_us),
                             .hints = l->hints,
                             .n_hints = l->n_hints,
                             .max_jobs = (size_t)l->env->config->dispatch_batch_jobs,
@@ -156,8 +166,10 @@ static dt_status turn_in_store(dt_shard_loop *l, struct dt_turn *turn, struct dt
     dt_metric_observe(l->meters.turn_seconds, (double)(dt_shard_mono_us(l) - start_us) / 1e6);
     dt_metric_add(l->meters.timed_out, (int64_t)turn->timed_out);
     l->checked_us = start_us;
-    if (turn->n_batch)
+    if (turn->n_batch) {
         l->flight.claimed_us = start_us;
+        l->flight.shortest_ack_ms = turn->shortest_ack_ms;
+    }
     return keep_flight(l, turn);
 }
 

@@ -43,6 +43,7 @@ struct dt_flight {
     bool sent;                   /* the first lease.send_n were committed; settle_offset is valid */
     int64_t settle_offset;       /* first offset after their ledger record */
     int64_t claimed_us, sent_us; /* mono; 0 = who knows when */
+    int64_t shortest_ack_ms;     /* of those that were claimed then; 0 = who knows */
 };
 
 /* What is remembered from one leadership to the next: only a hint, and only of a refusal. */

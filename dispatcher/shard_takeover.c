@@ -220,7 +220,7 @@ static void forget_leadership(dt_shard_loop *l)
 {
     l->flight.list.n = 0;
     l->flight.sent = false;
-    l->flight.claimed_us = 0;
+    l->flight.claimed_us = l->flight.shortest_ack_ms = 0;
     dt_shard_trim_forget(l);
     dt_producer_free(l->producer);
     l->producer = NULL;

@@ -463,12 +463,19 @@ static bool touched_by_others(int64_t id)
     return false;
 }
 
-/* A slow commit eats nobody's time: an attempt that timed out had its time from when it could be read, but for the
- * 100 ms that are not worth a statement. */
+/* A slow commit eats nobody's time: an attempt that timed out had its time from when it could be read, but for what is
+ * not worth a statement, a twentieth, 100 ms at least and a second at most. */
+static int64_t not_worth_it(int64_t timeout_ms)
+{
+    int64_t ms = timeout_ms / 20;
+    return ms < 100 ? 100 : ms > 1000 ? 1000 : ms;
+}
+
 static void judge_time_to_report(const struct row *job, const struct row *attempt, const struct broker_record *m)
 {
     int64_t had_ms = cell_int(attempt, "finished_at") - ms_of(m->committed_us);
-    if (had_ms < cell_int(job, "ack_timeout_ms") - 102 && !touched_by_others(cell_int(job, "id")))
+    int64_t timeout_ms = cell_int(job, "ack_timeout_ms");
+    if (had_ms < timeout_ms - not_worth_it(timeout_ms) - 2 && !touched_by_others(cell_int(job, "id")))
         violated("timeout", "job %lld attempt %lld timed out %lld ms after it was sent", (long long)m->job,
                  (long long)m->attempt, (long long)had_ms);
 }
