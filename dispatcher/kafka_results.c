@@ -283,7 +283,7 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group
         "fetch.error.backoff.ms",
         "50",
         "queued.min.messages",
-        "10000",
+        "100000",
         "queued.max.messages.kbytes",
         "16384",
         NULL,
