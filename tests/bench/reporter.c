@@ -71,26 +71,34 @@ static rd_kafka_t *make(rd_kafka_type_t type, const char *brokers)
     return handle;
 }
 
-/* All partitions, without a group: nobody else takes part, and joining one takes seconds. The number of partitions. */
-static int assign(rd_kafka_t *consumer, const char *topic)
+/* Asks until the broker names the topic's partitions; how many there are. A producer that has asked knows the leaders:
+ * one that has not needs up to a second for its first message. */
+static int partitions_of(rd_kafka_t *handle, const char *name)
 {
     const struct rd_kafka_metadata *metadata;
-    rd_kafka_topic_t *handle = rd_kafka_topic_new(consumer, topic, NULL);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(handle, name, NULL);
     int partitions = 0;
     for (double end = wall_ms() + 30000; partitions == 0 && wall_ms() < end;) {
-        if (rd_kafka_metadata(consumer, 0, handle, &metadata, 5000))
+        if (rd_kafka_metadata(handle, 0, topic, &metadata, 5000))
             continue;
         partitions = metadata->topics[0].partition_cnt;
         rd_kafka_metadata_destroy(metadata);
     }
     if (partitions == 0)
-        die(topic, "no such topic");
+        die(name, "no such topic");
+    rd_kafka_topic_destroy(topic);
+    return partitions;
+}
+
+/* All partitions, without a group: nobody else takes part, and joining one takes seconds. The number of partitions. */
+static int assign(rd_kafka_t *consumer, const char *topic)
+{
+    int partitions = partitions_of(consumer, topic);
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
     for (int i = 0; i < partitions; i++)
         rd_kafka_topic_partition_list_add(list, topic, i)->offset = RD_KAFKA_OFFSET_BEGINNING;
     rd_kafka_assign(consumer, list);
     rd_kafka_topic_partition_list_destroy(list);
-    rd_kafka_topic_destroy(handle);
     return partitions;
 }
 
@@ -232,6 +240,8 @@ int main(int argc, char **argv)
     rd_kafka_t *consumer = make(RD_KAFKA_CONSUMER, o.brokers),
                *producer = o.results ? make(RD_KAFKA_PRODUCER, o.brokers) : NULL;
     rd_kafka_poll_set_consumer(consumer);
+    if (producer)
+        partitions_of(producer, o.results);
     read_all(&o, consumer, producer, &seen);
     if (o.gather)
         report_all(&o, producer, &seen);
