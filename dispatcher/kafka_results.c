@@ -282,10 +282,11 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group
         "1000", /* how often the broker answers for nothing; newly assigned partitions wait for that, too */
         "fetch.error.backoff.ms",
         "50",
-        "queued.min.messages",
-        "100000",
+        "queued.min.messages", /* a partition with so many waiting here is asked again a second later, whatever comes:
+                                */
+        "100000",              /* more than is applied meanwhile */
         "queued.max.messages.kbytes",
-        "16384",
+        "32768",
         NULL,
     };
     dt_status status = dt_kafka_conf_new(env, NULL, out, err);
