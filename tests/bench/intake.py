@@ -1,7 +1,7 @@
-"""single POSTs of durable jobs beside the bare bulk loader, over 16, 64 and 256 connections"""
+"""single POSTs of durable jobs beside the bare bulk loader, over 16 to 512 connections"""
 import clients
 
-CONNECTIONS = (16, 64, 256)
+CONNECTIONS = (16, 64, 256, 512)
 
 
 def measure(bench):

@@ -3,7 +3,7 @@ from harness.checker import connect, rows
 
 import clients
 
-CONNECTIONS = (64, 256)
+CONNECTIONS = (64, 256, 512)
 
 
 def durable(stack, on):
