@@ -165,7 +165,7 @@ struct dt_turn {
     struct dt_outgoing *batch; /* claimed now, in order of (due, id) */
     size_t n_batch;
     int64_t shortest_ack_ms; /* of the claimed: the shortest acknowledgement timeout */
-    struct dt_seen *seen; /* hints that were settled one way or other, the claimed ones too */
+    struct dt_seen *seen;    /* hints that were settled one way or other, the claimed ones too */
     size_t n_seen;
     struct dt_seen *moved; /* settled attempts whose acknowledgement deadline was put off */
     size_t n_moved;

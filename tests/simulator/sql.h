@@ -121,7 +121,8 @@ struct source {
     unsigned n_cells;
     bool left;
     struct expr *on;
-    struct expr *key; /* what the first column of the primary key equals, or the E_IN that lists it; NULL: nothing says so */
+    struct expr
+        *key; /* what the first column of the primary key equals, or the E_IN that lists it; NULL: nothing says so */
 };
 
 struct select {
