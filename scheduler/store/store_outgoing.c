@@ -1,6 +1,6 @@
 /*
- * What consumers get: the message of each claimed attempt, read by id in one statement, whatever the job's row says by
- * now.
+ * What consumers get: the message of each claimed attempt. Small ones come with the row that is locked for the claim;
+ * large ones, and those of a batch that is sent again, are read by id in one statement, whatever the row says by now.
  */
 #include <stdlib.h>
 
@@ -37,12 +37,29 @@ static bool copy_column(dt_db *db, unsigned column, struct dt_arena *arena, stru
     return out->p || !s.p;
 }
 
+static bool copy_message(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing *out)
+{
+    return copy_column(db, first, arena, &out->key) && copy_column(db, first + 1, arena, &out->partition_key) &&
+           copy_column(db, first + 2, arena, &out->content_type) && copy_column(db, first + 3, arena, &out->headers) &&
+           copy_column(db, first + 4, arena, &out->payload);
+}
+
+dt_status dt_outgoing_small(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing **out)
+{
+    *out = NULL;
+    if (dt_db_is_null(db, first + 4))
+        return DT_OK;
+    *out = dt_arena_alloc(arena, sizeof **out);
+    if (!*out)
+        return DT_NOMEM;
+    **out = (struct dt_outgoing){0};
+    return copy_message(db, first, arena, *out) ? DT_OK : DT_NOMEM;
+}
+
 static dt_status read_row(dt_db *db, struct dt_arena *arena, struct dt_outgoing *out)
 {
     bool copied = copy_column(db, 1, arena, &out->topic) && copy_column(db, 2, arena, &out->kafka_topic) &&
-                  copy_column(db, 3, arena, &out->key) && copy_column(db, 4, arena, &out->partition_key) &&
-                  copy_column(db, 5, arena, &out->content_type) && copy_column(db, 6, arena, &out->headers) &&
-                  copy_column(db, 7, arena, &out->payload);
+                  copy_message(db, 3, arena, out);
     return copied ? DT_OK : DT_NOMEM;
 }
 

@@ -35,7 +35,8 @@ struct candidate {
     enum dt_job_state state;
     enum fate fate;
     bool found, alone, chosen, unknown;
-    struct dt_str topic;
+    struct dt_str topic, kafka_topic; /* the second one once it is FATE_CLAIM */
+    struct dt_outgoing *message;      /* NULL: too large to be read before it is chosen */
 };
 
 struct turn {
@@ -112,7 +113,16 @@ static bool not_found(const struct candidate *c)
     return !c->found;
 }
 
-static dt_status take_row(struct turn *t)
+/* One copy for as long as the same one comes. */
+static struct dt_str topic_of_row(struct turn *t, struct dt_str *latest)
+{
+    struct dt_str topic = dt_db_bytes(t->db, 7);
+    if (!latest->p || !dt_str_eq(*latest, topic))
+        *latest = dt_arena_copy(t->io->arena, topic);
+    return *latest;
+}
+
+static dt_status take_row(struct turn *t, struct dt_str *latest_topic)
 {
     struct candidate *c = find(t, dt_db_i64(t->db, 0));
     if (!c)
@@ -124,8 +134,8 @@ static dt_status take_row(struct turn *t)
     c->claim_shard = (int)dt_db_i64(t->db, 4);
     c->ack_timeout_ms = dt_db_i64(t->db, 5);
     c->bytes = dt_db_i64(t->db, 6);
-    c->topic = dt_arena_copy(t->io->arena, dt_db_bytes(t->db, 7));
-    return c->topic.p ? DT_OK : DT_NOMEM;
+    c->topic = topic_of_row(t, latest_topic);
+    return c->topic.p ? dt_outgoing_small(t->db, 8, t->io->arena, &c->message) : DT_NOMEM;
 }
 
 /*
@@ -142,7 +152,7 @@ static const char lock_hinted[] =
     " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic)"
     /* the key stands in two headers; names and values of ours, the installation's among them */
     " + 2 * COALESCE(LENGTH(j.job_key), 0) + COALESCE(LENGTH(j.partition_key), 0)"
-    " + COALESCE(LENGTH(j.content_type), 0) + 900, j.topic"
+    " + COALESCE(LENGTH(j.content_type), 0) + 900, j.topic, " DT_OUTGOING_SQL
     " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
     " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id" DT_GUARD_SQL(LIST_ELSEWHERE, NOT_IN_FLIGHT_ELSEWHERE,
                                                                               " WHERE ? IS NOT NULL")
@@ -151,13 +161,14 @@ static const char lock_hinted[] =
 static dt_status lock_candidates(struct turn *t)
 {
     struct dt_strbuf ids;
+    struct dt_str topic = DT_STR_NONE;
     dt_strbuf_init(&ids);
     dt_status status = ids_json(t, any, &ids);
     if (status == DT_OK)
         status = dt_db_query(t->db, lock_hinted, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(t->lease->shard)),
                              t->err);
     while (status == DT_OK && dt_db_next(t->db))
-        status = take_row(t);
+        status = take_row(t, &topic);
     dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
     dt_strbuf_clear(&ids);
     return status == DT_OK ? end : status;
@@ -277,6 +288,7 @@ static dt_status judge_writable(struct turn *t, struct candidate *c, const struc
     enum dt_writable writable = !DT_UNGUARDED(PAUSE) && topic->paused
                                     ? DT_WRITABLE_NO
                                     : t->io->writable(t->io->arg, topic->kafka_name, c->bytes);
+    c->kafka_topic = dt_str_eq(topic->kafka_name, c->topic) ? c->topic : topic->kafka_name;
     c->alone = writable == DT_WRITABLE_ALONE;
     c->unknown = writable == DT_WRITABLE_UNKNOWN;
     if (writable != DT_WRITABLE_UNKNOWN)
@@ -565,16 +577,52 @@ static void count_claims(struct turn *t)
     }
 }
 
+/* Large ones, by id: large[i] goes to where[i]. */
+static dt_status read_large(struct turn *t, const struct dt_claims *large, const size_t *where)
+{
+    struct dt_outgoing *read;
+    dt_status status = large->n ? dt_outgoing_read(t->db, large, t->io->arena, &read, t->err) : DT_OK;
+    for (size_t i = 0; status == DT_OK && i < large->n; i++)
+        t->io->batch[where[i]] = read[i];
+    return status;
+}
+
+/* In the order of the claims, which is that of the candidates. */
+static dt_status make_batch(struct turn *t)
+{
+    struct dt_claims large = {.v = dt_arena_alloc(t->io->arena, t->n_claims * sizeof *large.v)};
+    size_t *where = dt_arena_alloc(t->io->arena, t->n_claims * sizeof *where), n = 0;
+    t->io->batch = dt_arena_alloc(t->io->arena, t->n_claims * sizeof *t->io->batch);
+    if (!large.v || !where || !t->io->batch)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct candidate *c = &t->v[i];
+        struct dt_outgoing *out = &t->io->batch[n];
+        if (c->fate != FATE_CLAIM)
+            continue;
+        if (c->message) {
+            *out = *c->message;
+            out->topic = c->topic;
+            out->kafka_topic = c->kafka_topic;
+            out->claim = t->claims[n];
+        } else {
+            where[large.n] = n;
+            large.v[large.n++] = t->claims[n];
+        }
+        n++;
+    }
+    return read_large(t, &large, where);
+}
+
 static dt_status claim(struct turn *t)
 {
-    struct dt_claims claims = {.v = t->claims, .n = t->n_claims};
     if (t->n_claims == 0)
         return DT_OK;
     dt_status status = archive(t);
     if (status == DT_OK)
         status = write_claims(t);
     if (status == DT_OK)
-        status = dt_outgoing_read(t->db, &claims, t->io->arena, &t->io->batch, t->err);
+        status = make_batch(t);
     if (status == DT_OK)
         count_claims(t);
     return status;

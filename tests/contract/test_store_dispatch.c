@@ -361,6 +361,53 @@ static void due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong(
                      1);
 }
 
+#define assert_same(a, b)                                                                                              \
+    do {                                                                                                               \
+        assert_int_equal(!(a).p, !(b).p);                                                                              \
+        assert_true(dt_str_eq((a), (b)));                                                                              \
+    } while (0)
+
+/* Large ones are read apart; each has what a second reading of its row says. */
+static void a_batch_has_the_messages_of_its_claims_small_and_large(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_outgoing *again;
+    int64_t now = now_ms(rig), ids[6];
+    static const char *const rows[] = {"payload = ''",
+                                       "payload = REPEAT('x', 2048), job_key = 'k'",
+                                       "payload = REPEAT('y', 2049), partition_key = 'p'",
+                                       "headers = CONCAT('{\"h\":\"', REPEAT('z', 1100), '\"}')",
+                                       "headers = '{\"h\":\"v\"}', content_type = 'text/plain'",
+                                       "payload = REPEAT('w', 9000), topic = 'renamed'"};
+    mysql_fixture_run(
+        &rig->fx, "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('renamed', 'other', 1, 1);"
+                  "UPDATE installation SET topics_version = topics_version + 1");
+    for (int i = 0; i < 6; i++) {
+        ids[i] = job(rig, now - 1000 + 10 * ((i * 5) % 6));
+        mysql_fixture_run(&rig->fx, "UPDATE jobs SET %s WHERE id = %lld", rows[i], (long long)ids[i]);
+    }
+    take_over(rig, 74);
+    struct dt_turn t = turn(rig, ids, 6);
+    assert_int_equal(t.n_batch, 6);
+    struct dt_claims list = {.v = calloc(6, sizeof *list.v), .n = 6};
+    for (size_t i = 0; i < 6; i++)
+        list.v[i] = t.batch[i].claim;
+    OK(dt_store_read_outgoing(rig->store, &list, &rig->arena, &again, &err));
+    for (size_t i = 0; i < 6; i++) {
+        const struct dt_outgoing *a = &t.batch[i], *b = &again[i];
+        assert_int_equal(a->claim.id, ids[(i * 5) % 6]);
+        assert_same(a->topic, b->topic);
+        assert_same(a->kafka_topic, b->kafka_topic);
+        assert_same(a->key, b->key);
+        assert_same(a->partition_key, b->partition_key);
+        assert_same(a->content_type, b->content_type);
+        assert_same(a->headers, b->headers);
+        assert_same(a->payload, b->payload);
+    }
+    dt_claims_clear(&list);
+}
+
 static void nothing_is_claimed_before_its_time_by_the_servers_clock(void **state)
 {
     struct rig *rig = *state;
@@ -1267,6 +1314,7 @@ int main(void)
         T(a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for),
         T(an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody),
         T(due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong),
+        T(a_batch_has_the_messages_of_its_claims_small_and_large),
         T(nothing_is_claimed_before_its_time_by_the_servers_clock),
         T(a_batch_keeps_to_its_limits_and_to_the_order),
         T(a_turn_refuses_to_forget_what_is_in_flight),
