@@ -1,7 +1,8 @@
 /*
  * One UPDATE of one table for many ids: prepared statements that end with "… id IN (?,…,?)", in four sizes; a list is
  * filled up with its last id. A join with a JSON_TABLE, which takes values of its own for each row, makes the server
- * note the rows first and find and write them again afterwards: half as dear again a row. For store/ only.
+ * note the rows first and find and write them again afterwards: a quarter more a row, twice as much for few rows. For
+ * store/ only.
  *
  *   static const struct dt_id_in update = DT_ID_IN("UPDATE jobs j FORCE INDEX (PRIMARY) SET … WHERE … AND j.id");
  */

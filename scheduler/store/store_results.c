@@ -7,7 +7,7 @@
  *     judge each result in the order given                dt_job_decide, no statement
  *     ask for archived attempts, if any result is for one SELECT
  *     ask history for jobs that are not there, if any     SELECT (and SELECT their archived attempts)
- *     write the jobs that ended well                      UPDATE for each group alike, one for all others
+ *     write the jobs that ended well                      UPDATE for each large group alike, one for all others
  *     write all the others                                UPDATE, all values
  *     write the dead letters                              INSERT INTO outbox
  *     count what went from a state to another             with the COMMIT (counts.h)
@@ -52,7 +52,9 @@ struct place {
     size_t index;
 };
 
-#define ALIKE_MIN 16 /* with fewer a statement of their own costs more than it saves */
+/* A group of jobs that are alike has a statement of its own when it is so large a part of its batch: at most eight. */
+#define ALIKE_SHARE 8
+#define ALIKE_MIN   16 /* with fewer it costs more than it saves */
 
 enum locking { LOCK_NONE, LOCK_WAITING, LOCK_PASSING_BY };
 
@@ -297,8 +299,9 @@ static void note_was(struct dt_apply *a, const struct dt_job *was)
     if (was->state != DT_DISPATCHED)
         return;
     a->was_ms[1] = was->due_at_ms;
-    if (was->dispatched_at_ms + was->ack_timeout_ms != was->next_at_ms)
-        a->was_ms[2] = was->dispatched_at_ms + was->ack_timeout_ms;
+    int64_t deadline_ms = was->dispatched_at_ms + dt_earlier(was->ack_timeout_ms, DT_ACK_MAX_MS);
+    if (deadline_ms != was->next_at_ms)
+        a->was_ms[2] = deadline_ms;
 }
 
 static void judge_job(struct batch *b, struct judged *j)
@@ -541,7 +544,18 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
                       DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)), n);
 }
 
-/* Groups of many alike by a statement each, which is dear for few; all that is left together. */
+static int by_job(const void *a, const void *b)
+{
+    const struct judged *x = *(struct judged *const *)a, *y = *(struct judged *const *)b;
+    return (x->was.id > y->was.id) - (x->was.id < y->was.id);
+}
+
+static bool worth_a_statement(size_t group, size_t n)
+{
+    return group == n || (group >= ALIKE_MIN && group >= n / ALIKE_SHARE);
+}
+
+/* Large groups that are alike by a statement each; all that is left together. */
 static dt_status write_ended_well(struct batch *b)
 {
     struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof *v);
@@ -557,12 +571,13 @@ static dt_status write_ended_well(struct batch *b)
     for (size_t first = 0, end; !status && first < n; first = end) {
         for (end = first + 1; end < n && alike(v[first], v[end]);)
             end++;
-        if (end - first >= ALIKE_MIN || end - first == n)
+        if (worth_a_statement(end - first, n))
             status = write_alike(b, &v[first], end - first, ids);
         else
             for (size_t i = first; i < end; i++)
                 v[left++] = v[i];
     }
+    qsort(v, left, sizeof(struct judged *), by_job);
     return status ? status : write_each(b, v, left);
 }
 
