@@ -5,8 +5,10 @@
 #include "store/db.h"
 #include "store/store_dispatch.h"
 
-/* What a message needs of its job's row `j`, in columns of their own, when it is small: else the payload is NULL. */
-#define DT_OUTGOING_SMALL "LENGTH(j.payload) <= 2048 AND COALESCE(LENGTH(j.headers), 0) <= 1024"
+/* What a message needs of its job's row `j`, in columns of their own, when it is small and may be claimed: else the
+ * payload is NULL. */
+#define DT_OUTGOING_SMALL                                                                                              \
+    "j.state = 'scheduled' AND LENGTH(j.payload) <= 2048 AND COALESCE(LENGTH(j.headers), 0) <= 1024"
 #define DT_OUTGOING_SQL                                                                                                \
     "j.job_key, j.partition_key, j.content_type, IF(" DT_OUTGOING_SMALL ", j.headers, NULL), IF(" DT_OUTGOING_SMALL    \
     ", j.payload, NULL)"

@@ -162,7 +162,7 @@ struct dt_turn {
     bool stale_map;            /* the map's generation rose: reload it; nothing was claimed */
     size_t settled;            /* so many left the list at its head */
     size_t rest;               /* so many are still in flight, their first lease->send_n go next: the hints were left */
-    struct dt_outgoing *batch; /* claimed now, in order of (due, id); kafka_topic: until `topics` is used again */
+    struct dt_outgoing *batch; /* claimed now, in order of (due, id) */
     size_t n_batch;
     int64_t shortest_ack_ms; /* of the claimed: the shortest acknowledgement timeout */
     struct dt_seen *seen;    /* hints that were settled one way or other, the claimed ones too */

@@ -1,6 +1,6 @@
 /*
  * The leader's transaction: settle what was sent, decide acknowledgement timeouts, claim what is due. One transaction,
- * a fixed number of statements whatever the number of jobs:
+ * a handful of statements whatever the number of jobs (claims: one for every 512):
  *
  *   lock the shard row  ->  extend old deadlines  ->  lock and judge the hinted jobs  ->  timeouts  ->  archive  ->
  * claim  ->  write the row  ->  count, and commit
@@ -50,6 +50,7 @@ struct turn {
     size_t n;
     struct dt_claim *claims;
     size_t n_claims, n_timeouts, n_retries;
+    struct dt_str kafka_topic; /* the latest copy */
     struct dt_counts counts;
     struct dt_shrink shrink;  /* of the list that was sent */
     struct dt_claims foreign; /* what other shards that claimed some of these have in flight: by id */
@@ -146,7 +147,7 @@ static dt_status take_row(struct turn *t, struct dt_str *latest_topic)
     " WHERE (j.claim_shard IN (-1, ?) OR NOT EXISTS (SELECT 1 FROM shards s WHERE s.shard = j.claim_shard"             \
     " AND INSTR(s.inflight, CONCAT('[', j.id, ',')) > 0))"
 
-/* The list is in the order of ids, and rows are locked in the order of the list. */
+/* The list is in the order of ids; were rows locked in another one, nobody would wait: what is locked is skipped. */
 static const char lock_hinted[] =
     "SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), " DT_SQL_ACK_MS ","
     " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic)"
@@ -283,12 +284,22 @@ static bool in_flight_elsewhere(const struct turn *t, const struct candidate *c)
     return t->foreign_unknown || (t->foreign.n && bsearch(&key, t->foreign.v, t->foreign.n, sizeof key, claim_by_id));
 }
 
+/* One copy for as long as the same one comes: the book may be read again before the batch is sent. */
+static struct dt_str kafka_topic_of(struct turn *t, const struct dt_topic_entry *topic)
+{
+    if (!t->kafka_topic.p || !dt_str_eq(t->kafka_topic, topic->kafka_name))
+        t->kafka_topic = dt_arena_copy(t->io->arena, topic->kafka_name);
+    return t->kafka_topic;
+}
+
 static dt_status judge_writable(struct turn *t, struct candidate *c, const struct dt_topic_entry *topic)
 {
     enum dt_writable writable = !DT_UNGUARDED(PAUSE) && topic->paused
                                     ? DT_WRITABLE_NO
                                     : t->io->writable(t->io->arg, topic->kafka_name, c->bytes);
-    c->kafka_topic = dt_str_eq(topic->kafka_name, c->topic) ? c->topic : topic->kafka_name;
+    c->kafka_topic = kafka_topic_of(t, topic);
+    if (!c->kafka_topic.p)
+        return DT_NOMEM;
     c->alone = writable == DT_WRITABLE_ALONE;
     c->unknown = writable == DT_WRITABLE_UNKNOWN;
     if (writable != DT_WRITABLE_UNKNOWN)
@@ -439,6 +450,7 @@ static dt_status choose(struct turn *t)
 static dt_status choose_claims(struct turn *t)
 {
     qsort(t->v, t->n, sizeof *t->v, by_due);
+    t->io->shortest_ack_ms = INT64_MAX;
     dt_status status = choose(t);
     for (size_t i = 0; status == DT_OK && i < t->n; i++) {
         struct candidate *c = &t->v[i];
@@ -451,6 +463,7 @@ static dt_status choose_claims(struct turn *t)
             continue;
         }
         t->n_retries += c->attempt > 0;
+        t->io->shortest_ack_ms = dt_earlier(t->io->shortest_ack_ms, c->ack_timeout_ms);
         t->claims[t->n_claims++] = (struct dt_claim){c->id, c->attempt + 1, c->next_ms};
     }
     return status;
@@ -566,52 +579,69 @@ static dt_status write_claims(struct turn *t)
 
 static void count_claims(struct turn *t)
 {
-    t->io->shortest_ack_ms = INT64_MAX;
-    for (size_t i = 0; i < t->n; i++) {
-        const struct candidate *c = &t->v[i];
-        if (c->fate != FATE_CLAIM)
-            continue;
-        t->io->shortest_ack_ms = dt_earlier(t->io->shortest_ack_ms, c->ack_timeout_ms);
-        if (!DT_UNGUARDED(COUNT_CLAIM))
-            dt_counts_move(&t->counts, c->topic, c->id, c->state, DT_DISPATCHED);
-    }
+    for (size_t i = 0; i < t->n; i++)
+        if (t->v[i].fate == FATE_CLAIM && !DT_UNGUARDED(COUNT_CLAIM))
+            dt_counts_move(&t->counts, t->v[i].topic, t->v[i].id, t->v[i].state, DT_DISPATCHED);
 }
 
-/* Large ones, by id: large[i] goes to where[i]. */
-static dt_status read_large(struct turn *t, const struct dt_claims *large, const size_t *where)
+/* The message goes where the gate was asked about, whatever `topics` says by now. */
+static void address(struct dt_outgoing *out, const struct candidate *c)
+{
+    out->topic = c->topic;
+    out->kafka_topic = c->kafka_topic;
+}
+
+/* Large messages, which are read when it is known that they go: all in one statement. */
+struct large {
+    struct dt_claims claims;
+    struct dt_outgoing **to;     /* where the message of each goes */
+    const struct candidate **of; /* whose it is */
+};
+
+static dt_status read_large(struct turn *t, const struct large *large)
 {
     struct dt_outgoing *read;
-    dt_status status = large->n ? dt_outgoing_read(t->db, large, t->io->arena, &read, t->err) : DT_OK;
-    for (size_t i = 0; status == DT_OK && i < large->n; i++)
-        t->io->batch[where[i]] = read[i];
+    dt_status status = large->claims.n ? dt_outgoing_read(t->db, &large->claims, t->io->arena, &read, t->err) : DT_OK;
+    for (size_t i = 0; status == DT_OK && i < large->claims.n; i++) {
+        *large->to[i] = read[i];
+        address(large->to[i], large->of[i]);
+    }
     return status;
+}
+
+static void add_large(struct large *large, struct dt_claim claim, struct dt_outgoing *to, const struct candidate *of)
+{
+    size_t n = large->claims.n++;
+    large->claims.v[n] = claim;
+    large->to[n] = to;
+    large->of[n] = of;
 }
 
 /* In the order of the claims, which is that of the candidates. */
 static dt_status make_batch(struct turn *t)
 {
-    struct dt_claims large = {.v = dt_arena_alloc(t->io->arena, t->n_claims * sizeof *large.v)};
-    size_t *where = dt_arena_alloc(t->io->arena, t->n_claims * sizeof *where), n = 0;
-    t->io->batch = dt_arena_alloc(t->io->arena, t->n_claims * sizeof *t->io->batch);
-    if (!large.v || !where || !t->io->batch)
+    struct dt_arena *arena = t->io->arena;
+    struct large large = {.claims = {.v = dt_arena_alloc(arena, t->n_claims * sizeof *large.claims.v)},
+                          .to = dt_arena_alloc(arena, t->n_claims * sizeof *large.to),
+                          .of = dt_arena_alloc(arena, t->n_claims * sizeof *large.of)};
+    t->io->batch = dt_arena_alloc(arena, t->n_claims * sizeof *t->io->batch);
+    if (!large.claims.v || !large.to || !large.of || !t->io->batch)
         return DT_NOMEM;
-    for (size_t i = 0; i < t->n; i++) {
+    for (size_t i = 0, n = 0; i < t->n; i++) {
         const struct candidate *c = &t->v[i];
         struct dt_outgoing *out = &t->io->batch[n];
         if (c->fate != FATE_CLAIM)
             continue;
         if (c->message) {
             *out = *c->message;
-            out->topic = c->topic;
-            out->kafka_topic = c->kafka_topic;
             out->claim = t->claims[n];
+            address(out, c);
         } else {
-            where[large.n] = n;
-            large.v[large.n++] = t->claims[n];
+            add_large(&large, t->claims[n], out, c);
         }
         n++;
     }
-    return read_large(t, &large, where);
+    return read_large(t, &large);
 }
 
 static dt_status claim(struct turn *t)

@@ -378,7 +378,7 @@ static void a_batch_has_the_messages_of_its_claims_small_and_large(void **state)
                                        "payload = REPEAT('x', 2048), job_key = 'k'",
                                        "payload = REPEAT('y', 2049), partition_key = 'p'",
                                        "headers = CONCAT('{\"h\":\"', REPEAT('z', 1100), '\"}')",
-                                       "headers = '{\"h\":\"v\"}', content_type = 'text/plain'",
+                                       "headers = '{\"h\":\"v\"}', content_type = 'text/plain', topic = 'renamed'",
                                        "payload = REPEAT('w', 9000), topic = 'renamed'"};
     mysql_fixture_run(
         &rig->fx, "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('renamed', 'other', 1, 1);"
@@ -404,6 +404,7 @@ static void a_batch_has_the_messages_of_its_claims_small_and_large(void **state)
         assert_same(a->content_type, b->content_type);
         assert_same(a->headers, b->headers);
         assert_same(a->payload, b->payload);
+        assert_true(dt_str_is(a->kafka_topic, a->claim.id == ids[4] || a->claim.id == ids[5] ? "other" : "t"));
     }
     dt_claims_clear(&list);
 }
