@@ -282,9 +282,9 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group
         "1000", /* how often the broker answers for nothing; newly assigned partitions wait for that, too */
         "fetch.error.backoff.ms",
         "50",
-        "queued.min.messages", /* a partition with so many waiting here is asked again a second later, whatever comes:
-                                */
-        "100000",              /* more than is applied meanwhile */
+        "queued.min.messages",
+        "100000", /* with so many of a partition here it is asked again only a second later: more than is applied then
+                   */
         "queued.max.messages.kbytes",
         "32768",
         NULL,

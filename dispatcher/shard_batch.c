@@ -18,12 +18,6 @@
 #include "message.h"
 #include "shard_parts.h"
 
-/* What a slow batch may take from the time that its consumers have for their results, before their deadlines are
- * renewed (which costs as much as the claim did): a twentieth of the shortest, within these. */
-#define EATEN_SHARE  20
-#define EATEN_MIN_US INT64_C(100000)
-#define EATEN_MAX_US INT64_C(1000000)
-
 /* ---- sending ---- */
 
 static dt_status make_messages(dt_shard_loop *l, const struct dt_outgoing *batch, size_t n,
@@ -131,10 +125,10 @@ static dt_status keep_flight(dt_shard_loop *l, const struct dt_turn *turn)
     return DT_OK;
 }
 
+/* The time that consumers have for their results began with the claim. */
 static bool ate_their_time(const struct dt_flight *flight, int64_t now_us)
 {
-    int64_t may_us = dt_earlier(flight->shortest_ack_ms * (1000 / EATEN_SHARE), EATEN_MAX_US);
-    return now_us - flight->claimed_us > (may_us > EATEN_MIN_US ? may_us : EATEN_MIN_US);
+    return now_us - flight->claimed_us > dt_ack_may_lose_ms(flight->shortest_ack_ms) * 1000;
 }
 
 static struct dt_turn turn_of(dt_shard_loop *l, int64_t now_us)

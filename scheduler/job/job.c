@@ -77,6 +77,13 @@ int64_t dt_job_id(int64_t run_at_ms, int64_t sequence)
     return day << DT_SEQUENCE_BITS | (sequence & (SEQUENCES - 1));
 }
 
+int64_t dt_ack_may_lose_ms(int64_t ack_timeout_ms)
+{
+    int64_t share_ms = ack_timeout_ms / 20;
+
+    return share_ms < 100 ? 100 : share_ms > 1000 ? 1000 : share_ms;
+}
+
 int64_t dt_near_end_ms(int64_t now_ms)
 {
     int64_t then_ms = now_ms + 2 * DT_DAY_MS;

@@ -97,6 +97,12 @@ static inline int32_t dt_job_home_day(int64_t id)
     return (int32_t)(id >> DT_SEQUENCE_BITS);
 }
 
+/* The longest time for a result that is reckoned with, a hundred years: now + it is a time. */
+#define DT_ACK_MAX_MS INT64_C(3155760000000)
+/* How much of it a slow batch may take before its deadline is renewed, which costs as much as the claim did: a
+ * twentieth, 100 ms at least and a second at most. */
+int64_t dt_ack_may_lose_ms(int64_t ack_timeout_ms);
+
 /* Times before this one are in the exact part of the due index: end of the UTC day that contains now + 48 h. */
 int64_t dt_near_end_ms(int64_t now_ms);
 

@@ -6,7 +6,7 @@
 #include "store/store_dispatch.h"
 
 /* The time for a result, of jobs j: whatever was written there by hand, now + it is a time. */
-#define DT_SQL_ACK_MS "LEAST(j.ack_timeout_ms, 3155760000000)"
+#define DT_SQL_ACK_MS "LEAST(j.ack_timeout_ms, 3155760000000)" /* DT_ACK_MAX_MS */
 
 /* Values that a leader's transaction reads with its row. */
 struct dt_lease_row {

@@ -170,7 +170,7 @@ static void create(struct worker *w, struct op *op)
     struct dt_insert row = {.job = {.topic = dt_str(topics[j->topic]),
                                     .run_at_ms = run_at_ms,
                                     .retry = dt_str(retries[op->job % 4]),
-                                    .ack_timeout_ms = rnd_in(1, 4) * 700,
+                                    .ack_timeout_ms = op->job % 8 == 7 ? rnd_in(4, 20) * 1000 : rnd_in(1, 4) * 700,
                                     .payload = payload}},
                      *rows[1] = {&row};
     if (j->keyed)

@@ -108,6 +108,17 @@ static void ids_are_positive_for_every_time(void **state)
     assert_int_equal(dt_job_id(0, (INT64_C(1) << 39) - 1), (INT64_C(1) << 39) - 1);
 }
 
+static void a_slow_batch_may_eat_a_twentieth_of_the_time_for_a_result(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_ack_may_lose_ms(0), 100);
+    assert_int_equal(dt_ack_may_lose_ms(INT64_MIN), 100);
+    assert_int_equal(dt_ack_may_lose_ms(2000), 100);
+    assert_int_equal(dt_ack_may_lose_ms(10000), 500);
+    assert_int_equal(dt_ack_may_lose_ms(300000), 1000);
+    assert_int_equal(dt_ack_may_lose_ms(INT64_MAX), 1000);
+}
+
 static void the_near_end_is_the_end_of_the_day_in_48_hours(void **state)
 {
     (void)state;
@@ -127,6 +138,7 @@ int main(void)
         cmocka_unit_test(bad_topics_are_refused_with_a_reason),
         cmocka_unit_test(the_id_carries_the_home_day),
         cmocka_unit_test(ids_are_positive_for_every_time),
+        cmocka_unit_test(a_slow_batch_may_eat_a_twentieth_of_the_time_for_a_result),
         cmocka_unit_test(the_near_end_is_the_end_of_the_day_in_48_hours),
     };
 
