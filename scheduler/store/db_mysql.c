@@ -909,19 +909,31 @@ dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params,
     return status ? status : open_result(db, s, params, n, err);
 }
 
-dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
+/* `name`: what errors call it; outlives the result. */
+static dt_status query_once(dt_db *db, const char *name, struct dt_str text, const struct dt_param *params, size_t n,
+                            struct dt_error *err)
 {
     struct statement *s;
     dt_status status = usable(db, err);
     if (!status)
-        status = prepare(db, "query text", 0, text, &s, err);
+        status = prepare(db, name, 0, text, &s, err);
     if (status)
         return status;
     s->once = true;
-    status = open_result(db, s, DT_NO_PARAMS, err);
+    status = open_result(db, s, params, n, err);
     if (status)
         free_statement(s);
     return status;
+}
+
+dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+{
+    return query_once(db, sql, dt_str(sql), params, n, err);
+}
+
+dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
+{
+    return query_once(db, "query text", text, DT_NO_PARAMS, err);
 }
 
 /* Cells that were longer than their buffer: grown and read again. */

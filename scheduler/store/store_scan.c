@@ -38,7 +38,8 @@ static dt_status scan_near(dt_store *store, int64_t from_ms, int64_t to_ms, int6
     bool enough = false, within = after_id && after_ms >= from_ms;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK && within && after_ms < to_ms) {
-        status = dt_db_query(db, rest_sql, DT_PARAMS(DT_P_INT(after_ms), DT_P_INT(after_id), DT_P_INT(limit)), err);
+        status =
+            dt_db_query_index(db, rest_sql, DT_PARAMS(DT_P_INT(after_ms), DT_P_INT(after_id), DT_P_INT(limit)), err);
         if (status == DT_OK)
             status = visit_rows(db, visit, arg, &seen, &enough, err);
     }
@@ -48,7 +49,8 @@ static dt_status scan_near(dt_store *store, int64_t from_ms, int64_t to_ms, int6
         from_ms = after_ms;
     if (status != DT_OK || enough || seen == limit || from_ms >= to_ms)
         return status;
-    status = dt_db_query(db, later_sql, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(limit - seen)), err);
+    status =
+        dt_db_query_index(db, later_sql, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(limit - seen)), err);
     return status == DT_OK ? visit_rows(db, visit, arg, &seen, &enough, err) : status;
 }
 
@@ -144,10 +146,10 @@ dt_status dt_store_due_nth(dt_store *store, int64_t from_ms, int64_t to_ms, size
     *due_ms = to_ms;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db,
-                             "SELECT due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND due_key >= ?"
-                             " AND due_key < ? ORDER BY due_key LIMIT 1 OFFSET ?",
-                             DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(n)), err);
+        status = dt_db_query_index(db,
+                                   "SELECT due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND due_key >= ?"
+                                   " AND due_key < ? ORDER BY due_key LIMIT 1 OFFSET ?",
+                                   DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(n)), err);
     if (status != DT_OK)
         return status;
     if (dt_db_next(db))
@@ -161,10 +163,10 @@ dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, in
     memset(counts, 0, DT_SLOTS * sizeof *counts);
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db,
-                             "SELECT CRC32(id) % 1024 AS slot, COUNT(*) FROM jobs FORCE INDEX (due)"
-                             " WHERE due_band = 1 AND due_key >= ? AND due_key < ? GROUP BY slot",
-                             DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms)), err);
+        status = dt_db_query_index(db,
+                                   "SELECT CRC32(id) % 1024 AS slot, COUNT(*) FROM jobs FORCE INDEX (due)"
+                                   " WHERE due_band = 1 AND due_key >= ? AND due_key < ? GROUP BY slot",
+                                   DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db))

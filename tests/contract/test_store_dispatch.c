@@ -995,6 +995,59 @@ static void scans_see_near_rows_in_order_with_a_cursor(void **state)
     assert_true(end);
 }
 
+/* 2,048 jobs that are due within the hour. */
+static void many_due(struct rig *rig, int64_t now)
+{
+    job(rig, now + 10);
+    for (int have = 1; have < 2048; have *= 2)
+        mysql_fixture_run(
+            &rig->fx,
+            "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at,"
+            " updated_at, maker, digest, payload) SELECT id + %d, topic, run_at, next_at + %d, near, retry,"
+            " ack_timeout_ms, created_at, updated_at, maker, digest, payload FROM jobs",
+            have, have);
+}
+
+static int64_t pages_looked_at(struct rig *rig)
+{
+    struct dt_error err = {0};
+    OK(dt_db_query_text(rig->fx.db, dt_str("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_read_requests'"), &err));
+    assert_true(dt_db_next(rig->fx.db));
+    int64_t pages = strtoll(dt_db_bytes(rig->fx.db, 1).p, NULL, 10);
+    OK(dt_db_end(rig->fx.db, &err));
+    return pages;
+}
+
+/* What one scan of each kind costs; the least of three tries, as the server may have other work. */
+static int64_t pages_of_scans(struct rig *rig, int64_t now)
+{
+    struct dt_error err = {0};
+    struct dt_due due[2048];
+    int64_t least = INT64_MAX, counts[DT_SLOTS], nth;
+    size_t n;
+    for (int i = 0; i < 3; i++) {
+        int64_t before = pages_looked_at(rig);
+        OK(dt_store_scan_due(rig->store, now, now + HOUR, 0, 0, 2048, due, &n, &err));
+        OK(dt_store_count_due(rig->store, now, now + HOUR, counts, &err));
+        OK(dt_store_due_nth(rig->store, now, now + HOUR, 2047, &nth, &err));
+        int64_t pages = pages_looked_at(rig) - before;
+        least = pages < least ? pages : least;
+        assert_int_equal(n, 2048);
+    }
+    return least;
+}
+
+/* A prepared statement that is run again after that costs a few pages a row. */
+static void scans_read_the_index_alone_whatever_others_have_asked(void **state)
+{
+    struct rig *rig = *state;
+    int64_t now = now_ms(rig);
+    many_due(rig, now);
+    assert_in_range(pages_of_scans(rig, now), 1, 500);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(payload) FROM jobs"), 2048);
+    assert_in_range(pages_of_scans(rig, now), 1, 500);
+}
+
 static void the_next_job_of_a_shard_is_found_behind_many_of_others(void **state)
 {
     struct rig *rig = *state;
@@ -1345,6 +1398,7 @@ int main(void)
         T(trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transaction),
         T(a_list_that_cannot_be_read_halts_its_shard),
         T(scans_see_near_rows_in_order_with_a_cursor),
+        T(scans_read_the_index_alone_whatever_others_have_asked),
         T(the_next_job_of_a_shard_is_found_behind_many_of_others),
         T(a_far_job_edited_by_hand_to_soon_is_promoted),
         T(what_was_finished_by_hand_is_tidied),
