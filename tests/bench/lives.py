@@ -23,7 +23,7 @@ def measure(bench):
     stack = bench.stack()
     account = bench.account(stack)
     count, topics = bench.count(100000, 20000), iter(range(100))
-    live(bench, stack, account, "lives-warm", 2000)
+    live(bench, stack, account, "lives-warm", bench.count(50000, 10000))  # the broker compiles itself
     pairs = bench.rounds(lambda: live(bench, stack, account, f"lives-{next(topics)}", count),
                          lambda: clients.loader(stack, bench.seconds(3, 2)), bench.count(3, 1))
     bench.ratio("G7", "whole lives", pairs)
