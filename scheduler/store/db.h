@@ -97,9 +97,9 @@ DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_err
 DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
                                     struct dt_error *err);
 /*
- * The same for a scan that an index answers without the rows. It is prepared for each run: run again after any other
- * session has used the table, a prepared statement of MariaDB 10.11 reads each row from the table as well (10,000
- * entries: 30,000 pages instead of 30).
+ * The same for a scan that an index answers without the rows, and whose columns are numbers. It goes by text: run again
+ * after any other session has used the table, a prepared statement of MariaDB 10.11 reads each row from the table as
+ * well (10,000 entries: 30,000 pages instead of 30). Every ? in `sql` is a parameter.
  */
 DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
                                           struct dt_error *err);

@@ -55,6 +55,7 @@ struct statement {
     size_t rows;
     bool once; /* not in the cache: freed by dt_db_end */
     MYSQL_STMT *stmt;
+    MYSQL_RES *text;    /* in its place: rows of numbers that were asked for by text */
     unsigned n_columns; /* of the result set */
     struct column *columns;
     MYSQL_BIND *binds;
@@ -152,6 +153,8 @@ static void free_statement(struct statement *s)
     free(s->binds);
     if (s->stmt)
         mysql_stmt_close(s->stmt);
+    if (s->text)
+        mysql_free_result(s->text);
     free(s);
 }
 
@@ -909,31 +912,74 @@ dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params,
     return status ? status : open_result(db, s, params, n, err);
 }
 
-/* `name`: what errors call it; outlives the result. */
-static dt_status query_once(dt_db *db, const char *name, struct dt_str text, const struct dt_param *params, size_t n,
-                            struct dt_error *err)
+/* The statement with its values in their places; false: they are not as many. */
+static bool fill_in(const char *sql, const struct dt_param *params, size_t n, struct dt_strbuf *out)
 {
-    struct statement *s;
-    dt_status status = usable(db, err);
-    if (!status)
-        status = prepare(db, name, 0, text, &s, err);
-    if (status)
-        return status;
+    size_t used = 0;
+    for (; *sql; sql++) {
+        if (*sql != '?')
+            dt_strbuf_addc(out, *sql);
+        else if (used < n)
+            add_value(out, &params[used++]);
+        else
+            return false;
+    }
+    return used == n;
+}
+
+static dt_status ask_by_text(dt_db *db, const char *sql, struct dt_str text, struct statement **out,
+                             struct dt_error *err)
+{
+    struct statement *s = calloc(1, sizeof *s);
+    if (!s)
+        return no_memory(err);
+    dt_status status = DT_OK;
+    s->sql = sql;
     s->once = true;
-    status = open_result(db, s, params, n, err);
+    if (mysql_real_query(db->mysql, text.p, (unsigned long)text.n) || !(s->text = mysql_store_result(db->mysql)))
+        status = fail_connection(db, sql, err);
+    s->n_columns = s->text ? mysql_num_fields(s->text) : 0;
+    s->columns = calloc(s->n_columns ? s->n_columns : 1, sizeof *s->columns);
+    if (!status && !s->columns)
+        status = no_memory(err);
+    for (unsigned i = 0; !status && i < s->n_columns; i++)
+        s->columns[i].is_int = true;
     if (status)
         free_statement(s);
+    else
+        *out = s;
     return status;
 }
 
 dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
 {
-    return query_once(db, sql, dt_str(sql), params, n, err);
+    struct dt_strbuf text;
+    dt_status status = usable(db, err);
+    if (status)
+        return status;
+    dt_strbuf_init(&text);
+    if (!fill_in(sql, params, n, &text))
+        status = dt_fail(err, DT_INTERNAL, "not %zu parameters (%.80s)", n, sql);
+    else
+        status = text.failed ? no_memory(err) : ask_by_text(db, sql, dt_strbuf_str(&text), &db->open, err);
+    dt_strbuf_clear(&text);
+    db->fetch_status = DT_OK;
+    return status;
 }
 
 dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
 {
-    return query_once(db, "query text", text, DT_NO_PARAMS, err);
+    struct statement *s;
+    dt_status status = usable(db, err);
+    if (!status)
+        status = prepare(db, "query text", 0, text, &s, err);
+    if (status)
+        return status;
+    s->once = true;
+    status = open_result(db, s, DT_NO_PARAMS, err);
+    if (status)
+        free_statement(s);
+    return status;
 }
 
 /* Cells that were longer than their buffer: grown and read again. */
@@ -962,7 +1008,19 @@ static dt_status fetch_long_cells(dt_db *db, struct statement *s)
 
 size_t dt_db_rows(const dt_db *db)
 {
-    return db->open ? (size_t)mysql_stmt_num_rows(db->open->stmt) : 0;
+    if (!db->open)
+        return 0;
+    return (size_t)(db->open->text ? mysql_num_rows(db->open->text) : mysql_stmt_num_rows(db->open->stmt));
+}
+
+static bool next_numbers(struct statement *s)
+{
+    MYSQL_ROW row = mysql_fetch_row(s->text);
+    for (unsigned i = 0; row && i < s->n_columns; i++) {
+        s->columns[i].null = row[i] == NULL;
+        s->columns[i].i = row[i] ? strtoll(row[i], NULL, 10) : 0;
+    }
+    return row != NULL;
 }
 
 bool dt_db_next(dt_db *db)
@@ -970,6 +1028,8 @@ bool dt_db_next(dt_db *db)
     struct statement *s = db->open;
     if (!s || db->fetch_status)
         return false;
+    if (s->text)
+        return next_numbers(s);
     switch (mysql_stmt_fetch(s->stmt)) {
     case 0:
         return true;
@@ -1026,7 +1086,8 @@ dt_status dt_db_end(dt_db *db, struct dt_error *err)
     if (!s)
         return DT_OK;
     db->open = NULL;
-    mysql_stmt_free_result(s->stmt);
+    if (s->stmt)
+        mysql_stmt_free_result(s->stmt);
     if (s->once)
         free_statement(s);
     if (db->fetch_status && err)

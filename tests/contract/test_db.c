@@ -103,6 +103,36 @@ static void values_come_back_as_they_were_given(void **state)
     free(big);
 }
 
+static void numbers_come_by_text_as_well(void **state)
+{
+    static const char sql[] = "SELECT id, IF(id = 2, NULL, -id) FROM t WHERE id >= ? AND id < ? ORDER BY id LIMIT ?";
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    for (int id = 1; id < 5; id++)
+        OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(id), DT_P_NULL, DT_P_NULL), NULL, &err));
+    OK(dt_db_query_index(rig->db, sql, DT_PARAMS(DT_P_INT(1), DT_P_INT(INT64_MAX), DT_P_INT(2)), &err));
+    assert_int_equal(dt_db_rows(rig->db), 2);
+    assert_true(dt_db_next(rig->db));
+    assert_int_equal(dt_db_i64(rig->db, 1), -1);
+    assert_int_equal(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(9), DT_P_NULL, DT_P_NULL), NULL, &err), DT_INTERNAL);
+    assert_true(dt_db_next(rig->db));
+    assert_int_equal(dt_db_i64(rig->db, 0), 2);
+    assert_true(dt_db_is_null(rig->db, 1));
+    assert_false(dt_db_next(rig->db));
+    OK(dt_db_end(rig->db, &err));
+    OK(dt_db_query_index(rig->db, sql, DT_PARAMS(DT_P_INT(INT64_MIN), DT_P_INT(1), DT_P_INT(2)), &err));
+    assert_false(dt_db_next(rig->db));
+    OK(dt_db_end(rig->db, &err));
+    assert_int_equal(dt_db_query_index(rig->db, sql, DT_PARAMS(DT_P_INT(1), DT_P_INT(2)), &err), DT_INTERNAL);
+    assert_int_equal(
+        dt_db_query_index(rig->db, sql, DT_PARAMS(DT_P_INT(1), DT_P_INT(2), DT_P_INT(3), DT_P_INT(4)), &err),
+        DT_INTERNAL);
+    assert_int_equal(dt_db_query_index(rig->db, "SELECT nothing FROM t", DT_NO_PARAMS, &err),
+                     dt_db_query(rig->db, "SELECT nothing FROM t", DT_NO_PARAMS, &err));
+    assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), 4);
+    OK(dt_db_query_index(rig->db, "SELECT 1", DT_NO_PARAMS, &err)); /* never ended: freed with the connection */
+}
+
 static void trailing_spaces_tell_keys_apart(void **state)
 {
     struct rig *rig = *state;
@@ -429,6 +459,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_come_back_as_they_were_given, setup, teardown),
+        cmocka_unit_test_setup_teardown(numbers_come_by_text_as_well, setup, teardown),
         cmocka_unit_test_setup_teardown(trailing_spaces_tell_keys_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(a_json_parameter_can_be_joined, setup, teardown),
         cmocka_unit_test_setup_teardown(many_rows_are_inserted_as_one_by_one, setup, teardown),
