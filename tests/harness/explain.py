@@ -1,7 +1,7 @@
 """How MySQL would carry out what the product asks: its statements are caught in the server's general log and explained.
 
 Owns the judgement of a plan. The product asks by prepared statements, which the log calls Execute and shows with their values; what tests
-ask themselves is Query, and is left out. Of the big tables (those that grow with the jobs) a plan must read neither all rows, nor a whole
+ask themselves is Query, and is left out. So are the product's scans of the due index, but they are known by its name. Of the big tables (those that grow with the jobs) a plan must read neither all rows, nor a whole
 index, nor more than a batch without a limit, and sort no more than a batch. A statement that reads a range of one must name its index:
 which one the optimizer would take depends on statistics, and it was seen taking the wrong one.
 """
@@ -41,7 +41,8 @@ def caught(connection):
             cursor.execute("SET GLOBAL general_log = 0")
             cursor.execute("SET GLOBAL log_output = 'FILE'")
     with connection.cursor(pymysql.cursors.SSCursor) as cursor:
-        cursor.execute("SELECT CAST(argument AS BINARY) FROM mysql.general_log WHERE command_type = 'Execute'")
+        cursor.execute("SELECT CAST(argument AS BINARY) FROM mysql.general_log WHERE command_type = 'Execute'"
+                       " OR (command_type = 'Query' AND argument LIKE 'SELECT %FORCE INDEX (due)%')")
         for (sql,) in cursor:
             keep(found.setdefault(shape(sql), []), sql)
     with connection.cursor() as cursor:
