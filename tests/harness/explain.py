@@ -1,9 +1,10 @@
 """How MySQL would carry out what the product asks: its statements are caught in the server's general log and explained.
 
 Owns the judgement of a plan. The product asks by prepared statements, which the log calls Execute and shows with their values; what tests
-ask themselves is Query, and is left out. So are the product's scans of the due index, but they are known by its name. Of the big tables (those that grow with the jobs) a plan must read neither all rows, nor a whole
-index, nor more than a batch without a limit, and sort no more than a batch. A statement that reads a range of one must name its index:
-which one the optimizer would take depends on statistics, and it was seen taking the wrong one.
+ask themselves is Query, and is left out. The product's scans of the due index are Query as well: they are known by the index that they
+name. Of the big tables (those that grow with the jobs) a plan must read neither all rows, nor a whole index, nor more than a batch without
+a limit, and sort no more than a batch. A statement that reads a range of one must name its index: which one the optimizer would take
+depends on statistics, and it was seen taking the wrong one.
 """
 import contextlib
 import re
