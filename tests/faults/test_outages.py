@@ -15,6 +15,7 @@ from harness.load import under_load
 from harness.nemesis import Locker
 from harness.rest import Rest
 from harness.servers import redis_clients
+from harness.shards import shares
 from harness.soak import flush_redis, takeovers
 from harness.stack import until
 
@@ -196,8 +197,8 @@ def test_row28_an_expired_session_is_replaced_within_the_bound(stack, seed):
     with under_load(stack, seed) as run:
         api = Rest(stack["DUETIME_URL_API1"])
         owner = f":{stack['DUETIME_PID_DISPATCHER1']}"
+        until(lambda: shares(stack) == [2, 2], 20, lambda: f"2, 2: {shares(stack)}")
         mine = [shard["shard"] for shard in api.get("/v1/info").json["shards"] if (shard["leader"] or "").endswith(owner)]
-        assert mine
         began = time.time()
         closed = zookeeper.close_session_of(stack["DUETIME_ZOOKEEPER"], owner)
         until(lambda: "the ZooKeeper session has expired" in stack.log("dispatcher1"), 10, "it notices")
@@ -214,8 +215,9 @@ def took_over(stack):
 
 def test_row29_without_zookeeper_leaders_step_down_by_two_thirds_and_come_back(stack, seed):
     with under_load(stack, seed) as run:
-        stack.kill("zookeeper")
+        until(lambda: shares(stack) == [2, 2], 20, lambda: f"2, 2: {shares(stack)}")
         killed = time.time()
+        stack.kill("zookeeper")
         until(lambda: all(stepped_down(stack, part, killed) for part in DISPATCHERS), 10, "both step down")
         worst = max(stepped_down(stack, part, killed) for part in DISPATCHERS) - killed
         assert worst <= SESSION_SECONDS * 2 / 3 + 0.35, f"the last one stepped down after {worst:.2f} s"

@@ -12,6 +12,7 @@ from harness.load import under_load
 from harness.proxy import REPLY, REQUEST
 from harness.raw import post
 from harness.rest import Rest
+from harness.shards import shares
 from harness.stack import until
 
 LONG = bool(os.environ.get("DUETIME_TEST_LONG"))
@@ -114,7 +115,7 @@ def test_row13_an_endtxn_whose_answer_is_lost_costs_the_producer_and_nothing_els
     with under_load(stack, seed) as run:
         for part in DISPATCHERS:
             again_and_again(run, 2, detours[part, "kafka"], None, "an EndTxn's reply cut", "EndTxn", REPLY, "cut")
-        assert sum(doubts(stack, part) for part in DISPATCHERS) >= before + 4, "each of them is a doubt"
+        until(lambda: sum(doubts(stack, part) for part in DISPATCHERS) >= before + 4, 15, "each of them is a doubt")
 
 
 def test_row14_an_endtxn_that_comes_late_ends_nobody_elses_transaction(proxied, seed):
@@ -176,13 +177,6 @@ def test_row17_a_coordinator_that_cannot_be_reached_is_waited_for(proxied, seed)
 
 
 # ---- ZooKeeper ----
-
-def shares(stack):
-    """Shards led by each process, largest first; empty while one has no leader."""
-    answer = Rest(stack["DUETIME_URL_API1"]).get("/v1/info")
-    names = [shard["leader"] for shard in answer.json["shards"]] if answer.status == 200 else [None]
-    return sorted((names.count(name) for name in set(names)), reverse=True) if all(names) else []
-
 
 def test_row30_a_node_whose_creation_was_not_answered_is_found_and_not_orphaned(proxied, seed):
     """An orphan among the leaders' nodes would be a shard that nobody leads; among the members', a share too small."""
@@ -282,4 +276,4 @@ def test_row38_clients_that_drip_their_requests_hold_up_nobody_else(proxied, see
             dripper.end()
         assert Rest(url).get("/v1/jobs?topic=never").json["jobs"] == []
         print(f"nine of ten creates within {before * 1000:.1f} ms before, {beside * 1000:.1f} ms beside 250 dripping connections")
-        assert beside < 3 * before + 0.05
+        assert beside < 3 * before + 0.3

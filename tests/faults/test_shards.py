@@ -10,7 +10,7 @@ from harness.stack import until
 from harness.takeover import Stream, Watcher
 
 DISPATCHERS = ["dispatcher1", "dispatcher2"]
-TAKEOVER_MS = 2000 + 100 + 250 + 1000  # session timeout, a tick, and what a takeover may take with sanitizers
+TAKEOVER_MS = 2000 + 100 + 250 + 2000  # session timeout, a tick, and what a takeover may take with sanitizers
 
 
 def test_row39_the_number_of_shards_changes_under_load_and_nothing_is_lost_or_twice(stack, seed):

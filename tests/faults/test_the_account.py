@@ -37,7 +37,7 @@ def a_finished_job_in_redis(stack, run):
 def test_harm_done_by_a_stranger_is_found(stack, seed, harm, found):
     try:
         with pytest.raises(AssertionError, match=found):
-            with under_load(stack, seed, finish_seconds=8 if found == "O5: " else 45) as run:
+            with under_load(stack, seed, finish_seconds=20 if found == "O5: " else 45) as run:
                 harm(stack, run)
                 run.goes_on()
     finally:

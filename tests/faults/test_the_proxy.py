@@ -193,7 +193,7 @@ def test_what_was_held_never_comes_when_it_heals_by_a_cut(connect, server, proxy
 
 def test_a_delay_makes_late_in_order_and_loses_nothing(connect, server, proxy):
     client = connect()
-    proxy.delay(0.2, REPLY)
+    proxy.delay(1, REPLY)
     for n in range(20):
         client.sendall(request(PRODUCE, correlation=n))
     until(lambda: len(server.got) == 20, 5, "requests are not delayed")

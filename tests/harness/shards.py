@@ -34,3 +34,10 @@ def longest_silence_ms(seen, from_ms, to_ms):
     """seen: times of receipt. The longest time without an arrival that began between the two."""
     times = sorted(at for at in seen if from_ms - 1000 <= at <= to_ms + 10000)
     return max((later - at for at, later in zip(times, times[1:]) if later >= from_ms and at <= to_ms), default=0)
+
+
+def shares(stack):
+    """Shards led by each process, largest first; empty while one has no leader."""
+    answer = Rest(stack["DUETIME_URL_API1"]).get("/v1/info")
+    names = [shard["leader"] for shard in answer.json["shards"]] if answer.status == 200 else [None]
+    return sorted((names.count(name) for name in set(names)), reverse=True) if all(names) else []

@@ -184,7 +184,7 @@ def test_a_consumer_that_never_answers_lets_the_others_pass(stack, api, topic, c
         stack.stop(part)
     rows(connection, "UPDATE jobs SET next_at = %s WHERE topic = %s", now_ms() - 1000, dead)
     make(api, topic, 100, now_ms())
-    small_batches()
+    stack.start(DISPATCHERS[0], settings={"dispatch.batch_jobs": str(BATCH)})
     for n in range(40):
         make(api, topic, 1, now_ms())
     all_there(consumer, 140)
@@ -251,7 +251,7 @@ def test_without_redis_a_topic_with_thousands_overdue_lets_the_others_pass(stack
 def test_thousands_due_at_one_instant_leave_in_order_and_let_others_pass(stack, api, topic, consume, small_batches):
     hot, count = topic + "-hot", 20000
     consumer, hot_consumer = consume(topic), consume(hot)
-    instant = now_ms() + 15000
+    instant = now_ms() + 20000
     make(api, hot, count, instant)
     trickle = [instant + 20 * n for n in range(100)]
     make(api, topic, 100, trickle)

@@ -19,7 +19,7 @@ def test_a_plain_update_of_next_at_takes_effect(stack, api, topic, consume):
 
 def test_a_job_moved_away_by_hand_does_not_arrive_at_its_old_time(stack, api, topic, consume):
     consumer = consume(topic)
-    job, witness = api.make(topic=topic, delay=1500), api.make(topic=topic, delay=1800)
+    job, witness = api.make(topic=topic, delay=3000), api.make(topic=topic, delay=3300)
     by_hand(stack, "UPDATE jobs SET next_at = next_at + 3600000 WHERE id = %s", job["id"])
     consumer.wait(witness["id"])
     assert consumer.of(job["id"]) == [] and api.get(f"/v1/jobs/{job['id']}").json["state"] == "scheduled"

@@ -25,14 +25,15 @@ def arrived(consumer, ids):
 
 def test_jobs_behind_rows_that_somebody_holds_locked_are_sent(stack, api, topic, consume):
     consumer, free_consumer = consume(topic), consume(topic + "-free")
-    due = int(time.time() * 1000) + 6000
+    due = int(time.time() * 1000) + 10000
     held = [int(one) for _ in range(5) for one in make(api, topic, SHARDS * BATCH // 4, due)]
     session = connect(stack)
     rows(session, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # no locks on what is not there yet
     session.begin()
     rows(session, "SELECT id FROM jobs WHERE id IN %s FOR UPDATE", held)
+    assert time.time() * 1000 < due, "the jobs were made and locked too slowly"
     free = make(api, topic + "-free", 20, due + 500)
-    until(lambda: arrived(free_consumer, free), 12, "those that nobody holds arrive")
+    until(lambda: arrived(free_consumer, free), due / 1000 - time.time() + 12, "those that nobody holds arrive")
     assert consumer.count == 0
     session.rollback()
     until(lambda: arrived(consumer, map(str, held)), 30, "the others arrive, too")
