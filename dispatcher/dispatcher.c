@@ -117,6 +117,18 @@ static bool place(void *arg, unsigned *rank, unsigned *members)
     return elector && dt_elector_rank(elector, rank, members);
 }
 
+/* At least 1; the members that come first have one more than the others. */
+static unsigned share(void *arg)
+{
+    dt_dispatcher *d = arg;
+    struct dt_shard_map map;
+    unsigned rank = 0, members = 1;
+    dt_map_watch_get(d->watch, &map);
+    if (!place(d, &rank, &members) || !members)
+        members = 1;
+    return map.shards > members ? (map.shards + members - 1) / members : 1;
+}
+
 static void get_map(void *arg, struct dt_shard_map *out)
 {
     dt_dispatcher *d = arg;
@@ -432,6 +444,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .owner = d->owner,
                                        .arg = d,
                                        .leads = leads,
+                                       .share = share,
                                        .map = get_map,
                                        .stale_map = stale_map,
                                        .index_lost = index_lost,

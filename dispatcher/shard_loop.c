@@ -6,7 +6,8 @@
  *   TAKEOVER (shard_takeover.c): row, producer, barrier, ledger; what the ledger has is settled
  *            ▼                                                                                │
  *   LEADING: what is still in flight goes first (shard_batch.c); then, for ever:
- *            look (shard_look.c: Redis, or MySQL when Redis is away) ─▶ turn ─▶ send (shard_batch.c) ─▶ tell the index
+ *            look (shard_look.c: Redis, or MySQL when Redis is away) ─▶ turn ─▶ send (shard_batch.c: Kafka has the
+ *            messages while MySQL writes the claim, and commits them after it) ─▶ tell the index
  *            ─▶ sleep until the next due time, a wake-up, the settling of the last batch, or a second
  *
  * Invariants:
@@ -116,16 +117,19 @@ static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_
 }
 
 /*
- * After a batch that took all that was due the shard rests, for as long as the batch took or up to the next beat. A
- * steady stream would otherwise be cut into the smallest transactions that Kafka can follow, which cost all that the
- * machine has; this way they are half as many, and under load each of them is done sooner. A batch that was held up
- * itself is followed at once by what waits behind it.
+ * After a batch that took all that was due the shard rests while the process's other shards have their turn: so long
+ * that about one batch is under way in a process, and at most up to the next beat. A steady stream would otherwise be
+ * cut into the smallest transactions that Kafka can follow, all at once, which cost all that the machine has; this way
+ * they are fewer, and each of them is done sooner. A batch that was held up itself is followed at once by what waits
+ * behind it.
  */
 static int64_t breath_us(const dt_shard_loop *l, const struct dt_turn *turn, int64_t began_us)
 {
     bool all = turn && turn->n_batch && !turn->more && !dt_shard_has_rest(l) && !l->backlog;
     int64_t took_us = dt_shard_mono_us(l) - began_us;
-    return all && took_us < BEAT_US ? dt_earlier(took_us, BEAT_US - took_us) : 0;
+    if (!all || took_us >= BEAT_US)
+        return 0;
+    return dt_earlier(took_us * (l->env->share(l->env->arg) - 1), BEAT_US - took_us);
 }
 
 /* A full look, most of which had to be left (rows that others hold locked, or that wait for another shard's list, or

@@ -23,6 +23,7 @@ struct dt_loop_env {
     const char *owner; /* host:pid */
     void *arg;
     bool (*leads)(void *arg, unsigned shard);         /* does ZooKeeper still name this process? */
+    unsigned (*share)(void *arg);                     /* how many shards are this process's by ZooKeeper's sharing */
     void (*map)(void *arg, struct dt_shard_map *out); /* the present map */
     void (*stale_map)(void *arg);                     /* reload it */
     void (*index_lost)(void *arg,
