@@ -1,7 +1,7 @@
 /*
  * Owns: one shard's transactional producer and its one way to send: messages and their ledger record in one
- * transaction. Refuses to know: what the messages mean, and what happened to a transaction that it is not sure of (the
- * ledger knows). Invariants:
+ * transaction, begun and, when its owner wants it, committed. Refuses to know: what the messages mean, and what
+ * happened to a transaction that it is not sure of (the ledger knows). Invariants:
  *  - OK means: every delivery report in and good, one EndTxn request sent, no connection that carried a part of the
  * transaction was closed before the commit was answered, the commit answered with success, the record's offset known.
  *  - After any other answer the handle sends nothing more: dt_producer_free, take over.
@@ -27,7 +27,9 @@
 
 enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
 enum {
-    PAUSE_AFTER_COMMIT_US = 1500, /* straight after a commit the coordinator answers CONCURRENT_TRANSACTIONS */
+    /* Straight after a commit the coordinator answers CONCURRENT_TRANSACTIONS. librdkafka (2.0.2) itself waits for a
+     * millisecond before it asks for a transaction's first partition. */
+    PAUSE_AFTER_COMMIT_US = 500,
     CAUSE_WAIT_US = 500000,
     SILENCE_US = 1500000, /* without its reports a transaction asks whether its topics are still there */
     LOOKS_MAX = 16,
@@ -57,6 +59,13 @@ struct topic {
     char name[];
 };
 
+/* What a delivery report belongs to. */
+struct report {
+    struct topic *topic; /* NULL: the ledger record */
+    size_t bytes;
+    bool any_partition;
+};
+
 struct dt_producer {
     const struct dt_kafka_env *env;
     unsigned shard;
@@ -76,16 +85,11 @@ struct dt_producer {
     rd_kafka_resp_err_t refusal; /* of a message, for good; one message's failure fails the others, too */
     char refused[DT_KAFKA_TOPIC_MAX + 1];
     int64_t ledger_offset;
-    struct topic *const *open_topics; /* of its messages, one a message */
+    struct topic **open_topics; /* of its messages, one a message */
+    struct report *reports;     /* one a message, and one of the ledger record */
     size_t n_open;
-    int64_t look_us; /* when to ask for them */
-};
-
-/* What a delivery report belongs to. */
-struct report {
-    struct topic *topic; /* NULL: the ledger record */
-    size_t bytes;
-    bool any_partition;
+    int64_t deadline_us;
+    int64_t look_us; /* when to ask for the topics */
 };
 
 /* ---- librdkafka's threads ---- */
@@ -569,18 +573,18 @@ static dt_status make_room(struct dt_producer *p, struct topic *t, size_t bytes,
 }
 
 static dt_status produce_all(struct dt_producer *p, const struct dt_kafka_message *messages, size_t n,
-                             struct topic **topics, struct report *reports, int64_t deadline_us, struct dt_error *err)
+                             struct dt_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        struct report *r = &reports[i];
+        struct report *r = &p->reports[i];
         dt_status status;
 
-        *r = (struct report){.topic = topics[i],
+        *r = (struct report){.topic = p->open_topics[i],
                              .bytes = dt_kafka_message_size(&messages[i]),
                              .any_partition = messages[i].any_partition};
-        status = make_room(p, r->topic, r->bytes, deadline_us, err);
+        status = make_room(p, r->topic, r->bytes, p->deadline_us, err);
         if (status == DT_OK)
-            status = produce(p, r->topic->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, deadline_us, err);
+            status = produce(p, r->topic->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, p->deadline_us, err);
         if (status != DT_OK)
             return status;
         r->topic->in_flight += r->bytes;
@@ -609,35 +613,57 @@ static dt_status commit(struct dt_producer *p, int64_t deadline_us, struct dt_er
     }
 }
 
-static dt_status transact(struct dt_producer *p, const struct dt_kafka_message *messages, size_t n,
-                          struct topic **topics, struct report *reports, const struct dt_kafka_message *record,
-                          struct dt_error *err)
+/* Opens the transaction and hands everything to librdkafka, which sends it by itself. */
+static dt_status hand_over(struct dt_producer *p, const struct dt_kafka_message *messages, size_t n,
+                           const struct dt_kafka_message *record, struct dt_error *err)
 {
-    int64_t deadline_us = dt_kafka_now_us() + p->transaction_timeout_us;
     rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
     dt_status status;
 
     if (error != NULL)
         return fail_with(err, "begin", error);
-    reports[n] = (struct report){0};
-    p->open_topics = topics;
-    p->n_open = n;
     p->look_us = dt_kafka_now_us() + SILENCE_US;
-    status = produce_all(p, messages, n, topics, reports, deadline_us, err);
+    status = produce_all(p, messages, n, err);
     if (status == DT_OK)
-        status = produce(p, p->ledger, (int32_t)p->shard, record, &reports[n], deadline_us, err);
+        status = produce(p, p->ledger, (int32_t)p->shard, record, &p->reports[n], p->deadline_us, err);
     DT_FAIL_POINT_STATUS("produce.record", status, err);
-    if (status == DT_OK)
-        status = await_reports(p, &p->outstanding, 0, deadline_us, err);
+    return status == DT_DOUBT ? find_cause(p, status, err) : status;
+}
+
+/* Every report in and right, then EndTxn. */
+static dt_status finish(struct dt_producer *p, struct dt_error *err)
+{
+    dt_status status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
+
     if (status == DT_DOUBT)
         status = find_cause(p, status, err);
     if (status == DT_OK && p->ledger_offset < 0)
         status = doubt(err, "transaction", "the ledger record's offset is not known");
     DT_FAIL_POINT_STATUS("endtxn.before", status, err);
     if (status == DT_OK)
-        status = commit(p, deadline_us, err);
+        status = commit(p, p->deadline_us, err);
     DT_FAIL_POINT_STATUS("endtxn.after", status, err);
     return status;
+}
+
+static void close_open(struct dt_producer *p)
+{
+    free(p->open_topics);
+    free(p->reports);
+    p->open_topics = NULL;
+    p->reports = NULL;
+    p->n_open = 0;
+}
+
+static dt_status open_new(struct dt_producer *p, size_t n, struct dt_error *err)
+{
+    close_open(p);
+    p->open_topics = calloc(n + 1, sizeof *p->open_topics);
+    p->reports = calloc(n + 1, sizeof *p->reports);
+    if (p->open_topics == NULL || p->reports == NULL)
+        return dt_fail(err, DT_NOMEM, "kafka producer: a batch of %zu", n);
+    p->n_open = n;
+    return DT_OK;
 }
 
 static void begin(struct dt_producer *p)
@@ -650,47 +676,77 @@ static void begin(struct dt_producer *p)
     p->first_error = p->refusal = RD_KAFKA_RESP_ERR_NO_ERROR;
     p->refused[0] = '\0';
     p->ledger_offset = -1;
+    p->deadline_us = dt_kafka_now_us() + p->transaction_timeout_us;
     watch_open(&p->watch);
+}
+
+/* Whatever is neither OK nor a refusal is a doubt; after either the producer is of no use any more. */
+static dt_status over(struct dt_producer *p, dt_status status, struct dt_error *err)
+{
+    if (status == DT_OK)
+        return DT_OK;
+    p->failed = true;
+    close_open(p);
+    if (status == DT_REFUSED)
+        return status;
+    if (err != NULL)
+        err->status = DT_DOUBT; /* its text says why */
+    return DT_DOUBT;
+}
+
+bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
+{
+    if (p->failed || dt_kafka_now_us() < p->committed_us + PAUSE_AFTER_COMMIT_US)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const struct topic *t;
+
+        if (i > 0 && dt_str_eq(messages[i].topic, messages[i - 1].topic))
+            continue;
+        t = *topic_slot(p, messages[i].topic);
+        if (t == NULL || t->limit < DT_KAFKA_BATCH_BYTES)
+            return false;
+    }
+    return true;
+}
+
+dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key,
+                            struct dt_str record_value, struct dt_error *err)
+{
+    const struct dt_kafka_message record = {.key = record_key, .value = record_value};
+    dt_status status = p->failed || p->reports ? doubt(err, "producer", "it has failed before") : open_new(p, n, err);
+
+    if (status == DT_OK)
+        status = prepare_topics(p, messages, n, p->open_topics, err);
+    if (status == DT_OK) {
+        count_loose(messages, n, p->open_topics);
+        begin(p);
+        status = hand_over(p, messages, n, &record, err);
+    }
+    return over(p, status, err);
+}
+
+dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_error *err)
+{
+    unsigned end_txns;
+    dt_status status = p->failed || !p->reports ? doubt(err, "producer", "no transaction is open") : finish(p, err);
+
+    p->committed_us = dt_kafka_now_us();
+    if (!watch_close(&p->watch, &end_txns) && status == DT_OK)
+        status = dt_fail(err, DT_DOUBT, "commit: %u EndTxn requests, or a closed connection", end_txns);
+    if (status == DT_OK) {
+        *ledger_offset = p->ledger_offset;
+        close_open(p);
+    }
+    return over(p, status, err);
 }
 
 dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key,
                            struct dt_str record_value, int64_t *ledger_offset, struct dt_error *err)
 {
-    const struct dt_kafka_message record = {.key = record_key, .value = record_value};
-    struct topic **topics = NULL;
-    struct report *reports = NULL;
-    unsigned end_txns;
-    dt_status status;
+    dt_status status = dt_producer_begin(p, messages, n, record_key, record_value, err);
 
-    if (p->failed)
-        return doubt(err, "producer", "it has failed before");
-    topics = calloc(n + 1, sizeof *topics);
-    reports = calloc(n + 1, sizeof *reports);
-    if (topics == NULL || reports == NULL) {
-        status = dt_fail(err, DT_NOMEM, "kafka producer: a batch of %zu", n);
-        goto out;
-    }
-    status = prepare_topics(p, messages, n, topics, err);
-    if (status != DT_OK)
-        goto out;
-    count_loose(messages, n, topics);
-    begin(p);
-    status = transact(p, messages, n, topics, reports, &record, err);
-    p->committed_us = dt_kafka_now_us();
-    if (!watch_close(&p->watch, &end_txns) && status == DT_OK)
-        status = dt_fail(err, DT_DOUBT, "commit: %u EndTxn requests, or a closed connection", end_txns);
-out:
-    if (status == DT_OK)
-        *ledger_offset = p->ledger_offset;
-    else
-        p->failed = true;
-    free(topics);
-    free(reports);
-    if (status == DT_OK || status == DT_REFUSED)
-        return status;
-    if (err != NULL)
-        err->status = DT_DOUBT; /* its text says why */
-    return DT_DOUBT;
+    return status == DT_OK ? dt_producer_commit(p, ledger_offset, err) : status;
 }
 
 struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
@@ -713,6 +769,7 @@ void dt_producer_free(dt_producer *p)
     if (p == NULL)
         return;
     p->failed = true;
+    close_open(p);
     for (size_t i = 0; i < TOPIC_BUCKETS; i++) {
         struct topic *next;
 

@@ -7,6 +7,7 @@
  * exactly as they stand, and flight.sent only after a clean commit.
  *   - After anything that is not a clean commit nothing is sent again from memory: the caller takes over, the ledger
  * decides.
+ *   - What goes to Kafka while its claim is not yet committed is committed after it, or never.
  *   - While a rest of the list is not sent, it goes first: its messages are read anew, whatever their rows say by now.
  */
 #include <stdlib.h>
@@ -61,23 +62,39 @@ static void tell_gate(dt_shard_loop *l, const struct dt_kafka_message *messages,
 }
 
 /* One transaction: the messages of the head of the list, and one ledger record with exactly that head. */
-static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *batch, struct dt_error *err)
+static dt_status begin_sending(dt_shard_loop *l, const struct dt_lease *lease, const struct dt_claim *list,
+                               const struct dt_outgoing *batch, bool at_once, struct dt_sending *s)
 {
-    struct dt_kafka_message *messages = NULL;
     struct dt_strbuf record;
-    size_t n = 0;
-    int64_t offset = -1, start_us = dt_shard_mono_us(l);
+    *s = (struct dt_sending){.start_us = dt_shard_mono_us(l)};
     dt_strbuf_init(&record);
-    dt_ledger_format_batch(&record, l->env->kafka->uuid, &l->lease, l->flight.list.v, l->lease.send_n);
-    dt_status status = record.failed ? DT_NOMEM : make_messages(l, batch, l->lease.send_n, &messages, &n);
-    if (status == DT_OK)
-        status = dt_producer_send(l->producer, messages, n, DT_LEDGER_BATCH, dt_strbuf_str(&record), &offset, err);
+    dt_ledger_format_batch(&record, l->env->kafka->uuid, lease, list, lease->send_n);
+    s->status = record.failed ? DT_NOMEM : make_messages(l, batch, lease->send_n, &s->messages, &s->n);
+    if (s->status == DT_OK && at_once && !dt_producer_ready(l->producer, s->messages, s->n)) {
+        dt_strbuf_clear(&record);
+        return DT_OK;
+    }
+    s->begun = true;
+    if (s->status == DT_OK)
+        s->status = dt_producer_begin(l->producer, s->messages, s->n, DT_LEDGER_BATCH, dt_strbuf_str(&record), &s->err);
     dt_strbuf_clear(&record);
-    DT_FAIL_POINT_STATUS("settle.before", status, err);
+    return s->status;
+}
+
+/* The list is in flight by now. */
+static dt_status commit_sending(dt_shard_loop *l, struct dt_sending *s, struct dt_error *err)
+{
+    int64_t offset = -1;
+    dt_status status = s->status;
+    if (status == DT_OK)
+        status = dt_producer_commit(l->producer, &offset, &s->err);
+    DT_FAIL_POINT_STATUS("settle.before", status, &s->err);
     if (DT_UNGUARDED(DOUBT) && status == DT_DOUBT) { /* taken for done */
         status = DT_OK;
         offset = l->lease.ledger_offset;
     }
+    if (status != DT_OK && err)
+        *err = s->err;
     if (status == DT_REFUSED)
         dt_shard_remember_refusal(l, err);
     if (status == DT_OK && offset < l->lease.ledger_offset)
@@ -88,10 +105,33 @@ static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *batch, st
     l->flight.sent = true;
     l->flight.sent_us = dt_shard_mono_us(l);
     l->flight.settle_offset = offset + 1;
-    dt_metric_observe(l->meters.send_seconds, (double)(l->flight.sent_us - start_us) / 1e6);
+    dt_metric_observe(l->meters.send_seconds, (double)(l->flight.sent_us - s->start_us) / 1e6);
     observe_sent(l);
-    tell_gate(l, messages, n);
+    tell_gate(l, s->messages, s->n);
     return DT_OK;
+}
+
+static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *batch, struct dt_error *err)
+{
+    struct dt_sending s;
+    (void)begin_sending(l, &l->lease, l->flight.list.v, batch, false, &s);
+    return commit_sending(l, &s, err);
+}
+
+/*
+ * While MySQL writes the claim, Kafka gets its messages: nobody sees them before their transaction is committed, and
+ * that is asked for only when the claim is. Whatever ends the turn otherwise ends the leadership and the producer.
+ */
+static void send_ahead(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
+                       const struct dt_claim *claims, size_t n)
+{
+    dt_shard_loop *l = arg;
+    (void)n;
+    (void)begin_sending(l, next, claims, batch, true, &l->ahead);
+    if (DT_UNGUARDED(CLAIM_FIRST) && l->ahead.begun && l->ahead.status == DT_OK) {
+        int64_t offset;
+        l->ahead.status = dt_producer_commit(l->producer, &offset, &l->ahead.err);
+    }
 }
 
 dt_status dt_shard_send_rest(dt_shard_loop *l, struct dt_error *err)
@@ -144,6 +184,8 @@ static struct dt_turn turn_of(dt_shard_loop *l, int64_t now_us)
                             .topics = l->book,
                             .writable = dt_topic_gate_ask,
                             .arg = l->gate,
+                            .claiming = send_ahead,
+                            .claiming_arg = l,
                             .arena = &l->arena};
 }
 
@@ -153,6 +195,7 @@ static dt_status turn_in_store(dt_shard_loop *l, struct dt_turn *turn, struct dt
     if (l->flight.list.n && !l->flight.sent)
         return dt_fail(err, DT_INTERNAL, "a batch that was not sent cannot be settled");
     dt_arena_reset(&l->arena);
+    l->ahead = (struct dt_sending){0};
     *turn = turn_of(l, start_us);
     dt_status status = dt_store_turn(l->store, &l->lease, turn, err);
     if (status != DT_OK)
@@ -183,7 +226,7 @@ dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error 
     if (status != DT_OK)
         return status;
     if (turn->n_batch)
-        status = send_head(l, turn->batch, err);
+        status = l->ahead.begun ? commit_sending(l, &l->ahead, err) : send_head(l, turn->batch, err);
     DT_FAIL_POINT("index.before_told");
     dt_shard_tell_index(l, turn); /* also of a batch that was not sent: it stays claimed */
     if (turn->outbox)

@@ -46,6 +46,16 @@ struct dt_flight {
     int64_t shortest_ack_ms;     /* of those that were claimed then; 0 = who knows */
 };
 
+/* A transaction in Kafka on its way from its beginning to its commit. */
+struct dt_sending {
+    bool begun;       /* or tried to: status says how that went */
+    dt_status status; /* with err */
+    struct dt_error err;
+    struct dt_kafka_message *messages;
+    size_t n;
+    int64_t start_us;
+};
+
 /* What is remembered from one leadership to the next: only a hint, and only of a refusal. */
 struct dt_refused {
     struct dt_claims list; /* exactly what was sent when Kafka refused; n = 0: nothing is remembered */
@@ -109,6 +119,7 @@ struct dt_shard_loop {
     int64_t filled_for; /* generation of the map that the shard's set was filled for; it has got no slots since */
     struct dt_lease lease;
     struct dt_flight flight;
+    struct dt_sending ahead; /* what was begun while the claim was not yet committed */
     struct dt_refused refused;
     int64_t checked_us, clock_us; /* mono: when the row was last compared; when MySQL's clock was last sampled */
     int64_t busy_us;              /* mono: when there was last something to do */

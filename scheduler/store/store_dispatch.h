@@ -156,6 +156,14 @@ struct dt_turn {
     /* May this Kafka topic take a message of so many bytes now? Asked while the row is locked: answers from memory. */
     enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t bytes);
     void *arg;
+    /*
+     * NULL, or told what is about to be claimed, in order, with the lease as it will be, while the rows are locked and
+     * nothing is committed: whatever is prepared with it must come to nothing unless this transaction ends with OK.
+     * Must not wait. Large messages are read after their claim: a batch with one of those is not told of.
+     */
+    void (*claiming)(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
+                     const struct dt_claim *claims, size_t n);
+    void *claiming_arg;
     struct dt_arena *arena; /* for everything below */
     /* out; only after OK */
     int64_t now_ms;            /* MySQL's clock in this transaction */

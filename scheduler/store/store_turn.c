@@ -617,15 +617,15 @@ static void add_large(struct large *large, struct dt_claim claim, struct dt_outg
     large->of[n] = of;
 }
 
-/* In the order of the claims, which is that of the candidates. */
-static dt_status make_batch(struct turn *t)
+/* In the order of the claims, which is that of the candidates. What is large is still to be read. */
+static dt_status make_batch(struct turn *t, struct large *large)
 {
     struct dt_arena *arena = t->io->arena;
-    struct large large = {.claims = {.v = dt_arena_alloc(arena, t->n_claims * sizeof *large.claims.v)},
-                          .to = dt_arena_alloc(arena, t->n_claims * sizeof *large.to),
-                          .of = dt_arena_alloc(arena, t->n_claims * sizeof *large.of)};
+    *large = (struct large){.claims = {.v = dt_arena_alloc(arena, t->n_claims * sizeof *large->claims.v)},
+                            .to = dt_arena_alloc(arena, t->n_claims * sizeof *large->to),
+                            .of = dt_arena_alloc(arena, t->n_claims * sizeof *large->of)};
     t->io->batch = dt_arena_alloc(arena, t->n_claims * sizeof *t->io->batch);
-    if (!large.claims.v || !large.to || !large.of || !t->io->batch)
+    if (!large->claims.v || !large->to || !large->of || !t->io->batch)
         return DT_NOMEM;
     for (size_t i = 0, n = 0; i < t->n; i++) {
         const struct candidate *c = &t->v[i];
@@ -637,22 +637,36 @@ static dt_status make_batch(struct turn *t)
             out->claim = t->claims[n];
             address(out, c);
         } else {
-            add_large(&large, t->claims[n], out, c);
+            add_large(large, t->claims[n], out, c);
         }
         n++;
     }
-    return read_large(t, &large);
+    return DT_OK;
+}
+
+static void tell_claiming(const struct turn *t)
+{
+    struct dt_lease next = *t->lease;
+    next.batch_no++;
+    next.inflight = next.send_n = t->n_claims;
+    if (t->io->claiming)
+        t->io->claiming(t->io->claiming_arg, &next, t->io->batch, t->claims, t->n_claims);
 }
 
 static dt_status claim(struct turn *t)
 {
+    struct large large;
     if (t->n_claims == 0)
         return DT_OK;
-    dt_status status = archive(t);
+    dt_status status = make_batch(t, &large);
+    if (status == DT_OK && large.claims.n == 0)
+        tell_claiming(t);
+    if (status == DT_OK)
+        status = archive(t);
     if (status == DT_OK)
         status = write_claims(t);
     if (status == DT_OK)
-        status = make_batch(t);
+        status = read_large(t, &large);
     if (status == DT_OK)
         count_claims(t);
     return status;

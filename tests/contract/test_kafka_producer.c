@@ -170,6 +170,70 @@ static void a_small_batch_that_may_lie_anywhere_takes_one_partition_after_the_ot
     dt_producer_free(p);
 }
 
+static void what_was_begun_and_not_committed_is_seen_by_nobody(void **state)
+{
+    const int64_t until_us = kafka_fixture_now_us() + 10000000;
+    struct dt_error err = {0};
+    int64_t offset = -1;
+    dt_producer *p = producer(0);
+    const struct dt_kafka_message m = message("17", "x");
+
+    (void)state;
+    KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
+    while (count(fx.topic, false) + count(ledger(), false) < 2 &&
+           kafka_fixture_now_us() < until_us) /* sent by itself */
+        ;
+    assert_int_equal(count(fx.topic, false), 1);
+    assert_int_equal(count(ledger(), false), 1);
+    assert_int_equal(count(fx.topic, true) + count(ledger(), true), 0);
+    dt_producer_free(p);
+    p = producer(0); /* fences the old one, whose transaction comes to nothing */
+    KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
+    KAFKA_FIXTURE_OK(dt_producer_commit(p, &offset, &err), &err);
+    assert_true(offset > 0);
+    dt_producer_free(p);
+    assert_int_equal(committed(fx.topic, 1), 1);
+    assert_int_equal(committed(ledger(), 1), 1);
+}
+
+static void a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun(void **state)
+{
+    struct dt_error err = {0};
+    int64_t offset = -1;
+    dt_producer *p = producer(0);
+    const struct dt_kafka_message m = message("17", "x");
+
+    (void)state;
+    assert_int_equal(dt_producer_commit(p, &offset, &err), DT_DOUBT);
+    dt_producer_free(p);
+    p = producer(0);
+    KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[]"), &err), &err);
+    assert_int_equal(dt_producer_begin(p, &m, 1, DT_STR_LIT("2"), DT_STR_LIT("[]"), &err), DT_DOUBT);
+    assert_int_equal(dt_producer_commit(p, &offset, &err), DT_DOUBT);
+    assert_false(dt_producer_ready(p, &m, 1));
+    dt_producer_free(p);
+}
+
+static void a_producer_is_ready_for_topics_that_it_has_written(void **state)
+{
+    const int64_t until_us = kafka_fixture_now_us() + 10000000;
+    struct dt_error err = {0};
+    int64_t offset = -1;
+    dt_producer *p = producer(0);
+    struct dt_kafka_message messages[2] = {message("17", "x"), message("18", "x")};
+
+    (void)state;
+    assert_false(dt_producer_ready(p, messages, 2));
+    KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
+    while (!dt_producer_ready(p, messages, 2) &&
+           kafka_fixture_now_us() < until_us) /* a moment after a commit it is not */
+        ;
+    assert_true(dt_producer_ready(p, messages, 2));
+    messages[1].topic = DT_STR_LIT("not-yet-written");
+    assert_false(dt_producer_ready(p, messages, 2));
+    dt_producer_free(p);
+}
+
 static void an_empty_batch_commits_its_record_alone(void **state)
 {
     struct dt_error err = {0};
@@ -813,6 +877,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record),
         TEST(a_small_batch_that_may_lie_anywhere_takes_one_partition_after_the_other),
+        TEST(what_was_begun_and_not_committed_is_seen_by_nobody),
+        TEST(a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun),
+        TEST(a_producer_is_ready_for_topics_that_it_has_written),
         TEST(an_empty_batch_commits_its_record_alone),
         TEST(ledger_offsets_rise_from_one_transaction_to_the_next),
         TEST(after_a_failure_a_producer_sends_nothing_more),

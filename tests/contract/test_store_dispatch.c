@@ -368,6 +368,75 @@ static void due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong(
     } while (0)
 
 /* Large ones are read apart; each has what a second reading of its row says. */
+struct told {
+    struct rig *rig;
+    struct dt_lease next;
+    struct dt_claim claims[4];
+    struct dt_str payloads[4];
+    size_t n, times;
+};
+
+static void note_claiming(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
+                          const struct dt_claim *claims, size_t n)
+{
+    struct told *told = arg;
+    assert_true(n <= 4);
+    told->times++;
+    told->next = *next;
+    told->n = n;
+    for (size_t i = 0; i < n; i++) {
+        told->claims[i] = claims[i];
+        told->payloads[i] = batch[i].payload;
+        assert_int_equal(field(told->rig, "attempt", claims[i].id), 0); /* as everybody else sees it */
+    }
+    assert_int_equal(mysql_fixture_number(&told->rig->fx, "SELECT LENGTH(inflight) FROM shards WHERE shard = 0"), 2);
+}
+
+static void what_is_about_to_be_claimed_is_told_before_anybody_sees_it(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct told told = {.rig = rig};
+    struct dt_hint hints[3];
+    int64_t now = now_ms(rig);
+    for (int i = 0; i < 3; i++)
+        hints[i] = (struct dt_hint){job(rig, now - 1000 - i), 1};
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = 'small'");
+    take_over(rig, 75);
+    struct dt_turn t = turn_of(rig, hints, 3);
+    t.claiming = note_claiming;
+    t.claiming_arg = &told;
+    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
+    assert_int_equal(told.times, 1);
+    assert_int_equal(told.n, t.n_batch);
+    for (size_t i = 0; i < t.n_batch; i++) {
+        assert_int_equal(told.claims[i].id, t.batch[i].claim.id);
+        assert_int_equal(told.claims[i].attempt, 1);
+        assert_true(dt_str_is(told.payloads[i], "small"));
+    }
+    assert_int_equal(told.next.epoch, rig->lease.epoch);
+    assert_int_equal(told.next.token, rig->lease.token);
+    assert_int_equal(told.next.batch_no, rig->lease.batch_no);
+    assert_int_equal(told.next.send_n, rig->lease.send_n);
+}
+
+static void a_batch_with_a_large_message_is_told_of_by_nobody(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct told told = {.rig = rig};
+    int64_t now = now_ms(rig);
+    const struct dt_hint hints[2] = {{job(rig, now - 1000), 1}, {job(rig, now - 900), 1}};
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 5000) WHERE id = %lld", (long long)hints[1].id);
+    take_over(rig, 76);
+    struct dt_turn t = turn_of(rig, hints, 2);
+    t.claiming = note_claiming;
+    t.claiming_arg = &told;
+    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
+    assert_int_equal(t.n_batch, 2);
+    assert_int_equal(told.times, 0);
+}
+
 static void a_batch_has_the_messages_of_its_claims_small_and_large(void **state)
 {
     struct rig *rig = *state;
@@ -1368,6 +1437,8 @@ int main(void)
         T(a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for),
         T(an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody),
         T(due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong),
+        T(what_is_about_to_be_claimed_is_told_before_anybody_sees_it),
+        T(a_batch_with_a_large_message_is_told_of_by_nobody),
         T(a_batch_has_the_messages_of_its_claims_small_and_large),
         T(nothing_is_claimed_before_its_time_by_the_servers_clock),
         T(a_batch_keeps_to_its_limits_and_to_the_order),

@@ -115,6 +115,7 @@ byte flight[DISPATCHERS];   /* the row's list */
 byte send_n[DISPATCHERS];
 byte sent[DISPATCHERS];     /* the part of it that was committed */
 byte sent_end[DISPATCHERS]; /* … and the offset after its record */
+byte ahead[DISPATCHERS];    /* what it is about to claim: already handed to Kafka, in a transaction that is open */
 byte hint[DISPATCHERS];     /* the list that Kafka refused: outlives the leadership, not the process */
 bit awake[DISPATCHERS];     /* remembers a leadership */
 byte barrier[DISPATCHERS];  /* token of the barrier that it waits for */
@@ -212,6 +213,19 @@ byte s_epoch, s_token, s_version, s_offset, s_list, s_send, s_state[JOBS], s_att
 #define ANY_DUE      (DUE(0) || OVERDUE(0) || DUE(1) || OVERDUE(1) || DUE(2) || OVERDUE(2))
 #endif
 
+/* What was handed to Kafka ahead of its claim may still be claimed. */
+#define AHEAD_IS_DUE(p, j) ((ahead[p] & OF(j)) == 0 || (DUE(j) && (ahead[p] & BIT(j, attempt[j] + 1))))
+#if JOBS == 1
+#define SOME_DUE         DUE(0)
+#define ALL_AHEAD_DUE(p) AHEAD_IS_DUE(p, 0)
+#elif JOBS == 2
+#define SOME_DUE         (DUE(0) || DUE(1))
+#define ALL_AHEAD_DUE(p) (AHEAD_IS_DUE(p, 0) && AHEAD_IS_DUE(p, 1))
+#else
+#define SOME_DUE         (DUE(0) || DUE(1) || DUE(2))
+#define ALL_AHEAD_DUE(p) (AHEAD_IS_DUE(p, 0) && AHEAD_IS_DUE(p, 1) && AHEAD_IS_DUE(p, 2))
+#endif
+
 /* ---- the ledger: what nobody will read again is dropped, so that histories which differ in it only are one ---- */
 
 #define LOWER_TO(bound) n_ = ((bound) < n_ -> (bound) : n_)
@@ -273,7 +287,8 @@ inline forget()
 {
 	d_step {
 		my_epoch[p] = 0; my_token[p] = 0; my_version[p] = 0; my_offset[p] = 0; mine[p] = 0; handle[p] = 0;
-		flight[p] = 0; send_n[p] = 0; sent[p] = 0; sent_end[p] = 0; awake[p] = 0; barrier[p] = 0
+		flight[p] = 0; send_n[p] = 0; sent[p] = 0; sent_end[p] = 0; ahead[p] = 0; awake[p] = 0;
+		barrier[p] = 0
 	};
 	tidy_ledger()
 }
@@ -498,11 +513,46 @@ lead:
 	if
 	/* Looked at with every wake-up: deposed, or MySQL went back. */
 	:: atomic { !MINE(p) && TURN_MAY_WRITE(p) == 0 -> goto lost }
+	/*
+	 * While the leader's transaction is under way, what it is about to claim may go to Kafka, with its record, in a
+	 * transaction that stays open. (Its rows are locked then. Here they are not, so that more can happen: a claim that
+	 * does not find them as they were is rolled back, which ends the leadership.)
+	 */
+	:: atomic {
+		!ahead[p] && TURN_MAY_WRITE(p) && SOME_DUE && (flight[p] & ~sent[p]) == 0 && GOOD(p) && transaction == NONE ->
+		i_ = 0;
+		do
+		:: i_ < JOBS ->
+			if
+			:: DUE(i_) -> n_ = n_ | BIT(i_, attempt[i_] + 1)
+			:: true
+			fi;
+			i_++
+		:: else -> break
+		od;
+		i_ = 0;
+		if
+		:: n_ != 0 ->
+			ahead[p] = n_; n_ = 0;
+			begin_transaction();
+			if
+			:: true
+			:: add_messages(ahead[p] & ~POISON);
+			:: !(ahead[p] & POISON) -> add_messages(ahead[p]); add_record(BATCH, ahead[p]);
+#ifdef OUT_CLAIM_FIRST
+				transaction = COMMITTING
+#endif
+			fi
+		:: else
+		fi;
+		goto lead
+	}
+	:: atomic { ahead[p] && !ALL_AHEAD_DUE(p) -> goto lost }
 	/* The leader's transaction: settle what was sent; with nothing left in flight time out and claim. */
 #ifdef OUT_SETTLE_AT_REST
-	:: atomic { TURN_MAY_WRITE(p) && ANY_DUE ->
+	:: atomic { TURN_MAY_WRITE(p) && ANY_DUE && ALL_AHEAD_DUE(p) ->
 #else
-	:: atomic { TURN_MAY_WRITE(p) && (sent[p] || ANY_DUE) ->
+	:: atomic { TURN_MAY_WRITE(p) && (sent[p] || ANY_DUE) && ALL_AHEAD_DUE(p) ->
 #endif
 		d_step {
 			if
@@ -538,16 +588,16 @@ lead:
 					assert(next_at[i_] == PASSED && !extended[i_]);          /* P5: and its time is over */
 					fails(i_)
 #ifdef OUT_CLAIM_CONDITION
-				:: looked[p] & (1 << i_) ->
+				:: (looked[p] & (1 << i_)) && !ahead[p] ->
 #else
-				:: DUE(i_) ->
+				:: DUE(i_) && (!ahead[p] || (ahead[p] & OF(i_))) ->
 #endif
 					assert(state[i_] == SCHEDULED && next_at[i_] == PASSED);  /* P4 */
 					attempt[i_]++; state[i_] = DISPATCHED; next_at[i_] = AHEAD;
 					assert(went_back || !(claimed & LATEST(i_)));
 					claimed = claimed | LATEST(i_);
 					n_ = n_ | LATEST(i_)
-				:: true                          /* no hint, or its row is locked */
+				:: !(ahead[p] & OF(i_))          /* no hint, or its row is locked */
 				fi;
 				i_++
 			:: else -> break
@@ -578,22 +628,34 @@ lead:
 	:: atomic { !looked[p] && OVERDUE(0) && !sent[p] -> looked[p] = LATEST(0); goto lead }
 #endif
 	/* Rest: nothing in flight, nothing due. The producer goes; the shard is taken over again when there is something. */
-	:: atomic { MINE(p) && flight[p] == 0 && !ANY_DUE -> forget(); goto rest }
+	:: atomic { MINE(p) && flight[p] == 0 && !ahead[p] && !ANY_DUE -> forget(); goto rest }
 	CRASH
 	fi;
 
 send:
-	/* Kafka: the first send_n messages of the list … */
+	/* Kafka: the first send_n messages of the list, unless they went ahead (then only what is still on its way) … */
 	if
 	:: atomic {
-		GOOD(p) && transaction == NONE && !(HEAD(flight[p], send_n[p]) & POISON) ->
+		ahead[p] && GOOD(p) && transaction == OPEN && !(ahead[p] & POISON) ->
+		assert(ahead[p] == HEAD(flight[p], send_n[p]));
+		add_messages(ahead[p]); ahead[p] = 0
+	}
+	:: atomic { ahead[p] && GOOD(p) && transaction == OPEN && (ahead[p] & POISON) -> goto refused }
+	:: atomic { TRANSIENT && faults > 0 && ahead[p] && GOOD(p) && transaction == OPEN -> faults--; goto refused }
+	:: atomic {
+		faults > 0 && !held && ahead[p] && GOOD(p) && transaction == OPEN -> faults--;
+		hold(HELD_MESSAGES, ahead[p] & ~POISON); goto lost
+	}
+	:: atomic { ahead[p] && transaction != OPEN -> goto lost }
+	:: atomic {
+		!ahead[p] && GOOD(p) && transaction == NONE && !(HEAD(flight[p], send_n[p]) & POISON) ->
 		begin_transaction(); add_messages(HEAD(flight[p], send_n[p]))
 	}
-	:: atomic { !GOOD(p) || transaction == OPEN -> goto lost }
+	:: atomic { !GOOD(p) || (transaction == OPEN && !ahead[p]) -> goto lost }
 	/* … one of which Kafka refuses for good: remembered as a hint, some of the others may be in the open transaction … */
 	:: atomic {
-		GOOD(p) && transaction == NONE && (HEAD(flight[p], send_n[p]) & POISON) -> begin_transaction();
-refused:	hint[p] = HEAD(flight[p], send_n[p]);
+		!ahead[p] && GOOD(p) && transaction == NONE && (HEAD(flight[p], send_n[p]) & POISON) -> begin_transaction();
+refused:	hint[p] = HEAD(flight[p], send_n[p]); ahead[p] = 0;
 		if :: COUNT(hint[p]) == 1 -> refused_alone = refused_alone | hint[p] :: else fi;
 		if :: add_messages(hint[p] & ~POISON) :: true fi;
 #ifdef OUT_REFUSAL
@@ -603,10 +665,13 @@ refused:	hint[p] = HEAD(flight[p], send_n[p]);
 		goto lost
 #endif
 	}
-	:: atomic { TRANSIENT && faults > 0 && GOOD(p) && transaction == NONE -> faults--; begin_transaction(); goto refused }
+	:: atomic {
+		TRANSIENT && faults > 0 && !ahead[p] && GOOD(p) && transaction == NONE -> faults--; begin_transaction();
+		goto refused
+	}
 	/* … or which are on their way for longer than the process waits. */
 	:: atomic {
-		faults > 0 && !held && GOOD(p) && transaction == NONE -> faults--; begin_transaction();
+		faults > 0 && !held && !ahead[p] && GOOD(p) && transaction == NONE -> faults--; begin_transaction();
 		hold(HELD_MESSAGES, HEAD(flight[p], send_n[p]) & ~POISON);
 #ifndef OUT_DELIVERY_REPORTS
 		goto lost

@@ -381,6 +381,13 @@ struct dt_producer {
     struct dt_kafka_refusal refusal;
     const struct partition *added[TOUCHED_MAX]; /* to the transaction that it believes in */
     unsigned n_added;
+
+    /* what was begun; the client sends it by itself, some of it at once */
+    bool open;
+    const struct dt_kafka_message *messages;
+    size_t n, sent;
+    struct dt_str record_key, record_value;
+    int64_t deadline_us;
 };
 
 /* InitProducerId: fences, ends what is open, waits for its markers. */
@@ -508,13 +515,12 @@ static dt_status add_once(dt_producer *p, struct partition *part)
 
 /* One record. A request that is held is sent again by the client; what comes late is a duplicate, or of an old epoch.
  */
-static dt_status produce(dt_producer *p, struct partition *part, int64_t deadline_us, struct record **out,
-                         struct dt_error *err)
+static dt_status produce(dt_producer *p, struct partition *part, struct record **out, struct dt_error *err)
 {
     struct coordinator *c = &broker.coordinators[p->shard];
     dt_status status;
     do {
-        status = reach(true, deadline_us, NULL, err);
+        status = reach(true, p->deadline_us, NULL, err);
         if (status != DT_OK)
             return doubt(p, "produce: no answer", err);
         may_die_producing();
@@ -598,54 +604,97 @@ bool broker_poisoned(int64_t job)
     return false;
 }
 
+static dt_status refuse(dt_producer *p, const struct partition *part, const struct record *r, struct dt_error *err)
+{
+    op("produce");
+    p->failed = true;
+    p->refusal = (struct dt_kafka_refusal){part->name, now_us < part->missing_until_us};
+    TRACE("kafka: shard %u: refused job %lld attempt %lld", p->shard, (long long)r->r.job, (long long)r->r.attempt);
+    if (p->n == 1 && broker.n_refused < 256) {
+        broker.refused[broker.n_refused].job = r->r.job;
+        broker.refused[broker.n_refused++].attempt = r->r.attempt;
+    }
+    return dt_fail(err, DT_REFUSED, "the message of job %lld is refused", (long long)r->r.job);
+}
+
+static dt_status send_next(dt_producer *p, struct dt_error *err)
+{
+    const struct dt_kafka_message *m = &p->messages[p->sent];
+    struct partition *part = topic_named(m->topic);
+    struct record described = {0}, *r;
+    describe(&described, m);
+    if (now_us < part->missing_until_us || broker_poisoned(described.r.job))
+        return refuse(p, part, &described, err);
+    dt_status status = produce(p, part, &r, err);
+    if (status != DT_OK)
+        return status;
+    p->sent++;
+    describe(r, m);
+    TRACE("kafka: shard %u: produced job %lld attempt %lld", p->shard, (long long)r->r.job, (long long)r->r.attempt);
+    return DT_OK;
+}
+
+bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
+{
+    (void)messages;
+    (void)n;
+    return !p->failed && !one_in(4);
+}
+
+/* Never waits: what would have to is sent with the commit. */
+dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key,
+                            struct dt_str record_value, struct dt_error *err)
+{
+    size_t at_once = n ? (size_t)rnd_in(0, (int64_t)n) : 0;
+    dt_status status = DT_OK;
+    if (p->failed || p->open)
+        return doubt(p, "it has failed before", err);
+    p->n_added = 0;
+    p->open = true;
+    p->messages = messages;
+    p->n = n;
+    p->sent = 0;
+    p->record_key = text_copy(record_key);
+    p->record_value = text_copy(record_value);
+    p->deadline_us = now_us + TRANSACTION_US;
+    while (status == DT_OK && p->sent < at_once && !away(true) && !replies_cut())
+        status = send_next(p, err);
+    return status;
+}
+
+dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_error *err)
+{
+    struct record *r;
+    dt_status status = DT_OK;
+    if (p->failed || !p->open)
+        return doubt(p, "no transaction is open", err);
+    while (status == DT_OK && p->sent < p->n)
+        status = send_next(p, err);
+    if (status == DT_OK && !broker.ledgers[p->shard])
+        status = doubt(p, "the ledger has no such partition", err);
+    if (status == DT_OK)
+        status = produce(p, broker.ledgers[p->shard], &r, err);
+    if (status != DT_OK)
+        return status;
+    r->r.key = p->record_key;
+    r->r.value = p->record_value;
+    int64_t offset = r->r.offset;
+    TRACE("kafka: shard %u: ledger %lld: %.*s", p->shard, (long long)offset, (int)r->r.value.n, r->r.value.p);
+    status = end(p, p->deadline_us, err);
+    if (status != DT_OK)
+        return status;
+    p->open = false;
+    *ledger_offset = offset;
+    if (p->n)
+        fiber_notes()->just_sent = true;
+    return DT_OK;
+}
+
 dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key,
                            struct dt_str record_value, int64_t *ledger_offset, struct dt_error *err)
 {
-    int64_t deadline_us = now_us + TRANSACTION_US;
-    struct record *r;
-    dt_status status;
-    if (p->failed)
-        return doubt(p, "it has failed before", err);
-    p->n_added = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct partition *part = topic_named(messages[i].topic);
-        struct record described = {0};
-        describe(&described, &messages[i]);
-        if (now_us < part->missing_until_us || broker_poisoned(described.r.job)) {
-            op("produce");
-            p->failed = true;
-            p->refusal = (struct dt_kafka_refusal){part->name, now_us < part->missing_until_us};
-            TRACE("kafka: shard %u: refused job %lld attempt %lld", p->shard, (long long)described.r.job,
-                  (long long)described.r.attempt);
-            if (n == 1 && broker.n_refused < 256) {
-                broker.refused[broker.n_refused].job = described.r.job;
-                broker.refused[broker.n_refused++].attempt = described.r.attempt;
-            }
-            return dt_fail(err, DT_REFUSED, "the message of job %lld is refused", (long long)described.r.job);
-        }
-        status = produce(p, part, deadline_us, &r, err);
-        if (status != DT_OK)
-            return status;
-        describe(r, &messages[i]);
-        TRACE("kafka: shard %u: produced job %lld attempt %lld", p->shard, (long long)r->r.job,
-              (long long)r->r.attempt);
-    }
-    if (!broker.ledgers[p->shard])
-        return doubt(p, "the ledger has no such partition", err);
-    status = produce(p, broker.ledgers[p->shard], deadline_us, &r, err);
-    if (status != DT_OK)
-        return status;
-    r->r.key = text_copy(record_key);
-    r->r.value = text_copy(record_value);
-    int64_t offset = r->r.offset;
-    TRACE("kafka: shard %u: ledger %lld: %.*s", p->shard, (long long)offset, (int)record_value.n, record_value.p);
-    status = end(p, deadline_us, err);
-    if (status != DT_OK)
-        return status;
-    *ledger_offset = offset;
-    if (n)
-        fiber_notes()->just_sent = true;
-    return DT_OK;
+    dt_status status = dt_producer_begin(p, messages, n, record_key, record_value, err);
+    return status == DT_OK ? dt_producer_commit(p, ledger_offset, err) : status;
 }
 
 struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
