@@ -96,11 +96,12 @@ def write_due(stack, topic, dues):
 
 
 class Reporter:
-    """The consumer in C, in the background: reads `count` messages and, if told to, reports each as succeeded."""
+    """The consumer in C, in the background: reads `count` messages and, if told to, reports each as succeeded. With `since` its
+    percentiles are those of what was due from then on."""
 
-    def __init__(self, stack, topic, count, results="-", seconds=180, gather=False):
+    def __init__(self, stack, topic, count, results="-", seconds=180, gather=False, since=None):
         self._topic, self._count = topic, count
-        words = [stack["DUETIME_KAFKA"], topic, count, results, seconds] + (["gather"] if gather else [])
+        words = [stack["DUETIME_KAFKA"], topic, count, results, seconds] + (["gather"] if gather else []) + ([int(since)] if since else [])
         self._process = subprocess.Popen([programs.program("reporter"), *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def go(self):

@@ -18,10 +18,10 @@ BURST_AFTER_MS = 5000
 
 class Duetime(Peer):
     name = "duetime"
-    note = "exactly once to Kafka; 1 API, 2 dispatchers; lateness and drain to the consumer's receipt"
+    note = "exactly once to Kafka; 1 API, 2 dispatchers, 1 shard; lateness and drain to the consumer's receipt"
 
     def __init__(self):
-        self._stack = Stack("peers-ours", *table.OPTIONS)
+        self._stack = Stack("peers-ours", *table.OPTIONS, "--shards", "1")
         self._runs = 0
 
     def up(self):
