@@ -982,7 +982,7 @@ const struct table_def *sql_table(const char *name)
 
 /* ---- compiled once ---- */
 
-#define CACHE 1024
+#define CACHE 8192 /* texts of one run; never full */
 
 const struct stmt *sql_compile(const char *text)
 {
@@ -990,11 +990,14 @@ const struct stmt *sql_compile(const char *text)
         const char *text;
         const struct stmt *stmt;
     } cache[CACHE];
+    static size_t used;
     size_t i = ((uintptr_t)text >> 3) % CACHE;
     while (cache[i].text && cache[i].text != text)
         i = (i + 1) % CACHE;
     if (!cache[i].text) {
         sql_table("");
+        if (++used == CACHE)
+            abort();
         cache[i].text = text;
         cache[i].stmt = parse_statement(text);
     }
