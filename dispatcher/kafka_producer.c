@@ -4,7 +4,8 @@
  * happened to a transaction that it is not sure of (the ledger knows). Invariants:
  *  - OK means: every delivery report in and good, one EndTxn request sent, no connection that carried a part of the
  * transaction was closed before the commit was answered, the commit answered with success, the record's offset known.
- *  - After any other answer the handle sends nothing more: dt_producer_free, take over.
+ *  - After any other answer the handle sends nothing more: dt_producer_free, take over. What was begun is aborted by
+ * that, but never once its commit may have been asked for.
  *  - librdkafka's threads touch only `watch`; everything else belongs to the owner's thread.
  *
  * Why connections are watched: librdkafka sends EndTxn again by itself when its connection breaks. The first one may
@@ -38,6 +39,7 @@ enum {
     PARTITION_FILL = 100, /* messages that may lie anywhere, before one more partition joins the transaction */
     WATCHED_MAX = 32,
     TOPIC_BUCKETS = 256,
+    ABORT_WAIT_MS = 500,
 };
 
 /* What librdkafka's threads report of the open transaction. */
@@ -77,6 +79,10 @@ struct dt_producer {
     int64_t transaction_timeout_us;
     int64_t committed_us; /* when the previous commit returned */
     bool failed;
+    bool uncommitted;       /* a transaction is open, and its commit was not asked for */
+    bool limits_fresh;      /* dt_producer_ready has just looked at the limits of what begins next */
+    _Atomic(pid_t) spinner; /* librdkafka's main thread, from its start */
+    int usual_nice;
     uint32_t batches; /* begun: with each, those that may lie anywhere begin at another partition */
     struct watch watch;
 
@@ -96,12 +102,15 @@ struct dt_producer {
 
 /* ---- librdkafka's threads ---- */
 
-static void watch_request(struct watch *w, int fd, int16_t api)
+/* True when it belongs to a transaction that is to be committed. */
+static bool watch_request(struct watch *w, int fd, int16_t api)
 {
     unsigned i = 0;
+    bool open;
 
     pthread_mutex_lock(&w->lock);
-    if (w->open) {
+    open = w->open;
+    if (open) {
         w->end_txns += api == API_END_TXN;
         while (i < w->n_fds && w->fds[i] != fd)
             i++;
@@ -109,6 +118,7 @@ static void watch_request(struct watch *w, int fd, int16_t api)
             w->fds[w->n_fds++] = fd;
     }
     pthread_mutex_unlock(&w->lock);
+    return open;
 }
 
 static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *broker, int32_t broker_id, int16_t api,
@@ -117,23 +127,34 @@ static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *b
     struct dt_producer *p = opaque;
 
     (void)rk, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
-    if (api == API_PRODUCE || api == API_ADD_PARTITIONS || api == API_END_TXN)
-        watch_request(&p->watch, fd, api);
-    if (api == API_END_TXN)
+    if ((api == API_PRODUCE || api == API_ADD_PARTITIONS || api == API_END_TXN) && watch_request(&p->watch, fd, api) &&
+        api == API_END_TXN)
         DT_FAIL_POINT("endtxn.sent");
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 /*
  * While partitions join a transaction, librdkafka's main thread waits for its timers by looking at the clock, for two
- * milliseconds a transaction (2.0.2; gone in 2.4): it gives way to everybody who has something to do.
+ * milliseconds a transaction (2.0.2; gone in 2.4): it gives way to everybody who has something to do. It is also what
+ * starts the threads of brokers, which inherit: so it becomes nicer when those that are known have theirs, and later
+ * ones go back to what is usual (as far as the process may).
  */
 static rd_kafka_resp_err_t on_thread_start(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *name, void *opaque)
 {
-    (void)rk, (void)name, (void)opaque;
+    struct dt_producer *p = opaque;
+
+    (void)rk, (void)name;
     if (type == RD_KAFKA_THREAD_MAIN)
-        (void)setpriority(PRIO_PROCESS, (id_t)gettid(), getpriority(PRIO_PROCESS, 0) + NICER);
+        p->spinner = gettid();
+    else
+        (void)setpriority(PRIO_PROCESS, (id_t)gettid(), p->usual_nice);
     return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static void make_main_thread_nicer(struct dt_producer *p)
+{
+    if (p->spinner != 0)
+        (void)setpriority(PRIO_PROCESS, (id_t)p->spinner, p->usual_nice + NICER);
 }
 
 static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *opaque, char *errstr, size_t size)
@@ -393,7 +414,8 @@ static dt_status prepare_topics(struct dt_producer *p, const struct dt_kafka_mes
             if (status != DT_OK)
                 return status;
         }
-        topic_refresh_limit(p, *slot);
+        if (!p->limits_fresh)
+            topic_refresh_limit(p, *slot);
         topics[i] = *slot;
     }
     return DT_OK;
@@ -638,6 +660,7 @@ static dt_status hand_over(struct dt_producer *p, const struct dt_kafka_message 
 
     if (error != NULL)
         return fail_with(err, "begin", error);
+    p->uncommitted = true;
     p->look_us = dt_kafka_now_us() + SILENCE_US;
     status = produce_all(p, messages, n, err);
     if (status == DT_OK)
@@ -649,15 +672,19 @@ static dt_status hand_over(struct dt_producer *p, const struct dt_kafka_message 
 /* Every report in and right, then EndTxn. */
 static dt_status finish(struct dt_producer *p, struct dt_error *err)
 {
-    dt_status status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
+    dt_status status;
 
+    p->look_us = dt_kafka_now_us() + SILENCE_US; /* what was reported since the beginning has not been served yet */
+    status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
     if (status == DT_DOUBT)
         status = find_cause(p, status, err);
     if (status == DT_OK && p->ledger_offset < 0)
         status = doubt(err, "transaction", "the ledger record's offset is not known");
     DT_FAIL_POINT_STATUS("endtxn.before", status, err);
-    if (status == DT_OK)
+    if (status == DT_OK) {
+        p->uncommitted = false;
         status = commit(p, p->deadline_us, err);
+    }
     DT_FAIL_POINT_STATUS("endtxn.after", status, err);
     return status;
 }
@@ -702,7 +729,6 @@ static dt_status over(struct dt_producer *p, dt_status status, struct dt_error *
     if (status == DT_OK)
         return DT_OK;
     p->failed = true;
-    close_open(p);
     if (status == DT_REFUSED)
         return status;
     if (err != NULL)
@@ -715,14 +741,18 @@ bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, 
     if (p->failed || dt_kafka_now_us() < p->committed_us + PAUSE_AFTER_COMMIT_US)
         return false;
     for (size_t i = 0; i < n; i++) {
-        const struct topic *t;
+        struct topic *t;
 
         if (i > 0 && dt_str_eq(messages[i].topic, messages[i - 1].topic))
             continue;
         t = *topic_slot(p, messages[i].topic);
-        if (t == NULL || t->limit < DT_KAFKA_BATCH_BYTES)
+        if (t == NULL)
+            return false;
+        topic_refresh_limit(p, t);
+        if (t->limit < DT_KAFKA_BATCH_BYTES)
             return false;
     }
+    p->limits_fresh = true;
     return true;
 }
 
@@ -734,6 +764,7 @@ dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messa
 
     if (status == DT_OK)
         status = prepare_topics(p, messages, n, p->open_topics, err);
+    p->limits_fresh = false;
     if (status == DT_OK) {
         count_loose(messages, n, p->open_topics);
         begin(p);
@@ -772,36 +803,63 @@ struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
 
 /* ---- life ---- */
 
+/*
+ * What is open holds up everybody who reads committed messages until Kafka's transaction timeout, if nobody takes the
+ * shard over before. Its commit was never asked for, so ending it is safe, however late the request arrives: the next
+ * producer has another epoch.
+ */
+static void producer_abort(struct dt_producer *p)
+{
+    rd_kafka_error_t *error = rd_kafka_abort_transaction(p->rk, ABORT_WAIT_MS);
+
+    if (error != NULL)
+        rd_kafka_error_destroy(error);
+}
+
+static void producer_leave(void *arg)
+{
+    struct dt_producer *p = arg;
+
+    if (p->uncommitted)
+        producer_abort(p);
+    rd_kafka_purge(p->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+    for (size_t i = 0; i < TOPIC_BUCKETS; i++)
+        for (struct topic *t = p->topics[i]; t != NULL; t = t->next)
+            rd_kafka_topic_destroy(t->rkt);
+    if (p->ledger != NULL)
+        rd_kafka_topic_destroy(p->ledger);
+}
+
+/* librdkafka's threads, which looked at reports and topics, are gone. */
 static void producer_done(void *arg)
 {
     struct dt_producer *p = arg;
 
+    for (size_t i = 0; i < TOPIC_BUCKETS; i++) {
+        struct topic *next;
+
+        for (struct topic *t = p->topics[i]; t != NULL; t = next) {
+            next = t->next;
+            free(t);
+        }
+    }
+    close_open(p);
     pthread_mutex_destroy(&p->watch.lock);
     free(p);
 }
 
 void dt_producer_free(dt_producer *p)
 {
+    unsigned end_txns;
+
     if (p == NULL)
         return;
     p->failed = true;
-    close_open(p);
-    for (size_t i = 0; i < TOPIC_BUCKETS; i++) {
-        struct topic *next;
-
-        for (struct topic *t = p->topics[i]; t != NULL; t = next) {
-            next = t->next;
-            topic_free(t);
-        }
-    }
-    if (p->ledger != NULL)
-        rd_kafka_topic_destroy(p->ledger);
-    if (p->rk == NULL) {
+    (void)watch_close(&p->watch, &end_txns);
+    if (p->rk == NULL)
         producer_done(p);
-        return;
-    }
-    rd_kafka_purge(p->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
-    dt_kafka_reap(p->rk, NULL, producer_done, p);
+    else
+        dt_kafka_reap(p->rk, producer_leave, producer_done, p);
 }
 
 static dt_status producer_conf(struct dt_producer *p, rd_kafka_conf_t **out, struct dt_error *err)
@@ -908,6 +966,7 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
         return dt_fail(err, DT_NOMEM, "kafka producer");
     p->env = env;
     p->shard = shard;
+    p->usual_nice = getpriority(PRIO_PROCESS, 0);
     p->transaction_timeout_us = env->config->kafka_transaction_timeout * 1000;
     pthread_mutex_init(&p->watch.lock, NULL);
     status = producer_conf(p, &conf, err);
@@ -923,6 +982,7 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
         status = init_transactions(p, deadline_us, stop, err);
     if (status != DT_OK)
         goto fail;
+    make_main_thread_nicer(p);
     *out = p;
     return DT_OK;
 fail:

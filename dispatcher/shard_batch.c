@@ -86,6 +86,7 @@ static dt_status commit_sending(dt_shard_loop *l, struct dt_sending *s, struct d
 {
     int64_t offset = -1;
     dt_status status = s->status;
+    DT_FAIL_POINT_STATUS("produce.claimed", status, &s->err);
     if (status == DT_OK)
         status = dt_producer_commit(l->producer, &offset, &s->err);
     DT_FAIL_POINT_STATUS("settle.before", status, &s->err);
@@ -132,6 +133,12 @@ static void send_ahead(void *arg, const struct dt_lease *next, const struct dt_o
         int64_t offset;
         l->ahead.status = dt_producer_commit(l->producer, &offset, &l->ahead.err);
     }
+}
+
+void dt_shard_drop_producer(dt_shard_loop *l)
+{
+    dt_producer_free(l->producer);
+    l->producer = NULL;
 }
 
 dt_status dt_shard_send_rest(dt_shard_loop *l, struct dt_error *err)
@@ -189,6 +196,14 @@ static struct dt_turn turn_of(dt_shard_loop *l, int64_t now_us)
                             .arena = &l->arena};
 }
 
+/* Its own failure is not what ended the turn, and may be why it took so long. */
+static void tell_of_ahead(const dt_shard_loop *l)
+{
+    if (l->ahead.begun && l->ahead.status != DT_OK)
+        DT_LOG(WARN, "shard", "Kafka had failed before the claim did", DT_I("shard", l->shard),
+               DT_S("status", dt_status_name(l->ahead.status)), DT_S("reason", l->ahead.err.text));
+}
+
 static dt_status turn_in_store(dt_shard_loop *l, struct dt_turn *turn, struct dt_error *err)
 {
     int64_t start_us = dt_shard_mono_us(l);
@@ -198,8 +213,10 @@ static dt_status turn_in_store(dt_shard_loop *l, struct dt_turn *turn, struct dt
     l->ahead = (struct dt_sending){0};
     *turn = turn_of(l, start_us);
     dt_status status = dt_store_turn(l->store, &l->lease, turn, err);
-    if (status != DT_OK)
+    if (status != DT_OK) {
+        tell_of_ahead(l);
         return status;
+    }
     dt_metric_observe(l->meters.turn_seconds, (double)(dt_shard_mono_us(l) - start_us) / 1e6);
     dt_metric_add(l->meters.timed_out, (int64_t)turn->timed_out);
     l->checked_us = start_us;

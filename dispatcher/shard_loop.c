@@ -153,8 +153,7 @@ static void rest(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
         dt_shard_mono_us(l) - l->busy_us < l->env->config->dispatch_rest_after * 1000)
         return;
     DT_LOG(DEBUG, "shard", "rests", DT_I("shard", l->shard));
-    dt_producer_free(l->producer);
-    l->producer = NULL;
+    dt_shard_drop_producer(l);
 }
 
 static bool must_resume(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
@@ -362,6 +361,7 @@ static void serve(dt_shard_loop *l)
         if (status == DT_OK || ending(l))
             break;
         report(l, status, &err);
+        dt_shard_drop_producer(l); /* at once: it may be long before somebody can take over */
         /* Leaderships that end at once, time and again, must not follow each other without a pause. After a refusal the
          * next one gets further. */
         bool well = led && (status == DT_REFUSED || dt_shard_mono_us(l) - start_us >= LOOK_US);
@@ -374,8 +374,7 @@ static void *run(void *arg)
 {
     dt_shard_loop *l = arg;
     serve(l);
-    dt_producer_free(l->producer);
-    l->producer = NULL;
+    dt_shard_drop_producer(l);
     l->env->stopped(l->env->arg, l->shard);
     return NULL;
 }
@@ -392,8 +391,10 @@ static void make_meters(dt_shard_loop *l)
         .batch = dt_histogram_count("duetime_dispatch_batch_jobs", "Jobs in one dispatch.", ""),
         .takeovers = dt_counter("duetime_takeovers_total", "Takeovers begun.", label),
         .timed_out = dt_counter("duetime_ack_timeouts_total", "Attempts whose result did not come in time.", label),
-        .send_seconds = dt_histogram("duetime_kafka_transaction_seconds", "One Kafka transaction.", ""),
-        .turn_seconds = dt_histogram("duetime_mysql_turn_seconds", "One leader's transaction in MySQL.", ""),
+        .send_seconds = dt_histogram("duetime_kafka_transaction_seconds",
+                                     "One Kafka transaction, from its beginning (ahead of the claim, as a rule).", ""),
+        .turn_seconds = dt_histogram("duetime_mysql_turn_seconds",
+                                     "One leader's transaction in MySQL, with handing its batch to Kafka.", ""),
         .epoch = dt_gauge("duetime_shard_epoch", "Epoch of the leadership in this process.", label),
         .refusals =
             dt_counter("duetime_kafka_refusals_total", "Batches with a message that Kafka refused for good.", label),

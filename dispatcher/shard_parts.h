@@ -186,6 +186,8 @@ DT_MUST_CHECK dt_status dt_shard_send_rest(dt_shard_loop *l, struct dt_error *er
 /* One turn over l->hints: settles what was sent, claims, sends, tells the index; sends the rest. Afterwards only
  * the numbers of *turn count. */
 DT_MUST_CHECK dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error *err);
+/* The leadership is over, or at rest: what is open in Kafka is aborted. */
+void dt_shard_drop_producer(dt_shard_loop *l);
 /* Settles what was sent, and nothing else. */
 DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
 

@@ -222,8 +222,7 @@ static void forget_leadership(dt_shard_loop *l)
     l->flight.sent = false;
     l->flight.claimed_us = l->flight.shortest_ack_ms = 0;
     dt_shard_trim_forget(l);
-    dt_producer_free(l->producer);
-    l->producer = NULL;
+    dt_shard_drop_producer(l);
 }
 
 dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err)

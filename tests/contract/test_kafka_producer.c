@@ -1,6 +1,7 @@
 /*
  * Transactions of a shard and its ledger on a real broker, read back by a consumer of the test's own.
  */
+#include <glob.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -196,6 +199,116 @@ static void what_was_begun_and_not_committed_is_seen_by_nobody(void **state)
     assert_int_equal(committed(ledger(), 1), 1);
 }
 
+static bool sent_by_itself(size_t messages, size_t records)
+{
+    const int64_t until_us = kafka_fixture_now_us() + 10000000;
+
+    while (kafka_fixture_now_us() < until_us) {
+        if (count(fx.topic, false) >= messages && count(ledger(), false) >= records)
+            return true;
+    }
+    return false;
+}
+
+/* Consumers of the topic wait for nothing but the producer's end, not for a transaction's timeout. */
+static void what_was_begun_and_is_given_up_holds_up_nobody(void **state)
+{
+    const int64_t until_us = kafka_fixture_now_us() + 5000000; /* half of the timeout */
+    struct dt_error err = {0};
+    const struct dt_kafka_message m = message("17", "x");
+    dt_producer *p;
+
+    (void)state;
+    fx.config.kafka_auto_create_partitions = 1;
+    p = producer(0);
+    KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
+    assert_true(sent_by_itself(1, 1));
+    kafka_fixture_write(&fx, fx.topic, 0, "somebody", "else");
+    assert_int_equal(count(fx.topic, true), 0); /* it is behind what is open */
+    dt_producer_free(p);
+    while (count(fx.topic, true) == 0 && kafka_fixture_now_us() < until_us)
+        ;
+    assert_int_equal(count(fx.topic, true), 1);
+    assert_int_equal(count(ledger(), true), 0);
+}
+
+static void sleep_ms(int ms)
+{
+    const struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+
+    nanosleep(&ts, NULL);
+}
+
+/* Its reports lie there unread, so that nothing has to be asked for. */
+static void what_was_begun_long_ago_is_committed_without_a_look_at_its_topics(void **state)
+{
+    struct dt_error err = {0};
+    const struct dt_kafka_message m = message("17", "x");
+    int64_t offset = -1;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    kafka_fixture_topic(&fx, fx.topic, 1, NULL);
+    KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
+    assert_true(sent_by_itself(1, 1));
+    kafka_fixture_deny_write(&fx, fx.topic); /* a look would refuse it */
+    sleep_ms(2000);
+    KAFKA_FIXTURE_OK(dt_producer_commit(p, &offset, &err), &err);
+    dt_producer_free(p);
+    assert_int_equal(committed(fx.topic, 1), 1);
+}
+
+struct niceness {
+    unsigned mains, brokers, nicer_mains, nicer_brokers;
+};
+
+/* What librdkafka's threads of this process are called, and how nice they are. */
+static struct niceness look_at_threads(void)
+{
+    const int usual = getpriority(PRIO_PROCESS, 0);
+    struct niceness seen = {0};
+    glob_t names;
+
+    assert_int_equal(glob("/proc/self/task/*/comm", 0, NULL, &names), 0);
+    for (size_t i = 0; i < names.gl_pathc; i++) {
+        char name[32] = "";
+        int id = atoi(names.gl_pathv[i] + sizeof "/proc/self/task");
+        FILE *f = fopen(names.gl_pathv[i], "r");
+        bool nicer = f != NULL && getpriority(PRIO_PROCESS, (id_t)id) > usual;
+        bool main = f != NULL && fscanf(f, "%31s", name) == 1 && strcmp(name, "rdk:main") == 0;
+        bool broker = strncmp(name, "rdk:broker", 10) == 0;
+
+        if (f != NULL)
+            fclose(f);
+        seen.mains += main;
+        seen.nicer_mains += main && nicer;
+        seen.brokers += broker;
+        seen.nicer_brokers += broker && nicer;
+    }
+    globfree(&names);
+    return seen;
+}
+
+static void of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_brokers_do_not(void **state)
+{
+    struct niceness before, with;
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p;
+
+    (void)state;
+    dt_kafka_drain(5000);
+    before = look_at_threads();
+    p = producer(0);
+    KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err); /* to a coordinator, and to the topic's leader */
+    with = look_at_threads();
+    assert_int_equal(with.mains, before.mains + 1);
+    assert_int_equal(with.nicer_mains, before.nicer_mains + 1);
+    assert_true(with.brokers > before.brokers);
+    assert_int_equal(with.nicer_brokers, before.nicer_brokers);
+    dt_producer_free(p);
+}
+
 static void a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun(void **state)
 {
     struct dt_error err = {0};
@@ -231,6 +344,29 @@ static void a_producer_is_ready_for_topics_that_it_has_written(void **state)
     assert_true(dt_producer_ready(p, messages, 2));
     messages[1].topic = DT_STR_LIT("not-yet-written");
     assert_false(dt_producer_ready(p, messages, 2));
+    dt_producer_free(p);
+}
+
+/* A few at a time would be waited for: that is not for a moment in which rows are locked. */
+static void a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_written(void **state)
+{
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    int64_t offset = -1;
+    dt_producer *p = producer(0);
+    const struct dt_kafka_message m = message("17", "x");
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
+    sleep_ms(10);
+    assert_true(dt_producer_ready(p, &m, 1));
+    kafka_fixture_configure(&fx, fx.topic, "max.message.bytes", "1000");
+    do {
+        dt_kafka_admin_forget(fx.env.admin, m.topic);
+        KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, m.topic, &info, &err), &err);
+    } while (info.max_message_bytes != 1000);
+    assert_false(dt_producer_ready(p, &m, 1));
+    KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
     dt_producer_free(p);
 }
 
@@ -878,8 +1014,12 @@ int main(void)
         TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record),
         TEST(a_small_batch_that_may_lie_anywhere_takes_one_partition_after_the_other),
         TEST(what_was_begun_and_not_committed_is_seen_by_nobody),
+        TEST(what_was_begun_and_is_given_up_holds_up_nobody),
+        TEST(what_was_begun_long_ago_is_committed_without_a_look_at_its_topics),
+        TEST(of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_brokers_do_not),
         TEST(a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun),
         TEST(a_producer_is_ready_for_topics_that_it_has_written),
+        TEST(a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_written),
         TEST(an_empty_batch_commits_its_record_alone),
         TEST(ledger_offsets_rise_from_one_transaction_to_the_next),
         TEST(after_a_failure_a_producer_sends_nothing_more),

@@ -733,7 +733,10 @@ refused:	hint[p] = HEAD(flight[p], send_n[p]); ahead[p] = 0;
 	atomic {
 		false ->
 lost:	/* crashed, deposed, fenced or in doubt: nothing is kept. (The same step still: from atomic into atomic.) */
-		skip;
+		if
+		:: GOOD(p) && transaction == OPEN -> transaction = ABORTING     /* what is given up may be aborted at once */
+		:: true
+		fi;
 		forget();
 		goto idle
 	}

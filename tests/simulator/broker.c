@@ -387,6 +387,8 @@ struct dt_producer {
     const struct dt_kafka_message *messages;
     size_t n, sent;
     struct dt_str record_key, record_value;
+    struct record *record; /* sent */
+    bool ending;           /* EndTxn was asked for */
     int64_t deadline_us;
 };
 
@@ -423,8 +425,24 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
     return DT_OK;
 }
 
+static void abort_arrives(void *arg)
+{
+    const struct held_end *asked = arg;
+    struct coordinator *c = &broker.coordinators[asked->shard];
+    if (c->epoch != asked->epoch || !c->txn || c->txn->epoch != asked->epoch || c->txn->state != TXN_OPEN)
+        return;
+    TRACE("kafka: shard %u: given up by its producer", asked->shard);
+    decide(c->txn, TXN_ABORTED);
+}
+
+/* Best effort: what was begun, and not asked to be committed, is aborted, now or in a moment. */
 void dt_producer_free(dt_producer *p)
 {
+    if (p && p->open && !p->ending && !away(true) && !replies_cut() && !one_in(4)) {
+        struct held_end *asked = world_alloc(sizeof *asked);
+        *asked = (struct held_end){p->shard, p->epoch};
+        at(now_us + (one_in(2) ? 0 : rnd_in(0, 500 * MS)), abort_arrives, asked);
+    }
     free(p);
 }
 
@@ -634,6 +652,20 @@ static dt_status send_next(dt_producer *p, struct dt_error *err)
     return DT_OK;
 }
 
+static dt_status send_record(dt_producer *p, struct dt_error *err)
+{
+    if (!broker.ledgers[p->shard])
+        return doubt(p, "the ledger has no such partition", err);
+    dt_status status = produce(p, broker.ledgers[p->shard], &p->record, err);
+    if (status != DT_OK)
+        return status;
+    p->record->r.key = p->record_key;
+    p->record->r.value = p->record_value;
+    TRACE("kafka: shard %u: ledger %lld: %.*s", p->shard, (long long)p->record->r.offset, (int)p->record_value.n,
+          p->record_value.p);
+    return DT_OK;
+}
+
 bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
     (void)messages;
@@ -654,37 +686,34 @@ dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messa
     p->messages = messages;
     p->n = n;
     p->sent = 0;
+    p->record = NULL;
+    p->ending = false;
     p->record_key = text_copy(record_key);
     p->record_value = text_copy(record_value);
     p->deadline_us = now_us + TRANSACTION_US;
     while (status == DT_OK && p->sent < at_once && !away(true) && !replies_cut())
         status = send_next(p, err);
+    if (status == DT_OK && p->sent == n && one_in(2) && !away(true) && !replies_cut())
+        status = send_record(p, err);
     return status;
 }
 
 dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_error *err)
 {
-    struct record *r;
     dt_status status = DT_OK;
     if (p->failed || !p->open)
         return doubt(p, "no transaction is open", err);
     while (status == DT_OK && p->sent < p->n)
         status = send_next(p, err);
-    if (status == DT_OK && !broker.ledgers[p->shard])
-        status = doubt(p, "the ledger has no such partition", err);
+    if (status == DT_OK && !p->record)
+        status = send_record(p, err);
+    p->ending = status == DT_OK;
     if (status == DT_OK)
-        status = produce(p, broker.ledgers[p->shard], &r, err);
-    if (status != DT_OK)
-        return status;
-    r->r.key = p->record_key;
-    r->r.value = p->record_value;
-    int64_t offset = r->r.offset;
-    TRACE("kafka: shard %u: ledger %lld: %.*s", p->shard, (long long)offset, (int)r->r.value.n, r->r.value.p);
-    status = end(p, p->deadline_us, err);
+        status = end(p, p->deadline_us, err);
     if (status != DT_OK)
         return status;
     p->open = false;
-    *ledger_offset = offset;
+    *ledger_offset = p->record->r.offset;
     if (p->n)
         fiber_notes()->just_sent = true;
     return DT_OK;

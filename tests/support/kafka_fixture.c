@@ -126,6 +126,20 @@ void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partit
     }
 }
 
+void kafka_fixture_configure(struct kafka_fixture *fx, const char *topic, const char *name, const char *value)
+{
+    rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+    rd_kafka_ConfigResource_t *wanted = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic);
+
+    (void)!rd_kafka_ConfigResource_set_config(wanted, name, value);
+    rd_kafka_AlterConfigs(rk, &wanted, 1, NULL, queue);
+    rd_kafka_event_destroy(answer(queue));
+    rd_kafka_ConfigResource_destroy(wanted);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_destroy(rk);
+}
+
 int kafka_fixture_partitions(struct kafka_fixture *fx, const char *topic)
 {
     const struct rd_kafka_metadata *md;

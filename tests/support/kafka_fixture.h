@@ -27,6 +27,8 @@ int64_t kafka_fixture_now_us(void); /* monotonic */
 
 /* Makes a topic with settings (names and values in turn, ended by NULL; may be NULL). */
 void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partitions, const char *const *settings);
+/* Changes one setting of a topic. */
+void kafka_fixture_configure(struct kafka_fixture *fx, const char *topic, const char *name, const char *value);
 /* Partitions of a topic, 0 = it does not exist; never makes one. */
 int kafka_fixture_partitions(struct kafka_fixture *fx, const char *topic);
 /* Deletes the records of a partition below the offset. */
