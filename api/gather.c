@@ -5,10 +5,10 @@ int64_t dt_gather_begin_at(const struct dt_gather *gather, size_t queued)
 {
     if (queued == 0)
         return DT_GATHER_NEVER;
-    if (queued >= DT_GATHER_ROWS)
+    if (queued >= (gather->busy < 2 ? DT_GATHER_ROWS : DT_GATHER_MANY))
         return 0;
     if (gather->busy)
-        return gather->begun_us + DT_GATHER_SLOW_US;
+        return gather->begun_us + (gather->busy < 2 ? DT_GATHER_SLOW_US : DT_GATHER_HUNG_US);
     return queued >= gather->expected ? 0 : gather->until_us;
 }
 

@@ -3,6 +3,7 @@
  *
  * A commit costs the server as much as some thirty rows, so a small one waits for company, and no longer than pays:
  * - while another is under way: until that ends, enough rows are there, or it turns out to be slow;
+ * - while two are: likewise, but only what is large is worth one that fills the time in which those wait for the disk;
  * - after one: for half as long as it took, until as many rows are there as clients were seen, those counted in that
  * have just been answered and may come again;
  * - a row that finds none of this waits for nobody.
@@ -14,7 +15,9 @@
 #include <stdint.h>
 
 #define DT_GATHER_ROWS    32            /* enough for a commit of their own */
-#define DT_GATHER_SLOW_US INT64_C(2000) /* a commit that takes longer is overlapped; nor is there any longer wait */
+#define DT_GATHER_MANY    500           /* … beside two others */
+#define DT_GATHER_SLOW_US INT64_C(2000) /* a commit that takes longer is overlapped; nor is there any longer wait … */
+#define DT_GATHER_HUNG_US INT64_C(10000) /* … but for one beside two others */
 #define DT_GATHER_NEVER   INT64_MAX
 
 struct dt_gather {    /* zero = at rest */

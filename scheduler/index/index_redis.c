@@ -15,11 +15,12 @@
 #include "index/index_pack.h"
 #include "index/index_scripts.h"
 
-#define CHUNK      1000u  /* entries of one command: below Lua's limit of about 8,000 unpacked values */
-#define FLIGHT     16384u /* entries on their way at once */
-#define PACKS      64u    /* packed slices of one command */
-#define PACK_MIN   16u    /* fewer entries are not worth a slice of their own */
-#define IDS_SLOTS  65536u /* power of two, above twice what is noted in a flight or a look */
+#define CHUNK      1000u          /* entries of one command: below Lua's limit of about 8,000 unpacked values */
+#define FLIGHT     16384u         /* entries on their way at once */
+#define PACKS      64u            /* packed slices of one command */
+#define PACK_MIN   16u            /* fewer entries are not worth a slice of their own */
+#define IDS_SLOTS  65536u         /* power of two, above twice what is noted in a flight or a look */
+#define FAR_MS     INT64_C(60000) /* beyond the horizon, whoever's clock and haste: there are no entries */
 #define KEY_CAP    512
 #define NAME_CAP   64
 #define MEMBER_CAP 256
@@ -475,6 +476,7 @@ static void load_flight(dt_index *index, const struct dt_shard_map *map, const s
                         int64_t horizon_end_ms)
 {
     struct flight *flight = index->flight;
+    const int64_t last_ms = horizon_end_ms < INT64_MAX - FAR_MS ? horizon_end_ms + FAR_MS : INT64_MAX;
 
     flight->n = 0;
     forget_ids(index, n);
@@ -489,7 +491,7 @@ static void load_flight(dt_index *index, const struct dt_shard_map *map, const s
             if (due_ms)
                 note_item(flight, shard, false, e->id, due_ms);
         }
-        if (e->was_ms && e->was_ms != known->due_ms)
+        if (e->was_ms && e->was_ms != known->due_ms && e->was_ms <= last_ms)
             note_item(flight, shard, true, e->id, e->was_ms);
     }
     sort_flight(flight);

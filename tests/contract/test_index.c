@@ -184,6 +184,31 @@ static void put_removes_what_is_due_after_the_horizon(void **state)
     }
 }
 
+static long long commands_of(const struct fixture *fx)
+{
+    const char *at = strstr(redis_fixture_text(fx->endpoints, 0, "INFO stats"), "total_commands_processed:");
+
+    assert_non_null(at);
+    return atoll(at + strlen("total_commands_processed:"));
+}
+
+/* Nobody puts an entry there, so that Redis is not asked. */
+static void put_does_not_look_for_what_was_far_after_the_horizon(void **state)
+{
+    struct fixture *fx = *state;
+    const int64_t horizon_ms = 1000, minute_ms = 60000;
+    struct dt_entry entries[] = {{1, 0, horizon_ms + minute_ms + 1}, {2, 0, FAR}, {3, FAR, FAR - 1}};
+    long long before;
+
+    put_one(fx, 4, horizon_ms + minute_ms);
+    before = commands_of(fx);
+    OK(dt_index_put(fx->index, &fx->map, entries, 3, horizon_ms, true, &fx->err));
+    assert_int_equal(commands_of(fx), before + 1); /* the question itself */
+    OK(dt_index_put(fx->index, &fx->map, &(struct dt_entry){4, 0, horizon_ms + minute_ms}, 1, horizon_ms, true,
+                    &fx->err));
+    assert_int_equal(score(fx, 4), 0);
+}
+
 static void the_last_of_several_entries_of_one_job_counts(void **state)
 {
     struct fixture *fx = *state;
@@ -1506,6 +1531,7 @@ int main(void)
         T(put_stores_an_entry_in_a_slice_of_its_shards_set, shared),
         T(put_moves_removes_and_is_idempotent, shared),
         T(put_removes_what_is_due_after_the_horizon, shared),
+        T(put_does_not_look_for_what_was_far_after_the_horizon, private),
         T(the_last_of_several_entries_of_one_job_counts, shared),
         T(put_takes_any_number_of_entries_of_any_shards_on_all_endpoints, shared),
         T(put_of_nothing_is_nothing, shared),

@@ -33,7 +33,7 @@ static void a_small_commit_waits_for_one_under_way_until_that_is_slow(void **sta
     assert_int_equal(dt_gather_begin_at(&g, 1), 1000 + DT_GATHER_SLOW_US);
     assert_int_equal(dt_gather_begin_at(&g, DT_GATHER_ROWS - 1), 1000 + DT_GATHER_SLOW_US);
     dt_gather_begun(&g, 3000);
-    assert_int_equal(dt_gather_begin_at(&g, 1), 3000 + DT_GATHER_SLOW_US);
+    assert_int_equal(dt_gather_begin_at(&g, 1), 3000 + DT_GATHER_HUNG_US);
 }
 
 static void a_large_one_overlaps(void **state)
@@ -41,6 +41,18 @@ static void a_large_one_overlaps(void **state)
     struct dt_gather g = {0};
     (void)state;
     dt_gather_begun(&g, 1000);
+    assert_int_equal(dt_gather_begin_at(&g, DT_GATHER_ROWS), 0);
+}
+
+static void beside_two_only_what_is_large_or_has_waited_begins(void **state)
+{
+    struct dt_gather g = {0};
+    (void)state;
+    dt_gather_begun(&g, 1000);
+    dt_gather_begun(&g, 1500);
+    assert_int_equal(dt_gather_begin_at(&g, DT_GATHER_MANY - 1), 1500 + DT_GATHER_HUNG_US);
+    assert_int_equal(dt_gather_begin_at(&g, DT_GATHER_MANY), 0);
+    dt_gather_over(&g, 40, 1000, 3, 2000);
     assert_int_equal(dt_gather_begin_at(&g, DT_GATHER_ROWS), 0);
 }
 
@@ -92,6 +104,7 @@ int main(void)
         cmocka_unit_test(nothing_queued_is_no_reason_to_wake_up),
         cmocka_unit_test(a_small_commit_waits_for_one_under_way_until_that_is_slow),
         cmocka_unit_test(a_large_one_overlaps),
+        cmocka_unit_test(beside_two_only_what_is_large_or_has_waited_begins),
         cmocka_unit_test(after_a_commit_the_clients_that_were_seen_are_waited_for),
         cmocka_unit_test(one_client_alone_is_never_held_up),
         cmocka_unit_test(the_wait_after_a_slow_commit_is_bounded),
