@@ -46,7 +46,7 @@ class Posts:
 
 
 class Ndjson:
-    """The same job over and over, in bodies of so many lines, by two clients at once."""
+    """The same job over and over, in bodies of so many lines, by two clients at once or more."""
 
     def __init__(self, stack, topic, lines, delay="PT50M"):
         self._url = stack["DUETIME_URL"].removeprefix("http://")
@@ -61,19 +61,19 @@ class Ndjson:
         answer = connection.getresponse().read()
         self.accepted += answer.count(b'"status":201')
 
-    def post(self, times):
+    def post(self, times, clients=2):
         """Each client posts the body so many times; jobs accepted a second."""
         def client():
             for _ in range(times):
                 self._post()
         before, start = self.accepted, time.monotonic()
-        threads = [threading.Thread(target=client) for _ in range(2)]
+        threads = [threading.Thread(target=client) for _ in range(clients)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        if self.accepted - before != 2 * times * self._lines:
-            raise RuntimeError(f"{self.accepted - before} of {2 * times * self._lines} lines were accepted")
+        if self.accepted - before != clients * times * self._lines:
+            raise RuntimeError(f"{self.accepted - before} of {clients * times * self._lines} lines were accepted")
         return (self.accepted - before) / (time.monotonic() - start)
 
 

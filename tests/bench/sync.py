@@ -29,4 +29,13 @@ def measure(bench):
     for n in CONNECTIONS:
         pairs = bench.rounds(lambda: intake(True, n), lambda: intake(False, n), bench.count(5, 2))  # noqa: B023
         bench.ratio("G10", f"intake, {n} connections, sync on ÷ off", pairs, what="sync off")
+    bulk = clients.Ndjson(stack, "sync", bench.count(100000, 20000))
+
+    def bulk_intake(on):
+        durable(stack, on)
+        return bulk.post(1, 4)
+    bulk_intake(True)
+    pairs = bench.rounds(lambda: bulk_intake(True), lambda: bulk_intake(False), bench.count(5, 2))
+    account.accepted("sync", bulk.accepted)
+    bench.ratio("G10", "NDJSON, four clients, sync on ÷ off", pairs, what="sync off")
     durable(stack, True)
