@@ -76,13 +76,16 @@ void dt_producer_free(dt_producer *producer);
  * One transaction: the messages and one ledger record (key and value given) to partition `shard` of the ledger. It is
  * begun, whereupon the client sends everything by itself, copied; and it is committed: every delivery report in and
  * right, exactly one EndTxn request sent, no broker disconnect meanwhile. What was begun and is not committed is seen
- * by nobody who reads committed messages, and holds them all up until it is aborted: the producer must be freed then.
- * dt_producer_send does both. OK       begun; committed, and *ledger_offset is the record's valid offset REFUSED  Kafka
- * refused one of the messages for good; nothing is committed by this call, but the producer must be freed. Never for
- * the ledger record, nor for what concerns the producer as a whole (no right to its transactional id, say): those are
- * doubts DOUBT    anything else: free the producer and take over Retriable errors before EndTxn are retried inside for
- * at most about the transaction timeout, counted from the beginning. Leaves half a millisecond after the previous
- * commit before producing. Metadata of topics is asked for before a topic's first use.
+ * by nobody who reads committed messages, and holds them up until it is aborted: the producer must be freed then.
+ * dt_producer_send does both.
+ *   OK       begun; committed, and *ledger_offset is the record's valid offset
+ *   REFUSED  Kafka refused one of the messages for good; nothing is committed by this call, but the producer must be
+ *            freed. Never for the ledger record, nor for what concerns the producer as a whole (no right to its
+ *            transactional id, say): those are doubts
+ *   DOUBT    anything else: free the producer and take over
+ * Retriable errors before EndTxn are retried inside for at most about the transaction timeout, counted from the
+ * beginning. Leaves half a millisecond after the previous commit before producing. Metadata of topics is asked for
+ * before a topic's first use.
  */
 DT_MUST_CHECK dt_status dt_producer_begin(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
                                           struct dt_str record_key, struct dt_str record_value, struct dt_error *err);

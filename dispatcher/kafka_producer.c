@@ -806,7 +806,8 @@ struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
 /*
  * What is open holds up everybody who reads committed messages until Kafka's transaction timeout, if nobody takes the
  * shard over before. Its commit was never asked for, so ending it is safe, however late the request arrives: the next
- * producer has another epoch.
+ * producer has another epoch. And librdkafka (2.0.2) may fail an assertion when it is destroyed while partitions wait
+ * to join a transaction; after this, answered or not, they do not.
  */
 static void producer_abort(struct dt_producer *p)
 {
