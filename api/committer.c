@@ -52,8 +52,8 @@ struct dt_committer {
     struct dt_unit *head, **tail;
     size_t queued_rows, queued_bytes;
     struct dt_gather gather;
-    unsigned sleeping; /* threads that wait */
-    bool watched;      /* one of them looks at the clock */
+    unsigned sleeping;  /* threads that wait */
+    int64_t watched_us; /* one of them looks at the clock then; DT_GATHER_NEVER: none does */
     bool stopping;
 
     dt_metric *created, *refused_full, *queue, *sizes, *seconds, *failed;
@@ -102,6 +102,14 @@ static int64_t begin_at_locked(const dt_committer *c)
     return dt_gather_begin_at(&c->gather, c->queued_rows);
 }
 
+/* A sleeper is of use when it can begin, or to look at the clock sooner than those do who look at it already. */
+static void call_sleeper_locked(dt_committer *c, bool for_clock)
+{
+    int64_t at_us = begin_at_locked(c);
+    if (c->sleeping && (at_us == 0 || (for_clock && at_us < c->watched_us)))
+        pthread_cond_signal(&c->wake);
+}
+
 static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
 {
     pthread_mutex_lock(&c->lock);
@@ -112,9 +120,7 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
         c->tail = &unit->next;
         c->queued_rows += unit->n;
         c->queued_bytes += unit->bytes;
-        /* A sleeper is of use when it can begin, or to look at the clock; the first row calls it. */
-        if (c->sleeping && (begin_at_locked(c) == 0 || (first && !c->watched)))
-            pthread_cond_signal(&c->wake);
+        call_sleeper_locked(c, first);
     }
     pthread_mutex_unlock(&c->lock);
     return status;
@@ -181,11 +187,11 @@ static struct dt_unit *pop_locked(dt_committer *c)
 static void sleep_locked(dt_committer *c, int64_t until_us)
 {
     c->sleeping++;
-    if (until_us != DT_GATHER_NEVER && !c->watched) { /* one that looks at the clock is enough */
+    if (until_us < c->watched_us) { /* else somebody else is up in time */
         struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
-        c->watched = true;
+        c->watched_us = until_us;
         pthread_cond_timedwait(&c->wake, &c->lock, &until);
-        c->watched = false;
+        c->watched_us = DT_GATHER_NEVER;
     } else {
         pthread_cond_wait(&c->wake, &c->lock);
     }
@@ -209,6 +215,7 @@ static struct dt_unit *take(struct worker *w)
     }
     w->begun_us = dt_clock_mono_us(c->clock);
     dt_gather_begun(&c->gather, w->begun_us);
+    call_sleeper_locked(c, true); /* for what did not go into this commit */
     dt_metric_set(c->queue, (double)c->queued_rows);
     pthread_mutex_unlock(&c->lock);
     return first;
@@ -526,6 +533,7 @@ dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clo
     c->topics = topics;
     c->index = index;
     c->tail = &c->head;
+    c->watched_us = DT_GATHER_NEVER;
     c->unit_rows = config->api_commit_jobs < DT_UNIT_ROWS ? (size_t)config->api_commit_jobs : DT_UNIT_ROWS;
     init_lock(c);
     register_metrics(c);

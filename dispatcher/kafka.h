@@ -70,7 +70,8 @@ typedef struct dt_producer dt_producer;
 DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop,
                                         dt_producer **out, struct dt_error *err);
 /* Any state; never blocks longer than about a second. A transaction whose commit was not asked for is aborted in the
- * background, if Kafka answers within half a second; any other is left to the next takeover's fencing. */
+ * background, if its connections are whole and Kafka answers within half a second; any other is left to the next
+ * takeover's fencing. */
 void dt_producer_free(dt_producer *producer);
 /*
  * One transaction: the messages and one ledger record (key and value given) to partition `shard` of the ledger. It is

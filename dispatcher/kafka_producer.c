@@ -6,7 +6,8 @@
  * transaction was closed before the commit was answered, the commit answered with success, the record's offset known.
  *  - After any other answer the handle sends nothing more: dt_producer_free, take over. What was begun is aborted by
  * that, but never once its commit may have been asked for.
- *  - librdkafka's threads touch only `watch`; everything else belongs to the owner's thread.
+ *  - librdkafka's threads touch `watch`, and what a message's partition is chosen by, which stands while it is open;
+ * everything else belongs to the owner's thread, and after dt_producer_free to the one that destroys the handle.
  *
  * Why connections are watched: librdkafka sends EndTxn again by itself when its connection breaks. The first one may
  * still lie in a buffer somewhere and arrive when the next transaction is open, which it would end half-way. A request
@@ -806,8 +807,12 @@ struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
 /*
  * What is open holds up everybody who reads committed messages until Kafka's transaction timeout, if nobody takes the
  * shard over before. Its commit was never asked for, so ending it is safe, however late the request arrives: the next
- * producer has another epoch. And librdkafka (2.0.2) may fail an assertion when it is destroyed while partitions wait
- * to join a transaction; after this, answered or not, they do not.
+ * producer has another epoch. (At worst librdkafka asks for a new epoch behind it and fences that one: a doubt, and one
+ * takeover more.) Also, librdkafka 2.0.2 may fail an assertion (txn_req_cnt) when it is destroyed while partitions wait
+ * to join a transaction; after this none joins, answered or not.
+ *
+ * Not so after a connection broke that carried something of it: a message may still be on its way then, and must meet
+ * the markers of a newer epoch, which only the next producer's fencing writes.
  */
 static void producer_abort(struct dt_producer *p)
 {
@@ -856,6 +861,7 @@ void dt_producer_free(dt_producer *p)
     if (p == NULL)
         return;
     p->failed = true;
+    p->uncommitted = p->uncommitted && !watch_broken(&p->watch);
     (void)watch_close(&p->watch, &end_txns);
     if (p->rk == NULL)
         producer_done(p);
