@@ -34,7 +34,7 @@ struct chunk {
     size_t n_rows, n_slots, bytes;
     struct dt_strbuf refusals;
     struct dt_arena arena;
-    bool done; /* under the gate's lock */
+    _Atomic bool done; /* set under the gate's lock, looked at without: for each line */
 };
 
 enum wait { WAIT_NONE, WAIT_ROOM, WAIT_ALL };
@@ -225,18 +225,10 @@ static void write_chunk(struct dt_batch *batch, struct chunk *chunk)
     batch->failed = batch->failed || chunk->refusals.failed || batch->results.failed;
 }
 
-static bool is_done(const struct chunk *chunk)
-{
-    pthread_mutex_lock(&gate.lock);
-    bool done = chunk->done;
-    pthread_mutex_unlock(&gate.lock);
-    return done;
-}
-
 /* Writes what came back, in order; one chunk's memory is kept for the next. */
 static void collect(struct dt_batch *batch)
 {
-    while (batch->head && is_done(batch->head)) {
+    while (batch->head && batch->head->done) {
         struct chunk *chunk = batch->head;
         batch->head = chunk->next;
         if (!batch->head)
@@ -319,9 +311,9 @@ static void came_back(struct dt_unit *unit)
     struct chunk *chunk = unit->arg;
     struct dt_batch *batch = chunk->batch;
     pthread_mutex_lock(&gate.lock);
-    chunk->done = true;
     batch->under_way--;
     gate.rows -= chunk->n_rows;
+    chunk->done = true; /* from here on it may be emptied */
     if (batch->waiting == WAIT_ALL && batch->under_way == 0)
         wake(batch);
     call_line();
