@@ -45,6 +45,9 @@ class Posts:
         self.accepted, self.refused, self.unanswered = int(found[2]), int(found[3]), connections
 
 
+BULK_CLIENTS = 4  # one that reads its answers and begins anew leaves nobody idle
+
+
 class Ndjson:
     """The same job over and over, in bodies of so many lines, by two clients at once or more."""
 

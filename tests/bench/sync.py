@@ -33,7 +33,7 @@ def measure(bench):
 
     def bulk_intake(on):
         durable(stack, on)
-        return bulk.post(1, 4)
+        return bulk.post(1, clients.BULK_CLIENTS)
     bulk_intake(True)
     pairs = bench.rounds(lambda: bulk_intake(True), lambda: bulk_intake(False), bench.count(5, 2))
     account.accepted("sync", bulk.accepted)

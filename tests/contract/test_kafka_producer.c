@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -173,9 +173,20 @@ static void a_small_batch_that_may_lie_anywhere_takes_one_partition_after_the_ot
     dt_producer_free(p);
 }
 
-static void what_was_begun_and_not_committed_is_seen_by_nobody(void **state)
+/* What was begun is there, committed or not: one message, and its record. */
+static bool sent_by_itself(void)
 {
     const int64_t until_us = kafka_fixture_now_us() + 10000000;
+
+    while (count(fx.topic, false) + count(ledger(), false) < 2) {
+        if (kafka_fixture_now_us() >= until_us)
+            return false;
+    }
+    return true;
+}
+
+static void what_was_begun_and_not_committed_is_seen_by_nobody(void **state)
+{
     struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
@@ -183,9 +194,7 @@ static void what_was_begun_and_not_committed_is_seen_by_nobody(void **state)
 
     (void)state;
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
-    while (count(fx.topic, false) + count(ledger(), false) < 2 &&
-           kafka_fixture_now_us() < until_us) /* sent by itself */
-        ;
+    assert_true(sent_by_itself());
     assert_int_equal(count(fx.topic, false), 1);
     assert_int_equal(count(ledger(), false), 1);
     assert_int_equal(count(fx.topic, true) + count(ledger(), true), 0);
@@ -197,17 +206,6 @@ static void what_was_begun_and_not_committed_is_seen_by_nobody(void **state)
     dt_producer_free(p);
     assert_int_equal(committed(fx.topic, 1), 1);
     assert_int_equal(committed(ledger(), 1), 1);
-}
-
-static bool sent_by_itself(size_t messages, size_t records)
-{
-    const int64_t until_us = kafka_fixture_now_us() + 10000000;
-
-    while (kafka_fixture_now_us() < until_us) {
-        if (count(fx.topic, false) >= messages && count(ledger(), false) >= records)
-            return true;
-    }
-    return false;
 }
 
 /* Consumers of the topic wait for nothing but the producer's end, not for a transaction's timeout. */
@@ -222,7 +220,7 @@ static void what_was_begun_and_is_given_up_holds_up_nobody(void **state)
     fx.config.kafka_auto_create_partitions = 1;
     p = producer(0);
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
-    assert_true(sent_by_itself(1, 1));
+    assert_true(sent_by_itself());
     kafka_fixture_write(&fx, fx.topic, 0, "somebody", "else");
     assert_int_equal(count(fx.topic, true), 0); /* it is behind what is open */
     dt_producer_free(p);
@@ -230,13 +228,6 @@ static void what_was_begun_and_is_given_up_holds_up_nobody(void **state)
         ;
     assert_int_equal(count(fx.topic, true), 1);
     assert_int_equal(count(ledger(), true), 0);
-}
-
-static void sleep_ms(int ms)
-{
-    const struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-
-    nanosleep(&ts, NULL);
 }
 
 /* Its reports lie there unread, so that nothing has to be asked for. */
@@ -250,9 +241,9 @@ static void what_was_begun_long_ago_is_committed_without_a_look_at_its_topics(vo
     (void)state;
     kafka_fixture_topic(&fx, fx.topic, 1, NULL);
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
-    assert_true(sent_by_itself(1, 1));
+    assert_true(sent_by_itself());
     kafka_fixture_deny_write(&fx, fx.topic); /* a look would refuse it */
-    sleep_ms(2000);
+    sleep(2);
     KAFKA_FIXTURE_OK(dt_producer_commit(p, &offset, &err), &err);
     dt_producer_free(p);
     assert_int_equal(committed(fx.topic, 1), 1);
@@ -327,9 +318,20 @@ static void a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun(
     dt_producer_free(p);
 }
 
-static void a_producer_is_ready_for_topics_that_it_has_written(void **state)
+/* A moment after a commit it is not. */
+static bool becomes_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
     const int64_t until_us = kafka_fixture_now_us() + 10000000;
+
+    while (!dt_producer_ready(p, messages, n)) {
+        if (kafka_fixture_now_us() >= until_us)
+            return false;
+    }
+    return true;
+}
+
+static void a_producer_is_ready_for_topics_that_it_has_written(void **state)
+{
     struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
@@ -338,10 +340,7 @@ static void a_producer_is_ready_for_topics_that_it_has_written(void **state)
     (void)state;
     assert_false(dt_producer_ready(p, messages, 2));
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
-    while (!dt_producer_ready(p, messages, 2) &&
-           kafka_fixture_now_us() < until_us) /* a moment after a commit it is not */
-        ;
-    assert_true(dt_producer_ready(p, messages, 2));
+    assert_true(becomes_ready(p, messages, 2));
     messages[1].topic = DT_STR_LIT("not-yet-written");
     assert_false(dt_producer_ready(p, messages, 2));
     dt_producer_free(p);
@@ -358,8 +357,7 @@ static void a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_wri
 
     (void)state;
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
-    sleep_ms(10);
-    assert_true(dt_producer_ready(p, &m, 1));
+    assert_true(becomes_ready(p, &m, 1));
     kafka_fixture_configure(&fx, fx.topic, "max.message.bytes", "1000");
     do {
         dt_kafka_admin_forget(fx.env.admin, m.topic);

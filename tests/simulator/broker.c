@@ -292,11 +292,16 @@ static bool replies_cut(void)
     return broker.cut_proc && broker.cut_proc == proc_self() && now_us < broker.cut_until_us;
 }
 
+static bool in_reach(bool coordinator)
+{
+    return !away(coordinator) && !replies_cut();
+}
+
 /* Waits for the broker, the deadline at most. */
 static dt_status reach(bool coordinator, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
 {
     op("kafka");
-    while (away(coordinator) || replies_cut()) {
+    while (!in_reach(coordinator)) {
         if (stop && *stop)
             return dt_fail(err, DT_SHUTDOWN, "stopped");
         if (now_us >= deadline_us)
@@ -438,7 +443,7 @@ static void abort_arrives(void *arg)
 /* Best effort: what was begun, and not asked to be committed, is aborted, now or in a moment. */
 void dt_producer_free(dt_producer *p)
 {
-    if (p && p->open && !p->ending && !away(true) && !replies_cut() && !one_in(4)) {
+    if (p && p->open && !p->ending && in_reach(true) && !one_in(4)) {
         struct held_end *asked = world_alloc(sizeof *asked);
         *asked = (struct held_end){p->shard, p->epoch};
         at(now_us + (one_in(2) ? 0 : rnd_in(0, 500 * MS)), abort_arrives, asked);
@@ -691,9 +696,9 @@ dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messa
     p->record_key = text_copy(record_key);
     p->record_value = text_copy(record_value);
     p->deadline_us = now_us + TRANSACTION_US;
-    while (status == DT_OK && p->sent < at_once && !away(true) && !replies_cut())
+    while (status == DT_OK && p->sent < at_once && in_reach(true))
         status = send_next(p, err);
-    if (status == DT_OK && p->sent == n && one_in(2) && !away(true) && !replies_cut())
+    if (status == DT_OK && p->sent == n && one_in(2) && in_reach(true))
         status = send_record(p, err);
     return status;
 }
