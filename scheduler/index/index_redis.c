@@ -17,6 +17,7 @@
 
 #define CHUNK      1000u          /* entries of one command: below Lua's limit of about 8,000 unpacked values */
 #define FLIGHT     16384u         /* entries on their way at once */
+#define FEW        64u            /* items are sorted as they are */
 #define PACKS      64u            /* packed slices of one command */
 #define PACK_MIN   16u            /* fewer entries are not worth a slice of their own */
 #define IDS_SLOTS  65536u         /* power of two, above twice what is noted in a flight or a look */
@@ -67,7 +68,8 @@ struct shard_item {
 /* Entries on their way: the items of the shards one after the other, of each what goes before what comes. */
 struct flight {
     enum { PUT_SILENT, PUT_WAKING, PUT_MISSING, PUT_PACKED } how;
-    struct shard_item items[2 * FLIGHT];
+    struct shard_item *items, *dealt; /* halves of `space`: the items, and where they are dealt out to their shards */
+    struct shard_item space[4 * FLIGHT];
     struct dt_item gone[FLIGHT], new[FLIGHT]; /* of the shard whose commands are being built */
     size_t n;
 };
@@ -98,6 +100,8 @@ static dt_status index_fill(dt_index *index, const struct dt_config *config, con
     dt_strbuf_init(&index->pack);
     if (!index->names || !index->links || !index->wanted || !index->sent || !index->known || !index->flight)
         return DT_NOMEM;
+    index->flight->items = index->flight->space;
+    index->flight->dealt = index->flight->space + 2 * FLIGHT;
     for (unsigned i = 0; i < index->n_links; i++) {
         dt_status status = dt_link_new(config, &index->endpoints[i], clock, SCRIPT_TEXTS, SCRIPTS, &index->links[i]);
 
@@ -456,13 +460,42 @@ static int by_shard(const void *a, const void *b)
     return dt_member_compare(&x->item.member, &y->item.member);
 }
 
-static void sort_flight(struct flight *flight)
+static void sort_items(struct shard_item *items, size_t n)
 {
-    for (size_t i = 1; i < flight->n; i++) {
-        if (by_shard(&flight->items[i - 1], &flight->items[i]) > 0) {
-            qsort(flight->items, flight->n, sizeof(flight->items[0]), by_shard);
+    for (size_t i = 1; i < n; i++) {
+        if (by_shard(&items[i - 1], &items[i]) > 0) {
+            qsort(items, n, sizeof(*items), by_shard);
             return;
         }
+    }
+}
+
+/* Dealt out to their shards, the last item first: what was loaded in the order of its times (it is loaded from the last
+ * entry to the first) need not be compared with all the others. */
+static void sort_flight(struct flight *flight)
+{
+    size_t end[DT_SHARDS_MAX] = {0}, sum = 0;
+    struct shard_item *loaded = flight->items;
+
+    if (flight->n < FEW) {
+        sort_items(loaded, flight->n);
+        return;
+    }
+    for (size_t i = 0; i < flight->n; i++)
+        end[loaded[i].shard]++;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        size_t n = end[shard];
+
+        end[shard] = sum;
+        sum += n;
+    }
+    flight->items = flight->dealt;
+    flight->dealt = loaded;
+    for (size_t i = flight->n; i-- > 0;)
+        flight->items[end[loaded[i].shard]++] = loaded[i];
+    for (size_t from = 0, to; from < flight->n; from = to) {
+        to = end[flight->items[from].shard];
+        sort_items(flight->items + from, to - from);
     }
 }
 

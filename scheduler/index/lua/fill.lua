@@ -16,16 +16,27 @@ local function restore(key, packed)
   return done.err
 end
 
+-- Slices that are there as they came, and of which the set does not know yet.
+local known = {}
+
+local function enter_slices()
+  if known[1] then call('ZADD', base, unpack(known)) end
+end
+
+local all_free = is_free(tonumber(ARGV[1]), tonumber(ARGV[#ARGV - 1]))
 for i = 1, #ARGV, 3 do
   local first = tonumber(ARGV[i])
-  local free = is_free(first, tonumber(ARGV[i + 1]))
+  local free = all_free or is_free(first, tonumber(ARGV[i + 1]))
   local key = base .. ':' .. (free and ARGV[i] or 'packed')
   local err = restore(key, ARGV[i + 2])
   if err then
+    enter_slices()
     if string.find(err, 'OOM') or string.find(err, 'READONLY') then return {err = err} end
     return 0
   end
-  if free then
+  if all_free then
+    known[#known + 1], known[#known + 2] = ARGV[i], ARGV[i]
+  elseif free then
     call('ZADD', base, first, ARGV[i])
   else
     local e, list = call('ZRANGE', key, 0, -1, 'WITHSCORES'), {}
@@ -36,4 +47,5 @@ for i = 1, #ARGV, 3 do
     add(base, list, true)
   end
 end
+enter_slices()
 return 1
