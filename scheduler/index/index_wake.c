@@ -1,10 +1,13 @@
 /*
  * Owns one thread that sleeps in poll(2) on the wake channels of all endpoints. Refuses to know what a wake-up is for.
  *
- *            connect(2) under way         SUBSCRIBE confirmed
- *   DOWN ───▶ CONNECTING ───▶ SUBSCRIBING ───▶ UP
- *    ▲ back-off   │ late or refused │ late       │ lost, or silent for too long after a PING
- *    └────────────┴─────────────────┴────────────┘
+ *            connect(2) under way      CLIENT ID answered    SUBSCRIBE confirmed
+ *   DOWN ───▶ CONNECTING ───▶ GREETING ───▶ SUBSCRIBING ───▶ UP
+ *    ▲ back-off   │ late or refused │ late       │ late        │ lost, or silent for too long after a PING
+ *    └────────────┴─────────────────┴────────────┴─────────────┘
+ *
+ * The connection tracks keys and has read none: what its server then says is that all keys were flushed. A server that
+ * refuses that is done without.
  *
  * Invariants: nothing here blocks but poll(2) (and the resolver); each state but UP has a deadline, UP has a PING every
  * PING_US while nothing else was heard, so that a peer that vanished without a word is noticed. Reaching UP and leaving
@@ -28,14 +31,16 @@
 #include "index/index_link.h"
 
 #define PING_US INT64_C(5000000)
+#define FLUSHED "__redis__:invalidate"
 
-enum ear_state { EAR_DOWN, EAR_CONNECTING, EAR_SUBSCRIBING, EAR_UP };
+enum ear_state { EAR_DOWN, EAR_CONNECTING, EAR_GREETING, EAR_SUBSCRIBING, EAR_UP };
 
 struct ear {
     const struct dt_endpoint *endpoint;
     enum ear_state state;
     redisContext *c;
     bool unsent;         /* commands wait for the socket to take them */
+    unsigned owed;       /* GREETING, SUBSCRIBING: answers to come before the one that is waited for */
     bool pinged;         /* UP: an answer to PING is owed */
     int64_t deadline_us; /* DOWN: next try; UP: next PING, or its answer's deadline; else the state's end */
     struct dt_backoff backoff;
@@ -70,6 +75,7 @@ static void ear_fail(struct dt_wake *wake, struct ear *ear, const char *why)
         redisFree(ear->c);
     ear->c = NULL;
     ear->unsent = ear->pinged = false;
+    ear->owed = 0;
     ear->state = EAR_DOWN;
     ear->deadline_us = now_us + dt_backoff_us(&ear->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)ear);
     dt_metric_set(ear->up, 0);
@@ -99,7 +105,7 @@ static void ear_send(struct dt_wake *wake, struct ear *ear)
         ear->unsent = !done;
 }
 
-static void ear_subscribe(struct dt_wake *wake, struct ear *ear)
+static void ear_greet(struct dt_wake *wake, struct ear *ear)
 {
     const char *password = wake->config->redis_password;
     int problem = 0;
@@ -111,10 +117,24 @@ static void ear_subscribe(struct dt_wake *wake, struct ear *ear)
         ear_fail(wake, ear, strerror(problem));
         return;
     }
-    ear->state = EAR_SUBSCRIBING;
+    ear->state = EAR_GREETING;
+    ear->owed = password && password[0];
     (void)redisEnableKeepAlive(ear->c);
-    if ((password && password[0] && redisAppendCommand(ear->c, "AUTH %s", password) != REDIS_OK) ||
-        redisAppendCommand(ear->c, "SUBSCRIBE %s", wake->channel) != REDIS_OK) {
+    if ((ear->owed && redisAppendCommand(ear->c, "AUTH %s", password) != REDIS_OK) ||
+        redisAppendCommand(ear->c, "CLIENT ID") != REDIS_OK) {
+        ear_fail(wake, ear, "no memory");
+        return;
+    }
+    ear_send(wake, ear);
+}
+
+/* What tracking has to say goes to this very connection. */
+static void ear_subscribe(struct dt_wake *wake, struct ear *ear, long long id)
+{
+    ear->state = EAR_SUBSCRIBING;
+    ear->owed = id > 0;
+    if ((ear->owed && redisAppendCommand(ear->c, "CLIENT TRACKING ON REDIRECT %lld", id) != REDIS_OK) ||
+        redisAppendCommand(ear->c, "SUBSCRIBE %s " FLUSHED, wake->channel) != REDIS_OK) {
         ear_fail(wake, ear, "no memory");
         return;
     }
@@ -176,12 +196,28 @@ static const char *word(const redisReply *reply, size_t i)
     return i < reply->elements && reply->element[i]->str ? reply->element[i]->str : "";
 }
 
+/* The answers of a greeting: to AUTH, where there is a password, and to CLIENT ID. */
+static void ear_greeted(struct dt_wake *wake, struct ear *ear, const redisReply *reply)
+{
+    if (!ear->owed)
+        ear_subscribe(wake, ear, reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0);
+    else if (reply->type == REDIS_REPLY_ERROR)
+        ear_fail(wake, ear, reply->str);
+    else
+        ear->owed--;
+}
+
+/* "message" of either channel: of FLUSHED it has no text. */
 static void ear_take(struct dt_wake *wake, struct ear *ear, const redisReply *reply)
 {
-    if (reply->type == REDIS_REPLY_ERROR)
+    if (ear->state == EAR_GREETING)
+        ear_greeted(wake, ear, reply);
+    else if (ear->owed)
+        ear->owed--; /* whether it tracks or not */
+    else if (reply->type == REDIS_REPLY_ERROR)
         ear_fail(wake, ear, reply->str);
     else if (reply->type != REDIS_REPLY_ARRAY)
-        return; /* the answer to AUTH */
+        return;
     else if (strcmp(word(reply, 0), "message") == 0)
         announce(wake, word(reply, 2));
     else if (strcmp(word(reply, 0), "subscribe") == 0 && ear->state == EAR_SUBSCRIBING)
@@ -240,7 +276,7 @@ static int prepare_poll(struct dt_wake *wake)
 static void serve(struct dt_wake *wake, struct ear *ear, short events)
 {
     if (events && ear->state == EAR_CONNECTING) {
-        ear_subscribe(wake, ear);
+        ear_greet(wake, ear);
         return;
     }
     if (events & POLLOUT)

@@ -434,6 +434,35 @@ static void a_lost_wake_channel_is_told_and_comes_back_by_itself(void **state)
     dt_wake_stop(wake);
 }
 
+static void a_server_that_is_emptied_says_so(void **state)
+{
+    struct fixture *fx = *state;
+    struct heard heard;
+    dt_wake *wake = listen_to(fx, &heard, 1);
+
+    redis_fixture_text(fx->endpoints, 0, "FLUSHALL");
+    expect_heard(&heard, &heard.all, 2, 1000);
+    redis_fixture_text(fx->endpoints, 0, "FLUSHDB");
+    expect_heard(&heard, &heard.all, 3, 1000);
+    dt_wake_stop(wake);
+}
+
+static void a_server_that_may_not_say_that_is_listened_to_all_the_same(void **state)
+{
+    static const char *const forbidden[] = {"client|tracking", "client|id"};
+    struct fixture *fx = *state;
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct heard heard;
+
+        redis_fixture_text(fx->endpoints, 0, "ACL SETUSER default -%s", forbidden[i]);
+        dt_wake *wake = listen_to(fx, &heard, 1);
+        redis_fixture_number(fx->endpoints, 0, "PUBLISH %s:wake 6", fx->installation);
+        expect_heard(&heard, &heard.by_shard[6], 1, 2000);
+        dt_wake_stop(wake);
+    }
+}
+
 static void a_server_that_stands_still_is_noticed_by_its_missing_pong(void **state)
 {
     struct fixture *fx = *state;
@@ -1564,6 +1593,8 @@ int main(void)
         T(all_places_that_are_named_are_left, shared),
         T(a_server_that_cannot_take_packed_slices_is_filled_entry_by_entry, private),
         T(a_lost_wake_channel_is_told_and_comes_back_by_itself, private),
+        T(a_server_that_is_emptied_says_so, private),
+        T(a_server_that_may_not_say_that_is_listened_to_all_the_same, private),
         T(a_server_that_stands_still_is_noticed_by_its_missing_pong, private),
         T(the_wake_channel_can_be_stopped_while_its_server_is_down, private),
         T(flushed_scripts_are_loaded_again_without_anybody_noticing, private),
