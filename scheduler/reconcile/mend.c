@@ -212,8 +212,8 @@ static void count_done(dt_reconciler *r, unsigned shard, const struct verdict *v
 {
     struct dt_shard_view *view = &r->views[shard];
 
-    if (v->to_ms)
-        dt_reconcile_wake_for(r, shard, v->to_ms);
+    if (v->to_ms && dt_reconcile_is_soon(r, v->to_ms))
+        dt_shard_set_add(&r->out->wake, shard);
     if (v->counts) {
         view->drift[v->kind]++;
         dt_metric_add(view->meter[v->kind], 1);

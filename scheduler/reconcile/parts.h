@@ -52,7 +52,12 @@ struct dt_shard_view {
 struct dt_rebuild {
     struct dt_shard_set shards, again; /* again: Redis failed, from the start once more */
     bool active;
-    int64_t at_ms, at_id, started_us, entries, not_before_us;
+    int64_t at_ms, at_id; /* the page after this one begins behind it; at_id 0: with it */
+    bool has_page;
+    struct dt_due *page; /* room for a slice; what was read and is not added yet */
+    size_t n_page;
+    int64_t page_end_ms; /* the horizon's end when it was read */
+    int64_t started_us, entries, not_before_us;
 };
 
 struct dt_reconciler {
@@ -119,7 +124,7 @@ void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards);
 bool dt_rebuild_active(const dt_reconciler *r);
 DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 
-/* reconcile.c: the horizon's end at this tick, held sets, and which leaders to wake for something due then. */
+/* reconcile.c: the horizon's end at this tick, held sets, and whether a leader must be woken for what is due then. */
 int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r);
 /* r->held anew, of all shards that are led. */
 DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
@@ -127,6 +132,6 @@ DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
 bool dt_reconcile_is_lost(dt_reconciler *r, unsigned shard);
 /* A whole round of the walk, soon, and as fast as it goes. */
 void dt_reconcile_walk_soon(dt_reconciler *r);
-void dt_reconcile_wake_for(dt_reconciler *r, unsigned shard, int64_t due_ms);
+bool dt_reconcile_is_soon(const dt_reconciler *r, int64_t due_ms);
 
 #endif

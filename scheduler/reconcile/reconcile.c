@@ -88,12 +88,13 @@ static dt_status scratch_alloc(dt_reconciler *r)
 
     r->views = calloc(DT_SHARDS_MAX, sizeof(*r->views));
     r->page = malloc(n * sizeof(*r->page));
+    r->rebuild.page = malloc(n * sizeof(*r->rebuild.page));
     r->entries = malloc(2 * n * sizeof(*r->entries));
     r->suspects = malloc(2 * n * sizeof(*r->suspects));
     r->fixes = malloc(2 * n * sizeof(*r->fixes));
     r->ids = malloc(2 * n * sizeof(*r->ids));
     r->scores = malloc(2 * n * sizeof(*r->scores));
-    if (!r->views || !r->page || !r->entries || !r->suspects || !r->fixes || !r->ids || !r->scores)
+    if (!r->views || !r->page || !r->rebuild.page || !r->entries || !r->suspects || !r->fixes || !r->ids || !r->scores)
         return DT_NOMEM;
     if (compare_alloc(&r->near, n) != DT_OK || compare_alloc(&r->overdue, n) != DT_OK ||
         compare_alloc(&r->edge, n) != DT_OK || compare_alloc(&r->exact, n) != DT_OK)
@@ -139,6 +140,7 @@ void dt_reconciler_free(dt_reconciler *r)
     compare_free(&r->exact);
     free(r->views);
     free(r->page);
+    free(r->rebuild.page);
     free(r->entries);
     free(r->suspects);
     free(r->fixes);
@@ -266,10 +268,9 @@ int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r)
     return r->now_ms + (horizon_ms < NEAR_MAX_MS ? horizon_ms : NEAR_MAX_MS);
 }
 
-void dt_reconcile_wake_for(dt_reconciler *r, unsigned shard, int64_t due_ms)
+bool dt_reconcile_is_soon(const dt_reconciler *r, int64_t due_ms)
 {
-    if (due_ms <= r->now_ms + WAKE_MS)
-        dt_shard_set_add(&r->out->wake, shard);
+    return due_ms <= r->now_ms + WAKE_MS;
 }
 
 static void report_drift(dt_reconciler *r)

@@ -99,13 +99,19 @@ DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_
 /*
  * The same for a scan that an index answers without the rows, and whose columns are numbers. It goes by text: run again
  * after any other session has used the table, a prepared statement of MariaDB 10.11 reads each row from the table as
- * well (10,000 entries: 30,000 pages instead of 30). Every ? in `sql` is a parameter.
+ * well (10,000 entries: 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows come as they are found: read
+ * them through without waiting for anything else.
  */
 DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
                                           struct dt_error *err);
+/* The same without waiting: the server works meanwhile, the first dt_db_next waits for it. What the statement fails
+ * with is then told by dt_db_end. */
+DT_MUST_CHECK dt_status dt_db_ask_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
+                                        struct dt_error *err);
 /* The same for text that lives shortly (tests, an operator's question): prepared for this one time, no parameters. */
 DT_MUST_CHECK dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
-size_t dt_db_rows(const dt_db *db); /* of the open result set */
+bool dt_db_owes(const dt_db *db);   /* something was asked, and its answer not waited for */
+size_t dt_db_rows(const dt_db *db); /* of the open result set of dt_db_query */
 bool dt_db_next(dt_db *db);
 bool dt_db_is_null(const dt_db *db, unsigned column);
 int64_t dt_db_i64(const dt_db *db, unsigned column);         /* 0 for NULL; ENUM columns must be selected as col+0 */

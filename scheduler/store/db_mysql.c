@@ -53,7 +53,8 @@ struct statement {
     struct statement *next;
     const char *sql;
     size_t rows;
-    bool once; /* not in the cache: freed by dt_db_end */
+    bool once;  /* not in the cache: freed by dt_db_end */
+    bool asked; /* by text; the answer is owed */
     MYSQL_STMT *stmt;
     MYSQL_RES *text;    /* in its place: rows of numbers that were asked for by text */
     unsigned n_columns; /* of the result set */
@@ -927,31 +928,41 @@ static bool fill_in(const char *sql, const struct dt_param *params, size_t n, st
     return used == n;
 }
 
-static dt_status ask_by_text(dt_db *db, const char *sql, struct dt_str text, struct statement **out,
-                             struct dt_error *err)
+/* Asks; the answer is owed. */
+static dt_status ask_by_text(dt_db *db, const char *sql, struct dt_str text, struct dt_error *err)
 {
     struct statement *s = calloc(1, sizeof *s);
     if (!s)
         return no_memory(err);
-    dt_status status = DT_OK;
     s->sql = sql;
-    s->once = true;
-    if (mysql_real_query(db->mysql, text.p, (unsigned long)text.n) || !(s->text = mysql_store_result(db->mysql)))
-        status = fail_connection(db, sql, err);
-    s->n_columns = s->text ? mysql_num_fields(s->text) : 0;
-    s->columns = calloc(s->n_columns ? s->n_columns : 1, sizeof *s->columns);
-    if (!status && !s->columns)
-        status = no_memory(err);
-    for (unsigned i = 0; !status && i < s->n_columns; i++)
-        s->columns[i].is_int = true;
-    if (status)
+    s->once = s->asked = true;
+    if (mysql_send_query(db->mysql, text.p, (unsigned long)text.n)) {
         free_statement(s);
-    else
-        *out = s;
-    return status;
+        return fail_connection(db, sql, err);
+    }
+    db->open = s;
+    db->fetch_status = DT_OK;
+    return DT_OK;
 }
 
-dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+/* Waits for the answer that is owed. */
+static dt_status receive(dt_db *db, struct statement *s, struct dt_error *err)
+{
+    if (!s->asked)
+        return DT_OK;
+    s->asked = false;
+    if (mysql_read_query_result(db->mysql) || !(s->text = mysql_use_result(db->mysql)))
+        return fail_connection(db, s->sql, err);
+    s->n_columns = mysql_num_fields(s->text);
+    s->columns = calloc(s->n_columns ? s->n_columns : 1, sizeof *s->columns);
+    if (!s->columns)
+        return no_memory(err);
+    for (unsigned i = 0; i < s->n_columns; i++)
+        s->columns[i].is_int = true;
+    return DT_OK;
+}
+
+dt_status dt_db_ask_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
 {
     struct dt_strbuf text;
     dt_status status = usable(db, err);
@@ -961,9 +972,22 @@ dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *p
     if (!fill_in(sql, params, n, &text))
         status = dt_fail(err, DT_INTERNAL, "not %zu parameters (%.80s)", n, sql);
     else
-        status = text.failed ? no_memory(err) : ask_by_text(db, sql, dt_strbuf_str(&text), &db->open, err);
+        status = text.failed ? no_memory(err) : ask_by_text(db, sql, dt_strbuf_str(&text), err);
     dt_strbuf_clear(&text);
-    db->fetch_status = DT_OK;
+    return status;
+}
+
+dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+{
+    dt_status status = dt_db_ask_index(db, sql, params, n, err);
+    if (status)
+        return status;
+    struct statement *s = db->open;
+    status = receive(db, s, err);
+    if (status) {
+        db->open = NULL;
+        free_statement(s);
+    }
     return status;
 }
 
@@ -1006,16 +1030,22 @@ static dt_status fetch_long_cells(dt_db *db, struct statement *s)
     return DT_OK;
 }
 
-size_t dt_db_rows(const dt_db *db)
+bool dt_db_owes(const dt_db *db)
 {
-    if (!db->open)
-        return 0;
-    return (size_t)(db->open->text ? mysql_num_rows(db->open->text) : mysql_stmt_num_rows(db->open->stmt));
+    return db->open && db->open->asked;
 }
 
-static bool next_numbers(struct statement *s)
+size_t dt_db_rows(const dt_db *db)
+{
+    return db->open && db->open->stmt ? (size_t)mysql_stmt_num_rows(db->open->stmt) : 0;
+}
+
+/* One row after the other as they come: the server does not wait for the last one to be read before the first. */
+static bool next_numbers(dt_db *db, struct statement *s)
 {
     MYSQL_ROW row = mysql_fetch_row(s->text);
+    if (!row && mysql_errno(db->mysql))
+        db->fetch_status = fail_connection(db, s->sql, &db->fetch_error);
     for (unsigned i = 0; row && i < s->n_columns; i++) {
         s->columns[i].null = row[i] == NULL;
         s->columns[i].i = row[i] ? strtoll(row[i], NULL, 10) : 0;
@@ -1028,8 +1058,11 @@ bool dt_db_next(dt_db *db)
     struct statement *s = db->open;
     if (!s || db->fetch_status)
         return false;
+    db->fetch_status = receive(db, s, &db->fetch_error);
+    if (db->fetch_status)
+        return false;
     if (s->text)
-        return next_numbers(s);
+        return next_numbers(db, s);
     switch (mysql_stmt_fetch(s->stmt)) {
     case 0:
         return true;
@@ -1085,6 +1118,8 @@ dt_status dt_db_end(dt_db *db, struct dt_error *err)
     struct statement *s = db->open;
     if (!s)
         return DT_OK;
+    if (!db->fetch_status)
+        db->fetch_status = receive(db, s, &db->fetch_error);
     db->open = NULL;
     if (s->stmt)
         mysql_stmt_free_result(s->stmt);

@@ -86,6 +86,11 @@ dt_status dt_store_db(dt_store *store, struct dt_db **out, struct dt_error *err)
     return dt_db_reconnect(db, err);
 }
 
+dt_db *dt_store_asked(dt_store *store)
+{
+    return dt_db_owes(store->db) ? store->db : NULL;
+}
+
 static dt_status begin(dt_store *store, int64_t *now_ms, struct dt_error *err)
 {
     int64_t before = mono_us();

@@ -28,6 +28,8 @@ bool dt_store_connected(const dt_store *store);
 /* The connection beneath, for the other files of store/ only. Connects when needed. */
 struct dt_db;
 DT_MUST_CHECK dt_status dt_store_db(dt_store *store, struct dt_db **out, struct dt_error *err);
+/* The connection that owes an answer (dt_db_ask_index), as it is; NULL: it owes none. */
+struct dt_db *dt_store_asked(dt_store *store);
 
 /* ---- schema (store_schema.c) ---- */
 /* Applies missing migrations under GET_LOCK; the first one also makes the installation (name, UUID, shards from

@@ -74,6 +74,25 @@ dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int
     return scan_near(store, from_ms, to_ms, after_ms, after_id, limit, add_to_page, &page, err);
 }
 
+dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    return status ? status
+                  : dt_db_ask_index(db, later_sql, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(limit)), err);
+}
+
+dt_status dt_store_take_due(dt_store *store, struct dt_due *out, size_t *n, struct dt_error *err)
+{
+    dt_db *db = dt_store_asked(store);
+    struct page page = {out, n};
+    bool enough = false;
+    size_t seen = 0;
+    *n = 0;
+    return db ? visit_rows(db, add_to_page, &page, &seen, &enough, err)
+              : dt_fail(err, DT_UNAVAILABLE, "no answer is owed");
+}
+
 /* Looks at up to `scan` rows from (last_ms, last_id) on, and takes those of the shard until it has enough. */
 struct shard_scan {
     const struct dt_shard_map *map;

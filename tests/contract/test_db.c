@@ -111,7 +111,6 @@ static void numbers_come_by_text_as_well(void **state)
     for (int id = 1; id < 5; id++)
         OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(id), DT_P_NULL, DT_P_NULL), NULL, &err));
     OK(dt_db_query_index(rig->db, sql, DT_PARAMS(DT_P_INT(1), DT_P_INT(INT64_MAX), DT_P_INT(2)), &err));
-    assert_int_equal(dt_db_rows(rig->db), 2);
     assert_true(dt_db_next(rig->db));
     assert_int_equal(dt_db_i64(rig->db, 1), -1);
     assert_int_equal(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(9), DT_P_NULL, DT_P_NULL), NULL, &err), DT_INTERNAL);

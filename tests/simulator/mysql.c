@@ -24,6 +24,7 @@ struct dt_db {
     bool alive;
     struct result result;
     size_t at; /* 1-based row of the result */
+    bool owes; /* the result is of dt_db_ask_index */
     int64_t used_us;
 };
 
@@ -563,6 +564,19 @@ dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *p
     return dt_db_query(db, sql, params, n, err);
 }
 
+/* Answered at once, and taken later: as old as what a server has read by then. */
+dt_status dt_db_ask_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, sql, params, n, err);
+    db->owes = status == DT_OK;
+    return status;
+}
+
+bool dt_db_owes(const dt_db *db)
+{
+    return db->owes;
+}
+
 /* ---- results ---- */
 
 size_t dt_db_rows(const dt_db *db)
@@ -619,6 +633,7 @@ dt_status dt_db_end(dt_db *db, struct dt_error *err)
     (void)err;
     db->result.n = 0;
     db->at = 0;
+    db->owes = false;
     return DT_OK;
 }
 
