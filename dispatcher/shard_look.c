@@ -77,13 +77,14 @@ static void hint_due(dt_shard_loop *l, int64_t id, int64_t due_ms)
     l->hints[l->n_hints++] = (struct dt_hint){id, due_ms};
 }
 
-/* The next marker, in place of whatever is there. */
-static dt_status put_marker(dt_shard_loop *l, bool vouches, bool *intact, struct dt_error *err)
+/* The next marker, in place of whatever is there: the present one, as far as we have seen. */
+static dt_status put_marker(dt_shard_loop *l, bool there, bool vouches, bool *intact, struct dt_error *err)
 {
-    struct dt_marker next = dt_shard_marker(l);
+    const struct dt_marker present = dt_shard_marker(l);
+    struct dt_marker next = present;
     next.count++;
     next.filling = !vouches;
-    dt_status status = dt_index_mark(l->index, l->shard, next, intact, err);
+    dt_status status = dt_index_mark(l->index, l->shard, next, there ? &present : NULL, intact, err);
     l->mark_unsure = status != DT_OK;
     l->mark_vouches = vouches;
     if (status != DT_OK)
@@ -107,9 +108,12 @@ static dt_status mark(dt_shard_loop *l, bool there, struct dt_error *err)
         l->lost = true;
     if (!there)
         l->marked = l->vouched = false;
-    dt_status status = put_marker(l, there && l->vouched, &intact, err);
+    const bool was_whole = l->vouched;
+    dt_status status = put_marker(l, there, was_whole, &intact, err);
     if (status != DT_OK)
         return status;
+    if (!intact && was_whole) /* since we looked */
+        l->marked = false;
     if (!l->marked && (l->lost || !intact)) {
         DT_LOG(WARN, "shard", "the index was lost: reading from MySQL while it is rebuilt", DT_I("shard", l->shard));
         lose(l);
@@ -122,7 +126,7 @@ static dt_status mark(dt_shard_loop *l, bool there, struct dt_error *err)
 static dt_status vouch(dt_shard_loop *l, struct dt_error *err)
 {
     bool intact;
-    return put_marker(l, true, &intact, err);
+    return put_marker(l, true, true, &intact, err);
 }
 
 static size_t batch_jobs(const dt_shard_loop *l)
