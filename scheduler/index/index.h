@@ -88,15 +88,21 @@ struct dt_marker {
     int64_t epoch, token, count, generation, oldest;
     bool filling;
 };
+/* What a filling that begins with this marker is called: no other one is, for all practical purposes. */
+static inline int64_t dt_marker_life(const struct dt_marker *m)
+{
+    return (int64_t)(((uint64_t)m->token + (uint64_t)m->count * UINT64_C(0x9e3779b97f4a7c15)) >> 5);
+}
 /* One round trip: due entries (score <= now_ms, ascending, at most limit, each id once), the score of the first one
  * after them (0 = none within the set), and whether our marker is there. entries: room for limit. */
 DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms,
                                      size_t limit, struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked,
                                      struct dt_error *err);
 /* Sets our marker in place of any other. intact: a marker (ours or an earlier leader's) of the same generation was
- * there, not older than marker.oldest, and not of a set that was being filled, so the set is whole. */
-DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, bool *intact,
-                                      struct dt_error *err);
+ * there, not older than marker.oldest, and not of a set that was being filled, so the set is whole. was: our last one,
+ * if the set was seen to have it (else NULL): a filling goes on where it is still there, otherwise it begins anew. */
+DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker,
+                                      const struct dt_marker *was, bool *intact, struct dt_error *err);
 /* Conditional: an entry that is still at `seen_ms` moves to due_ms (0 = removed); where there is none any more nothing
  * comes. */
 struct dt_fix {
@@ -146,6 +152,32 @@ DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, co
  * they can be sent. */
 DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                       size_t n, struct dt_error *err);
+/* The same in two parts: what is sent, and the answers to it (whatever the first part gave). The servers work in
+ * between; the index may be asked nothing else meanwhile. */
+DT_MUST_CHECK dt_status dt_index_begin_fill(dt_index *index, const struct dt_shard_map *map,
+                                            const struct dt_entry *entries, size_t n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_index_end_fill(dt_index *index, struct dt_error *err);
+
+/*
+ * Who reads MySQL once can fill the sets of all shards. Notes beside a set whose marker says that it is being filled
+ * tell who is at it, and how far he has come; they go with the set, and begin anew with a leader's first marker.
+ */
+struct dt_filling {
+    unsigned shard;
+    bool wanted;        /* its leader has asked for it */
+    bool ours;          /* nobody else is at it: for DT_FILLING_MS it is ours */
+    int64_t life;       /* which filling it is: told along with what is done */
+    int64_t generation; /* of the slot map it is filled for */
+    int64_t done_ms;    /* everything due before it is there */
+};
+#define DT_FILLING_MS 2000
+/* Takes those that nobody else is at; one round trip an endpoint. Of an endpoint that fails none is wanted. */
+DT_MUST_CHECK dt_status dt_index_take_fillings(dt_index *index, struct dt_filling *fillings, size_t n,
+                                               struct dt_error *err);
+/* Notes done_ms of what is ours, and keeps it, or lets it go. ours is false afterwards where it is not any more: then
+ * nothing was noted. */
+DT_MUST_CHECK dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *fillings, size_t n, bool keep,
+                                               struct dt_error *err);
 
 /* ---- wake-ups (index_wake.c): one thread that sleeps on the channels of all endpoints ---- */
 typedef struct dt_wake dt_wake;

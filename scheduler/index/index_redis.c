@@ -6,10 +6,12 @@
  */
 #include "index/index.h"
 
+#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "index/index_link.h"
 #include "index/index_pack.h"
@@ -39,6 +41,7 @@ enum script {
     SCRIPT_COUNT,
     SCRIPT_SCORES,
     SCRIPT_FILL,
+    SCRIPT_FILLED,
     SCRIPT_TIDY,
     SCRIPT_DROP,
     SCRIPTS
@@ -48,7 +51,7 @@ static const char *const SCRIPT_TEXTS[SCRIPTS] = {
     [SCRIPT_CHANGE] = dt_lua_change, [SCRIPT_HOLD] = dt_lua_hold,     [SCRIPT_UNHOLD] = dt_lua_unhold,
     [SCRIPT_MARK] = dt_lua_mark,     [SCRIPT_DUE] = dt_lua_due,       [SCRIPT_RANGE] = dt_lua_range,
     [SCRIPT_COUNT] = dt_lua_count,   [SCRIPT_SCORES] = dt_lua_scores, [SCRIPT_FILL] = dt_lua_fill,
-    [SCRIPT_TIDY] = dt_lua_tidy,     [SCRIPT_DROP] = dt_lua_drop,
+    [SCRIPT_FILLED] = dt_lua_filled, [SCRIPT_TIDY] = dt_lua_tidy,     [SCRIPT_DROP] = dt_lua_drop,
 };
 
 /* ---- the handle ---- */
@@ -87,6 +90,7 @@ struct dt_index {
     struct flight *flight; /* scratch */
     struct dt_strbuf pack; /* scratch */
     bool cannot_restore;   /* a server does not take packed slices */
+    int64_t self;          /* a number that no other handle has */
 };
 
 static dt_status index_fill(dt_index *index, const struct dt_config *config, const dt_clock *clock)
@@ -119,13 +123,17 @@ dt_status dt_index_new(const struct dt_config *config, const char *installation,
 {
     dt_index *index;
     dt_status status;
+    int64_t self;
 
     *out = NULL;
+    if (getrandom(&self, sizeof(self), 0) != (ssize_t)sizeof(self))
+        return dt_fail(err, DT_SYSTEM, "getrandom: %s", strerror(errno));
     if (!installation[0] || strlen(installation) >= sizeof(index->installation))
         return dt_fail(err, DT_INVALID, "the installation's name must have 1-100 bytes");
     index = calloc(1, sizeof(*index));
     if (!index)
         return dt_fail(err, DT_NOMEM, "index");
+    index->self = self;
     snprintf(index->installation, sizeof(index->installation), "%s", installation);
     status = dt_endpoints_parse(config->redis_endpoints, &index->endpoints, &index->n_links, err);
     if (status == DT_OK) {
@@ -307,11 +315,10 @@ static dt_status send_flight(dt_index *index, unsigned i, build_fn *build, const
 }
 
 /*
- * Writes to all endpoints that are wanted, then reads. Those that have to be connected first come last, so that a
- * silent one keeps nobody else's commands waiting. The first failure is reported, the others go on.
+ * Writes to all endpoints that are wanted. Those that have to be connected first come last, so that a silent one keeps
+ * nobody else's commands waiting. The first failure is reported, the others go on.
  */
-static dt_status fly(dt_index *index, build_fn *build, const void *arg, dt_link_reply_fn *on_reply, void *reply_arg,
-                     struct dt_error *err)
+static dt_status fly_out(dt_index *index, build_fn *build, const void *arg, struct dt_error *err)
 {
     dt_status worst = DT_OK;
 
@@ -322,12 +329,30 @@ static dt_status fly(dt_index *index, build_fn *build, const void *arg, dt_link_
                 keep_first(&worst, send_flight(index, i, build, arg, worst == DT_OK ? err : NULL));
         }
     }
+    return worst;
+}
+
+/* Reads what they answer. */
+static dt_status fly_back(dt_index *index, dt_link_reply_fn *on_reply, void *reply_arg, struct dt_error *err)
+{
+    dt_status worst = DT_OK;
+
     for (unsigned i = 0; i < index->n_links; i++) {
         if (index->sent[i])
             keep_first(&worst, dt_link_read(index->links[i], on_reply, reply_arg, worst == DT_OK ? err : NULL));
     }
     return worst;
 }
+
+static dt_status fly(dt_index *index, build_fn *build, const void *arg, dt_link_reply_fn *on_reply, void *reply_arg,
+                     struct dt_error *err)
+{
+    dt_status out = fly_out(index, build, arg, err);
+    dt_status back = fly_back(index, on_reply, reply_arg, out == DT_OK ? err : NULL);
+
+    return out == DT_OK ? back : out;
+}
+
 static dt_status fly_to_all(dt_index *index, build_fn *build, struct dt_error *err)
 {
     memset(index->wanted, 1, index->n_links * sizeof(*index->wanted));
@@ -570,14 +595,21 @@ static void build_put(dt_index *index, unsigned i, const void *arg)
     }
 }
 
-static dt_status put_flight(dt_index *index, bool *refused, struct dt_error *err)
+static dt_status send_put(dt_index *index, struct dt_error *err)
 {
     const struct flight *flight = index->flight;
 
     memset(index->wanted, 0, index->n_links * sizeof(*index->wanted));
     for (size_t from = 0; from < flight->n; from = shard_end(flight, from))
         index->wanted[index->link_of[flight->items[from].shard % DT_SHARDS_MAX]] = true;
-    return fly(index, build_put, NULL, on_filled, refused, err);
+    return fly_out(index, build_put, NULL, err);
+}
+
+static dt_status put_flight(dt_index *index, bool *refused, struct dt_error *err)
+{
+    dt_status out = send_put(index, err), back = fly_back(index, on_filled, refused, out == DT_OK ? err : NULL);
+
+    return out == DT_OK ? back : out;
 }
 
 dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
@@ -596,13 +628,19 @@ dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const st
     return worst;
 }
 
-static dt_status fill_flight(dt_index *index, struct dt_error *err)
+static dt_status send_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                           struct dt_error *err)
+{
+    load_flight(index, map, entries, n, INT64_MAX);
+    index->flight->how = index->cannot_restore ? PUT_MISSING : PUT_PACKED;
+    return send_put(index, err);
+}
+
+dt_status dt_index_end_fill(dt_index *index, struct dt_error *err)
 {
     bool refused = false;
-    dt_status status;
+    dt_status status = fly_back(index, on_filled, &refused, err);
 
-    index->flight->how = index->cannot_restore ? PUT_MISSING : PUT_PACKED;
-    status = put_flight(index, &refused, err);
     if (!refused)
         return status;
     index->cannot_restore = true; /* an old server: entry by entry */
@@ -610,17 +648,99 @@ static dt_status fill_flight(dt_index *index, struct dt_error *err)
     return put_flight(index, &refused, err);
 }
 
-dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
-                        struct dt_error *err)
+dt_status dt_index_begin_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                              struct dt_error *err)
 {
     dt_status worst = DT_OK;
 
-    for (size_t at = 0, some; at < n; at += some) {
-        some = at_most(n - at, FLIGHT);
-        load_flight(index, map, entries + at, some, INT64_MAX);
-        keep_first(&worst, fill_flight(index, worst == DT_OK ? err : NULL));
+    for (; n > FLIGHT; entries += FLIGHT, n -= FLIGHT) {
+        keep_first(&worst, send_fill(index, map, entries, FLIGHT, worst == DT_OK ? err : NULL));
+        keep_first(&worst, dt_index_end_fill(index, worst == DT_OK ? err : NULL));
     }
+    keep_first(&worst, send_fill(index, map, entries, n, worst == DT_OK ? err : NULL));
     return worst;
+}
+
+dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                        struct dt_error *err)
+{
+    dt_status begun = dt_index_begin_fill(index, map, entries, n, err);
+    dt_status ended = dt_index_end_fill(index, begun == DT_OK ? err : NULL);
+
+    return begun == DT_OK ? ended : begun;
+}
+
+/* ---- who fills ---- */
+
+static bool to_i64(const redisReply *reply, int64_t *out)
+{
+    if (reply->type == REDIS_REPLY_INTEGER)
+        *out = reply->integer;
+    return reply->type == REDIS_REPLY_INTEGER ||
+           (reply->type == REDIS_REPLY_STRING && parse_i64(reply->str, (size_t)reply->len, out));
+}
+
+static void on_filling(void *arg, size_t i, const redisReply *reply)
+{
+    struct dt_filling *f = ((struct dt_filling **)arg)[i];
+    int64_t ours = 0;
+
+    f->wanted = reply->type == REDIS_REPLY_ARRAY && reply->elements == 4 && to_i64(reply->element[0], &f->life) &&
+                to_i64(reply->element[1], &f->generation) && to_i64(reply->element[2], &f->done_ms) &&
+                to_i64(reply->element[3], &ours);
+    f->ours = f->wanted && ours;
+}
+
+/* Those at one endpoint; tell: what is done along with it. */
+static dt_status fillings_of(dt_index *index, dt_link *link, struct dt_filling *fillings, size_t n, bool tell,
+                             int64_t for_ms, struct dt_error *err)
+{
+    struct dt_filling *asked[DT_SHARDS_MAX];
+    size_t n_asked = 0;
+    dt_status status = DT_OK;
+
+    for (size_t i = 0; i < n && status == DT_OK && n_asked < DT_SHARDS_MAX; i++) {
+        struct dt_filling *f = &fillings[i];
+
+        if (link_of(index, f->shard) != link || (tell && !f->ours))
+            continue;
+        f->wanted = f->ours = false;
+        if (n_asked == 0)
+            status = dt_link_ready(link, err);
+        if (status != DT_OK)
+            break;
+        asked[n_asked++] = f;
+        dt_link_script(link, SCRIPT_FILLED, 1, tell ? 5 : 3);
+        arg_due(index, link, f->shard);
+        dt_link_arg_i64(link, index->self);
+        dt_link_arg_i64(link, for_ms);
+        if (tell) {
+            dt_link_arg_i64(link, f->life);
+            dt_link_arg_i64(link, f->done_ms);
+        }
+    }
+    return status == DT_OK && n_asked ? turn(link, on_filling, asked, err) : status;
+}
+
+static dt_status all_fillings(dt_index *index, struct dt_filling *fillings, size_t n, bool tell, int64_t for_ms,
+                              struct dt_error *err)
+{
+    dt_status worst = DT_OK;
+
+    for (unsigned i = 0; i < index->n_links; i++)
+        keep_first(&worst, fillings_of(index, index->links[i], fillings, n, tell, for_ms, worst == DT_OK ? err : NULL));
+    return worst;
+}
+
+dt_status dt_index_take_fillings(dt_index *index, struct dt_filling *fillings, size_t n, struct dt_error *err)
+{
+    return all_fillings(index, fillings, n, false, DT_FILLING_MS, err);
+}
+
+dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *fillings, size_t n, bool keep,
+                                 struct dt_error *err)
+{
+    return all_fillings(index, fillings, n, true, keep ? DT_FILLING_MS : 0, err);
 }
 
 /* ---- announcements ---- */
@@ -843,22 +963,31 @@ static void on_integer(void *arg, size_t i, const redisReply *reply)
         *(int64_t *)arg = reply->integer;
 }
 
-dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, bool *intact, struct dt_error *err)
+dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, const struct dt_marker *was,
+                        bool *intact, struct dt_error *err)
 {
     dt_link *link = link_of(index, shard);
-    int64_t was = 0;
+    int64_t found = 0;
     dt_status status = dt_link_ready(link, err);
 
     *intact = false;
     if (status != DT_OK)
         return status;
-    dt_link_script(link, SCRIPT_MARK, 1, 4);
+    dt_link_script(link, SCRIPT_MARK, 1, 6);
     arg_due(index, link, shard);
     arg_marker(link, marker);
     dt_link_arg_i64(link, marker.generation);
     dt_link_arg_i64(link, marker.oldest);
-    status = turn(link, on_integer, &was, err);
-    *intact = status == DT_OK && was != 0;
+    if (was)
+        arg_marker(link, *was);
+    else
+        arg_lit(link, "");
+    if (marker.filling)
+        dt_link_arg_i64(link, dt_marker_life(&marker));
+    else
+        arg_lit(link, "");
+    status = turn(link, on_integer, &found, err);
+    *intact = status == DT_OK && found != 0;
     return status;
 }
 

@@ -50,14 +50,17 @@ struct dt_shard_view {
 };
 
 struct dt_rebuild {
-    struct dt_shard_set shards, again; /* again: Redis failed, from the start once more */
-    bool active;
+    struct dt_shard_set shards, again; /* ours that were lost; again: Redis failed, from the start once more */
+    struct dt_shard_set filling;       /* by the pass that is under way, ours and others' */
+    bool active, passing;
+    struct dt_filling *notes; /* on what is being filled; room for all shards */
+    size_t n_notes;
     int64_t at_ms, at_id; /* the page after this one begins behind it; at_id 0: with it */
     bool has_page;
     struct dt_due *page; /* room for a slice; what was read and is not added yet */
     size_t n_page;
     int64_t page_end_ms; /* the horizon's end when it was read */
-    int64_t started_us, entries, not_before_us;
+    int64_t started_us, entries, not_before_us, told_us;
 };
 
 struct dt_reconciler {
@@ -122,6 +125,7 @@ DT_MUST_CHECK dt_status dt_mend(dt_reconciler *r, struct dt_error *err);
 /* rebuild.c */
 void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards);
 bool dt_rebuild_active(const dt_reconciler *r);
+void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads); /* what is led still */
 DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 
 /* reconcile.c: the horizon's end at this tick, held sets, and whether a leader must be woken for what is due then. */

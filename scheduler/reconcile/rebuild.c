@@ -2,17 +2,31 @@
  * Owns the refilling of sets that were lost. Refuses to compare: it adds what is missing, nearest first, and leaves
  * what is there (entries that came since the loss are right; entries of an old copy are for the compares).
  *
- * The cursor goes through MySQL's due index from the longest overdue row up to the horizon, which moves on meanwhile:
- * the rebuild is over when a page is not full. While a page is added MySQL reads the next one, which waits for the next
- * step: what is told the index meanwhile is looked through once more by the walk. A shard that asks while one is under
- * way makes it start over for all, since nearest first matters most; adding again what is there already changes
- * nothing. A shard whose Redis does not answer starts over after RETRY_US.
+ * A pass goes through MySQL's due index once, from the longest overdue row up to the horizon, which moves on meanwhile:
+ * it is over when a page is not full. While a page is added MySQL reads the next one, which waits for the next step:
+ * what is told the index meanwhile is looked through once more by the walk.
+ *
+ * Who makes a pass fills other leaders' lost sets as well, since reading is most of the work. It begins GATHER_US after
+ * a shard asked, so that those find each other that lost theirs together; which of them is first fills, and notes in
+ * Redis now and then how far he has come (lua/filled.lua). The others wait, look at his notes every POLL_US, and go on
+ * where he stopped: at the end of his horizon, or somewhere before when he has not been heard of for DT_FILLING_MS.
+ * Notes are a convenience: without them, or with those of another slot map, each fills his own.
+ *
+ *   asked ──▶ a pass of what nobody else fills ──▶ whole
+ *     ▲            │ a shard asks: the pass begins anew for all, since nearest first matters most
+ *     └────────────┘ its Redis failed (RETRY_US later), or somebody else fills it (POLL_US later)
+ *
+ * Invariant: all that was due before at_ms when the pass came by is in the sets that it fills, and what is noted as
+ * done never runs ahead of that.
  */
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "reconcile/parts.h"
 
-#define RETRY_US INT64_C(500000)
+#define RETRY_US  INT64_C(500000)
+#define GATHER_US INT64_C(30000)
+#define POLL_US   INT64_C(50000)
+#define TELL_US   INT64_C(200000)
 
 void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
 {
@@ -22,12 +36,24 @@ void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
         return;
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         b->shards.bits[i] |= shards->bits[i];
-    if (!b->active)
+    if (!b->active) {
         b->started_us = r->now_us;
+        b->entries = 0;
+    }
     b->active = true;
-    b->at_ms = b->at_id = 0;
-    b->has_page = false;
-    b->entries = 0;
+    b->passing = false;
+    if (b->not_before_us < r->now_us + GATHER_US)
+        b->not_before_us = r->now_us + GATHER_US;
+}
+
+void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads)
+{
+    struct dt_rebuild *b = &r->rebuild;
+
+    dt_shard_set_keep(&b->shards, leads);
+    if (!dt_shard_set_empty(&b->shards))
+        return;
+    b->active = b->passing = false;
 }
 
 bool dt_rebuild_active(const dt_reconciler *r)
@@ -35,91 +61,159 @@ bool dt_rebuild_active(const dt_reconciler *r)
     return r->rebuild.active && r->now_us >= r->rebuild.not_before_us;
 }
 
-/* The page's entries of one shard, or of all that are being rebuilt (shard -1), in r->entries. */
-static size_t pick(dt_reconciler *r, int shard)
+/* ---- who fills what ---- */
+
+/* Asks for shards from b->notes[from] on; what nobody else is at belongs to the pass. Notes of another slot map are no
+ * good, and where there are none only our own shards are ours to fill. */
+static void take(dt_reconciler *r, size_t from, size_t n, bool own)
+{
+    struct dt_rebuild *b = &r->rebuild;
+    size_t kept = from;
+
+    if (dt_index_take_fillings(r->index, b->notes + from, n, NULL) != DT_OK)
+        dt_metric_add(r->failures, 1);
+    for (size_t i = from; i < from + n; i++) {
+        struct dt_filling note = b->notes[i];
+        bool good = note.wanted && note.generation == (int64_t)r->map->generation;
+
+        if (good ? !note.ours : !own)
+            continue;
+        dt_shard_set_add(&b->filling, note.shard);
+        b->at_ms = dt_earlier(b->at_ms, good ? note.done_ms : 0);
+        if (good)
+            b->notes[kept++] = note;
+    }
+    b->n_notes = kept;
+}
+
+static size_t list_shards(dt_reconciler *r, size_t at, const struct dt_shard_set *own, bool others)
+{
+    struct dt_rebuild *b = &r->rebuild;
+    size_t n = at;
+
+    for (unsigned shard = 0; shard < r->map->shards; shard++)
+        if (others ? !dt_shard_set_has(&r->leads, shard) : dt_shard_set_has(own, shard))
+            b->notes[n++] = (struct dt_filling){.shard = shard};
+    return n - at;
+}
+
+/* Others are only helped by who has to read everything himself. */
+static void begin_pass(dt_reconciler *r)
+{
+    struct dt_rebuild *b = &r->rebuild;
+
+    b->filling = (struct dt_shard_set){0};
+    b->at_ms = INT64_MAX;
+    b->at_id = 0;
+    b->has_page = false;
+    b->told_us = r->now_us;
+    take(r, 0, list_shards(r, 0, &b->shards, false), true);
+    if (b->at_ms == 0)
+        take(r, b->n_notes, list_shards(r, b->n_notes, NULL, true), false);
+    b->passing = !dt_shard_set_empty(&b->filling);
+    if (!b->passing)
+        b->not_before_us = r->now_us + POLL_US;
+}
+
+/* Notes how far the pass has come. What somebody else has taken meanwhile, or was lost once more, is left to him; our
+ * own all the same comes to its end here: what is added twice is there once. */
+static void tell(dt_reconciler *r, int64_t done_ms, bool last)
+{
+    struct dt_rebuild *b = &r->rebuild;
+    size_t kept = 0;
+
+    b->told_us = r->now_us;
+    for (size_t i = 0; i < b->n_notes; i++) {
+        if (!dt_shard_set_has(&b->filling, b->notes[i].shard))
+            continue;
+        b->notes[kept] = b->notes[i];
+        b->notes[kept++].done_ms = done_ms;
+    }
+    b->n_notes = kept;
+    if (dt_index_tell_fillings(r->index, b->notes, b->n_notes, !last, NULL) != DT_OK)
+        dt_metric_add(r->failures, 1);
+    kept = 0;
+    for (size_t i = 0; i < b->n_notes; i++) {
+        if (b->notes[i].ours)
+            b->notes[kept++] = b->notes[i];
+        else if (!dt_shard_set_has(&b->shards, b->notes[i].shard))
+            dt_shard_set_remove(&b->filling, b->notes[i].shard);
+    }
+    b->n_notes = kept;
+}
+
+/* ---- pages ---- */
+
+/* The page's entries that are filled, in r->entries. */
+static size_t pick(dt_reconciler *r)
 {
     const struct dt_rebuild *b = &r->rebuild;
     size_t n = 0;
 
-    for (size_t i = 0; i < b->n_page; i++) {
-        unsigned of = dt_shard_of(r->map, b->page[i].id);
-
-        if (shard < 0 ? dt_shard_set_has(&b->shards, of) : (int)of == shard)
+    for (size_t i = 0; i < b->n_page; i++)
+        if (dt_shard_set_has(&b->filling, dt_shard_of(r->map, b->page[i].id)))
             r->entries[n++] = (struct dt_entry){b->page[i].id, b->page[i].next_ms, 0};
-    }
     return n;
 }
 
-static void done(dt_reconciler *r, size_t n)
+/* Those of one shard among the first n of r->entries, behind them. */
+static size_t pick_shard(dt_reconciler *r, unsigned shard, size_t n)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (dt_shard_of(r->map, r->entries[i].id) == shard)
+            r->entries[n + found++] = r->entries[i];
+    return found;
+}
+
+static void done(dt_reconciler *r, const struct dt_entry *entries, size_t n)
 {
     r->rebuild.entries += (int64_t)n;
     dt_metric_add(r->rebuilt, (int64_t)n);
-    for (size_t i = 0; i < n && dt_reconcile_is_soon(r, r->entries[i].due_ms); i++)
-        dt_shard_set_add(&r->out->wake, dt_shard_of(r->map, r->entries[i].id));
+    for (size_t i = 0; i < n && dt_reconcile_is_soon(r, entries[i].due_ms); i++)
+        dt_shard_set_add(&r->out->wake, dt_shard_of(r->map, entries[i].id));
 }
 
 /* Some endpoint failed: shard by shard, to see whose. */
-static void add_singly(dt_reconciler *r)
+static void add_singly(dt_reconciler *r, size_t n)
 {
     struct dt_rebuild *b = &r->rebuild;
     struct dt_error err;
 
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
-        size_t n = dt_shard_set_has(&b->shards, shard) ? pick(r, (int)shard) : 0;
+        size_t n_of = dt_shard_set_has(&b->filling, shard) ? pick_shard(r, shard, n) : 0;
 
-        if (n == 0)
+        if (n_of == 0)
             continue;
-        if (dt_index_add_missing(r->index, shard, r->entries, n, &err) == DT_OK) {
-            done(r, n);
+        if (dt_index_add_missing(r->index, shard, r->entries + n, n_of, &err) == DT_OK) {
+            done(r, r->entries + n, n_of);
             continue;
         }
         dt_metric_add(r->failures, 1);
+        dt_shard_set_remove(&b->filling, shard);
+        if (!dt_shard_set_has(&b->shards, shard))
+            continue;
         dt_shard_set_remove(&b->shards, shard);
         dt_shard_set_add(&b->again, shard);
     }
 }
 
+static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
+{
+    dt_status ended = dt_index_end_fill(r->index, NULL);
+
+    if (begun == DT_OK && ended == DT_OK)
+        done(r, r->entries, n);
+    else
+        add_singly(r, n);
+}
+
 static void add_page(dt_reconciler *r)
 {
-    struct dt_error err;
-    size_t n = pick(r, -1);
+    size_t n = pick(r);
 
-    if (dt_index_fill(r->index, r->map, r->entries, n, &err) == DT_OK)
-        done(r, n);
-    else
-        add_singly(r);
-}
-
-static void finish(dt_reconciler *r, int64_t to_ms)
-{
-    struct dt_rebuild *b = &r->rebuild;
-
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
-        if (!dt_shard_set_has(&b->shards, shard))
-            continue;
-        r->views[shard].loaded_ms = to_ms;
-        r->views[shard].walked = r->views[shard].overdue_seen = true;
-        if (!dt_reconcile_is_lost(r, shard)) /* again meanwhile: all over again */
-            dt_shard_set_add(&r->out->whole, shard);
-    }
-    if (!dt_shard_set_empty(&b->shards))
-        DT_LOG(INFO, "reconcile", "index rebuilt", DT_I("entries", b->entries),
-               DT_I("ms", (r->now_us - b->started_us) / 1000));
-    b->active = false;
-    b->shards = (struct dt_shard_set){0};
-    dt_reconcile_walk_soon(r); /* what a result ended between a page and its writing was put back */
-}
-
-/* Those whose Redis failed, from the start, a little later. */
-static void start_over(dt_reconciler *r)
-{
-    struct dt_shard_set again = r->rebuild.again;
-
-    if (dt_shard_set_empty(&again))
-        return;
-    r->rebuild.again = (struct dt_shard_set){0};
-    r->rebuild.not_before_us = r->now_us + RETRY_US;
-    dt_rebuild_request(r, &again);
+    end_adding(r, n, dt_index_begin_fill(r->index, r->map, r->entries, n, NULL));
 }
 
 static dt_status read_page(dt_reconciler *r, struct dt_error *err)
@@ -148,23 +242,64 @@ static void advance(dt_reconciler *r)
     b->at_id = 0;
 }
 
-/* Adds the page while MySQL reads the next one; b->has_page tells whether that was got. */
+/* Redis adds the page while MySQL reads the next one; b->has_page tells whether that was got. */
 static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
     dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, r->slice, err);
+    size_t n = pick(r);
+    dt_status begun = dt_index_begin_fill(r->index, r->map, r->entries, n, NULL);
 
-    b->has_page = false;
-    add_page(r);
     if (status == DT_OK)
         status = dt_store_take_due(r->store, b->page, &b->n_page, err);
+    end_adding(r, n, begun);
     b->has_page = status == DT_OK;
     b->page_end_ms = end_ms;
     return status;
 }
 
-dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
+/* ---- ends ---- */
+
+/* Of the shards that the pass filled ours are whole. */
+static void finish(dt_reconciler *r, int64_t to_ms)
+{
+    struct dt_rebuild *b = &r->rebuild;
+
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        if (!dt_shard_set_has(&b->shards, shard) || !dt_shard_set_has(&b->filling, shard))
+            continue;
+        dt_shard_set_remove(&b->shards, shard);
+        r->views[shard].loaded_ms = to_ms;
+        r->views[shard].walked = r->views[shard].overdue_seen = true;
+        if (!dt_reconcile_is_lost(r, shard)) /* again meanwhile: all over again */
+            dt_shard_set_add(&r->out->whole, shard);
+    }
+    b->filling = (struct dt_shard_set){0};
+    b->passing = false;
+    b->not_before_us = r->now_us;
+    if (!dt_shard_set_empty(&b->shards))
+        return;
+    if (dt_shard_set_empty(&b->again))
+        DT_LOG(INFO, "reconcile", "index rebuilt", DT_I("entries", b->entries),
+               DT_I("ms", (r->now_us - b->started_us) / 1000));
+    b->active = false;
+    dt_reconcile_walk_soon(r); /* what a result ended between a page and its writing was put back */
+}
+
+/* Those whose Redis failed, from the start, a little later. */
+static void start_over(dt_reconciler *r)
+{
+    struct dt_shard_set again = r->rebuild.again;
+
+    if (dt_shard_set_empty(&again))
+        return;
+    r->rebuild.again = (struct dt_shard_set){0};
+    r->rebuild.not_before_us = r->now_us + RETRY_US;
+    dt_rebuild_request(r, &again);
+}
+
+static dt_status next_page(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
     dt_status status = b->has_page ? DT_OK : read_page(r, err);
@@ -180,9 +315,20 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
         status = add_and_read(r, err);
     else
         add_page(r);
-    if (!more || dt_shard_set_empty(&b->shards)) {
-        finish(r, b->page_end_ms);
-        start_over(r);
+    if (more && !dt_shard_set_empty(&b->filling)) {
+        if (r->now_us - b->told_us >= TELL_US)
+            tell(r, b->at_ms, false);
+        return status;
     }
+    tell(r, more ? b->at_ms : b->page_end_ms, true);
+    finish(r, b->page_end_ms);
+    start_over(r);
     return status;
+}
+
+dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
+{
+    if (!r->rebuild.passing)
+        begin_pass(r);
+    return r->rebuild.passing ? next_page(r, err) : DT_OK;
 }

@@ -55,7 +55,7 @@ static struct dt_shard_set without(const struct dt_shard_set *a, const struct dt
     return rest;
 }
 
-static void keep_common(struct dt_shard_set *a, const struct dt_shard_set *b)
+void dt_shard_set_keep(struct dt_shard_set *a, const struct dt_shard_set *b)
 {
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         a->bits[i] &= b->bits[i];
@@ -89,12 +89,14 @@ static dt_status scratch_alloc(dt_reconciler *r)
     r->views = calloc(DT_SHARDS_MAX, sizeof(*r->views));
     r->page = malloc(n * sizeof(*r->page));
     r->rebuild.page = malloc(n * sizeof(*r->rebuild.page));
+    r->rebuild.notes = malloc(DT_SHARDS_MAX * sizeof(*r->rebuild.notes));
     r->entries = malloc(2 * n * sizeof(*r->entries));
     r->suspects = malloc(2 * n * sizeof(*r->suspects));
     r->fixes = malloc(2 * n * sizeof(*r->fixes));
     r->ids = malloc(2 * n * sizeof(*r->ids));
     r->scores = malloc(2 * n * sizeof(*r->scores));
-    if (!r->views || !r->page || !r->rebuild.page || !r->entries || !r->suspects || !r->fixes || !r->ids || !r->scores)
+    if (!r->views || !r->page || !r->rebuild.page || !r->rebuild.notes || !r->entries || !r->suspects || !r->fixes ||
+        !r->ids || !r->scores)
         return DT_NOMEM;
     if (compare_alloc(&r->near, n) != DT_OK || compare_alloc(&r->overdue, n) != DT_OK ||
         compare_alloc(&r->edge, n) != DT_OK || compare_alloc(&r->exact, n) != DT_OK)
@@ -141,6 +143,7 @@ void dt_reconciler_free(dt_reconciler *r)
     free(r->views);
     free(r->page);
     free(r->rebuild.page);
+    free(r->rebuild.notes);
     free(r->entries);
     free(r->suspects);
     free(r->fixes);
@@ -226,14 +229,12 @@ static void update_leads(dt_reconciler *r, const struct dt_shard_set *leads)
             r->views[shard] = (struct dt_shard_view){0};
     }
     r->leads = *leads;
-    keep_common(&r->near.shards, leads);
-    keep_common(&r->overdue.shards, leads);
-    keep_common(&r->edge.shards, leads);
-    keep_common(&r->exact.shards, leads);
-    keep_common(&r->walk_shards, leads);
-    keep_common(&r->rebuild.shards, leads);
-    if (dt_shard_set_empty(&r->rebuild.shards))
-        r->rebuild.active = false;
+    dt_shard_set_keep(&r->near.shards, leads);
+    dt_shard_set_keep(&r->overdue.shards, leads);
+    dt_shard_set_keep(&r->edge.shards, leads);
+    dt_shard_set_keep(&r->exact.shards, leads);
+    dt_shard_set_keep(&r->walk_shards, leads);
+    dt_rebuild_keep(r, leads);
 }
 
 /* Windows that run leave out the shards that are being rebuilt from now on. */

@@ -44,6 +44,7 @@ static inline void dt_shard_set_remove(struct dt_shard_set *set, unsigned shard)
     set->bits[shard / 64] &= ~(UINT64_C(1) << (shard % 64));
 }
 bool dt_shard_set_empty(const struct dt_shard_set *set);
+void dt_shard_set_keep(struct dt_shard_set *set, const struct dt_shard_set *others); /* what is in both */
 
 /* Borrows all three; they must outlive it. */
 DT_MUST_CHECK dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_index *index,

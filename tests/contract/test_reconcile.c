@@ -725,6 +725,13 @@ static void a_row_moved_beyond_the_horizon_leaves_the_index(void **state)
 
 /* ---- rebuild ---- */
 
+/* A rebuild waits a moment for others. */
+static void tick_soon(struct fixture *fx)
+{
+    fx->now_ms += 2;
+    tick(fx);
+}
+
 static void lose(struct fixture *fx)
 {
     redis_fixture_forget(fx->endpoints, fx->installation);
@@ -744,7 +751,7 @@ static void a_lost_index_is_rebuilt_nearest_first_and_is_no_drift(void **state)
     lose(fx);
     fx->next_us = 0;
     for (int i = 0; i < 200 && dt_shard_set_empty(&fx->whole); i++) {
-        tick(fx);
+        tick_soon(fx);
         int64_t n = entries_below(fx, FAR);
         assert_true(n - built <= 200); /* bounded steps */
         /* what is there is exactly the nearest n */
@@ -774,7 +781,7 @@ static void a_rebuild_leaves_alone_what_is_there_and_the_other_shards(void **sta
     entry(fx, 1, START + 5); /* moved since, not committed in our view: the compares decide about it */
     forget_output(fx);
     for (int i = 0; i < 50 && dt_shard_set_empty(&fx->whole); i++)
-        tick(fx);
+        tick_soon(fx);
     for (int64_t id = 2; id <= 100; id++)
         assert_int_equal(score(fx, id) != 0, dt_shard_of(&fx->map, id) == lost);
     assert_int_equal(score(fx, 1), -1); /* as moved, and as its row says */
@@ -794,6 +801,7 @@ static void a_request_that_came_before_the_lead_waits_for_it(void **state)
     assert_true(dt_shard_set_empty(&fx->whole));
     fx->leads = leads;
     a_period(fx);
+    pass(fx, 100);
     for (unsigned shard = 0; shard < SHARDS; shard++)
         assert_int_equal(dt_shard_set_has(&fx->whole, shard), shard == 3);
 }
@@ -811,10 +819,195 @@ static void slots_that_moved_are_filled_in_where_they_belong_and_removed_where_t
         dt_reconciler_lost(fx->r, shard); /* its leader found no marker */
     }
     a_period(fx);
+    pass(fx, 100);
     for (int64_t id = 1; id <= 300; id++)
         assert_int_equal(score(fx, id), START + 300000 + (id - 1) * 1000);
     pass(fx, 65000); /* the walk removes them from where they were */
     assert_int_equal(entries_below(fx, FAR), 300);
+}
+
+/* ---- a rebuild that two processes share ---- */
+
+struct process {
+    struct fixture *fx;
+    dt_index *index;
+    dt_reconciler *r;
+    struct dt_shard_set leads, whole;
+};
+
+static struct process process_of(struct fixture *fx, unsigned first, unsigned last)
+{
+    struct process p = {.fx = fx};
+
+    OK(dt_index_new(&fx->mysql.config, fx->installation, dt_clock_system(), &p.index, &fx->err));
+    OK(dt_reconciler_new(&fx->mysql.config, fx->store, p.index, &p.r, &fx->err));
+    for (unsigned shard = first; shard <= last; shard++)
+        dt_shard_set_add(&p.leads, shard);
+    return p;
+}
+
+static void process_end(struct process *p)
+{
+    dt_reconciler_free(p->r);
+    dt_index_free(p->index);
+}
+
+static void process_tick(struct process *p)
+{
+    struct dt_reconcile_in in = {(p->fx->now_ms - START) * 1000 + 1, p->fx->now_ms, &p->fx->map, &p->leads};
+    struct dt_reconcile_out out;
+
+    dt_reconcile_tick(p->r, &in, &out);
+    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
+        p->whole.bits[i] |= out.whole.bits[i];
+    p->fx->now_ms += 2;
+}
+
+/* Its leaders notice that their sets are lost: each says that its set is being filled, and asks for that. */
+static void process_loses(struct process *p, int64_t count, int64_t generation)
+{
+    struct fixture *fx = p->fx;
+    bool intact;
+
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        const struct dt_marker marker = {1, shard, count, generation, 0, true};
+
+        if (!dt_shard_set_has(&p->leads, shard))
+            continue;
+        OK(dt_index_mark(p->index, shard, marker, NULL, &intact, &fx->err));
+        dt_reconciler_lost(p->r, shard);
+    }
+}
+
+static bool process_is_whole(const struct process *p)
+{
+    return memcmp(&p->whole, &p->leads, sizeof(p->whole)) == 0;
+}
+
+static int64_t entries_of(struct fixture *fx, unsigned shard)
+{
+    int64_t n;
+
+    OK(dt_index_count(fx->index, shard, 0, FAR, &n, &fx->err));
+    return n;
+}
+
+/* Ticks of the one until its shards are whole. */
+static int until_whole(struct process *p, int most)
+{
+    int ticks = 0;
+
+    while (!process_is_whole(p) && ticks++ < most)
+        process_tick(p);
+    assert_true(process_is_whole(p));
+    return ticks;
+}
+
+static void two_processes(struct fixture *fx, struct process *a, struct process *b)
+{
+    fx->mysql.config.reconcile_slice = 100;
+    many_rows(fx, 2000, START + 60000, 1000);
+    *a = process_of(fx, 0, 1);
+    *b = process_of(fx, 2, 3);
+    for (int i = 0; i < 40; i++) {
+        process_tick(a); /* their first periods' looks, at nothing */
+        process_tick(b);
+    }
+    redis_fixture_forget(fx->endpoints, fx->installation);
+    process_loses(a, 1, 1);
+    process_loses(b, 1, 1);
+}
+
+static void one_process_fills_the_lost_sets_of_all(void **state)
+{
+    struct fixture *fx = *state;
+    struct process a, b;
+
+    two_processes(fx, &a, &b);
+    until_whole(&a, 300);
+    assert_int_equal(entries_below(fx, FAR), 2000);
+    assert_true(dt_shard_set_empty(&b.whole));
+    assert_true(until_whole(&b, 100) <
+                60); /* it waits a moment for others, and reads what is behind the horizon of a */
+    assert_int_equal(entries_below(fx, FAR), 2000);
+    process_end(&a);
+    process_end(&b);
+}
+
+static void who_waits_adds_nothing_meanwhile(void **state)
+{
+    struct fixture *fx = *state;
+    struct process a, b;
+    int64_t n;
+
+    two_processes(fx, &a, &b);
+    while (entries_below(fx, FAR) == 0)
+        process_tick(&a);
+    n = entries_below(fx, FAR);
+    for (int i = 0; i < 100; i++)
+        process_tick(&b);
+    assert_int_equal(entries_below(fx, FAR), n);
+    assert_true(dt_shard_set_empty(&b.whole));
+    until_whole(&a, 300);
+    until_whole(&b, 100);
+    assert_int_equal(entries_below(fx, FAR), 2000);
+    process_end(&a);
+    process_end(&b);
+}
+
+/* More than TELL_US after the pass began, so that something is noted; then it is not heard of any more. */
+static void who_falls_silent_is_succeeded(void **state)
+{
+    struct fixture *fx = *state;
+    struct process a, b;
+    int64_t done;
+
+    two_processes(fx, &a, &b);
+    while (entries_below(fx, FAR) < 500)
+        process_tick(&a);
+    fx->now_ms += 300;
+    process_tick(&a);
+    done = entries_below(fx, FAR);
+    assert_in_range(done, 500, 1500);
+    usleep((DT_FILLING_MS + 100) * 1000);
+    until_whole(&b, 300);
+    for (unsigned shard = 2; shard < SHARDS; shard++)
+        assert_true(entries_of(fx, shard) > 400);
+    until_whole(&a, 300); /* it was only slow */
+    assert_int_equal(entries_below(fx, FAR), 2000);
+    process_end(&a);
+    process_end(&b);
+}
+
+static void what_was_filled_before_another_loss_does_not_count(void **state)
+{
+    struct fixture *fx = *state;
+    struct process a, b;
+
+    two_processes(fx, &a, &b);
+    until_whole(&a, 300);
+    redis_fixture_forget(fx->endpoints, fx->installation);
+    process_loses(&b, 2, 1);
+    until_whole(&b, 300);
+    assert_int_equal(entries_of(fx, 0) + entries_of(fx, 1), 0); /* nobody has asked for these */
+    assert_in_range(entries_of(fx, 2) + entries_of(fx, 3), 900, 1100);
+    process_end(&a);
+    process_end(&b);
+}
+
+static void who_has_another_map_fills_his_own_only(void **state)
+{
+    struct fixture *fx = *state;
+    struct process a, b;
+
+    two_processes(fx, &a, &b);
+    process_loses(&b, 2, 2);
+    until_whole(&a, 300);
+    assert_int_equal(entries_of(fx, 2) + entries_of(fx, 3), 0);
+    until_whole(&b, 300);
+    assert_int_equal(entries_below(fx, FAR), 2000);
+    process_end(&a);
+    process_end(&b);
 }
 
 /* ---- what the index was not told ---- */
@@ -855,7 +1048,7 @@ static void a_walk_follows_a_rebuild_at_once(void **state)
     lose(fx);
     fx->next_us = 0;
     for (int i = 0; i < 200 && dt_shard_set_empty(&fx->whole); i++)
-        tick(fx);
+        tick_soon(fx);
     untold(fx); /* a result that came between a page of the rebuild and its writing */
     expect_seen_soon(fx);
 }
@@ -918,8 +1111,8 @@ static void a_rebuild_survives_a_redis_that_goes_away_in_the_middle(void **state
     many_rows(fx, 1000, START + 60000, 1000);
     settle(fx);
     lose(fx);
-    for (int i = 0; i < 8; i++)
-        tick(fx);
+    for (int i = 0; i < 50 && entries_below(fx, FAR) == 0; i++)
+        tick_soon(fx);
     assert_in_range(entries_below(fx, FAR), 1, 900);
     redis_server_kill(&fx->server);
     for (int i = 0; i < 30; i++)
@@ -1096,6 +1289,11 @@ int main(void)
         T(slots_that_moved_are_filled_in_where_they_belong_and_removed_where_they_were, shared),
         T(jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift, shared),
         T(a_rebuild_survives_a_redis_that_goes_away_in_the_middle, private),
+        T(one_process_fills_the_lost_sets_of_all, shared),
+        T(who_waits_adds_nothing_meanwhile, shared),
+        T(who_falls_silent_is_succeeded, shared),
+        T(what_was_filled_before_another_loss_does_not_count, shared),
+        T(who_has_another_map_fills_his_own_only, shared),
         T(without_redis_a_tick_returns_and_is_wanted_again, private),
         T(without_mysql_a_tick_returns_and_is_wanted_in_a_second, private),
     };

@@ -30,6 +30,11 @@ struct shard {
     unsigned n_held;
     bool marked;
     struct dt_marker marker;
+    struct notes {
+        bool there;
+        int64_t life, generation, done_ms, until_us;
+        const struct dt_index *by;
+    } notes; /* on a set that is being filled */
 };
 
 static struct {
@@ -136,14 +141,17 @@ static struct set *held_set(struct shard *s, struct dt_str topic, bool make)
 
 /* ---- commands that change ---- */
 
-enum what { PUT, FIX, HOLD, UNHOLD, MARK, DROP, ADD_MISSING };
+enum what { PUT, FIX, HOLD, UNHOLD, MARK, DROP, ADD_MISSING, TAKE, TELL };
 struct command {
     enum what what;
     unsigned shard;
     int64_t id, score, seen;
     size_t limit;
     char topic[64];
-    struct dt_marker marker;
+    struct dt_marker marker, was;
+    bool had, keep;
+    int64_t life;
+    const struct dt_index *by;
 };
 
 static void do_unhold(struct shard *s, const struct command *c)
@@ -155,6 +163,40 @@ static void do_unhold(struct shard *s, const struct command *c)
             set_put(&s->due, e.id, e.score);
         set_remove(held, e.id, e.score);
     }
+}
+
+static bool same_marker(const struct dt_marker *a, const struct dt_marker *b)
+{
+    return a->epoch == b->epoch && a->token == b->token && a->count == b->count && a->generation == b->generation &&
+           a->filling == b->filling;
+}
+
+/* lua/mark.lua */
+static void do_mark(struct shard *s, const struct command *c)
+{
+    bool stays = c->had && s->marked && same_marker(&s->marker, &c->was);
+    s->marked = true;
+    s->marker = c->marker;
+    if (!c->marker.filling)
+        s->notes.there = false;
+    else if (!stays || !s->notes.there)
+        s->notes = (struct notes){true, dt_marker_life(&c->marker), c->marker.generation, 0, 0, NULL};
+}
+
+/* lua/filled.lua */
+static void do_filling(struct notes *n, const struct command *c)
+{
+    bool his = n->by == c->by;
+    if (c->what == TELL)
+        his = his && n->life == c->life;
+    else
+        his = his || !n->by || n->until_us <= now_us;
+    if (!n->there || !his)
+        return;
+    if (c->what == TELL)
+        n->done_ms = c->score;
+    n->by = c->keep ? c->by : NULL;
+    n->until_us = now_us + DT_FILLING_MS * MS;
 }
 
 static void carry_out(const struct command *c)
@@ -185,11 +227,14 @@ static void carry_out(const struct command *c)
         do_unhold(s, c);
         break;
     case MARK:
-        s->marked = true;
-        s->marker = c->marker;
+        do_mark(s, c);
+        break;
+    case TAKE:
+    case TELL:
+        do_filling(&s->notes, c);
         break;
     case DROP:
-        s->marked = false;
+        s->marked = s->notes.there = false;
         s->due.n = s->n_held = 0;
         break;
     case ADD_MISSING:
@@ -360,14 +405,16 @@ dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker,
         if (!twice)
             entries[(*n)++] = (struct dt_entry){s->due.v[i].id, s->due.v[i].score, 0};
     }
-    *marked = s->marked && s->marker.epoch == marker.epoch && s->marker.token == marker.token &&
-              s->marker.generation == marker.generation && s->marker.filling == marker.filling;
+    *marked = s->marked && same_marker(&s->marker, &marker);
     return DT_OK;
 }
 
-dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, bool *intact, struct dt_error *err)
+dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, const struct dt_marker *was_there,
+                        bool *intact, struct dt_error *err)
 {
-    struct command c = {.what = MARK, .shard = shard, .marker = marker};
+    struct command c = {.what = MARK, .shard = shard, .marker = marker, .had = was_there != NULL};
+    if (was_there)
+        c.was = *was_there;
     const struct shard *s = &redis.shards[shard];
     bool was = s->marked && s->marker.epoch >= marker.oldest && s->marker.generation == marker.generation &&
                !s->marker.filling;
@@ -492,6 +539,57 @@ dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const s
                                        .id = entries[i].id,
                                        .score = entries[i].due_ms};
     return change(index, commands, n, err);
+}
+
+dt_status dt_index_begin_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                              struct dt_error *err)
+{
+    return dt_index_fill(index, map, entries, n, err);
+}
+
+dt_status dt_index_end_fill(dt_index *index, struct dt_error *err)
+{
+    (void)index;
+    (void)err;
+    return DT_OK;
+}
+
+static dt_status fillings(dt_index *index, enum what what, struct dt_filling *list, size_t n, bool keep,
+                          struct dt_error *err)
+{
+    struct command *commands = command_list(n);
+    size_t asked = 0;
+    for (size_t i = 0; i < n; i++)
+        if (what == TAKE || list[i].ours)
+            commands[asked++] = (struct command){.what = what,
+                                                 .shard = list[i].shard,
+                                                 .score = list[i].done_ms,
+                                                 .life = list[i].life,
+                                                 .keep = keep,
+                                                 .by = index};
+    dt_status status = asked ? change(index, commands, asked, err) : DT_OK;
+    for (size_t i = 0; i < n; i++) {
+        const struct notes *notes = &redis.shards[list[i].shard].notes;
+        bool told = what == TELL && list[i].ours && notes->life == list[i].life;
+        list[i].wanted = status == DT_OK && notes->there;
+        list[i].ours = list[i].wanted && (what == TAKE ? notes->by == index : told && (notes->by == index || !keep));
+        if (!list[i].wanted || what == TELL)
+            continue;
+        list[i].life = notes->life;
+        list[i].generation = notes->generation;
+        list[i].done_ms = notes->done_ms;
+    }
+    return status;
+}
+
+dt_status dt_index_take_fillings(dt_index *index, struct dt_filling *list, size_t n, struct dt_error *err)
+{
+    return fillings(index, TAKE, list, n, true, err);
+}
+
+dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *list, size_t n, bool keep, struct dt_error *err)
+{
+    return fillings(index, TELL, list, n, keep, err);
 }
 
 /* ---- wake-ups ---- */

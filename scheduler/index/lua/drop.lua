@@ -3,7 +3,7 @@
 local base, AT_ONCE = KEYS[1], 1000
 call('ZREMRANGEBYSCORE', base, '+inf', '+inf')
 for _, topic in ipairs(call('SMEMBERS', KEYS[2])) do call('UNLINK', ARGV[1] .. topic) end
-call('DEL', KEYS[2])
+call('DEL', KEYS[2], base .. ':filled')
 local names = call('ZRANGE', base, 0, AT_ONCE - 1)
 for _, name in ipairs(names) do call('UNLINK', base .. ':' .. name) end
 if names[1] then call('ZREM', base, unpack(names)) end
