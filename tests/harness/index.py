@@ -39,6 +39,12 @@ for _, slice in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(inf')) do 
 return n""", 1, name)
 
 
+def is_whole(client, name):
+    """Its leader's marker is there, and says that the set is not being filled."""
+    markers = client.zrangebyscore(name, "+inf", "+inf")
+    return len(markers) == 1 and not markers[0].endswith(b":0")
+
+
 def add(client, name, job, ms):
     """An entry by a stranger's hand, into whichever slice there is for it."""
     before = client.zrevrangebyscore(name, ms, "-inf", start=0, num=1, withscores=True)

@@ -113,6 +113,7 @@ class Takeovers:
         self.rest = Rest(stack["DUETIME_URL"])
         self.shards = len(leaders(stack))
         self.stream = Stream(stack["DUETIME_URL"], topic, rate)
+        self.clients = [redis.Redis(host, int(port)) for host, port in (endpoint.split(":") for endpoint in stack["DUETIME_REDIS"].split(","))]
         self.watcher = Watcher(stack["DUETIME_KAFKA"], topic, self.shards)
         self.topic = topic
 
@@ -184,8 +185,24 @@ class Takeovers:
         at = time.time() * 1000
         flush_redis(self.stack)
         first = [self.watcher.first_after(at + 1, shard, 60) - at for shard in range(self.shards)]
-        until(lambda: self._indexed() >= pending, 180, lambda: f"{self._indexed()} of {pending} in Redis", every=0.05)
-        return sorted(first), time.time() - at / 1000
+        return sorted(first), self._whole_after(at / 1000, pending)
+
+    def come_to_rest(self):
+        """No job of the stream comes any more."""
+        self.stream.end()
+        until(lambda: {job for _, _, job in self.watcher.seen} >= set(self.stream.journal.jobs), 60, "every job of the stream arrived")
+
+    def emptied_at_rest(self, pending):
+        """s until the index is whole, with nothing due."""
+        at = time.time()
+        flush_redis(self.stack)
+        return self._whole_after(at, pending)
+
+    def _whole_after(self, at, pending):
+        until(self._whole, 180, "the sets are whole", every=0.02)
+        seconds = time.time() - at
+        assert self._indexed() >= pending, f"{self._indexed()} of {pending} in Redis"
+        return seconds
 
     def fill(self, pending):
         start = int(time.time() * 1000) + 30 * 60 * 1000
@@ -197,24 +214,25 @@ class Takeovers:
             assert answer.status == 200 and b'"status":4' not in answer.body and b'"status":5' not in answer.body, answer
         until(lambda: self._indexed() >= pending, 180, lambda: f"{self._indexed()} of {pending} in Redis", every=0.5)
 
+    def _whole(self):
+        return all(any(index.is_whole(client, due_set(shard)) for client in self.clients) for shard in range(self.shards))
+
     def _indexed(self):
-        total = 0
-        for endpoint in self.stack["DUETIME_REDIS"].split(","):
-            host, port = endpoint.split(":")
-            client = redis.Redis(host, int(port))
-            total += sum(index.count(client, f"duetime:{{{shard}}}:due") for shard in range(self.shards))
-        return total
+        return sum(index.count(client, due_set(shard)) for client in self.clients for shard in range(self.shards))
 
     def end(self):
-        self.stream.end()
         try:
-            until(lambda: {job for _, _, job in self.watcher.seen} >= set(self.stream.journal.jobs), 60, "every job of the stream arrived")
+            self.come_to_rest()
         finally:
             self.watcher.end()
         jobs = [job for _, _, job in self.watcher.seen]
         assert len(jobs) == len(set(jobs)), "a job arrived twice"
         assert rows(connect(self.stack), "SELECT COUNT(*) n FROM shards WHERE halted IS NOT NULL")[0]["n"] == 0
         return len(jobs)
+
+
+def due_set(shard):
+    return f"duetime:{{{shard}}}:due"
 
 
 def percentile(values, share):
