@@ -82,7 +82,8 @@ DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, const struct dt_pa
 /*
  * The same INSERT for many rows: `sql` is "INSERT … VALUES (?,…,?)" with one group of placeholders, possibly followed
  * by " ON DUPLICATE KEY UPDATE …"; params are row-major, rows * columns. MariaDB: one array-bound execution; otherwise
- * multi-row statements built from the same text. A column is INT or BYTES in all of its rows (NULLs allowed).
+ * multi-row statements built from the same text. A column is INT or BYTES in all of its rows (NULLs allowed). BYTES are
+ * stored as they are, in binary and ASCII columns: no character set is converted.
  */
 DT_MUST_CHECK dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *params, size_t columns,
                                        size_t rows, uint64_t *affected, struct dt_error *err);

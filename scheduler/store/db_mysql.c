@@ -679,7 +679,8 @@ static void bind_array(const struct dt_param *params, size_t columns, size_t row
         }
     }
     memset(bind, 0, sizeof *bind);
-    bind->buffer_type = is_int ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_STRING;
+    /* As bytes: what comes as text is decoded character by character before it is stored. */
+    bind->buffer_type = is_int ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_BLOB;
     bind->buffer = room;
     bind->length = is_int ? NULL : lengths;
     bind->u.indicator = indicators;
