@@ -28,17 +28,35 @@
 #include "store/store_internal.h"
 #include "store/store_row.h"
 
-#define JOB_COLUMNS     17
+#define JOB_COLUMNS     17 /* at most */
 #define KEY_COLUMNS     3
 #define NUMBERS_A_MS    INT64_C(16)
 #define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for as long */
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
 
-static const char insert_jobs_sql[] =
-    "INSERT INTO jobs (id, topic, job_key, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, "
-    "maker, "
-    "digest, partition_key, content_type, payload_binary, headers, payload) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+#define INSERT_JOBS(columns, places)                                                                                   \
+    "INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, "     \
+    "payload" columns ") VALUES (?,?,?,?,?,?,?,?,?,?,?" places ")"
+#define NEAR   ", near"
+#define KEY    ", job_key"
+#define EXTRAS ", partition_key, content_type, payload_binary, headers"
+
+/* A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do. */
+enum { HAS_NEAR = 1, HAS_KEY = 2, HAS_EXTRAS = 4 };
+static const struct job_form {
+    const char *sql;
+    size_t columns;
+} job_forms[] = {
+    {INSERT_JOBS("", ""), 11},
+    {INSERT_JOBS(NEAR, ",?"), 12},
+    {INSERT_JOBS(KEY, ",?"), 12},
+    {INSERT_JOBS(NEAR KEY, ",?,?"), 13},
+    {INSERT_JOBS(EXTRAS, ",?,?,?,?"), 15},
+    {INSERT_JOBS(NEAR EXTRAS, ",?,?,?,?,?"), 16},
+    {INSERT_JOBS(KEY EXTRAS, ",?,?,?,?,?"), 16},
+    {INSERT_JOBS(NEAR KEY EXTRAS, ",?,?,?,?,?,?"), JOB_COLUMNS},
+};
 static const char insert_keys_sql[] =
     "INSERT INTO job_keys (topic, job_key, job_id) VALUES (?,?,?) ON DUPLICATE KEY UPDATE job_id = job_id";
 /* Who has a key, and until when if that is told: a finished job keeps it for history.keys, and no longer than it is
@@ -116,6 +134,7 @@ struct batch {
     struct keyed *keyed; /* sorted by topic, key, order */
     size_t n_keyed;
     struct dt_param *params;
+    unsigned has;            /* what any of the jobs has, HAS_* */
     struct dt_counts counts; /* of the rows that this transaction has inserted */
 };
 
@@ -158,10 +177,18 @@ static size_t row_bytes(const struct dt_new_job *job)
            job->content_type.n + job->payload.n;
 }
 
+static unsigned what_it_has(const struct dt_insert *row)
+{
+    const struct dt_new_job *job = &row->job;
+    bool extras = job->payload_binary || job->partition_key.p || job->content_type.p || job->headers.p;
+    return (row->near ? HAS_NEAR : 0u) | (job->key.p ? HAS_KEY : 0u) | (extras ? HAS_EXTRAS : 0u);
+}
+
 /* What can be said without asking. CREATED means from here on: nothing speaks against it yet. */
 static void start_outcomes(struct batch *b)
 {
     b->n_keyed = 0;
+    b->has = 0;
     dt_counts_clear(&b->counts);
     for (size_t i = 0; i < b->n; i++) {
         struct dt_insert *row = b->rows[i];
@@ -177,30 +204,37 @@ static void start_outcomes(struct batch *b)
         if (job->run_at_ms < b->now_ms)
             job->run_at_ms = b->now_ms;
         row->near = job->run_at_ms < dt_near_end_ms(b->now_ms);
+        b->has |= what_it_has(row);
     }
     sort_keyed(b);
 }
 
-static void job_params(const struct batch *b, const struct dt_insert *row, struct dt_param *p)
+/* A row for the form of those that have so much; returns its end. */
+static struct dt_param *job_params(const struct batch *b, unsigned has, const struct dt_insert *row, struct dt_param *p)
 {
     const struct dt_new_job *job = &row->job;
     *p++ = DT_P_INT(job->id);
     *p++ = DT_P_STR(job->topic);
-    *p++ = DT_P_STR_OR_NULL(job->key);
     *p++ = DT_P_INT(job->run_at_ms);
     *p++ = DT_P_INT(job->run_at_ms);
-    *p++ = DT_P_INT(row->near);
     *p++ = DT_P_STR(job->retry);
     *p++ = DT_P_INT(job->ack_timeout_ms);
     *p++ = DT_P_INT(b->now_ms);
     *p++ = DT_P_INT(b->now_ms);
     *p++ = DT_P_INT(b->maker);
     *p++ = DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof job->digest}));
+    *p++ = DT_P_STR(job->payload);
+    if (has & HAS_NEAR)
+        *p++ = DT_P_INT(row->near);
+    if (has & HAS_KEY)
+        *p++ = DT_P_STR_OR_NULL(job->key);
+    if (!(has & HAS_EXTRAS))
+        return p;
     *p++ = DT_P_STR_OR_NULL(job->partition_key);
     *p++ = DT_P_STR_OR_NULL(job->content_type);
     *p++ = DT_P_INT(job->payload_binary);
     *p++ = DT_P_STR_OR_NULL(job->headers);
-    *p = DT_P_STR(job->payload);
+    return p;
 }
 
 static void key_params(const struct dt_insert *row, struct dt_param *p)
@@ -343,10 +377,13 @@ static dt_status insert_keys(struct batch *b, struct dt_error *err)
 
 static size_t all_job_params(struct batch *b)
 {
+    struct dt_param *p = b->params;
     size_t n = 0;
     for (size_t i = 0; i < b->n; i++) {
-        if (b->rows[i]->outcome == DT_INSERT_CREATED)
-            job_params(b, b->rows[i], b->params + JOB_COLUMNS * n++);
+        if (b->rows[i]->outcome != DT_INSERT_CREATED)
+            continue;
+        p = job_params(b, b->has, b->rows[i], p);
+        n++;
     }
     return n;
 }
@@ -359,7 +396,8 @@ static void count_made(struct batch *b, const struct dt_new_job *job)
 
 static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
 {
-    dt_status status = dt_db_run_many(b->db, insert_jobs_sql, b->params, JOB_COLUMNS, n, NULL, err);
+    const struct job_form *form = &job_forms[b->has];
+    dt_status status = dt_db_run_many(b->db, form->sql, b->params, form->columns, n, NULL, err);
     for (size_t i = 0; i < b->n && !status; i++)
         if (b->rows[i]->outcome == DT_INSERT_CREATED)
             count_made(b, &b->rows[i]->job);
@@ -388,8 +426,9 @@ static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct
 {
     struct dt_param params[JOB_COLUMNS];
     bool ours = false;
-    job_params(b, row, params);
-    dt_status status = dt_db_run(b->db, insert_jobs_sql, params, JOB_COLUMNS, NULL, err);
+    const struct job_form *form = &job_forms[what_it_has(row)];
+    job_params(b, what_it_has(row), row, params);
+    dt_status status = dt_db_run(b->db, form->sql, params, form->columns, NULL, err);
     if (status == DT_OK)
         count_made(b, &row->job);
     if (status == DT_INVALID) {
