@@ -80,13 +80,21 @@ void dt_strbuf_addc(struct dt_strbuf *sb, char c)
 
 void dt_strbuf_add_i64(struct dt_strbuf *sb, int64_t v)
 {
+    static const char pairs[] = "0001020304050607080910111213141516171819"
+                                "2021222324252627282930313233343536373839"
+                                "4041424344454647484950515253545556575859"
+                                "6061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
     char digits[20];
     size_t at = sizeof digits;
     uint64_t left = v < 0 ? -(uint64_t)v : (uint64_t)v;
 
-    do
-        digits[--at] = (char)('0' + left % 10);
-    while (left /= 10);
+    for (; left >= 10; left /= 100) {
+        at -= 2;
+        memcpy(digits + at, pairs + 2 * (left % 100), 2);
+    }
+    if (left || at == sizeof digits)
+        digits[--at] = (char)('0' + left);
     if (v < 0)
         digits[--at] = '-';
     dt_strbuf_add(sb, digits + at, sizeof digits - at);
