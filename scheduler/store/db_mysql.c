@@ -666,9 +666,10 @@ static void bind_array(const struct dt_param *params, size_t columns, size_t row
     const char **texts = (const char **)(void *)room;
     unsigned long *lengths = (unsigned long *)(void *)(room + rows * 8);
     char *indicators = room + rows * 16;
-    bool is_int = false;
+    bool is_int = false, has_nulls = false;
     for (size_t r = 0; r < rows; r++) {
         const struct dt_param *p = &params[r * columns];
+        has_nulls |= p->type == DT_PARAM_NULL;
         indicators[r] = p->type == DT_PARAM_NULL ? STMT_INDICATOR_NULL : STMT_INDICATOR_NONE;
         is_int |= p->type == DT_PARAM_INT;
         if (p->type == DT_PARAM_INT) {
@@ -683,7 +684,7 @@ static void bind_array(const struct dt_param *params, size_t columns, size_t row
     bind->buffer_type = is_int ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_BLOB;
     bind->buffer = room;
     bind->length = is_int ? NULL : lengths;
-    bind->u.indicator = indicators;
+    bind->u.indicator = has_nulls ? indicators : NULL;
 }
 
 static dt_status run_array(dt_db *db, struct statement *s, const struct dt_param *params, size_t columns, size_t rows,
