@@ -28,7 +28,7 @@ struct chunk {
     struct chunk *next;
     struct dt_batch *batch;
     struct dt_unit unit;
-    struct dt_create *rows; /* unit_rows of them */
+    struct dt_create *rows; /* unit_rows of them; what is not the decoder's to fill in is the committer's */
     struct slot *slots;     /* likewise */
     uint64_t *keys;         /* hashes of its rows' keys, keys_room(batch) places, 0 = free */
     size_t n_rows, n_slots, bytes;
@@ -473,9 +473,10 @@ static void add(struct dt_batch *batch, struct dt_str text, bool keep)
     struct chunk *chunk = batch->open;
     struct dt_create *row = &chunk->rows[chunk->n_rows];
     struct dt_faults faults;
-    struct dt_error err = {0};
+    struct dt_error err; /* large: for each element only its beginning is emptied */
+    err.status = DT_OK;
+    err.text[0] = '\0';
     dt_faults_init(&faults, &chunk->arena);
-    *row = (struct dt_create){0};
     dt_status status = decode(batch, text, &faults, &row->row.job, &err);
     if (status == DT_OK && keep && !keep_payload(chunk, &row->row.job))
         status = DT_NOMEM;
