@@ -468,6 +468,16 @@ static bool keep_payload(struct chunk *chunk, struct dt_new_job *job)
     return job->payload.p != NULL;
 }
 
+/* Mostly the topic of the element before: with one text for both, whoever compares them later need not read it. */
+static void share_topic(const struct chunk *chunk, struct dt_new_job *job)
+{
+    if (chunk->n_rows == 0)
+        return;
+    struct dt_str before = chunk->rows[chunk->n_rows - 1].row.job.topic;
+    if (dt_str_eq(before, job->topic))
+        job->topic = before;
+}
+
 static void add(struct dt_batch *batch, struct dt_str text, bool keep)
 {
     struct chunk *chunk = batch->open;
@@ -488,6 +498,7 @@ static void add(struct dt_batch *batch, struct dt_str text, bool keep)
         refuse(batch, &(struct dt_problem){.type = DT_PROBLEM_NOT_FOUND, .detail = DT_STR_LIT("no such topic")});
         return;
     }
+    share_topic(chunk, &row->row.job);
     note_key(batch, chunk, &row->row.job);
     chunk->slots[chunk->n_slots++] = (struct slot){.row = (int64_t)chunk->n_rows++};
     chunk->bytes += text.n;

@@ -27,7 +27,7 @@ static inline struct dt_str dt_str(const char *s)
 }
 static inline bool dt_str_eq(struct dt_str a, struct dt_str b)
 {
-    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+    return a.n == b.n && (a.n == 0 || a.p == b.p || memcmp(a.p, b.p, a.n) == 0);
 }
 static inline bool dt_str_is(struct dt_str a, const char *s)
 {
