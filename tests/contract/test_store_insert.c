@@ -231,6 +231,50 @@ static void what_is_absent_is_null(void **state)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 1);
 }
 
+/* One job with some of what a job may have, beside one that has nothing of it. */
+static void add_mixed(struct rig *rig, int64_t id, bool near, bool key, bool extras)
+{
+    struct dt_insert *row = add(rig, id, key ? "k" : NULL, 0);
+    if (near)
+        row->job.run_at_ms = 1;
+    if (extras) {
+        row->job.partition_key = S("p");
+        row->job.content_type = S("c");
+        row->job.headers = S("h");
+        row->job.payload_binary = true;
+    }
+    row->job.payload = S("1");
+    add(rig, id + 1, NULL, 0);
+}
+
+static void what_one_job_of_a_batch_has_no_other_gets(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    char text[200], expected[200];
+    for (unsigned has = 0; has < 8; has++) {
+        bool near = has & 1, key = has & 2, extras = has & 4;
+        int64_t id = 10 + 2 * has;
+        rig->n = 0;
+        add_mixed(rig, id, near, key, extras);
+        OK(insert(rig, &err));
+        snprintf(expected, sizeof expected, "%d%s%s|1|%d%s", near, key ? "|k" : "", extras ? "|p|c" : "", extras,
+                 extras ? "|h" : "");
+        assert_string_equal(mysql_fixture_text(&rig->fx, text, sizeof text,
+                                               "SELECT CONCAT_WS('|', near, job_key, partition_key, content_type, "
+                                               "payload, payload_binary, headers) FROM jobs WHERE id = %lld",
+                                               (long long)id),
+                            expected);
+        assert_int_equal(mysql_fixture_number(&rig->fx,
+                                              "SELECT COUNT(*) FROM jobs WHERE id = %lld AND near = 0 AND job_key IS "
+                                              "NULL AND partition_key IS NULL AND content_type IS NULL AND "
+                                              "payload_binary = 0 AND headers IS NULL AND payload = '{}'",
+                                              (long long)id + 1),
+                         1);
+        mysql_fixture_run(&rig->fx, "DELETE FROM job_keys");
+    }
+}
+
 static void a_past_time_becomes_now_and_near_follows_the_time(void **state)
 {
     struct rig *rig = *state;
@@ -664,6 +708,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_restored_server_gives_no_number_out_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_row_is_stored_as_it_was_given, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_absent_is_null, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_one_job_of_a_batch_has_no_other_gets, setup, teardown),
         cmocka_unit_test_setup_teardown(a_past_time_becomes_now_and_near_follows_the_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_thousand_keyed_jobs_take_few_statements, setup, teardown),
         cmocka_unit_test_setup_teardown(jobs_without_keys_are_two_round_trips, setup, teardown),
