@@ -24,8 +24,8 @@
 
 struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 {
-    return (struct dt_marker){l->lease.epoch, l->lease.token,       l->mark_count,
-                              l->filled_for,  l->lease.index_epoch, !l->vouched};
+    return (struct dt_marker){l->lease.epoch,       l->lease.token, l->mark_count,    l->filled_for,
+                              l->lease.index_epoch, !l->vouched,    l->map.generation};
 }
 
 static void lose(dt_shard_loop *l)
@@ -78,13 +78,13 @@ static void hint_due(dt_shard_loop *l, int64_t id, int64_t due_ms)
 }
 
 /* The next marker, in place of whatever is there: the present one, as far as we have seen. */
-static dt_status put_marker(dt_shard_loop *l, bool there, bool vouches, bool *intact, struct dt_error *err)
+static dt_status put_marker(dt_shard_loop *l, bool there, bool vouches, bool *intact, bool *gone, struct dt_error *err)
 {
     const struct dt_marker present = dt_shard_marker(l);
     struct dt_marker next = present;
     next.count++;
     next.filling = !vouches;
-    dt_status status = dt_index_mark(l->index, l->shard, next, there ? &present : NULL, intact, err);
+    dt_status status = dt_index_mark(l->index, l->shard, next, there ? &present : NULL, intact, gone, err);
     l->mark_unsure = status != DT_OK;
     l->mark_vouches = vouches;
     if (status != DT_OK)
@@ -95,26 +95,19 @@ static dt_status put_marker(dt_shard_loop *l, bool there, bool vouches, bool *in
     return DT_OK;
 }
 
-/*
- * Puts our marker into the set, and sees that the index takes changes: one that answers but cannot be told anything
- * (read-only, out of memory) lacks new jobs and keeps old entries, so it must not be believed.
- */
-static dt_status mark(dt_shard_loop *l, bool there, struct dt_error *err)
+/* The first marker of ours, or the first since the set was lost. */
+static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
 {
-    bool intact = true;
+    bool intact, gone;
     /* Another leader's marker is as good, once: later it means that an old copy of Redis came back. And where the
      * answer to the first marking was lost, nobody knows what was there before. */
-    if (there != l->marked)
+    if (l->marked)
         l->lost = true;
-    if (!there)
-        l->marked = l->vouched = false;
-    const bool was_whole = l->vouched;
-    dt_status status = put_marker(l, there, was_whole, &intact, err);
+    l->marked = l->vouched = false;
+    dt_status status = put_marker(l, false, false, &intact, &gone, err);
     if (status != DT_OK)
         return status;
-    if (!intact && was_whole) /* since we looked */
-        l->marked = false;
-    if (!l->marked && (l->lost || !intact)) {
+    if (l->lost || !intact) {
         DT_LOG(WARN, "shard", "the index was lost: reading from MySQL while it is rebuilt", DT_I("shard", l->shard));
         lose(l);
     }
@@ -122,11 +115,30 @@ static dt_status mark(dt_shard_loop *l, bool there, struct dt_error *err)
     return DT_OK;
 }
 
+/* The next one of ours; where the last one, that we have just seen, is gone all of a sudden, the set went with it. */
+static dt_status mark_again(dt_shard_loop *l, bool vouches, struct dt_error *err)
+{
+    bool intact, gone;
+    dt_status status = put_marker(l, true, vouches, &intact, &gone, err);
+    return status == DT_OK && gone ? mark_anew(l, err) : status;
+}
+
+/*
+ * Puts our marker into the set, and sees that the index takes changes: one that answers but cannot be told anything
+ * (read-only, out of memory) lacks new jobs and keeps old entries, so it must not be believed.
+ */
+static dt_status mark(dt_shard_loop *l, bool there, struct dt_error *err)
+{
+    if (there && l->marked)
+        return mark_again(l, l->vouched, err);
+    l->lost |= there; /* the answer to its marking was lost */
+    return mark_anew(l, err);
+}
+
 /* The set is whole by now, and its marker does not say so yet. */
 static dt_status vouch(dt_shard_loop *l, struct dt_error *err)
 {
-    bool intact;
-    return put_marker(l, true, true, &intact, err);
+    return mark_again(l, true, err);
 }
 
 static size_t batch_jobs(const dt_shard_loop *l)

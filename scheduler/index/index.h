@@ -87,6 +87,7 @@ DT_MUST_CHECK dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
 struct dt_marker {
     int64_t epoch, token, count, generation, oldest;
     bool filling;
+    int64_t map; /* no part of it: generation of the slot map that it is being filled for */
 };
 /* What a filling that begins with this marker is called: no other one is, for all practical purposes. */
 static inline int64_t dt_marker_life(const struct dt_marker *m)
@@ -100,9 +101,10 @@ DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_
                                      struct dt_error *err);
 /* Sets our marker in place of any other. intact: a marker (ours or an earlier leader's) of the same generation was
  * there, not older than marker.oldest, and not of a set that was being filled, so the set is whole. was: our last one,
- * if the set was seen to have it (else NULL): a filling goes on where it is still there, otherwise it begins anew. */
+ * if the set was seen to have it (else NULL); a filling goes on then, otherwise it begins anew. gone: it is not there
+ * any more; nothing was set, and what is there is not the set that was seen. */
 DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker,
-                                      const struct dt_marker *was, bool *intact, struct dt_error *err);
+                                      const struct dt_marker *was, bool *intact, bool *gone, struct dt_error *err);
 /* Conditional: an entry that is still at `seen_ms` moves to due_ms (0 = removed); where there is none any more nothing
  * comes. */
 struct dt_fix {
@@ -169,14 +171,16 @@ struct dt_filling {
     int64_t life;       /* which filling it is: told along with what is done */
     int64_t generation; /* of the slot map it is filled for */
     int64_t done_ms;    /* everything due before it is there */
+    bool keep;          /* in, when told: it goes on */
 };
 #define DT_FILLING_MS 2000
-/* Takes those that nobody else is at; one round trip an endpoint. Of an endpoint that fails none is wanted. */
-DT_MUST_CHECK dt_status dt_index_take_fillings(dt_index *index, struct dt_filling *fillings, size_t n,
-                                               struct dt_error *err);
-/* Notes done_ms of what is ours, and keeps it, or lets it go. ours is false afterwards where it is not any more: then
- * nothing was noted. */
-DT_MUST_CHECK dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *fillings, size_t n, bool keep,
+/* Takes those of this generation that nobody else is at; one round trip an endpoint. Of an endpoint that fails none is
+ * wanted. */
+DT_MUST_CHECK dt_status dt_index_take_fillings(dt_index *index, int64_t generation, struct dt_filling *fillings,
+                                               size_t n, struct dt_error *err);
+/* Notes done_ms of what is ours, and keeps it, or lets it go. ours is false afterwards where it was not any more: then
+ * nothing was noted; wanted and life tell why. */
+DT_MUST_CHECK dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *fillings, size_t n,
                                                struct dt_error *err);
 
 /* ---- wake-ups (index_wake.c): one thread that sleeps on the channels of all endpoints ---- */

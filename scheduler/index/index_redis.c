@@ -691,56 +691,64 @@ static void on_filling(void *arg, size_t i, const redisReply *reply)
     f->ours = f->wanted && ours;
 }
 
+static void ask_filling(dt_index *index, dt_link *link, const struct dt_filling *f, bool tell)
+{
+    dt_link_script(link, SCRIPT_FILLED, 1, tell ? 6 : 4);
+    arg_due(index, link, f->shard);
+    dt_link_arg_i64(link, index->self);
+    dt_link_arg_i64(link, tell && !f->keep ? 0 : DT_FILLING_MS);
+    dt_link_arg_i64(link, f->generation);
+    if (tell) {
+        dt_link_arg_i64(link, f->life);
+        dt_link_arg_i64(link, f->done_ms);
+    }
+}
+
 /* Those at one endpoint; tell: what is done along with it. */
 static dt_status fillings_of(dt_index *index, dt_link *link, struct dt_filling *fillings, size_t n, bool tell,
-                             int64_t for_ms, struct dt_error *err)
+                             struct dt_error *err)
 {
     struct dt_filling *asked[DT_SHARDS_MAX];
     size_t n_asked = 0;
     dt_status status = DT_OK;
 
-    for (size_t i = 0; i < n && status == DT_OK && n_asked < DT_SHARDS_MAX; i++) {
+    for (size_t i = 0; i < n && n_asked < DT_SHARDS_MAX; i++) {
         struct dt_filling *f = &fillings[i];
+        bool asks = link_of(index, f->shard) == link && (!tell || f->ours);
 
-        if (link_of(index, f->shard) != link || (tell && !f->ours))
+        if (!asks)
             continue;
         f->wanted = f->ours = false;
-        if (n_asked == 0)
+        if (n_asked == 0 && status == DT_OK)
             status = dt_link_ready(link, err);
         if (status != DT_OK)
-            break;
+            continue;
         asked[n_asked++] = f;
-        dt_link_script(link, SCRIPT_FILLED, 1, tell ? 5 : 3);
-        arg_due(index, link, f->shard);
-        dt_link_arg_i64(link, index->self);
-        dt_link_arg_i64(link, for_ms);
-        if (tell) {
-            dt_link_arg_i64(link, f->life);
-            dt_link_arg_i64(link, f->done_ms);
-        }
+        ask_filling(index, link, f, tell);
     }
-    return status == DT_OK && n_asked ? turn(link, on_filling, asked, err) : status;
+    return n_asked ? turn(link, on_filling, asked, err) : status;
 }
 
-static dt_status all_fillings(dt_index *index, struct dt_filling *fillings, size_t n, bool tell, int64_t for_ms,
-                              struct dt_error *err)
+static dt_status all_fillings(dt_index *index, struct dt_filling *fillings, size_t n, bool tell, struct dt_error *err)
 {
     dt_status worst = DT_OK;
 
     for (unsigned i = 0; i < index->n_links; i++)
-        keep_first(&worst, fillings_of(index, index->links[i], fillings, n, tell, for_ms, worst == DT_OK ? err : NULL));
+        keep_first(&worst, fillings_of(index, index->links[i], fillings, n, tell, worst == DT_OK ? err : NULL));
     return worst;
 }
 
-dt_status dt_index_take_fillings(dt_index *index, struct dt_filling *fillings, size_t n, struct dt_error *err)
-{
-    return all_fillings(index, fillings, n, false, DT_FILLING_MS, err);
-}
-
-dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *fillings, size_t n, bool keep,
+dt_status dt_index_take_fillings(dt_index *index, int64_t generation, struct dt_filling *fillings, size_t n,
                                  struct dt_error *err)
 {
-    return all_fillings(index, fillings, n, true, keep ? DT_FILLING_MS : 0, err);
+    for (size_t i = 0; i < n; i++)
+        fillings[i].generation = generation;
+    return all_fillings(index, fillings, n, false, err);
+}
+
+dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *fillings, size_t n, struct dt_error *err)
+{
+    return all_fillings(index, fillings, n, true, err);
 }
 
 /* ---- announcements ---- */
@@ -964,16 +972,16 @@ static void on_integer(void *arg, size_t i, const redisReply *reply)
 }
 
 dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, const struct dt_marker *was,
-                        bool *intact, struct dt_error *err)
+                        bool *intact, bool *gone, struct dt_error *err)
 {
     dt_link *link = link_of(index, shard);
     int64_t found = 0;
     dt_status status = dt_link_ready(link, err);
 
-    *intact = false;
+    *intact = *gone = false;
     if (status != DT_OK)
         return status;
-    dt_link_script(link, SCRIPT_MARK, 1, 6);
+    dt_link_script(link, SCRIPT_MARK, 1, 7);
     arg_due(index, link, shard);
     arg_marker(link, marker);
     dt_link_arg_i64(link, marker.generation);
@@ -986,8 +994,10 @@ dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker
         dt_link_arg_i64(link, dt_marker_life(&marker));
     else
         arg_lit(link, "");
+    dt_link_arg_i64(link, marker.map);
     status = turn(link, on_integer, &found, err);
-    *intact = status == DT_OK && found != 0;
+    *intact = status == DT_OK && found > 0;
+    *gone = status == DT_OK && found < 0;
     return status;
 }
 

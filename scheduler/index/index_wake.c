@@ -41,6 +41,7 @@ struct ear {
     redisContext *c;
     bool unsent;         /* commands wait for the socket to take them */
     unsigned owed;       /* GREETING, SUBSCRIBING: answers to come before the one that is waited for */
+    bool tracks;         /* the answer to SUBSCRIBE FLUSHED is owed: it may be a refusal */
     bool pinged;         /* UP: an answer to PING is owed */
     int64_t deadline_us; /* DOWN: next try; UP: next PING, or its answer's deadline; else the state's end */
     struct dt_backoff backoff;
@@ -76,6 +77,7 @@ static void ear_fail(struct dt_wake *wake, struct ear *ear, const char *why)
     ear->c = NULL;
     ear->unsent = ear->pinged = false;
     ear->owed = 0;
+    ear->tracks = false;
     ear->state = EAR_DOWN;
     ear->deadline_us = now_us + dt_backoff_us(&ear->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)ear);
     dt_metric_set(ear->up, 0);
@@ -133,8 +135,10 @@ static void ear_subscribe(struct dt_wake *wake, struct ear *ear, long long id)
 {
     ear->state = EAR_SUBSCRIBING;
     ear->owed = id > 0;
-    if ((ear->owed && redisAppendCommand(ear->c, "CLIENT TRACKING ON REDIRECT %lld", id) != REDIS_OK) ||
-        redisAppendCommand(ear->c, "SUBSCRIBE %s " FLUSHED, wake->channel) != REDIS_OK) {
+    ear->tracks = id > 0;
+    if ((ear->tracks && redisAppendCommand(ear->c, "CLIENT TRACKING ON REDIRECT %lld", id) != REDIS_OK) ||
+        redisAppendCommand(ear->c, "SUBSCRIBE %s", wake->channel) != REDIS_OK ||
+        (ear->tracks && redisAppendCommand(ear->c, "SUBSCRIBE " FLUSHED) != REDIS_OK)) {
         ear_fail(wake, ear, "no memory");
         return;
     }
@@ -214,6 +218,8 @@ static void ear_take(struct dt_wake *wake, struct ear *ear, const redisReply *re
         ear_greeted(wake, ear, reply);
     else if (ear->owed)
         ear->owed--; /* whether it tracks or not */
+    else if (reply->type == REDIS_REPLY_ERROR && ear->state == EAR_UP && ear->tracks)
+        ear->tracks = false;
     else if (reply->type == REDIS_REPLY_ERROR)
         ear_fail(wake, ear, reply->str);
     else if (reply->type != REDIS_REPLY_ARRAY)

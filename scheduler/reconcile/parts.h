@@ -53,7 +53,9 @@ struct dt_rebuild {
     struct dt_shard_set shards, again; /* ours that were lost; again: Redis failed, from the start once more */
     struct dt_shard_set filling;       /* by the pass that is under way, ours and others' */
     bool active, passing;
+    bool helped;              /* others, since the first shard asked */
     struct dt_filling *notes; /* on what is being filled; room for all shards */
+    int64_t *told;            /* scratch for as many */
     size_t n_notes;
     int64_t at_ms, at_id; /* the page after this one begins behind it; at_id 0: with it */
     bool has_page;

@@ -14,7 +14,8 @@
  *
  *   asked ──▶ a pass of what nobody else fills ──▶ whole
  *     ▲            │ a shard asks: the pass begins anew for all, since nearest first matters most
- *     └────────────┘ its Redis failed (RETRY_US later), or somebody else fills it (POLL_US later)
+ *     └────────────┘ its Redis failed, or it was lost once more (RETRY_US later); somebody else fills it (POLL_US
+ * later)
  *
  * Invariant: all that was due before at_ms when the pass came by is in the sets that it fills, and what is noted as
  * done never runs ahead of that.
@@ -28,39 +29,6 @@
 #define POLL_US   INT64_C(50000)
 #define TELL_US   INT64_C(200000)
 
-void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
-{
-    struct dt_rebuild *b = &r->rebuild;
-
-    if (dt_shard_set_empty(shards))
-        return;
-    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
-        b->shards.bits[i] |= shards->bits[i];
-    if (!b->active) {
-        b->started_us = r->now_us;
-        b->entries = 0;
-    }
-    b->active = true;
-    b->passing = false;
-    if (b->not_before_us < r->now_us + GATHER_US)
-        b->not_before_us = r->now_us + GATHER_US;
-}
-
-void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads)
-{
-    struct dt_rebuild *b = &r->rebuild;
-
-    dt_shard_set_keep(&b->shards, leads);
-    if (!dt_shard_set_empty(&b->shards))
-        return;
-    b->active = b->passing = false;
-}
-
-bool dt_rebuild_active(const dt_reconciler *r)
-{
-    return r->rebuild.active && r->now_us >= r->rebuild.not_before_us;
-}
-
 /* ---- who fills what ---- */
 
 /* Asks for shards from b->notes[from] on; what nobody else is at belongs to the pass. Notes of another slot map are no
@@ -68,13 +36,14 @@ bool dt_rebuild_active(const dt_reconciler *r)
 static void take(dt_reconciler *r, size_t from, size_t n, bool own)
 {
     struct dt_rebuild *b = &r->rebuild;
+    const int64_t generation = (int64_t)r->map->generation;
     size_t kept = from;
 
-    if (dt_index_take_fillings(r->index, b->notes + from, n, NULL) != DT_OK)
+    if (dt_index_take_fillings(r->index, generation, b->notes + from, n, NULL) != DT_OK)
         dt_metric_add(r->failures, 1);
     for (size_t i = from; i < from + n; i++) {
         struct dt_filling note = b->notes[i];
-        bool good = note.wanted && note.generation == (int64_t)r->map->generation;
+        bool good = note.wanted && note.generation == generation;
 
         if (good ? !note.ours : !own)
             continue;
@@ -86,18 +55,18 @@ static void take(dt_reconciler *r, size_t from, size_t n, bool own)
     b->n_notes = kept;
 }
 
-static size_t list_shards(dt_reconciler *r, size_t at, const struct dt_shard_set *own, bool others)
+static size_t list_shards(dt_reconciler *r, size_t at, bool own)
 {
     struct dt_rebuild *b = &r->rebuild;
     size_t n = at;
 
     for (unsigned shard = 0; shard < r->map->shards; shard++)
-        if (others ? !dt_shard_set_has(&r->leads, shard) : dt_shard_set_has(own, shard))
+        if (own ? dt_shard_set_has(&b->shards, shard) : !dt_shard_set_has(&r->leads, shard))
             b->notes[n++] = (struct dt_filling){.shard = shard};
     return n - at;
 }
 
-/* Others are only helped by who has to read everything himself. */
+/* Others are only helped by who has to read everything himself, and once: who begins again and again helps nobody. */
 static void begin_pass(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -107,16 +76,27 @@ static void begin_pass(dt_reconciler *r)
     b->at_id = 0;
     b->has_page = false;
     b->told_us = r->now_us;
-    take(r, 0, list_shards(r, 0, &b->shards, false), true);
-    if (b->at_ms == 0)
-        take(r, b->n_notes, list_shards(r, b->n_notes, NULL, true), false);
+    take(r, 0, list_shards(r, 0, true), true);
     b->passing = !dt_shard_set_empty(&b->filling);
     if (!b->passing)
         b->not_before_us = r->now_us + POLL_US;
+    else if (b->at_ms == 0 && !b->helped) {
+        take(r, b->n_notes, list_shards(r, b->n_notes, false), false);
+        b->helped = true;
+    }
 }
 
-/* Notes how far the pass has come. What somebody else has taken meanwhile, or was lost once more, is left to him; our
- * own all the same comes to its end here: what is added twice is there once. */
+/* One of ours that was lost once more since we took it, or whose Redis does not say: from the start. */
+static void doubt(struct dt_rebuild *b, unsigned shard)
+{
+    dt_shard_set_remove(&b->filling, shard);
+    if (!dt_shard_set_has(&b->shards, shard))
+        return;
+    dt_shard_set_remove(&b->shards, shard);
+    dt_shard_set_add(&b->again, shard);
+}
+
+/* Notes how far the pass has come, and lets go of what it does not fill any more, or of all. */
 static void tell(dt_reconciler *r, int64_t done_ms, bool last)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -124,22 +104,94 @@ static void tell(dt_reconciler *r, int64_t done_ms, bool last)
 
     b->told_us = r->now_us;
     for (size_t i = 0; i < b->n_notes; i++) {
-        if (!dt_shard_set_has(&b->filling, b->notes[i].shard))
-            continue;
-        b->notes[kept] = b->notes[i];
-        b->notes[kept++].done_ms = done_ms;
+        struct dt_filling *note = &b->notes[i];
+        bool fills = dt_shard_set_has(&b->filling, note->shard);
+
+        note->keep = fills && !last;
+        note->done_ms = fills ? done_ms : note->done_ms;
+        b->told[i] = note->life;
     }
-    b->n_notes = kept;
-    if (dt_index_tell_fillings(r->index, b->notes, b->n_notes, !last, NULL) != DT_OK)
+    if (dt_index_tell_fillings(r->index, b->notes, b->n_notes, NULL) != DT_OK)
         dt_metric_add(r->failures, 1);
-    kept = 0;
     for (size_t i = 0; i < b->n_notes; i++) {
-        if (b->notes[i].ours)
-            b->notes[kept++] = b->notes[i];
-        else if (!dt_shard_set_has(&b->shards, b->notes[i].shard))
-            dt_shard_set_remove(&b->filling, b->notes[i].shard);
+        const struct dt_filling *note = &b->notes[i];
+        bool lapsed = note->wanted && note->life == b->told[i];
+
+        if (note->ours && note->keep)
+            b->notes[kept++] = *note;
+        else if (!note->ours && !(lapsed && dt_shard_set_has(&b->shards, note->shard)))
+            doubt(b, note->shard); /* a lapsed one of ours comes to its end here: what is added twice is there once */
     }
     b->n_notes = kept;
+}
+
+/* The pass ends here; whoever takes up what it filled goes on where it was noted last. */
+static void let_go(dt_reconciler *r)
+{
+    struct dt_rebuild *b = &r->rebuild;
+
+    if (!b->passing)
+        return;
+    b->passing = false;
+    b->filling = (struct dt_shard_set){0};
+    for (size_t i = 0; i < b->n_notes; i++)
+        b->notes[i].keep = false;
+    if (dt_index_tell_fillings(r->index, b->notes, b->n_notes, NULL) != DT_OK)
+        dt_metric_add(r->failures, 1);
+    b->n_notes = 0;
+}
+
+/* ---- requests ---- */
+
+void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
+{
+    struct dt_rebuild *b = &r->rebuild;
+
+    if (dt_shard_set_empty(shards))
+        return;
+    let_go(r);
+    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
+        b->shards.bits[i] |= shards->bits[i];
+    if (!b->active) {
+        b->started_us = r->now_us;
+        b->entries = 0;
+    }
+    b->active = true;
+    if (b->not_before_us < r->now_us + GATHER_US)
+        b->not_before_us = r->now_us + GATHER_US;
+}
+
+/* Those whose Redis failed, from the start, a little later. */
+static void start_over(dt_reconciler *r)
+{
+    struct dt_shard_set again = r->rebuild.again;
+
+    if (dt_shard_set_empty(&again))
+        return;
+    r->rebuild.again = (struct dt_shard_set){0};
+    r->rebuild.not_before_us = r->now_us + RETRY_US;
+    dt_rebuild_request(r, &again);
+}
+
+void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads)
+{
+    struct dt_rebuild *b = &r->rebuild;
+
+    dt_shard_set_keep(&b->shards, leads);
+    dt_shard_set_keep(&b->again, leads);
+    if (!b->active || !dt_shard_set_empty(&b->shards))
+        return;
+    if (dt_shard_set_empty(&b->again)) {
+        let_go(r);
+        b->active = b->helped = false;
+    } else if (!b->passing) { /* else others' sets are filled first: the end of the pass starts over */
+        start_over(r);
+    }
+}
+
+bool dt_rebuild_active(const dt_reconciler *r)
+{
+    return r->rebuild.active && r->now_us >= r->rebuild.not_before_us;
 }
 
 /* ---- pages ---- */
@@ -191,11 +243,7 @@ static void add_singly(dt_reconciler *r, size_t n)
             continue;
         }
         dt_metric_add(r->failures, 1);
-        dt_shard_set_remove(&b->filling, shard);
-        if (!dt_shard_set_has(&b->shards, shard))
-            continue;
-        dt_shard_set_remove(&b->shards, shard);
-        dt_shard_set_add(&b->again, shard);
+        doubt(b, shard);
     }
 }
 
@@ -278,25 +326,13 @@ static void finish(dt_reconciler *r, int64_t to_ms)
     b->filling = (struct dt_shard_set){0};
     b->passing = false;
     b->not_before_us = r->now_us;
-    if (!dt_shard_set_empty(&b->shards))
-        return;
-    if (dt_shard_set_empty(&b->again))
+    dt_reconcile_walk_soon(r); /* what a result ended between a page and its writing was put back */
+    if (dt_shard_set_empty(&b->shards) && dt_shard_set_empty(&b->again)) {
         DT_LOG(INFO, "reconcile", "index rebuilt", DT_I("entries", b->entries),
                DT_I("ms", (r->now_us - b->started_us) / 1000));
-    b->active = false;
-    dt_reconcile_walk_soon(r); /* what a result ended between a page and its writing was put back */
-}
-
-/* Those whose Redis failed, from the start, a little later. */
-static void start_over(dt_reconciler *r)
-{
-    struct dt_shard_set again = r->rebuild.again;
-
-    if (dt_shard_set_empty(&again))
-        return;
-    r->rebuild.again = (struct dt_shard_set){0};
-    r->rebuild.not_before_us = r->now_us + RETRY_US;
-    dt_rebuild_request(r, &again);
+        b->active = b->helped = false;
+    }
+    start_over(r);
 }
 
 static dt_status next_page(dt_reconciler *r, struct dt_error *err)
@@ -322,7 +358,6 @@ static dt_status next_page(dt_reconciler *r, struct dt_error *err)
     }
     tell(r, more ? b->at_ms : b->page_end_ms, true);
     finish(r, b->page_end_ms);
-    start_over(r);
     return status;
 }
 

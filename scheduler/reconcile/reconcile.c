@@ -90,13 +90,14 @@ static dt_status scratch_alloc(dt_reconciler *r)
     r->page = malloc(n * sizeof(*r->page));
     r->rebuild.page = malloc(n * sizeof(*r->rebuild.page));
     r->rebuild.notes = malloc(DT_SHARDS_MAX * sizeof(*r->rebuild.notes));
+    r->rebuild.told = malloc(DT_SHARDS_MAX * sizeof(*r->rebuild.told));
     r->entries = malloc(2 * n * sizeof(*r->entries));
     r->suspects = malloc(2 * n * sizeof(*r->suspects));
     r->fixes = malloc(2 * n * sizeof(*r->fixes));
     r->ids = malloc(2 * n * sizeof(*r->ids));
     r->scores = malloc(2 * n * sizeof(*r->scores));
-    if (!r->views || !r->page || !r->rebuild.page || !r->rebuild.notes || !r->entries || !r->suspects || !r->fixes ||
-        !r->ids || !r->scores)
+    if (!r->views || !r->page || !r->rebuild.page || !r->rebuild.notes || !r->rebuild.told || !r->entries ||
+        !r->suspects || !r->fixes || !r->ids || !r->scores)
         return DT_NOMEM;
     if (compare_alloc(&r->near, n) != DT_OK || compare_alloc(&r->overdue, n) != DT_OK ||
         compare_alloc(&r->edge, n) != DT_OK || compare_alloc(&r->exact, n) != DT_OK)
@@ -144,6 +145,7 @@ void dt_reconciler_free(dt_reconciler *r)
     free(r->page);
     free(r->rebuild.page);
     free(r->rebuild.notes);
+    free(r->rebuild.told);
     free(r->entries);
     free(r->suspects);
     free(r->fixes);

@@ -92,8 +92,8 @@ DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_err
 
 /*
  * A query: after OK call dt_db_next until it answers false, then dt_db_end (always, also after an error: it is
- * idempotent). The result set is stored client-side, so other statements may run meanwhile only after dt_db_end. Column
- * values are valid until the next dt_db_next/dt_db_end.
+ * idempotent). Other statements may run only after dt_db_end. Column values are valid until the next
+ * dt_db_next/dt_db_end.
  */
 DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
                                     struct dt_error *err);

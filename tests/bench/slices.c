@@ -139,7 +139,7 @@ static struct dt_entry *entries_of(int64_t count, bool sorted)
 
 static int64_t take_all(dt_index *index, unsigned shard)
 {
-    const struct dt_marker marker = {1, 1, 1, 1, 0, false};
+    const struct dt_marker marker = {1, 1, 1, 1, 0, false, 0};
     struct dt_entry due[AT_ONCE];
     struct dt_fix fixes[AT_ONCE];
     struct dt_error err;

@@ -19,9 +19,10 @@
 #include "support/redis_fixture.h"
 
 #define FAR    INT64_C(9000000000000)
-#define MARKER ((struct dt_marker){7, 12345, 3, 1, 0, false})
+#define MARKER ((struct dt_marker){7, 12345, 3, 1, 0, false, 0})
 
 struct fixture {
+    bool gone; /* a marker */
     struct dt_config config;
     char endpoints[256], installation[64];
     struct redis_server server; /* port 0 = the shared servers are used */
@@ -268,16 +269,16 @@ static struct dt_filling taken(struct fixture *fx, dt_index *index)
 {
     struct dt_filling f = {.shard = 1};
 
-    OK(dt_index_take_fillings(index, &f, 1, &fx->err));
+    OK(dt_index_take_fillings(index, 3, &f, 1, &fx->err));
     return f;
 }
 
 static struct dt_marker marked_as_filling(struct fixture *fx, int64_t count, const struct dt_marker *was)
 {
-    const struct dt_marker marker = {7, 12345, count, 3, 0, true};
+    const struct dt_marker marker = {7, 12345, count, 2, 0, true, 3};
     bool intact;
 
-    OK(dt_index_mark(fx->index, 1, marker, was, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, marker, was, &intact, &fx->gone, &fx->err));
     return marker;
 }
 
@@ -295,14 +296,16 @@ static void a_filling_is_one_handles_until_it_lets_go(void **state)
     g = taken(fx, other);
     assert_true(g.wanted && !g.ours && g.life == f.life);
     f.done_ms = 500;
-    OK(dt_index_tell_fillings(fx->index, &f, 1, true, &fx->err));
+    f.keep = true;
+    OK(dt_index_tell_fillings(fx->index, &f, 1, &fx->err));
     assert_true(f.ours);
-    g.ours = true; /* so it believes */
+    g.ours = g.keep = true; /* so it believes */
     g.done_ms = 900;
-    OK(dt_index_tell_fillings(other, &g, 1, true, &fx->err));
+    OK(dt_index_tell_fillings(other, &g, 1, &fx->err));
     assert_false(g.ours);
     assert_int_equal(taken(fx, fx->index).done_ms, 500);
-    OK(dt_index_tell_fillings(fx->index, &f, 1, false, &fx->err));
+    f.keep = false;
+    OK(dt_index_tell_fillings(fx->index, &f, 1, &fx->err));
     g = taken(fx, other);
     assert_true(g.ours && g.done_ms == 500);
     usleep((DT_FILLING_MS + 50) * 1000);
@@ -310,6 +313,40 @@ static void a_filling_is_one_handles_until_it_lets_go(void **state)
     OK(dt_index_drop(fx->index, 1, &fx->err));
     assert_false(taken(fx, fx->index).wanted);
     dt_index_free(other);
+}
+
+static void a_filling_for_another_map_is_not_taken(void **state)
+{
+    struct fixture *fx = *state;
+    struct dt_marker marker = marked_as_filling(fx, 1, NULL), next = marker;
+    struct dt_filling f = {.shard = 1};
+
+    OK(dt_index_take_fillings(fx->index, 4, &f, 1, &fx->err));
+    assert_true(f.wanted && !f.ours && f.generation == 3);
+    f = taken(fx, fx->index);
+    f.done_ms = 500;
+    f.keep = true;
+    OK(dt_index_tell_fillings(fx->index, &f, 1, &fx->err));
+    next.count++;
+    next.map = 4; /* its leader has got that one */
+    OK(dt_index_mark(fx->index, 1, next, &marker, &(bool){false}, &fx->gone, &fx->err));
+    assert_false(fx->gone);
+    OK(dt_index_take_fillings(fx->index, 4, &f, 1, &fx->err));
+    assert_true(f.ours && f.done_ms == 0);
+}
+
+/* Whoever is told to be at it for longer than anybody may ask for was told so before the clock was set back. */
+static void a_clock_that_is_set_back_keeps_no_filling(void **state)
+{
+    struct fixture *fx = *state;
+
+    marked_as_filling(fx, 1, NULL);
+    for (int i = 0; i < (strchr(fx->endpoints, ',') ? 2 : 1); i++)
+        redis_fixture_text(fx->endpoints, (unsigned)i, "EVAL %s 1 %s:{1}:due:filled",
+                           "if redis.call('EXISTS', KEYS[1]) == 1 then "
+                           "redis.call('HSET', KEYS[1], 'by', 'x', 'until', '99999999999999') end return ''",
+                           fx->installation);
+    assert_true(taken(fx, fx->index).ours);
 }
 
 static void what_is_filled_counts_as_long_as_its_marker_stays(void **state)
@@ -320,17 +357,21 @@ static void what_is_filled_counts_as_long_as_its_marker_stays(void **state)
     bool intact;
 
     f.done_ms = 500;
-    OK(dt_index_tell_fillings(fx->index, &f, 1, true, &fx->err));
+    f.keep = true;
+    OK(dt_index_tell_fillings(fx->index, &f, 1, &fx->err));
     second = marked_as_filling(fx, 2, &first); /* a leader marks now and then */
     assert_int_equal(taken(fx, fx->index).done_ms, 500);
     marked_as_filling(fx, 3, &first); /* not the one that is there: an older copy came back */
+    assert_true(fx->gone);
+    assert_false(taken(fx, fx->index).wanted);
+    marked_as_filling(fx, 4, NULL);
     assert_int_equal(taken(fx, fx->index).done_ms, 0);
-    OK(dt_index_tell_fillings(fx->index, &f, 1, true, &fx->err)); /* what was done before does not count */
+    OK(dt_index_tell_fillings(fx->index, &f, 1, &fx->err)); /* what was done before does not count */
     assert_false(f.ours);
     assert_int_equal(taken(fx, fx->index).done_ms, 0);
     second.filling = false;
-    second.count = 4;
-    OK(dt_index_mark(fx->index, 1, second, NULL, &intact, &fx->err));
+    second.count = 5;
+    OK(dt_index_mark(fx->index, 1, second, NULL, &intact, &fx->gone, &fx->err));
     assert_false(intact);
     assert_false(taken(fx, fx->index).wanted); /* whole */
 }
@@ -416,14 +457,14 @@ static void a_put_announces_its_shard_exactly_when_the_earliest_became_earlier(v
     for (unsigned shard = 0; shard < 4; shard++) { /* some on each endpoint */
         int64_t a = id_of(fx, shard, 0), b = id_of(fx, shard, a), c = id_of(fx, shard, b);
 
-        OK(dt_index_mark(fx->index, shard, MARKER, NULL, &intact, &fx->err)); /* a marker is no entry */
-        assert_int_equal(announced(fx, &heard, shard, a, 1000), 1);           /* the first */
-        assert_int_equal(announced(fx, &heard, shard, b, 2000), 0);           /* later */
-        assert_int_equal(announced(fx, &heard, shard, c, 1000), 0);           /* as early */
-        assert_int_equal(announced(fx, &heard, shard, b, 999), 1);            /* moved to the head */
-        assert_int_equal(announced(fx, &heard, shard, b, 999), 0);            /* said before */
-        assert_int_equal(announced(fx, &heard, shard, b, 0), 0);              /* removed */
-        assert_int_equal(announced(fx, &heard, shard, a, 3000), 0);           /* moved away from the head */
+        OK(dt_index_mark(fx->index, shard, MARKER, NULL, &intact, &fx->gone, &fx->err)); /* a marker is no entry */
+        assert_int_equal(announced(fx, &heard, shard, a, 1000), 1);                      /* the first */
+        assert_int_equal(announced(fx, &heard, shard, b, 2000), 0);                      /* later */
+        assert_int_equal(announced(fx, &heard, shard, c, 1000), 0);                      /* as early */
+        assert_int_equal(announced(fx, &heard, shard, b, 999), 1);                       /* moved to the head */
+        assert_int_equal(announced(fx, &heard, shard, b, 999), 0);                       /* said before */
+        assert_int_equal(announced(fx, &heard, shard, b, 0), 0);                         /* removed */
+        assert_int_equal(announced(fx, &heard, shard, a, 3000), 0);                      /* moved away from the head */
         assert_int_equal(announced(fx, &heard, shard, c, 0), 0);
         assert_int_equal(announced(fx, &heard, shard, b, FAR + 1), 0); /* beyond the horizon */
         assert_int_equal(announced(fx, &heard, shard, b, 2999), 1);
@@ -522,13 +563,14 @@ static void a_server_that_is_emptied_says_so(void **state)
 
 static void a_server_that_may_not_say_that_is_listened_to_all_the_same(void **state)
 {
-    static const char *const forbidden[] = {"client|tracking", "client|id"};
+    static const char *const forbidden[][2] = {
+        {"resetchannels", "&*:wake"}, {"-client|tracking", "+ping"}, {"-client|id", "+ping"}};
     struct fixture *fx = *state;
 
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         struct heard heard;
 
-        redis_fixture_text(fx->endpoints, 0, "ACL SETUSER default -%s", forbidden[i]);
+        redis_fixture_text(fx->endpoints, 0, "ACL SETUSER default %s %s", forbidden[i][0], forbidden[i][1]);
         dt_wake *wake = listen_to(fx, &heard, 1);
         redis_fixture_number(fx->endpoints, 0, "PUBLISH %s:wake 6", fx->installation);
         expect_heard(&heard, &heard.by_shard[6], 1, 2000);
@@ -606,34 +648,36 @@ static void the_marker_tells_a_leader_whether_its_set_is_still_there(void **stat
     size_t n;
     bool marked, intact = true;
 
-    OK(dt_index_mark(fx->index, 1, MARKER, NULL, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, MARKER, NULL, &intact, &fx->gone, &fx->err));
     assert_false(intact); /* a new set */
     OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_true(marked);
     assert_int_equal(n, 0); /* the marker itself is never due */
     assert_int_equal(next, 0);
 
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, 12345, 4, 1, 0, false}, NULL, &intact,
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, 12345, 4, 1, 0, false, 0}, NULL, &intact, &fx->gone,
                      &fx->err)); /* it counts on */
     assert_true(intact);
     OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_false(marked); /* so does an older copy of this leadership's set look */
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){7, 12345, 4, 1, 0, false}, FAR, 4, got, &n, &next, &marked,
+    OK(dt_index_due(fx->index, 1, (struct dt_marker){7, 12345, 4, 1, 0, false, 0}, FAR, 4, got, &n, &next, &marked,
                     &fx->err));
     assert_true(marked);
 
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false}, NULL, &intact,
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false, 0}, NULL, &intact, &fx->gone,
                      &fx->err)); /* another leadership */
     assert_true(intact);
     OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_false(marked);
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false}, FAR, 4, got, &n, &next, &marked, &fx->err));
+    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false, 0}, FAR, 4, got, &n, &next, &marked,
+                    &fx->err));
     assert_true(marked);
 
     redis_fixture_forget(fx->endpoints, fx->installation);
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false}, FAR, 4, got, &n, &next, &marked, &fx->err));
+    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false, 0}, FAR, 4, got, &n, &next, &marked,
+                    &fx->err));
     assert_false(marked);
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false}, NULL, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false, 0}, NULL, &intact, &fx->gone, &fx->err));
     assert_false(intact);
 }
 
@@ -642,13 +686,13 @@ static void a_marker_of_another_map_or_from_before_a_move_is_not_believed(void *
     struct fixture *fx = *state;
     bool intact = true;
 
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, -5, 1, 2, 0, false}, NULL, &intact, &fx->err));
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 1, 2, 7, false}, NULL, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, -5, 1, 2, 0, false, 0}, NULL, &intact, &fx->gone, &fx->err));
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 1, 2, 7, false, 0}, NULL, &intact, &fx->gone, &fx->err));
     assert_true(intact);
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){9, 6, 1, 3, 0, false}, NULL, &intact,
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){9, 6, 1, 3, 0, false, 0}, NULL, &intact, &fx->gone,
                      &fx->err)); /* filled for map 2 */
     assert_false(intact);
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){12, 6, 1, 3, 11, false}, NULL, &intact,
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){12, 6, 1, 3, 11, false, 0}, NULL, &intact, &fx->gone,
                      &fx->err)); /* left here at epoch 9 */
     assert_false(intact);
 }
@@ -656,20 +700,20 @@ static void a_marker_of_another_map_or_from_before_a_move_is_not_believed(void *
 static void a_set_that_its_leader_left_half_filled_is_believed_by_nobody(void **state)
 {
     struct fixture *fx = *state;
-    const struct dt_marker filling = {7, 12345, 1, 2, 0, true};
+    const struct dt_marker filling = {7, 12345, 1, 2, 0, true, 0};
     struct dt_entry got[4];
     bool intact = true, marked = false;
     int64_t next = 0;
     size_t n = 0;
 
-    OK(dt_index_mark(fx->index, 1, filling, NULL, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, filling, NULL, &intact, &fx->gone, &fx->err));
     OK(dt_index_due(fx->index, 1, filling, FAR, 4, got, &n, &next, &marked, &fx->err));
     assert_true(marked); /* it is ours, all the same */
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 1, 2, 0, true}, NULL, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 1, 2, 0, true, 0}, NULL, &intact, &fx->gone, &fx->err));
     assert_false(intact);
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 2, 2, 0, false}, NULL, &intact,
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 2, 2, 0, false, 0}, NULL, &intact, &fx->gone,
                      &fx->err)); /* filled by now */
-    OK(dt_index_mark(fx->index, 1, (struct dt_marker){9, 5, 1, 2, 0, true}, NULL, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, (struct dt_marker){9, 5, 1, 2, 0, true, 0}, NULL, &intact, &fx->gone, &fx->err));
     assert_true(intact);
 }
 
@@ -684,7 +728,7 @@ static void a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it(voi
     bool marked, intact = true;
 
     dt_arena_init(&arena);
-    OK(dt_index_mark(fx->index, 1, MARKER, NULL, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 1, MARKER, NULL, &intact, &fx->gone, &fx->err));
     OK(dt_index_hold(fx->index, 1, DT_STR_LIT("t"), &entry, 1, &fx->err));
     OK(dt_index_add_missing(fx->index, 1, &other, 1, &fx->err));
     OK(dt_index_drop(fx->index, 1, &fx->err));
@@ -832,7 +876,7 @@ static void a_range_leaves_out_its_end_and_the_marker(void **state)
     size_t n;
     bool intact;
 
-    OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
     put_one(fx, a, 100);
     put_one(fx, b, 200);
     OK(dt_index_range(fx->index, 0, 100, 200, NULL, 4, got, &n, &fx->err));
@@ -1258,7 +1302,7 @@ static void a_slice_that_is_gone_takes_the_marker_along(void **state)
 
     put_one(fx, other, 100000);
     put_one(fx, id, 100); /* in a slice of its own */
-    OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
     for (int i = 0; i < n_endpoints(fx); i++)
         redis_fixture_number(fx->endpoints, (unsigned)i, "DEL %s:{0}:due:0", fx->installation);
     OK(dt_index_due(fx->index, 0, MARKER, 1000, 4, got, &n, &next, &marked, &fx->err));
@@ -1266,7 +1310,7 @@ static void a_slice_that_is_gone_takes_the_marker_along(void **state)
     OK(dt_index_due(fx->index, 0, MARKER, 1000, 4, got, &n, &next, &marked, &fx->err));
     assert_false(marked);
     assert_int_equal(next, 100000);
-    OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
     assert_false(intact);  /* the leader has it filled again */
     put_one(fx, other, 0); /* a slice that is emptied takes nothing along */
     OK(dt_index_due(fx->index, 0, MARKER, 1000000, 4, got, &n, &next, &marked, &fx->err));
@@ -1332,7 +1376,7 @@ static void flushed_scripts_are_loaded_again_without_anybody_noticing(void **sta
     OK(dt_index_unhold(fx->index, 0, DT_STR_LIT("t"), 5, &next_ms, &fx->err));
     assert_int_equal(score(fx, id), 200);
     redis_fixture_text(fx->endpoints, 0, "SCRIPT FLUSH");
-    OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->err));
+    OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
 }
 
 static bool pings(void *arg)
@@ -1415,7 +1459,7 @@ static void every_call_says_unavailable_while_the_server_is_down(void **state)
     UNAVAILABLE(dt_index_wake_all(fx->index, &fx->err));
     UNAVAILABLE(dt_index_due(fx->index, 0, MARKER, 5, 2, got, &n, &out, &flag, &fx->err));
     assert_int_equal(n, 0);
-    UNAVAILABLE(dt_index_mark(fx->index, 0, MARKER, NULL, &flag, &fx->err));
+    UNAVAILABLE(dt_index_mark(fx->index, 0, MARKER, NULL, &flag, &fx->gone, &fx->err));
     UNAVAILABLE(dt_index_fix(fx->index, 0, &fix, 1, &fx->err));
     UNAVAILABLE(dt_index_hold(fx->index, 0, DT_STR_LIT("t"), &entry, 1, &fx->err));
     UNAVAILABLE(dt_index_unhold(fx->index, 0, DT_STR_LIT("t"), 1, &out, &fx->err));
@@ -1644,6 +1688,8 @@ int main(void)
         T(one_announcement_a_shard_is_enough_for_many_entries, shared),
         T(a_filling_is_one_handles_until_it_lets_go, shared),
         T(what_is_filled_counts_as_long_as_its_marker_stays, shared),
+        T(a_filling_for_another_map_is_not_taken, shared),
+        T(a_clock_that_is_set_back_keeps_no_filling, shared),
         T(a_put_without_wake_announces_nothing, shared),
         T(announcements_by_hand_arrive_with_their_meaning, shared),
         T(a_wake_message_of_another_installation_is_not_heard, shared),

@@ -867,14 +867,14 @@ static void process_tick(struct process *p)
 static void process_loses(struct process *p, int64_t count, int64_t generation)
 {
     struct fixture *fx = p->fx;
-    bool intact;
+    bool intact, gone;
 
     for (unsigned shard = 0; shard < SHARDS; shard++) {
-        const struct dt_marker marker = {1, shard, count, generation, 0, true};
+        const struct dt_marker marker = {1, shard, count, 1, 0, true, generation};
 
         if (!dt_shard_set_has(&p->leads, shard))
             continue;
-        OK(dt_index_mark(p->index, shard, marker, NULL, &intact, &fx->err));
+        OK(dt_index_mark(p->index, shard, marker, NULL, &intact, &gone, &fx->err));
         dt_reconciler_lost(p->r, shard);
     }
 }
@@ -1008,6 +1008,50 @@ static void who_has_another_map_fills_his_own_only(void **state)
     assert_int_equal(entries_below(fx, FAR), 2000);
     process_end(&a);
     process_end(&b);
+}
+
+/* Of two servers the one of our own sets fails in the middle, and what is left of the pass is others'. */
+static void a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own(void **state)
+{
+    struct fixture *fx = *state;
+    struct redis_server second = {0};
+    struct process a, others;
+    char both[300];
+
+    redis_server_start(&second, "");
+    snprintf(both, sizeof(both), "%s,%s", fx->endpoints, second.endpoint);
+    free(fx->mysql.config.redis_endpoints);
+    fx->mysql.config.redis_endpoints = strdup(both);
+    fx->mysql.config.reconcile_slice = 100;
+    many_rows(fx, 2000, START + 60000, 1000);
+    a = process_of(fx, 0, SHARDS - 1);
+    others = process_of(fx, 0, SHARDS - 1);
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        bool ours = strcmp(dt_index_home(a.index, shard), second.endpoint) == 0;
+        dt_shard_set_remove(ours ? &others.leads : &a.leads, shard);
+    }
+    if (dt_shard_set_empty(&a.leads) || dt_shard_set_empty(&others.leads))
+        skip(); /* by chance all are on one of the two */
+    for (int i = 0; i < 40; i++)
+        process_tick(&a);
+    process_loses(&a, 1, 1);
+    process_loses(&others, 1, 1);
+    for (int i = 0; i < 20; i++)
+        process_tick(&a);
+    redis_server_kill(&second);
+    for (int i = 0; i < 20; i++)
+        process_tick(&a);
+    assert_true(dt_shard_set_empty(&a.whole));
+    redis_server_again(&second);
+    usleep(1000000); /* longer than the back-off */
+    for (int i = 0; i < 500 && !process_is_whole(&a); i++) {
+        process_tick(&a);
+        fx->now_ms += 5;
+    }
+    assert_true(process_is_whole(&a));
+    process_end(&a);
+    process_end(&others);
+    redis_server_kill(&second);
 }
 
 /* ---- what the index was not told ---- */
@@ -1294,6 +1338,7 @@ int main(void)
         T(who_falls_silent_is_succeeded, shared),
         T(what_was_filled_before_another_loss_does_not_count, shared),
         T(who_has_another_map_fills_his_own_only, shared),
+        T(a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own, private),
         T(without_redis_a_tick_returns_and_is_wanted_again, private),
         T(without_mysql_a_tick_returns_and_is_wanted_in_a_second, private),
     };

@@ -150,7 +150,7 @@ struct command {
     char topic[64];
     struct dt_marker marker, was;
     bool had, keep;
-    int64_t life;
+    int64_t life, generation;
     const struct dt_index *by;
 };
 
@@ -171,27 +171,40 @@ static bool same_marker(const struct dt_marker *a, const struct dt_marker *b)
            a->filling == b->filling;
 }
 
+static bool stays(const struct shard *s, const struct command *c)
+{
+    return c->had && s->marked && same_marker(&s->marker, &c->was);
+}
+
 /* lua/mark.lua */
 static void do_mark(struct shard *s, const struct command *c)
 {
-    bool stays = c->had && s->marked && same_marker(&s->marker, &c->was);
+    if (c->had && !stays(s, c)) {
+        s->marked = s->notes.there = false;
+        return;
+    }
+    bool goes_on = c->had && s->notes.there && s->notes.generation == c->marker.map;
     s->marked = true;
     s->marker = c->marker;
     if (!c->marker.filling)
         s->notes.there = false;
-    else if (!stays || !s->notes.there)
-        s->notes = (struct notes){true, dt_marker_life(&c->marker), c->marker.generation, 0, 0, NULL};
+    else if (!goes_on)
+        s->notes = (struct notes){true, dt_marker_life(&c->marker), c->marker.map, 0, 0, NULL};
 }
 
-/* lua/filled.lua */
+/* lua/filled.lua: is it his? */
+static bool is_his(const struct notes *n, const struct command *c)
+{
+    if (!n->there)
+        return false;
+    if (c->what == TELL)
+        return n->by == c->by && n->life == c->life;
+    return n->generation == c->generation && (n->by == c->by || !n->by || n->until_us <= now_us);
+}
+
 static void do_filling(struct notes *n, const struct command *c)
 {
-    bool his = n->by == c->by;
-    if (c->what == TELL)
-        his = his && n->life == c->life;
-    else
-        his = his || !n->by || n->until_us <= now_us;
-    if (!n->there || !his)
+    if (!is_his(n, c))
         return;
     if (c->what == TELL)
         n->done_ms = c->score;
@@ -409,18 +422,22 @@ dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker,
     return DT_OK;
 }
 
-dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, const struct dt_marker *was_there,
-                        bool *intact, struct dt_error *err)
+dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, const struct dt_marker *was,
+                        bool *intact, bool *gone, struct dt_error *err)
 {
-    struct command c = {.what = MARK, .shard = shard, .marker = marker, .had = was_there != NULL};
-    if (was_there)
-        c.was = *was_there;
+    struct command c = {.what = MARK, .shard = shard, .marker = marker, .had = was != NULL};
+    struct dt_error ignored;
     const struct shard *s = &redis.shards[shard];
-    bool was = s->marked && s->marker.epoch >= marker.oldest && s->marker.generation == marker.generation &&
-               !s->marker.filling;
-    dt_status status = change(index, &c, 1, err);
-    *intact = was;
-    return status;
+    if (was)
+        c.was = *was;
+    *intact = *gone = false;
+    dt_status status = reach(index, err ? err : &ignored);
+    if (status != DT_OK)
+        return lose(index, &c, 1, err);
+    *intact = s->marked && s->marker.epoch >= marker.oldest && s->marker.generation == marker.generation &&
+              !s->marker.filling;
+    *gone = was && !stays(s, &c);
+    return change_now(index, &c, 1, err);
 }
 
 dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err)
@@ -554,42 +571,57 @@ dt_status dt_index_end_fill(dt_index *index, struct dt_error *err)
     return DT_OK;
 }
 
-static dt_status fillings(dt_index *index, enum what what, struct dt_filling *list, size_t n, bool keep,
-                          struct dt_error *err)
+static dt_status fillings(dt_index *index, enum what what, struct dt_filling *list, size_t n, struct dt_error *err)
 {
     struct command *commands = command_list(n);
-    size_t asked = 0;
-    for (size_t i = 0; i < n; i++)
-        if (what == TAKE || list[i].ours)
-            commands[asked++] = (struct command){.what = what,
-                                                 .shard = list[i].shard,
-                                                 .score = list[i].done_ms,
-                                                 .life = list[i].life,
-                                                 .keep = keep,
-                                                 .by = index};
-    dt_status status = asked ? change(index, commands, asked, err) : DT_OK;
+    struct dt_filling **asked = world_alloc((n + 1) * sizeof *asked);
+    struct dt_error ignored;
+    size_t n_asked = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct notes *notes = &redis.shards[list[i].shard].notes;
-        bool told = what == TELL && list[i].ours && notes->life == list[i].life;
-        list[i].wanted = status == DT_OK && notes->there;
-        list[i].ours = list[i].wanted && (what == TAKE ? notes->by == index : told && (notes->by == index || !keep));
-        if (!list[i].wanted || what == TELL)
+        if (what == TELL && !list[i].ours)
             continue;
-        list[i].life = notes->life;
-        list[i].generation = notes->generation;
-        list[i].done_ms = notes->done_ms;
+        commands[n_asked] = (struct command){.what = what,
+                                             .shard = list[i].shard,
+                                             .score = list[i].done_ms,
+                                             .life = list[i].life,
+                                             .generation = list[i].generation,
+                                             .keep = what == TAKE || list[i].keep,
+                                             .by = index};
+        list[i].wanted = list[i].ours = false;
+        asked[n_asked++] = &list[i];
     }
+    if (n_asked == 0)
+        return DT_OK;
+    dt_status status = reach(index, err ? err : &ignored);
+    if (status != DT_OK)
+        return lose(index, commands, n_asked, err);
+    for (size_t i = 0; i < n_asked; i++) {
+        const struct notes *notes = &redis.shards[asked[i]->shard].notes;
+        asked[i]->wanted = notes->there;
+        asked[i]->ours = is_his(notes, &commands[i]);
+        if (!notes->there)
+            continue;
+        asked[i]->life = notes->life;
+        asked[i]->generation = notes->generation;
+        asked[i]->done_ms = what == TELL && asked[i]->ours ? asked[i]->done_ms : notes->done_ms;
+    }
+    status = change_now(index, commands, n_asked, err);
+    for (size_t i = 0; i < n_asked && status != DT_OK; i++)
+        asked[i]->wanted = asked[i]->ours = false;
     return status;
 }
 
-dt_status dt_index_take_fillings(dt_index *index, struct dt_filling *list, size_t n, struct dt_error *err)
+dt_status dt_index_take_fillings(dt_index *index, int64_t generation, struct dt_filling *list, size_t n,
+                                 struct dt_error *err)
 {
-    return fillings(index, TAKE, list, n, true, err);
+    for (size_t i = 0; i < n; i++)
+        list[i].generation = generation;
+    return fillings(index, TAKE, list, n, err);
 }
 
-dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *list, size_t n, bool keep, struct dt_error *err)
+dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *list, size_t n, struct dt_error *err)
 {
-    return fillings(index, TELL, list, n, keep, err);
+    return fillings(index, TELL, list, n, err);
 }
 
 /* ---- wake-ups ---- */
