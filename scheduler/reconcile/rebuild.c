@@ -14,8 +14,8 @@
  *
  *   asked ──▶ a pass of what nobody else fills ──▶ whole
  *     ▲            │ a shard asks: the pass begins anew for all, since nearest first matters most
- *     └────────────┘ its Redis failed, or it was lost once more (RETRY_US later); somebody else fills it (POLL_US
- * later)
+ *     ├────────────┤ its Redis failed, or it was lost once more (RETRY_US later)
+ *     └────────────┘ somebody else fills it (POLL_US later)
  *
  * Invariant: all that was due before at_ms when the pass came by is in the sets that it fills, and what is noted as
  * done never runs ahead of that.

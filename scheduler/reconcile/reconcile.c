@@ -55,10 +55,10 @@ static struct dt_shard_set without(const struct dt_shard_set *a, const struct dt
     return rest;
 }
 
-void dt_shard_set_keep(struct dt_shard_set *a, const struct dt_shard_set *b)
+void dt_shard_set_keep(struct dt_shard_set *set, const struct dt_shard_set *others)
 {
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
-        a->bits[i] &= b->bits[i];
+        set->bits[i] &= others->bits[i];
 }
 
 /* Shards whose windows may be compared: led, and not being rebuilt. */
