@@ -595,21 +595,20 @@ static void build_put(dt_index *index, unsigned i, const void *arg)
     }
 }
 
-static dt_status send_put(dt_index *index, struct dt_error *err)
+/* The endpoints that the flight has something for. */
+static void want_flight(dt_index *index)
 {
     const struct flight *flight = index->flight;
 
     memset(index->wanted, 0, index->n_links * sizeof(*index->wanted));
     for (size_t from = 0; from < flight->n; from = shard_end(flight, from))
         index->wanted[index->link_of[flight->items[from].shard % DT_SHARDS_MAX]] = true;
-    return fly_out(index, build_put, NULL, err);
 }
 
 static dt_status put_flight(dt_index *index, bool *refused, struct dt_error *err)
 {
-    dt_status out = send_put(index, err), back = fly_back(index, on_filled, refused, out == DT_OK ? err : NULL);
-
-    return out == DT_OK ? back : out;
+    want_flight(index);
+    return fly(index, build_put, NULL, on_filled, refused, err);
 }
 
 dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
@@ -633,7 +632,8 @@ static dt_status send_fill(dt_index *index, const struct dt_shard_map *map, cons
 {
     load_flight(index, map, entries, n, INT64_MAX);
     index->flight->how = index->cannot_restore ? PUT_MISSING : PUT_PACKED;
-    return send_put(index, err);
+    want_flight(index);
+    return fly_out(index, build_put, NULL, err);
 }
 
 dt_status dt_index_end_fill(dt_index *index, struct dt_error *err)

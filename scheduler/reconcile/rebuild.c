@@ -96,6 +96,12 @@ static void doubt(struct dt_rebuild *b, unsigned shard)
     dt_shard_set_add(&b->again, shard);
 }
 
+static void write_notes(dt_reconciler *r)
+{
+    if (dt_index_tell_fillings(r->index, r->rebuild.notes, r->rebuild.n_notes, NULL) != DT_OK)
+        dt_metric_add(r->failures, 1);
+}
+
 /* Notes how far the pass has come, and lets go of what it does not fill any more, or of all. */
 static void tell(dt_reconciler *r, int64_t done_ms, bool last)
 {
@@ -111,8 +117,7 @@ static void tell(dt_reconciler *r, int64_t done_ms, bool last)
         note->done_ms = fills ? done_ms : note->done_ms;
         b->told[i] = note->life;
     }
-    if (dt_index_tell_fillings(r->index, b->notes, b->n_notes, NULL) != DT_OK)
-        dt_metric_add(r->failures, 1);
+    write_notes(r);
     for (size_t i = 0; i < b->n_notes; i++) {
         const struct dt_filling *note = &b->notes[i];
         bool lapsed = note->wanted && note->life == b->told[i];
@@ -136,8 +141,7 @@ static void let_go(dt_reconciler *r)
     b->filling = (struct dt_shard_set){0};
     for (size_t i = 0; i < b->n_notes; i++)
         b->notes[i].keep = false;
-    if (dt_index_tell_fillings(r->index, b->notes, b->n_notes, NULL) != DT_OK)
-        dt_metric_add(r->failures, 1);
+    write_notes(r);
     b->n_notes = 0;
 }
 

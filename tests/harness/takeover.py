@@ -9,13 +9,13 @@ import signal
 import threading
 import time
 
-import redis
 from confluent_kafka import Consumer
 
 from .checker import Tape, connect, rows, shard_of
 from .consumer import base_config
 from .journal import Journal
 from .rest import Rest
+from .servers import redis_clients
 from . import index
 from .soak import flush_redis, rfc3339
 from .stack import until
@@ -113,7 +113,7 @@ class Takeovers:
         self.rest = Rest(stack["DUETIME_URL"])
         self.shards = len(leaders(stack))
         self.stream = Stream(stack["DUETIME_URL"], topic, rate)
-        self.clients = [redis.Redis(host, int(port)) for host, port in (endpoint.split(":") for endpoint in stack["DUETIME_REDIS"].split(","))]
+        self.clients = redis_clients(stack)
         self.watcher = Watcher(stack["DUETIME_KAFKA"], topic, self.shards)
         self.topic = topic
 

@@ -366,8 +366,7 @@ dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const st
                                        .seen = entries[i].was_ms,
                                        .score = entries[i].due_ms <= horizon_end_ms ? entries[i].due_ms : 0};
     /* announced when the earliest became earlier: decided in the same step */
-    struct dt_error ignored;
-    dt_status status = reach(index, err ? err : &ignored);
+    dt_status status = reach(index, err);
     int64_t before[SHARDS_MAX], after[SHARDS_MAX];
     earliest(before);
     if (status == DT_OK)
@@ -426,12 +425,11 @@ dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker
                         bool *intact, bool *gone, struct dt_error *err)
 {
     struct command c = {.what = MARK, .shard = shard, .marker = marker, .had = was != NULL};
-    struct dt_error ignored;
     const struct shard *s = &redis.shards[shard];
     if (was)
         c.was = *was;
     *intact = *gone = false;
-    dt_status status = reach(index, err ? err : &ignored);
+    dt_status status = reach(index, err);
     if (status != DT_OK)
         return lose(index, &c, 1, err);
     *intact = s->marked && s->marker.epoch >= marker.oldest && s->marker.generation == marker.generation &&
@@ -575,7 +573,6 @@ static dt_status fillings(dt_index *index, enum what what, struct dt_filling *li
 {
     struct command *commands = command_list(n);
     struct dt_filling **asked = world_alloc((n + 1) * sizeof *asked);
-    struct dt_error ignored;
     size_t n_asked = 0;
     for (size_t i = 0; i < n; i++) {
         if (what == TELL && !list[i].ours)
@@ -592,7 +589,7 @@ static dt_status fillings(dt_index *index, enum what what, struct dt_filling *li
     }
     if (n_asked == 0)
         return DT_OK;
-    dt_status status = reach(index, err ? err : &ignored);
+    dt_status status = reach(index, err);
     if (status != DT_OK)
         return lose(index, commands, n_asked, err);
     for (size_t i = 0; i < n_asked; i++) {
