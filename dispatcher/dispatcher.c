@@ -262,12 +262,12 @@ static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
     return there;
 }
 
-static void index_whole(void *arg, unsigned shard)
+static void index_whole(void *arg, unsigned shard, uint64_t losses)
 {
     dt_dispatcher *d = arg;
     pthread_mutex_lock(&d->table_lock);
     if (d->slots[shard].loop)
-        dt_shard_loop_index_whole(d->slots[shard].loop);
+        dt_shard_loop_index_whole(d->slots[shard].loop, losses);
     pthread_mutex_unlock(&d->table_lock);
 }
 

@@ -45,6 +45,7 @@ struct dt_housekeeper {
     dt_index *index;
     dt_reconciler *reconciler;
     _Atomic bool hurry;                        /* a shard's set was lost: tick now */
+    uint64_t losses[DT_SHARDS_MAX];            /* of the sets of shards that are led here, before this tick */
     int64_t reconcile_us, chores_us, stats_us; /* mono: not before */
     int64_t parts_us;                          /* mono: partitions are not looked after before */
     dt_audit *audit;
@@ -239,13 +240,16 @@ static void tell_stats(dt_housekeeper *h)
         DT_LOG(DEBUG, "housekeeper", "nothing said about shards", DT_S("reason", err.text));
 }
 
+/* What is led, and how often each set was lost before this tick. */
 static void led_here(dt_housekeeper *h, struct dt_shard_set *led)
 {
     struct dt_loop_state state;
     *led = (struct dt_shard_set){0};
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
-        if (h->env.state(h->env.arg, shard, &state) && state.leading)
+        if (h->env.state(h->env.arg, shard, &state) && state.leading) {
             dt_shard_set_add(led, shard);
+            h->losses[shard] = state.losses;
+        }
 }
 
 static void reconcile(dt_housekeeper *h)
@@ -262,7 +266,7 @@ static void reconcile(dt_housekeeper *h)
     h->reconcile_us = out.next_us;
     for (unsigned shard = 0, all = shards(h); shard < all; shard++) {
         if (dt_shard_set_has(&out.whole, shard))
-            h->env.index_whole(h->env.arg, shard);
+            h->env.index_whole(h->env.arg, shard, h->losses[shard]);
         if (dt_shard_set_has(&out.wake, shard))
             h->env.wake(h->env.arg, shard);
         if (dt_shard_set_has(&out.held, shard))

@@ -28,11 +28,15 @@ struct dt_marker dt_shard_marker(const dt_shard_loop *l)
                               l->lease.index_epoch, !l->vouched,    l->map.generation};
 }
 
+/* With the lock, so that whoever ends a rebuild has seen either all of it or nothing. */
 static void lose(dt_shard_loop *l)
 {
     l->vouched = l->lost = false;
+    pthread_mutex_lock(&l->state_lock);
     l->index_whole = false;
+    l->state.losses++;
     l->env->index_lost(l->env->arg, l->shard);
+    pthread_mutex_unlock(&l->state_lock);
 }
 
 /* A map that only takes slots away leaves the set whole: what is too much in it is handed on when it is due, or removed

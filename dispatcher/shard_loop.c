@@ -459,6 +459,7 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->shard = shard;
     l->index_whole = true;
     l->index_up = true;
+    l->state.losses = env->random(env->arg); /* those of two leaderships differ */
     pthread_mutex_init(&l->state_lock, NULL);
     dt_arena_init(&l->arena);
     dt_arena_init(&l->lanes.arena);
@@ -491,9 +492,12 @@ void dt_shard_loop_topics(dt_shard_loop *l)
     dt_mailbox_signal(l->mailbox, TOPICS);
 }
 
-void dt_shard_loop_index_whole(dt_shard_loop *l)
+void dt_shard_loop_index_whole(dt_shard_loop *l, uint64_t losses)
 {
-    l->index_whole = true;
+    pthread_mutex_lock(&l->state_lock);
+    if (l->state.losses == losses)
+        l->index_whole = true;
+    pthread_mutex_unlock(&l->state_lock);
     dt_mailbox_signal(l->mailbox, WAKE);
 }
 

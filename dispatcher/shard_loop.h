@@ -40,11 +40,13 @@ DT_MUST_CHECK dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsig
 void dt_shard_loop_free(dt_shard_loop *loop);
 
 /* ---- any thread ---- */
-void dt_shard_loop_wake(dt_shard_loop *loop);        /* something may be due */
-void dt_shard_loop_topics(dt_shard_loop *loop);      /* a topic was paused or resumed */
-void dt_shard_loop_index_whole(dt_shard_loop *loop); /* the rebuild that index_lost asked for is done */
-void dt_shard_loop_release(dt_shard_loop *loop);     /* finish what is in flight, step down, end */
-void dt_shard_loop_stop(dt_shard_loop *loop);        /* end at once: somebody else may lead already */
+void dt_shard_loop_wake(dt_shard_loop *loop);   /* something may be due */
+void dt_shard_loop_topics(dt_shard_loop *loop); /* a topic was paused or resumed */
+/* The rebuild that index_lost asked for is done; `losses` as the loop's state said when it was finished. Ignored if the
+ * set was lost once more since. */
+void dt_shard_loop_index_whole(dt_shard_loop *loop, uint64_t losses);
+void dt_shard_loop_release(dt_shard_loop *loop); /* finish what is in flight, step down, end */
+void dt_shard_loop_stop(dt_shard_loop *loop);    /* end at once: somebody else may lead already */
 
 /* What it says about itself; strings are copied. */
 struct dt_loop_state {
@@ -54,6 +56,7 @@ struct dt_loop_state {
     char detail[320];
     int64_t generation; /* of the map that it works with, its set filled for it; 0 = not yet */
     bool halted;
+    uint64_t losses; /* rises with each index_lost, together with it; begins anywhere */
 };
 void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);
 
