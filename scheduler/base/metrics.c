@@ -14,10 +14,12 @@
 
 enum kind { COUNTER, GAUGE, SECONDS, COUNTS };
 
-#define BUCKETS_MAX 20
+#define BUCKETS_MAX 32
 
-static const double seconds_bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
-                                        1,      2.5,   5,      10,    30,   60,    120,  300, 600};
+/* Closest together where lateness and round trips lie. */
+static const double seconds_bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02,
+                                        0.03,   0.04,  0.05,   0.075, 0.1,    0.25, 0.5,   1,
+                                        2.5,    5,     10,     30,    60,     120,  300,   600};
 static const double counts_bounds[] = {1,   2,    4,    8,    16,   32,    64,    128,  256,
                                        512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
 
