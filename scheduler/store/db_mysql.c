@@ -1042,6 +1042,16 @@ size_t dt_db_rows(const dt_db *db)
     return db->open && db->open->stmt ? (size_t)mysql_stmt_num_rows(db->open->stmt) : 0;
 }
 
+/* As MySQL writes a BIGINT; twice as fast as strtoll, which is much of what a page of the due index costs here. */
+static int64_t number_of(const char *text)
+{
+    bool negative = *text == '-';
+    uint64_t sum = 0;
+    for (text += negative; *text >= '0' && *text <= '9'; text++)
+        sum = 10 * sum + (uint64_t)(*text - '0');
+    return (int64_t)(negative ? 0 - sum : sum);
+}
+
 /* One row after the other as they come: the server does not wait for the last one to be read before the first. */
 static bool next_numbers(dt_db *db, struct statement *s)
 {
@@ -1050,7 +1060,7 @@ static bool next_numbers(dt_db *db, struct statement *s)
         db->fetch_status = fail_connection(db, s->sql, &db->fetch_error);
     for (unsigned i = 0; row && i < s->n_columns; i++) {
         s->columns[i].null = row[i] == NULL;
-        s->columns[i].i = row[i] ? strtoll(row[i], NULL, 10) : 0;
+        s->columns[i].i = row[i] ? number_of(row[i]) : 0;
     }
     return row != NULL;
 }
