@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-LIBRARIES = {"loader": ["mysqlclient"], "updater": ["mysqlclient"], "filler": ["mysqlclient"], "reporter": ["rdkafka"],
+LIBRARIES = {"loader": ["mysqlclient"], "updater": ["mysqlclient"], "filler": ["mysqlclient"], "reporter": ["rdkafka"], "stalls": [],
              "slices": ["hiredis", "mysqlclient", "yajl", "inih", "libxxhash", "zlib"]}
 RELEASE = HERE.parents[1] / "build" / "release" / "scheduler"
 PRODUCT = {"slices": [f"-I{HERE.parents[1] / 'scheduler'}", RELEASE / "libscheduler.a"]}  # the product's own library, as built for the stack
@@ -19,7 +19,8 @@ def _folder():
 @functools.cache
 def program(name):
     out = pathlib.Path(_folder().name) / name
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", *LIBRARIES[name]], check=True, capture_output=True, text=True).stdout.split()
+    libraries = LIBRARIES[name]
+    flags = libraries and subprocess.run(["pkg-config", "--cflags", "--libs", *libraries], check=True, capture_output=True, text=True).stdout.split()
     subprocess.run(["cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", out, HERE / f"{name}.c",
                     *PRODUCT.get(name, []), *flags, "-lpthread", "-lm"], check=True)
     return out

@@ -10,6 +10,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from harness.checker import connect, rows
 from harness.servers import redis_clients
 
+import programs
+
 TREE = pathlib.Path(__file__).resolve().parents[2]
 MYSQL = ("version", "innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "binlog_format", "innodb_doublewrite", "innodb_flush_method",
          "innodb_buffer_pool_size")
@@ -23,6 +25,12 @@ def machine():
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=TREE, capture_output=True, text=True, check=False).stdout.strip()
     return {"cores": os.cpu_count(), "cpu": model[1] if model else platform.machine(), "memory_gib": round(memory / 2**20, 1),
             "kernel": platform.release(), "commit": commit or "?"}
+
+
+def stalls(seconds=5):
+    """What the machine takes from a thread that has a core to itself, so from everyone: no latency is better than that."""
+    lost, longer, longest = programs.run("stalls", seconds).split()
+    return {"lost_percent": float(lost), "longer_than_5_ms": int(longer), "longest_ms": float(longest), "seconds": seconds}
 
 
 def of_mysql(connection):
