@@ -33,6 +33,19 @@ def stalls(seconds=5):
     return {"lost_percent": float(lost), "longer_than_5_ms": int(longer), "longest_ms": float(longest), "seconds": seconds}
 
 
+def quiet(on):
+    """What was taken before, meanwhile and after, for people."""
+    told = [f"{when} {one['lost_percent']} % of {one['seconds']} s, {one['longer_than_5_ms']} stalls longer than 5 ms, the longest {one['longest_ms']} ms"
+            for when, one in zip(("before", "after"), on["stalls"])]
+    return f"taken by the machine itself: {'; '.join(told)}; stolen in between {on['stolen_percent']} %"
+
+
+def cpu_ticks():
+    """(stolen by the host, all) since the machine's start."""
+    ticks = [int(word) for word in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return ticks[7], sum(ticks)
+
+
 def of_mysql(connection):
     found = {}
     for name in MYSQL:
