@@ -3,8 +3,8 @@
  * what is there (entries that came since the loss are right; entries of an old copy are for the compares).
  *
  * A pass goes through MySQL's due index once, from the longest overdue row up to the horizon, which moves on meanwhile:
- * it is over when a page is not full. While a page is added MySQL reads the next one, which waits for the next step:
- * what is told the index meanwhile is looked through once more by the walk.
+ * it is over when a page is not full. While a page is added MySQL reads the next ones, AHEAD of them in one statement,
+ * the last of which waits for the next step: what is told the index meanwhile is looked through once more by the walk.
  *
  * Who makes a pass fills other leaders' lost sets as well, since reading is most of the work. It begins GATHER_US after
  * a shard asked, so that those find each other that lost theirs together; which of them is first fills, and notes in
@@ -25,9 +25,10 @@
 #include "reconcile/parts.h"
 
 #define RETRY_US  INT64_C(500000)
-#define GATHER_US INT64_C(30000)
-#define POLL_US   INT64_C(50000)
+#define GATHER_US INT64_C(20000)
+#define POLL_US   INT64_C(20000)
 #define TELL_US   INT64_C(200000)
+#define AHEAD     4u /* pages: so a step is that long, and MySQL pauses for a fraction of its time only */
 
 /* ---- who fills what ---- */
 
@@ -200,14 +201,23 @@ bool dt_rebuild_active(const dt_reconciler *r)
 
 /* ---- pages ---- */
 
+static bool fills_all(const dt_reconciler *r)
+{
+    for (unsigned shard = 0; shard < r->map->shards; shard++)
+        if (!dt_shard_set_has(&r->rebuild.filling, shard))
+            return false;
+    return true;
+}
+
 /* The page's entries that are filled, in r->entries. */
 static size_t pick(dt_reconciler *r)
 {
     const struct dt_rebuild *b = &r->rebuild;
+    const bool all = fills_all(r);
     size_t n = 0;
 
     for (size_t i = 0; i < b->n_page; i++)
-        if (dt_shard_set_has(&b->filling, dt_shard_of(r->map, b->page[i].id)))
+        if (all || dt_shard_set_has(&b->filling, dt_shard_of(r->map, b->page[i].id)))
             r->entries[n++] = (struct dt_entry){b->page[i].id, b->page[i].next_ms, 0};
     return n;
 }
@@ -294,18 +304,32 @@ static void advance(dt_reconciler *r)
     b->at_id = 0;
 }
 
-/* Redis adds the page while MySQL reads the next one; b->has_page tells whether that was got. */
+/* Redis adds the page while the next one comes from MySQL, which is in its place then. */
+static dt_status swap_page(dt_reconciler *r, dt_status asked, bool last, struct dt_error *err)
+{
+    struct dt_rebuild *b = &r->rebuild;
+    size_t n = pick(r);
+    dt_status begun = dt_index_begin_fill(r->index, r->map, r->entries, n, NULL);
+    dt_status status = asked == DT_OK ? dt_store_take_due(r->store, r->slice, last, b->page, &b->n_page, err) : asked;
+
+    end_adding(r, n, begun);
+    return status;
+}
+
+/* Adds all pages but the one that was got last; b->has_page tells whether there is one. */
 static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
-    dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, r->slice, err);
-    size_t n = pick(r);
-    dt_status begun = dt_index_begin_fill(r->index, r->map, r->entries, n, NULL);
+    dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, AHEAD * r->slice, err);
 
-    if (status == DT_OK)
-        status = dt_store_take_due(r->store, b->page, &b->n_page, err);
-    end_adding(r, n, begun);
+    for (unsigned page = 1; page <= AHEAD; page++) {
+        status = swap_page(r, status, page == AHEAD, err);
+        if (status != DT_OK || b->n_page < r->slice || page == AHEAD)
+            break;
+        b->at_ms = b->page[r->slice - 1].next_ms;
+        b->at_id = b->page[r->slice - 1].id;
+    }
     b->has_page = status == DT_OK;
     b->page_end_ms = end_ms;
     return status;

@@ -2,9 +2,10 @@
  * The bounded compare of MySQL (the truth) with Redis (the index), for the shards that this process leads. It mends the
  * index and tidies rows; it has no dispatch right: what it finds due goes into the index and its leader is woken.
  *
- * A tick: the caller calls dt_reconcile_tick, which does one bounded step (at most about [reconcile] slice rows; it
- * never sleeps) and says when it wants to be called next. One thread; the store and the index given to it are used by
- * nobody else meanwhile. Only dt_reconciler_lost and dt_reconciler_doubt may be called from any thread.
+ * A tick: the caller calls dt_reconcile_tick, which does one bounded step (at most about [reconcile] slice rows, of a
+ * rebuild a few times as many; it never sleeps) and says when it wants to be called next. One thread; the store and the
+ * index given to it are used by nobody else meanwhile. Only dt_reconciler_lost and dt_reconciler_doubt may be called
+ * from any thread.
  *
  * What is looked at, and when:
  *   near      [now, now + 2 periods)       each period, exactly

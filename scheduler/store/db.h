@@ -111,7 +111,7 @@ DT_MUST_CHECK dt_status dt_db_ask_index(dt_db *db, const char *sql, const struct
                                         struct dt_error *err);
 /* The same for text that lives shortly (tests, an operator's question): prepared for this one time, no parameters. */
 DT_MUST_CHECK dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
-bool dt_db_owes(const dt_db *db);   /* something was asked, and its answer not waited for */
+bool dt_db_owes(const dt_db *db);   /* something was asked, and its answer not read to its end */
 size_t dt_db_rows(const dt_db *db); /* of the open result set of dt_db_query */
 bool dt_db_next(dt_db *db);
 bool dt_db_is_null(const dt_db *db, unsigned column);

@@ -1034,7 +1034,7 @@ static dt_status fetch_long_cells(dt_db *db, struct statement *s)
 
 bool dt_db_owes(const dt_db *db)
 {
-    return db->open && db->open->asked;
+    return db->open && (db->open->asked || db->open->text);
 }
 
 size_t dt_db_rows(const dt_db *db)

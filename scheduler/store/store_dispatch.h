@@ -208,11 +208,13 @@ struct dt_due {
 DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms,
                                           int64_t after_id, size_t limit, struct dt_due *out, size_t *n,
                                           struct dt_error *err);
-/* A page of them from from_ms on, in two parts: the question, and its answer (at most as many as were asked for). The
- * server works in between; the store may be asked nothing else before the answer was taken. */
+/* Those from from_ms on in several parts: the question, and its answer, page by page; it ends with a page that is not
+ * full, with the `last` one, or with an error. The server works in between; the store may be asked nothing else before
+ * the end. */
 DT_MUST_CHECK dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit,
                                          struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_take_due(dt_store *store, struct dt_due *out, size_t *n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_due *out, size_t *n,
+                                          struct dt_error *err);
 /* Due rows of one shard (by the map), for a leader without Redis: next_at <= now_ms after (after_ms, after_id); scans
  * at most `scan` index entries; *end: the scan reached now. */
 DT_MUST_CHECK dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, unsigned shard,

@@ -82,15 +82,16 @@ dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size
                   : dt_db_ask_index(db, later_sql, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(limit)), err);
 }
 
-dt_status dt_store_take_due(dt_store *store, struct dt_due *out, size_t *n, struct dt_error *err)
+dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_due *out, size_t *n,
+                            struct dt_error *err)
 {
     dt_db *db = dt_store_asked(store);
-    struct page page = {out, n};
-    bool enough = false;
-    size_t seen = 0;
     *n = 0;
-    return db ? visit_rows(db, add_to_page, &page, &seen, &enough, err)
-              : dt_fail(err, DT_UNAVAILABLE, "no answer is owed");
+    if (!db)
+        return dt_fail(err, DT_UNAVAILABLE, "no answer is owed");
+    for (; *n < page && dt_db_next(db); ++*n)
+        out[*n] = (struct dt_due){dt_db_i64(db, 0), dt_db_i64(db, 1)};
+    return *n < page || last ? dt_db_end(db, err) : DT_OK;
 }
 
 /* Looks at up to `scan` rows from (last_ms, last_id) on, and takes those of the shard until it has enough. */
