@@ -42,8 +42,8 @@ void dt_shard_loop_free(dt_shard_loop *loop);
 /* ---- any thread ---- */
 void dt_shard_loop_wake(dt_shard_loop *loop);   /* something may be due */
 void dt_shard_loop_topics(dt_shard_loop *loop); /* a topic was paused or resumed */
-/* The rebuild that index_lost asked for is done; `losses` as the loop's state said when it was finished. Ignored if the
- * set was lost once more since. */
+/* The rebuild that index_lost asked for is done; `losses` as the loop's state said before it was finished. Ignored if
+ * the set was lost once more since. */
 void dt_shard_loop_index_whole(dt_shard_loop *loop, uint64_t losses);
 void dt_shard_loop_release(dt_shard_loop *loop); /* finish what is in flight, step down, end */
 void dt_shard_loop_stop(dt_shard_loop *loop);    /* end at once: somebody else may lead already */

@@ -102,7 +102,7 @@ struct dt_shard_loop {
     dt_mailbox *mailbox;        /* any thread posts */
     _Atomic bool stop, release; /* any thread sets */
     _Atomic bool abort;         /* what blocking Kafka calls look at: stop */
-    _Atomic bool index_whole;   /* any thread sets, the loop clears with state_lock */
+    _Atomic bool index_whole;   /* any thread sets, the loop clears, both with state_lock */
     struct dt_shard_meters meters;
 
     /* parts that live as long as the loop */

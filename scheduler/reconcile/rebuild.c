@@ -286,19 +286,25 @@ static dt_status read_page(dt_reconciler *r, struct dt_error *err)
     return dt_store_scan_due(r->store, 0, b->page_end_ms, b->at_ms, b->at_id, r->slice, b->page, &b->n_page, err);
 }
 
+static void go_behind_page(struct dt_rebuild *b)
+{
+    if (b->n_page == 0)
+        return;
+    b->at_ms = b->page[b->n_page - 1].next_ms;
+    b->at_id = b->page[b->n_page - 1].id;
+}
+
 /* Behind the page. Of one that is full the last millisecond, of which it may have a part only, is left to the next
  * page, so that one range of the due index is all of it. */
 static void advance(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;
     size_t n = b->n_page;
-    int64_t last_ms = n ? b->page[n - 1].next_ms : b->at_ms;
 
-    b->at_id = n ? b->page[n - 1].id : b->at_id;
-    b->at_ms = last_ms;
-    if (n < r->slice || b->page[0].next_ms == last_ms)
+    go_behind_page(b);
+    if (n < r->slice || b->page[0].next_ms == b->at_ms)
         return;
-    while (b->page[n - 1].next_ms == last_ms)
+    while (b->page[n - 1].next_ms == b->at_ms)
         n--;
     b->n_page = n;
     b->at_id = 0;
@@ -323,12 +329,10 @@ static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
     dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, AHEAD * r->slice, err);
 
-    for (unsigned page = 1; page <= AHEAD; page++) {
+    status = swap_page(r, status, AHEAD == 1, err);
+    for (unsigned page = 2; page <= AHEAD && status == DT_OK && b->n_page == r->slice; page++) {
+        go_behind_page(b);
         status = swap_page(r, status, page == AHEAD, err);
-        if (status != DT_OK || b->n_page < r->slice || page == AHEAD)
-            break;
-        b->at_ms = b->page[r->slice - 1].next_ms;
-        b->at_id = b->page[r->slice - 1].id;
     }
     b->has_page = status == DT_OK;
     b->page_end_ms = end_ms;
