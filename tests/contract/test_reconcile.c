@@ -1030,8 +1030,12 @@ static void a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own(v
         bool ours = strcmp(dt_index_home(a.index, shard), second.endpoint) == 0;
         dt_shard_set_remove(ours ? &others.leads : &a.leads, shard);
     }
-    if (dt_shard_set_empty(&a.leads) || dt_shard_set_empty(&others.leads))
-        skip(); /* by chance all are on one of the two */
+    if (dt_shard_set_empty(&a.leads) || dt_shard_set_empty(&others.leads)) { /* by chance all are on one of the two */
+        process_end(&a);
+        process_end(&others);
+        redis_server_kill(&second);
+        skip();
+    }
     for (int i = 0; i < 40; i++)
         process_tick(&a);
     process_loses(&a, 1, 1);
