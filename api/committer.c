@@ -198,18 +198,28 @@ static void sleep_locked(dt_committer *c, int64_t until_us)
     c->sleeping--;
 }
 
-/* All that has gathered, up to api.commit_jobs rows. NULL: the end. */
+/* The next unit goes into this commit: the first one whatever its size. */
+static bool fits_locked(const struct worker *w, size_t bytes)
+{
+    const dt_committer *c = w->committer;
+    return w->taken == 0 ||
+           (w->taken + c->head->n <= (size_t)c->config->api_commit_jobs && bytes + c->head->bytes <= DT_COMMIT_BYTES);
+}
+
+/* All that has gathered, up to the bounds of one commit. NULL: the end. */
 static struct dt_unit *take(struct worker *w)
 {
     dt_committer *c = w->committer;
     struct dt_unit *first = NULL, **last = &first;
+    size_t bytes = 0;
     w->taken = 0;
     pthread_mutex_lock(&c->lock);
     while (!c->stopping && begin_at_locked(c) > dt_clock_mono_us(c->clock))
         sleep_locked(c, begin_at_locked(c));
-    while (c->head && (w->taken == 0 || w->taken + c->head->n <= (size_t)c->config->api_commit_jobs)) {
+    while (c->head && fits_locked(w, bytes)) {
         struct dt_unit *unit = pop_locked(c);
         w->taken += unit->n;
+        bytes += unit->bytes;
         *last = unit;
         last = &unit->next;
     }

@@ -1,8 +1,8 @@
 /*
  * Group commit. Units (one POST = one row; a batch = up to DT_UNIT_ROWS rows a unit) queue up; each committer thread,
- * with a MySQL connection of its own, takes all that has gathered (at most api.commit_jobs rows, units are never split)
- * and inserts it in one transaction. A unit is answered after the durable commit. Then the due entries go to the index
- * writer, off the answer's path.
+ * with a MySQL connection of its own, takes all that has gathered (at most api.commit_jobs rows and DT_COMMIT_BYTES,
+ * units are never split) and inserts it in one transaction. A unit is answered after the durable commit. Then the due
+ * entries go to the index writer, off the answer's path.
  *
  * The committer gives each row its id, makes topics on demand (topics.auto_create), and copies retry and ack_timeout of
  * the topic where the row leaves them out.
@@ -16,7 +16,8 @@
 #include "store/store.h"
 #include "topic_cache.h"
 
-#define DT_UNIT_ROWS 1000 /* at most in one unit (and never more than api.commit_jobs: ask dt_committer_unit_rows) */
+#define DT_UNIT_ROWS    1000 /* at most in one unit (and never more than api.commit_jobs: ask dt_committer_unit_rows) */
+#define DT_COMMIT_BYTES ((size_t)16 << 20) /* a larger unit goes alone */
 
 struct dt_create {
     /*

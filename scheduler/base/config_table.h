@@ -46,7 +46,7 @@
   INT(api, committers, 4, 1, 64, DT_OPT_NONE, "Connections that commit new jobs.") \
   INT(api, queue_jobs, 20000, 100, 10000000, DT_OPT_NONE, "New jobs waiting for a commit; beyond it: 503.") \
   INT(api, queue_bytes, 134217728, 1048576, INT64_C(17179869184), DT_OPT_NONE, "Bytes of new jobs waiting for a commit; beyond it: 503.") \
-  INT(api, commit_jobs, 1000, 1, 10000, DT_OPT_NONE, "Most jobs in one commit.") \
+  INT(api, commit_jobs, 3000, 1, 10000, DT_OPT_NONE, "Most jobs in one commit.") \
   BOOL(topics, auto_create, true, DT_OPT_NONE, "The first job of an unknown topic makes the topic.") \
   DURATION(limits, max_delay, 3653*DT_DAY, DT_MINUTE, 36525*DT_DAY, DT_OPT_NONE, "How far ahead a job may be due.") \
   INT(limits, payload, 900000, 1, 900000, DT_OPT_NONE, "Bytes of a payload.") \

@@ -333,6 +333,34 @@ static void a_full_queue_refuses_and_loses_nothing(void **state)
     assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), ok * ROWS);
 }
 
+static void what_is_large_is_committed_apart(void **state)
+{
+    struct fixture *f = *state;
+    enum { CALLS = 12, PAYLOAD = 900000 };
+    static struct call calls[CALLS];
+    char *payload = malloc(PAYLOAD);
+    assert_non_null(payload);
+    memset(payload, '7', PAYLOAD);
+    f->mysql.config.api_committers = 1;
+    start(f);
+    for (int i = 0; i < CALLS; i++) {
+        prepare(f, &calls[i], "t", ROWS);
+        for (int n = 0; i > 0 && n < ROWS; n++)
+            calls[i].rows[n].row.job.payload = (struct dt_str){payload, PAYLOAD};
+    }
+    for (int i = 0; i < CALLS; i++) /* while the first is committed, the others gather */
+        dt_committer_submit(f->committer, &calls[i].unit);
+    for (int i = 0; i < CALLS; i++) {
+        await(&calls[i]);
+        assert_int_equal(calls[i].unit.status, DT_OK);
+        dt_unit_clear(&calls[i].unit);
+    }
+    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), CALLS * ROWS);
+    assert_true((CALLS - 1) * ROWS * (size_t)PAYLOAD > 2 * DT_COMMIT_BYTES);
+    assert_true(mysql_fixture_number(&f->mysql, "SELECT COUNT(DISTINCT created_at) FROM jobs") > 2);
+    free(payload);
+}
+
 static void stopping_commits_what_is_queued_and_takes_no_more(void **state)
 {
     struct fixture *f = *state;
@@ -408,6 +436,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(units_without_time_or_sense_are_answered_and_leave_no_row, make, drop),
         cmocka_unit_test_setup_teardown(nothing_is_taken_before_mysql_has_said_what_time_it_is, make, drop),
         cmocka_unit_test_setup_teardown(a_full_queue_refuses_and_loses_nothing, make, drop),
+        cmocka_unit_test_setup_teardown(what_is_large_is_committed_apart, make, drop),
         cmocka_unit_test_setup_teardown(stopping_commits_what_is_queued_and_takes_no_more, make, drop),
         cmocka_unit_test_setup_teardown(many_threads_at_once_get_each_row_once, make, drop),
     };

@@ -31,6 +31,7 @@ sync_binlog=1
 log_bin=binlog
 server_id=1
 binlog_format=ROW
+binlog_cache_size=4M
 binlog_expire_logs_seconds=86400
 innodb_buffer_pool_size=1G
 innodb_log_file_size=512M
