@@ -10,6 +10,7 @@
 /* clang-format on */
 
 #include "store/store_dispatch.h"
+#include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 
@@ -1064,19 +1065,6 @@ static void scans_see_near_rows_in_order_with_a_cursor(void **state)
     assert_true(end);
 }
 
-/* 2,048 jobs that are due within the hour. */
-static void many_due(struct rig *rig, int64_t now)
-{
-    job(rig, now + 10);
-    for (int have = 1; have < 2048; have *= 2)
-        mysql_fixture_run(
-            &rig->fx,
-            "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at,"
-            " updated_at, maker, digest, payload) SELECT id + %d, topic, run_at, next_at + %d, near, retry,"
-            " ack_timeout_ms, created_at, updated_at, maker, digest, payload FROM jobs",
-            have, have);
-}
-
 /* How often MariaDB asked an index for entries whose rows it reads as well; 0 on MySQL, which does not count them. */
 static int64_t entries_with_rows(struct rig *rig)
 {
@@ -1108,7 +1096,8 @@ static void scans_read_the_index_alone_whatever_others_have_asked(void **state)
 {
     struct rig *rig = *state;
     int64_t now = now_ms(rig);
-    many_due(rig, now);
+    job(rig, now + 10);
+    job_rows_multiply(&rig->fx, 2048, 1);
     int64_t before = entries_with_rows(rig);
     for (int i = 0; i < 3; i++) {
         scan_in_every_way(rig, now);

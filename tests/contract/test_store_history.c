@@ -309,15 +309,7 @@ static int64_t questions(void)
 /* `n` more rows like the first one, with keys and attempts of their own. */
 static void multiply(int64_t first, int n)
 {
-    for (int have = 1; have < n; have *= 2)
-        mysql_fixture_run(
-            &fx,
-            "INSERT INTO jobs (id, topic, job_key, state, run_at, next_at, attempt, attempt_status, "
-            "finished_at, purge_at, leave_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, "
-            "payload) SELECT id + %d, topic, CONCAT(job_key, 'x', %d), state, run_at, next_at, attempt, "
-            "attempt_status, finished_at, purge_at, leave_at, retry, ack_timeout_ms, created_at, "
-            "updated_at, maker, digest, payload FROM jobs WHERE id + %d < %lld",
-            have, have, have, (long long)(first + n));
+    job_rows_multiply(&fx, n, 0);
     mysql_fixture_run(&fx, "INSERT INTO job_keys SELECT topic, job_key, id FROM jobs WHERE id > %lld",
                       (long long)first);
     mysql_fixture_run(&fx,

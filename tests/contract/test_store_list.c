@@ -82,13 +82,7 @@ static void keyed(int64_t id, const char *topic, const char *key)
 static void many_jobs(void)
 {
     job_row(&fx, 1, NULL);
-    for (int64_t rows = 1; rows < MANY; rows *= 2)
-        mysql_fixture_run(
-            &fx,
-            "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
-            "updated_at, maker, digest, payload) SELECT id + %lld, topic, run_at, next_at, near, retry, "
-            "ack_timeout_ms, created_at, updated_at, maker, digest, payload FROM jobs WHERE id + %lld <= %d",
-            (long long)rows, (long long)rows, MANY);
+    job_rows_multiply(&fx, MANY, 0);
 }
 
 /* ---- pages ---- */

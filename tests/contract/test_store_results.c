@@ -429,17 +429,11 @@ static int64_t questions(dt_db *db)
     return n;
 }
 
-/* Jobs 1, 2, … n (a power of two, or the next one), alike. */
+/* Jobs 1, 2, … n, alike. */
 static void dispatched_up_to(int64_t n, int64_t attempt)
 {
     job_row_dispatched(&fx, 1, attempt, 0);
-    for (int64_t rows = 1; rows < n; rows *= 2)
-        mysql_fixture_run(&fx,
-                          "INSERT INTO jobs (id, topic, state, run_at, next_at, near, attempt, attempt_status, retry, "
-                          "ack_timeout_ms, created_at, updated_at, maker, digest, payload) "
-                          "SELECT id + %lld, topic, state, run_at, next_at, near, attempt, attempt_status, retry, "
-                          "ack_timeout_ms, created_at, updated_at, maker, digest, payload FROM jobs",
-                          (long long)rows);
+    job_rows_multiply(&fx, n, 0);
 }
 
 static void two_thousand_results_of_every_kind_take_a_handful_of_statements(void **state)
@@ -448,9 +442,9 @@ static void two_thousand_results_of_every_kind_take_a_handful_of_statements(void
     enum { N = 2000 };
     static struct dt_apply batch[N];
     dt_db *db;
-    dispatched_up_to(N, 2);
+    dispatched_up_to(N + 1, 2);
     mysql_fixture_run(&fx, "INSERT INTO attempts (job_id, attempt, status) VALUES (2000, 1, 'failed')");
-    OK(dt_store_apply(store, &map, (struct dt_apply[]){result(2048, 2, DT_RESULT_SUCCEEDED)}, 1, &err)); /* prepares */
+    OK(dt_store_apply(store, &map, (struct dt_apply[]){result(N + 1, 2, DT_RESULT_SUCCEEDED)}, 1, &err)); /* prepares */
     for (int i = 0; i < N; i++)
         batch[i] = result(N - i, i == 0 ? 1 : 2,
                           i == 0       ? DT_RESULT_FAILED

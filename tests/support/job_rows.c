@@ -34,6 +34,21 @@ void job_row_dispatched(struct mysql_fixture *fx, int64_t id, int64_t attempt, u
             (long long)attempt, shard);
 }
 
+#define COPIED                                                                                                         \
+    "topic, state, run_at, near, attempt, failures, attempt_status, due_at, dispatched_at, finished_at, claim_shard, " \
+    "no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, leave_at, maker, digest, "          \
+    "partition_key, content_type, payload_binary, error_at, error_code, error_message, headers, payload"
+
+void job_rows_multiply(struct mysql_fixture *fx, int64_t n, int64_t apart_ms)
+{
+    long long end = mysql_fixture_number(fx, "SELECT id FROM jobs") + n;
+    for (long long have = 1; have < n; have *= 2)
+        mysql_fixture_run(fx,
+                          "INSERT INTO jobs (id, job_key, next_at, " COPIED ") SELECT id + %lld, "
+                          "CONCAT(job_key, 'x', %lld), next_at + %lld, " COPIED " FROM jobs WHERE id + %lld < %lld",
+                          have, have, have * (long long)apart_ms, have, end);
+}
+
 void job_row_assert(struct mysql_fixture *fx, int64_t id, const char *expression, const char *expected,
                     const char *file, int line)
 {

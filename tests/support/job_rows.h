@@ -14,6 +14,11 @@
 void job_row(struct mysql_fixture *fx, int64_t id, const char *fmt, ...) DT_PRINTF(3, 4);
 /* The same as attempt `attempt` of shard `shard`, dispatched one second ago and waiting for its result. */
 void job_row_dispatched(struct mysql_fixture *fx, int64_t id, int64_t attempt, unsigned shard);
+/*
+ * Copies the one job that is there until there are `n`: ids follow upon its id, keys differ, and next_at is `apart_ms`
+ * later from one to the next.
+ */
+void job_rows_multiply(struct mysql_fixture *fx, int64_t n, int64_t apart_ms);
 
 /* Fails the test unless "SELECT <expression> FROM jobs WHERE id = …" reads so (NULL = empty). */
 #define assert_job(fx, id, expression, expected)                                                                       \
