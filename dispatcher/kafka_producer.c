@@ -699,9 +699,9 @@ static void close_open(struct dt_producer *p)
     p->n_open = 0;
 }
 
+/* Nothing is open before. */
 static dt_status open_new(struct dt_producer *p, size_t n, struct dt_error *err)
 {
-    close_open(p);
     p->open_topics = calloc(n + 1, sizeof *p->open_topics);
     p->reports = calloc(n + 1, sizeof *p->reports);
     if (p->open_topics == NULL || p->reports == NULL)
