@@ -1010,32 +1010,45 @@ static void who_has_another_map_fills_his_own_only(void **state)
     process_end(&b);
 }
 
+/* With a second server: `a` leads the shards that have their home on it, `others` those of the first. */
+static bool divided(struct fixture *fx, struct redis_server *second, struct process *a, struct process *others)
+{
+    char both[300];
+
+    redis_server_start(second, "");
+    snprintf(both, sizeof(both), "%s,%s", fx->endpoints, second->endpoint);
+    free(fx->mysql.config.redis_endpoints);
+    fx->mysql.config.redis_endpoints = strdup(both);
+    *a = process_of(fx, 0, SHARDS - 1);
+    *others = process_of(fx, 0, SHARDS - 1);
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        bool ours = strcmp(dt_index_home(a->index, shard), second->endpoint) == 0;
+        dt_shard_set_remove(ours ? &others->leads : &a->leads, shard);
+    }
+    return !dt_shard_set_empty(&a->leads) && !dt_shard_set_empty(&others->leads);
+}
+
+/* Where a shard has its home is a matter of the ports: one time in eight all are on one of the two. */
+static void divide(struct fixture *fx, struct redis_server *second, struct process *a, struct process *others)
+{
+    for (int tries = 0; !divided(fx, second, a, others); tries++) {
+        assert_true(tries < 30);
+        process_end(a);
+        process_end(others);
+        redis_server_kill(second);
+    }
+}
+
 /* Of two servers the one of our own sets fails in the middle, and what is left of the pass is others'. */
 static void a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own(void **state)
 {
     struct fixture *fx = *state;
     struct redis_server second = {0};
     struct process a, others;
-    char both[300];
 
-    redis_server_start(&second, "");
-    snprintf(both, sizeof(both), "%s,%s", fx->endpoints, second.endpoint);
-    free(fx->mysql.config.redis_endpoints);
-    fx->mysql.config.redis_endpoints = strdup(both);
     fx->mysql.config.reconcile_slice = 25;
     many_rows(fx, 2000, START + 60000, 1000);
-    a = process_of(fx, 0, SHARDS - 1);
-    others = process_of(fx, 0, SHARDS - 1);
-    for (unsigned shard = 0; shard < SHARDS; shard++) {
-        bool ours = strcmp(dt_index_home(a.index, shard), second.endpoint) == 0;
-        dt_shard_set_remove(ours ? &others.leads : &a.leads, shard);
-    }
-    if (dt_shard_set_empty(&a.leads) || dt_shard_set_empty(&others.leads)) { /* by chance all are on one of the two */
-        process_end(&a);
-        process_end(&others);
-        redis_server_kill(&second);
-        skip();
-    }
+    divide(fx, &second, &a, &others);
     for (int i = 0; i < 40; i++)
         process_tick(&a);
     process_loses(&a, 1, 1);
