@@ -91,17 +91,22 @@ class Size:
         return (time.monotonic() - began) * 1000
 
 
-def warm(bench, size):
+def warm(size):
     """The pages that jobs of five years go to are in memory, as they are in a server that has been up for a while; the broker has compiled
-    what the streams need. A table whose server has just started has to read them first, which is told for itself."""
-    bench.figure(None, f"{named(size.jobs)}: intake in the first seconds of its server", size.intake(), "/s")
+    what the streams need."""
     size.intake()
     size.lateness()
 
 
+def begin(bench, size):
+    """A server that has just started has to read the pages first."""
+    bench.figure(None, f"{named(size.jobs)}: intake in the first seconds of its server", size.intake(), "/s")
+    warm(size)
+
+
 def compare(bench, small, large):
     times, name = bench.count(3, 1), f"{named(large.jobs)} beside {named(small.jobs)}"
-    warm(bench, large)
+    begin(bench, large)
     bench.ratio("G6 intake", f"intake, {name}", bench.rounds(large.intake, small.intake, times), what=named(small.jobs))
     pairs = bench.rounds(large.lateness, small.lateness, bench.count(5, 1))  # pauses of two whole stacks meet a percent of a short one
     bench.figure("G6 lateness", f"lateness p99 to the consumer, {name}", [ours / bare for ours, bare in pairs],
@@ -125,7 +130,7 @@ def describe(bench, size):
 def measure(bench):
     sizes = [int(n) for n in (bench.options.sizes or ("200000,1000000" if bench.quick else "1000000,10000000")).split(",")]
     small, *large = [Size(bench, jobs) for jobs in sizes]
-    warm(bench, small)
+    begin(bench, small)
     for size in large:
         compare(bench, small, size)
     for size in [small, *large]:
