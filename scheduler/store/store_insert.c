@@ -34,6 +34,7 @@
 #define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for as long */
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
+#define OWNERS_AT_ONCE  ((size_t)1000) /* keys in one list: a megabyte at most */
 
 #define INSERT_JOBS(columns, places)                                                                                   \
     "INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, "     \
@@ -284,8 +285,8 @@ static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigne
 }
 
 /*
- * Sets owner and outcome of the heads whose key is another job's; *gone of them have an owner that has no right to it
- * any more: its row is gone, or its time with the key is over.
+ * Sets owner and outcome of the heads whose key is another job's, and adds to *gone those that have an owner with no
+ * right to it any more: its row is gone, or its time with the key is over.
  * Our own id is no owner, unless a row with it was there before: then INSERT jobs will find it.
  */
 static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
@@ -293,7 +294,6 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
     struct dt_strbuf list;
     dt_strbuf_init(&list);
     key_list(keyed, n, &list);
-    *gone = 0;
     dt_status status =
         list.failed
             ? dt_fail(err, DT_NOMEM, "out of memory")
@@ -337,8 +337,10 @@ static dt_status take_over_keys(struct batch *b, const struct keyed *keyed, size
 
 static dt_status settle_owners(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
-    size_t gone;
-    dt_status status = read_owners(b, keyed, n, &gone, err);
+    size_t gone = 0;
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < n && !status; i += OWNERS_AT_ONCE)
+        status = read_owners(b, keyed + i, n - i < OWNERS_AT_ONCE ? n - i : OWNERS_AT_ONCE, &gone, err);
     return status || !gone ? status : take_over_keys(b, keyed, n, err);
 }
 

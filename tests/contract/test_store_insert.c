@@ -23,7 +23,7 @@
 
 /* ---- the rig ---- */
 
-enum { ROWS_MAX = 1200 };
+enum { ROWS_MAX = 2500 };
 
 struct rig {
     struct mysql_fixture fx;
@@ -391,6 +391,32 @@ static void a_key_that_is_taken_concerns_its_row_alone(void **state)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 3);
 }
 
+static void keys_that_are_taken_are_told_however_many_they_are(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    char key[32];
+    for (int i = 0; i < ROWS_MAX; i++) {
+        snprintf(key, sizeof key, "k%d", i * 7919 % ROWS_MAX);
+        add(rig, i + 1, key, i);
+    }
+    OK(insert(rig, &err));
+    for (int i = 0; i < ROWS_MAX; i++) {
+        rig->rows[i].job.id += ROWS_MAX;
+        rig->rows[i].job.digest[5] = i % 3 == 0;
+    }
+    OK(insert(rig, &err));
+    for (int i = 0; i < ROWS_MAX; i++) {
+        assert_int_equal(rig->rows[i].outcome, i % 3 == 0 ? DT_INSERT_CONFLICT : DT_INSERT_SAME);
+        assert_int_equal(rig->rows[i].existing_id, i + 1);
+    }
+    /* The owners are gone: each key goes to who asks for it. */
+    mysql_fixture_run(&rig->fx, "DELETE FROM jobs");
+    OK(insert(rig, &err));
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys WHERE job_id > 2500"), ROWS_MAX);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), ROWS_MAX);
+}
+
 static void the_same_key_in_another_topic_is_another_key(void **state)
 {
     struct rig *rig = *state;
@@ -714,6 +740,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(jobs_without_keys_are_two_round_trips, setup, teardown),
         cmocka_unit_test_setup_teardown(one_at_fault_among_jobs_without_keys_is_refused_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_key_that_is_taken_concerns_its_row_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_that_are_taken_are_told_however_many_they_are, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_key_in_another_topic_is_another_key, setup, teardown),
         cmocka_unit_test_setup_teardown(of_two_with_one_key_in_a_batch_the_first_wins, setup, teardown),
         cmocka_unit_test_setup_teardown(a_key_whose_job_is_gone_is_taken_over, setup, teardown),
