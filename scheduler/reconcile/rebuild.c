@@ -24,11 +24,12 @@
 #include "base/log.h"
 #include "reconcile/parts.h"
 
-#define RETRY_US  INT64_C(500000)
-#define GATHER_US INT64_C(20000)
-#define POLL_US   INT64_C(20000)
-#define TELL_US   INT64_C(200000)
-#define AHEAD     4u /* pages: so a step is that long, and MySQL pauses for a fraction of its time only */
+#define RETRY_US   INT64_C(500000)
+#define GATHER_US  INT64_C(20000)
+#define POLL_US    INT64_C(20000)
+#define TELL_US    INT64_C(200000)
+#define AHEAD      4u /* pages: so a step is that long, and MySQL pauses for a fraction of its time only; of … */
+#define AHEAD_ROWS ((size_t)40000) /* … at most, or of one page */
 
 /* ---- who fills what ---- */
 
@@ -322,17 +323,25 @@ static dt_status swap_page(dt_reconciler *r, dt_status asked, bool last, struct 
     return status;
 }
 
+/* Others are told between two statements, so one is not made of many large pages. */
+static unsigned pages_ahead(const dt_reconciler *r)
+{
+    size_t pages = AHEAD_ROWS / r->slice;
+    return pages >= AHEAD ? AHEAD : pages ? (unsigned)pages : 1;
+}
+
 /* Adds all pages but the one that was got last; b->has_page tells whether there is one. */
 static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
+    unsigned pages = pages_ahead(r);
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
-    dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, AHEAD * r->slice, err);
+    dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, pages * r->slice, err);
 
-    status = swap_page(r, status, AHEAD == 1, err);
-    for (unsigned page = 2; page <= AHEAD && status == DT_OK && b->n_page == r->slice; page++) {
+    status = swap_page(r, status, pages == 1, err);
+    for (unsigned page = 2; page <= pages && status == DT_OK && b->n_page == r->slice; page++) {
         go_behind_page(b);
-        status = swap_page(r, status, page == AHEAD, err);
+        status = swap_page(r, status, page == pages, err);
     }
     b->has_page = status == DT_OK;
     b->page_end_ms = end_ms;
