@@ -15,6 +15,7 @@
  * commit was answered.
  */
 #include "kafka_common.h"
+#include "kafka_pause.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -27,12 +28,10 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/log.h"
+#include "base/metrics.h"
 
 enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
 enum {
-    /* Straight after a commit the coordinator answers CONCURRENT_TRANSACTIONS. librdkafka (2.0.2) itself waits for a
-     * millisecond before it asks for a transaction's first partition. */
-    PAUSE_AFTER_COMMIT_US = 500,
     CAUSE_WAIT_US = 500000,
     SILENCE_US = 1500000, /* without its reports a transaction asks whether its topics are still there */
     LOOKS_MAX = 16,
@@ -51,6 +50,8 @@ struct watch {
     unsigned end_txns; /* EndTxn requests sent */
     int fds[WATCHED_MAX];
     unsigned n_fds;
+    int64_t asked_us;                      /* when partitions were first asked for; 0 = not yet */
+    bool too_soon;                         /* that was refused, because the transaction before was not over */
     char unjoined[DT_KAFKA_TOPIC_MAX + 1]; /* topic that was not let into the transaction */
 };
 
@@ -78,7 +79,9 @@ struct dt_producer {
     rd_kafka_topic_t *ledger;
     struct topic *topics[TOPIC_BUCKETS];
     int64_t transaction_timeout_us;
-    int64_t committed_us; /* when the previous commit returned */
+    int64_t committed_us; /* when the previous commit returned … */
+    int64_t pause_us;     /* … and how long after that nothing begins */
+    dt_metric *too_soon;
     bool failed;
     bool uncommitted;       /* a transaction is open, and its commit was not asked for */
     bool limits_fresh;      /* dt_producer_ready has just looked at the limits of what begins next */
@@ -103,6 +106,15 @@ struct dt_producer {
 
 /* ---- librdkafka's threads ---- */
 
+static void watch_partitions(struct watch *w)
+{
+    int64_t now_us = dt_kafka_now_us();
+
+    if (w->asked_us == 0)
+        w->asked_us = now_us;
+    w->too_soon = w->too_soon || now_us - w->asked_us >= DT_KAFKA_REFUSED_US;
+}
+
 /* True when it belongs to a transaction that is to be committed. */
 static bool watch_request(struct watch *w, int fd, int16_t api)
 {
@@ -113,6 +125,8 @@ static bool watch_request(struct watch *w, int fd, int16_t api)
     open = w->open;
     if (open) {
         w->end_txns += api == API_END_TXN;
+        if (api == API_ADD_PARTITIONS)
+            watch_partitions(w);
         while (i < w->n_fds && w->fds[i] != fd)
             i++;
         if (i == w->n_fds && w->n_fds < WATCHED_MAX)
@@ -221,6 +235,8 @@ static void watch_open(struct watch *w)
     w->broken = false;
     w->end_txns = 0;
     w->n_fds = 0;
+    w->asked_us = 0;
+    w->too_soon = false;
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -239,6 +255,16 @@ static bool watch_broken(struct watch *w)
     broken = w->broken;
     pthread_mutex_unlock(&w->lock);
     return broken;
+}
+
+static bool watch_too_soon(struct watch *w)
+{
+    bool too_soon;
+
+    pthread_mutex_lock(&w->lock);
+    too_soon = w->too_soon;
+    pthread_mutex_unlock(&w->lock);
+    return too_soon;
 }
 
 /* Ends the watch; true when the transaction's requests went over whole connections and EndTxn went out once. */
@@ -712,7 +738,7 @@ static dt_status open_new(struct dt_producer *p, size_t n, struct dt_error *err)
 
 static void begin(struct dt_producer *p)
 {
-    sleep_until(p->committed_us + PAUSE_AFTER_COMMIT_US);
+    sleep_until(p->committed_us + p->pause_us);
     while (rd_kafka_poll(p->rk, 0) > 0)
         ;
     p->batches++;
@@ -739,7 +765,7 @@ static dt_status over(struct dt_producer *p, dt_status status, struct dt_error *
 
 bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
-    if (p->failed || dt_kafka_now_us() < p->committed_us + PAUSE_AFTER_COMMIT_US)
+    if (p->failed || dt_kafka_now_us() < p->committed_us + p->pause_us)
         return false;
     for (size_t i = 0; i < n; i++) {
         struct topic *t;
@@ -774,6 +800,12 @@ dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messa
     return over(p, status, err);
 }
 
+static void rest(struct dt_producer *p, bool too_soon)
+{
+    p->pause_us = dt_kafka_pause(p->pause_us, too_soon);
+    dt_metric_add(p->too_soon, too_soon);
+}
+
 dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_error *err)
 {
     unsigned end_txns;
@@ -782,6 +814,7 @@ dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_e
     p->committed_us = dt_kafka_now_us();
     if (!watch_close(&p->watch, &end_txns) && status == DT_OK)
         status = dt_fail(err, DT_DOUBT, "commit: %u EndTxn requests, or a closed connection", end_txns);
+    rest(p, watch_too_soon(&p->watch));
     if (status == DT_OK) {
         *ledger_offset = p->ledger_offset;
         close_open(p);
@@ -974,6 +1007,10 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
     p->env = env;
     p->shard = shard;
     p->usual_nice = getpriority(PRIO_PROCESS, 0);
+    p->pause_us = DT_KAFKA_PAUSE_MIN_US;
+    p->too_soon =
+        dt_counter("duetime_kafka_too_soon_total",
+                   "Transactions that waited for 20 ms because Kafka was not through with the one before.", "");
     p->transaction_timeout_us = env->config->kafka_transaction_timeout * 1000;
     pthread_mutex_init(&p->watch.lock, NULL);
     status = producer_conf(p, &conf, err);

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/metrics.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
 
@@ -422,6 +423,32 @@ static void a_large_batch_over_many_topics_arrives_whole(void **state)
     assert_int_equal(seen, N);
     free(messages);
     free(keys);
+}
+
+/* Kafka has markers to write in each partition: a moment after it has answered it is not through with that. */
+static void who_begins_too_soon_is_told(void **state)
+{
+    enum { N = 300 };
+    static char keys[N][16];
+    static struct dt_kafka_message messages[N];
+    struct dt_error err = {0};
+    int64_t offset = -1;
+    dt_metric *met = dt_counter("duetime_kafka_too_soon_total", "", "");
+    dt_producer *p = producer(0);
+    double before = dt_metric_value(met);
+
+    (void)state;
+    kafka_fixture_topic(&fx, fx.topic, N, NULL);
+    for (int i = 0; i < N; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "%d", i);
+        messages[i] = message(keys[i], "x");
+    }
+    for (int i = 0; i < 20 && dt_metric_value(met) == before; i++) {
+        KAFKA_FIXTURE_OK(dt_producer_send(p, messages, N, DT_STR_LIT("1"), DT_STR_LIT("x"), &offset, &err), &err);
+        KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
+    }
+    assert_true(dt_metric_value(met) > before);
+    dt_producer_free(p);
 }
 
 static void the_largest_payload_with_the_largest_headers_goes_through(void **state)
@@ -1022,6 +1049,7 @@ int main(void)
         TEST(ledger_offsets_rise_from_one_transaction_to_the_next),
         TEST(after_a_failure_a_producer_sends_nothing_more),
         TEST(a_large_batch_over_many_topics_arrives_whole),
+        TEST(who_begins_too_soon_is_told),
         TEST(the_largest_payload_with_the_largest_headers_goes_through),
         TEST(a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed),
         TEST(a_topic_that_takes_little_at_once_gets_little_at_once),
