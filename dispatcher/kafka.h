@@ -97,6 +97,8 @@ DT_MUST_CHECK dt_status dt_producer_send(dt_producer *producer, const struct dt_
 /* Would these begin without waiting: their topics are known and take a whole batch, the last commit is long enough ago.
  * What it found holds for the next dt_producer_begin, which must be with them. */
 bool dt_producer_ready(dt_producer *producer, const struct dt_kafka_message *messages, size_t n);
+/* Is the last commit so short a time ago that nothing is ready? */
+bool dt_producer_rests(const dt_producer *producer);
 
 /* After REFUSED: what was refused. Valid until the producer is freed. */
 struct dt_kafka_refusal {

@@ -763,9 +763,14 @@ static dt_status over(struct dt_producer *p, dt_status status, struct dt_error *
     return DT_DOUBT;
 }
 
+bool dt_producer_rests(const dt_producer *p)
+{
+    return dt_kafka_now_us() < p->committed_us + p->pause_us;
+}
+
 bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
-    if (p->failed || dt_kafka_now_us() < p->committed_us + p->pause_us)
+    if (p->failed || dt_producer_rests(p))
         return false;
     for (size_t i = 0; i < n; i++) {
         struct topic *t;

@@ -23,7 +23,7 @@
 
 /* ---- the rig ---- */
 
-enum { ROWS_MAX = 2500 };
+enum { ROWS_MAX = 1200 };
 
 struct rig {
     struct mysql_fixture fx;
@@ -413,7 +413,7 @@ static void keys_that_are_taken_are_told_however_many_they_are(void **state)
     /* The owners are gone: each key goes to who asks for it. */
     mysql_fixture_run(&rig->fx, "DELETE FROM jobs");
     OK(insert(rig, &err));
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys WHERE job_id > 2500"), ROWS_MAX);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys WHERE job_id > 1200"), ROWS_MAX);
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), ROWS_MAX);
 }
 

@@ -671,6 +671,12 @@ static dt_status send_record(dt_producer *p, struct dt_error *err)
     return DT_OK;
 }
 
+bool dt_producer_rests(const dt_producer *p)
+{
+    (void)p;
+    return one_in(3);
+}
+
 bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
     (void)messages;
