@@ -6,6 +6,7 @@ import time
 import pytest
 
 from harness.checker import connect, rows
+from harness.servers import redis_clients
 from harness.soak import rfc3339
 from harness.stack import until
 
@@ -42,18 +43,14 @@ def test_jobs_behind_rows_that_somebody_holds_locked_are_sent(stack, api, topic,
 
 @pytest.fixture
 def full_redis(stack):
-    redis = pytest.importorskip("redis")
-    servers = [redis.Redis(host, int(port)) for host, port in (one.split(":") for one in stack["DUETIME_REDIS"].split(","))]
-
     def fill(full):
-        for server in servers:
+        for server in redis_clients(stack):
             server.config_set("maxmemory", 1 if full else 0)
     yield fill
     fill(False)
 
 
 def test_an_index_can_be_read_with_a_script_in_redis_own_language(stack, api, topic):
-    redis = pytest.importorskip("redis")
     script = (pathlib.Path(__file__).resolve().parents[2] / "deploy" / "index.lua").read_text()
     installation = rows(connect(stack), "SELECT name FROM installation")[0]["name"].decode()
     due = {int(job): int(time.time() * 1000) + 600000 + n for n, job in enumerate(make(api, topic, 20, int(time.time() * 1000) + 900000))}
@@ -62,10 +59,9 @@ def test_an_index_can_be_read_with_a_script_in_redis_own_language(stack, api, to
 
     def listed():
         found = {}
-        for endpoint in stack["DUETIME_REDIS"].split(","):
-            host, port = endpoint.split(":")
+        for server in redis_clients(stack):
             for shard in range(SHARDS):
-                lines = redis.Redis(host, int(port)).eval(script, 1, f"{installation}:{{{shard}}}:due", 5000)
+                lines = server.eval(script, 1, f"{installation}:{{{shard}}}:due", 5000)
                 found.update((int(job), int(ms)) for job, ms in (line.decode().split(" at ") for line in lines))
         return found
     until(lambda: all(listed().get(job) == ms for job, ms in due.items()), 10, "every job is listed with its time")
