@@ -257,27 +257,23 @@ static bool watch_broken(struct watch *w)
     return broken;
 }
 
-static bool watch_too_soon(struct watch *w)
-{
+struct watched {
+    bool clean; /* the transaction's requests went over whole connections, and EndTxn went out once */
+    unsigned end_txns;
     bool too_soon;
+};
 
-    pthread_mutex_lock(&w->lock);
-    too_soon = w->too_soon;
-    pthread_mutex_unlock(&w->lock);
-    return too_soon;
-}
-
-/* Ends the watch; true when the transaction's requests went over whole connections and EndTxn went out once. */
-static bool watch_close(struct watch *w, unsigned *end_txns)
+/* Ends the watch. */
+static struct watched watch_close(struct watch *w)
 {
-    bool clean;
+    struct watched seen;
 
     pthread_mutex_lock(&w->lock);
     w->open = false;
-    *end_txns = w->end_txns;
-    clean = !w->broken && DT_GUARD(ENDTXN_COUNT, w->end_txns == 1);
+    seen = (struct watched){.end_txns = w->end_txns, .too_soon = w->too_soon};
+    seen.clean = !w->broken && DT_GUARD(ENDTXN_COUNT, w->end_txns == 1);
     pthread_mutex_unlock(&w->lock);
-    return clean;
+    return seen;
 }
 
 /* ---- delivery reports, served by rd_kafka_poll on the owner's thread ---- */
@@ -813,13 +809,14 @@ static void rest(struct dt_producer *p, bool too_soon)
 
 dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_error *err)
 {
-    unsigned end_txns;
+    struct watched seen;
     dt_status status = p->failed || !p->reports ? doubt(err, "producer", "no transaction is open") : finish(p, err);
 
     p->committed_us = dt_kafka_now_us();
-    if (!watch_close(&p->watch, &end_txns) && status == DT_OK)
-        status = dt_fail(err, DT_DOUBT, "commit: %u EndTxn requests, or a closed connection", end_txns);
-    rest(p, watch_too_soon(&p->watch));
+    seen = watch_close(&p->watch);
+    if (!seen.clean && status == DT_OK)
+        status = dt_fail(err, DT_DOUBT, "commit: %u EndTxn requests, or a closed connection", seen.end_txns);
+    rest(p, seen.too_soon);
     if (status == DT_OK) {
         *ledger_offset = p->ledger_offset;
         close_open(p);
@@ -894,13 +891,11 @@ static void producer_done(void *arg)
 
 void dt_producer_free(dt_producer *p)
 {
-    unsigned end_txns;
-
     if (p == NULL)
         return;
     p->failed = true;
     p->uncommitted = p->uncommitted && !watch_broken(&p->watch);
-    (void)watch_close(&p->watch, &end_txns);
+    (void)watch_close(&p->watch);
     if (p->rk == NULL)
         producer_done(p);
     else
