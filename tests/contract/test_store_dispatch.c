@@ -375,7 +375,7 @@ struct told {
     struct dt_claim claims[4];
     struct dt_str payloads[4];
     size_t n, times, not_yet; /* so many times it is not told */
-    int statements[2];        /* sent before, the first two times */
+    int left, back;           /* statements sent when the first time ended, and the second began */
 };
 
 static bool note_claiming(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
@@ -383,9 +383,8 @@ static bool note_claiming(void *arg, const struct dt_lease *next, const struct d
 {
     struct told *told = arg;
     assert_true(n <= 4);
-    if (told->times < 2)
-        told->statements[told->times] = wire_statements;
-    told->times++;
+    if (told->times++ == 1)
+        told->back = wire_statements;
     told->next = *next;
     told->n = n;
     for (size_t i = 0; i < n; i++) {
@@ -394,6 +393,8 @@ static bool note_claiming(void *arg, const struct dt_lease *next, const struct d
         assert_int_equal(field(told->rig, "attempt", claims[i].id), 0); /* as everybody else sees it */
     }
     assert_int_equal(mysql_fixture_number(&told->rig->fx, "SELECT LENGTH(inflight) FROM shards WHERE shard = 0"), 2);
+    if (told->times == 1)
+        told->left = wire_statements;
     return told->times > told->not_yet;
 }
 
@@ -437,7 +438,7 @@ static void who_does_not_take_note_of_claims_is_told_once_more_when_they_are_wri
     t.claiming_arg = &told;
     OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
     assert_int_equal(told.times, 2);
-    assert_true(told.statements[1] > told.statements[0]);
+    assert_true(told.back > told.left);
     assert_int_equal(told.next.batch_no, rig->lease.batch_no);
 }
 
