@@ -85,6 +85,16 @@ static struct dt_insert *add(struct rig *rig, int64_t id, const char *key, int r
     return row;
 }
 
+/* Rows 1 … n with keys of their own, which are not in their order. */
+static void add_keyed(struct rig *rig, int n)
+{
+    char key[32];
+    for (int i = 0; i < n; i++) {
+        snprintf(key, sizeof key, "k%d", i * 7919 % n);
+        add(rig, i + 1, key, i);
+    }
+}
+
 static dt_status insert(struct rig *rig, struct dt_error *err)
 {
     return dt_store_insert(rig->store, rig->ptr, rig->n, MAKER, &rig->created_ms, err);
@@ -298,11 +308,7 @@ static void a_thousand_keyed_jobs_take_few_statements(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    char key[32];
-    for (int i = 0; i < 1000; i++) {
-        snprintf(key, sizeof key, "k%d", i * 7919 % 1000);
-        add(rig, i + 1, key, i);
-    }
+    add_keyed(rig, 1000);
     OK(dt_store_ping(rig->store, &err));
     wire_statements = 0;
     OK(insert(rig, &err));
@@ -395,11 +401,7 @@ static void keys_that_are_taken_are_told_however_many_they_are(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    char key[32];
-    for (int i = 0; i < ROWS_MAX; i++) {
-        snprintf(key, sizeof key, "k%d", i * 7919 % ROWS_MAX);
-        add(rig, i + 1, key, i);
-    }
+    add_keyed(rig, ROWS_MAX);
     OK(insert(rig, &err));
     for (int i = 0; i < ROWS_MAX; i++) {
         rig->rows[i].job.id += ROWS_MAX;

@@ -43,8 +43,10 @@ def test_jobs_behind_rows_that_somebody_holds_locked_are_sent(stack, api, topic,
 
 @pytest.fixture
 def full_redis(stack):
+    servers = redis_clients(stack)
+
     def fill(full):
-        for server in redis_clients(stack):
+        for server in servers:
             server.config_set("maxmemory", 1 if full else 0)
     yield fill
     fill(False)
@@ -57,9 +59,11 @@ def test_an_index_can_be_read_with_a_script_in_redis_own_language(stack, api, to
     for job, ms in due.items():
         assert api.patch(f"/v1/jobs/{job}", {"run_at": rfc3339(ms)}).status == 200
 
+    servers = redis_clients(stack)
+
     def listed():
         found = {}
-        for server in redis_clients(stack):
+        for server in servers:
             for shard in range(SHARDS):
                 lines = server.eval(script, 1, f"{installation}:{{{shard}}}:due", 5000)
                 found.update((int(job), int(ms)) for job, ms in (line.decode().split(" at ") for line in lines))
