@@ -7,6 +7,7 @@ from harness.stack import until
 import clients
 
 RATE = 1000
+BESIDE = "beside"  # the topic of the intake
 LEAD_MS = 6000
 FLOW_SECONDS = 2  # what flows before that counts: programs that were quiet for a while are read from the disk again on some machines
 
@@ -40,8 +41,8 @@ def half_speed(stack, account, full):
     rates = []
 
     def beside(seconds):
-        posts = clients.Posts(stack, "beside", 256, seconds, pause_ms=max(1, pause))
-        account.accepted("beside", posts.accepted, posts.unanswered)
+        posts = clients.Posts(stack, BESIDE, 256, seconds, pause_ms=max(1, pause))
+        account.accepted(BESIDE, posts.accepted, posts.unanswered)
         rates.append(posts.rate)
     return beside, rates
 
@@ -49,10 +50,10 @@ def half_speed(stack, account, full):
 def measure(bench):
     stack = bench.stack("--shards", "1")  # what 1,000 a second need
     account = bench.account(stack)
-    clients.make_topic(stack, "beside")
+    clients.make_topic(stack, BESIDE)
     seconds = bench.seconds(15, 8)
-    posts = clients.Posts(stack, "beside", 64, 4)
-    account.accepted("beside", posts.accepted, posts.unanswered)
+    posts = clients.Posts(stack, BESIDE, 64, 4)
+    account.accepted(BESIDE, posts.accepted, posts.unanswered)
     beside, rates = half_speed(stack, account, posts.rate)
     of_stream(stack, account, "late-warm", bench.seconds(90, 20), beside)  # the broker compiles itself, the redo log goes round
     _, alone, _, alone_seen = of_stream(stack, account, "late-alone", seconds, lambda _: None)

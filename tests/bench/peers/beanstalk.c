@@ -1,7 +1,7 @@
 /*
  * The load on beanstalkd: 64 connections in one process, each waiting for its answer before it asks again.
  *
- *   beanstalk PORT intake CLIENTS SECONDS | lateness RATE SECONDS | burst JOBS
+ *   beanstalk PORT intake CLIENTS SECONDS [RATE] | lateness RATE SECONDS | burst JOBS
  *
  * Delays are whole seconds there, counted from the put: rounded up, so that nothing is early. `lateness` writes all
  * jobs before the first is due; `burst` writes JOBS without a delay while nobody reserves. Prints one JSON line.
@@ -24,7 +24,7 @@
 #define LEAD_MS 3000.0 /* and a millisecond for two jobs */
 #define INPUT   4096
 
-enum doing { PUTTING, RESERVING, DELETING };
+enum doing { IDLE, PUTTING, RESERVING, DELETING };
 
 struct client {
     int fd;
@@ -136,8 +136,7 @@ static void serve(int timeout_ms, void (*then)(struct client *, const char *))
 }
 
 static long wanted;
-static double first_due, step_ms, until_ms;
-static int stopping;
+static double first_due, step_ms, until_ms, pace; /* puts a second at most, or 0 */
 
 static void next_put(struct client *c)
 {
@@ -151,7 +150,9 @@ static void after_put(struct client *c, const char *answer)
 {
     if (strncmp(answer, "INSERTED", 8))
         die("put", answer);
-    if (!stopping && (wanted ? put < wanted : wall_ms() < until_ms))
+    if (pace > 0)
+        c->doing = IDLE;
+    else if (wanted ? put < wanted : wall_ms() < until_ms)
         next_put(c);
 }
 
@@ -171,14 +172,24 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* What is allowed by now, by whoever has nothing to do. */
+static void put_paced(double began_ms)
+{
+    for (int i = 0; i < n_clients && put < (long)((wall_ms() - began_ms) * pace / 1000); i++)
+        if (clients[i].doing == IDLE)
+            next_put(&clients[i]);
+}
+
 static void intake(double seconds)
 {
     double began = wall_ms();
     until_ms = began + seconds * 1000;
-    for (int i = 0; i < n_clients; i++)
+    for (int i = 0; i < n_clients && pace <= 0; i++)
         next_put(&clients[i]);
-    while (wall_ms() < until_ms)
-        serve(50, after_put);
+    while (wall_ms() < until_ms) {
+        serve(pace > 0 ? 1 : 50, after_put);
+        put_paced(began);
+    }
     printf("{\"jobs\":%ld,\"rate\":%.1f}\n", put, (double)put / (wall_ms() - began) * 1000);
 }
 
@@ -215,11 +226,12 @@ static void work(long jobs, double from_ms, double seconds)
 int main(int argc, char **argv)
 {
     if (argc < 4)
-        die("usage", "beanstalk PORT intake CLIENTS SECONDS | lateness RATE SECONDS | burst JOBS");
+        die("usage", "beanstalk PORT intake CLIENTS SECONDS [RATE] | lateness RATE SECONDS | burst JOBS");
     if (!strcmp(argv[2], "intake"))
         n_clients = atoi(argv[3]);
     connect_all(atoi(argv[1]));
     if (!strcmp(argv[2], "intake")) {
+        pace = argc > 5 ? atof(argv[5]) : 0;
         intake(atof(argv[4]));
     } else if (!strcmp(argv[2], "lateness")) {
         long jobs = atol(argv[3]) * atol(argv[4]);

@@ -3,7 +3,7 @@ import json
 import shutil
 import subprocess
 
-from common import CACHE, CLIENTS, HERE, SECONDS, Peer, Process, Unavailable, resident
+from common import CACHE, CLIENTS, HERE, SECONDS, Peer, Process, Unavailable, beside, resident
 
 PACKAGE = "beanstalkd"
 
@@ -40,8 +40,9 @@ class Beanstalkd(Peer):
     def intake(self, seconds):
         return self._run("intake", CLIENTS, seconds)
 
-    def lateness(self, rate, seconds, warm):  # it is C and needs no warming
-        return self._run("lateness", rate, seconds)
+    def lateness(self, rate, seconds, warm, intake=0):  # it is C and needs no warming
+        with beside(intake and [CACHE / "beanstalk", self._server.port, "intake", CLIENTS, SECONDS, intake]):
+            return self._run("lateness", rate, seconds)
 
     def burst(self, jobs):
         return self._run("burst", jobs)

@@ -6,7 +6,7 @@ import threading
 import time
 
 import redis
-from common import CACHE, CLIENTS, HERE, SECONDS, Peer, Process, Unavailable, fetched
+from common import CACHE, CLIENTS, HERE, SECONDS, Peer, Process, Unavailable, beside, fetched
 
 FOLDER = CACHE / "node"
 PROCESSES = 2
@@ -87,6 +87,9 @@ class BullMQ(Peer):
     def size(self):
         return int(self._redis.info("memory")["used_memory"])
 
+    def _beside(self, intake):
+        return beside(intake and ["node", FOLDER / "bullmq.js", self._server.port, "intake", CLIENTS, SECONDS, intake], cwd=FOLDER)
+
     def _start(self, *words):
         return Program(self._server.port, *words)
 
@@ -107,8 +110,9 @@ class BullMQ(Peer):
             worker.stop()
         return put_together(jobs, since, [worker.end() for worker in workers])
 
-    def lateness(self, rate, seconds, warm):
-        return self._run(3 * seconds, "stream", rate, seconds, warm)
+    def lateness(self, rate, seconds, warm, intake=0):
+        with self._beside(intake):
+            return self._run(3 * seconds, "stream", rate, seconds, warm)
 
     def burst(self, jobs):
         return self._run(60, "burst", jobs)

@@ -1,4 +1,5 @@
 """What a peer is to the run, and the servers that peers need: private ones, on free loopback ports, in a folder of the run."""
+import contextlib
 import os
 import pathlib
 import shutil
@@ -19,6 +20,20 @@ from stack.servers.mariadb import MariaDB  # noqa: E402
 CLIENTS = 64
 SECONDS = 150  # what one measurement may take; a peer that takes longer cannot do it
 DATABASE = "peer"
+
+
+@contextlib.contextmanager
+def beside(argv, **how):
+    """A load that goes on until the block ends; without one, nothing. Its end is awaited, however it ends."""
+    process = argv and subprocess.Popen(list(map(str, argv)), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
+    try:
+        yield
+        if process and process.poll() is not None:
+            raise Unavailable(f"the intake beside it ended with exit code {process.returncode}")
+    finally:
+        if process:
+            process.kill()
+            process.wait()
 
 
 class Unavailable(Exception):
@@ -44,9 +59,9 @@ class Peer:
         """{"jobs", "rate"} of single durable jobs by 64 clients, due in an hour."""
         raise NotImplementedError
 
-    def lateness(self, rate, seconds, warm):
+    def lateness(self, rate, seconds, warm, intake=0):
         """{"jobs", "executed", "early", "p50", "p99"}: due time to the start of the execution, in ms, of a steady stream; its first
-        `warm` seconds do not count."""
+        `warm` seconds do not count. Meanwhile 64 clients write so many single jobs a second, due in an hour."""
         raise NotImplementedError
 
     def burst(self, jobs):

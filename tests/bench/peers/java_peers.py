@@ -2,7 +2,7 @@
 import json
 import subprocess
 
-from common import CACHE, CLIENTS, HERE, SECONDS, Database, Peer, Unavailable, fetched
+from common import CACHE, CLIENTS, HERE, SECONDS, Database, Peer, Unavailable, beside, fetched
 
 FOLDER = CACHE / "java"
 
@@ -31,9 +31,11 @@ class JavaPeer(Peer):
     def size(self):
         return self._database.size()
 
+    def _load(self, *words):
+        return ["java", "-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-cp", f"{FOLDER}/classes:{FOLDER}/dependency/*", "bench.Load", self.word, *map(str, words)]
+
     def _run(self, *words):
-        argv = ["java", "-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-cp", f"{FOLDER}/classes:{FOLDER}/dependency/*", "bench.Load", self.word, *map(str, words)]
-        done = subprocess.run(argv, env=self._database.environment(), capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(self._load(*words), env=self._database.environment(), capture_output=True, text=True, timeout=SECONDS, check=False)
         if done.returncode:
             raise Unavailable(f"{self.name} {words[0]}: {done.stderr.strip()[-600:]}")
         return json.loads(done.stdout.splitlines()[-1])
@@ -41,8 +43,9 @@ class JavaPeer(Peer):
     def intake(self, seconds):
         return self._run("intake", CLIENTS, seconds)
 
-    def lateness(self, rate, seconds, warm):
-        return self._run("lateness", rate, seconds, warm)
+    def lateness(self, rate, seconds, warm, intake=0):
+        with beside(intake and self._load("intake", CLIENTS, SECONDS, intake), env=self._database.environment()):
+            return self._run("lateness", rate, seconds, warm)
 
     def burst(self, jobs):
         return self._run("burst", jobs)

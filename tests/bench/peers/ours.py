@@ -1,10 +1,13 @@
 """duetime itself, measured as its peers are: jobs come by REST, and count as executed when a consumer of Kafka's topic has them."""
+import contextlib
 import json
 import subprocess
+import threading
 
 from common import CLIENTS, SECONDS, Peer, Unavailable
 
 import clients
+import lateness
 import programs
 import surroundings
 import table
@@ -27,6 +30,7 @@ class Duetime(Peer):
     def up(self):
         self._stack.up()
         self.account = Account(self._stack)
+        clients.make_topic(self._stack, lateness.BESIDE)
 
     def down(self):
         try:
@@ -61,12 +65,28 @@ class Duetime(Peer):
         words = [programs.program("reporter"), self._stack["DUETIME_KAFKA"], topic, jobs, "-", SECONDS, int(since)]
         return json.loads(subprocess.run(list(map(str, words)), stdout=subprocess.PIPE, text=True, check=False).stdout)
 
-    def lateness(self, rate, seconds, warm):
+    def lateness(self, rate, seconds, warm, intake=0):
         topic, jobs = self._topic(), rate * seconds
-        start = clients.now() + 3000 + (rate * warm + jobs) / 10
-        self._write(topic, [start + i * 1000 / rate for i in range(rate * warm + jobs)])
-        found = self._consumed(topic, rate * warm + jobs, start + warm * 1000)
+        lead_ms = 3000 + (rate * warm + jobs) / 10
+        start = clients.now() + lead_ms
+        with self._beside(intake, lead_ms / 1000 + warm + seconds):
+            found = self._streamed(topic, rate, warm, jobs, start)
         return {"jobs": jobs, "executed": found["messages"] - rate * warm, "early": found["early"], "p50": found["p50"], "p99": found["p99"]}
+
+    def _streamed(self, topic, rate, warm, jobs, start):
+        self._write(topic, [start + i * 1000 / rate for i in range(rate * warm + jobs)])
+        return self._consumed(topic, rate * warm + jobs, start + warm * 1000)
+
+    @contextlib.contextmanager
+    def _beside(self, intake, seconds):
+        if not intake:
+            yield
+            return
+        beside, _ = lateness.half_speed(self._stack, self.account, 2 * intake)
+        load = threading.Thread(target=beside, args=(int(seconds),))
+        load.start()
+        yield
+        load.join()
 
     def burst(self, jobs):
         topic, warm = self._topic(), jobs // 5

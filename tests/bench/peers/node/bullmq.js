@@ -1,4 +1,4 @@
-// The load on BullMQ, one process of several: node bullmq.js PORT intake CLIENTS SECONDS | stream RATE SECONDS WARM-SECONDS | burst JOBS |
+// The load on BullMQ, one process of several: node bullmq.js PORT intake CLIENTS SECONDS [RATE] | stream RATE SECONDS WARM-SECONDS | burst JOBS |
 // work SINCE-MS UNTIL-MS. Prints one JSON line. stream and burst write the jobs before the first of them is due (how long that takes is
 // tried beforehand); what is due before "since" warms up and does not count. work ends when it was told "end" on its standard input, or
 // at UNTIL-MS; it prints {"executed":n} now and then, so that several processes can be counted together.
@@ -14,7 +14,12 @@ const CHUNK = 500;
 const SPARE_MS = 4000;
 const BURST_AFTER_MS = 5000;
 
-const print = (value) => process.stdout.write(JSON.stringify(value) + "\n");
+// Done when it is written: the process ends by exit(), which does not wait for a pipe.
+const print = (value) => new Promise((done) => process.stdout.write(JSON.stringify(value) + "\n", done));
+
+async function until(ms) {
+  if (ms > Date.now()) await new Promise((done) => setTimeout(done, ms - Date.now()));
+}
 
 function queue() {
   return new Queue(NAME, { connection, defaultJobOptions: { removeOnComplete: true, removeOnFail: true } });
@@ -27,13 +32,15 @@ function options(due, now) {
 
 // Each client waits for its answer before it asks again. They share one connection in one process: with a connection each, or with two
 // to four processes, it is a third slower on two cores.
-async function intake(clients, seconds) {
+async function intake(clients, seconds, rate) {
   const q = queue();
   await q.waitUntilReady();
   const clientsUntil = async (end) => {
-    let jobs = 0;
+    const start = Date.now();
+    let jobs = 0, begun = 0;
     await Promise.all(Array.from({ length: clients }, async () => {
       for (let now = Date.now(); now < end; now = Date.now()) {
+        if (rate) await until(start + (begun++ * 1000) / rate);
         await q.add("job", { text, due: now + HOUR }, options(now + HOUR, now));
         jobs++;
       }
@@ -42,7 +49,7 @@ async function intake(clients, seconds) {
   };
   await clientsUntil(Date.now() + 2000);
   const began = Date.now(), jobs = await clientsUntil(began + seconds * 1000);
-  print({ jobs, rate: jobs / ((Date.now() - began) / 1000) });
+  await print({ jobs, rate: jobs / ((Date.now() - began) / 1000) });
 }
 
 async function write(q, jobs, due) {
@@ -65,13 +72,13 @@ async function start(q, jobs) {
 async function stream(rate, seconds, warm) {
   const q = queue(), jobs = rate * (warm + seconds), from = await start(q, jobs);
   await write(q, jobs, (i) => from + Math.floor((i * 1000) / rate));
-  print({ jobs: rate * seconds, since: from + warm * 1000, in_time: Date.now() < from });
+  await print({ jobs: rate * seconds, since: from + warm * 1000, in_time: Date.now() < from });
 }
 
 async function burst(jobs) {
   const q = queue(), warm = Math.floor(jobs / 5), from = await start(q, warm + jobs), since = from + BURST_AFTER_MS;
   await write(q, warm + jobs, (i) => (i < warm ? from : since));
-  print({ jobs, since, in_time: Date.now() < from });
+  await print({ jobs, since, in_time: Date.now() < from });
 }
 
 async function work(since, until) {
@@ -89,7 +96,7 @@ async function work(since, until) {
     setTimeout(done, until - Date.now());
   });
   clearInterval(told);
-  print({ executed: late.length, early: late.filter((ms) => ms < 0).length, last, late });
+  await print({ executed: late.length, early: late.filter((ms) => ms < 0).length, last, late });
 }
 
 await { intake, stream, burst, work }[mode](...words.map(Number));

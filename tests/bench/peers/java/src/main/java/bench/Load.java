@@ -1,12 +1,14 @@
 package bench;
 
 import java.util.Arrays;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongUnaryOperator;
 
 /**
- * The load: Load PEER intake CLIENTS SECONDS | lateness RATE SECONDS WARM-SECONDS | burst JOBS. Prints one JSON line. Jobs are written one
+ * The load: Load PEER intake CLIENTS SECONDS [RATE] | lateness RATE SECONDS WARM-SECONDS | burst JOBS. Prints one JSON line. Jobs are written one
  * at a time by as many threads (64 where nothing is said), before the first of them is due; how long that takes is tried beforehand. What
  * is due before SINCE warms up and does not count: the first seconds of a stream, a smaller burst before the one.
  */
@@ -15,14 +17,16 @@ public final class Load {
   private static final long HOUR = 3600000;
   private static final long SPARE_MS = 3000;
   private static final long BURST_AFTER_MS = 5000;
-  private static final AtomicLong numbers = new AtomicLong(System.currentTimeMillis() * 1000);
+  private static final long PATIENCE_MS = 60000;
+  /** Of jobs; two loads at once meet nowhere. */
+  private static final AtomicLong numbers = new AtomicLong(ThreadLocalRandom.current().nextLong(1_000_000_000_000_000L, 9_000_000_000_000_000L));
 
   private Load() {}
 
   public static void main(String[] words) throws Exception {
     try (Peer peer = words[0].equals("quartz") ? new QuartzPeer() : new DbSchedulerPeer()) {
       switch (words[1]) {
-        case "intake" -> intake(peer, Integer.parseInt(words[2]), Double.parseDouble(words[3]));
+        case "intake" -> intake(peer, Integer.parseInt(words[2]), Double.parseDouble(words[3]), words.length > 4 ? Double.parseDouble(words[4]) : 0);
         case "lateness" -> lateness(peer, Integer.parseInt(words[2]), Integer.parseInt(words[3]), Integer.parseInt(words[4]));
         case "burst" -> burst(peer, Integer.parseInt(words[2]));
         default -> throw new IllegalArgumentException(words[1]);
@@ -54,20 +58,23 @@ public final class Load {
     }
   }
 
-  /** For so long, after two seconds to warm up. */
-  private static void intake(Peer peer, int clients, double seconds) throws Exception {
-    writeFor(peer, clients, 2);
+  /** For so long, after two seconds to warm up; so many a second at most, or as fast as it goes. */
+  private static void intake(Peer peer, int clients, double seconds, double rate) throws Exception {
+    writeFor(peer, clients, 2, rate);
     long before = System.nanoTime();
-    long jobs = writeFor(peer, clients, seconds);
+    long jobs = writeFor(peer, clients, seconds, rate);
     double took = (System.nanoTime() - before) / 1e9;
     System.out.printf("{\"jobs\":%d,\"rate\":%.1f}%n", jobs, jobs / took);
   }
 
-  private static long writeFor(Peer peer, int clients, double seconds) throws Exception {
-    AtomicLong jobs = new AtomicLong();
-    long end = System.nanoTime() + (long) (seconds * 1e9);
+  private static long writeFor(Peer peer, int clients, double seconds, double rate) throws Exception {
+    AtomicLong jobs = new AtomicLong(), begun = new AtomicLong();
+    long start = System.nanoTime(), end = start + (long) (seconds * 1e9);
     inParallel(clients, () -> {
       while (System.nanoTime() < end) {
+        if (rate > 0) {
+          LockSupport.parkNanos(start + (long) (begun.getAndIncrement() * 1e9 / rate) - System.nanoTime());
+        }
         peer.schedule(numbers.incrementAndGet(), System.currentTimeMillis() + HOUR);
         jobs.incrementAndGet();
       }
@@ -86,7 +93,7 @@ public final class Load {
 
   /** An instant by which so many jobs are surely written. */
   private static long start(Peer peer, int jobs) throws Exception {
-    long written = writeFor(peer, CLIENTS, 1.5);
+    long written = writeFor(peer, CLIENTS, 1.5, 0);
     return System.currentTimeMillis() + SPARE_MS + (long) (jobs * 1.5 * 1500 / Math.max(1, written));
   }
 
@@ -143,13 +150,13 @@ public final class Load {
   private static void lateness(Peer peer, int rate, int seconds, int warm) throws Exception {
     long from = start(peer, rate * (warm + seconds));
     Executions executions = new Executions(rate * seconds, from + warm * 1000L);
-    run(peer, rate * warm, executions, from, executions.since + seconds * 3000L, i -> from + i * 1000 / rate);
+    run(peer, rate * warm, executions, from, executions.since + PATIENCE_MS, i -> from + i * 1000 / rate);
   }
 
   private static void burst(Peer peer, int jobs) throws Exception {
     int warm = jobs / 5;
     long from = start(peer, warm + jobs);
     Executions executions = new Executions(jobs, from + BURST_AFTER_MS);
-    run(peer, warm, executions, from, executions.since + 60000L, i -> i < warm ? from : executions.since);
+    run(peer, warm, executions, from, executions.since + PATIENCE_MS, i -> i < warm ? from : executions.since);
   }
 }
