@@ -7,7 +7,7 @@
  * "has passed" and "has not", more than one shard.
  *
  *   Dispatcher   the shard loop: takeover, batch, rest (dispatcher/shard_loop.c, scheduler/store/store_turn.c,
- *                store_takeover.c, dispatcher/kafka_producer.c)
+ *                store_takeover.c, dispatcher/kafka_producer.c, kafka_line.c)
  *   Broker       the transaction coordinator, and requests that the network held back
  *   Outside      callers, consumers, time, operators with SQL (store_jobs.c, store_results.c, job_state.c)
  *   Backup       a MySQL that goes back to an earlier state, once (only with RESTORE)
@@ -39,10 +39,14 @@
 #ifndef POLICY          /* late successes, extensions, changes of time, "no further attempts" and redrives are, too */
 #define POLICY 0
 #endif
+#ifndef ANY_ID          /* a takeover begins with either of the two transactional ids, not always with the first */
+#define ANY_ID 0
+#endif
 #ifndef RESTORE         /* MySQL may go back */
 #define RESTORE 0
 #endif
 #define DISPATCHERS 2   /* number 0 is the one that ZooKeeper settles on */
+#define HANDLES     4   /* one for each dispatcher and id */
 #define LAST 2          /* attempts of a job */
 #define RECORDS 12      /* never reached: what nobody will read again is dropped */
 
@@ -74,13 +78,14 @@ bit row_halted;
 byte state[JOBS], attempt[JOBS], next_at[JOBS];
 bit no_retries[JOBS];
 
-/* ---- Kafka: one transactional id, one topic, the shard's partition of the ledger ---- */
+/* ---- Kafka: two transactional ids, used by turns; one topic, the shard's partition of the ledger ---- */
+#define IDS 2
 #define NONE       0    /* no transaction */
 #define OPEN       1
-#define COMMITTING 2    /* decided, not yet to be seen */
+#define COMMITTING 2    /* decided, its record has its place, not yet to be seen */
 #define ABORTING   3
-byte transaction;
-byte open_messages, open_kind, open_epoch, open_token, open_list; /* what is in it */
+byte transaction[IDS];
+byte open_messages[IDS], open_kind[IDS], open_epoch[IDS], open_token[IDS], open_list[IDS]; /* what is in it */
 #define BATCH   1
 #define BARRIER 2
 byte kind[RECORDS], epoch[RECORDS], token[RECORDS], list_of[RECORDS], records, trimmed;
@@ -90,7 +95,7 @@ byte kind[RECORDS], epoch[RECORDS], token[RECORDS], list_of[RECORDS], records, t
 #define HELD_MESSAGES 2
 #define HELD_RECORD   3
 #define HELD_INIT     4
-byte held, held_handle, held_list;
+byte held, held_handle, held_list, held_id;
 
 /* ---- what was promised, and what came of it ---- */
 byte visible;           /* attempts that a read_committed consumer can see */
@@ -103,14 +108,16 @@ byte forbidden;         /* attempts that can never come: cancelled, or ended by 
 bit extended[JOBS];     /* a caller's extension was answered, and its time has not come */
 bit went_back;          /* MySQL did */
 
-#define DELIVERED (visible | (transaction == COMMITTING -> open_messages : 0))
+#define DECIDED(id) (transaction[id] == COMMITTING -> open_messages[id] : 0)
+#define DELIVERED   (visible | DECIDED(0) | DECIDED(1))
 
 /* ---- memory of a dispatcher ---- */
 byte my_epoch[DISPATCHERS], my_token[DISPATCHERS], my_version[DISPATCHERS], my_offset[DISPATCHERS];
 bit mine[DISPATCHERS];      /* epoch, token and version in the row are those that it wrote last */
 #define FENCED 1
 #define NEWEST 2
-byte handle[DISPATCHERS];   /* its producer: none, FENCED, or NEWEST */
+byte handle[HANDLES];       /* its two producers, one an id: none, FENCED, or NEWEST */
+bit id[DISPATCHERS];        /* whose turn it is */
 byte flight[DISPATCHERS];   /* the row's list */
 byte send_n[DISPATCHERS];
 byte sent[DISPATCHERS];     /* the part of it that was committed */
@@ -199,9 +206,15 @@ byte s_epoch, s_token, s_version, s_offset, s_list, s_send, s_state[JOBS], s_att
 #define EXPECTED(p) HEAD(flight[p], send_n[p])
 #endif
 /* Kafka takes requests of the newest producer only; InitProducerId makes one. */
-#define GOOD(p) (handle[p] == NEWEST)
-#define OLDER(h) h = (h == NEWEST -> FENCED : h)
-#define FENCE_ALL OLDER(handle[0]); OLDER(handle[1]); OLDER(held_handle)
+#define HANDLE(p, id) handle[2 * (p) + (id)]
+#define GOOD(p)       (HANDLE(p, id[p]) == NEWEST)
+#define OPENED(p)     (transaction[id[p]] == OPEN)
+#define MAY_BEGIN(p)  (transaction[id[p]] == NONE)
+#define OLDER(h)      h = (h == NEWEST -> FENCED : h)
+#define FENCE_ALL(id) \
+	OLDER(HANDLE(0, id)); OLDER(HANDLE(1, id)); held_handle = (held_handle == NEWEST && held_id == id -> FENCED : held_handle)
+/* Who reads committed messages sees nothing behind a transaction that is decided and not complete. */
+#define NONE_DECIDED  (transaction[0] != COMMITTING && transaction[1] != COMMITTING)
 
 #define DUE(j)       (state[j] == SCHEDULED && next_at[j] == PASSED && attempt[j] < LAST)
 #define OVERDUE(j)   (state[j] == DISPATCHED && next_at[j] == PASSED)
@@ -268,25 +281,58 @@ inline tidy_ledger()
 	}
 }
 
-#define begin_transaction() transaction = OPEN
-#define add_messages(list)  open_messages = open_messages | (list)
+#define begin_transaction() transaction[id[p]] = OPEN
+#define add_messages(list)  open_messages[id[p]] = open_messages[id[p]] | (list)
 #define add_record(what, list) \
-	open_kind = what; open_epoch = my_epoch[p]; open_token = (what == BARRIER -> barrier[p] : 0); open_list = list
+	open_kind[id[p]] = what; open_epoch[id[p]] = my_epoch[p]; \
+	open_token[id[p]] = (what == BARRIER -> barrier[p] : 0); open_list[id[p]] = list
+#define OTHER_ID id[p] = 1 - id[p]
 
-#define release() held = 0; held_handle = 0; held_list = 0
+#define release() held = 0; held_handle = 0; held_list = 0; held_id = 0
 
-inline end_open()
+/*
+ * EndTxn arrives: from now on nothing else can come of it. Its record has its place in the ledger since it was produced;
+ * that this is the same as the order of decisions, as here, rests on beginning nothing before EndTxn was answered.
+ */
+inline decide(which)
 {
-	transaction = NONE; open_messages = 0; open_kind = 0; open_epoch = 0; open_token = 0; open_list = 0
+	transaction[which] = COMMITTING;
+	if
+	:: open_kind[which] != 0 ->
+		assert(records < RECORDS);
+		kind[records] = open_kind[which]; epoch[records] = open_epoch[which]; token[records] = open_token[which];
+		list_of[records] = open_list[which]; records++;
+		in_ledger = in_ledger | open_list[which]
+	:: else
+	fi
 }
 
-#define hold(what, list) held = what; held_handle = handle[p]; held_list = list
+inline end_open(which)
+{
+	transaction[which] = NONE; open_messages[which] = 0; open_kind[which] = 0; open_epoch[which] = 0;
+	open_token[which] = 0; open_list[which] = 0
+}
+
+/* A decided transaction becomes visible as a whole. */
+inline complete(which)
+{
+	assert(!(open_messages[which] & visible));              /* P1: once */
+	assert(!(open_messages[which] & undeliverable));        /* P1 */
+	assert(!(open_messages[which] & forbidden));            /* P3: cancelled is never sent */
+	assert((open_messages[which] & ~claimed) == 0);         /* P1: nothing that MySQL does not know */
+	visible = visible | open_messages[which];
+	end_open(which);
+	assert(DELIVERED == in_ledger)                          /* P6: the ledger is what the topic is */
+}
+
+#define hold(what, list) held = what; held_handle = HANDLE(p, id[p]); held_list = list; held_id = id[p]
 
 /* A leadership ends: nothing is kept of it (the hint of a refusal is not of it). */
 inline forget()
 {
 	d_step {
-		my_epoch[p] = 0; my_token[p] = 0; my_version[p] = 0; my_offset[p] = 0; mine[p] = 0; handle[p] = 0;
+		my_epoch[p] = 0; my_token[p] = 0; my_version[p] = 0; my_offset[p] = 0; mine[p] = 0;
+		HANDLE(p, 0) = 0; HANDLE(p, 1) = 0; id[p] = 0;
 		flight[p] = 0; send_n[p] = 0; sent[p] = 0; sent_end[p] = 0; ahead[p] = 0; awake[p] = 0;
 		barrier[p] = 0
 	};
@@ -385,20 +431,34 @@ idle:
 		!row_halted && (p == 0 || foreign > 0) ->
 		if :: p != 0 -> foreign-- :: else fi;
 		TAKE_ROW(p);
-		my_offset[p] = row_offset; flight[p] = row_list; send_n[p] = row_send; awake[p] = 1
+		my_offset[p] = row_offset; flight[p] = row_list; send_n[p] = row_send; awake[p] = 1;
+		if :: true :: ANY_ID -> id[p] = 1 fi
 	}
 
-	/* Takeover 2, Kafka: InitProducerId ends the transaction of the producer before, and fences it. */
+	/*
+	 * Takeover 2, Kafka: InitProducerId ends the transaction of the producer before, and fences it; for both ids, one after
+	 * the other (with ANY_ID in either order, and begun with either). Asked for at the same time, as the program does it,
+	 * their steps touch nothing of each other's.
+	 */
 #ifdef OUT_FENCE
-	atomic { handle[p] = NEWEST }
+	atomic { HANDLE(p, 0) = NEWEST; HANDLE(p, 1) = NEWEST }
 #else
+fence:
 	if
-	:: atomic { transaction == OPEN -> FENCE_ALL; transaction = ABORTING }
-	:: transaction != OPEN
+	:: atomic { OPENED(p) -> FENCE_ALL(id[p]); transaction[id[p]] = ABORTING }
+	:: !OPENED(p)
 	CRASH
 	fi;
 	if
-	:: atomic { transaction == NONE -> FENCE_ALL; handle[p] = NEWEST }
+	:: atomic {
+		MAY_BEGIN(p) -> FENCE_ALL(id[p]); HANDLE(p, id[p]) = NEWEST; OTHER_ID;
+#ifdef OUT_FENCE_BOTH
+		HANDLE(p, id[p]) = NEWEST
+#else
+		if :: HANDLE(p, id[p]) == 0 -> goto fence :: else fi;
+		if :: true :: ANY_ID -> OTHER_ID fi
+#endif
+	}
 	:: atomic { faults > 0 && !held -> faults--; hold(HELD_INIT, 0); held_handle = NEWEST; goto lost }
 	CRASH
 	fi;
@@ -410,12 +470,14 @@ idle:
 	 */
 #ifndef OUT_BARRIER
 	if
-	:: atomic { GOOD(p) && transaction == NONE -> add_record(BARRIER, 0); transaction = COMMITTING }
+	:: atomic { GOOD(p) && MAY_BEGIN(p) -> add_record(BARRIER, 0); decide(id[p]); OTHER_ID }
 	:: atomic { !GOOD(p) || !MINE(p) -> goto lost }
 	:: atomic {
-		faults > 0 && !held && GOOD(p) && transaction == NONE -> faults--; hold(HELD_END, 0);
-		add_record(BARRIER, 0); transaction = COMMITTING;
-#ifndef OUT_TWO_ENDTXN
+		faults > 0 && !held && GOOD(p) && MAY_BEGIN(p) -> faults--; hold(HELD_END, 0);
+		add_record(BARRIER, 0); decide(id[p]);
+#ifdef OUT_TWO_ENDTXN
+		OTHER_ID
+#else
 		goto lost
 #endif
 	}
@@ -432,9 +494,9 @@ idle:
 	:: atomic { !TAKEOVER_MAY_WRITE(p) -> goto lost }
 	:: atomic {
 #ifdef OUT_CHECK_BEFORE_HALT
-		BARRIER_CAME_BY(p) || my_offset[p] < trimmed ->
+		(BARRIER_CAME_BY(p) && NONE_DECIDED) || my_offset[p] < trimmed ->
 #else
-		TAKEOVER_MAY_WRITE(p) && (BARRIER_CAME_BY(p) || my_offset[p] < trimmed) ->
+		TAKEOVER_MAY_WRITE(p) && ((BARRIER_CAME_BY(p) && NONE_DECIDED) || my_offset[p] < trimmed) ->
 #endif
 		read_ledger();
 		if
@@ -519,7 +581,7 @@ lead:
 	 * does not find them as they were is rolled back, which ends the leadership.)
 	 */
 	:: atomic {
-		!ahead[p] && TURN_MAY_WRITE(p) && SOME_DUE && (flight[p] & ~sent[p]) == 0 && GOOD(p) && transaction == NONE ->
+		!ahead[p] && TURN_MAY_WRITE(p) && SOME_DUE && (flight[p] & ~sent[p]) == 0 && GOOD(p) && MAY_BEGIN(p) ->
 		i_ = 0;
 		do
 		:: i_ < JOBS ->
@@ -540,7 +602,7 @@ lead:
 			:: add_messages(ahead[p] & ~POISON);
 			:: !(ahead[p] & POISON) -> add_messages(ahead[p]); add_record(BATCH, ahead[p]);
 #ifdef OUT_CLAIM_FIRST
-				transaction = COMMITTING
+				decide(id[p])
 #endif
 			fi
 		:: else
@@ -636,25 +698,25 @@ send:
 	/* Kafka: the first send_n messages of the list, unless they went ahead (then only what is still on its way) … */
 	if
 	:: atomic {
-		ahead[p] && GOOD(p) && transaction == OPEN && !(ahead[p] & POISON) ->
+		ahead[p] && GOOD(p) && OPENED(p) && !(ahead[p] & POISON) ->
 		assert(ahead[p] == HEAD(flight[p], send_n[p]));
 		add_messages(ahead[p]); ahead[p] = 0
 	}
-	:: atomic { ahead[p] && GOOD(p) && transaction == OPEN && (ahead[p] & POISON) -> goto refused }
-	:: atomic { TRANSIENT && faults > 0 && ahead[p] && GOOD(p) && transaction == OPEN -> faults--; goto refused }
+	:: atomic { ahead[p] && GOOD(p) && OPENED(p) && (ahead[p] & POISON) -> goto refused }
+	:: atomic { TRANSIENT && faults > 0 && ahead[p] && GOOD(p) && OPENED(p) -> faults--; goto refused }
 	:: atomic {
-		faults > 0 && !held && ahead[p] && GOOD(p) && transaction == OPEN -> faults--;
+		faults > 0 && !held && ahead[p] && GOOD(p) && OPENED(p) -> faults--;
 		hold(HELD_MESSAGES, ahead[p] & ~POISON); goto lost
 	}
-	:: atomic { ahead[p] && transaction != OPEN -> goto lost }
+	:: atomic { ahead[p] && !OPENED(p) -> goto lost }
 	:: atomic {
-		!ahead[p] && GOOD(p) && transaction == NONE && !(HEAD(flight[p], send_n[p]) & POISON) ->
+		!ahead[p] && GOOD(p) && MAY_BEGIN(p) && !(HEAD(flight[p], send_n[p]) & POISON) ->
 		begin_transaction(); add_messages(HEAD(flight[p], send_n[p]))
 	}
-	:: atomic { !GOOD(p) || (transaction == OPEN && !ahead[p]) -> goto lost }
+	:: atomic { !GOOD(p) || (OPENED(p) && !ahead[p]) -> goto lost }
 	/* … one of which Kafka refuses for good: remembered as a hint, some of the others may be in the open transaction … */
 	:: atomic {
-		!ahead[p] && GOOD(p) && transaction == NONE && (HEAD(flight[p], send_n[p]) & POISON) -> begin_transaction();
+		!ahead[p] && GOOD(p) && MAY_BEGIN(p) && (HEAD(flight[p], send_n[p]) & POISON) -> begin_transaction();
 refused:	hint[p] = HEAD(flight[p], send_n[p]); ahead[p] = 0;
 		if :: COUNT(hint[p]) == 1 -> refused_alone = refused_alone | hint[p] :: else fi;
 		if :: add_messages(hint[p] & ~POISON) :: true fi;
@@ -666,12 +728,12 @@ refused:	hint[p] = HEAD(flight[p], send_n[p]); ahead[p] = 0;
 #endif
 	}
 	:: atomic {
-		TRANSIENT && faults > 0 && !ahead[p] && GOOD(p) && transaction == NONE -> faults--; begin_transaction();
+		TRANSIENT && faults > 0 && !ahead[p] && GOOD(p) && MAY_BEGIN(p) -> faults--; begin_transaction();
 		goto refused
 	}
 	/* … or which are on their way for longer than the process waits. */
 	:: atomic {
-		faults > 0 && !held && !ahead[p] && GOOD(p) && transaction == NONE -> faults--; begin_transaction();
+		faults > 0 && !held && !ahead[p] && GOOD(p) && MAY_BEGIN(p) -> faults--; begin_transaction();
 		hold(HELD_MESSAGES, HEAD(flight[p], send_n[p]) & ~POISON);
 #ifndef OUT_DELIVERY_REPORTS
 		goto lost
@@ -682,13 +744,10 @@ refused:	hint[p] = HEAD(flight[p], send_n[p]); ahead[p] = 0;
 
 	/* … their record in the ledger … */
 	if
+	:: atomic { GOOD(p) && OPENED(p) -> add_record(BATCH, HEAD(flight[p], send_n[p])) }
+	:: atomic { !GOOD(p) || !OPENED(p) -> goto lost }
 	:: atomic {
-		GOOD(p) && transaction == OPEN -> add_record(BATCH, HEAD(flight[p], send_n[p]));
-		sent_end[p] = records + 1
-	}
-	:: atomic { !GOOD(p) || transaction != OPEN -> goto lost }
-	:: atomic {
-		faults > 0 && !held && GOOD(p) && transaction == OPEN -> faults--;
+		faults > 0 && !held && GOOD(p) && OPENED(p) -> faults--;
 		hold(HELD_RECORD, HEAD(flight[p], send_n[p])); goto lost
 	}
 	CRASH
@@ -697,32 +756,32 @@ refused:	hint[p] = HEAD(flight[p], send_n[p]); ahead[p] = 0;
 	/* … EndTxn: clean, or in doubt. */
 	if
 	:: atomic {
-		GOOD(p) && transaction == OPEN -> transaction = COMMITTING; sent[p] = HEAD(flight[p], send_n[p]); goto lead
+		GOOD(p) && OPENED(p) -> decide(id[p]); OTHER_ID; sent[p] = HEAD(flight[p], send_n[p]); sent_end[p] = records; goto lead
 	}
-	:: atomic { !GOOD(p) || transaction != OPEN -> goto lost }
+	:: atomic { !GOOD(p) || !OPENED(p) -> goto lost }
 	/* done, its answer lost */
 	:: atomic {
-		faults > 0 && GOOD(p) && transaction == OPEN -> faults--; transaction = COMMITTING;
+		faults > 0 && GOOD(p) && OPENED(p) -> faults--; decide(id[p]);
 #ifdef OUT_DOUBT_IS_FAILURE
-		goto send
+		OTHER_ID; goto send
 #else
 		goto lost
 #endif
 	}
 	/* held; who knows what became of it? */
 	:: atomic {
-		faults > 0 && !held && GOOD(p) && transaction == OPEN -> faults--; hold(HELD_END, 0);
+		faults > 0 && !held && GOOD(p) && OPENED(p) -> faults--; hold(HELD_END, 0);
 #ifdef OUT_DOUBT_IS_SUCCESS
-		sent[p] = HEAD(flight[p], send_n[p]); goto lead
+		OTHER_ID; sent[p] = HEAD(flight[p], send_n[p]); sent_end[p] = records; goto lead
 #else
 		goto lost
 #endif
 	}
 	/* held, sent again by the client library, answered: the first one is still on its way */
 	:: atomic {
-		faults > 0 && !held && GOOD(p) && transaction == OPEN -> faults--; hold(HELD_END, 0); transaction = COMMITTING;
+		faults > 0 && !held && GOOD(p) && OPENED(p) -> faults--; hold(HELD_END, 0); decide(id[p]);
 #ifdef OUT_TWO_ENDTXN
-		sent[p] = HEAD(flight[p], send_n[p]); goto lead
+		OTHER_ID; sent[p] = HEAD(flight[p], send_n[p]); sent_end[p] = records; goto lead
 #else
 		goto lost
 #endif
@@ -734,7 +793,7 @@ refused:	hint[p] = HEAD(flight[p], send_n[p]); ahead[p] = 0;
 		false ->
 lost:	/* crashed, deposed, fenced or in doubt: nothing is kept. (The same step still: from atomic into atomic.) */
 		if
-		:: GOOD(p) && transaction == OPEN -> transaction = ABORTING     /* what is given up may be aborted at once */
+		:: GOOD(p) && OPENED(p) -> transaction[id[p]] = ABORTING        /* what is given up may be aborted at once */
 		:: true
 		fi;
 		forget();
@@ -750,44 +809,30 @@ rest:
 proctype Broker()
 {
 	do
-	/* A decided transaction becomes visible as a whole. */
-	:: atomic {
-		transaction == COMMITTING ->
-		assert(!(open_messages & visible));                 /* P1: once */
-		assert(!(open_messages & undeliverable));           /* P1 */
-		assert(!(open_messages & forbidden));               /* P3: cancelled is never sent */
-		assert((open_messages & ~claimed) == 0);            /* P1: nothing that MySQL does not know */
-		visible = visible | open_messages;
-		if
-		:: open_kind != 0 ->
-			assert(records < RECORDS);
-			kind[records] = open_kind; epoch[records] = open_epoch; token[records] = open_token;
-			list_of[records] = open_list; records++;
-			in_ledger = in_ledger | open_list
-		:: else
-		fi;
-		assert(visible == in_ledger);                       /* P6: the ledger is what the topic is */
-		end_open()
-	}
-	:: atomic { transaction == ABORTING -> end_open() }
+	:: atomic { transaction[0] == COMMITTING -> complete(0) }
+	:: atomic { transaction[1] == COMMITTING -> complete(1) }
+	:: atomic { transaction[0] == ABORTING -> end_open(0) }
+	:: atomic { transaction[1] == ABORTING -> end_open(1) }
 
 	/* What the network held back. */
-	:: atomic { held == HELD_END && held_handle == NEWEST && transaction == OPEN -> transaction = COMMITTING; release() }
+	:: atomic { held == HELD_END && held_handle == NEWEST && transaction[held_id] == OPEN -> decide(held_id); release() }
 	:: atomic {
-		held == HELD_MESSAGES && held_handle == NEWEST && transaction == OPEN -> add_messages(held_list); release()
+		held == HELD_MESSAGES && held_handle == NEWEST && transaction[held_id] == OPEN ->
+		open_messages[held_id] = open_messages[held_id] | held_list; release()
 	}
 	:: atomic {
-		held == HELD_RECORD && held_handle == NEWEST && transaction == OPEN ->
-		open_kind = BATCH; open_list = held_list; release()
+		held == HELD_RECORD && held_handle == NEWEST && transaction[held_id] == OPEN ->
+		open_kind[held_id] = BATCH; open_list[held_id] = held_list; release()
 	}
 	:: atomic {
-		held == HELD_INIT && (transaction == OPEN || transaction == NONE) ->
-		FENCE_ALL; transaction = (transaction == OPEN -> ABORTING : NONE); release()
+		held == HELD_INIT && (transaction[held_id] == OPEN || transaction[held_id] == NONE) ->
+		FENCE_ALL(held_id); transaction[held_id] = (transaction[held_id] == OPEN -> ABORTING : NONE); release()
 	}
 	:: atomic { held && held != HELD_INIT && held_handle == FENCED -> release() }
 
 	/* The transaction's timeout: the coordinator fences its producer. */
-	:: atomic { faults > 0 && transaction == OPEN -> faults--; FENCE_ALL; transaction = ABORTING }
+	:: atomic { faults > 0 && transaction[0] == OPEN -> faults--; FENCE_ALL(0); transaction[0] = ABORTING }
+	:: atomic { faults > 0 && transaction[1] == OPEN -> faults--; FENCE_ALL(1); transaction[1] = ABORTING }
 
 #if RESTORE
 	/* The leader deletes what is far enough below its offset. */
@@ -805,7 +850,8 @@ proctype Broker()
 	/* Nothing more can happen. P2: nothing was lost; P7: too_late was kept; all work is done. */
 	:: timeout ->
 		if
-		:: !row_halted && transaction == OPEN -> atomic { FENCE_ALL; transaction = ABORTING }
+		:: !row_halted && transaction[0] == OPEN -> atomic { FENCE_ALL(0); transaction[0] = ABORTING }
+		:: !row_halted && transaction[1] == OPEN -> atomic { FENCE_ALL(1); transaction[1] = ABORTING }
 		:: else ->
 			atomic {
 				if
