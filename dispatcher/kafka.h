@@ -60,16 +60,17 @@ DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_st
 /* The topic did not take what it should: it is looked up anew when it is next asked for. */
 void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic);
 
-/* ---- transactional producer (kafka_producer.c) ---- */
+/* ---- transactional producer (kafka_producer.c, kafka_line.c) ---- */
 typedef struct dt_producer dt_producer;
 /*
- * A new producer with transactional.id = <installation>-<uuid>-<shard>; metadata of the ledger asked for;
- * init_transactions done: older producers of the shard are fenced, their transactions complete. UNAVAILABLE: not within
- * a transaction timeout, try again; REFUSED; SHUTDOWN when `stop` (checked at least every 100 ms) became true.
+ * A new producer with two transactional ids, used by turns: <installation>-<uuid>-<shard>, and the same with -b;
+ * metadata of the ledger asked for; init_transactions done for both: older producers of the shard are fenced, their
+ * transactions complete. UNAVAILABLE: not within a transaction timeout, try again; REFUSED; SHUTDOWN when `stop`
+ * (checked at least every 100 ms) became true.
  */
 DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop,
                                         dt_producer **out, struct dt_error *err);
-/* Any state; never blocks longer than about a second. A transaction whose commit was not asked for is aborted in the
+/* Any state; never blocks longer than about two seconds. A transaction whose commit was not asked for is aborted in the
  * background, if its connections are whole and Kafka answers within half a second; any other is left to the next
  * takeover's fencing. */
 void dt_producer_free(dt_producer *producer);
@@ -85,8 +86,7 @@ void dt_producer_free(dt_producer *producer);
  *            transactional id, say): those are doubts
  *   DOUBT    anything else: free the producer and take over
  * Retriable errors before EndTxn are retried inside for at most about the transaction timeout, counted from the
- * beginning. Leaves half a millisecond after the previous commit before producing. Metadata of topics is asked for
- * before a topic's first use.
+ * beginning. Metadata of topics is asked for before that, at a topic's first use, for at most as long.
  */
 DT_MUST_CHECK dt_status dt_producer_begin(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
                                           struct dt_str record_key, struct dt_str record_value, struct dt_error *err);
@@ -94,11 +94,9 @@ DT_MUST_CHECK dt_status dt_producer_commit(dt_producer *producer, int64_t *ledge
 DT_MUST_CHECK dt_status dt_producer_send(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
                                          struct dt_str record_key, struct dt_str record_value, int64_t *ledger_offset,
                                          struct dt_error *err);
-/* Would these begin without waiting: their topics are known and take a whole batch, the last commit is long enough ago.
- * What it found holds for the next dt_producer_begin, which must be with them. */
+/* Would these begin without waiting: their topics are known and take a whole batch. What it found holds for the next
+ * dt_producer_begin, which must be with them. */
 bool dt_producer_ready(dt_producer *producer, const struct dt_kafka_message *messages, size_t n);
-/* Is the last commit so short a time ago that nothing is ready? */
-bool dt_producer_rests(const dt_producer *producer);
 
 /* After REFUSED: what was refused. Valid until the producer is freed. */
 struct dt_kafka_refusal {

@@ -233,7 +233,7 @@ dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t 
 
 /* ---- the reaper ---- */
 
-enum { REAPING_MAX = 4 };
+enum { REAPING_MAX = 8 };
 
 struct reaped {
     rd_kafka_t *rk;

@@ -1,827 +1,83 @@
 /*
- * Owns: one shard's transactional producer and its one way to send: messages and their ledger record in one
- * transaction, begun and, when its owner wants it, committed. Refuses to know: what the messages mean, and what
- * happened to a transaction that it is not sure of (the ledger knows). Invariants:
- *  - OK means: every delivery report in and good, one EndTxn request sent, no connection that carried a part of the
- * transaction was closed before the commit was answered, the commit answered with success, the record's offset known.
- *  - After any other answer the handle sends nothing more: dt_producer_free, take over. What was begun is aborted by
- * that, but never once its commit may have been asked for.
- *  - librdkafka's threads touch `watch`, and what a message's partition is chosen by, which stands while it is open;
- * everything else belongs to the owner's thread, and after dt_producer_free to the one that destroys the handle.
+ * Owns: whose turn it is of a shard's two transactional producers. Kafka answers EndTxn before it has written the
+ * transaction's markers, and who goes on with the same transactional id meanwhile is told CONCURRENT_TRANSACTIONS,
+ * whereupon librdkafka waits for 20 ms. With two ids the markers of one transaction are written while the next one is
+ * under way. Refuses to know: what a transaction is made of (kafka_line.c).
  *
- * Why connections are watched: librdkafka sends EndTxn again by itself when its connection breaks. The first one may
- * still lie in a buffer somewhere and arrive when the next transaction is open, which it would end half-way. A request
- * that was sent over a connection that broke, or an EndTxn that was sent twice, is therefore a doubt even though the
- * commit was answered.
+ * Invariants:
+ *  - One transaction at a time, over both: the next begins after a clean commit of the one before, which is what makes
+ * ledger offsets rise. In a partition that both touch, the ledger above all, a reader of committed messages sees
+ * nothing of the second before the marker of the first is there.
+ *  - A producer is there only when both ids are fenced: nothing that was begun before, under either, can be committed
+ * from then on.
+ *  - After anything but OK neither is used again: the turn stays with the one that failed.
+ *
+ * Each has metadata of its own, looked at every five minutes: for so long after a topic has grown, they may choose
+ * different partitions for a key.
  */
-#include "kafka_common.h"
-#include "kafka_pause.h"
-
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/fail_point.h"
-#include "base/guard.h"
-#include "base/log.h"
-#include "base/metrics.h"
+#include "kafka_common.h"
+#include "kafka_line.h"
 
-enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
-enum {
-    CAUSE_WAIT_US = 500000,
-    SILENCE_US = 1500000, /* without its reports a transaction asks whether its topics are still there */
-    LOOKS_MAX = 16,
-    NICER = 15,
-    PARTITION_FILL = 100, /* messages that may lie anywhere, before one more partition joins the transaction */
-    WATCHED_MAX = 32,
-    TOPIC_BUCKETS = 256,
-    ABORT_WAIT_MS = 500,
-};
-
-/* What librdkafka's threads report of the open transaction. */
-struct watch {
-    pthread_mutex_t lock;
-    bool open;
-    bool broken;       /* a connection that carried a request of the transaction was closed */
-    unsigned end_txns; /* EndTxn requests sent */
-    int fds[WATCHED_MAX];
-    unsigned n_fds;
-    int64_t asked_us;                      /* when partitions were first asked for; 0 = not yet */
-    bool too_soon;                         /* that was refused, because the transaction before was not over */
-    char unjoined[DT_KAFKA_TOPIC_MAX + 1]; /* topic that was not let into the transaction */
-};
-
-struct topic {
-    struct topic *next;
-    rd_kafka_topic_t *rkt;
-    size_t limit;     /* bytes of a batch that the topic takes */
-    size_t in_flight; /* bytes produced, delivery report not in yet */
-    uint32_t loose;   /* messages of the open batch that may lie in any partition */
-    size_t name_n;
-    char name[];
-};
-
-/* What a delivery report belongs to. */
-struct report {
-    struct topic *topic; /* NULL: the ledger record */
-    size_t bytes;
-    bool any_partition;
-};
+enum { LINES = 2 };
+/* A takeover fences these: a version that knows fewer of them must not run beside this one. */
+static const char *const suffixes[LINES] = {"", "-b"};
 
 struct dt_producer {
-    const struct dt_kafka_env *env;
-    unsigned shard;
-    rd_kafka_t *rk;
-    rd_kafka_topic_t *ledger;
-    struct topic *topics[TOPIC_BUCKETS];
-    int64_t transaction_timeout_us;
-    int64_t committed_us; /* when the previous commit returned … */
-    int64_t pause_us;     /* … and how long after that nothing begins */
-    dt_metric *too_soon;
-    bool failed;
-    bool uncommitted;       /* a transaction is open, and its commit was not asked for */
-    bool limits_fresh;      /* dt_producer_ready has just looked at the limits of what begins next */
-    _Atomic(pid_t) spinner; /* librdkafka's main thread, from its start */
-    int usual_nice;
-    uint32_t batches; /* begun: with each, those that may lie anywhere begin at another partition */
-    struct watch watch;
-
-    /* the open transaction, written by delivery reports (served on this thread) */
-    size_t outstanding;              /* messages produced whose report is not in */
-    rd_kafka_resp_err_t first_error; /* of a delivery report, the ledger's included */
-    char first_topic[DT_KAFKA_TOPIC_MAX + 1];
-    rd_kafka_resp_err_t refusal; /* of a message, for good; one message's failure fails the others, too */
-    char refused[DT_KAFKA_TOPIC_MAX + 1];
-    int64_t ledger_offset;
-    struct topic **open_topics; /* of its messages, one a message */
-    struct report *reports;     /* one a message, and one of the ledger record */
-    size_t n_open;
-    int64_t deadline_us;
-    int64_t look_us; /* when to ask for the topics */
+    dt_line *lines[LINES];
+    uint32_t begun; /* transactions */
+    unsigned turn;  /* whose it is; once one has failed, that one's */
+    bool ready;     /* the messages that begin next are known to have topics that both know */
 };
 
-/* ---- librdkafka's threads ---- */
-
-static void watch_partitions(struct watch *w)
+static dt_line *line_at_turn(const dt_producer *p)
 {
-    int64_t now_us = dt_kafka_now_us();
-
-    if (w->asked_us == 0)
-        w->asked_us = now_us;
-    w->too_soon = w->too_soon || now_us - w->asked_us >= DT_KAFKA_REFUSED_US;
+    return p->lines[p->turn];
 }
 
-/* True when it belongs to a transaction that is to be committed. */
-static bool watch_request(struct watch *w, int fd, int16_t api)
+static void next_turn(dt_producer *p)
 {
-    unsigned i = 0;
-    bool open;
-
-    pthread_mutex_lock(&w->lock);
-    open = w->open;
-    if (open) {
-        w->end_txns += api == API_END_TXN;
-        if (api == API_ADD_PARTITIONS)
-            watch_partitions(w);
-        while (i < w->n_fds && w->fds[i] != fd)
-            i++;
-        if (i == w->n_fds && w->n_fds < WATCHED_MAX)
-            w->fds[w->n_fds++] = fd;
-    }
-    pthread_mutex_unlock(&w->lock);
-    return open;
+    p->turn = (p->turn + 1) % LINES;
 }
 
-static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *broker, int32_t broker_id, int16_t api,
-                                           int16_t version, int32_t correlation, size_t size, void *opaque)
+/* By both, or the transaction after this one would have to wait for its topics, too. */
+static dt_status learn(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_error *err)
 {
-    struct dt_producer *p = opaque;
+    dt_status status = DT_OK;
 
-    (void)rk, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
-    if ((api == API_PRODUCE || api == API_ADD_PARTITIONS || api == API_END_TXN) && watch_request(&p->watch, fd, api) &&
-        api == API_END_TXN)
-        DT_FAIL_POINT("endtxn.sent");
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-/*
- * While partitions join a transaction, librdkafka's main thread waits for its timers by looking at the clock, for two
- * milliseconds a transaction (2.0.2; gone in 2.4): it gives way to everybody who has something to do. It is also what
- * starts the threads of brokers, which inherit: so it becomes nicer when those that are known have theirs, and later
- * ones go back to what is usual (as far as the process may).
- */
-static rd_kafka_resp_err_t on_thread_start(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *name, void *opaque)
-{
-    struct dt_producer *p = opaque;
-
-    (void)rk, (void)name;
-    if (type == RD_KAFKA_THREAD_MAIN)
-        p->spinner = gettid();
-    else
-        (void)setpriority(PRIO_PROCESS, (id_t)gettid(), p->usual_nice);
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-static void make_main_thread_nicer(struct dt_producer *p)
-{
-    if (p->spinner != 0)
-        (void)setpriority(PRIO_PROCESS, (id_t)p->spinner, p->usual_nice + NICER);
-}
-
-static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *opaque, char *errstr, size_t size)
-{
-    (void)conf, (void)errstr, (void)size;
-    rd_kafka_resp_err_t code = rd_kafka_interceptor_add_on_thread_start(rk, "duetime", on_thread_start, opaque);
-
-    return code ? code : rd_kafka_interceptor_add_on_request_sent(rk, "duetime", on_request_sent, opaque);
-}
-
-/* Only connections that carried something of the transaction count: a broker that is merely away does no harm. */
-static int on_close(int fd, void *opaque)
-{
-    struct watch *w = &((struct dt_producer *)opaque)->watch;
-
-    pthread_mutex_lock(&w->lock);
-    if (w->open) {
-        bool carried = w->n_fds == WATCHED_MAX;
-
-        for (unsigned i = 0; i < w->n_fds; i++)
-            carried = carried || w->fds[i] == fd;
-        w->broken = w->broken || carried;
-    }
-    pthread_mutex_unlock(&w->lock);
-    return close(fd);
-}
-
-/*
- * A topic that may not join the transaction is named in librdkafka's log alone: the reports of its messages say that
- * they were purged, the transaction's error says why and not which.
- */
-static void watch_log(struct watch *w, const char *facility, const char *text)
-{
-    static const char lead[] = "Failed to add partition \"";
-    const char *from = strcmp(facility, "ADDPARTS") == 0 ? strstr(text, lead) : NULL;
-    size_t n = from != NULL ? strcspn(from + sizeof lead - 1, "\"") : 0;
-
-    /* it was let down because of another one */
-    if (n == 0 || n > DT_KAFKA_TOPIC_MAX || strstr(text, rd_kafka_err2str(RD_KAFKA_RESP_ERR_OPERATION_NOT_ATTEMPTED)))
-        return;
-    pthread_mutex_lock(&w->lock);
-    if (w->open && w->unjoined[0] == '\0') {
-        memcpy(w->unjoined, from + sizeof lead - 1, n);
-        w->unjoined[n] = '\0';
-    }
-    pthread_mutex_unlock(&w->lock);
-}
-
-static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
-{
-    struct dt_producer *p = rk != NULL ? rd_kafka_opaque(rk) : NULL;
-
-    if (p != NULL)
-        watch_log(&p->watch, facility, text);
-    dt_kafka_on_log(rk, level, facility, text);
-}
-
-static void watch_open(struct watch *w)
-{
-    pthread_mutex_lock(&w->lock);
-    w->unjoined[0] = '\0';
-    w->open = true;
-    w->broken = false;
-    w->end_txns = 0;
-    w->n_fds = 0;
-    w->asked_us = 0;
-    w->too_soon = false;
-    pthread_mutex_unlock(&w->lock);
-}
-
-static void watch_unjoined(struct watch *w, char *topic, size_t size)
-{
-    pthread_mutex_lock(&w->lock);
-    snprintf(topic, size, "%s", w->unjoined);
-    pthread_mutex_unlock(&w->lock);
-}
-
-static bool watch_broken(struct watch *w)
-{
-    bool broken;
-
-    pthread_mutex_lock(&w->lock);
-    broken = w->broken;
-    pthread_mutex_unlock(&w->lock);
-    return broken;
-}
-
-struct watched {
-    bool clean; /* the transaction's requests went over whole connections, and EndTxn went out once */
-    unsigned end_txns;
-    bool too_soon;
-};
-
-/* Ends the watch. */
-static struct watched watch_close(struct watch *w)
-{
-    struct watched seen;
-
-    pthread_mutex_lock(&w->lock);
-    w->open = false;
-    seen = (struct watched){.end_txns = w->end_txns, .too_soon = w->too_soon};
-    seen.clean = !w->broken && DT_GUARD(ENDTXN_COUNT, w->end_txns == 1);
-    pthread_mutex_unlock(&w->lock);
-    return seen;
-}
-
-/* ---- delivery reports, served by rd_kafka_poll on the owner's thread ---- */
-
-static void note_refusal(struct dt_producer *p, rd_kafka_resp_err_t code, const char *topic)
-{
-    if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return;
-    p->refusal = code;
-    snprintf(p->refused, sizeof p->refused, "%s", topic);
-}
-
-static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
-{
-    struct dt_producer *p = opaque;
-    struct report *r = m->_private;
-
-    (void)rk;
-    if (p->failed || r == NULL)
-        return; /* of a purge: nobody waits for it */
-    p->outstanding--;
-    if (r->topic != NULL)
-        r->topic->in_flight -= r->bytes;
-    if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        if (r->topic == NULL)
-            p->ledger_offset = m->offset;
-        return;
-    }
-    if (p->first_error == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        p->first_error = m->err;
-        snprintf(p->first_topic, sizeof p->first_topic, "%s", m->rkt != NULL ? rd_kafka_topic_name(m->rkt) : "?");
-    }
-    if (r->topic != NULL && dt_kafka_refuses_message(m->err))
-        note_refusal(p, m->err, r->topic->name);
-}
-
-static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
-{
-    (void)rk, (void)opaque;
-    DT_LOG(DEBUG, "kafka", reason, DT_S("error", rd_kafka_err2name((rd_kafka_resp_err_t)code)));
-}
-
-/* ---- partitions ---- */
-
-/*
- * Each partition that a transaction touches costs a request to join it and one to write it, which the broker verifies
- * and serves one after the other: a small batch over four partitions takes twice the time of one over one. What may lie
- * anywhere therefore fills one partition after the other, and the next batch begins with the next.
- */
-static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, size_t key_n, int32_t partitions,
-                                void *topic_opaque, void *message_opaque)
-{
-    const struct dt_producer *p = topic_opaque;
-    const struct report *r = message_opaque;
-    int32_t chosen = rd_kafka_msg_partitioner_murmur2_random(rkt, key, key_n, partitions, topic_opaque, message_opaque);
-    uint32_t spread;
-
-    if (r == NULL || !r->any_partition)
-        return chosen;
-    spread = (r->topic->loose + PARTITION_FILL - 1) / PARTITION_FILL;
-    if (spread >= (uint32_t)partitions)
-        return chosen;
-    return (int32_t)((p->batches + (uint32_t)chosen % spread) % (uint32_t)partitions);
-}
-
-static void count_loose(const struct dt_kafka_message *messages, size_t n, struct topic **topics)
-{
-    for (size_t i = 0; i < n; i++)
-        topics[i]->loose = 0;
-    for (size_t i = 0; i < n; i++)
-        topics[i]->loose += messages[i].any_partition;
-}
-
-/* ---- topics ---- */
-
-static struct topic **topic_slot(struct dt_producer *p, struct dt_str name)
-{
-    uint32_t h = 2166136261u;
-    struct topic **at;
-
-    for (size_t i = 0; i < name.n; i++)
-        h = (h ^ (unsigned char)name.p[i]) * 16777619u;
-    for (at = &p->topics[h % TOPIC_BUCKETS]; *at != NULL; at = &(*at)->next) {
-        if ((*at)->name_n == name.n && memcmp((*at)->name, name.p, name.n) == 0)
-            break;
-    }
-    return at;
-}
-
-static void topic_free(struct topic *t)
-{
-    if (t != NULL && t->rkt != NULL)
-        rd_kafka_topic_destroy(t->rkt);
-    free(t);
-}
-
-static dt_status topic_new(struct dt_producer *p, struct dt_str name, struct topic **out, struct dt_error *err)
-{
-    struct topic *t = calloc(1, sizeof *t + name.n + 1);
-    dt_status status;
-
-    *out = NULL;
-    if (t == NULL)
-        return dt_fail(err, DT_NOMEM, "kafka producer: topic");
-    memcpy(t->name, name.p, name.n);
-    t->name_n = name.n;
-    t->limit = DT_KAFKA_BATCH_BYTES;
-    t->rkt = rd_kafka_topic_new(p->rk, t->name, NULL);
-    if (t->rkt == NULL)
-        status = dt_kafka_fail(err, rd_kafka_last_error(), t->name);
-    else
-        status =
-            dt_kafka_await_topic(p->rk, t->rkt, dt_kafka_now_us() + p->transaction_timeout_us / 2, NULL, NULL, err);
-    if (status != DT_OK) {
-        topic_free(t);
-        return status;
-    }
-    *out = t;
-    return DT_OK;
-}
-
-/* A topic whose limit is below that of our batches gets batches that it takes. */
-static void topic_refresh_limit(struct dt_producer *p, struct topic *t)
-{
-    struct dt_kafka_topic_info info;
-
-    if (p->env->admin == NULL || !dt_kafka_admin_known(p->env->admin, (struct dt_str){t->name, t->name_n}, &info))
-        return;
-    t->limit = info.max_message_bytes < DT_KAFKA_BATCH_BYTES ? (size_t)info.max_message_bytes : DT_KAFKA_BATCH_BYTES;
-}
-
-/* It is missing, or we have no right to it: whatever the reason is called. */
-static void refuse_topic(struct dt_producer *p, struct dt_str topic)
-{
-    p->refusal = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-    snprintf(p->refused, sizeof p->refused, "%.*s", (int)topic.n, topic.p);
-}
-
-/* Metadata before first use: without it the first transaction to a topic stalls for a second. */
-static dt_status prepare_topics(struct dt_producer *p, const struct dt_kafka_message *messages, size_t n,
-                                struct topic **topics, struct dt_error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct topic **slot;
-
-        if (i > 0 && dt_str_eq(messages[i].topic, messages[i - 1].topic)) {
-            topics[i] = topics[i - 1];
-            continue;
-        }
-        slot = topic_slot(p, messages[i].topic);
-        if (*slot == NULL) {
-            struct dt_kafka_topic_info info;
-            dt_status status = DT_OK;
-
-            if (p->env->admin != NULL)
-                status = dt_kafka_admin_topic(p->env->admin, messages[i].topic, &info, err);
-            if (status == DT_OK)
-                status = topic_new(p, messages[i].topic, slot, err);
-            if (status == DT_REFUSED)
-                refuse_topic(p, messages[i].topic);
-            if (status != DT_OK)
-                return status;
-        }
-        if (!p->limits_fresh)
-            topic_refresh_limit(p, *slot);
-        topics[i] = *slot;
-    }
-    return DT_OK;
-}
-
-/* ---- one transaction ---- */
-
-static dt_status doubt(struct dt_error *err, const char *what, const char *reason)
-{
-    return dt_fail(err, DT_DOUBT, "%s: %s", what, reason);
-}
-
-static dt_status fail_with(struct dt_error *err, const char *what, rd_kafka_error_t *error)
-{
-    dt_status status = doubt(err, what, rd_kafka_error_string(error));
-
-    rd_kafka_error_destroy(error);
-    return status;
-}
-
-/* What Kafka, or the client, said at once of a message; of the ledger's record it is a doubt like any other. */
-static dt_status fail_to_produce(struct dt_producer *p, rd_kafka_topic_t *rkt, rd_kafka_error_t *error,
-                                 struct dt_error *err)
-{
-    rd_kafka_resp_err_t code = rd_kafka_error_code(error);
-    dt_status status;
-
-    if (rkt == p->ledger || !dt_kafka_refuses_message(code))
-        return fail_with(err, rd_kafka_topic_name(rkt), error);
-    note_refusal(p, code, rd_kafka_topic_name(rkt));
-    status = dt_fail(err, DT_REFUSED, "%s: %s", rd_kafka_topic_name(rkt), rd_kafka_error_string(error));
-    rd_kafka_error_destroy(error);
-    return status;
-}
-
-static void sleep_until(int64_t until_us)
-{
-    int64_t left_us = until_us - dt_kafka_now_us();
-    struct timespec ts;
-
-    if (left_us <= 0)
-        return;
-    ts = (struct timespec){.tv_sec = left_us / 1000000, .tv_nsec = left_us % 1000000 * 1000};
-    nanosleep(&ts, NULL);
-}
-
-static dt_status refused(struct dt_producer *p, struct dt_error *err)
-{
-    return dt_fail(err, DT_REFUSED, "delivery to %s: %s", p->refused, rd_kafka_err2str(p->refusal));
-}
-
-static dt_status check_reports(struct dt_producer *p, struct dt_error *err)
-{
-    if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return refused(p, err);
-    if (p->first_error != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return dt_fail(err, DT_DOUBT, "delivery to %s: %s", p->first_topic, rd_kafka_err2str(p->first_error));
-    if (watch_broken(&p->watch))
-        return doubt(err, "transaction", "a connection that carried it was closed");
-    return DT_OK;
-}
-
-/* librdkafka tries for the whole transaction's time to add a topic that was deleted: the next takeover would find out.
- */
-static void look_for_deleted(struct dt_producer *p)
-{
-    unsigned looks = 0;
-
-    p->look_us = INT64_MAX;
-    for (size_t i = 0; p->env->admin != NULL && i < p->n_open && looks < LOOKS_MAX; i++) {
-        const struct topic *t = p->open_topics[i];
-        const struct dt_str name = {t->name, t->name_n};
-        struct dt_kafka_topic_info info;
-        dt_status status;
-
-        if (t->in_flight == 0 || (i > 0 && t == p->open_topics[i - 1]))
-            continue;
-        looks++;
-        dt_kafka_admin_forget(p->env->admin, name);
-        status = dt_kafka_admin_topic(p->env->admin, name, &info, NULL);
-        if (status == DT_REFUSED)
-            refuse_topic(p, name);
-        if (status != DT_OK)
-            return;
-    }
-}
-
-/* Serves reports until *count <= most. */
-static dt_status await_reports(struct dt_producer *p, const size_t *count, size_t most, int64_t deadline_us,
-                               struct dt_error *err)
-{
-    for (;;) {
-        dt_status status = check_reports(p, err);
-
-        if (status != DT_OK || *count <= most)
-            return status;
-        if (dt_kafka_now_us() >= deadline_us)
-            return doubt(err, "transaction", "delivery reports are missing at its timeout");
-        if (dt_kafka_now_us() >= p->look_us)
-            look_for_deleted(p);
-        else
-            rd_kafka_poll(p->rk, 100);
-    }
-}
-
-/*
- * The error of a transaction that has failed in librdkafka: asked for by a call that no open transaction allows, so it
- * does nothing else. NO_ERROR when it has not failed.
- */
-static rd_kafka_resp_err_t transaction_error(struct dt_producer *p)
-{
-    rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
-    rd_kafka_resp_err_t code = error != NULL ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
-
-    if (error != NULL)
-        rd_kafka_error_destroy(error);
-    return code == RD_KAFKA_RESP_ERR__STATE ? RD_KAFKA_RESP_ERR_NO_ERROR : code;
-}
-
-/* Was it a topic of a message that may not join the transaction? */
-static void find_unjoined(struct dt_producer *p)
-{
-    char topic[DT_KAFKA_TOPIC_MAX + 1];
-    rd_kafka_resp_err_t code = transaction_error(p);
-
-    watch_unjoined(&p->watch, topic, sizeof topic);
-    if (topic[0] != '\0' && dt_kafka_refuses_message(code) && strcmp(topic, rd_kafka_topic_name(p->ledger)) != 0)
-        note_refusal(p, code, topic);
-}
-
-/*
- * A transaction that has failed in librdkafka refuses further messages, and one message's failure fails others: the
- * report that names the cause may still be on its way. Waits for it a moment; a refusal for good is told as such.
- */
-static dt_status find_cause(struct dt_producer *p, dt_status status, struct dt_error *err)
-{
-    const int64_t until_us = dt_kafka_now_us() + CAUSE_WAIT_US;
-
-    while (p->refusal == RD_KAFKA_RESP_ERR_NO_ERROR && p->outstanding > 0 && !watch_broken(&p->watch) &&
-           dt_kafka_now_us() < until_us)
-        rd_kafka_poll(p->rk, 10);
-    if (p->refusal == RD_KAFKA_RESP_ERR_NO_ERROR)
-        find_unjoined(p);
-    return p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR ? refused(p, err) : status;
-}
-
-/* Copies the message into librdkafka's queue; a full queue is served and asked again. */
-static dt_status produce(struct dt_producer *p, rd_kafka_topic_t *rkt, int32_t partition,
-                         const struct dt_kafka_message *m, struct report *report, int64_t deadline_us,
-                         struct dt_error *err)
-{
-    bool ok;
-    rd_kafka_headers_t *headers = dt_kafka_headers(m, &ok);
-    rd_kafka_vu_t v[] = {
-        {.vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = rkt},
-        {.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition},
-        {.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {(void *)(uintptr_t)m->key.p, m->key.n}},
-        {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {(void *)(uintptr_t)m->value.p, m->value.n}},
-        {.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = report},
-        {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
-        {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
-    };
-    const size_t n = sizeof v / sizeof *v - (headers == NULL);
-    dt_status status = ok ? DT_OK : dt_fail(err, DT_NOMEM, "kafka producer: headers");
-
-    while (status == DT_OK) {
-        rd_kafka_error_t *error = rd_kafka_produceva(p->rk, v, n);
-
-        if (error == NULL) {
-            p->outstanding++;
-            return DT_OK; /* the headers are librdkafka's now */
-        }
-        if (rd_kafka_error_code(error) != RD_KAFKA_RESP_ERR__QUEUE_FULL || dt_kafka_now_us() >= deadline_us) {
-            status = fail_to_produce(p, rkt, error, err);
-            break;
-        }
-        rd_kafka_error_destroy(error);
-        rd_kafka_poll(p->rk, 10);
-        status = check_reports(p, err);
-    }
-    if (headers != NULL)
-        rd_kafka_headers_destroy(headers);
-    return status;
-}
-
-/* A topic that takes less than a whole batch of ours gets its messages a few at a time. */
-static dt_status make_room(struct dt_producer *p, struct topic *t, size_t bytes, int64_t deadline_us,
-                           struct dt_error *err)
-{
-    if (t->limit >= DT_KAFKA_BATCH_BYTES || t->in_flight + bytes <= t->limit)
-        return DT_OK;
-    return await_reports(p, &t->in_flight, t->limit > bytes ? t->limit - bytes : 0, deadline_us, err);
-}
-
-static dt_status produce_all(struct dt_producer *p, const struct dt_kafka_message *messages, size_t n,
-                             struct dt_error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct report *r = &p->reports[i];
-        dt_status status;
-
-        *r = (struct report){.topic = p->open_topics[i],
-                             .bytes = dt_kafka_message_size(&messages[i]),
-                             .any_partition = messages[i].any_partition};
-        status = make_room(p, r->topic, r->bytes, p->deadline_us, err);
+    for (unsigned i = 0; status == DT_OK && i < LINES; i++) {
+        status = dt_line_learn(line_at_turn(p), messages, n, err);
         if (status == DT_OK)
-            status = produce(p, r->topic->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, p->deadline_us, err);
-        if (status != DT_OK)
-            return status;
-        r->topic->in_flight += r->bytes;
-        DT_FAIL_POINT_STATUS("produce.message", status, err);
-        if (status != DT_OK)
-            return status;
+            next_turn(p);
     }
-    return DT_OK;
-}
-
-/* No report is outstanding here, so nothing needs serving while the commit is waited for. */
-static dt_status commit(struct dt_producer *p, int64_t deadline_us, struct dt_error *err)
-{
-    for (;;) {
-        rd_kafka_error_t *error = rd_kafka_commit_transaction(p->rk, -1);
-
-        if (error == NULL)
-            return DT_OK;
-        if (!rd_kafka_error_is_retriable(error) || dt_kafka_now_us() >= deadline_us) {
-            dt_status status = dt_fail(err, DT_DOUBT, "commit: %s", rd_kafka_error_string(error));
-
-            rd_kafka_error_destroy(error);
-            return status;
-        }
-        rd_kafka_error_destroy(error);
-    }
-}
-
-/* Opens the transaction and hands everything to librdkafka, which sends it by itself. */
-static dt_status hand_over(struct dt_producer *p, const struct dt_kafka_message *messages, size_t n,
-                           const struct dt_kafka_message *record, struct dt_error *err)
-{
-    rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
-    dt_status status;
-
-    if (error != NULL)
-        return fail_with(err, "begin", error);
-    p->uncommitted = true;
-    p->look_us = dt_kafka_now_us() + SILENCE_US;
-    status = produce_all(p, messages, n, err);
-    if (status == DT_OK)
-        status = produce(p, p->ledger, (int32_t)p->shard, record, &p->reports[n], p->deadline_us, err);
-    DT_FAIL_POINT_STATUS("produce.record", status, err);
-    return status == DT_DOUBT ? find_cause(p, status, err) : status;
-}
-
-/* Every report in and right, then EndTxn. */
-static dt_status finish(struct dt_producer *p, struct dt_error *err)
-{
-    dt_status status;
-
-    p->look_us = dt_kafka_now_us() + SILENCE_US; /* what was reported since the beginning has not been served yet */
-    status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
-    if (status == DT_DOUBT)
-        status = find_cause(p, status, err);
-    if (status == DT_OK && p->ledger_offset < 0)
-        status = doubt(err, "transaction", "the ledger record's offset is not known");
-    DT_FAIL_POINT_STATUS("endtxn.before", status, err);
-    if (status == DT_OK) {
-        p->uncommitted = false;
-        status = commit(p, p->deadline_us, err);
-    }
-    DT_FAIL_POINT_STATUS("endtxn.after", status, err);
     return status;
-}
-
-static void close_open(struct dt_producer *p)
-{
-    free(p->open_topics);
-    free(p->reports);
-    p->open_topics = NULL;
-    p->reports = NULL;
-    p->n_open = 0;
-}
-
-/* Nothing is open before. */
-static dt_status open_new(struct dt_producer *p, size_t n, struct dt_error *err)
-{
-    p->open_topics = calloc(n + 1, sizeof *p->open_topics);
-    p->reports = calloc(n + 1, sizeof *p->reports);
-    if (p->open_topics == NULL || p->reports == NULL)
-        return dt_fail(err, DT_NOMEM, "kafka producer: a batch of %zu", n);
-    p->n_open = n;
-    return DT_OK;
-}
-
-static void begin(struct dt_producer *p)
-{
-    sleep_until(p->committed_us + p->pause_us);
-    while (rd_kafka_poll(p->rk, 0) > 0)
-        ;
-    p->batches++;
-    p->outstanding = 0;
-    p->first_error = p->refusal = RD_KAFKA_RESP_ERR_NO_ERROR;
-    p->refused[0] = '\0';
-    p->ledger_offset = -1;
-    p->deadline_us = dt_kafka_now_us() + p->transaction_timeout_us;
-    watch_open(&p->watch);
-}
-
-/* Whatever is neither OK nor a refusal is a doubt; after either the producer is of no use any more. */
-static dt_status over(struct dt_producer *p, dt_status status, struct dt_error *err)
-{
-    if (status == DT_OK)
-        return DT_OK;
-    p->failed = true;
-    if (status == DT_REFUSED)
-        return status;
-    if (err != NULL)
-        err->status = DT_DOUBT; /* its text says why */
-    return DT_DOUBT;
-}
-
-bool dt_producer_rests(const dt_producer *p)
-{
-    return dt_kafka_now_us() < p->committed_us + p->pause_us;
 }
 
 bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
-    if (p->failed || dt_producer_rests(p))
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        struct topic *t;
-
-        if (i > 0 && dt_str_eq(messages[i].topic, messages[i - 1].topic))
-            continue;
-        t = *topic_slot(p, messages[i].topic);
-        if (t == NULL)
-            return false;
-        topic_refresh_limit(p, t);
-        if (t->limit < DT_KAFKA_BATCH_BYTES)
-            return false;
-    }
-    p->limits_fresh = true;
-    return true;
+    p->ready = dt_line_ready(line_at_turn(p), messages, n);
+    return p->ready;
 }
 
 dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key,
                             struct dt_str record_value, struct dt_error *err)
 {
     const struct dt_kafka_message record = {.key = record_key, .value = record_value};
-    dt_status status = p->failed || p->reports ? doubt(err, "producer", "it has failed before") : open_new(p, n, err);
+    dt_status status = p->ready ? DT_OK : learn(p, messages, n, err);
 
-    if (status == DT_OK)
-        status = prepare_topics(p, messages, n, p->open_topics, err);
-    p->limits_fresh = false;
-    if (status == DT_OK) {
-        count_loose(messages, n, p->open_topics);
-        begin(p);
-        status = hand_over(p, messages, n, &record, err);
-    }
-    return over(p, status, err);
-}
-
-static void rest(struct dt_producer *p, bool too_soon)
-{
-    p->pause_us = dt_kafka_pause(p->pause_us, too_soon);
-    dt_metric_add(p->too_soon, too_soon);
+    p->ready = false;
+    return status == DT_OK ? dt_line_begin(line_at_turn(p), p->begun++, messages, n, &record, err) : status;
 }
 
 dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_error *err)
 {
-    struct watched seen;
-    dt_status status = p->failed || !p->reports ? doubt(err, "producer", "no transaction is open") : finish(p, err);
+    dt_status status = dt_line_commit(line_at_turn(p), ledger_offset, err);
 
-    p->committed_us = dt_kafka_now_us();
-    seen = watch_close(&p->watch);
-    if (!seen.clean && status == DT_OK)
-        status = dt_fail(err, DT_DOUBT, "commit: %u EndTxn requests, or a closed connection", seen.end_txns);
-    rest(p, seen.too_soon);
-    if (status == DT_OK) {
-        *ledger_offset = p->ledger_offset;
-        close_open(p);
-    }
-    return over(p, status, err);
+    if (status == DT_OK)
+        next_turn(p);
+    return status;
 }
 
 dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key,
@@ -834,202 +90,53 @@ dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messag
 
 struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
 {
-    return (struct dt_kafka_refusal){.topic = p->refused, .whole_topic = dt_kafka_refuses_topic(p->refusal)};
+    return dt_line_refusal(line_at_turn(p));
 }
 
 /* ---- life ---- */
-
-/*
- * What is open holds up everybody who reads committed messages until Kafka's transaction timeout, if nobody takes the
- * shard over before. Its commit was never asked for, so ending it is safe, however late the request arrives: the next
- * producer has another epoch. (At worst librdkafka asks for a new epoch behind it and fences that one: a doubt, and one
- * takeover more.) Also, librdkafka 2.0.2 may fail an assertion (txn_req_cnt) when it is destroyed while partitions wait
- * to join a transaction; after this none joins, answered or not.
- *
- * Not so after a connection broke that carried something of it: a message may still be on its way then, and must meet
- * the markers of a newer epoch, which only the next producer's fencing writes.
- */
-static void producer_abort(struct dt_producer *p)
-{
-    rd_kafka_error_t *error = rd_kafka_abort_transaction(p->rk, ABORT_WAIT_MS);
-
-    if (error != NULL)
-        rd_kafka_error_destroy(error);
-}
-
-static void producer_leave(void *arg)
-{
-    struct dt_producer *p = arg;
-
-    if (p->uncommitted)
-        producer_abort(p);
-    rd_kafka_purge(p->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
-    for (size_t i = 0; i < TOPIC_BUCKETS; i++)
-        for (struct topic *t = p->topics[i]; t != NULL; t = t->next)
-            rd_kafka_topic_destroy(t->rkt);
-    if (p->ledger != NULL)
-        rd_kafka_topic_destroy(p->ledger);
-}
-
-/* librdkafka's threads, which looked at reports and topics, are gone. */
-static void producer_done(void *arg)
-{
-    struct dt_producer *p = arg;
-
-    for (size_t i = 0; i < TOPIC_BUCKETS; i++) {
-        struct topic *next;
-
-        for (struct topic *t = p->topics[i]; t != NULL; t = next) {
-            next = t->next;
-            free(t);
-        }
-    }
-    close_open(p);
-    pthread_mutex_destroy(&p->watch.lock);
-    free(p);
-}
 
 void dt_producer_free(dt_producer *p)
 {
     if (p == NULL)
         return;
-    p->failed = true;
-    p->uncommitted = p->uncommitted && !watch_broken(&p->watch);
-    (void)watch_close(&p->watch);
-    if (p->rk == NULL)
-        producer_done(p);
-    else
-        dt_kafka_reap(p->rk, producer_leave, producer_done, p);
+    for (unsigned i = 0; i < LINES; i++, next_turn(p))
+        dt_line_free(line_at_turn(p)); /* first the one that may have something open, which readers wait for */
+    free(p);
 }
 
-static dt_status producer_conf(struct dt_producer *p, rd_kafka_conf_t **out, struct dt_error *err)
+/* Both at the same time: connecting, and waiting for what older producers had open. */
+static dt_status fence(dt_producer *p, const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop,
+                       struct dt_error *err)
 {
-    char id[512], timeout[24], most[24], batch[24];
-    rd_kafka_topic_conf_t *topic_conf;
-    const char *const pairs[] = {
-        "transactional.id",
-        id,
-        "transaction.timeout.ms",
-        timeout,
-        "message.timeout.ms",
-        timeout,
-        "enable.idempotence",
-        "true",
-        "acks",
-        "all",
-        "linger.ms",
-        "0",
-        "message.max.bytes",
-        most,
-        "batch.size",
-        batch,
-        "batch.num.messages",
-        "10000",
-        "queue.buffering.max.messages",
-        "100000",
-        "queue.buffering.max.kbytes",
-        "131072",
-        NULL,
-    };
-    dt_status status = dt_kafka_conf_new(p->env, p, out, err);
+    const int64_t deadline_us = dt_kafka_now_us() + env->config->kafka_transaction_timeout * 1000;
+    dt_status status = DT_OK;
 
-    snprintf(id, sizeof id, "%s-%s-%u", p->env->installation, p->env->uuid, p->shard);
-    snprintf(timeout, sizeof timeout, "%lld", (long long)p->env->config->kafka_transaction_timeout);
-    snprintf(most, sizeof most, "%d", DT_KAFKA_MESSAGE_MAX);
-    snprintf(batch, sizeof batch, "%d", DT_KAFKA_BATCH_BYTES);
-    if (status == DT_OK)
-        status = dt_kafka_conf_set(*out, pairs, err);
-    if (status != DT_OK)
-        return status;
-    topic_conf = rd_kafka_conf_get_default_topic_conf(*out); /* there is one: acks is a topic's setting */
-    rd_kafka_topic_conf_set_partitioner_cb(topic_conf, choose_partition);
-    rd_kafka_topic_conf_set_opaque(topic_conf, p);
-    rd_kafka_conf_set_dr_msg_cb(*out, on_report);
-    rd_kafka_conf_set_error_cb(*out, on_error);
-    rd_kafka_conf_set_log_cb(*out, on_log);
-    rd_kafka_conf_set_closesocket_cb(*out, on_close);
-    if (rd_kafka_conf_interceptor_add_on_new(*out, "duetime", on_new, p) != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return dt_fail(err, DT_INTERNAL, "kafka producer: interceptor");
-    return DT_OK;
-}
-
-static dt_status open_ledger(struct dt_producer *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
-{
-    char name[DT_KAFKA_TOPIC_MAX + 1];
-    int partitions = 0;
-    dt_status status = dt_kafka_topic_name(p->env, "ledger", name, err);
-
-    if (status != DT_OK)
-        return status;
-    p->ledger = rd_kafka_topic_new(p->rk, name, NULL);
-    if (p->ledger == NULL)
-        return dt_kafka_fail(err, rd_kafka_last_error(), name);
-    status = dt_kafka_await_topic(p->rk, p->ledger, deadline_us, stop, &partitions, err);
-    if (status == DT_OK && partitions <= (int)p->shard)
-        status = dt_fail(err, DT_REFUSED, "%s has %d partitions, none for shard %u", name, partitions, p->shard);
-    return status;
-}
-
-static dt_status init_transactions(struct dt_producer *p, int64_t deadline_us, const _Atomic bool *stop,
-                                   struct dt_error *err)
-{
-    for (;;) {
-        rd_kafka_error_t *error;
-        dt_status status;
-
-        if (stop != NULL && *stop)
-            return dt_fail(err, DT_SHUTDOWN, "kafka producer: stopped while taking over");
-        error = rd_kafka_init_transactions(p->rk, 100);
-        rd_kafka_poll(p->rk, 0);
-        if (error == NULL)
-            return DT_OK;
-        if (!rd_kafka_error_is_retriable(error) || dt_kafka_now_us() >= deadline_us) {
-            status = dt_kafka_error_status(rd_kafka_error_code(error)) == DT_REFUSED ? DT_REFUSED : DT_UNAVAILABLE;
-            status = dt_fail(err, status, "init_transactions: %s", rd_kafka_error_string(error));
-            rd_kafka_error_destroy(error);
-            return status;
-        }
-        rd_kafka_error_destroy(error);
+    for (unsigned i = 0; status == DT_OK && i < LINES; i++)
+        status = dt_line_new(env, shard, suffixes[i], &p->lines[i], err);
+    for (unsigned i = 0; status == DT_OK && i < LINES; i++)
+        status = dt_line_start(p->lines[i], deadline_us, stop, err);
+    for (unsigned i = 0; status == DT_OK && i < LINES; i++) {
+        status = dt_line_await_fenced(p->lines[i], deadline_us, stop, err);
+        if (i == 0)
+            DT_FAIL_POINT_STATUS("takeover.fenced_one", status, err);
     }
+    return status;
 }
 
 dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop, dt_producer **out,
                           struct dt_error *err)
 {
-    const int64_t deadline_us = dt_kafka_now_us() + env->config->kafka_transaction_timeout * 1000;
-    struct dt_producer *p = calloc(1, sizeof *p);
-    rd_kafka_conf_t *conf = NULL;
+    dt_producer *p = calloc(1, sizeof *p);
     dt_status status;
 
     *out = NULL;
     if (p == NULL)
         return dt_fail(err, DT_NOMEM, "kafka producer");
-    p->env = env;
-    p->shard = shard;
-    p->usual_nice = getpriority(PRIO_PROCESS, 0);
-    p->pause_us = DT_KAFKA_PAUSE_MIN_US;
-    p->too_soon =
-        dt_counter("duetime_kafka_too_soon_total",
-                   "Transactions that waited for 20 ms because Kafka was not through with the one before.", "");
-    p->transaction_timeout_us = env->config->kafka_transaction_timeout * 1000;
-    pthread_mutex_init(&p->watch.lock, NULL);
-    status = producer_conf(p, &conf, err);
+    status = fence(p, env, shard, stop, err);
     if (status != DT_OK) {
-        if (conf != NULL)
-            rd_kafka_conf_destroy(conf);
-        goto fail;
+        dt_producer_free(p);
+        return status;
     }
-    status = dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &p->rk, err);
-    if (status == DT_OK)
-        status = open_ledger(p, deadline_us, stop, err);
-    if (status == DT_OK)
-        status = init_transactions(p, deadline_us, stop, err);
-    if (status != DT_OK)
-        goto fail;
-    make_main_thread_nicer(p);
     *out = p;
     return DT_OK;
-fail:
-    dt_producer_free(p);
-    return status;
 }

@@ -122,21 +122,17 @@ static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *batch, st
 /*
  * While MySQL writes the claim, Kafka gets its messages: nobody sees them before their transaction is committed, and
  * that is asked for only when the claim is. Whatever ends the turn otherwise ends the leadership and the producer.
- * False: not yet.
  */
-static bool send_ahead(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
+static void send_ahead(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
                        const struct dt_claim *claims, size_t n)
 {
     dt_shard_loop *l = arg;
     (void)n;
-    if (dt_producer_rests(l->producer))
-        return false;
     (void)begin_sending(l, next, claims, batch, true, &l->ahead);
     if (DT_UNGUARDED(CLAIM_FIRST) && l->ahead.begun && l->ahead.status == DT_OK) {
         int64_t offset;
         l->ahead.status = dt_producer_commit(l->producer, &offset, &l->ahead.err);
     }
-    return true;
 }
 
 void dt_shard_drop_producer(dt_shard_loop *l)

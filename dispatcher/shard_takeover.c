@@ -2,7 +2,7 @@
  * Taking a shard over: at the start of a leadership, and after any doubt. The order of the steps is the protocol's:
  *
  *   1  MySQL, fresh connection: epoch + 1, a new token, owner. What is in flight is read under the same lock
- *   2  a new producer; init_transactions fences the old one and completes its transaction
+ *   2  a new producer; init_transactions fences the old one and completes its transaction, under both transactional ids
  *   3  is the row still ours? (not needed for safety: it ends fights early)
  *   4  the ledger still reaches to ledger_offset; a barrier into it; the ledger is read from ledger_offset up to that
  * barrier, known by its token 5  one leader's transaction: what the ledger has is settled; then the hint is heard; or

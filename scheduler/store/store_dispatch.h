@@ -159,10 +159,9 @@ struct dt_turn {
     /*
      * NULL, or told what is about to be claimed, in order, with the lease as it will be, while the rows are locked and
      * nothing is committed: whatever is prepared with it must come to nothing unless this transaction ends with OK.
-     * Must not wait. Told before the claim is written, or, when that returned false or there are large messages, which
-     * are read after their claim, once it is, right before the commit.
+     * Must not wait. Told before the claim is written, or, with large messages, after it, when these were read.
      */
-    bool (*claiming)(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
+    void (*claiming)(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
                      const struct dt_claim *claims, size_t n);
     void *claiming_arg;
     struct dt_arena *arena; /* for everything below */

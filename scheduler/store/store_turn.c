@@ -50,7 +50,6 @@ struct turn {
     size_t n;
     struct dt_claim *claims;
     size_t n_claims, n_timeouts, n_retries;
-    bool told;                 /* io->claiming has taken note of the claims */
     struct dt_str kafka_topic; /* the latest copy */
     struct dt_counts counts;
     struct dt_shrink shrink;  /* of the list that was sent */
@@ -645,14 +644,14 @@ static dt_status make_batch(struct turn *t, struct large *large)
     return DT_OK;
 }
 
-static void tell_claiming(struct turn *t)
+static void tell_claiming(const struct turn *t)
 {
     struct dt_lease next = *t->lease;
-    if (t->n_claims == 0 || t->told || !t->io->claiming)
+    if (!t->io->claiming)
         return;
     next.batch_no++;
     next.inflight = next.send_n = t->n_claims;
-    t->told = t->io->claiming(t->io->claiming_arg, &next, t->io->batch, t->claims, t->n_claims);
+    t->io->claiming(t->io->claiming_arg, &next, t->io->batch, t->claims, t->n_claims);
 }
 
 static dt_status claim(struct turn *t)
@@ -669,6 +668,8 @@ static dt_status claim(struct turn *t)
         status = write_claims(t);
     if (status == DT_OK)
         status = read_large(t, &large);
+    if (status == DT_OK && large.claims.n > 0)
+        tell_claiming(t);
     if (status == DT_OK)
         count_claims(t);
     return status;
@@ -752,8 +753,6 @@ static dt_status work(struct turn *t, struct dt_lease *next, bool *changed)
     *changed = t->io->settled > 0 || t->io->timed_out > 0 || t->n_claims > 0;
     if (status == DT_OK && *changed)
         status = write_row(t, next);
-    if (status == DT_OK)
-        tell_claiming(t);
     return status;
 }
 

@@ -294,8 +294,8 @@ static void of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_bro
     p = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err); /* to a coordinator, and to the topic's leader */
     with = look_at_threads();
-    assert_int_equal(with.mains, before.mains + 1);
-    assert_int_equal(with.nicer_mains, before.nicer_mains + 1);
+    assert_int_equal(with.mains, before.mains + 2); /* one an id */
+    assert_int_equal(with.nicer_mains, before.nicer_mains + 2);
     assert_true(with.brokers > before.brokers);
     assert_int_equal(with.nicer_brokers, before.nicer_brokers);
     dt_producer_free(p);
@@ -448,6 +448,23 @@ static void who_begins_too_soon_is_told(void **state)
         KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
     }
     assert_true(dt_metric_value(met) > before);
+    dt_producer_free(p);
+}
+
+/* Each id has the time of a whole transaction of the other one. */
+static void small_transactions_follow_each_other_at_once(void **state)
+{
+    enum { N = 100 };
+    struct dt_error err = {0};
+    int64_t offset = -1;
+    dt_metric *met = dt_counter("duetime_kafka_too_soon_total", "", "");
+    dt_producer *p = producer(0);
+    double before = dt_metric_value(met);
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
+    assert_true(dt_metric_value(met) - before < N / 2); /* under one id all of them but the first */
     dt_producer_free(p);
 }
 
@@ -640,26 +657,70 @@ static void a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal(voi
 
 /* ---- fenced ---- */
 
-static void of_two_producers_of_a_shard_only_the_newer_one_is_seen(void **state)
+/* So many transactions before: the next one is under the first or the second of the two ids. */
+static void fence_after(int transactions)
 {
     struct kafka_seen *seen;
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *old = producer(0), *new;
 
-    (void)state;
-    KAFKA_FIXTURE_OK(send_one(old, "before", "x", &offset, &err), &err);
+    for (int i = 0; i < transactions; i++)
+        KAFKA_FIXTURE_OK(send_one(old, "before", "x", &offset, &err), &err);
     new = producer(0);
     assert_int_equal(send_one(old, "zombie", "x", &offset, &err), DT_DOUBT);
     KAFKA_FIXTURE_OK(send_one(new, "after", "x", &offset, &err), &err);
     assert_int_equal(send_one(old, "zombie", "x", &offset, &err), DT_DOUBT);
     dt_producer_free(old);
     dt_producer_free(new);
-    assert_int_equal(kafka_fixture_read(&fx, ledger(), true, &seen), 2);
+    assert_int_equal(kafka_fixture_read(&fx, ledger(), true, &seen), transactions + 1);
     assert_string_equal(seen[0].value, "before");
-    assert_string_equal(seen[1].value, "after");
+    assert_string_equal(seen[transactions].value, "after");
     free(seen);
-    assert_int_equal(committed(fx.topic, 2), 2);
+    assert_int_equal(committed(fx.topic, (size_t)transactions + 1), transactions + 1);
+}
+
+static void of_two_producers_of_a_shard_only_the_newer_one_is_seen(void **state)
+{
+    (void)state;
+    fence_after(1);
+}
+
+static void a_producer_is_fenced_under_its_other_id_too(void **state)
+{
+    (void)state;
+    fence_after(2);
+}
+
+/* What is open under either id is not committed by whoever comes back to it. */
+static void open_after(int transactions)
+{
+    struct dt_error err = {0};
+    int64_t offset;
+    const struct dt_kafka_message m = message("17", "x");
+    dt_producer *old = producer(0), *new;
+
+    for (int i = 0; i < transactions; i++)
+        KAFKA_FIXTURE_OK(send_one(old, "before", "x", &offset, &err), &err);
+    KAFKA_FIXTURE_OK(dt_producer_begin(old, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[]"), &err), &err);
+    new = producer(0);
+    assert_int_equal(dt_producer_commit(old, &offset, &err), DT_DOUBT);
+    KAFKA_FIXTURE_OK(send_one(new, "after", "x", &offset, &err), &err);
+    dt_producer_free(old);
+    dt_producer_free(new);
+    assert_int_equal(committed(fx.topic, (size_t)transactions + 1), transactions + 1);
+}
+
+static void what_is_open_under_the_first_id_is_ended_by_the_next_producer(void **state)
+{
+    (void)state;
+    open_after(2);
+}
+
+static void what_is_open_under_the_second_id_is_ended_by_the_next_producer(void **state)
+{
+    (void)state;
+    open_after(1);
 }
 
 static void producers_of_different_shards_do_not_fence_each_other(void **state)
@@ -1050,6 +1111,7 @@ int main(void)
         TEST(after_a_failure_a_producer_sends_nothing_more),
         TEST(a_large_batch_over_many_topics_arrives_whole),
         TEST(who_begins_too_soon_is_told),
+        TEST(small_transactions_follow_each_other_at_once),
         TEST(the_largest_payload_with_the_largest_headers_goes_through),
         TEST(a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed),
         TEST(a_topic_that_takes_little_at_once_gets_little_at_once),
@@ -1063,6 +1125,9 @@ int main(void)
         TEST(trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing),
         TEST(trimming_is_asked_for_without_waiting_and_may_be_forgotten),
         TEST(of_two_producers_of_a_shard_only_the_newer_one_is_seen),
+        TEST(a_producer_is_fenced_under_its_other_id_too),
+        TEST(what_is_open_under_the_first_id_is_ended_by_the_next_producer),
+        TEST(what_is_open_under_the_second_id_is_ended_by_the_next_producer),
         TEST(producers_of_different_shards_do_not_fence_each_other),
         TEST(two_that_fight_over_a_shard_never_commit_by_halves),
         TEST(starting_gives_up_at_once_when_told_to_stop),

@@ -374,17 +374,15 @@ struct told {
     struct dt_lease next;
     struct dt_claim claims[4];
     struct dt_str payloads[4];
-    size_t n, times, not_yet; /* so many times it is not told */
-    int left, back;           /* statements sent when the first time ended, and the second began */
+    size_t n, times;
 };
 
-static bool note_claiming(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
+static void note_claiming(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
                           const struct dt_claim *claims, size_t n)
 {
     struct told *told = arg;
     assert_true(n <= 4);
-    if (told->times++ == 1)
-        told->back = wire_statements;
+    told->times++;
     told->next = *next;
     told->n = n;
     for (size_t i = 0; i < n; i++) {
@@ -393,9 +391,6 @@ static bool note_claiming(void *arg, const struct dt_lease *next, const struct d
         assert_int_equal(field(told->rig, "attempt", claims[i].id), 0); /* as everybody else sees it */
     }
     assert_int_equal(mysql_fixture_number(&told->rig->fx, "SELECT LENGTH(inflight) FROM shards WHERE shard = 0"), 2);
-    if (told->times == 1)
-        told->left = wire_statements;
-    return told->times > told->not_yet;
 }
 
 static void what_is_about_to_be_claimed_is_told_before_anybody_sees_it(void **state)
@@ -424,22 +419,6 @@ static void what_is_about_to_be_claimed_is_told_before_anybody_sees_it(void **st
     assert_int_equal(told.next.token, rig->lease.token);
     assert_int_equal(told.next.batch_no, rig->lease.batch_no);
     assert_int_equal(told.next.send_n, rig->lease.send_n);
-}
-
-static void who_does_not_take_note_of_claims_is_told_once_more_when_they_are_written(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    struct told told = {.rig = rig, .not_yet = 1};
-    const struct dt_hint hint = {job(rig, now_ms(rig) - 1000), 1};
-    take_over(rig, 77);
-    struct dt_turn t = turn_of(rig, &hint, 1);
-    t.claiming = note_claiming;
-    t.claiming_arg = &told;
-    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
-    assert_int_equal(told.times, 2);
-    assert_true(told.back > told.left);
-    assert_int_equal(told.next.batch_no, rig->lease.batch_no);
 }
 
 static void a_batch_with_a_large_message_is_told_of_when_that_was_read(void **state)
@@ -1450,7 +1429,6 @@ int main(void)
         T(an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody),
         T(due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong),
         T(what_is_about_to_be_claimed_is_told_before_anybody_sees_it),
-        T(who_does_not_take_note_of_claims_is_told_once_more_when_they_are_written),
         T(a_batch_with_a_large_message_is_told_of_when_that_was_read),
         T(a_batch_has_the_messages_of_its_claims_small_and_large),
         T(nothing_is_claimed_before_its_time_by_the_servers_clock),

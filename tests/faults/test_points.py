@@ -154,7 +154,7 @@ def test_row8_after_a_leader_was_killed_between_kafkas_commit_and_settling_the_l
 
 # ---- takeover ----
 
-STEPS = ["takeover.epoch", "takeover.producer", "takeover.checked", "takeover.barrier", "takeover.ledger", "takeover.settled"]
+STEPS = ["takeover.epoch", "takeover.fenced_one", "takeover.producer", "takeover.checked", "takeover.barrier", "takeover.ledger", "takeover.settled"]
 
 
 def test_row9_a_takeover_killed_at_any_step_is_taken_up_by_the_next(stack, seed):

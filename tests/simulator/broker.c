@@ -1,12 +1,12 @@
 /*
  * kafka.h on a broker in memory.
  *
- *   coordinator   a transactional id a shard: epoch, the transaction that is open. InitProducerId raises the epoch,
- * ends what was open and waits for its markers. EndTxn is answered before the markers; asked again, it is answered
- * again. A transaction that is open for too long is aborted partitions    a topic has one, the ledger one a shard. A
- * record is visible to a read_committed reader when the marker of its transaction is in its partition, and no earlier
- * record's is missing network       a request can be held and come later; its sender asks again, or gives up. What
- * comes with an old epoch is refused
+ *   coordinator   two transactional ids a shard, used by turns; of each its epoch, the transaction that is open.
+ * InitProducerId raises the epoch, ends what was open and waits for its markers. EndTxn is answered before the markers;
+ * asked again, it is answered again. A transaction that is open for too long is aborted partitions    a topic has one,
+ * the ledger one a shard. A record is visible to a read_committed reader when the marker of its transaction is in its
+ * partition, and no earlier record's is missing network       a request can be held and come later; its sender asks
+ * again, or gives up. What comes with an old epoch is refused
  *
  * The producer keeps the real one's promises, by the same rules: one EndTxn request, or it is in doubt.
  */
@@ -24,13 +24,14 @@
 
 #define PARTITIONS_MAX 24
 #define TOUCHED_MAX    16
+#define IDS            2
 
 enum txn_state { TXN_OPEN, TXN_COMMITTED, TXN_ABORTED };
 
 struct partition;
 struct txn {
     enum txn_state state;
-    unsigned shard;
+    unsigned shard, id;
     int64_t epoch, begun_us, decided_us;
     struct partition *touched[TOUCHED_MAX];
     bool marked[TOUCHED_MAX];
@@ -62,7 +63,7 @@ struct coordinator {
 };
 
 static struct {
-    struct coordinator coordinators[SHARDS_MAX];
+    struct coordinator coordinators[SHARDS_MAX][IDS];
     struct partition *topics[PARTITIONS_MAX];
     unsigned n_topics, shards;
     struct partition *ledgers[SHARDS_MAX], *results[2];
@@ -218,7 +219,7 @@ static bool under_way(const struct txn *t)
 static void timeout_check(void *arg)
 {
     struct txn *t = arg;
-    struct coordinator *c = &broker.coordinators[t->shard];
+    struct coordinator *c = &broker.coordinators[t->shard][t->id];
     if (t->state != TXN_OPEN || c->txn != t)
         return;
     TRACE("kafka: shard %u: the transaction timed out", t->shard);
@@ -227,16 +228,16 @@ static void timeout_check(void *arg)
 }
 
 /* FENCED: DEPOSED. Not now: BUSY. */
-static dt_status add_partition(unsigned shard, int64_t epoch, struct partition *p)
+static dt_status add_partition(unsigned shard, unsigned id, int64_t epoch, struct partition *p)
 {
-    struct coordinator *c = &broker.coordinators[shard];
+    struct coordinator *c = &broker.coordinators[shard][id];
     if (epoch != c->epoch)
         return DT_DEPOSED;
     if (under_way(c->txn))
         return DT_BUSY;
     if (!c->txn || c->txn->state != TXN_OPEN) {
         c->txn = world_alloc(sizeof *c->txn);
-        *c->txn = (struct txn){.shard = shard, .epoch = epoch, .begun_us = now_us};
+        *c->txn = (struct txn){.shard = shard, .id = id, .epoch = epoch, .begun_us = now_us};
         at(now_us + TRANSACTION_US, timeout_check, c->txn);
     }
     if (touched_index(c->txn, p) == c->txn->n_touched) {
@@ -248,9 +249,9 @@ static dt_status add_partition(unsigned shard, int64_t epoch, struct partition *
 }
 
 /* The answer to EndTxn (commit): OK, also when it is asked again; DEPOSED: fenced; BUSY; INVALID. */
-static dt_status end_txn(unsigned shard, int64_t epoch)
+static dt_status end_txn(unsigned shard, unsigned id, int64_t epoch)
 {
-    struct coordinator *c = &broker.coordinators[shard];
+    struct coordinator *c = &broker.coordinators[shard][id];
     if (epoch != c->epoch)
         return DT_DEPOSED;
     if (!c->txn || c->txn->epoch != epoch)
@@ -261,22 +262,22 @@ static dt_status end_txn(unsigned shard, int64_t epoch)
 }
 
 struct held_end {
-    unsigned shard;
+    unsigned shard, id;
     int64_t epoch;
 };
 
 static void held_end_arrives(void *arg)
 {
     struct held_end *held = arg;
-    dt_status status = end_txn(held->shard, held->epoch);
+    dt_status status = end_txn(held->shard, held->id, held->epoch);
     TRACE("kafka: shard %u: a held EndTxn of epoch %lld arrives: %s", held->shard, (long long)held->epoch,
           dt_status_name(status));
 }
 
-static void hold_end(unsigned shard, int64_t epoch, int64_t us)
+static void hold_end(unsigned shard, unsigned id, int64_t epoch, int64_t us)
 {
     struct held_end *held = world_alloc(sizeof *held);
-    *held = (struct held_end){shard, epoch};
+    *held = (struct held_end){shard, id, epoch};
     at(now_us + us, held_end_arrives, held);
 }
 
@@ -381,7 +382,8 @@ dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic, struc
 
 struct dt_producer {
     unsigned shard;
-    int64_t epoch;
+    int64_t epochs[IDS];
+    unsigned id; /* whose turn it is */
     bool failed;
     struct dt_kafka_refusal refusal;
     const struct partition *added[TOUCHED_MAX]; /* to the transaction that it believes in */
@@ -397,35 +399,57 @@ struct dt_producer {
     int64_t deadline_us;
 };
 
-/* InitProducerId: fences, ends what is open, waits for its markers. */
-dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop, dt_producer **out,
-                          struct dt_error *err)
+static struct coordinator *coordinator_of(const dt_producer *p)
 {
-    int64_t deadline_us = now_us + env->config->kafka_transaction_timeout * 1000;
-    struct coordinator *c = &broker.coordinators[shard];
-    *out = NULL;
-    for (bool fenced = false;;) {
+    return &broker.coordinators[p->shard][p->id];
+}
+
+static int64_t epoch_of(const dt_producer *p)
+{
+    return p->epochs[p->id];
+}
+
+/* InitProducerId: fences, ends what is open, waits for its markers. */
+static dt_status fence(struct coordinator *c, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
+{
+    for (;;) {
         dt_status status = reach(true, deadline_us, stop, err);
         if (status != DT_OK)
             return status;
         if (c->txn && c->txn->state == TXN_OPEN) {
             c->epoch++;
-            fenced = true;
             decide(c->txn, TXN_ABORTED);
         }
         if (!under_way(c->txn))
             break;
         if (now_us >= deadline_us)
             return dt_fail(err, DT_UNAVAILABLE, "init_transactions: markers are under way");
-        (void)fenced;
         fiber_sleep(rnd_in(1 * MS, 20 * MS));
     }
     c->epoch++;
-    dt_producer *p = calloc(1, sizeof *p);
+    return DT_OK;
+}
+
+/* One id after the other, as either may be slower. */
+dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop, dt_producer **out,
+                          struct dt_error *err)
+{
+    int64_t deadline_us = now_us + env->config->kafka_transaction_timeout * 1000;
+    dt_producer made = {.shard = shard};
+    *out = NULL;
+    for (unsigned i = 0, first = one_in(2); i < IDS; i++) {
+        unsigned id = (first + i) % IDS;
+        struct coordinator *c = &broker.coordinators[shard][id];
+        dt_status status = DT_UNGUARDED(FENCE_BOTH) && i > 0 ? DT_OK : fence(c, deadline_us, stop, err);
+        if (status != DT_OK)
+            return status;
+        made.epochs[id] = c->epoch;
+    }
+    dt_producer *p = malloc(sizeof *p);
     if (!p)
         return DT_NOMEM;
-    *p = (dt_producer){.shard = shard, .epoch = c->epoch};
-    TRACE("kafka: shard %u: producer epoch %lld", shard, (long long)p->epoch);
+    *p = made;
+    TRACE("kafka: shard %u: producer epochs %lld, %lld", shard, (long long)p->epochs[0], (long long)p->epochs[1]);
     *out = p;
     return DT_OK;
 }
@@ -433,7 +457,7 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
 static void abort_arrives(void *arg)
 {
     const struct held_end *asked = arg;
-    struct coordinator *c = &broker.coordinators[asked->shard];
+    struct coordinator *c = &broker.coordinators[asked->shard][asked->id];
     if (c->epoch != asked->epoch || !c->txn || c->txn->epoch != asked->epoch || c->txn->state != TXN_OPEN)
         return;
     TRACE("kafka: shard %u: given up by its producer", asked->shard);
@@ -445,7 +469,7 @@ void dt_producer_free(dt_producer *p)
 {
     if (p && p->open && !p->ending && in_reach(true) && !one_in(4)) {
         struct held_end *asked = world_alloc(sizeof *asked);
-        *asked = (struct held_end){p->shard, p->epoch};
+        *asked = (struct held_end){p->shard, p->id, epoch_of(p)};
         at(now_us + (one_in(2) ? 0 : rnd_in(0, 500 * MS)), abort_arrives, asked);
     }
     free(p);
@@ -530,7 +554,7 @@ static dt_status add_once(dt_producer *p, struct partition *part)
     for (unsigned i = 0; i < p->n_added; i++)
         if (p->added[i] == part)
             return DT_OK;
-    dt_status status = add_partition(p->shard, p->epoch, part);
+    dt_status status = add_partition(p->shard, p->id, epoch_of(p), part);
     if (status == DT_OK && p->n_added < TOUCHED_MAX)
         p->added[p->n_added++] = part;
     return status;
@@ -540,7 +564,7 @@ static dt_status add_once(dt_producer *p, struct partition *part)
  */
 static dt_status produce(dt_producer *p, struct partition *part, struct record **out, struct dt_error *err)
 {
-    struct coordinator *c = &broker.coordinators[p->shard];
+    struct coordinator *c = coordinator_of(p);
     dt_status status;
     do {
         status = reach(true, p->deadline_us, NULL, err);
@@ -558,22 +582,22 @@ static dt_status produce(dt_producer *p, struct partition *part, struct record *
     if (status != DT_OK)
         return doubt(p, "fenced", err);
     op("produce");
-    if (c->epoch != p->epoch || !c->txn || c->txn->state != TXN_OPEN)
+    if (c->epoch != epoch_of(p) || !c->txn || c->txn->state != TXN_OPEN)
         return doubt(p, "produce: the transaction is not open", err);
     if (touched_index(c->txn, part) == c->txn->n_touched)
         return doubt(p, "produce: the partition is not in the transaction", err);
     *out = append(part, c->txn, false);
     c->txn->n_records++;
-    if (c->held_end && c->held_epoch == p->epoch) { /* on purpose, into this transaction */
+    if (c->held_end && c->held_epoch == epoch_of(p)) { /* on purpose, into this transaction */
         c->held_end = false;
-        hold_end(p->shard, p->epoch, 0);
+        hold_end(p->shard, p->id, epoch_of(p), 0);
     }
     return DT_OK;
 }
 
 static dt_status end(dt_producer *p, int64_t deadline_us, struct dt_error *err)
 {
-    struct coordinator *c = &broker.coordinators[p->shard];
+    struct coordinator *c = coordinator_of(p);
     unsigned requests = 1;
     dt_status status = reach(true, deadline_us, NULL, err);
     if (status != DT_OK)
@@ -581,10 +605,10 @@ static dt_status end(dt_producer *p, int64_t deadline_us, struct dt_error *err)
     if (fault(F_AFTER_ENDTXN, 4)) {
         switch (rnd_in(0, 2)) {
         case 0:
-            end_txn(p->shard, p->epoch);
+            end_txn(p->shard, p->id, epoch_of(p));
             break;
         case 1:
-            hold_end(p->shard, p->epoch, rnd_in(1 * MS, 2 * SEC));
+            hold_end(p->shard, p->id, epoch_of(p), rnd_in(1 * MS, 2 * SEC));
             break;
         default:
             break;
@@ -595,20 +619,20 @@ static dt_status end(dt_producer *p, int64_t deadline_us, struct dt_error *err)
     if (fault(F_ENDTXN_CUT, 4)) {
         bool heard = one_in(2);
         if (one_in(2))
-            end_txn(p->shard, p->epoch);
+            end_txn(p->shard, p->id, epoch_of(p));
         else if (one_in(2))
-            hold_end(p->shard, p->epoch, rnd_in(1 * MS, 2 * SEC));
+            hold_end(p->shard, p->id, epoch_of(p), rnd_in(1 * MS, 2 * SEC));
         if (!heard)
             return doubt(p, "EndTxn: the connection was closed", err);
         fiber_sleep(rnd_in(10 * MS, 300 * MS));
         requests++;
     } else if (fault(F_ENDTXN_HELD, 4)) { /* asked again after a while; the first one is still under way */
         c->held_end = true;
-        c->held_epoch = p->epoch;
+        c->held_epoch = epoch_of(p);
         fiber_sleep(rnd_in(10 * MS, 300 * MS));
         requests++;
     }
-    status = end_txn(p->shard, p->epoch);
+    status = end_txn(p->shard, p->id, epoch_of(p));
     op("EndTxn's answer");
     if (status != DT_OK)
         return doubt(p, "EndTxn: refused", err);
@@ -671,12 +695,6 @@ static dt_status send_record(dt_producer *p, struct dt_error *err)
     return DT_OK;
 }
 
-bool dt_producer_rests(const dt_producer *p)
-{
-    (void)p;
-    return one_in(3);
-}
-
 bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
     (void)messages;
@@ -724,6 +742,7 @@ dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_e
     if (status != DT_OK)
         return status;
     p->open = false;
+    p->id = (p->id + 1) % IDS;
     *ledger_offset = p->record->r.offset;
     if (p->n)
         fiber_notes()->just_sent = true;
@@ -1052,8 +1071,12 @@ void broker_trim_ledger(unsigned shard)
 
 void broker_recreate_ledger(unsigned shard)
 {
-    struct coordinator *c = &broker.coordinators[shard];
-    if (!broker.ledgers[shard] || broker.lost_young || (c->txn && (c->txn->state == TXN_OPEN || under_way(c->txn))))
+    for (unsigned id = 0; id < IDS; id++) {
+        const struct txn *t = broker.coordinators[shard][id].txn;
+        if (t && (t->state == TXN_OPEN || under_way(t)))
+            return;
+    }
+    if (!broker.ledgers[shard] || broker.lost_young)
         return;
     broker.lost_young |= ledger_age == 0 || (int64_t)broker.ledgers[shard]->n < ledger_age; /* a new shard's */
     broker.ledgers[shard] = partition_new(DT_STR_LIT("ledger"), true);

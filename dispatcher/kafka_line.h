@@ -1,0 +1,34 @@
+/*
+ * One of a shard's two transactional producers (kafka_producer.c, the only one to include this, has them by turns): one
+ * transactional id, one transaction at a time. Used by the owner's thread. What is not said here is as in kafka.h.
+ */
+#ifndef DT_DISPATCHER_KAFKA_LINE_H
+#define DT_DISPATCHER_KAFKA_LINE_H
+
+#include "kafka.h"
+
+typedef struct dt_line dt_line;
+
+/* transactional.id = <installation>-<uuid>-<shard><suffix>; connects in the background. *out is to be freed whatever is
+ * returned. */
+DT_MUST_CHECK dt_status dt_line_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix, dt_line **out,
+                                    struct dt_error *err);
+/* Waits for the ledger's metadata (it has to be connected: else asking for the coordinator costs half a second), then
+ * has older producers with its id fenced and their transaction completed, without waiting for that. */
+DT_MUST_CHECK dt_status dt_line_start(dt_line *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err);
+/* Until that is done. */
+DT_MUST_CHECK dt_status dt_line_await_fenced(dt_line *p, int64_t deadline_us, const _Atomic bool *stop,
+                                             struct dt_error *err);
+void dt_line_free(dt_line *p);
+
+/* Has the messages' topics known: what is not yet is asked for. */
+DT_MUST_CHECK dt_status dt_line_learn(dt_line *p, const struct dt_kafka_message *messages, size_t n,
+                                      struct dt_error *err);
+bool dt_line_ready(dt_line *p, const struct dt_kafka_message *messages, size_t n);
+/* All topics are known. It is the nth transaction of both lines; of the record key and value count. */
+DT_MUST_CHECK dt_status dt_line_begin(dt_line *p, uint32_t nth, const struct dt_kafka_message *messages, size_t n,
+                                      const struct dt_kafka_message *record, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_line_commit(dt_line *p, int64_t *ledger_offset, struct dt_error *err);
+struct dt_kafka_refusal dt_line_refusal(const dt_line *p);
+
+#endif

@@ -1,0 +1,189 @@
+/*
+ * Owns: what can be seen of librdkafka's threads while a transaction is open, which it does not tell by itself: the
+ * requests that they send, the connections that they close, what they log. See kafka_watch.h.
+ */
+#include "kafka_watch.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/fail_point.h"
+#include "base/guard.h"
+
+enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
+enum {
+    NICER = 15,
+    REFUSED_US = 15000, /* between two requests of a transaction for partitions: so much means that one was refused */
+};
+
+void dt_kafka_watch_init(struct dt_kafka_watch *w)
+{
+    *w = (struct dt_kafka_watch){.usual_nice = getpriority(PRIO_PROCESS, 0)};
+    pthread_mutex_init(&w->lock, NULL);
+}
+
+void dt_kafka_watch_clear(struct dt_kafka_watch *w)
+{
+    pthread_mutex_destroy(&w->lock);
+}
+
+static void watch_partitions(struct dt_kafka_watch *w)
+{
+    int64_t now_us = dt_kafka_now_us();
+
+    if (w->asked_us == 0)
+        w->asked_us = now_us;
+    w->too_soon = w->too_soon || now_us - w->asked_us >= REFUSED_US;
+}
+
+/* True when it belongs to a transaction that is to be committed. */
+static bool watch_request(struct dt_kafka_watch *w, int fd, int16_t api)
+{
+    unsigned i = 0;
+    bool open;
+
+    pthread_mutex_lock(&w->lock);
+    open = w->open;
+    if (open) {
+        w->end_txns += api == API_END_TXN;
+        if (api == API_ADD_PARTITIONS)
+            watch_partitions(w);
+        while (i < w->n_fds && w->fds[i] != fd)
+            i++;
+        if (i == w->n_fds && w->n_fds < DT_KAFKA_WATCHED_MAX)
+            w->fds[w->n_fds++] = fd;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return open;
+}
+
+static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *broker, int32_t broker_id, int16_t api,
+                                           int16_t version, int32_t correlation, size_t size, void *opaque)
+{
+    struct dt_kafka_watch *w = opaque;
+
+    (void)rk, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
+    if ((api == API_PRODUCE || api == API_ADD_PARTITIONS || api == API_END_TXN) && watch_request(w, fd, api) &&
+        api == API_END_TXN)
+        DT_FAIL_POINT("endtxn.sent");
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/*
+ * While partitions join a transaction, librdkafka's main thread waits for its timers by looking at the clock, for two
+ * milliseconds a transaction (2.0.2; gone in 2.4): it gives way to everybody who has something to do. It is also what
+ * starts the threads of brokers, which inherit: so it becomes nicer when those that are known have theirs, and later
+ * ones go back to what is usual (as far as the process may).
+ */
+static rd_kafka_resp_err_t on_thread_start(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *name, void *opaque)
+{
+    struct dt_kafka_watch *w = opaque;
+
+    (void)rk, (void)name;
+    if (type == RD_KAFKA_THREAD_MAIN)
+        w->spinner = gettid();
+    else
+        (void)setpriority(PRIO_PROCESS, (id_t)gettid(), w->usual_nice);
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+void dt_kafka_watch_nice(struct dt_kafka_watch *w)
+{
+    if (w->spinner != 0)
+        (void)setpriority(PRIO_PROCESS, (id_t)w->spinner, w->usual_nice + NICER);
+}
+
+static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *opaque, char *errstr, size_t size)
+{
+    (void)conf, (void)errstr, (void)size;
+    rd_kafka_resp_err_t code = rd_kafka_interceptor_add_on_thread_start(rk, "duetime", on_thread_start, opaque);
+
+    return code ? code : rd_kafka_interceptor_add_on_request_sent(rk, "duetime", on_request_sent, opaque);
+}
+
+/* Only connections that carried something of the transaction count: a broker that is merely away does no harm. */
+int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd)
+{
+    pthread_mutex_lock(&w->lock);
+    if (w->open) {
+        bool carried = w->n_fds == DT_KAFKA_WATCHED_MAX;
+
+        for (unsigned i = 0; i < w->n_fds; i++)
+            carried = carried || w->fds[i] == fd;
+        w->broken = w->broken || carried;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return close(fd);
+}
+
+/*
+ * A topic that may not join the transaction is named in librdkafka's log alone: the reports of its messages say that
+ * they were purged, the transaction's error says why and not which.
+ */
+void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const char *text)
+{
+    static const char lead[] = "Failed to add partition \"";
+    const char *from = strcmp(facility, "ADDPARTS") == 0 ? strstr(text, lead) : NULL;
+    size_t n = from != NULL ? strcspn(from + sizeof lead - 1, "\"") : 0;
+
+    /* it was let down because of another one */
+    if (n == 0 || n > DT_KAFKA_TOPIC_MAX || strstr(text, rd_kafka_err2str(RD_KAFKA_RESP_ERR_OPERATION_NOT_ATTEMPTED)))
+        return;
+    pthread_mutex_lock(&w->lock);
+    if (w->open && w->unjoined[0] == '\0') {
+        memcpy(w->unjoined, from + sizeof lead - 1, n);
+        w->unjoined[n] = '\0';
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+void dt_kafka_watch_open(struct dt_kafka_watch *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->unjoined[0] = '\0';
+    w->open = true;
+    w->broken = false;
+    w->end_txns = 0;
+    w->n_fds = 0;
+    w->asked_us = 0;
+    w->too_soon = false;
+    pthread_mutex_unlock(&w->lock);
+}
+
+void dt_kafka_watch_unjoined(struct dt_kafka_watch *w, char *topic, size_t size)
+{
+    pthread_mutex_lock(&w->lock);
+    snprintf(topic, size, "%s", w->unjoined);
+    pthread_mutex_unlock(&w->lock);
+}
+
+bool dt_kafka_watch_broken(struct dt_kafka_watch *w)
+{
+    bool broken;
+
+    pthread_mutex_lock(&w->lock);
+    broken = w->broken;
+    pthread_mutex_unlock(&w->lock);
+    return broken;
+}
+
+struct dt_kafka_watched dt_kafka_watch_close(struct dt_kafka_watch *w)
+{
+    struct dt_kafka_watched seen;
+
+    pthread_mutex_lock(&w->lock);
+    w->open = false;
+    seen = (struct dt_kafka_watched){.end_txns = w->end_txns, .too_soon = w->too_soon};
+    seen.clean = !w->broken && DT_GUARD(ENDTXN_COUNT, w->end_txns == 1);
+    pthread_mutex_unlock(&w->lock);
+    return seen;
+}
+
+dt_status dt_kafka_watch_requests(struct dt_kafka_watch *w, rd_kafka_conf_t *conf, struct dt_error *err)
+{
+    if (rd_kafka_conf_interceptor_add_on_new(conf, "duetime", on_new, w) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return dt_fail(err, DT_INTERNAL, "kafka producer: interceptor");
+    return DT_OK;
+}
