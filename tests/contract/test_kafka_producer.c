@@ -658,16 +658,25 @@ static void a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal(voi
 /* ---- fenced ---- */
 
 /* So many transactions before: the next one is under the first or the second of the two ids. */
+/* A producer that has committed so many. */
+static dt_producer *producer_after(int transactions)
+{
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p = producer(0);
+
+    for (int i = 0; i < transactions; i++)
+        KAFKA_FIXTURE_OK(send_one(p, "before", "x", &offset, &err), &err);
+    return p;
+}
+
 static void fence_after(int transactions)
 {
     struct kafka_seen *seen;
     struct dt_error err = {0};
     int64_t offset;
-    dt_producer *old = producer(0), *new;
+    dt_producer *old = producer_after(transactions), *new = producer(0);
 
-    for (int i = 0; i < transactions; i++)
-        KAFKA_FIXTURE_OK(send_one(old, "before", "x", &offset, &err), &err);
-    new = producer(0);
     assert_int_equal(send_one(old, "zombie", "x", &offset, &err), DT_DOUBT);
     KAFKA_FIXTURE_OK(send_one(new, "after", "x", &offset, &err), &err);
     assert_int_equal(send_one(old, "zombie", "x", &offset, &err), DT_DOUBT);
@@ -698,10 +707,8 @@ static void open_after(int transactions)
     struct dt_error err = {0};
     int64_t offset;
     const struct dt_kafka_message m = message("17", "x");
-    dt_producer *old = producer(0), *new;
+    dt_producer *old = producer_after(transactions), *new;
 
-    for (int i = 0; i < transactions; i++)
-        KAFKA_FIXTURE_OK(send_one(old, "before", "x", &offset, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_begin(old, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[]"), &err), &err);
     new = producer(0);
     assert_int_equal(dt_producer_commit(old, &offset, &err), DT_DOUBT);
