@@ -322,12 +322,9 @@ static dt_status look_up(struct dt_kafka_admin *a, const char *topic, struct dt_
 
 static struct known **cache_slot(struct dt_kafka_admin *a, struct dt_str name)
 {
-    uint32_t h = 2166136261u;
     struct known **at;
 
-    for (size_t i = 0; i < name.n; i++)
-        h = (h ^ (unsigned char)name.p[i]) * 16777619u;
-    for (at = &a->cache[h % CACHE_BUCKETS]; *at != NULL; at = &(*at)->next) {
+    for (at = &a->cache[dt_str_hash(name) % CACHE_BUCKETS]; *at != NULL; at = &(*at)->next) {
         if ((*at)->name_n == name.n && memcmp((*at)->name, name.p, name.n) == 0)
             break;
     }

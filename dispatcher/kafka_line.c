@@ -181,12 +181,9 @@ static dt_status over(dt_line *p, dt_status status, struct dt_error *err)
 
 static struct topic **topic_slot(dt_line *p, struct dt_str name)
 {
-    uint32_t h = 2166136261u;
     struct topic **at;
 
-    for (size_t i = 0; i < name.n; i++)
-        h = (h ^ (unsigned char)name.p[i]) * 16777619u;
-    for (at = &p->topics[h % TOPIC_BUCKETS]; *at != NULL; at = &(*at)->next) {
+    for (at = &p->topics[dt_str_hash(name) % TOPIC_BUCKETS]; *at != NULL; at = &(*at)->next) {
         if ((*at)->name_n == name.n && memcmp((*at)->name, name.p, name.n) == 0)
             break;
     }

@@ -181,10 +181,7 @@ static bool same_lane(const struct dt_queue *queue, const struct dt_topic_of *of
 
 static size_t hash(const struct dt_topic_of *of)
 {
-    size_t h = of->dispatched ? 0x9e3779b9u : 2166136261u;
-    for (size_t i = 0; i < of->topic.n; i++)
-        h = (h ^ (unsigned char)of->topic.p[i]) * 16777619u;
-    return h;
+    return dt_str_hash(of->topic) ^ (of->dispatched ? 0x9e3779b9u : 0);
 }
 
 /* Where a lane stands, or would. slots: n_slots (a power of two), places among the queues + 1. */

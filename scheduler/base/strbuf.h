@@ -33,6 +33,14 @@ static inline bool dt_str_is(struct dt_str a, const char *s)
 {
     return dt_str_eq(a, dt_str(s));
 }
+/* FNV-1a, 32 bits: for tables in memory. */
+static inline uint32_t dt_str_hash(struct dt_str s)
+{
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < s.n; i++)
+        h = (h ^ (unsigned char)s.p[i]) * 16777619u;
+    return h;
+}
 
 struct dt_strbuf {
     char *p; /* always terminated once anything was appended; NULL before */
