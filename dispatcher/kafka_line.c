@@ -57,9 +57,8 @@ struct dt_line {
     int64_t transaction_timeout_us;
     dt_metric *too_soon;
     bool failed;
-    bool uncommitted;  /* a transaction is open, and its commit was not asked for */
-    bool fenced;       /* init_transactions is done */
-    bool limits_fresh; /* dt_line_ready has just looked at the limits of what begins next */
+    bool uncommitted; /* a transaction is open, and its commit was not asked for */
+    bool fenced;      /* init_transactions is done */
     uint32_t nth; /* transaction of its owner: with each, messages that may lie anywhere begin at another partition */
     struct dt_kafka_watch watch;
 
@@ -271,6 +270,8 @@ dt_status dt_line_learn(dt_line *p, const struct dt_kafka_message *messages, siz
         slot = topic_slot(p, messages[i].topic);
         if (*slot == NULL)
             status = learn_topic(p, messages[i].topic, slot, err);
+        if (status == DT_OK)
+            topic_refresh_limit(p, *slot);
     }
     return over(p, status, err);
 }
@@ -278,16 +279,8 @@ dt_status dt_line_learn(dt_line *p, const struct dt_kafka_message *messages, siz
 /* They are all known. */
 static void find_topics(dt_line *p, const struct dt_kafka_message *messages, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (same_topic_again(messages, i)) {
-            p->open_topics[i] = p->open_topics[i - 1];
-            continue;
-        }
-        p->open_topics[i] = *topic_slot(p, messages[i].topic);
-        if (!p->limits_fresh)
-            topic_refresh_limit(p, p->open_topics[i]);
-    }
-    p->limits_fresh = false;
+    for (size_t i = 0; i < n; i++)
+        p->open_topics[i] = same_topic_again(messages, i) ? p->open_topics[i - 1] : *topic_slot(p, messages[i].topic);
 }
 
 /* ---- one transaction ---- */
@@ -590,7 +583,6 @@ bool dt_line_ready(dt_line *p, const struct dt_kafka_message *messages, size_t n
         if (t->limit < DT_KAFKA_BATCH_BYTES)
             return false;
     }
-    p->limits_fresh = true;
     return true;
 }
 

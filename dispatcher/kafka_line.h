@@ -21,11 +21,13 @@ DT_MUST_CHECK dt_status dt_line_await_fenced(dt_line *p, int64_t deadline_us, co
                                              struct dt_error *err);
 void dt_line_free(dt_line *p);
 
-/* Has the messages' topics known: what is not yet is asked for. */
+/* Has the messages' topics and their limits known: what is not yet is asked for. */
 DT_MUST_CHECK dt_status dt_line_learn(dt_line *p, const struct dt_kafka_message *messages, size_t n,
                                       struct dt_error *err);
+/* Without asking anybody: are all topics known, and does each take a batch as large as ours? */
 bool dt_line_ready(dt_line *p, const struct dt_kafka_message *messages, size_t n);
-/* All topics are known. It is the nth transaction of both lines; of the record key and value count. */
+/* After either of the two for the same messages, with all topics known. It is the nth transaction of both lines; of the
+ * record key and value count. */
 DT_MUST_CHECK dt_status dt_line_begin(dt_line *p, uint32_t nth, const struct dt_kafka_message *messages, size_t n,
                                       const struct dt_kafka_message *record, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_line_commit(dt_line *p, int64_t *ledger_offset, struct dt_error *err);
