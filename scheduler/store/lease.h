@@ -3,6 +3,7 @@
 #define DT_STORE_LEASE_H
 
 #include "store/db.h"
+#include "store/store.h"
 #include "store/store_dispatch.h"
 
 /* The time for a result, of jobs j: whatever was written there by hand, now + it is a time. */
@@ -14,11 +15,13 @@ struct dt_lease_row {
 };
 
 /*
- * In a transaction: locks the shard's row and compares it with the lease. DEPOSED: another leadership's, or MySQL went
- * back to an earlier state; HALTED; NOT_FOUND: no such shard.
+ * A leader's transaction, for dt_store_finish whatever is returned: the shard's row is locked and compared with the
+ * lease. *row is filled in also after DEPOSED (another leadership's, or MySQL went back to an earlier state) and
+ * HALTED; NOT_FOUND: no such shard. One round trip mostly; a connection that broke while it was idle is replaced
+ * unnoticed.
  */
-DT_MUST_CHECK dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, struct dt_lease_row *row,
-                                      struct dt_error *err);
+DT_MUST_CHECK dt_status dt_lease_begin(dt_store *store, const struct dt_lease *lease, dt_db **db,
+                                       struct dt_lease_row *row, struct dt_error *err);
 
 /*
  * Claims that were sent: their acknowledgement deadline becomes now + ack timeout, never earlier than it is, and only

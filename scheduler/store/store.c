@@ -91,14 +91,20 @@ dt_db *dt_store_asked(dt_store *store)
     return dt_db_owes(store->db) ? store->db : NULL;
 }
 
+void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us)
+{
+    if (!store->ref)
+        return;
+    store->asked_us = mono_us();
+    dt_refclock_sample(store->ref, now_ms, asked_us, store->asked_us);
+}
+
 static dt_status begin(dt_store *store, int64_t *now_ms, struct dt_error *err)
 {
     int64_t before = mono_us();
     dt_status status = dt_db_begin_at(store->db, now_ms, err);
-    if (!status && store->ref) {
-        store->asked_us = mono_us();
-        dt_refclock_sample(store->ref, *now_ms, before, store->asked_us);
-    }
+    if (!status)
+        dt_store_heard_now(store, *now_ms, before);
     return status;
 }
 

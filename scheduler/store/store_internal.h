@@ -25,6 +25,8 @@ DT_MUST_CHECK dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now
 /* The same without a transaction, and without asking the server: false, when its time was not asked for lately. Never
  * earlier than the server's time. */
 DT_MUST_CHECK bool dt_store_knows_now(const dt_store *store, int64_t *now_ms);
+/* The server told its time, in answer to what was asked at asked_us (mono): feeds the reference clock. */
+void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us);
 /* Commits when status is OK, rolls back otherwise; db may be NULL (begin failed). The status, or that of the commit. */
 DT_MUST_CHECK dt_status dt_store_finish(dt_db *db, dt_status status, struct dt_error *err);
 

@@ -25,7 +25,7 @@ static bool as_written(const dt_db *db, const struct dt_lease *lease)
            DT_GUARD(VERSION, dt_db_i64(db, 2) == lease->version);
 }
 
-dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, struct dt_lease_row *row, struct dt_error *err)
+static dt_status lock(dt_db *db, const struct dt_lease *lease, struct dt_lease_row *row, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, lock_row, DT_PARAMS(DT_P_INT(lease->shard)), err);
     if (status == DT_OK && !dt_db_next(db))
@@ -42,6 +42,35 @@ dt_status dt_lease_lock(dt_db *db, const struct dt_lease *lease, struct dt_lease
     }
     dt_status end = dt_db_end(db, status == DT_OK || status == DT_NOT_FOUND ? err : NULL);
     return end != DT_OK && (status == DT_OK || status == DT_NOT_FOUND) ? end : status;
+}
+
+static dt_status begin_with_lock(dt_store *store, const struct dt_lease *lease, dt_db *db, struct dt_lease_row *row,
+                                 struct dt_error *err)
+{
+    int64_t asked_us = dt_clock_mono_us(dt_clock_system());
+    dt_status status = dt_db_begin_soon(db, err);
+    if (status != DT_OK)
+        return status;
+    status = lock(db, lease, row, err);
+    if (row->now_ms)
+        dt_store_heard_now(store, row->now_ms, asked_us);
+    return status;
+}
+
+dt_status dt_lease_begin(dt_store *store, const struct dt_lease *lease, dt_db **db, struct dt_lease_row *row,
+                         struct dt_error *err)
+{
+    *row = (struct dt_lease_row){0};
+    bool fresh = !dt_store_connected(store);
+    dt_status status = dt_store_db(store, db, err);
+    if (status == DT_OK)
+        status = begin_with_lock(store, lease, *db, row, err);
+    if (status == DT_UNAVAILABLE && !fresh && !dt_db_alive(*db)) { /* nothing was done yet */
+        status = dt_db_reconnect(*db, err);
+        if (status == DT_OK)
+            status = begin_with_lock(store, lease, *db, row, err);
+    }
+    return status;
 }
 
 static int by_id(const void *a, const void *b)
@@ -289,19 +318,6 @@ dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, st
 
 /* ---- step 5 ---- */
 
-/* A leader's transaction, for dt_store_finish whatever comes: the row is locked and compared with the lease. */
-static dt_status begin_leased(dt_store *store, const struct dt_lease *lease, dt_db **db, struct dt_lease_row *row,
-                              struct dt_error *err)
-{
-    dt_status status = dt_store_db(store, db, err);
-    if (status == DT_OK)
-        status = dt_db_begin(*db, err);
-    if (status == DT_OK)
-        return dt_lease_lock(*db, lease, row, err);
-    *db = NULL;
-    return status;
-}
-
 static const char record_undeliverable[] =
     "UPDATE jobs SET attempt_status = 'undeliverable', error_at = ?, error_code = 'undeliverable',"
     " error_message = LEFT(?, 1000), updated_at = ?, version = version + 1 WHERE id = ? AND attempt = ?";
@@ -366,7 +382,7 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, cons
     *done = (struct dt_settled){0};
     dt_counts_init(&counted.counts);
     dt_arena_init(&counted.topics);
-    dt_status status = begin_leased(store, lease, &db, &row, err);
+    dt_status status = dt_lease_begin(store, lease, &db, &row, err);
     if (DT_UNGUARDED(LEASE_IN_TAKEOVER) && status == DT_DEPOSED)
         status = DT_OK;
     if (status == DT_OK && findings->halt)
@@ -389,7 +405,7 @@ dt_status dt_store_trimmed(dt_store *store, struct dt_lease *lease, struct dt_er
 {
     dt_db *db;
     struct dt_lease_row row;
-    dt_status status = begin_leased(store, lease, &db, &row, err);
+    dt_status status = dt_lease_begin(store, lease, &db, &row, err);
     if (status == DT_OK)
         status = dt_db_run(db, write_trim,
                            DT_PARAMS(DT_P_INT(row.now_ms), DT_P_INT(lease->shard), DT_P_INT(lease->epoch),

@@ -734,14 +734,9 @@ static dt_status write_row(struct turn *t, struct dt_lease *next)
 
 static dt_status work(struct turn *t, struct dt_lease *next, bool *changed)
 {
-    dt_status status = dt_lease_lock(t->db, t->lease, &t->row, t->err);
-    if (DT_UNGUARDED(LEASE_IN_TURN) && status == DT_DEPOSED)
-        status = DT_OK;
-    if (status != DT_OK)
-        return status;
     t->io->now_ms = t->row.now_ms;
     t->io->stale_map = t->row.generation != t->io->map->generation;
-    status = settle(t);
+    dt_status status = settle(t);
     if (status == DT_OK && !t->io->stale_map && DT_GUARD(REST, !t->io->rest))
         status = judge_all(t);
     if (status == DT_OK)
@@ -775,11 +770,12 @@ dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn 
     if (io->settle->n != lease->inflight)
         return dt_fail(err, DT_INTERNAL, "shard %u: %zu in flight, %zu to settle", lease->shard, lease->inflight,
                        io->settle->n);
-    dt_status status = dt_store_begin(store, &t.db, &io->now_ms, err);
-    if (status != DT_OK)
-        return status;
     dt_counts_init(&t.counts);
-    status = work(&t, &next, &changed);
+    dt_status status = dt_lease_begin(store, lease, &t.db, &t.row, err);
+    if (DT_UNGUARDED(LEASE_IN_TURN) && status == DT_DEPOSED)
+        status = DT_OK;
+    if (status == DT_OK)
+        status = work(&t, &next, &changed);
     dt_claims_clear(&t.foreign);
     if (io->settle->n)
         DT_FAIL_POINT_STATUS("settle.commit", status, err);
