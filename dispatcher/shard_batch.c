@@ -242,10 +242,10 @@ dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error 
     dt_status status = turn_in_store(l, turn, err);
     if (status != DT_OK)
         return status;
+    DT_FAIL_POINT("index.before_told");
+    dt_shard_tell_index(l, turn); /* while Kafka takes the messages; whether they are sent or not, they stay claimed */
     if (turn->n_batch)
         status = l->ahead.begun ? commit_sending(l, &l->ahead, err) : send_head(l, turn->batch, err);
-    DT_FAIL_POINT("index.before_told");
-    dt_shard_tell_index(l, turn); /* also of a batch that was not sent: it stays claimed */
     if (turn->outbox)
         l->env->outbox(l->env->arg, l->shard);
     if (turn->orphan.p)

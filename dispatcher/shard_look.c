@@ -1,13 +1,13 @@
 /*
  * What may be due, and what the index is told. Who goes first when that is too much is shard_lanes.c's.
  *
- * Invariants: whatever the index says is a hint, the claim decides; the index is told last, and a word that is lost
- * costs a second at most. The set is believed only while it carries this leadership's marker with the present count:
- * the count rises with every marking, so a set that was lost, replaced, or put back from an older copy is noticed at
- * the next look, and MySQL is read until it is rebuilt. So is a set that was filled for another map, in which the shard
- * had fewer slots: its marker has that map's generation. A marker says that its set is whole only when that is known:
- * from an earlier marker that said so, or since the set was rebuilt; a leader that dies meanwhile leaves a set that
- * nobody believes.
+ * Invariants: whatever the index says is a hint, the claim decides; the index is told what MySQL has committed, and a
+ * word that is lost costs a second at most. The set is believed only while it carries this leadership's marker with the
+ * present count: the count rises with every marking, so a set that was lost, replaced, or put back from an older copy
+ * is noticed at the next look, and MySQL is read until it is rebuilt. So is a set that was filled for another map, in
+ * which the shard had fewer slots: its marker has that map's generation. A marker says that its set is whole only when
+ * that is known: from an earlier marker that said so, or since the set was rebuilt; a leader that dies meanwhile leaves
+ * a set that nobody believes.
  */
 #include <stdlib.h>
 

@@ -6,8 +6,8 @@
  *   TAKEOVER (shard_takeover.c): row, producer, barrier, ledger; what the ledger has is settled
  *            ▼                                                                                │
  *   LEADING: what is still in flight goes first (shard_batch.c); then, for ever:
- *            look (shard_look.c: Redis, or MySQL when Redis is away) ─▶ turn ─▶ send (shard_batch.c: Kafka has the
- *            messages while MySQL writes the claim, and commits them after it) ─▶ tell the index
+ *            look (shard_look.c: Redis, or MySQL when Redis is away) ─▶ turn ─▶ tell the index ─▶ send (shard_batch.c:
+ *            Kafka has the messages while MySQL writes the claim and the index is told, and commits them after it)
  *            ─▶ sleep until the next due time, a wake-up, the settling of the last batch, or a second
  *
  * Invariants:
