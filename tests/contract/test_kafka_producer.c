@@ -657,8 +657,7 @@ static void a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal(voi
 
 /* ---- fenced ---- */
 
-/* So many transactions before: the next one is under the first or the second of the two ids. */
-/* A producer that has committed so many. */
+/* A producer that has committed so many: its next transaction is under the first or the second of its two ids. */
 static dt_producer *producer_after(int transactions)
 {
     struct dt_error err = {0};
