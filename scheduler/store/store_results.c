@@ -67,7 +67,9 @@ struct batch {
     struct dt_apply *results;
     size_t n;
     struct place *places; /* n of them */
-    struct judged *jobs;  /* of `jobs` */
+    int64_t *ids;         /* of the jobs that they are for: ascending, each once */
+    size_t n_ids;
+    struct judged *jobs; /* those of `jobs`, in the same order */
     size_t n_jobs;
     struct judged *past; /* of `history`: nothing changes them */
     size_t n_past;
@@ -165,30 +167,31 @@ static void add_text(struct dt_strbuf *text, struct dt_str s, size_t max)
 
 static dt_status list_ids(struct batch *b)
 {
-    begin_rows(&b->text);
-    for (size_t i = 0; i < b->n; i++) {
-        if (i > 0 && b->places[i].id == b->places[i - 1].id)
-            continue;
-        if (b->text.n > 1)
-            dt_strbuf_addc(&b->text, ',');
-        dt_strbuf_add_i64(&b->text, b->places[i].id);
-        b->n_jobs++;
-    }
-    dt_strbuf_addc(&b->text, ']');
-    b->jobs = b->text.failed ? NULL : dt_arena_alloc(b->arena, b->n_jobs * sizeof *b->jobs);
-    return b->jobs ? DT_OK : no_memory(b);
+    size_t n = 0;
+    b->ids = dt_arena_alloc(b->arena, b->n * sizeof *b->ids);
+    b->jobs = dt_arena_alloc(b->arena, b->n * sizeof *b->jobs);
+    if (!b->ids || !b->jobs)
+        return no_memory(b);
+    for (size_t i = 0; i < b->n; i++)
+        if (i == 0 || b->places[i].id != b->places[i - 1].id)
+            b->ids[n++] = b->places[i].id;
+    b->n_ids = n;
+    return DT_OK;
 }
 
-#define READ_JOBS                                                                                                      \
-    "SELECT " DT_ROW_JUDGED ", j.version, (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic), j.topic "      \
-    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r "                                                       \
-    "STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id"
-static const char read_jobs[] = READ_JOBS;
-/* MySQL cannot lock rows of a JSON_TABLE, and says so; MariaDB reads no such comment. */
-static const char lock_jobs[] = READ_JOBS " FOR UPDATE /*!80001 OF j */";
-static const char lock_free_jobs[] = READ_JOBS " FOR UPDATE /*!80001 OF j */ SKIP LOCKED";
-static const char *const readings[] = {
-    [LOCK_NONE] = read_jobs, [LOCK_WAITING] = lock_jobs, [LOCK_PASSING_BY] = lock_free_jobs};
+/* The topic of row after row is mostly the same, and a join looks a row up once for as long as it is. It would be
+ * locked with the job, so who locks asks for each job instead. */
+#define OF_JOBS  " FROM jobs j FORCE INDEX (PRIMARY)"
+#define READ_ALL "SELECT " DT_ROW_JUDGED ", j.version, t.retention_ms, j.topic" OF_JOBS
+#define LOCK_ALL                                                                                                       \
+    "SELECT " DT_ROW_JUDGED ", j.version, (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic), "              \
+                            "j.topic" OF_JOBS
+static const struct dt_id_in read_jobs =
+    DT_ID_IN(READ_ALL " LEFT JOIN topics t ON t.name = j.topic WHERE j.id", " ORDER BY j.id");
+static const struct dt_id_in lock_jobs = DT_ID_IN(LOCK_ALL " WHERE j.id", " ORDER BY j.id FOR UPDATE");
+static const struct dt_id_in lock_free_jobs = DT_ID_IN(LOCK_ALL " WHERE j.id", " ORDER BY j.id FOR UPDATE SKIP LOCKED");
+static const struct dt_id_in *const readings[] = {
+    [LOCK_NONE] = &read_jobs, [LOCK_WAITING] = &lock_jobs, [LOCK_PASSING_BY] = &lock_free_jobs};
 
 /* One copy for as long as the same one comes. */
 static struct dt_str read_job_topic(struct batch *b, const struct judged *before, unsigned column)
@@ -197,8 +200,12 @@ static struct dt_str read_job_topic(struct batch *b, const struct judged *before
     return before && dt_str_eq(before->topic, topic) ? before->topic : dt_arena_copy(b->arena, topic);
 }
 
-static dt_status read_judged(struct batch *b, struct judged *j, const struct judged *before)
+/* The next of b->jobs. */
+static dt_status read_judged(void *arg)
 {
+    struct batch *b = arg;
+    const struct judged *before = b->n_jobs ? &b->jobs[b->n_jobs - 1] : NULL;
+    struct judged *j = &b->jobs[b->n_jobs++];
     memset(j, 0, sizeof *j);
     dt_status status = dt_row_judged(b->db, 0, b->arena, &j->was);
     unsigned next = DT_ROW_JUDGED_COLUMNS;
@@ -224,37 +231,28 @@ static bool was_read(const struct batch *b, int64_t id)
     return low < b->n_jobs && b->jobs[low].was.id == id;
 }
 
-/* Of the jobs that were asked for (their ids are still in `text`), those that there are and that were passed by. */
-static dt_status mark_busy(struct batch *b)
+static dt_status mark_busy(void *arg)
 {
-    static const char select_there[] = "SELECT j.id FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r "
-                                       "STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id";
-    dt_status status = dt_db_query(b->db, select_there, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
-    if (status)
-        return status;
-    while (dt_db_next(b->db)) {
-        int64_t id = dt_db_i64(b->db, 0);
-        for (size_t i = was_read(b, id) ? b->n : first_place(b, id); i < b->n && b->places[i].id == id; i++)
-            b->results[b->places[i].index].outcome = DT_OUTCOME_BUSY;
-    }
-    return dt_db_end(b->db, b->err);
+    struct batch *b = arg;
+    int64_t id = dt_db_i64(b->db, 0);
+    for (size_t i = was_read(b, id) ? b->n : first_place(b, id); i < b->n && b->places[i].id == id; i++)
+        b->results[b->places[i].index].outcome = DT_OUTCOME_BUSY;
+    return DT_OK;
+}
+
+/* Of the jobs that were asked for, those that there are and that were passed by. */
+static dt_status find_busy(struct batch *b)
+{
+    static const struct dt_id_in select_there = DT_ID_IN("SELECT j.id" OF_JOBS " WHERE j.id", "");
+    return dt_id_in_read(b->db, &select_there, DT_NO_PARAMS, b->ids, b->n_ids, mark_busy, b, b->err);
 }
 
 static dt_status read_all(struct batch *b)
 {
     dt_status status = list_ids(b);
     if (!status)
-        status = dt_db_query(b->db, readings[b->locking], DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
-    if (status)
-        return status;
-    size_t n = 0, asked = b->n_jobs;
-    for (; !status && n < b->n_jobs && dt_db_next(b->db); n++)
-        status = read_judged(b, &b->jobs[n], n ? &b->jobs[n - 1] : NULL);
-    b->n_jobs = n; /* those that there are */
-    dt_status ended = dt_db_end(b->db, status ? NULL : b->err);
-    if (!status)
-        status = ended;
-    return !status && n < asked && b->locking == LOCK_PASSING_BY ? mark_busy(b) : status;
+        status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, b->ids, b->n_ids, read_judged, b, b->err);
+    return !status && b->n_jobs < b->n_ids && b->locking == LOCK_PASSING_BY ? find_busy(b) : status;
 }
 
 /* ---- judging ---- */
@@ -490,7 +488,8 @@ static const struct dt_id_in update_alike =
              "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "
              "j.purge_at = ?, j.leave_at = ?, j.version = j.version + 1, j.updated_at = ? " DT_GUARD_SQL(
                  RESULT, "WHERE j.attempt = ? AND j.version = ? AND j.state = ?",
-                 "WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL") " AND j.id");
+                 "WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL") " AND j.id",
+             "");
 
 static int by_likeness(const void *a, const void *b)
 {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "store/db.h"
+#include "store/id_in.h"
 #include "store/id_list.h"
 #include "store/store_dispatch.h"
 
@@ -243,43 +244,38 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+struct topics_of {
+    dt_db *db;
+    struct dt_arena *arena;
+    const int64_t *ids;
+    size_t n;
+    struct dt_topic_of *out;
+    struct dt_str last;
+};
+
 /* Many of one topic come one after the other: they share one copy of its name. */
-static dt_status read_topic(dt_db *db, struct dt_arena *arena, struct dt_str *last, struct dt_topic_of *out)
+static dt_status read_topic(void *arg)
 {
-    struct dt_str topic = dt_db_bytes(db, 2);
-    if (!last->p || !dt_str_eq(*last, topic))
-        *last = dt_arena_copy(arena, topic);
-    *out = (struct dt_topic_of){*last, (enum dt_job_state)(dt_db_i64(db, 1) - 1) == DT_DISPATCHED};
-    return last->p ? DT_OK : DT_NOMEM;
+    struct topics_of *t = arg;
+    int64_t id = dt_db_i64(t->db, 0);
+    struct dt_str topic = dt_db_bytes(t->db, 2);
+    const int64_t *at = bsearch(&id, t->ids, t->n, sizeof *t->ids, by_number);
+    if (!at)
+        return DT_OK;
+    if (!t->last.p || !dt_str_eq(t->last, topic))
+        t->last = dt_arena_copy(t->arena, topic);
+    bool dispatched = (enum dt_job_state)(dt_db_i64(t->db, 1) - 1) == DT_DISPATCHED;
+    t->out[at - t->ids] = (struct dt_topic_of){t->last, dispatched};
+    return t->last.p ? DT_OK : DT_NOMEM;
 }
 
 dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
                              struct dt_topic_of *out, struct dt_error *err)
 {
-    dt_db *db;
-    struct dt_strbuf list;
-    struct dt_str last = DT_STR_NONE;
-    dt_strbuf_init(&list);
-    dt_strbuf_reserve(&list, n * 20 + 2);
-    for (size_t i = 0; i < n; i++)
-        dt_id_list_add(&list, ids[i]);
-    dt_id_list_end(&list);
+    static const struct dt_id_in select_topics =
+        DT_ID_IN("SELECT j.id, j.state+0, j.topic FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id", "");
+    struct topics_of t = {.arena = arena, .ids = ids, .n = n, .out = out};
     memset(out, 0, n * sizeof *out);
-    dt_status status = list.failed ? DT_NOMEM : dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db,
-                             "SELECT j.id, j.state+0, j.topic FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-                             " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id",
-                             DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
-    dt_strbuf_clear(&list);
-    if (status != DT_OK)
-        return status;
-    while (status == DT_OK && dt_db_next(db)) {
-        int64_t id = dt_db_i64(db, 0);
-        const int64_t *at = bsearch(&id, ids, n, sizeof *ids, by_number);
-        if (at)
-            status = read_topic(db, arena, &last, &out[at - ids]);
-    }
-    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
-    return status == DT_OK ? end : status;
+    dt_status status = dt_store_db(store, &t.db, err);
+    return status ? status : dt_id_in_read(t.db, &select_topics, DT_NO_PARAMS, ids, n, read_topic, &t, err);
 }

@@ -1,6 +1,6 @@
 /*
  * The leader's transaction: settle what was sent, decide acknowledgement timeouts, claim what is due. One transaction,
- * a handful of statements whatever the number of jobs (claims: one for every 512):
+ * a handful of statements whatever the number of jobs (by id: one for every 960):
  *
  *   lock the shard row  ->  extend old deadlines  ->  lock and judge the hinted jobs  ->  timeouts  ->  archive  ->
  * claim  ->  write the row  ->  count, and commit
@@ -50,7 +50,7 @@ struct turn {
     size_t n;
     struct dt_claim *claims;
     size_t n_claims, n_timeouts, n_retries;
-    struct dt_str kafka_topic; /* the latest copy */
+    struct dt_str topic, kafka_topic; /* the latest copies */
     struct dt_counts counts;
     struct dt_shrink shrink;  /* of the list that was sent */
     struct dt_claims foreign; /* what other shards that claimed some of these have in flight: by id */
@@ -92,15 +92,15 @@ static dt_status candidates_from_hints(struct turn *t)
     return DT_OK;
 }
 
-/* [id,id,…] of the candidates that `wanted` picks. */
-static dt_status ids_json(const struct turn *t, bool (*wanted)(const struct candidate *c), struct dt_strbuf *out)
+/* The ids of the candidates that `wanted` picks, ascending; n of them. NULL: no memory. */
+static const int64_t *ids_of(const struct turn *t, bool (*wanted)(const struct candidate *c), size_t *n)
 {
-    dt_strbuf_reserve(out, t->n * 20 + 2);
-    for (size_t i = 0; i < t->n; i++)
+    int64_t *ids = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof *ids);
+    *n = 0;
+    for (size_t i = 0; ids && i < t->n; i++)
         if (wanted(&t->v[i]))
-            dt_id_list_add(out, t->v[i].id);
-    dt_id_list_end(out);
-    return out->failed ? DT_NOMEM : DT_OK;
+            ids[(*n)++] = t->v[i].id;
+    return ids;
 }
 
 static bool any(const struct candidate *c)
@@ -115,16 +115,17 @@ static bool not_found(const struct candidate *c)
 }
 
 /* One copy for as long as the same one comes. */
-static struct dt_str topic_of_row(struct turn *t, struct dt_str *latest)
+static struct dt_str topic_of_row(struct turn *t)
 {
     struct dt_str topic = dt_db_bytes(t->db, 7);
-    if (!latest->p || !dt_str_eq(*latest, topic))
-        *latest = dt_arena_copy(t->io->arena, topic);
-    return *latest;
+    if (!t->topic.p || !dt_str_eq(t->topic, topic))
+        t->topic = dt_arena_copy(t->io->arena, topic);
+    return t->topic;
 }
 
-static dt_status take_row(struct turn *t, struct dt_str *latest_topic)
+static dt_status take_row(void *arg)
 {
+    struct turn *t = arg;
     struct candidate *c = find(t, dt_db_i64(t->db, 0));
     if (!c)
         return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
@@ -135,7 +136,7 @@ static dt_status take_row(struct turn *t, struct dt_str *latest_topic)
     c->claim_shard = (int)dt_db_i64(t->db, 4);
     c->ack_timeout_ms = dt_db_i64(t->db, 5);
     c->bytes = dt_db_i64(t->db, 6);
-    c->topic = topic_of_row(t, latest_topic);
+    c->topic = topic_of_row(t);
     return c->topic.p ? dt_outgoing_small(t->db, 8, t->io->arena, &c->message) : DT_NOMEM;
 }
 
@@ -147,59 +148,47 @@ static dt_status take_row(struct turn *t, struct dt_str *latest_topic)
     " WHERE (j.claim_shard IN (-1, ?) OR NOT EXISTS (SELECT 1 FROM shards s WHERE s.shard = j.claim_shard"             \
     " AND INSTR(s.inflight, CONCAT('[', j.id, ',')) > 0))"
 
-/* The list is in the order of ids; were rows locked in another one, nobody would wait: what is locked is skipped. */
-static const char lock_hinted[] =
-    "SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), " DT_SQL_ACK_MS ","
-    " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic)"
-    /* the key stands in two headers; names and values of ours, the installation's among them */
-    " + 2 * COALESCE(LENGTH(j.job_key), 0) + COALESCE(LENGTH(j.partition_key), 0)"
-    " + COALESCE(LENGTH(j.content_type), 0) + 900, j.topic, " DT_OUTGOING_SQL
-    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id" DT_GUARD_SQL(LIST_ELSEWHERE, NOT_IN_FLIGHT_ELSEWHERE,
-                                                                              " WHERE ? IS NOT NULL")
-        DT_GUARD_SQL(CLAIM, " FOR UPDATE /*!80001 OF j */ SKIP LOCKED", "");
+static const struct dt_id_in lock_hinted =
+    DT_ID_IN("SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), " DT_SQL_ACK_MS ","
+             " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic)"
+             /* the key stands in two headers; names and values of ours, the installation's among them */
+             " + 2 * COALESCE(LENGTH(j.job_key), 0) + COALESCE(LENGTH(j.partition_key), 0)"
+             " + COALESCE(LENGTH(j.content_type), 0) + 900, j.topic, " DT_OUTGOING_SQL
+             " FROM jobs j FORCE INDEX (PRIMARY)" DT_GUARD_SQL(LIST_ELSEWHERE, NOT_IN_FLIGHT_ELSEWHERE,
+                                                               " WHERE ? IS NOT NULL") " AND j.id",
+             " ORDER BY j.id" DT_GUARD_SQL(CLAIM, " FOR UPDATE SKIP LOCKED", ""));
 
 static dt_status lock_candidates(struct turn *t)
 {
-    struct dt_strbuf ids;
-    struct dt_str topic = DT_STR_NONE;
-    dt_strbuf_init(&ids);
-    dt_status status = ids_json(t, any, &ids);
-    if (status == DT_OK)
-        status = dt_db_query(t->db, lock_hinted, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(t->lease->shard)),
-                             t->err);
-    while (status == DT_OK && dt_db_next(t->db))
-        status = take_row(t, &topic);
-    dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
-    dt_strbuf_clear(&ids);
-    return status == DT_OK ? end : status;
+    size_t n;
+    const int64_t *ids = ids_of(t, any, &n);
+    if (!ids)
+        return DT_NOMEM;
+    return dt_id_in_read(t->db, &lock_hinted, DT_PARAMS(DT_P_INT(t->lease->shard)), ids, n, take_row, t, t->err);
 }
 
-static const char find_hinted[] = "SELECT j.id FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-                                  " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id";
+static const struct dt_id_in find_hinted = DT_ID_IN("SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id", "");
+
+static dt_status is_there(void *arg)
+{
+    struct turn *t = arg;
+    struct candidate *c = find(t, dt_db_i64(t->db, 0));
+    if (c)
+        c->fate = FATE_LEFT;
+    return DT_OK;
+}
 
 /* Hints without a locked row: gone, or locked by somebody? */
 static dt_status tell_gone_from_locked(struct turn *t)
 {
-    struct dt_strbuf ids;
-    dt_strbuf_init(&ids);
-    dt_status status = ids_json(t, not_found, &ids);
-    if (status == DT_OK && ids.n > 2) {
-        for (size_t i = 0; i < t->n; i++)
-            if (!t->v[i].found)
-                t->v[i].fate = FATE_GONE;
-        status = dt_db_query(t->db, find_hinted, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), t->err);
-        while (status == DT_OK && dt_db_next(t->db)) {
-            struct candidate *c = find(t, dt_db_i64(t->db, 0));
-            if (c)
-                c->fate = FATE_LEFT;
-        }
-        dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
-        if (status == DT_OK)
-            status = end;
-    }
-    dt_strbuf_clear(&ids);
-    return status;
+    size_t n;
+    const int64_t *ids = ids_of(t, not_found, &n);
+    if (!ids)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++)
+        if (!t->v[i].found)
+            t->v[i].fate = FATE_GONE;
+    return dt_id_in_read(t->db, &find_hinted, DT_NO_PARAMS, ids, n, is_there, t, t->err);
 }
 
 /* ---- judging ---- */
@@ -549,7 +538,8 @@ static const struct dt_id_in claim_jobs = DT_ID_IN(
     " SET j.state = 'dispatched', j.attempt = j.attempt + 1, j.attempt_status = 'dispatched', j.due_at = j.next_at,"
     " j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?, j.next_at = ? + " DT_SQL_ACK_MS ","
     " j.near = (? + " DT_SQL_ACK_MS " < ?), j.updated_at = ?, j.version = j.version + 1" DT_GUARD_SQL(
-        CLAIM, " WHERE j.state = 'scheduled' AND j.next_at <= ?", " WHERE ? > 0") " AND j.id");
+        CLAIM, " WHERE j.state = 'scheduled' AND j.next_at <= ?", " WHERE ? > 0") " AND j.id",
+    "");
 
 static int by_number(const void *a, const void *b)
 {
