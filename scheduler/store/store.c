@@ -99,28 +99,33 @@ void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us)
     dt_refclock_sample(store->ref, now_ms, asked_us, store->asked_us);
 }
 
-static dt_status begin(dt_store *store, int64_t *now_ms, struct dt_error *err)
+dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *arg, struct dt_error *err)
 {
-    int64_t before = mono_us();
-    dt_status status = dt_db_begin_at(store->db, now_ms, err);
+    bool fresh = !dt_db_alive(store->db);
+    dt_status status = dt_store_db(store, db, err);
     if (!status)
-        dt_store_heard_now(store, *now_ms, before);
+        status = first(store, *db, arg, err);
+    if (status == DT_UNAVAILABLE && !fresh && !dt_db_alive(*db)) { /* nothing was done yet: a new one may well be had */
+        status = dt_db_reconnect(*db, err);
+        if (!status)
+            status = first(store, *db, arg, err);
+    }
+    return status;
+}
+
+static dt_status begin(dt_store *store, dt_db *db, void *now_ms, struct dt_error *err)
+{
+    int64_t asked_us = mono_us(), *now = now_ms;
+    dt_status status = dt_db_begin_at(db, now, err);
+    if (!status)
+        dt_store_heard_now(store, *now, asked_us);
     return status;
 }
 
 dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt_error *err)
 {
     int64_t now;
-    *db = NULL;
-    bool fresh = !dt_db_alive(store->db);
-    dt_status status = dt_store_db(store, db, err);
-    if (!status)
-        status = begin(store, &now, err);
-    if (status == DT_UNAVAILABLE && !fresh) { /* nothing was done yet: a new connection may well be had */
-        status = dt_db_reconnect(store->db, err);
-        if (!status)
-            status = begin(store, &now, err);
-    }
+    dt_status status = dt_store_first(store, db, begin, &now, err);
     if (status)
         *db = NULL;
     else if (now_ms)

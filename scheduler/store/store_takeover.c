@@ -44,33 +44,30 @@ static dt_status lock(dt_db *db, const struct dt_lease *lease, struct dt_lease_r
     return end != DT_OK && (status == DT_OK || status == DT_NOT_FOUND) ? end : status;
 }
 
-static dt_status begin_with_lock(dt_store *store, const struct dt_lease *lease, dt_db *db, struct dt_lease_row *row,
-                                 struct dt_error *err)
+struct locking {
+    const struct dt_lease *lease;
+    struct dt_lease_row *row;
+};
+
+static dt_status begin_with_lock(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
 {
+    const struct locking *l = arg;
     int64_t asked_us = dt_clock_mono_us(dt_clock_system());
     dt_status status = dt_db_begin_soon(db, err);
     if (status != DT_OK)
         return status;
-    status = lock(db, lease, row, err);
-    if (row->now_ms)
-        dt_store_heard_now(store, row->now_ms, asked_us);
+    status = lock(db, l->lease, l->row, err);
+    if (l->row->now_ms)
+        dt_store_heard_now(store, l->row->now_ms, asked_us);
     return status;
 }
 
 dt_status dt_lease_begin(dt_store *store, const struct dt_lease *lease, dt_db **db, struct dt_lease_row *row,
                          struct dt_error *err)
 {
+    struct locking l = {lease, row};
     *row = (struct dt_lease_row){0};
-    bool fresh = !dt_store_connected(store);
-    dt_status status = dt_store_db(store, db, err);
-    if (status == DT_OK)
-        status = begin_with_lock(store, lease, *db, row, err);
-    if (status == DT_UNAVAILABLE && !fresh && !dt_db_alive(*db)) { /* nothing was done yet */
-        status = dt_db_reconnect(*db, err);
-        if (status == DT_OK)
-            status = begin_with_lock(store, lease, *db, row, err);
-    }
-    return status;
+    return dt_store_first(store, db, begin_with_lock, &l, err);
 }
 
 static int by_id(const void *a, const void *b)
