@@ -404,10 +404,10 @@ dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err)
     dt_status status = may_begin(db, err);
     if (status)
         return status;
-    if (mysql_real_query(db->mysql, sql, sizeof sql - 1) || mysql_next_result(db->mysql))
+    if (mysql_real_query(db->mysql, sql, sizeof sql - 1))
         return fail_connection(db, sql, err);
-    db->txn = TXN_OPEN;
-    status = read_number(db, now_ms, sql, err);
+    db->txn = TXN_OPEN; /* the first of the two statements is done */
+    status = mysql_next_result(db->mysql) ? fail_connection(db, sql, err) : read_number(db, now_ms, sql, err);
     if (status)
         dt_db_rollback(db);
     return status;

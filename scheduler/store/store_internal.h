@@ -24,6 +24,7 @@
 typedef dt_status dt_first_fn(dt_store *store, dt_db *db, void *arg, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *arg,
                                        struct dt_error *err);
+
 /*
  * Connects when needed and opens a transaction; *now_ms (may be NULL) is the server's time in it, which also feeds the
  * reference clock. A connection that broke while it was idle is replaced unnoticed.

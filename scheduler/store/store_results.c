@@ -1,7 +1,7 @@
 /*
  * Results in batches: what consumers report, and what leaders find timed out or undeliverable.
  *
- * One transaction a batch, a handful of statements however many results:
+ * One transaction a batch, a handful of statements however many results (by id: one for every 960):
  *
  *     read the jobs                                       SELECT
  *     judge each result in the order given                dt_job_decide, no statement
@@ -12,7 +12,7 @@
  *     write the dead letters                              INSERT INTO outbox
  *     count what went from a state to another             with the COMMIT (counts.h)
  *
- * The first try reads without locks (a third of the price) and writes only where (attempt, state, version) is still
+ * The first try reads without locks (which is much cheaper) and writes only where (attempt, state, version) is still
  * what was read: those are all that a decision rests on. If a row is not, all is taken back and the second try
  * locks while it reads. A leader's transaction, which cannot be taken back for that, locks at once: its decisions rest
  * on next_at, too, which a hand may change. A try that waited for a lock in vain is followed by one that passes by the
@@ -179,15 +179,12 @@ static dt_status list_ids(struct batch *b)
     return DT_OK;
 }
 
-/* The topic of row after row is mostly the same, and a join looks a row up once for as long as it is. It would be
- * locked with the job, so who locks asks for each job instead. */
-#define OF_JOBS  " FROM jobs j FORCE INDEX (PRIMARY)"
-#define READ_ALL "SELECT " DT_ROW_JUDGED ", j.version, t.retention_ms, j.topic" OF_JOBS
-#define LOCK_ALL                                                                                                       \
-    "SELECT " DT_ROW_JUDGED ", j.version, (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic), "              \
-                            "j.topic" OF_JOBS
-static const struct dt_id_in read_jobs =
-    DT_ID_IN(READ_ALL " LEFT JOIN topics t ON t.name = j.topic WHERE j.id", " ORDER BY j.id");
+#define READ(retention) "SELECT " DT_ROW_JUDGED ", j.version, " retention ", j.topic FROM jobs j FORCE INDEX (PRIMARY)"
+/* The topic of row after row is mostly the same, and a join looks its row up once for as long as it is. It would lock
+ * that row, too: who locks asks for each job instead. */
+#define READ_ALL READ("t.retention_ms") " LEFT JOIN topics t FORCE INDEX (PRIMARY) ON t.name = j.topic"
+#define LOCK_ALL READ("(SELECT t.retention_ms FROM topics t WHERE t.name = j.topic)")
+static const struct dt_id_in read_jobs = DT_ID_IN(READ_ALL " WHERE j.id", " ORDER BY j.id");
 static const struct dt_id_in lock_jobs = DT_ID_IN(LOCK_ALL " WHERE j.id", " ORDER BY j.id FOR UPDATE");
 static const struct dt_id_in lock_free_jobs = DT_ID_IN(LOCK_ALL " WHERE j.id", " ORDER BY j.id FOR UPDATE SKIP LOCKED");
 static const struct dt_id_in *const readings[] = {
@@ -204,6 +201,8 @@ static struct dt_str read_job_topic(struct batch *b, const struct judged *before
 static dt_status read_judged(void *arg)
 {
     struct batch *b = arg;
+    if (b->n_jobs == b->n_ids)
+        return dt_fail(b->err, DT_INTERNAL, "more jobs than were asked for");
     const struct judged *before = b->n_jobs ? &b->jobs[b->n_jobs - 1] : NULL;
     struct judged *j = &b->jobs[b->n_jobs++];
     memset(j, 0, sizeof *j);
@@ -243,8 +242,7 @@ static dt_status mark_busy(void *arg)
 /* Of the jobs that were asked for, those that there are and that were passed by. */
 static dt_status find_busy(struct batch *b)
 {
-    static const struct dt_id_in select_there = DT_ID_IN("SELECT j.id" OF_JOBS " WHERE j.id", "");
-    return dt_id_in_read(b->db, &select_there, DT_NO_PARAMS, b->ids, b->n_ids, mark_busy, b, b->err);
+    return dt_id_in_read(b->db, &dt_id_in_jobs, DT_NO_PARAMS, b->ids, b->n_ids, mark_busy, b, b->err);
 }
 
 static dt_status read_all(struct batch *b)

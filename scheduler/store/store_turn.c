@@ -167,8 +167,6 @@ static dt_status lock_candidates(struct turn *t)
     return dt_id_in_read(t->db, &lock_hinted, DT_PARAMS(DT_P_INT(t->lease->shard)), ids, n, take_row, t, t->err);
 }
 
-static const struct dt_id_in find_hinted = DT_ID_IN("SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id", "");
-
 static dt_status is_there(void *arg)
 {
     struct turn *t = arg;
@@ -188,7 +186,7 @@ static dt_status tell_gone_from_locked(struct turn *t)
     for (size_t i = 0; i < t->n; i++)
         if (!t->v[i].found)
             t->v[i].fate = FATE_GONE;
-    return dt_id_in_read(t->db, &find_hinted, DT_NO_PARAMS, ids, n, is_there, t, t->err);
+    return dt_id_in_read(t->db, &dt_id_in_jobs, DT_NO_PARAMS, ids, n, is_there, t, t->err);
 }
 
 /* ---- judging ---- */

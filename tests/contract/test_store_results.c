@@ -691,6 +691,54 @@ static void a_job_that_somebody_keeps_locked_is_passed_by(void **state)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'"), 3);
 }
 
+/* More than one statement reads, and any of them may pass somebody by. */
+static void of_two_thousand_jobs_those_that_somebody_keeps_locked_are_passed_by(void **state)
+{
+    (void)state;
+    enum { N = 2000, MISSING = 3 };
+    static struct dt_apply batch[N + MISSING];
+    dispatched_up_to(N, 1);
+    for (int i = 0; i < N + MISSING; i++)
+        batch[i] = result(i + 1, 1, DT_RESULT_SUCCEEDED);
+    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET payload = 'x' WHERE id MOD 480 = 0");
+    OK(dt_store_apply(store, &map, batch, N + MISSING, &err));
+    mysql_fixture_run(&fx, "ROLLBACK");
+    for (int i = 0; i < N + MISSING; i++) {
+        if (i >= N)
+            assert_outcome(batch[i], UNKNOWN_JOB);
+        else if ((i + 1) % 480 == 0)
+            assert_outcome(batch[i], BUSY);
+        else
+            assert_outcome(batch[i], APPLIED);
+    }
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'"), N - N / 480);
+}
+
+/* Topics by turns: one without a row, one without a retention of its own. */
+static void each_job_of_a_large_batch_is_kept_as_long_as_its_own_topic_says(void **state)
+{
+    (void)state;
+    enum { N = 1500, TOPICS = 3 };
+    static struct dt_apply batch[N];
+    const long long kept_ms[TOPICS] = {DT_RETENTION_DEFAULT_MS, 1000, DT_RETENTION_DEFAULT_MS};
+    dispatched_up_to(N, 1);
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('t1', 1000, 1, 1), "
+                           "('t2', NULL, 1, 1)");
+    for (int i = 0; i < TOPICS; i++)
+        mysql_fixture_run(&fx, "UPDATE jobs SET topic = 't%d' WHERE id MOD %d = %d", i, TOPICS, i);
+    for (int i = 0; i < N; i++)
+        batch[i] = result(i + 1, 1, DT_RESULT_SUCCEEDED);
+    OK(dt_store_apply(store, &map, batch, N, &err));
+    for (int i = 0; i < N; i++)
+        assert_outcome(batch[i], APPLIED);
+    for (int i = 0; i < TOPICS; i++)
+        assert_int_equal(mysql_fixture_number(&fx,
+                                              "SELECT COUNT(*) FROM jobs WHERE topic = 't%d' AND purge_at - updated_at "
+                                              "= %lld",
+                                              i, kept_ms[i]),
+                         N / TOPICS);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, empty_tables)
@@ -723,6 +771,8 @@ int main(void)
         T(inside_a_callers_transaction_rows_are_locked_while_they_are_read),
         T(results_do_not_lock_topics),
         T(a_job_that_somebody_keeps_locked_is_passed_by),
+        T(of_two_thousand_jobs_those_that_somebody_keeps_locked_are_passed_by),
+        T(each_job_of_a_large_batch_is_kept_as_long_as_its_own_topic_says),
     };
     return cmocka_run_group_tests_name("results in the store", tests, open_store, close_store);
 }
