@@ -46,6 +46,12 @@ def cpu_ticks():
     return ticks[7], sum(ticks)
 
 
+def stolen_percent(before):
+    """Of the machine's time since an earlier look."""
+    stolen, ticks = (after - then for after, then in zip(cpu_ticks(), before))
+    return round(100 * stolen / max(1, ticks), 2)
+
+
 def of_mysql(connection):
     found = {}
     for name in MYSQL:

@@ -11,6 +11,8 @@ sys.path.insert(0, str(TREE / "tests" / "bench"))
 import account  # noqa: E402
 import clients  # noqa: E402
 import programs  # noqa: E402
+import surroundings  # noqa: E402
+from bench import Bench  # noqa: E402
 from goals import GOALS  # noqa: E402
 from report import Figure, verdict  # noqa: E402
 
@@ -50,6 +52,22 @@ def test_percentiles_come_from_the_rise_of_a_histogram():
     after = {0.01: 150, 0.02: 200, float("inf"): 200}
     assert clients.percentile_ms(before, after, .5) == pytest.approx(10)
     assert clients.percentile_ms(before, after, .75) == pytest.approx(15)
+
+
+@pytest.mark.parametrize("stolen, kept", [
+    ([0.1, 0, 0.4], [0, 1, 2]),                                      # none was disturbed
+    ([9, 0.1, 0.2, 0.3], [1, 2, 3]),                                 # one was: a fourth stands in for it
+    ([9, 8, 0.1, 7, 6, 5, 4, 3, 2, 1.5, 1.2, 1.1, 0], [2, 10, 11])])  # there is an end to it: the least disturbed ones, in their order
+def test_a_round_that_the_host_disturbed_is_told_and_taken_again(monkeypatch, stolen, kept):
+    said, rounds = [], iter(range(100))
+    monkeypatch.setattr(surroundings, "cpu_ticks", lambda: (0, 0))
+    monkeypatch.setattr(surroundings, "stolen_percent", lambda _, left=iter(stolen): next(left))
+    bench = Bench(type("Options", (), {"quick": False}), said.append)
+    found, note = bench.quiet_rounds(lambda: next(rounds), 3)
+    taken = min(len(stolen), 12)
+    assert found == kept
+    assert len(said) == sum(share > 0.5 for share in stolen[:taken])
+    assert (f"{taken - 3} rounds set aside" in note) == (taken > 3)
 
 
 @pytest.mark.parametrize("name", sorted(programs.PRODUCT))
