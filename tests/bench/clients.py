@@ -56,13 +56,16 @@ class Ndjson:
         self._lines = lines
         self._body = ((json.dumps({"topic": topic, "delay": delay, "payload": {"text": TEXT}}) + "\n") * lines).encode()
         self.accepted = 0
+        self._lock = threading.Lock()
 
     def _post(self):
         host, port = self._url.split(":")
         connection = http.client.HTTPConnection(host, int(port), timeout=120)
         connection.request("POST", "/v1/jobs:batch", self._body, {"Content-Type": "application/x-ndjson"})
         answer = connection.getresponse().read()
-        self.accepted += answer.count(b'"status":201')
+        accepted = answer.count(b'"status":201')
+        with self._lock:  # the sum is read before what is added to it is counted, and others add meanwhile
+            self.accepted += accepted
 
     def post(self, times, clients=2):
         """Each client posts the body so many times; jobs accepted a second."""
