@@ -11,7 +11,8 @@
  * rows and outbox. config: [history] says when what finishes leaves `jobs`. now_ms: MySQL's clock in this transaction.
  * Nothing else of the transaction is touched; on failure the caller rolls back, and the outcomes mean nothing. What is
  * to be counted goes into counts, for the caller's COMMIT; its topics, into the arena, must last as long. A handful
- * of statements, and one for every 960 jobs where they are read or alike. A TIMED_OUT without an error code gets "ack_timeout".
+ * of statements, and one for every 960 jobs where they are read or alike. A TIMED_OUT without an error code gets
+ * "ack_timeout".
  */
 DT_MUST_CHECK dt_status dt_results_apply_within(dt_db *db, const struct dt_config *config,
                                                 const struct dt_shard_map *map, int64_t now_ms,
