@@ -116,6 +116,12 @@ static void put_one(struct fixture *fx, int64_t id, int64_t due_ms)
     move_one(fx, id, score(fx, id), due_ms);
 }
 
+/* So many shards that no choice of ports gives all to one endpoint: of eight it does one time in 128. */
+static void spread_over_endpoints(struct fixture *fx)
+{
+    dt_shard_map_init(&fx->map, 1, 64);
+}
+
 /* ---- put ---- */
 
 /* A command of a key and bytes that no format can carry: these are written in hexadecimal digits. */
@@ -237,7 +243,7 @@ static void put_takes_any_number_of_entries_of_any_shards_on_all_endpoints(void 
     size_t n = 50000;
     struct dt_entry *entries = calloc(n, sizeof(*entries));
 
-    dt_shard_map_init(&fx->map, 1, 64); /* so many that no choice of ports gives all to one endpoint */
+    spread_over_endpoints(fx);
     for (size_t i = 0; i < n; i++)
         entries[i] = (struct dt_entry){(int64_t)i + 1, 1000 + (int64_t)i, 0};
     OK(dt_index_put(fx->index, &fx->map, entries, n, FAR, true, &fx->err));
@@ -1555,6 +1561,7 @@ static void entries_of_the_other_endpoints_arrive_when_one_is_down(void **state)
     dt_index *both;
     unsigned here = 0;
 
+    spread_over_endpoints(fx);
     redis_server_start(&other, "");
     snprintf(fx->endpoints, sizeof(fx->endpoints), " %s , %s,", fx->server.endpoint, other.endpoint);
     OK(dt_index_new(&fx->config, fx->installation, dt_clock_system(), &both, &fx->err));
@@ -1581,6 +1588,7 @@ static void a_silent_endpoint_keeps_no_others_entries_waiting(void **state)
     int64_t ids[2] = {0, 0}, before_us;
     dt_index *both;
 
+    spread_over_endpoints(fx);
     redis_server_start(&other, "");
     snprintf(fx->endpoints, sizeof(fx->endpoints), "%s,%s", fx->server.endpoint, other.endpoint);
     OK(dt_index_new(&fx->config, fx->installation, dt_clock_system(), &both, &fx->err));

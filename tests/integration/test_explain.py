@@ -200,6 +200,11 @@ def whole(fragment):
     return re.match(r"(SELECT|UPDATE|DELETE|INSERT|REPLACE)\b", fragment) and not re.search(r"%|(,|\(|\bAND|\bWHERE|\bSELECT|=)$", fragment)
 
 
+def completed(fragment):
+    """With the list of ids that follows it, if one does (store/id_in.h)."""
+    return re.sub(r"(\b(?:WHERE|AND) j\.id)$", r"\1 IN ('1','2')", fragment)
+
+
 def test_no_query_of_the_store_is_left_out(stack, issued):
     """A part of a statement must have been seen; a whole one that was not is explained with made-up values."""
     connection, big = connect(stack), big_tables(connect(stack))
@@ -212,8 +217,8 @@ def test_no_query_of_the_store_is_left_out(stack, issued):
             left.append(f"{where}: {fragment}")
             continue
         try:
-            plan = explain.plan(connection, fragment.encode())
-            problems += [f"{where}: {problem}: {fragment}" for problem in explain.judge(plan, fragment, big)]
+            plan = explain.plan(connection, completed(fragment).encode())
+            problems += [f"{where}: {problem}: {fragment}" for problem in explain.judge(plan, completed(fragment), big)]
         except pymysql.MySQLError as error:
             left.append(f"{where}: {error}: {fragment}")
     assert problems == [], problems
