@@ -22,7 +22,9 @@
  * else in these keys is nobody's: it is removed where it is met.
  *
  * A dt_index is a set of connections, one an endpoint, for one thread. A connection that failed is dropped and made
- * anew after a capped exponential back-off with jitter; until then its shards answer UNAVAILABLE at once.
+ * anew after a capped exponential back-off with jitter; until then its shards answer UNAVAILABLE at once. A connection
+ * that the server ended while nobody used it has not failed: it is replaced at once, and what met its end is sent
+ * again.
  */
 #ifndef DT_INDEX_INDEX_H
 #define DT_INDEX_INDEX_H

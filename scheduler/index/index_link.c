@@ -1,13 +1,22 @@
 /*
  * Owns the hiredis contexts of the index and their back-off. Refuses to know what the commands mean.
  * Invariants: link->c is NULL or has never failed; `out` holds exactly the text of `pending` commands, kept until their
- * replies are read, so that a turn can be sent again after NOSCRIPT.
+ * replies are read, so that a turn can be sent again after NOSCRIPT, or on a new connection when the old one turns out
+ * to be dead.
+ *
+ * A connection that was well may have ended while nobody used it (the server's `timeout`, CLIENT KILL, a restart): that
+ * is no outage. It is looked at before a turn; where the end comes between that look and the first answer, the turn is
+ * sent once more. Neither waits for a back-off, which is for servers that cannot be had. A server that is silent is not
+ * asked again: its time is over.
  */
 #include "index/index_link.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "base/log.h"
 #include "base/metrics.h"
@@ -25,6 +34,7 @@ struct dt_link {
     unsigned n_scripts;
     char sha[DT_LINK_SCRIPTS][SHA_LEN + 1];
     redisContext *c;
+    bool served; /* c has answered a whole turn */
     struct dt_strbuf out;
     size_t pending;
     struct dt_backoff backoff;
@@ -133,6 +143,16 @@ int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt)
     return wait / 2 + (int64_t)(z % (uint64_t)(wait / 2 + 1));
 }
 
+void dt_link_keep_alive(int fd)
+{
+    const int on = 1, idle_s = 2, between_s = 1, probes = 2;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof(between_s));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
 /* ---- a link ---- */
 
 dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *endpoint, const dt_clock *clock,
@@ -158,12 +178,19 @@ dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *
     return DT_OK;
 }
 
+static void hang_up(dt_link *link)
+{
+    if (link->c)
+        redisFree(link->c);
+    link->c = NULL;
+    link->served = false;
+}
+
 void dt_link_free(dt_link *link)
 {
     if (!link)
         return;
-    if (link->c)
-        redisFree(link->c);
+    hang_up(link);
     dt_strbuf_clear(&link->out);
     free(link);
 }
@@ -191,9 +218,7 @@ static dt_status drop(dt_link *link, struct dt_error *err, const char *what)
     int64_t now_us = dt_clock_mono_us(link->clock);
 
     snprintf(reason, sizeof(reason), "%s", link->c && link->c->errstr[0] ? link->c->errstr : "no memory");
-    if (link->c)
-        redisFree(link->c);
-    link->c = NULL;
+    hang_up(link);
     forget_commands(link);
     if (link->backoff.failures == 0)
         DT_LOG(WARN, "index", "lost a Redis server", DT_S("endpoint", link->endpoint->name), DT_S("during", what),
@@ -261,8 +286,9 @@ static dt_status handshake(dt_link *link, struct dt_error *err)
     link->c = redisConnectWithTimeout(link->endpoint->host, link->endpoint->port, tv);
     if (!link->c || link->c->err)
         return drop(link, err, "connect");
-    if (redisSetTimeout(link->c, tv) != REDIS_OK || redisEnableKeepAlive(link->c) != REDIS_OK)
+    if (redisSetTimeout(link->c, tv) != REDIS_OK)
         return drop(link, err, "connect");
+    dt_link_keep_alive(link->c->fd);
     status = authenticate(link, err);
     return status == DT_OK ? load_scripts(link, err) : status;
 }
@@ -272,12 +298,26 @@ bool dt_link_connected(const dt_link *link)
     return link->c != NULL;
 }
 
+/* Between two turns nothing is owed: whatever can be read is the end of the connection, or nothing that was asked for.
+ */
+static bool has_ended(const dt_link *link)
+{
+    char byte;
+    ssize_t n = recv(link->c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
 dt_status dt_link_ready(dt_link *link, struct dt_error *err)
 {
     dt_status status;
 
     forget_commands(link);
     link->began_us = dt_clock_mono_us(link->clock);
+    if (link->c && has_ended(link)) {
+        DT_LOG(DEBUG, "index", "a Redis server had ended an idle connection", DT_S("endpoint", link->endpoint->name));
+        hang_up(link);
+    }
     if (link->c)
         return DT_OK;
     if (link->began_us < link->retry_at_us)
@@ -347,23 +387,50 @@ size_t dt_link_pending(const dt_link *link)
 
 /* ---- a turn ---- */
 
-dt_status dt_link_flush(dt_link *link, struct dt_error *err)
+static dt_status write_commands(dt_link *link)
 {
     int done = 0;
 
+    if (redisAppendFormattedCommand(link->c, link->out.p, link->out.n) != REDIS_OK)
+        return DT_UNAVAILABLE;
+    while (!done) {
+        if (redisBufferWrite(link->c, &done) != REDIS_OK)
+            return DT_UNAVAILABLE;
+    }
+    return DT_OK;
+}
+
+/* Right after a failure: a connection that was well has ended. The first turn of a connection that ends is not such:
+ * who is refused again and again must wait. */
+static bool was_stale(const dt_link *link)
+{
+    bool ended = link->c->err == REDIS_ERR_EOF ||
+                 (link->c->err == REDIS_ERR_IO && (errno == EPIPE || errno == ECONNRESET || errno == ETIMEDOUT));
+
+    return ended && link->served;
+}
+
+/* The commands are sent once more, on a new connection: every one is idempotent, wherever the old one ended. */
+static dt_status send_again(dt_link *link, struct dt_error *err)
+{
+    dt_status status;
+
+    hang_up(link);
+    status = handshake(link, err);
+    if (status == DT_OK && write_commands(link) != DT_OK)
+        status = drop(link, err, "write");
+    return status;
+}
+
+dt_status dt_link_flush(dt_link *link, struct dt_error *err)
+{
     if (link->out.failed) {
         forget_commands(link);
         return dt_fail(err, DT_NOMEM, "redis %s: no memory for commands", link->endpoint->name);
     }
-    if (link->pending == 0)
+    if (link->pending == 0 || write_commands(link) == DT_OK)
         return DT_OK;
-    if (redisAppendFormattedCommand(link->c, link->out.p, link->out.n) != REDIS_OK)
-        return drop(link, err, "write");
-    while (!done) {
-        if (redisBufferWrite(link->c, &done) != REDIS_OK)
-            return drop(link, err, "write");
-    }
-    return DT_OK;
+    return was_stale(link) ? send_again(link, err) : drop(link, err, "write");
 }
 
 struct turn {
@@ -379,15 +446,31 @@ static void note_error(struct turn *turn, const char *text)
         snprintf(turn->error, sizeof(turn->error), "%s", text);
 }
 
+/* The next reply; the first one also from the connection that takes a stale one's place. */
+static dt_status get_reply(dt_link *link, bool first, void **raw, struct dt_error *err)
+{
+    dt_status status;
+
+    if (redisGetReply(link->c, raw) == REDIS_OK)
+        return DT_OK;
+    if (!first || !was_stale(link))
+        return drop(link, err, "read");
+    status = send_again(link, err);
+    if (status != DT_OK || redisGetReply(link->c, raw) == REDIS_OK)
+        return status;
+    return drop(link, err, "read");
+}
+
 static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct turn *turn,
                            struct dt_error *err)
 {
     memset(turn, 0, sizeof(*turn));
     for (size_t i = 0, n = link->pending; i < n; i++) {
         void *raw = NULL;
+        dt_status status = get_reply(link, i == 0, &raw, err);
 
-        if (redisGetReply(link->c, &raw) != REDIS_OK)
-            return drop(link, err, "read");
+        if (status != DT_OK)
+            return status;
         redisReply *reply = raw;
         if (reply->type == REDIS_REPLY_ERROR)
             note_error(turn, reply->str);
@@ -425,6 +508,7 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
     forget_commands(link);
     if (status != DT_OK)
         return status;
+    link->served = true;
     dt_metric_observe(link->seconds, (double)(dt_clock_mono_us(link->clock) - link->began_us) / 1e6);
     dt_metric_set(link->up, turn.error[0] ? 0 : 1);
     if (!turn.error[0])

@@ -3,11 +3,13 @@
  *
  * A turn: dt_link_ready, then any number of commands (dt_link_command + its arguments), then dt_link_flush, then
  * dt_link_read, which gives each reply to on_reply in the order of the commands. Every command must be idempotent:
- * after a NOSCRIPT (somebody flushed the scripts) the whole turn is loaded and sent once more.
+ * after a NOSCRIPT (somebody flushed the scripts) the whole turn is loaded and sent once more, and so is a turn that
+ * met a connection which had ended before any answer came.
  *
  * Statuses: UNAVAILABLE for everything that Redis or the network does. A broken or late connection is dropped (a late
- * answer would be taken for the next command's) and made anew after a back-off; an error *reply* (READONLY, OOM,
- * LOADING, …) leaves the connection as it is. NOMEM when the commands could not be built. One thread a link.
+ * answer would be taken for the next command's) and made anew after a back-off, one that had only ended while it lay
+ * idle at once and unnoticed; an error *reply* (READONLY, OOM, LOADING, …) leaves the connection as it is. NOMEM when
+ * the commands could not be built. One thread a link.
  */
 #ifndef DT_INDEX_INDEX_LINK_H
 #define DT_INDEX_INDEX_LINK_H
@@ -29,6 +31,10 @@ DT_MUST_CHECK dt_status dt_endpoints_parse(const char *list, struct dt_endpoint 
                                            struct dt_error *err);
 void dt_endpoints_free(struct dt_endpoint *endpoints, unsigned n);
 
+/* The kernel finds out within about four seconds, and without anybody waking up, that the peer of an idle connection is
+ * not there any more. */
+void dt_link_keep_alive(int fd);
+
 /* Capped exponential back-off with jitter; a value, zero = never failed. */
 struct dt_backoff {
     unsigned failures;
@@ -45,7 +51,8 @@ DT_MUST_CHECK dt_status dt_link_new(const struct dt_config *config, const struct
 void dt_link_free(dt_link *link);
 
 bool dt_link_connected(const dt_link *link);
-/* Connects when needed; forgets commands that were not flushed. UNAVAILABLE at once during the back-off. */
+/* Connects when needed, also where the server has ended the connection meanwhile; forgets commands that were not
+ * flushed. UNAVAILABLE at once during the back-off. */
 DT_MUST_CHECK dt_status dt_link_ready(dt_link *link, struct dt_error *err);
 void dt_link_command(dt_link *link, unsigned n_args);
 void dt_link_arg(dt_link *link, struct dt_str arg);

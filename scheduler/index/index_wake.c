@@ -10,7 +10,8 @@
  * refuses that is done without.
  *
  * Invariants: nothing here blocks but poll(2) (and the resolver); each state but UP has a deadline, UP has a PING every
- * PING_US while nothing else was heard, so that a peer that vanished without a word is noticed. Reaching UP and leaving
+ * PING_US while nothing else was heard, so that a server that stands still is noticed; the kernel asks more often
+ * whether the peer is there at all (dt_link_keep_alive), which wakes nobody. Reaching UP and leaving
  * it both say on_wake(-1): what was published in between is lost, and the leaders look by themselves.
  */
 #include "index/index.h"
@@ -121,7 +122,7 @@ static void ear_greet(struct dt_wake *wake, struct ear *ear)
     }
     ear->state = EAR_GREETING;
     ear->owed = password && password[0];
-    (void)redisEnableKeepAlive(ear->c);
+    dt_link_keep_alive(ear->c->fd);
     if ((ear->owed && redisAppendCommand(ear->c, "AUTH %s", password) != REDIS_OK) ||
         redisAppendCommand(ear->c, "CLIENT ID") != REDIS_OK) {
         ear_fail(wake, ear, "no memory");

@@ -1407,6 +1407,100 @@ static void a_killed_server_is_unavailable_and_is_found_again(void **state)
     assert_int_equal(score(fx, 1), 100);
 }
 
+/* Ends every connection but the one that asks for it. */
+static void end_connections(struct fixture *fx)
+{
+    assert_true(redis_fixture_number(fx->endpoints, 0, "CLIENT KILL TYPE normal SKIPME yes") > 0);
+}
+
+static void a_connection_that_the_server_ended_while_idle_fails_no_call(void **state)
+{
+    struct fixture *fx = *state;
+    int64_t id = id_of(fx, 0, 0), out, at_ms;
+    struct dt_entry entry = {id, 1, 0}, got[2];
+    struct dt_fix fix = {id, 1, 2};
+    struct dt_arena arena;
+    struct dt_str *topics;
+    bool flag;
+    size_t n;
+
+    dt_arena_init(&arena);
+    OK(dt_index_ping(fx->index, &fx->err));
+#define STALE_OK(call)                                                                                                 \
+    do {                                                                                                               \
+        end_connections(fx);                                                                                           \
+        OK(call);                                                                                                      \
+    } while (0)
+    STALE_OK(dt_index_ping(fx->index, &fx->err));
+    STALE_OK(dt_index_put(fx->index, &fx->map, &entry, 1, FAR, true, &fx->err));
+    STALE_OK(dt_index_wake(fx->index, 0, false, &fx->err));
+    STALE_OK(dt_index_wake_all(fx->index, &fx->err));
+    STALE_OK(dt_index_due(fx->index, 0, MARKER, 5, 2, got, &n, &out, &flag, &fx->err));
+    assert_int_equal(n, 1);
+    STALE_OK(dt_index_mark(fx->index, 0, MARKER, NULL, &flag, &fx->gone, &fx->err));
+    STALE_OK(dt_index_fix(fx->index, 0, &fix, 1, &fx->err));
+    assert_int_equal(score(fx, id), 2);
+    STALE_OK(dt_index_hold(fx->index, 0, DT_STR_LIT("t"), &(struct dt_entry){id, 2, 0}, 1, &fx->err));
+    STALE_OK(dt_index_unhold(fx->index, 0, DT_STR_LIT("t"), 1, &out, &fx->err));
+    STALE_OK(dt_index_held(fx->index, 0, &arena, &topics, &n, &fx->err));
+    STALE_OK(dt_index_range(fx->index, 0, 0, 9, NULL, 2, got, &n, &fx->err));
+    assert_int_equal(n, 1);
+    STALE_OK(dt_index_count(fx->index, 0, 0, 9, &out, &fx->err));
+    STALE_OK(dt_index_add_missing(fx->index, 0, &entry, 1, &fx->err));
+    STALE_OK(dt_index_scores(fx->index, 0, &entry, 1, &at_ms, &fx->err));
+    STALE_OK(dt_index_fill(fx->index, &fx->map, &entry, 1, &fx->err));
+#undef STALE_OK
+    dt_arena_clear(&arena);
+}
+
+static void a_server_that_was_started_anew_while_idle_fails_no_call(void **state)
+{
+    struct fixture *fx = *state;
+
+    put_one(fx, 1, 100);
+    for (int i = 0; i < 3; i++) {
+        redis_server_kill(&fx->server);
+        redis_server_again(&fx->server);
+        OK(dt_index_put(fx->index, &fx->map, &(struct dt_entry){1, 100 + i, 0}, 1, FAR, true, &fx->err));
+        assert_int_equal(score(fx, 1), 100 + i);
+    }
+}
+
+static void *put_in_a_thread(void *arg)
+{
+    struct fixture *fx = arg;
+    dt_status status =
+        dt_index_put(fx->index, &fx->map, &(struct dt_entry){1, 100, 0}, 1, FAR, true, &(struct dt_error){0});
+
+    return (void *)(intptr_t)status;
+}
+
+static bool somebody_is_paused(void *arg)
+{
+    struct fixture *fx = arg;
+
+    return strstr(redis_fixture_text(fx->endpoints, 0, "INFO clients"), "blocked_clients:1") != NULL;
+}
+
+static void a_connection_that_ends_before_the_first_answer_has_its_commands_sent_again(void **state)
+{
+    struct fixture *fx = *state;
+    pthread_t thread;
+    void *status;
+
+    dt_index_free(fx->index);
+    open_index(fx, 5000);
+    OK(dt_index_ping(fx->index, &fx->err));
+    redis_fixture_text(fx->endpoints, 0, "CLIENT PAUSE 10000 WRITE");
+    assert_int_equal(pthread_create(&thread, NULL, put_in_a_thread, fx), 0);
+    assert_true(wait_until(somebody_is_paused, fx, 3000));
+    end_connections(fx);
+    redis_fixture_text(fx->endpoints, 0, "CLIENT UNPAUSE");
+    assert_int_equal(pthread_join(thread, &status), 0);
+    assert_int_equal((intptr_t)status, DT_OK);
+    assert_int_equal(score(fx, 1), 100);
+}
+
 /* A clock that stands still until it is told to go on. */
 static int64_t still_us;
 static int64_t still(const dt_clock *clock)
@@ -1731,6 +1825,9 @@ int main(void)
         T(the_wake_channel_can_be_stopped_while_its_server_is_down, private),
         T(flushed_scripts_are_loaded_again_without_anybody_noticing, private),
         T(a_killed_server_is_unavailable_and_is_found_again, private),
+        T(a_connection_that_the_server_ended_while_idle_fails_no_call, private),
+        T(a_server_that_was_started_anew_while_idle_fails_no_call, private),
+        T(a_connection_that_ends_before_the_first_answer_has_its_commands_sent_again, private),
         T(nobody_connects_again_before_the_back_off_is_over, private),
         T(every_call_says_unavailable_while_the_server_is_down, private),
         T(a_late_answer_is_never_taken_for_another_commands, private),
