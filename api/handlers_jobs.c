@@ -3,19 +3,27 @@
  * thread, carried out by a worker through one function of the store, and answered with the row as it is afterwards;
  * then the index is told where the job is due now. A job of a topic that the token does not reach is answered as if it
  * did not exist: such a token's changes read the job first (a job's topic never changes).
+ *
+ * A change that only an unsettled batch is in the way of (the job waits for its retry, and the leader has not yet
+ * written that its last attempt was sent) is put off until the batch is settled, SETTLE_WAIT_US at most: the row is not
+ * locked and no worker is taken meanwhile, only the list is looked at every few milliseconds.
  */
 #include "answer.h"
 #include "handlers.h"
 #include "scratch.h"
 #include "waiting.h"
 
-#define IF_MATCH_MAX 16 /* versions in one If-Match; more never match */
+#define IF_MATCH_MAX   16 /* versions in one If-Match; more never match */
+#define SETTLE_WAIT_US INT64_C(200000)
 
 struct change {
     int64_t id;
     struct dt_patch patch;
     struct dt_str key; /* GET by key */
     bool retries;      /* cancel the further attempts of a dispatched job */
+    /* Put off because of an attempt in this shard's list, until then at most; 0 = not. */
+    int unsettled_shard;
+    int64_t settle_by_us;
     /* If-Match: n_versions < 0 = any (absent or "*"). */
     int n_versions;
     int64_t versions[IF_MATCH_MAX];
@@ -57,6 +65,36 @@ static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t 
     if (status != DT_OK)
         return status;
     return dt_caller_sees(&req->caller, job.topic) ? DT_OK : DT_NOT_FOUND;
+}
+
+/* ---- waiting for a batch to be settled ---- */
+
+static bool time_to_settle(const struct dt_request *req)
+{
+    const struct change *change = req->state;
+    return dt_clock_mono_us(req->api->clock) < change->settle_by_us;
+}
+
+/* It was put off, and what it waits for has not come about: the list alone is read, without a lock. True: put off. */
+static bool still_unsettled(struct dt_request *req, dt_store *store, dt_worker_fn run)
+{
+    const struct change *change = req->state;
+    bool in_flight = false;
+    return time_to_settle(req) &&
+           dt_store_in_flight(store, change->id, change->unsettled_shard, &in_flight, NULL) == DT_OK && in_flight &&
+           dt_workers_later(req->api->workers, req, run);
+}
+
+/* The change was refused because of a batch that is not settled yet. True: put off. */
+static bool wait_to_settle(struct dt_request *req, dt_status status, const struct dt_job *job, dt_worker_fn run)
+{
+    struct change *change = req->state;
+    if (status != DT_TOO_LATE || !job->unsettled)
+        return false;
+    if (!change->settle_by_us)
+        change->settle_by_us = dt_clock_mono_us(req->api->clock) + SETTLE_WAIT_US;
+    change->unsettled_shard = job->claim_shard;
+    return time_to_settle(req) && dt_workers_later(req->api->workers, req, run);
 }
 
 /* The answer after a change, and the entry in the index. */
@@ -120,11 +158,15 @@ static enum dt_next patch_job(struct dt_request *req, dt_store *store)
     struct dt_job job = {0};
     struct dt_error err = {0};
     int64_t version = 0;
+    if (still_unsettled(req, store, patch_job))
+        return DT_PENDING;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
         status = version_wanted(change, store, &req->arena, &version, &err);
     if (status == DT_OK)
         status = dt_store_patch(store, change->id, &change->patch, version, &req->arena, &job, &err);
+    if (wait_to_settle(req, status, &job, patch_job))
+        return DT_PENDING;
     return finish_change(req, store, status, &job, &err);
 }
 
@@ -133,9 +175,13 @@ static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
     const struct change *change = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
+    if (still_unsettled(req, store, cancel_job))
+        return DT_PENDING;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
         status = dt_store_cancel(store, change->id, change->retries, &req->arena, &job, &err);
+    if (wait_to_settle(req, status, &job, cancel_job))
+        return DT_PENDING;
     return finish_change(req, store, status, &job, &err);
 }
 

@@ -2,13 +2,15 @@
  * Owns the pool of threads that may block on MySQL for a request, and its queue. Refuses to know what the requests are
  * about.
  *
- * Invariants: whoever is in the queue is suspended and owned by the pool; each request leaves it exactly once: run, or
- * answered with 503 (queue full, deadline passed, shutting down).
+ * Invariants: whoever is in the queue, or put off, is suspended and owned by the pool; each request leaves it exactly
+ * once: run, or answered with 503 (queue full, deadline passed, shutting down). All are put off for the same time, so
+ * the first that was put off is the first to be run again.
  */
 #include "workers.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/metrics.h"
@@ -19,6 +21,11 @@
 struct task {
     struct dt_request *req;
     dt_worker_fn run;
+};
+
+struct put_off {
+    struct task task;
+    int64_t until_us;
 };
 
 struct worker {
@@ -38,6 +45,8 @@ struct dt_workers {
     /* Below: under the lock. */
     struct task queue[QUEUE_MAX];
     size_t head, n;
+    struct put_off later[QUEUE_MAX];
+    size_t later_head, n_later;
     unsigned sleeping;
     bool stopping;
     dt_metric *full;
@@ -71,21 +80,61 @@ static dt_status push(dt_workers *pool, struct task task)
     return status;
 }
 
+bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
+{
+    int64_t until_us = dt_clock_mono_us(pool->clock) + DT_WORKERS_LATER_US;
+    pthread_mutex_lock(&pool->lock);
+    bool room = pool->n_later < QUEUE_MAX;
+    if (room)
+        pool->later[(pool->later_head + pool->n_later++) & (QUEUE_MAX - 1)] = (struct put_off){{req, run}, until_us};
+    if (pool->sleeping) /* it looks at the time: this thread may be long about its next task */
+        pthread_cond_signal(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+    return room;
+}
+
+/* Under the lock, as the rest up to pop. */
+static bool take_put_off(dt_workers *pool, struct task *task)
+{
+    const struct put_off *first = &pool->later[pool->later_head];
+    if (pool->n_later == 0 || (!pool->stopping && dt_clock_mono_us(pool->clock) < first->until_us))
+        return false;
+    *task = first->task;
+    pool->later_head = (pool->later_head + 1) & (QUEUE_MAX - 1);
+    pool->n_later--;
+    return true;
+}
+
+static bool take_queued(dt_workers *pool, struct task *task)
+{
+    if (pool->n == 0)
+        return false;
+    *task = pool->queue[pool->head];
+    pool->head = (pool->head + 1) & (QUEUE_MAX - 1);
+    pool->n--;
+    return true;
+}
+
+static void sleep_until_there_is_something(dt_workers *pool)
+{
+    pool->sleeping++;
+    if (pool->n_later) {
+        int64_t until_us = pool->later[pool->later_head].until_us;
+        struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
+        pthread_cond_timedwait(&pool->wake, &pool->lock, &until);
+    } else {
+        pthread_cond_wait(&pool->wake, &pool->lock);
+    }
+    pool->sleeping--;
+}
+
 /* False: the end. stopping: do not run it any more. */
 static bool pop(dt_workers *pool, struct task *task, bool *stopping)
 {
+    bool got;
     pthread_mutex_lock(&pool->lock);
-    while (pool->n == 0 && !pool->stopping) {
-        pool->sleeping++;
-        pthread_cond_wait(&pool->wake, &pool->lock);
-        pool->sleeping--;
-    }
-    bool got = pool->n > 0;
-    if (got) {
-        *task = pool->queue[pool->head];
-        pool->head = (pool->head + 1) & (QUEUE_MAX - 1);
-        pool->n--;
-    }
+    while (!(got = take_put_off(pool, task) || take_queued(pool, task)) && !pool->stopping)
+        sleep_until_there_is_something(pool);
     *stopping = pool->stopping;
     pthread_mutex_unlock(&pool->lock);
     return got;
@@ -160,6 +209,16 @@ static dt_status worker_start(dt_workers *pool, struct worker *w)
     return DT_OK;
 }
 
+static void init_lock(dt_workers *pool)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->wake, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
 dt_status dt_workers_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref, dt_workers **out,
                            struct dt_error *err)
 {
@@ -170,8 +229,7 @@ dt_status dt_workers_start(const struct dt_config *config, const dt_clock *clock
     pool->config = config;
     pool->clock = clock;
     pool->ref = ref;
-    pthread_mutex_init(&pool->lock, NULL);
-    pthread_cond_init(&pool->wake, NULL);
+    init_lock(pool);
     pool->full = dt_counter("duetime_api_workers_full_total", "Requests refused because all workers were busy.", "");
     pool->workers = calloc((size_t)config->http_workers, sizeof(*pool->workers));
     dt_status status = pool->workers ? DT_OK : DT_NOMEM;

@@ -1,6 +1,7 @@
 /*
  * Threads with a MySQL connection each, for every request that is neither a create nor a result: reads, changes, lists,
  * topics. A bounded queue (when full: 503 with Retry-After); a request that waited past its deadline gets 503 unrun.
+ * What has to wait for something in MySQL is put off: it holds neither a thread nor a connection meanwhile.
  */
 #ifndef DT_API_WORKERS_H
 #define DT_API_WORKERS_H
@@ -29,5 +30,12 @@ void dt_workers_free(dt_workers *pool);
  * returns DT_PENDING: return dt_workers_submit(req->api->workers, req, get_job);
  */
 enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
+/*
+ * From a worker, inside a dt_worker_fn: run(req) is called again in DT_WORKERS_LATER_US, on any worker, unless the pool
+ * ends or the request's deadline passes before (both are answered with 503). True: return DT_PENDING and touch the
+ * request no more. False: too many are put off already; the request is still the caller's.
+ */
+#define DT_WORKERS_LATER_US INT64_C(4000)
+DT_MUST_CHECK bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
 
 #endif

@@ -3,7 +3,8 @@
 --
 -- outcome is one of
 --   cancelled, rescheduled, redriven, cleared   done
---   too_late    not scheduled any more, or an earlier attempt is on its way to Kafka
+--   too_late    not scheduled any more, or an earlier attempt is on its way to Kafka. (Of one that has arrived the shard's
+--               row may not say so yet: dt_cancel looks again for 200 ms, without holding anything meanwhile.)
 --   not_dead, not_halted, not_found             nothing was changed
 --
 -- A job that is not in `jobs` is looked for in history, in those partitions that jobs of its home day (p_id DIV 2^40) have
@@ -26,26 +27,36 @@ BEGIN
   DECLARE v_topic VARBINARY(200) DEFAULT NULL;
   DECLARE v_in_flight BOOLEAN DEFAULT FALSE;
   DECLARE v_now BIGINT;
-  DECLARE v_looks INT DEFAULT 0;
+  DECLARE v_looks, v_waits INT DEFAULT 0;
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
-  COMMIT;
-  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  START TRANSACTION;
-  SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
-  REPEAT
-    SELECT j.state, j.attempt, j.claim_shard, j.topic INTO v_state, v_attempt, v_shard, v_topic FROM jobs j WHERE j.id = p_id FOR UPDATE;
-    IF v_state IS NULL THEN
-      SELECT h.state, h.attempt INTO v_state, v_attempt FROM history_days d STRAIGHT_JOIN history h
-        ON h.id = p_id AND h.part = d.part WHERE d.home_day = p_id DIV 1099511627776 AND h.purge_at > v_now;
+  settling: LOOP
+    COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    START TRANSACTION;
+    SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000, v_looks = 0;
+    REPEAT
+      SET v_state = NULL;
+      SELECT j.state, j.attempt, j.claim_shard, j.topic INTO v_state, v_attempt, v_shard, v_topic FROM jobs j WHERE j.id = p_id FOR UPDATE;
+      IF v_state IS NULL THEN
+        SELECT h.state, h.attempt INTO v_state, v_attempt FROM history_days d STRAIGHT_JOIN history h
+          ON h.id = p_id AND h.part = d.part WHERE d.home_day = p_id DIV 1099511627776 AND h.purge_at > v_now;
+      END IF;
+      SET v_looks = v_looks + 1;
+    UNTIL v_state IS NOT NULL OR v_looks = 3 END REPEAT;
+    SET v_in_flight = FALSE;
+    IF v_attempt > 0 AND v_shard IS NOT NULL THEN
+      SELECT COALESCE(MAX(INSTR(s.inflight, CONCAT('[', p_id, ',')) > 0), FALSE) INTO v_in_flight
+        FROM shards s WHERE s.shard = v_shard;
     END IF;
-    SET v_looks = v_looks + 1;
-  UNTIL v_state IS NOT NULL OR v_looks = 3 END REPEAT;
-  IF v_attempt > 0 AND v_shard IS NOT NULL THEN
-    SELECT COALESCE(MAX(INSTR(s.inflight, CONCAT('[', p_id, ',')) > 0), FALSE) INTO v_in_flight
-      FROM shards s WHERE s.shard = v_shard;
-  END IF;
+    IF v_state NOT IN ('scheduled', 'cancelled') OR NOT v_in_flight OR v_waits = 50 THEN
+      LEAVE settling;
+    END IF;
+    ROLLBACK;
+    DO SLEEP(0.004);
+    SET v_waits = v_waits + 1;
+  END LOOP;
   IF v_state IS NULL THEN
     SET v_outcome = 'not_found';
   ELSEIF v_state NOT IN ('scheduled', 'cancelled') OR v_in_flight THEN

@@ -53,6 +53,7 @@ struct dt_job {
     int64_t run_at_ms;
     int64_t next_at_ms;     /* 0 in terminal states */
     int64_t was_next_at_ms; /* of what a change gives back: next_at before it, for the index; else 0 */
+    bool unsettled;         /* of a change that was refused: only an attempt in flight is in its way; see store.h */
     int64_t attempt, failures;
     enum dt_attempt_status attempt_status;
     int64_t due_at_ms;        /* next_at that the latest attempt was claimed at; 0 = none */

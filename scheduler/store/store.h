@@ -91,8 +91,9 @@ struct dt_insert {
 DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker,
                                         int64_t *created_ms, struct dt_error *err);
 
-/* ---- one job (store_jobs.c); each fills *job with the row as it is afterwards, also on TOO_LATE, NOT_DEAD and VERSION
- * ---- */
+/* ---- one job (store_jobs.c); each fills *job with the row as it is afterwards, also on TOO_LATE, NOT_DEAD and
+ * VERSION. TOO_LATE with job->unsettled: only an earlier attempt's batch is in the way, which its leader settles within
+ * milliseconds as a rule; the caller may ask again. ---- */
 DT_MUST_CHECK dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
                                      struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id,
@@ -113,8 +114,8 @@ struct dt_patch {
 /* if_version: 0 = any. prefixes: see api auth; NULL = all. */
 DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, int64_t if_version,
                                        struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
-/* OK: cancelled (now or before), or with keep_attempt a dispatched job's further attempts are cancelled. TOO_LATE:
- * job->state and attempt say why. */
+/* OK: cancelled (now or before), or with keep_attempt a dispatched job's further attempts are cancelled; an attempt
+ * that is in flight is sent nevertheless then. TOO_LATE: job->state and attempt say why. */
 DT_MUST_CHECK dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena,
                                         struct dt_job *job, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,

@@ -35,6 +35,7 @@ struct change {
     struct dt_job *job; /* as locked; as it stands afterwards once `written` */
     bool past;          /* it was found in history, where it is not locked */
     bool written;
+    bool unsettled; /* refused only because an earlier attempt is in flight */
     struct dt_error *err;
 };
 
@@ -187,7 +188,10 @@ static dt_status refuse_in_flight(struct change *c)
 {
     bool yes;
     dt_status status = in_flight(c, &yes);
-    return !status && DT_GUARD(CANCEL_IN_FLIGHT, !yes) ? DT_OK : status ? status : too_late(c);
+    if (status || DT_GUARD(CANCEL_IN_FLIGHT, !yes))
+        return status;
+    c->unsettled = true;
+    return too_late(c);
 }
 
 /* The deciding statement: it must find the row as it was locked. */
@@ -310,7 +314,7 @@ static dt_status change_job(dt_store *store, struct change *c, dt_status (*decid
     c->config = dt_store_config(store);
     do {
         int64_t was_ms = 0;
-        c->written = false;
+        c->written = c->unsettled = false;
         dt_counts_init(&counts);
         status = dt_store_begin(store, &c->db, &c->now_ms, c->err);
         if (!status)
@@ -323,6 +327,7 @@ static dt_status change_job(dt_store *store, struct change *c, dt_status (*decid
         if (!status && c->written)
             status = read_job(c->db, select_job, c->id, c->arena, c->job, c->err);
         c->job->was_next_at_ms = was_ms;
+        c->job->unsettled = c->unsettled;
         if (!status && c->written && c->past)
             dt_counts_enter(&counts, c->job->topic, c->id, c->job->state);
         else if (!status && c->written && !DT_UNGUARDED(COUNT_CHANGE))
@@ -341,9 +346,10 @@ static int64_t near_of(const struct change *c, int64_t next_at_ms)
 
 #define RETENTION "COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?)"
 
+/* An attempt that is in flight is kept when only the further ones are cancelled: it is sent nevertheless. */
 static dt_status cancel_scheduled(struct change *c)
 {
-    dt_status status = refuse_in_flight(c);
+    dt_status status = c->keep_attempt ? DT_OK : refuse_in_flight(c);
     if (status)
         return status;
     /* The end of an earlier attempt stays on record; without one this is the end of the job. */

@@ -268,6 +268,30 @@ static void dt_cancel_looks_at_the_claiming_shards_list_and_the_topics_retention
     assert_job(&fx, 7, "CONCAT_WS(' ', finished_at, purge_at - updated_at)", "55 7");
 }
 
+static void *cancel_seven(void *arg)
+{
+    (void)arg;
+    answer("CALL dt_cancel(7)");
+    return NULL;
+}
+
+static void dt_cancel_waits_for_a_batch_to_be_settled_and_holds_nothing_meanwhile(void **state)
+{
+    (void)state;
+    pthread_t other;
+    job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', finished_at = 55, claim_shard = 2");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
+    assert_int_equal(pthread_create(&other, NULL, cancel_seven, NULL), 0);
+    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 10 * 1000000;
+    while (!mysql_fixture_number(&fx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND "
+                                      "ID <> CONNECTION_ID() AND INFO LIKE '%%SLEEP(0.004)%%'"))
+        assert_true(dt_clock_mono_us(dt_clock_system()) < until_us);
+    mysql_fixture_run(&fx, "UPDATE jobs SET version = 9 WHERE id = 7; UPDATE shards SET inflight = '[]'");
+    pthread_join(other, NULL);
+    assert_string_equal(cell, "7|cancelled\n");
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, version)", "cancelled 10");
+}
+
 static void dt_reschedule_takes_utc_and_follows_the_rule_of_near(void **state)
 {
     (void)state;
@@ -609,6 +633,7 @@ int main(void)
         T(v_audit_conserves_every_job_ever_made),
         T(dt_cancel_answers_as_the_store_does),
         T(dt_cancel_looks_at_the_claiming_shards_list_and_the_topics_retention),
+        T(dt_cancel_waits_for_a_batch_to_be_settled_and_holds_nothing_meanwhile),
         T(dt_reschedule_takes_utc_and_follows_the_rule_of_near),
         T(dt_redrive_gives_a_new_budget_and_no_new_count),
         T(who_drives_a_job_back_while_another_one_does_is_told_so),

@@ -351,6 +351,7 @@ static void while_an_attempt_is_in_flight_times_may_change_and_messages_not(void
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[5,1,9],[7,1,9]]' WHERE shard = 2");
     assert_int_equal(patch(7, (struct dt_patch){.has_payload = true, .payload = S("2")}), DT_TOO_LATE);
+    assert_true(job.unsettled);
     assert_int_equal(job.attempt, 1);
     assert_int_equal(job.state, DT_SCHEDULED);
     assert_int_equal(patch(7, (struct dt_patch){.has_headers = true}), DT_TOO_LATE);
@@ -438,10 +439,42 @@ static void a_scheduled_job_with_an_earlier_attempt_in_flight_cannot_be_cancelle
     job_row(&fx, 7, "attempt = 1, attempt_status = 'dispatched', claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[77,1,9],[7,1,9]]' WHERE shard = 2");
     assert_int_equal(cancel(7), DT_TOO_LATE);
+    assert_true(job.unsettled);
+    assert_int_equal(job.claim_shard, 2);
     assert_int_equal(job.state, DT_SCHEDULED);
     assert_int_equal(job.attempt, 1);
-    assert_int_equal(dt_store_cancel(store, 7, true, &arena, &job, &err), DT_TOO_LATE);
     assert_job(&fx, 7, "CONCAT(state, version)", "scheduled1");
+}
+
+static void what_is_too_late_for_another_reason_than_a_list_is_not_called_unsettled(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 1, 2);
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
+    assert_int_equal(cancel(7), DT_TOO_LATE);
+    assert_false(job.unsettled);
+    assert_int_equal(patch(7, (struct dt_patch){.has_payload = true, .payload = S("2")}), DT_TOO_LATE);
+    assert_false(job.unsettled);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded', next_at = NULL WHERE id = 7");
+    assert_int_equal(cancel(7), DT_TOO_LATE);
+    assert_false(job.unsettled);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'scheduled', next_at = created_at, attempt_status = 'failed'");
+    assert_int_equal(cancel(7), DT_TOO_LATE);
+    assert_true(job.unsettled);
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[]' WHERE shard = 2");
+    OK(cancel(7));
+    assert_false(job.unsettled);
+}
+
+static void further_attempts_are_cancelled_also_while_an_earlier_one_is_in_flight(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 2");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
+    OK(dt_store_cancel(store, 7, true, &arena, &job, &err));
+    assert_int_equal(job.state, DT_CANCELLED);
+    assert_int_equal(job.attempt, 1);
+    assert_job(&fx, 7, "CONCAT(state, version)", "cancelled2");
 }
 
 static void a_job_that_was_cancelled_by_hand_while_in_flight_is_not_answered_cancelled(void **state)
@@ -796,6 +829,8 @@ int main(void)
         T(what_is_dispatched_or_finished_cannot_be_cancelled),
         T(further_attempts_of_a_dispatched_job_can_be_cancelled_once),
         T(a_scheduled_job_with_an_earlier_attempt_in_flight_cannot_be_cancelled),
+        T(what_is_too_late_for_another_reason_than_a_list_is_not_called_unsettled),
+        T(further_attempts_are_cancelled_also_while_an_earlier_one_is_in_flight),
         T(a_job_that_was_cancelled_by_hand_while_in_flight_is_not_answered_cancelled),
         T(only_its_own_entry_in_its_claiming_shards_list_holds_a_job),
         T(run_now_makes_a_job_due_at_once),
