@@ -15,8 +15,11 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define HASH_BYTES 32
-#define ALL_SCOPES ((unsigned)(DT_SCOPE_WRITE | DT_SCOPE_REPORT | DT_SCOPE_READ | DT_SCOPE_ADMIN))
+#define HASH_BYTES   32
+#define NAME_BYTES   100
+#define TOPICS_BYTES 4000
+#define FAILURES_MAX 3 /* loads in a row that the server refuses */
+#define ALL_SCOPES   ((unsigned)(DT_SCOPE_WRITE | DT_SCOPE_REPORT | DT_SCOPE_READ | DT_SCOPE_ADMIN))
 
 struct entry {
     unsigned char hash[HASH_BYTES];
@@ -27,6 +30,7 @@ struct entry {
 
 struct dt_token_set {
     _Atomic unsigned refs;
+    bool open; /* nobody is asked for a token */
     struct dt_arena arena;
     struct entry *entries;
     size_t n;
@@ -34,6 +38,8 @@ struct dt_token_set {
 
 struct dt_auth {
     bool need_tokens;
+    bool asked;           /* tokens were seen, or the rule: the loading thread's, as is failures */
+    unsigned failures;    /* loads in a row that the server refused */
     pthread_mutex_t lock; /* of `set` alone; held for a few instructions */
     struct dt_token_set *set;
 };
@@ -79,20 +85,15 @@ void dt_auth_free(dt_auth *auth)
 
 /* ---- scopes and prefixes ---- */
 
-static bool separator(char c)
+/* The next element of a list with commas, which may be empty; false at its end. *rest is absent after the last one. */
+static bool next_element(struct dt_str *rest, struct dt_str *element)
 {
-    return c == ',' || c == ' ';
-}
-
-/* The next word of a list at *at; absent at its end. */
-static struct dt_str next_word(struct dt_str list, size_t *at)
-{
-    while (*at < list.n && separator(list.p[*at]))
-        (*at)++;
-    size_t from = *at;
-    while (*at < list.n && !separator(list.p[*at]))
-        (*at)++;
-    return *at > from ? (struct dt_str){list.p + from, *at - from} : DT_STR_NONE;
+    if (!rest->p)
+        return false;
+    const char *comma = rest->n ? memchr(rest->p, ',', rest->n) : NULL;
+    *element = (struct dt_str){rest->p, comma ? (size_t)(comma - rest->p) : rest->n};
+    *rest = comma ? (struct dt_str){comma + 1, rest->n - element->n - 1} : DT_STR_NONE;
+    return true;
 }
 
 static unsigned scope_bits(struct dt_str word)
@@ -110,36 +111,101 @@ static unsigned scope_bits(struct dt_str word)
 
 dt_status dt_scopes_parse(struct dt_str text, unsigned *scopes, struct dt_error *err)
 {
-    size_t at = 0;
+    struct dt_str word;
     *scopes = 0;
-    for (struct dt_str word = next_word(text, &at); word.p; word = next_word(text, &at)) {
+    if (text.n == 0)
+        return dt_fail(err, DT_INVALID, "no scope given: write, report, read or admin, separated by commas");
+    while (next_element(&text, &word)) {
         unsigned bits = scope_bits(word);
+        if (!bits && word.n == 0)
+            return dt_fail(err, DT_INVALID, "an empty scope: write, report, read or admin, separated by single commas");
         if (!bits)
-            return dt_fail(err, DT_INVALID, "unknown scope \"%.*s\": write, report, read or admin", (int)word.n,
-                           word.p);
+            return dt_fail(err, DT_INVALID, "unknown scope \"%.*s\": write, report, read or admin, separated by commas",
+                           (int)word.n, word.p);
         *scopes |= bits;
     }
-    return *scopes ? DT_OK : dt_fail(err, DT_INVALID, "no scope given: write, report, read or admin");
+    return DT_OK;
 }
 
+static bool is_name_text(struct dt_str s, const char *others)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!word && (c == '\0' || !strchr(others, c)))
+            return false;
+    }
+    return s.n > 0;
+}
+
+static bool is_prefix(struct dt_str s)
+{
+    return s.n <= DT_TOPIC_MAX && is_name_text(s, "._-");
+}
+
+dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err)
+{
+    struct dt_str prefix;
+    if (dt_str_is(text, DT_TOPICS_ALL))
+        return DT_OK;
+    if (text.n == 0)
+        return dt_fail(err, DT_INVALID, "no topics given: prefixes of topic names, separated by commas");
+    if (text.n > TOPICS_BYTES)
+        return dt_fail(err, DT_INVALID, "the prefixes of topics have more than %d bytes", TOPICS_BYTES);
+    while (next_element(&text, &prefix)) {
+        if (prefix.n == 0)
+            return dt_fail(err, DT_INVALID, "an empty prefix of topics: prefixes are separated by single commas");
+        if (!is_prefix(prefix))
+            return dt_fail(err, DT_INVALID, "no topics begin with \"%.*s\": a prefix has 1 to %d of A-Z a-z 0-9 . _ -",
+                           (int)prefix.n, prefix.p, DT_TOPIC_MAX);
+    }
+    return DT_OK;
+}
+
+dt_status dt_token_name_check(struct dt_str text, struct dt_error *err)
+{
+    if (text.n <= NAME_BYTES && is_name_text(text, "._-@:"))
+        return DT_OK;
+    return dt_fail(err, DT_INVALID, "a token's name has 1 to %d of A-Z a-z 0-9 . _ - @ :", NAME_BYTES);
+}
+
+static size_t count_elements(struct dt_str list)
+{
+    struct dt_str element;
+    size_t n = 0;
+    while (next_element(&list, &element))
+        n++;
+    return n;
+}
+
+/* What no topic begins with is left out: edited by hand into nonsense, it gives nothing. */
 static dt_status copy_prefixes(struct dt_arena *arena, struct dt_str topics, struct entry *entry)
 {
-    size_t at = 0, n = 0;
-    while (next_word(topics, &at).p)
-        n++;
-    if (n == 0)
-        return DT_OK;
-    entry->prefixes = dt_arena_alloc(arena, n * sizeof(*entry->prefixes));
+    struct dt_str prefix;
+    entry->prefixes = dt_arena_alloc(arena, (count_elements(topics) + 1) * sizeof(*entry->prefixes));
     if (!entry->prefixes)
         return DT_NOMEM;
-    at = 0;
-    for (size_t i = 0; i < n; i++) {
-        entry->prefixes[i] = dt_arena_copy(arena, next_word(topics, &at));
-        if (!entry->prefixes[i].p)
+    while (next_element(&topics, &prefix)) {
+        if (!is_prefix(prefix))
+            continue;
+        entry->prefixes[entry->n_prefixes] = dt_arena_copy(arena, prefix);
+        if (!entry->prefixes[entry->n_prefixes++].p)
             return DT_NOMEM;
     }
-    entry->n_prefixes = n;
     return DT_OK;
+}
+
+static dt_status entry_fill(struct dt_arena *arena, const struct dt_token *token, struct entry *entry)
+{
+    *entry = (struct entry){0};
+    memcpy(entry->hash, token->hash, HASH_BYTES);
+    if (dt_scopes_parse(token->scopes, &entry->scopes, NULL) != DT_OK)
+        entry->scopes = 0; /* edited by hand into nonsense: a token that may do nothing */
+    if (dt_str_is(token->topics, DT_TOPICS_ALL)) {
+        entry->scopes |= DT_SCOPE_ALL_TOPICS;
+        return DT_OK;
+    }
+    return copy_prefixes(arena, token->topics, entry);
 }
 
 /* ---- the list ---- */
@@ -149,13 +215,8 @@ static dt_status set_fill(struct dt_token_set *set, const struct dt_token *token
     set->entries = dt_arena_alloc(&set->arena, (n ? n : 1) * sizeof(*set->entries));
     if (!set->entries)
         return DT_NOMEM;
-    memset(set->entries, 0, (n ? n : 1) * sizeof(*set->entries));
     for (size_t i = 0; i < n; i++) {
-        struct entry *entry = &set->entries[i];
-        memcpy(entry->hash, tokens[i].hash, HASH_BYTES);
-        if (dt_scopes_parse(tokens[i].scopes, &entry->scopes, NULL) != DT_OK)
-            entry->scopes = 0; /* edited by hand into nonsense: a token that may do nothing */
-        dt_status status = copy_prefixes(&set->arena, tokens[i].topics, entry);
+        dt_status status = entry_fill(&set->arena, &tokens[i], &set->entries[i]);
         if (status != DT_OK)
             return status;
     }
@@ -163,7 +224,16 @@ static dt_status set_fill(struct dt_token_set *set, const struct dt_token *token
     return DT_OK;
 }
 
-dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n)
+static void publish(dt_auth *auth, struct dt_token_set *set)
+{
+    pthread_mutex_lock(&auth->lock);
+    struct dt_token_set *old = auth->set;
+    auth->set = set;
+    pthread_mutex_unlock(&auth->lock);
+    set_release(old);
+}
+
+dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, enum dt_token_rule rule)
 {
     struct dt_token_set *set = calloc(1, sizeof(*set));
     if (!set)
@@ -175,24 +245,40 @@ dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n)
         set_release(set);
         return status;
     }
-    pthread_mutex_lock(&auth->lock);
-    struct dt_token_set *old = auth->set;
-    auth->set = set;
-    pthread_mutex_unlock(&auth->lock);
-    set_release(old);
+    if (n > 0 || (rule != DT_TOKENS_NEVER_MADE && rule != DT_TOKENS_WAIVED))
+        auth->asked = true;
+    else if (rule == DT_TOKENS_WAIVED)
+        auth->asked = false;
+    set->open = !auth->asked && !auth->need_tokens;
+    publish(auth, set);
     return DT_OK;
 }
 
-dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err)
+static dt_status load(dt_auth *auth, dt_store *store, bool *forgotten, struct dt_error *err)
 {
     struct dt_arena arena;
     struct dt_token *tokens = NULL;
     size_t n = 0;
+    enum dt_token_rule rule = DT_TOKENS_ASKED;
     dt_arena_init(&arena);
-    dt_status status = dt_store_token_list(store, &arena, &tokens, &n, err);
+    dt_status status = dt_store_token_list(store, &arena, &tokens, &n, &rule, err);
     if (status == DT_OK)
-        status = dt_auth_set(auth, tokens, n);
+        status = dt_auth_set(auth, tokens, n, rule);
     dt_arena_clear(&arena);
+    *forgotten = n > 0 && rule != DT_TOKENS_ASKED; /* made by hand, or the row is of an older copy */
+    return status;
+}
+
+dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err)
+{
+    bool forgotten = false;
+    dt_status status = load(auth, store, &forgotten, err);
+    if (status == DT_OK) {
+        auth->failures = 0;
+        return forgotten ? dt_store_tokens_ask(store, err) : DT_OK;
+    }
+    if (status != DT_UNAVAILABLE && status != DT_NOMEM && ++auth->failures >= FAILURES_MAX)
+        publish(auth, NULL);
     return status;
 }
 
@@ -254,10 +340,10 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
     struct dt_token_set *set = set_acquire(auth);
     if (!set)
         return DT_UNAVAILABLE;
-    if (set->n == 0) {
+    if (set->open) {
         set_release(set);
-        caller->scopes = auth->need_tokens ? 0 : ALL_SCOPES;
-        return auth->need_tokens ? DT_DENIED : DT_OK;
+        caller->scopes = ALL_SCOPES | DT_SCOPE_ALL_TOPICS;
+        return DT_OK;
     }
     unsigned char hash[HASH_BYTES];
     struct dt_str token = bearer(authorization);
@@ -280,7 +366,7 @@ void dt_caller_clear(struct dt_caller *caller)
 
 bool dt_caller_sees(const struct dt_caller *caller, struct dt_str topic)
 {
-    if (caller->n_prefixes == 0)
+    if (dt_caller_sees_all(caller))
         return true;
     for (size_t i = 0; i < caller->n_prefixes; i++) {
         struct dt_str prefix = caller->prefixes[i];

@@ -10,9 +10,6 @@
 #include "store/db.h"
 #include "store/store.h"
 
-#define NAME_MAX_BYTES   100
-#define TOPICS_MAX_BYTES 4000
-
 static int failed(const struct dt_error *err, dt_status status)
 {
     fprintf(stderr, "duetime-api: %s\n", err->text[0] ? err->text : dt_status_text(status));
@@ -67,31 +64,27 @@ static void canonical_scopes(unsigned scopes, char out[64])
     }
 }
 
-static bool topic_text(const char *text)
-{
-    return text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-,")] == '\0';
-}
-
 static dt_status check_token(const char *name, const char *scopes, const char *topics, char stored[64],
                              struct dt_error *err)
 {
     unsigned bits;
-    if (!*name || strlen(name) > NAME_MAX_BYTES)
-        return dt_fail(err, DT_INVALID, "a token's name has 1 to %d bytes", NAME_MAX_BYTES);
-    if (!scopes)
-        return dt_fail(err, DT_INVALID, "--scopes is missing: write, report, read or admin, separated by commas");
-    if (topics && (strlen(topics) > TOPICS_MAX_BYTES || !topic_text(topics)))
-        return dt_fail(err, DT_INVALID, "--topics takes prefixes of topic names, separated by commas");
-    dt_status status = dt_scopes_parse(dt_str(scopes), &bits, err);
+    dt_status status = dt_token_name_check(dt_str(name), err);
+    if (status == DT_OK && !scopes)
+        status = dt_fail(err, DT_INVALID, "--scopes is missing: write, report, read or admin, separated by commas");
+    if (status == DT_OK)
+        status = dt_scopes_parse(dt_str(scopes), &bits, err);
     if (status == DT_OK)
         canonical_scopes(bits, stored);
-    return status;
+    if (status != DT_OK || !topics || dt_token_topics_check(dt_str(topics), err) == DT_OK)
+        return status;
+    struct dt_error why = *err;
+    return dt_fail(err, DT_INVALID, "--topics: %s; leave it out for all topics", why.text);
 }
 
 int dt_command_new_token(const struct dt_config *config, const char *name, const char *scopes, const char *topics)
 {
     struct dt_error err = {0};
-    struct dt_token token = {.name = dt_str(name), .topics = dt_str(topics ? topics : "")};
+    struct dt_token token = {.name = dt_str(name), .topics = dt_str(topics ? topics : DT_TOPICS_ALL)};
     char text[DT_TOKEN_TEXT_MAX], stored[64];
     dt_store *store = NULL;
     dt_status status = check_token(name, scopes, topics, stored, &err);
@@ -110,8 +103,8 @@ int dt_command_new_token(const struct dt_config *config, const char *name, const
         return 1;
     if (status != DT_OK)
         return failed(&err, status);
-    fprintf(stderr, "token \"%s\" (%s%s%s): keep it, it is not shown again\n", name, stored, topics ? "; topics " : "",
-            topics ? topics : "");
+    fprintf(stderr, "token \"%s\" (%s; topics %s): keep it, it is not shown again\n", name, stored,
+            topics ? topics : DT_TOPICS_ALL);
     printf("%s\n", text);
     return 0;
 }
@@ -126,7 +119,7 @@ int dt_command_list_tokens(const struct dt_config *config)
     dt_arena_init(&arena);
     dt_status status = open_store(config, &store, &err);
     if (status == DT_OK)
-        status = dt_store_token_list(store, &arena, &tokens, &n, &err);
+        status = dt_store_token_list(store, &arena, &tokens, &n, NULL, &err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         char created[25];
         dt_time_format(tokens[i].created_at_ms, created);
@@ -138,6 +131,19 @@ int dt_command_list_tokens(const struct dt_config *config)
     return status == DT_OK ? 0 : failed(&err, status);
 }
 
+/* Somebody who revokes the last token may think that nobody is asked for one again. */
+static void tell_if_none_is_left(dt_store *store)
+{
+    struct dt_arena arena;
+    struct dt_token *tokens;
+    size_t n = 0;
+    dt_arena_init(&arena);
+    if (dt_store_token_list(store, &arena, &tokens, &n, NULL, NULL) == DT_OK && n == 0)
+        fprintf(stderr, "no token is left, and a token is still asked for: --new-token makes one, --waive-tokens ends "
+                        "the asking\n");
+    dt_arena_clear(&arena);
+}
+
 int dt_command_revoke_token(const struct dt_config *config, const char *name)
 {
     struct dt_error err = {0};
@@ -145,6 +151,8 @@ int dt_command_revoke_token(const struct dt_config *config, const char *name)
     dt_status status = open_store(config, &store, &err);
     if (status == DT_OK)
         status = dt_store_token_revoke(store, dt_str(name), &err);
+    if (status == DT_OK)
+        tell_if_none_is_left(store);
     dt_store_free(store);
     if (status == DT_NOT_FOUND) {
         fprintf(stderr, "duetime-api: there is no token named \"%s\"\n", name);
@@ -153,9 +161,27 @@ int dt_command_revoke_token(const struct dt_config *config, const char *name)
     return status == DT_OK ? 0 : failed(&err, status);
 }
 
+int dt_command_waive_tokens(const struct dt_config *config)
+{
+    struct dt_error err = {0};
+    dt_store *store;
+    dt_status status = open_store(config, &store, &err);
+    if (status == DT_OK)
+        status = dt_store_tokens_waive(store, &err);
+    dt_store_free(store);
+    if (status == DT_EXISTS) {
+        fprintf(stderr, "duetime-api: %s: revoke them first\n", err.text);
+        return 1;
+    }
+    if (status != DT_OK)
+        return failed(&err, status);
+    fprintf(stderr, "no token is asked for on the loopback, until one is made\n");
+    return 0;
+}
+
 static const char *scope_word(enum dt_scope scope)
 {
-    switch (scope) {
+    switch (dt_scope_named(scope)) {
     case DT_SCOPE_WRITE:
         return "write";
     case DT_SCOPE_REPORT:
@@ -164,10 +190,9 @@ static const char *scope_word(enum dt_scope scope)
         return "read";
     case DT_SCOPE_ADMIN:
         return "admin";
-    case DT_SCOPE_NONE:
-        break;
+    default:
+        return "-";
     }
-    return "-";
 }
 
 /* "METHOD PATH SCOPE [QUERY NAME]…": tests/openapi.py compares this with openapi.yaml. */

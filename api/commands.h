@@ -12,6 +12,8 @@ int dt_command_migrate(const struct dt_config *config);
 int dt_command_new_token(const struct dt_config *config, const char *name, const char *scopes, const char *topics);
 int dt_command_list_tokens(const struct dt_config *config);
 int dt_command_revoke_token(const struct dt_config *config, const char *name);
+/* From now on nobody is asked for a token, until one is made; refused while there is one. */
+int dt_command_waive_tokens(const struct dt_config *config);
 int dt_command_print_routes(void);
 
 #endif

@@ -60,10 +60,6 @@ enum dt_next dt_handle_shards(struct dt_request *req)
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     const struct dt_json_node *root;
     struct dt_faults faults;
-    if (req->caller.n_prefixes > 0) {
-        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token is for some topics, and this concerns all");
-        return DT_REPLY;
-    }
     unsigned *count = dt_arena_alloc(&req->arena, sizeof(*count));
     if (!count)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);

@@ -59,7 +59,7 @@ static enum dt_next answer_row(struct dt_request *req, dt_store *store, const st
 static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t id, struct dt_error *err)
 {
     struct dt_job job;
-    if (req->caller.n_prefixes == 0)
+    if (dt_caller_sees_all(&req->caller))
         return DT_OK;
     dt_status status = dt_store_get(store, id, &req->arena, &job, err);
     if (status != DT_OK)

@@ -154,7 +154,9 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     struct list *list = dt_arena_alloc(&req->arena, sizeof(*list));
     if (!list)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    *list = (struct list){.filter = {.prefixes = req->caller.prefixes, .n_prefixes = req->caller.n_prefixes}};
+    *list = (struct list){.filter = {.bound = !dt_caller_sees_all(&req->caller),
+                                     .prefixes = req->caller.prefixes,
+                                     .n_prefixes = req->caller.n_prefixes}};
     struct dt_faults faults;
     dt_faults_init(&faults, &req->arena);
     read_names(req, &list->filter, &faults);

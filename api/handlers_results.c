@@ -110,7 +110,7 @@ static enum dt_next decode(struct dt_request *req, int64_t id, struct reporting 
         return dt_answer_faults(req, faults.failed ? DT_NOMEM : status, &faults);
     if (!keep_texts(req, result))
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    if (req->caller.n_prefixes > 0)
+    if (!dt_caller_sees_all(&req->caller))
         return dt_workers_submit(req->api->workers, req, check_then_report);
     dt_request_suspend(req);
     dt_results_submit(req->api->results, &r->report);

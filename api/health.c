@@ -69,18 +69,27 @@ static dt_status check_schema(dt_health *h, struct dt_error *err)
     return status;
 }
 
+/* Whatever else is wrong: a list that is not read again lets in whom it should not. */
+static dt_status load_tokens(dt_health *h, struct dt_error *err)
+{
+    bool due = h->ticks % 2 == 0 || !dt_auth_known(h->auth);
+    return due ? dt_auth_load(h->auth, h->session.store, err) : DT_OK;
+}
+
 static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
 {
     dt_store *store = h->session.store;
     dt_status status = dt_store_ping(store, err);
+    if (status != DT_OK)
+        return status;
+    status = check_schema(h, err);
+    dt_status known = load_tokens(h, status == DT_OK ? err : NULL);
     if (status == DT_OK)
-        status = check_schema(h, err);
+        status = known;
     if (status == DT_OK)
         status = dt_topic_cache_refresh(h->topics, store, err);
     if (status == DT_OK)
         status = dt_topic_cache_refresh_shards(h->topics, store, err);
-    if (status == DT_OK && (h->ticks % 2 == 0 || !dt_auth_known(h->auth)))
-        status = dt_auth_load(h->auth, store, err);
     return status;
 }
 

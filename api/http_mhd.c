@@ -421,11 +421,16 @@ static bool check_caller(struct conn *c)
         return false;
     }
     if (status != DT_OK) {
-        dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the tokens are not known yet: MySQL was not reached");
+        dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the tokens are not known: MySQL could not be asked for them");
         return false;
     }
-    if (!dt_caller_may(&req->caller, req->route->scope)) {
+    enum dt_scope scope = req->route->scope;
+    if (!dt_caller_may(&req->caller, dt_scope_named(scope))) {
         dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token lacks the scope that this request needs");
+        return false;
+    }
+    if (!dt_caller_may(&req->caller, scope)) {
+        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token is for some topics, and this concerns all");
         return false;
     }
     if (c->http->topic_first[c->route_index] && !dt_caller_sees(&req->caller, req->params[0])) {

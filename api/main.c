@@ -33,18 +33,21 @@ static const char help_text[] =
     "  --migrate             bring the schema up to date and exit\n"
     "  --new-token NAME      make a bearer token, print it once and exit; needs --scopes\n"
     "    --scopes LIST       write,report,read,admin\n"
-    "    --topics LIST       prefixes of the topics it may see, default all\n"
+    "    --topics LIST       prefixes of the topics it may see, default all (*)\n"
     "  --list-tokens         name, scopes, topics and age of every token\n"
-    "  --revoke-token NAME   takes effect within 5 s\n"
+    "  --revoke-token NAME   takes effect within 5 s; after the last one nobody gets in\n"
+    "  --waive-tokens        ask for no token on the loopback again, until one is made;\n"
+    "                        refused while there is one\n"
     "  --help                this text\n"
     "  --version             the version\n\n"
     "SIGTERM finishes what is under way and ends; SIGHUP reads the log level again.\n";
 
-enum command { SERVE, CHECK, PRINT, MIGRATE, NEW_TOKEN, LIST_TOKENS, REVOKE_TOKEN, ROUTES };
+enum command { SERVE, CHECK, PRINT, MIGRATE, NEW_TOKEN, LIST_TOKENS, REVOKE_TOKEN, WAIVE_TOKENS, ROUTES };
 
 struct options {
     enum command command;
     unsigned commands; /* how many were given */
+    unsigned lists;    /* --scopes and --topics that were given */
     const char *config, *token, *scopes, *topics;
 };
 
@@ -70,6 +73,7 @@ static int parse_options(int argc, char **argv, struct options *options)
                                           {"topics", required_argument, NULL, 't'},
                                           {"list-tokens", no_argument, NULL, 'l'},
                                           {"revoke-token", required_argument, NULL, 'r'},
+                                          {"waive-tokens", no_argument, NULL, 'w'},
                                           {"print-routes", no_argument, NULL, 'R'},
                                           {"help", no_argument, NULL, 'h'},
                                           {"version", no_argument, NULL, 'V'},
@@ -93,15 +97,20 @@ static int parse_options(int argc, char **argv, struct options *options)
             break;
         case 's':
             options->scopes = optarg;
+            options->lists++;
             break;
         case 't':
             options->topics = optarg;
+            options->lists++;
             break;
         case 'l':
             choose(options, LIST_TOKENS, NULL);
             break;
         case 'r':
             choose(options, REVOKE_TOKEN, optarg);
+            break;
+        case 'w':
+            choose(options, WAIVE_TOKENS, NULL);
             break;
         case 'R':
             choose(options, ROUTES, NULL);
@@ -116,8 +125,8 @@ static int parse_options(int argc, char **argv, struct options *options)
             return 2;
         }
     }
-    if (optind < argc || options->commands > 1 ||
-        (options->command != NEW_TOKEN && (options->scopes || options->topics))) {
+    if (optind < argc || options->commands > 1 || (options->command != NEW_TOKEN && options->lists > 0) ||
+        options->lists > (unsigned)((options->scopes != NULL) + (options->topics != NULL))) {
         fputs("duetime-api: these options do not go together; see --help\n", stderr);
         return 2;
     }
@@ -343,6 +352,8 @@ static int run(struct server *s, const struct options *options)
         return dt_command_list_tokens(&s->config);
     case REVOKE_TOKEN:
         return dt_command_revoke_token(&s->config, options->token);
+    case WAIVE_TOKENS:
+        return dt_command_waive_tokens(&s->config);
     case ROUTES:
         return dt_command_print_routes();
     case SERVE:

@@ -26,11 +26,11 @@ static const struct dt_route routes[] = {
     {"PUT",    "/v1/topics/{topic}",          DT_SCOPE_ADMIN,  DT_BODY_JSON,   NULL,       dt_handle_topic_put,    NULL},
     {"POST",   "/v1/topics/{topic}/pause",    DT_SCOPE_ADMIN,  DT_BODY_NONE,   NULL,       dt_handle_topic_pause,  NULL},
     {"POST",   "/v1/topics/{topic}/resume",   DT_SCOPE_ADMIN,  DT_BODY_NONE,   NULL,       dt_handle_topic_resume, NULL},
-    {"POST",   "/v1/admin/shards",            DT_SCOPE_ADMIN,  DT_BODY_JSON,   NULL,       dt_handle_shards,       NULL},
-    {"GET",    "/v1/info",                    DT_SCOPE_READ,   DT_BODY_NONE,   NULL,       dt_handle_info,         NULL},
+    {"POST",   "/v1/admin/shards",            DT_SCOPE_ADMIN_ALL, DT_BODY_JSON,   NULL,       dt_handle_shards,       NULL},
+    {"GET",    "/v1/info",                    DT_SCOPE_READ_ALL, DT_BODY_NONE,   NULL,       dt_handle_info,         NULL},
     {"GET",    "/healthz",                    DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_healthz,      NULL},
     {"GET",    "/readyz",                     DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_readyz,       NULL},
-    {"GET",    "/metrics",                    DT_SCOPE_READ,   DT_BODY_NONE,   NULL,       dt_handle_metrics,      NULL},
+    {"GET",    "/metrics",                    DT_SCOPE_READ_ALL, DT_BODY_NONE,   NULL,       dt_handle_metrics,      NULL},
     {"GET",    "/openapi.yaml",               DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_openapi,      NULL},
 };
 /* clang-format on */

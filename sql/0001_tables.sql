@@ -7,6 +7,7 @@ CREATE TABLE IF NOT EXISTS installation (
   shards INT NOT NULL COMMENT 'number of shards that slots map to; changed by POST /v1/admin/shards alone',
   generation BIGINT NOT NULL DEFAULT 1 COMMENT 'of the slot map: raised with every change of shards',
   topics_version BIGINT NOT NULL DEFAULT 1 COMMENT 'raised with every change of a topic''s settings',
+  token_rule ENUM('asked','never_made','waived') CHARACTER SET ascii NOT NULL DEFAULT 'never_made' COMMENT 'asked: a token was made once, so every request needs one, even when none is left; waived: duetime-api --waive-tokens took that back',
   created_at BIGINT NOT NULL
 ) ENGINE=InnoDB COMMENT='one row: what this installation is';
 
@@ -246,7 +247,7 @@ CREATE TABLE IF NOT EXISTS removed_jobs (
 CREATE TABLE IF NOT EXISTS api_tokens (
   name VARBINARY(100) NOT NULL PRIMARY KEY,
   hash BINARY(32) NOT NULL COMMENT 'SHA-256 of the token',
-  scopes VARBINARY(100) NOT NULL COMMENT 'comma separated: write report read admin',
-  topics VARBINARY(4000) NOT NULL DEFAULT '' COMMENT 'comma separated topic prefixes; empty = all',
+  scopes VARBINARY(100) NOT NULL COMMENT 'comma separated: write report read admin; anything else = none',
+  topics VARBINARY(4000) NOT NULL DEFAULT '' COMMENT 'comma separated topic prefixes; * alone = all topics; empty = none',
   created_at BIGINT NOT NULL
 ) ENGINE=InnoDB COMMENT='bearer tokens; the tokens themselves are nowhere';

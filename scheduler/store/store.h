@@ -134,9 +134,10 @@ DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, int64_t id, struct dt
 
 struct dt_list_filter {
     struct dt_str topic, key_prefix; /* absent = any */
+    bool bound; /* topics must start with one of the prefixes; an empty one, or none at all, fits nothing */
     const struct dt_str *prefixes;
-    size_t n_prefixes; /* topics must start with one of these; 0 = all */
-    int state;         /* -1 = any */
+    size_t n_prefixes;
+    int state; /* -1 = any */
     bool has_run_from, has_run_to;
     int64_t run_from_ms, run_to_ms;
     bool payload;            /* read payloads too */
@@ -197,18 +198,26 @@ DT_MUST_CHECK dt_status dt_store_topic_list(dt_store *store, struct dt_str after
                                             struct dt_error *err);
 
 /* ---- tokens (store_tokens.c) ---- */
+#define DT_TOPICS_ALL "*"
 struct dt_token {
     struct dt_str name;
     unsigned char hash[32];
-    struct dt_str scopes, topics;
+    struct dt_str scopes, topics; /* topics: DT_TOPICS_ALL, or prefixes separated by commas; empty = no topic */
     int64_t created_at_ms;
 };
-DT_MUST_CHECK dt_status dt_store_token_add(dt_store *store, const struct dt_token *token,
-                                           struct dt_error *err); /* EXISTS */
+/* installation.token_rule: what holds while there is no token. Whatever cannot be read as one of these is ASKED. */
+enum dt_token_rule { DT_TOKENS_ASKED = 1, DT_TOKENS_NEVER_MADE, DT_TOKENS_WAIVED };
+/* From then on the rule is ASKED, whatever becomes of the token. EXISTS: a token of this name. */
+DT_MUST_CHECK dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_token_revoke(dt_store *store, struct dt_str name,
                                               struct dt_error *err); /* NOT_FOUND */
+/* A row whose hash is none (edited by hand) comes as a token that nobody can present. rule may be NULL. */
 DT_MUST_CHECK dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt_token **out, size_t *n,
-                                            struct dt_error *err);
+                                            enum dt_token_rule *rule, struct dt_error *err);
+/* The rule is ASKED from now on. */
+DT_MUST_CHECK dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err);
+/* The rule is WAIVED from now on, until a token is made. EXISTS: there are tokens; nothing changes. */
+DT_MUST_CHECK dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err);
 
 /* ---- what leaders say (store_topics.c) ---- */
 struct dt_shard_info {

@@ -125,15 +125,6 @@ static void format_topics(struct page *p)
     dt_strbuf_adds(&p->topics, first ? "^$" : ")");
 }
 
-static bool any_prefix_is_empty(const struct dt_list_filter *f)
-{
-    for (size_t i = 0; i < f->n_prefixes; i++) {
-        if (f->prefixes[i].n == 0)
-            return true;
-    }
-    return false;
-}
-
 static void add_hex(struct dt_strbuf *out, unsigned char byte, unsigned times)
 {
     while (times-- > 0)
@@ -158,7 +149,7 @@ static void format_key_end(struct page *p)
 static dt_status set_filter(struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
-    if (f->n_prefixes > 0 && !any_prefix_is_empty(f))
+    if (f->bound)
         format_topics(p);
     format_key_end(p);
     if (p->topics.failed || p->key_end.failed)

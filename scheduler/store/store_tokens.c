@@ -1,19 +1,64 @@
-/* Bearer tokens: names, hashes, scopes. Never sees a token itself. */
+/*
+ * Bearer tokens: names, hashes, scopes; and the rule that holds while there is none. Never sees a token itself.
+ *
+ * Invariant: a token is committed together with the rule ASKED, under a lock on the installation row that a waiver
+ * takes as well. So tokens that go (revoked, deleted by hand, lost with their table) leave a closed door behind.
+ */
 #include "store/store_internal.h"
+
+static enum dt_token_rule rule_of(const dt_db *db)
+{
+    int64_t rule = dt_db_i64(db, 0);
+    return rule == DT_TOKENS_NEVER_MADE || rule == DT_TOKENS_WAIVED ? (enum dt_token_rule)rule : DT_TOKENS_ASKED;
+}
+
+static dt_status read_rule(dt_db *db, const char *sql, enum dt_token_rule *rule, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, sql, DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    bool found = dt_db_next(db);
+    *rule = found ? rule_of(db) : DT_TOKENS_ASKED;
+    status = dt_db_end(db, err);
+    return status || found ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
+}
+
+/* Locks the installation row and writes the rule. */
+static dt_status set_rule(dt_db *db, enum dt_token_rule rule, struct dt_error *err)
+{
+    enum dt_token_rule before;
+    dt_status status = read_rule(db, "SELECT token_rule + 0 FROM installation FOR UPDATE", &before, err);
+    if (status || before == rule)
+        return status;
+    return dt_db_run(db, "UPDATE installation SET token_rule = ?",
+                     DT_PARAMS(DT_P_STR(rule == DT_TOKENS_WAIVED ? DT_STR_LIT("waived") : DT_STR_LIT("asked"))), NULL,
+                     err);
+}
+
+static dt_status insert_token(dt_db *db, const struct dt_token *token, int64_t now_ms, struct dt_error *err)
+{
+    struct dt_str hash = {(const char *)token->hash, sizeof token->hash};
+    struct dt_str topics = token->topics.p ? token->topics : DT_STR_LIT("");
+    return dt_db_run(
+        db, "INSERT INTO api_tokens (name, hash, scopes, topics, created_at) VALUES (?, ?, ?, ?, ?)",
+        DT_PARAMS(DT_P_STR(token->name), DT_P_STR(hash), DT_P_STR(token->scopes), DT_P_STR(topics), DT_P_INT(now_ms)),
+        NULL, err);
+}
 
 dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, struct dt_error *err)
 {
+    struct dt_again again = {0};
+    dt_status status;
     dt_db *db;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status)
-        return status;
-    struct dt_str hash = {(const char *)token->hash, sizeof token->hash};
-    struct dt_str topics = token->topics.p ? token->topics : DT_STR_LIT("");
-    status = dt_db_run(db,
-                       "INSERT INTO api_tokens (name, hash, scopes, topics, created_at) "
-                       "VALUES (?, ?, ?, ?, " DT_SQL_NOW_MS ")",
-                       DT_PARAMS(DT_P_STR(token->name), DT_P_STR(hash), DT_P_STR(token->scopes), DT_P_STR(topics)),
-                       NULL, err);
+    int64_t now_ms;
+    do {
+        status = dt_store_begin(store, &db, &now_ms, err);
+        if (!status)
+            status = set_rule(db, DT_TOKENS_ASKED, err);
+        if (!status)
+            status = insert_token(db, token, now_ms, err);
+        status = dt_store_finish(db, status, err);
+    } while (dt_store_again(&again, status));
     return status == DT_EXISTS ? dt_fail(err, DT_EXISTS, "a token of this name exists") : status;
 }
 
@@ -27,33 +72,87 @@ dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_e
     return !status && gone == 0 ? dt_fail(err, DT_NOT_FOUND, "no token of this name") : status;
 }
 
+dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err)
+{
+    struct dt_again again = {0};
+    dt_status status;
+    dt_db *db;
+    do {
+        status = dt_store_begin(store, &db, NULL, err);
+        if (!status)
+            status = set_rule(db, DT_TOKENS_ASKED, err);
+        status = dt_store_finish(db, status, err);
+    } while (dt_store_again(&again, status));
+    return status;
+}
+
+static dt_status refuse_if_any(dt_db *db, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, "SELECT COUNT(*) FROM api_tokens", DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    int64_t n = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    status = dt_db_end(db, err);
+    return status || n == 0 ? status : dt_fail(err, DT_EXISTS, "there are %lld tokens", (long long)n);
+}
+
+dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err)
+{
+    struct dt_again again = {0};
+    dt_status status;
+    dt_db *db;
+    do {
+        status = dt_store_begin(store, &db, NULL, err);
+        if (!status)
+            status = set_rule(db, DT_TOKENS_WAIVED, err); /* first: who makes a token meanwhile waits for this */
+        if (!status)
+            status = refuse_if_any(db, err);
+        status = dt_store_finish(db, status, err);
+    } while (dt_store_again(&again, status));
+    return status;
+}
+
+/* NULLs of a column that hands changed read as empty, which gives nothing. */
+static struct dt_str copy_text(struct dt_arena *arena, const dt_db *db, unsigned column)
+{
+    struct dt_str text = dt_db_bytes(db, column);
+    return dt_arena_copy(arena, text.p ? text : DT_STR_LIT(""));
+}
+
 static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_token *t = row;
-    (void)arg;
     struct dt_str hash = dt_db_bytes(db, 1);
-    if (hash.n != sizeof t->hash)
-        return DT_CORRUPT;
-    memcpy(t->hash, hash.p, hash.n);
-    t->name = dt_arena_copy(arena, dt_db_bytes(db, 0));
-    t->scopes = dt_arena_copy(arena, dt_db_bytes(db, 2));
-    t->topics = dt_arena_copy(arena, dt_db_bytes(db, 3));
-    t->created_at_ms = dt_db_i64(db, 4);
+    bool fits = hash.n == sizeof t->hash;
+    (void)arg;
+    *t = (struct dt_token){
+        .name = copy_text(arena, db, 0),
+        .scopes = fits ? copy_text(arena, db, 2) : DT_STR_LIT(""),
+        .topics = fits ? copy_text(arena, db, 3) : DT_STR_LIT(""),
+        .created_at_ms = dt_db_i64(db, 4),
+    };
+    if (fits)
+        memcpy(t->hash, hash.p, hash.n);
     return t->name.p && t->scopes.p && t->topics.p ? DT_OK : DT_NOMEM;
 }
 
 dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt_token **out, size_t *n,
-                              struct dt_error *err)
+                              enum dt_token_rule *rule, struct dt_error *err)
 {
     dt_db *db;
+    enum dt_token_rule found;
     *out = NULL;
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
+    if (!status)
+        status = read_rule(db, "SELECT token_rule + 0 FROM installation", &found, err);
     if (!status)
         status = dt_db_query(db, "SELECT name, hash, scopes, topics, created_at FROM api_tokens ORDER BY name",
                              DT_NO_PARAMS, err);
     if (status)
         return status;
+    if (rule)
+        *rule = found;
     void *tokens;
     status = dt_store_read_rows(db, arena, sizeof **out, read_token, NULL, &tokens, n, err);
     *out = tokens;

@@ -27,7 +27,7 @@ def test_help_and_version_go_to_standard_output():
     for option in ("--help", "--version"):
         done = run(option)
         assert done.returncode == 0 and done.stdout and not done.stderr, done
-    for option in ("--config", "--check-config", "--print-config", "--migrate", "--new-token", "--list-tokens", "--revoke-token"):
+    for option in ("--config", "--check-config", "--print-config", "--migrate", "--new-token", "--list-tokens", "--revoke-token", "--waive-tokens"):
         assert option in run("--help").stdout
 
 

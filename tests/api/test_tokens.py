@@ -170,7 +170,13 @@ def test_tokens_are_listed_without_their_text(callers, guarded):
 
 
 @pytest.mark.parametrize("arguments, why", [(["--new-token", "read", "--scopes", "read"], "read"), (["--new-token", "n1", "--scopes", "everything"], "everything"),
-                                            (["--new-token", "n2"], "scopes"), (["--new-token", "n3", "--scopes", ""], "scope"), (["--new-token", "", "--scopes", "read"], "name"),
+                                            (["--new-token", "n2"], "scopes"), (["--new-token", "n3", "--scopes", ""], "scope"),
+                                            *((["--new-token", "n3", "--scopes", bad], "scope") for bad in (",", "read,", ",read", "read,,write", "read write", "READ", " ")),
+                                            *((["--new-token", bad, "--scopes", "read"], "name") for bad in ("a b", "a\tb", "a\nb", "\x1b[2J", "x" * 101, "ü")),
+                                            *((["--new-token", "n4", "--scopes", "read", "--topics", bad], "--topics: ")
+                                              for bad in ("", ",", " ", "a,", ",a", "a,,b", "a, b", "a.*", "*,a", "ä", "x" * 201, ",".join(["x" * 199] * 21))),
+                                            (["--new-token", "n5", "--scopes", "read", "--topics", "a", "--topics", ""], "do not go together"),
+                                            (["--new-token", "n6", "--scopes", "read", "--scopes", "admin"], "do not go together"), (["--waive-tokens"], "revoke"), (["--new-token", "", "--scopes", "read"], "name"),
                                             (["--new-token", "n4", "--scopes", "read", "--topics", "a b"], "topics"), (["--revoke-token", "nobody"], "nobody")])
 def test_bad_token_commands_are_refused_and_change_nothing(callers, guarded, arguments, why):
     before = guarded.rows("SELECT name FROM api_tokens ORDER BY name")
@@ -185,6 +191,84 @@ def test_a_revoked_token_ends_within_five_seconds(callers, guarded):
     assert guarded.command("--revoke-token", "short-lived").returncode == 0
     until(lambda: rest.get("/v1/info").status == 401, EFFECT_SECONDS, "the revoked token ends")
     assert callers["read"].get("/v1/info").status == 200
+
+
+def closed(api):
+    """Whether nobody gets in without a token. 503 is neither yes nor no."""
+    answer = api.rest.get("/v1/info")
+    assert answer.status in (200, 401), answer
+    return answer.status == 401
+
+
+def test_an_installation_that_had_a_token_asks_for_one_until_that_is_waived(own_apis):
+    api = own_apis("once").start()
+    assert not closed(api)
+    rest = new_token(api, "only", "admin")
+    until(lambda: closed(api) and rest.get("/v1/info").status == 200, EFFECT_SECONDS, "the token holds")
+    done = api.command("--revoke-token", "only")
+    assert done.returncode == 0 and "--waive-tokens" in done.stderr
+    until(lambda: rest.get("/v1/info").status != 200 or not closed(api), EFFECT_SECONDS, "it is revoked")
+    assert closed(api)
+    assert api.end() == 0
+    api.start()
+    assert closed(api), "not after a restart either"
+    api.rows("INSERT INTO api_tokens (name, hash, scopes, topics, created_at) VALUES ('hand', UNHEX(SHA2('x', 256)), 'read', '*', 1)")
+    assert api.command("--waive-tokens").returncode != 0
+    api.rows("DELETE FROM api_tokens")
+    assert closed(api)
+    assert api.command("--waive-tokens").returncode == 0
+    until(lambda: not closed(api), EFFECT_SECONDS, "the door is opened on purpose")
+    rest = new_token(api, "again", "read")
+    until(lambda: closed(api), EFFECT_SECONDS, "the new token holds")
+    api.rows("DELETE FROM api_tokens")
+    until(lambda: rest.get("/v1/info").status != 200 or not closed(api), EFFECT_SECONDS, "its row is gone")
+    assert closed(api)
+
+
+def test_tokens_that_hands_made_are_remembered_like_others(own_apis):
+    api = own_apis("byhand").start()
+    text = "dt_" + "h" * 43
+    api.rows("INSERT INTO api_tokens (name, hash, scopes, topics, created_at) VALUES ('hand', UNHEX(SHA2(%s, 256)), 'read', '*', 1)", text)
+    rest = Rest(api.url, token=text)
+    until(lambda: closed(api) and rest.get("/v1/info").status == 200, EFFECT_SECONDS, "it holds")
+    until(lambda: api.rows("SELECT token_rule rule FROM installation")[0]["rule"] in ("asked", b"asked"), EFFECT_SECONDS, "MySQL remembers")
+    api.rows("DELETE FROM api_tokens")
+    assert api.end() == 0
+    api.start()
+    assert closed(api)
+
+
+def test_a_list_of_tokens_that_cannot_be_read_lets_nobody_in(own_apis):
+    api = own_apis("unread").start()
+    rest = new_token(api, "one", "admin")
+    until(lambda: rest.get("/v1/info").status == 200, EFFECT_SECONDS, "the token holds")
+    api.rows("RENAME TABLE api_tokens TO api_tokens_away")
+    until(lambda: rest.get("/v1/info").status == 503, 2 * EFFECT_SECONDS, "a list that may be old is not believed")
+    assert api.rest.get("/v1/info").status == 503 and api.rest.get("/healthz").status == 200
+    api.rows("RENAME TABLE api_tokens_away TO api_tokens")
+    until(lambda: rest.get("/v1/info").status == 200, EFFECT_SECONDS, "it is read again")
+
+
+@pytest.mark.parametrize("topics", ["", ",", " ", "in. side", "*,", "**"])
+def test_topics_that_hands_spoiled_show_nothing(callers, jobs, guarded, topics):
+    rest = new_token(guarded, "spoiled", "admin", "in.")
+    try:
+        until(lambda: rest.get("/v1/topics/in.side").status == 200, EFFECT_SECONDS, "the token holds")
+        guarded.rows("UPDATE api_tokens SET topics = %s WHERE name = 'spoiled'", topics)
+        until(lambda: rest.get("/v1/topics/in.side").status == 404, EFFECT_SECONDS, "the edit holds")
+        assert rest.get("/v1/jobs").json["jobs"] == [] and rest.get("/v1/topics").json["topics"] == []
+        assert rest.get(f"/v1/jobs/{jobs['outside']['id']}").status == rest.post("/v1/jobs", {"topic": "outside", "delay": HOUR}).status == 404
+        assert rest.get("/metrics").status == 403
+    finally:
+        guarded.command("--revoke-token", "spoiled")
+
+
+@pytest.mark.parametrize("method, path, body", [("GET", "/v1/info", None), ("GET", "/metrics", None), ("POST", "/v1/admin/shards", {"count": 2})])
+def test_what_concerns_all_topics_is_refused_to_a_bound_token(callers, jobs, method, path, body):
+    answer = callers["bound-admin"].ask(method, path, body)
+    refused(answer, 403, "forbidden")
+    assert "all" in answer.json["detail"]
+    assert callers["read" if method == "GET" else "admin"].ask(method, path, body).status in (200, 202)
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0", "::"])

@@ -23,7 +23,7 @@ static int make(void **state)
 {
     static struct fixture f;
     static const char *const scopes[TOKENS] = {"write,read", "report", "admin"};
-    static const char *const topics[TOKENS] = {"orders.,mail", "", ""};
+    static const char *const topics[TOKENS] = {"orders.,mail", "*", "*"};
     memset(&f, 0, sizeof(f));
     assert_int_equal(dt_auth_new(false, &f.auth), DT_OK);
     for (int i = 0; i < TOKENS; i++) {
@@ -62,7 +62,7 @@ static void without_tokens_everybody_may_do_everything(void **state)
 {
     struct fixture *f = *state;
     struct dt_caller caller;
-    assert_int_equal(dt_auth_set(f->auth, NULL, 0), DT_OK);
+    assert_int_equal(dt_auth_set(f->auth, NULL, 0, DT_TOKENS_NEVER_MADE), DT_OK);
     assert_true(dt_auth_known(f->auth));
     assert_int_equal(dt_auth_check(f->auth, DT_STR_NONE, &caller), DT_OK);
     assert_true(dt_caller_may(&caller, DT_SCOPE_ADMIN));
@@ -77,10 +77,10 @@ static void without_tokens_nobody_gets_in_from_beyond_the_loopback(void **state)
     struct dt_caller caller;
     dt_auth *strict;
     assert_int_equal(dt_auth_new(true, &strict), DT_OK);
-    assert_int_equal(dt_auth_set(strict, NULL, 0), DT_OK);
+    assert_int_equal(dt_auth_set(strict, NULL, 0, DT_TOKENS_WAIVED), DT_OK);
     assert_int_equal(dt_auth_check(strict, DT_STR_NONE, &caller), DT_DENIED);
     assert_false(dt_caller_may(&caller, DT_SCOPE_READ));
-    assert_int_equal(dt_auth_set(strict, f->tokens, TOKENS), DT_OK);
+    assert_int_equal(dt_auth_set(strict, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
     snprintf(f->header, sizeof(f->header), "Bearer %s", f->texts[2]);
     assert_int_equal(dt_auth_check(strict, dt_str(f->header), &caller), DT_OK);
     dt_caller_clear(&caller);
@@ -91,7 +91,7 @@ static void a_token_gives_its_scopes_and_no_others(void **state)
 {
     struct fixture *f = *state;
     struct dt_caller caller;
-    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS), DT_OK);
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
     assert_int_equal(dt_auth_count(f->auth), TOKENS);
     assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_OK);
     assert_true(dt_caller_may(&caller, DT_SCOPE_WRITE));
@@ -110,7 +110,7 @@ static void what_is_no_known_token_is_denied(void **state)
     struct fixture *f = *state;
     struct dt_caller caller;
     char wrong[DT_TOKEN_TEXT_MAX];
-    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS), DT_OK);
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
     memcpy(wrong, f->texts[0], sizeof(wrong));
     wrong[10] = wrong[10] == 'A' ? 'B' : 'A';
     assert_int_equal(dt_auth_check(f->auth, DT_STR_NONE, &caller), DT_DENIED);
@@ -126,7 +126,7 @@ static void prefixes_decide_which_topics_are_seen(void **state)
 {
     struct fixture *f = *state;
     struct dt_caller caller;
-    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS), DT_OK);
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
     assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_OK);
     assert_true(dt_caller_sees(&caller, dt_str("orders.close")));
     assert_true(dt_caller_sees(&caller, dt_str("orders.")));
@@ -145,9 +145,9 @@ static void a_revoked_token_is_denied_while_its_caller_is_still_served(void **st
 {
     struct fixture *f = *state;
     struct dt_caller served, caller;
-    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS), DT_OK);
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
     assert_int_equal(check(f, "Bearer ", f->texts[0], &served), DT_OK);
-    assert_int_equal(dt_auth_set(f->auth, &f->tokens[1], TOKENS - 1), DT_OK);
+    assert_int_equal(dt_auth_set(f->auth, &f->tokens[1], TOKENS - 1, DT_TOKENS_ASKED), DT_OK);
     assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_DENIED);
     assert_true(dt_caller_sees(&served, dt_str("mail")));
     dt_caller_clear(&served);
@@ -158,24 +158,133 @@ static void scopes_edited_into_nonsense_give_nothing(void **state)
     struct fixture *f = *state;
     struct dt_caller caller;
     f->tokens[0].scopes = dt_str("write,everything");
-    assert_int_equal(dt_auth_set(f->auth, f->tokens, 1), DT_OK);
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, 1, DT_TOKENS_ASKED), DT_OK);
     assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_OK);
     assert_false(dt_caller_may(&caller, DT_SCOPE_WRITE));
     dt_caller_clear(&caller);
 }
 
+static void topics_edited_into_nonsense_show_nothing(void **state)
+{
+    static const char *const nonsense[] = {"", ",", " ", "orders .", "*,", "orders*", "**", "a/b", "*,*"};
+    struct fixture *f = *state;
+    struct dt_caller caller;
+    for (size_t i = 0; i <= sizeof(nonsense) / sizeof(*nonsense); i++) {
+        f->tokens[0].topics = i > 0 ? dt_str(nonsense[i - 1]) : DT_STR_NONE;
+        assert_int_equal(dt_auth_set(f->auth, f->tokens, 1, DT_TOKENS_ASKED), DT_OK);
+        assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_OK);
+        assert_false(dt_caller_sees_all(&caller));
+        assert_false(dt_caller_sees(&caller, dt_str("any")));
+        assert_false(dt_caller_sees(&caller, dt_str("")));
+        dt_caller_clear(&caller);
+    }
+}
+
+static void a_caller_that_nothing_was_said_of_sees_nothing(void **state)
+{
+    struct dt_caller caller = {0};
+    (void)state;
+    assert_false(dt_caller_sees(&caller, dt_str("any")));
+    assert_false(dt_caller_may(&caller, DT_SCOPE_READ));
+}
+
+static void what_concerns_all_topics_is_not_for_a_bound_token(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_caller caller;
+    f->tokens[0].scopes = dt_str("admin");
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
+    assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_OK);
+    assert_true(dt_caller_may(&caller, DT_SCOPE_ADMIN));
+    assert_false(dt_caller_may(&caller, DT_SCOPE_ADMIN_ALL));
+    assert_false(dt_caller_may(&caller, DT_SCOPE_READ_ALL));
+    dt_caller_clear(&caller);
+    assert_int_equal(check(f, "Bearer ", f->texts[2], &caller), DT_OK);
+    assert_true(dt_caller_may(&caller, DT_SCOPE_ADMIN_ALL));
+    dt_caller_clear(&caller);
+}
+
+static bool lets_in_without_a_token(struct fixture *f)
+{
+    struct dt_caller caller;
+    dt_status status = dt_auth_check(f->auth, DT_STR_NONE, &caller);
+    dt_caller_clear(&caller);
+    assert_true(status == DT_OK || status == DT_DENIED);
+    return status == DT_OK;
+}
+
+static void who_once_asked_for_tokens_asks_until_that_is_waived(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(dt_auth_set(f->auth, NULL, 0, DT_TOKENS_NEVER_MADE), DT_OK);
+    assert_true(lets_in_without_a_token(f));
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, 1, DT_TOKENS_NEVER_MADE), DT_OK);
+    assert_false(lets_in_without_a_token(f));
+    /* The whole database was put back to a copy from before the first token. */
+    assert_int_equal(dt_auth_set(f->auth, NULL, 0, DT_TOKENS_NEVER_MADE), DT_OK);
+    assert_false(lets_in_without_a_token(f));
+    assert_int_equal(dt_auth_set(f->auth, NULL, 0, DT_TOKENS_WAIVED), DT_OK);
+    assert_true(lets_in_without_a_token(f));
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, 1, DT_TOKENS_WAIVED), DT_OK);
+    assert_false(lets_in_without_a_token(f));
+    assert_int_equal(dt_auth_set(f->auth, NULL, 0, (enum dt_token_rule)77), DT_OK);
+    assert_false(lets_in_without_a_token(f));
+}
+
 static void scope_words_are_parsed_or_named(void **state)
 {
+    static const char *const wrong[][2] = {{"read,fly", "fly"},      {"", "no scope"},
+                                           {",", "empty"},           {"read,", "empty"},
+                                           {"read,,write", "empty"}, {"read, write", "\" write\""},
+                                           {"READ", "\"READ\""},     {"read write", "read write"}};
     struct dt_error err = {0};
     unsigned scopes;
     (void)state;
-    assert_int_equal(dt_scopes_parse(dt_str("write, report"), &scopes, &err), DT_OK);
+    assert_int_equal(dt_scopes_parse(dt_str("write,report"), &scopes, &err), DT_OK);
     assert_int_equal(scopes, DT_SCOPE_WRITE | DT_SCOPE_REPORT);
     assert_int_equal(dt_scopes_parse(dt_str("admin"), &scopes, &err), DT_OK);
     assert_int_equal(scopes, DT_SCOPE_WRITE | DT_SCOPE_REPORT | DT_SCOPE_READ | DT_SCOPE_ADMIN);
-    assert_int_equal(dt_scopes_parse(dt_str("read,fly"), &scopes, &err), DT_INVALID);
-    assert_non_null(strstr(err.text, "fly"));
-    assert_int_equal(dt_scopes_parse(dt_str(" , "), &scopes, &err), DT_INVALID);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        assert_int_equal(dt_scopes_parse(dt_str(wrong[i][0]), &scopes, &err), DT_INVALID);
+        assert_non_null(strstr(err.text, wrong[i][1]));
+    }
+}
+
+static void topics_of_a_token_are_checked_to_the_last_element(void **state)
+{
+    static const char *const fine[] = {"*", "a", "orders.,mail", "a.b-c_D9,x"};
+    static const char *const wrong[][2] = {{"", "no topics"}, {",", "empty"},   {"a,", "empty"},      {",a", "empty"},
+                                           {"a,,b", "empty"}, {" ", "\" \""},   {"a, b", "\" b\""},   {"a.*", "a.*"},
+                                           {"*,a", "\"*\""},  {"a\tb", "a\tb"}, {"\xc3\xa4", "begin"}};
+    char longest[202];
+    struct dt_error err = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof(fine) / sizeof(*fine); i++)
+        assert_int_equal(dt_token_topics_check(dt_str(fine[i]), &err), DT_OK);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        assert_int_equal(dt_token_topics_check(dt_str(wrong[i][0]), &err), DT_INVALID);
+        assert_non_null(strstr(err.text, wrong[i][1]));
+    }
+    memset(longest, 'x', 201);
+    longest[201] = '\0';
+    assert_int_equal(dt_token_topics_check(dt_str(longest), &err), DT_INVALID);
+    longest[200] = '\0';
+    assert_int_equal(dt_token_topics_check(dt_str(longest), &err), DT_OK);
+}
+
+static void absurd_names_of_tokens_are_refused(void **state)
+{
+    static const char *const wrong[] = {"", " ", "a b", "a\tb", "a\n", "\x1b[2J", "\xc3\xa4", "a,b"};
+    char longest[102];
+    (void)state;
+    assert_int_equal(dt_token_name_check(dt_str("ci-bot.1_a@shop:x"), NULL), DT_OK);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        assert_int_equal(dt_token_name_check(dt_str(wrong[i]), NULL), DT_INVALID);
+    memset(longest, 'x', 101);
+    longest[101] = '\0';
+    assert_int_equal(dt_token_name_check(dt_str(longest), NULL), DT_INVALID);
+    longest[100] = '\0';
+    assert_int_equal(dt_token_name_check(dt_str(longest), NULL), DT_OK);
 }
 
 static void tokens_are_long_and_differ(void **state)
@@ -198,7 +307,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(prefixes_decide_which_topics_are_seen, make, drop),
         cmocka_unit_test_setup_teardown(a_revoked_token_is_denied_while_its_caller_is_still_served, make, drop),
         cmocka_unit_test_setup_teardown(scopes_edited_into_nonsense_give_nothing, make, drop),
+        cmocka_unit_test_setup_teardown(topics_edited_into_nonsense_show_nothing, make, drop),
+        cmocka_unit_test(a_caller_that_nothing_was_said_of_sees_nothing),
+        cmocka_unit_test_setup_teardown(what_concerns_all_topics_is_not_for_a_bound_token, make, drop),
+        cmocka_unit_test_setup_teardown(who_once_asked_for_tokens_asks_until_that_is_waived, make, drop),
         cmocka_unit_test(scope_words_are_parsed_or_named),
+        cmocka_unit_test(topics_of_a_token_are_checked_to_the_last_element),
+        cmocka_unit_test(absurd_names_of_tokens_are_refused),
         cmocka_unit_test_setup_teardown(tokens_are_long_and_differ, make, drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
