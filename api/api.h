@@ -8,6 +8,7 @@
 #include "auth.h"
 #include "base/clock.h"
 #include "base/config.h"
+#include "budget.h"
 #include "committer.h"
 #include "health.h"
 #include "index_writer.h"
@@ -19,6 +20,7 @@ struct dt_api {
     const struct dt_config *config;
     const dt_clock *clock;
     dt_refclock *ref;
+    struct dt_budget *memory; /* what all requests may hold */
     dt_auth *auth;
     dt_topic_cache *topics;
     dt_committer *committer;

@@ -78,6 +78,7 @@ enum dt_next dt_handle_metrics(struct dt_request *req)
 {
     req->status = 200;
     req->reply_type = "text/plain; version=0.0.4; charset=utf-8";
+    dt_budget_report(req->api->memory);
     dt_metrics_write(&req->out);
     return DT_REPLY;
 }

@@ -27,6 +27,7 @@
 
 #include "auth.h"
 #include "base/strbuf.h"
+#include "budget.h"
 #include "problem.h"
 #include "router.h"
 
@@ -35,6 +36,8 @@ struct dt_api;
 #define DT_REQUEST_QUERY_MAX  32
 #define DT_REQUEST_HEADER_MAX 8
 #define DT_REQUEST_ID_MAX     128
+/* Bytes of each of body, answer and arena that a connection has outside of the budget, and keeps between requests. */
+#define DT_REQUEST_FREE ((size_t)32 * 1024)
 
 struct dt_pair {
     struct dt_str name, value;
@@ -72,12 +75,24 @@ struct dt_request {
         struct dt_request *req); /* after the answer was sent or the client left; NULL = none. Not while suspended. */
     void *state;
     struct dt_arena arena; /* reset when the answer was sent */
+    struct dt_hold hold;   /* of the budget; ended with the request */
 };
 
 /* The value of a query parameter; absent (.p NULL) when not given. */
 struct dt_str dt_request_query(const struct dt_request *req, const char *name);
 /* Adds a response header; the value is copied into the arena. X-Request-Id and Content-Type come by themselves. */
 void dt_request_header(struct dt_request *req, const char *name, struct dt_str value);
+
+/*
+ * The budget of all requests (budget.h), for the thread that owns the request. hold: n bytes more, before they are
+ * there; false: nothing was charged, answer 503 unavailable if nothing was changed yet. All that a request holds is
+ * given back when it ends, however it ends; let_go gives n of it back earlier. What is in body, out and arena when the
+ * answer is sent is weighed by the server itself, and only what goes beyond that which is held is charged then.
+ */
+DT_MUST_CHECK bool dt_request_hold(struct dt_request *req, size_t n);
+void dt_request_let_go(struct dt_request *req, size_t n);
+/* 503 for a request that was refused by the budget. Always DT_REPLY. */
+enum dt_next dt_request_no_room(struct dt_request *req);
 
 /*
  * Fills in a problem: status, type, body with the request's id, Retry-After where due. What was in out is replaced. The

@@ -41,10 +41,9 @@
 #include "http_linger.h"
 
 #define CONNECTIONS_PER_THREAD 120u
-#define CONNECTION_MEMORY      (20u * 1024)  /* wiped after each request: no larger than 8 KiB of headers need */
-#define KEEP_BUFFER            (256u * 1024) /* a buffer that grew beyond it is freed after the request */
-#define DROP_SMALL             (64u * 1024)  /* bodies of refused requests up to this are read, the connection kept */
-#define DROP_MAX               (32u << 20)   /* chunked bodies are dropped up to this, then the connection is cut */
+#define CONNECTION_MEMORY      (20u * 1024) /* wiped after each request: no larger than 8 KiB of headers need */
+#define DROP_SMALL             (64u * 1024) /* bodies of refused requests up to this are read, the connection kept */
+#define DROP_MAX               (32u << 20)  /* chunked bodies are dropped up to this, then the connection is cut */
 #define LINGER_US              INT64_C(2000000)
 #define SILENCE_US             INT64_C(1000000)
 #define DRAIN_SILENCE_US       INT64_C(2000000)
@@ -87,7 +86,6 @@ struct conn {
     bool bad_framing;
     bool lingers; /* refused before its body was read */
     size_t length, received, limit;
-    size_t buffered; /* of the body, counted in http->buffered */
     struct dt_str authorization, encoding;
     unsigned lengths, authorizations, hosts;
     char id[DT_REQUEST_ID_MAX + 1];
@@ -119,7 +117,6 @@ struct dt_http {
     struct bell *bells;
     bool closing;
     size_t n_conns;
-    _Atomic size_t buffered;  /* bytes of bodies in memory, small ones left out */
     _Atomic size_t under_way; /* requests between headers and the end of the answer */
     dt_metric *connections;
 };
@@ -539,11 +536,35 @@ static void count(struct conn *c)
     dt_metric_observe(stats->seconds, (double)(now_us(c->http) - c->req.started_us) / 1e6);
 }
 
+/* What a buffer has beyond that which every connection has anyway. */
+static size_t beyond_free(size_t cap)
+{
+    return cap > DT_REQUEST_FREE ? cap - DT_REQUEST_FREE : 0;
+}
+
+/*
+ * From here until the client has read its answer, the request holds what its buffers have, no more and no less. When
+ * there is no room for that, its answer is given up.
+ */
+static void weigh(struct dt_request *req, const struct dt_strbuf *body)
+{
+    size_t rest = beyond_free(body->cap) + beyond_free(req->arena.size);
+    if (dt_hold_exactly(&req->hold, rest + beyond_free(req->out.cap)))
+        return;
+    bool changed = req->status < 400 && !dt_str_is(req->method, "GET") && !dt_str_is(req->method, "HEAD");
+    dt_strbuf_clear(&req->out);
+    if (changed)
+        dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN, "it was done, but there is no memory left to tell more");
+    else
+        dt_request_no_room(req);
+}
+
 static enum MHD_Result answer(struct conn *c)
 {
     struct dt_request *req = &c->req;
     if (req->status == 0 || req->out.failed)
         dt_request_refuse(req, DT_PROBLEM_INTERNAL, "no answer was made");
+    weigh(req, &c->body);
     struct MHD_Response *response =
         MHD_create_response_from_buffer(req->out.n, req->out.n ? req->out.p : "", MHD_RESPMEM_PERSISTENT);
     if (!response)
@@ -633,7 +654,7 @@ static enum MHD_Result begin(struct conn *c, const char *path, const char *metho
     if (!admit(c, version))
         return refuse_early(c);
     if (!c->streaming && c->length)
-        dt_strbuf_reserve(&c->body, c->length < KEEP_BUFFER ? c->length + 1 : KEEP_BUFFER);
+        dt_strbuf_reserve(&c->body, c->length < DT_REQUEST_FREE ? c->length : DT_REQUEST_FREE - 1);
     return MHD_YES;
 }
 
@@ -680,22 +701,11 @@ static enum MHD_Result drop(struct conn *c, size_t *n)
     return c->received > c->limit + DROP_MAX ? MHD_NO : MHD_YES;
 }
 
-/* Large bodies of all connections share what two of the largest would take. */
+/* n more bytes of the body: what the buffer grows by is charged before it grows. */
 static bool room_for(struct conn *c, size_t n)
 {
-    const struct dt_config *config = c->http->api->config;
-    int64_t largest = config->limits_batch_body > config->limits_body ? config->limits_batch_body : config->limits_body;
-    if (c->body.n + n <= KEEP_BUFFER)
-        return true;
-    c->buffered += n;
-    return atomic_fetch_add(&c->http->buffered, n) + n <= 2 * (size_t)largest;
-}
-
-static void give_room_back(struct conn *c)
-{
-    if (c->buffered)
-        atomic_fetch_sub(&c->http->buffered, c->buffered);
-    c->buffered = 0;
+    size_t cap = c->body.cap + dt_strbuf_growth(&c->body, n);
+    return dt_request_hold(&c->req, beyond_free(cap) - beyond_free(c->body.cap));
 }
 
 static enum MHD_Result take_body(struct conn *c, const char *p, size_t *n)
@@ -714,8 +724,8 @@ static enum MHD_Result take_body(struct conn *c, const char *p, size_t *n)
     if (!c->dropping && !room_for(c, *n)) {
         drop_rest(c);
         dt_strbuf_clear(&c->body);
-        give_room_back(c);
-        dt_request_refuse(&c->req, DT_PROBLEM_UNAVAILABLE, "too many large bodies at a time");
+        dt_hold_end(&c->req.hold);
+        dt_request_no_room(&c->req);
     }
     if (c->dropping)
         return drop(c, n);
@@ -745,6 +755,15 @@ static bool nothing_said(struct dt_str body)
     return k != 1;
 }
 
+/*
+ * What decoding a large body and answering with it takes, at most: a decoded payload, and its text in a buffer that
+ * grows by half. Charged before anything is done, so that what was done can be told.
+ */
+static size_t made_of(struct dt_str body)
+{
+    return body.n > DT_REQUEST_FREE / 4 ? 3 * body.n : 0;
+}
+
 /* The body is complete: the request goes to its handler. */
 static enum dt_next handle(struct conn *c)
 {
@@ -757,6 +776,8 @@ static enum dt_next handle(struct conn *c)
         return DT_REPLY;
     }
     req->body = c->body.n ? dt_strbuf_str(&c->body) : (struct dt_str){"", 0};
+    if (req->route->body == DT_BODY_JSON && !dt_request_hold(req, made_of(req->body)))
+        return dt_request_no_room(req);
     if (req->route->body == DT_BODY_NONE && !nothing_said(req->body)) {
         dt_request_refuse(req, DT_PROBLEM_INVALID, "this request takes no body");
         return DT_REPLY;
@@ -802,6 +823,20 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const c
     return begin(c, url, method, version);
 }
 
+/* The buffers for the next request on this connection; what grew is freed. */
+static void keep_small(struct conn *c)
+{
+    dt_arena_reset(&c->req.arena);
+    if (c->req.arena.size > DT_REQUEST_FREE)
+        dt_arena_clear(&c->req.arena);
+    if (c->body.cap > DT_REQUEST_FREE)
+        dt_strbuf_clear(&c->body);
+    if (c->req.out.cap > DT_REQUEST_FREE)
+        dt_strbuf_clear(&c->req.out);
+    dt_strbuf_reset(&c->body);
+    dt_strbuf_reset(&c->req.out);
+}
+
 /* The answer was sent, or the connection broke. */
 static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
                          enum MHD_RequestTerminationCode termination)
@@ -821,14 +856,8 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
     if (atomic_load(&c->phase) == PHASE_KILLED)
         c->req.status = 408;
     count(c);
-    dt_arena_reset(&c->req.arena);
-    give_room_back(c);
-    if (c->body.cap > KEEP_BUFFER)
-        dt_strbuf_clear(&c->body);
-    if (c->req.out.cap > KEEP_BUFFER)
-        dt_strbuf_clear(&c->req.out);
-    dt_strbuf_reset(&c->body);
-    dt_strbuf_reset(&c->req.out);
+    keep_small(c);
+    dt_hold_end(&c->req.hold);
     if (atomic_load(&c->phase) != PHASE_KILLED)
         enter(c, PHASE_IDLE);
     if (atomic_fetch_sub(&http->under_way, 1) == 1 && atomic_load(&http->draining)) {
@@ -902,6 +931,7 @@ static void conn_open(struct dt_http *http, struct MHD_Connection *mhd, void **c
     c->mhd = mhd;
     c->fd = info->connect_fd;
     c->req.api = http->api;
+    dt_hold_init(&c->req.hold, http->api->memory);
     dt_arena_init(&c->req.arena);
     dt_strbuf_init(&c->req.out);
     dt_strbuf_init(&c->body);

@@ -139,6 +139,7 @@ struct server {
     struct dt_config config;
     const char *config_file;
     dt_refclock ref;
+    struct dt_budget memory;
     struct dt_api api;
     dt_router *router;
     dt_http *http;
@@ -155,6 +156,8 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     api->config = &s->config;
     api->clock = clock;
     api->ref = &s->ref;
+    api->memory = &s->memory;
+    dt_budget_init(&s->memory, (size_t)s->config.limits_memory);
     dt_status status = dt_router_new(routes, n, &s->router);
     if (status == DT_OK)
         status = dt_topic_cache_new(api->config, clock, &api->topics);

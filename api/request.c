@@ -25,6 +25,22 @@ void dt_request_header(struct dt_request *req, const char *name, struct dt_str v
     req->headers[req->n_headers++] = (struct dt_pair){dt_str(name), copy};
 }
 
+bool dt_request_hold(struct dt_request *req, size_t n)
+{
+    return dt_hold_more(&req->hold, n);
+}
+
+void dt_request_let_go(struct dt_request *req, size_t n)
+{
+    dt_hold_less(&req->hold, n);
+}
+
+enum dt_next dt_request_no_room(struct dt_request *req)
+{
+    dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "requests hold as much memory as limits.memory lets them");
+    return DT_REPLY;
+}
+
 void dt_request_problem(struct dt_request *req, const struct dt_problem *problem)
 {
     dt_strbuf_reset(&req->out);

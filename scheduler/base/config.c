@@ -564,6 +564,23 @@ static void load_environment(struct loader *loader)
     }
 }
 
+/* What one option alone cannot say: the largest request must fit into what all may hold. */
+static void check_together(struct loader *loader)
+{
+    const struct dt_config *c = loader->config;
+    int64_t batch = 16777216 + c->limits_batch_body + c->limits_batch_body / 2;
+    int64_t single = 16777216 + 5 * c->limits_body;
+    int64_t least = batch > single ? batch : single;
+
+    if (loader->status || c->limits_memory >= least)
+        return;
+    loader->status = dt_fail(loader->err, DT_INVALID,
+                             "[limits] memory: %lld is too small for limits.batch_body = %lld and limits.body = %lld, "
+                             "accepted: a whole number from %lld",
+                             (long long)c->limits_memory, (long long)c->limits_batch_body, (long long)c->limits_body,
+                             (long long)least);
+}
+
 static void load_defaults(struct loader *loader)
 {
     for (size_t i = 0; i < OPTIONS; i++) {
@@ -584,6 +601,7 @@ dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_e
         load_file(&loader);
     if (!loader.status)
         load_environment(&loader);
+    check_together(&loader);
     if (loader.text.p)
         explicit_bzero(loader.text.p, loader.text.cap);
     dt_strbuf_clear(&loader.text);

@@ -55,6 +55,7 @@
   INT(limits, body, 1400000, 1024, 16777216, DT_OPT_NONE, "Bytes of a request body other than a batch.") \
   INT(limits, batch_body, 134217728, 1024, INT64_C(4294967296), DT_OPT_NONE, "Bytes of a batch's body.") \
   INT(limits, batch_lines, 100000, 1, 10000000, DT_OPT_NONE, "Elements of a batch.") \
+  INT(limits, memory, 536870912, 16777216, INT64_C(1099511627776), DT_OPT_NONE, "Bytes that all requests of one API process may hold together: bodies, what is made of them, answers not yet read. At least 16 MiB + 1.5 times limits.batch_body, and 16 MiB + 5 times limits.body. Beside it each connection (120 for each of http.threads) has up to 128 KiB.") \
   DURATION(index, horizon, DT_HOUR, 10*DT_SECOND, 7*DT_DAY, DT_OPT_NONE, "How far ahead jobs are kept in Redis.") \
   INT(dispatch, batch_jobs, 2000, 1, 10000, DT_OPT_NONE, "Most jobs in one dispatch.") \
   INT(dispatch, batch_bytes, 8388608, 1048576, 67108864, DT_OPT_NONE, "Most payload bytes in one dispatch.") \

@@ -32,21 +32,38 @@ void dt_strbuf_reset(struct dt_strbuf *sb)
         sb->p[0] = '\0';
 }
 
+static bool has_space(const struct dt_strbuf *sb, size_t extra)
+{
+    return sb->p && extra < sb->cap - sb->n;
+}
+
+static size_t next_cap(const struct dt_strbuf *sb, size_t extra)
+{
+    size_t need = sb->n + extra + 1;
+    size_t cap = sb->cap + sb->cap / 2;
+
+    if (cap >= need)
+        return cap;
+    return need < SMALLEST ? SMALLEST : need;
+}
+
+size_t dt_strbuf_growth(const struct dt_strbuf *sb, size_t extra)
+{
+    return sb->failed || has_space(sb, extra) ? 0 : next_cap(sb, extra) - sb->cap;
+}
+
 void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra)
 {
-    size_t need, cap;
+    size_t cap;
     char *p;
 
-    if (sb->failed || (sb->p && extra < sb->cap - sb->n))
+    if (sb->failed || has_space(sb, extra))
         return;
     if (extra > SIZE_MAX / 4 || sb->n > SIZE_MAX / 4) {
         sb->failed = true;
         return;
     }
-    need = sb->n + extra + 1;
-    cap = sb->cap + sb->cap / 2;
-    if (cap < need)
-        cap = need < SMALLEST ? SMALLEST : need;
+    cap = next_cap(sb, extra);
     p = realloc(sb->p, cap);
     if (!p) {
         sb->failed = true;
@@ -161,17 +178,38 @@ void dt_arena_reset(struct dt_arena *arena)
     free_chunks(arena->head->older);
     arena->head->older = NULL;
     arena->used = 0;
+    arena->size = arena->head->size;
+}
+
+static size_t next_size(const struct dt_arena *arena, size_t n)
+{
+    size_t size = arena->head ? arena->head->size * 2 : CHUNK;
+
+    if (size > 64 * CHUNK)
+        size = 64 * CHUNK;
+    return size < n ? n : size;
+}
+
+static size_t aligned(size_t n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static bool has_room(const struct dt_arena *arena, size_t n)
+{
+    return arena->head && n <= arena->head->size - arena->used;
+}
+
+size_t dt_arena_growth(const struct dt_arena *arena, size_t n)
+{
+    return has_room(arena, aligned(n)) ? 0 : next_size(arena, aligned(n));
 }
 
 static bool add_chunk(struct dt_arena *arena, size_t n)
 {
-    size_t size = arena->head ? arena->head->size * 2 : CHUNK;
+    size_t size = next_size(arena, n);
     struct dt_arena_chunk *chunk;
 
-    if (size > 64 * CHUNK)
-        size = 64 * CHUNK;
-    if (size < n)
-        size = n;
     chunk = malloc(sizeof *chunk + size);
     if (!chunk)
         return false;
@@ -179,6 +217,7 @@ static bool add_chunk(struct dt_arena *arena, size_t n)
     chunk->size = size;
     arena->head = chunk;
     arena->used = 0;
+    arena->size += size;
     return true;
 }
 
@@ -188,8 +227,8 @@ void *dt_arena_alloc(struct dt_arena *arena, size_t n)
 
     if (n > SIZE_MAX / 4)
         return NULL;
-    n = (n + ALIGN - 1) / ALIGN * ALIGN;
-    if ((!arena->head || n > arena->head->size - arena->used) && !add_chunk(arena, n))
+    n = aligned(n);
+    if (!has_room(arena, n) && !add_chunk(arena, n))
         return NULL;
     p = arena->head->bytes + arena->used;
     arena->used += n;

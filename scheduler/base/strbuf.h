@@ -52,6 +52,8 @@ void dt_strbuf_init(struct dt_strbuf *sb);
 void dt_strbuf_clear(struct dt_strbuf *sb); /* frees; the buffer is empty and usable again */
 void dt_strbuf_reset(struct dt_strbuf *sb); /* n = 0, memory kept, failed forgotten */
 void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra);
+/* Bytes by which cap would grow if so many were appended at once; 0 = there is room. */
+size_t dt_strbuf_growth(const struct dt_strbuf *sb, size_t extra);
 void dt_strbuf_add(struct dt_strbuf *sb, const void *p, size_t n);
 void dt_strbuf_adds(struct dt_strbuf *sb, const char *s);
 void dt_strbuf_addc(struct dt_strbuf *sb, char c);
@@ -70,11 +72,14 @@ struct dt_arena_chunk;
 struct dt_arena {
     struct dt_arena_chunk *head;
     size_t used;
+    size_t size; /* bytes of all chunks */
 };
 void dt_arena_init(struct dt_arena *arena);
 void dt_arena_clear(struct dt_arena *arena);
 void dt_arena_reset(struct dt_arena *arena); /* keeps one chunk */
 void *dt_arena_alloc(struct dt_arena *arena, size_t n);
+/* Bytes by which size would grow if n were allocated at once; 0 = there is room. */
+size_t dt_arena_growth(const struct dt_arena *arena, size_t n);
 /* A terminated copy; .p is NULL when memory is out (or when s.p is NULL). */
 struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s);
 

@@ -379,6 +379,18 @@ static void an_option_that_is_given_twice_is_an_error(void **state)
     assert_non_null(strstr(err.text, "DUETIME_MYSQL_PASSWORD_FILE"));
 }
 
+static void a_budget_that_the_largest_request_does_not_fit_into_is_refused(void **state)
+{
+    (void)state;
+    REFUSED("[limits]\nmemory = 218103807\n", "[limits] memory", "218103807", "limits.batch_body = 134217728",
+            "a whole number from 218103808");
+    REFUSED("[limits]\nbatch_body = 4294967296\n", "[limits] memory", "limits.batch_body = 4294967296");
+    REFUSED("[limits]\nbatch_body = 1024\nmemory = 20000000\nbody = 1400000\n", "limits.body = 1400000");
+    struct dt_config config = loaded("[limits]\nmemory = 218103808\n");
+    assert_int_equal(config.limits_memory, 218103808);
+    dt_config_clear(&config);
+}
+
 static void lines_that_are_no_option_are_errors(void **state)
 {
     (void)state;
@@ -637,6 +649,7 @@ int main(void)
         FRESH(texts_with_rules_are_held_to_them),
         FRESH(a_bad_value_of_the_environment_names_its_variable),
         FRESH(an_option_that_is_given_twice_is_an_error),
+        FRESH(a_budget_that_the_largest_request_does_not_fit_into_is_refused),
         FRESH(lines_that_are_no_option_are_errors),
         FRESH(an_indented_option_is_not_taken_for_text_of_the_one_before),
         FRESH(quotes_that_are_not_closed_or_hold_nonsense_are_errors),

@@ -70,6 +70,32 @@ static void reserved_room_is_not_asked_for_again(void **state)
     dt_strbuf_clear(&sb);
 }
 
+static void what_a_buffer_and_an_arena_will_grow_by_is_known_before(void **state)
+{
+    static const size_t steps[] = {1, 62, 1, 64, 100, 5000, 1, 8192, 3, 600000, 1};
+    struct dt_strbuf sb;
+    struct dt_arena arena;
+
+    (void)state;
+    dt_strbuf_init(&sb);
+    dt_arena_init(&arena);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        size_t cap = sb.cap + dt_strbuf_growth(&sb, steps[i]);
+        size_t size = arena.size + dt_arena_growth(&arena, steps[i]);
+
+        dt_strbuf_reserve(&sb, steps[i]);
+        sb.n += steps[i];
+        assert_non_null(dt_arena_alloc(&arena, steps[i]));
+        assert_int_equal(sb.cap, cap);
+        assert_int_equal(arena.size, size);
+    }
+    dt_arena_reset(&arena);
+    assert_true(arena.size > 0 && arena.size <= 600000);
+    dt_arena_clear(&arena);
+    assert_int_equal(arena.size, 0);
+    dt_strbuf_clear(&sb);
+}
+
 static void reset_keeps_the_memory_and_forgets_the_failure(void **state)
 {
     struct dt_strbuf sb;
@@ -247,6 +273,7 @@ int main(void)
         cmocka_unit_test(what_is_appended_is_terminated_after_every_step),
         cmocka_unit_test(a_buffer_grows_over_any_length),
         cmocka_unit_test(reserved_room_is_not_asked_for_again),
+        cmocka_unit_test(what_a_buffer_and_an_arena_will_grow_by_is_known_before),
         cmocka_unit_test(reset_keeps_the_memory_and_forgets_the_failure),
         cmocka_unit_test(after_a_failure_nothing_is_appended_any_more),
         cmocka_unit_test(integers_are_written_at_both_ends_of_their_range),

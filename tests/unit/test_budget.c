@@ -1,0 +1,145 @@
+/* The bytes that all requests may hold together. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "http.h"
+
+#define THREADS 4
+#define ROUNDS  20000
+
+static void what_is_held_is_never_more_than_the_budget(void **state)
+{
+    struct dt_budget budget;
+    struct dt_hold a, b;
+    (void)state;
+    dt_budget_init(&budget, 100);
+    dt_hold_init(&a, &budget);
+    dt_hold_init(&b, &budget);
+    assert_true(dt_hold_more(&a, 60));
+    assert_true(dt_hold_more(&b, 40));
+    assert_false(dt_hold_more(&a, 1));
+    assert_false(dt_hold_more(&a, SIZE_MAX));
+    assert_int_equal(a.n, 60);
+    assert_int_equal(dt_budget_held(&budget), 100);
+    dt_hold_end(&b);
+    assert_true(dt_hold_more(&a, 40));
+    dt_hold_end(&a);
+    assert_int_equal(dt_budget_held(&budget), 0);
+}
+
+static void a_refusal_is_counted_and_charges_nothing(void **state)
+{
+    struct dt_budget budget;
+    struct dt_hold hold;
+    (void)state;
+    dt_budget_init(&budget, 10);
+    dt_hold_init(&hold, &budget);
+    double before = dt_metric_value(budget.refused);
+    assert_false(dt_hold_more(&hold, 11));
+    assert_true(dt_metric_value(budget.refused) == before + 1);
+    assert_int_equal(hold.n, 0);
+    assert_int_equal(dt_budget_held(&budget), 0);
+}
+
+static void a_hold_gives_back_no_more_than_it_has(void **state)
+{
+    struct dt_budget budget;
+    struct dt_hold a, b;
+    (void)state;
+    dt_budget_init(&budget, 100);
+    dt_hold_init(&a, &budget);
+    dt_hold_init(&b, &budget);
+    assert_true(dt_hold_more(&a, 10));
+    assert_true(dt_hold_more(&b, 20));
+    dt_hold_less(&a, 1000);
+    assert_int_equal(dt_budget_held(&budget), 20);
+    dt_hold_end(&a);
+    dt_hold_end(&b);
+    assert_int_equal(dt_budget_held(&budget), 0);
+}
+
+static void a_hold_follows_what_it_is_set_to(void **state)
+{
+    struct dt_budget budget;
+    struct dt_hold hold;
+    (void)state;
+    dt_budget_init(&budget, 100);
+    dt_hold_init(&hold, &budget);
+    assert_true(dt_hold_exactly(&hold, 70));
+    assert_true(dt_hold_exactly(&hold, 30));
+    assert_int_equal(dt_budget_held(&budget), 30);
+    assert_false(dt_hold_exactly(&hold, 101));
+    assert_int_equal(hold.n, 30);
+    assert_true(dt_hold_exactly(&hold, 0));
+    assert_int_equal(dt_budget_held(&budget), 0);
+}
+
+static void the_gauge_tells_what_is_held(void **state)
+{
+    struct dt_budget budget;
+    struct dt_hold hold;
+    (void)state;
+    dt_budget_init(&budget, 100);
+    dt_hold_init(&hold, &budget);
+    assert_true(dt_hold_more(&hold, 42));
+    dt_budget_report(&budget);
+    assert_true(dt_metric_value(budget.gauge) == 42);
+    dt_hold_end(&hold);
+    dt_budget_report(&budget);
+    assert_true(dt_metric_value(budget.gauge) == 0);
+}
+
+static void a_request_without_a_budget_may_hold_nothing(void **state)
+{
+    struct dt_request req = {0};
+    (void)state;
+    assert_false(dt_request_hold(&req, 1));
+    dt_request_let_go(&req, 1);
+}
+
+static void *take_and_give(void *arg)
+{
+    struct dt_hold hold;
+    dt_hold_init(&hold, arg);
+    for (int i = 0; i < ROUNDS; i++) {
+        bool got = dt_hold_more(&hold, 30);
+        assert_true(dt_budget_held(arg) <= 100);
+        if (got)
+            dt_hold_less(&hold, 30);
+    }
+    dt_hold_end(&hold);
+    return NULL;
+}
+
+static void threads_share_it_without_losing_a_byte(void **state)
+{
+    struct dt_budget budget;
+    pthread_t threads[THREADS];
+    (void)state;
+    dt_budget_init(&budget, 100);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &budget), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(dt_budget_held(&budget), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_held_is_never_more_than_the_budget),
+        cmocka_unit_test(a_refusal_is_counted_and_charges_nothing),
+        cmocka_unit_test(a_hold_gives_back_no_more_than_it_has),
+        cmocka_unit_test(a_hold_follows_what_it_is_set_to),
+        cmocka_unit_test(the_gauge_tells_what_is_held),
+        cmocka_unit_test(a_request_without_a_budget_may_hold_nothing),
+        cmocka_unit_test(threads_share_it_without_losing_a_byte),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
