@@ -157,9 +157,9 @@ void dt_result_consumer_free(dt_result_consumer *consumer);
  */
 DT_MUST_CHECK dt_status dt_result_consumer_share(dt_result_consumer *consumer, unsigned rank, unsigned members,
                                                  struct dt_error *err);
-/* Waits for something to arrive, a second at most (not at all when `stop` is set), then takes what is there, at most
+/* Waits for something to arrive, wait_ms at most (not at all when `stop` is set), then takes what is there, at most
  * max, waiting at most linger_ms more for a fuller batch. Records are valid until the next call. n = 0 is common. */
-DT_MUST_CHECK dt_status dt_result_consumer_poll(dt_result_consumer *consumer, size_t max, int linger_ms,
+DT_MUST_CHECK dt_status dt_result_consumer_poll(dt_result_consumer *consumer, size_t max, int wait_ms, int linger_ms,
                                                 const _Atomic bool *stop, const struct dt_kafka_record **records,
                                                 size_t *n, struct dt_error *err);
 /* After they were applied: commits the offsets of the last poll (asynchronously is fine). */

@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 
-enum { WAIT_MS = 1000, LOOK_EVERY_US = 60000000, LOOK_TIMEOUT_US = 2000000, COMMIT_EVERY_US = 250000 };
+enum { LOOK_EVERY_US = 60000000, LOOK_TIMEOUT_US = 2000000, COMMIT_EVERY_US = 250000 };
 
 struct dt_result_consumer {
     rd_kafka_t *rk;
@@ -71,11 +71,20 @@ static dt_status take(struct dt_result_consumer *c, rd_kafka_message_t *m, struc
     return status;
 }
 
-/* The first record, or whatever else librdkafka has to say; a second at most, so that `stop` and a new share are seen.
- */
-static dt_status await_first(struct dt_result_consumer *c, const _Atomic bool *stop, struct dt_error *err)
+/* Offsets that wait to be committed are not left waiting for the next record. */
+static int wait_of(const struct dt_result_consumer *c, int wait_ms)
 {
-    rd_kafka_message_t *m = stop != NULL && *stop ? NULL : rd_kafka_consumer_poll(c->rk, WAIT_MS);
+    int64_t left_us = c->committed_us + COMMIT_EVERY_US - dt_kafka_now_us();
+
+    if (c->applied == NULL || left_us >= wait_ms * INT64_C(1000))
+        return wait_ms;
+    return left_us > 0 ? (int)(left_us / 1000) + 1 : 0;
+}
+
+/* The first record, or whatever else librdkafka has to say. */
+static dt_status await_first(struct dt_result_consumer *c, int wait_ms, const _Atomic bool *stop, struct dt_error *err)
+{
+    rd_kafka_message_t *m = stop != NULL && *stop ? NULL : rd_kafka_consumer_poll(c->rk, wait_of(c, wait_ms));
 
     return m == NULL ? DT_OK : take(c, m, err);
 }
@@ -122,8 +131,9 @@ static dt_status commit_applied(struct dt_result_consumer *c, struct dt_error *e
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing results");
 }
 
-dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int linger_ms, const _Atomic bool *stop,
-                                  const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
+dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms, int linger_ms,
+                                  const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
+                                  struct dt_error *err)
 {
     dt_status status;
 
@@ -132,7 +142,7 @@ dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int linger_
     drop_records(c);
     status = reserve(c, max, err);
     if (status == DT_OK)
-        status = await_first(c, stop, err);
+        status = await_first(c, wait_ms, stop, err);
     if (status != DT_OK)
         return status;
     if (c->n > 0)

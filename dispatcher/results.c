@@ -4,9 +4,9 @@
  * Killed anywhere, the batch comes again: applying is idempotent on (job, attempt), so a repeat is a `duplicate` or
  * `stale`. The offsets are committed last; a MySQL that is away makes the batch wait, never skip.
  *
- * A job whose row somebody keeps locked must not hold up the others of its partition: its results are kept, in their
- * order, and stand at the head of every batch that follows until the row is let go. As long as there are such, no
- * offsets are committed, so that they come again when this process dies.
+ * A job whose row another session keeps locked must not hold up the others of its partition: the transaction stores
+ * its results in MySQL, however many they are, and they are tried again from there, a page at a time, until the row is
+ * let go. So nothing waits in memory, and offsets are committed for what is in MySQL alone.
  */
 #include "results.h"
 
@@ -27,7 +27,12 @@
 #define PAUSE_MAX_US   INT64_C(2000000)
 #define REJECT_MS      10000
 #define REASON_MAX     300
-#define LOCK_MS        1000   /* longest wait for a row before its results are kept for later */
+#define LOCK_MS        1000              /* longest wait for a row before its results are stored for later */
+#define WAIT_MS        1000              /* longest wait for records, so that a new share is seen */
+#define DEFERRED_US    INT64_C(100000)   /* pause between two tries of stored results that are still in the way */
+#define DEFERRED_COST  10                /* they get one part in so many of the thread's time */
+#define ASK_US         INT64_C(30000000) /* whether any are stored is asked this often without being told */
+#define DEFERRED_MAX   1000000           /* with so many stored nothing more is read */
 #define REJECTED_MAX   500000 /* bytes that are kept of a key or value: both fit into Kafka's default limit */
 
 enum { STOP = 1 }; /* signal */
@@ -47,13 +52,19 @@ struct dt_results {
     dt_json *json;
     struct dt_config config; /* the process's, with a short wait for locks */
     struct dt_arena arena;
-    struct dt_apply *batch; /* room for twice results.batch */
+    struct dt_apply *batch; /* room for results.batch */
     size_t n;
-    size_t n_busy;               /* at its head: busy when they were tried before */
-    struct dt_arena kept, spare; /* their texts; where they move to next time */
+    struct deferred {
+        bool some;        /* results may be stored: of this process, or of one whose partitions it has now */
+        int64_t after_id; /* where the walk over them stands */
+        size_t met;       /* so many were still locked since the walk began */
+        size_t stored;    /* at the last walk, and since: about so many there are */
+        int64_t next_us;  /* mono: when to go on */
+    } deferred;
+    unsigned rank, members; /* the share that was taken last */
     struct rejected *rejected;
     size_t n_rejected;
-    dt_metric *applied, *duplicate, *stale, *unknown, *busy, *refused, *batch_size, *seconds;
+    dt_metric *applied, *duplicate, *stale, *unknown, *busy, *refused, *waiting, *batch_size, *seconds;
 };
 
 /* ---- decode ---- */
@@ -111,25 +122,24 @@ static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
 
 /* ---- what follows from applied results ---- */
 
-static void count(dt_results *r)
+static void count(dt_results *r, const struct dt_apply *v, size_t n)
 {
     dt_metric *of[] = {[DT_OUTCOME_APPLIED] = r->applied,
                        [DT_OUTCOME_DUPLICATE] = r->duplicate,
                        [DT_OUTCOME_STALE] = r->stale,
                        [DT_OUTCOME_UNKNOWN_JOB] = r->unknown,
                        [DT_OUTCOME_BUSY] = r->busy};
-    for (size_t i = 0; i < r->n; i++)
-        dt_metric_add(of[r->batch[i].outcome], 1);
-    dt_metric_observe(r->batch_size, (double)r->n);
+    for (size_t i = 0; i < n; i++)
+        dt_metric_add(of[v[i].outcome], 1);
 }
 
-static void tell_index(dt_results *r, const struct dt_shard_map *map)
+static void tell_index(dt_results *r, const struct dt_shard_map *map, const struct dt_apply *v, size_t n_results)
 {
     struct dt_error err = {0};
     size_t n = 0;
-    struct dt_entry *entries = dt_arena_alloc(&r->arena, (DT_WAS_MAX * r->n + 1) * sizeof *entries);
-    for (size_t i = 0; entries && i < r->n; i++) {
-        const struct dt_apply *a = &r->batch[i];
+    struct dt_entry *entries = dt_arena_alloc(&r->arena, (DT_WAS_MAX * n_results + 1) * sizeof *entries);
+    for (size_t i = 0; entries && i < n_results; i++) {
+        const struct dt_apply *a = &v[i];
         if (a->outcome != DT_OUTCOME_APPLIED)
             continue;
         n += dt_entries_of_move(a->result.job_id, a->next_at_ms, a->was_ms, DT_WAS_MAX, &entries[n]);
@@ -174,41 +184,72 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
     return DT_OK;
 }
 
+/* ---- results of locked jobs ---- */
+
+static void some_are_stored(dt_results *r, size_t n)
+{
+    struct deferred *d = &r->deferred;
+    if (n && !d->some)
+        DT_LOG(WARN, "results", "results wait for jobs that another session keeps locked", DT_I("results", n));
+    d->stored += n;
+    d->some = true;
+}
+
+static size_t count_busy(const struct dt_apply *v, size_t n)
+{
+    size_t busy = 0;
+    for (size_t i = 0; i < n; i++)
+        busy += v[i].outcome == DT_OUTCOME_BUSY;
+    return busy;
+}
+
+/* The walk has come to its end, and begins anew unless it has met nothing. */
+static void end_walk(struct deferred *d)
+{
+    d->some = d->met > 0;
+    d->stored = d->met;
+    d->met = 0;
+    d->after_id = 0;
+}
+
+/* One page of what is stored. Where something could be applied the next page follows at once. */
+static dt_status apply_deferred(dt_results *r, struct dt_error *err)
+{
+    struct deferred *d = &r->deferred;
+    struct dt_shard_map map;
+    struct dt_apply *v;
+    size_t n, limit = (size_t)r->env.config->results_batch;
+    int64_t start_us = dt_clock_mono_us(r->env.clock);
+    dt_arena_reset(&r->arena);
+    r->env.map(r->env.arg, &map);
+    dt_status status = dt_store_apply_deferred(r->store, &map, &d->after_id, limit, &r->arena, &v, &n, err);
+    if (status != DT_OK)
+        return status;
+    size_t busy = count_busy(v, n);
+    count(r, v, n);
+    tell_index(r, &map, v, n);
+    d->met += busy;
+    if (n < limit) {
+        end_walk(d);
+        dt_metric_set(r->waiting, (double)d->stored);
+    }
+    int64_t now_us = dt_clock_mono_us(r->env.clock), took_us = now_us - start_us;
+    int64_t pause_us = took_us * DEFERRED_COST > DEFERRED_US ? took_us * DEFERRED_COST : DEFERRED_US;
+    d->next_us = busy < n ? now_us : now_us + (d->some ? pause_us : ASK_US);
+    return DT_OK;
+}
+
 /* ---- the loop ---- */
 
 static dt_status decode_all(dt_results *r, const struct dt_kafka_record *records, size_t n)
 {
     dt_status status = DT_OK;
-    r->n = r->n_busy;
-    for (size_t i = 0; i < r->n_busy; i++)
-        r->batch[i].outcome = DT_OUTCOME_BUSY;
+    r->n = 0;
     r->n_rejected = 0;
     dt_arena_reset(&r->arena);
     for (size_t i = 0; status == DT_OK && i < n; i++)
         status = decode(r, &records[i]);
     return status;
-}
-
-/* Those that were busy move to the head of the next batch, with their texts. */
-static dt_status keep_busy(dt_results *r)
-{
-    size_t n = 0;
-    dt_arena_reset(&r->spare);
-    for (size_t i = 0; i < r->n; i++) {
-        struct dt_apply *a = &r->batch[i];
-        if (a->outcome != DT_OUTCOME_BUSY)
-            continue;
-        if (!copy_error(&r->spare, &a->result))
-            return DT_NOMEM;
-        r->batch[n++] = *a;
-    }
-    struct dt_arena emptied = r->kept;
-    r->kept = r->spare;
-    r->spare = emptied;
-    if (n && !r->n_busy)
-        DT_LOG(WARN, "results", "results wait for jobs that somebody keeps locked", DT_I("results", n));
-    r->n_busy = n;
-    return DT_OK;
 }
 
 static dt_status apply(dt_results *r, const struct dt_kafka_record *records, size_t n, struct dt_error *err)
@@ -218,15 +259,19 @@ static dt_status apply(dt_results *r, const struct dt_kafka_record *records, siz
     r->env.map(r->env.arg, &map);
     dt_status status = decode_all(r, records, n);
     if (status == DT_OK && r->n)
-        status = dt_store_apply(r->store, &map, r->batch, r->n, err);
+        status = dt_store_apply_or_defer(r->store, &map, r->batch, r->n, r->deferred.some, err);
     if (status == DT_OK)
         status = send_rejected(r, err);
     if (status != DT_OK)
         return status;
-    count(r);
-    tell_index(r, &map);
+    count(r, r->batch, r->n);
+    dt_metric_observe(r->batch_size, (double)r->n);
+    tell_index(r, &map, r->batch, r->n);
     dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.clock) - start_us) / 1e6);
-    return keep_busy(r);
+    size_t busy = count_busy(r->batch, r->n);
+    if (busy)
+        some_are_stored(r, busy);
+    return DT_OK;
 }
 
 static void pause_after_failure(dt_results *r, unsigned failures)
@@ -236,28 +281,45 @@ static void pause_after_failure(dt_results *r, unsigned failures)
     dt_mailbox_pause(r->mailbox, until, STOP);
 }
 
-/* Before ZooKeeper was seen for the first time there is no share, and nothing to read. */
+/* Before ZooKeeper was seen for the first time there is no share, and nothing to read. With other partitions comes what
+ * was stored of them. */
 static dt_status take_share(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
 {
     unsigned rank, members;
     if (!r->env.place(r->env.arg, &rank, &members))
         return DT_OK;
+    if (rank != r->rank || members != r->members) {
+        r->deferred.some = true;
+        r->deferred.next_us = 0;
+    }
+    r->rank = rank;
+    r->members = members;
     return dt_result_consumer_share(consumer, rank, members, err);
+}
+
+/* How long records may be waited for: until stored results are to be tried. */
+static int wait_ms(const dt_results *r)
+{
+    int64_t left_us = r->deferred.next_us - dt_clock_mono_us(r->env.clock);
+    if (left_us <= 0)
+        return 0;
+    return left_us < WAIT_MS * INT64_C(1000) ? (int)(left_us / 1000) + 1 : WAIT_MS;
 }
 
 static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
-    size_t n = 0, room = (size_t)r->env.config->results_batch;
+    size_t n = 0;
     dt_status status = take_share(r, consumer, err);
+    if (status == DT_OK && dt_clock_mono_us(r->env.clock) >= r->deferred.next_us)
+        status = apply_deferred(r, err);
     if (status != DT_OK)
         return status;
-    if (r->n_busy > room) { /* too many to read on */
-        status = apply(r, NULL, 0, err);
-        return status == DT_OK && r->n_busy > room ? dt_fail(err, DT_BUSY, "too many jobs are locked") : status;
-    }
-    status = dt_result_consumer_poll(consumer, room, LINGER_MS, &r->stop, &records, &n, err);
-    if (status != DT_OK || n + r->n_busy == 0)
+    if (r->deferred.stored > DEFERRED_MAX)
+        return dt_fail(err, DT_BUSY, "too many results wait for jobs that are locked");
+    status = dt_result_consumer_poll(consumer, (size_t)r->env.config->results_batch, wait_ms(r), LINGER_MS, &r->stop,
+                                     &records, &n, err);
+    if (status != DT_OK || n == 0)
         return status;
     DT_FAIL_POINT("results.read");
     status = apply(r, records, n, err);
@@ -266,7 +328,7 @@ static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct
         dt_result_consumer_rewind(consumer);
         return status;
     }
-    return r->n_busy ? DT_OK : dt_result_consumer_commit(consumer, err);
+    return dt_result_consumer_commit(consumer, err);
 }
 
 static dt_result_consumer *connect(dt_results *r)
@@ -314,6 +376,9 @@ static void make_meters(dt_results *r)
     r->unknown = dt_counter(name, help, "outcome=\"unknown_job\"");
     r->busy = dt_counter(name, help, "outcome=\"busy\"");
     r->refused = dt_counter(name, help, "outcome=\"rejected\"");
+    r->waiting =
+        dt_gauge("duetime_results_deferred",
+                 "Results that wait in MySQL for jobs which another session keeps locked, at the last look.", "");
     r->batch_size = dt_histogram_count("duetime_results_batch", "Results applied in one transaction.", "");
     r->seconds = dt_histogram("duetime_results_apply_seconds", "Applying one batch of results.", "");
 }
@@ -325,8 +390,6 @@ static void free_parts(dt_results *r)
     dt_store_free(r->store);
     dt_mailbox_free(r->mailbox);
     dt_arena_clear(&r->arena);
-    dt_arena_clear(&r->kept);
-    dt_arena_clear(&r->spare);
     free(r->batch);
     free(r->rejected);
     free(r);
@@ -341,10 +404,8 @@ dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, s
     r->config = *env->config;
     r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_MS);
     dt_arena_init(&r->arena);
-    dt_arena_init(&r->kept);
-    dt_arena_init(&r->spare);
     make_meters(r);
-    r->batch = calloc(2 * (size_t)env->config->results_batch, sizeof *r->batch);
+    r->batch = calloc((size_t)env->config->results_batch, sizeof *r->batch);
     r->rejected = calloc((size_t)env->config->results_batch, sizeof *r->rejected);
     dt_status status = r->batch && r->rejected ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
     if (status == DT_OK)

@@ -1,7 +1,7 @@
 /*
  * Results from Kafka: one thread that consumes <installation>.results in batches, applies them in MySQL, tells the
  * index, and only then commits the offsets. What cannot be understood goes to <installation>.results.rejected with the
- * reason.
+ * reason. Results of jobs whose row another session keeps locked wait in MySQL (deferred_results), not in memory.
  */
 #ifndef DT_DISPATCHER_RESULTS_H
 #define DT_DISPATCHER_RESULTS_H

@@ -239,6 +239,18 @@ CREATE TABLE IF NOT EXISTS outbox (
   KEY by_job (job_id)
 ) ENGINE=InnoDB COMMENT='notices that leave for Kafka at least once, written with the state change';
 
+CREATE TABLE IF NOT EXISTS deferred_results (
+  id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  job_id BIGINT NOT NULL,
+  attempt INT NOT NULL,
+  status ENUM('succeeded','failed','snoozed','gave_up','extended') CHARACTER SET ascii NOT NULL,
+  retry_after_ms BIGINT NOT NULL COMMENT '-1 = the report has none',
+  error_code VARBINARY(100) NULL,
+  error_message VARBINARY(1000) NULL,
+  deferred_at BIGINT NOT NULL,
+  KEY by_job (job_id, id)
+) ENGINE=InnoDB COMMENT='results from Kafka of jobs whose row another session keeps locked: applied in this order once it lets go';
+
 CREATE TABLE IF NOT EXISTS removed_jobs (
   topic VARBINARY(200) NOT NULL PRIMARY KEY,
   removed BIGINT NOT NULL DEFAULT 0

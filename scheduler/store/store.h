@@ -155,7 +155,7 @@ DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filt
 #define DT_WAS_MAX 3
 struct dt_apply {
     struct dt_result result; /* in */
-    enum dt_outcome outcome; /* out; in: BUSY = it was busy when it was tried before, anything else is not looked at */
+    enum dt_outcome outcome; /* out */
     /* Out, for the index: where the job is due now. next_at_ms 0 = remove it. Valid when outcome is APPLIED. was_ms:
      * where its entry may be: at its deadline, at the deadline that its claim gave it, at the time that it was claimed
      * at, if the leader has not told yet; 0 = no such. */
@@ -165,10 +165,30 @@ struct dt_apply {
 /*
  * One transaction; rows locked in the order of ids; several results of one job are applied in the order given. A row
  * that somebody keeps locked is waited for once (mysql.lock_timeout), then all results of that job are BUSY and the
- * others are applied. With one among them that was busy before, nothing is waited for.
+ * others are applied.
  */
 DT_MUST_CHECK dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results,
                                        size_t n, struct dt_error *err);
+
+/* ---- results that wait for a locked row (store_deferred.c) ---- */
+/*
+ * The same, and what is BUSY is stored in the same transaction (deferred_results), to be applied later: after OK the
+ * caller need not remember it. some_wait: results may be stored already, so a result whose job has earlier ones there
+ * is BUSY, too, whether its row is locked or not, and no locked row is waited for.
+ */
+DT_MUST_CHECK dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map,
+                                                struct dt_apply *results, size_t n, bool some_wait,
+                                                struct dt_error *err);
+/*
+ * Tries up to `limit` of the stored results, in the order in which they were stored, after *after_id, which becomes
+ * that of the last one; the first time: 0. Those of jobs whose row is still locked, or that have earlier ones stored,
+ * are BUSY and stay; the others are applied and go, in one transaction. *out: in the arena. *n = 0: there are no more.
+ * Nothing is waited for. Several callers at once may each apply a result: the second one finds a DUPLICATE, or extends
+ * a deadline once more.
+ */
+DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, int64_t *after_id,
+                                                size_t limit, struct dt_arena *arena, struct dt_apply **out, size_t *n,
+                                                struct dt_error *err);
 
 /* ---- topics (store_topics.c) ---- */
 struct dt_topic {

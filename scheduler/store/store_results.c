@@ -56,14 +56,12 @@ struct place {
 #define ALIKE_SHARE 8
 #define ALIKE_MIN   16 /* with fewer it costs more than it saves */
 
-enum locking { LOCK_NONE, LOCK_WAITING, LOCK_PASSING_BY };
-
 struct batch {
     dt_db *db;
     const struct dt_config *config;
     const struct dt_shard_map *map;
     int64_t now_ms;
-    enum locking locking;
+    enum dt_locking locking;
     struct dt_apply *results;
     size_t n;
     struct place *places; /* n of them */
@@ -188,7 +186,7 @@ static const struct dt_id_in read_jobs = DT_ID_IN(READ_ALL " WHERE j.id", " ORDE
 static const struct dt_id_in lock_jobs = DT_ID_IN(LOCK_ALL " WHERE j.id", " ORDER BY j.id FOR UPDATE");
 static const struct dt_id_in lock_free_jobs = DT_ID_IN(LOCK_ALL " WHERE j.id", " ORDER BY j.id FOR UPDATE SKIP LOCKED");
 static const struct dt_id_in *const readings[] = {
-    [LOCK_NONE] = &read_jobs, [LOCK_WAITING] = &lock_jobs, [LOCK_PASSING_BY] = &lock_free_jobs};
+    [DT_LOCK_NONE] = &read_jobs, [DT_LOCK_WAITING] = &lock_jobs, [DT_LOCK_PASSING_BY] = &lock_free_jobs};
 
 /* One copy for as long as the same one comes. */
 static struct dt_str read_job_topic(struct batch *b, const struct judged *before, unsigned column)
@@ -250,7 +248,7 @@ static dt_status read_all(struct batch *b)
     dt_status status = list_ids(b);
     if (!status)
         status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, b->ids, b->n_ids, read_judged, b, b->err);
-    return !status && b->n_jobs < b->n_ids && b->locking == LOCK_PASSING_BY ? find_busy(b) : status;
+    return !status && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY ? find_busy(b) : status;
 }
 
 /* ---- judging ---- */
@@ -712,9 +710,9 @@ static dt_status apply(struct batch *b)
     return status;
 }
 
-static dt_status apply_in(dt_db *db, const struct dt_config *config, const struct dt_shard_map *map, int64_t now_ms,
-                          enum locking locking, struct dt_apply *results, size_t n, struct dt_counts *counts,
-                          struct dt_arena *arena, struct dt_error *err)
+dt_status dt_results_apply_locking(dt_db *db, const struct dt_config *config, const struct dt_shard_map *map,
+                                   int64_t now_ms, enum dt_locking locking, struct dt_apply *results, size_t n,
+                                   struct dt_counts *counts, struct dt_arena *arena, struct dt_error *err)
 {
     struct batch b = {.db = db,
                       .config = config,
@@ -739,11 +737,13 @@ dt_status dt_results_apply_within(dt_db *db, const struct dt_config *config, con
                                   int64_t now_ms, struct dt_apply *results, size_t n, struct dt_counts *counts,
                                   struct dt_arena *arena, struct dt_error *err)
 {
-    return apply_in(db, config, map, now_ms, LOCK_WAITING, results, n, counts, arena, err);
+    return dt_results_apply_locking(db, config, map, now_ms, DT_LOCK_WAITING, results, n, counts, arena, err);
 }
 
-static dt_status try_to_apply(dt_store *store, const struct dt_shard_map *map, enum locking locking,
-                              struct dt_apply *results, size_t n, struct dt_error *err)
+/* ---- transactions ---- */
+
+static dt_status try_to(dt_store *store, enum dt_locking locking, dt_results_work_fn *work, void *arg,
+                        struct dt_error *err)
 {
     dt_db *db;
     int64_t now_ms;
@@ -753,39 +753,51 @@ static dt_status try_to_apply(dt_store *store, const struct dt_shard_map *map, e
     dt_counts_init(&counts);
     dt_status status = dt_store_begin(store, &db, &now_ms, err);
     if (!status)
-        status = apply_in(db, dt_store_config(store), map, now_ms, locking, results, n, &counts, &arena, err);
+        status = work(arg, db, now_ms, locking, &counts, &arena, err);
     DT_FAIL_POINT_STATUS("results.commit", status, err);
     status = dt_counts_finish(db, &counts, status, err);
     dt_arena_clear(&arena);
     return status;
 }
 
-static bool any_was_busy(const struct dt_apply *results, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (results[i].outcome == DT_OUTCOME_BUSY)
-            return true;
-    return false;
-}
-
 /* First without locks; whoever came between (BUSY) finds the second try holding them from the start; and who had to
  * wait for a lock until the server gave up passes by. */
-dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,
-                         struct dt_error *err)
+dt_status dt_results_transact(dt_store *store, enum dt_locking locking, dt_results_work_fn *work, void *arg,
+                              struct dt_error *err)
 {
     const int64_t wait_us = dt_store_config(store)->mysql_lock_timeout * 900;
-    enum locking locking = any_was_busy(results, n) ? LOCK_PASSING_BY : LOCK_NONE;
     struct dt_again again = {0};
-    while (n > 0) {
+    for (;;) {
         int64_t begun_us = dt_clock_mono_us(dt_clock_system());
-        dt_status status = try_to_apply(store, map, locking, results, n, err);
+        dt_status status = try_to(store, locking, work, arg, err);
         bool waited = dt_clock_mono_us(dt_clock_system()) - begun_us >= wait_us;
-        if (status == DT_BUSY && waited && locking != LOCK_PASSING_BY)
-            locking = LOCK_PASSING_BY;
+        if (status == DT_BUSY && waited && locking != DT_LOCK_PASSING_BY)
+            locking = DT_LOCK_PASSING_BY;
         else if (dt_store_again(&again, status))
-            locking = locking == LOCK_NONE ? LOCK_WAITING : locking;
+            locking = locking == DT_LOCK_NONE ? DT_LOCK_WAITING : locking;
         else
             return status;
     }
-    return DT_OK;
+}
+
+struct request {
+    dt_store *store;
+    const struct dt_shard_map *map;
+    struct dt_apply *results;
+    size_t n;
+};
+
+static dt_status apply_request(void *arg, dt_db *db, int64_t now_ms, enum dt_locking locking, struct dt_counts *counts,
+                               struct dt_arena *arena, struct dt_error *err)
+{
+    const struct request *r = arg;
+    return dt_results_apply_locking(db, dt_store_config(r->store), r->map, now_ms, locking, r->results, r->n, counts,
+                                    arena, err);
+}
+
+dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,
+                         struct dt_error *err)
+{
+    struct request request = {store, map, results, n};
+    return n ? dt_results_transact(store, DT_LOCK_NONE, apply_request, &request, err) : DT_OK;
 }

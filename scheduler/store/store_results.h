@@ -19,4 +19,22 @@ DT_MUST_CHECK dt_status dt_results_apply_within(dt_db *db, const struct dt_confi
                                                 struct dt_apply *results, size_t n, struct dt_counts *counts,
                                                 struct dt_arena *arena, struct dt_error *err);
 
+/* How rows are locked while they are read: not at all, so that a change that comes between is noticed when they are
+ * written; waiting for others; or passing by what others hold, whose results are BUSY then. */
+enum dt_locking { DT_LOCK_NONE, DT_LOCK_WAITING, DT_LOCK_PASSING_BY };
+
+/* The same work with that locking. */
+DT_MUST_CHECK dt_status dt_results_apply_locking(dt_db *db, const struct dt_config *config,
+                                                 const struct dt_shard_map *map, int64_t now_ms,
+                                                 enum dt_locking locking, struct dt_apply *results, size_t n,
+                                                 struct dt_counts *counts, struct dt_arena *arena,
+                                                 struct dt_error *err);
+
+/* One transaction: the work between its beginning and its COMMIT. */
+typedef dt_status dt_results_work_fn(void *arg, dt_db *db, int64_t now_ms, enum dt_locking locking,
+                                     struct dt_counts *counts, struct dt_arena *arena, struct dt_error *err);
+/* Begins with `locking`, does the work, commits; repeats it with more locking when somebody was in the way. */
+DT_MUST_CHECK dt_status dt_results_transact(dt_store *store, enum dt_locking locking, dt_results_work_fn *work,
+                                            void *arg, struct dt_error *err);
+
 #endif

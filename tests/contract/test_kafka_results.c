@@ -78,7 +78,7 @@ static void collect(dt_result_consumer *c, int n, bool commit, int *seen)
     size_t got = 0, k;
 
     while (got < (size_t)n) {
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 1000, 5, &stop, &records, &k, &err), &err);
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 1000, 1000, 5, &stop, &records, &k, &err), &err);
         for (size_t i = 0; i < k; i++) {
             assert_true(records[i].value.n > 1 && records[i].value.p[0] == 'r');
             assert_true(dt_str_eq(records[i].key, records[i].value));
@@ -146,7 +146,7 @@ static void results_that_could_not_be_applied_come_again_after_a_rewind(void **s
     report(0, 100);
     c = consumer();
     while (n == 0)
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 30, 5, &stop, &records, &n, &err), &err);
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
     assert_true(n <= 30);
     dt_result_consumer_rewind(c);
     collect(c, 100, true, seen);
@@ -167,7 +167,7 @@ static void a_poll_takes_no_more_than_it_is_told_and_what_is_there(void **state)
     report(0, 500);
     c = consumer();
     while (got < 500) {
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 20, &stop, &records, &n, &err), &err);
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 1000, 20, &stop, &records, &n, &err), &err);
         assert_true(n <= 100);
         got += n;
         polls += n > 0;
@@ -187,7 +187,7 @@ static void a_poll_that_finds_nothing_ends_when_told_to_stop(void **state)
     dt_result_consumer *c = consumer();
 
     (void)state;
-    KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 5, &stop, &records, &n, &err), &err);
+    KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 1000, 5, &stop, &records, &n, &err), &err);
     assert_int_equal(n, 0);
     dt_result_consumer_free(c);
 }
@@ -230,7 +230,7 @@ static void nothing_is_read_before_there_is_a_share(void **state)
     (void)state;
     report(0, 10);
     KAFKA_FIXTURE_OK(dt_result_consumer_new(&fx.env, &c, &err), &err);
-    KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 5, NULL, &records, &n, &err), &err);
+    KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 1000, 5, NULL, &records, &n, &err), &err);
     assert_int_equal(n, 0);
     KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 0, 1, &err), &err);
     collect(c, 10, true, seen);
@@ -285,7 +285,7 @@ static void a_change_of_shares_loses_nothing_that_was_not_applied(void **state)
     (void)state;
     report(0, 100);
     while (n == 0)
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 30, 5, &stop, &records, &n, &err), &err);
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
     dt_result_consumer_rewind(c); /* could not be applied, and then the shares change and change back */
     KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 1, 2, &err), &err);
     KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 0, 1, &err), &err);

@@ -23,6 +23,7 @@ static struct mysql_fixture fx;
 static dt_store *store;
 static struct dt_error err;
 static struct dt_shard_map map;
+static struct dt_arena waiting_texts; /* of results that were stored */
 
 static int open_store(void **state)
 {
@@ -30,6 +31,7 @@ static int open_store(void **state)
     mysql_fixture_make(&fx, "results");
     mysql_fixture_migrate(&fx);
     store = mysql_fixture_store(&fx);
+    dt_arena_init(&waiting_texts);
     dt_shard_map_init(&map, 1, 4);
     return 0;
 }
@@ -37,6 +39,7 @@ static int open_store(void **state)
 static int close_store(void **state)
 {
     (void)state;
+    dt_arena_clear(&waiting_texts);
     dt_store_free(store);
     mysql_fixture_drop(&fx);
     return 0;
@@ -45,7 +48,8 @@ static int close_store(void **state)
 static int empty_tables(void **state)
 {
     (void)state;
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM topics; DELETE FROM outbox");
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM topics; DELETE FROM outbox; "
+                           "DELETE FROM deferred_results");
     return 0;
 }
 
@@ -677,18 +681,119 @@ static void a_job_that_somebody_keeps_locked_is_passed_by(void **state)
     assert_outcome(a[2], APPLIED);
     assert_outcome(a[3], BUSY);
     assert_outcome(a[4], UNKNOWN_JOB);
-    /* Again: nobody is waited for. */
-    struct dt_apply b[] = {a[1], a[3]};
-    int64_t begun_us = dt_clock_mono_us(dt_clock_system());
-    OK(dt_store_apply(store, &map, b, 2, &err));
-    assert_true(dt_clock_mono_us(dt_clock_system()) - begun_us < 500000);
-    assert_outcome(b[0], BUSY);
-    assert_outcome(b[1], BUSY);
     mysql_fixture_run(&fx, "COMMIT");
+    struct dt_apply b[] = {a[1], a[3]};
     OK(dt_store_apply(store, &map, b, 2, &err)); /* in their order: the failure, then the success that ends the retry */
     assert_outcome(b[0], APPLIED);
     assert_outcome(b[1], APPLIED);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'"), 3);
+}
+
+/* ---- results that wait ---- */
+
+/* The next page of at most `limit`; how many there were. */
+static size_t apply_page(int64_t *after_id, size_t limit, struct dt_apply **page)
+{
+    size_t n;
+    OK(dt_store_apply_deferred(store, &map, after_id, limit, &waiting_texts, page, &n, &err));
+    return n;
+}
+
+static int64_t stored(void)
+{
+    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM deferred_results");
+}
+
+static void what_is_busy_is_stored_and_applied_later_as_it_was_reported(void **state)
+{
+    (void)state;
+    for (int64_t id = 1; id <= 3; id++)
+        job_row_dispatched(&fx, id, 1, 0);
+    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET payload = 'x' WHERE id IN (2, 3)");
+    struct dt_apply a[] = {result(1, 1, DT_RESULT_SUCCEEDED), failure(2, 1, S("late"), S("one \xC3\xA9")),
+                           result(3, 1, DT_RESULT_SNOOZED)};
+    OK(dt_store_apply_or_defer(store, &map, a, 3, false, &err));
+    assert_outcome(a[0], APPLIED);
+    assert_outcome(a[1], BUSY);
+    assert_outcome(a[2], BUSY);
+    assert_int_equal(stored(), 2);
+    int64_t after_id = 0, begun_us = dt_clock_mono_us(dt_clock_system());
+    struct dt_apply *page;
+    assert_int_equal(apply_page(&after_id, 10, &page), 2); /* nobody is waited for */
+    assert_true(dt_clock_mono_us(dt_clock_system()) - begun_us < 500000);
+    assert_outcome(page[0], BUSY);
+    assert_outcome(page[1], BUSY);
+    assert_int_equal(apply_page(&after_id, 10, &page), 0);
+    assert_int_equal(stored(), 2);
+    mysql_fixture_run(&fx, "COMMIT");
+    after_id = 0;
+    assert_int_equal(apply_page(&after_id, 10, &page), 2);
+    assert_outcome(page[0], APPLIED);
+    assert_int_equal(page[0].result.job_id, 2);
+    assert_outcome(page[1], APPLIED);
+    assert_int_equal(stored(), 0);
+    assert_job(&fx, 2, "CONCAT_WS(' ', state, attempt_status, error_code, error_message)",
+               "scheduled failed late one \xC3\xA9");
+    assert_job(&fx, 3, "CONCAT_WS(' ', state, attempt_status, next_at - updated_at)", "scheduled snoozed 5000");
+}
+
+static void a_result_does_not_overtake_an_earlier_one_of_its_job_that_is_stored(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 1, 1, 0);
+    job_row_dispatched(&fx, 2, 1, 0);
+    mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
+                           "(1, 1, 'gave_up', -1, 1)");
+    struct dt_apply a[] = {result(1, 1, DT_RESULT_SUCCEEDED), result(2, 1, DT_RESULT_SUCCEEDED)};
+    OK(dt_store_apply_or_defer(store, &map, a, 2, true, &err));
+    assert_outcome(a[0], BUSY);
+    assert_outcome(a[1], APPLIED);
+    assert_int_equal(stored(), 2);
+    struct dt_apply *page;
+    int64_t after_id = 0;
+    assert_int_equal(apply_page(&after_id, 1, &page), 1);
+    assert_outcome(page[0], APPLIED);
+    assert_int_equal(apply_page(&after_id, 1, &page), 1);
+    assert_outcome(page[0], STALE);
+    assert_int_equal(stored(), 0);
+    assert_job(&fx, 1, "state", "dead");
+}
+
+/* Its job was let go between two pages of one walk. */
+static void nor_does_one_of_a_later_page(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 1, 1, 0);
+    mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
+                           "(1, 1, 'gave_up', -1, 1), (1, 1, 'succeeded', -1, 1)");
+    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET payload = 'x'");
+    struct dt_apply *page;
+    int64_t after_id = 0;
+    assert_int_equal(apply_page(&after_id, 1, &page), 1);
+    assert_outcome(page[0], BUSY);
+    mysql_fixture_run(&fx, "COMMIT");
+    assert_int_equal(apply_page(&after_id, 1, &page), 1);
+    assert_outcome(page[0], BUSY);
+    after_id = 0;
+    assert_int_equal(apply_page(&after_id, 2, &page), 2);
+    assert_outcome(page[0], APPLIED);
+    assert_outcome(page[1], STALE);
+    assert_int_equal(stored(), 0);
+}
+
+static void what_is_stored_goes_with_what_is_applied(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 1, 1, 0);
+    mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
+                           "(1, 1, 'succeeded', -1, 1), (99, 1, 'succeeded', -1, 1)");
+    struct dt_apply *page;
+    int64_t after_id = 0;
+    assert_int_equal(apply_page(&after_id, 10, &page), 2);
+    assert_outcome(page[0], APPLIED);
+    assert_outcome(page[1], UNKNOWN_JOB); /* nothing waits for a job that is not there */
+    assert_int_equal(stored(), 0);
+    assert_job(&fx, 1, "state", "succeeded");
 }
 
 /* More than one statement reads, and any of them may pass somebody by. */
@@ -771,6 +876,10 @@ int main(void)
         T(inside_a_callers_transaction_rows_are_locked_while_they_are_read),
         T(results_do_not_lock_topics),
         T(a_job_that_somebody_keeps_locked_is_passed_by),
+        T(what_is_busy_is_stored_and_applied_later_as_it_was_reported),
+        T(a_result_does_not_overtake_an_earlier_one_of_its_job_that_is_stored),
+        T(nor_does_one_of_a_later_page),
+        T(what_is_stored_goes_with_what_is_applied),
         T(of_two_thousand_jobs_those_that_somebody_keeps_locked_are_passed_by),
         T(each_job_of_a_large_batch_is_kept_as_long_as_its_own_topic_says),
     };

@@ -938,9 +938,9 @@ static bool anything(const dt_result_consumer *c)
     return false;
 }
 
-static void wait_for_results(dt_result_consumer *c)
+static void wait_for_results(dt_result_consumer *c, int wait_ms)
 {
-    int64_t until_us = now_us + 1 * SEC;
+    int64_t until_us = now_us + wait_ms * MS;
     while (!anything(c) && now_us < until_us) {
         if (broker.n_pollers == sizeof broker.pollers / sizeof broker.pollers[0])
             broker.n_pollers = 0;
@@ -949,13 +949,14 @@ static void wait_for_results(dt_result_consumer *c)
     }
 }
 
-dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int linger_ms, const _Atomic bool *stop,
-                                  const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
+dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms, int linger_ms,
+                                  const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
+                                  struct dt_error *err)
 {
     (void)linger_ms;
     *n = c->n = 0;
     if (!*stop)
-        wait_for_results(c);
+        wait_for_results(c, wait_ms);
     dt_status status = reach(false, now_us + 1 * SEC, stop, err);
     if (status != DT_OK)
         return status;

@@ -1,0 +1,592 @@
+/*
+ * The reader of results (results.h) on a real MySQL, Kafka and Redis. What stands between it and them here refuses
+ * single messages, fails when it is told to, and looks at MySQL whenever offsets are about to be committed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "results.h"
+#include "support/job_rows.h"
+#include "support/kafka_fixture.h"
+#include "support/redis_fixture.h"
+
+#define SHARDS    4
+#define WAIT_MS   20000
+#define READY_MS  60000 /* a consumer that is new waits for its group's coordinator */
+#define TEXT_SIZE 64
+
+static struct mysql_fixture fx;
+static struct kafka_fixture kafka;
+static struct dt_config config;
+static struct dt_shard_map map;
+static dt_refclock ref;
+static dt_sender *sender;
+static dt_index *index_of_test;
+static dt_results *results;
+static dt_store *onlooker; /* of the reader's thread */
+static struct dt_error err;
+
+static _Atomic bool no_place;
+static _Atomic unsigned told[SHARDS];
+
+/* ---- between the reader and its servers ---- */
+
+static _Atomic int applies_to_fail, sends_to_fail, commits_to_fail;
+static _Atomic int read_so_far, commits, committed_too_early;
+static char refused_value[TEXT_SIZE]; /* Kafka refuses messages with it */
+
+dt_status __real_dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
+                                int timeout_ms, struct dt_error *e);
+dt_status __wrap_dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
+                                int timeout_ms, struct dt_error *e);
+dt_status __real_dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms, int linger_ms,
+                                         const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
+                                         struct dt_error *e);
+dt_status __wrap_dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms, int linger_ms,
+                                         const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
+                                         struct dt_error *e);
+dt_status __real_dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *e);
+dt_status __wrap_dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *e);
+dt_status __real_dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *m, struct dt_apply *v, size_t n,
+                                         bool some_wait, struct dt_error *e);
+dt_status __wrap_dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *m, struct dt_apply *v, size_t n,
+                                         bool some_wait, struct dt_error *e);
+
+static bool spend(_Atomic int *budget)
+{
+    int left = *budget;
+    while (left > 0 && !atomic_compare_exchange_weak(budget, &left, left - 1))
+        ;
+    return left > 0;
+}
+
+/* All but the message that is refused. */
+dt_status __wrap_dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
+                                int timeout_ms, struct dt_error *e)
+{
+    dt_status status = DT_OK;
+    if (spend(&sends_to_fail)) {
+        memset(sent, 0, n * sizeof *sent);
+        return dt_fail(e, DT_UNAVAILABLE, "no answer");
+    }
+    for (size_t i = 0; i < n; i++) {
+        sent[i] = false;
+        if (refused_value[0] && dt_str_is(messages[i].value, refused_value))
+            status = dt_fail(e, DT_REFUSED, "one is refused");
+        else if (__real_dt_sender_send(s, &messages[i], 1, &sent[i], timeout_ms, e) != DT_OK)
+            return dt_fail(e, DT_UNAVAILABLE, "not sent");
+    }
+    return status;
+}
+
+dt_status __wrap_dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms, int linger_ms,
+                                         const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
+                                         struct dt_error *e)
+{
+    dt_status status = __real_dt_result_consumer_poll(c, max, wait_ms, linger_ms, stop, records, n, e);
+    read_so_far += (int)*n;
+    return status;
+}
+
+/* What was read is in MySQL: with its job, or with the results that wait. Good for tests with one result a job. */
+static int in_mysql(void)
+{
+    struct dt_error e = {0};
+    struct dt_db *db;
+    int n = -1;
+    if (dt_store_db(onlooker, &db, &e) == DT_OK &&
+        dt_db_query(db,
+                    "SELECT (SELECT COUNT(*) FROM jobs WHERE attempt_status <> 'dispatched')"
+                    " + (SELECT COUNT(*) FROM deferred_results)",
+                    DT_NO_PARAMS, &e) == DT_OK &&
+        dt_db_next(db))
+        n = (int)dt_db_i64(db, 0);
+    if (db && dt_db_end(db, &e) != DT_OK)
+        n = -1;
+    return n;
+}
+
+static _Atomic bool count_commits;
+
+dt_status __wrap_dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *e)
+{
+    if (count_commits)
+        committed_too_early += in_mysql() < read_so_far;
+    commits++;
+    if (spend(&commits_to_fail))
+        return dt_fail(e, DT_UNAVAILABLE, "offsets were not committed");
+    return __real_dt_result_consumer_commit(c, e);
+}
+
+dt_status __wrap_dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *m, struct dt_apply *v, size_t n,
+                                         bool some_wait, struct dt_error *e)
+{
+    if (spend(&applies_to_fail)) {
+        read_so_far -= (int)n;
+        return dt_fail(e, DT_UNAVAILABLE, "MySQL is away");
+    }
+    return __real_dt_store_apply_or_defer(store, m, v, n, some_wait, e);
+}
+
+/* ---- the reader's surroundings ---- */
+
+static void get_map(void *arg, struct dt_shard_map *out)
+{
+    (void)arg;
+    *out = map;
+}
+
+static bool place(void *arg, unsigned *rank, unsigned *members)
+{
+    (void)arg;
+    *rank = 0;
+    *members = 1;
+    return !no_place;
+}
+
+static void outbox(void *arg, unsigned shard)
+{
+    (void)arg;
+    told[shard % SHARDS]++;
+}
+
+static void start(void)
+{
+    const struct dt_results_env env = {.config = &config,
+                                       .kafka = &kafka.env,
+                                       .clock = dt_clock_system(),
+                                       .ref = &ref,
+                                       .sender = sender,
+                                       .map = get_map,
+                                       .place = place,
+                                       .outbox = outbox};
+    MYSQL_FIXTURE_OK(dt_results_start(&env, &results, &err), &err);
+}
+
+static void stop(void)
+{
+    dt_results_stop(results);
+    results = NULL;
+    dt_kafka_drain(10000);
+}
+
+static int open_all(void **state)
+{
+    (void)state;
+    mysql_fixture_make(&fx, "reader");
+    mysql_fixture_migrate(&fx);
+    kafka_fixture_make(&kafka, "reader");
+    config = fx.config;
+    config.kafka_brokers = kafka.config.kafka_brokers;
+    config.kafka_transaction_timeout = kafka.config.kafka_transaction_timeout;
+    config.redis_endpoints = (char *)(uintptr_t)redis_fixture_endpoints();
+    config.mysql_lock_timeout = 1000;
+    kafka.env.config = &config;
+    dt_shard_map_init(&map, 1, SHARDS);
+    dt_refclock_init(&ref, dt_clock_system());
+    MYSQL_FIXTURE_OK(dt_sender_new(&kafka.env, &sender, &err), &err);
+    MYSQL_FIXTURE_OK(dt_index_new(&config, kafka.installation, dt_clock_system(), &index_of_test, &err), &err);
+    MYSQL_FIXTURE_OK(dt_store_new(&config, &ref, &onlooker), &err);
+    MYSQL_FIXTURE_OK(dt_store_ping(onlooker, &err), &err);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    dt_store_free(onlooker);
+    dt_index_free(index_of_test);
+    dt_sender_free(sender);
+    redis_fixture_forget(redis_fixture_endpoints(), kafka.installation);
+    kafka_fixture_clear(&kafka);
+    mysql_fixture_drop(&fx);
+    return 0;
+}
+
+static int begin_test(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM outbox; DELETE FROM topics; "
+                           "DELETE FROM deferred_results");
+    applies_to_fail = sends_to_fail = commits_to_fail = 0;
+    read_so_far = commits = committed_too_early = 0;
+    refused_value[0] = '\0';
+    no_place = false;
+    count_commits = false;
+    for (unsigned i = 0; i < SHARDS; i++)
+        told[i] = 0;
+    start();
+    return 0;
+}
+
+static int end_test(void **state)
+{
+    (void)state;
+    if (results)
+        stop();
+    return 0;
+}
+
+/* ---- hands ---- */
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
+static void report(const char *fmt, ...) DT_PRINTF(1, 2);
+static void report(const char *fmt, ...)
+{
+    char value[2000];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(value, sizeof value, fmt, args);
+    va_end(args);
+    kafka_fixture_write(&kafka, kafka_fixture_own(&kafka, "results"), 0, "1", value);
+}
+
+/* Successes of the first attempts of jobs first to last, at once. */
+static void report_all(int64_t first, int64_t last)
+{
+    size_t n = (size_t)(last - first + 1);
+    struct dt_kafka_message *messages = calloc(n, sizeof *messages);
+    char(*values)[TEXT_SIZE] = calloc(n, sizeof *values), topic[128];
+    bool *sent = calloc(n, sizeof *sent);
+    snprintf(topic, sizeof topic, "%s", kafka_fixture_own(&kafka, "results"));
+    for (size_t i = 0; i < n; i++) {
+        snprintf(values[i], TEXT_SIZE, "{\"job_id\":\"%lld\",\"attempt\":1,\"status\":\"succeeded\"}",
+                 (long long)first + (long long)i);
+        messages[i] =
+            (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("k"), .value = dt_str(values[i])};
+    }
+    MYSQL_FIXTURE_OK(__real_dt_sender_send(sender, messages, n, sent, 20000, &err), &err);
+    free(messages);
+    free(values);
+    free(sent);
+}
+
+struct question {
+    const char *sql;
+    int64_t wanted;
+};
+
+static bool answered(void *arg)
+{
+    const struct question *q = arg;
+    return mysql_fixture_number(&fx, "%s", q->sql) == q->wanted;
+}
+
+static void wait_for(const char *sql, int64_t wanted)
+{
+    struct question q = {sql, wanted};
+    if (!wait_until(answered, &q, READY_MS))
+        fail_msg("%s: %lld, and not %lld", sql, (long long)mysql_fixture_number(&fx, "%s", sql), (long long)wanted);
+}
+
+/* Another session keeps rows locked until let_go. */
+static dt_db *holder;
+
+static void keep_locked(const char *where)
+{
+    char sql[200];
+    fx.config.mysql_idle_transaction_timeout = 120000;
+    MYSQL_FIXTURE_OK(dt_db_open(&fx.config, &holder, &err), &err);
+    MYSQL_FIXTURE_OK(dt_db_script(holder, DT_STR_LIT("SET SESSION wait_timeout = 300"), &err), &err);
+    MYSQL_FIXTURE_OK(dt_db_begin(holder, &err), &err);
+    snprintf(sql, sizeof sql, "UPDATE jobs SET payload = 'held' WHERE %s", where);
+    MYSQL_FIXTURE_OK(dt_db_script(holder, dt_str(sql), &err), &err);
+}
+
+static void let_go(void)
+{
+    MYSQL_FIXTURE_OK(dt_db_commit(holder, &err), &err);
+    dt_db_free(holder);
+    holder = NULL;
+}
+
+/* ---- what is reported is done ---- */
+
+static void a_result_is_applied_and_the_index_and_the_outbox_are_told(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 1, 0);
+    job_row_dispatched(&fx, 8, 1, 0);
+    report("{\"job_id\":\"7\",\"attempt\":1,\"status\":\"failed\"}");
+    report("{\"job_id\":\"8\",\"attempt\":1,\"status\":\"gave_up\"}");
+    wait_for("SELECT COUNT(*) FROM jobs WHERE id = 7 AND state = 'scheduled' AND failures = 1", 1);
+    wait_for("SELECT COUNT(*) FROM outbox WHERE job_id = 8", 1);
+    for (int i = 0; i < WAIT_MS / 10 && !told[dt_shard_of(&map, 8)]; i++)
+        nap();
+    for (unsigned i = 0; i < SHARDS; i++)
+        assert_int_equal(told[i], i == dt_shard_of(&map, 8));
+    assert_int_equal(redis_fixture_score(index_of_test, &map, 7),
+                     mysql_fixture_number(&fx, "SELECT next_at FROM jobs WHERE id = 7"));
+}
+
+static void error_texts_of_one_batch_are_each_their_jobs_own(void **state)
+{
+    (void)state;
+    no_place = true; /* so that all come as one batch */
+    for (int64_t id = 1; id <= 3; id++) {
+        job_row_dispatched(&fx, id, 1, 0);
+        report("{\"job_id\":\"%lld\",\"attempt\":1,\"status\":\"failed\",\"error\":{\"code\":\"c%lld\",\"message\":"
+               "\"told of %lld\"}}",
+               (long long)id, (long long)id, (long long)id);
+    }
+    no_place = false;
+    wait_for("SELECT COUNT(*) FROM jobs WHERE error_code = CONCAT('c', id) AND error_message = CONCAT('told of ', id)",
+             3);
+}
+
+static void nothing_is_read_before_there_is_a_share(void **state)
+{
+    (void)state;
+    no_place = true;
+    stop(); /* what it asked for before is over */
+    read_so_far = 0;
+    start();
+    job_row_dispatched(&fx, 1, 1, 0);
+    report_all(1, 1);
+    for (int i = 0; i < 150; i++) {
+        nap();
+        assert_int_equal(read_so_far, 0);
+    }
+    no_place = false;
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
+}
+
+/* ---- nothing is lost ---- */
+
+static void offsets_are_committed_only_when_all_that_was_read_is_in_mysql(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 1, 1, 0);
+    job_rows_multiply(&fx, 600, 0);
+    keep_locked("id > 100 AND id <= 200");
+    count_commits = true;
+    applies_to_fail = 2;
+    report_all(1, 300);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 200);
+    report_all(301, 600);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 500);
+    let_go();
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 600);
+    assert_true(commits > 0);
+    assert_int_equal(committed_too_early, 0);
+}
+
+static void results_that_mysql_did_not_take_come_again(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 1, 1, 0);
+    job_rows_multiply(&fx, 50, 0);
+    applies_to_fail = 3;
+    report_all(1, 50);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 50);
+    assert_int_equal(applies_to_fail, 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE version = 2"), 50);
+}
+
+static void offsets_that_were_not_committed_hold_nothing_up(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 1, 1, 0);
+    job_rows_multiply(&fx, 20, 0);
+    commits_to_fail = 2;
+    report_all(1, 10);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 10);
+    report_all(11, 20);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 20);
+}
+
+/* ---- what cannot be understood ---- */
+
+static size_t rejected(const char *value, size_t n)
+{
+    struct kafka_seen *seen;
+    size_t all = kafka_fixture_read(&kafka, kafka_fixture_own(&kafka, "results.rejected"), true, &seen), found = 0;
+    for (size_t i = 0; i < all; i++)
+        found += seen[i].value_n == n && strncmp(seen[i].value, value, strlen(value)) == 0;
+    free(seen);
+    return found;
+}
+
+static bool is_rejected(void *arg)
+{
+    return rejected(arg, strlen(arg)) > 0;
+}
+
+static void what_cannot_be_understood_is_put_aside_and_the_others_are_applied(void **state)
+{
+    (void)state;
+    char nonsense[] = "{\"job_id\":\"x1\"}", more[] = "not json 1";
+    job_row_dispatched(&fx, 1, 1, 0);
+    report("%s", nonsense);
+    report_all(1, 1);
+    report("%s", more);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
+    assert_true(wait_until(is_rejected, nonsense, WAIT_MS));
+    assert_true(wait_until(is_rejected, more, WAIT_MS));
+}
+
+/* While Kafka does not answer, the batch waits: what was rejected is not forgotten. */
+static void what_is_put_aside_waits_for_a_kafka_that_is_away(void **state)
+{
+    (void)state;
+    char nonsense[] = "not json 2";
+    sends_to_fail = 2;
+    job_row_dispatched(&fx, 1, 1, 0);
+    report("%s", nonsense);
+    report_all(1, 1);
+    assert_true(wait_until(is_rejected, nonsense, READY_MS));
+    assert_int_equal(sends_to_fail, 0);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
+}
+
+static void what_kafka_refuses_to_put_aside_holds_up_nobody(void **state)
+{
+    (void)state;
+    char other[] = "not json 4";
+    snprintf(refused_value, sizeof refused_value, "not json 3");
+    job_row_dispatched(&fx, 1, 1, 0);
+    job_row_dispatched(&fx, 2, 1, 0);
+    report("not json 3");
+    report("%s", other);
+    report_all(1, 1);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
+    assert_true(wait_until(is_rejected, other, WAIT_MS));
+    report_all(2, 2);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 2);
+    assert_int_equal(rejected("not json 3", 10), 0);
+}
+
+/* A record may be as large as Kafka takes it; with its reason it would be larger. */
+static void a_very_large_record_is_put_aside_cut(void **state)
+{
+    (void)state;
+    const size_t n = 900000;
+    char *value = malloc(n + 1);
+    memset(value, 'x', n);
+    value[n] = '\0';
+    kafka_fixture_write(&kafka, kafka_fixture_own(&kafka, "results"), 0, "1", value);
+    free(value);
+    job_row_dispatched(&fx, 1, 1, 0);
+    report_all(1, 1);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
+    assert_int_equal(rejected("xxxx", 500000), 1);
+}
+
+/* ---- jobs that somebody keeps locked ---- */
+
+static void results_of_very_many_locked_jobs_do_not_hold_up_the_others(void **state)
+{
+    (void)state;
+    enum { LOCKED = 5000, OTHERS = 200 };
+    job_row_dispatched(&fx, 1, 1, 0);
+    job_rows_multiply(&fx, LOCKED + OTHERS, 0);
+    keep_locked("id <= 5000");
+    report_all(1, LOCKED);
+    wait_for("SELECT COUNT(*) FROM deferred_results", LOCKED);
+    report_all(LOCKED + 1, LOCKED + OTHERS);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", OTHERS);
+    let_go();
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", LOCKED + OTHERS);
+    wait_for("SELECT COUNT(*) FROM deferred_results", 0);
+}
+
+static void results_of_a_locked_job_are_applied_in_their_order_once_it_is_let_go(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 1, 1, 0);
+    job_row_dispatched(&fx, 2, 1, 0);
+    keep_locked("id = 1");
+    report("{\"job_id\":\"1\",\"attempt\":1,\"status\":\"extended\",\"retry_after\":\"PT2H\"}");
+    wait_for("SELECT COUNT(*) FROM deferred_results", 1);
+    report("{\"job_id\":\"1\",\"attempt\":1,\"status\":\"failed\",\"retry_after\":\"PT3H\","
+           "\"error\":{\"code\":\"first\",\"message\":\"the one that counts\"}}");
+    report("{\"job_id\":\"1\",\"attempt\":1,\"status\":\"gave_up\",\"error\":{\"code\":\"second\"}}");
+    report_all(2, 2);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
+    wait_for("SELECT COUNT(*) FROM deferred_results", 3);
+    let_go();
+    wait_for("SELECT COUNT(*) FROM deferred_results", 0);
+    assert_job(&fx, 1,
+               "CONCAT_WS(' ', state, attempt_status, failures, error_code, error_message, version,"
+               " ROUND((next_at - updated_at) / 3600000))",
+               "scheduled failed 1 first the one that counts 3 3");
+}
+
+/* The row is free again, and an earlier result of its job still waits: a later one does not overtake it. */
+static void a_result_waits_behind_an_earlier_one_of_its_job(void **state)
+{
+    (void)state;
+    stop();
+    job_row_dispatched(&fx, 1, 1, 0);
+    mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
+                           "(1, 1, 'gave_up', -1, 1)");
+    report_all(1, 1);
+    start();
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'dead'", 1);
+    wait_for("SELECT COUNT(*) FROM deferred_results", 0);
+    assert_job(&fx, 1, "state", "dead");
+}
+
+static void a_reader_that_ends_while_results_wait_loses_none(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 1, 1, 0);
+    job_rows_multiply(&fx, 40, 0);
+    keep_locked("id <= 20");
+    report_all(1, 40);
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 20);
+    stop();
+    let_go();
+    start();
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 40);
+    wait_for("SELECT COUNT(*) FROM deferred_results", 0);
+}
+
+static void a_result_of_a_locked_job_is_applied_soon_after_it_is_let_go(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 1, 1, 0);
+    keep_locked("id = 1");
+    report_all(1, 1);
+    wait_for("SELECT COUNT(*) FROM deferred_results", 1);
+    int64_t us = kafka_fixture_now_us();
+    let_go();
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
+    print_message("applied %lld ms after the lock was gone\n", (long long)(kafka_fixture_now_us() - us) / 1000);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
+    const struct CMUnitTest tests[] = {
+        T(a_result_is_applied_and_the_index_and_the_outbox_are_told),
+        T(error_texts_of_one_batch_are_each_their_jobs_own),
+        T(nothing_is_read_before_there_is_a_share),
+        T(offsets_are_committed_only_when_all_that_was_read_is_in_mysql),
+        T(results_that_mysql_did_not_take_come_again),
+        T(offsets_that_were_not_committed_hold_nothing_up),
+        T(what_cannot_be_understood_is_put_aside_and_the_others_are_applied),
+        T(what_is_put_aside_waits_for_a_kafka_that_is_away),
+        T(what_kafka_refuses_to_put_aside_holds_up_nobody),
+        T(a_very_large_record_is_put_aside_cut),
+        T(results_of_very_many_locked_jobs_do_not_hold_up_the_others),
+        T(results_of_a_locked_job_are_applied_in_their_order_once_it_is_let_go),
+        T(a_result_waits_behind_an_earlier_one_of_its_job),
+        T(a_reader_that_ends_while_results_wait_loses_none),
+        T(a_result_of_a_locked_job_is_applied_soon_after_it_is_let_go),
+    };
+    return cmocka_run_group_tests_name("the reader of results", tests, open_all, close_all);
+}
