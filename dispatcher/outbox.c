@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/fail_point.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
@@ -52,7 +53,7 @@ static dt_status send_notices(dt_outbox *o, const struct dt_notice *notices, siz
     }
     dt_status status = dt_sender_send(o->env.sender, messages, n, sent, SEND_MS, err);
     for (size_t i = 0; i < n; i++)
-        if (sent[i])
+        if (DT_GUARD(LETTER_SENT, sent[i]))
             ids[n_ids++] = notices[i].outbox_id;
     dt_metric_add(o->sent, (int64_t)n_ids);
     DT_FAIL_POINT("outbox.sent");

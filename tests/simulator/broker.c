@@ -25,6 +25,7 @@
 #define PARTITIONS_MAX 24
 #define TOUCHED_MAX    16
 #define IDS            2
+#define NONSENSE       "nonsense "
 
 enum txn_state { TXN_OPEN, TXN_COMMITTED, TXN_ABORTED };
 
@@ -84,6 +85,14 @@ static struct {
         int64_t job, attempt;
     } refused[256]; /* alone */
     unsigned n_refused;
+    struct letter {
+        int64_t job, attempt;
+        int64_t refused_until_us;
+        bool sent;
+    } letters[512]; /* dead letters that somebody tried to send */
+    unsigned n_letters;
+    enum { NOT_OFFERED, PUT_ASIDE } nonsense[64]; /* what became of what no reader of results understands */
+    unsigned n_nonsense;
     size_t notices;
     struct fiber *subscriber, *pollers[16];
     unsigned n_pollers;
@@ -870,18 +879,67 @@ void dt_sender_free(dt_sender *sender)
     free(sender);
 }
 
+static struct letter *letter_of(int64_t job, int64_t attempt)
+{
+    for (unsigned i = 0; i < broker.n_letters; i++)
+        if (broker.letters[i].job == job && broker.letters[i].attempt == attempt)
+            return &broker.letters[i];
+    if (broker.n_letters == sizeof broker.letters / sizeof *broker.letters)
+        broken("too many dead letters");
+    struct letter *l = &broker.letters[broker.n_letters++];
+    *l = (struct letter){.job = job, .attempt = attempt};
+    return l;
+}
+
+/* One message, whose own fate may be another than that of its neighbours. */
+static bool take_letter(const struct dt_kafka_message *m)
+{
+    struct record r = {0};
+    describe(&r, m);
+    struct letter *l = letter_of(r.r.job, r.r.attempt);
+    if (now_us >= l->refused_until_us && fault(F_REFUSED, 3))
+        l->refused_until_us = now_us + rnd_in(100 * MS, 8 * SEC);
+    if (faults_on() && now_us < l->refused_until_us) {
+        TRACE("kafka: the letter of job %lld attempt %lld is refused", (long long)l->job, (long long)l->attempt);
+        return false;
+    }
+    l->sent = true;
+    broker.notices++;
+    return true;
+}
+
+static bool is_letter(const struct dt_kafka_message *m)
+{
+    return m->n_headers > 1; /* what is put aside has its reason alone */
+}
+
+/* What is refused for good may be forgotten by who put it aside. */
+static bool take_nonsense(const struct dt_kafka_message *m)
+{
+    size_t at_char = sizeof NONSENSE - 1;
+    broker.nonsense[number_of(m->value, &at_char) % 64] = PUT_ASIDE;
+    return !fault(F_REFUSED, 3);
+}
+
+/* Of a batch some may have arrived when nothing more is heard of the others. */
 dt_status dt_sender_send(dt_sender *sender, const struct dt_kafka_message *messages, size_t n, bool *sent,
                          int timeout_ms, struct dt_error *err)
 {
+    bool refused = false;
     (void)sender;
-    (void)messages;
     memset(sent, 0, n * sizeof *sent);
     dt_status status = reach(false, now_us + (int64_t)timeout_ms * 1000, NULL, err);
     if (status != DT_OK)
         return status;
-    memset(sent, 1, n * sizeof *sent);
-    broker.notices += n;
-    return DT_OK;
+    size_t heard = n && fault(F_PRODUCE_HELD, 3) ? (size_t)rnd_in(0, (int64_t)n - 1) : n;
+    for (size_t i = 0; i < heard; i++) {
+        sent[i] = is_letter(&messages[i]) ? take_letter(&messages[i]) : take_nonsense(&messages[i]);
+        refused |= !sent[i];
+    }
+    op("delivery reports");
+    if (heard < n)
+        return dt_fail(err, DT_UNAVAILABLE, "no answer for some messages");
+    return refused ? dt_fail(err, DT_REFUSED, "some messages are refused") : DT_OK;
 }
 
 /* ---- results ---- */
@@ -1033,6 +1091,31 @@ void broker_subscribe(void)
 size_t broker_notices(void)
 {
     return broker.notices;
+}
+
+bool broker_letter_sent(int64_t job, int64_t attempt)
+{
+    for (unsigned i = 0; i < broker.n_letters; i++)
+        if (broker.letters[i].job == job && broker.letters[i].attempt == attempt)
+            return broker.letters[i].sent;
+    return false;
+}
+
+void broker_report_nonsense(void)
+{
+    char value[32];
+    if (broker.n_nonsense == sizeof broker.nonsense / sizeof *broker.nonsense)
+        return;
+    snprintf(value, sizeof value, NONSENSE "%u", broker.n_nonsense++);
+    broker_report(DT_STR_LIT("?"), dt_str(value));
+}
+
+bool broker_nonsense_put_aside(void)
+{
+    for (unsigned i = 0; i < broker.n_nonsense; i++)
+        if (broker.nonsense[i] == NOT_OFFERED)
+            return false;
+    return true;
 }
 
 void broker_down(int64_t until_us)

@@ -34,8 +34,11 @@ void broker_subscribe(void);
 /* Was this attempt refused, alone in its batch? */
 bool broker_refused_alone(int64_t job, int64_t attempt);
 size_t broker_notices(void); /* dead letters sent */
+bool broker_letter_sent(int64_t job, int64_t attempt);
 /* A consumer reports. */
 void broker_report(struct dt_str key, struct dt_str value);
-bool broker_results_read(void); /* all reports were applied, and their offsets committed */
+void broker_report_nonsense(void);    /* what no reader of results understands */
+bool broker_nonsense_put_aside(void); /* all of it was offered to the topic for that, which may have refused it */
+bool broker_results_read(void);       /* all reports were applied, and their offsets committed */
 
 #endif

@@ -116,7 +116,7 @@ static const char *unrest_of_index(const struct table *jobs, int64_t horizon_ms)
 static bool in_transaction(void)
 {
     static const char *const names[] = {"jobs",         "history",  "attempts", "history_attempts", "history_counts",
-                                        "history_days", "key_ends", "job_keys", "job_counts"};
+                                        "history_days", "key_ends", "job_keys", "job_counts",       "deferred_results"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const struct table *table = table_named(names[k]);
         for (size_t i = 0; i < table->n; i++)
@@ -159,7 +159,7 @@ const char *oracles_unrest(const struct dt_config *config)
         if (i >= map.shards && !cell_null(row, "owner") && !halted_from(i))
             return "a shard that is not named any more was not given up";
     }
-    if (!broker_results_read())
+    if (!broker_results_read() || table_named("deferred_results")->n)
         return "results are not applied";
     for (size_t i = 0; i < table_named("outbox")->n; i++)
         if (!halted(cell_int(table_named("outbox")->rows[i], "shard") % map.shards))
@@ -744,6 +744,17 @@ static void judge_keys(void)
     }
 }
 
+/* Its letter was sent, if nobody's hands buried it. */
+static void judge_letter(const struct row *row)
+{
+    int64_t id = cell_int(row, "id"), attempt = cell_int(row, "attempt");
+    const struct journal_job *j = journal_of(id);
+    if (is(row, "state", "dead") && j && !j->edited && !history_lost && !waits_halted(row) &&
+        !broker_letter_sent(id, attempt))
+        violated("letters", "job %lld is dead, and no letter of attempt %lld was sent", (long long)id,
+                 (long long)attempt);
+}
+
 void oracles_judge(void)
 {
     const char *const places[] = {"jobs", "history"};
@@ -758,11 +769,14 @@ void oracles_judge(void)
     judge_counters();
     judge_keys();
     judge_answers();
+    if (!broker_nonsense_put_aside())
+        violated("nonsense", "what nobody understood was not put aside");
     for (size_t p = 0; p < 2; p++) {
         const struct table *table = table_named(places[p]);
         for (size_t i = 0; i < table->n; i++) {
             judge_sent(table->rows[i]);
             judge_attempts(table->rows[i]);
+            judge_letter(table->rows[i]);
         }
     }
 }

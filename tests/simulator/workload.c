@@ -394,6 +394,8 @@ static void mischief(const struct broker_record *m)
     if (!faults_on() || !fault_drawn(F_RESULTS) || !one_in(2))
         return;
     fault_count(F_RESULTS);
+    if (one_in(4))
+        broker_report_nonsense();
     enum dt_result_status any = (enum dt_result_status)rnd_in(DT_RESULT_SUCCEEDED, DT_RESULT_EXTENDED);
     report_soon(m->job, m->attempt + rnd_in(-1, 1), any, rnd_in(0, 3 * SEC));
 }
