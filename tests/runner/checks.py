@@ -33,7 +33,7 @@ def formatted():
 def scripts():
     """Shell scripts parse; Python files compile."""
     told = []
-    for path in [tree.TREE / name for name in ("deploy/local", "deploy/packages", "deploy/quickstart", "tests/run", "tests/coverage", ".ci/run")]:
+    for path in [tree.TREE / name for name in ("deploy/local", "deploy/packages", "deploy/quickstart", "tests/run", "tests/coverage", "tests/mutants", ".ci/run")]:
         code, output = command.run(["bash", "-n", path], SECONDS)
         told += [output] if code else []
     for path in _files("*.py"):
@@ -51,6 +51,11 @@ def _script(name, *arguments):
 
 def house():
     return _script("house.py")
+
+
+def mutants():
+    """tests/mutants plants what it says, and says what comes of it."""
+    return _script("mutation/selftest.py")
 
 
 def openapi():
@@ -107,6 +112,6 @@ def run(report, named):
             report.fail(name, output)
 
 
-OF_SOURCES = {"clang-format": formatted, "house rules": house, "scripts parse": scripts}
+OF_SOURCES = {"clang-format": formatted, "house rules": house, "scripts parse": scripts, "tests/mutants tells faults apart": mutants}
 OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration}
 OF_RELEASE = {"a release has no fail points": no_fail_points}

@@ -1,0 +1,119 @@
+"""A campaign: faults are drawn, planted one at a time, and tried against the suites that concern their file until one fails.
+
+   drawn ─▶ does not compile ─▶ drawn again
+         ─▶ the same object code ─▶ equivalent
+         ─▶ a suite fails or hangs ─▶ caught
+         ─▶ all pass ─▶ survived
+
+Before its first fault a suite is run without any: one that fails then decides nothing, and its time gives the deadline for the faults. What
+fails on real servers must fail twice, so that a busy machine catches nothing; a suite that hangs has noticed.
+"""
+import difflib
+import time
+
+from .account import digest
+
+TWICE = ("contract", "api", "integration")
+
+
+def difference(fault, text):
+    lines = difflib.unified_diff(text.splitlines(), fault.planted(text).splitlines(), fault.path, fault.path, lineterm="", n=2)
+    return "\n".join(lines)
+
+
+class Campaign:
+    def __init__(self, shop, trials, account, suites_of, say):
+        self.shop, self.trials, self.account, self.suites_of, self.say = shop, trials, account, suites_of, say
+        self.seconds = {}  # suite -> its time without a fault; None when it fails then
+
+    def usable(self, suite, fault):
+        """Whether the suite passes without any fault: it was run so once, or twice."""
+        if suite not in self.seconds:
+            self.shop.restore(fault.path)
+            good, what, seconds = False, "it does not build", 0
+            if self.shop.build(self.trials.target(suite)):
+                good, what, seconds = self.trials.run(suite)
+                if not good:
+                    good, what, seconds = self.trials.run(suite)
+            self.seconds[suite] = seconds if good else None
+            self.say(f"{suite} without a fault: {seconds:.1f} s" if good else f"{suite} fails without any fault ({what}): left out")
+        return self.seconds[suite] is not None
+
+    def caught_by(self, suite):
+        """What of the suite failed; None when all passed."""
+        deadline = 20 + 4 * self.seconds[suite]
+        good, what, _ = self.trials.run(suite, deadline)
+        if not good and what != "no end" and suite.split("/")[0] in TWICE:
+            single = what if what.startswith("test_") and "[" not in what else None
+            good, what, _ = self.trials.run(suite, deadline, single)
+        return None if good else what
+
+    def judge(self, fault, text):
+        """(outcome, suite, what failed, suites that were run)"""
+        planted = fault.planted(text)
+        verdict = self.shop.verdict(fault.path, planted)
+        if verdict is not None:
+            return verdict, None, None, []
+        run = []
+        for suite in self.suites_of(fault.path):
+            if not self.usable(suite, fault):
+                continue
+            self.shop.write(fault.path, planted)
+            if not self.shop.build(self.trials.target(suite)):
+                return "does not compile", None, None, []
+            run.append(suite)
+            what = self.caught_by(suite)
+            if what is not None:
+                return "caught", suite, what, run
+        return "survived", None, None, run
+
+    def one(self, fault, text):
+        begun = time.monotonic()
+        try:
+            outcome, suite, what, run = self.judge(fault, text)
+        finally:
+            self.shop.restore(fault.path)
+        entry = {"name": fault.name, "path": fault.path, "line": fault.line, "kind": fault.kind, "outcome": outcome, "by": suite, "what": what,
+                 "suites": run, "seconds": round(time.monotonic() - begun, 1), "file": digest(text), "diff": difference(fault, text)}
+        self.account.add(entry)
+        return entry
+
+    def run(self, faults, texts, count, until, again=()):
+        """Tries faults in their order until `count` have an outcome; gives their entries. `again`: outcomes that are tried again."""
+        entries = []
+        for fault in faults:
+            if len(entries) == count:
+                break
+            entry = self.account.known(fault, texts[fault.path])
+            if entry is None or entry["outcome"] in again:
+                if time.monotonic() > until:
+                    self.say("the time is over; the same command goes on from here")
+                    break
+                entry = self.one(fault, texts[fault.path])
+                by = f" by {entry['by']}: {entry['what']}" if entry["by"] else ""
+                self.say(f"{entry['outcome']}{by}  {fault.name} {fault.path}:{fault.line} {fault.kind}  [{entry['seconds']:.0f} s]")
+            if entry["outcome"] != "does not compile":
+                entries.append(entry)
+        return entries
+
+
+def tell(entries, out=print):
+    """Survivors with their diffs and the suites that they passed, then the sum by area, then the sum."""
+    for entry in entries:
+        if entry["outcome"] == "survived":
+            out(f"\nsurvived {entry['name']} {entry['path']}:{entry['line']} ({entry['kind']}); passed {' '.join(entry['suites']) or 'nothing: no suite concerns it'}")
+            out(entry["diff"])
+        elif entry["outcome"] == "judged":
+            out(f"\njudged to be equivalent {entry['name']} {entry['path']}:{entry['line']}: {entry['why']}")
+    areas = sorted({entry["path"].rsplit("/", 1)[0] for entry in entries})
+    out("")
+    for area in areas:
+        out(f"{area:24} {sum_of([entry for entry in entries if entry['path'].rsplit('/', 1)[0] == area])}")
+    out(f"{'all':24} {sum_of(entries)}")
+
+
+def sum_of(entries):
+    number = {outcome: sum(entry["outcome"] == outcome for entry in entries) for outcome in ("caught", "survived", "equivalent", "judged")}
+    counted = number["caught"] + number["survived"]
+    rate = f", {100 * number['caught'] / counted:.0f} % of those that make a difference" if counted else ""
+    return f"{number['caught']} caught, {number['survived']} survived, {number['equivalent'] + number['judged']} equivalent{rate}"

@@ -1,0 +1,116 @@
+"""The command line of tests/mutants."""
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import time
+
+from runner import cli, tree
+
+from . import campaign, concerns, faults, workshop
+from .account import Account
+from .trial import Trials
+
+AREAS = ("scheduler", "dispatcher", "api")
+
+
+def parser():
+    top = argparse.ArgumentParser(prog="tests/mutants", description="Plants small faults, one at a time, and tells which of them no suite notices.")
+    top.add_argument("where", nargs="*", default=list(AREAS), help="C files or folders; without any: scheduler dispatcher api")
+    top.add_argument("--count", type=int, default=20, help="so many faults (20)")
+    top.add_argument("--seed", default="1", help="what is drawn, in which order (1)")
+    top.add_argument("--minutes", type=float, default=60, help="no fault is begun later (60)")
+    top.add_argument("--seconds", type=float, help="the same in seconds")
+    top.add_argument("--kind", choices=faults.KINDS, action="append", help="only faults of this kind")
+    top.add_argument("--only", metavar="NAME", action="append", help="only the faults of these names")
+    top.add_argument("--with", dest="more", metavar="SUITE", action="append", default=[], help="a suite more for every fault, such as api/test_batch")
+    top.add_argument("--again", action="store_true", help="tries survivors of earlier campaigns again")
+    top.add_argument("--list", action="store_true", help="prints what would be drawn, and plants nothing")
+    top.add_argument("--tell", action="store_true", help="prints what is known of what would be drawn, and plants nothing")
+    top.add_argument("--judge", nargs=2, metavar=("NAME", "WHY"), help="notes that a survivor makes no difference, and why")
+    return top
+
+
+def sources(where):
+    """Names of the C files, from the top of the tree."""
+    found = []
+    for name in where:
+        path = tree.TREE / name
+        if path.suffix == ".c" and path.is_file():
+            found.append(path)
+        elif path.is_dir():
+            found += sorted(path.rglob("*.c"))
+        else:
+            raise SystemExit(f"tests/mutants: {name} is neither a C file nor a folder")
+    return list(dict.fromkeys(str(path.relative_to(tree.TREE)) for path in found))
+
+
+def drawn(arguments, texts):
+    all_faults = [fault for path, text in texts.items() for fault in faults.faults_of(path, text)]
+    if arguments.only:
+        return [fault for fault in all_faults if fault.name in arguments.only]
+    chosen = [fault for fault in all_faults if not arguments.kind or fault.kind in arguments.kind]
+    return faults.drawn(chosen, arguments.seed)
+
+
+def judge(account, name, why):
+    if name not in account.lines:
+        raise SystemExit(f"tests/mutants: no fault {name} was tried")
+    account.add({**account.lines[name], "outcome": "judged", "why": why})
+
+
+def known(account, order, texts, count):
+    entries = []
+    for fault in order:
+        entry = account.known(fault, texts[fault.path])
+        if entry and entry["outcome"] != "does not compile" and len(entries) < count:
+            entries.append(entry)
+    return entries
+
+
+def say(text):
+    print(f"[{time.strftime('%H:%M:%S')}] {text}", flush=True)
+
+
+def work(arguments, account, order, texts):
+    until = time.monotonic() + (arguments.seconds or arguments.minutes * 60)
+    shop = workshop.Workshop(say)
+    say("building the copy")
+    shop.refresh()
+    targets = shop.targets()
+
+    def suites_of(path):
+        found = [*concerns.suites_of(path, targets), *arguments.more]
+        return sorted(dict.fromkeys(found), key=lambda suite: concerns.ORDER.index(suite.split("/")[0]))
+
+    with contextlib.ExitStack() as stack:
+        made = campaign.Campaign(shop, Trials(stack), account, suites_of, say)
+        return made.run(order, texts, len(order) if arguments.only else arguments.count, until, ("survived",) if arguments.again or arguments.only else ())
+
+
+def main():
+    for number in (signal.SIGINT, signal.SIGTERM):  # so that servers are taken down on both
+        signal.signal(number, cli.interrupt)
+    arguments = parser().parse_args()
+    os.environ.setdefault("DUETIME_TEST_SEED", "1")
+    account = Account(workshop.HOME / "account.jsonl")
+    if arguments.judge:
+        return judge(account, *arguments.judge)
+    texts = {path: (tree.TREE / path).read_text(encoding="utf-8") for path in sources(arguments.where)}
+    order = drawn(arguments, texts)
+    if arguments.list:
+        for fault in order[:arguments.count]:
+            print(f"{fault.name} {fault.path}:{fault.line} {fault.kind}\n{campaign.difference(fault, texts[fault.path])}\n")
+        return 0
+    try:
+        entries = known(account, order, texts, arguments.count) if arguments.tell else work(arguments, account, order, texts)
+    except workshop.CannotBuild as error:
+        print(f"tests/mutants: the tree does not build without any fault\n{error}", file=sys.stderr)
+        return 2
+    campaign.tell(entries)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Which suites concern a file, cheapest first. What names a header concerns its source; the rest is told here by hand.
+
+A suite is "unit/test_claims", "simulated/test_store_jobs" (a contract suite on the simulator's servers), "sim", "contract/test_store_jobs",
+"api/test_batch" or "integration/test_life"; one that the tree does not have is passed over.
+"""
+import re
+
+from runner import tree
+
+ORDER = ("unit", "simulated", "sim", "contract", "api", "integration")
+
+# What the simulator has in memory of its own (tests/simulator/CMakeLists.txt).
+NOT_SIMULATED = re.compile(r"dispatcher/(kafka_.*|elector_.*|metrics_mhd|main)\.c|store/db_mysql\.c|base/(mailbox|metrics|log|fail_point)\.c|/index/|^api/")
+
+BY_HAND = [
+    (r"scheduler/base/(json|strbuf|base64|timetext)\.c", "unit/test_job_json unit/test_message unit/test_result_json unit/test_batch api/test_create"),
+    (r"scheduler/base/config\.c", "api/test_commands"),
+    (r"scheduler/base/mailbox\.c", "contract/test_elector"),
+    (r"scheduler/base/(metrics|log)\.c", "contract/test_reconcile api/test_http"),
+    (r"scheduler/job/", "contract/test_store_jobs api/test_create api/test_changes"),
+    (r"scheduler/index/", "contract/test_index contract/test_reconcile contract/test_index_wake"),
+    (r"scheduler/reconcile/", "contract/test_reconcile"),
+    (r"scheduler/store/", "simulated/test_store_dispatch simulated/test_store_jobs simulated/test_store_results simulated/test_store_history simulated/test_store_insert"),
+    (r"store/store_(turn|takeover|scan|shards|outgoing|row|house)|store/claims|store/id_in|store/topic_book", "contract/test_store_dispatch"),
+    (r"store/(db_mysql|db_error)\.c", "contract/test_db contract/test_store_insert contract/test_store_jobs"),
+    (r"store/(store_parts|store_past|store_house|store_history)\.c", "contract/test_store_history"),
+    (r"store/(store_audit|counts|topic_book)\.c", "contract/test_store_counts"),
+    (r"store/(store_schema|sql_split)\.c", "contract/test_store_schema"),
+    (r"store/(store_outbox|store_row)\.c", "contract/test_store_results contract/test_outbox contract/test_store_jobs"),
+    (r"store/(store|store_topics)\.c", "contract/test_store_topics contract/test_store_schema contract/test_store_jobs api/test_topics"),
+    (r"store/(store_list)\.c", "contract/test_store_list contract/test_store_history api/test_lists"),
+    (r"store/(store_jobs|store_insert|store_results)\.c", "contract/test_store_history api/test_changes api/test_keys"),
+    (r"store/(store_shards)\.c", "contract/test_store_shards api/test_shards"),
+    (r"dispatcher/kafka_(admin|warm|watch)\.c", "contract/test_kafka_topics contract/test_kafka_producer integration/test_refused"),
+    (r"dispatcher/kafka_(common|line|ledger|plain|producer|trim)\.c", "contract/test_kafka_producer contract/test_kafka_results contract/test_kafka_topics"),
+    (r"dispatcher/kafka_results\.c", "contract/test_kafka_results"),
+    (r"dispatcher/(message|ledger_record)\.c", "unit/test_dead_letter contract/test_kafka_producer integration/test_life"),
+    (r"dispatcher/elector", "contract/test_elector"),
+    (r"dispatcher/(shard_|fair|lane_memory|topic_gate)", "integration/test_fair integration/test_life integration/test_refused"),
+    (r"dispatcher/(outbox|results)\.c", "contract/test_outbox contract/test_results integration/test_life"),
+    (r"dispatcher/(dispatcher|main|map_watch|housekeeper|metrics_mhd)\.c", "integration/test_waiting_shards integration/test_history integration/test_rest integration/test_life api/test_shards"),
+    (r"api/(auth|session)\.c", "api/test_tokens"),
+    (r"api/(batch|handlers_batch|scratch|workers)\.c", "api/test_batch api/test_http"),
+    (r"api/(commands|main)\.c", "api/test_commands api/test_http api/test_unavailable"),
+    (r"api/(committer|gather|id_block|create)\.c", "contract/test_committer api/test_create api/test_batch api/test_keys"),
+    (r"api/(handlers_create|job_decode|job_digest|job_json)\.c", "unit/test_job_json api/test_create api/test_keys api/test_offers api/test_changes"),
+    (r"api/handlers_jobs\.c", "api/test_changes api/test_create api/test_keys api/test_tokens"),
+    (r"api/handlers_list\.c", "api/test_lists"),
+    (r"api/(handlers_admin|handlers_ops|health|waiting|index_writer)\.c", "api/test_http api/test_waiting api/test_shards api/test_unavailable api/test_tokens"),
+    (r"api/(handlers_results|results_batcher)\.c", "api/test_results"),
+    (r"api/(handlers_topics|topic_json|topic_cache)\.c", "api/test_topics api/test_lists"),
+    (r"api/(http_|answer|problem|request|router|routes)", "api/test_http api/test_batch api/test_create api/test_limits"),
+]
+
+
+def _including(stem):
+    """C suites that include the header of this name, or carry it in their own."""
+    header = re.compile(rf'#include "(?:\w+/)*{re.escape(stem)}\.h"')
+    for kind in ("unit", "contract"):
+        for path in sorted((tree.TREE / "tests" / kind).glob("test_*.c")):
+            if path.stem == f"test_{stem}" or header.search(path.read_text(encoding="utf-8")):
+                yield f"{kind}/{path.stem}"
+
+
+def _there(suite, targets):
+    kind, _, name = suite.partition("/")
+    if kind == "sim":
+        return "simulator" in targets
+    if kind in ("api", "integration"):
+        return (tree.TREE / "tests" / kind / f"{name}.py").exists()
+    return f"{kind}_{name}" in targets
+
+
+def suites_of(path, targets):
+    """Of a source, by name, in the order in which they are tried."""
+    stem = path.rsplit("/", 1)[1].removesuffix(".c")
+    found = list(_including(stem))
+    if not NOT_SIMULATED.search(path):
+        found.append("sim")
+    for pattern, suites in BY_HAND:
+        if re.search(pattern, path):
+            found += suites.split()
+    there = [suite for suite in dict.fromkeys(found) if _there(suite, targets)]
+    return sorted(there, key=lambda suite: ORDER.index(suite.split("/")[0]))

@@ -1,0 +1,84 @@
+"""Runs one suite of the copy with a deadline, and says whether everything passed. Servers start with the first suite that needs them, and
+stay for the whole campaign; the stack of the suite api stays, too, and its programs are started anew for each run.
+"""
+import contextlib
+import os
+import time
+
+from runner import cmocka, command, servers
+
+from .workshop import BUILD, COPY
+
+SIM_SECONDS = 8
+FIRST_SECONDS = 400  # of a suite whose time is not known yet
+PYTEST = ["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "-q", "-x"]
+
+
+class Trials:
+    def __init__(self, stack):
+        self.stack = stack  # an ExitStack: what was started is ended with it
+        self.environment = None
+        self.kept = False
+
+    def servers(self):
+        if self.environment is None:
+            self.environment = self.stack.enter_context(servers.running("mutants"))
+        return self.environment
+
+    def target(self, suite):
+        """What must be built for it."""
+        kind, _, name = suite.partition("/")
+        if kind in ("api", "integration"):
+            return ["duetime-api", "duetime-dispatcher"]
+        return ["simulator"] if kind == "sim" else [f"{kind}_{name}"]
+
+    def run(self, suite, seconds=None, only=None):
+        """(passed, what failed, seconds). `only`: a single test of a pytest suite."""
+        kind, _, name = suite.partition("/")
+        begun = time.monotonic()
+        good, what = getattr(self, f"_{kind}")(name, seconds or FIRST_SECONDS, only)
+        return good, what, time.monotonic() - begun
+
+    def _cmocka(self, kind, name, seconds, environment):
+        environment = {**environment, "ASAN_OPTIONS": "detect_leaks=1", "CMOCKA_MESSAGE_OUTPUT": "STDOUT"}
+        code, output = command.run([BUILD / "tests" / kind / f"{kind}_{name}"], seconds, environment)
+        failed = [test for test, outcome, _ in cmocka.outcomes(output) if outcome not in ("OK", "SKIPPED")]
+        return code == 0 and not failed, failed[0] if failed else "no end" if code is None else f"exit code {code}"
+
+    def _unit(self, name, seconds, _only):
+        return self._cmocka("unit", name, seconds, os.environ)
+
+    def _simulated(self, name, seconds, _only):
+        return self._cmocka("simulated", name, seconds, os.environ)
+
+    def _contract(self, name, seconds, _only):
+        return self._cmocka("contract", name, seconds, self.servers())
+
+    def _sim(self, _name, seconds, _only):
+        code, output = command.run([BUILD / "tests/simulator/simulator", "--seeds", "20000", "--seconds", str(SIM_SECONDS)], min(seconds, 4 * SIM_SECONDS))
+        told = [line for line in output.splitlines() if line.startswith(("FAILED", "seed"))]
+        return code == 0, told[0] if told else "no end" if code is None else f"exit code {code}"
+
+    def _pytest(self, kind, name, seconds, only, **environment):
+        words = [f"tests/{kind}/{name}.py" + (f"::{only}" if only else "")]
+        code, output = command.run([*PYTEST, *words], seconds, {**os.environ, "DUETIME_TEST_PREFIX": "", **environment}, cwd=COPY)
+        failed = [line.split(" ")[1].split("::")[-1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        return code in (0, 5), failed[0] if failed else "no end" if code is None else f"exit code {code}"
+
+    def _api(self, name, seconds, only):
+        if not self.kept:
+            self.kept = True
+            self.stack.callback(self._take_down, "mutants-api")
+        return self._pytest("api", name, seconds, only, DUETIME_TEST_KEEP="mutants-api")
+
+    def _integration(self, name, seconds, only):
+        with contextlib.ExitStack() as ending:
+            for home in ("integration", "wide"):
+                ending.callback(self._take_down, home)
+            return self._pytest("integration", name, seconds, only)
+
+    @staticmethod
+    def _take_down(name):
+        home = COPY / ".local" / "tests" / name
+        if home.exists():
+            command.run([COPY / "deploy" / "local", "reset"], 120, {**os.environ, "DUETIME_LOCAL_DIR": str(home)})
