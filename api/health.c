@@ -1,8 +1,10 @@
 /*
- * Owns the API's one periodic thread and what it last found out about MySQL and Redis. Refuses to serve requests.
+ * Owns the API's one periodic thread, its row in `processes`, and what it last found out about MySQL. Refuses to serve
+ * requests.
  *
- * Once a second: MySQL's clock, the schema (until it fits), topics, shards; every other time the tokens and Redis. A
- * server that is away costs one failed call a second, nothing else waits for it.
+ * Once a second: the row, MySQL's clock, the schema (until it fits), topics, shards; every other time the tokens. A
+ * server that is away costs one failed call a second, nothing else waits for it. The row alone also when the index
+ * writer lost something: leaders read it, and are called by the writer once it is there, if Redis can be had at all.
  */
 #include "health.h"
 
@@ -12,14 +14,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "index/index.h"
 #include "session.h"
 
-#define TICK_MS 1000
+#define TICK_US  INT64_C(1000000)
+#define APART_US INT64_C(50000) /* rows, however much is lost */
 
 struct dt_health {
     const struct dt_config *config;
@@ -29,14 +33,16 @@ struct dt_health {
     dt_auth *auth;
     pthread_t thread;
     struct dt_session session;
-    dt_index *index; /* the thread's own; NULL until the installation's name is known */
+    dt_index_writer *index;
+    int64_t id; /* of the row */
+    char name[100];
     unsigned ticks;
     bool schema_fits;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* Below: under the lock. */
     struct dt_health_state state;
-    bool stopping;
+    bool stopping, lost;
     dt_metric *mysql_up, *redis_up;
 };
 
@@ -76,6 +82,15 @@ static dt_status load_tokens(dt_health *h, struct dt_error *err)
     return due ? dt_auth_load(h->auth, h->session.store, err) : DT_OK;
 }
 
+/* Its losses are told to leaders: the row first, the call second. */
+static dt_status beat(dt_health *h, struct dt_error *err)
+{
+    struct dt_index_verdict index;
+    dt_index_writer_verdict(h->index, &index);
+    struct dt_process row = {.id = h->id, .name = h->name, .index_down = index.down, .index_losses = index.losses};
+    return dt_store_beat(h->session.store, &row, err);
+}
+
 static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
 {
     dt_store *store = h->session.store;
@@ -87,22 +102,25 @@ static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
     if (status == DT_OK)
         status = known;
     if (status == DT_OK)
+        status = beat(h, err);
+    if (status == DT_OK)
         status = dt_topic_cache_refresh(h->topics, store, err);
     if (status == DT_OK)
         status = dt_topic_cache_refresh_shards(h->topics, store, err);
     return status;
 }
 
-static bool look_at_redis(dt_health *h)
+static void tell_losses(dt_health *h)
 {
-    struct dt_view *view = dt_topic_cache_view(h->topics);
-    if (!view)
-        return false;
-    dt_status status = DT_OK;
-    if (!h->index)
-        status = dt_index_new(h->config, view->installation.name, h->clock, &h->index, NULL);
-    dt_view_release(view);
-    return status == DT_OK && dt_index_ping(h->index, NULL) == DT_OK;
+    struct dt_error err = {0};
+    dt_status status = dt_session_begin(&h->session, &err);
+    if (status == DT_OK)
+        status = beat(h, &err);
+    dt_session_end(&h->session);
+    if (status == DT_OK)
+        dt_index_writer_topics(h->index);
+    else
+        DT_LOG(DEBUG, "health", "leaders were not told of losses", DT_S("error", err.text));
 }
 
 static void publish(dt_health *h, dt_status status, const struct dt_error *err, bool redis)
@@ -125,35 +143,61 @@ static void publish(dt_health *h, dt_status status, const struct dt_error *err, 
 static void look(dt_health *h)
 {
     struct dt_error err = {0};
+    struct dt_index_verdict index;
     dt_status status = dt_session_begin(&h->session, &err);
     if (status == DT_OK)
         status = look_at_mysql(h, &err);
     if (status != DT_OK)
         h->schema_fits = false; /* it may be another server when it comes back */
     dt_session_end(&h->session);
-    bool redis = h->ticks % 2 == 0 ? look_at_redis(h) : h->state.redis; /* only this thread writes it */
-    publish(h, status, &err, redis);
+    dt_index_writer_verdict(h->index, &index);
+    publish(h, status, &err, index.status == DT_OK);
     h->ticks++;
 }
 
-/* True: stop. */
-static bool pause_ms(dt_health *h, int64_t ms)
+static void on_loss(void *arg)
 {
-    int64_t until_us = dt_clock_mono_us(h->clock) + ms * 1000;
-    struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
+    dt_health *h = arg;
     pthread_mutex_lock(&h->lock);
-    while (!h->stopping && pthread_cond_timedwait(&h->wake, &h->lock, &until) != ETIMEDOUT)
-        continue;
-    bool stop = h->stopping;
+    h->lost = true;
+    pthread_cond_signal(&h->wake);
     pthread_mutex_unlock(&h->lock);
-    return stop;
+}
+
+enum news { NOTHING, LOSSES, STOP };
+
+/* Until then, or until there is news; losses only when they may be told again. */
+static enum news wait_until(dt_health *h, int64_t until_us, int64_t losses_us)
+{
+    enum news news = NOTHING;
+    pthread_mutex_lock(&h->lock);
+    for (;;) {
+        int64_t now_us = dt_clock_mono_us(h->clock);
+        news = h->stopping ? STOP : h->lost && now_us >= losses_us ? LOSSES : NOTHING;
+        if (news != NOTHING || now_us >= until_us)
+            break;
+        int64_t end_us = h->lost ? dt_earlier(until_us, losses_us) : until_us;
+        struct timespec end = {end_us / 1000000, end_us % 1000000 * 1000};
+        pthread_cond_timedwait(&h->wake, &h->lock, &end);
+    }
+    h->lost &= news != LOSSES;
+    pthread_mutex_unlock(&h->lock);
+    return news;
 }
 
 static void *run(void *arg)
 {
     dt_health *h = arg;
-    while (!pause_ms(h, TICK_MS))
+    int64_t look_us = dt_clock_mono_us(h->clock) + TICK_US, losses_us = 0;
+    for (enum news news; (news = wait_until(h, look_us, losses_us)) != STOP;) {
+        if (news == LOSSES) {
+            tell_losses(h);
+            losses_us = dt_clock_mono_us(h->clock) + APART_US;
+            continue;
+        }
         look(h);
+        look_us = dt_clock_mono_us(h->clock) + TICK_US;
+    }
     dt_session_clear(&h->session);
     return NULL;
 }
@@ -170,8 +214,21 @@ static void init_lock(dt_health *h)
     pthread_condattr_destroy(&attr);
 }
 
+/* Numbers that are alike would only make two processes look like one for a while. */
+static void name_row(dt_health *h)
+{
+    char host[64] = "localhost";
+    uint64_t id = (uint64_t)getpid();
+    if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
+        DT_LOG(WARN, "health", "no random number for the process's row");
+    h->id = (int64_t)(id >> 1);
+    gethostname(host, sizeof(host) - 1);
+    snprintf(h->name, sizeof(h->name), "%s:%ld", host, (long)getpid());
+}
+
 dt_status dt_health_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
-                          dt_topic_cache *topics, dt_auth *auth, dt_health **out, struct dt_error *err)
+                          dt_topic_cache *topics, dt_auth *auth, dt_index_writer *index, dt_health **out,
+                          struct dt_error *err)
 {
     *out = NULL;
     dt_health *h = calloc(1, sizeof(*h));
@@ -182,9 +239,11 @@ dt_status dt_health_start(const struct dt_config *config, const dt_clock *clock,
     h->ref = ref;
     h->topics = topics;
     h->auth = auth;
+    h->index = index;
+    name_row(h);
     h->state.mysql = DT_SHUTDOWN; /* not looked at yet: the first look is news, whatever it finds */
     h->mysql_up = dt_gauge("duetime_api_mysql_up", "1 = MySQL answers and has the schema.", "");
-    h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint answers.", "");
+    h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");
     init_lock(h);
     dt_status status = dt_session_init(&h->session, config, clock, ref);
     if (status == DT_OK)
@@ -197,6 +256,7 @@ dt_status dt_health_start(const struct dt_config *config, const dt_clock *clock,
         dt_health_free(h);
         return dt_fail(err, status, "the health thread cannot start");
     }
+    dt_index_writer_on_loss(index, on_loss, h);
     *out = h;
     return DT_OK;
 }
@@ -214,7 +274,6 @@ void dt_health_free(dt_health *h)
 {
     if (!h)
         return;
-    dt_index_free(h->index);
     pthread_mutex_destroy(&h->lock);
     pthread_cond_destroy(&h->wake);
     free(h);

@@ -1,7 +1,7 @@
 /*
- * One thread that wakes up once a second, with a MySQL connection of its own: samples MySQL's clock, refreshes topics
- * and shards (topic_cache), every two seconds the tokens (auth), and asks Redis how it is. /readyz and /v1/info read
- * what it found.
+ * One thread that wakes up once a second, with a MySQL connection of its own: writes the process's row (processes), at
+ * once when the index writer lost something, samples MySQL's clock, refreshes topics and shards (topic_cache), and
+ * every two seconds the tokens (auth). /readyz and /v1/info read what it found.
  */
 #ifndef DT_API_HEALTH_H
 #define DT_API_HEALTH_H
@@ -17,12 +17,13 @@ typedef struct dt_health dt_health;
 struct dt_health_state {
     dt_status mysql;      /* OK, UNAVAILABLE, SCHEMA, … */
     char mysql_text[320]; /* why not OK */
-    bool redis;           /* reachable; false before it was asked */
+    bool redis;           /* takes changes of the index */
     bool draining;
 };
 
 DT_MUST_CHECK dt_status dt_health_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
-                                        dt_topic_cache *topics, dt_auth *auth, dt_health **out, struct dt_error *err);
+                                        dt_topic_cache *topics, dt_auth *auth, dt_index_writer *index, dt_health **out,
+                                        struct dt_error *err);
 void dt_health_drain(dt_health *health); /* readiness fails from here */
 void dt_health_stop(dt_health *health);
 void dt_health_free(dt_health *health);

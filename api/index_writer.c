@@ -2,9 +2,17 @@
  * Owns the queue between those who changed jobs and Redis, and the thread that empties it. Refuses to know why an entry
  * is posted, and never makes anybody wait: entries are hints.
  *
+ *            written                        refused, or not answered: `on_loss`
+ *   UP ◀───────────────┐          UP ───────────────────────────────────────────▶ DOWN
+ *   what is due soon goes at once; the rest          what cannot be written is dropped; what another endpoint takes
+ *   waits a moment for company                       goes on; every RETRY_US all are asked whether they take it again
+ *
  * Invariants: the ring holds at most RING_ENTRIES; what does not fit is dropped and counted; entries go out in the
- * order in which they were posted, so the last word on a job is the last one. What is due soon goes at once; the rest
- * waits a moment for company. The thread sleeps without a timeout while nothing is queued.
+ * order in which they were posted, so the last word on a job is the last one. No loss is silent: `losses` rises and
+ * `down` names the endpoints until all take changes again. The process's row tells leaders both; they read due jobs
+ * from MySQL meanwhile, and for a compare longer.
+ *
+ * A writer that has nothing to write asks every PROBE_US whether it could.
  */
 #include "index_writer.h"
 
@@ -23,6 +31,16 @@
 #define URGENT_MS    2000           /* entries due sooner go at once … */
 #define LINGER_US    INT64_C(20000) /* … others wait this long for company: a pipeline costs as much as fifty entries */
 #define LINGER_MAX   1024u
+#define RETRY_US     INT64_C(100000)
+#define PROBE_US     INT64_C(2000000)
+#define STALE_MS     2000
+
+/* What one round takes from under the lock. */
+struct round {
+    size_t n;
+    uint64_t outbox[(DT_SHARDS_MAX + 63) / 64];
+    bool outbox_news, topic_news, stopping;
+};
 
 struct dt_index_writer {
     const struct dt_config *config;
@@ -42,15 +60,14 @@ struct dt_index_writer {
     /* The thread's own. */
     dt_index *index;
     struct dt_entry *batch;
+    struct round kept; /* wake-ups that could not be sent: they go when all endpoints can be had again */
+    int64_t tried_us;  /* when Redis was last asked to take something */
+    void (*on_loss)(void *arg);
+    void *loss_arg;
     _Atomic bool up;
+    _Atomic int64_t losses;
+    struct dt_index_verdict verdict; /* under the lock */
     dt_metric *written, *dropped_full, *dropped_redis, *seconds, *sizes;
-};
-
-/* What one round takes from under the lock. */
-struct round {
-    size_t n;
-    uint64_t outbox[(DT_SHARDS_MAX + 63) / 64];
-    bool outbox_news, topic_news, stopping;
 };
 
 /* ---- posting ---- */
@@ -69,6 +86,31 @@ static bool any_urgent(const dt_index_writer *w, const struct dt_entry *entries,
         if (entries[i].due_ms != 0 && entries[i].due_ms <= soon_ms)
             return true;
     return false;
+}
+
+/* Leaders need not look for what the reconciler will have met before it is due. */
+static bool any_near(const dt_index_writer *w, const struct dt_entry *entries, size_t n)
+{
+    int64_t near_ms = dt_refclock_latest_ms(w->ref) + 2 * w->config->reconcile_period + STALE_MS;
+    for (size_t i = 0; i < n; i++)
+        if (entries[i].due_ms != 0 && entries[i].due_ms <= near_ms)
+            return true;
+    return false;
+}
+
+static void note_loss(dt_index_writer *w)
+{
+    w->losses++;
+    void (*tell)(void *) = __atomic_load_n(&w->on_loss, __ATOMIC_ACQUIRE);
+    if (tell)
+        tell(w->loss_arg);
+}
+
+static void note_dropped(dt_index_writer *w, const struct dt_entry *entries, size_t n)
+{
+    dt_metric_add(w->dropped_full, (int64_t)n);
+    if (any_near(w, entries, n))
+        note_loss(w);
 }
 
 void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, size_t n)
@@ -90,7 +132,7 @@ void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, si
         wake_locked(w);
     pthread_mutex_unlock(&w->lock);
     if (taken < n)
-        dt_metric_add(w->dropped_full, (int64_t)(n - taken));
+        note_dropped(w, entries + taken, n - taken);
 }
 
 void dt_index_writer_outbox(dt_index_writer *w, int64_t job_id)
@@ -115,28 +157,42 @@ void dt_index_writer_topics(dt_index_writer *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-bool dt_index_writer_up(const dt_index_writer *w)
+void dt_index_writer_on_loss(dt_index_writer *w, void (*on_loss)(void *arg), void *arg)
 {
-    return atomic_load(&w->up);
+    w->loss_arg = arg;
+    __atomic_store_n(&w->on_loss, on_loss, __ATOMIC_RELEASE);
+}
+
+void dt_index_writer_verdict(dt_index_writer *w, struct dt_index_verdict *out)
+{
+    pthread_mutex_lock(&w->lock);
+    *out = w->verdict;
+    pthread_mutex_unlock(&w->lock);
+    out->losses = w->losses;
 }
 
 /* ---- the thread ---- */
 
+static int64_t probe_at_us(const dt_index_writer *w)
+{
+    return w->tried_us + (atomic_load(&w->up) ? PROBE_US : RETRY_US);
+}
+
 static bool something_to_do_locked(const dt_index_writer *w)
 {
-    return w->stopping || w->outbox_news || w->topic_news || w->urgent || w->n >= LINGER_MAX ||
-           (w->n && dt_clock_mono_us(w->clock) >= w->oldest_us + LINGER_US);
+    int64_t now_us = dt_clock_mono_us(w->clock);
+    return now_us >= probe_at_us(w) || w->stopping || w->outbox_news || w->topic_news || w->urgent ||
+           w->n >= LINGER_MAX || (w->n && now_us >= w->oldest_us + LINGER_US);
 }
 
 static void sleep_locked(dt_index_writer *w)
 {
-    int64_t until_us = w->oldest_us + LINGER_US;
+    int64_t until_us = probe_at_us(w);
+    if (w->n)
+        until_us = dt_earlier(until_us, w->oldest_us + LINGER_US);
     struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
     w->sleeping = true;
-    if (w->n)
-        pthread_cond_timedwait(&w->wake, &w->lock, &until);
-    else
-        pthread_cond_wait(&w->wake, &w->lock);
+    pthread_cond_timedwait(&w->wake, &w->lock, &until);
     w->sleeping = false;
 }
 
@@ -200,41 +256,121 @@ static dt_status send(dt_index_writer *w, const struct round *round, struct dt_e
     return status;
 }
 
-static void note(dt_index_writer *w, const struct round *round, dt_status status, const struct dt_error *err)
+static void keep_news(dt_index_writer *w, const struct round *round)
 {
+    for (size_t i = 0; i < sizeof(w->outbox) / sizeof(w->outbox[0]); i++)
+        w->kept.outbox[i] |= round->outbox[i];
+    w->kept.outbox_news |= round->outbox_news;
+    w->kept.topic_news |= round->topic_news;
+}
+
+static void give_news_back(dt_index_writer *w)
+{
+    pthread_mutex_lock(&w->lock);
+    for (size_t i = 0; i < sizeof(w->outbox) / sizeof(w->outbox[0]); i++)
+        w->outbox[i] |= w->kept.outbox[i];
+    w->outbox_news |= w->kept.outbox_news;
+    w->topic_news |= w->kept.topic_news;
+    pthread_mutex_unlock(&w->lock);
+    w->kept = (struct round){0};
+}
+
+static void list_failing(const dt_index_writer *w, dt_status status, char *out, size_t cap)
+{
+    out[0] = '\0';
+    if (status != DT_OK && w->index)
+        dt_index_failing(w->index, out, cap);
+    if (status != DT_OK && !out[0])
+        snprintf(out, cap, "*");
+}
+
+/* True: others fail than before. */
+static bool give_verdict(dt_index_writer *w, dt_status status, const struct dt_error *err)
+{
+    char down[sizeof(w->verdict.down)];
+    list_failing(w, status, down, sizeof(down));
+    pthread_mutex_lock(&w->lock);
+    bool news = strcmp(down, w->verdict.down) != 0;
+    w->verdict.status = status;
+    w->verdict.at_us = w->tried_us;
+    snprintf(w->verdict.text, sizeof(w->verdict.text), "%s", status == DT_OK ? "" : err->text);
+    memcpy(w->verdict.down, down, sizeof(down));
+    pthread_mutex_unlock(&w->lock);
+    return news;
+}
+
+static void note(dt_index_writer *w, const struct round *round, dt_status written, dt_status status,
+                 const struct dt_error *err)
+{
+    dt_metric_add(written == DT_OK ? w->written : w->dropped_redis, (int64_t)round->n);
+    bool news = give_verdict(w, status, err);
     bool was_up = atomic_exchange(&w->up, status == DT_OK);
-    dt_metric_add(status == DT_OK ? w->written : w->dropped_redis, (int64_t)round->n);
     if (was_up && status != DT_OK)
-        DT_LOG(WARN, "index", "Redis does not take entries; the reconciler will mend the index",
-               DT_S("error", err->text));
+        DT_LOG(WARN, "index", "Redis does not take entries; leaders read MySQL meanwhile", DT_S("error", err->text));
     else if (!was_up && status == DT_OK)
         DT_LOG(INFO, "index", "Redis takes entries again");
+    if (news && status != DT_OK)
+        note_loss(w);
+    if (!was_up && status == DT_OK)
+        give_news_back(w);
+}
+
+/* A write that succeeded says nothing of the endpoints that it did not need. */
+static dt_status probe(dt_index_writer *w, struct dt_error *err)
+{
+    dt_status status = w->index ? DT_OK : dt_fail(err, DT_UNAVAILABLE, "not connected yet");
+    DT_FAIL_POINT_STATUS("index.probe", status, err);
+    return status == DT_OK ? dt_index_probe(w->index, err) : status;
+}
+
+static void serve(dt_index_writer *w, const struct round *round)
+{
+    struct dt_error err = {0};
+    bool idle = !round->n && !round->outbox_news && !round->topic_news;
+    dt_status written = idle ? DT_OK : send(w, round, &err), status = written;
+    if (written == DT_OK && (idle || !atomic_load(&w->up)))
+        status = probe(w, &err);
+    w->tried_us = dt_clock_mono_us(w->clock);
+    if (written != DT_OK)
+        keep_news(w, round);
+    note(w, round, written, status, &err);
+}
+
+/* What MySQL was never asked for is not known, and nothing was made that Redis should have. */
+static bool connect_when_known(dt_index_writer *w)
+{
+    struct dt_view *view = dt_topic_cache_view(w->topics);
+    bool known = view && connect_index(w, view, NULL) == DT_OK;
+    dt_view_release(view);
+    if (!known)
+        w->tried_us = dt_clock_mono_us(w->clock);
+    return known;
 }
 
 /* Stopping while Redis is away: what is left is the reconciler's. */
-static void give_up_when_stopping(dt_index_writer *w)
+static bool gives_up(dt_index_writer *w)
 {
     pthread_mutex_lock(&w->lock);
-    size_t left = w->stopping ? w->n : 0;
+    bool stops = w->stopping;
+    size_t left = stops ? w->n : 0;
     w->n -= left;
     pthread_mutex_unlock(&w->lock);
     dt_metric_add(w->dropped_redis, (int64_t)left);
+    return stops;
 }
 
 static void *run(void *arg)
 {
     dt_index_writer *w = arg;
-    for (;;) {
+    for (bool stop = false; !stop;) {
         struct round round;
-        struct dt_error err = {0};
         take(w, &round);
-        if (round.n || round.outbox_news || round.topic_news)
-            note(w, &round, send(w, &round, &err), &err);
-        if (!atomic_load(&w->up))
-            give_up_when_stopping(w);
-        if (round.stopping)
-            return NULL;
+        bool idle = !round.n && !round.outbox_news && !round.topic_news;
+        if (!idle || (!round.stopping && connect_when_known(w)))
+            serve(w, &round);
+        stop = round.stopping || (!atomic_load(&w->up) && gives_up(w));
     }
+    return NULL;
 }
 
 /* ---- beginning and end ---- */
@@ -271,6 +407,7 @@ dt_status dt_index_writer_start(const struct dt_config *config, const dt_clock *
     w->ref = ref;
     w->topics = topics;
     atomic_store(&w->up, true);
+    w->tried_us = dt_clock_mono_us(clock) - PROBE_US + RETRY_US;
     init_lock(w);
     register_metrics(w);
     w->ring = malloc(RING_ENTRIES * sizeof(*w->ring));

@@ -1,7 +1,7 @@
 /*
  * Posts entries to Redis off the answer's path: one thread, a bounded queue; what has gathered goes out in one pipeline
- * (dt_index_put with wake). What does not fit, or meets a Redis that is down, is dropped and counted: the reconciler
- * mends the index.
+ * (dt_index_put with wake). What does not fit, or meets a Redis that is down, is dropped, and that is told to leaders
+ * (dt_index_writer_on_loss): they read MySQL until the index is right again.
  */
 #ifndef DT_API_INDEX_WRITER_H
 #define DT_API_INDEX_WRITER_H
@@ -26,7 +26,16 @@ void dt_index_writer_post(dt_index_writer *writer, const struct dt_entry *entrie
 void dt_index_writer_outbox(dt_index_writer *writer, int64_t job_id);
 /* A topic was paused or resumed: leaders should look. */
 void dt_index_writer_topics(dt_index_writer *writer);
-/* Did the last write reach Redis? (true before any) */
-bool dt_index_writer_up(const dt_index_writer *writer);
+/* on_loss is called, on any thread, whenever something could not be written: it returns at once. */
+void dt_index_writer_on_loss(dt_index_writer *writer, void (*on_loss)(void *arg), void *arg);
+/* What Redis last said to a write; where there was none for two seconds, to one that nobody reads. */
+struct dt_index_verdict {
+    dt_status status; /* OK before any */
+    int64_t at_us;    /* mono; 0 = never */
+    char text[320];   /* why not OK */
+    char down[256];   /* the endpoints that do not take changes: dt_index_failing */
+    int64_t losses;   /* so often it could not */
+};
+void dt_index_writer_verdict(dt_index_writer *writer, struct dt_index_verdict *out);
 
 #endif

@@ -172,7 +172,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_workers_start(api->config, clock, api->ref, &api->workers, err);
     if (status == DT_OK)
-        status = dt_health_start(api->config, clock, api->ref, api->topics, api->auth, &api->health, err);
+        status = dt_health_start(api->config, clock, api->ref, api->topics, api->auth, api->index, &api->health, err);
     return status;
 }
 

@@ -24,6 +24,7 @@
 #include "housekeeper.h"
 #include "map_watch.h"
 #include "outbox.h"
+#include "pulse.h"
 #include "results.h"
 #include "shard_loop.h"
 #include "store/store.h"
@@ -61,7 +62,8 @@ struct dt_dispatcher {
     dt_results *results;
     dt_outbox *outbox;
     dt_housekeeper *housekeeper;
-    dt_wake *wake;
+    dt_pulse *pulse;  /* loops and threads that are started before it may ask */
+    dt_wake *wake;    /* likewise */
     dt_index *notify; /* for telling other processes; under notify_lock */
     pthread_mutex_t notify_lock, table_lock;
     dt_map_watch *watch;
@@ -186,10 +188,39 @@ static void index_lost(void *arg, unsigned shard)
     dt_housekeeper_rebuild(d->housekeeper, shard);
 }
 
-static void index_back(void *arg)
+static void index_doubted(void *arg)
 {
     dt_dispatcher *d = arg;
     dt_housekeeper_doubt(d->housekeeper);
+}
+
+static dt_pulse *pulse_of(dt_dispatcher *d)
+{
+    return __atomic_load_n(&d->pulse, __ATOMIC_ACQUIRE);
+}
+
+static void index_untold(void *arg, const dt_index *index)
+{
+    char down[256];
+    dt_index_failing(index, down, sizeof down);
+    dt_pulse_lost(pulse_of(arg), down);
+}
+
+static bool index_told(void *arg, const char *endpoint)
+{
+    return !dt_pulse_owed(pulse_of(arg), endpoint);
+}
+
+static bool hears(void *arg)
+{
+    dt_dispatcher *d = arg;
+    const dt_wake *wake = __atomic_load_n(&d->wake, __ATOMIC_ACQUIRE);
+    return wake && dt_wake_hears(wake);
+}
+
+static void led_news(void *arg)
+{
+    dt_pulse_news(pulse_of(arg));
 }
 
 static void outbox_here(void *arg, unsigned shard)
@@ -245,8 +276,10 @@ static void on_wake(void *arg, int shard, bool outbox)
         if (shard < 0 || (unsigned)shard == s)
             wake_loop(d, s, shard < 0);
     pthread_mutex_unlock(&d->table_lock);
-    if (shard < 0)
+    if (shard < 0) {
         dt_map_watch_stale(d->watch);
+        dt_pulse_news(pulse_of(d));
+    }
     if (shard >= 0 && outbox)
         dt_outbox_post(d->outbox, (unsigned)shard);
 }
@@ -260,6 +293,37 @@ static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
         dt_shard_loop_state(d->slots[shard].loop, out);
     pthread_mutex_unlock(&d->table_lock);
     return there;
+}
+
+/* Entries of any shard may be missing. */
+static void doubt_all(void *arg)
+{
+    dt_dispatcher *d = arg;
+    pthread_mutex_lock(&d->table_lock);
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        if (d->slots[shard].loop)
+            dt_shard_loop_doubt(d->slots[shard].loop);
+    pthread_mutex_unlock(&d->table_lock);
+    dt_housekeeper_doubt(d->housekeeper);
+}
+
+static void announce_loss(void *arg)
+{
+    dt_dispatcher *d = arg;
+    struct dt_error err = {0};
+    pthread_mutex_lock(&d->notify_lock);
+    if (dt_index_wake_all(d->notify, &err) != DT_OK)
+        DT_LOG(DEBUG, "dispatcher", "a loss was not announced", DT_S("reason", err.text));
+    pthread_mutex_unlock(&d->notify_lock);
+}
+
+static void index_sure(void *arg, unsigned shard, uint64_t doubts)
+{
+    dt_dispatcher *d = arg;
+    pthread_mutex_lock(&d->table_lock);
+    if (d->slots[shard].loop)
+        dt_shard_loop_index_sure(d->slots[shard].loop, doubts);
+    pthread_mutex_unlock(&d->table_lock);
 }
 
 static void index_whole(void *arg, unsigned shard, uint64_t losses)
@@ -400,10 +464,24 @@ static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
     return status == DT_OK ? dt_kafka_admin_prepare(d->admin, err) : status;
 }
 
+/* Others look at both while they are made. */
+static dt_status start_listening(dt_dispatcher *d, const struct dt_pulse_env *env, struct dt_error *err)
+{
+    dt_pulse *pulse = NULL;
+    dt_wake *wake = NULL;
+    dt_status status = dt_pulse_start(env, &pulse, err);
+    __atomic_store_n(&d->pulse, pulse, __ATOMIC_RELEASE);
+    if (status == DT_OK)
+        status = dt_wake_start(d->config, d->inst.name, on_wake, d, &wake, err);
+    __atomic_store_n(&d->wake, wake, __ATOMIC_RELEASE);
+    return status;
+}
+
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
     struct dt_outbox_env outbox = {d->config, &d->kafka, d->clock, NULL, d, sends_notices, shards_here};
-    struct dt_results_env results = {d->config, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere};
+    struct dt_results_env results = {d->config, &d->kafka, d->clock, &d->ref,         NULL,
+                                     d,         get_map,   place,    outbox_anywhere, index_untold};
     struct dt_housekeeper_env house = {.config = d->config,
                                        .installation = d->inst.name,
                                        .clock = d->clock,
@@ -414,7 +492,17 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                        .state = loop_state,
                                        .wake = wake_shard,
                                        .held = held_shard,
-                                       .index_whole = index_whole};
+                                       .index_whole = index_whole,
+                                       .index_sure = index_sure};
+    struct dt_pulse_env pulse = {.config = d->config,
+                                 .clock = d->clock,
+                                 .name = d->owner,
+                                 .id = (int64_t)(d->random() >> 1),
+                                 .arg = d,
+                                 .shards = shards_here,
+                                 .state = loop_state,
+                                 .doubt = doubt_all,
+                                 .announce = announce_loss};
     struct dt_map_watch_env watch = {d->config, d->clock, d, on_map, on_led};
     dt_status status = dt_map_watch_start(&watch, &d->inst, &d->range, &d->watch, err);
     if (status == DT_OK)
@@ -428,9 +516,7 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
         status = dt_results_start(&results, &d->results, err);
     if (status == DT_OK)
         status = dt_housekeeper_start(&house, &d->housekeeper, err);
-    if (status == DT_OK)
-        status = dt_wake_start(d->config, d->inst.name, on_wake, d, &d->wake, err);
-    return status;
+    return status == DT_OK ? start_listening(d, &pulse, err) : status;
 }
 
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
@@ -448,7 +534,11 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .map = get_map,
                                        .stale_map = stale_map,
                                        .index_lost = index_lost,
-                                       .index_back = index_back,
+                                       .index_doubted = index_doubted,
+                                       .index_untold = index_untold,
+                                       .index_told = index_told,
+                                       .hears = hears,
+                                       .led = led_news,
                                        .outbox = outbox_here,
                                        .stopped = on_stopped,
                                        .random = random_number};
@@ -459,8 +549,9 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 static void end_parts(dt_dispatcher *d)
 {
     dt_wake_stop(d->wake);
-    dt_housekeeper_stop(d->housekeeper);
     dt_results_stop(d->results);
+    dt_pulse_stop(d->pulse);
+    dt_housekeeper_stop(d->housekeeper);
     dt_outbox_stop(d->outbox);
     dt_map_watch_stop(d->watch);
     if (d->elector)

@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/mailbox.h"
@@ -45,6 +46,8 @@ struct dt_housekeeper {
     dt_index *index;
     dt_reconciler *reconciler;
     _Atomic bool hurry;                        /* a shard's set was lost: tick now */
+    uint64_t doubts[DT_SHARDS_MAX];            /* likewise */
+    uint64_t compared[DT_SHARDS_MAX];          /* the doubts that the compare under way answers */
     uint64_t losses[DT_SHARDS_MAX];            /* of the sets of shards that are led here, before this tick */
     int64_t reconcile_us, chores_us, stats_us; /* mono: not before */
     int64_t parts_us;                          /* mono: partitions are not looked after before */
@@ -240,16 +243,29 @@ static void tell_stats(dt_housekeeper *h)
         DT_LOG(DEBUG, "housekeeper", "nothing said about shards", DT_S("reason", err.text));
 }
 
-/* What is led, and how often each set was lost before this tick. */
-static void led_here(dt_housekeeper *h, struct dt_shard_set *led)
+/* What is led, and how often each set was lost, and doubted, before this tick. True: one waits for a compare. */
+static bool led_here(dt_housekeeper *h, struct dt_shard_set *led)
 {
     struct dt_loop_state state;
+    bool unsure = false;
     *led = (struct dt_shard_set){0};
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
         if (h->env.state(h->env.arg, shard, &state) && state.leading) {
             dt_shard_set_add(led, shard);
             h->losses[shard] = state.losses;
+            h->doubts[shard] = state.doubts;
+            unsure |= state.unsure;
         }
+    return unsure;
+}
+
+static void take_sure(dt_housekeeper *h, const struct dt_reconcile_out *out)
+{
+    if (out->near_begun)
+        memcpy(h->compared, h->doubts, sizeof h->compared);
+    for (unsigned shard = 0, all = shards(h); shard < all; shard++)
+        if (dt_shard_set_has(&out->near, shard))
+            h->env.index_sure(h->env.arg, shard, h->compared[shard]);
 }
 
 static void reconcile(dt_housekeeper *h)
@@ -260,10 +276,11 @@ static void reconcile(dt_housekeeper *h)
     if (!atomic_exchange(&h->hurry, false) && mono_us(h) < h->reconcile_us)
         return;
     h->env.map(h->env.arg, &map);
-    led_here(h, &led);
-    struct dt_reconcile_in in = {mono_us(h), dt_refclock_earliest_ms(h->env.ref), &map, &led};
+    bool unsure = led_here(h, &led);
+    struct dt_reconcile_in in = {mono_us(h), dt_refclock_earliest_ms(h->env.ref), &map, &led, unsure};
     dt_reconcile_tick(h->reconciler, &in, &out);
     h->reconcile_us = out.next_us;
+    take_sure(h, &out);
     for (unsigned shard = 0, all = shards(h); shard < all; shard++) {
         if (dt_shard_set_has(&out.whole, shard))
             h->env.index_whole(h->env.arg, shard, h->losses[shard]);

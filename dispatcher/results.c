@@ -147,8 +147,10 @@ static void tell_index(dt_results *r, const struct dt_shard_map *map, const stru
             r->env.outbox(r->env.arg, dt_shard_of(map, a->result.job_id));
     }
     int64_t horizon_ms = dt_refclock_earliest_ms(r->env.ref) + r->env.config->index_horizon;
-    if (n && dt_index_put(r->index, map, entries, n, horizon_ms, true, &err) != DT_OK)
-        DT_LOG(DEBUG, "results", "the index was not told", DT_S("reason", err.text));
+    if (entries && (n == 0 || dt_index_put(r->index, map, entries, n, horizon_ms, true, &err) == DT_OK))
+        return;
+    DT_LOG(DEBUG, "results", "the index was not told", DT_S("reason", err.text));
+    r->env.index_untold(r->env.arg, r->index);
 }
 
 static dt_status send_rejected(dt_results *r, struct dt_error *err)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "index/index.h"
 #include "job/shard.h"
 #include "kafka.h"
 
@@ -25,6 +26,7 @@ struct dt_results_env {
     /* This process's place among the dispatchers, which share the partitions; false: not known yet. */
     bool (*place)(void *arg, unsigned *rank, unsigned *members);
     void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has something; it may be led elsewhere */
+    void (*index_untold)(void *arg, const dt_index *index); /* entries were lost: leaders must not believe the index */
 };
 
 DT_MUST_CHECK dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err);

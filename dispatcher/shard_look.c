@@ -8,6 +8,11 @@
  * which the shard had fewer slots: its marker has that map's generation. A marker says that its set is whole only when
  * that is known: from an earlier marker that said so, or since the set was rebuilt; a leader that dies meanwhile leaves
  * a set that nobody believes.
+ *
+ * A whole set may lack entries all the same: those that somebody could not write. As soon as that is known, or the
+ * index was out of reach, or a change of our own did not arrive, it is not believed until (1) every writer can write
+ * again, (2) what is due soon has been compared with MySQL since (index_sure), and (3) MySQL was read through once for
+ * what was due by then (not index_stuck).
  */
 #include <stdlib.h>
 
@@ -79,6 +84,31 @@ static void hint_due(dt_shard_loop *l, int64_t id, int64_t due_ms)
 {
     dt_lane_memory_forget(&l->lanes.memory, id);
     l->hints[l->n_hints++] = (struct dt_hint){id, due_ms};
+}
+
+/* Something may be missing in the set from now on, or have been up to now. */
+static void doubt(dt_shard_loop *l)
+{
+    dt_shard_loop_doubt(l);
+    l->env->index_doubted(l->env->arg);
+}
+
+/* With the lock, so that whoever compares knows which doubts his compare answers. */
+static void take_doubts(dt_shard_loop *l)
+{
+    pthread_mutex_lock(&l->state_lock);
+    uint64_t doubts = l->state.doubts;
+    l->state.unsure = l->index_up && l->index_whole && !l->index_sure;
+    pthread_mutex_unlock(&l->state_lock);
+    if (doubts != l->doubts)
+        dt_shard_pass_by_index(l);
+    l->doubts = doubts;
+}
+
+bool dt_shard_believes_index(const dt_shard_loop *l)
+{
+    return l->index_up && l->index_whole && l->index_sure && !l->index_stuck &&
+           l->env->index_told(l->env->arg, dt_index_home(l->index, l->shard));
 }
 
 /* The next marker, in place of whatever is there: the present one, as far as we have seen. */
@@ -163,7 +193,7 @@ static dt_status look_in_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int6
 {
     struct dt_error err = {0};
     bool marked = false;
-    if (l->index_up && l->index_whole && !l->index_stuck)
+    if (dt_shard_believes_index(l))
         dt_shard_give_back(l);
     dt_status status = ask_index(l, now_ms, n, next_ms, &marked, &err);
     if (status == DT_OK && !marked && l->mark_unsure) {
@@ -177,9 +207,10 @@ static dt_status look_in_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int6
         status = vouch(l, &err);
     if (l->index_up && status != DT_OK)
         DT_LOG(WARN, "shard", "no index: reading from MySQL", DT_I("shard", l->shard), DT_S("reason", err.text));
-    if (!l->index_up && status == DT_OK)
-        l->env->index_back(l->env->arg);
+    bool back = !l->index_up && status == DT_OK;
     l->index_up = status == DT_OK;
+    if (back)
+        doubt(l);
     return status;
 }
 
@@ -342,7 +373,8 @@ dt_status dt_shard_look(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, stru
     l->backlog = false;
     *next_ms = 0;
     dt_status status = look_in_index(l, now_ms, &n, next_ms);
-    if (status == DT_OK && l->index_whole && !l->index_stuck)
+    take_doubts(l);
+    if (status == DT_OK && dt_shard_believes_index(l))
         return hint_entries(l, n, now_ms, next_ms, err);
     return look_in_store(l, now_ms, next_ms, err);
 }
@@ -431,7 +463,8 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn)
         return;
     DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
     l->marked_us = 0; /* does it take any change? */
-    dt_shard_pass_by_index(l);
+    doubt(l);
+    l->env->index_untold(l->env->arg, l->index); /* some of it may have been other shards' */
 }
 
 void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done)
@@ -440,8 +473,10 @@ void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *
     struct dt_error err = {0};
     int64_t horizon_ms = dt_refclock_earliest_ms(l->env->ref) + l->env->config->index_horizon;
     size_t n = dt_entries_of_move(id, done->next_ms, done->was_ms, DT_WAS_MAX, entries);
-    if (dt_index_put(l->index, &l->map, entries, n, horizon_ms, false, &err) != DT_OK)
-        DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+    if (dt_index_put(l->index, &l->map, entries, n, horizon_ms, false, &err) == DT_OK)
+        return;
+    DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+    l->env->index_untold(l->env->arg, l->index);
 }
 
 void dt_shard_leave_index(dt_shard_loop *l)

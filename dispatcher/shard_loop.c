@@ -29,6 +29,8 @@
 enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8 };
 
 #define LOOK_US         INT64_C(1000000) /* a leader looks at its row and its index at least this often */
+#define POLL_US         INT64_C(150000)  /* and so often while nobody would wake it … */
+#define POLL_SHARE_US   INT64_C(10000)   /* … or less often, where many shards do so at once */
 #define CLOCK_US        INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that waking at rest is exact */
 #define ORPHAN_US       INT64_C(20000000) /* a topic without a row is told of for so long after it was met */
 #define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
@@ -61,6 +63,7 @@ static void say_leading(dt_shard_loop *l, bool leading, bool halted)
     l->state.marker = dt_shard_marker(l);
     l->state.generation = 0;
     pthread_mutex_unlock(&l->state_lock);
+    l->env->led(l->env->arg);
     dt_metric_set(l->meters.leading, leading);
     dt_metric_set(l->meters.halted, halted);
     if (leading)
@@ -95,10 +98,19 @@ static int64_t settle_at_us(const dt_shard_loop *l)
     return l->flight.sent_us + l->env->config->dispatch_settle_after * 1000;
 }
 
+/* Where MySQL is read, nobody tells that an earlier job has come; where the channel is down, nobody is heard. */
+static int64_t longest_sleep_us(const dt_shard_loop *l)
+{
+    if (dt_shard_believes_index(l) && l->env->hears(l->env->arg))
+        return LOOK_US;
+    int64_t many_us = l->env->share(l->env->arg) * POLL_SHARE_US;
+    return dt_earlier(LOOK_US, many_us > POLL_US ? many_us : POLL_US);
+}
+
 /* When to look again, from what this step has seen. */
 static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_t next_ms, bool news)
 {
-    int64_t now_us = dt_shard_mono_us(l), at_us = now_us + LOOK_US;
+    int64_t now_us = dt_shard_mono_us(l), at_us = now_us + longest_sleep_us(l);
     if (turn && turn->stale_map)
         return now_us + STALE_MAP_US;
     if (dt_shard_has_rest(l) || (turn && (turn->more || news)))
@@ -149,7 +161,7 @@ static bool left_in_front(const dt_shard_loop *l, const struct dt_turn *turn, bo
 static void rest(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
     bool far = !next_ms || next_ms - now_ms > 2 * REST_EARLY_MS;
-    if (!l->producer || l->flight.list.n || !far || !l->index_up || !l->index_whole ||
+    if (!l->producer || l->flight.list.n || !far || !dt_shard_believes_index(l) ||
         dt_shard_mono_us(l) - l->busy_us < l->env->config->dispatch_rest_after * 1000)
         return;
     DT_LOG(DEBUG, "shard", "rests", DT_I("shard", l->shard));
@@ -186,7 +198,7 @@ static void note_put_off(const struct dt_turn *turn, int64_t *next_ms)
  * because it was not the earliest then. (After a batch the look that comes with its settling finds it.) */
 static bool cleared_head(const dt_shard_loop *l, const struct dt_turn *turn)
 {
-    return turn->n_seen && !turn->n_batch && l->index_up && l->index_whole && !l->index_stuck;
+    return turn->n_seen && !turn->n_batch && dt_shard_believes_index(l);
 }
 
 static dt_status work(dt_shard_loop *l, struct dt_turn *turn, int64_t now_ms, int64_t *next_ms, bool *news,
@@ -458,6 +470,7 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->env = env;
     l->shard = shard;
     l->index_whole = true;
+    /* its last leader may have died between a commit and its word: index_sure is false */
     l->index_up = true;
     l->state.losses = env->random(env->arg); /* those of two leaderships differ */
     pthread_mutex_init(&l->state_lock, NULL);
@@ -497,6 +510,26 @@ void dt_shard_loop_index_whole(dt_shard_loop *l, uint64_t losses)
     pthread_mutex_lock(&l->state_lock);
     if (l->state.losses == losses)
         l->index_whole = true;
+    pthread_mutex_unlock(&l->state_lock);
+    dt_mailbox_signal(l->mailbox, WAKE);
+}
+
+void dt_shard_loop_doubt(dt_shard_loop *l)
+{
+    pthread_mutex_lock(&l->state_lock);
+    l->index_sure = false;
+    l->state.doubts++;
+    pthread_mutex_unlock(&l->state_lock);
+    dt_mailbox_signal(l->mailbox, WAKE);
+}
+
+void dt_shard_loop_index_sure(dt_shard_loop *l, uint64_t doubts)
+{
+    pthread_mutex_lock(&l->state_lock);
+    if (l->state.doubts == doubts) {
+        l->index_sure = true;
+        l->state.unsure = false;
+    }
     pthread_mutex_unlock(&l->state_lock);
     dt_mailbox_signal(l->mailbox, WAKE);
 }

@@ -28,7 +28,13 @@ struct dt_loop_env {
     void (*stale_map)(void *arg);                     /* reload it */
     void (*index_lost)(void *arg,
                        unsigned shard); /* the shard's set must be rebuilt: dt_shard_loop_index_whole when it is */
-    void (*index_back)(void *arg);      /* the index was out of reach: what it has is not all that it should have */
+    void (*index_doubted)(void *arg);   /* entries of the shard may be missing: dt_shard_loop_index_sure when not */
+    /* Entries of any shard were lost here; the index: through which. */
+    void (*index_untold)(void *arg, const dt_index *index);
+    /* Nobody that changes jobs is cut off from that endpoint, as far as is known. */
+    bool (*index_told)(void *arg, const char *endpoint);
+    bool (*hears)(void *arg);                   /* wake-ups arrive */
+    void (*led)(void *arg);                     /* a leadership began or ended */
     void (*outbox)(void *arg, unsigned shard);  /* there is something in the outbox */
     void (*stopped)(void *arg, unsigned shard); /* the loop ended by itself or as asked; join it with _free */
     uint64_t (*random)(void *arg);
@@ -45,6 +51,11 @@ void dt_shard_loop_topics(dt_shard_loop *loop); /* a topic was paused or resumed
 /* The rebuild that index_lost asked for is done; `losses` as the loop's state said before it was finished. Ignored if
  * the set was lost once more since. */
 void dt_shard_loop_index_whole(dt_shard_loop *loop, uint64_t losses);
+/* Somebody could not tell the index of a change: due jobs are read from MySQL until it is known to be right again. */
+void dt_shard_loop_doubt(dt_shard_loop *loop);
+/* It has been compared with MySQL, as far as it is looked at before the next compare, since the loop's state said
+ * `doubts`. Ignored if there is another doubt since. */
+void dt_shard_loop_index_sure(dt_shard_loop *loop, uint64_t doubts);
 void dt_shard_loop_release(dt_shard_loop *loop); /* finish what is in flight, step down, end */
 void dt_shard_loop_stop(dt_shard_loop *loop);    /* end at once: somebody else may lead already */
 
@@ -56,6 +67,8 @@ struct dt_loop_state {
     char detail[320];
     int64_t generation; /* of the map that it works with, its set filled for it; 0 = not yet */
     bool halted;
+    bool unsure;     /* the index can be asked, and waits to be compared */
+    uint64_t doubts; /* rises with each doubt */
     uint64_t losses; /* rises with each index_lost, together with it; begins anywhere */
 };
 void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);

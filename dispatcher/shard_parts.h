@@ -103,6 +103,7 @@ struct dt_shard_loop {
     _Atomic bool stop, release; /* any thread sets */
     _Atomic bool abort;         /* what blocking Kafka calls look at: stop */
     _Atomic bool index_whole;   /* any thread sets, the loop clears, both with state_lock */
+    _Atomic bool index_sure;    /* any thread sets and clears, with state_lock */
     struct dt_shard_meters meters;
 
     /* parts that live as long as the loop */
@@ -130,6 +131,7 @@ struct dt_shard_loop {
     /* looking (shard_look.c) */
     bool index_up;
     bool index_stuck;         /* what stands at the head of the index cannot be moved: MySQL is read once through */
+    uint64_t doubts;          /* so many are known here: MySQL is read once through since the last of them */
     bool marked;              /* this leadership has put its marker into its set */
     bool vouched;             /* and the marker says that the set is whole */
     bool lost;                /* the set is not to be believed, and the rebuild is not asked for yet */
@@ -202,6 +204,8 @@ DT_MUST_CHECK dt_status dt_shard_look(dt_shard_loop *l, int64_t now_ms, int64_t 
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn);
 /* Tells the index when a job is due next (0 = never), whatever it says now. */
 void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done);
+/* The index is asked what is due; otherwise MySQL is. */
+bool dt_shard_believes_index(const dt_shard_loop *l);
 /* The next looks go past the index: MySQL is read from the longest overdue on, with a cursor. */
 void dt_shard_pass_by_index(dt_shard_loop *l);
 /* What the readers of MySQL passed by may go now. */

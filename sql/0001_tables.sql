@@ -228,6 +228,17 @@ CREATE TABLE IF NOT EXISTS shard_stats (
   drift_wrong BIGINT NOT NULL DEFAULT 0
 ) ENGINE=InnoDB COMMENT='what leaders say about their shards';
 
+CREATE TABLE IF NOT EXISTS processes (
+  id BIGINT NOT NULL PRIMARY KEY COMMENT 'a random number that the process gave itself',
+  kind ENUM('api','dispatcher') CHARACTER SET ascii NOT NULL,
+  name VARBINARY(100) NOT NULL COMMENT 'host:pid',
+  started_at BIGINT NOT NULL,
+  seen_at BIGINT NOT NULL COMMENT 'written by the process once a second',
+  index_down VARBINARY(1000) NULL COMMENT 'Redis endpoints that it cannot write to, separated by commas; * = any: leaders of their shards read due jobs from jobs meanwhile',
+  index_losses BIGINT NOT NULL DEFAULT 0 COMMENT 'writes to the index that failed since it started',
+  leads TEXT CHARACTER SET ascii NULL COMMENT 'of a dispatcher: the shards that it leads, separated by commas'
+) ENGINE=InnoDB COMMENT='one row a process of ours: that it lives, and what it can do. Rows that are an hour old are removed';
+
 CREATE TABLE IF NOT EXISTS outbox (
   id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
   shard SMALLINT NOT NULL COMMENT 'whose leader sends it',

@@ -15,6 +15,7 @@
  * - `<installation>:{<shard>}:held:<topic>`: due entries of a topic that cannot go now, or is one of many: score = ms,
  *   members likewise; with DT_HELD_TIMEOUTS behind the topic: its acknowledgements that did not come in time
  * - `<installation>:{<shard>}:held`: set of the topics that have a held set
+ * - `<installation>:probe`: written and emptied again, to see whether the server takes changes
  * - `<installation>:wake`: pub/sub channel; messages "<shard>" or "<shard> outbox" or "topic"
  *
  * All keys of a shard have its hash tag, the scripts name those of slices themselves. Entries of one ms come in the
@@ -43,6 +44,14 @@ DT_MUST_CHECK dt_status dt_index_new(const struct dt_config *config, const char 
 void dt_index_free(dt_index *index);
 /* UNAVAILABLE when any endpoint does not answer; detail in err. */
 DT_MUST_CHECK dt_status dt_index_ping(dt_index *index, struct dt_error *err);
+
+/* Writes something to every endpoint that nobody reads, as the changes of entries are written: UNAVAILABLE where those
+ * would fail (no memory, read-only, no right to scripts); detail in err. */
+DT_MUST_CHECK dt_status dt_index_probe(dt_index *index, struct dt_error *err);
+
+/* The endpoints whose last turn failed: "host:port,host:port"; "*" for all of them (another process may call a single
+ * one otherwise), or where the names do not fit. Empty: none. */
+void dt_index_failing(const dt_index *index, char *out, size_t cap);
 
 struct dt_entry {
     int64_t id;
@@ -193,5 +202,7 @@ DT_MUST_CHECK dt_status dt_wake_start(const struct dt_config *config, const char
                                       void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
                                       struct dt_error *err);
 void dt_wake_stop(dt_wake *wake);
+/* Any thread: whether the channels of all endpoints are up. Where one is not, what is announced on it is not heard. */
+bool dt_wake_hears(const dt_wake *wake);
 
 #endif

@@ -35,6 +35,7 @@ struct dt_link {
     char sha[DT_LINK_SCRIPTS][SHA_LEN + 1];
     redisContext *c;
     bool served; /* c has answered a whole turn */
+    bool failing;
     struct dt_strbuf out;
     size_t pending;
     struct dt_backoff backoff;
@@ -223,6 +224,7 @@ static dt_status drop(dt_link *link, struct dt_error *err, const char *what)
     if (link->backoff.failures == 0)
         DT_LOG(WARN, "index", "lost a Redis server", DT_S("endpoint", link->endpoint->name), DT_S("during", what),
                DT_S("reason", reason));
+    link->failing = true;
     link->retry_at_us = now_us + backoff_after(link, now_us);
     dt_metric_add(link->errors, 1);
     dt_metric_set(link->up, 0);
@@ -296,6 +298,11 @@ static dt_status handshake(dt_link *link, struct dt_error *err)
 bool dt_link_connected(const dt_link *link)
 {
     return link->c != NULL;
+}
+
+bool dt_link_failing(const dt_link *link)
+{
+    return link->failing;
 }
 
 /* Between two turns nothing is owed: whatever can be read is the end of the connection, or nothing that was asked for.
@@ -511,6 +518,7 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
     link->served = true;
     dt_metric_observe(link->seconds, (double)(dt_clock_mono_us(link->clock) - link->began_us) / 1e6);
     dt_metric_set(link->up, turn.error[0] ? 0 : 1);
+    link->failing = turn.error[0];
     if (!turn.error[0])
         return DT_OK;
     dt_metric_add(link->errors, 1);

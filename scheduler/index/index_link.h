@@ -44,13 +44,15 @@ struct dt_backoff {
 int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt);
 
 /* config, endpoint, clock and the scripts (n texts, at most DT_LINK_SCRIPTS) are borrowed. Does not connect yet. */
-#define DT_LINK_SCRIPTS 12
+#define DT_LINK_SCRIPTS 13
 DT_MUST_CHECK dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *endpoint,
                                     const dt_clock *clock, const char *const *scripts, unsigned n_scripts,
                                     dt_link **out);
 void dt_link_free(dt_link *link);
 
 bool dt_link_connected(const dt_link *link);
+/* The last turn did not succeed. */
+bool dt_link_failing(const dt_link *link);
 /* Connects when needed, also where the server has ended the connection meanwhile; forgets commands that were not
  * flushed. UNAVAILABLE at once during the back-off. */
 DT_MUST_CHECK dt_status dt_link_ready(dt_link *link, struct dt_error *err);

@@ -44,6 +44,7 @@ enum script {
     SCRIPT_FILLED,
     SCRIPT_TIDY,
     SCRIPT_DROP,
+    SCRIPT_PROBE,
     SCRIPTS
 };
 
@@ -52,6 +53,7 @@ static const char *const SCRIPT_TEXTS[SCRIPTS] = {
     [SCRIPT_MARK] = dt_lua_mark,     [SCRIPT_DUE] = dt_lua_due,       [SCRIPT_RANGE] = dt_lua_range,
     [SCRIPT_COUNT] = dt_lua_count,   [SCRIPT_SCORES] = dt_lua_scores, [SCRIPT_FILL] = dt_lua_fill,
     [SCRIPT_FILLED] = dt_lua_filled, [SCRIPT_TIDY] = dt_lua_tidy,     [SCRIPT_DROP] = dt_lua_drop,
+    [SCRIPT_PROBE] = dt_lua_probe,
 };
 
 /* ---- the handle ---- */
@@ -369,6 +371,37 @@ static void build_ping(dt_index *index, unsigned i, const void *arg)
 dt_status dt_index_ping(dt_index *index, struct dt_error *err)
 {
     return fly_to_all(index, build_ping, err);
+}
+
+static void build_probe(dt_index *index, unsigned i, const void *arg)
+{
+    char key[KEY_CAP];
+    int n = snprintf(key, sizeof(key), "%s:probe", index->installation);
+
+    (void)arg;
+    dt_link_script(index->links[i], SCRIPT_PROBE, 1, 1);
+    dt_link_arg(index->links[i], (struct dt_str){key, (size_t)n});
+}
+
+void dt_index_failing(const dt_index *index, char *out, size_t cap)
+{
+    size_t n = 0;
+    unsigned failing = 0;
+
+    out[0] = '\0';
+    for (unsigned i = 0; i < index->n_links && n < cap; i++) {
+        if (!dt_link_failing(index->links[i]))
+            continue;
+        n += (size_t)snprintf(out + n, cap - n, "%s%s", n ? "," : "", index->endpoints[i].name);
+        failing++;
+    }
+    if (n >= cap || failing == index->n_links)
+        snprintf(out, cap, "*");
+}
+
+dt_status dt_index_probe(dt_index *index, struct dt_error *err)
+{
+    return fly_to_all(index, build_probe, err);
 }
 
 /* ---- put ---- */

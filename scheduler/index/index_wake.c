@@ -21,6 +21,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -59,6 +60,7 @@ struct dt_wake {
     struct ear *ears;
     struct pollfd *fds; /* fds[0] is the stop event, fds[i + 1] belongs to ears[i] */
     unsigned n;
+    _Atomic unsigned n_up; /* any thread reads */
     int stop_fd;
     pthread_t thread;
     bool started;
@@ -80,6 +82,7 @@ static void ear_fail(struct dt_wake *wake, struct ear *ear, const char *why)
     ear->owed = 0;
     ear->tracks = false;
     ear->state = EAR_DOWN;
+    wake->n_up -= was_up;
     ear->deadline_us = now_us + dt_backoff_us(&ear->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)ear);
     dt_metric_set(ear->up, 0);
     if (was_up)
@@ -151,6 +154,7 @@ static void ear_up(struct dt_wake *wake, struct ear *ear)
     if (ear->backoff.failures)
         DT_LOG(INFO, "index", "wake channel is back", DT_S("endpoint", ear->endpoint->name));
     ear->state = EAR_UP;
+    wake->n_up++;
     ear->backoff.failures = 0;
     dt_metric_set(ear->up, 1);
     wake->on_wake(wake->arg, -1, false);
@@ -380,6 +384,11 @@ dt_status dt_wake_start(const struct dt_config *config, const char *installation
     }
     *out = wake;
     return DT_OK;
+}
+
+bool dt_wake_hears(const dt_wake *wake)
+{
+    return wake->n_up == wake->n;
 }
 
 void dt_wake_stop(dt_wake *wake)

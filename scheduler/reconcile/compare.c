@@ -198,6 +198,13 @@ static void step_entries(dt_reconciler *r, struct dt_compare *c)
     }
 }
 
+static void leave_out(struct dt_compare *compare, struct dt_shard_set *shards)
+{
+    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
+        compare->shards.bits[i] &= ~shards->bits[i];
+    *shards = (struct dt_shard_set){0};
+}
+
 dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err)
 {
     dt_status status = DT_OK;
@@ -213,6 +220,7 @@ dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct d
     r->work_us += (int64_t)r->n_suspects * SUSPECT_US;
     if (status == DT_OK)
         status = dt_mend(r, err);
+    leave_out(compare, &r->unmended);
     if (status != DT_OK)
         compare->phase = DT_COMPARE_IDLE;
     return status;

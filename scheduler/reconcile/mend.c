@@ -84,6 +84,16 @@ static void drop_unseen(dt_reconciler *r)
     r->n_suspects = kept;
 }
 
+/* Nothing can be said about the shard now. */
+static bool failed_at(dt_reconciler *r, unsigned shard, dt_status status)
+{
+    if (status != DT_OK) {
+        dt_metric_add(r->failures, 1);
+        dt_shard_set_add(&r->unmended, shard);
+    }
+    return status != DT_OK;
+}
+
 static void see_shard(dt_reconciler *r, unsigned shard)
 {
     struct dt_error err;
@@ -95,10 +105,8 @@ static void see_shard(dt_reconciler *r, unsigned shard)
     }
     if (n == 0)
         return;
-    if (dt_index_scores(r->index, shard, r->entries, n, r->scores, &err) != DT_OK) {
-        dt_metric_add(r->failures, 1);
+    if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
         return; /* they stay unseen: nothing is decided about them */
-    }
     n = 0;
     for (size_t i = 0; i < r->n_suspects; i++) {
         if (r->suspects[i].shard == shard && r->suspects[i].seen_ms == DT_NOT_SEEN)
@@ -239,7 +247,7 @@ static void fix_shard(dt_reconciler *r, unsigned shard, const struct verdict *ve
         if (r->suspects[i].shard == shard && verdicts[i].what == FIX)
             r->fixes[n++] = (struct dt_fix){r->suspects[i].id, r->suspects[i].seen_ms, verdicts[i].to_ms};
     }
-    if (n && !failed(r, dt_index_fix(r->index, shard, r->fixes, n, &err)))
+    if (n && !failed_at(r, shard, dt_index_fix(r->index, shard, r->fixes, n, &err)))
         count_all(r, shard, verdicts, FIX);
 }
 
@@ -252,7 +260,7 @@ static void add_shard(dt_reconciler *r, unsigned shard, const struct verdict *ve
         if (r->suspects[i].shard == shard && verdicts[i].what == ADD)
             r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms, 0};
     }
-    if (n && !failed(r, dt_index_add_missing(r->index, shard, r->entries, n, &err)))
+    if (n && !failed_at(r, shard, dt_index_add_missing(r->index, shard, r->entries, n, &err)))
         count_all(r, shard, verdicts, ADD);
 }
 
@@ -262,7 +270,7 @@ static bool keep_absent(dt_reconciler *r, unsigned shard, size_t *n)
     struct dt_error err;
     size_t kept = 0;
 
-    if (failed(r, dt_index_scores(r->index, shard, r->entries, *n, r->scores, &err)))
+    if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, *n, r->scores, &err)))
         return false;
     for (size_t i = 0; i < *n; i++) {
         if (r->scores[i] == 0)
@@ -291,7 +299,7 @@ static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
         r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms, 0};
         verdicts[i].what = LEAVE;
     }
-    if (keep_absent(r, shard, &n) && !failed(r, dt_index_hold(r->index, shard, name, r->entries, n, &err)))
+    if (keep_absent(r, shard, &n) && !failed_at(r, shard, dt_index_hold(r->index, shard, name, r->entries, n, &err)))
         dt_shard_set_add(&r->out->held, shard);
 }
 

@@ -83,7 +83,10 @@ struct dt_reconciler {
 
     struct dt_compare near, overdue, edge, exact;
     bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* this period's */
-    bool slower_owed; /* one step of what does not belong to a period */
+    bool slower_owed;             /* one step of what does not belong to a period */
+    bool unsure;                  /* as this tick was told */
+    int64_t hurry_us;             /* while it is so, the next period begins no later */
+    struct dt_shard_set unmended; /* of a compare's step: shards whose Redis did not do what was asked */
     int64_t next_period_us, next_overdue_us, next_walk_us, quiet_until_us;
     int64_t near_end_ms, edge_done_ms;
     struct dt_shard_set near_shards, walk_shards;

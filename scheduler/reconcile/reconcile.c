@@ -33,6 +33,7 @@
 #define WALK_STEPS       12               /* of a round in which there is little to count */
 #define EXACT_ROWS       1000             /* a step of the walk with so few is compared exactly: that costs no more */
 #define EXACT_TURNS      16               /* of the others one in so many, another one in each round */
+#define UNSURE_US        INT64_C(250000)  /* periods that leaders wait for begin so far apart */
 #define DOUBT_US         INT64_C(2000000) /* whoever changed a row has told the index by then, or does not any more */
 
 /* ---- sets of shards ---- */
@@ -258,8 +259,10 @@ static void take_requests(dt_reconciler *r)
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         asked.bits[i] = atomic_fetch_and(&r->lost[i], ~r->leads.bits[i]) & r->leads.bits[i];
     leave_to_rebuild(r, &asked);
-    if (atomic_exchange(&r->doubt, false))
+    if (atomic_exchange(&r->doubt, false)) {
         dt_reconcile_walk_soon(r);
+        r->next_period_us = dt_earlier(r->next_period_us, r->now_us);
+    }
 }
 
 /* ---- the windows of a period ---- */
@@ -315,6 +318,8 @@ static void begin_period(dt_reconciler *r)
     int64_t period_ms = r->config->reconcile_period, end_ms = dt_reconcile_horizon_end_ms(r);
 
     report_drift(r);
+    r->out->near_begun = true;
+    r->hurry_us = r->now_us + UNSURE_US;
     r->next_period_us = r->now_us + period_ms * 1000;
     r->near_end_ms = r->now_ms + 2 * period_ms < end_ms ? r->now_ms + 2 * period_ms : end_ms;
     r->near_shards = shards;
@@ -386,8 +391,10 @@ static dt_status step_near(dt_reconciler *r, struct dt_error *err)
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct dt_shard_view *view = &r->views[shard];
 
-        if (dt_shard_set_has(&r->near.shards, shard))
+        if (dt_shard_set_has(&r->near.shards, shard)) {
             view->near_ms = end_ms;
+            dt_shard_set_add(&r->out->near, shard);
+        }
         load_near(view);
     }
     return DT_OK;
@@ -613,7 +620,7 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
 
 static int64_t next_us(const dt_reconciler *r)
 {
-    int64_t next = r->next_period_us;
+    int64_t next = r->unsure ? dt_earlier(r->next_period_us, r->hurry_us) : r->next_period_us;
 
     if (!period_is_through(r) || dt_compare_active(&r->edge) || dt_compare_active(&r->exact) || dt_rebuild_active(r))
         return r->now_us;
@@ -654,6 +661,9 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
     out->next_us = r->quiet_until_us;
     if (r->now_us < r->quiet_until_us)
         return;
+    r->unsure = in->unsure;
+    if (r->unsure)
+        r->next_period_us = dt_earlier(r->next_period_us, r->hurry_us);
     if (r->now_us >= r->next_period_us && period_is_through(r))
         begin_period(r);
     if (step(r, &err) != DT_OK)

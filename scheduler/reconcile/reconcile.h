@@ -55,7 +55,8 @@ void dt_reconciler_free(dt_reconciler *reconciler);
 /* The shard's set was lost: rebuild it, as soon as a tick says that it is led. Any thread; take care that a tick
  * follows soon. */
 void dt_reconciler_lost(dt_reconciler *reconciler, unsigned shard);
-/* Redis could not be told for a while: whatever it has is to be looked through soon. Any thread, as above. */
+/* Redis could not be told for a while: what is near is compared at once, and whatever else it has is looked through
+ * soon. Any thread, as above. */
 void dt_reconciler_doubt(dt_reconciler *reconciler);
 
 struct dt_reconcile_in {
@@ -63,11 +64,15 @@ struct dt_reconcile_in {
     int64_t now_ms;                   /* MySQL's clock */
     const struct dt_shard_map *map;   /* borrowed for the call */
     const struct dt_shard_set *leads; /* what this process leads now */
+    bool
+        unsure; /* a leader waits for a compare of what is near: the next period begins soon, and so until it is done */
 };
 struct dt_reconcile_out {
     int64_t next_us;           /* call again at this monotonic time (not after now: at once) */
     struct dt_shard_set wake;  /* something that is due now, or within two seconds, was added: wake these leaders */
     struct dt_shard_set held;  /* something was put into a held set: these leaders should look at theirs */
+    bool near_begun;           /* a compare of what is near began at this step … */
+    struct dt_shard_set near;  /* … and was finished for these, and the index mended, by this one */
     struct dt_shard_set whole; /* the rebuild of these was finished by this step */
 };
 void dt_reconcile_tick(dt_reconciler *reconciler, const struct dt_reconcile_in *in, struct dt_reconcile_out *out);

@@ -239,6 +239,28 @@ DT_MUST_CHECK dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *er
 /* The rule is WAIVED from now on, until a token is made. EXISTS: there are tokens; nothing changes. */
 DT_MUST_CHECK dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err);
 
+/* ---- processes (store_processes.c) ---- */
+/*
+ * Each process writes its row once a second, and at once when it could not tell the index of a change: leaders of
+ * shards at an endpoint that is index_down for a process that lives read due jobs from MySQL, and all do so until the
+ * index has been compared with MySQL after the last change of what dt_store_index_debts gives.
+ */
+struct dt_process {
+    int64_t id; /* random */
+    bool dispatcher;
+    const char *name;       /* host:pid */
+    const char *index_down; /* endpoints, separated by commas; * = all; NULL or empty: none */
+    int64_t index_losses;
+    const char *leads; /* NULL: an API */
+};
+DT_MUST_CHECK dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err);
+#define DT_PROCESS_FRESH_MS 4000 /* a process that was not seen for longer is gone */
+struct dt_index_debts {
+    char down[1024]; /* endpoints that a process that lives cannot write to, as above; empty: none */
+    uint64_t losses; /* another number whenever one of those that live has lost something, or one that had is gone */
+};
+DT_MUST_CHECK dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, struct dt_error *err);
+
 /* ---- what leaders say (store_topics.c) ---- */
 struct dt_shard_info {
     unsigned shard;

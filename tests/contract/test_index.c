@@ -1501,6 +1501,70 @@ static void a_connection_that_ends_before_the_first_answer_has_its_commands_sent
     assert_int_equal(score(fx, 1), 100);
 }
 
+static void failing_is(struct fixture *fx, const char *list)
+{
+    char text[256];
+
+    dt_index_failing(fx->index, text, sizeof(text));
+    assert_string_equal(text, list);
+}
+
+/* Commands of several words, which a format as an argument would make one of. */
+static void by_hand(struct fixture *fx, const char *command)
+{
+    char words[4][40] = {"", "", "", ""};
+    int n = sscanf(command, "%39s %39s %39s %39s", words[0], words[1], words[2], words[3]);
+
+    assert_in_range(n, 3, 4);
+    if (n == 4)
+        redis_fixture_text(fx->endpoints, 0, "%s %s %s %s", words[0], words[1], words[2], words[3]);
+    else
+        redis_fixture_text(fx->endpoints, 0, "%s %s %s", words[0], words[1], words[2]);
+}
+
+static void a_probe_tells_whether_changes_would_be_taken_and_leaves_nothing(void **state)
+{
+    static const char *const troubles[][2] = {
+        {"CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"},
+        {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
+        {"ACL SETUSER default -evalsha", "ACL SETUSER default +@all"},
+        {"ACL SETUSER default -@write", "ACL SETUSER default +@all"},
+    };
+    struct fixture *fx = *state;
+
+    OK(dt_index_probe(fx->index, &fx->err));
+    failing_is(fx, "");
+    assert_int_equal(redis_fixture_number(fx->endpoints, 0, "DBSIZE"), 0);
+    for (unsigned i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++) {
+        by_hand(fx, troubles[i][0]);
+        OK(dt_index_ping(fx->index, &fx->err)); /* it is there, and well, for who asks no more */
+        UNAVAILABLE(dt_index_probe(fx->index, &fx->err));
+        failing_is(fx, "*");
+        by_hand(fx, troubles[i][1]);
+        OK(dt_index_probe(fx->index, &fx->err));
+        failing_is(fx, "");
+    }
+    redis_server_kill(&fx->server);
+    UNAVAILABLE(dt_index_probe(fx->index, &fx->err));
+    failing_is(fx, "*");
+}
+
+static void who_listens_knows_whether_announcements_arrive(void **state)
+{
+    struct fixture *fx = *state;
+    struct heard heard;
+    dt_wake *wake = listen_to(fx, &heard, 1);
+
+    assert_true(dt_wake_hears(wake));
+    redis_server_kill(&fx->server);
+    expect_heard(&heard, &heard.all, 2, 2000);
+    assert_false(dt_wake_hears(wake));
+    redis_server_again(&fx->server);
+    expect_heard(&heard, &heard.all, 3, 5000);
+    assert_true(dt_wake_hears(wake));
+    dt_wake_stop(wake);
+}
+
 /* A clock that stands still until it is told to go on. */
 static int64_t still_us;
 static int64_t still(const dt_clock *clock)
@@ -1652,6 +1716,7 @@ static void entries_of_the_other_endpoints_arrive_when_one_is_down(void **state)
     struct fixture *fx = *state;
     struct dt_entry entries[100];
     struct redis_server other;
+    char failing[128];
     dt_index *both;
     unsigned here = 0;
 
@@ -1666,6 +1731,8 @@ static void entries_of_the_other_endpoints_arrive_when_one_is_down(void **state)
     UNAVAILABLE(dt_index_put(both, &fx->map, entries, 100, FAR, true, &fx->err));
     UNAVAILABLE(dt_index_ping(both, &fx->err));
     assert_non_null(strstr(fx->err.text, other.endpoint));
+    dt_index_failing(both, failing, sizeof(failing));
+    assert_string_equal(failing, other.endpoint);
     for (unsigned shard = 0; shard < fx->map.shards; shard++) {
         int64_t n;
 
@@ -1827,6 +1894,8 @@ int main(void)
         T(a_killed_server_is_unavailable_and_is_found_again, private),
         T(a_connection_that_the_server_ended_while_idle_fails_no_call, private),
         T(a_server_that_was_started_anew_while_idle_fails_no_call, private),
+        T(a_probe_tells_whether_changes_would_be_taken_and_leaves_nothing, private),
+        T(who_listens_knows_whether_announcements_arrive, private),
         T(a_connection_that_ends_before_the_first_answer_has_its_commands_sent_again, private),
         T(nobody_connects_again_before_the_back_off_is_over, private),
         T(every_call_says_unavailable_while_the_server_is_down, private),

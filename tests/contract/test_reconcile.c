@@ -39,7 +39,8 @@ struct fixture {
     int64_t now_ms; /* virtual; mono_us = (now_ms - START) * 1000 */
     int64_t next_us;
     int ticks;
-    struct dt_shard_set wake, whole, held; /* since forget_output */
+    bool unsure, begun;
+    struct dt_shard_set wake, whole, held, near; /* since forget_output */
 };
 
 #define OK(call)                                                                                                       \
@@ -109,13 +110,15 @@ static int done(void **state)
 
 static void tick(struct fixture *fx)
 {
-    struct dt_reconcile_in in = {(fx->now_ms - START) * 1000 + 1, fx->now_ms, &fx->map, &fx->leads};
+    struct dt_reconcile_in in = {(fx->now_ms - START) * 1000 + 1, fx->now_ms, &fx->map, &fx->leads, fx->unsure};
     struct dt_reconcile_out out;
 
     dt_reconcile_tick(fx->r, &in, &out);
     fx->next_us = out.next_us;
     fx->ticks++;
+    fx->begun |= out.near_begun;
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++) {
+        fx->near.bits[i] |= out.near.bits[i];
         fx->wake.bits[i] |= out.wake.bits[i];
         fx->whole.bits[i] |= out.whole.bits[i];
         fx->held.bits[i] |= out.held.bits[i];
@@ -151,6 +154,8 @@ static void forget_output(struct fixture *fx)
     fx->wake = (struct dt_shard_set){0};
     fx->whole = (struct dt_shard_set){0};
     fx->held = (struct dt_shard_set){0};
+    fx->near = (struct dt_shard_set){0};
+    fx->begun = false;
 }
 
 /* Until the whole horizon was seen once: from now on, differences are drift. */
@@ -854,7 +859,7 @@ static void process_end(struct process *p)
 
 static void process_tick(struct process *p)
 {
-    struct dt_reconcile_in in = {(p->fx->now_ms - START) * 1000 + 1, p->fx->now_ms, &p->fx->map, &p->leads};
+    struct dt_reconcile_in in = {(p->fx->now_ms - START) * 1000 + 1, p->fx->now_ms, &p->fx->map, &p->leads, false};
     struct dt_reconcile_out out;
 
     dt_reconcile_tick(p->r, &in, &out);
@@ -1191,6 +1196,67 @@ static void a_rebuild_survives_a_redis_that_goes_away_in_the_middle(void **state
 
 /* ---- when a part is down ---- */
 
+/* Right after a period: nothing would be looked at for another. */
+static void what_somebody_lost_is_mended_at_once_when_that_is_told(void **state)
+{
+    struct fixture *fx = *state;
+
+    settle(fx);
+    a_period(fx);
+    pass(fx, 100);
+    row(fx, 1, "t", "scheduled", fx->now_ms + 3000);
+    forget_output(fx);
+    pass(fx, 100);
+    assert_false(fx->begun);
+    assert_int_equal(score(fx, 1), 0);
+    dt_reconciler_doubt(fx->r);
+    fx->next_us = 0;
+    pass(fx, 20);
+    assert_true(fx->begun);
+    assert_int_equal(score(fx, 1), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 1"));
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        assert_true(dt_shard_set_has(&fx->near, shard));
+}
+
+static void what_is_near_is_compared_soon_while_a_leader_waits_for_it(void **state)
+{
+    struct fixture *fx = *state;
+
+    settle(fx);
+    a_period(fx);
+    forget_output(fx);
+    fx->unsure = true;
+    fx->next_us = 0;
+    pass(fx, 600); /* much less than a period */
+    assert_true(fx->begun && dt_shard_set_has(&fx->near, 0));
+    fx->unsure = false;
+    pass(fx, 300);
+    forget_output(fx);
+    pass(fx, 600);
+    assert_false(fx->begun);
+}
+
+static void a_shard_whose_redis_did_not_do_what_was_asked_is_not_called_compared(void **state)
+{
+    struct fixture *fx = *state;
+
+    settle(fx);
+    redis_fixture_text(fx->endpoints, 0, "CONFIG SET maxmemory 1");
+    row(fx, 1, "t", "scheduled", fx->now_ms + 3000);
+    dt_reconciler_doubt(fx->r);
+    fx->next_us = 0;
+    forget_output(fx);
+    pass(fx, 20);
+    assert_true(fx->begun);
+    for (unsigned shard = 0; shard < SHARDS; shard++) /* it reads as before, and has nothing to write for the others */
+        assert_int_equal(dt_shard_set_has(&fx->near, shard), shard != dt_shard_of(&fx->map, 1));
+    redis_fixture_text(fx->endpoints, 0, "CONFIG SET maxmemory 0");
+    fx->unsure = true;
+    pass(fx, 600);
+    assert_true(dt_shard_set_has(&fx->near, dt_shard_of(&fx->map, 1)));
+    assert_true(score(fx, 1) > 0);
+}
+
 static void without_redis_a_tick_returns_and_is_wanted_again(void **state)
 {
     struct fixture *fx = *state;
@@ -1293,7 +1359,7 @@ static void jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift(void **state
     assert_int_equal(pthread_create(&worker.thread, NULL, live, &worker), 0);
     while (!worker.over) { /* a period each tick: always comparing */
         struct dt_reconcile_out out;
-        struct dt_reconcile_in in = {(int64_t)fx->ticks * 6000000, START + 300, &fx->map, &fx->leads};
+        struct dt_reconcile_in in = {(int64_t)fx->ticks * 6000000, START + 300, &fx->map, &fx->leads, false};
 
         for (int i = 0; i < 4; i++)
             dt_reconcile_tick(fx->r, &in, &out);
@@ -1356,6 +1422,9 @@ int main(void)
         T(what_was_filled_before_another_loss_does_not_count, shared),
         T(who_has_another_map_fills_his_own_only, shared),
         T(a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own, private),
+        T(what_somebody_lost_is_mended_at_once_when_that_is_told, shared),
+        T(what_is_near_is_compared_soon_while_a_leader_waits_for_it, shared),
+        T(a_shard_whose_redis_did_not_do_what_was_asked_is_not_called_compared, private),
         T(without_redis_a_tick_returns_and_is_wanted_again, private),
         T(without_mysql_a_tick_returns_and_is_wanted_in_a_second, private),
     };

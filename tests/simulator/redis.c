@@ -341,6 +341,12 @@ void dt_index_free(dt_index *index)
     free(index);
 }
 
+void dt_index_failing(const dt_index *index, char *out, size_t cap)
+{
+    (void)index;
+    snprintf(out, cap, "*");
+}
+
 dt_status dt_index_ping(dt_index *index, struct dt_error *err)
 {
     return reach(index, err);
@@ -639,6 +645,12 @@ dt_status dt_wake_start(const struct dt_config *config, const char *installation
     redis.wakes[redis.n_wakes++] = w;
     *out = w;
     return DT_OK;
+}
+
+/* What is announced to a process that is cut off is lost, and it may not know. */
+bool dt_wake_hears(const dt_wake *wake)
+{
+    return !wake->stopped && now_us >= redis.down_until_us;
 }
 
 void dt_wake_stop(dt_wake *wake)

@@ -1,0 +1,233 @@
+/*
+ * Owns the process's row in `processes`, and what the rows of the others mean for the leaders here.
+ *
+ * Invariants: whoever loses an entry has committed its job before, so an index that is compared with MySQL after its
+ * loss is known has it. Leaders stop believing the index before the compare is asked for; while a writer is down they
+ * go on so, since it loses more.
+ */
+#include "pulse.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/strbuf.h"
+#include "store/store.h"
+
+#define EVERY_US INT64_C(1000000)
+#define DOWN_US  INT64_C(3000000) /* a writer here that lost something so short a time ago may lose more */
+#define APART_US INT64_C(20000)   /* looks, however much there is to tell */
+
+enum { LOOK = 1, STOP = 2 }; /* signals */
+
+struct dt_pulse {
+    struct dt_pulse_env env;
+    dt_store *store;
+    dt_mailbox *mailbox;
+    pthread_t thread;
+    _Atomic bool stop, owes; /* owes: owed is not empty */
+    pthread_mutex_t lock;    /* of the next four */
+    int64_t losses;          /* of this process */
+    int64_t lost_us;         /* mono */
+    char down[256];          /* where: all that failed since it was well the last time */
+    char owed[1024];         /* endpoints that somebody cannot write to */
+    int64_t told;            /* losses that the leaders here know of */
+    uint64_t seen;           /* of the table, as it was read last */
+    struct dt_strbuf leads;
+};
+
+static void list_led(dt_pulse *p)
+{
+    struct dt_loop_state state;
+    dt_strbuf_reset(&p->leads);
+    for (unsigned shard = 0, all = p->env.shards(p->env.arg); shard < all; shard++)
+        if (p->env.state(p->env.arg, shard, &state) && state.leading)
+            dt_strbuf_addf(&p->leads, "%s%u", p->leads.n ? "," : "", shard);
+    dt_strbuf_addc(&p->leads, '\0');
+}
+
+/* A list of endpoints has this one. */
+static bool names(const char *list, const char *endpoint)
+{
+    size_t n = strlen(endpoint);
+    for (const char *p = list; *p; p += strcspn(p, ","), p += *p == ',')
+        if (*p == '*' || (strncmp(p, endpoint, n) == 0 && (p[n] == ',' || p[n] == '\0')))
+            return true;
+    return false;
+}
+
+/* What the row says of this process; well again after a while without a loss. */
+static int64_t own_losses(dt_pulse *p, char down[static sizeof p->down])
+{
+    pthread_mutex_lock(&p->lock);
+    if (dt_clock_mono_us(p->env.clock) - p->lost_us >= DOWN_US)
+        p->down[0] = '\0';
+    memcpy(down, p->down, sizeof p->down);
+    int64_t losses = p->losses;
+    pthread_mutex_unlock(&p->lock);
+    return losses;
+}
+
+static dt_status beat(dt_pulse *p, struct dt_error *err)
+{
+    char down[sizeof p->down];
+    int64_t losses = own_losses(p, down);
+    list_led(p);
+    if (p->leads.failed)
+        return DT_NOMEM;
+    struct dt_process row = {.id = p->env.id,
+                             .dispatcher = true,
+                             .name = p->env.name,
+                             .index_down = down[0] ? down : NULL,
+                             .index_losses = losses,
+                             .leads = p->leads.p};
+    return dt_store_beat(p->store, &row, err);
+}
+
+/* True: another list than before. */
+static bool owe(dt_pulse *p, const char *down)
+{
+    pthread_mutex_lock(&p->lock);
+    bool news = strcmp(p->owed, down) != 0;
+    snprintf(p->owed, sizeof p->owed, "%s", down);
+    p->owes = down[0] != '\0';
+    pthread_mutex_unlock(&p->lock);
+    return news;
+}
+
+/* What happened here need not be read first. */
+static bool tell_own_losses(dt_pulse *p)
+{
+    char down[sizeof p->down];
+    int64_t losses = own_losses(p, down);
+    if (losses == p->told)
+        return false;
+    p->told = losses;
+    p->env.doubt(p->env.arg);
+    return true;
+}
+
+static void take_debts(dt_pulse *p, const struct dt_index_debts *debts)
+{
+    bool owed = p->owes, news = owe(p, debts->down);
+    if (!owed && debts->down[0])
+        DT_LOG(WARN, "pulse", "somebody cannot tell the index: due jobs are read from MySQL",
+               DT_S("endpoints", debts->down));
+    if (owed && !debts->down[0])
+        DT_LOG(INFO, "pulse", "everybody can tell the index again");
+    if (news || debts->losses != p->seen)
+        p->env.doubt(p->env.arg);
+    p->seen = debts->losses;
+}
+
+static dt_status look(dt_pulse *p, struct dt_error *err)
+{
+    struct dt_index_debts debts;
+    bool lost = tell_own_losses(p);
+    dt_status status = beat(p, err);
+    if (status == DT_OK)
+        status = dt_store_index_debts(p->store, &debts, err);
+    if (status == DT_OK)
+        take_debts(p, &debts);
+    if (lost)
+        p->env.announce(p->env.arg);
+    return status;
+}
+
+static void *run(void *arg)
+{
+    dt_pulse *p = arg;
+    bool told = false;
+    while (!p->stop) {
+        struct dt_error err = {0};
+        dt_status status = look(p, &err);
+        if (status != DT_OK && !told)
+            DT_LOG(WARN, "pulse", "nobody is told that this process lives", DT_S("reason", err.text));
+        told = status != DT_OK;
+        int64_t now_us = dt_clock_mono_us(p->env.clock);
+        uint32_t came = p->stop ? STOP : dt_mailbox_pause(p->mailbox, now_us + APART_US, STOP);
+        if (!came)
+            dt_mailbox_wait(p->mailbox, now_us + EVERY_US);
+    }
+    return NULL;
+}
+
+static void free_parts(dt_pulse *p)
+{
+    pthread_mutex_destroy(&p->lock);
+    dt_store_free(p->store);
+    dt_mailbox_free(p->mailbox);
+    dt_strbuf_clear(&p->leads);
+    free(p);
+}
+
+dt_status dt_pulse_start(const struct dt_pulse_env *env, dt_pulse **out, struct dt_error *err)
+{
+    dt_pulse *p = calloc(1, sizeof *p);
+    if (!p)
+        return DT_NOMEM;
+    p->env = *env;
+    pthread_mutex_init(&p->lock, NULL);
+    dt_strbuf_init(&p->leads);
+    dt_status status = dt_mailbox_new(&p->mailbox);
+    if (status == DT_OK)
+        status = dt_store_new(env->config, NULL, &p->store);
+    if (status == DT_OK && pthread_create(&p->thread, NULL, run, p) != 0)
+        status = dt_fail(err, DT_SYSTEM, "no thread for the pulse");
+    if (status != DT_OK) {
+        free_parts(p);
+        return status;
+    }
+    *out = p;
+    return DT_OK;
+}
+
+void dt_pulse_stop(dt_pulse *p)
+{
+    if (!p)
+        return;
+    p->stop = true;
+    dt_mailbox_signal(p->mailbox, STOP);
+    pthread_join(p->thread, NULL);
+    free_parts(p);
+}
+
+static void add_down(dt_pulse *p, const char *down)
+{
+    if (!p->down[0])
+        snprintf(p->down, sizeof p->down, "%s", down);
+    else if (strcmp(p->down, down) != 0 && !names(p->down, down))
+        snprintf(p->down, sizeof p->down, "*"); /* several */
+}
+
+void dt_pulse_lost(dt_pulse *p, const char *down)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->lost_us = dt_clock_mono_us(p->env.clock);
+    p->losses++;
+    add_down(p, down[0] ? down : "*");
+    pthread_mutex_unlock(&p->lock);
+    dt_mailbox_signal(p->mailbox, LOOK);
+}
+
+void dt_pulse_news(dt_pulse *p)
+{
+    if (p)
+        dt_mailbox_signal(p->mailbox, LOOK);
+}
+
+bool dt_pulse_owed(dt_pulse *p, const char *endpoint)
+{
+    if (!p || !p->owes)
+        return false;
+    pthread_mutex_lock(&p->lock);
+    bool owed = names(p->owed, endpoint);
+    pthread_mutex_unlock(&p->lock);
+    return owed;
+}

@@ -1,0 +1,80 @@
+/*
+ * One row a process: that it lives, and whether it can tell the index what it changes. It is how a writer that Redis is
+ * out of reach for tells leaders, whose own Redis may be well, that entries are missing: without Redis.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/db.h"
+#include "store/store.h"
+#include "store/store_internal.h"
+
+#define OLD_MS 3600000
+
+static dt_status remove_old(dt_db *db, struct dt_error *err)
+{
+    return dt_db_run(db, "DELETE FROM processes WHERE seen_at < " DT_SQL_NOW_MS " - ?", DT_PARAMS(DT_P_INT(OLD_MS)),
+                     NULL, err);
+}
+
+dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_error *err)
+{
+    dt_db *db;
+    uint64_t changed = 0;
+    const char *down = p->index_down && p->index_down[0] ? p->index_down : NULL;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status =
+            dt_db_run(db,
+                      "INSERT INTO processes (id, kind, name, started_at, seen_at, index_down, index_losses, leads)"
+                      " VALUES (?, ?, ?, " DT_SQL_NOW_MS ", " DT_SQL_NOW_MS ", ?, ?, ?)"
+                      " ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at), index_down = VALUES(index_down),"
+                      " index_losses = VALUES(index_losses), leads = VALUES(leads)",
+                      DT_PARAMS(DT_P_INT(p->id), DT_P_STR(dt_str(p->dispatcher ? "dispatcher" : "api")),
+                                DT_P_STR(dt_str(p->name)), DT_P_STR_OR_NULL(dt_str(down)), DT_P_INT(p->index_losses),
+                                DT_P_STR_OR_NULL(dt_str(p->leads))),
+                      &changed, err);
+    if (status == DT_OK && changed == 1) /* it was inserted: a process begins */
+        status = remove_old(db, err);
+    return status;
+}
+
+static uint64_t mix(uint64_t id, uint64_t losses)
+{
+    uint64_t z = id + losses * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* What does not fit becomes "*". */
+static void add_down(struct dt_index_debts *debts, struct dt_str down)
+{
+    size_t n = strlen(debts->down);
+    if (down.n == 0)
+        return;
+    if (n + down.n + 2 <= sizeof debts->down)
+        snprintf(debts->down + n, sizeof debts->down - n, "%s%.*s", n ? "," : "", (int)down.n, down.p);
+    else
+        strcpy(debts->down, "*");
+}
+
+dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, struct dt_error *err)
+{
+    dt_db *db;
+    *out = (struct dt_index_debts){0};
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status =
+            dt_db_query(db, "SELECT id, index_losses, index_down FROM processes WHERE seen_at > " DT_SQL_NOW_MS " - ?",
+                        DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db)) {
+        uint64_t losses = (uint64_t)dt_db_i64(db, 1);
+        add_down(out, dt_db_bytes(db, 2));
+        if (losses)
+            out->losses += mix((uint64_t)dt_db_i64(db, 0), losses);
+    }
+    return dt_db_end(db, err);
+}

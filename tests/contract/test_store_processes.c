@@ -1,0 +1,142 @@
+/* Rows of processes: what leaders learn from them without Redis. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/store.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+
+struct rig {
+    struct mysql_fixture fx;
+    dt_store *store;
+};
+
+static int setup(void **state)
+{
+    struct dt_error err = {0};
+    struct rig *rig = calloc(1, sizeof *rig);
+    mysql_fixture_make(&rig->fx, "processes");
+    rig->store = mysql_fixture_store(&rig->fx);
+    OK(dt_store_migrate(rig->store, NULL, &err));
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *rig = *state;
+    dt_store_free(rig->store);
+    mysql_fixture_drop(&rig->fx);
+    free(rig);
+    return 0;
+}
+
+static void beat(struct rig *rig, int64_t id, const char *down, int64_t losses)
+{
+    struct dt_error err = {0};
+    struct dt_process p = {.id = id, .name = "host:1", .index_down = down, .index_losses = losses};
+    OK(dt_store_beat(rig->store, &p, &err));
+}
+
+static struct dt_index_debts debts(struct rig *rig)
+{
+    struct dt_error err = {0};
+    struct dt_index_debts out;
+    OK(dt_store_index_debts(rig->store, &out, &err));
+    return out;
+}
+
+static void a_process_has_one_row_that_says_when_it_was_seen_last(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_process p = {.id = 7, .dispatcher = true, .name = "host:2", .leads = "0,3"};
+    OK(dt_store_beat(rig->store, &p, &err));
+    mysql_fixture_run(&rig->fx, "UPDATE processes SET started_at = 1, seen_at = 2");
+    p.leads = "3";
+    OK(dt_store_beat(rig->store, &p, &err));
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM processes WHERE id = 7 AND started_at = 1 AND"
+                                                    " seen_at > 1000000 AND leads = '3' AND kind = 'dispatcher' AND"
+                                                    " name = 'host:2'"),
+                     1);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM processes"), 1);
+}
+
+static void every_loss_of_every_process_that_lives_makes_another_number(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t seen[6];
+    beat(rig, 1, NULL, 0);
+    beat(rig, 2, NULL, 0);
+    seen[0] = debts(rig).losses;
+    assert_int_equal(seen[0], 0); /* who lost nothing may come and go */
+    beat(rig, 1, NULL, 1);
+    seen[1] = debts(rig).losses;
+    beat(rig, 2, NULL, 1);
+    seen[2] = debts(rig).losses;
+    beat(rig, 1, NULL, 2);
+    seen[3] = debts(rig).losses;
+    beat(rig, 1, NULL, 1);
+    beat(rig, 2, NULL, 2);
+    seen[4] = debts(rig).losses;
+    mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 4001 WHERE id = 2"); /* it is gone */
+    seen[5] = debts(rig).losses;
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < i; k++)
+            assert_true(seen[i] != seen[k] || (i == 5 && k == 1));
+    assert_true(seen[5] == seen[1]);
+}
+
+static void endpoints_are_down_while_a_process_that_lives_says_so(void **state)
+{
+    struct rig *rig = *state;
+    char long_list[900];
+    assert_string_equal(debts(rig).down, "");
+    beat(rig, 1, "a:1,b:2", 1);
+    beat(rig, 2, NULL, 0);
+    assert_string_equal(debts(rig).down, "a:1,b:2");
+    beat(rig, 2, "c:3", 1);
+    assert_string_equal(debts(rig).down, "a:1,b:2,c:3");
+    mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 4001 WHERE id = 1");
+    assert_string_equal(debts(rig).down, "c:3");
+    beat(rig, 2, "", 1);
+    assert_string_equal(debts(rig).down, "");
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM processes WHERE index_down IS NULL"), 1);
+    snprintf(long_list, sizeof long_list, "%0899d", 0);
+    beat(rig, 2, long_list, 2);
+    beat(rig, 3, long_list, 2);
+    assert_string_equal(debts(rig).down, "*");
+}
+
+static void rows_that_are_an_hour_old_are_removed_when_a_process_begins(void **state)
+{
+    struct rig *rig = *state;
+    beat(rig, 1, NULL, 0);
+    beat(rig, 2, NULL, 0);
+    mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 3700000 WHERE id = 1");
+    beat(rig, 2, NULL, 1);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM processes"), 2);
+    beat(rig, 3, NULL, 0);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT SUM(id) FROM processes"), 5);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_process_has_one_row_that_says_when_it_was_seen_last),
+        T(every_loss_of_every_process_that_lives_makes_another_number),
+        T(endpoints_are_down_while_a_process_that_lives_says_so),
+        T(rows_that_are_an_hour_old_are_removed_when_a_process_begins),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
