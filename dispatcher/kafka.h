@@ -28,11 +28,11 @@ struct dt_kafka_header {
     struct dt_str name, value;
 };
 struct dt_kafka_message {
-    struct dt_str topic, key, value; /* value absent = null */
+    /* key: absent = none, the message may lie in any partition; else, empty too, where Java's default partitioner puts
+     * it. value: absent = null */
+    struct dt_str topic, key, value;
     const struct dt_kafka_header *headers;
     size_t n_headers;
-    bool any_partition; /* nobody asked for a partition by this key: few of a batch share one, as with Kafka's own
-                           producers messages without a key do */
 };
 
 /* ---- topics (kafka_admin.c): one handle a process, thread-safe ---- */

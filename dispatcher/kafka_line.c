@@ -45,7 +45,6 @@ struct topic {
 struct report {
     struct topic *topic; /* NULL: the ledger record */
     size_t bytes;
-    bool any_partition;
 };
 
 struct dt_line {
@@ -136,8 +135,9 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 
 /*
  * Each partition that a transaction touches costs a request to join it and one to write it, which the broker verifies
- * and serves one after the other: a small batch over four partitions takes twice the time of one over one. What may lie
- * anywhere therefore fills one partition after the other, and the next batch begins with the next.
+ * and serves one after the other: a small batch over four partitions takes twice the time of one over one. What has no
+ * key therefore fills one partition after the other, and the next batch begins with the next. (librdkafka would choose
+ * for it by the clock, and not ask: sticky.partitioning.linger.ms is 0.)
  */
 static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, size_t key_n, int32_t partitions,
                                 void *topic_opaque, void *message_opaque)
@@ -147,7 +147,7 @@ static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, si
     int32_t chosen = rd_kafka_msg_partitioner_murmur2_random(rkt, key, key_n, partitions, topic_opaque, message_opaque);
     uint32_t spread;
 
-    if (r == NULL || !r->any_partition)
+    if (r == NULL || key != NULL)
         return chosen;
     spread = (r->topic->loose + PARTITION_FILL - 1) / PARTITION_FILL;
     if (spread >= (uint32_t)partitions)
@@ -160,7 +160,7 @@ static void count_loose(const struct dt_kafka_message *messages, size_t n, struc
     for (size_t i = 0; i < n; i++)
         topics[i]->loose = 0;
     for (size_t i = 0; i < n; i++)
-        topics[i]->loose += messages[i].any_partition;
+        topics[i]->loose += messages[i].key.p == NULL;
 }
 
 /* Whatever is neither OK nor a refusal is a doubt; after either the producer is of no use any more. */
@@ -463,9 +463,7 @@ static dt_status produce_all(dt_line *p, const struct dt_kafka_message *messages
         struct report *r = &p->reports[i];
         dt_status status;
 
-        *r = (struct report){.topic = p->open_topics[i],
-                             .bytes = dt_kafka_message_size(&messages[i]),
-                             .any_partition = messages[i].any_partition};
+        *r = (struct report){.topic = p->open_topics[i], .bytes = dt_kafka_message_size(&messages[i])};
         status = make_room(p, r->topic, r->bytes, p->deadline_us, err);
         if (status == DT_OK)
             status = produce(p, r->topic->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, p->deadline_us, err);
@@ -703,6 +701,8 @@ static dt_status producer_conf(dt_line *p, const char *suffix, rd_kafka_conf_t *
         "acks",
         "all",
         "linger.ms",
+        "0",
+        "sticky.partitioning.linger.ms",
         "0",
         "message.max.bytes",
         most,

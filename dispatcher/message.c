@@ -84,11 +84,10 @@ dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installa
     add(&h, "ce_scheduledtime", time_text(arena, from->claim.due_ms));
     dt_status status = add_callers(&h, from->headers, json, arena);
     *message = (struct dt_kafka_message){.topic = from->kafka_topic,
-                                         .key = from->partition_key.p ? from->partition_key : id,
+                                         .key = from->partition_key,
                                          .value = from->payload,
                                          .headers = h.v,
-                                         .n_headers = h.n,
-                                         .any_partition = !from->partition_key.p};
+                                         .n_headers = h.n};
     return status == DT_OK && !id.p ? DT_NOMEM : status;
 }
 
@@ -127,7 +126,7 @@ dt_status dt_message_of_notice(const struct dt_notice *notice, const char *insta
     add(&h, "ce_jobkey", job->key);
     add(&h, "ce_attempt", text(arena, "%lld", (long long)notice->attempt));
     *message = (struct dt_kafka_message){.topic = text(arena, "%s.dead", installation),
-                                         .key = job->partition_key.p ? job->partition_key : id,
+                                         .key = job->partition_key,
                                          .value = value,
                                          .headers = h.v,
                                          .n_headers = h.n};

@@ -118,38 +118,39 @@ static void a_committed_transaction_is_read_with_keys_headers_and_its_ledger_rec
     dt_producer_free(p);
 }
 
-/* Sends n messages that may lie anywhere, and one by a key of its own; counts what each of four partitions got. */
+/* Sends n messages without a key, and two by keys of their own; counts what each of four partitions got. */
 static void send_loose(dt_producer *p, size_t n, size_t got[4])
 {
-    struct dt_kafka_message *messages = calloc(n + 1, sizeof *messages);
-    char(*keys)[24] = calloc(n, sizeof *keys);
-    size_t before = count(fx.topic, true);
+    struct dt_kafka_message *messages = calloc(n + 2, sizeof *messages);
+    char batch[24];
+    size_t before = count(fx.topic, true), loose = 0;
     struct kafka_seen *seen;
     struct dt_error err = {0};
     int64_t offset;
 
-    for (size_t i = 0; i < n; i++) {
-        snprintf(keys[i], sizeof keys[i], "%zu", before + i);
-        messages[i] = message(keys[i], "x");
-        messages[i].any_partition = true;
-    }
+    snprintf(batch, sizeof batch, "%zu", before);
+    for (size_t i = 0; i < n; i++)
+        messages[i] = message(NULL, batch);
     messages[n] = message("customer-7", "x");
-    KAFKA_FIXTURE_OK(dt_producer_send(p, messages, n + 1, DT_STR_LIT("1"), DT_STR_LIT("x"), &offset, &err), &err);
-    assert_int_equal(committed(fx.topic, before + n + 1), before + n + 1);
+    messages[n + 1] = message("", "x");
+    KAFKA_FIXTURE_OK(dt_producer_send(p, messages, n + 2, DT_STR_LIT("1"), DT_STR_LIT("x"), &offset, &err), &err);
+    assert_int_equal(committed(fx.topic, before + n + 2), before + n + 2);
     before = kafka_fixture_read(&fx, fx.topic, true, &seen);
     memset(got, 0, 4 * sizeof *got);
     for (size_t i = 0; i < before; i++) {
-        if (strcmp(seen[i].key, "customer-7") == 0)
-            assert_int_equal(seen[i].partition, 3); /* where Java's producers put it: murmur2 = 0xb37a4cf7 */
-        for (size_t j = 0; j < n; j++)
-            got[seen[i].partition] += strcmp(seen[i].key, keys[j]) == 0;
+        if (strcmp(seen[i].value, "x") == 0) /* where Java's producers put them: murmur2 = 0xb37a4cf7, 0x106e08d9 */
+            assert_int_equal(seen[i].partition, seen[i].key[0] ? 3 : 1);
+        assert_true(seen[i].null_key == (strcmp(seen[i].value, "x") != 0));
+        got[seen[i].partition] += strcmp(seen[i].value, batch) == 0;
     }
+    for (size_t i = 0; i < 4; i++)
+        loose += got[i];
+    assert_int_equal(loose, n);
     free(seen);
     free(messages);
-    free(keys);
 }
 
-static void a_small_batch_that_may_lie_anywhere_takes_one_partition_after_the_other(void **state)
+static void a_small_batch_without_keys_takes_one_partition_after_the_other(void **state)
 {
     size_t got[4], sum[4] = {0};
     dt_producer *p = producer(0);
@@ -1104,7 +1105,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record),
-        TEST(a_small_batch_that_may_lie_anywhere_takes_one_partition_after_the_other),
+        TEST(a_small_batch_without_keys_takes_one_partition_after_the_other),
         TEST(what_was_begun_and_not_committed_is_seen_by_nobody),
         TEST(what_was_begun_and_is_given_up_holds_up_nobody),
         TEST(what_was_begun_long_ago_is_committed_without_a_look_at_its_topics),

@@ -281,6 +281,7 @@ static void keep(struct kafka_seen *s, const rd_kafka_message_t *m)
     s->partition = m->partition;
     s->offset = m->offset;
     s->value_n = m->len;
+    s->null_key = m->key == NULL;
     s->null_value = m->payload == NULL;
     copy_text(s->key, sizeof(s->key), m->key, m->key_len);
     copy_text(s->value, sizeof(s->value), m->payload, m->len);

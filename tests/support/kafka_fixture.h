@@ -47,7 +47,7 @@ struct kafka_seen {
     int64_t offset;
     char key[64], value[64], header[64]; /* texts, cut; header: the value of "ce_id" */
     size_t value_n;
-    bool null_value;
+    bool null_key, null_value;
 };
 /* Every record of a topic up to its end at the time of the call, read_committed or not; free() the array. */
 size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, bool committed, struct kafka_seen **seen);

@@ -79,19 +79,29 @@ static void a_job_becomes_a_cloud_event(void **state)
     make(rig);
     assert_true(dt_str_is(rig->message.topic, "orders.v2"));
     assert_true(dt_str_is(rig->message.value, "{ \"a\": 1 }"));
-    assert_true(dt_str_is(rig->message.key, "42"));
+    assert_null(rig->message.key.p);
     assert_int_equal(rig->message.n_headers, sizeof expected / sizeof *expected);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         assert_header(rig, expected[i][0], expected[i][1]);
 }
 
+static void the_partition_key_is_the_message_key_an_empty_one_too(void **state)
+{
+    struct rig *rig = *state;
+    rig->from.key = dt_str("order-42");
+    rig->from.partition_key = dt_str("customer-7");
+    make(rig);
+    assert_true(dt_str_is(rig->message.key, "customer-7"));
+    rig->from.partition_key = dt_str("");
+    make(rig);
+    assert_true(rig->message.key.p && rig->message.key.n == 0);
+}
+
 static void what_a_job_lacks_is_left_out_or_its_id(void **state)
 {
     struct rig *rig = *state;
-    rig->from.partition_key = dt_str("customer-7");
     rig->from.content_type = dt_str("image/png");
     make(rig);
-    assert_true(dt_str_is(rig->message.key, "customer-7"));
     assert_header(rig, "content-type", "image/png");
     assert_header(rig, "ce_subject", "42");
     assert_header(rig, "ce_jobkey", NULL);
@@ -141,16 +151,35 @@ static void a_dead_letter_is_of_the_attempt_that_died(void **state)
     assert_true(id && dt_str_is(id->str, "42"));
 }
 
+static void a_dead_letter_has_the_key_that_its_job_had(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_notice notice = {.attempt = 3,
+                               .job = {.id = 42,
+                                       .topic = dt_str("orders"),
+                                       .key = dt_str("order-42"),
+                                       .state = DT_DEAD,
+                                       .payload = dt_str("1"),
+                                       .claim_shard = -1}};
+    assert_int_equal(dt_message_of_notice(&notice, "duetime", &rig->arena, &rig->message), DT_OK);
+    assert_null(rig->message.key.p);
+    notice.job.partition_key = dt_str("customer-7");
+    assert_int_equal(dt_message_of_notice(&notice, "duetime", &rig->arena, &rig->message), DT_OK);
+    assert_true(dt_str_is(rig->message.key, "customer-7"));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_job_becomes_a_cloud_event),
+        T(the_partition_key_is_the_message_key_an_empty_one_too),
         T(what_a_job_lacks_is_left_out_or_its_id),
         T(a_callers_headers_come_along),
         T(headers_broken_by_hand_do_not_stop_the_job),
         T(a_dead_letter_is_of_the_attempt_that_died),
+        T(a_dead_letter_has_the_key_that_its_job_had),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
