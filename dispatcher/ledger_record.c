@@ -3,8 +3,20 @@
  *
  * What may lie between ledger_offset and our barrier: barriers of earlier takeovers, and at most one batch record,
  * which is the batch that the row says was to be sent, entry for entry: the first send_n of what is in flight. Every
- * record is of this installation and of an epoch below ours. Anything else means that MySQL and Kafka do not tell the
- * same story (a restored copy, a recreated topic): nobody may guess, the shard halts.
+ * record is of this installation and of an epoch below ours. Anything else that reads as a ledger's record means that
+ * MySQL and Kafka do not tell the same story (a restored copy, a recreated topic, a second installation): nobody may
+ * guess, the shard halts.
+ *
+ * A stranger's record is one that does not read as a ledger's record at all: no JSON object that names an installation,
+ * which every record of every version does. No program of ours wrote it, so it says nothing of any batch. Whether a
+ * batch was committed is told by the batch's own record, which is there or not whatever lies beside it: nobody can put
+ * that record away without the partition's offsets telling of it. So a stranger's record is passed by, and counted:
+ * somebody may write here who should not. A record that claims to be ours is believed, because to see through a forged
+ * one would not help: who may write into the ledger and knows what is in flight can copy the record of an aborted
+ * transaction, too, with whatever seal it had. Kafka's rights have to keep such a one away (README.md).
+ *
+ * ledger_offset is always right behind a record of ours, a batch's or a barrier's. So that one is read as well: where
+ * another one stands in its place, or none, the ledger was recreated, and others have filled it up to here.
  *
  * What lies below ledger_offset is settled and was judged in its time. Where it is read once more, what is looked for
  * is a record that cannot be there: our barrier, or the batch in flight. Then offsets have begun anew. Epochs and batch
@@ -98,29 +110,66 @@ static bool begins_with_the_batch_in_flight(struct dt_ledger_view *view)
            view->scratch.v[0].attempt == view->inflight->v[0].attempt;
 }
 
-static bool judge_settled(struct dt_ledger_view *view, int64_t offset, struct dt_str value)
+static bool judge_settled(struct dt_ledger_view *view, int64_t offset, bool ours)
+{
+    if (is_own(view) || begins_with_the_batch_in_flight(view))
+        return problem(view, offset, "a new record below what was settled: the ledger was recreated");
+    view->anchored |= ours && offset == view->settled_below - 1;
+    return true;
+}
+
+static bool judge_new(struct dt_ledger_view *view, int64_t offset, struct dt_str key, bool ours)
+{
+    bool batch = dt_str_eq(key, DT_LEDGER_BATCH), barrier = dt_str_eq(key, DT_LEDGER_BARRIER);
+    if (!ours)
+        return problem(view, offset, "a record of another installation");
+    if (!batch && !barrier)
+        return problem(view, offset, "a record of a kind that this version does not know");
+    if (number(view, "epoch") >= view->lease->epoch && !(barrier && is_own(view)))
+        return problem(view, offset, "a record of an epoch that is not below this one");
+    return batch ? judge_batch(view, offset) : judge_barrier(view, offset);
+}
+
+/* Halts nothing, and is no evidence. */
+static bool pass_stranger(struct dt_ledger_view *view, int64_t offset)
+{
+    if (offset < view->settled_below)
+        return true; /* told of in its time */
+    if (DT_UNGUARDED(STRANGERS))
+        return problem(view, offset, "a record that is not ours");
+    if (view->strangers++ == 0)
+        view->stranger_at = offset;
+    return true;
+}
+
+/* The installation that the record names; NULL: it is a stranger's, or view->status says that it could not be read. */
+static const struct dt_json_node *read_installation(struct dt_ledger_view *view, struct dt_str value)
 {
     struct dt_json_limits limits = {.depth = 4};
-    if (dt_json_parse(view->json, value, &limits, NULL) == DT_OK && dt_json_root(view->json)->type == DT_JSON_OBJECT &&
-        (is_own(view) || begins_with_the_batch_in_flight(view)))
-        return problem(view, offset, "a new record below what was settled: the ledger was recreated");
-    return true;
+    dt_status status = dt_json_parse(view->json, value, &limits, NULL);
+    if (status == DT_NOMEM)
+        view->status = status;
+    if (status != DT_OK || dt_json_root(view->json)->type != DT_JSON_OBJECT)
+        return NULL;
+    const struct dt_json_node *uuid = dt_json_member(view->json, dt_json_root(view->json), "installation");
+    return uuid && uuid->type == DT_JSON_STRING ? uuid : NULL;
 }
 
 bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct dt_str value)
 {
     struct dt_ledger_view *view = arg;
-    struct dt_json_limits limits = {.depth = 4};
-    bool batch = dt_str_eq(key, DT_LEDGER_BATCH), barrier = dt_str_eq(key, DT_LEDGER_BARRIER);
-    if (offset < view->settled_below)
-        return judge_settled(view, offset, value);
-    if ((!batch && !barrier) || dt_json_parse(view->json, value, &limits, NULL) != DT_OK ||
-        dt_json_root(view->json)->type != DT_JSON_OBJECT)
-        return problem(view, offset, "a record that is not ours");
-    const struct dt_json_node *uuid = dt_json_member(view->json, dt_json_root(view->json), "installation");
-    if (!uuid || uuid->type != DT_JSON_STRING || !dt_str_is(uuid->str, view->uuid))
-        return problem(view, offset, "a record of another installation");
-    if (number(view, "epoch") >= view->lease->epoch && !(barrier && is_own(view)))
-        return problem(view, offset, "a record of an epoch that is not below this one");
-    return batch ? judge_batch(view, offset) : judge_barrier(view, offset);
+    const struct dt_json_node *uuid = read_installation(view, value);
+    if (view->status != DT_OK)
+        return false;
+    if (!uuid)
+        return pass_stranger(view, offset);
+    bool ours = dt_str_is(uuid->str, view->uuid);
+    return offset < view->settled_below ? judge_settled(view, offset, ours) : judge_new(view, offset, key, ours);
+}
+
+void dt_ledger_view_again(struct dt_ledger_view *view)
+{
+    view->batches = view->strangers = 0;
+    view->anchored = view->barrier = false;
+    view->problem[0] = '\0';
 }

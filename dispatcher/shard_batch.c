@@ -106,6 +106,7 @@ static dt_status commit_sending(dt_shard_loop *l, struct dt_sending *s, struct d
     l->flight.sent = true;
     l->flight.sent_us = dt_shard_mono_us(l);
     l->flight.settle_offset = offset + 1;
+    dt_shard_count_offsets(l, offset);
     dt_metric_observe(l->meters.send_seconds, (double)(l->flight.sent_us - s->start_us) / 1e6);
     observe_sent(l);
     tell_gate(l, s->messages, s->n);

@@ -33,7 +33,8 @@ enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8 };
 #define POLL_SHARE_US   INT64_C(10000)   /* … or less often, where many shards do so at once */
 #define CLOCK_US        INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that waking at rest is exact */
 #define ORPHAN_US       INT64_C(20000000) /* a topic without a row is told of for so long after it was met */
-#define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
+#define STRANGERS_US    INT64_C(3600000000)
+#define BEAT_US         INT64_C(20000) /* batches of a stream begin so far apart, or one follows the other */
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
@@ -51,7 +52,7 @@ static void say(dt_shard_loop *l, const char *waiting, const char *detail)
 {
     pthread_mutex_lock(&l->state_lock);
     l->state.waiting = waiting;
-    snprintf(l->state.detail, sizeof l->state.detail, "%s", waiting ? detail : "");
+    snprintf(l->state.detail, sizeof l->state.detail, "%s", detail);
     pthread_mutex_unlock(&l->state_lock);
 }
 
@@ -232,6 +233,17 @@ static void say_which_map(dt_shard_loop *l)
     pthread_mutex_unlock(&l->state_lock);
 }
 
+/* Told of for an hour: nothing waits, but an operator should know. */
+static const char *strangers_text(const dt_shard_loop *l, char *text, size_t size)
+{
+    bool lately = l->strangers.met_us && dt_shard_mono_us(l) - l->strangers.met_us < STRANGERS_US;
+    text[0] = '\0';
+    if (lately)
+        snprintf(text, size, "%lld records in the ledger are not ours: somebody may write there who should not",
+                 (long long)l->strangers.n);
+    return text;
+}
+
 static void say_what_it_waits_for(dt_shard_loop *l)
 {
     const char *trouble = dt_topic_gate_trouble(l->gate);
@@ -244,8 +256,10 @@ static void say_what_it_waits_for(dt_shard_loop *l)
     else if (l->orphan[0]) {
         snprintf(text, sizeof text, "topic %s has due jobs and no row in `topics`", l->orphan);
         say(l, "kafka", text);
-    } else
-        say(l, l->index_up ? NULL : "redis", "the index is not reachable");
+    } else if (!l->index_up)
+        say(l, "redis", "the index is not reachable");
+    else
+        say(l, NULL, strangers_text(l, text, sizeof text));
 }
 
 static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
@@ -306,7 +320,9 @@ static void wait_for_work(dt_shard_loop *l, int64_t wake_us)
 
 static dt_status lead(dt_shard_loop *l, struct dt_error *err)
 {
-    dt_status status = dt_shard_send_rest(l, err);
+    dt_status status = l->lease.trim_offset < 0 ? dt_shard_trim(l, err) : DT_OK; /* before the ledger is relied on */
+    if (status == DT_OK)
+        status = dt_shard_send_rest(l, err);
     l->checked_us = l->busy_us = dt_shard_mono_us(l);
     l->resume = false;
     dt_shard_look_init(l);
@@ -329,7 +345,7 @@ static void report(dt_shard_loop *l, dt_status status, const struct dt_error *er
 {
     static const char *const kafka = "kafka";
     bool about_kafka = status == DT_DOUBT || status == DT_REFUSED || (status == DT_UNAVAILABLE && l->producer == NULL);
-    say(l, about_kafka ? kafka : NULL, err->text);
+    say(l, about_kafka ? kafka : NULL, about_kafka ? err->text : "");
     if (status == DT_HALTED && l->halt_told)
         return;
     l->halt_told = status == DT_HALTED;
@@ -414,6 +430,8 @@ static void make_meters(dt_shard_loop *l)
         .unwritable = dt_gauge("duetime_topics_unwritable",
                                "Kafka topics that due jobs wait for because they cannot be written.", label),
         .trims = dt_counter("duetime_ledger_trims_total", "Times that old ledger records were deleted.", label),
+        .strangers = dt_counter("duetime_ledger_strangers_total",
+                                "Records in the ledger that no dispatcher wrote: they are passed by.", label),
         .halted = dt_gauge("duetime_shard_halted", "1 while the shard waits for an operator (dt_clear_halt).", label),
         .leading = dt_gauge("duetime_shard_leading", "1 while this process leads the shard.", label),
     };

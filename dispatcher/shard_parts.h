@@ -34,7 +34,7 @@
 struct dt_shard_meters {
     dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *send_seconds, *turn_seconds, *epoch, *leading,
         *halted;
-    dt_metric *refusals, *undeliverable, *unwritable, *trims;
+    dt_metric *refusals, *undeliverable, *unwritable, *trims, *strangers;
 };
 
 /* What the row's list holds, and how far its head has come. */
@@ -60,6 +60,15 @@ struct dt_sending {
 struct dt_refused {
     struct dt_claims list; /* exactly what was sent when Kafka refused; n = 0: nothing is remembered */
     char why[320];
+};
+
+/* Records in the ledger that no dispatcher wrote. */
+struct dt_strangers {
+    int64_t n, told;         /* since the loop began; of these, told in the log */
+    int64_t met_us, told_us; /* mono; 0 = never */
+    int64_t barrier_at;      /* offset of this leadership's barrier */
+    int64_t batches;         /* since then */
+    int64_t counted;         /* by the offsets of these batches */
 };
 
 /* A lane that has a held set: a topic, or the timeouts of one. */
@@ -122,6 +131,7 @@ struct dt_shard_loop {
     struct dt_flight flight;
     struct dt_sending ahead; /* what was begun while the claim was not yet committed */
     struct dt_refused refused;
+    struct dt_strangers strangers;
     int64_t checked_us, clock_us; /* mono: when the row was last compared; when MySQL's clock was last sampled */
     int64_t busy_us;              /* mono: when there was last something to do */
     int64_t breath_end_us;        /* mono: until then the shard rests after a batch */
@@ -181,6 +191,10 @@ static inline bool dt_shard_has_rest(const dt_shard_loop *l)
 DT_MUST_CHECK dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err);
 /* Kafka refused the batch that was just sent: remembers it for the next takeover. */
 void dt_shard_remember_refusal(dt_shard_loop *l, const struct dt_error *err);
+/* So many records that no dispatcher wrote are in the ledger, at or before this offset: an alarm, and nothing else. */
+void dt_shard_tell_strangers(dt_shard_loop *l, int64_t n, int64_t offset);
+/* Of each batch's record, in order: tells of strangers by the offsets that they have taken. */
+void dt_shard_count_offsets(dt_shard_loop *l, int64_t offset);
 
 /* ---- shard_batch.c ---- */
 /* What is in flight and not sent: its head goes, read anew. OK also when nothing is in flight. */

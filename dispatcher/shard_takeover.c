@@ -5,8 +5,8 @@
  *   2  a new producer; init_transactions fences the old one and completes its transaction, under both transactional ids
  *   3  is the row still ours? (not needed for safety: it ends fights early)
  *   4  the ledger still reaches to ledger_offset; a barrier into it; the ledger is read from ledger_offset up to that
- * barrier, known by its token 5  one leader's transaction: what the ledger has is settled; then the hint is heard; or
- * the shard is halted
+ * barrier, known by its token, with the record before, which must be one of ours
+ *   5  one leader's transaction: what the ledger has is settled; then the hint is heard; or the shard is halted
  *
  * Invariants:
  *   - Nothing is kept from before but the hint of a refusal: the exact list that this process had sent when Kafka
@@ -24,7 +24,9 @@
 #include "shard_parts.h"
 
 #define BARRIER_WAIT_US INT64_C(15000000)
+#define TELL_AGAIN_US   INT64_C(60000000)
 #define OUT_OF_RANGE    "ledger offset %lld is out of range: the ledger was trimmed or recreated"
+#define NOT_OURS_BEFORE "ledger offset %lld: the record that was settled last is not there: the ledger was recreated"
 
 /* ---- the hint ---- */
 
@@ -96,14 +98,46 @@ static dt_status read_from(dt_shard_loop *l, int64_t from, struct dt_ledger_view
                           &l->abort, dt_ledger_view_record, view, next, err);
 }
 
+/* Where an operator has chosen the offset, anything may stand before it; so it may at a shard's beginning. */
+static bool knows_what_is_before(const dt_shard_loop *l)
+{
+    return l->lease.ledger_offset > 0 && l->lease.trim_offset >= 0;
+}
+
+/*
+ * The record before the row's offset is one of ours, unless it was deleted with all before it. An old ledger that was
+ * recreated does not reach so far by what leaders write, because their takeovers halt. Strangers may have filled it:
+ * then their record stands there, or a marker, which is no record.
+ */
+static dt_status read_from_before(dt_shard_loop *l, int64_t from, struct dt_ledger_view *view, int64_t *next,
+                                  struct dt_error *err)
+{
+    dt_status status = DT_INVALID;
+    bool knows = knows_what_is_before(l);
+    if (is_young(l))
+        status = read_from(l, 0, view, next, err);
+    if (status == DT_INVALID && knows) { /* not young; or somebody deleted its beginning by hand */
+        dt_ledger_view_again(view);
+        status = read_from(l, from - 1, view, next, err);
+    }
+    if (status == DT_OK && knows && !DT_GUARD(LEDGER_ANCHOR, view->anchored) && view->barrier) {
+        view->barrier = false;
+        snprintf(view->problem, sizeof view->problem, NOT_OURS_BEFORE, (long long)from - 1);
+    }
+    if (status != DT_INVALID)
+        return status;
+    dt_ledger_view_again(view);
+    return read_from(l, from, view, next, err);
+}
+
 /* An operator may have chosen the end of the ledger (dt_clear_halt, -1): our barrier is where it ends now. */
 static dt_status read_ledger(dt_shard_loop *l, int64_t barrier_at, struct dt_ledger_view *view, struct dt_error *err)
 {
     int64_t next, from = l->lease.ledger_offset < 0 ? barrier_at : l->lease.ledger_offset;
     view->settled_below = from;
-    dt_status status = is_young(l) ? read_from(l, 0, view, &next, err) : DT_INVALID;
-    if (status == DT_INVALID) /* not young; or somebody deleted its beginning by hand */
-        status = read_from(l, from, view, &next, err);
+    dt_status status = read_from_before(l, from, view, &next, err);
+    if (status == DT_OK && view->status != DT_OK)
+        return dt_fail(err, view->status, "a record of the ledger was not read");
     if (DT_FAIL_FORCED("takeover.barrier_unseen"))
         view->barrier = false;
     if (DT_UNGUARDED(LEDGER_RANGE) && status == DT_INVALID) { /* taken for an empty ledger */
@@ -122,6 +156,38 @@ static dt_status read_ledger(dt_shard_loop *l, int64_t barrier_at, struct dt_led
     if (status == DT_OK && !view->barrier && !view->problem[0])
         return dt_fail(err, DT_UNAVAILABLE, "the barrier did not come by");
     return status;
+}
+
+/* ---- strangers ---- */
+
+void dt_shard_tell_strangers(dt_shard_loop *l, int64_t n, int64_t offset)
+{
+    struct dt_strangers *s = &l->strangers;
+    int64_t now_us = dt_shard_mono_us(l);
+    dt_metric_add(l->meters.strangers, n);
+    s->n += n;
+    s->met_us = now_us;
+    if (s->told_us && now_us - s->told_us < TELL_AGAIN_US)
+        return;
+    DT_LOG(ERROR, "shard", "the ledger has records that no dispatcher wrote: somebody may write there who should not",
+           DT_I("shard", l->shard), DT_I("records", s->n - s->told), DT_I("offset", offset));
+    s->told_us = now_us;
+    s->told = s->n;
+}
+
+/*
+ * Of a leadership's n-th batch after its barrier: in between the partition has n - 1 records of ours and at most n
+ * markers, one a transaction. What is more is not ours.
+ */
+void dt_shard_count_offsets(dt_shard_loop *l, int64_t offset)
+{
+    struct dt_strangers *s = &l->strangers;
+    s->batches++;
+    int64_t n = offset - (s->barrier_at + 2 * s->batches);
+    if (n <= s->counted)
+        return;
+    dt_shard_tell_strangers(l, n - s->counted, offset);
+    s->counted = n;
 }
 
 /* ---- step 5 ---- */
@@ -162,6 +228,9 @@ static dt_status settle(dt_shard_loop *l, const struct dt_ledger_view *view, str
     if (done.shrink.undeliverable)
         tell_undeliverable(l, &done);
     forget_refusal(l);
+    l->strangers.barrier_at = view->next_offset - 1;
+    if (view->strangers)
+        dt_shard_tell_strangers(l, (int64_t)view->strangers, view->stranger_at);
     dt_claims_drop(&l->flight.list, done.shrink.leave);
     DT_LOG(INFO, "shard", "took over", DT_I("shard", l->shard), DT_I("epoch", l->lease.epoch),
            DT_I("settled", done.shrink.leave), DT_I("in_flight", l->flight.list.n), DT_I("send_n", l->lease.send_n),
@@ -221,6 +290,7 @@ static void forget_leadership(dt_shard_loop *l)
     l->flight.list.n = 0;
     l->flight.sent = false;
     l->flight.claimed_us = l->flight.shortest_ack_ms = 0;
+    l->strangers.batches = l->strangers.counted = 0;
     dt_shard_trim_forget(l);
     dt_shard_drop_producer(l);
 }

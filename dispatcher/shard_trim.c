@@ -4,6 +4,9 @@
  * for [ledger] trim_after, a day by default: whatever copy of the last day is put back finds its part of the ledger
  * whole. An older copy finds its offset out of range, and the shard halts.
  *
+ * The last record below trim_offset stays as well: whoever reads from there on must find it, or the ledger was
+ * recreated (ledger_record.c).
+ *
  * Kafka is asked on another thread, once in trim_after; a leader's transaction then writes down the next trim_offset.
  * Killed in between: the next leader deletes the same records again, which changes nothing.
  *
@@ -17,7 +20,9 @@
  *     the ledger does not have: Kafka refuses it. Has the ledger grown that far, it deletes what is settled; or, were
  * it beyond the row's offset, that offset, too, and the next takeover halts.)
  *   - the row's offset is not young: the new ledger does not reach it. As long as it does not reach trim_offset, Kafka
- *     refuses the request; after that its end is below the row's offset all the same, which halts the shard.
+ *     refuses the request; after that its end is below the row's offset all the same, which halts the shard. Where
+ *     strangers have filled it so far, the request leaves what stands right before the row's offset, and that is no
+ *     record of ours.
  *
  * Invariants: a step returns at once; dispatching never waits for the trimming. A young ledger keeps its beginning.
  */
@@ -50,7 +55,7 @@ static dt_status finish(dt_shard_loop *l, struct dt_error *err)
     dt_ledger_trim_free(l->trim);
     l->trim = NULL;
     if (status == DT_OK) {
-        DT_LOG(INFO, "shard", "ledger trimmed", DT_I("shard", l->shard), DT_I("below", l->lease.trim_offset));
+        DT_LOG(INFO, "shard", "ledger trimmed", DT_I("shard", l->shard), DT_I("below", l->lease.trim_offset - 1));
         dt_metric_add(l->meters.trims, 1);
         l->trimmed_below = l->lease.trim_offset;
         return move_on(l, err);
@@ -86,7 +91,7 @@ dt_status dt_shard_trim(dt_shard_loop *l, struct dt_error *err)
     dt_status status = dt_store_lease_check(l->store, &l->lease, &inst, err); /* it says so now, too */
     if (status != DT_OK)
         return status;
-    status = dt_ledger_trim_start(l->env->kafka, l->shard, l->lease.trim_offset, &l->trim, &why);
+    status = dt_ledger_trim_start(l->env->kafka, l->shard, l->lease.trim_offset - 1, &l->trim, &why);
     if (status != DT_OK)
         l->trim_again_us = dt_shard_mono_us(l) + (status == DT_FULL ? BUSY_US : AGAIN_US);
     if (status != DT_OK && status != DT_FULL)

@@ -211,6 +211,15 @@ class Tape:
             consumer.close()
 
 
+def batch_of(message):
+    """The batch that a record of the ledger tells of; None: another kind of record, or not one of ours."""
+    try:
+        record = json.loads(message.value() or b"") if message.key() == b"batch" else None
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and "installation" in record else None
+
+
 class Ledger:
     """How often each (job, attempt) stands in the ledger; reads on with every look."""
 
@@ -220,8 +229,8 @@ class Ledger:
 
     def of(self, jobs):
         for message in self._tape.read():
-            if message.key() == b"batch":
-                self._counts.update(job << 12 | attempt for job, attempt, *_ in json.loads(message.value())["list"])
+            if record := batch_of(message):
+                self._counts.update(job << 12 | attempt for job, attempt, *_ in record["list"])
         return {(entry >> 12, entry & 4095): n for entry, n in self._counts.items() if entry >> 12 in jobs}
 
 

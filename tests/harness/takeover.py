@@ -3,7 +3,6 @@
 A steady stream of jobs is due, in every shard one each few milliseconds, so that the first arrival of a shard after the fault
 tells when its new leader dispatched first. Arrivals are what a `read_committed` consumer gets, timed on receipt.
 """
-import json
 import re
 import signal
 import threading
@@ -11,7 +10,7 @@ import time
 
 from confluent_kafka import Consumer
 
-from .checker import Tape, connect, rows, shard_of
+from .checker import Tape, batch_of, connect, rows, shard_of
 from .consumer import base_config
 from .journal import Journal
 from .rest import Rest
@@ -153,8 +152,7 @@ class Takeovers:
         """ms from each (time, shard) to the first arrival that a later leader sent: the ledger knows who sent what."""
         seen, epochs = list(self.watcher.seen), {}
         for message in Tape(self.stack["DUETIME_KAFKA"], "duetime.ledger").read():
-            if message.key() == b"batch":
-                record = json.loads(message.value())
+            if record := batch_of(message):
                 epochs.update((str(entry[0]), record["epoch"]) for entry in record["list"])
         sent = {shard: [] for shard in range(self.shards)}
         for ms, shard, job in seen:

@@ -228,6 +228,62 @@ def age_ledger(stack, offsets):
           "the shards are taken over")
 
 
+STRANGERS = [(None, b"hi"), (None, None), (b"batch", b"hi"), (b"batch", b'{"list":[[1,1,1]]}'), (b"barrier", b"{}"), (b"x", b"[")]
+
+
+def write_into_ledger(stack, records):
+    producer = Producer({"bootstrap.servers": stack["DUETIME_KAFKA"]})
+    for shard in (0, 1):
+        for key, value in records:
+            producer.produce("duetime.ledger", partition=shard, key=key, value=value)
+    assert producer.flush(20) == 0
+
+
+def told_of_strangers(stack, at_least):
+    """Every shard says how many records in its ledger are not ours."""
+    details = [(row["detail"] or b"").decode() for row in rows(connect(stack), "SELECT detail FROM v_shards")]
+    return len(details) == 2 and all("not ours" in detail and int(detail.split()[0]) >= at_least for detail in details)
+
+
+def take_over_anew(stack):
+    for part in ("dispatcher1", "dispatcher2"):
+        stack.kill(part)
+    for part in ("dispatcher1", "dispatcher2"):
+        stack.start(part)
+
+
+def test_what_others_write_into_the_ledger_halts_nothing_and_is_told(stack, api, kafka, consume):
+    topic = kafka.make()
+    consumer, journal = consume(topic), Journal()
+    warm(api, consumer, topic)
+    write_into_ledger(stack, STRANGERS)
+
+    def sent_by_every_shard():
+        for job in make_all(api, journal, [{"topic": topic} for _ in range(20)]):
+            consumer.wait(job, seconds=20)
+        return told_of_strangers(stack, len(STRANGERS) - 2)  # markers of ours that come late hide two at most
+    until(sent_by_every_shard, 30, "leaders see that offsets are missing", every=0.5)
+    write_into_ledger(stack, STRANGERS)
+    take_over_anew(stack)
+    until(sent_by_every_shard, 30, "takeovers pass by what is not ours", every=0.5)
+    assert not rows(connect(stack), "SELECT shard, halted FROM shards WHERE halted IS NOT NULL")
+    assert any("records that no dispatcher wrote" in stack.log(part) for part in ("dispatcher1", "dispatcher2"))
+    Checker(stack).check(journal, [topic])
+
+
+def test_a_record_of_another_installation_among_them_halts_its_shard(stack, api, kafka, consume):
+    topic = kafka.make()
+    consumer = consume(topic)
+    warm(api, consumer, topic)
+    session = connect(stack)
+    write_into_ledger(stack, [*STRANGERS, (b"batch", b'{"installation":"11111111-1f0e-4c55-8a43-0d3a8a0f3c11","epoch":1,"list":[]}')])
+    take_over_anew(stack)
+    until(lambda: len(rows(session, "SELECT 1 FROM shards WHERE halted LIKE '%%another installation%%'")) == 2, 30, "both shards halt")
+    for shard in (0, 1):
+        rows(session, "CALL dt_clear_halt(%s, 'resend', -1)", shard)
+    consumer.wait(api.make(topic=topic, delay=0)["id"], seconds=30)
+
+
 def test_the_ledger_is_trimmed_while_jobs_go_out(stack, kafka, consume):
     """Once it has a thousand offsets: a younger one keeps its beginning."""
     stack.up_again(*OPTIONS, "--set", "ledger.trim_after=PT3S")

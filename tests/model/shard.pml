@@ -42,6 +42,9 @@
 #ifndef ANY_ID          /* a takeover begins with either of the two transactional ids, not always with the first */
 #define ANY_ID 0
 #endif
+#ifndef STRANGERS       /* records that others may write into the ledger */
+#define STRANGERS 0
+#endif
 #ifndef RESTORE         /* MySQL may go back */
 #define RESTORE 0
 #endif
@@ -88,6 +91,7 @@ byte transaction[IDS];
 byte open_messages[IDS], open_kind[IDS], open_epoch[IDS], open_token[IDS], open_list[IDS]; /* what is in it */
 #define BATCH   1
 #define BARRIER 2
+#define STRANGER 3      /* not a record of ours, and nothing like one */
 byte kind[RECORDS], epoch[RECORDS], token[RECORDS], list_of[RECORDS], records, trimmed;
 
 /* One request that the network holds back; it arrives whenever it likes. */
@@ -133,7 +137,7 @@ byte looked[DISPATCHERS];
 byte looked[DISPATCHERS];
 #endif
 
-byte faults = FAULTS, events = EVENTS, foreign = FOREIGN, tokens;
+byte faults = FAULTS, events = EVENTS, foreign = FOREIGN, strangers = STRANGERS, tokens;
 byte i_, n_, k_, found_;    /* scratch, 0 between steps */
 bit problem_;
 
@@ -374,6 +378,13 @@ inline read_ledger()
 				n_++;
 				found_ = found_ | (list_of[i_] & flight[p]);
 				problem_ = problem_ || n_ > 1 || list_of[i_] != EXPECTED(p)
+			/* Of a stranger nothing follows. */
+#ifdef OUT_PASS_STRANGERS
+			:: kind[i_] == STRANGER -> problem_ = 1
+#endif
+#ifdef OUT_STRANGERS_PROVE_NOTHING
+			:: kind[i_] == STRANGER -> found_ = found_ | EXPECTED(p)
+#endif
 			:: else
 			fi;
 			i_++
@@ -844,8 +855,18 @@ proctype Broker()
 	}
 #endif
 
+#if STRANGERS
+	/* Whoever may write there: not in a transaction, at any moment. */
+	:: atomic {
+		strangers > 0 -> strangers--;
+		assert(records < RECORDS);
+		kind[records] = STRANGER; records++;
+		tidy_ledger()
+	}
+#endif
+
 	/* No further trouble: what is left must come right by itself. */
-	:: atomic { faults || foreign || events -> faults = 0; foreign = 0; events = 0 }
+	:: atomic { faults || foreign || events || strangers -> faults = 0; foreign = 0; events = 0; strangers = 0 }
 
 	/* Nothing more can happen. P2: nothing was lost; P7: too_late was kept; all work is done. */
 	:: timeout ->

@@ -73,6 +73,7 @@ static struct {
     size_t n_messages, cap_messages;
     struct record **ledger_records[SHARDS_MAX]; /* ever committed */
     size_t n_ledger[SHARDS_MAX], cap_ledger[SHARDS_MAX];
+    bool filled;     /* a ledger that was made anew was filled by others */
     bool lost_young; /* a young ledger was made anew: nothing else takes away what the new one has to tell */
     int64_t down_until_us, coordinator_down_until_us;
     struct proc *cut_proc;
@@ -837,6 +838,8 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t
         return dt_fail(err, DT_INVALID, "offset out of range");
     if (!fn)
         return DT_OK;
+    if (fault(F_STRANGERS, 3))
+        broker_strangers(shard, 1);
     if (fault(F_IN_TAKEOVER, 2)) {
         p->stale_n = last_stable(p) - (size_t)rnd_in(0, (int64_t)(last_stable(p) - (size_t)p->start));
         p->fresh_us = now_us + rnd_in(1 * MS, 800 * MS);
@@ -1153,7 +1156,7 @@ void broker_trim_ledger(unsigned shard)
     TRACE("kafka: ledger %u trimmed below %lld", shard, (long long)p->start);
 }
 
-void broker_recreate_ledger(unsigned shard)
+void broker_recreate_ledger(unsigned shard, bool filled)
 {
     for (unsigned id = 0; id < IDS; id++) {
         const struct txn *t = broker.coordinators[shard][id].txn;
@@ -1163,8 +1166,32 @@ void broker_recreate_ledger(unsigned shard)
     if (!broker.ledgers[shard] || broker.lost_young)
         return;
     broker.lost_young |= ledger_age == 0 || (int64_t)broker.ledgers[shard]->n < ledger_age; /* a new shard's */
+    size_t n = broker.ledgers[shard]->n;
     broker.ledgers[shard] = partition_new(DT_STR_LIT("ledger"), true);
     TRACE("kafka: ledger %u made anew", shard);
+    broker.filled |= filled;
+    if (filled)
+        broker_strangers(shard, (unsigned)n + (unsigned)rnd_in(0, 6));
+}
+
+bool broker_filled_ledger(void)
+{
+    return broker.filled;
+}
+
+void broker_strangers(unsigned shard, unsigned n)
+{
+    static const struct {
+        const char *key, *value;
+    } written[] = {{NULL, "hi"}, {"batch", NULL}, {"batch", "{\"list\":[[1,1,1]]}"}, {"barrier", "{}"}, {"x", "[1"}};
+    struct partition *p = broker.ledgers[shard];
+    for (unsigned i = 0; p && i < n; i++) {
+        size_t which = (size_t)rnd_in(0, 4);
+        struct record *r = append(p, NULL, false);
+        r->r.key = dt_str(written[which].key);
+        r->r.value = dt_str(written[which].value);
+    }
+    TRACE("kafka: %u records of others in ledger %u", n, shard);
 }
 
 bool broker_lost_young_ledger(void)

@@ -13,9 +13,11 @@ void broker_coordinator_down(int64_t until_us); /* transactions cannot begin or 
 void broker_cut_replies(struct proc *proc, int64_t until_us);
 void broker_topic_missing(struct dt_str topic, int64_t until_us); /* it cannot be written */
 void broker_trim_ledger(unsigned shard);                          /* its records below some offset are gone */
-void broker_recreate_ledger(unsigned shard);
-bool broker_lost_young_ledger(void);                  /* it was made anew, and its offsets were small */
-void broker_poison(int64_t job_id, int64_t until_us); /* this job's messages are refused */
+void broker_recreate_ledger(unsigned shard, bool filled);         /* filled: by others, about as far as it was */
+bool broker_filled_ledger(void);                                  /* that has happened */
+void broker_strangers(unsigned shard, unsigned n);                /* so many records of others are in its ledger */
+bool broker_lost_young_ledger(void);                              /* it was made anew, and its offsets were small */
+void broker_poison(int64_t job_id, int64_t until_us);             /* this job's messages are refused */
 bool broker_poisoned(int64_t job_id);
 
 /* A record of a job's topic or of the ledger, as a read_committed reader gets it. */

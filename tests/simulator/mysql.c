@@ -668,7 +668,7 @@ static void change_servers_unnoticed(void)
 
 void mysql_restore(void)
 {
-    if (broker_lost_young_ledger()) /* see lose_history */
+    if (broker_lost_young_ledger() || broker_filled_ledger()) /* see lose_history */
         return;
     if (one_in(2))
         change_servers_unnoticed();

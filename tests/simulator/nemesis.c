@@ -62,7 +62,8 @@ static void lose_history(void)
         return;
     }
     if (one_in(6) && !((ledger_is_young() || generation() > 1) && mysql_restored_us)) {
-        broker_recreate_ledger(some_shard());
+        /* Filled by others it tells nothing of what was sent, so the row has to. */
+        broker_recreate_ledger(some_shard(), !mysql_restored_us && one_in(2));
         return;
     }
     /* Not one from before a change of the number of shards was through: what other shards have sent since no ledger of
@@ -126,6 +127,9 @@ static void strike(void *arg)
     case F_CUT:
         cut_one_way();
         break;
+    case F_STRANGERS:
+        broker_strangers(some_shard(), (unsigned)rnd_in(1, 4));
+        break;
     case F_RESHARD: /* not after MySQL or the ledger were lost: what a shard has sent only its own leader can find out
                      */
         if (!history_lost)
@@ -161,7 +165,7 @@ void nemesis_begin(int64_t heal_us)
 {
     static const enum fault_kind timed[] = {F_TWO_LEADERS, F_BROKER,    F_COORDINATOR, F_REFUSED,    F_RESTORE,
                                             F_REDIS_FLUSH, F_REDIS_OLD, F_REDIS_STOP,  F_REDIS_FULL, F_MYSQL_RESTART,
-                                            F_LOCKS,       F_CUT,       F_RESHARD};
+                                            F_LOCKS,       F_CUT,       F_RESHARD,     F_STRANGERS};
     for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
         for (int k = 0; k < 3 && fault_drawn(timed[i]); k++)
             at(rnd_in(now_us + 500 * MS, heal_us), strike, (void *)(uintptr_t)timed[i]);

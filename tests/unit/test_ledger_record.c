@@ -206,17 +206,138 @@ static void our_barrier_below_what_was_settled_halts(void **state)
     assert_halts(rig, feed_barrier(rig, 18, 77), "recreated");
 }
 
-static void foreign_text_halts(void **state)
+/* ---- others ---- */
+
+#define LIT(s)                                                                                                         \
+    {                                                                                                                  \
+        "" s, sizeof(s) - 1                                                                                            \
+    }
+static const struct dt_str strangers[][2] = {
+    {{NULL, 0}, LIT("hi")},
+    {{NULL, 0}, {NULL, 0}},
+    {LIT(""), LIT("")},
+    {LIT("batch"), {NULL, 0}},
+    {LIT("batch"), LIT("hi")},
+    {LIT("batch"), LIT("{\"installation\":")},
+    {LIT("batch"), LIT("{\"installation\":7,\"list\":[[100,1,5000],[101,2,6000]]}")},
+    {LIT("batch"), LIT("{\"epoch\":17,\"token\":77,\"list\":[[100,1,5000],[101,2,6000]]}")},
+    {LIT("barrier"), LIT("{\"epoch\":18,\"token\":77}")},
+    {LIT("barrier"), LIT("\"" UUID "\"")},
+    {LIT("other"), LIT("[[[[[[[[[[]]]]]]]]]]")},
+};
+enum { STRANGERS = sizeof strangers / sizeof *strangers };
+
+static void feed_strangers(struct rig *rig, int64_t offset)
+{
+    for (int64_t i = 0; i < STRANGERS; i++)
+        assert_true(dt_ledger_view_record(&rig->view, offset + i, strangers[i][0], strangers[i][1]));
+}
+
+static void what_names_no_installation_halts_nothing_and_proves_nothing(void **state)
 {
     struct rig *rig = *state;
-    static const char *const values[] = {"", "x", "[]", "{\"installation\":", "{}"};
+    feed_strangers(rig, 30);
+    assert_int_equal(rig->view.batches, 0);
+    assert_false(feed_barrier(rig, 18, 77));
+    assert_true(rig->view.barrier);
+    assert_int_equal(rig->view.batches, 0);
+    assert_string_equal(rig->view.problem, "");
+    assert_int_equal(rig->view.strangers, STRANGERS);
+    assert_int_equal(rig->view.stranger_at, 30);
+}
+
+static void our_records_count_among_those_of_strangers(void **state)
+{
+    struct rig *rig = *state;
+    feed_strangers(rig, 10);
+    assert_true(feed_batch(rig, UUID, 17, rig->list, 2));
+    assert_false(feed_barrier(rig, 18, 77));
+    assert_int_equal(rig->view.batches, 1);
+    assert_int_equal(rig->view.strangers, STRANGERS);
+}
+
+static void a_second_batch_among_strangers_halts(void **state)
+{
+    struct rig *rig = *state;
+    assert_true(feed_batch(rig, UUID, 16, rig->list, 2));
+    feed_strangers(rig, 41);
+    assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "second batch");
+}
+
+static void strangers_below_what_was_settled_were_told_of_before(void **state)
+{
+    struct rig *rig = *state;
+    rig->view.settled_below = 100;
+    feed_strangers(rig, 10);
+    assert_int_equal(rig->view.strangers, 0);
+    assert_string_equal(rig->view.problem, "");
+}
+
+static void what_claims_to_be_ours_and_is_not_halts(void **state)
+{
+    struct rig *rig = *state;
+    static const char *const values[] = {"{\"installation\":\"\"}", "{\"installation\":\"x\",\"epoch\":1}"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         rig->view.problem[0] = '\0';
-        assert_false(dt_ledger_view_record(&rig->view, 1, DT_LEDGER_BATCH, dt_str(values[i])));
-        assert_true(rig->view.problem[0] != '\0');
+        assert_halts(rig, dt_ledger_view_record(&rig->view, 1, DT_LEDGER_BATCH, dt_str(values[i])),
+                     "another installation");
+        rig->view.problem[0] = '\0';
+        assert_halts(rig, dt_ledger_view_record(&rig->view, 1, DT_STR_NONE, dt_str(values[i])), "another installation");
     }
     rig->view.problem[0] = '\0';
-    assert_halts(rig, dt_ledger_view_record(&rig->view, 1, DT_STR_LIT("other"), DT_STR_LIT("{}")), "not ours");
+    assert_halts(rig,
+                 dt_ledger_view_record(&rig->view, 1, DT_LEDGER_BATCH,
+                                       DT_STR_LIT("{\"installation\":\"" UUID "\",\"epoch\":17}")),
+                 "without a list");
+    rig->view.problem[0] = '\0';
+    assert_halts(rig,
+                 dt_ledger_view_record(&rig->view, 1, DT_STR_LIT("note"),
+                                       DT_STR_LIT("{\"installation\":\"" UUID "\",\"epoch\":17}")),
+                 "does not know");
+}
+
+/* ---- the record before ---- */
+
+static void a_record_of_ours_right_below_what_was_settled_says_that_the_ledger_is_the_same(void **state)
+{
+    struct rig *rig = *state;
+    const struct dt_claim done[] = {{90, 1, 4000}};
+    rig->view.settled_below = 41;
+    assert_true(feed_batch(rig, UUID, 17, done, 1)); /* at 40 */
+    assert_true(rig->view.anchored);
+    dt_ledger_view_again(&rig->view);
+    assert_false(rig->view.anchored);
+    rig->view.settled_below = 43;
+    assert_true(feed_barrier(rig, 17, 5)); /* at 42 */
+    assert_true(rig->view.anchored);
+}
+
+static void another_record_there_or_one_of_ours_elsewhere_does_not(void **state)
+{
+    struct rig *rig = *state;
+    const struct dt_claim done[] = {{90, 1, 4000}};
+    rig->view.settled_below = 42;
+    assert_true(feed_batch(rig, UUID, 17, done, 1)); /* at 40 */
+    assert_false(rig->view.anchored);
+    rig->view.settled_below = 41;
+    assert_true(feed_batch(rig, "11111111-1f0e-4c55-8a43-0d3a8a0f3c11", 17, done, 1));
+    assert_true(dt_ledger_view_record(&rig->view, 40, DT_LEDGER_BATCH, DT_STR_LIT("hi")));
+    assert_false(rig->view.anchored);
+    rig->view.settled_below = 40;
+    assert_true(feed_batch(rig, UUID, 17, rig->list, 2)); /* at 40: not below */
+    assert_false(rig->view.anchored);
+}
+
+static void a_reading_that_begins_again_has_seen_nothing(void **state)
+{
+    struct rig *rig = *state;
+    feed_strangers(rig, 10);
+    assert_true(feed_batch(rig, UUID, 16, rig->list, 2));
+    dt_ledger_view_again(&rig->view);
+    assert_true(feed_batch(rig, UUID, 16, rig->list, 2));
+    assert_false(feed_barrier(rig, 18, 77));
+    assert_int_equal(rig->view.batches, 1);
+    assert_int_equal(rig->view.strangers, 0);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -240,7 +361,14 @@ int main(void)
         T(what_was_settled_before_is_passed_by_when_it_is_read_again),
         T(the_batch_in_flight_below_what_was_settled_halts),
         T(our_barrier_below_what_was_settled_halts),
-        T(foreign_text_halts),
+        T(what_names_no_installation_halts_nothing_and_proves_nothing),
+        T(our_records_count_among_those_of_strangers),
+        T(a_second_batch_among_strangers_halts),
+        T(strangers_below_what_was_settled_were_told_of_before),
+        T(what_claims_to_be_ours_and_is_not_halts),
+        T(a_record_of_ours_right_below_what_was_settled_says_that_the_ledger_is_the_same),
+        T(another_record_there_or_one_of_ours_elsewhere_does_not),
+        T(a_reading_that_begins_again_has_seen_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
