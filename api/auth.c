@@ -358,6 +358,13 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
     return DT_OK;
 }
 
+void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out)
+{
+    *out = *caller;
+    if (out->set)
+        atomic_fetch_add(&out->set->refs, 1);
+}
+
 void dt_caller_clear(struct dt_caller *caller)
 {
     set_release(caller->set);

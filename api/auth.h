@@ -51,6 +51,8 @@ size_t dt_auth_count(dt_auth *auth);
  * an unknown one (401). UNAVAILABLE: the list is not known yet (503). Thread-safe, never blocks on I/O.
  */
 DT_MUST_CHECK dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_caller *caller);
+/* Another hold on the same caller, for what outlives its request; clear it, too. */
+void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out);
 void dt_caller_clear(struct dt_caller *caller);
 static inline bool dt_caller_may(const struct dt_caller *caller, enum dt_scope scope)
 {

@@ -47,7 +47,8 @@ static struct gate {
 
 struct dt_batch {
     struct dt_request *req;
-    struct dt_view *view; /* whose installation the rules borrow */
+    struct dt_caller caller; /* chunks outlive the request */
+    struct dt_view *view;    /* whose installation the rules borrow */
     struct dt_job_rules rules;
     bool array;
     size_t unit_rows, elements, elements_max;
@@ -141,6 +142,7 @@ dt_batch *dt_batch_new(struct dt_request *req, bool array)
     if (!batch)
         return NULL;
     batch->req = req;
+    dt_caller_copy(&req->caller, &batch->caller);
     batch->array = array;
     batch->view = dt_topic_cache_view(req->api->topics);
     batch->rules = dt_answer_rules(req->api, batch->view);
@@ -167,6 +169,7 @@ static void batch_free(struct dt_batch *batch)
     chunk_free(batch->spare);
     dt_strbuf_clear(&batch->results);
     dt_view_release(batch->view);
+    dt_caller_clear(&batch->caller);
     pthread_cond_destroy(&batch->woken);
     free(batch);
 }
@@ -360,6 +363,7 @@ bool dt_batch_flush(dt_batch *batch)
     chunk->unit = (struct dt_unit){.rows = chunk->rows,
                                    .n = chunk->n_rows,
                                    .deadline_us = batch->req->deadline_us,
+                                   .caller = &batch->caller,
                                    .done = came_back,
                                    .arg = chunk};
     dt_committer_submit(batch->req->api->committer, &chunk->unit);
@@ -494,7 +498,7 @@ static void add(struct dt_batch *batch, struct dt_str text, bool keep)
         refuse_decoded(batch, status, &faults, &err);
         return;
     }
-    if (!dt_caller_sees(&batch->req->caller, row->row.job.topic)) {
+    if (!dt_caller_sees(&batch->caller, row->row.job.topic)) {
         refuse(batch, &(struct dt_problem){.type = DT_PROBLEM_NOT_FOUND, .detail = DT_STR_LIT("no such topic")});
         return;
     }

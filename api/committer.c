@@ -268,10 +268,10 @@ static bool made_already(const struct worker *w, size_t n, struct dt_str name)
     return false;
 }
 
-static void refuse(struct dt_create *row, dt_status status)
+static void refuse(struct dt_create *row, dt_status status, const char *reason)
 {
     row->row.outcome = status == DT_NOT_FOUND ? DT_INSERT_NO_TOPIC : DT_INSERT_REFUSED;
-    row->reason = "the topic's name clashes in Kafka with that of another topic (\".\" and \"_\" are the same there)";
+    row->reason = reason;
 }
 
 /* Makes the topics that the snapshot does not know; rows whose topic cannot be are refused. */
@@ -279,10 +279,12 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
                              struct dt_error *err)
 {
     dt_committer *c = w->committer;
-    struct dt_str known = DT_STR_NONE, unknown = DT_STR_NONE; /* of the rows before; batches repeat their topics */
+    struct dt_str known = DT_STR_NONE; /* of the rows before; batches repeat their topics */
     dt_status status = DT_OK;
     *made = 0;
     for (struct dt_unit *unit = units; unit; unit = unit->next) {
+        struct dt_str unknown = DT_STR_NONE; /* to this caller; another one may be allowed to make it */
+        const char *reason = NULL;
         for (size_t i = 0; i < unit->n; i++) {
             struct dt_create *row = &unit->rows[i];
             struct dt_str name = row->row.job.topic;
@@ -293,13 +295,14 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
                 continue;
             }
             if (!dt_str_eq(name, unknown) || !unknown.p)
-                status = dt_topic_cache_ensure(c->topics, w->session.store, name, err);
+                status =
+                    dt_topic_cache_ensure(c->topics, w->session.store, name, unit->caller, w->begun_us, &reason, err);
             if (status == DT_OK)
                 w->made[(*made)++] = name;
             else if (status != DT_NOT_FOUND && status != DT_INVALID)
                 return status;
             else
-                refuse(row, status);
+                refuse(row, status, reason);
             unknown = status == DT_OK ? DT_STR_NONE : name;
         }
     }

@@ -28,13 +28,15 @@ struct dt_create {
      * topic's name clashes with another's in Kafka.
      */
     struct dt_insert row;
-    const char *reason; /* out, for REFUSED: static text */
+    const char *reason; /* out, for REFUSED: lives as long as the topic cache */
 };
 
 struct dt_unit {
     struct dt_create *rows;
     size_t n;            /* 1 … dt_committer_unit_rows() */
     int64_t deadline_us; /* monotonic: not begun by then -> UNAVAILABLE; 0 = none */
+    /* Whose jobs these are: what topics they may make. Lives until done. */
+    const struct dt_caller *caller;
     /*
      * Called exactly once: on a committer thread, or on the submitting thread, inside dt_committer_submit, when the
      * unit is refused. Must not block; may resume the request, hand it to workers, or submit another unit. The unit is

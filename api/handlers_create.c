@@ -84,7 +84,8 @@ static void drop_create(struct dt_request *req)
 
 static enum dt_next submit(struct dt_request *req, struct create *c)
 {
-    c->unit = (struct dt_unit){.rows = &c->row, .n = 1, .deadline_us = req->deadline_us, .done = created, .arg = req};
+    c->unit = (struct dt_unit){
+        .rows = &c->row, .n = 1, .deadline_us = req->deadline_us, .caller = &req->caller, .done = created, .arg = req};
     req->state = c;
     req->then = answer_create;
     req->cleanup = drop_create;

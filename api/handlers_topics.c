@@ -44,19 +44,25 @@ static void announce(struct dt_request *req)
     dt_index_writer_topics(req->api->index);
 }
 
+static enum dt_next refuse_topic(struct dt_request *req, const struct dt_topic *topic, enum dt_topic_refusal refusal)
+{
+    bool too_many = refusal == DT_TOPIC_LIMIT || refusal == DT_TOPIC_PREFIX_LIMIT;
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_add(&faults, topic->kafka_topic.p && !too_many ? "/kafka_topic" : "/name",
+                  dt_topic_cache_refusal(req->api->topics, refusal));
+    return dt_answer_faults(req, DT_INVALID, &faults);
+}
+
 static enum dt_next put_topic(struct dt_request *req, dt_store *store)
 {
     const struct setting *setting = req->state;
+    struct dt_topic_terms terms = dt_topic_terms_of(req->api->config, &req->caller, setting->topic.kafka_topic);
     bool created = false;
     struct dt_error err = {0};
-    dt_status status = dt_store_topic_put(store, &setting->topic, setting->set_paused, &created, &err);
-    if (status == DT_INVALID) { /* its name in Kafka clashes */
-        struct dt_faults faults;
-        dt_faults_init(&faults, &req->arena);
-        dt_faults_add(&faults, setting->topic.kafka_topic.p ? "/kafka_topic" : "/name",
-                      err.text[0] ? err.text : "clashes with another topic's name in Kafka");
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    }
+    dt_status status = dt_store_topic_put(store, &setting->topic, setting->set_paused, &terms, &created, &err);
+    if (status == DT_INVALID)
+        return refuse_topic(req, &setting->topic, terms.refusal);
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     announce(req);

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ struct dt_topic_cache {
     pthread_mutex_t publish; /* of the two pointers; held for a few instructions */
     struct dt_view *view;
     struct dt_shards_view *shards;
+    char too_many[160], too_many_of_prefix[200]; /* refusals, with their numbers */
 };
 
 dt_status dt_topic_cache_new(const struct dt_config *config, const dt_clock *clock, dt_topic_cache **out)
@@ -49,6 +51,12 @@ dt_status dt_topic_cache_new(const struct dt_config *config, const dt_clock *clo
         return DT_NOMEM;
     cache->config = config;
     cache->clock = clock;
+    snprintf(cache->too_many, sizeof(cache->too_many),
+             "no topic can be made: there are as many as limits.topics allows (%lld)",
+             (long long)config->limits_topics);
+    snprintf(cache->too_many_of_prefix, sizeof(cache->too_many_of_prefix),
+             "no topic can be made: as many as limits.prefix_topics allows (%lld) begin with the token's prefix",
+             (long long)config->limits_prefix_topics);
     pthread_mutex_init(&cache->topics_at.loading, NULL);
     pthread_mutex_init(&cache->shards_at.loading, NULL);
     pthread_mutex_init(&cache->publish, NULL);
@@ -288,13 +296,128 @@ void dt_topic_cache_invalidate(dt_topic_cache *cache)
     atomic_store(&cache->topics_at.checked_us, 0);
 }
 
-dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_str name, struct dt_error *err)
+/* ---- making topics ---- */
+
+/* Is the name among "shared.audit,public.*"? */
+static bool is_allowed(const char *list, struct dt_str name)
 {
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        bool prefix = n > 0 && list[n - 1] == '*';
+        size_t same = prefix ? n - 1 : n;
+        if (name.n >= same && (prefix || name.n == same) && memcmp(name.p, list, same) == 0)
+            return true;
+        list += n + (list[n] == ',');
+    }
+    return false;
+}
+
+struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const struct dt_caller *caller,
+                                        struct dt_str kafka_topic)
+{
+    struct dt_topic_terms terms = {.topics_max = config->limits_topics};
+    if (dt_caller_sees_all(caller))
+        return terms;
+    terms.prefix_topics_max = config->limits_prefix_topics;
+    terms.prefixes = caller->prefixes;
+    terms.n_prefixes = caller->n_prefixes;
+    terms.foreign =
+        kafka_topic.p && !dt_caller_sees(caller, kafka_topic) && !is_allowed(config->kafka_allow_topics, kafka_topic);
+    return terms;
+}
+
+const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_refusal refusal)
+{
+    switch (refusal) {
+    case DT_TOPIC_CLASH:
+        return "the name clashes in Kafka with that of another topic (\".\" and \"_\" are the same there)";
+    case DT_TOPIC_INTERNAL:
+        return "the Kafka topic is internal to this installation or to another one (see kafka_topic)";
+    case DT_TOPIC_FOREIGN:
+        return "is outside of the token's prefixes, and not among the Kafka topics of kafka.allow_topics";
+    case DT_TOPIC_LIMIT:
+        return cache->too_many;
+    case DT_TOPIC_PREFIX_LIMIT:
+        return cache->too_many_of_prefix;
+    case DT_TOPIC_FINE:
+        break;
+    }
+    return "the topic cannot be stored as it is";
+}
+
+/* The first place in the table whose name is not below this one. */
+static size_t place_of(const struct dt_topic_table *table, struct dt_str name)
+{
+    size_t low = 0, high = table->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_names(table->v[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static size_t count_prefix(const struct dt_topic_table *table, struct dt_str prefix)
+{
+    char above[DT_TOPIC_MAX + 1];
+    if (prefix.n >= sizeof(above))
+        return 0;
+    memcpy(above, prefix.p, prefix.n);
+    above[prefix.n] = 0x7F; /* above all that a name has */
+    return place_of(table, (struct dt_str){above, prefix.n + 1}) - place_of(table, prefix);
+}
+
+/* What the snapshot says; MySQL decides where it says nothing. */
+static enum dt_topic_refusal full(dt_topic_cache *cache, struct dt_str name, const struct dt_topic_terms *terms)
+{
+    struct dt_view *view = dt_topic_cache_view(cache);
+    enum dt_topic_refusal refusal = DT_TOPIC_FINE;
+    if (view && view->topics->n >= (size_t)terms->topics_max)
+        refusal = DT_TOPIC_LIMIT;
+    for (size_t i = 0; view && refusal == DT_TOPIC_FINE && i < terms->n_prefixes; i++) {
+        struct dt_str prefix = terms->prefixes[i];
+        if (prefix.n <= name.n && memcmp(prefix.p, name.p, prefix.n) == 0 &&
+            count_prefix(view->topics, prefix) >= (size_t)terms->prefix_topics_max)
+            refusal = DT_TOPIC_PREFIX_LIMIT;
+    }
+    dt_view_release(view);
+    return refusal;
+}
+
+/* The topic may have been made since the snapshot: a younger one than since_us tells, for all names of one commit. */
+static dt_status ensure_when_full(dt_topic_cache *cache, dt_store *store, struct dt_str name, int64_t since_us,
+                                  const struct dt_topic_terms *terms, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    if (atomic_load(&cache->topics_at.checked_us) < since_us) {
+        dt_topic_cache_invalidate(cache);
+        status = dt_topic_cache_refresh(cache, store, err);
+    }
+    if (status != DT_OK)
+        return status;
+    struct dt_view *view = dt_topic_cache_view(cache);
+    bool exists = dt_view_topic(view, name) != NULL;
+    dt_view_release(view);
+    return exists ? DT_OK : dt_fail(err, DT_INVALID, "%s", dt_topic_cache_refusal(cache, terms->refusal));
+}
+
+dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_str name,
+                                const struct dt_caller *caller, int64_t since_us, const char **reason,
+                                struct dt_error *err)
+{
+    *reason = NULL;
     if (!cache->config->topics_auto_create)
         return dt_fail(err, DT_NOT_FOUND, "there is no topic of this name");
-    dt_status status = dt_store_topic_ensure(store, name, err);
+    struct dt_topic_terms terms = dt_topic_terms_of(cache->config, caller, DT_STR_NONE);
+    terms.refusal = full(cache, name, &terms);
+    dt_status status = terms.refusal == DT_TOPIC_FINE ? dt_store_topic_ensure(store, name, &terms, err)
+                                                      : ensure_when_full(cache, store, name, since_us, &terms, err);
     if (status == DT_OK)
         dt_topic_cache_invalidate(cache);
+    if (status == DT_INVALID)
+        *reason = dt_topic_cache_refusal(cache, terms.refusal);
     return status;
 }
 

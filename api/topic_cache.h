@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "auth.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "job/shard.h"
@@ -60,9 +61,17 @@ DT_MUST_CHECK dt_status dt_topic_cache_refresh_shards(dt_topic_cache *cache, dt_
 void dt_topic_cache_invalidate(dt_topic_cache *cache);
 /*
  * The topic exists afterwards (made with defaults when topics.auto_create allows it); the next refresh has it.
- * NOT_FOUND: it may not be made. INVALID: the name clashes in Kafka with another topic's.
+ * caller: whose job it is. NOT_FOUND: it may not be made. INVALID: *reason says why, for the caller; lives as long as
+ * the cache. Too many topics are told by a snapshot that is younger than since_us (monotonic: when the caller's work
+ * began), so that a flood of new names takes no lock in MySQL and costs one statement.
  */
 DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_str name,
+                                              const struct dt_caller *caller, int64_t since_us, const char **reason,
                                               struct dt_error *err);
+/* A refusal of the store in words for the caller, with limits and their settings; lives as long as the cache. */
+const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_refusal refusal);
+/* What this caller may do. kafka_topic: that it wants to name; absent = none. */
+struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const struct dt_caller *caller,
+                                        struct dt_str kafka_topic);
 
 #endif

@@ -29,6 +29,16 @@ CREATE TABLE IF NOT EXISTS topics (
   updated_at BIGINT NOT NULL,
   version BIGINT NOT NULL DEFAULT 1,
   KEY kafka_fold (kafka_fold),
+  -- Names end with their '/' here, so that one look finds an ending. No topic's jobs go where an installation, ours or
+  -- another on the same Kafka, keeps its own records: they would be taken for its.
+  CONSTRAINT kafka_topics_are_not_internal CHECK (
+    INSTR(CONCAT(COALESCE(kafka_topic, name), '/'), '.ledger/') = 0
+    AND INSTR(CONCAT(COALESCE(kafka_topic, name), '/'), '.results/') = 0
+    AND INSTR(CONCAT(COALESCE(kafka_topic, name), '/'), '.results.rejected/') = 0
+    AND INSTR(CONCAT(COALESCE(kafka_topic, name), '/'), '.commands/') = 0
+    AND INSTR(CONCAT(COALESCE(kafka_topic, name), '/'), '.commands.rejected/') = 0
+    AND INSTR(CONCAT(COALESCE(kafka_topic, name), '/'), '.dead/') = 0
+    AND LEFT(COALESCE(kafka_topic, name), 2) <> '__'),
   CHECK (ack_timeout_ms > 0),
   CHECK (retention_ms >= 0)
 ) ENGINE=InnoDB COMMENT='classes of jobs with common settings';

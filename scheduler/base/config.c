@@ -84,6 +84,25 @@ static bool present(const char *text)
     return text[0] != '\0';
 }
 
+/* Names and prefixes of Kafka topics: "shared.audit,public.*"; nothing at all is fine. */
+static bool topics_ok(const char *text)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+    while (*text) {
+        size_t n = strspn(text, letters);
+
+        if (n > 249 || (n == 0 && text[n] != '*'))
+            return false;
+        text += n + (text[n] == '*');
+        if (*text == ',' && text[1])
+            text++;
+        else if (*text)
+            return false;
+    }
+    return true;
+}
+
 static const struct rule {
     const char *section, *key;
     bool (*ok)(const char *text);
@@ -93,6 +112,7 @@ static const struct rule {
     {"installation", "name", name_ok, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
     {"redis", "endpoints", present, "a comma-separated list of host:port"},
     {"kafka", "brokers", present, "a comma-separated list of host:port"},
+    {"kafka", "allow_topics", topics_ok, "names of Kafka topics, or prefixes that end in *, separated by commas"},
     {"zookeeper", "servers", present, "a ZooKeeper connect string"},
     {"http", "listen", present, "an address"},
 };

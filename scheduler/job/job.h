@@ -85,6 +85,13 @@ struct dt_new_job {
 /* Topic names: 1-200 of [A-Za-z0-9._-], not "." or "..", not starting with "__" or "<installation>.". NULL = fine, else
  * the reason. */
 const char *dt_topic_check(struct dt_str topic, struct dt_str installation);
+/*
+ * Whether a Kafka topic of this name may be internal to an installation, ours or another on the same Kafka: "__…", and
+ * every name that ends in one of .ledger .results .results.rejected .commands .commands.rejected .dead. What stands
+ * before the ending is any installation's name, so no part of it tells them apart. Nothing else is refused:
+ * "orders.commands.create", "results" and "exam_results" are anybody's.
+ */
+bool dt_kafka_topic_internal(struct dt_str kafka_topic);
 
 #define DT_SEQUENCE_BITS 40 /* of an id; what is above them is its home day */
 /*

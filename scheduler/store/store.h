@@ -205,12 +205,30 @@ DT_MUST_CHECK dt_status dt_store_topic_get(dt_store *store, struct dt_str name, 
                                            struct dt_topic *out, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_topic_counts *out,
                                               struct dt_error *err);
-/* Creates or replaces all settings but paused (unless set_paused). INVALID: its Kafka name clashes with another topic's
- * (a_b beside a.b). created: out. */
+/* Why a topic cannot be made, or not be as it is put. */
+enum dt_topic_refusal {
+    DT_TOPIC_FINE,
+    DT_TOPIC_CLASH,       /* its Kafka topic and another topic's are one name to Kafka: a_b beside a.b */
+    DT_TOPIC_INTERNAL,    /* its Kafka topic is, or clashes with, one that is internal to an installation */
+    DT_TOPIC_FOREIGN,     /* its Kafka topic is not the maker's to name */
+    DT_TOPIC_LIMIT,       /* there are topics_max already */
+    DT_TOPIC_PREFIX_LIMIT /* prefix_topics_max begin with one of the maker's prefixes already */
+};
+/* What a maker of topics may do. Both bounds are of topics that are made: those that are there may be changed. */
+struct dt_topic_terms {
+    int64_t topics_max, prefix_topics_max; /* 0 = no bound */
+    const struct dt_str *prefixes;         /* of the maker; topics are counted for each that the name begins with */
+    size_t n_prefixes;
+    bool foreign;                  /* kafka_topic is not the maker's to name: it may stay as it is, and no more */
+    enum dt_topic_refusal refusal; /* out, with INVALID */
+};
+/* Creates or replaces all settings but paused (unless set_paused). INVALID: terms->refusal says why; nobody else's
+ * topic is named in err. terms may be NULL: no bounds. created: out. */
 DT_MUST_CHECK dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
-                                           bool *created, struct dt_error *err);
-/* Makes the topic with defaults unless it exists (auto-creation). */
-DT_MUST_CHECK dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_error *err);
+                                           struct dt_topic_terms *terms, bool *created, struct dt_error *err);
+/* Makes the topic with defaults unless it exists (auto-creation). INVALID and terms: likewise. */
+DT_MUST_CHECK dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms,
+                                              struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_error *err);
 /* All topics above `after` in byte order, at most limit. */
 DT_MUST_CHECK dt_status dt_store_topic_list(dt_store *store, struct dt_str after, unsigned limit,

@@ -108,40 +108,50 @@ static bool same_fold(struct dt_str a, struct dt_str b)
     return a.n == b.n;
 }
 
-static dt_status refuse_internal(struct dt_str kafka_name, const char *installation, struct dt_error *err)
+static dt_status refuse(struct dt_topic_terms *terms, enum dt_topic_refusal refusal, struct dt_error *err,
+                        const char *why)
+{
+    if (terms)
+        terms->refusal = refusal;
+    return dt_fail(err, DT_INVALID, "%s", why);
+}
+
+static bool clashes_with_ours(struct dt_str kafka_name, const char *installation)
 {
     static const char *const ours[] = {"ledger", "results", "results.rejected", "dead"};
     char name[140];
     size_t n = strlen(installation);
     if (kafka_name.n > n && memcmp(kafka_name.p, installation, n) == 0 && kafka_name.p[n] == '.')
-        return dt_fail(err, DT_INVALID, "Kafka topics that start with '%s.' are internal", installation);
+        return true;
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
         snprintf(name, sizeof name, "%s.%s", installation, ours[i]);
         if (same_fold(kafka_name, dt_str(name)))
-            return dt_fail(err, DT_INVALID, "its Kafka topic '%.*s' clashes with the internal '%s'", (int)kafka_name.n,
-                           kafka_name.p, name);
+            return true;
     }
-    return DT_OK;
+    return false;
 }
 
-static dt_status refuse_clash(dt_db *db, struct dt_str name, struct dt_str kafka_name, struct dt_error *err)
+static dt_status refuse_internal(struct dt_str kafka_name, const char *installation, struct dt_topic_terms *terms,
+                                 struct dt_error *err)
+{
+    if (!dt_kafka_topic_internal(kafka_name) && !clashes_with_ours(kafka_name, installation))
+        return DT_OK;
+    return refuse(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
+}
+
+static dt_status refuse_clash(dt_db *db, struct dt_str name, struct dt_str kafka_name, struct dt_topic_terms *terms,
+                              struct dt_error *err)
 {
     dt_status status = dt_db_query(db,
-                                   "SELECT name, kafka_name FROM topics FORCE INDEX (kafka_fold) "
+                                   "SELECT 1 FROM topics FORCE INDEX (kafka_fold) "
                                    "WHERE kafka_fold = REPLACE(?, '.', '_') AND kafka_name <> ? AND name <> ? LIMIT 1",
                                    DT_PARAMS(DT_P_STR(kafka_name), DT_P_STR(kafka_name), DT_P_STR(name)), err);
     if (status)
         return status;
-    struct dt_error clash = {0};
-    if (dt_db_next(db)) {
-        struct dt_str other = dt_db_bytes(db, 0), theirs = dt_db_bytes(db, 1);
-        status = dt_fail(&clash, DT_INVALID, "its Kafka topic clashes with '%.*s' of topic '%.*s'", (int)theirs.n,
-                         theirs.p, (int)other.n, other.p);
-    }
-    dt_status ended = dt_db_end(db, err);
-    if (ended || !status)
-        return ended;
-    return dt_fail(err, status, "%s", clash.text);
+    bool clash = dt_db_next(db);
+    status = dt_db_end(db, err);
+    return status || !clash ? status
+                            : refuse(terms, DT_TOPIC_CLASH, err, "its Kafka topic clashes with that of another topic");
 }
 
 static dt_status topic_exists(dt_db *db, struct dt_str name, bool *exists, struct dt_error *err)
@@ -152,6 +162,66 @@ static dt_status topic_exists(dt_db *db, struct dt_str name, bool *exists, struc
     *exists = dt_db_next(db);
     return dt_db_end(db, err);
 }
+
+/* A Kafka topic that is not the maker's to name may stay where somebody else put it. */
+static dt_status refuse_foreign(dt_db *db, const struct dt_topic *t, struct dt_topic_terms *terms, struct dt_error *err)
+{
+    if (!terms || !terms->foreign)
+        return DT_OK;
+    dt_status status = dt_db_query(db, "SELECT 1 FROM topics WHERE name = ? AND kafka_name = ?",
+                                   DT_PARAMS(DT_P_STR(t->name), DT_P_STR(t->kafka_topic)), err);
+    if (status)
+        return status;
+    bool stays = dt_db_next(db);
+    status = dt_db_end(db, err);
+    return status || stays ? status
+                           : refuse(terms, DT_TOPIC_FOREIGN, err, "its Kafka topic is not the maker's to name");
+}
+
+/* ---- how many there may be: counted under the lock that all makers take, so the bounds are exact ---- */
+
+/* Names have no byte above 0x7E: "in.\x7F" is above all that begin with "in.". */
+static dt_status count_topics(dt_db *db, struct dt_str prefix, int64_t *n, struct dt_error *err)
+{
+    char above[DT_TOPIC_MAX + 1];
+    if (prefix.n >= sizeof above)
+        return dt_fail(err, DT_INTERNAL, "a prefix is longer than a topic's name");
+    if (prefix.n)
+        memcpy(above, prefix.p, prefix.n);
+    above[prefix.n] = 0x7F;
+    dt_status status = dt_db_query(
+        db, "SELECT COUNT(*) FROM topics WHERE name >= ? AND name < ?",
+        DT_PARAMS(DT_P_STR(prefix.p ? prefix : DT_STR_LIT("")), DT_P_STR(((struct dt_str){above, prefix.n + 1}))), err);
+    if (status)
+        return status;
+    *n = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    return dt_db_end(db, err);
+}
+
+static bool begins_with(struct dt_str name, struct dt_str prefix)
+{
+    return prefix.n > 0 && prefix.n <= name.n && memcmp(name.p, prefix.p, prefix.n) == 0;
+}
+
+static dt_status refuse_one_more(dt_db *db, struct dt_str name, struct dt_topic_terms *terms, struct dt_error *err)
+{
+    int64_t there = 0;
+    dt_status status = DT_OK;
+    if (terms && terms->topics_max)
+        status = count_topics(db, DT_STR_NONE, &there, err);
+    if (!status && terms && terms->topics_max && there >= terms->topics_max)
+        return refuse(terms, DT_TOPIC_LIMIT, err, "there are as many topics as there may be");
+    for (size_t i = 0; !status && terms && terms->prefix_topics_max && i < terms->n_prefixes; i++) {
+        if (!begins_with(name, terms->prefixes[i]))
+            continue;
+        status = count_topics(db, terms->prefixes[i], &there, err);
+        if (!status && there >= terms->prefix_topics_max)
+            return refuse(terms, DT_TOPIC_PREFIX_LIMIT, err, "as many topics as may begin so begin with the prefix");
+    }
+    return status;
+}
+
+/* ---- writing ---- */
 
 struct settings {
     struct dt_param kafka_topic, retry, ack_timeout, retention, paused;
@@ -198,21 +268,31 @@ static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paus
 
 enum put { PUT_ALL, PUT_BUT_PAUSED, PUT_IF_ABSENT };
 
-static dt_status put_locked(dt_db *db, const struct dt_topic *t, enum put how, int64_t now_ms, bool *created,
-                            struct dt_error *err)
+/* Whether the topic may be as it is put; of several reasons the one that tells least of others. */
+static dt_status judge(dt_db *db, const struct dt_topic *t, const char *installation, bool exists,
+                       struct dt_topic_terms *terms, struct dt_error *err)
+{
+    struct dt_str kafka_name = t->kafka_topic.p ? t->kafka_topic : t->name;
+    dt_status status = refuse_internal(kafka_name, installation, terms, err);
+    if (!status)
+        status = refuse_foreign(db, t, terms, err);
+    if (!status && !exists)
+        status = refuse_one_more(db, t->name, terms, err);
+    return status ? status : refuse_clash(db, t->name, kafka_name, terms, err);
+}
+
+static dt_status put_locked(dt_db *db, const struct dt_topic *t, enum put how, struct dt_topic_terms *terms,
+                            int64_t now_ms, bool *created, struct dt_error *err)
 {
     char installation[101];
     bool exists = false;
     uint64_t changed = 1;
-    struct dt_str kafka_name = t->kafka_topic.p ? t->kafka_topic : t->name;
     dt_status status = lock_topics(db, installation, err);
     if (!status)
         status = topic_exists(db, t->name, &exists, err);
     if (status || (exists && how == PUT_IF_ABSENT))
         return status;
-    status = refuse_internal(kafka_name, installation, err);
-    if (!status)
-        status = refuse_clash(db, t->name, kafka_name, err);
+    status = judge(db, t, installation, exists, terms, err);
     if (!status)
         status = exists ? update_topic(db, t, how == PUT_ALL, now_ms, &changed, err) : insert_topic(db, t, now_ms, err);
     if (!status && changed)
@@ -221,29 +301,32 @@ static dt_status put_locked(dt_db *db, const struct dt_topic *t, enum put how, i
     return status;
 }
 
-static dt_status put(dt_store *store, const struct dt_topic *t, enum put how, bool *created, struct dt_error *err)
+static dt_status put(dt_store *store, const struct dt_topic *t, enum put how, struct dt_topic_terms *terms,
+                     bool *created, struct dt_error *err)
 {
     struct dt_again again = {0};
     dt_status status;
     dt_db *db;
     int64_t now_ms;
     *created = false;
+    if (terms)
+        terms->refusal = DT_TOPIC_FINE;
     do {
         status = dt_store_begin(store, &db, &now_ms, err);
         if (!status)
-            status = put_locked(db, t, how, now_ms, created, err);
+            status = put_locked(db, t, how, terms, now_ms, created, err);
         status = dt_store_finish(db, status, err);
     } while (dt_store_again(&again, status));
     return status;
 }
 
-dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused, bool *created,
-                             struct dt_error *err)
+dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
+                             struct dt_topic_terms *terms, bool *created, struct dt_error *err)
 {
-    return put(store, topic, set_paused ? PUT_ALL : PUT_BUT_PAUSED, created, err);
+    return put(store, topic, set_paused ? PUT_ALL : PUT_BUT_PAUSED, terms, created, err);
 }
 
-dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_error *err)
+dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms, struct dt_error *err)
 {
     const struct dt_topic topic = {.name = name, .retention_ms = -1};
     dt_db *db;
@@ -251,7 +334,7 @@ dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_e
     dt_status status = dt_store_db(store, &db, err);
     if (!status)
         status = topic_exists(db, name, &exists, err);
-    return status || exists ? status : put(store, &topic, PUT_IF_ABSENT, &exists, err);
+    return status || exists ? status : put(store, &topic, PUT_IF_ABSENT, terms, &exists, err);
 }
 
 static dt_status pause_locked(dt_db *db, struct dt_str name, bool paused, int64_t now_ms, struct dt_error *err)

@@ -263,6 +263,47 @@ def test_topics_that_hands_spoiled_show_nothing(callers, jobs, guarded, topics):
         guarded.command("--revoke-token", "spoiled")
 
 
+def test_a_bound_token_names_kafka_topics_within_its_prefixes_only(callers, guarded):
+    admin, bound = callers["admin"], callers["bound-admin"]
+    for name in ("payments.charge", "in", "IN.x", "other", "in_x"):
+        refused(bound.put("/v1/topics/in.kafka", {"kafka_topic": name}), 422, "invalid", "/kafka_topic")
+    assert bound.get("/v1/topics/in.kafka").status == 404
+    assert bound.put("/v1/topics/in.kafka", {"kafka_topic": "in.messages"}).status == 201
+    assert bound.put("/v1/topics/in.kafka", {"kafka_topic": "in.kafka"}).status == 200
+    assert admin.put("/v1/topics/in.kafka", {"kafka_topic": "payments.charge", "retry": ["1s"]}).status == 200
+    shown = bound.get("/v1/topics/in.kafka").json
+    assert bound.put("/v1/topics/in.kafka", shown).json["kafka_topic"] == "payments.charge", "what GET gives may be put back"
+    assert bound.put("/v1/topics/in.kafka", {"kafka_topic": "payments.charge", "retry": ["2s"]}).status == 200
+    refused(bound.put("/v1/topics/in.kafka", {"kafka_topic": "payments.refund"}), 422, "invalid", "/kafka_topic")
+    assert bound.put("/v1/topics/in.kafka", {}).json["effective"]["kafka_topic"] == "in.kafka"
+    refused(bound.put("/v1/topics/in.kafka", {"kafka_topic": "payments.charge"}), 422, "invalid", "/kafka_topic")
+
+
+def test_a_bound_token_may_name_the_kafka_topics_that_are_allowed_to_it(own_apis):
+    api = own_apis("allowing", {"kafka.allow_topics": "shared.audit,public.*,x.*"}).start()
+    bound = new_token(api, "bound", "admin", "in.")
+    until(lambda: bound.get("/v1/topics").status == 200, EFFECT_SECONDS, "the token holds")
+    for name, status in (("shared.audit", 201), ("public.news", 200), ("public.", 200), ("shared.audit.x", 422), ("shared.audi", 422), ("public", 422), ("x.ledger", 422), ("y", 422)):
+        assert bound.put("/v1/topics/in.a", {"kafka_topic": name}).status == status, name
+
+
+def test_a_token_makes_no_more_topics_than_its_prefix_may_have(own_apis):
+    api = own_apis("crowd", {"limits.prefix_topics": 3, "limits.topics": 8}).start()
+    a, b, everybody = new_token(api, "a", "admin", "a."), new_token(api, "b", "admin", "b.,c."), new_token(api, "all", "admin")
+    until(lambda: a.get("/v1/topics").status == b.get("/v1/topics").status == everybody.get("/v1/topics").status == 200, EFFECT_SECONDS, "the tokens hold")
+    lines = a.batch([{"topic": f"a.{n}", "delay": HOUR} for n in range(6)])
+    assert [line["status"] for line in lines] == [201] * 3 + [422] * 3 and "limits.prefix_topics" in str(lines[5]) and "(3)" in str(lines[5])
+    refused(a.put("/v1/topics/a.x", {}), 422, "invalid", "/name")
+    refused(a.post("/v1/jobs", {"topic": "a.x", "delay": HOUR}), 422, "invalid", "/topic")
+    assert a.post("/v1/jobs", {"topic": "a.2", "delay": HOUR}).status == 201
+    assert [b.put(f"/v1/topics/b.{n}", {}).status for n in range(4)] == [201, 201, 201, 422]
+    assert everybody.put("/v1/topics/a.unbound", {}).status == 201
+    assert b.put("/v1/topics/c.1", {}).status == 201
+    answer = b.put("/v1/topics/c.2", {})
+    refused(answer, 422, "invalid", "/name")
+    assert "limits.topics" in answer.text
+
+
 @pytest.mark.parametrize("method, path, body", [("GET", "/v1/info", None), ("GET", "/metrics", None), ("POST", "/v1/admin/shards", {"count": 2})])
 def test_what_concerns_all_topics_is_refused_to_a_bound_token(callers, jobs, method, path, body):
     answer = callers["bound-admin"].ask(method, path, body)

@@ -156,3 +156,67 @@ def test_unless_jobs_make_topics_an_unknown_one_is_refused(own_apis):
     assert strict.jobs() == 0 and strict.rest.get("/v1/topics/new").status == 404
     assert strict.rest.put("/v1/topics/new", {}).status == 201
     assert strict.rest.post("/v1/jobs", {"topic": "new", "delay": "PT1H"}).status == 201
+
+
+INTERNAL = ["other.ledger", "other.results", "other.results.rejected", "other.commands", "other.commands.rejected", "other.dead", "a.b.ledger", "__consumer_offsets"]
+
+
+@pytest.mark.parametrize("name", INTERNAL)
+def test_no_job_goes_where_an_installation_keeps_its_records(api, topic, name, nothing_made):
+    refused(api.put(url(topic), {"kafka_topic": name}), 422, "invalid", "/kafka_topic")
+    refused(api.put(url(name), {}), 422, "invalid", "/name")
+    job = {"topic": name, "delay": "PT1H"}
+    refused(api.post("/v1/jobs", job), 422, "invalid", "/topic")
+    refused(api.put(f"{url(name)}/jobs/k", {"delay": "PT1H"}), 422, "invalid", "/topic")
+    assert [line["status"] for line in api.batch([job, job])] == [422, 422]
+    assert [element["status"] for element in api.post("/v1/jobs:batch", [job]).json] == [422]
+
+
+def test_a_name_that_only_looks_internal_is_anybodys(api, topic):
+    for name in (f"{topic}_results", f"{topic}.commands.create", f"{topic}.deadline", f"{topic}.results.daily"):
+        assert api.post("/v1/jobs", {"topic": name, "delay": "PT1H"}).status == 201, name
+    assert api.put(url(f"{topic}.ledger"), {"kafka_topic": f"{topic}.bookings"}).status == 201
+    assert api.post("/v1/jobs", {"topic": f"{topic}.ledger", "delay": "PT1H"}).status == 201
+
+
+def test_a_clash_names_nobody_elses_topic(api, topic):
+    assert api.put(url(f"{topic}.x"), {"kafka_topic": f"{topic}.secret"}).status == 201
+    for answer in (api.put(url(f"{topic}_secret"), {}), api.put(url(f"{topic}-y"), {"kafka_topic": f"{topic}_secret"}),
+                   api.post("/v1/jobs", {"topic": f"{topic}_secret", "delay": "PT1H"})):
+        assert answer.status == 422 and f"{topic}.x" not in answer.text and f"{topic}.secret" not in answer.text, answer
+
+
+@pytest.fixture(scope="module")
+def few(own_apis):
+    """An API where five topics are all there may be."""
+    return own_apis("few", {"limits.topics": 5}).start()
+
+
+def test_no_more_topics_are_made_than_there_may_be(few):
+    rest = few.rest
+    made = [rest.post("/v1/jobs", {"topic": f"t{n}", "delay": "PT1H"}).status for n in range(5)]
+    assert made == [201] * 5
+    job = {"topic": "one-more", "delay": "PT1H"}
+    for answer, pointer in ((rest.post("/v1/jobs", job), "/topic"), (rest.put("/v1/topics/one-more/jobs/k", {"delay": "PT1H"}), "/topic"), (rest.put(url("one-more"), {}), "/name")):
+        refused(answer, 422, "invalid", pointer)
+        assert "limits.topics" in answer.text and "(5)" in answer.text, answer
+    lines = rest.batch([{"topic": f"new-{n}", "delay": "PT1H"} for n in range(50)] + [{"topic": "t0", "delay": "PT1H"}])
+    assert [line["status"] for line in lines] == [422] * 50 + [201] and "limits.topics" in lines[0]["errors"][0]["reason"]
+    assert [element["status"] for element in rest.post("/v1/jobs:batch", [job, {"topic": "t1", "delay": "PT1H"}]).json] == [422, 201]
+    assert few.rows("SELECT COUNT(*) n FROM topics")[0]["n"] == 5
+    assert rest.put(url("t0"), {"retry": ["1s"]}).status == 200 and rest.post(f"{url('t1')}/pause").status == 200
+
+
+def test_a_topic_that_another_api_made_a_moment_ago_is_no_new_one(few, own_apis, stack, tmp_path):
+    """few's own limit is reached; what somebody with a larger one makes is there for it at once."""
+    wide = own_apis("few_wide", {"limits.topics": 50, "mysql.database": few.database}, shared=True).start()
+    for n in range(10):
+        assert wide.rest.put(url(f"later-{n}"), {}).status == 201
+        assert few.rest.post("/v1/jobs", {"topic": f"later-{n}", "delay": "PT1H"}).status == 201
+
+
+def test_topics_that_were_there_before_the_limit_go_on(few, own_apis):
+    lowered = own_apis("few_lowered", {"limits.topics": 1, "mysql.database": few.database}, shared=True).start()
+    assert lowered.rest.post("/v1/jobs", {"topic": "t3", "delay": "PT1H"}).status == 201
+    assert lowered.rest.put(url("t4"), {"ack_timeout": 5000}).status == 200
+    refused(lowered.rest.put(url("another"), {}), 422, "invalid", "/name")

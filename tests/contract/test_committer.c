@@ -32,6 +32,8 @@ struct call {
     _Atomic int answers;
 };
 
+static const struct dt_caller anybody = {.scopes = DT_SCOPE_WRITE | DT_SCOPE_ALL_TOPICS};
+
 static void answered(struct dt_unit *unit)
 {
     struct call *call = unit->arg;
@@ -41,7 +43,7 @@ static void answered(struct dt_unit *unit)
 static void prepare(struct fixture *f, struct call *call, const char *topic, size_t n)
 {
     memset(call, 0, sizeof(*call));
-    call->unit = (struct dt_unit){.rows = call->rows, .n = n, .done = answered, .arg = call};
+    call->unit = (struct dt_unit){.rows = call->rows, .n = n, .caller = &anybody, .done = answered, .arg = call};
     for (size_t i = 0; i < n; i++) {
         struct dt_new_job *job = &call->rows[i].row.job;
         job->topic = dt_str(topic);

@@ -1408,7 +1408,7 @@ static void the_topic_book_tells_of_topics_as_they_were_last_read(void **state)
     assert_false(dt_topic_book_paused(rig->book, v.name));
     OK(dt_store_read_topics(rig->store, rig->book, &err));
     assert_true(dt_str_is(dt_topic_book_kafka_topic(rig->book, DT_STR_LIT("t")), "t"));
-    OK(dt_store_topic_put(rig->store, &v, true, &created, &err));
+    OK(dt_store_topic_put(rig->store, &v, true, NULL, &created, &err));
     assert_null(dt_topic_book_kafka_topic(rig->book, v.name).p);
     OK(dt_store_read_topics(rig->store, rig->book, &err));
     assert_true(dt_str_is(dt_topic_book_kafka_topic(rig->book, v.name), "Elsewhere"));

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "store/db.h"
 #include "support/mysql_fixture.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
@@ -61,7 +62,7 @@ static bool put(struct rig *rig, struct dt_topic topic, bool set_paused)
 {
     struct dt_error err = {0};
     bool created;
-    OK(dt_store_topic_put(rig->store, &topic, set_paused, &created, &err));
+    OK(dt_store_topic_put(rig->store, &topic, set_paused, NULL, &created, &err));
     return created;
 }
 
@@ -118,13 +119,13 @@ static void changes_raise_the_topics_version_and_nothing_else_does(void **state)
     put(rig, topic, false);
     assert_int_equal(topics_version(rig), ++v);
     put(rig, topic, false);
-    OK(dt_store_topic_ensure(rig->store, S("a"), &err));
+    OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
     OK(dt_store_topic_pause(rig->store, S("a"), false, &err));
     assert_int_equal(topics_version(rig), v);
     assert_int_equal(get(rig, S("a")).version, 1);
     OK(dt_store_topic_pause(rig->store, S("a"), true, &err));
     assert_int_equal(topics_version(rig), ++v);
-    OK(dt_store_topic_ensure(rig->store, S("b"), &err));
+    OK(dt_store_topic_ensure(rig->store, S("b"), NULL, &err));
     assert_int_equal(topics_version(rig), ++v);
     topic.kafka_topic = S("x");
     put(rig, topic, false);
@@ -140,7 +141,7 @@ static void pause_and_resume(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     assert_int_equal(dt_store_topic_pause(rig->store, S("a"), true, &err), DT_NOT_FOUND);
-    OK(dt_store_topic_ensure(rig->store, S("a"), &err));
+    OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
     OK(dt_store_topic_pause(rig->store, S("a"), true, &err));
     assert_true(get(rig, S("a")).paused);
     assert_int_equal(get(rig, S("a")).version, 2);
@@ -153,25 +154,25 @@ static void clashing_kafka_names_are_refused(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     bool created;
-    OK(dt_store_topic_ensure(rig->store, S("a.b"), &err));
-    assert_int_equal(dt_store_topic_ensure(rig->store, S("a_b"), &err), DT_INVALID);
+    OK(dt_store_topic_ensure(rig->store, S("a.b"), NULL, &err));
+    assert_int_equal(dt_store_topic_ensure(rig->store, S("a_b"), NULL, &err), DT_INVALID);
     struct dt_topic t = {.name = S("c"), .kafka_topic = S("a_b"), .retention_ms = -1};
-    assert_int_equal(dt_store_topic_put(rig->store, &t, false, &created, &err), DT_INVALID);
+    assert_int_equal(dt_store_topic_put(rig->store, &t, false, NULL, &created, &err), DT_INVALID);
     t.kafka_topic = S("a.b"); /* the same Kafka topic is no clash */
     put(rig, t, false);
     t = (struct dt_topic){.name = S("a_b"), .kafka_topic = S("other"), .retention_ms = -1};
     put(rig, t, false);
     t.kafka_topic = DT_STR_NONE;
-    assert_int_equal(dt_store_topic_put(rig->store, &t, false, &created, &err), DT_INVALID);
+    assert_int_equal(dt_store_topic_put(rig->store, &t, false, NULL, &created, &err), DT_INVALID);
     assert_true(dt_str_is(get(rig, S("a_b")).kafka_topic, "other"));
     /* A topic may change between names that clash with none but its own. */
     put(rig, (struct dt_topic){.name = S("x.y"), .retention_ms = -1}, false);
     put(rig, (struct dt_topic){.name = S("x.y"), .kafka_topic = S("x_y"), .retention_ms = -1}, false);
-    assert_int_equal(dt_store_topic_ensure(rig->store, S("duetime_results"), &err), DT_INVALID);
-    assert_int_equal(dt_store_topic_ensure(rig->store, S("duetime_results_rejected"), &err), DT_INVALID);
-    OK(dt_store_topic_ensure(rig->store, S("duetime_orders"), &err));
+    assert_int_equal(dt_store_topic_ensure(rig->store, S("duetime_results"), NULL, &err), DT_INVALID);
+    assert_int_equal(dt_store_topic_ensure(rig->store, S("duetime_results_rejected"), NULL, &err), DT_INVALID);
+    OK(dt_store_topic_ensure(rig->store, S("duetime_orders"), NULL, &err));
     t = (struct dt_topic){.name = S("d"), .kafka_topic = S("duetime.ledger"), .retention_ms = -1};
-    assert_int_equal(dt_store_topic_put(rig->store, &t, false, &created, &err), DT_INVALID);
+    assert_int_equal(dt_store_topic_put(rig->store, &t, false, NULL, &created, &err), DT_INVALID);
 }
 
 struct maker {
@@ -187,7 +188,7 @@ static void *ensure(void *arg)
     dt_store *store = NULL;
     m->status = dt_store_new(&m->rig->fx.config, NULL, &store);
     if (!m->status)
-        m->status = dt_store_topic_ensure(store, dt_str(m->name), NULL);
+        m->status = dt_store_topic_ensure(store, dt_str(m->name), NULL, NULL);
     dt_store_free(store);
     dt_db_thread_end();
     return NULL;
@@ -216,6 +217,152 @@ static void of_two_that_clash_made_at_once_one_gets_in(void **state)
     }
 }
 
+static dt_status try_put(struct rig *rig, const char *name, const char *kafka_topic, struct dt_topic_terms *terms)
+{
+    struct dt_error err = {0};
+    bool created;
+    struct dt_topic t = {.name = dt_str(name), .retention_ms = -1};
+    if (kafka_topic)
+        t.kafka_topic = dt_str(kafka_topic);
+    dt_status status = dt_store_topic_put(rig->store, &t, false, terms, &created, &err);
+    assert_true(status == DT_OK || status == DT_INVALID);
+    return status;
+}
+
+static const char *const internal[] = {"other.ledger",   "other.results",           "other.results.rejected",
+                                       "other.commands", "other.commands.rejected", "other.dead",
+                                       "a.b.c.ledger",   "__consumer_offsets",      ".results"};
+
+static void jobs_never_go_where_an_installation_keeps_its_records(void **state)
+{
+    static const char *const fine[] = {
+        "ledger",         "results",        "exam_results", "other.results.daily", "orders.commands.create",
+        "other.deadline", "x.dead.letters", "other.Ledger", "unledgered"};
+    struct rig *rig = *state;
+    for (size_t i = 0; i < sizeof internal / sizeof *internal; i++) {
+        struct dt_topic_terms terms = {0};
+        assert_int_equal(dt_store_topic_ensure(rig->store, dt_str(internal[i]), &terms, NULL), DT_INVALID);
+        assert_int_equal(terms.refusal, DT_TOPIC_INTERNAL);
+        terms.refusal = DT_TOPIC_FINE;
+        assert_int_equal(try_put(rig, "mine", internal[i], &terms), DT_INVALID);
+        assert_int_equal(terms.refusal, DT_TOPIC_INTERNAL);
+    }
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
+        assert_int_equal(try_put(rig, fine[i], NULL, NULL), DT_OK);
+    /* The name alone is no harm: its jobs go elsewhere. */
+    assert_int_equal(try_put(rig, "other.ledger", "elsewhere", NULL), DT_OK);
+    assert_int_equal(try_put(rig, "other.ledger", NULL, NULL), DT_INVALID);
+}
+
+static void not_even_hands_send_jobs_to_an_internal_topic(void **state)
+{
+    struct rig *rig = *state;
+    for (size_t i = 0; i < sizeof internal / sizeof *internal; i++) {
+        mysql_fixture_run(&rig->fx, "INSERT IGNORE INTO topics (name, created_at, updated_at) VALUES ('%s', 1, 1)",
+                          internal[i]);
+        mysql_fixture_run(&rig->fx,
+                          "INSERT IGNORE INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('t%zu', '%s', "
+                          "1, 1)",
+                          i, internal[i]);
+    }
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics"), 0);
+    mysql_fixture_run(&rig->fx,
+                      "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('t', 'x.y', 1, 1)");
+}
+
+static void a_clash_names_nobody_elses_topic(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_topic_terms terms = {0};
+    OK(dt_store_topic_ensure(rig->store, S("their.secret"), NULL, &err));
+    assert_int_equal(dt_store_topic_ensure(rig->store, S("their_secret"), &terms, &err), DT_INVALID);
+    assert_int_equal(terms.refusal, DT_TOPIC_CLASH);
+    assert_null(strstr(err.text, "their"));
+}
+
+static void a_foreign_kafka_topic_stays_where_it_is_and_is_not_named_anew(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_topic_terms terms = {.foreign = true};
+    assert_int_equal(try_put(rig, "in.a", "out", &terms), DT_INVALID);
+    assert_int_equal(terms.refusal, DT_TOPIC_FOREIGN);
+    assert_int_equal(try_put(rig, "in.a", "out", NULL), DT_OK);
+    assert_int_equal(try_put(rig, "in.a", "out", &terms), DT_OK);
+    assert_int_equal(try_put(rig, "in.a", "other", &terms), DT_INVALID);
+    /* What is not the maker's to name is no way to ask whether it is there. */
+    assert_int_equal(try_put(rig, "taken.x", NULL, NULL), DT_OK);
+    assert_int_equal(try_put(rig, "in.a", "taken_x", &terms), DT_INVALID);
+    assert_int_equal(terms.refusal, DT_TOPIC_FOREIGN);
+}
+
+static void no_more_topics_are_made_than_there_may_be(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_topic_terms terms = {.topics_max = 2};
+    assert_int_equal(DT_OK, dt_store_topic_ensure(rig->store, S("a"), &terms, NULL));
+    assert_int_equal(try_put(rig, "b", NULL, &terms), DT_OK);
+    assert_int_equal(try_put(rig, "c", NULL, &terms), DT_INVALID);
+    assert_int_equal(terms.refusal, DT_TOPIC_LIMIT);
+    assert_int_equal(dt_store_topic_ensure(rig->store, S("c"), &terms, NULL), DT_INVALID);
+    assert_int_equal(terms.refusal, DT_TOPIC_LIMIT);
+    terms.topics_max = 1; /* lowered: what is there goes on */
+    assert_int_equal(DT_OK, dt_store_topic_ensure(rig->store, S("a"), &terms, NULL));
+    assert_int_equal(try_put(rig, "b", "elsewhere", &terms), DT_OK);
+    terms.topics_max = 3;
+    assert_int_equal(try_put(rig, "c", NULL, &terms), DT_OK);
+}
+
+static void topics_are_counted_for_each_prefix_that_the_name_begins_with(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_topic_terms terms = {
+        .prefix_topics_max = 2, .prefixes = (struct dt_str[]){S("in."), S("also-"), S("in.deep.")}, .n_prefixes = 3};
+    put(rig, (struct dt_topic){.name = S("in"), .retention_ms = -1}, false);
+    put(rig, (struct dt_topic){.name = S("in-x"), .retention_ms = -1}, false);
+    put(rig, (struct dt_topic){.name = S("in/"), .retention_ms = -1}, false);
+    assert_int_equal(try_put(rig, "in.a", NULL, &terms), DT_OK);
+    assert_int_equal(try_put(rig, "in.deep.z", NULL, &terms), DT_OK);
+    assert_int_equal(try_put(rig, "in.b", NULL, &terms), DT_INVALID);
+    assert_int_equal(terms.refusal, DT_TOPIC_PREFIX_LIMIT);
+    assert_int_equal(try_put(rig, "in.deep.y", NULL, &terms), DT_INVALID);
+    assert_int_equal(try_put(rig, "also-a", NULL, &terms), DT_OK);
+    assert_int_equal(try_put(rig, "in.a", "elsewhere", &terms), DT_OK);
+}
+
+static void *ensure_bounded(void *arg)
+{
+    struct maker *m = arg;
+    struct dt_topic_terms terms = {.topics_max = 5};
+    dt_store *store = NULL;
+    m->status = dt_store_new(&m->rig->fx.config, NULL, &store);
+    if (!m->status)
+        m->status = dt_store_topic_ensure(store, dt_str(m->name), &terms, NULL);
+    dt_store_free(store);
+    dt_db_thread_end();
+    return NULL;
+}
+
+static void of_many_makers_at_once_no_more_get_in_than_there_is_room(void **state)
+{
+    struct rig *rig = *state;
+    char names[16][8];
+    struct maker m[16];
+    int in = 0;
+    for (int i = 0; i < 16; i++) {
+        snprintf(names[i], sizeof names[i], "n%d", i);
+        m[i] = (struct maker){.rig = rig, .name = names[i]};
+        assert_int_equal(pthread_create(&m[i].thread, NULL, ensure_bounded, &m[i]), 0);
+    }
+    for (int i = 0; i < 16; i++) {
+        pthread_join(m[i].thread, NULL);
+        assert_true(m[i].status == DT_OK || m[i].status == DT_INVALID);
+        in += m[i].status == DT_OK;
+    }
+    assert_int_equal(in, 5);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics"), 5);
+}
+
 static void the_list_goes_on_behind_a_name_in_byte_order(void **state)
 {
     struct rig *rig = *state;
@@ -224,9 +371,9 @@ static void the_list_goes_on_behind_a_name_in_byte_order(void **state)
     size_t n;
     OK(dt_store_topic_list(rig->store, DT_STR_NONE, 10, &rig->arena, &topics, &n, &err));
     assert_int_equal(n, 0);
-    OK(dt_store_topic_ensure(rig->store, S("b"), &err));
-    OK(dt_store_topic_ensure(rig->store, S("B"), &err));
-    OK(dt_store_topic_ensure(rig->store, S("a-"), &err));
+    OK(dt_store_topic_ensure(rig->store, S("b"), NULL, &err));
+    OK(dt_store_topic_ensure(rig->store, S("B"), NULL, &err));
+    OK(dt_store_topic_ensure(rig->store, S("a-"), NULL, &err));
     OK(dt_store_topic_list(rig->store, DT_STR_NONE, 2, &rig->arena, &topics, &n, &err));
     assert_int_equal(n, 2);
     assert_true(dt_str_is(topics[0].name, "B") && dt_str_is(topics[1].name, "a-"));
@@ -333,6 +480,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(pause_and_resume, setup, teardown),
         cmocka_unit_test_setup_teardown(clashing_kafka_names_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(of_two_that_clash_made_at_once_one_gets_in, setup, teardown),
+        cmocka_unit_test_setup_teardown(jobs_never_go_where_an_installation_keeps_its_records, setup, teardown),
+        cmocka_unit_test_setup_teardown(not_even_hands_send_jobs_to_an_internal_topic, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_clash_names_nobody_elses_topic, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_foreign_kafka_topic_stays_where_it_is_and_is_not_named_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_more_topics_are_made_than_there_may_be, setup, teardown),
+        cmocka_unit_test_setup_teardown(topics_are_counted_for_each_prefix_that_the_name_begins_with, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_many_makers_at_once_no_more_get_in_than_there_is_room, setup, teardown),
         cmocka_unit_test_setup_teardown(the_list_goes_on_behind_a_name_in_byte_order, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_and_the_oldest_overdue, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_of_a_large_table_are_exact, setup, teardown),

@@ -19,6 +19,10 @@ class Answer:
         return json.loads(self.body)
 
     @property
+    def text(self):
+        return self.body.decode()
+
+    @property
     def lines(self):
         return [json.loads(line) for line in self.body.splitlines() if line.strip()]
 
