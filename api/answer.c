@@ -3,7 +3,6 @@
 
 #include <stdatomic.h>
 
-#include "base/base64.h"
 #include "job/result_json.h"
 #include "scratch.h"
 
@@ -102,44 +101,42 @@ enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_j
     return DT_REPLY;
 }
 
-/* ---- cursors: base64 in the alphabet of URLs, without padding ---- */
+/* ---- lists ---- */
 
-#define CURSOR_HEAD 9 /* kind, hash */
-
-void dt_cursor_add(struct dt_strbuf *out, char kind, uint64_t list, struct dt_str position)
+bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fields, size_t n,
+                    struct dt_cursor_list *list)
 {
-    struct dt_strbuf raw;
-    dt_strbuf_init(&raw);
-    dt_strbuf_addc(&raw, kind);
-    dt_strbuf_add(&raw, &list, sizeof(list));
-    dt_strbuf_add(&raw, position.p, position.n);
-    size_t start = out->n;
-    if (!raw.failed)
-        dt_base64_add(out, dt_strbuf_str(&raw));
-    out->failed = out->failed || raw.failed;
-    dt_strbuf_clear(&raw);
-    while (!out->failed && out->n > start && out->p[out->n - 1] == '=')
-        out->p[--out->n] = '\0';
-    for (size_t i = start; !out->failed && i < out->n; i++)
-        out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
+    struct dt_view *view = dt_topic_cache_view(req->api->topics);
+    dt_status status =
+        view ? dt_cursor_list_init(list, view->cursor_key, kind, &req->caller, fields, n) : DT_UNAVAILABLE;
+    dt_view_release(view);
+    if (status != DT_OK)
+        dt_answer_status(req, status, NULL, NULL);
+    return status == DT_OK;
 }
 
-bool dt_cursor_parse(struct dt_arena *arena, struct dt_str text, char kind, uint64_t list, struct dt_str *position)
+void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more, struct dt_str position)
 {
-    size_t padded = (text.n + 3) / 4 * 4, n = 0;
-    char *quads = dt_arena_alloc(arena, padded + 1), *raw = dt_arena_alloc(arena, dt_base64_decoded_max(padded) + 1);
-    if (!quads || !raw || text.n == 0)
-        return false;
-    for (size_t i = 0; i < padded; i++) {
-        char c = i < text.n ? text.p[i] : '=';
-        quads[i] = c == '-' ? '+' : c == '_' ? '/' : c;
+    dt_strbuf_adds(&req->out, "],\"next_cursor\":");
+    if (!more) {
+        dt_strbuf_adds(&req->out, "null}");
+        return;
     }
-    if (!dt_base64_decode((struct dt_str){quads, padded}, raw, &n) || n < CURSOR_HEAD)
-        return false;
-    if (raw[0] != kind || memcmp(raw + 1, &list, sizeof(list)) != 0)
-        return false;
-    *position = (struct dt_str){raw + CURSOR_HEAD, n - CURSOR_HEAD};
-    return true;
+    dt_strbuf_addc(&req->out, '"');
+    dt_cursor_add(&req->out, list, position);
+    dt_strbuf_adds(&req->out, "\"}");
+}
+
+bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,
+                      struct dt_str *position)
+{
+    struct dt_str text = dt_request_query(req, "cursor");
+    *position = DT_STR_NONE;
+    if (!text.p || dt_cursor_parse(&req->arena, list, text, position))
+        return true;
+    dt_faults_add_query(faults, DT_STR_LIT("cursor"),
+                        "is not a next_cursor of this list with this filter and for this token: begin without one");
+    return false;
 }
 
 bool dt_answer_limit(const struct dt_request *req, struct dt_faults *faults, unsigned *limit)

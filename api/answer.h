@@ -6,6 +6,7 @@
 #define DT_API_ANSWER_H
 
 #include "api.h"
+#include "cursor.h"
 #include "http.h"
 #include "job_json.h"
 
@@ -33,10 +34,15 @@ enum dt_next dt_answer_not_found(struct dt_request *req, const char *what);
 enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_job *job,
                            const struct dt_job_view *view);
 
-/* Opaque cursors: a kind, a hash that binds it to its list, and the position. */
-void dt_cursor_add(struct dt_strbuf *out, char kind, uint64_t list, struct dt_str position);
-/* False: not one of ours for this list. The position lives in the arena. */
-bool dt_cursor_parse(struct dt_arena *arena, struct dt_str text, char kind, uint64_t list, struct dt_str *position);
+/* A list as this caller looks at it (see cursor.h). False: 503 is filled in (MySQL was never reached). */
+bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fields, size_t n,
+                    struct dt_cursor_list *list);
+/* "cursor": where to go on; absent = from the beginning. False: a fault was added. */
+bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,
+                      struct dt_str *position);
+/* The end of a page: `],"next_cursor":…}`. */
+void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more,
+                           struct dt_str position);
 
 /* "limit": 1-1,000, default 100. False: a fault was added. */
 bool dt_answer_limit(const struct dt_request *req, struct dt_faults *faults, unsigned *limit);

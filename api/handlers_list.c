@@ -1,10 +1,7 @@
 /*
- * GET /v1/jobs: the filter is read on the HTTP thread, with every fault in it, the page by a worker. A cursor is
- * opaque: its position (an id, or with key_prefix a key) bound to a hash of the filter, so that it goes on with its own
- * list only.
+ * GET /v1/jobs: the filter is read on the HTTP thread, with every fault in it, the page by a worker. A cursor's
+ * position is an id, or with key_prefix a key.
  */
-#include <xxhash.h>
-
 #include "answer.h"
 #include "handlers.h"
 #include "job/result_json.h"
@@ -17,28 +14,10 @@
 
 struct list {
     struct dt_list_filter filter;
-    uint64_t hash;
+    struct dt_cursor_list cursor;
 };
 
 /* ---- on a worker ---- */
-
-static void add_cursor(struct dt_strbuf *out, const struct list *list, bool more, int64_t last_id,
-                       struct dt_str last_key)
-{
-    dt_strbuf_adds(out, "],\"next_cursor\":");
-    if (!more) {
-        dt_strbuf_adds(out, "null}");
-        return;
-    }
-    char id[24];
-    snprintf(id, sizeof(id), "%lld", (long long)last_id);
-    dt_strbuf_addc(out, '"');
-    if (list->filter.key_prefix.p)
-        dt_cursor_add(out, BY_KEY, list->hash, last_key);
-    else
-        dt_cursor_add(out, BY_ID, list->hash, dt_str(id));
-    dt_strbuf_adds(out, "\"}");
-}
 
 static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
 {
@@ -65,7 +44,9 @@ static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
         dt_job_add(&req->out, &jobs[i], &view);
     }
     dt_waiting_clear(&waiting);
-    add_cursor(&req->out, list, more, last_id, last_key);
+    char id[24];
+    snprintf(id, sizeof(id), "%lld", (long long)last_id);
+    dt_answer_next_cursor(req, &list->cursor, more, list->filter.key_prefix.p ? last_key : dt_str(id));
     return DT_REPLY;
 }
 
@@ -119,33 +100,33 @@ static void read_times(const struct dt_request *req, struct dt_list_filter *filt
         dt_faults_add_query(faults, DT_STR_LIT("run_from"), "is after run_to");
 }
 
-/* Everything that decides which jobs the list holds, but for limit, cursor and include. */
-static uint64_t hash_filter(const struct dt_list_filter *f)
+static struct dt_str number(struct dt_arena *arena, bool given, int64_t n)
 {
-    int64_t numbers[8] = {f->state,     f->has_run_from,    f->run_from_ms,      f->has_run_to,
-                          f->run_to_ms, f->topic.p != NULL, (int64_t)f->topic.n, f->key_prefix.p != NULL};
-    uint64_t hash = XXH3_64bits(numbers, sizeof(numbers));
-    if (f->topic.n > 0)
-        hash = XXH3_64bits_withSeed(f->topic.p, f->topic.n, hash);
-    if (f->key_prefix.n > 0)
-        hash = XXH3_64bits_withSeed(f->key_prefix.p, f->key_prefix.n, hash);
-    return hash;
+    char text[24];
+    int length = snprintf(text, sizeof(text), "%lld", (long long)n);
+    return given ? dt_arena_copy(arena, (struct dt_str){text, (size_t)length}) : DT_STR_NONE;
+}
+
+/* Everything that decides which jobs the list holds, but for limit, cursor and include. False: 503 is filled in. */
+static bool name_list(struct dt_request *req, struct list *list)
+{
+    const struct dt_list_filter *f = &list->filter;
+    const struct dt_str fields[] = {f->topic, f->key_prefix, number(&req->arena, true, f->state),
+                                    number(&req->arena, f->has_run_from, f->run_from_ms),
+                                    number(&req->arena, f->has_run_to, f->run_to_ms)};
+    return dt_answer_list(req, f->key_prefix.p ? BY_KEY : BY_ID, fields, sizeof(fields) / sizeof(*fields),
+                          &list->cursor);
 }
 
 static void read_cursor(struct dt_request *req, struct list *list, struct dt_faults *faults)
 {
     struct dt_list_filter *filter = &list->filter;
-    struct dt_str text = dt_request_query(req, "cursor"), position;
-    bool by_key = filter->key_prefix.p != NULL;
-    list->hash = hash_filter(filter);
-    if (!text.p)
+    struct dt_str position;
+    if (!dt_answer_cursor(req, &list->cursor, faults, &position) || !position.p)
         return;
-    bool fine = dt_cursor_parse(&req->arena, text, by_key ? BY_KEY : BY_ID, list->hash, &position);
-    if (fine && by_key)
+    if (filter->key_prefix.p)
         filter->after_key = position;
-    else if (fine)
-        fine = dt_job_id_parse(position, &filter->after_id);
-    if (!fine)
+    else if (!dt_job_id_parse(position, &filter->after_id)) /* sealed by us, and no number: not of this version */
         dt_faults_add_query(faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
 }
 
@@ -163,6 +144,8 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     read_words(req, &list->filter, &faults);
     read_times(req, &list->filter, &faults);
     dt_answer_limit(req, &faults, &list->filter.limit);
+    if (!name_list(req, list))
+        return DT_REPLY;
     read_cursor(req, list, &faults);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);

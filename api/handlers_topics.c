@@ -92,38 +92,30 @@ static enum dt_next resume_topic(struct dt_request *req, dt_store *store)
 }
 
 struct page {
-    struct dt_str after;
-    unsigned limit;
+    struct dt_topic_filter filter;
+    struct dt_cursor_list cursor;
 };
 
-/* A page holds what the token sees of `limit` topics: it may be short, only next_cursor null is the end. */
 static enum dt_next list_topics(struct dt_request *req, dt_store *store)
 {
     const struct page *page = req->state;
     struct dt_topic *topics = NULL;
-    size_t n = 0, shown = 0;
+    size_t n = 0;
+    bool more = false;
+    struct dt_str last = DT_STR_NONE;
     struct dt_error err = {0};
-    dt_status status = dt_store_topic_list(store, page->after, page->limit, &req->arena, &topics, &n, &err);
+    dt_status status = dt_store_topic_list(store, &page->filter, &req->arena, &topics, &n, &more, &last, &err);
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     req->status = 200;
     dt_strbuf_reset(&req->out);
     dt_strbuf_adds(&req->out, "{\"topics\":[");
     for (size_t i = 0; i < n; i++) {
-        if (!dt_caller_sees(&req->caller, topics[i].name))
-            continue;
-        if (shown++ > 0)
+        if (i > 0)
             dt_strbuf_addc(&req->out, ',');
         dt_topic_add(&req->out, &topics[i], NULL);
     }
-    dt_strbuf_adds(&req->out, "],\"next_cursor\":");
-    if (n < page->limit) {
-        dt_strbuf_adds(&req->out, "null}");
-        return DT_REPLY;
-    }
-    dt_strbuf_addc(&req->out, '"');
-    dt_cursor_add(&req->out, BY_NAME, 0, topics[n - 1].name);
-    dt_strbuf_adds(&req->out, "\"}");
+    dt_answer_next_cursor(req, &page->cursor, more, last);
     return DT_REPLY;
 }
 
@@ -149,13 +141,15 @@ enum dt_next dt_handle_topic_list(struct dt_request *req)
     struct page *page = dt_arena_alloc(&req->arena, sizeof(*page));
     if (!page)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    *page = (struct page){.after = DT_STR_LIT("")};
+    *page = (struct page){.filter = {.bound = !dt_caller_sees_all(&req->caller),
+                                     .prefixes = req->caller.prefixes,
+                                     .n_prefixes = req->caller.n_prefixes}};
     struct dt_faults faults;
     dt_faults_init(&faults, &req->arena);
-    struct dt_str cursor = dt_request_query(req, "cursor");
-    dt_answer_limit(req, &faults, &page->limit);
-    if (cursor.p && !dt_cursor_parse(&req->arena, cursor, BY_NAME, 0, &page->after))
-        dt_faults_add_query(&faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
+    dt_answer_limit(req, &faults, &page->filter.limit);
+    if (!dt_answer_list(req, BY_NAME, NULL, 0, &page->cursor))
+        return DT_REPLY;
+    dt_answer_cursor(req, &page->cursor, &faults, &page->filter.after);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
     req->state = page;

@@ -220,17 +220,19 @@ static dt_status read_topics(struct dt_topic_table *table, dt_store *store, stru
 {
     struct dt_arena page;
     struct dt_str after = DT_STR_NONE;
-    size_t n = PAGE;
     dt_status status = DT_OK;
+    bool more = true;
     dt_arena_init(&page);
-    while (status == DT_OK && n == PAGE) {
+    while (status == DT_OK && more) {
         struct dt_topic *topics = NULL;
+        struct dt_str last;
+        size_t n = 0;
         dt_arena_reset(&page);
-        status = dt_store_topic_list(store, after, PAGE, &page, &topics, &n, err);
+        const struct dt_topic_filter filter = {.after = after, .limit = PAGE};
+        status = dt_store_topic_list(store, &filter, &page, &topics, &n, &more, &last, err);
         for (size_t i = 0; status == DT_OK && i < n; i++)
             status = table_add(table, &topics[i]);
-        if (table->n)
-            after = table->v[table->n - 1].name;
+        after = table->n ? table->v[table->n - 1].name : DT_STR_NONE;
     }
     dt_arena_clear(&page);
     return status;
@@ -252,6 +254,8 @@ static dt_status view_make(const struct dt_installation *installation, dt_store 
         dt_arena_init(&view->topics->arena);
         status = read_topics(view->topics, store, err);
     }
+    if (status == DT_OK)
+        status = dt_store_cursor_key(store, view->cursor_key, err);
     if (status != DT_OK) {
         dt_view_release(view);
         return status;

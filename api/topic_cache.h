@@ -29,6 +29,7 @@ struct dt_view {
     _Atomic unsigned refs;
     struct dt_installation installation;
     struct dt_shard_map map;
+    unsigned char cursor_key[DT_CURSOR_KEY]; /* see cursor.h */
     struct dt_topic_table *topics;
 };
 struct dt_shards_view {

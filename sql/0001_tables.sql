@@ -8,6 +8,7 @@ CREATE TABLE IF NOT EXISTS installation (
   generation BIGINT NOT NULL DEFAULT 1 COMMENT 'of the slot map: raised with every change of shards',
   topics_version BIGINT NOT NULL DEFAULT 1 COMMENT 'raised with every change of a topic''s settings',
   token_rule ENUM('asked','never_made','waived') CHARACTER SET ascii NOT NULL DEFAULT 'never_made' COMMENT 'asked: a token was made once, so every request needs one, even when none is left; waived: duetime-api --waive-tokens took that back',
+  cursor_key VARBINARY(32) NOT NULL DEFAULT '' COMMENT 'seals next_cursor; made by the first API that finds it empty',
   created_at BIGINT NOT NULL
 ) ENGINE=InnoDB COMMENT='one row: what this installation is';
 

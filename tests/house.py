@@ -37,7 +37,7 @@ VENDORS = {
     r"ini": ["scheduler/base/config.c"],
     r"microhttpd": ["api/http*.c", "dispatcher/metrics_mhd.c"],
     r"curl/.*": ["dispatcher/http*.c"],
-    r"openssl/.*": ["api/auth.c"],
+    r"openssl/.*": ["api/auth.c", "api/cursor.c"],
     r"zlib": ["scheduler/job/shard.c"],
     r"xxhash": ["scheduler/job/shard.c", "scheduler/base/json.c", "api/job_digest.c", "api/handlers_list.c"],
     r"uthash|utlist": ["*"],

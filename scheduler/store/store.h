@@ -45,6 +45,10 @@ struct dt_installation {
 };
 DT_MUST_CHECK dt_status dt_store_installation(dt_store *store, struct dt_installation *out, struct dt_error *err);
 
+/* The key that seals cursors, one for all processes: made by whoever asks first, or after a hand emptied it. */
+#define DT_CURSOR_KEY 32
+DT_MUST_CHECK dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY], struct dt_error *err);
+
 /* ---- the number of shards (store_shards.c) ---- */
 /* From now on slots map to `shards` of them (1 to DT_SHARDS_MAX): their rows exist and the generation has risen, in one
  * transaction. The same number: nothing changes. HALTED: not while a shard is. *inst: as it is afterwards. */
@@ -230,10 +234,18 @@ DT_MUST_CHECK dt_status dt_store_topic_put(dt_store *store, const struct dt_topi
 DT_MUST_CHECK dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms,
                                               struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_error *err);
-/* All topics above `after` in byte order, at most limit. */
-DT_MUST_CHECK dt_status dt_store_topic_list(dt_store *store, struct dt_str after, unsigned limit,
-                                            struct dt_arena *arena, struct dt_topic **out, size_t *n,
-                                            struct dt_error *err);
+struct dt_topic_filter {
+    struct dt_str after; /* names above it in byte order */
+    bool bound;          /* names must start with one of the prefixes; an empty one, or none at all, fits nothing */
+    const struct dt_str *prefixes;
+    size_t n_prefixes;
+    unsigned limit;
+};
+/* In byte order. Looks at nothing outside of the prefixes, and at a bounded number of them. more: there may be more,
+ * above *last. */
+DT_MUST_CHECK dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *filter,
+                                            struct dt_arena *arena, struct dt_topic **out, size_t *n, bool *more,
+                                            struct dt_str *last, struct dt_error *err);
 
 /* ---- tokens (store_tokens.c) ---- */
 #define DT_TOPICS_ALL "*"

@@ -7,6 +7,7 @@
  * and the next run goes on behind them. A row with applied_at = 0 is a migration under way.
  */
 #include <ctype.h>
+#include <sys/random.h>
 
 #include "store/migrations.h"
 #include "store/sql_split.h"
@@ -223,4 +224,41 @@ dt_status dt_store_installation(dt_store *store, struct dt_installation *out, st
     if (!status && !found)
         status = dt_fail(err, DT_SCHEMA, "the installation row is missing");
     return status;
+}
+
+static dt_status read_cursor_key(dt_db *db, unsigned char key[DT_CURSOR_KEY], bool *made, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, "SELECT cursor_key FROM installation", DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    struct dt_str found = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE;
+    *made = found.n == DT_CURSOR_KEY;
+    if (*made)
+        memcpy(key, found.p, DT_CURSOR_KEY);
+    return dt_db_end(db, err);
+}
+
+/* Of several that find none the first one's counts, for all of them. */
+static dt_status make_cursor_key(dt_db *db, struct dt_error *err)
+{
+    char random[DT_CURSOR_KEY];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
+    return dt_db_run(db, "UPDATE installation SET cursor_key = ? WHERE LENGTH(cursor_key) <> ?",
+                     DT_PARAMS(DT_P_STR(((struct dt_str){random, sizeof random})), DT_P_INT(DT_CURSOR_KEY)), NULL, err);
+}
+
+dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY], struct dt_error *err)
+{
+    dt_db *db;
+    bool made = false;
+    dt_status status = dt_store_db(store, &db, err);
+    if (!status)
+        status = read_cursor_key(db, key, &made, err);
+    if (status || made)
+        return status;
+    status = make_cursor_key(db, err);
+    if (!status)
+        status = read_cursor_key(db, key, &made, err);
+    return status || made ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
 }

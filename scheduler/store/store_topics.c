@@ -7,6 +7,7 @@
  * answered reads the raised number.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "store/store_internal.h"
 
@@ -53,22 +54,130 @@ dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_aren
     return fetch_failed(db, status, err);
 }
 
-dt_status dt_store_topic_list(dt_store *store, struct dt_str after, unsigned limit, struct dt_arena *arena,
-                              struct dt_topic **out, size_t *n, struct dt_error *err)
+/* ---- pages of topics ---- */
+
+#define RANGES_MAX 100 /* prefixes that one page looks at */
+
+static int compare_names(const void *a, const void *b)
 {
+    const struct dt_str *x = a, *y = b;
+    int order = memcmp(x->p, y->p, x->n < y->n ? x->n : y->n);
+    return order ? order : (x->n > y->n) - (x->n < y->n);
+}
+
+static bool begins_with(struct dt_str name, struct dt_str prefix)
+{
+    return prefix.n > 0 && prefix.n <= name.n && memcmp(name.p, prefix.p, prefix.n) == 0;
+}
+
+/* "in." -> what is above all names that begin with it: names have no byte above 0x7E. */
+static struct dt_str above_prefix(struct dt_arena *arena, struct dt_str prefix)
+{
+    char *p = dt_arena_alloc(arena, prefix.n + 2);
+    if (!p)
+        return DT_STR_NONE;
+    if (prefix.n)
+        memcpy(p, prefix.p, prefix.n);
+    p[prefix.n] = 0x7F;
+    p[prefix.n + 1] = '\0';
+    return (struct dt_str){p, prefix.n + 1};
+}
+
+/* The prefixes in order, without those that another one has in it: ranges that do not meet. */
+static dt_status sort_prefixes(const struct dt_topic_filter *f, struct dt_arena *arena, struct dt_str **out, size_t *n)
+{
+    struct dt_str *v = dt_arena_alloc(arena, (f->n_prefixes + 1) * sizeof *v);
+    *out = v;
+    *n = 0;
+    if (!v)
+        return DT_NOMEM;
+    if (f->n_prefixes)
+        memcpy(v, f->prefixes, f->n_prefixes * sizeof *v);
+    qsort(v, f->n_prefixes, sizeof *v, compare_names);
+    for (size_t i = 0; i < f->n_prefixes; i++)
+        if (v[i].n > 0 && (*n == 0 || !begins_with(v[i], v[*n - 1])))
+            v[(*n)++] = v[i];
+    return DT_OK;
+}
+
+/* A page being filled. */
+struct topic_page {
     dt_db *db;
+    struct dt_arena *arena;
+    struct dt_topic *topics;
+    size_t n, limit;
+    struct dt_error *err;
+};
+
+static dt_status read_page(struct topic_page *p)
+{
+    dt_status status = DT_OK;
+    while (!status && dt_db_next(p->db))
+        status = read_topic(p->db, p->arena, &p->topics[p->n++], NULL);
+    return fetch_failed(p->db, status, p->err);
+}
+
+static dt_status read_all(struct topic_page *p, struct dt_str after)
+{
+    dt_status status = dt_db_query(p->db, "SELECT " TOPIC_COLUMNS " FROM topics WHERE name > ? ORDER BY name LIMIT ?",
+                                   DT_PARAMS(DT_P_STR(after), DT_P_INT(p->limit)), p->err);
+    return status ? status : read_page(p);
+}
+
+static dt_status read_range(struct topic_page *p, struct dt_str after, struct dt_str from, struct dt_str below)
+{
+    dt_status status = dt_db_query(
+        p->db, "SELECT " TOPIC_COLUMNS " FROM topics WHERE name > ? AND name >= ? AND name < ? ORDER BY name LIMIT ?",
+        DT_PARAMS(DT_P_STR(after), DT_P_STR(from), DT_P_STR(below), DT_P_INT(p->limit - p->n)), p->err);
+    return status ? status : read_page(p);
+}
+
+static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filter *f, bool *more, struct dt_str *last)
+{
+    struct dt_str *prefixes;
+    size_t n, looks = 0;
+    dt_status status = sort_prefixes(f, p->arena, &prefixes, &n);
+    for (size_t i = 0; !status && i < n && p->n < p->limit; i++) {
+        struct dt_str below = above_prefix(p->arena, prefixes[i]);
+        if (!below.p)
+            status = DT_NOMEM;
+        else if (compare_names(&f->after, &below) >= 0)
+            continue;
+        else if (looks++ == RANGES_MAX) {
+            *more = true;
+            return DT_OK;
+        } else
+            status = read_range(p, f->after, prefixes[i], below);
+        *last = below;
+    }
+    return status;
+}
+
+dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *filter, struct dt_arena *arena,
+                              struct dt_topic **out, size_t *n, bool *more, struct dt_str *last, struct dt_error *err)
+{
+    struct topic_page p = {.arena = arena, .limit = filter->limit, .err = err};
+    struct dt_topic_filter f = *filter;
     *out = NULL;
     *n = 0;
-    dt_status status = dt_store_db(store, &db, err);
+    *more = false;
+    *last = DT_STR_NONE;
+    f.after = f.after.p ? f.after : DT_STR_LIT("");
+    p.topics = dt_arena_alloc(arena, (p.limit + 1) * sizeof *p.topics);
+    if (!p.topics)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    dt_status status = dt_store_db(store, &p.db, err);
     if (!status)
-        status = dt_db_query(db, "SELECT " TOPIC_COLUMNS " FROM topics WHERE name > ? ORDER BY name LIMIT ?",
-                             DT_PARAMS(DT_P_STR(after), DT_P_INT(limit)), err);
+        status = f.bound ? read_prefixes(&p, &f, more, last) : read_all(&p, f.after);
     if (status)
         return status;
-    void *topics;
-    status = dt_store_read_rows(db, arena, sizeof **out, read_topic, NULL, &topics, n, err);
-    *out = topics;
-    return status;
+    if (p.n == p.limit) {
+        *more = true;
+        *last = p.topics[p.n - 1].name;
+    }
+    *out = p.topics;
+    *n = p.n;
+    return DT_OK;
 }
 
 /* ---- changes ---- */
@@ -180,27 +289,20 @@ static dt_status refuse_foreign(dt_db *db, const struct dt_topic *t, struct dt_t
 
 /* ---- how many there may be: counted under the lock that all makers take, so the bounds are exact ---- */
 
-/* Names have no byte above 0x7E: "in.\x7F" is above all that begin with "in.". */
 static dt_status count_topics(dt_db *db, struct dt_str prefix, int64_t *n, struct dt_error *err)
 {
-    char above[DT_TOPIC_MAX + 1];
-    if (prefix.n >= sizeof above)
-        return dt_fail(err, DT_INTERNAL, "a prefix is longer than a topic's name");
-    if (prefix.n)
-        memcpy(above, prefix.p, prefix.n);
-    above[prefix.n] = 0x7F;
-    dt_status status = dt_db_query(
-        db, "SELECT COUNT(*) FROM topics WHERE name >= ? AND name < ?",
-        DT_PARAMS(DT_P_STR(prefix.p ? prefix : DT_STR_LIT("")), DT_P_STR(((struct dt_str){above, prefix.n + 1}))), err);
-    if (status)
-        return status;
-    *n = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    return dt_db_end(db, err);
-}
-
-static bool begins_with(struct dt_str name, struct dt_str prefix)
-{
-    return prefix.n > 0 && prefix.n <= name.n && memcmp(name.p, prefix.p, prefix.n) == 0;
+    struct dt_arena arena;
+    dt_arena_init(&arena);
+    struct dt_str below = above_prefix(&arena, prefix);
+    dt_status status = below.p ? dt_db_query(db, "SELECT COUNT(*) FROM topics WHERE name >= ? AND name < ?",
+                                             DT_PARAMS(DT_P_STR(prefix), DT_P_STR(below)), err)
+                               : dt_fail(err, DT_NOMEM, "out of memory");
+    if (!status) {
+        *n = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+        status = dt_db_end(db, err);
+    }
+    dt_arena_clear(&arena);
+    return status;
 }
 
 static dt_status refuse_one_more(dt_db *db, struct dt_str name, struct dt_topic_terms *terms, struct dt_error *err)
@@ -208,7 +310,7 @@ static dt_status refuse_one_more(dt_db *db, struct dt_str name, struct dt_topic_
     int64_t there = 0;
     dt_status status = DT_OK;
     if (terms && terms->topics_max)
-        status = count_topics(db, DT_STR_NONE, &there, err);
+        status = count_topics(db, DT_STR_LIT(""), &there, err);
     if (!status && terms && terms->topics_max && there >= terms->topics_max)
         return refuse(terms, DT_TOPIC_LIMIT, err, "there are as many topics as there may be");
     for (size_t i = 0; !status && terms && terms->prefix_topics_max && i < terms->n_prefixes; i++) {

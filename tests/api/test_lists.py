@@ -1,4 +1,6 @@
 """Lists of jobs: filters, order, cursors, bad queries."""
+import base64
+
 import pytest
 
 from harness.problems import refused
@@ -80,3 +82,42 @@ def test_a_key_prefix_is_taken_byte_for_byte(api, topic):
 
 def test_a_topic_without_jobs_has_an_empty_list(api, topic):
     assert api.list(topic=topic) == api.list(topic=topic, key_prefix="a") == []
+
+
+def opened(cursor):
+    return base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+
+
+def test_nothing_can_be_read_in_a_cursor(api, topic, filled):
+    for query, secret in ((f"topic={topic}", filled[0]), (f"topic={topic}&key_prefix=k", "k00")):
+        cursor = api.get(f"/v1/jobs?{query}&limit=1").json["next_cursor"]
+        assert secret.encode() not in opened(cursor) and len(opened(cursor)) > 28
+    names = sorted(f"{topic}-{n}" for n in range(3))
+    for name in names:
+        api.put(f"/v1/topics/{name}", {})
+    page = api.get("/v1/topics?limit=1").json
+    assert page["topics"][0]["name"].encode() not in opened(page["next_cursor"])
+
+
+def test_a_cursor_goes_on_at_every_api_of_the_installation(api, api2, topic, filled):
+    seen, cursor = [], ""
+    for n in range(9):
+        page = (api, api2)[n % 2].get(f"/v1/jobs?topic={topic}&limit=3{cursor}").json
+        seen += [job["id"] for job in page["jobs"]]
+        if page["next_cursor"] is None:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    assert seen == sorted(filled, key=int)
+
+
+def test_a_cursor_of_one_list_is_none_of_another(api, topic, filled):
+    lists = {"jobs": f"/v1/jobs?topic={topic}&limit=1", "keys": f"/v1/jobs?topic={topic}&key_prefix=k&limit=1", "topics": "/v1/topics?limit=1"}
+    cursors = {name: api.get(path).json["next_cursor"] for name, path in lists.items()}
+    for name, path in lists.items():
+        for other, cursor in cursors.items():
+            answer = api.get(f"{path}&cursor={cursor}")
+            if name == other:
+                assert answer.status == 200
+            else:
+                refused(answer, 422, "invalid", "?cursor")
+                assert "begin without one" in answer.text

@@ -1,4 +1,5 @@
 """Bearer tokens, on APIs and databases of their own: scopes, prefixes, when they hold, what is kept of them."""
+import base64
 import hashlib
 import subprocess
 import time
@@ -144,6 +145,60 @@ def test_lists_show_what_the_token_sees(callers, jobs):
     assert "outside" in {topic["name"] for topic in callers["admin"].get("/v1/topics?limit=1000").json["topics"]}
 
 
+def pages(rest, path):
+    """All pages of a list, one element each; what stands in their cursors, opened as far as that goes."""
+    found, cursors, cursor = [], [], None
+    while True:
+        page = rest.get(f"{path}limit=1" + (f"&cursor={cursor}" if cursor else "")).json
+        found.append(page)
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return found, cursors
+        cursors.append(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+
+
+def test_a_bound_list_of_topics_tells_nothing_of_others(callers, jobs):
+    for name in ("in.list", "inner", "out-a", "out-b", "zzz"):
+        callers["admin"].put(f"/v1/topics/{name}", {})
+    found, cursors = pages(callers["bound"], "/v1/topics?")
+    own = [topic["name"] for page in found for topic in page["topics"]]
+    assert "in.list" in own and all(name.startswith(("in.", "also-")) for name in own)
+    assert len(found) <= len(own) + 1, "no page is spent on what the token does not see"
+    others = [topic["name"].encode() for topic in callers["admin"].get("/v1/topics?limit=1000").json["topics"] if topic["name"] not in own]
+    assert others and not any(name in cursor for name in others for cursor in cursors)
+
+
+def test_a_cursor_is_for_the_token_that_it_was_given_to(callers, jobs, guarded):
+    twin, cousin = new_token(guarded, "bound-twin", "read", "in.,also-"), new_token(guarded, "bound-cousin", "read", "in.")
+    try:
+        until(lambda: twin.get("/v1/topics").status == cousin.get("/v1/topics").status == 200, EFFECT_SECONDS, "the tokens hold")
+        for path in ("/v1/topics?limit=1", "/v1/jobs?topic=in.side&limit=1"):
+            callers["admin"].make(topic="in.side", delay=HOUR)
+            callers["admin"].put("/v1/topics/in.twin", {})
+            cursors = {name: rest.get(path).json["next_cursor"] for name, rest in (("admin", callers["admin"]), ("bound", callers["bound"]))}
+            for rest, own in ((callers["admin"], "admin"), (callers["read"], "admin"), (callers["bound"], "bound"), (twin, "bound"), (cousin, None)):
+                for name, cursor in cursors.items():
+                    answer = rest.get(f"{path}&cursor={cursor}")
+                    assert answer.status == (200 if name == own else 422), (path, name, own, answer)
+    finally:
+        for name in ("bound-twin", "bound-cousin"):
+            guarded.command("--revoke-token", name)
+
+
+def test_cursors_outlive_a_restart_and_a_key_that_was_lost_is_made_anew(own_apis):
+    api = own_apis("sealed").start()
+    for n in range(3):
+        api.rest.put(f"/v1/topics/t{n}", {})
+    cursor = api.rest.get("/v1/topics?limit=1").json["next_cursor"]
+    assert api.end() == 0
+    api.start()
+    assert api.rest.get(f"/v1/topics?limit=1&cursor={cursor}").json["topics"][0]["name"] == "t1"
+    api.rows("UPDATE installation SET cursor_key = '', topics_version = topics_version + 1")
+    until(lambda: api.rest.get(f"/v1/topics?limit=1&cursor={cursor}").status == 422, EFFECT_SECONDS, "the old key is forgotten")
+    cursor = api.rest.get("/v1/topics?limit=1").json["next_cursor"]
+    assert api.rest.get(f"/v1/topics?limit=1&cursor={cursor}").json["topics"][0]["name"] == "t1"
+
+
 def test_elements_outside_the_prefixes_are_refused_alone(callers, jobs, guarded):
     before = guarded.rows("SELECT COUNT(*) n FROM jobs WHERE topic = 'outside'")
     batch = [{"topic": "outside", "delay": HOUR}, {"topic": "in.side", "delay": HOUR}]
@@ -282,7 +337,7 @@ def test_a_bound_token_names_kafka_topics_within_its_prefixes_only(callers, guar
 def test_a_bound_token_may_name_the_kafka_topics_that_are_allowed_to_it(own_apis):
     api = own_apis("allowing", {"kafka.allow_topics": "shared.audit,public.*,x.*"}).start()
     bound = new_token(api, "bound", "admin", "in.")
-    until(lambda: bound.get("/v1/topics").status == 200, EFFECT_SECONDS, "the token holds")
+    until(lambda: closed(api) and bound.get("/v1/topics").status == 200, EFFECT_SECONDS, "the token holds")
     for name, status in (("shared.audit", 201), ("public.news", 200), ("public.", 200), ("shared.audit.x", 422), ("shared.audi", 422), ("public", 422), ("x.ledger", 422), ("y", 422)):
         assert bound.put("/v1/topics/in.a", {"kafka_topic": name}).status == status, name
 
@@ -290,7 +345,7 @@ def test_a_bound_token_may_name_the_kafka_topics_that_are_allowed_to_it(own_apis
 def test_a_token_makes_no_more_topics_than_its_prefix_may_have(own_apis):
     api = own_apis("crowd", {"limits.prefix_topics": 3, "limits.topics": 8}).start()
     a, b, everybody = new_token(api, "a", "admin", "a."), new_token(api, "b", "admin", "b.,c."), new_token(api, "all", "admin")
-    until(lambda: a.get("/v1/topics").status == b.get("/v1/topics").status == everybody.get("/v1/topics").status == 200, EFFECT_SECONDS, "the tokens hold")
+    until(lambda: closed(api) and a.get("/v1/topics").status == b.get("/v1/topics").status == everybody.get("/v1/topics").status == 200, EFFECT_SECONDS, "the tokens hold")
     lines = a.batch([{"topic": f"a.{n}", "delay": HOUR} for n in range(6)])
     assert [line["status"] for line in lines] == [201] * 3 + [422] * 3 and "limits.prefix_topics" in str(lines[5]) and "(3)" in str(lines[5])
     refused(a.put("/v1/topics/a.x", {}), 422, "invalid", "/name")

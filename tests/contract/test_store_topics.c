@@ -257,15 +257,19 @@ static void jobs_never_go_where_an_installation_keeps_its_records(void **state)
 static void not_even_hands_send_jobs_to_an_internal_topic(void **state)
 {
     struct rig *rig = *state;
+    struct dt_error err = {0};
+    dt_db *db;
+    OK(dt_store_db(rig->store, &db, &err));
     for (size_t i = 0; i < sizeof internal / sizeof *internal; i++) {
-        mysql_fixture_run(&rig->fx, "INSERT IGNORE INTO topics (name, created_at, updated_at) VALUES ('%s', 1, 1)",
-                          internal[i]);
-        mysql_fixture_run(&rig->fx,
-                          "INSERT IGNORE INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('t%zu', '%s', "
-                          "1, 1)",
-                          i, internal[i]);
+        struct dt_str name = dt_str(internal[i]);
+        assert_int_equal(dt_db_run(db, "INSERT INTO topics (name, created_at, updated_at) VALUES (?, 1, 1)",
+                                   DT_PARAMS(DT_P_STR(name)), NULL, &err),
+                         DT_INVALID);
+        assert_int_equal(
+            dt_db_run(db, "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('t', ?, 1, 1)",
+                      DT_PARAMS(DT_P_STR(name)), NULL, &err),
+            DT_INVALID);
     }
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics"), 0);
     mysql_fixture_run(&rig->fx,
                       "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('t', 'x.y', 1, 1)");
 }
@@ -363,23 +367,79 @@ static void of_many_makers_at_once_no_more_get_in_than_there_is_room(void **stat
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics"), 5);
 }
 
+/* The names of a page, and " >" and where it goes on. */
+static const char *names(struct rig *rig, struct dt_topic_filter filter)
+{
+    static char text[400];
+    struct dt_error err = {0};
+    struct dt_topic *topics;
+    struct dt_str last;
+    size_t n, k = 0;
+    bool more;
+    OK(dt_store_topic_list(rig->store, &filter, &rig->arena, &topics, &n, &more, &last, &err));
+    text[0] = '\0';
+    for (size_t i = 0; i < n; i++)
+        k += (size_t)snprintf(text + k, sizeof text - k, "%s%.*s", i ? " " : "", (int)topics[i].name.n,
+                              topics[i].name.p);
+    if (more)
+        snprintf(text + k, sizeof text - k, " >%.*s", (int)last.n, last.p);
+    return text;
+}
+
 static void the_list_goes_on_behind_a_name_in_byte_order(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    struct dt_topic *topics;
-    size_t n;
-    OK(dt_store_topic_list(rig->store, DT_STR_NONE, 10, &rig->arena, &topics, &n, &err));
-    assert_int_equal(n, 0);
+    assert_string_equal(names(rig, (struct dt_topic_filter){.limit = 10}), "");
     OK(dt_store_topic_ensure(rig->store, S("b"), NULL, &err));
     OK(dt_store_topic_ensure(rig->store, S("B"), NULL, &err));
     OK(dt_store_topic_ensure(rig->store, S("a-"), NULL, &err));
-    OK(dt_store_topic_list(rig->store, DT_STR_NONE, 2, &rig->arena, &topics, &n, &err));
-    assert_int_equal(n, 2);
-    assert_true(dt_str_is(topics[0].name, "B") && dt_str_is(topics[1].name, "a-"));
-    OK(dt_store_topic_list(rig->store, topics[1].name, 2, &rig->arena, &topics, &n, &err));
-    assert_int_equal(n, 1);
-    assert_true(dt_str_is(topics[0].name, "b"));
+    assert_string_equal(names(rig, (struct dt_topic_filter){.limit = 2}), "B a- >a-");
+    assert_string_equal(names(rig, (struct dt_topic_filter){.after = S("a-"), .limit = 2}), "b");
+}
+
+static void a_bound_list_looks_at_nothing_outside_of_its_prefixes(void **state)
+{
+    static const char *const all[] = {"a", "in", "in-x", "in.a", "in.b", "in.b.c", "in0", "mail", "mailing", "z"};
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        OK(dt_store_topic_ensure(rig->store, dt_str(all[i]), NULL, &err));
+    struct dt_topic_filter f = {.bound = true, .limit = 10};
+    assert_string_equal(names(rig, f), "");
+    f.prefixes = (struct dt_str[]){S("")};
+    f.n_prefixes = 1;
+    assert_string_equal(names(rig, f), "");
+    f.prefixes = (struct dt_str[]){S("mail"), S("in.b"), S("in."), S("in."), S("none."), S("")};
+    f.n_prefixes = 6;
+    assert_string_equal(names(rig, f), "in.a in.b in.b.c mail mailing");
+    f.limit = 2;
+    assert_string_equal(names(rig, f), "in.a in.b >in.b");
+    f.after = S("in.b");
+    assert_string_equal(names(rig, f), "in.b.c mail >mail");
+    f.after = S("mail");
+    assert_string_equal(names(rig, f), "mailing");
+    f.after = S("zz");
+    assert_string_equal(names(rig, f), "");
+}
+
+static void a_page_looks_at_a_bounded_number_of_prefixes(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_str prefixes[250];
+    char texts[250][8];
+    struct dt_topic_filter f = {.bound = true, .prefixes = prefixes, .n_prefixes = 250, .limit = 10};
+    for (int i = 0; i < 250; i++) {
+        snprintf(texts[i], sizeof texts[i], "p%03d.", i);
+        prefixes[i] = dt_str(texts[i]);
+    }
+    OK(dt_store_topic_ensure(rig->store, S("p249.last"), NULL, &err));
+    assert_string_equal(names(rig, f), " >p099.\x7f");
+    f.after = S("p099.\x7f");
+    assert_string_equal(names(rig, f), " >p199.\x7f");
+    f.after = S("p199.\x7f");
+    assert_string_equal(names(rig, f), "p249.last");
 }
 
 /* A near job, due in so many ms; 0 = finished. */
@@ -488,6 +548,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(topics_are_counted_for_each_prefix_that_the_name_begins_with, setup, teardown),
         cmocka_unit_test_setup_teardown(of_many_makers_at_once_no_more_get_in_than_there_is_room, setup, teardown),
         cmocka_unit_test_setup_teardown(the_list_goes_on_behind_a_name_in_byte_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_bound_list_looks_at_nothing_outside_of_its_prefixes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_page_looks_at_a_bounded_number_of_prefixes, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_and_the_oldest_overdue, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_of_a_large_table_are_exact, setup, teardown),
         cmocka_unit_test_setup_teardown(shards_are_listed_with_what_their_leaders_said, setup, teardown),

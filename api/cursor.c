@@ -1,0 +1,127 @@
+/*
+ * Sealed cursors: see cursor.h. base64 (alphabet of URLs, no padding) of nonce, ciphertext, tag; what it is bound to is
+ * not in it, but authenticated with it.
+ */
+#include "cursor.h"
+
+#include <openssl/evp.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/base64.h"
+
+#define NONCE 12
+#define TAG   16
+
+/* ---- what a cursor is bound to ---- */
+
+/* Each field with its length, so that no two lists read the same. */
+static void add_field(struct dt_strbuf *out, struct dt_str field)
+{
+    uint64_t n = field.p ? field.n + 1 : 0;
+    dt_strbuf_add(out, &n, sizeof(n));
+    dt_strbuf_add(out, field.p, field.n);
+}
+
+static void add_view(struct dt_strbuf *out, const struct dt_caller *caller)
+{
+    bool all = dt_caller_sees_all(caller);
+    dt_strbuf_addc(out, all ? 'a' : 'b');
+    for (size_t i = 0; !all && i < caller->n_prefixes; i++)
+        add_field(out, caller->prefixes[i]);
+}
+
+dt_status dt_cursor_list_init(struct dt_cursor_list *list, const unsigned char key[DT_CURSOR_KEY], char kind,
+                              const struct dt_caller *caller, const struct dt_str *fields, size_t n)
+{
+    struct dt_strbuf text;
+    unsigned length = 0;
+    dt_strbuf_init(&text);
+    dt_strbuf_addc(&text, kind);
+    for (size_t i = 0; i < n; i++)
+        add_field(&text, fields[i]);
+    add_view(&text, caller);
+    memcpy(list->key, key, sizeof(list->key));
+    bool fine = !text.failed && EVP_Digest(text.p, text.n, list->digest, &length, EVP_sha256(), NULL) == 1;
+    dt_strbuf_clear(&text);
+    return fine && length == sizeof(list->digest) ? DT_OK : DT_NOMEM;
+}
+
+/* ---- sealing ---- */
+
+static bool seal(EVP_CIPHER_CTX *c, const struct dt_cursor_list *list, struct dt_str position, unsigned char *out)
+{
+    unsigned char *text = out + NONCE;
+    int n = 0;
+    return getrandom(out, NONCE, 0) == NONCE && EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), NULL, list->key, out) == 1 &&
+           EVP_EncryptUpdate(c, NULL, &n, list->digest, sizeof(list->digest)) == 1 &&
+           EVP_EncryptUpdate(c, text, &n, (const unsigned char *)position.p, (int)position.n) == 1 &&
+           EVP_EncryptFinal_ex(c, text + n, &n) == 1 &&
+           EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_GET_TAG, TAG, text + position.n) == 1;
+}
+
+static bool unseal(EVP_CIPHER_CTX *c, const struct dt_cursor_list *list, unsigned char *raw, size_t n, char *out)
+{
+    unsigned char *text = raw + NONCE;
+    int length = (int)(n - NONCE - TAG), k = 0;
+    return EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), NULL, list->key, raw) == 1 &&
+           EVP_DecryptUpdate(c, NULL, &k, list->digest, sizeof(list->digest)) == 1 &&
+           EVP_DecryptUpdate(c, (unsigned char *)out, &k, text, length) == 1 &&
+           EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_SET_TAG, TAG, text + length) == 1 &&
+           EVP_DecryptFinal_ex(c, (unsigned char *)out + k, &k) == 1;
+}
+
+static void to_url_alphabet(struct dt_strbuf *out, size_t from)
+{
+    while (!out->failed && out->n > from && out->p[out->n - 1] == '=')
+        out->p[--out->n] = '\0';
+    for (size_t i = from; !out->failed && i < out->n; i++)
+        out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
+}
+
+void dt_cursor_add(struct dt_strbuf *out, const struct dt_cursor_list *list, struct dt_str position)
+{
+    struct dt_arena arena;
+    dt_arena_init(&arena);
+    size_t n = NONCE + position.n + TAG, from = out->n;
+    unsigned char *raw = dt_arena_alloc(&arena, n);
+    EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
+    if (raw && c && seal(c, list, position, raw))
+        dt_base64_add(out, (struct dt_str){(char *)raw, n});
+    else
+        out->failed = true;
+    EVP_CIPHER_CTX_free(c);
+    dt_arena_clear(&arena);
+    to_url_alphabet(out, from);
+}
+
+static bool from_url_alphabet(struct dt_arena *arena, struct dt_str text, unsigned char **raw, size_t *n)
+{
+    size_t padded = (text.n + 3) / 4 * 4;
+    char *quads = dt_arena_alloc(arena, padded + 1);
+    *raw = dt_arena_alloc(arena, dt_base64_decoded_max(padded) + 1);
+    if (!quads || !*raw)
+        return false;
+    for (size_t i = 0; i < padded; i++) {
+        char c = i < text.n ? text.p[i] : '=';
+        quads[i] = c == '-' ? '+' : c == '_' ? '/' : c;
+    }
+    return dt_base64_decode((struct dt_str){quads, padded}, (char *)*raw, n);
+}
+
+bool dt_cursor_parse(struct dt_arena *arena, const struct dt_cursor_list *list, struct dt_str text,
+                     struct dt_str *position)
+{
+    unsigned char *raw;
+    size_t n = 0;
+    if (text.n == 0 || !from_url_alphabet(arena, text, &raw, &n) || n < NONCE + TAG)
+        return false;
+    char *out = dt_arena_alloc(arena, n);
+    EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
+    bool fine = out && c && unseal(c, list, raw, n, out);
+    EVP_CIPHER_CTX_free(c);
+    *position = fine ? (struct dt_str){out, n - NONCE - TAG} : DT_STR_NONE;
+    if (fine)
+        out[position->n] = '\0';
+    return fine;
+}
