@@ -1,0 +1,392 @@
+/*
+ * When a leader has Kafka delete old records of its ledger, which ones, and what its row says afterwards. MySQL and
+ * Kafka are fakes that note what they are asked; each can refuse.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "shard_parts.h"
+
+#define DAY    INT64_C(86400000)
+#define SECOND INT64_C(1000000)
+#define BEGAN  INT64_C(1800000000000)
+
+struct dt_ledger_trim {
+    int unused;
+};
+
+/* ---- MySQL, Kafka, and the clocks ---- */
+
+static struct {
+    int64_t mono_us;
+    unsigned checks, moved; /* the row was compared; it was told to hold the present offset */
+    dt_status check, move, start;
+    unsigned started, freed;
+    unsigned shard;
+    int64_t before;
+    bool done;
+    dt_status done_status;
+} fake;
+
+static struct dt_ledger_trim request;
+static dt_refclock ref;
+
+static int64_t mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return fake.mono_us;
+}
+
+static int64_t real_ms(const dt_clock *clock)
+{
+    (void)clock;
+    return 1; /* the host's own clock is no matter */
+}
+
+static const dt_clock hand_clock = {.mono_us = mono_us, .real_ms = real_ms};
+
+dt_status dt_store_trimmed(dt_store *store, struct dt_lease *lease, struct dt_error *err)
+{
+    (void)store;
+    if (fake.move != DT_OK)
+        return dt_fail(err, fake.move, "the row is another's");
+    fake.moved++;
+    lease->trim_offset = lease->ledger_offset;
+    lease->trim_at_ms = BEGAN + fake.mono_us / 1000;
+    return DT_OK;
+}
+
+dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, struct dt_installation *inst,
+                               struct dt_error *err)
+{
+    (void)store, (void)lease, (void)inst;
+    fake.checks++;
+    return fake.check == DT_OK ? DT_OK : dt_fail(err, fake.check, "the row is another's");
+}
+
+dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
+                               struct dt_error *err)
+{
+    (void)env;
+    *out = NULL;
+    if (fake.start != DT_OK)
+        return dt_fail(err, fake.start, "not now");
+    fake.started++;
+    fake.shard = shard;
+    fake.before = before;
+    *out = &request;
+    return DT_OK;
+}
+
+bool dt_ledger_trim_done(dt_ledger_trim *trim, dt_status *status, struct dt_error *err)
+{
+    assert_ptr_equal(trim, &request);
+    if (!fake.done)
+        return false;
+    *status = fake.done_status == DT_OK ? DT_OK : dt_fail(err, fake.done_status, "no broker answers");
+    return true;
+}
+
+void dt_ledger_trim_free(dt_ledger_trim *trim)
+{
+    fake.freed += trim != NULL;
+}
+
+/* ---- a leader ---- */
+
+/* By MySQL's clock, which is known exactly. */
+static void pass(int64_t ms)
+{
+    fake.mono_us += ms * 1000;
+    dt_refclock_init(&ref, &hand_clock);
+    dt_refclock_sample(&ref, BEGAN + fake.mono_us / 1000, fake.mono_us, fake.mono_us);
+}
+
+struct rig {
+    struct dt_config config;
+    struct dt_kafka_env kafka;
+    struct dt_loop_env env;
+    dt_shard_loop loop;
+};
+
+/* An old ledger; what the row holds was written down just now. */
+static int make(void **state)
+{
+    struct rig *rig = calloc(1, sizeof *rig);
+    memset(&fake, 0, sizeof fake);
+    fake.mono_us = 1000 * SECOND;
+    pass(0);
+    rig->config.ledger_trim_after = DAY;
+    rig->env = (struct dt_loop_env){.config = &rig->config, .kafka = &rig->kafka, .clock = &hand_clock, .ref = &ref};
+    rig->loop.env = &rig->env;
+    rig->loop.shard = 3;
+    rig->loop.lease = (struct dt_lease){
+        .shard = 3, .ledger_offset = 7000, .trim_offset = 5000, .trim_at_ms = BEGAN + fake.mono_us / 1000};
+    *state = rig;
+    return 0;
+}
+
+static int clear(void **state)
+{
+    free(*state);
+    return 0;
+}
+
+static dt_status trim(struct rig *rig)
+{
+    struct dt_error err = {0};
+    return dt_shard_trim(&rig->loop, &err);
+}
+
+/* What the row holds has been there long enough, and Kafka is asked. */
+static void begin(struct rig *rig)
+{
+    pass(DAY + 1);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 1);
+}
+
+static void end(dt_status status)
+{
+    fake.done = true;
+    fake.done_status = status;
+}
+
+/* ---- when ---- */
+
+static void nothing_is_deleted_before_the_row_has_held_it_for_a_day(void **state)
+{
+    struct rig *rig = *state;
+    static const int64_t early[] = {0, 1, DAY / 1000, DAY / 24, DAY / 2, DAY - 2};
+    for (size_t i = 0; i < sizeof early / sizeof *early; i++) {
+        pass(early[i] - (i ? early[i - 1] : 0));
+        assert_int_equal(trim(rig), DT_OK);
+        assert_int_equal(fake.started + fake.checks + fake.moved, 0);
+    }
+    pass(3);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 1);
+}
+
+static void the_day_is_the_one_that_is_configured(void **state)
+{
+    struct rig *rig = *state;
+    rig->config.ledger_trim_after = 3000;
+    pass(2990);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 0);
+    pass(20);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 1);
+}
+
+static void a_row_that_holds_nothing_yet_begins_to(void **state)
+{
+    struct rig *rig = *state;
+    rig->loop.lease.trim_offset = -1;
+    rig->loop.lease.trim_at_ms = 0;
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.moved, 1);
+    assert_int_equal(rig->loop.lease.trim_offset, 7000);
+    assert_int_equal(fake.started, 0);
+    pass(DAY / 2);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.moved + fake.started, 1);
+    pass(DAY / 2 + 1);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 1);
+}
+
+/* ---- what ---- */
+
+static void what_lies_below_goes_but_for_the_last_record(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig);
+    assert_int_equal(fake.before, 4999); /* of what the row held for a day; not of where it is now */
+    assert_int_equal(fake.shard, 3);
+    assert_int_equal(fake.checks, 1);
+    assert_int_equal(fake.moved, 0); /* not before it is done */
+}
+
+static void a_young_ledger_keeps_its_beginning_and_its_row_goes_on(void **state)
+{
+    struct rig *rig = *state;
+    rig->loop.lease.trim_offset = DT_LEDGER_YOUNG - 1;
+    pass(DAY + 1);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 0);
+    assert_int_equal(fake.moved, 1);
+    assert_int_equal(rig->loop.lease.trim_offset, 7000);
+}
+
+static void a_ledger_of_a_thousand_offsets_is_old(void **state)
+{
+    struct rig *rig = *state;
+    rig->loop.lease.trim_offset = DT_LEDGER_YOUNG;
+    begin(rig);
+    assert_int_equal(fake.before, DT_LEDGER_YOUNG - 1);
+}
+
+static void who_is_deposed_deletes_nothing(void **state)
+{
+    struct rig *rig = *state;
+    fake.check = DT_DEPOSED;
+    pass(DAY + 1);
+    assert_int_equal(trim(rig), DT_DEPOSED);
+    assert_int_equal(fake.checks, 1);
+    assert_int_equal(fake.started, 0);
+}
+
+/* ---- afterwards ---- */
+
+static void the_row_moves_on_when_it_is_done_and_holds_that_for_a_day(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig);
+    for (int i = 0; i < 3; i++) { /* under way: nothing is asked for twice */
+        pass(1000);
+        assert_int_equal(trim(rig), DT_OK);
+    }
+    assert_int_equal(fake.started, 1);
+    assert_int_equal(fake.moved, 0);
+    rig->loop.lease.ledger_offset = 9000;
+    end(DT_OK);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.freed, 1);
+    assert_int_equal(fake.moved, 1);
+    assert_int_equal(rig->loop.lease.trim_offset, 9000);
+    pass(DAY / 2);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 1);
+    pass(DAY / 2 + 1);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 2);
+    assert_int_equal(fake.before, 8999);
+}
+
+static void a_shard_that_sent_nothing_since_writes_nothing_and_asks_once(void **state)
+{
+    struct rig *rig = *state;
+    rig->loop.lease.ledger_offset = 5000;
+    begin(rig);
+    end(DT_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(trim(rig), DT_OK);
+        pass(DAY);
+    }
+    assert_int_equal(fake.started, 1);
+    assert_int_equal(fake.moved, 0);
+    rig->loop.lease.ledger_offset = 5002; /* now it has: that is to be held from now on */
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.moved, 1);
+    assert_int_equal(fake.started, 1);
+}
+
+static void a_row_that_is_anothers_by_then_ends_the_leadership(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig);
+    end(DT_OK);
+    fake.move = DT_DEPOSED;
+    assert_int_equal(trim(rig), DT_DEPOSED);
+}
+
+static void what_kafka_did_not_do_is_asked_for_again_after_a_minute(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig);
+    end(DT_UNAVAILABLE);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.freed, 1);
+    assert_int_equal(fake.moved, 0); /* the row still holds it: nothing was deleted */
+    assert_int_equal(rig->loop.lease.trim_offset, 5000);
+    fake.done = false;
+    pass(59000);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 1);
+    pass(1000);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 2);
+    assert_int_equal(fake.before, 4999);
+}
+
+static void a_request_that_cannot_be_made_costs_no_leadership_and_waits_a_minute(void **state)
+{
+    struct rig *rig = *state;
+    fake.start = DT_SYSTEM;
+    pass(DAY + 1);
+    assert_int_equal(trim(rig), DT_OK);
+    fake.start = DT_OK;
+    pass(59000);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 0);
+    pass(1000);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 1);
+}
+
+static void while_another_shards_ledger_is_trimmed_it_is_tried_again_after_a_second(void **state)
+{
+    struct rig *rig = *state;
+    fake.start = DT_FULL;
+    pass(DAY + 1);
+    assert_int_equal(trim(rig), DT_OK);
+    fake.start = DT_OK;
+    pass(900);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 0);
+    assert_int_equal(fake.checks, 1); /* MySQL is not asked at every step */
+    pass(100);
+    assert_int_equal(trim(rig), DT_OK);
+    assert_int_equal(fake.started, 1);
+}
+
+static void the_next_leadership_knows_nothing_of_what_was_under_way(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig);
+    dt_shard_trim_forget(&rig->loop);
+    assert_int_equal(fake.freed, 1);
+    assert_null(rig->loop.trim);
+    assert_int_equal(trim(rig), DT_OK); /* the same again, which changes nothing */
+    assert_int_equal(fake.started, 2);
+    assert_int_equal(fake.before, 4999);
+    end(DT_OK);
+    rig->loop.lease.ledger_offset = 5000;
+    assert_int_equal(trim(rig), DT_OK);
+    dt_shard_trim_forget(&rig->loop);
+    fake.done = false;
+    assert_int_equal(trim(rig), DT_OK); /* nor what was done before */
+    assert_int_equal(fake.started, 3);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(nothing_is_deleted_before_the_row_has_held_it_for_a_day),
+        T(the_day_is_the_one_that_is_configured),
+        T(a_row_that_holds_nothing_yet_begins_to),
+        T(what_lies_below_goes_but_for_the_last_record),
+        T(a_young_ledger_keeps_its_beginning_and_its_row_goes_on),
+        T(a_ledger_of_a_thousand_offsets_is_old),
+        T(who_is_deposed_deletes_nothing),
+        T(the_row_moves_on_when_it_is_done_and_holds_that_for_a_day),
+        T(a_shard_that_sent_nothing_since_writes_nothing_and_asks_once),
+        T(a_row_that_is_anothers_by_then_ends_the_leadership),
+        T(what_kafka_did_not_do_is_asked_for_again_after_a_minute),
+        T(a_request_that_cannot_be_made_costs_no_leadership_and_waits_a_minute),
+        T(while_another_shards_ledger_is_trimmed_it_is_tried_again_after_a_second),
+        T(the_next_leadership_knows_nothing_of_what_was_under_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
