@@ -335,6 +335,42 @@ static void a_full_queue_refuses_and_loses_nothing(void **state)
     assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), ok * ROWS);
 }
 
+/* Many bursts that each nearly fill the queue: what has left it counts no longer. */
+static void bursts(struct fixture *f)
+{
+    enum { ROUNDS = 12, BURST = 20 };
+    static struct call calls[BURST];
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < BURST; i++)
+            prepare(f, &calls[i], "t", ROWS);
+        for (int i = 0; i < BURST; i++)
+            dt_committer_submit(f->committer, &calls[i].unit);
+        for (int i = 0; i < BURST; i++) {
+            await(&calls[i]);
+            assert_int_equal(calls[i].unit.status, DT_OK);
+            dt_unit_clear(&calls[i].unit);
+        }
+    }
+}
+
+static void a_queue_has_the_room_of_the_jobs_that_have_left_it(void **state)
+{
+    struct fixture *f = *state;
+    f->mysql.config.api_queue_jobs = 100;
+    f->mysql.config.api_committers = 1;
+    start(f);
+    bursts(f);
+}
+
+static void a_queue_has_the_room_of_the_bytes_that_have_left_it(void **state)
+{
+    struct fixture *f = *state;
+    f->mysql.config.api_queue_bytes = (int64_t)(100 * (sizeof(struct dt_create) + 8));
+    f->mysql.config.api_committers = 1;
+    start(f);
+    bursts(f);
+}
+
 static void what_is_large_is_committed_apart(void **state)
 {
     struct fixture *f = *state;
@@ -438,6 +474,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(units_without_time_or_sense_are_answered_and_leave_no_row, make, drop),
         cmocka_unit_test_setup_teardown(nothing_is_taken_before_mysql_has_said_what_time_it_is, make, drop),
         cmocka_unit_test_setup_teardown(a_full_queue_refuses_and_loses_nothing, make, drop),
+        cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_jobs_that_have_left_it, make, drop),
+        cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_bytes_that_have_left_it, make, drop),
         cmocka_unit_test_setup_teardown(what_is_large_is_committed_apart, make, drop),
         cmocka_unit_test_setup_teardown(stopping_commits_what_is_queued_and_takes_no_more, make, drop),
         cmocka_unit_test_setup_teardown(many_threads_at_once_get_each_row_once, make, drop),

@@ -255,6 +255,83 @@ static void a_job_whose_retention_is_over_goes_nowhere(void **state)
     assert_whole();
 }
 
+static void jobs_that_leave_together_are_counted_by_topic_state_and_day(void **state)
+{
+    (void)state;
+    enum { JOBS = 16 };
+    char text[400], expected[400];
+    for (int i = 0; i < JOBS; i++) { /* 2 topics x 2 states x 2 days of their end x 2 home days, in turn */
+        int64_t id = finished(i, i & 2 ? "dead" : "succeeded", 20 * MINUTE);
+        mysql_fixture_run(
+            &fx, "UPDATE jobs SET topic = '%s', purge_at = purge_at + %lld, id = id + %lld WHERE id = %lld",
+            i & 1 ? "orders" : "order", (long long)(i & 4 ? DAY : 0), i & 8 ? 1LL << 40 : 0LL, (long long)id);
+        mysql_fixture_run(&fx, "UPDATE attempts SET job_id = job_id + %lld WHERE job_id = %lld",
+                          i & 8 ? 1LL << 40 : 0LL, (long long)id);
+    }
+    leave();
+    assert_int_equal(left.moved, JOBS);
+    assert_int_equal(rows("jobs") + rows("attempts"), 0);
+    assert_int_equal(rows("history_attempts"), JOBS);
+    int one = dt_part_of(now - 20 * MINUTE + 30 * DAY, now), two = dt_part_of(now - 20 * MINUTE + 31 * DAY, now);
+    assert_true(one != two);
+    snprintf(expected, sizeof expected, "%d:2 %d:2 %d:2 %d:2 %d:2 %d:2 %d:2 %d:2", one, two, one, two, one, two, one,
+             two);
+    mysql_fixture_text(
+        &fx, text, sizeof text,
+        "SELECT GROUP_CONCAT(part, ':', jobs ORDER BY topic, state + 0, part SEPARATOR ' ') FROM history_counts");
+    assert_string_equal(text, expected);
+    assert_int_equal(rows("history_days"), 4);
+    assert_whole();
+}
+
+static void jobs_that_are_removed_together_are_counted_by_topic(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        int64_t id = finished(i, i % 2 ? "dead" : "cancelled", 20 * MINUTE);
+        mysql_fixture_run(&fx, "UPDATE jobs SET topic = '%s', purge_at = %lld WHERE id = %lld",
+                          i % 3 ? "orders" : "order", (long long)now, (long long)id);
+    }
+    leave();
+    assert_int_equal(left.removed, 6);
+    assert_int_equal(rows("jobs") + rows("attempts") + rows("history") + rows("history_days") + rows("history_counts"),
+                     0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs WHERE topic = 'order'"), 2);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs WHERE topic = 'orders'"), 4);
+}
+
+/* Bits: whether the job that is removed has a key and archived attempts, and the one that moves. */
+static void what_goes_with_a_removed_job_goes_whatever_others_have(void **state)
+{
+    (void)state;
+    for (unsigned has = 0; has < 16; has++) {
+        empty_tables(state);
+        int64_t removed = finished(1, "dead", 20 * MINUTE), moved = finished(2, "dead", 20 * MINUTE),
+                ids[] = {removed, removed, moved, moved};
+        mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)(now - 1),
+                          (long long)removed);
+        for (unsigned bit = 0; bit < 4; bit++) {
+            if (has & 1u << bit)
+                continue;
+            mysql_fixture_run(&fx,
+                              bit % 2 ? "UPDATE jobs SET attempt = 1 WHERE id = %lld"
+                                      : "UPDATE jobs SET job_key = NULL WHERE id = %lld",
+                              (long long)ids[bit]);
+            mysql_fixture_run(
+                &fx, bit % 2 ? "DELETE FROM attempts WHERE job_id = %lld" : "DELETE FROM job_keys WHERE job_id = %lld",
+                (long long)ids[bit]);
+        }
+        leave();
+        assert_int_equal(left.removed, 1);
+        assert_int_equal(left.moved, 1);
+        assert_int_equal(rows("jobs") + rows("attempts"), 0);
+        assert_int_equal(rows("job_keys"), (has & 4) != 0); /* the moved one's */
+        assert_int_equal(rows("key_ends"), (has & 4) != 0);
+        assert_int_equal(rows("history_attempts"), (has & 8) != 0);
+        assert_whole();
+    }
+}
+
 static void a_job_finished_by_hand_is_told_when_to_leave_and_leaves(void **state)
 {
     (void)state;
@@ -604,6 +681,29 @@ static void the_key_of_a_kept_job_is_taken_until_its_time_is_over(void **state)
     OK(dt_store_get(store, id, &arena, &job, &err)); /* kept all the same */
 }
 
+static void a_key_ends_with_its_own_time_or_its_jobs_whichever_is_sooner(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t keys, kept, ends;
+    } cases[] = {{2 * DAY, 3 * DAY, 2 * DAY}, {3 * DAY, 2 * DAY, 2 * DAY}, {DAY, DAY, DAY}};
+    const int64_t at = now - 20 * MINUTE;
+    for (int i = 0; i < 3; i++) {
+        fx.config.history_keys = cases[i].keys;
+        int64_t id = finished(i, "succeeded", 20 * MINUTE);
+        mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)(at + cases[i].kept),
+                          (long long)id);
+        leave();
+        assert_int_equal(left.moved, 1);
+        assert_int_equal(mysql_fixture_number(&fx, "SELECT free_at FROM key_ends WHERE job_id = %lld", (long long)id),
+                         at + cases[i].ends);
+        assert_int_equal(mysql_fixture_number(&fx, "SELECT key_until FROM history WHERE id = %lld", (long long)id),
+                         at + cases[i].ends);
+        assert_int_equal(mysql_fixture_number(&fx, "SELECT purge_at FROM history WHERE id = %lld", (long long)id),
+                         at + cases[i].kept);
+    }
+}
+
 static void a_key_whose_time_is_over_is_taken_before_anybody_freed_it(void **state)
 {
     (void)state;
@@ -666,6 +766,44 @@ static void lists_merge_what_lives_and_what_is_kept(void **state)
             } while (more);
             assert_string_equal(text, cases[c].expected);
         }
+}
+
+/* 2,500 kept jobs, far more than a window; every 500th is dead. Nothing lives, or one job behind all of them. */
+static void a_filter_finds_what_is_kept_however_far_it_lies(void **state)
+{
+    (void)state;
+    struct dt_job *jobs;
+    struct dt_str last_key;
+    size_t n;
+    bool more;
+    int64_t last_id;
+    multiply(finished(0, "succeeded", 20 * MINUTE), 2500);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead' WHERE id %% 500 = 499");
+    do
+        leave();
+    while (left.more);
+    assert_int_equal(rows("history"), 2500);
+    for (int lives = 0; lives < 2; lives++) {
+        if (lives)
+            job_row(&fx, IDS + 5000, "state = 'dead', next_at = NULL, job_key = 'k0z'");
+        if (lives)
+            mysql_fixture_run(&fx, "INSERT INTO job_keys VALUES ('orders', 'k0z', %lld)", (long long)(IDS + 5000));
+        for (int by_key = 0; by_key < 2; by_key++) {
+            struct dt_list_filter f = {.state = DT_DEAD, .limit = 2, .topic = dt_str("orders")};
+            int found = 0, pages = 0;
+            if (by_key)
+                f.key_prefix = dt_str("k0");
+            do {
+                OK(dt_store_list(store, &f, &arena, &jobs, &n, &more, &last_id, &last_key, &err));
+                for (size_t i = 0; i < n; i++)
+                    assert_int_equal(jobs[i].state, DT_DEAD);
+                found += (int)n;
+                f.after_id = last_id;
+                f.after_key = last_key;
+            } while (more && ++pages < 10);
+            assert_int_equal(found, 5 + lives);
+        }
+    }
 }
 
 static void counts_of_a_topic_have_what_is_kept(void **state)
@@ -959,6 +1097,9 @@ int main(void)
         T(a_job_that_somebody_holds_is_passed_by),
         T(one_that_history_has_already_stays_alone),
         T(a_job_whose_retention_is_over_goes_nowhere),
+        T(jobs_that_leave_together_are_counted_by_topic_state_and_day),
+        T(jobs_that_are_removed_together_are_counted_by_topic),
+        T(what_goes_with_a_removed_job_goes_whatever_others_have),
         T(a_job_finished_by_hand_is_told_when_to_leave_and_leaves),
         T(who_finishes_a_job_says_when_it_leaves),
         T(a_thousand_jobs_leave_in_few_statements),
@@ -972,8 +1113,10 @@ int main(void)
         T(a_dead_job_is_driven_back_with_its_attempts_and_its_key),
         T(a_job_driven_back_leaves_a_key_that_moved_on_alone),
         T(the_key_of_a_kept_job_is_taken_until_its_time_is_over),
+        T(a_key_ends_with_its_own_time_or_its_jobs_whichever_is_sooner),
         T(a_key_whose_time_is_over_is_taken_before_anybody_freed_it),
         T(lists_merge_what_lives_and_what_is_kept),
+        T(a_filter_finds_what_is_kept_however_far_it_lies),
         T(counts_of_a_topic_have_what_is_kept),
         T(partitions_are_made_as_they_are_wanted_and_dropped_when_their_day_is_over),
         T(partitions_are_dropped_in_order_a_few_at_a_time),

@@ -285,6 +285,35 @@ static void what_one_job_of_a_batch_has_no_other_gets(void **state)
     }
 }
 
+static void each_thing_that_a_job_may_have_is_stored_alone(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    char text[200];
+    static const char *const expected[] = {"0", "p|0", "c|0", "h|0", "1", "0|k"};
+    for (int id = 1; id <= 12; id++) { /* each of them in a batch of its own, then all in one */
+        struct dt_new_job *job = &add(rig, id, id % 6 == 5 ? "k" : NULL, 0)->job;
+        job->partition_key = id % 6 == 1 ? S("p") : DT_STR_NONE;
+        job->content_type = id % 6 == 2 ? S("c") : DT_STR_NONE;
+        job->headers = id % 6 == 3 ? S("h") : DT_STR_NONE;
+        job->payload_binary = id % 6 == 4;
+        if (id > 6 && id < 12)
+            continue;
+        OK(insert(rig, &err));
+        rig->n = 0;
+        if (id == 6)
+            mysql_fixture_run(&rig->fx, "DELETE FROM job_keys");
+    }
+    for (int id = 1; id <= 12; id++)
+        assert_string_equal(
+            mysql_fixture_text(
+                &rig->fx, text, sizeof text,
+                "SELECT CONCAT_WS('|', partition_key, content_type, headers, payload_binary, job_key) FROM jobs "
+                "WHERE id = %lld",
+                (long long)id),
+            expected[id % 6]);
+}
+
 static void a_past_time_becomes_now_and_near_follows_the_time(void **state)
 {
     struct rig *rig = *state;
@@ -737,6 +766,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_row_is_stored_as_it_was_given, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_absent_is_null, setup, teardown),
         cmocka_unit_test_setup_teardown(what_one_job_of_a_batch_has_no_other_gets, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_thing_that_a_job_may_have_is_stored_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_past_time_becomes_now_and_near_follows_the_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_thousand_keyed_jobs_take_few_statements, setup, teardown),
         cmocka_unit_test_setup_teardown(jobs_without_keys_are_two_round_trips, setup, teardown),

@@ -17,7 +17,7 @@ AREAS = ("scheduler", "dispatcher", "api")
 
 def parser():
     top = argparse.ArgumentParser(prog="tests/mutants", description="Plants small faults, one at a time, and tells which of them no suite notices.")
-    top.add_argument("where", nargs="*", default=list(AREAS), help="C files or folders; without any: scheduler dispatcher api")
+    top.add_argument("where", nargs="*", default=list(AREAS), help="C files, lines of them (FILE:LINE), or folders; without any: scheduler dispatcher api")
     top.add_argument("--count", type=int, default=20, help="so many faults (20)")
     top.add_argument("--seed", default="1", help="what is drawn, in which order (1)")
     top.add_argument("--minutes", type=float, default=60, help="no fault is begun later (60)")
@@ -25,6 +25,7 @@ def parser():
     top.add_argument("--kind", choices=faults.KINDS, action="append", help="only faults of this kind")
     top.add_argument("--only", metavar="NAME", action="append", help="only the faults of these names")
     top.add_argument("--with", dest="more", metavar="SUITE", action="append", default=[], help="a suite more for every fault, such as api/test_batch")
+    top.add_argument("--suites", metavar="KIND", choices=concerns.ORDER, action="append", help="only suites of this kind: " + ", ".join(concerns.ORDER))
     top.add_argument("--again", action="store_true", help="tries survivors of earlier campaigns again")
     top.add_argument("--list", action="store_true", help="prints what would be drawn, and plants nothing")
     top.add_argument("--tell", action="store_true", help="prints what is known of what would be drawn, and plants nothing")
@@ -33,21 +34,25 @@ def parser():
 
 
 def sources(where):
-    """Names of the C files, from the top of the tree."""
-    found = []
+    """{name of a C file, from the top of the tree: the lines that are asked for; none: all of them}"""
+    found = {}
     for name in where:
+        name, _, line = name.partition(":")
         path = tree.TREE / name
         if path.suffix == ".c" and path.is_file():
-            found.append(path)
-        elif path.is_dir():
-            found += sorted(path.rglob("*.c"))
+            paths = [path]
+        elif path.is_dir() and not line:
+            paths = sorted(path.rglob("*.c"))
         else:
             raise SystemExit(f"tests/mutants: {name} is neither a C file nor a folder")
-    return list(dict.fromkeys(str(path.relative_to(tree.TREE)) for path in found))
+        for path in paths:
+            lines = found.setdefault(str(path.relative_to(tree.TREE)), set())
+            lines |= {int(line)} if line else set()
+    return found
 
 
-def drawn(arguments, texts):
-    all_faults = [fault for path, text in texts.items() for fault in faults.faults_of(path, text)]
+def drawn(arguments, wanted, texts):
+    all_faults = [fault for path, text in texts.items() for fault in faults.faults_of(path, text) if not wanted[path] or fault.line in wanted[path]]
     if arguments.only:
         return [fault for fault in all_faults if fault.name in arguments.only]
     chosen = [fault for fault in all_faults if not arguments.kind or fault.kind in arguments.kind]
@@ -82,6 +87,7 @@ def work(arguments, account, order, texts):
 
     def suites_of(path):
         found = [*concerns.suites_of(path, targets), *arguments.more]
+        found = [suite for suite in found if not arguments.suites or suite.split("/")[0] in arguments.suites]
         return sorted(dict.fromkeys(found), key=lambda suite: concerns.ORDER.index(suite.split("/")[0]))
 
     with contextlib.ExitStack() as stack:
@@ -97,8 +103,9 @@ def main():
     account = Account(workshop.HOME / "account.jsonl")
     if arguments.judge:
         return judge(account, *arguments.judge)
-    texts = {path: (tree.TREE / path).read_text(encoding="utf-8") for path in sources(arguments.where)}
-    order = drawn(arguments, texts)
+    wanted = sources(arguments.where)
+    texts = {path: (tree.TREE / path).read_text(encoding="utf-8") for path in wanted}
+    order = drawn(arguments, wanted, texts)
     if arguments.list:
         for fault in order[:arguments.count]:
             print(f"{fault.name} {fault.path}:{fault.line} {fault.kind}\n{campaign.difference(fault, texts[fault.path])}\n")

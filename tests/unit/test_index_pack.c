@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -108,6 +109,187 @@ static void a_packed_slice_is_what_redis_itself_would_dump(void **state)
     dt_strbuf_clear(&out);
 }
 
+/* ---- a reader of its own, by Redis's description of the format ---- */
+
+/* An entry of a listpack: an integer, or bytes. */
+struct read {
+    bool is_text;
+    int64_t value;
+    const unsigned char *text;
+    size_t n, took;
+};
+
+static int64_t integer_at(const unsigned char *p, unsigned bytes)
+{
+    uint64_t value = 0;
+
+    for (unsigned i = 0; i < bytes; i++)
+        value |= (uint64_t)p[i] << (8 * i);
+    return bytes == 8 ? (int64_t)value : (int64_t)(value << (64 - 8 * bytes)) >> (64 - 8 * bytes);
+}
+
+static struct read read_entry(const unsigned char *p)
+{
+    static const unsigned char bytes_of[] = {2, 3, 4, 8};
+    struct read e = {0};
+
+    if (p[0] < 0x80) {
+        e = (struct read){.value = p[0], .took = 1};
+    } else if (p[0] < 0xC0) {
+        e = (struct read){.is_text = true, .text = p + 1, .n = p[0] & 0x3Fu, .took = 1 + (p[0] & 0x3Fu)};
+    } else if (p[0] < 0xE0) {
+        int64_t value = (p[0] & 0x1F) << 8 | p[1];
+        e = (struct read){.value = value >= 4096 ? value - 8192 : value, .took = 2};
+    } else {
+        assert_in_range(p[0], 0xF1, 0xF4);
+        unsigned bytes = bytes_of[p[0] - 0xF1];
+        e = (struct read){.value = integer_at(p + 1, bytes), .took = 1u + bytes};
+    }
+    assert_int_equal(p[e.took], e.took); /* an entry ends with its length, for who comes from behind */
+    e.took++;
+    return e;
+}
+
+/* One bit at a time. */
+static uint64_t crc_bit_by_bit(const unsigned char *p, size_t n)
+{
+    uint64_t crc = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        crc ^= p[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc & 1 ? crc >> 1 ^ UINT64_C(0x95ac9329ac4bc9b5) : crc >> 1;
+    }
+    return crc;
+}
+
+static void assert_packed(const struct dt_item *items, size_t n)
+{
+    struct dt_strbuf out;
+
+    dt_strbuf_init(&out);
+    dt_slice_pack(&out, items, n);
+    const unsigned char *p = (const unsigned char *)out.p, *pack = p + 3;
+    size_t bytes = (size_t)((p[1] & 0x3F) << 8 | p[2]), at = 6;
+
+    assert_int_equal(p[0], 17);
+    assert_int_equal(p[1] >> 6, 1);
+    assert_int_equal(out.n, 3 + bytes + 2 + 8);
+    assert_int_equal(integer_at(pack, 4), bytes);
+    assert_int_equal(integer_at(pack + 4, 2), 2 * n);
+    for (size_t i = 0; i < n; i++) {
+        struct read member = read_entry(pack + at), score = read_entry(pack + at + member.took);
+        char text[24];
+
+        at += member.took + score.took;
+        assert_false(score.is_text);
+        assert_int_equal(score.value, items[i].due_ms - items[0].due_ms);
+        if (!member.is_text) { /* Redis keeps what looks like a decimal integer as one */
+            member.n = (size_t)snprintf(text, sizeof text, "%lld", (long long)member.value);
+            member.text = (const unsigned char *)text;
+        }
+        assert_int_equal(member.n, items[i].member.n);
+        assert_memory_equal(member.text, items[i].member.bytes, member.n);
+    }
+    assert_int_equal(pack[at], 0xFF);
+    assert_int_equal(at + 1, bytes);
+    assert_int_equal(integer_at(pack + bytes, 2), 10);
+    assert_true((uint64_t)integer_at(pack + bytes + 2, 8) == crc_bit_by_bit(p, out.n - 8));
+    dt_strbuf_clear(&out);
+}
+
+static void scores_of_every_size_are_packed_as_redis_reads_them(void **state)
+{
+    static const int64_t edges[] = {0,
+                                    127,
+                                    128,
+                                    4095,
+                                    4096,
+                                    32767,
+                                    32768,
+                                    8388607,
+                                    8388608,
+                                    2147483647,
+                                    2147483648,
+                                    INT64_C(4294967295),
+                                    1 << 8,
+                                    1 << 16,
+                                    INT64_C(1) << 32,
+                                    INT64_C(1) << 40};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(edges) / sizeof(*edges); i++)
+        for (int64_t near = -1; near <= 1; near++) {
+            int64_t due_ms = NOON + edges[i] + near;
+            struct dt_item items[] = {dt_item_of(dt_job_id(NOON, 1), NOON, 0),
+                                      dt_item_of(dt_job_id(NOON, 2), due_ms, 1)};
+
+            if (due_ms >= NOON)
+                assert_packed(items, 2);
+        }
+}
+
+static void members_that_look_like_numbers_are_packed_as_numbers(void **state)
+{
+    /* the four bytes of a sequence, read as text */
+    static const int64_t sequences[] = {0x30303030,
+                                        0x31303030,
+                                        0x30313233,
+                                        0x39393939,
+                                        0x2d313233,
+                                        0x2d303132,
+                                        0x2d2d3132,
+                                        0x31323361,
+                                        0x3132332f,
+                                        0x3132333a,
+                                        0x3a313233,
+                                        0x2f313233,
+                                        0x2d3a3132,
+                                        0x31323334,
+                                        INT64_C(0x3132333435),
+                                        INT64_C(0x2d39393939),
+                                        INT64_C(0x3936373136),
+                                        0x34303935,
+                                        0x34303936,
+                                        0x2d313238,
+                                        0x31323820};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sequences) / sizeof(*sequences); i++) {
+        struct dt_item item = dt_item_of(dt_job_id(NOON, sequences[i]), NOON, 0);
+
+        assert_packed(&item, 1);
+    }
+}
+
+static void slices_of_every_length_are_packed_whole(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n <= DT_SLICE_MAX; n++) {
+        struct dt_item items[DT_SLICE_MAX];
+
+        for (size_t i = 0; i < n; i++) /* of another day: eight bytes a member, and large scores */
+            items[i] = dt_item_of(dt_job_id(NOON, (int64_t)i + 1), NOON + DT_DAY_MS * (int64_t)(2 + i * i), 0);
+        assert_packed(items, n);
+    }
+}
+
+static void items_that_are_sorted_but_for_the_last_are_sorted(void **state)
+{
+    (void)state;
+    for (size_t n = 2; n < 6; n++) {
+        struct dt_item items[6];
+
+        for (size_t i = 0; i < n; i++)
+            items[i] =
+                dt_item_of(dt_job_id(NOON, (int64_t)i + 1), NOON + (i + 1 < n ? 10 + (int64_t)i : 5), (uint32_t)i);
+        dt_items_sort(items, n);
+        assert_int_equal(items[0].ref, n - 1);
+        for (size_t i = 1; i < n; i++)
+            assert_int_equal(items[i].ref, i - 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +298,10 @@ int main(void)
         cmocka_unit_test(items_are_sorted_by_time_and_then_by_their_members_bytes),
         cmocka_unit_test(a_slice_ends_between_two_milliseconds_and_is_never_too_large),
         cmocka_unit_test(a_packed_slice_is_what_redis_itself_would_dump),
+        cmocka_unit_test(scores_of_every_size_are_packed_as_redis_reads_them),
+        cmocka_unit_test(members_that_look_like_numbers_are_packed_as_numbers),
+        cmocka_unit_test(slices_of_every_length_are_packed_whole),
+        cmocka_unit_test(items_that_are_sorted_but_for_the_last_are_sorted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

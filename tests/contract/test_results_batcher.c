@@ -1,0 +1,183 @@
+/* Results that come by REST, on a real MySQL: each report is answered once, in order, and what has left the queue
+ * leaves room. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "results_batcher.h"
+#include "support/job_rows.h"
+
+#define IDS INT64_C(1000)
+
+struct fixture {
+    struct mysql_fixture mysql;
+    dt_refclock ref;
+    dt_topic_cache *topics;
+    dt_index_writer *index;
+    dt_results *results;
+};
+
+struct call {
+    struct dt_report report;
+    _Atomic int answers;
+};
+
+static void answered(struct dt_report *report)
+{
+    struct call *call = report->arg;
+    atomic_fetch_add(&call->answers, 1);
+}
+
+static void report(struct fixture *f, struct call *call, int64_t job_id, int32_t attempt, enum dt_result_status status)
+{
+    *call = (struct call){.report = {.done = answered, .arg = call}};
+    call->report.apply.result =
+        (struct dt_result){.job_id = job_id, .attempt = attempt, .status = status, .retry_after_ms = -1};
+    dt_results_submit(f->results, &call->report);
+}
+
+static void await(struct call *call)
+{
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000000;
+    while (atomic_load(&call->answers) == 0) {
+        if (dt_clock_mono_us(dt_clock_system()) > until_us)
+            fail_msg("no answer within 20 s");
+        usleep(200);
+    }
+    assert_int_equal(atomic_load(&call->answers), 1);
+}
+
+static int make(void **state)
+{
+    static struct fixture f;
+    struct dt_error err = {0};
+    const dt_clock *clock = dt_clock_system();
+    memset(&f, 0, sizeof(f));
+    mysql_fixture_make(&f.mysql, "results_batcher");
+    mysql_fixture_migrate(&f.mysql);
+    free(f.mysql.config.redis_endpoints); /* nobody listens there: no answer depends on Redis */
+    f.mysql.config.redis_endpoints = strdup("127.0.0.1:1");
+    dt_store *store;
+    dt_refclock_init(&f.ref, clock);
+    MYSQL_FIXTURE_OK(dt_store_new(&f.mysql.config, &f.ref, &store), &err);
+    MYSQL_FIXTURE_OK(dt_store_ping(store, &err), &err);
+    dt_store_free(store);
+    MYSQL_FIXTURE_OK(dt_topic_cache_new(&f.mysql.config, clock, &f.topics), &err);
+    MYSQL_FIXTURE_OK(dt_index_writer_start(&f.mysql.config, clock, &f.ref, f.topics, &f.index, &err), &err);
+    MYSQL_FIXTURE_OK(dt_results_start(&f.mysql.config, clock, &f.ref, f.topics, f.index, &f.results, &err), &err);
+    *state = &f;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    struct fixture *f = *state;
+    if (f->results)
+        dt_results_stop(f->results);
+    dt_results_free(f->results);
+    dt_index_writer_stop(f->index);
+    dt_index_writer_free(f->index);
+    dt_topic_cache_free(f->topics);
+    mysql_fixture_drop(&f->mysql);
+    return 0;
+}
+
+static void each_report_is_told_what_came_of_it(void **state)
+{
+    struct fixture *f = *state;
+    struct call calls[5];
+    job_row_dispatched(&f->mysql, IDS + 1, 1, 0);
+    job_row_dispatched(&f->mysql, IDS + 2, 3, 0);
+    report(f, &calls[0], IDS + 1, 1, DT_RESULT_SUCCEEDED);
+    report(f, &calls[1], IDS + 1, 1, DT_RESULT_SUCCEEDED);
+    report(f, &calls[2], IDS + 2, 2, DT_RESULT_FAILED);
+    report(f, &calls[3], IDS + 3, 1, DT_RESULT_SUCCEEDED);
+    report(f, &calls[4], IDS + 2, 3, DT_RESULT_GAVE_UP);
+    static const enum dt_outcome expected[] = {DT_OUTCOME_APPLIED, DT_OUTCOME_DUPLICATE, DT_OUTCOME_STALE,
+                                               DT_OUTCOME_UNKNOWN_JOB, DT_OUTCOME_APPLIED};
+    for (int i = 0; i < 5; i++) {
+        await(&calls[i]);
+        assert_int_equal(calls[i].report.status, DT_OK);
+        assert_int_equal(calls[i].report.apply.outcome, expected[i]);
+    }
+    assert_job(&f->mysql, IDS + 1, "state", "succeeded");
+    assert_job(&f->mysql, IDS + 2, "state", "dead");
+}
+
+static void a_queue_has_the_room_of_the_reports_that_have_left_it(void **state)
+{
+    struct fixture *f = *state;
+    enum { ROUNDS = 22, BURST = 1000 }; /* more than the queue takes, a burst at a time */
+    struct call *calls = calloc(BURST, sizeof *calls);
+    f->mysql.config.results_batch = f->mysql.config.results_batch < BURST ? f->mysql.config.results_batch : BURST;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < BURST; i++)
+            report(f, &calls[i], IDS + i, 1, DT_RESULT_SUCCEEDED);
+        for (int i = 0; i < BURST; i++) {
+            await(&calls[i]);
+            assert_int_equal(calls[i].report.status, DT_OK);
+            assert_int_equal(calls[i].report.apply.outcome, DT_OUTCOME_UNKNOWN_JOB);
+        }
+    }
+    free(calls);
+}
+
+static void a_full_queue_refuses_and_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+    enum { CALLS = 20000 + 2000 };
+    struct call *calls = calloc(CALLS, sizeof *calls);
+    int ok = 0, full = 0;
+    mysql_fixture_run(&f->mysql, "LOCK TABLES jobs WRITE"); /* the first batch waits, the others gather */
+    for (int i = 0; i < CALLS; i++)
+        report(f, &calls[i], IDS, 1, DT_RESULT_SUCCEEDED);
+    mysql_fixture_run(&f->mysql, "UNLOCK TABLES");
+    for (int i = 0; i < CALLS; i++) {
+        await(&calls[i]);
+        ok += calls[i].report.status == DT_OK;
+        full += calls[i].report.status == DT_FULL;
+    }
+    assert_int_equal(ok + full, CALLS);
+    assert_true(ok >= 20000);
+    assert_true(full > 0);
+    free(calls);
+}
+
+static void stopping_applies_what_is_queued_and_takes_no_more(void **state)
+{
+    struct fixture *f = *state;
+    enum { CALLS = 700 };
+    static struct call calls[CALLS];
+    struct call after;
+    for (int i = 0; i < CALLS; i++)
+        report(f, &calls[i], IDS + i, 1, DT_RESULT_SUCCEEDED);
+    dt_results_stop(f->results);
+    for (int i = 0; i < CALLS; i++) {
+        assert_int_equal(atomic_load(&calls[i].answers), 1);
+        assert_int_equal(calls[i].report.status, DT_OK);
+    }
+    report(f, &after, IDS, 1, DT_RESULT_SUCCEEDED);
+    await(&after);
+    assert_int_equal(after.report.status, DT_SHUTDOWN);
+    dt_results_free(f->results);
+    f->results = NULL;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_report_is_told_what_came_of_it, make, drop),
+        cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_reports_that_have_left_it, make, drop),
+        cmocka_unit_test_setup_teardown(a_full_queue_refuses_and_loses_nothing, make, drop),
+        cmocka_unit_test_setup_teardown(stopping_applies_what_is_queued_and_takes_no_more, make, drop),
+    };
+    return cmocka_run_group_tests_name("results by REST", tests, NULL, NULL);
+}
