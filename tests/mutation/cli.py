@@ -110,8 +110,12 @@ def main():
         for fault in order[:arguments.count]:
             print(f"{fault.name} {fault.path}:{fault.line} {fault.kind}\n{campaign.difference(fault, texts[fault.path])}\n")
         return 0
+    entries = []
     try:
         entries = known(account, order, texts, arguments.count) if arguments.tell else work(arguments, account, order, texts)
+    except KeyboardInterrupt:
+        print("tests/mutants: interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
     except workshop.CannotBuild as error:
         print(f"tests/mutants: the tree does not build without any fault\n{error}", file=sys.stderr)
         return 2
