@@ -19,6 +19,7 @@
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/outage.h"
 #include "gather.h"
 #include "id_block.h"
 #include "session.h"
@@ -33,7 +34,7 @@ struct worker {
     struct dt_str *made;      /* topics made for this commit */
     size_t taken;             /* rows of the commit under way */
     int64_t begun_us;
-    bool failing; /* the last commit failed, and it was said */
+    struct dt_outage_part outage;
 };
 
 struct dt_committer {
@@ -438,16 +439,14 @@ static void clear_outcomes(struct dt_unit *units)
         }
 }
 
-/* Said once, not for each commit that meets the same trouble. */
 static void note_outcome(struct worker *w, dt_status status, const struct dt_error *err)
 {
-    if (status != DT_OK)
-        dt_metric_add(w->committer->failed, 1);
-    if (status != DT_OK && !w->failing)
-        DT_LOG(WARN, "committer", "a commit failed", DT_S("status", dt_status_name(status)), DT_S("error", err->text));
-    else if (status == DT_OK && w->failing)
-        DT_LOG(INFO, "committer", "commits go through again");
-    w->failing = status != DT_OK;
+    if (status == DT_OK) {
+        dt_outage_over(&w->outage);
+        return;
+    }
+    dt_metric_add(w->committer->failed, 1);
+    dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "committer", "a commit failed", status, err);
 }
 
 static void commit(struct worker *w, struct dt_unit *units)

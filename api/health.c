@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/outage.h"
 #include "session.h"
 
 #define TICK_US  INT64_C(1000000)
@@ -38,6 +39,7 @@ struct dt_health {
     char name[100];
     unsigned ticks;
     bool schema_fits;
+    struct dt_outage_part outage;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* Below: under the lock. */
@@ -136,8 +138,11 @@ static void publish(dt_health *h, dt_status status, const struct dt_error *err, 
     dt_metric_set(h->redis_up, redis);
     if (before != status && status == DT_OK)
         DT_LOG(INFO, "health", "MySQL is ready");
-    else if (before != status)
-        DT_LOG(WARN, "health", "MySQL is not ready", DT_S("status", dt_status_name(status)), DT_S("error", err->text));
+    if (status != DT_OK)
+        dt_outage_failed(&h->outage, DT_OUTAGE_MYSQL, "health", "MySQL is not ready", status, err);
+    else
+        dt_outage_over(&h->outage);
+    dt_outage_look();
 }
 
 static void look(dt_health *h)

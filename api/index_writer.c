@@ -25,6 +25,7 @@
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/outage.h"
 
 #define RING_ENTRIES 262144u /* power of two; 6 MiB */
 #define PUT_ENTRIES  4096u
@@ -64,6 +65,7 @@ struct dt_index_writer {
     int64_t tried_us;  /* when Redis was last asked to take something */
     void (*on_loss)(void *arg);
     void *loss_arg;
+    struct dt_outage_part outage;
     _Atomic bool up;
     _Atomic int64_t losses;
     struct dt_index_verdict verdict; /* under the lock */
@@ -305,10 +307,11 @@ static void note(dt_index_writer *w, const struct round *round, dt_status writte
     dt_metric_add(written == DT_OK ? w->written : w->dropped_redis, (int64_t)round->n);
     bool news = give_verdict(w, status, err);
     bool was_up = atomic_exchange(&w->up, status == DT_OK);
-    if (was_up && status != DT_OK)
-        DT_LOG(WARN, "index", "Redis does not take entries; leaders read MySQL meanwhile", DT_S("error", err->text));
-    else if (!was_up && status == DT_OK)
-        DT_LOG(INFO, "index", "Redis takes entries again");
+    if (status != DT_OK)
+        dt_outage_failed(&w->outage, DT_OUTAGE_REDIS, "index",
+                         "Redis does not take entries; leaders read MySQL meanwhile", status, err);
+    else
+        dt_outage_over(&w->outage);
     if (news && status != DT_OK)
         note_loss(w);
     if (!was_up && status == DT_OK)

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/outage.h"
 #include "session.h"
 
 #define QUEUE_MAX 20000u
@@ -27,7 +28,7 @@ struct dt_results {
     struct dt_report **reports;
     struct dt_apply *applies;
     struct dt_entry *entries;
-    bool failing; /* the last transaction failed, and it was said */
+    struct dt_outage_part outage;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* Below: under the lock. */
@@ -123,10 +124,10 @@ static void commit(dt_results *r, size_t n)
     if (status == DT_OK)
         status = apply(r, n, &err);
     dt_session_end(&r->session);
-    if (status != DT_OK && !r->failing)
-        DT_LOG(WARN, "results", "results were not applied", DT_S("status", dt_status_name(status)),
-               DT_S("error", err.text));
-    r->failing = status != DT_OK;
+    if (status != DT_OK)
+        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "results", "results were not applied", status, &err);
+    else
+        dt_outage_over(&r->outage);
     for (size_t i = 0; i < n; i++) {
         r->reports[i]->apply = r->applies[i];
         finish(r->reports[i], status);

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/outage.h"
 #include "session.h"
 
 #define QUEUE_MAX 4096u /* power of two; more than all connections can have under way */
@@ -32,6 +33,7 @@ struct worker {
     struct dt_workers *pool;
     pthread_t thread;
     struct dt_session session;
+    struct dt_outage_part outage;
 };
 
 struct dt_workers {
@@ -171,12 +173,16 @@ static void serve(struct worker *w, struct task task)
         return;
     }
     struct dt_error err = {0};
-    if (dt_session_begin(&w->session, &err) == DT_OK) {
+    dt_status status = dt_session_begin(&w->session, &err);
+    if (status == DT_OK) {
+        dt_outage_over(&w->outage);
         enum dt_next next = task.run(req, w->session.store);
         if (next == DT_REPLY)
             dt_request_resume(req);
-    } else
+    } else {
+        dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "workers", "requests are not served", status, &err);
         refuse(req, "the database does not answer");
+    }
     dt_session_end(&w->session);
 }
 

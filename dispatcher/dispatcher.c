@@ -20,6 +20,7 @@
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "base/mailbox.h"
+#include "base/outage.h"
 #include "elector.h"
 #include "housekeeper.h"
 #include "map_watch.h"
@@ -422,17 +423,19 @@ static void end_all_loops(dt_dispatcher *d)
 /* ---- starting ---- */
 
 /* Repeats `attempt` until it succeeds or the process is stopped. */
-static dt_status until_ready(dt_dispatcher *d, const char *what,
+static dt_status until_ready(dt_dispatcher *d, enum dt_outage_of what,
                              dt_status (*attempt)(dt_dispatcher *d, struct dt_error *err))
 {
+    struct dt_outage_part outage = {0};
     int64_t pause_us = PAUSE_FIRST_US;
     while (!d->stop) {
         struct dt_error err = {0};
         dt_status status = attempt(d, &err);
-        if (status == DT_OK)
+        if (status == DT_OK) {
+            dt_outage_over(&outage);
             return DT_OK;
-        DT_LOG(WARN, "dispatcher", "waiting", DT_S("for", what), DT_S("status", dt_status_name(status)),
-               DT_S("reason", err.text));
+        }
+        dt_outage_failed(&outage, what, "dispatcher", "waits before it starts", status, &err);
         int64_t until = dt_clock_mono_us(d->clock) + pause_us / 2 + (int64_t)(d->random() % (uint64_t)(pause_us / 2));
         dt_mailbox_pause(d->mailbox, until, STOP);
         pause_us = pause_us * 2 < PAUSE_MAX_US ? pause_us * 2 : PAUSE_MAX_US;
@@ -564,9 +567,9 @@ static void end_parts(dt_dispatcher *d)
 
 dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
 {
-    dt_status status = until_ready(d, "mysql", reach_mysql);
+    dt_status status = until_ready(d, DT_OUTAGE_MYSQL, reach_mysql);
     if (status == DT_OK)
-        status = until_ready(d, "kafka", reach_kafka);
+        status = until_ready(d, DT_OUTAGE_KAFKA, reach_kafka);
     if (status == DT_OK)
         status = start_electing(d, err);
     if (status == DT_OK)

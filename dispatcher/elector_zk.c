@@ -36,6 +36,7 @@
 
 #include "base/log.h"
 #include "base/mailbox.h"
+#include "base/outage.h"
 #include "elector_share.h"
 
 enum {
@@ -120,6 +121,7 @@ struct dt_elector {
 
     int64_t not_before_us; /* after trouble: no requests, or no new session, until then */
     int64_t backoff_us;
+    struct dt_outage_part outage;
     struct dt_share_plan plan; /* scratch */
 };
 
@@ -501,9 +503,17 @@ static void own(struct dt_elector *e, unsigned shard)
     e->events.gained(e->events.arg, shard);
 }
 
+static void note_failure(struct dt_elector *e, const char *what, const char *request, int rc)
+{
+    struct dt_error err = {0};
+
+    (void)dt_fail(&err, DT_UNAVAILABLE, "%s: %s", request, zerror(rc));
+    dt_outage_failed(&e->outage, DT_OUTAGE_ZOOKEEPER, "elector", what, DT_UNAVAILABLE, &err);
+}
+
 static void trouble(struct dt_elector *e, const char *what, int rc)
 {
-    DT_LOG(WARN, "elector", "ZooKeeper refused a request", DT_S("request", what), DT_S("error", zerror(rc)));
+    note_failure(e, "ZooKeeper refused a request", what, rc);
     back_off(e);
 }
 
@@ -664,7 +674,10 @@ static void confirm(struct dt_elector *e, const struct reply *r)
 {
     if (!answered(r->rc))
         return;
-    e->backoff_us = r->rc == ZOK ? BACKOFF_MIN_US : e->backoff_us;
+    if (r->rc == ZOK) {
+        e->backoff_us = BACKOFF_MIN_US;
+        dt_outage_over(&e->outage);
+    }
     extend_lease(e, r->sent_us);
 }
 
@@ -808,7 +821,7 @@ static bool session_serve(struct dt_elector *e)
         e->asked_us = 0;                         /* a request at once: the lease may be short */
         DT_LOG(INFO, "elector", "connected to ZooKeeper", DT_I("session_timeout_ms", e->timeout_ms));
     } else if (was && !e->connected) {
-        DT_LOG(WARN, "elector", "connection to ZooKeeper lost");
+        note_failure(e, "connection to ZooKeeper lost", "session", ZCONNECTIONLOSS);
     }
     return e->connected;
 }

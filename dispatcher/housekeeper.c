@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
+#include "base/outage.h"
 #include "index/index.h"
 #include "reconcile/reconcile.h"
 #include "store/store_dispatch.h"
@@ -54,6 +55,8 @@ struct dt_housekeeper {
     dt_audit *audit;
     int64_t audit_us, audit_took_us; /* mono: not before; what the piece has taken so far */
     struct dt_mover mover;
+    struct dt_outage_part outage;
+    bool failed; /* something of this round did */
     dt_metric *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected;
 };
 
@@ -74,10 +77,12 @@ static bool keeps_house(const dt_housekeeper *h)
     return h->env.state(h->env.arg, 0, &state);
 }
 
-static void tell_wait(const char *what, dt_status status, const struct dt_error *err)
+static void tell_wait(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
 {
-    if (status != DT_OK)
-        DT_LOG(WARN, "housekeeper", what, DT_S("status", dt_status_name(status)), DT_S("reason", err->text));
+    if (status == DT_OK)
+        return;
+    h->failed = true;
+    dt_outage_failed(&h->outage, DT_OUTAGE_MYSQL, "housekeeper", what, status, err);
 }
 
 static void tend_parts(dt_housekeeper *h, int64_t now_ms, const int32_t *wanted, size_t n)
@@ -86,7 +91,7 @@ static void tend_parts(dt_housekeeper *h, int64_t now_ms, const int32_t *wanted,
     unsigned dropped;
     bool more;
     dt_status status = dt_store_parts_tend(h->store, now_ms, wanted, n, &h->mover.parts, &dropped, &more, &err);
-    tell_wait("partitions of history wait", status, &err);
+    tell_wait(h, "partitions of history wait", status, &err);
     h->mover.make_do = status != DT_OK;
     h->parts_us = mono_us(h) + (status != DT_OK || more ? PARTS_SOON_US : PARTS_US);
     dt_metric_add(h->dropped, dropped);
@@ -101,7 +106,7 @@ static void look_after_parts(dt_housekeeper *h, int64_t now_ms)
         return;
     h->parts_us = mono_us(h) + PARTS_SOON_US;
     dt_status status = dt_store_parts_ahead(h->store, now_ms, DAYS_AHEAD, wanted, DT_WANTED_MAX, &n, &err);
-    tell_wait("partitions of history wait", status, &err);
+    tell_wait(h, "partitions of history wait", status, &err);
     if (status == DT_OK)
         tend_parts(h, now_ms, wanted, n);
 }
@@ -112,7 +117,7 @@ static bool move_finished(dt_housekeeper *h, int64_t now_ms)
     struct dt_error err = {0};
     struct dt_left left;
     dt_status status = dt_store_leave(h->store, &h->mover, now_ms, STEP_ROWS, &left, &err);
-    tell_wait("finished jobs wait to leave", status, &err);
+    tell_wait(h, "finished jobs wait to leave", status, &err);
     if (status == DT_OK && left.n_wanted)
         tend_parts(h, now_ms, left.wanted, left.n_wanted);
     dt_metric_add(h->moved, (int64_t)left.moved);
@@ -128,7 +133,7 @@ static bool keep_history(dt_housekeeper *h, int64_t now_ms)
     dt_status status = dt_store_free_keys(h->store, now_ms, KEY_ROWS, &freed, &err);
     if (status == DT_OK && h->mover.parts.read)
         status = dt_store_sort_rest(h->store, &h->mover, now_ms, REST_ROWS, &sorted, &err);
-    tell_wait("history waits", status, &err);
+    tell_wait(h, "history waits", status, &err);
     dt_metric_add(h->freed, (int64_t)freed);
     return status == DT_OK && (freed == KEY_ROWS || sorted > 0);
 }
@@ -139,13 +144,16 @@ static bool do_chores(dt_housekeeper *h)
     struct dt_error err = {0};
     size_t promoted = 0;
     int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
+    h->failed = false;
     dt_status status = dt_store_promote(h->store, now_ms, STEP_ROWS, &promoted, &err);
-    tell_wait("promotion waits", status, &err);
+    tell_wait(h, "promotion waits", status, &err);
     dt_metric_add(h->promoted, (int64_t)promoted);
     if (status != DT_OK)
         return false;
     look_after_parts(h, now_ms);
     bool moves = move_finished(h, now_ms), keeps = keep_history(h, now_ms);
+    if (!h->failed)
+        dt_outage_over(&h->outage);
     return promoted == STEP_ROWS || moves || keeps;
 }
 
@@ -181,7 +189,7 @@ static void audit(dt_housekeeper *h)
         return;
     }
     dt_status status = dt_audit_step(h->audit, AUDIT_ROWS, &audited, &err);
-    tell_wait("the audit of counters waits", status, &err);
+    tell_wait(h, "the audit of counters waits", status, &err);
     h->audit_took_us += mono_us(h) - begun_us;
     if (status == DT_OK && !audited.done) {
         h->audit_us = mono_us(h) + STEP_PAUSE_US;

@@ -12,13 +12,32 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/outage.h"
 
 /* ---- settings ---- */
+
+/* A broker that cannot be reached, and what becomes of transactions then: the library says so of each connection and
+ * each client. */
+static bool tells_of_an_outage(const char *facility)
+{
+    return strcmp(facility, "FAIL") == 0 || strcmp(facility, "ERROR") == 0 || strcmp(facility, "TXNERR") == 0;
+}
+
+static void note_outage(const char *text)
+{
+    static _Thread_local struct dt_outage_part outage;
+    struct dt_error err = {0};
+
+    (void)dt_fail(&err, DT_UNAVAILABLE, "%s", text);
+    dt_outage_failed(&outage, DT_OUTAGE_KAFKA, "kafka", "a broker does not answer", DT_UNAVAILABLE, &err);
+}
 
 void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
 {
     (void)rk;
-    if (level <= 3)
+    if (level <= 3 && tells_of_an_outage(facility))
+        note_outage(text);
+    else if (level <= 3)
         DT_LOG(WARN, "kafka", text, DT_S("facility", facility));
     else
         DT_LOG(DEBUG, "kafka", text, DT_S("facility", facility));

@@ -21,6 +21,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/mailbox.h"
+#include "base/outage.h"
 
 #define EVERY_US   INT64_C(3000000)
 #define LEAVING_US INT64_C(500000)
@@ -128,13 +129,16 @@ static dt_status look(dt_map_watch *w, struct dt_error *err)
 static void *run(void *arg)
 {
     dt_map_watch *w = arg;
-    bool told = false;
+    struct dt_outage_part outage = {0};
     while (!w->stop) {
         struct dt_error err = {0};
         dt_status status = look(w, &err);
-        if (status != DT_OK && !told)
-            DT_LOG(WARN, "dispatcher", "the number of shards cannot be read", DT_S("reason", err.text));
-        told = status != DT_OK;
+        if (status != DT_OK)
+            dt_outage_failed(&outage, DT_OUTAGE_MYSQL, "dispatcher", "the number of shards cannot be read", status,
+                             &err);
+        else
+            dt_outage_over(&outage);
+        dt_outage_look();
         int64_t pause_us = status != DT_OK ? RETRY_US : w->led > w->named ? LEAVING_US : EVERY_US;
         if (w->stop)
             break;

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
+#include "base/outage.h"
 #include "message.h"
 #include "store/store_dispatch.h"
 
@@ -35,6 +36,7 @@ struct dt_outbox {
     _Atomic uint32_t told[SHARD_WORDS];
     dt_store *store;
     struct dt_arena arena;
+    struct dt_outage_part outage;
     dt_metric *sent;
 };
 
@@ -96,6 +98,7 @@ static dt_status look(dt_outbox *o, bool all)
 {
     struct dt_error err = {0};
     dt_status status = DT_OK;
+    bool failed = false;
     for (unsigned shard = 0, shards = o->env.shards(o->env.arg); shard < shards && !o->stop; shard++) {
         if (!take(o, shard, all))
             continue;
@@ -106,9 +109,12 @@ static dt_status look(dt_outbox *o, bool all)
             status = emptied;
             dt_outbox_post(o, shard);
         }
-        DT_LOG(WARN, "outbox", "notices wait", DT_I("shard", shard), DT_S("status", dt_status_name(emptied)),
-               DT_S("reason", err.text));
+        dt_outage_failed(&o->outage, dt_store_connected(o->store) ? DT_OUTAGE_KAFKA : DT_OUTAGE_MYSQL, "outbox",
+                         "notices wait", emptied, &err);
+        failed = true;
     }
+    if (all && !failed)
+        dt_outage_over(&o->outage);
     return status;
 }
 

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
+#include "base/outage.h"
 #include "index/index.h"
 #include "job/result_json.h"
 #include "store/store.h"
@@ -64,6 +65,7 @@ struct dt_results {
     unsigned rank, members; /* the share that was taken last */
     struct rejected *rejected;
     size_t n_rejected;
+    struct dt_outage_part outage;
     dt_metric *applied, *duplicate, *stale, *unknown, *busy, *refused, *waiting, *batch_size, *seconds;
 };
 
@@ -341,7 +343,7 @@ static dt_result_consumer *connect(dt_results *r)
         if (dt_result_consumer_new(r->env.kafka, &consumer, &err) == DT_OK)
             break;
         consumer = NULL;
-        DT_LOG(WARN, "results", "no consumer yet", DT_S("reason", err.text));
+        dt_outage_failed(&r->outage, DT_OUTAGE_KAFKA, "results", "no consumer yet", err.status, &err);
         pause_after_failure(r, failures);
     }
     return consumer;
@@ -356,11 +358,13 @@ static void *run(void *arg)
         struct dt_error err = {0};
         dt_status status = serve_batch(r, consumer, &err);
         if (status == DT_OK) {
+            dt_outage_over(&r->outage);
             failures = 0;
             continue;
         }
         if (!r->stop)
-            DT_LOG(WARN, "results", "results wait", DT_S("status", dt_status_name(status)), DT_S("reason", err.text));
+            dt_outage_failed(&r->outage, dt_store_connected(r->store) ? DT_OUTAGE_KAFKA : DT_OUTAGE_MYSQL, "results",
+                             "results wait", status, &err);
         pause_after_failure(r, failures++);
     }
     dt_result_consumer_free(consumer);

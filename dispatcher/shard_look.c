@@ -18,6 +18,7 @@
 
 #include "base/guard.h"
 #include "base/log.h"
+#include "base/outage.h"
 #include "reconcile/reconcile.h" /* sets of shards */
 #include "shard_parts.h"
 
@@ -142,7 +143,10 @@ static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
     if (status != DT_OK)
         return status;
     if (l->lost || !intact) {
-        DT_LOG(WARN, "shard", "the index was lost: reading from MySQL while it is rebuilt", DT_I("shard", l->shard));
+        struct dt_error why = {0};
+        (void)dt_fail(&why, DT_UNAVAILABLE, "the marker of shard %u is not there, or another one", l->shard);
+        dt_outage_failed(&l->index_outage, DT_OUTAGE_REDIS, "shard",
+                         "the index was lost: reading from MySQL while it is rebuilt", DT_UNAVAILABLE, &why);
         lose(l);
     }
     l->marked = true;
@@ -205,8 +209,10 @@ static dt_status look_in_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int6
         status = mark(l, marked, &err);
     if (status == DT_OK && l->index_whole && !l->vouched)
         status = vouch(l, &err);
-    if (l->index_up && status != DT_OK)
-        DT_LOG(WARN, "shard", "no index: reading from MySQL", DT_I("shard", l->shard), DT_S("reason", err.text));
+    if (status != DT_OK)
+        dt_outage_failed(&l->index_outage, DT_OUTAGE_REDIS, "shard", "no index: reading from MySQL", status, &err);
+    else
+        dt_outage_over(&l->index_outage);
     bool back = !l->index_up && status == DT_OK;
     l->index_up = status == DT_OK;
     if (back)

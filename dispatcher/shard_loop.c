@@ -24,6 +24,7 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/log.h"
+#include "base/outage.h"
 #include "shard_parts.h"
 
 enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8 };
@@ -341,6 +342,22 @@ static dt_status lead(dt_shard_loop *l, struct dt_error *err)
 
 /* ---- the thread ---- */
 
+/* Which server it is that ended the leadership. A row that says otherwise is the election's business. */
+static enum dt_outage_of blamed(const dt_shard_loop *l, dt_status status)
+{
+    switch (status) {
+    case DT_DEPOSED:
+        return DT_OUTAGE_ZOOKEEPER;
+    case DT_DOUBT:
+    case DT_REFUSED:
+        return DT_OUTAGE_KAFKA;
+    case DT_UNAVAILABLE:
+        return dt_store_connected(l->store) ? DT_OUTAGE_KAFKA : DT_OUTAGE_MYSQL;
+    default:
+        return DT_OUTAGE_MYSQL;
+    }
+}
+
 static void report(dt_shard_loop *l, dt_status status, const struct dt_error *err)
 {
     static const char *const kafka = "kafka";
@@ -353,8 +370,7 @@ static void report(dt_shard_loop *l, dt_status status, const struct dt_error *er
         DT_LOG(ERROR, "shard", "halted: waits for an operator (dt_clear_halt)", DT_I("shard", l->shard),
                DT_S("reason", err->text));
     else
-        DT_LOG(WARN, "shard", "takes over again", DT_I("shard", l->shard), DT_S("status", dt_status_name(status)),
-               DT_S("reason", err->text));
+        dt_outage_failed(&l->outage, blamed(l, status), "shard", "takes over again", status, err);
 }
 
 /* Waits with jitter; wake-ups do not shorten it, an end does. */
@@ -378,6 +394,7 @@ static void serve(dt_shard_loop *l)
                                                                 : dt_fail(&err, DT_DEPOSED, "not elected");
         if (status == DT_OK) {
             led = true;
+            dt_outage_over(&l->outage);
             start_us = dt_shard_mono_us(l);
             say(l, NULL, "");
             say_leading(l, true, false);

@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
+#include "base/outage.h"
 #include "fair.h"
 #include "job/job.h"
 #include "lane_memory.h"
@@ -137,6 +138,7 @@ struct dt_shard_loop {
     int64_t breath_end_us;        /* mono: until then the shard rests after a batch */
     bool resume;                  /* a shard at rest has something to do again: take over */
     bool halt_told;
+    struct dt_outage_part outage, index_outage, trim_outage;
 
     /* looking (shard_look.c) */
     bool index_up;

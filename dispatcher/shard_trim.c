@@ -28,10 +28,13 @@
  */
 #include "base/guard.h"
 #include "base/log.h"
+#include "base/outage.h"
 #include "shard_parts.h"
 
 #define AGAIN_US INT64_C(60000000) /* after a failure */
-#define BUSY_US  INT64_C(1000000)  /* while another shard's ledger is trimmed */
+static const char not_trimmed[] = "the ledger was not trimmed";
+
+#define BUSY_US INT64_C(1000000) /* while another shard's ledger is trimmed */
 
 void dt_shard_trim_forget(dt_shard_loop *l)
 {
@@ -55,13 +58,14 @@ static dt_status finish(dt_shard_loop *l, struct dt_error *err)
     dt_ledger_trim_free(l->trim);
     l->trim = NULL;
     if (status == DT_OK) {
+        dt_outage_over(&l->trim_outage);
         DT_LOG(INFO, "shard", "ledger trimmed", DT_I("shard", l->shard), DT_I("below", l->lease.trim_offset - 1));
         dt_metric_add(l->meters.trims, 1);
         l->trimmed_below = l->lease.trim_offset;
         return move_on(l, err);
     }
     l->trim_again_us = dt_shard_mono_us(l) + AGAIN_US;
-    DT_LOG(WARN, "shard", "the ledger was not trimmed", DT_I("shard", l->shard), DT_S("reason", why.text));
+    dt_outage_failed(&l->trim_outage, DT_OUTAGE_KAFKA, "shard", not_trimmed, status, &why);
     return DT_OK;
 }
 
@@ -95,6 +99,6 @@ dt_status dt_shard_trim(dt_shard_loop *l, struct dt_error *err)
     if (status != DT_OK)
         l->trim_again_us = dt_shard_mono_us(l) + (status == DT_FULL ? BUSY_US : AGAIN_US);
     if (status != DT_OK && status != DT_FULL)
-        DT_LOG(WARN, "shard", "the ledger was not trimmed", DT_I("shard", l->shard), DT_S("reason", why.text));
+        dt_outage_failed(&l->trim_outage, DT_OUTAGE_KAFKA, "shard", not_trimmed, status, &why);
     return DT_OK;
 }

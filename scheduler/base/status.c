@@ -46,6 +46,7 @@ dt_status dt_fail(struct dt_error *err, dt_status status, const char *fmt, ...)
     if (!err)
         return status;
     err->status = status;
+    err->alarm = false;
     va_start(args, fmt);
     vsnprintf(err->text, sizeof err->text, fmt, args);
     va_end(args);

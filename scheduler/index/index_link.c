@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/outage.h"
 
 #define BACKOFF_FIRST_US INT64_C(20000)
 #define SILENCE_FACTOR   4
@@ -39,6 +40,7 @@ struct dt_link {
     struct dt_strbuf out;
     size_t pending;
     struct dt_backoff backoff;
+    struct dt_outage_part outage;
     int64_t retry_at_us;
     int64_t began_us; /* this turn */
     dt_metric *seconds, *errors, *up;
@@ -216,19 +218,19 @@ static int64_t backoff_after(dt_link *link, int64_t now_us)
 static dt_status drop(dt_link *link, struct dt_error *err, const char *what)
 {
     char reason[160];
+    struct dt_error why = {0};
     int64_t now_us = dt_clock_mono_us(link->clock);
 
     snprintf(reason, sizeof(reason), "%s", link->c && link->c->errstr[0] ? link->c->errstr : "no memory");
     hang_up(link);
     forget_commands(link);
-    if (link->backoff.failures == 0)
-        DT_LOG(WARN, "index", "lost a Redis server", DT_S("endpoint", link->endpoint->name), DT_S("during", what),
-               DT_S("reason", reason));
     link->failing = true;
     link->retry_at_us = now_us + backoff_after(link, now_us);
     dt_metric_add(link->errors, 1);
     dt_metric_set(link->up, 0);
-    return dt_fail(err, DT_UNAVAILABLE, "redis %s: %s: %s", link->endpoint->name, what, reason);
+    (void)dt_fail(&why, DT_UNAVAILABLE, "redis %s: %s: %s", link->endpoint->name, what, reason);
+    dt_outage_failed(&link->outage, DT_OUTAGE_REDIS, "index", "lost a Redis server", DT_UNAVAILABLE, &why);
+    return dt_fail(err, DT_UNAVAILABLE, "%s", why.text);
 }
 
 /* One command and its reply, for the handshake. *reply may be an error reply. */
@@ -332,9 +334,8 @@ dt_status dt_link_ready(dt_link *link, struct dt_error *err)
     status = handshake(link, err);
     if (status != DT_OK)
         return status;
-    if (link->backoff.failures)
-        DT_LOG(INFO, "index", "a Redis server is back", DT_S("endpoint", link->endpoint->name));
     link->backoff.failures = 0;
+    dt_outage_over(&link->outage);
     return DT_OK;
 }
 

@@ -30,6 +30,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/outage.h"
 #include "index/index_link.h"
 
 #define PING_US INT64_C(5000000)
@@ -47,6 +48,7 @@ struct ear {
     bool pinged;         /* UP: an answer to PING is owed */
     int64_t deadline_us; /* DOWN: next try; UP: next PING, or its answer's deadline; else the state's end */
     struct dt_backoff backoff;
+    struct dt_outage_part outage;
     dt_metric *up;
 };
 
@@ -72,9 +74,10 @@ static void ear_fail(struct dt_wake *wake, struct ear *ear, const char *why)
 {
     int64_t now_us = dt_clock_mono_us(wake->clock);
     bool was_up = ear->state == EAR_UP;
+    struct dt_error err = {0};
 
-    if (was_up || ear->backoff.failures == 0)
-        DT_LOG(WARN, "index", "wake channel lost", DT_S("endpoint", ear->endpoint->name), DT_S("reason", why));
+    (void)dt_fail(&err, DT_UNAVAILABLE, "redis %s: %s", ear->endpoint->name, why);
+    dt_outage_failed(&ear->outage, DT_OUTAGE_REDIS, "index", "wake channel lost", DT_UNAVAILABLE, &err);
     if (ear->c)
         redisFree(ear->c);
     ear->c = NULL;
@@ -151,11 +154,10 @@ static void ear_subscribe(struct dt_wake *wake, struct ear *ear, long long id)
 
 static void ear_up(struct dt_wake *wake, struct ear *ear)
 {
-    if (ear->backoff.failures)
-        DT_LOG(INFO, "index", "wake channel is back", DT_S("endpoint", ear->endpoint->name));
     ear->state = EAR_UP;
     wake->n_up++;
     ear->backoff.failures = 0;
+    dt_outage_over(&ear->outage);
     dt_metric_set(ear->up, 1);
     wake->on_wake(wake->arg, -1, false);
 }

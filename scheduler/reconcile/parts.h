@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/metrics.h"
+#include "base/outage.h"
 #include "reconcile/reconcile.h"
 #include "store/store_dispatch.h"
 
@@ -112,7 +113,7 @@ struct dt_reconciler {
     size_t n_held;
 
     dt_metric *loaded, *rebuilt, *tidied, *failures;
-    bool store_down;
+    struct dt_outage_part outage;
 };
 
 /* compare.c */

@@ -633,12 +633,10 @@ static int64_t next_us(const dt_reconciler *r)
 
 /* MySQL did not answer: no window can be trusted; everything starts anew a little later. The rebuild keeps its place.
  */
-static void give_up(dt_reconciler *r, const struct dt_error *err)
+static void give_up(dt_reconciler *r, dt_status status, const struct dt_error *err)
 {
     dt_metric_add(r->failures, 1);
-    if (!r->store_down)
-        DT_LOG(WARN, "reconcile", "cannot compare", DT_S("reason", err->text));
-    r->store_down = true;
+    dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "reconcile", "cannot compare", status, err);
     r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;
     r->promote_owed = r->held_owed = r->overdue_owed = r->stats_owed = r->edge_owed = r->slower_owed = false;
     r->next_period_us = r->quiet_until_us = r->now_us + FAIL_PAUSE_US;
@@ -666,10 +664,11 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
         r->next_period_us = dt_earlier(r->next_period_us, r->hurry_us);
     if (r->now_us >= r->next_period_us && period_is_through(r))
         begin_period(r);
-    if (step(r, &err) != DT_OK)
-        give_up(r, &err);
+    dt_status status = step(r, &err);
+    if (status != DT_OK)
+        give_up(r, status, &err);
     else
-        r->store_down = false;
+        dt_outage_over(&r->outage);
     out->next_us = next_us(r);
     if (out->next_us < r->quiet_until_us)
         out->next_us = r->quiet_until_us;

@@ -31,7 +31,7 @@ def again_and_again(run, times, proxy, what, fault, kind, direction, action, sec
 
 
 def doubts(stack, part):
-    return stack.log(part).count("takes over again")
+    return stack.log(part).count('msg="took over"')
 
 
 # ---- MySQL ----

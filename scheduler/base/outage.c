@@ -1,0 +1,198 @@
+/*
+ * Owns the outages of this process, under one lock. Refuses to know what the parts ask for.
+ *
+ *   NONE --a part fails--> LASTS (told, or untold within the pause after an end) --no part fails any more--> NONE
+ *
+ * Invariants: `parts` counts the parts whose `of` and `generation` name this outage; an end of all at once raises the
+ * generation, so that parts which still name the old one count no more. A line of an end follows only one of a
+ * beginning.
+ */
+#include "base/outage.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+
+static const char *const names[DT_OUTAGES] = {"none", "mysql", "redis", "kafka", "zookeeper"};
+
+struct outage {
+    unsigned parts;
+    uint32_t generation;
+    bool told, alarmed;
+    int64_t since_us;  /* its first failure */
+    int64_t failed_us; /* its latest one */
+    int64_t told_us;   /* the latest line */
+    bool ever_told;
+    int64_t tries;
+    dt_metric *lasts, *alarm, *failures;
+};
+
+/* One attempt that failed, as it is told. */
+struct failure {
+    enum dt_outage_of of;
+    const char *component, *what, *reason;
+    dt_status status;
+    bool alarm;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct outage outages[DT_OUTAGES];
+
+static void make_meters(struct outage *o, enum dt_outage_of of)
+{
+    char label[32];
+    if (o->lasts)
+        return;
+    snprintf(label, sizeof label, "of=\"%s\"", names[of]);
+    o->lasts = dt_gauge("duetime_outage", "1 while the server does not do what this process asks of it.", label);
+    o->alarm = dt_gauge("duetime_outage_alarm", "1 while no further attempt mends that: an operator must.", label);
+    o->failures = dt_counter("duetime_outage_failures_total", "Attempts that failed on a server.", label);
+}
+
+static bool is_alarm(dt_status status, const struct dt_error *err)
+{
+    enum dt_class class = dt_status_class(status);
+    return class == DT_CLASS_PERMANENT || class == DT_CLASS_FATAL || (err && err->alarm);
+}
+
+static int64_t seconds(const struct outage *o, int64_t until_us)
+{
+    return (until_us - o->since_us) / 1000000;
+}
+
+static void tell(struct outage *o, int64_t now_us, const struct failure *f)
+{
+    enum dt_log_level level = f->alarm ? DT_LOG_ERROR : DT_LOG_WARN;
+    bool begins = !o->told;
+    o->told = o->ever_told = true;
+    o->alarmed = o->alarmed || f->alarm;
+    o->told_us = now_us;
+    dt_metric_set(o->alarm, o->alarmed);
+    if (!dt_log_enabled(level))
+        return;
+    const struct dt_field fields[] = {DT_S("outage", names[f->of]), DT_S("begins", begins ? "true" : "false"),
+                                      DT_I("tries", o->tries),      DT_I("seconds", seconds(o, now_us)),
+                                      DT_I("parts", o->parts),      DT_S("status", dt_status_name(f->status)),
+                                      DT_S("reason", f->reason),    {0}};
+    dt_log_write(level, f->component, f->what, fields);
+}
+
+/* until_us: when it ended; now_us: when that is told. */
+static void end(enum dt_outage_of of, int64_t until_us, int64_t now_us)
+{
+    struct outage *o = &outages[of];
+    dt_metric_set(o->lasts, 0);
+    dt_metric_set(o->alarm, 0);
+    if (o->told) {
+        DT_LOG(INFO, "outage", "outage ended", DT_S("outage", names[of]), DT_I("tries", o->tries),
+               DT_I("seconds", seconds(o, until_us)));
+        o->told_us = now_us;
+    }
+    o->told = o->alarmed = false;
+    o->tries = 0;
+    o->parts = 0;
+}
+
+static bool is_of(const struct dt_outage_part *part, enum dt_outage_of of)
+{
+    return part->of == of && part->generation == outages[of].generation;
+}
+
+static void leave(struct dt_outage_part *part, int64_t now_us)
+{
+    enum dt_outage_of of = part->of;
+    if (is_of(part, of) && of != DT_OUTAGE_NONE && --outages[of].parts == 0)
+        end(of, now_us, now_us);
+    part->of = DT_OUTAGE_NONE;
+}
+
+static bool worth_a_line(const struct outage *o, int64_t now_us, bool alarm)
+{
+    if (alarm && !o->alarmed) /* such an outage ends seldom enough */
+        return true;
+    if (!o->told)
+        return !o->ever_told || now_us - o->told_us >= DT_OUTAGE_PAUSE_US;
+    return now_us - o->told_us >= DT_OUTAGE_MINUTE_US;
+}
+
+void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_outage_of of, const char *component,
+                         const char *what, dt_status status, const struct dt_error *err)
+{
+    struct outage *o = &outages[of];
+    const char *reason = err && err->text[0] ? err->text : dt_status_text(status);
+    const struct failure failure = {of, component, what, reason, status, is_alarm(status, err)};
+    pthread_mutex_lock(&lock);
+    make_meters(o, of);
+    if (!is_of(part, of)) {
+        leave(part, now_us);
+        if (o->parts++ == 0)
+            o->since_us = now_us;
+        *part = (struct dt_outage_part){of, o->generation};
+        dt_metric_set(o->lasts, 1);
+    }
+    o->tries++;
+    o->failed_us = now_us;
+    dt_metric_add(o->failures, 1);
+    if (worth_a_line(o, now_us, failure.alarm))
+        tell(o, now_us, &failure);
+    pthread_mutex_unlock(&lock);
+    DT_LOG(DEBUG, component, what, DT_S("outage", names[of]), DT_S("status", dt_status_name(status)),
+           DT_S("reason", reason));
+}
+
+void dt_outage_over_at(int64_t now_us, struct dt_outage_part *part)
+{
+    if (part->of == DT_OUTAGE_NONE)
+        return;
+    pthread_mutex_lock(&lock);
+    if (!is_of(part, part->of) || !outages[part->of].alarmed)
+        leave(part, now_us);
+    pthread_mutex_unlock(&lock);
+}
+
+void dt_outage_look_at(int64_t now_us)
+{
+    pthread_mutex_lock(&lock);
+    for (enum dt_outage_of of = DT_OUTAGE_NONE + 1; of < DT_OUTAGES; of++) {
+        struct outage *o = &outages[of];
+        if (o->parts == 0 || now_us - o->failed_us < DT_OUTAGE_QUIET_US)
+            continue;
+        o->generation++;
+        end(of, o->failed_us, now_us);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void dt_outage_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    for (enum dt_outage_of of = DT_OUTAGE_NONE + 1; of < DT_OUTAGES; of++) {
+        struct outage *o = &outages[of];
+        *o = (struct outage){
+            .generation = o->generation + 1, .lasts = o->lasts, .alarm = o->alarm, .failures = o->failures};
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- by the host's clock ---- */
+
+void dt_outage_failed(struct dt_outage_part *part, enum dt_outage_of of, const char *component, const char *what,
+                      dt_status status, const struct dt_error *err)
+{
+    dt_outage_failed_at(dt_clock_mono_us(dt_clock_system()), part, of, component, what, status, err);
+}
+
+void dt_outage_over(struct dt_outage_part *part)
+{
+    if (part->of != DT_OUTAGE_NONE)
+        dt_outage_over_at(dt_clock_mono_us(dt_clock_system()), part);
+}
+
+void dt_outage_look(void)
+{
+    dt_outage_look_at(dt_clock_mono_us(dt_clock_system()));
+}

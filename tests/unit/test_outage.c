@@ -1,0 +1,245 @@
+/* What is told of an outage: read back from a file that stands in for stderr. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+
+#define S INT64_C(1000000)
+
+static int saved_stderr = -1, file = -1;
+static char *text;
+
+static int catch_stderr(void **state)
+{
+    char path[] = "/tmp/duetime-test-outage-XXXXXX";
+
+    (void)state;
+    file = mkstemp(path);
+    assert_true(file >= 0);
+    unlink(path);
+    saved_stderr = dup(STDERR_FILENO);
+    dup2(file, STDERR_FILENO);
+    dt_log_set_level(DT_LOG_INFO);
+    dt_outage_forget();
+    return 0;
+}
+
+static int release_stderr(void **state)
+{
+    (void)state;
+    dup2(saved_stderr, STDERR_FILENO);
+    close(saved_stderr);
+    close(file);
+    free(text);
+    text = NULL;
+    return 0;
+}
+
+static const char *written(void)
+{
+    off_t n = lseek(file, 0, SEEK_END);
+
+    free(text);
+    text = calloc(1, (size_t)n + 1);
+    assert_non_null(text);
+    assert_int_equal(pread(file, text, (size_t)n, 0), n);
+    return text;
+}
+
+static int lines_with(const char *what)
+{
+    int n = 0;
+    for (const char *p = written(); (p = strstr(p, what)); p++)
+        n++;
+    return n;
+}
+
+static int lines(void)
+{
+    return lines_with("time=");
+}
+
+static const struct dt_error gone = {.text = "gone"}, denied = {.text = "INSERT command denied", .alarm = true};
+
+static void meets(int64_t at_us, struct dt_outage_part *part, enum dt_outage_of of)
+{
+    dt_outage_failed_at(at_us, part, of, "outbox", "notices wait", DT_UNAVAILABLE, &gone);
+}
+
+static void many_parts_that_fail_for_long_are_told_of_once_and_then_once_a_minute(void **state)
+{
+    struct dt_outage_part parts[16] = {0};
+    int64_t us = 0;
+    (void)state;
+    for (; us < 150 * S; us += S / 2)
+        for (int i = 0; i < 16; i++)
+            meets(us, &parts[i], DT_OUTAGE_MYSQL);
+    assert_int_equal(lines(), 3);
+    assert_int_equal(lines_with("begins=true tries=1 seconds=0 parts=1 status=UNAVAILABLE reason=gone"), 1);
+    assert_int_equal(lines_with("level=warn component=outbox msg=\"notices wait\" outage=mysql"), 3);
+    assert_int_equal(lines_with("begins=false tries=1921 seconds=60 parts=16"), 1);
+    for (int i = 0; i < 15; i++)
+        dt_outage_over_at(us, &parts[i]);
+    assert_int_equal(lines_with("outage ended"), 0);
+    dt_outage_over_at(us, &parts[15]);
+    assert_int_equal(lines_with("msg=\"outage ended\" outage=mysql tries=4800 seconds=150"), 1);
+    dt_outage_over_at(us, &parts[15]);
+    assert_int_equal(lines(), 4);
+}
+
+static void what_begins_and_ends_all_the_time_is_told_of_every_ten_seconds_at_most(void **state)
+{
+    struct dt_outage_part part = {0};
+    (void)state;
+    for (int64_t us = 0; us < 100 * S; us += S / 4) {
+        meets(us, &part, DT_OUTAGE_KAFKA);
+        dt_outage_over_at(us + S / 8, &part);
+    }
+    assert_in_range(lines(), 18, 22);
+    assert_int_equal(lines_with("begins=true"), lines_with("outage ended"));
+}
+
+static void what_lasts_after_all_is_told_of_although_it_began_right_after_an_end(void **state)
+{
+    struct dt_outage_part part = {0};
+    (void)state;
+    meets(0, &part, DT_OUTAGE_REDIS);
+    dt_outage_over_at(1 * S, &part);
+    for (int64_t us = 2 * S; us < 13 * S; us += S / 10)
+        meets(us, &part, DT_OUTAGE_REDIS);
+    assert_int_equal(lines_with("begins=true tries=91 seconds=9"), 1);
+    assert_int_equal(lines(), 3);
+    dt_outage_over_at(13 * S, &part);
+    assert_int_equal(lines_with("outage ended"), 2);
+}
+
+static void each_server_has_an_outage_of_its_own_and_a_part_is_in_one_at_a_time(void **state)
+{
+    struct dt_outage_part part = {0}, other = {0};
+    (void)state;
+    meets(0, &part, DT_OUTAGE_MYSQL);
+    meets(1 * S, &other, DT_OUTAGE_KAFKA);
+    meets(2 * S, &part, DT_OUTAGE_KAFKA);
+    assert_int_equal(lines_with("outage ended\" outage=mysql"), 1);
+    dt_outage_over_at(3 * S, &other);
+    assert_int_equal(lines_with("outage=kafka"), 1);
+    dt_outage_over_at(3 * S, &part);
+    assert_int_equal(lines_with("outage ended\" outage=kafka"), 1);
+}
+
+static void a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise(void **state)
+{
+    struct dt_outage_part part = {0};
+    (void)state;
+    meets(0, &part, DT_OUTAGE_MYSQL);
+    for (int i = 1; i < 50; i++) {
+        dt_outage_failed_at(i * S, &part, DT_OUTAGE_MYSQL, "committer", "a commit failed", DT_UNAVAILABLE, &denied);
+        dt_outage_over_at(i * S + 1, &part);
+        dt_outage_look_at(i * S + 1);
+    }
+    assert_int_equal(lines_with("level=error component=committer"), 1);
+    assert_int_equal(lines(), 2);
+    dt_outage_look_at(49 * S + DT_OUTAGE_QUIET_US);
+    assert_int_equal(lines_with("outage ended\" outage=mysql tries=50 seconds=49"), 1);
+    dt_outage_failed_at(49 * S + DT_OUTAGE_QUIET_US + 1, &part, DT_OUTAGE_MYSQL, "committer", "a commit failed",
+                        DT_UNAVAILABLE, &denied);
+    assert_int_equal(lines_with("level=error component=committer"), 2);
+    dt_outage_forget();
+    dt_outage_failed_at(100 * S, &part, DT_OUTAGE_MYSQL, "a", "b", DT_SCHEMA, NULL);
+    assert_int_equal(lines_with("level=error component=a msg=b outage=mysql"), 1);
+    assert_int_equal(lines_with(dt_status_text(DT_SCHEMA)), 1);
+}
+
+static void an_outage_that_nobody_meets_any_more_ends_by_itself(void **state)
+{
+    struct dt_outage_part idle = {0}, other = {0};
+    (void)state;
+    meets(0, &idle, DT_OUTAGE_MYSQL);
+    dt_outage_look_at(DT_OUTAGE_QUIET_US - 1);
+    assert_int_equal(lines_with("outage ended"), 0);
+    dt_outage_look_at(DT_OUTAGE_QUIET_US);
+    assert_int_equal(lines_with("outage ended"), 1);
+    meets(100 * S, &other, DT_OUTAGE_MYSQL);
+    dt_outage_over_at(101 * S, &idle); /* of the one before */
+    assert_int_equal(lines_with("outage ended"), 1);
+    meets(101 * S, &idle, DT_OUTAGE_MYSQL);
+    dt_outage_over_at(101 * S, &other);
+    assert_int_equal(lines_with("outage ended"), 1);
+    dt_outage_over_at(101 * S, &idle);
+    assert_int_equal(lines_with("outage ended"), 2);
+}
+
+static void metrics_say_which_outage_lasts(void **state)
+{
+    struct dt_outage_part part = {0};
+    struct dt_strbuf out;
+    (void)state;
+    dt_strbuf_init(&out);
+    meets(0, &part, DT_OUTAGE_ZOOKEEPER);
+    dt_metrics_write(&out);
+    assert_non_null(strstr(out.p, "duetime_outage{of=\"zookeeper\"} 1"));
+    dt_outage_over_at(0, &part);
+    dt_strbuf_reset(&out);
+    dt_metrics_write(&out);
+    assert_non_null(strstr(out.p, "duetime_outage{of=\"zookeeper\"} 0"));
+    assert_non_null(strstr(out.p, "duetime_outage_failures_total{of=\"zookeeper\"} 1"));
+    dt_strbuf_clear(&out);
+}
+
+#define THREADS 4
+
+static void *fail_and_recover(void *arg)
+{
+    struct dt_outage_part part = {0};
+    (void)arg;
+    for (int i = 0; i < 5000; i++) {
+        meets(i, &part, DT_OUTAGE_MYSQL);
+        if (i % 3 == 0)
+            dt_outage_over_at(i, &part);
+    }
+    dt_outage_over_at(5000, &part);
+    return NULL;
+}
+
+static void threads_count_their_parts_right(void **state)
+{
+    pthread_t threads[THREADS];
+    struct dt_outage_part part = {0};
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, fail_and_recover, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(lines_with("begins=true"), lines_with("outage ended"));
+    meets(100 * S, &part, DT_OUTAGE_MYSQL);
+    assert_int_equal(lines_with("parts=1 "), lines_with("begins=true"));
+}
+
+#define CAUGHT(test) cmocka_unit_test_setup_teardown(test, catch_stderr, release_stderr)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CAUGHT(many_parts_that_fail_for_long_are_told_of_once_and_then_once_a_minute),
+        CAUGHT(what_begins_and_ends_all_the_time_is_told_of_every_ten_seconds_at_most),
+        CAUGHT(what_lasts_after_all_is_told_of_although_it_began_right_after_an_end),
+        CAUGHT(each_server_has_an_outage_of_its_own_and_a_part_is_in_one_at_a_time),
+        CAUGHT(a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise),
+        CAUGHT(an_outage_that_nobody_meets_any_more_ends_by_itself),
+        CAUGHT(metrics_say_which_outage_lasts),
+        CAUGHT(threads_count_their_parts_right),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
