@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 
+#include "base/outage.h"
 #include "job/result_json.h"
 #include "scratch.h"
 
@@ -60,14 +61,26 @@ enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const st
 /* Texts of the client library may name hosts and users: only what is about the request itself goes out. */
 static struct dt_str detail_of(dt_status status, const struct dt_error *err)
 {
-    bool about_the_request = status == DT_MALFORMED || status == DT_INVALID || status == DT_TOO_LARGE;
+    bool about_the_request = (status == DT_MALFORMED || status == DT_INVALID || status == DT_TOO_LARGE) &&
+                             !(err && strncmp(err->text, "MySQL ", 6) == 0);
     return dt_str(about_the_request && err && err->text[0] ? err->text : dt_status_text(status));
+}
+
+/* What a server does not do for us, or forbids us, is no fault of who asked: it is told where an operator sees it. */
+static void note_outage(dt_status status, const struct dt_error *err)
+{
+    static _Thread_local struct dt_outage_part outage;
+    bool ours = status == DT_UNAVAILABLE || status == DT_UNKNOWN || status == DT_FORBIDDEN || status == DT_SCHEMA ||
+                status == DT_CORRUPT || status == DT_INTERNAL;
+    if (ours && err && err->text[0])
+        dt_outage_failed(&outage, DT_OUTAGE_MYSQL, "api", "a request was not served", status, err);
 }
 
 enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const struct dt_job *job,
                               const struct dt_error *err)
 {
     struct dt_problem problem = {.type = dt_problem_of_status(status), .detail = detail_of(status, err)};
+    note_outage(status, err);
     if (status == DT_TOO_LATE || status == DT_NOT_DEAD || status == DT_VERSION)
         problem.job = job;
     if (job)

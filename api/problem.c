@@ -144,6 +144,8 @@ enum dt_problem_type dt_problem_of_status(dt_status status)
     case DT_FULL:
     case DT_SHUTDOWN:
     case DT_NOMEM:
+    case DT_FORBIDDEN: /* to us, by a server: not the caller's doing */
+    case DT_SCHEMA:
         return DT_PROBLEM_UNAVAILABLE;
     case DT_UNKNOWN:
         return DT_PROBLEM_OUTCOME_UNKNOWN;
@@ -171,7 +173,6 @@ enum dt_problem_type dt_problem_of_status(dt_status status)
     case DT_HALTED:
     case DT_REFUSED:
     case DT_DOUBT:
-    case DT_SCHEMA:
     case DT_CORRUPT:
     case DT_SYSTEM:
     case DT_INTERNAL:

@@ -30,7 +30,8 @@
     X(MALFORMED, PERMANENT, "malformed text")                                                                          \
     X(TOO_LARGE, PERMANENT, "too large")                                                                               \
     X(UNSUPPORTED, PERMANENT, "not offered")                                                                           \
-    X(DENIED, PERMANENT, "not allowed")                                                                                \
+    X(DENIED, PERMANENT, "not allowed to the caller")                                                                  \
+    X(FORBIDDEN, PERMANENT, "a server forbids this to our own account")                                                \
     X(REFUSED, PERMANENT, "refused for good by Kafka")                                                                 \
     X(DOUBT, RETRY, "the outcome of a Kafka transaction is in doubt: take over again")                                 \
     X(SCHEMA, PERMANENT, "the database schema is missing, older or newer than this program")                           \

@@ -7,9 +7,11 @@
 
 #include "base/status.h"
 
-/* UNAVAILABLE, BUSY, EXISTS, INVALID, TOO_LARGE, SCHEMA, DENIED, NOMEM; INTERNAL for what is not known. */
+/* UNAVAILABLE, BUSY, EXISTS, INVALID, TOO_LARGE, SCHEMA, FORBIDDEN, NOMEM; INTERNAL for what is not known. */
 dt_status dt_db_error_status(unsigned number);
 /* The connection is gone, or not worth keeping (the server is a replica now). */
 bool dt_db_error_loses_connection(unsigned number);
+/* Neither the caller nor another attempt mends it: what the server forbids us, has no room for or does not have. */
+bool dt_db_error_needs_an_operator(unsigned number);
 
 #endif

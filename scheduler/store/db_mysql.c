@@ -105,7 +105,10 @@ static dt_status fail(dt_db *db, unsigned number, const char *text, const char *
     } else if (status == DT_BUSY && db->txn == TXN_OPEN) {
         db->txn = TXN_SPOILT;
     }
-    return dt_fail(err, status, "MySQL %u: %s (%.80s)", number, text, what);
+    (void)dt_fail(err, status, "MySQL %u: %s (%.80s)", number, text, what);
+    if (err)
+        err->alarm = dt_db_error_needs_an_operator(number);
+    return status;
 }
 
 static dt_status fail_connection(dt_db *db, const char *what, struct dt_error *err)

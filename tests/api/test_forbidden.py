@@ -1,0 +1,152 @@
+"""What MySQL forbids our own account, or does not have, is 503 and an alarm, whoever asks for what: never the caller's fault."""
+import contextlib
+
+import pytest
+
+from harness.checker import connect, rows
+from harness.problems import refused
+from harness.stack import until
+
+HOUR = "PT1H"
+READS = {
+    "job": lambda rest, job: rest.get(f"/v1/jobs/{job}"),
+    "key": lambda rest, job: rest.get("/v1/topics/forbidden/jobs/k"),
+    "attempts": lambda rest, job: rest.get(f"/v1/jobs/{job}/attempts"),
+    "list": lambda rest, job: rest.get("/v1/jobs?topic=forbidden"),
+    "list by key": lambda rest, job: rest.get("/v1/jobs?topic=forbidden&key_prefix=k"),
+}
+WRITES = {
+    "create": lambda rest, job: rest.post("/v1/jobs", {"topic": "forbidden", "delay": HOUR}),
+    "create by key": lambda rest, job: rest.put("/v1/topics/forbidden/jobs/other", {"delay": HOUR}),
+    "create in a new topic": lambda rest, job: rest.post("/v1/jobs", {"topic": "forbidden-new", "delay": HOUR}),
+    "patch": lambda rest, job: rest.patch(f"/v1/jobs/{job}", {"payload": 2}),
+    "cancel": lambda rest, job: rest.delete(f"/v1/jobs/{job}"),
+    "run-now": lambda rest, job: rest.post(f"/v1/jobs/{job}/run-now"),
+    "redrive": lambda rest, job: rest.post(f"/v1/jobs/{job}/redrive"),
+    "result": lambda rest, job: rest.post(f"/v1/jobs/{job}/results", {"attempt": 1, "status": "succeeded"}),
+    "topic": lambda rest, job: rest.put("/v1/topics/forbidden", {"retry": ["1s"]}),
+    "pause": lambda rest, job: rest.post("/v1/topics/forbidden/pause"),
+    "shards": lambda rest, job: rest.post("/v1/admin/shards", {"count": 3}),
+}
+
+
+ALL = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX"
+
+
+@pytest.fixture(scope="module")
+def limited(stack, own_apis):
+    """An API whose account can be forbidden things; (its database is migrated by another one)."""
+    server = connect(stack)
+    rows(server, "DROP USER IF EXISTS 'limited'@'localhost'")
+    rows(server, "CREATE USER 'limited'@'localhost' IDENTIFIED BY 'limited'")
+    owner = own_apis("limited")
+    api = own_apis("limited_user", {"mysql.user": "limited", "mysql.password": "limited", "mysql.database": "api_limited", "installation.name": "limited"},
+                   shared=True)
+    api.server = server
+    api.database = "api_limited"
+    api.tables = [row["TABLE_NAME"] for row in owner.rows("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'api_limited'")]
+    for table in api.tables:
+        rows(server, f"GRANT {ALL} ON api_limited.{table} TO 'limited'@'localhost'")
+    yield api.start()
+    api.end()
+    rows(server, "DROP USER 'limited'@'localhost'")
+    server.close()
+
+
+@contextlib.contextmanager
+def without(api, what, tables=None):
+    """The account may not do that to these tables, or to any."""
+    tables = tables or api.tables
+    for table in tables:
+        rows(api.server, f"REVOKE {what} ON api_limited.{table} FROM 'limited'@'localhost'")
+    try:
+        yield
+    finally:
+        for table in tables:
+            rows(api.server, f"GRANT {what} ON api_limited.{table} TO 'limited'@'localhost'")
+
+
+def unavailable(answer, api):
+    body = refused(answer, 503, "unavailable")
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert "limited" not in answer.body.decode() and "MySQL" not in answer.body.decode(), body
+
+
+def metric(api, name):
+    for line in api.rest.get("/metrics").body.decode().splitlines():
+        if line.startswith(name + " "):
+            return float(line.split()[-1])
+    return None
+
+
+def made(api):
+    return api.rest.put("/v1/topics/forbidden/jobs/k", {"delay": HOUR}).json["id"]
+
+
+def alarms(api):
+    return [line for line in api.log().splitlines() if "level=error" in line]
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_that_mysql_forbids_us_is_503(limited, name):
+    job = made(limited)
+    if name in ("redrive", "result"):
+        limited.rows("UPDATE jobs SET state = %s, attempt = 1, attempt_status = 'dispatched', next_at = %s WHERE id = %s",
+                     *(("dead", None) if name == "redrive" else ("dispatched", 9999999999999)), job)
+    with without(limited, "INSERT, UPDATE, DELETE"):
+        unavailable(WRITES[name](limited.rest, job), limited)
+    until(lambda: limited.rest.post("/v1/jobs", {"topic": "forbidden", "delay": HOUR}).status == 201, 10, "it may again")
+    limited.rows("UPDATE jobs SET state = 'scheduled', attempt = 0, attempt_status = 'none', next_at = 9999999999999 WHERE id = %s", job)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_that_mysql_forbids_us_is_503(limited, name):
+    job = made(limited)
+    with without(limited, "SELECT", ["jobs", "job_keys", "attempts", "history"]):
+        unavailable(READS[name](limited.rest, job), limited)
+    until(lambda: READS[name](limited.rest, job).status == 200, 10, "it may again")
+
+
+@pytest.mark.parametrize("name", [*READS, "create", "cancel"])
+def test_a_table_that_is_not_there_is_503(limited, name):
+    job = made(limited)
+    limited.rows("RENAME TABLE jobs TO jobs_away")
+    try:
+        answer = {**READS, **WRITES}[name](limited.rest, job)
+        unavailable(answer, limited)
+    finally:
+        limited.rows("RENAME TABLE jobs_away TO jobs")
+
+
+def test_a_server_that_is_read_only_is_503(stack, limited):
+    job = made(limited)
+    rows(limited.server, "SET GLOBAL read_only = ON")
+    try:
+        for name in ("create", "patch", "topic"):
+            unavailable(WRITES[name](limited.rest, job), limited)
+    finally:
+        rows(limited.server, "SET GLOBAL read_only = OFF")
+    until(lambda: limited.rest.post("/v1/jobs", {"topic": "forbidden", "delay": HOUR}).status == 201, 10, "it may again")
+
+
+def test_in_a_batch_each_line_is_503(limited):
+    made(limited)
+    with without(limited, "INSERT, UPDATE, DELETE"):
+        lines = limited.rest.batch([{"topic": "forbidden", "delay": HOUR}] * 3)
+        assert [(line["status"], line["type"]) for line in lines] == [(503, "/problems/unavailable")] * 3, lines
+        answer = limited.rest.post("/v1/jobs:batch", [{"topic": "forbidden", "delay": HOUR}])
+        assert answer.json[0]["status"] == 503, answer
+
+
+def test_it_is_an_alarm_once_with_a_metric_and_no_token_is_blamed(limited):
+    """(Last: others' alarms end with them.)"""
+    until(lambda: metric(limited, 'duetime_outage_alarm{of="mysql"}') in (0.0, None), 40, limited.log)
+    before = len(alarms(limited))
+    with without(limited, "INSERT, UPDATE, DELETE"):
+        for _ in range(100):
+            unavailable(WRITES["create"](limited.rest, None), limited)
+        assert metric(limited, 'duetime_outage_alarm{of="mysql"}') == 1.0
+        assert len(alarms(limited)) == before + 1 and "command denied" in alarms(limited)[-1], alarms(limited)
+    until(lambda: metric(limited, 'duetime_outage_alarm{of="mysql"}') == 0.0, 40, limited.log)
+    assert "outage ended" in limited.log()
+    assert len(alarms(limited)) == before + 1

@@ -1,0 +1,65 @@
+/* What the servers' error numbers mean: whose fault it is, and whether somebody has to do something about it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "problem.h"
+#include "store/db_error.h"
+
+/* Access denied (at connecting and to a command), read-only, full, missing: what an operator mends. */
+static const unsigned an_operators[] = {1044, 1045, 1130, 1698, 1820, 1862, 3118, 4151, 1142, 1143, 1227, 1370, 1449,
+                                        1290, 1792, 1836, 1036, 1874, 3,    1021, 1026, 1030, 1114, 1197, 1598, 1049,
+                                        1054, 1136, 1146, 1305, 1356, 1364, 1932, 1194, 1461, 1064, 1644};
+static const unsigned nobodys[] = {1205, 1213, 1020, 1317, 3024, 2002, 2006, 2013, 1053, 1040, 1927, 4031,
+                                   1203, 1226, 1047, 1062, 1264, 1406, 3819, 4025, 1153, 2020, 2008};
+
+#define N(v) (sizeof(v) / sizeof *(v))
+
+static void what_a_server_forbids_or_has_no_room_for_needs_an_operator(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N(an_operators); i++)
+        assert_true(dt_db_error_needs_an_operator(an_operators[i]));
+    for (size_t i = 0; i < N(nobodys); i++)
+        assert_false(dt_db_error_needs_an_operator(nobodys[i]));
+}
+
+static void what_needs_an_operator_is_never_the_callers_fault(void **state)
+{
+    (void)state;
+    for (unsigned number = 1; number < 5000; number++) {
+        if (!dt_db_error_needs_an_operator(number))
+            continue;
+        dt_status status = dt_db_error_status(number);
+        int http = dt_problem_http_status(dt_problem_of_status(status));
+        assert_int_equal(http, status == DT_INTERNAL ? 500 : 503);
+    }
+}
+
+static void only_rows_that_are_refused_for_what_they_hold_are_the_callers(void **state)
+{
+    (void)state;
+    static const unsigned rows[] = {1048, 1062, 1153, 1264, 1265, 1292, 1366, 1406, 1586, 2020, 3819, 4025};
+    for (unsigned number = 1, i = 0; number < 5000; number++) {
+        bool callers = dt_problem_http_status(dt_problem_of_status(dt_db_error_status(number))) < 500;
+        if (i < N(rows) && number == rows[i]) {
+            assert_true(callers);
+            i++;
+        } else {
+            assert_false(callers);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_server_forbids_or_has_no_room_for_needs_an_operator),
+        cmocka_unit_test(what_needs_an_operator_is_never_the_callers_fault),
+        cmocka_unit_test(only_rows_that_are_refused_for_what_they_hold_are_the_callers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
