@@ -61,6 +61,7 @@ struct dt_json {
     struct dt_json_limits limits;
     yajl_handle yajl;
     bool finishing;     /* the text is through: only a number at its very end is still to come */
+    bool yajl_refused;  /* by its own rules; a callback of ours did not stop it */
     size_t token_end;   /* of the latest token that was told */
     unsigned depth;     /* open containers */
     unsigned quiet;     /* depth at which an opaque container was opened; 0 = none is open */
@@ -567,6 +568,238 @@ static const yajl_callbacks callbacks = {
     .yajl_end_array = on_end,
 };
 
+/* ---- where a text stops being JSON ---- */
+
+/*
+ * Reads a text that was refused once more, to say where its fault is: yajl tells how far it had read by then, which is
+ * the end of the buffer as often as not. What is wrong in a string, and what may not stand where it does, is at its own
+ * byte, a literal or a number that is none at its first, and what is missing at the end of the text.
+ */
+struct scan {
+    const char *p, *begin, *end;
+    const char *reason; /* NULL = none found yet; then p is where */
+    unsigned depth, most;
+    bool array[DEPTH_MAX]; /* of the open containers */
+};
+
+static bool fault(struct scan *s, const char *at, const char *reason)
+{
+    s->p = at;
+    s->reason = reason;
+    return false;
+}
+
+static bool ends_early(struct scan *s)
+{
+    return fault(s, s->end, "the text ends too early");
+}
+
+static void skip_space(struct scan *s)
+{
+    while (s->p < s->end && is_space(*s->p))
+        s->p++;
+}
+
+/* p is at the backslash. */
+static bool scan_escape(struct scan *s)
+{
+    const char *at = s->p;
+    size_t left = (size_t)(s->end - at);
+    int unit;
+
+    if (left < 2)
+        return ends_early(s);
+    if (at[1] != 'u') {
+        s->p += 2;
+        return strchr("\"\\/bfnrt", at[1]) && at[1] ? true : fault(s, at, "an escape that is none");
+    }
+    for (size_t i = 2; i < 6; i++) {
+        if (i >= left)
+            return ends_early(s);
+        if (hex_digit(at[i]) < 0)
+            return fault(s, at, "an escape that is none");
+    }
+    unit = escaped_unit(at, s->end);
+    if (is_low(unit) || (is_high(unit) && !is_low(escaped_unit(at + 6, s->end))))
+        return fault(s, at, "an escaped surrogate without its partner");
+    s->p += is_high(unit) ? 12 : 6;
+    return true;
+}
+
+/* p is at the quote. */
+static bool scan_string(struct scan *s)
+{
+    for (s->p++; s->p < s->end && *s->p != '"';) {
+        size_t step = utf8_sequence((const unsigned char *)s->p, (size_t)(s->end - s->p));
+
+        if (!step)
+            return fault(s, s->p, "not UTF-8");
+        if ((unsigned char)*s->p < ' ')
+            return fault(s, s->p, "a control character");
+        if (*s->p == '\\') {
+            if (!scan_escape(s))
+                return false;
+        } else {
+            s->p += step;
+        }
+    }
+    if (s->p == s->end)
+        return ends_early(s);
+    s->p++;
+    return true;
+}
+
+static size_t digits_at(const char *p, const char *end)
+{
+    const char *q = p;
+
+    while (q < end && *q >= '0' && *q <= '9')
+        q++;
+    return (size_t)(q - p);
+}
+
+static bool scan_number(struct scan *s)
+{
+    const char *begin = s->p, *p = begin + (*begin == '-');
+    size_t n = digits_at(p, s->end);
+
+    if (n == 0)
+        return p == s->end ? ends_early(s) : fault(s, begin, "a number that is none");
+    if (n > 1 && *p == '0')
+        return fault(s, begin, "a number that is none");
+    p += n;
+    if (p < s->end && *p == '.') {
+        n = digits_at(++p, s->end);
+        if (n == 0)
+            return p == s->end ? ends_early(s) : fault(s, begin, "a number that is none");
+        p += n;
+    }
+    if (p < s->end && (*p == 'e' || *p == 'E')) {
+        p++;
+        p += p < s->end && (*p == '+' || *p == '-');
+        n = digits_at(p, s->end);
+        if (n == 0)
+            return p == s->end ? ends_early(s) : fault(s, begin, "a number that is none");
+        p += n;
+    }
+    s->p = p;
+    return true;
+}
+
+static bool scan_literal(struct scan *s, const char *word)
+{
+    size_t n = strlen(word), left = (size_t)(s->end - s->p);
+
+    if (memcmp(s->p, word, left < n ? left : n) != 0)
+        return fault(s, s->p, "a literal that is none");
+    if (left < n)
+        return ends_early(s);
+    s->p += n;
+    return true;
+}
+
+static bool scan_scalar(struct scan *s)
+{
+    switch (*s->p) {
+    case '"':
+        return scan_string(s);
+    case 't':
+        return scan_literal(s, "true");
+    case 'f':
+        return scan_literal(s, "false");
+    case 'n':
+        return scan_literal(s, "null");
+    default:
+        if (*s->p == '-' || digits_at(s->p, s->end))
+            return scan_number(s);
+        return fault(s, s->p,
+                     (unsigned char)*s->p < 0x80 || utf8_sequence((const unsigned char *)s->p, (size_t)(s->end - s->p))
+                         ? "a value is missing"
+                         : "not UTF-8");
+    }
+}
+
+/* A name and its colon. */
+static bool scan_name(struct scan *s)
+{
+    skip_space(s);
+    if (s->p == s->end)
+        return ends_early(s);
+    if (*s->p != '"')
+        return fault(s, s->p, "the name of a member is missing");
+    if (!scan_string(s))
+        return false;
+    skip_space(s);
+    if (s->p == s->end)
+        return ends_early(s);
+    if (*s->p != ':')
+        return fault(s, s->p, "a colon is missing");
+    s->p++;
+    return true;
+}
+
+/* p is behind a value: closes what ends there. *more: a value follows. */
+static bool scan_after_value(struct scan *s, bool *more)
+{
+    while (s->depth) {
+        bool array = s->array[s->depth - 1];
+
+        skip_space(s);
+        if (s->p == s->end)
+            return ends_early(s);
+        if (*s->p == ',') {
+            s->p++;
+            *more = true;
+            return array || scan_name(s);
+        }
+        if (*s->p != (array ? ']' : '}'))
+            return fault(s, s->p, "a comma or an end is missing");
+        s->p++;
+        s->depth--;
+    }
+    *more = false;
+    return true;
+}
+
+/* p is at a value: steps into a container that is not empty, or over the value. *inside: a value follows. */
+static bool scan_value(struct scan *s, bool *inside)
+{
+    bool array = *s->p == '[';
+
+    *inside = false;
+    if (*s->p != '[' && *s->p != '{')
+        return scan_scalar(s);
+    if (s->depth >= s->most)
+        return fault(s, s->p, "nested too deeply");
+    s->p++;
+    skip_space(s);
+    if (s->p < s->end && *s->p == (array ? ']' : '}')) {
+        s->p++;
+        return true;
+    }
+    s->array[s->depth++] = array;
+    *inside = true;
+    return array || scan_name(s);
+}
+
+static void scan_text(struct scan *s)
+{
+    bool more = true;
+
+    while (more) {
+        skip_space(s);
+        if (s->p == s->end) {
+            ends_early(s);
+            return;
+        }
+        if (!scan_value(s, &more) || (!more && !scan_after_value(s, &more)))
+            return;
+    }
+    skip_space(s);
+    if (s->p < s->end)
+        fault(s, s->p, "text after the value");
+}
+
 /* ---- parsing ---- */
 
 dt_status dt_json_new(dt_json **out)
@@ -627,7 +860,7 @@ static void begin(struct dt_json *json, struct dt_str text, const struct dt_json
         json->limits.depth = DEPTH_MAX;
     if (json->limits.nodes == 0)
         json->limits.nodes = NODES_DEFAULT;
-    json->finishing = false;
+    json->finishing = json->yajl_refused = false;
     json->token_end = 0;
     json->depth = json->quiet = 0;
     json->opaque_next = false;
@@ -694,8 +927,8 @@ static void take_yajl_reason(struct dt_json *json)
     stop(json, DT_MALFORMED, text, token_end_now(json));
 }
 
-/* Runs yajl over the text. Everything that it allocates is the arena's. */
-static void run(struct dt_json *json)
+/* Runs yajl over the text, or over a part of it from the beginning. Everything that it allocates is the arena's. */
+static void run(struct dt_json *json, size_t n)
 {
     yajl_alloc_funcs memory = {.malloc = yajl_malloc, .realloc = yajl_realloc, .free = yajl_free_nothing, .ctx = json};
     yajl_status status;
@@ -706,11 +939,12 @@ static void run(struct dt_json *json)
     }
     json->yajl = yajl_alloc(&callbacks, &memory, json);
     yajl_config(json->yajl, yajl_dont_validate_strings, 1);
-    status = yajl_parse(json->yajl, (const unsigned char *)json->text.p, json->text.n);
-    json->finishing = true;
-    if (status == yajl_status_ok)
+    status = yajl_parse(json->yajl, (const unsigned char *)json->text.p, n);
+    json->finishing = n == json->text.n;
+    if (status == yajl_status_ok && json->finishing)
         status = yajl_complete_parse(json->yajl);
-    if (status == yajl_status_error)
+    json->yajl_refused = status == yajl_status_error;
+    if (json->yajl_refused)
         take_yajl_reason(json);
 }
 
@@ -725,6 +959,22 @@ static void check_rest(struct dt_json *json)
         stop(json, DT_MALFORMED, "text after the value", at);
 }
 
+/* Of a text that yajl refused by its own rules, or was not shown. */
+static void tell_first_fault(struct dt_json *json, bool shown)
+{
+    struct scan s = {
+        .p = json->text.p, .begin = json->text.p, .end = json->text.p + json->text.n, .most = json->limits.depth};
+
+    scan_text(&s);
+    if (!s.reason)
+        return;
+    json->status = DT_OK;
+    if (!shown && s.p > s.begin) /* what is there twice, or too much, before it */
+        run(json, (size_t)(s.p - s.begin));
+    if (json->status == DT_OK || json->yajl_refused)
+        stop(json, DT_MALFORMED, s.reason, (size_t)(s.p - s.begin));
+}
+
 dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_limits *limits, struct dt_error *err)
 {
     begin(json, text, limits);
@@ -732,12 +982,15 @@ dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_
         stop(json, DT_MALFORMED, "no value", 0);
     if (!json->status)
         check_text(json);
-    if (!json->status)
-        run(json);
+    bool shown = !json->status;
+    if (shown)
+        run(json, text.n);
     if (!json->status)
         check_rest(json);
     if (!json->status)
         return DT_OK;
+    if (text.n && (!shown || json->yajl_refused))
+        tell_first_fault(json, shown);
     json->nodes_n = 0;
     return dt_fail(err, json->status, "%s at byte %zu", json->reason, json->reason_at);
 }

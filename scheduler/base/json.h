@@ -55,8 +55,11 @@ typedef struct dt_json dt_json;
 DT_MUST_CHECK dt_status dt_json_new(dt_json **out);
 void dt_json_free(dt_json *json);
 /*
- * Exactly one value with only white space around it. MALFORMED (with the reason and the byte offset in err), TOO_LARGE,
- * NOMEM: the document is then empty, dt_json_root gives NULL.
+ * Exactly one value with only white space around it. MALFORMED, TOO_LARGE, NOMEM: the document is then empty,
+ * dt_json_root gives NULL. err has the reason and the offset, counted in bytes from 0, of the first fault: of a byte
+ * that may not stand where it does (also in a string: its backslash, where an escape is none), of the first byte of a
+ * literal or number that is none, of a member's name that is there twice, of a value too many or too deep; of the end
+ * of the text, where something is missing.
  */
 DT_MUST_CHECK dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_limits *limits,
                                       struct dt_error *err);

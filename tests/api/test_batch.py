@@ -164,3 +164,15 @@ def test_a_client_that_leaves_in_the_middle_disturbs_nobody(api, topic, db, swep
     open_now = lambda: int(re.search(rb"^duetime_http_connections (\d+)", api.get("/metrics").body, re.M)[1])  # noqa: E731
     until(lambda: open_now() <= 3, 10, lambda: f"{open_now()} connections are open")
     assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] <= 1 + 10 * 200
+
+
+def test_a_fault_in_a_line_is_told_with_the_line_and_the_byte_in_it(api, topic):
+    lines = [json.dumps(job(topic)), '{"topic":"t","delay":tru,"payload":[1,2,3,4,5,6,7,8,9]}', json.dumps(job(topic)), '{"topic":"t","topic":"u"}', "[1,2"]
+    answer = api.post("/v1/jobs:batch", "\n".join(lines) + "\n", content_type="application/x-ndjson")
+    details = [line.get("detail") for line in answer.lines]
+    assert [line["status"] for line in answer.lines] == [201, 400, 201, 400, 400]
+    assert details[1].startswith("line 2: ") and details[1].endswith("at byte 21"), details
+    assert details[3].startswith("line 4: ") and details[3].endswith("at byte 13"), details
+    assert details[4].startswith("line 5: ") and details[4].endswith("at byte 4"), details
+    whole = refused(api.post("/v1/jobs", lines[1]), 400, "malformed")
+    assert whole["detail"].endswith("at byte 21"), whole

@@ -1,6 +1,9 @@
 /*
  * JSON: what is taken is a tree of slices of the text, and each value's text is that value again. First byte: limits.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/json.h"
 #include "fuzz.h"
 
@@ -47,6 +50,24 @@ static void check_again(struct dt_str raw, uint32_t nodes, const struct dt_json_
     free_copy(copy);
 }
 
+static size_t fault_at(const struct dt_error *err)
+{
+    const char *space = strrchr(err->text, ' ');
+    MUST(space && strstr(err->text, " at byte "));
+    return (size_t)strtoull(space + 1, NULL, 10);
+}
+
+/* Up to its fault a text is the beginning of a JSON text, or one: by itself it ends too early, exactly there. */
+static void check_fault(struct dt_str text, size_t at, const struct dt_json_limits *limits)
+{
+    struct dt_error err = {0};
+    MUST(at <= text.n);
+    struct dt_str before = exact_copy((struct dt_str){text.p, at});
+    if (dt_json_parse(other, before, limits, &err) != DT_OK)
+        MUST(fault_at(&err) == at);
+    free_copy(before);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct input in = {(const char *)data, n};
@@ -66,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     } else {
         MUST(status == DT_MALFORMED || status == DT_TOO_LARGE);
         MUST(!dt_json_root(json) && err.text[0]);
+        check_fault(text, fault_at(&err), &limits);
     }
     free_copy(text);
     return 0;

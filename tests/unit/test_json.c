@@ -316,6 +316,90 @@ static void malformed_texts_are_refused(void **state)
     }
 }
 
+/* The first fault of each, at the '^' that is taken out; at the end without one. */
+static void a_fault_is_told_at_its_own_byte(void **state)
+{
+    static const char *const cases[] = {
+        "{\"a\":1,\"b\":^tru,\"c\":[1,2,3,4,5,6,7,8,9,10],\"d\":\"a long text behind it\"}",
+        "nul^",
+        "[1, ^falsy, 2]",
+        "[^True]",
+        "[1,^]",
+        "[1 ^2]",
+        "{\"a\" ^1}",
+        "{\"a\":^}",
+        "{^a:1}",
+        "{\"a\":1,^}",
+        "{\"a\":1^]",
+        "[1,2^}",
+        "[^-]x",
+        "[^01]",
+        "[^1.]",
+        "[^1e+ ]",
+        "[^.5]",
+        "[^+1]",
+        "\"abc^\\q\" ",
+        "[\"abc^\\u12x4\"]",
+        "[\"a^\\ud800\", \"b\"]",
+        "[\"a^\\udc00\", nul]",
+        "[\"a^\tb\"]",
+        "[1,^\v2]",
+        "[\"a^\x80\", nul]",
+        "[^nul, \"\x80\"]",
+        "{\"a\":1,^\"a\":2,\"b\":\"\x80\"}",
+        "{\"a\":{\"b\":1,^\"b\":2},\"c\":nul}",
+        "{\"a\":1} ^x",
+        "1 ^\"",
+        "[1]^]",
+        "{\"a\":1,\"b\":tr^",
+        "[\"abc^",
+        "[\"abc\\^",
+        "[1,2^",
+        "{\"a\"^",
+        "{^",
+        "[[[[[[[[[[[[[[[[^[1]]]]]]]]]]]]]]]]]",
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct dt_error err = {0};
+        char text[200], expected[40];
+        const char *mark = strchr(cases[i], '^');
+        size_t at = (size_t)(mark - cases[i]);
+
+        memcpy(text, cases[i], at);
+        strcpy(text + at, mark + 1);
+        snprintf(expected, sizeof expected, " at byte %zu", at);
+        assert_int_equal(dt_json_parse(*state, hold(text, strlen(text)), NULL, &err), DT_MALFORMED);
+        if (!strstr(err.text, expected) || strcmp(strstr(err.text, expected), expected) != 0)
+            fail_msg("%s: \"%s\", not%s", cases[i], err.text, expected);
+    }
+}
+
+/* Whatever byte of a text is changed, its fault, if any, is not told before the token that the byte is part of. */
+static void a_fault_is_never_told_before_it_can_be(void **state)
+{
+    static const char whole[] = "{\"a\":[1,-2.5e3,true,null],\"b\\n\":{\"c\":\"\\ud83d\\ude00 \xc3\xa4\"},\"d\":false}";
+    static const unsigned char others[] = {0,   '"', '\\', '{', '}', '[',  ']',  ',',
+                                           ':', 'x', '0',  '-', ' ', '\v', 0x80, 0xff};
+    const size_t n = sizeof whole - 1, longest = 12;
+
+    for (size_t k = 0; k <= n; k++)
+        for (size_t i = 0; i < sizeof others; i++) {
+            struct dt_error err = {0};
+            char text[sizeof whole];
+            size_t at;
+
+            memcpy(text, whole, sizeof whole);
+            text[k < n ? k : 0] = k < n ? (char)others[i] : text[0];
+            if (dt_json_parse(*state, hold(text, k < n ? n : n - 1 - i), NULL, &err) == DT_OK)
+                continue;
+            assert_int_equal(sscanf(strrchr(err.text, ' '), "%zu", &at), 1);
+            assert_true(at <= n);
+            if (at + longest < k && (k < n || at + 3 < n - 1 - i))
+                fail_msg("%.*s: %s; changed at %zu", (int)n, text, err.text, k);
+        }
+}
+
 static void a_nul_in_the_text_is_refused(void **state)
 {
     assert_int_equal(dt_json_parse(*state, hold("1\0", 2), NULL, NULL), DT_MALFORMED);
@@ -714,6 +798,8 @@ int main(void)
         WITH_JSON(strings_are_decoded_and_terminated),
         WITH_JSON(names_are_decoded_and_keep_a_nul),
         WITH_JSON(malformed_texts_are_refused),
+        WITH_JSON(a_fault_is_told_at_its_own_byte),
+        WITH_JSON(a_fault_is_never_told_before_it_can_be),
         WITH_JSON(a_nul_in_the_text_is_refused),
         WITH_JSON(text_that_is_not_utf8_is_refused),
         WITH_JSON(escaped_surrogates_without_their_partner_are_refused),
