@@ -50,10 +50,10 @@ CREATE TABLE IF NOT EXISTS jobs (
   job_key VARBINARY(255) NULL COMMENT 'the caller''s key; job_keys maps it to its latest job',
   state ENUM('scheduled','dispatched','succeeded','dead','cancelled') CHARACTER SET ascii NOT NULL DEFAULT 'scheduled',
   run_at BIGINT NOT NULL COMMENT 'what a caller last asked for',
-  next_at BIGINT NULL COMMENT 'when the job next needs attention: run, retry or acknowledgement deadline; NULL when finished',
+  next_at BIGINT NULL COMMENT 'when the job next needs attention: run, retry or acknowledgement deadline; zero or less: now; NULL when finished',
   near BOOLEAN NOT NULL DEFAULT FALSE COMMENT 'next_at is indexed exactly (within about two days), not by its day',
   due_band TINYINT AS (IF(next_at IS NULL, 2, near)) STORED COMMENT '0 far, 1 near, 2 finished',
-  due_key BIGINT AS (IF(next_at IS NULL, leave_at, IF(near, next_at, next_at - next_at MOD 86400000))) STORED COMMENT 'graded due time: exact when near, its day when far; leave_at when finished',
+  due_key BIGINT AS (IF(next_at IS NULL, leave_at, IF(near, GREATEST(next_at, 1), GREATEST(next_at, 1) - GREATEST(next_at, 1) MOD 86400000))) STORED COMMENT 'graded due time: exact when near, its day when far; 1 for what is due whenever it was (next_at zero or less); leave_at when finished',
   attempt INT NOT NULL DEFAULT 0 COMMENT 'dispatches so far; never falls',
   failures INT NOT NULL DEFAULT 0 COMMENT 'failed attempts since creation or redrive',
   -- The next five have a value from the start: a row that does not grow when it is claimed and finished keeps its place
@@ -83,6 +83,8 @@ CREATE TABLE IF NOT EXISTS jobs (
   payload MEDIUMBLOB NOT NULL,
   KEY due (due_band, due_key, id),
   CONSTRAINT live_jobs_have_next_at CHECK (next_at IS NOT NULL OR state NOT IN ('scheduled','dispatched')),
+  CONSTRAINT next_at_is_a_time CHECK (next_at <= 253402300799999),
+  CONSTRAINT ack_timeout_is_a_time CHECK (ack_timeout_ms > 0),
   CONSTRAINT attempt_counts CHECK (attempt >= 0 AND failures >= 0)
 ) ENGINE=InnoDB COMMENT='one row a live job; finished ones stay for a while (history.after), then stand in history';
 

@@ -1,4 +1,6 @@
 -- duetime: views for people. Times are DATETIME(3) in UTC whatever the session's time zone; topics and keys are bytes.
+-- Whatever a column holds is shown: times before the year 1000 as its beginning, those after the year 9999 as its end. A next_at of
+-- zero or less means now: such a job is due, and overdue by 0 ms.
 -- v_jobs, v_overdue, v_shards and v_audit are cheap (v_jobs by id reads one row), v_backlog reads what is overdue; v_recount
 -- counts the live table, v_dead reads it and history.
 
@@ -17,21 +19,21 @@ SELECT
     WHEN t.name IS NULL THEN 'kafka' -- nobody can say where it goes
     ELSE 'leader'
   END AS waiting_for,
-  CAST('1970-01-01' + INTERVAL (j.run_at * 1000) MICROSECOND AS DATETIME(3)) AS run_at,
-  CAST('1970-01-01' + INTERVAL (j.next_at * 1000) MICROSECOND AS DATETIME(3)) AS next_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.run_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS run_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.next_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS next_at,
   IF(j.state IN ('scheduled','dispatched'),
-     GREATEST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - j.next_at, 0), NULL) AS overdue_ms,
+     IF(j.next_at > 0, GREATEST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - j.next_at, 0), 0), NULL) AS overdue_ms,
   j.attempt,
   IF(TRIM(j.retry) = '', 1, 2 + LENGTH(TRIM(j.retry)) - LENGTH(REPLACE(TRIM(j.retry), ' ', ''))) AS max_attempts,
   j.failures,
   NULLIF(CAST(j.attempt_status AS CHAR), 'none') AS attempt_status,
-  CAST('1970-01-01' + INTERVAL (NULLIF(j.due_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
-  CAST('1970-01-01' + INTERVAL (NULLIF(j.dispatched_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
-  NULLIF(j.dispatched_at, 0) - NULLIF(j.due_at, 0) AS lateness_ms,
-  CAST('1970-01-01' + INTERVAL (NULLIF(j.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  LEAST(GREATEST(NULLIF(j.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(j.due_at, 0), 0), 253402300799999) AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
   j.error_code,
   j.error_message,
-  CAST('1970-01-01' + INTERVAL (j.error_at * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.error_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
   j.retry,
   j.ack_timeout_ms,
   j.no_retries,
@@ -41,9 +43,9 @@ SELECT
   j.payload,
   CRC32(j.id) % 1024 AS slot,
   NULLIF(j.claim_shard, -1) AS claim_shard,
-  CAST('1970-01-01' + INTERVAL (j.purge_at * 1000) MICROSECOND AS DATETIME(3)) AS purge_at,
-  CAST('1970-01-01' + INTERVAL (j.created_at * 1000) MICROSECOND AS DATETIME(3)) AS created_at,
-  CAST('1970-01-01' + INTERVAL (j.updated_at * 1000) MICROSECOND AS DATETIME(3)) AS updated_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.purge_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS purge_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.created_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS created_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.updated_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS updated_at,
   j.version
 FROM jobs j
 LEFT JOIN topics t ON t.name = j.topic
@@ -57,20 +59,20 @@ SELECT
   j.job_key,
   j.state,
   NULL AS waiting_for,
-  CAST('1970-01-01' + INTERVAL (j.run_at * 1000) MICROSECOND AS DATETIME(3)) AS run_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.run_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS run_at,
   CAST(NULL AS DATETIME(3)) AS next_at,
   NULL AS overdue_ms,
   j.attempt,
   IF(TRIM(j.retry) = '', 1, 2 + LENGTH(TRIM(j.retry)) - LENGTH(REPLACE(TRIM(j.retry), ' ', ''))) AS max_attempts,
   j.failures,
   NULLIF(CAST(j.attempt_status AS CHAR), 'none') AS attempt_status,
-  CAST('1970-01-01' + INTERVAL (NULLIF(j.due_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
-  CAST('1970-01-01' + INTERVAL (NULLIF(j.dispatched_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
-  NULLIF(j.dispatched_at, 0) - NULLIF(j.due_at, 0) AS lateness_ms,
-  CAST('1970-01-01' + INTERVAL (NULLIF(j.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  LEAST(GREATEST(NULLIF(j.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(j.due_at, 0), 0), 253402300799999) AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
   j.error_code,
   j.error_message,
-  CAST('1970-01-01' + INTERVAL (j.error_at * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.error_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
   j.retry,
   j.ack_timeout_ms,
   j.no_retries,
@@ -80,9 +82,9 @@ SELECT
   j.payload,
   CRC32(j.id) % 1024 AS slot,
   NULLIF(j.claim_shard, -1) AS claim_shard,
-  CAST('1970-01-01' + INTERVAL (j.purge_at * 1000) MICROSECOND AS DATETIME(3)) AS purge_at,
-  CAST('1970-01-01' + INTERVAL (j.created_at * 1000) MICROSECOND AS DATETIME(3)) AS created_at,
-  CAST('1970-01-01' + INTERVAL (j.updated_at * 1000) MICROSECOND AS DATETIME(3)) AS updated_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.purge_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS purge_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.created_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS created_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.updated_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS updated_at,
   j.version
 FROM history j
 WHERE j.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
@@ -102,8 +104,8 @@ SELECT
   j.job_key,
   j.state,
   IF(j.state = 'dispatched', 'result', IF(t.paused, 'paused', 'dispatch')) AS missing,
-  CAST('1970-01-01' + INTERVAL (j.next_at * 1000) MICROSECOND AS DATETIME(3)) AS next_at,
-  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - j.next_at AS overdue_ms,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.next_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS next_at,
+  IF(j.next_at > 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - j.next_at, 0) AS overdue_ms,
   j.attempt,
   CRC32(j.id) % 1024 AS slot,
   NULLIF(j.claim_shard, -1) AS claim_shard
@@ -121,7 +123,7 @@ SELECT
   u.state,
   CAST(SUM(u.jobs) AS SIGNED) AS jobs,
   CAST(SUM(u.overdue) AS SIGNED) AS overdue,
-  CAST('1970-01-01' + INTERVAL (MIN(u.first_at) * 1000) MICROSECOND AS DATETIME(3)) AS overdue_since
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(MIN(u.first_at), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS overdue_since
 FROM (
   SELECT c.topic AS topic, CAST('scheduled' AS CHAR CHARACTER SET utf8mb4) AS state, SUM(c.scheduled) AS jobs, 0 AS overdue, NULL AS first_at FROM job_counts c GROUP BY c.topic
   UNION ALL
@@ -135,7 +137,7 @@ FROM (
   UNION ALL
   SELECT h.topic, CAST(h.state AS CHAR CHARACTER SET utf8mb4), SUM(h.jobs), 0, NULL FROM history_counts h GROUP BY h.topic, h.state
   UNION ALL
-  SELECT j.topic, CAST(j.state AS CHAR CHARACTER SET utf8mb4), 0, COUNT(*), MIN(j.next_at)
+  SELECT j.topic, CAST(j.state AS CHAR CHARACTER SET utf8mb4), 0, COUNT(*), MIN(IF(j.next_at > 0, j.next_at, NULL))
   FROM jobs j FORCE INDEX (due)
   WHERE j.due_band IN (0, 1)
     AND j.due_key < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000
@@ -153,7 +155,7 @@ SELECT
   s.owner,
   s.halted,
   s.epoch,
-  CAST('1970-01-01' + INTERVAL (s.owner_since * 1000) MICROSECOND AS DATETIME(3)) AS owner_since,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(s.owner_since, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS owner_since,
   IF(JSON_VALID(s.inflight), JSON_LENGTH(s.inflight), NULL) AS in_flight,
   s.send_n,
   s.batch_no,
@@ -165,12 +167,12 @@ SELECT
   x.waiting,
   x.detail,
   x.overdue,
-  CAST('1970-01-01' + INTERVAL (x.oldest_due_at * 1000) MICROSECOND AS DATETIME(3)) AS oldest_due_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(x.oldest_due_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS oldest_due_at,
   x.drift_missing,
   x.drift_extra,
   x.drift_wrong,
-  CAST('1970-01-01' + INTERVAL (x.seen_at * 1000) MICROSECOND AS DATETIME(3)) AS seen_at,
-  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - x.seen_at AS seen_ms_ago
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(x.seen_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS seen_at,
+  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - LEAST(GREATEST(x.seen_at, 0), 253402300799999) AS seen_ms_ago
 FROM installation i
 JOIN shards s
 LEFT JOIN shard_stats x ON x.shard = s.shard
@@ -188,7 +190,7 @@ SELECT
   COALESCE(t.kafka_name, j.topic) AS kafka_topic,
   j.state,
   j.attempt AS latest_attempt,
-  CAST('1970-01-01' + INTERVAL (f.due_at * 1000) MICROSECOND AS DATETIME(3)) AS due_at
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(f.due_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS due_at
 FROM shards s
 JOIN JSON_TABLE(IF(JSON_VALID(s.inflight), s.inflight, '[]'), '$[*]' COLUMNS(
   place FOR ORDINALITY,
@@ -209,9 +211,9 @@ SELECT
   NULLIF(CAST(j.attempt_status AS CHAR), 'none') AS attempt_status,
   j.error_code,
   j.error_message,
-  CAST('1970-01-01' + INTERVAL (j.error_at * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
-  CAST('1970-01-01' + INTERVAL (NULLIF(j.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
-  CAST('1970-01-01' + INTERVAL (j.purge_at * 1000) MICROSECOND AS DATETIME(3)) AS purge_at
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.error_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.purge_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS purge_at
 FROM jobs j
 WHERE j.state = 'dead'
 UNION ALL
@@ -224,9 +226,9 @@ SELECT
   NULLIF(CAST(j.attempt_status AS CHAR), 'none') AS attempt_status,
   j.error_code,
   j.error_message,
-  CAST('1970-01-01' + INTERVAL (j.error_at * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
-  CAST('1970-01-01' + INTERVAL (NULLIF(j.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
-  CAST('1970-01-01' + INTERVAL (j.purge_at * 1000) MICROSECOND AS DATETIME(3)) AS purge_at
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.error_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.purge_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS purge_at
 FROM history j
 WHERE j.state = 'dead' AND j.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
 
@@ -236,10 +238,10 @@ SELECT
   a.job_id,
   a.attempt,
   a.status,
-  CAST('1970-01-01' + INTERVAL (NULLIF(a.due_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
-  CAST('1970-01-01' + INTERVAL (NULLIF(a.dispatched_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
-  NULLIF(a.dispatched_at, 0) - NULLIF(a.due_at, 0) AS lateness_ms,
-  CAST('1970-01-01' + INTERVAL (NULLIF(a.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  LEAST(GREATEST(NULLIF(a.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(a.due_at, 0), 0), 253402300799999) AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
   a.error_code,
   a.error_message
 FROM attempts a
@@ -248,10 +250,10 @@ SELECT
   j.id,
   j.attempt,
   IF(j.attempt_status = 'none', 'dispatched', CAST(j.attempt_status AS CHAR)),
-  CAST('1970-01-01' + INTERVAL (NULLIF(j.due_at, 0) * 1000) MICROSECOND AS DATETIME(3)),
-  CAST('1970-01-01' + INTERVAL (NULLIF(j.dispatched_at, 0) * 1000) MICROSECOND AS DATETIME(3)),
-  NULLIF(j.dispatched_at, 0) - NULLIF(j.due_at, 0),
-  CAST('1970-01-01' + INTERVAL (IF(j.attempt_status = 'dispatched', NULL, NULLIF(j.finished_at, 0)) * 1000) MICROSECOND AS DATETIME(3)),
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
+  LEAST(GREATEST(NULLIF(j.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(j.due_at, 0), 0), 253402300799999),
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(IF(j.attempt_status = 'dispatched', NULL, NULLIF(j.finished_at, 0)), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
   IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
   IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)
 FROM jobs j
@@ -261,10 +263,10 @@ SELECT
   a.job_id,
   a.attempt,
   a.status,
-  CAST('1970-01-01' + INTERVAL (NULLIF(a.due_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
-  CAST('1970-01-01' + INTERVAL (NULLIF(a.dispatched_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
-  NULLIF(a.dispatched_at, 0) - NULLIF(a.due_at, 0) AS lateness_ms,
-  CAST('1970-01-01' + INTERVAL (NULLIF(a.finished_at, 0) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  LEAST(GREATEST(NULLIF(a.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(a.due_at, 0), 0), 253402300799999) AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
   a.error_code,
   a.error_message
 FROM history_attempts a
@@ -274,10 +276,10 @@ SELECT
   j.id,
   j.attempt,
   IF(j.attempt_status = 'none', 'dispatched', CAST(j.attempt_status AS CHAR)),
-  CAST('1970-01-01' + INTERVAL (NULLIF(j.due_at, 0) * 1000) MICROSECOND AS DATETIME(3)),
-  CAST('1970-01-01' + INTERVAL (NULLIF(j.dispatched_at, 0) * 1000) MICROSECOND AS DATETIME(3)),
-  NULLIF(j.dispatched_at, 0) - NULLIF(j.due_at, 0),
-  CAST('1970-01-01' + INTERVAL (IF(j.attempt_status = 'dispatched', NULL, NULLIF(j.finished_at, 0)) * 1000) MICROSECOND AS DATETIME(3)),
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
+  LEAST(GREATEST(NULLIF(j.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(j.due_at, 0), 0), 253402300799999),
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(IF(j.attempt_status = 'dispatched', NULL, NULLIF(j.finished_at, 0)), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
   IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
   IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)
 FROM history j
@@ -300,7 +302,7 @@ SELECT
   CAST(SUM(u.edited) AS SIGNED) AS edited,
   CAST(SUM(u.corrected) AS SIGNED) AS corrected,
   CAST(SUM(u.created + u.edited - u.scheduled - u.dispatched - u.succeeded - u.dead - u.cancelled - u.removed) AS SIGNED) AS missing,
-  (SELECT IF(COUNT(*) = 32, CAST('1970-01-01' + INTERVAL (MIN(a.audited_at) * 1000) MICROSECOND AS DATETIME(3)), NULL)
+  (SELECT IF(COUNT(*) = 32, CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(MIN(a.audited_at), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)), NULL)
     FROM count_audits a) AS audited_since
 FROM (
   SELECT

@@ -68,7 +68,7 @@ BEGIN
       state = 'cancelled',
       next_at = NULL,
       finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), v_now),
-      purge_at = v_now + COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000),
+      purge_at = v_now + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000), 7223372036854775807),
       -- ten minutes among the live ones, whatever history.after says
       leave_at = v_now + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000), 600000),
       version = version + 1,
@@ -98,14 +98,15 @@ BEGIN
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
   COMMIT;
-  IF p_at IS NULL THEN
+  -- NULL, or a date of zeros
+  IF TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_at) IS NULL THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dt_reschedule needs a time, in UTC';
   END IF;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
   -- finer than a millisecond rounds up, so that nothing is early
-  SET v_at = GREATEST((TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_at) + 999) DIV 1000, v_now);
+  SET v_at = LEAST(GREATEST((TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_at) + 999) DIV 1000, v_now), 253402300799999);
   REPEAT
     SELECT j.state, j.attempt INTO v_state, v_attempt FROM jobs j WHERE j.id = p_id FOR UPDATE;
     IF v_state IS NULL THEN

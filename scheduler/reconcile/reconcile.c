@@ -438,7 +438,8 @@ static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
 
         if (!dt_shard_set_has(&r->leads, shard))
             continue;
-        if (view->overdue++ == 0)
+        view->overdue++;
+        if (view->oldest_ms == 0 && r->page[i].next_ms > 1) /* since when those at 1 are due nobody knows */
             view->oldest_ms = r->page[i].next_ms;
     }
     r->stats_owed = false;

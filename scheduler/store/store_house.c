@@ -12,7 +12,8 @@
 #include "store/store_internal.h"
 
 /* A subquery, not a join: a join would lock the topic's row. */
-#define RETENTION "COALESCE((SELECT p.retention_ms FROM topics p WHERE p.name = j.topic), 2592000000)"
+#define RETENTION                                                                                                      \
+    "LEAST(COALESCE((SELECT p.retention_ms FROM topics p WHERE p.name = j.topic), 2592000000), 7223372036854775807)"
 
 /* Runs a query for ids; the ids as a JSON list, and their number. */
 dt_status dt_select_ids(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,

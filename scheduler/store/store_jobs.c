@@ -344,7 +344,9 @@ static int64_t near_of(const struct change *c, int64_t next_at_ms)
 
 /* ---- cancel ---- */
 
-#define RETENTION "COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?)"
+/* Some keep jobs for ever: now + it is a number nevertheless. */
+#define RETENTION                                                                                                      \
+    "LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), 7223372036854775807)"
 
 /* An attempt that is in flight is kept when only the further ones are cancelled: it is sent nevertheless. */
 static dt_status cancel_scheduled(struct change *c)

@@ -10,12 +10,16 @@
 #include "job/job.h"
 #include "store/db.h"
 
+/* next_at of jobs j as everything here knows it: at least 1 where it is set, because zero, or less, is a legal way to
+ * write "now" by hand, and 0 is what the absence of a time is here. The due index has the same (due_key). */
+#define DT_SQL_NEXT_AT "GREATEST(j.next_at, 1)"
+
 /* Everything but the payload, which may be large. */
 #define DT_ROW_HEAD_OF(next_at)                                                                                        \
     "j.id,j.topic,j.job_key,j.state+0,j.run_at," next_at ",j.attempt,j.failures,j.attempt_status+0,j.due_at,"          \
     "j.dispatched_at,j.finished_at,j.claim_shard,j.no_retries,j.retry,j.ack_timeout_ms,j.partition_key,j.headers,"     \
     "j.content_type,j.payload_binary,j.error_code,j.error_message,j.error_at,j.created_at,j.updated_at,j.version"
-#define DT_ROW_HEAD         DT_ROW_HEAD_OF("j.next_at")
+#define DT_ROW_HEAD         DT_ROW_HEAD_OF(DT_SQL_NEXT_AT)
 #define DT_ROW_HEAD_COLUMNS 26
 /* The same from `history j`. Whoever reads there shows a row only while its purge_at is to come. */
 #define DT_ROW_HEAD_PAST DT_ROW_HEAD_OF("0")
@@ -43,7 +47,7 @@
 #define DT_ROW_JUDGED_OF(next_at)                                                                                      \
     "j.id,j.state+0," next_at ",j.attempt,j.attempt_status+0,j.failures,j.no_retries,j.retry,j.ack_timeout_ms,"        \
     "j.due_at,j.dispatched_at"
-#define DT_ROW_JUDGED         DT_ROW_JUDGED_OF("j.next_at")
+#define DT_ROW_JUDGED         DT_ROW_JUDGED_OF(DT_SQL_NEXT_AT)
 #define DT_ROW_JUDGED_PAST    DT_ROW_JUDGED_OF("0")
 #define DT_ROW_JUDGED_COLUMNS 11
 

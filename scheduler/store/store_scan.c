@@ -8,6 +8,7 @@
 #include "store/id_in.h"
 #include "store/id_list.h"
 #include "store/store_dispatch.h"
+#include "store/store_row.h"
 
 /*
  * A scan goes on after (ms, id) in two statements: the rest of that millisecond, then what is later. Each is one range
@@ -223,7 +224,8 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
         status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = dt_db_query(db,
-                             "SELECT j.id, IF(j.state IN ('scheduled','dispatched'), j.next_at, 0), j.state+0, j.topic,"
+                             "SELECT j.id, IF(j.state IN ('scheduled','dispatched'), " DT_SQL_NEXT_AT
+                             ", 0), j.state+0, j.topic,"
                              " COALESCE(p.paused, 0), j.updated_at, (SELECT generation FROM installation)"
                              " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE "
                              "INDEX (PRIMARY) ON j.id = t.id"

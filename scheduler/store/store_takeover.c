@@ -13,6 +13,7 @@
 #include "store/lease.h"
 #include "store/store_internal.h"
 #include "store/store_results.h"
+#include "store/store_row.h"
 
 static const char lock_row[] = "SELECT s.epoch, s.token, s.version, s.halted, " DT_SQL_NOW_MS ","
                                " (SELECT generation FROM installation), (SELECT topics_version FROM installation)"
@@ -89,7 +90,7 @@ dt_status dt_claims_by_id(const struct dt_claim *claims, size_t n, struct dt_str
     return out->failed ? DT_NOMEM : DT_OK;
 }
 
-static const char lock_sent[] = "SELECT j.id, j.next_at, " DT_SQL_ACK_MS
+static const char lock_sent[] = "SELECT j.id, " DT_SQL_NEXT_AT ", " DT_SQL_ACK_MS
                                 " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t"
                                 " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
                                 " WHERE j.state = 'dispatched' AND j.attempt = t.attempt"

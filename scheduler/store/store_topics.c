@@ -505,12 +505,12 @@ static dt_status count_states(dt_db *db, struct dt_str name, struct dt_topic_cou
 
 static dt_status find_overdue(dt_db *db, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
 {
-    dt_status status =
-        dt_db_query(db,
-                    "SELECT " DT_SQL_NOW_MS " - MIN(IF(topic = ? AND state = 'scheduled', due_key, NULL)) "
-                    "FROM (SELECT topic, state, due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND "
-                    "due_key < " DT_SQL_NOW_MS " ORDER BY due_key LIMIT ?) due",
-                    DT_PARAMS(DT_P_STR(name), DT_P_INT(OVERDUE_ROWS)), err);
+    dt_status status = dt_db_query(
+        db,
+        "SELECT " DT_SQL_NOW_MS " - MIN(IF(topic = ? AND state = 'scheduled' AND due_key > 1, due_key, NULL)) "
+        "FROM (SELECT topic, state, due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND "
+        "due_key < " DT_SQL_NOW_MS " ORDER BY due_key LIMIT ?) due",
+        DT_PARAMS(DT_P_STR(name), DT_P_INT(OVERDUE_ROWS)), err);
     if (status)
         return status;
     out->oldest_overdue_ms = dt_db_next(db) ? dt_db_i64(db, 0) : 0;

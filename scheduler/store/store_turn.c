@@ -24,6 +24,7 @@
 #include "store/outgoing.h"
 #include "store/store_internal.h"
 #include "store/store_results.h"
+#include "store/store_row.h"
 #include "store/topic_book.h"
 
 enum fate { FATE_GONE, FATE_ELSEWHERE, FATE_LEFT, FATE_MOVED, FATE_HELD, FATE_CLAIM, FATE_TIMEOUT };
@@ -149,7 +150,7 @@ static dt_status take_row(void *arg)
     " AND INSTR(s.inflight, CONCAT('[', j.id, ',')) > 0))"
 
 static const struct dt_id_in lock_hinted =
-    DT_ID_IN("SELECT j.id, j.state+0, j.attempt, j.next_at, COALESCE(j.claim_shard, -1), " DT_SQL_ACK_MS ","
+    DT_ID_IN("SELECT j.id, j.state+0, j.attempt, " DT_SQL_NEXT_AT ", COALESCE(j.claim_shard, -1), " DT_SQL_ACK_MS ","
              " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic)"
              /* the key stands in two headers; names and values of ours, the installation's among them */
              " + 2 * COALESCE(LENGTH(j.job_key), 0) + COALESCE(LENGTH(j.partition_key), 0)"
@@ -433,6 +434,12 @@ static dt_status choose(struct turn *t)
     return DT_OK;
 }
 
+/* When its attempt was due; what is due whenever it was (next_at zero or less) is so from now on. */
+static int64_t due_of(const struct turn *t, const struct candidate *c)
+{
+    return c->next_ms > 1 ? c->next_ms : t->row.now_ms;
+}
+
 /* In order of due time, as far as the limits of one batch reach. */
 static dt_status choose_claims(struct turn *t)
 {
@@ -451,7 +458,7 @@ static dt_status choose_claims(struct turn *t)
         }
         t->n_retries += c->attempt > 0;
         t->io->shortest_ack_ms = dt_earlier(t->io->shortest_ack_ms, c->ack_timeout_ms);
-        t->claims[t->n_claims++] = (struct dt_claim){c->id, c->attempt + 1, c->next_ms};
+        t->claims[t->n_claims++] = (struct dt_claim){c->id, c->attempt + 1, due_of(t, c)};
     }
     return status;
 }
@@ -531,13 +538,14 @@ static dt_status archive(struct turn *t)
 }
 
 /* What was read when the row was locked is what is written here: nobody changes a locked row. */
-static const struct dt_id_in claim_jobs = DT_ID_IN(
-    "UPDATE jobs j FORCE INDEX (PRIMARY)"
-    " SET j.state = 'dispatched', j.attempt = j.attempt + 1, j.attempt_status = 'dispatched', j.due_at = j.next_at,"
-    " j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?, j.next_at = ? + " DT_SQL_ACK_MS ","
-    " j.near = (? + " DT_SQL_ACK_MS " < ?), j.updated_at = ?, j.version = j.version + 1" DT_GUARD_SQL(
-        CLAIM, " WHERE j.state = 'scheduled' AND j.next_at <= ?", " WHERE ? > 0") " AND j.id",
-    "");
+static const struct dt_id_in claim_jobs =
+    DT_ID_IN("UPDATE jobs j FORCE INDEX (PRIMARY)"
+             " SET j.state = 'dispatched', j.attempt = j.attempt + 1, j.attempt_status = 'dispatched',"
+             " j.due_at = IF(j.next_at > 1, j.next_at, ?),"
+             " j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?, j.next_at = ? + " DT_SQL_ACK_MS ","
+             " j.near = (? + " DT_SQL_ACK_MS " < ?), j.updated_at = ?, j.version = j.version + 1" DT_GUARD_SQL(
+                 CLAIM, " WHERE j.state = 'scheduled' AND j.next_at <= ?", " WHERE ? > 0") " AND j.id",
+             "");
 
 static int by_number(const void *a, const void *b)
 {
@@ -556,8 +564,8 @@ static dt_status write_claims(struct turn *t)
         ids[i] = t->claims[i].id;
     qsort(ids, t->n_claims, sizeof *ids, by_number);
     dt_status status = dt_id_in_run(t->db, &claim_jobs,
-                                    DT_PARAMS(DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now), DT_P_INT(now),
-                                              DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
+                                    DT_PARAMS(DT_P_INT(now), DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now),
+                                              DT_P_INT(now), DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
                                     ids, t->n_claims, &changed, t->err);
     if (status == DT_OK && changed != t->n_claims)
         status =

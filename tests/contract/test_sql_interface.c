@@ -562,6 +562,142 @@ static void a_time_that_was_set_by_hand_stands_in_the_due_index(void **state)
     assert_job(&fx, 7, "CONCAT_WS(' ', due_band, due_key)", "2 9");
 }
 
+static void a_time_of_zero_or_less_stands_at_one_in_the_due_index(void **state)
+{
+    (void)state;
+    static const char *const times[] = {"0", "-1", "-86400001", "-9223372036854775808"};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        int64_t near = 7 + 2 * (int64_t)i, far = near + 1;
+        job_row(&fx, near, "next_at = %s, near = TRUE", times[i]);
+        job_row(&fx, far, "next_at = %s, near = FALSE", times[i]);
+        assert_job(&fx, near, "CONCAT_WS(' ', due_band, due_key)", "1 1");
+        assert_job(&fx, far, "CONCAT_WS(' ', due_band, due_key)", "0 0");
+    }
+    assert_sql("8", "SELECT COUNT(*) FROM v_overdue WHERE overdue_ms = 0 AND missing = 'dispatch'");
+    assert_int_not_equal(by_hand("UPDATE jobs SET next_at = 253402300800000 WHERE id = 7"), DT_OK);
+    assert_int_not_equal(by_hand("UPDATE jobs SET ack_timeout_ms = 0 WHERE id = 7"), DT_OK);
+}
+
+static const char *const extremes[] = {"-9223372036854775808",
+                                       "-2147483648",
+                                       "-1",
+                                       "0",
+                                       "1",
+                                       "127",
+                                       "32767",
+                                       "2147483647",
+                                       "4294967296000",
+                                       "253402300799999",
+                                       "253402300800000",
+                                       "9223372036854775807"};
+static const char *const views[] = {"v_live",     "v_history", "v_jobs",      "v_overdue",
+                                    "v_backlog",  "v_shards",  "v_in_flight", "v_dead",
+                                    "v_attempts", "v_audit",   "v_recount",   "v_history_audit"};
+
+/* The n-th column of numbers, of all tables; false: there are no more. */
+static bool number_column(int n, char table[64], char column[64])
+{
+    char text[160];
+    if (n >= mysql_fixture_number(&fx,
+                                  "SELECT COUNT(*) FROM information_schema.COLUMNS c JOIN information_schema.TABLES t "
+                                  "USING (TABLE_SCHEMA, TABLE_NAME) WHERE TABLE_SCHEMA = DATABASE() AND t.TABLE_TYPE = "
+                                  "'BASE TABLE' AND c.DATA_TYPE LIKE '%%int' AND c.EXTRA NOT LIKE '%%GENERATED%%'"))
+        return false;
+    mysql_fixture_text(
+        &fx, text, sizeof text,
+        "SELECT CONCAT(TABLE_NAME, ' ', COLUMN_NAME) FROM information_schema.COLUMNS c JOIN "
+        "information_schema.TABLES t USING (TABLE_SCHEMA, TABLE_NAME) WHERE TABLE_SCHEMA = DATABASE() AND "
+        "t.TABLE_TYPE = 'BASE TABLE' AND c.DATA_TYPE LIKE '%%int' AND c.EXTRA NOT LIKE '%%GENERATED%%' "
+        "ORDER BY TABLE_NAME, COLUMN_NAME LIMIT 1 OFFSET %d",
+        n);
+    assert_int_equal(sscanf(text, "%63s %63s", table, column), 2);
+    return true;
+}
+
+static void read_every_view(const char *value)
+{
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        char sql[160];
+        snprintf(sql, sizeof sql, "DROP TABLE IF EXISTS seen; CREATE TABLE seen AS SELECT * FROM %s", views[i]);
+        if (by_hand(sql) != DT_OK)
+            fail_msg("%s: %s: %s", value, views[i], err.text);
+    }
+    by_hand("DROP TABLE seen");
+    if (by_hand("CALL dt_explain(7); CALL dt_explain(8); CALL dt_explain(9)") != DT_OK)
+        fail_msg("%s: dt_explain: %s", value, err.text);
+}
+
+static bool names_a_row(const char *column)
+{
+    return strcmp(column, "id") == 0 || strcmp(column, "job_id") == 0 || strcmp(column, "shard") == 0;
+}
+
+/* Every column of numbers gets an extreme, the same or by turns; what a CHECK or a type refuses stays as it is. */
+static void write_extremes(size_t first, size_t step)
+{
+    char table[64], column[64], sql[300];
+    for (int n = 0; number_column(n, table, column); n++) {
+        if (names_a_row(column))
+            continue;
+        snprintf(sql, sizeof sql, "UPDATE %s SET %s = %s", table, column,
+                 extremes[(first + step * (size_t)n) % (sizeof extremes / sizeof *extremes)]);
+        if (by_hand(sql) != DT_OK && !strstr(err.text, "CONSTRAINT") && !strstr(err.text, "constraint") &&
+            !strstr(err.text, "Out of range") && !strstr(err.text, "Duplicate") && !strstr(err.text, "no partition"))
+            fail_msg("%s: %s", sql, err.text);
+    }
+}
+
+/* Strictly: a view that could not show a row as it is would fail here. */
+static void every_view_shows_every_row_whatever_its_numbers_are(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 1, 0);
+    job_row(&fx, 8, "attempt = 2, due_at = 5, dispatched_at = 6");
+    job_row(&fx, 9, "state = 'dead', next_at = NULL, attempt = 1, purge_at = 9000000000000, error_at = 5");
+    mysql_fixture_run(&fx,
+                      "INSERT INTO attempts VALUES (8, 1, 'failed', 1, 2, 3, NULL, NULL);"
+                      "INSERT INTO history_attempts VALUES (9, 1, 0, 9000000000000, 'failed', 1, 2, 3, NULL, NULL);"
+                      "INSERT INTO shard_stats (shard, seen_at, epoch) SELECT shard, 1, 1 FROM shards;"
+                      "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', 9, 1, 1);"
+                      "UPDATE shards SET inflight = '[[7,1,9223372036854775807]]', owner_since = 1");
+    for (size_t i = 0; i < sizeof extremes / sizeof *extremes; i++) {
+        write_extremes(i, 0);
+        read_every_view(extremes[i]);
+    }
+    for (size_t i = 0; i < sizeof extremes / sizeof *extremes; i++) {
+        write_extremes(i, 1);
+        read_every_view("by turns");
+    }
+}
+
+static void a_job_that_is_kept_for_ever_is_cancelled_like_any_other(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('orders', "
+                           "9223372036854775807, 1, 1)");
+    job_row(&fx, 7, NULL);
+    assert_string_equal(answer("CALL dt_cancel(7)"), "7|cancelled\n");
+    assert_sql("1", "SELECT COUNT(*) FROM v_jobs WHERE id = 7 AND purge_at > '9999-01-01'");
+}
+
+static void dt_reschedule_takes_absurd_dates_for_what_they_can_mean(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, NULL);
+    mysql_fixture_run(&fx, "CALL dt_reschedule(7, '9999-12-31 23:59:59.999999')");
+    assert_job(&fx, 7, "CONCAT_WS(' ', next_at, near)", "253402300799999 0");
+    int64_t before = mysql_now_ms(&fx);
+    mysql_fixture_run(&fx, "CALL dt_reschedule(7, '1000-01-01')");
+    assert_in_range(mysql_fixture_number(&fx, "SELECT next_at FROM jobs"), before, mysql_now_ms(&fx));
+    mysql_fixture_run(&fx, "CALL dt_reschedule(7, '1969-12-31 23:59:59.999')");
+    assert_in_range(mysql_fixture_number(&fx, "SELECT next_at FROM jobs"), before, mysql_now_ms(&fx));
+    mysql_fixture_run(&fx, "SET sql_mode = ''");
+    dt_status zeros = by_hand("CALL dt_reschedule(7, '0000-00-00')");
+    mysql_fixture_run(&fx, "SET sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'");
+    assert_int_not_equal(zeros, DT_OK);
+    assert_non_null(strstr(err.text, "needs a time"));
+}
+
 static void the_legal_hand_edits_are_what_the_store_goes_on_from(void **state)
 {
     (void)state;
@@ -648,6 +784,10 @@ int main(void)
         T(a_live_job_must_have_a_time),
         T(nonsense_is_refused),
         T(a_time_that_was_set_by_hand_stands_in_the_due_index),
+        T(a_time_of_zero_or_less_stands_at_one_in_the_due_index),
+        T(every_view_shows_every_row_whatever_its_numbers_are),
+        T(dt_reschedule_takes_absurd_dates_for_what_they_can_mean),
+        T(a_job_that_is_kept_for_ever_is_cancelled_like_any_other),
         T(the_legal_hand_edits_are_what_the_store_goes_on_from),
     };
     return cmocka_run_group_tests_name("the schema as an interface", tests, open_store, close_store);

@@ -466,6 +466,16 @@ static void what_is_too_late_for_another_reason_than_a_list_is_not_called_unsett
     assert_false(job.unsettled);
 }
 
+static void a_job_that_is_kept_for_ever_is_cancelled_like_any_other(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('orders', "
+                           "9223372036854775807, 1, 1)");
+    job_row(&fx, 7, NULL);
+    OK(cancel(7));
+    assert_job(&fx, 7, "purge_at > 7000000000000000000", "1");
+}
+
 static void further_attempts_are_cancelled_also_while_an_earlier_one_is_in_flight(void **state)
 {
     (void)state;
@@ -831,6 +841,7 @@ int main(void)
         T(a_scheduled_job_with_an_earlier_attempt_in_flight_cannot_be_cancelled),
         T(what_is_too_late_for_another_reason_than_a_list_is_not_called_unsettled),
         T(further_attempts_are_cancelled_also_while_an_earlier_one_is_in_flight),
+        T(a_job_that_is_kept_for_ever_is_cancelled_like_any_other),
         T(a_job_that_was_cancelled_by_hand_while_in_flight_is_not_answered_cancelled),
         T(only_its_own_entry_in_its_claiming_shards_list_holds_a_job),
         T(run_now_makes_a_job_due_at_once),

@@ -17,6 +17,23 @@ def test_a_plain_update_of_next_at_takes_effect(stack, api, topic, consume):
         assert consumer.wait(job["id"]).received_ms >= due - 1
 
 
+def test_zero_and_negative_times_mean_now(stack, api, topic, consume):
+    """Also for a job far ahead, whose lateness is counted from when it was noticed; and nothing else is held up by it."""
+    consumer = consume(topic)
+    times = (0, -1, -86400001, -9223372036854775808)
+    jobs = [(api.make(topic=topic, delay=delay), at) for delay in ("PT20M", "P900D") for at in times]
+    held = api.make(topic=topic, delay="PT1H")
+    for job, at in jobs:
+        by_hand(stack, "UPDATE jobs SET next_at = %s WHERE id = %s", at, job["id"])
+        assert api.get(f"/v1/jobs/{job['id']}").status == 200
+    for job, at in jobs:
+        arrival = consumer.wait(job["id"])
+        assert arrival.scheduled > "2020", (at, arrival)
+        [attempt] = api.get(f"/v1/jobs/{job['id']}/attempts").json["attempts"]
+        assert 0 <= attempt["lateness_ms"] < 10000, (at, attempt)
+    assert consumer.of(held["id"]) == []
+
+
 def test_a_job_moved_away_by_hand_does_not_arrive_at_its_old_time(stack, api, topic, consume):
     consumer = consume(topic)
     job, witness = api.make(topic=topic, delay=3000), api.make(topic=topic, delay=3300)

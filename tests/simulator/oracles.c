@@ -87,6 +87,12 @@ static const char *unrest_of_job(const struct row *row, int64_t now_ms)
     return is(row, "state", "scheduled") ? "a job is scheduled" : "a job is dispatched";
 }
 
+/* Zero or less is now, and stands at 1 in the index. */
+static int64_t due_ms_of(const struct row *row)
+{
+    return cell_int(row, "next_at") > 1 ? cell_int(row, "next_at") : 1;
+}
+
 static const char *unrest_of_index(const struct table *jobs, int64_t horizon_ms)
 {
     for (size_t i = 0; i < jobs->n; i++) {
@@ -97,7 +103,7 @@ static const char *unrest_of_index(const struct table *jobs, int64_t horizon_ms)
             continue;
         if (held)
             return "an entry is held";
-        if (live(row) && cell_int(row, "next_at") < horizon_ms && score != cell_int(row, "next_at"))
+        if (live(row) && cell_int(row, "next_at") < horizon_ms && score != due_ms_of(row))
             return "an entry is missing or wrong";
         if (!live(row) && score)
             return "an entry of a finished job is there";

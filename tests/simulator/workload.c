@@ -467,6 +467,8 @@ static void edit(struct op *op)
     j->edited = true;
     j->revived |= which == 1 || which == 2;
     int64_t when_ms = mysql_now_ms() + op->delay_ms;
+    if (op->delay_ms % 4 == 0) /* "now", as some write it */
+        when_ms = op->delay_ms % 8 ? 0 : -when_ms;
     answered(a, mysql_by_hand(edits[which], DT_PARAMS(DT_P_INT(when_ms), DT_P_INT(j->id))), NULL);
 }
 
