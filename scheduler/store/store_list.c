@@ -299,7 +299,7 @@ static void go_on_after_last_job(struct page *p)
 static dt_status take_window(struct page *p, int64_t rows, bool *done)
 {
     struct window w = {.rows = rows};
-    bool last, overflow;
+    bool last = false, overflow = false;
     dt_status status = find_window(p, &w, &last);
     if (!status)
         status = read_window(p, &w, &overflow);
