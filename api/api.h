@@ -8,12 +8,14 @@
 #include "auth.h"
 #include "base/clock.h"
 #include "base/config.h"
+#include "batch_gate.h"
 #include "budget.h"
 #include "committer.h"
 #include "health.h"
 #include "index_writer.h"
 #include "results_batcher.h"
 #include "topic_cache.h"
+#include "turns.h"
 #include "workers.h"
 
 struct dt_api {
@@ -27,6 +29,8 @@ struct dt_api {
     dt_results *results;
     dt_index_writer *index;
     dt_workers *workers;
+    dt_gate *gate;   /* of batches */
+    dt_turns *turns; /* take arrays of jobs apart */
     dt_health *health;
 };
 

@@ -64,6 +64,13 @@ bool dt_hold_exactly(struct dt_hold *hold, size_t n)
     return true;
 }
 
+void dt_hold_move(struct dt_hold *from, struct dt_hold *to, size_t n)
+{
+    n = n < from->n ? n : from->n;
+    from->n -= n;
+    to->n += n;
+}
+
 void dt_hold_end(struct dt_hold *hold)
 {
     dt_hold_less(hold, hold->n);

@@ -43,6 +43,8 @@ bool dt_hold_more(struct dt_hold *hold, size_t n);
 void dt_hold_less(struct dt_hold *hold, size_t n);
 /* Exactly n from now on, more or fewer. False: the budget is used up, and the hold is as it was. */
 bool dt_hold_exactly(struct dt_hold *hold, size_t n);
+/* n bytes of the one are the other's from now on, or all that it has, whichever is less. Both are of one budget. */
+void dt_hold_move(struct dt_hold *from, struct dt_hold *to, size_t n);
 /* Nothing any more. */
 void dt_hold_end(struct dt_hold *hold);
 

@@ -173,6 +173,31 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
     finish(unit, status);
 }
 
+void dt_committer_expire(dt_committer *c, int64_t now_us)
+{
+    struct dt_unit *late = NULL, **last = &late;
+    pthread_mutex_lock(&c->lock);
+    for (struct dt_unit **at = &c->head; *at;) {
+        struct dt_unit *unit = *at;
+        if (unit->deadline_us == 0 || unit->deadline_us > now_us) {
+            at = &unit->next;
+            continue;
+        }
+        *at = unit->next;
+        c->queued_rows -= unit->n;
+        c->queued_bytes -= unit->bytes;
+        *last = unit;
+        last = &unit->next;
+    }
+    *last = NULL;
+    c->tail = &c->head;
+    while (*c->tail)
+        c->tail = &(*c->tail)->next;
+    dt_metric_set(c->queue, (double)c->queued_rows);
+    pthread_mutex_unlock(&c->lock);
+    finish_all(late, DT_UNAVAILABLE);
+}
+
 static struct dt_unit *pop_locked(dt_committer *c)
 {
     struct dt_unit *unit = c->head;

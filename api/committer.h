@@ -64,6 +64,8 @@ typedef struct dt_committer dt_committer;
 DT_MUST_CHECK dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
                                            dt_topic_cache *topics, dt_index_writer *index, dt_committer **out,
                                            struct dt_error *err);
+/* Units that are not begun although their time is up are given back, UNAVAILABLE. Any thread. */
+void dt_committer_expire(dt_committer *committer, int64_t now_us);
 /* Takes no more units, commits what is queued, ends the threads. */
 void dt_committer_stop(dt_committer *committer);
 void dt_committer_free(dt_committer *committer);

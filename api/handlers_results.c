@@ -55,6 +55,7 @@ static void reported(struct dt_report *report)
     struct dt_request *req = r->req;
     const bool judged = report->status == DT_OK;
     if (judged && report->apply.outcome < DT_OUTCOME_UNKNOWN_JOB) {
+        req->changed = report->apply.outcome == DT_OUTCOME_APPLIED;
         dt_workers_submit(req->api->workers, req, answer_result);
         return;
     }
@@ -125,7 +126,7 @@ enum dt_next dt_handle_job_results(struct dt_request *req)
     struct reporting *r = dt_arena_alloc(&req->arena, sizeof(*r));
     if (!r)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    *r = (struct reporting){.report = {.done = reported, .arg = r}, .req = req};
+    *r = (struct reporting){.report = {.done = reported, .arg = r, .deadline_us = req->deadline_us}, .req = req};
     req->state = r;
     return decode(req, id, r);
 }

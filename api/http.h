@@ -12,7 +12,8 @@
  *
  * A handler, a stream's feed and `then` run on an HTTP thread that serves up to 120 connections: they never block,
  * never talk to MySQL or Redis. What needs the store goes to dt_workers_submit, new jobs go to dt_committer_submit,
- * results to dt_results_submit. Every path resumes in the end: all waits behind a suspended request are bounded.
+ * results to dt_results_submit. Every path resumes in the end: all waits behind a suspended request end with the
+ * request's deadline at the latest (deadlines.h), but for the few seconds that MySQL has to answer what was begun.
  *
  * Everything that belongs to the request (arena, body, query, out) lives until the answer was sent; it is then reused
  * for the next request of the same connection. Refused before a handler runs: 400 (framing, bad escapes), 401, 403,
@@ -67,7 +68,8 @@ struct dt_request {
     struct dt_strbuf out;                          /* the answer's body */
     struct dt_pair headers[DT_REQUEST_HEADER_MAX]; /* use dt_request_header */
     unsigned n_headers;
-    bool close; /* close the connection after the answer */
+    bool close;   /* close the connection after the answer */
+    bool changed; /* something was done for it already: a refusal from here on says that its outcome is unknown */
 
     /* The handler's own. */
     enum dt_next (*then)(struct dt_request *req); /* on the HTTP thread after a resume; NULL = send the answer */
@@ -123,10 +125,26 @@ bool dt_request_suspended(const struct dt_request *req);
  * keep such state in memory of its own with a count.
  */
 enum dt_feed { DT_FEED_MORE, DT_FEED_WAIT, DT_FEED_DROP };
+enum dt_cut { DT_CUT_CLIENT, DT_CUT_LATE, DT_CUT_SHUTDOWN };
 struct dt_stream {
     enum dt_next (*begin)(struct dt_request *req, bool *buffer);
     enum dt_feed (*feed)(struct dt_request *req, const char *p, size_t n, size_t *taken);
+    /*
+     * The body breaks off (its client stopped sending or left, its time is up, the server ends) and handle will not be
+     * called: the last call before cleanup. May part from the connection to answer nevertheless (dt_request_part);
+     * else the server sends a problem where one is due.
+     */
+    void (*cut)(struct dt_request *req, enum dt_cut why);
 };
+
+/*
+ * The way to answer a request whose body broke off: libmicrohttpd closes such a connection unanswered, so its socket
+ * is kept, and the answer is written to it by hand. For a stream's cut. NULL: not possible.
+ */
+typedef struct dt_parting dt_parting;
+dt_parting *dt_request_part(struct dt_request *req);
+/* Any thread, once. Takes over body and what holds it. status 0: there is no answer, what was done is unknown. */
+void dt_part_answer(dt_parting *parting, int status, const char *type, struct dt_strbuf *body, struct dt_hold *hold);
 
 /* ---- the server ---- */
 typedef struct dt_http dt_http;
@@ -140,6 +158,8 @@ int dt_http_port(const dt_http *http);
 /* Accepts no more connections; answers close theirs. Returns when no request is under way, or when until_us has come.
  */
 void dt_http_drain(dt_http *http, int64_t until_us);
+/* After drain: bodies that are not complete are waited for no longer, and returns as drain does. */
+void dt_http_cut(dt_http *http, int64_t until_us);
 /* Ends connections and threads. Every suspended request must have been resumed (stop committers and workers before). */
 void dt_http_stop(dt_http *http);
 

@@ -2,11 +2,12 @@
  * Owns duplicates of sockets whose connections are over as far as the HTTP server is concerned. Refuses to know what
  * was answered on them.
  *
- * Invariants: at most LINGER_MAX at a time, each until its peer closes or its time is up; slots are taken by any thread
- * and given back by the waiting thread alone.
+ * Invariants: at most SOCKETS_MAX at a time, each until its peer closes or its time is up; slots are taken by any
+ * thread and given back by the waiting thread alone, which alone looks at what is in one.
  */
 #include "http_linger.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,17 +15,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LINGER_MAX 64
+#define LINGER_MAX  64  /* sockets whose rest is dropped … */
+#define SOCKETS_MAX 320 /* … and those with an answer to be sent */
 
 struct slot {
     int fd; /* -1 = free */
     int64_t until_us;
+    struct dt_strbuf text; /* to be sent */
+    size_t sent;
+    struct dt_hold hold; /* of it */
+    bool heard_all;      /* its peer sends nothing more */
 };
 
 struct dt_linger {
     int wake_fd;
     pthread_mutex_t lock; /* of the slots */
-    struct slot slots[LINGER_MAX];
+    struct slot slots[SOCKETS_MAX];
 };
 
 dt_status dt_linger_new(dt_linger **out)
@@ -39,19 +45,27 @@ dt_status dt_linger_new(dt_linger **out)
         return DT_SYSTEM;
     }
     pthread_mutex_init(&linger->lock, NULL);
-    for (int i = 0; i < LINGER_MAX; i++)
+    for (int i = 0; i < SOCKETS_MAX; i++)
         linger->slots[i].fd = -1;
     *out = linger;
     return DT_OK;
+}
+
+static void slot_clear(struct slot *slot)
+{
+    close(slot->fd);
+    slot->fd = -1;
+    dt_strbuf_clear(&slot->text);
+    dt_hold_end(&slot->hold);
 }
 
 void dt_linger_free(dt_linger *linger)
 {
     if (!linger)
         return;
-    for (int i = 0; i < LINGER_MAX; i++)
+    for (int i = 0; i < SOCKETS_MAX; i++)
         if (linger->slots[i].fd >= 0)
-            close(linger->slots[i].fd);
+            slot_clear(&linger->slots[i]);
     close(linger->wake_fd);
     pthread_mutex_destroy(&linger->lock);
     free(linger);
@@ -64,17 +78,67 @@ void dt_linger_wake(dt_linger *linger)
         return; /* it is awake already */
 }
 
-void dt_linger_add(dt_linger *linger, int fd, int64_t until_us)
+/* False: the first `most` places are all taken, and the slot is still the caller's. */
+static bool take_slot(dt_linger *linger, const struct slot *slot, int most)
 {
+    bool taken = false;
     pthread_mutex_lock(&linger->lock);
-    for (int i = 0; i < LINGER_MAX; i++) {
-        if (linger->slots[i].fd >= 0)
-            continue;
-        linger->slots[i] = (struct slot){dup(fd), until_us};
-        break;
+    for (int i = 0; i < most && !taken; i++) {
+        taken = linger->slots[i].fd < 0;
+        if (taken)
+            linger->slots[i] = *slot;
     }
     pthread_mutex_unlock(&linger->lock);
-    dt_linger_wake(linger);
+    if (taken)
+        dt_linger_wake(linger);
+    return taken;
+}
+
+void dt_linger_add(dt_linger *linger, int fd, int64_t until_us)
+{
+    struct slot slot = {.fd = dup(fd), .until_us = until_us};
+    if (slot.fd >= 0 && !take_slot(linger, &slot, LINGER_MAX))
+        slot_clear(&slot);
+}
+
+/* All is with the kernel: the peer shall see the end of it. */
+static void sent_all(struct slot *slot)
+{
+    shutdown(slot->fd, SHUT_WR);
+    dt_strbuf_clear(&slot->text);
+    dt_hold_end(&slot->hold);
+}
+
+/* Sends what the peer takes now. False: it takes nothing any more. */
+static bool send_more(struct slot *slot)
+{
+    while (slot->sent < slot->text.n) {
+        ssize_t n = send(slot->fd, slot->text.p + slot->sent, slot->text.n - slot->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0)
+            return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+        slot->sent += (size_t)n;
+    }
+    sent_all(slot);
+    return true;
+}
+
+void dt_linger_send(dt_linger *linger, int fd, struct dt_strbuf *text, struct dt_hold *hold, int64_t until_us)
+{
+    struct slot slot = {.fd = fd, .until_us = until_us, .text = *text, .hold = *hold};
+    dt_strbuf_init(text);
+    dt_hold_init(hold, slot.hold.budget);
+    if (!send_more(&slot) || !take_slot(linger, &slot, SOCKETS_MAX))
+        slot_clear(&slot);
+}
+
+size_t dt_linger_unsent(dt_linger *linger)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&linger->lock);
+    for (int i = 0; i < SOCKETS_MAX; i++)
+        n += linger->slots[i].fd >= 0 && linger->slots[i].text.p != NULL;
+    pthread_mutex_unlock(&linger->lock);
+    return n;
 }
 
 /* Whether there is more to wait for. */
@@ -91,39 +155,57 @@ static bool drop_input(int fd)
     return true;
 }
 
+static short events_of(const struct slot *slot)
+{
+    return (short)((slot->heard_all ? 0 : POLLIN) | (slot->text.p ? POLLOUT : 0));
+}
+
 static nfds_t collect(dt_linger *linger, struct pollfd *fds, int *slots, int64_t now_us)
 {
     nfds_t n = 0;
     fds[n++] = (struct pollfd){.fd = linger->wake_fd, .events = POLLIN};
     pthread_mutex_lock(&linger->lock);
-    for (int i = 0; i < LINGER_MAX; i++) {
+    for (int i = 0; i < SOCKETS_MAX; i++) {
         struct slot *slot = &linger->slots[i];
         if (slot->fd < 0)
             continue;
         if (slot->until_us <= now_us) {
-            close(slot->fd);
-            slot->fd = -1;
+            slot_clear(slot);
             continue;
         }
         slots[n] = i;
-        fds[n++] = (struct pollfd){.fd = slot->fd, .events = POLLIN};
+        fds[n++] = (struct pollfd){.fd = slot->fd, .events = events_of(slot)};
     }
     pthread_mutex_unlock(&linger->lock);
     return n;
 }
 
-static void give_back(dt_linger *linger, int slot)
+/* What a socket is ready for. False: it is done with. */
+static bool tend(struct slot *slot, short ready)
+{
+    if (ready & (POLLERR | POLLNVAL))
+        return false;
+    if (ready & POLLIN)
+        slot->heard_all = !drop_input(slot->fd);
+    if ((ready & POLLOUT) && slot->text.p && !send_more(slot))
+        return false;
+    if (ready & POLLHUP)
+        return false;
+    return !slot->heard_all || slot->text.p;
+}
+
+static void tend_slot(dt_linger *linger, int slot, short ready)
 {
     pthread_mutex_lock(&linger->lock);
-    close(linger->slots[slot].fd);
-    linger->slots[slot].fd = -1;
+    if (!tend(&linger->slots[slot], ready))
+        slot_clear(&linger->slots[slot]);
     pthread_mutex_unlock(&linger->lock);
 }
 
 void dt_linger_wait(dt_linger *linger, int64_t now_us, int timeout_ms)
 {
-    struct pollfd fds[LINGER_MAX + 1];
-    int slots[LINGER_MAX + 1];
+    struct pollfd fds[SOCKETS_MAX + 1];
+    int slots[SOCKETS_MAX + 1];
     nfds_t n = collect(linger, fds, slots, now_us);
     if (n > 1 && (timeout_ms < 0 || timeout_ms > 1000))
         timeout_ms = 1000;
@@ -132,11 +214,7 @@ void dt_linger_wait(dt_linger *linger, int64_t now_us, int timeout_ms)
     uint64_t count;
     if (fds[0].revents && read(linger->wake_fd, &count, sizeof(count)) < 0)
         return;
-    for (nfds_t i = 1; i < n; i++) {
-        bool over = (fds[i].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
-        if (!over && (fds[i].revents & POLLIN))
-            over = !drop_input(fds[i].fd);
-        if (over)
-            give_back(linger, slots[i]);
-    }
+    for (nfds_t i = 1; i < n; i++)
+        if (fds[i].revents)
+            tend_slot(linger, slots[i], fds[i].revents);
 }

@@ -5,16 +5,20 @@
  * The way of a request (struct conn, one a connection, used again for the next request on it):
  *
  *   IDLE --headers--> READING --body complete--> BUSY --answer queued--> SENDING --sent--> IDLE
- *                        '--- too slow ---> KILLED (408, closed)
+ *                        '--- breaks off ---> answered by hand (408, 503, or what a batch did), closed
  *
  * libmicrohttpd calls on_request for the headers, for each piece of the body, once when the body is complete and again
  * after each resume. An answer can be queued only for the headers (the connection is then closed) or when the body
  * is complete; so a refused request with a small body has its body dropped first and keeps its connection, and one with
  * a large body is answered at once, closed, and what it still sends is dropped (http_linger).
  *
+ * A body that is late is cut off: the janitor shuts the socket down for reading, the library takes that for the end of
+ * its client and closes the connection, and the last call that it makes for the request (on_completed, still with the
+ * socket) answers by hand through http_linger. A suspended request is left alone: its wait ends by itself.
+ *
  * Invariants: everything of a conn but its atomics belongs to the connection's HTTP thread, or, while it is
  * suspended, to whoever it was handed to. Suspending happens inside on_request only. The janitor thread may only shut
- * down a socket, and only when it moved the phase to KILLED or nothing of ours is under way on it. Framing that two
+ * down a socket; it writes to none that is the library's. Framing that two
  * readers could understand differently is refused and the connection closed. At most 120 connections a thread: with 128
  * ready ones in one epoll round the library (0.9.75 and later) forgets some.
  */
@@ -37,6 +41,7 @@
 #include "api.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "deadlines.h"
 #include "http.h"
 #include "http_linger.h"
 
@@ -47,9 +52,15 @@
 #define LINGER_US              INT64_C(2000000)
 #define SILENCE_US             INT64_C(1000000)
 #define DRAIN_SILENCE_US       INT64_C(2000000)
+#define STALLED_US             INT64_C(250000)   /* at its deadline a body that still comes … */
+#define STREAM_GRACE_US        INT64_C(2000000)  /* … as a stream may come to its end */
+#define DEAF_US                INT64_C(15000000) /* and the library must have noticed that it was cut off */
+#define BY_HAND_US             INT64_C(10000000) /* for the client to take an answer that was written by hand */
+#define SWEEP_US               INT64_C(250000)
 #define STATUS_CLASSES         6
 
-enum phase { PHASE_IDLE, PHASE_READING, PHASE_BUSY, PHASE_SENDING, PHASE_KILLED };
+enum phase { PHASE_IDLE, PHASE_READING, PHASE_BUSY, PHASE_SENDING };
+enum { CUT_NOT = -1 }; /* besides enum dt_cut */
 
 /*
  * What the connections of one HTTP thread share. Waking a thread costs more than all else in a resume, and a commit
@@ -76,12 +87,14 @@ struct conn {
     _Atomic int64_t since_us; /* begin of the phase */
     _Atomic int64_t heard_us; /* when the client was last heard */
     _Atomic bool suspended;
+    _Atomic int cut; /* why the body under way was cut off: enum dt_cut, or CUT_NOT */
     /* Of the request under way. */
     size_t route_index;
     bool handled;     /* handle was called */
     bool streaming;   /* the body goes to the stream */
     bool dropping;    /* the body is read and dropped */
     bool drop_handle; /* … and handle is called nevertheless (DT_FEED_DROP) */
+    bool parted;      /* answered past the library */
     bool length_known, chunked, expects;
     bool bad_framing;
     bool lingers; /* refused before its body was read */
@@ -109,7 +122,7 @@ struct dt_http {
     dt_linger *linger;
     pthread_t janitor;
     bool janitor_runs;
-    _Atomic bool draining, stopping;
+    _Atomic bool draining, cutting, stopping;
     pthread_mutex_t lock;
     pthread_cond_t quiet; /* nothing under way */
     /* Below: under the lock. */
@@ -603,7 +616,7 @@ static void reset_request(struct conn *c)
     req->route = NULL;
     memset(req->params, 0, sizeof(req->params));
     req->n_query = req->n_headers = 0;
-    req->truncated = req->close = false;
+    req->truncated = req->close = req->changed = false;
     req->body = req->content_type = req->if_match = DT_STR_NONE;
     req->request_id = DT_STR_NONE;
     req->media = DT_MEDIA_JSON;
@@ -613,7 +626,8 @@ static void reset_request(struct conn *c)
     req->then = NULL;
     req->cleanup = NULL;
     req->state = NULL;
-    c->handled = c->streaming = c->dropping = c->drop_handle = false;
+    c->handled = c->streaming = c->dropping = c->drop_handle = c->parted = false;
+    atomic_store_explicit(&c->cut, CUT_NOT, memory_order_relaxed);
     c->length_known = c->chunked = c->expects = c->bad_framing = false;
     c->length = c->received = c->limit = 0;
     c->authorization = c->encoding = DT_STR_NONE;
@@ -708,13 +722,31 @@ static bool room_for(struct conn *c, size_t n)
     return dt_request_hold(&c->req, beyond_free(cap) - beyond_free(c->body.cap));
 }
 
+/* The stream's handler is still to be called. */
+static bool stream_open(const struct conn *c)
+{
+    return !c->handled && (c->streaming || c->drop_handle);
+}
+
+/* Whether nothing more of this body is taken: its time is up, or the server ends. */
+static bool is_cut(struct conn *c, int64_t now)
+{
+    int64_t until_us = c->req.deadline_us + (stream_open(c) ? STREAM_GRACE_US : 0);
+    bool ends = atomic_load_explicit(&c->http->cutting, memory_order_relaxed);
+    if (now < until_us && !ends)
+        return atomic_load_explicit(&c->cut, memory_order_relaxed) != CUT_NOT;
+    atomic_store_explicit(&c->cut, ends ? DT_CUT_SHUTDOWN : DT_CUT_LATE, memory_order_relaxed);
+    return true;
+}
+
 static enum MHD_Result take_body(struct conn *c, const char *p, size_t *n)
 {
     if (still_suspended(c))
         return MHD_YES; /* a further chunk of the same read: later */
-    if (atomic_load_explicit(&c->phase, memory_order_acquire) == PHASE_KILLED)
+    int64_t now = now_us(c->http);
+    atomic_store_explicit(&c->heard_us, now, memory_order_relaxed);
+    if (is_cut(c, now))
         return MHD_NO;
-    atomic_store_explicit(&c->heard_us, now_us(c->http), memory_order_relaxed);
     if (c->streaming && c->received < c->limit && feed(c, p, n))
         return MHD_YES;
     if (*n == 0)
@@ -798,9 +830,7 @@ static enum MHD_Result step(struct conn *c)
 {
     enum dt_next next = DT_REPLY;
     if (!c->handled) {
-        int reading = PHASE_READING;
-        if (!atomic_compare_exchange_strong(&c->phase, &reading, PHASE_BUSY))
-            return MHD_NO;
+        atomic_store_explicit(&c->phase, PHASE_BUSY, memory_order_release);
         next = handle(c);
     } else {
         answer_bell(c->bell);
@@ -837,34 +867,135 @@ static void keep_small(struct conn *c)
     dt_strbuf_reset(&c->req.out);
 }
 
+/* ---- answers past the library ---- */
+
+struct dt_parting {
+    struct dt_http *http;
+    int fd; /* a duplicate: the library closes its own */
+    char id[DT_REQUEST_ID_MAX + 1];
+};
+
+static void under_way_less(struct dt_http *http)
+{
+    if (atomic_fetch_sub(&http->under_way, 1) != 1 || !atomic_load(&http->draining))
+        return;
+    pthread_mutex_lock(&http->lock);
+    pthread_cond_broadcast(&http->quiet);
+    pthread_mutex_unlock(&http->lock);
+}
+
+dt_parting *dt_request_part(struct dt_request *req)
+{
+    struct conn *c = conn_of(req);
+    struct dt_parting *parting = c->parted ? NULL : calloc(1, sizeof(*parting));
+    if (!parting)
+        return NULL;
+    parting->http = c->http;
+    memcpy(parting->id, c->id, sizeof(parting->id));
+    parting->fd = dup(c->fd);
+    if (parting->fd < 0) {
+        free(parting);
+        return NULL;
+    }
+    atomic_fetch_add(&c->http->under_way, 1);
+    c->parted = true;
+    return parting;
+}
+
+static const char *phrase_of(int status)
+{
+    return MHD_get_reason_phrase_for((unsigned)status);
+}
+
+static void add_head(struct dt_strbuf *text, int status, const char *type, const char *id, size_t n)
+{
+    dt_strbuf_addf(text, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n", status,
+                   phrase_of(status), type, id);
+    if (status == 503)
+        dt_strbuf_addf(text, "Retry-After: %u\r\n", dt_problem_retry_after_s(DT_PROBLEM_UNAVAILABLE));
+    dt_strbuf_addf(text, "Content-Length: %zu\r\n\r\n", n);
+}
+
+static void part_with_problem(struct dt_parting *parting, enum dt_problem_type type, const char *detail)
+{
+    struct dt_strbuf body;
+    struct dt_hold none = {0};
+    dt_strbuf_init(&body);
+    dt_problem_add(&body, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, dt_str(parting->id));
+    dt_part_answer(parting, dt_problem_http_status(type), "application/problem+json", &body, &none);
+}
+
+void dt_part_answer(dt_parting *parting, int status, const char *type, struct dt_strbuf *body, struct dt_hold *hold)
+{
+    struct dt_http *http = parting->http;
+    if (status == 0 || body->failed) {
+        dt_strbuf_clear(body);
+        dt_hold_end(hold);
+        part_with_problem(parting, DT_PROBLEM_OUTCOME_UNKNOWN, "memory was out in the middle");
+        return;
+    }
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    add_head(&text, status, type, parting->id, body->n);
+    dt_strbuf_add(&text, body->p, body->n);
+    dt_strbuf_clear(body);
+    if (text.failed)
+        close(parting->fd);
+    else
+        dt_linger_send(http->linger, parting->fd, &text, hold, now_us(http) + BY_HAND_US);
+    dt_strbuf_clear(&text);
+    dt_hold_end(hold);
+    free(parting);
+    under_way_less(http);
+}
+
+/* What was decided before the body broke off, or why it did. */
+static void part_with_answer(struct conn *c, int why)
+{
+    struct dt_request *req = &c->req;
+    if (req->status == 0)
+        dt_request_refuse(req, why == DT_CUT_LATE ? DT_PROBLEM_TIMEOUT : DT_PROBLEM_UNAVAILABLE, "%s",
+                          why == DT_CUT_LATE ? "the body did not come in the request's time; nothing was done"
+                                             : "the server is shutting down");
+    dt_parting *parting = dt_request_part(req);
+    if (parting)
+        dt_part_answer(parting, req->status, req->reply_type, &req->out, &req->hold);
+}
+
+/* The request ends, and neither was its body complete nor was it answered. */
+static void break_off(struct conn *c)
+{
+    int why = atomic_load_explicit(&c->cut, memory_order_relaxed);
+    if (stream_open(c) && c->req.route->stream->cut)
+        c->req.route->stream->cut(&c->req, why == CUT_NOT ? DT_CUT_CLIENT : (enum dt_cut)why);
+    if (!c->parted && why != CUT_NOT)
+        part_with_answer(c, why);
+    else if (c->parted && c->req.status == 0)
+        c->req.status = 200;
+}
+
 /* The answer was sent, or the connection broke. */
 static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
                          enum MHD_RequestTerminationCode termination)
 {
     (void)mhd;
-    (void)termination;
     struct dt_http *http = cls;
     struct conn *c = *context;
     if (!c)
         return;
     *context = NULL;
     answer_bell(c->bell); /* a request that was resumed may end here, its client gone, without coming by */
+    if (atomic_load(&c->phase) == PHASE_READING && termination != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        break_off(c);
     if (c->req.cleanup)
         c->req.cleanup(&c->req);
     c->req.cleanup = NULL;
     dt_caller_clear(&c->req.caller);
-    if (atomic_load(&c->phase) == PHASE_KILLED)
-        c->req.status = 408;
     count(c);
     keep_small(c);
     dt_hold_end(&c->req.hold);
-    if (atomic_load(&c->phase) != PHASE_KILLED)
-        enter(c, PHASE_IDLE);
-    if (atomic_fetch_sub(&http->under_way, 1) == 1 && atomic_load(&http->draining)) {
-        pthread_mutex_lock(&http->lock);
-        pthread_cond_broadcast(&http->quiet);
-        pthread_mutex_unlock(&http->lock);
-    }
+    enter(c, PHASE_IDLE);
+    under_way_less(http);
 }
 
 /* ---- connections ---- */
@@ -966,25 +1097,6 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 
 /* ---- the janitor: total deadlines ---- */
 
-/* By hand: libmicrohttpd cannot answer in the middle of a body. The request is ours alone, its phase says so. */
-static void send_timeout(const struct conn *c)
-{
-    struct dt_strbuf body, text;
-    struct dt_problem problem = {.type = DT_PROBLEM_TIMEOUT};
-    dt_strbuf_init(&body);
-    dt_strbuf_init(&text);
-    dt_problem_add(&body, &problem, c->req.request_id);
-    dt_strbuf_addf(&text,
-                   "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/problem+json\r\nConnection: close\r\n"
-                   "X-Request-Id: %s\r\nContent-Length: %zu\r\n\r\n",
-                   c->id, body.n);
-    dt_strbuf_add(&text, body.p, body.n);
-    if (!text.failed && send(c->fd, text.p, text.n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        DT_LOG(DEBUG, "http", "a slow client left before it was told");
-    dt_strbuf_clear(&body);
-    dt_strbuf_clear(&text);
-}
-
 /*
  * The client has gone and libmicrohttpd does not know: its edge-triggered loop takes a short read for the end of what
  * there is, and misses a close that came together with the last bytes.
@@ -995,38 +1107,51 @@ static bool left_unnoticed(const struct conn *c)
     return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* A body that is late, or will never come. */
-static bool overdue_reading(struct conn *c, int64_t age_us, int64_t silent_us)
+enum { LET_BE = -1 }; /* besides SHUT_RD, SHUT_RDWR */
+
+static int cut_off(struct conn *c, enum dt_cut why)
 {
-    int64_t request_us = c->http->api->config->http_request_timeout * 1000;
-    bool draining = atomic_load(&c->http->draining);
-    bool suspended = atomic_load_explicit(&c->suspended, memory_order_relaxed);
-    bool late = age_us > request_us || (draining && !suspended && silent_us > DRAIN_SILENCE_US);
-    bool left = !late && !suspended && silent_us > SILENCE_US && left_unnoticed(c);
-    int reading = PHASE_READING;
-    if ((!late && !left) || !atomic_compare_exchange_strong(&c->phase, &reading, PHASE_KILLED))
-        return false;
-    if (late)
-        send_timeout(c);
-    return true;
+    int not_yet = CUT_NOT;
+    atomic_compare_exchange_strong(&c->cut, &not_yet, why);
+    return SHUT_RD;
 }
 
-/* Whether this connection's time is up. */
-static bool overdue(struct conn *c, int64_t now)
+/* A body that is late, or will never come. */
+static int overdue_reading(struct conn *c, int64_t age_us, int64_t silent_us)
+{
+    int64_t late_us = age_us - c->http->api->config->http_request_timeout * 1000;
+    bool draining = atomic_load(&c->http->draining), cutting = atomic_load(&c->http->cutting);
+    if (atomic_load_explicit(&c->suspended, memory_order_relaxed))
+        return LET_BE; /* who has it knows its deadline */
+    if (late_us > DEAF_US)
+        return SHUT_RDWR;
+    if (late_us > STREAM_GRACE_US || (late_us > 0 && silent_us > STALLED_US))
+        return cut_off(c, DT_CUT_LATE);
+    if (cutting || (draining && silent_us > DRAIN_SILENCE_US))
+        return cut_off(c, DT_CUT_SHUTDOWN);
+    return silent_us > SILENCE_US && left_unnoticed(c) ? SHUT_RD : LET_BE;
+}
+
+/* How this connection's socket is to be shut down, its time being up. */
+static int overdue(struct conn *c, int64_t now)
 {
     const struct dt_config *config = c->http->api->config;
     int64_t age_us = now - atomic_load_explicit(&c->since_us, memory_order_relaxed);
     int64_t request_us = config->http_request_timeout * 1000;
+    bool over = false;
     switch (atomic_load_explicit(&c->phase, memory_order_acquire)) {
     case PHASE_IDLE: /* silence is libmicrohttpd's business; longer than that: its headers drip */
-        return age_us > config->http_idle_timeout * 1000 + request_us || (age_us > SILENCE_US && left_unnoticed(c));
+        over = age_us > config->http_idle_timeout * 1000 + request_us || (age_us > SILENCE_US && left_unnoticed(c));
+        break;
     case PHASE_READING:
         return overdue_reading(c, age_us, now - atomic_load_explicit(&c->heard_us, memory_order_relaxed));
     case PHASE_SENDING:
-        return age_us > request_us;
+        over = age_us > request_us;
+        break;
     default:
-        return false;
+        break;
     }
+    return over ? SHUT_RDWR : LET_BE;
 }
 
 /* Returns whether there are connections to come back for. */
@@ -1035,9 +1160,11 @@ static bool sweep(struct dt_http *http)
     int64_t now = now_us(http);
     pthread_mutex_lock(
         &http->lock); /* a conn in the list has its socket open: both end under this lock, in this order */
-    for (struct conn *c = http->conns; c; c = c->next)
-        if (overdue(c, now))
-            shutdown(c->fd, SHUT_RDWR);
+    for (struct conn *c = http->conns; c; c = c->next) {
+        int how = overdue(c, now);
+        if (how != LET_BE)
+            shutdown(c->fd, how);
+    }
     bool any = http->n_conns > 0;
     pthread_mutex_unlock(&http->lock);
     return any;
@@ -1049,11 +1176,12 @@ static void *clean(void *arg)
     int64_t swept_us = 0;
     bool any = false;
     while (!atomic_load(&http->stopping)) {
-        dt_linger_wait(http->linger, now_us(http), any ? 1000 : -1);
-        if (now_us(http) - swept_us < 500000)
+        dt_linger_wait(http->linger, now_us(http), any ? SWEEP_US / 1000 : -1);
+        if (now_us(http) - swept_us < SWEEP_US)
             continue;
         swept_us = now_us(http);
         any = sweep(http);
+        dt_deadlines_expire(http->api, swept_us);
     }
     return NULL;
 }
@@ -1271,18 +1399,29 @@ int dt_http_port(const dt_http *http)
     return http->port;
 }
 
-void dt_http_drain(dt_http *http, int64_t until_us)
+static void wait_until_quiet(struct dt_http *http, int64_t until_us)
 {
-    atomic_store(&http->draining, true);
-    MHD_socket fd = MHD_quiesce_daemon(http->daemon);
-    if (fd != MHD_INVALID_SOCKET)
-        close(fd);
     struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
     pthread_mutex_lock(&http->lock);
     while (atomic_load(&http->under_way) > 0)
         if (pthread_cond_timedwait(&http->quiet, &http->lock, &until) == ETIMEDOUT)
             break;
     pthread_mutex_unlock(&http->lock);
+}
+
+void dt_http_drain(dt_http *http, int64_t until_us)
+{
+    atomic_store(&http->draining, true);
+    MHD_socket fd = MHD_quiesce_daemon(http->daemon);
+    if (fd != MHD_INVALID_SOCKET)
+        close(fd);
+    wait_until_quiet(http, until_us);
+}
+
+void dt_http_cut(dt_http *http, int64_t until_us)
+{
+    atomic_store(&http->cutting, true);
+    wait_until_quiet(http, until_us);
 }
 
 /* libmicrohttpd ends the process when it is stopped while something is suspended: nobody may wait for a bell then. */
@@ -1300,6 +1439,15 @@ static void close_bells(struct dt_http *http)
     }
 }
 
+/* Answers that were written by hand, to those who read them. */
+static void send_the_rest(struct dt_http *http)
+{
+    struct timespec pause = {0, 10 * 1000000};
+    int64_t until_us = now_us(http) + LINGER_US;
+    while (http->janitor_runs && dt_linger_unsent(http->linger) > 0 && now_us(http) < until_us)
+        nanosleep(&pause, NULL);
+}
+
 void dt_http_stop(dt_http *http)
 {
     if (!http)
@@ -1307,6 +1455,7 @@ void dt_http_stop(dt_http *http)
     close_bells(http);
     if (http->daemon)
         MHD_stop_daemon(http->daemon);
+    send_the_rest(http);
     atomic_store(&http->stopping, true);
     if (http->janitor_runs) {
         dt_linger_wake(http->linger);

@@ -23,6 +23,7 @@
 #include "store/db.h"
 
 #define DRAIN_US INT64_C(10000000)
+#define CUT_US   INT64_C(2000000) /* for answers once nothing more is waited for */
 
 static const char help_text[] =
     "Usage: duetime-api [OPTION]...\n"
@@ -168,6 +169,11 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_committer_start(api->config, clock, api->ref, api->topics, api->index, &api->committer, err);
     if (status == DT_OK)
+        status =
+            dt_gate_new(dt_committer_unit_rows(api->committer), (size_t)api->config->api_queue_jobs / 2, &api->gate);
+    if (status == DT_OK)
+        status = dt_turns_start((size_t)api->config->api_batch_threads, &api->turns, err);
+    if (status == DT_OK)
         status = dt_results_start(api->config, clock, api->ref, api->topics, api->index, &api->results, err);
     if (status == DT_OK)
         status = dt_workers_start(api->config, clock, api->ref, &api->workers, err);
@@ -176,7 +182,10 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     return status;
 }
 
-/* What is queued is committed and answered before the HTTP server ends. */
+/*
+ * What is under way is given its time; then what is queued is committed and answered, batches tell how far they came,
+ * and only then the HTTP server ends.
+ */
 static void stop_parts(struct server *s)
 {
     struct dt_api *api = &s->api;
@@ -184,12 +193,20 @@ static void stop_parts(struct server *s)
         dt_health_drain(api->health);
     if (s->http)
         dt_http_drain(s->http, dt_clock_mono_us(api->clock) + DRAIN_US);
+    if (api->gate)
+        dt_gate_close(api->gate);
+    if (s->http)
+        dt_http_cut(s->http, dt_clock_mono_us(api->clock) + CUT_US);
     if (api->committer)
         dt_committer_stop(api->committer);
+    if (api->turns)
+        dt_turns_stop(api->turns);
     if (api->results)
         dt_results_stop(api->results);
     if (api->workers)
         dt_workers_stop(api->workers);
+    if (s->http)
+        dt_http_cut(s->http, dt_clock_mono_us(api->clock) + CUT_US);
     dt_http_stop(s->http);
     if (api->index)
         dt_index_writer_stop(api->index);
@@ -203,6 +220,8 @@ static void free_parts(struct server *s)
     dt_health_free(api->health);
     dt_workers_free(api->workers);
     dt_results_free(api->results);
+    dt_turns_free(api->turns);
+    dt_gate_free(api->gate);
     dt_committer_free(api->committer);
     dt_index_writer_free(api->index);
     dt_auth_free(api->auth);

@@ -65,6 +65,33 @@ void dt_results_submit(dt_results *r, struct dt_report *report)
         finish(report, status);
 }
 
+void dt_results_expire(dt_results *r, int64_t now_us)
+{
+    struct dt_report *late = NULL, **last = &late;
+    pthread_mutex_lock(&r->lock);
+    for (struct dt_report **at = &r->head; *at;) {
+        struct dt_report *report = *at;
+        if (report->deadline_us == 0 || report->deadline_us > now_us) {
+            at = &report->next;
+            continue;
+        }
+        *at = report->next;
+        r->queued--;
+        *last = report;
+        last = &report->next;
+    }
+    *last = NULL;
+    r->tail = &r->head;
+    while (*r->tail)
+        r->tail = &(*r->tail)->next;
+    pthread_mutex_unlock(&r->lock);
+    while (late) {
+        struct dt_report *next = late->next; /* the report is gone after its done */
+        finish(late, DT_UNAVAILABLE);
+        late = next;
+    }
+}
+
 /* All that has gathered; 0 = the end. */
 static size_t take(dt_results *r)
 {

@@ -17,8 +17,9 @@ struct dt_report {
      * the request to the workers, which read the job for the answer. */
     void (*done)(struct dt_report *report);
     void *arg;
-    dt_status status; /* out. OK: the outcome counts. UNAVAILABLE, BUSY, FULL, SHUTDOWN: nothing happened. UNKNOWN:
-                         perhaps; a repeat is harmless. */
+    int64_t deadline_us; /* monotonic: not begun by then -> UNAVAILABLE; 0 = none */
+    dt_status status;    /* out. OK: the outcome counts. UNAVAILABLE, BUSY, FULL, SHUTDOWN: nothing happened. UNKNOWN:
+                            perhaps; a repeat is harmless. */
     struct dt_report *next;
 };
 
@@ -27,6 +28,8 @@ typedef struct dt_results dt_results;
 DT_MUST_CHECK dt_status dt_results_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
                                          dt_topic_cache *topics, dt_index_writer *index, dt_results **out,
                                          struct dt_error *err);
+/* Reports that are not begun although their time is up are given back, UNAVAILABLE. Any thread. */
+void dt_results_expire(dt_results *results, int64_t now_us);
 void dt_results_stop(dt_results *results);
 void dt_results_free(dt_results *results);
 /* Always ends in one call of done. Thread-safe, does not block. */

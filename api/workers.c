@@ -49,9 +49,9 @@ struct dt_workers {
     size_t head, n;
     struct put_off later[QUEUE_MAX];
     size_t later_head, n_later;
-    unsigned sleeping;
+    unsigned sleeping, busy;
     bool stopping;
-    dt_metric *full;
+    dt_metric *full, *queued, *at_work;
 };
 
 /* ---- the queue ---- */
@@ -62,6 +62,12 @@ static bool stalled(const dt_workers *pool)
         if (!dt_session_stalled(&pool->workers[i].session))
             return false;
     return true;
+}
+
+static void show_locked(const dt_workers *pool)
+{
+    dt_metric_set(pool->queued, (double)(pool->n + pool->n_later));
+    dt_metric_set(pool->at_work, pool->busy);
 }
 
 static dt_status push(dt_workers *pool, struct task task)
@@ -78,6 +84,7 @@ static dt_status push(dt_workers *pool, struct task task)
         pool->queue[(pool->head + pool->n++) & (QUEUE_MAX - 1)] = task;
     if (pool->sleeping)
         pthread_cond_signal(&pool->wake);
+    show_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     return status;
 }
@@ -138,15 +145,74 @@ static bool pop(dt_workers *pool, struct task *task, bool *stopping)
     while (!(got = take_put_off(pool, task) || take_queued(pool, task)) && !pool->stopping)
         sleep_until_there_is_something(pool);
     *stopping = pool->stopping;
+    pool->busy += got;
+    show_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     return got;
 }
 
+static void work_over(dt_workers *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->busy--;
+    show_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static const char too_late[] = "the request waited too long for the database";
+
 static void refuse(struct dt_request *req, const char *why)
 {
     req->then = NULL;
-    dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "%s", why);
+    dt_request_refuse(req, req->changed ? DT_PROBLEM_OUTCOME_UNKNOWN : DT_PROBLEM_UNAVAILABLE, "%s", why);
     dt_request_resume(req);
+}
+
+static size_t slot_of(size_t head, size_t i)
+{
+    return (head + i) & (QUEUE_MAX - 1);
+}
+
+/* Takes the first request whose time is up out of the queue; NULL: there is none. */
+static struct dt_request *take_late_queued(dt_workers *pool, int64_t now_us)
+{
+    size_t i = 0;
+    while (i < pool->n && pool->queue[slot_of(pool->head, i)].req->deadline_us > now_us)
+        i++;
+    if (i == pool->n)
+        return NULL;
+    struct dt_request *late = pool->queue[slot_of(pool->head, i)].req;
+    for (pool->n--; i < pool->n; i++)
+        pool->queue[slot_of(pool->head, i)] = pool->queue[slot_of(pool->head, i + 1)];
+    return late;
+}
+
+static struct dt_request *take_late_put_off(dt_workers *pool, int64_t now_us)
+{
+    size_t i = 0;
+    while (i < pool->n_later && pool->later[slot_of(pool->later_head, i)].task.req->deadline_us > now_us)
+        i++;
+    if (i == pool->n_later)
+        return NULL;
+    struct dt_request *late = pool->later[slot_of(pool->later_head, i)].task.req;
+    for (pool->n_later--; i < pool->n_later; i++)
+        pool->later[slot_of(pool->later_head, i)] = pool->later[slot_of(pool->later_head, i + 1)];
+    return late;
+}
+
+void dt_workers_expire(dt_workers *pool, int64_t now_us)
+{
+    for (;;) {
+        pthread_mutex_lock(&pool->lock);
+        struct dt_request *late = take_late_queued(pool, now_us);
+        if (!late)
+            late = take_late_put_off(pool, now_us);
+        show_locked(pool);
+        pthread_mutex_unlock(&pool->lock);
+        if (!late)
+            return;
+        refuse(late, too_late);
+    }
 }
 
 enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
@@ -169,7 +235,7 @@ static void serve(struct worker *w, struct task task)
 {
     struct dt_request *req = task.req;
     if (req->deadline_us <= dt_clock_mono_us(w->pool->clock)) {
-        refuse(req, "the request waited too long for the database");
+        refuse(req, too_late);
         return;
     }
     struct dt_error err = {0};
@@ -196,6 +262,7 @@ static void *run(void *arg)
             refuse(task.req, "the server is shutting down");
         else
             serve(w, task);
+        work_over(w->pool);
     }
     dt_session_clear(&w->session);
     return NULL;
@@ -237,6 +304,8 @@ dt_status dt_workers_start(const struct dt_config *config, const dt_clock *clock
     pool->ref = ref;
     init_lock(pool);
     pool->full = dt_counter("duetime_api_workers_full_total", "Requests refused because all workers were busy.", "");
+    pool->queued = dt_gauge("duetime_api_workers_queued", "Requests that wait for a worker.", "");
+    pool->at_work = dt_gauge("duetime_api_workers_busy", "Workers that serve a request.", "");
     pool->workers = calloc((size_t)config->http_workers, sizeof(*pool->workers));
     dt_status status = pool->workers ? DT_OK : DT_NOMEM;
     for (int64_t i = 0; status == DT_OK && i < config->http_workers; i++)

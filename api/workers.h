@@ -20,6 +20,8 @@ typedef enum dt_next (*dt_worker_fn)(struct dt_request *req, dt_store *store);
 
 DT_MUST_CHECK dt_status dt_workers_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
                                          dt_workers **out, struct dt_error *err);
+/* Answers what waits although its time is up with 503. Any thread. */
+void dt_workers_expire(dt_workers *pool, int64_t now_us);
 /* Answers what is queued with 503, ends the threads. */
 void dt_workers_stop(dt_workers *pool);
 void dt_workers_free(dt_workers *pool);

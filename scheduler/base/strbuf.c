@@ -74,6 +74,16 @@ void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra)
     sb->p[sb->n] = '\0';
 }
 
+void dt_strbuf_fit(struct dt_strbuf *sb)
+{
+    char *p = sb->p && sb->n + 1 < sb->cap ? realloc(sb->p, sb->n + 1) : NULL;
+
+    if (!p)
+        return;
+    sb->p = p;
+    sb->cap = sb->n + 1;
+}
+
 void dt_strbuf_add(struct dt_strbuf *sb, const void *p, size_t n)
 {
     dt_strbuf_reserve(sb, n);

@@ -54,6 +54,8 @@ void dt_strbuf_reset(struct dt_strbuf *sb); /* n = 0, memory kept, failed forgot
 void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra);
 /* Bytes by which cap would grow if so many were appended at once; 0 = there is room. */
 size_t dt_strbuf_growth(const struct dt_strbuf *sb, size_t extra);
+/* Gives back what is not used. */
+void dt_strbuf_fit(struct dt_strbuf *sb);
 void dt_strbuf_add(struct dt_strbuf *sb, const void *p, size_t n);
 void dt_strbuf_adds(struct dt_strbuf *sb, const char *s);
 void dt_strbuf_addc(struct dt_strbuf *sb, char c);

@@ -117,6 +117,26 @@ static void *take_and_give(void *arg)
     return NULL;
 }
 
+static void what_one_hold_hands_to_another_stays_charged(void **state)
+{
+    struct dt_budget budget;
+    struct dt_hold from, to;
+    (void)state;
+    dt_budget_init(&budget, 100);
+    dt_hold_init(&from, &budget);
+    dt_hold_init(&to, &budget);
+    assert_true(dt_hold_more(&from, 60));
+    dt_hold_move(&from, &to, 50);
+    assert_int_equal(from.n, 10);
+    assert_int_equal(to.n, 50);
+    dt_hold_move(&from, &to, 50);
+    assert_int_equal(to.n, 60);
+    dt_hold_end(&from);
+    assert_int_equal(dt_budget_held(&budget), 60);
+    dt_hold_end(&to);
+    assert_int_equal(dt_budget_held(&budget), 0);
+}
+
 static void threads_share_it_without_losing_a_byte(void **state)
 {
     struct dt_budget budget;
@@ -137,6 +157,7 @@ int main(void)
         cmocka_unit_test(a_refusal_is_counted_and_charges_nothing),
         cmocka_unit_test(a_hold_gives_back_no_more_than_it_has),
         cmocka_unit_test(a_hold_follows_what_it_is_set_to),
+        cmocka_unit_test(what_one_hold_hands_to_another_stays_charged),
         cmocka_unit_test(the_gauge_tells_what_is_held),
         cmocka_unit_test(a_request_without_a_budget_may_hold_nothing),
         cmocka_unit_test(threads_share_it_without_losing_a_byte),

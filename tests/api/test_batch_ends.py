@@ -1,0 +1,255 @@
+"""However a batch ends, it answers for what it made, and its place, its threads and its memory come back."""
+import concurrent.futures
+import contextlib
+import json
+import os
+import re
+import signal
+import threading
+import time
+
+import pytest
+
+from harness.raw import Raw
+from harness.rest import Rest
+from harness.stack import until
+
+FAR = 300 * 86400000
+AT_REST = ("duetime_api_batch_rows", "duetime_api_batches_waiting", "duetime_api_batches", "duetime_api_turns",
+           "duetime_api_workers_queued", "duetime_api_workers_busy", "duetime_api_queue_jobs")
+
+
+@contextlib.contextmanager
+def stopped(stack, part):
+    pid = int(stack.refresh()[f"DUETIME_PID_{part.upper()}"])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def gauges(rest):
+    text = rest.get("/metrics").body.decode()
+    return {name: float(re.search(rf"^{name} (\S+)$", text, re.M)[1]) for name in AT_REST + ("duetime_api_held_bytes",)}
+
+
+def at_rest(own):
+    """Every place, worker and byte is back."""
+    until(lambda: not any(gauges(own.rest).values()), 20, lambda: str(gauges(own.rest)))
+
+
+def line(topic, **more):
+    return json.dumps({"topic": topic, "delay": FAR, **more}).encode() + b"\n"
+
+
+def begin_lines(api, body, length=None):
+    wire = Raw(api.url, seconds=30)
+    return wire.request("POST /v1/jobs:batch", "Content-Type: application/x-ndjson", f"Content-Length: {length or len(body)}", body=body)
+
+
+def results(answer):
+    assert answer, "the connection ended without an answer"
+    status, headers, body = answer
+    assert status == 200, answer
+    assert headers["content-type"] == "application/x-ndjson" and headers["x-request-id"]
+    return [json.loads(text) for text in body.splitlines()]
+
+
+def true_of(own, topic, answered):
+    """Everything that was answered 201 is there, and nothing besides."""
+    made = {int(result["id"]) for result in answered if result["status"] == 201}
+    unknown = sum(result["type"].endswith("outcome-unknown") for result in answered if "type" in result)
+    there = {row["id"] for row in own.rows("SELECT id FROM jobs WHERE topic = %s", topic)}
+    assert made <= there and len(there) <= len(made) + unknown, (len(made), len(there), unknown)
+    return len(made)
+
+
+def no_job_was_made(result):
+    return result["status"] in (408, 503) and result["type"].startswith("/problems/") and "no job was made" in result["detail"]
+
+
+@pytest.fixture(scope="module")
+def hasty(own_apis):
+    return own_apis("hasty", {"http.request_timeout": "PT1S"}).start()
+
+
+def test_a_body_that_stops_arriving_is_answered_for_the_lines_that_came(hasty, topic):
+    body = line(topic) * 1500
+    with begin_lines(hasty, body + line(topic)[:9], length=len(body) * 2) as wire:
+        begun = time.monotonic()
+        answered = results(wire.answer())
+        assert time.monotonic() - begun < 5
+        assert wire.closed()
+    assert len(answered) == 1501
+    assert all(result["status"] == 201 for result in answered[:1000])
+    assert all(result["status"] == 201 or no_job_was_made(result) for result in answered)
+    assert answered[-1]["status"] == 408 and answered[-1]["detail"].endswith("no job was made from here on")
+    assert true_of(hasty, topic, answered) >= 1000
+    at_rest(hasty)
+
+
+def test_a_body_that_drips_ends_with_its_time_and_is_answered(hasty, topic):
+    body = line(topic) * 1000
+    with begin_lines(hasty, body, length=len(body) + 10**6) as wire:
+        ended = threading.Event()
+
+        def drip():
+            while not ended.wait(0.05):
+                with contextlib.suppress(OSError):
+                    wire.send(line(topic))
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            answered = results(wire.answer())
+        finally:
+            ended.set()
+            dripping.join()
+    assert answered[-1]["status"] == 408 and answered[0]["status"] == 201
+    true_of(hasty, topic, answered)
+    at_rest(hasty)
+
+
+def test_a_client_that_stops_sending_and_reads_on_learns_what_was_made(own_apis, topic):
+    own = own_apis("patient").start()
+    body = line(topic) * 1000
+    with begin_lines(own, body, length=len(body) * 2) as wire:
+        wire.socket.shutdown(1)
+        answered = results(wire.answer())
+    assert [result["status"] for result in answered] == [201] * 1000 + [400]
+    assert true_of(own, topic, answered) == 1000
+    at_rest(own)
+
+
+def test_an_ordinary_body_that_stops_arriving_is_told_so(hasty, topic):
+    with Raw(hasty.url) as wire:
+        status, headers, body = wire.request("POST /v1/jobs", "Content-Type: application/json", "Content-Length: 100", "X-Request-Id: late-1",
+                                             body=b'{"topic":').answer()
+        assert (status, headers["content-type"], headers["x-request-id"]) == (408, "application/problem+json", "late-1")
+        assert json.loads(body)["request_id"] == "late-1"
+    at_rest(hasty)
+
+
+def all_answered(own, topic, answers):
+    answered = [result for answer in answers for result in results(answer)]
+    true_of(own, topic, answered)
+    assert all(len(results(answer)) <= 1301 for answer in answers)
+    at_rest(own)
+    assert own.rest.post("/v1/jobs", {"topic": topic, "delay": FAR}).status == 201
+    assert own.end() == 0
+
+
+@pytest.mark.parametrize("seconds", [5, 60])
+def test_two_hundred_batches_in_line_are_all_answered_when_mysql_pauses(stack, own_apis, topic, seconds):
+    """With five seconds their time is up while they are in line."""
+    own = own_apis(f"line{seconds}", {"http.request_timeout": f"PT{seconds}S"}).start()
+    body = line(topic) * 1300
+    half = len(body) // 2
+    with contextlib.ExitStack() as wires, concurrent.futures.ThreadPoolExecutor(200) as pool:
+        begun = time.monotonic()
+        open_ones = [wires.enter_context(begin_lines(own, body[:half], length=len(body))) for _ in range(200)]
+        time.sleep(max(0, min(seconds, 5) - 1.5 - (time.monotonic() - begun)))   # so that the pause takes them to their ends
+        with stopped(stack, "mysql"):
+            sent = [pool.submit(wire.send, body[half:]) for wire in open_ones]
+            time.sleep(1.9)
+        for future in sent:
+            with contextlib.suppress(ConnectionError):
+                future.result()
+        answers = list(pool.map(lambda wire: wire.answer(), open_ones))
+    all_answered(own, topic, answers)
+
+
+def test_two_hundred_batches_whose_time_is_short_are_all_answered_when_mysql_pauses(stack, own_apis, topic):
+    own = own_apis("brief", {"http.request_timeout": "PT1S"}).start()
+    body = line(topic) * 1300
+
+    def ask(_):
+        with begin_lines(own, body) as wire:
+            return wire.answer()
+
+    with concurrent.futures.ThreadPoolExecutor(200) as pool:
+        with stopped(stack, "mysql"):
+            asked = [pool.submit(ask, n) for n in range(200)]
+            time.sleep(1.9)
+        answers = [future.result() for future in asked]
+    refused = [answer for answer in answers if answer and answer[0] in (408, 503)]   # their heads were late already
+    all_answered(own, topic, [answer for answer in answers if answer not in refused])
+
+
+def test_the_end_of_the_server_is_answered_in_every_state_and_comes_soon(own_apis, topic):
+    own = own_apis("ending").start()
+    body = line(topic) * 1500
+    array = json.dumps([{"topic": topic, "delay": FAR}] * 30000).encode()
+    with contextlib.ExitStack() as wires, concurrent.futures.ThreadPoolExecutor(40) as pool:
+        stalled = [wires.enter_context(begin_lines(own, body, length=2 * len(body))) for _ in range(10)]
+        plain = wires.enter_context(Raw(own.url, seconds=30))
+        plain.request("POST /v1/jobs", "Content-Type: application/json", "Content-Length: 100", body=b'{"topic":')
+        silent = wires.enter_context(Raw(own.url))
+        arrays = [pool.submit(Rest(own.url, timeout=60).post, "/v1/jobs:batch", array) for _ in range(8)]
+        until(lambda: gauges(own.rest)["duetime_api_batches"] >= 12, 20, lambda: str(gauges(own.rest)))
+        begun = time.monotonic()
+        ended = pool.submit(own.end)
+        for wire in stalled:
+            answered = results(wire.answer())
+            assert answered[-1]["status"] == 503 and answered[-1]["detail"].endswith("no job was made from here on")
+            assert all(result["status"] == 201 for result in answered[:1000])
+        assert plain.answer()[0] == 503
+        for answer in (future.result() for future in arrays):
+            assert answer.status == 200 and len(answer.json) == 30000, answer
+            assert all(result["status"] == 201 or no_job_was_made(result) for result in answer.json)
+        assert silent.closed(20)
+        assert ended.result() == 0
+        assert time.monotonic() - begun < 20
+
+
+def test_the_end_of_the_server_comes_soon_when_mysql_hangs(stack, own_apis, topic):
+    own = own_apis("hanging").start()
+    body = line(topic) * 3000
+    array = json.dumps([{"topic": topic, "delay": FAR}] * 5000).encode()
+    with contextlib.ExitStack() as wires, concurrent.futures.ThreadPoolExecutor(40) as pool:
+        with stopped(stack, "mysql"):
+            whole = [wires.enter_context(begin_lines(own, body)) for _ in range(30)]
+            arrays = [pool.submit(Rest(own.url, timeout=60).post, "/v1/jobs:batch", array) for _ in range(8)]
+            until(lambda: gauges(own.rest)["duetime_api_batches"] >= 38, 20, lambda: str(gauges(own.rest)))
+            assert pool.submit(own.end).result(40) == 0
+        answered = [result for wire in whole for result in results(wire.answer())]
+        assert all(future.result().status == 200 for future in arrays)
+    true_of(own, topic, answered + [result for future in arrays for result in future.result().json])
+
+
+def test_arrays_in_line_hold_no_worker(stack, own_apis, topic):
+    own = own_apis("arrays").start()
+    job = own.rest.make(topic=topic, delay=FAR)
+    array = json.dumps([{"topic": topic, "delay": FAR, "payload": "x" * 100}] * 20000).encode()
+    slowest = 0
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        arrays = [pool.submit(Rest(own.url, timeout=120).post, "/v1/jobs:batch", array) for _ in range(12)]
+        until(lambda: gauges(own.rest)["duetime_api_batches"] >= 6, 30, lambda: str(gauges(own.rest)))
+        while not all(future.done() for future in arrays):
+            begun = time.monotonic()
+            assert own.rest.get(f"/v1/jobs/{job['id']}").status == 200
+            slowest = max(slowest, time.monotonic() - begun)
+    assert all(future.result().status == 200 and len(future.result().json) == 20000 for future in arrays)
+    assert all(result["status"] == 201 for future in arrays for result in future.result().json)
+    assert slowest < 1, slowest
+    at_rest(own)
+
+
+def test_requests_that_wait_for_mysql_are_answered_when_their_time_is_up(stack, hasty, topic):
+    job = hasty.rest.make(topic=topic, delay=FAR)
+    path = f"/v1/jobs/{job['id']}"
+    asks = [lambda rest: rest.post("/v1/jobs", {"topic": topic, "delay": FAR}), lambda rest: rest.get(path), lambda rest: rest.post(f"{path}/cancel"),
+            lambda rest: rest.post(f"{path}/results", {"attempt": 1, "status": "succeeded"})]
+
+    def seconds(ask):
+        begun = time.monotonic()
+        answer = ask(Rest(hasty.url))
+        assert answer.status in (200, 201, 503), answer        # the first ones may be quicker than the signal
+        return time.monotonic() - begun
+
+    with stopped(stack, "mysql"), concurrent.futures.ThreadPoolExecutor(120) as pool:
+        took = sorted(pool.map(seconds, asks * 30))
+    under_way = 4 + 8 + 1                                      # committers, workers, results: these wait for MySQL's own answer
+    assert took[-1] < 7 and took[-under_way * 2] < 3, took
+    at_rest(hasty)
