@@ -116,6 +116,11 @@ enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_j
 
 /* ---- lists ---- */
 
+size_t dt_answer_job_room(const struct dt_api *api)
+{
+    return 6 * (size_t)api->config->limits_payload;
+}
+
 bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fields, size_t n,
                     struct dt_cursor_list *list)
 {

@@ -34,6 +34,21 @@ enum dt_next dt_answer_not_found(struct dt_request *req, const char *what);
 enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_job *job,
                            const struct dt_job_view *view);
 
+/*
+ * A page ends when its answer has so many bytes, whatever its limit; one row always comes. What a page is made of is
+ * held (dt_request_hold) before it is read: the rows, and the answer, whose buffer may be twice as large as its text.
+ */
+#define DT_PAGE_BYTES ((size_t)4 << 20)
+static inline size_t dt_page_room(size_t bytes)
+{
+    return 3 * bytes;
+}
+/*
+ * What reading and answering one job may take: its payload with the client library, in a cell, in the arena, and in a
+ * buffer that grew by doubling, perhaps as base64.
+ */
+size_t dt_answer_job_room(const struct dt_api *api);
+
 /* A list as this caller looks at it (see cursor.h). False: 503 is filled in (MySQL was never reached). */
 bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fields, size_t n,
                     struct dt_cursor_list *list);

@@ -49,6 +49,8 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
     const struct create *c = req->state;
     struct dt_job job;
     struct dt_error err = {0};
+    if (!dt_request_hold(req, dt_answer_job_room(req->api)))
+        return dt_request_no_room(req);
     dt_status status = dt_store_get(store, c->row.row.existing_id, &req->arena, &job, &err);
     if (status == DT_NOT_FOUND) /* deleted this very moment: asking again makes a new one */
         status = DT_UNAVAILABLE;

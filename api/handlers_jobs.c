@@ -8,15 +8,21 @@
  * written that its last attempt was sent) is put off until the batch is settled, SETTLE_WAIT_US at most: the row is not
  * locked and no worker is taken meanwhile, only the list is looked at every few milliseconds.
  */
+#include <stdio.h>
+
 #include "answer.h"
 #include "handlers.h"
+#include "job/result_json.h"
 #include "scratch.h"
 #include "waiting.h"
 
-#define IF_MATCH_MAX   16 /* versions in one If-Match; more never match */
+#define BY_ATTEMPT     'a'
+#define ATTEMPTS_MAX   1000 /* in a page */
+#define IF_MATCH_MAX   16   /* versions in one If-Match; more never match */
 #define SETTLE_WAIT_US INT64_C(200000)
 
 struct change {
+    bool held; /* the budget has what the job needs */
     int64_t id;
     struct dt_patch patch;
     struct dt_str key; /* GET by key */
@@ -27,6 +33,12 @@ struct change {
     /* If-Match: n_versions < 0 = any (absent or "*"). */
     int n_versions;
     int64_t versions[IF_MATCH_MAX];
+};
+
+/* A page of a job's attempts. */
+struct attempts {
+    int64_t id, after;
+    struct dt_cursor_list cursor;
 };
 
 static struct change *change_new(struct dt_request *req)
@@ -55,16 +67,31 @@ static enum dt_next answer_row(struct dt_request *req, dt_store *store, const st
     return dt_answer_job(req, 200, job, &view);
 }
 
+/* What is about to be read and answered, held before anything is done. False: 503 is filled in. */
+static bool make_room(struct dt_request *req)
+{
+    struct change *change = req->state;
+    if (!change->held && !dt_request_hold(req, dt_answer_job_room(req->api))) {
+        dt_request_no_room(req);
+        return false;
+    }
+    change->held = true;
+    return true;
+}
+
 /* Reads the job when the token reaches some topics only. OK, NOT_FOUND, or what the store says. */
 static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t id, struct dt_error *err)
 {
     struct dt_job job;
+    struct dt_arena row; /* with its payload: gone before the next one is read */
     if (dt_caller_sees_all(&req->caller))
         return DT_OK;
-    dt_status status = dt_store_get(store, id, &req->arena, &job, err);
-    if (status != DT_OK)
-        return status;
-    return dt_caller_sees(&req->caller, job.topic) ? DT_OK : DT_NOT_FOUND;
+    dt_arena_init(&row);
+    dt_status status = dt_store_get(store, id, &row, &job, err);
+    if (status == DT_OK && !dt_caller_sees(&req->caller, job.topic))
+        status = DT_NOT_FOUND;
+    dt_arena_clear(&row);
+    return status;
 }
 
 /* ---- waiting for a batch to be settled ---- */
@@ -117,6 +144,8 @@ static enum dt_next get_job(struct dt_request *req, dt_store *store)
     const struct change *change = req->state;
     struct dt_job job;
     struct dt_error err = {0};
+    if (!make_room(req))
+        return DT_REPLY;
     dt_status status = dt_store_get(store, change->id, &req->arena, &job, &err);
     if (status == DT_NOT_FOUND || (status == DT_OK && !dt_caller_sees(&req->caller, job.topic)))
         return dt_answer_not_found(req, "job");
@@ -129,6 +158,8 @@ static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
 {
     struct change *change = req->state;
     struct dt_error err = {0};
+    if (!make_room(req))
+        return DT_REPLY;
     dt_status status = dt_store_find_key(store, req->params[0], change->key, &change->id, &err);
     if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "job");
@@ -158,6 +189,8 @@ static enum dt_next patch_job(struct dt_request *req, dt_store *store)
     struct dt_job job = {0};
     struct dt_error err = {0};
     int64_t version = 0;
+    if (!make_room(req))
+        return DT_REPLY;
     if (still_unsettled(req, store, patch_job))
         return DT_PENDING;
     dt_status status = check_visible(req, store, change->id, &err);
@@ -175,6 +208,8 @@ static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
     const struct change *change = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
+    if (!make_room(req))
+        return DT_REPLY;
     if (still_unsettled(req, store, cancel_job))
         return DT_PENDING;
     dt_status status = check_visible(req, store, change->id, &err);
@@ -190,6 +225,8 @@ static enum dt_next run_job_now(struct dt_request *req, dt_store *store)
     const struct change *change = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
+    if (!make_room(req))
+        return DT_REPLY;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
         status = dt_store_run_now(store, change->id, &req->arena, &job, &err);
@@ -201,35 +238,56 @@ static enum dt_next redrive_job(struct dt_request *req, dt_store *store)
     const struct change *change = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
+    if (!make_room(req))
+        return DT_REPLY;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
         status = dt_store_redrive(store, change->id, &req->arena, &job, &err);
     return finish_change(req, store, status, &job, &err);
 }
 
-static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
+/* A page: like those of other lists, but that next_cursor is there only when there are more. */
+static void answer_attempts(struct dt_request *req, const struct attempts *list, const struct dt_attempt *attempts,
+                            size_t n, bool more)
 {
-    const struct change *change = req->state;
-    struct dt_attempt *attempts = NULL;
-    size_t n = 0;
-    struct dt_error err = {0};
-    dt_status status = check_visible(req, store, change->id, &err);
-    if (status == DT_OK)
-        status = dt_store_attempts(store, change->id, &req->arena, &attempts, &n, &err);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "job");
-    if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+    char last[24];
+    size_t i = 0;
     req->status = 200;
     dt_strbuf_reset(&req->out);
     dt_strbuf_adds(&req->out, "{\"attempts\":[");
-    for (size_t i = 0; i < n; i++) {
+    for (; i < n && (i == 0 || req->out.n < DT_PAGE_BYTES); i++) {
         if (i > 0)
             dt_strbuf_addc(&req->out, ',');
         dt_attempt_add(&req->out, &attempts[i]);
     }
-    dt_strbuf_adds(&req->out, "]}");
-    return DT_REPLY;
+    if (!more && i == n) {
+        dt_strbuf_adds(&req->out, "]}");
+        return;
+    }
+    snprintf(last, sizeof(last), "%lld", (long long)attempts[i - 1].attempt);
+    dt_answer_next_cursor(req, &list->cursor, true, dt_str(last));
+}
+
+static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
+{
+    const struct attempts *list = req->state;
+    struct dt_attempt *attempts = NULL;
+    size_t n = 0;
+    bool more = false;
+    struct dt_error err = {0};
+    struct dt_arena rows;
+    if (!dt_request_hold(req, dt_page_room(DT_PAGE_BYTES)))
+        return dt_request_no_room(req);
+    dt_arena_init(&rows);
+    dt_status status = check_visible(req, store, list->id, &err);
+    if (status == DT_OK)
+        status = dt_store_attempts(store, list->id, list->after, ATTEMPTS_MAX, &rows, &attempts, &n, &more, &err);
+    if (status == DT_OK)
+        answer_attempts(req, list, attempts, n, more);
+    dt_arena_clear(&rows);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "job");
+    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
 }
 
 /* ---- on an HTTP thread ---- */
@@ -311,7 +369,26 @@ enum dt_next dt_handle_job_redrive(struct dt_request *req)
 
 enum dt_next dt_handle_job_attempts(struct dt_request *req)
 {
-    return submit_by_id(req, list_attempts);
+    struct attempts *list;
+    struct dt_faults faults;
+    struct dt_str position;
+    int64_t id;
+    if (!dt_answer_id(req, &id) || refuse_if_match(req))
+        return DT_REPLY;
+    list = dt_arena_alloc(&req->arena, sizeof(*list));
+    if (!list)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *list = (struct attempts){.id = id};
+    dt_faults_init(&faults, &req->arena);
+    if (!dt_answer_list(req, BY_ATTEMPT, &req->params[0], 1, &list->cursor))
+        return DT_REPLY;
+    if (dt_answer_cursor(req, &list->cursor, &faults, &position) && position.p &&
+        !dt_job_id_parse(position, &list->after))
+        dt_faults_add_query(&faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    req->state = list;
+    return dt_workers_submit(req->api->workers, req, list_attempts);
 }
 
 enum dt_next dt_handle_key_get(struct dt_request *req)

@@ -9,8 +9,9 @@
 #include "scratch.h"
 #include "waiting.h"
 
-#define BY_ID  'i'
-#define BY_KEY 'k'
+#define BY_ID      'i'
+#define BY_KEY     'k'
+#define HEAD_BYTES ((size_t)16 << 10) /* a row without its payload; it has its headers */
 
 struct list {
     struct dt_list_filter filter;
@@ -19,35 +20,63 @@ struct list {
 
 /* ---- on a worker ---- */
 
+/* Where the page ends. */
+struct end {
+    bool more;
+    int64_t id;
+    struct dt_str key;
+};
+
+/* The jobs, as many as the bytes of a page let be; the cursor then goes on behind the last of them. */
+static void add_jobs(struct dt_request *req, const struct list *list, struct dt_waiting *waiting,
+                     const struct dt_job *jobs, size_t n, struct end *end)
+{
+    struct dt_job_view view = {.payload = list->filter.payload, .check = dt_scratch_json()};
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && req->out.n >= DT_PAGE_BYTES) {
+            *end = (struct end){.more = true, .id = jobs[i - 1].id, .key = jobs[i - 1].key};
+            return;
+        }
+        if (i > 0)
+            dt_strbuf_addc(&req->out, ',');
+        view.waiting_for = dt_waiting_for(waiting, &jobs[i]);
+        dt_job_add(&req->out, &jobs[i], &view);
+    }
+}
+
+static void answer_page(struct dt_request *req, dt_store *store, const struct list *list, const struct dt_job *jobs,
+                        size_t n, struct end *end)
+{
+    struct dt_waiting waiting;
+    char id[24];
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"jobs\":[");
+    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
+    add_jobs(req, list, &waiting, jobs, n, end);
+    dt_waiting_clear(&waiting);
+    snprintf(id, sizeof(id), "%lld", (long long)end->id);
+    dt_answer_next_cursor(req, &list->cursor, end->more, list->filter.key_prefix.p ? end->key : dt_str(id));
+}
+
+/* The rows are gone before the answer is read by its client: they have memory of their own. */
 static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
 {
     const struct list *list = req->state;
     struct dt_job *jobs = NULL;
+    struct end end = {0};
     size_t n = 0;
-    bool more = false;
-    int64_t last_id = 0;
-    struct dt_str last_key = DT_STR_NONE;
     struct dt_error err = {0};
-    dt_status status = dt_store_list(store, &list->filter, &req->arena, &jobs, &n, &more, &last_id, &last_key, &err);
-    if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
-    struct dt_waiting waiting;
-    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
-    struct dt_job_view view = {.payload = list->filter.payload, .check = dt_scratch_json()};
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"jobs\":[");
-    for (size_t i = 0; i < n; i++) {
-        if (i > 0)
-            dt_strbuf_addc(&req->out, ',');
-        view.waiting_for = dt_waiting_for(&waiting, &jobs[i]);
-        dt_job_add(&req->out, &jobs[i], &view);
-    }
-    dt_waiting_clear(&waiting);
-    char id[24];
-    snprintf(id, sizeof(id), "%lld", (long long)last_id);
-    dt_answer_next_cursor(req, &list->cursor, more, list->filter.key_prefix.p ? last_key : dt_str(id));
-    return DT_REPLY;
+    struct dt_arena rows;
+    size_t one = list->filter.payload ? dt_answer_job_room(req->api) : 0; /* comes alone when it is larger */
+    if (!dt_request_hold(req, dt_page_room(list->filter.bytes) + one))
+        return dt_request_no_room(req);
+    dt_arena_init(&rows);
+    dt_status status = dt_store_list(store, &list->filter, &rows, &jobs, &n, &end.more, &end.id, &end.key, &err);
+    if (status == DT_OK)
+        answer_page(req, store, list, jobs, n, &end);
+    dt_arena_clear(&rows);
+    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
 }
 
 /* ---- the filter ---- */
@@ -130,6 +159,13 @@ static void read_cursor(struct dt_request *req, struct list *list, struct dt_fau
         dt_faults_add_query(faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
 }
 
+/* Rows without payloads are small, and so is what they need. */
+static size_t page_bytes(const struct dt_list_filter *filter)
+{
+    size_t bytes = filter->limit * HEAD_BYTES;
+    return filter->payload || bytes > DT_PAGE_BYTES ? DT_PAGE_BYTES : bytes;
+}
+
 enum dt_next dt_handle_job_list(struct dt_request *req)
 {
     struct list *list = dt_arena_alloc(&req->arena, sizeof(*list));
@@ -144,6 +180,7 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     read_words(req, &list->filter, &faults);
     read_times(req, &list->filter, &faults);
     dt_answer_limit(req, &faults, &list->filter.limit);
+    list->filter.bytes = page_bytes(&list->filter);
     if (!name_list(req, list))
         return DT_REPLY;
     read_cursor(req, list, &faults);

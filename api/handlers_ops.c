@@ -14,6 +14,8 @@
 #include "job_json.h"
 #include "openapi.h"
 
+#define SHARD_BYTES ((size_t)4 << 10) /* of /v1/info: two reasons of 500 bytes, each perhaps escaped */
+
 enum dt_next dt_handle_healthz(struct dt_request *req)
 {
     req->status = 200;
@@ -183,11 +185,13 @@ static enum dt_next read_info(struct dt_request *req, dt_store *store)
     }
     struct dt_view *view = dt_topic_cache_view(api->topics);
     struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
+    bool room = dt_request_hold(req, shards->n * SHARD_BYTES);
     req->status = 200;
-    add_info(&req->out, view, shards);
+    if (room)
+        add_info(&req->out, view, shards);
     dt_shards_release(shards);
     dt_view_release(view);
-    return DT_REPLY;
+    return room ? DT_REPLY : dt_request_no_room(req);
 }
 
 enum dt_next dt_handle_info(struct dt_request *req)

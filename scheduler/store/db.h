@@ -98,6 +98,13 @@ DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_err
 DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
                                     struct dt_error *err);
 /*
+ * The same for rows that may be large: each is read from the server when dt_db_next asks for it, and none but that one
+ * is in memory. Whoever has enough simply ends: a remainder of more than a few rows is not read, the connection is cut
+ * instead, and made anew by the next call of the store. Outside of transactions only.
+ */
+DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
+                                           struct dt_error *err);
+/*
  * The same for a scan that an index answers without the rows, and whose columns are numbers. It goes by text: run again
  * after any other session has used the table, a prepared statement of MariaDB 10.11 reads each row from the table as
  * well (10,000 entries: 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows come as they are found: who

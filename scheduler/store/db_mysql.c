@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include <mysql.h>
 
@@ -27,8 +28,10 @@
 #ifdef MARIADB_PACKAGE_VERSION
 #define DT_ARRAY_BINDING 1
 typedef my_bool sql_bool;
+#define socket_of(mysql) mysql_get_socket(mysql)
 #else
 typedef bool sql_bool;
+#define socket_of(mysql) ((mysql)->net.fd)
 #endif
 
 #define CACHE_BUCKETS    256u
@@ -37,6 +40,8 @@ typedef bool sql_bool;
 #define PLACEHOLDERS_MAX 65535u /* the protocol's limit for one statement */
 #define PACKET_SLACK     65536u
 #define CHUNK_BYTES      (8u << 20) /* the client keeps a buffer as large as its largest packet */
+#define KEPT_CELL_BYTES  65536u     /* a larger one is given back with its result */
+#define REST_ROWS        4          /* of a stream: read and dropped rather than cut off */
 
 struct column {
     bool is_int;
@@ -76,6 +81,7 @@ struct dt_db {
     int64_t used_us;
     struct statement *cache[CACHE_BUCKETS];
     struct statement *open; /* between dt_db_query and dt_db_end */
+    bool streaming;         /* its rows are still with the server */
     dt_status fetch_status;
     struct dt_error fetch_error;
     MYSQL_BIND *binds; /* of parameters */
@@ -177,6 +183,7 @@ static void close_connection(dt_db *db)
         mysql_close(db->mysql);
     db->mysql = NULL;
     db->open = NULL;
+    db->streaming = false;
     db->txn = TXN_NONE;
     db->keeps = false;
     db->dead = false;
@@ -891,7 +898,7 @@ uint64_t dt_db_number(const dt_db *db)
 
 /* ---- queries ---- */
 
-static dt_status open_result(dt_db *db, struct statement *s, const struct dt_param *params, size_t n,
+static dt_status open_result(dt_db *db, struct statement *s, const struct dt_param *params, size_t n, bool stream,
                              struct dt_error *err)
 {
     dt_status status = execute(db, s, params, n, err);
@@ -899,12 +906,13 @@ static dt_status open_result(dt_db *db, struct statement *s, const struct dt_par
         return status;
     if (s->n_columns == 0)
         return dt_fail(err, DT_INTERNAL, "a query without a result (%.80s)", s->sql);
-    if (mysql_stmt_bind_result(s->stmt, s->binds) || mysql_stmt_store_result(s->stmt)) {
+    if (mysql_stmt_bind_result(s->stmt, s->binds) || (!stream && mysql_stmt_store_result(s->stmt))) {
         status = fail_statement(db, s->stmt, s->sql, err);
         mysql_stmt_free_result(s->stmt);
         return status;
     }
     db->open = s;
+    db->streaming = stream;
     db->fetch_status = DT_OK;
     return DT_OK;
 }
@@ -915,7 +923,18 @@ dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params,
     dt_status status = usable(db, err);
     if (!status)
         status = statement_of(db, sql, &s, err);
-    return status ? status : open_result(db, s, params, n, err);
+    return status ? status : open_result(db, s, params, n, false, err);
+}
+
+dt_status dt_db_query_stream(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+{
+    struct statement *s;
+    dt_status status = usable(db, err);
+    if (!status && db->txn != TXN_NONE)
+        status = dt_fail(err, DT_INTERNAL, "a stream inside a transaction (%.80s)", sql);
+    if (!status)
+        status = statement_of(db, sql, &s, err);
+    return status ? status : open_result(db, s, params, n, true, err);
 }
 
 /* The statement with its values in their places; false: they are not as many. */
@@ -1005,7 +1024,7 @@ dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
     if (status)
         return status;
     s->once = true;
-    status = open_result(db, s, DT_NO_PARAMS, err);
+    status = open_result(db, s, DT_NO_PARAMS, false, err);
     if (status)
         free_statement(s);
     return status;
@@ -1082,6 +1101,7 @@ bool dt_db_next(dt_db *db)
     case 0:
         return true;
     case MYSQL_NO_DATA:
+        db->streaming = false;
         return false;
     case MYSQL_DATA_TRUNCATED:
         db->fetch_status = fetch_long_cells(db, s);
@@ -1128,6 +1148,38 @@ struct dt_str dt_db_bytes(const dt_db *db, unsigned column)
     return (struct dt_str){c->digits, (size_t)n};
 }
 
+/*
+ * Freeing the result reads what is left of it, which may be a gigabyte: so the line is cut first. The handle is as one
+ * whose connection was lost.
+ */
+static void cut_stream(dt_db *db, struct statement *s)
+{
+    int row = 0;
+    for (int i = 0; i < REST_ROWS && (row == 0 || row == MYSQL_DATA_TRUNCATED); i++)
+        row = mysql_stmt_fetch(s->stmt);
+    db->streaming = false;
+    if (row == MYSQL_NO_DATA)
+        return;
+    shutdown(socket_of(db->mysql), SHUT_RDWR);
+    db->dead = true;
+}
+
+static void free_result(dt_db *db, struct statement *s)
+{
+    if (db->streaming)
+        cut_stream(db, s);
+    mysql_stmt_free_result(s->stmt);
+    for (unsigned i = 0; i < s->n_columns; i++) {
+        struct column *c = &s->columns[i];
+        char *p = !c->is_int && c->cap > KEPT_CELL_BYTES ? realloc(c->p, FIRST_CELL_BYTES) : NULL;
+        if (!p)
+            continue;
+        c->p = p;
+        c->cap = FIRST_CELL_BYTES;
+        bind_column(c, &s->binds[i]);
+    }
+}
+
 dt_status dt_db_end(dt_db *db, struct dt_error *err)
 {
     struct statement *s = db->open;
@@ -1137,7 +1189,7 @@ dt_status dt_db_end(dt_db *db, struct dt_error *err)
         db->fetch_status = receive(db, s, &db->fetch_error);
     db->open = NULL;
     if (s->stmt)
-        mysql_stmt_free_result(s->stmt);
+        free_result(db, s);
     if (s->once)
         free_statement(s);
     if (db->fetch_status && err)

@@ -132,9 +132,10 @@ struct dt_attempt {
     enum dt_attempt_status status;
     struct dt_str error_code, error_message;
 };
-/* Ascending; *out in the arena. NOT_FOUND without the job. */
-DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_attempt **out,
-                                          size_t *n, struct dt_error *err);
+/* Ascending, those above `after`, at most limit; *out in the arena. more: there are more. NOT_FOUND without the job. */
+DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, int64_t id, int64_t after, unsigned limit,
+                                          struct dt_arena *arena, struct dt_attempt **out, size_t *n, bool *more,
+                                          struct dt_error *err);
 
 struct dt_list_filter {
     struct dt_str topic, key_prefix; /* absent = any */
@@ -148,9 +149,12 @@ struct dt_list_filter {
     int64_t after_id;        /* cursor without key_prefix: ids above it */
     struct dt_str after_key; /* cursor with key_prefix; absent = from the start */
     unsigned limit;
+    size_t bytes; /* a page ends before its rows have more, but one row always comes; 0 = no bound */
 };
-/* Looks at a bounded number of rows (>= 10,000 unless the page is full). more: there may be more; last_id/last_key: the
- * cursor to go on from. */
+/*
+ * Looks at a bounded number of rows (>= 10,000 unless the page is full). more: there may be more; last_id/last_key: the
+ * cursor to go on from. Rows are read one by one: beside those of the page there is one more in memory at most.
+ */
 DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
                                       struct dt_job **out, size_t *n, bool *more, int64_t *last_id,
                                       struct dt_str *last_key, struct dt_error *err);

@@ -570,23 +570,32 @@ dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *pat
 
 /* ---- attempts ---- */
 
-#define ATTEMPTS_MAX 10000 /* the latest ones; a job that snoozes for ever has no end of them */
-
-/* One statement, so that an attempt that is being archived is seen once. The row's own part comes in any case: 0 = none
- * yet. */
+/*
+ * One statement, so that an attempt that is being archived is seen once. The row's own part comes in any case, whatever
+ * its number (0 = none yet): without it there is no job.
+ */
 #define SELECT_ATTEMPTS(attempts, jobs)                                                                                \
-    "SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message "         \
-    "FROM " attempts " UNION ALL "                                                                                     \
-    "SELECT attempt, CAST(attempt_status+0 AS SIGNED), due_at, dispatched_at, IF(attempt_status='dispatched', NULL, "  \
+    "(SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message "        \
+    "FROM " attempts " AND attempt > ? ORDER BY attempt LIMIT ?) UNION ALL "                                           \
+    "(SELECT attempt, CAST(attempt_status+0 AS SIGNED), due_at, dispatched_at, IF(attempt_status='dispatched', NULL, " \
     "finished_at), "                                                                                                   \
     "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_code, NULL), "                       \
     "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL) "                     \
-    "FROM " jobs " ORDER BY attempt DESC LIMIT 10000"
+    "FROM " jobs ") ORDER BY 1 LIMIT ?"
 static const char select_attempts[] = SELECT_ATTEMPTS("attempts WHERE job_id = ?", "jobs WHERE id = ?");
 #define KEPT " AND part IN " DT_PAST_PARTS_SQL " AND purge_at > " DT_SQL_NOW_MS
 static const char select_past_attempts[] =
     SELECT_ATTEMPTS("history_attempts WHERE job_id = ?" KEPT, "history WHERE id = ?" KEPT);
-_Static_assert(ATTEMPTS_MAX == 10000, "the LIMIT above");
+
+/* A page of attempts being filled. */
+struct attempt_page {
+    struct dt_arena *arena;
+    int64_t after;
+    size_t limit, n;
+    struct dt_attempt *list; /* limit of them */
+    bool more;
+    struct dt_error *err;
+};
 
 static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_attempt *a)
 {
@@ -603,94 +612,94 @@ static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_atte
     return (!code.p || a->error_code.p) && (!message.p || a->error_message.p);
 }
 
-/* Growing by doubling wastes at most as much of the arena again. */
-static bool room_for_attempt(struct dt_arena *arena, struct dt_attempt **list, size_t n, size_t *cap)
+/* The row's own attempt stands among the others, also when it was on an earlier page. */
+static dt_status take_attempt(struct attempt_page *p, const dt_db *db)
 {
-    if (n < *cap)
-        return true;
-    size_t grown = *cap ? *cap * 2 : 16;
-    struct dt_attempt *bigger = dt_arena_alloc(arena, grown * sizeof *bigger);
-    if (!bigger)
-        return false;
-    if (n)
-        memcpy(bigger, *list, n * sizeof *bigger);
-    *list = bigger;
-    *cap = grown;
-    return true;
+    int64_t attempt = dt_db_i64(db, 0);
+    if (attempt < 1 || attempt <= p->after)
+        return DT_OK;
+    p->more = p->n == p->limit;
+    if (p->more)
+        return DT_OK;
+    return copy_attempt(db, p->arena, &p->list[p->n++]) ? DT_OK : dt_fail(p->err, DT_NOMEM, "out of memory");
 }
 
-static void reverse(struct dt_attempt *list, size_t n)
+static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sql, const struct dt_param *params,
+                               size_t n_params)
 {
-    for (size_t i = 0; i < n / 2; i++) {
-        struct dt_attempt a = list[i];
-        list[i] = list[n - 1 - i];
-        list[n - 1 - i] = a;
-    }
-}
-
-static dt_status read_attempts(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,
-                               struct dt_arena *arena, struct dt_attempt **out, size_t *n, struct dt_error *err)
-{
-    size_t cap = 0, rows = 0;
-    *out = NULL;
-    *n = 0;
-    dt_status status = dt_db_query(db, sql, params, n_params, err);
+    size_t rows = 0;
+    p->n = 0;
+    p->more = false;
+    dt_status status = dt_db_query(db, sql, params, n_params, p->err);
     if (status)
         return status;
-    for (; !status && dt_db_next(db); rows++) {
-        if (dt_db_i64(db, 0) < 1)
-            continue;
-        if (room_for_attempt(arena, out, *n, &cap) && copy_attempt(db, arena, *out + *n))
-            ++*n;
-        else
-            status = dt_fail(err, DT_NOMEM, "out of memory");
-    }
-    dt_status ended = dt_db_end(db, status ? NULL : err);
+    for (; !status && dt_db_next(db); rows++)
+        status = take_attempt(p, db);
+    dt_status ended = dt_db_end(db, status ? NULL : p->err);
     if (!status)
         status = ended;
     if (!status && rows == 0)
-        return dt_fail(err, DT_NOT_FOUND, "no job %lld", (long long)params[0].i);
-    reverse(*out, *n);
+        return dt_fail(p->err, DT_NOT_FOUND, "no job %lld", (long long)params[0].i);
     return status;
 }
 
-static dt_status read_live_attempts(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_attempt **out, size_t *n,
-                                    struct dt_error *err)
+/* One row more tells that there are more; another one may be the row's own of an earlier page. */
+static struct dt_param attempt_rows(const struct attempt_page *p)
 {
-    return read_attempts(db, select_attempts, DT_PARAMS(DT_P_INT(id), DT_P_INT(id)), arena, out, n, err);
+    return DT_P_INT(p->limit + 2);
 }
 
-static dt_status read_past_attempts(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_attempt **out, size_t *n,
-                                    struct dt_error *err)
+static dt_status read_live_attempts(struct attempt_page *p, dt_db *db, int64_t id)
 {
-    struct dt_param twice[2 * DT_PAST_PARAMS];
+    const struct dt_param rows = attempt_rows(p);
+    return read_attempts(p, db, select_attempts, DT_PARAMS(DT_P_INT(id), DT_P_INT(p->after), rows, DT_P_INT(id), rows));
+}
+
+static dt_status read_past_attempts(struct attempt_page *p, dt_db *db, int64_t id)
+{
+    struct dt_param params[2 * DT_PAST_PARAMS + 3];
     struct dt_past past = dt_past_of(id);
     dt_status status;
     do {
-        status = dt_past_next(db, &past, err);
-        memcpy(twice, past.params, sizeof past.params);
-        memcpy(twice + DT_PAST_PARAMS, past.params, sizeof past.params);
+        status = dt_past_next(db, &past, p->err);
+        memcpy(params, past.params, sizeof past.params);
+        params[DT_PAST_PARAMS] = DT_P_INT(p->after);
+        params[DT_PAST_PARAMS + 1] = attempt_rows(p);
+        memcpy(params + DT_PAST_PARAMS + 2, past.params, sizeof past.params);
+        params[2 * DT_PAST_PARAMS + 2] = attempt_rows(p);
         if (!status)
-            status = read_attempts(db, select_past_attempts, twice, 2 * DT_PAST_PARAMS, arena, out, n, err);
+            status = read_attempts(p, db, select_past_attempts, params, 2 * DT_PAST_PARAMS + 3);
     } while (dt_past_more(&past, status));
     return status;
 }
 
-dt_status dt_store_attempts(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_attempt **out, size_t *n,
-                            struct dt_error *err)
+dt_status dt_store_attempts(dt_store *store, int64_t id, int64_t after, unsigned limit, struct dt_arena *arena,
+                            struct dt_attempt **out, size_t *n, bool *more, struct dt_error *err)
 {
+    struct attempt_page p = {.arena = arena, .after = after, .limit = limit, .err = err};
     dt_db *db;
     dt_status status;
     unsigned tries = 0;
+    *out = NULL;
+    *n = 0;
+    *more = false;
+    p.list = dt_arena_alloc(arena, (p.limit + 1) * sizeof *p.list);
+    if (!p.list)
+        return dt_fail(err, DT_NOMEM, "out of memory");
     do {
         status = dt_store_db(store, &db, err);
         if (status)
             return status;
-        status = read_live_attempts(db, id, arena, out, n, err);
+        status = read_live_attempts(&p, db, id);
         if (status == DT_NOT_FOUND)
-            status = read_past_attempts(db, id, arena, out, n, err);
+            status = read_past_attempts(&p, db, id);
         if (status == DT_NOT_FOUND) /* driven back meanwhile */
-            status = read_live_attempts(db, id, arena, out, n, err);
+            status = read_live_attempts(&p, db, id);
     } while (read_again(&tries, status));
-    return status;
+    if (status)
+        return status;
+    *out = p.list;
+    *n = p.n;
+    *more = p.more;
+    return DT_OK;
 }

@@ -5,7 +5,7 @@
  * primary key (of `jobs` and `history`, or of `job_keys`) that hold a known number of rows, each larger than the one
  * before, until the page is full, SCAN_ROWS rows were looked at, or the table ends:
  *
- *     after ──window──▶ end ──window──▶ end … ▶ full: the cursor is the last job given
+ *     after ──window──▶ end ──window──▶ end … ▶ full (rows or bytes): the cursor is the last job given
  *                                            ▶ bound: the cursor is the end of the last window
  *                                            ▶ table's end: no cursor
  *
@@ -22,6 +22,11 @@
 #define SCAN_ROWS    10000 /* looked at before an unfilled page is given back */
 #define WINDOW_FIRST 250
 #define WINDOW_GROWS 4
+/* Rows with payloads are asked for in parts: the server sorts a part as a whole, and what is beyond the page's bytes
+ * was asked for in vain. */
+#define PART_FIRST 4
+#define PART_GROWS 4
+#define PART_MAX   64
 
 #define WHERE_FILTER                                                                                                   \
     "(? IS NULL OR j.topic = ?) AND (? = 0 OR j.state = ?) AND j.run_at >= ? AND j.run_at < ? "                        \
@@ -75,8 +80,9 @@ struct page {
     struct dt_strbuf key_end; /* hexadecimal: upper bound of key_prefix */
     struct dt_arena *arena;
     struct dt_job *jobs;
-    size_t n;
-    int64_t after_id; /* the cursor: everything up to it was looked at */
+    size_t n, part;        /* rows to ask for */
+    size_t bytes, largest; /* of the rows */
+    int64_t after_id;      /* the cursor: everything up to it was looked at */
     struct dt_str after_key;
     int64_t looked_at;
     bool more;
@@ -261,7 +267,7 @@ static dt_status query_window(struct page *p, const struct window *w, size_t lim
         n += part_params(p, w, limit, params + n);
         params[n++] = DT_P_INT(limit);
     }
-    return dt_db_query(p->db, rows_sql[by_key(p)][p->filter->payload][with_history(p)], params, n, p->err);
+    return dt_db_query_stream(p->db, rows_sql[by_key(p)][p->filter->payload][with_history(p)], params, n, p->err);
 }
 
 static dt_status read_row(struct page *p, struct dt_job *job)
@@ -270,20 +276,61 @@ static dt_status read_row(struct page *p, struct dt_job *job)
     return status ? dt_fail(p->err, status, "job %lld cannot be read", (long long)job->id) : DT_OK;
 }
 
-/* Jobs of the window, as long as the page has room; *overflow: there is one more. */
-static dt_status read_window(struct page *p, const struct window *w, bool *overflow)
+static size_t job_bytes(const struct dt_job *job)
+{
+    return sizeof *job + job->topic.n + job->key.n + job->retry.n + job->partition_key.n + job->headers.n +
+           job->content_type.n + job->error_code.n + job->error_message.n + job->payload.n;
+}
+
+/* Whether another row may be taken: one as large as the largest must fit. */
+static bool full(const struct page *p)
+{
+    size_t max = p->filter->bytes;
+    return p->n == p->filter->limit || (max && p->n > 0 && p->bytes + p->largest > max);
+}
+
+/* How many rows to ask for: as many as fit if none is larger than those seen. */
+static size_t part_rows(const struct page *p)
 {
     size_t room = p->filter->limit - p->n;
+    size_t part = p->filter->payload && p->filter->bytes ? p->part : room;
+    size_t fit = p->largest ? (p->filter->bytes - p->bytes) / p->largest : part;
+    if (p->filter->bytes && part > fit)
+        part = fit > 0 ? fit : 1;
+    return part < room ? part : room;
+}
+
+/* True: the row is the page's. Otherwise it is one too many, and will be read again. */
+static bool take_row(struct page *p)
+{
+    size_t bytes = job_bytes(&p->jobs[p->n]), max = p->filter->bytes;
+    if (max && p->n > 0 && p->bytes + bytes > max) {
+        p->largest = bytes;
+        return false;
+    }
+    p->bytes += bytes;
+    p->largest = bytes > p->largest ? bytes : p->largest;
+    p->n++;
+    return true;
+}
+
+/* The next part of the window; *overflow: there is one more row, at least. */
+static dt_status read_part(struct page *p, const struct window *w, bool *overflow)
+{
+    size_t rows = part_rows(p), end = p->n + rows;
     *overflow = false;
-    dt_status status = query_window(p, w, room + 1);
+    dt_status status = query_window(p, w, rows + 1);
     if (status)
         return status;
     while (!status && !*overflow && dt_db_next(p->db)) {
-        *overflow = p->n == p->filter->limit;
-        if (!*overflow)
-            status = read_row(p, &p->jobs[p->n++]);
+        *overflow = p->n == end;
+        if (!*overflow) {
+            status = read_row(p, &p->jobs[p->n]);
+            *overflow = !status && !take_row(p);
+        }
     }
     dt_status ended = dt_db_end(p->db, status ? NULL : p->err);
+    p->part = PART_GROWS * p->part < PART_MAX ? PART_GROWS * p->part : PART_MAX;
     return status ? status : ended;
 }
 
@@ -293,6 +340,18 @@ static void go_on_after_last_job(struct page *p)
         return;
     p->after_id = p->jobs[p->n - 1].id;
     p->after_key = p->jobs[p->n - 1].key;
+}
+
+/* Jobs of the window, as long as the page has room; *overflow: there is one more. */
+static dt_status read_window(struct page *p, const struct window *w, bool *overflow)
+{
+    dt_status status;
+    do {
+        status = read_part(p, w, overflow);
+        if (!status && *overflow)
+            go_on_after_last_job(p);
+    } while (!status && *overflow && !full(p));
+    return status;
 }
 
 /* One window; *done: the page is complete. */
@@ -307,10 +366,8 @@ static dt_status take_window(struct page *p, int64_t rows, bool *done)
         return status;
     p->looked_at += rows;
     p->more = overflow || !last;
-    *done = overflow || last || p->looked_at >= SCAN_ROWS;
-    if (overflow) {
-        go_on_after_last_job(p);
-    } else if (!last) {
+    *done = overflow || last || p->looked_at >= SCAN_ROWS || full(p);
+    if (!overflow && !last) {
         p->after_id = w.end_id;
         p->after_key = w.end_key;
     }
@@ -334,6 +391,8 @@ static dt_status fill(struct page *p)
 static dt_status start(struct page *p, dt_store *store)
 {
     p->n = 0;
+    p->part = PART_FIRST;
+    p->bytes = p->largest = 0;
     p->looked_at = 0;
     p->more = false;
     p->after_id = p->filter->after_id;

@@ -419,6 +419,66 @@ static void an_open_result_set_refuses_other_statements(void **state)
     OK(dt_db_run(rig->db, "DELETE FROM t", DT_NO_PARAMS, NULL, &err));
 }
 
+static void fill_with(struct rig *rig, int rows, int bytes)
+{
+    mysql_fixture_run(&rig->fx,
+                      "INSERT INTO t (id, p) WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < "
+                      "%d) SELECT n, REPEAT('x', %d) FROM s",
+                      rows, bytes);
+}
+
+static void a_stream_gives_each_row_as_it_comes(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    fill_with(rig, 50, 100000);
+    for (int twice = 0; twice < 2; twice++) {
+        OK(dt_db_query_stream(rig->db, "SELECT id, p FROM t WHERE id > ? ORDER BY id", DT_PARAMS(DT_P_INT(0)), &err));
+        for (int64_t id = 1; id <= 50; id++) {
+            assert_true(dt_db_next(rig->db));
+            assert_int_equal(dt_db_i64(rig->db, 0), id);
+            assert_int_equal(dt_db_bytes(rig->db, 1).n, 100000);
+        }
+        assert_false(dt_db_next(rig->db));
+        OK(dt_db_end(rig->db, &err));
+        assert_int_equal(ask(rig->db, "SELECT 7"), 7);
+    }
+    assert_true(dt_db_alive(rig->db));
+}
+
+static void a_stream_that_ends_early_leaves_the_rest_with_the_server(void **state)
+{
+    static const char select[] = "SELECT id, p FROM t ORDER BY id";
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    fill_with(rig, 200, 500000);
+    OK(dt_db_query_stream(rig->db, select, DT_NO_PARAMS, &err));
+    assert_true(dt_db_next(rig->db) && dt_db_next(rig->db));
+    int64_t begun_us = dt_clock_mono_us(dt_clock_system());
+    OK(dt_db_end(rig->db, &err));
+    assert_in_range(dt_clock_mono_us(dt_clock_system()) - begun_us, 0, 2000000);
+    assert_false(dt_db_alive(rig->db));
+    OK(dt_db_reconnect(rig->db, &err));
+    assert_int_equal(ask(rig->db, "SELECT 7"), 7);
+    /* A few rows are read to the end instead. */
+    mysql_fixture_run(&rig->fx, "DELETE FROM t WHERE id > 5");
+    OK(dt_db_query_stream(rig->db, select, DT_NO_PARAMS, &err));
+    assert_true(dt_db_next(rig->db) && dt_db_next(rig->db));
+    OK(dt_db_end(rig->db, &err));
+    assert_true(dt_db_alive(rig->db));
+    assert_int_equal(ask(rig->db, "SELECT 8"), 8);
+}
+
+static void a_stream_inside_a_transaction_is_refused(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_db_begin(rig->db, &err));
+    assert_int_equal(dt_db_query_stream(rig->db, "SELECT id FROM t", DT_NO_PARAMS, &err), DT_INTERNAL);
+    dt_db_rollback(rig->db);
+    assert_true(dt_db_alive(rig->db));
+}
+
 static void a_server_that_is_not_there_is_unavailable(void **state)
 {
     struct rig *rig = *state;
@@ -475,6 +535,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_session_that_stops_inside_a_transaction_loses_its_locks, setup, teardown),
         cmocka_unit_test_setup_teardown(scripts_discard_what_they_select, setup, teardown),
         cmocka_unit_test_setup_teardown(an_open_result_set_refuses_other_statements, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stream_gives_each_row_as_it_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stream_that_ends_early_leaves_the_rest_with_the_server, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stream_inside_a_transaction_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_that_is_not_there_is_unavailable, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_that_does_not_answer_is_given_up, setup, teardown),
     };

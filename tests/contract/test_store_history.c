@@ -486,6 +486,7 @@ static void movers_at_once_move_each_job_once(void **state)
 
 static void all_that_is_asked_of_a_kept_job_is_answered(void **state)
 {
+    bool more;
     (void)state;
     struct dt_attempt *attempts;
     size_t n;
@@ -500,7 +501,7 @@ static void all_that_is_asked_of_a_kept_job_is_answered(void **state)
     assert_int_equal(job.state, DT_SUCCEEDED);
     OK(dt_store_find_key(store, dt_str("orders"), dt_str("k1"), &found, &err));
     assert_int_equal(found, id);
-    OK(dt_store_attempts(store, id, &arena, &attempts, &n, &err));
+    OK(dt_store_attempts(store, id, 0, 1000, &arena, &attempts, &n, &more, &err));
     assert_int_equal(n, 2);
     assert_int_equal(attempts[0].status, DT_ATTEMPT_FAILED);
     assert_int_equal(attempts[0].due_at_ms, 5);
@@ -533,6 +534,7 @@ static void a_result_that_comes_after_all_is_stale_or_a_duplicate(void **state)
 
 static void what_is_over_is_shown_to_nobody_while_its_partition_stands(void **state)
 {
+    bool more;
     (void)state;
     struct dt_attempt *attempts;
     size_t n;
@@ -543,7 +545,7 @@ static void what_is_over_is_shown_to_nobody_while_its_partition_stands(void **st
     assert_int_equal(dt_store_get(store, id, &arena, &job, &err), DT_NOT_FOUND);
     assert_int_equal(dt_store_cancel(store, id, false, &arena, &job, &err), DT_NOT_FOUND);
     assert_int_equal(dt_store_redrive(store, id, &arena, &job, &err), DT_NOT_FOUND);
-    assert_int_equal(dt_store_attempts(store, id, &arena, &attempts, &n, &err), DT_NOT_FOUND);
+    assert_int_equal(dt_store_attempts(store, id, 0, 1000, &arena, &attempts, &n, &more, &err), DT_NOT_FOUND);
     OK(dt_store_apply(store, &map, &a, 1, &err));
     assert_int_equal(a.outcome, DT_OUTCOME_UNKNOWN_JOB);
     assert_int_equal(rows("v_jobs") + rows("v_dead") + rows("v_attempts") + rows("v_history"), 0);
@@ -1008,6 +1010,7 @@ static void make_parts(int n)
 
 static void a_job_is_looked_for_where_jobs_of_its_day_have_gone(void **state)
 {
+    bool more;
     (void)state;
     enum { PARTS = 40 };
     struct dt_apply late[PARTS];
@@ -1016,7 +1019,7 @@ static void a_job_is_looked_for_where_jobs_of_its_day_have_gone(void **state)
     make_parts(PARTS);
     int64_t id = kept(1, "dead"), before = keys_read();
     OK(dt_store_get(store, id, &arena, &job, &err));
-    OK(dt_store_attempts(store, id, &arena, &attempts, &n, &err));
+    OK(dt_store_attempts(store, id, 0, 1000, &arena, &attempts, &n, &more, &err));
     assert_int_equal(n, 2);
     assert_int_equal(dt_store_get(store, id + 1, &arena, &job, &err), DT_NOT_FOUND);
     assert_int_equal(dt_store_get(store, id + (INT64_C(900) << 40), &arena, &job, &err), DT_NOT_FOUND);

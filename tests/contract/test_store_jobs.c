@@ -159,12 +159,13 @@ static void a_job_that_is_not_there_is_not_found_by_any_request(void **state)
     (void)state;
     struct dt_attempt *attempts;
     size_t n;
+    bool more;
     assert_int_equal(dt_store_get(store, 9, &arena, &job, &err), DT_NOT_FOUND);
     assert_int_equal(cancel(9), DT_NOT_FOUND);
     assert_int_equal(patch(9, (struct dt_patch){.has_payload = true, .payload = S("1")}), DT_NOT_FOUND);
     assert_int_equal(dt_store_run_now(store, 9, &arena, &job, &err), DT_NOT_FOUND);
     assert_int_equal(dt_store_redrive(store, 9, &arena, &job, &err), DT_NOT_FOUND);
-    assert_int_equal(dt_store_attempts(store, 9, &arena, &attempts, &n, &err), DT_NOT_FOUND);
+    assert_int_equal(dt_store_attempts(store, 9, 0, 1000, &arena, &attempts, &n, &more, &err), DT_NOT_FOUND);
 }
 
 static void a_key_finds_its_latest_job_byte_for_byte(void **state)
@@ -572,14 +573,15 @@ static void attempts_are_the_archived_ones_and_the_rows_own(void **state)
     (void)state;
     struct dt_attempt *a;
     size_t n;
+    bool more;
     job_row(&fx, 7, NULL);
-    OK(dt_store_attempts(store, 7, &arena, &a, &n, &err));
+    OK(dt_store_attempts(store, 7, 0, 1000, &arena, &a, &n, &more, &err));
     assert_int_equal(n, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 3, attempt_status = 'dispatched', "
                            "due_at = 30, dispatched_at = 31, finished_at = NULL, error_code = 'old', error_at = 22");
     mysql_fixture_run(&fx, "INSERT INTO attempts VALUES (7, 2, 'failed', 20, 21, 22, 'old', 'msg'), "
                            "(7, 1, 'snoozed', 10, 11, 12, NULL, NULL), (8, 1, 'failed', 1, 1, 1, NULL, NULL)");
-    OK(dt_store_attempts(store, 7, &arena, &a, &n, &err));
+    OK(dt_store_attempts(store, 7, 0, 1000, &arena, &a, &n, &more, &err));
     assert_int_equal(n, 3);
     assert_int_equal(a[0].attempt, 1);
     assert_int_equal(a[0].status, DT_ATTEMPT_SNOOZED);
@@ -597,25 +599,39 @@ static void attempts_are_the_archived_ones_and_the_rows_own(void **state)
     assert_null(a[2].error_code.p);
     mysql_fixture_run(&fx,
                       "UPDATE jobs SET attempt_status = 'timed_out', finished_at = 33, error_code = 'ack_timeout'");
-    OK(dt_store_attempts(store, 7, &arena, &a, &n, &err));
+    OK(dt_store_attempts(store, 7, 0, 1000, &arena, &a, &n, &more, &err));
     assert_int_equal(a[2].finished_at_ms, 33);
     assert_str(a[2].error_code, "ack_timeout");
 }
 
-static void of_very_many_attempts_the_latest_are_told(void **state)
+static void very_many_attempts_come_in_pages(void **state)
 {
     (void)state;
     struct dt_attempt *a;
-    size_t n;
+    size_t n, pages = 0;
+    bool more = true;
+    int64_t after = 0;
     job_row(&fx, 7, "attempt = 10006, attempt_status = 'succeeded', state = 'succeeded'");
     mysql_fixture_run(&fx, "INSERT INTO attempts (job_id, attempt, status) "
                            "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 900) "
                            "SELECT 7, x.n + 900 * y.n - 900, 'snoozed' FROM s x JOIN s y ON y.n <= 12 "
                            "WHERE x.n + 900 * y.n - 900 < 10006");
-    OK(dt_store_attempts(store, 7, &arena, &a, &n, &err));
-    assert_int_equal(n, 10000);
-    assert_int_equal(a[0].attempt, 7);
-    assert_int_equal(a[9999].attempt, 10006);
+    for (; more; pages++) {
+        dt_arena_reset(&arena);
+        OK(dt_store_attempts(store, 7, after, 1000, &arena, &a, &n, &more, &err));
+        assert_int_equal(n, more ? 1000 : 6);
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(a[i].attempt, ++after);
+    }
+    assert_int_equal(pages, 11);
+    assert_int_equal(after, 10006);
+    assert_int_equal(a[n - 1].status, DT_ATTEMPT_SUCCEEDED);
+    OK(dt_store_attempts(store, 7, 10006, 1000, &arena, &a, &n, &more, &err));
+    assert_true(n == 0 && !more);
+    OK(dt_store_attempts(store, 7, 9996, 10, &arena, &a, &n, &more, &err)); /* the end of a full page is the end */
+    assert_true(n == 10 && !more);
+    OK(dt_store_attempts(store, 7, 9995, 10, &arena, &a, &n, &more, &err));
+    assert_true(n == 10 && more);
 }
 
 /* ---- races ---- */
@@ -849,7 +865,7 @@ int main(void)
         T(only_a_dead_job_is_redriven),
         T(a_key_that_moved_on_stays_with_the_newer_job),
         T(attempts_are_the_archived_ones_and_the_rows_own),
-        T(of_very_many_attempts_the_latest_are_told),
+        T(very_many_attempts_come_in_pages),
         T(a_job_that_is_cancelled_and_claimed_at_once_gets_one_definitive_answer),
         T(a_cancel_that_waited_for_a_claim_is_too_late),
         T(a_cancel_sees_the_list_as_it_is_once_the_job_is_locked),

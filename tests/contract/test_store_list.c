@@ -309,6 +309,87 @@ static int64_t rows_read(void)
     return sum;
 }
 
+/* So many rows with payloads of so many bytes, ids from the given one on. */
+static void fat(int64_t first, int rows, int bytes)
+{
+    for (int64_t id = first; id < first + rows; id++)
+        job_row(&fx, id, "topic = 'fat', job_key = 'k%03lld', payload = REPEAT('x', %d)", (long long)id, bytes);
+    mysql_fixture_run(&fx, "INSERT IGNORE INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs "
+                           "WHERE topic = 'fat'");
+}
+
+/* All pages, by id or by key: every job once, in order; returns how many pages. */
+static int walk(struct dt_list_filter f, int64_t rows, size_t most)
+{
+    char key[DT_KEY_MAX];
+    int64_t next = 1;
+    int pages = 0;
+    do {
+        size_t bytes = 0;
+        dt_arena_reset(&arena);
+        list(f);
+        for (size_t i = 0; i < n; i++) {
+            assert_int_equal(jobs[i].id, next++);
+            bytes += jobs[i].payload.n;
+        }
+        assert_true(n == 1 || bytes <= most);
+        f.after_id = last_id;
+        if (f.key_prefix.p && last_key.p) {
+            memcpy(key, last_key.p, last_key.n);
+            f.after_key = (struct dt_str){key, last_key.n};
+        }
+        pages++;
+    } while (more);
+    assert_int_equal(next, rows + 1);
+    return pages;
+}
+
+static void a_page_ends_by_bytes_as_well_as_by_rows(void **state)
+{
+    (void)state;
+    fat(1, 40, 100000);
+    struct dt_list_filter f = all(1000);
+    f.topic = S("fat");
+    f.payload = true;
+    assert_int_equal(walk(f, 40, SIZE_MAX), 1);
+    f.bytes = 1000000;
+    assert_in_range(walk(f, 40, f.bytes), 4, 7);
+    f.key_prefix = S("k");
+    assert_in_range(walk(f, 40, f.bytes), 4, 7);
+    f.limit = 3;
+    assert_in_range(walk(f, 40, f.bytes), 14, 15);
+}
+
+static void a_row_that_is_larger_than_a_page_comes_alone(void **state)
+{
+    (void)state;
+    fat(1, 2, 10);
+    fat(3, 3, 300000);
+    fat(6, 70, 10);
+    fat(76, 1, 300000);
+    struct dt_list_filter f = all(1000);
+    f.payload = true;
+    f.bytes = 100000;
+    assert_in_range(walk(f, 76, f.bytes), 6, 12);
+}
+
+/* Small rows first: what is asked for next is more than a page has, and the rest of it is left with the server. */
+static void large_rows_behind_small_ones_are_not_read_in_vain(void **state)
+{
+    (void)state;
+    fat(1, 90, 10);
+    fat(91, 60, 800000);
+    struct dt_list_filter f = all(1000);
+    f.payload = true;
+    f.bytes = 4000000;
+    assert_in_range(walk(f, 150, f.bytes), 13, 20);
+    struct dt_arena own;
+    dt_arena_init(&own);
+    OK(dt_store_list(store, &f, &own, &jobs, &n, &more, &last_id, &last_key, &err));
+    assert_in_range(own.size, 1, 8000000);
+    dt_arena_clear(&own);
+}
+
 static void a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows(void **state)
 {
     (void)state;
@@ -392,6 +473,9 @@ int main(void)
         T(a_prefix_of_keys_is_bytes_not_a_pattern),
         T(filters_hold_for_keys_too),
         T(a_prefix_of_keys_needs_a_topic),
+        T(a_page_ends_by_bytes_as_well_as_by_rows),
+        T(a_row_that_is_larger_than_a_page_comes_alone),
+        T(large_rows_behind_small_ones_are_not_read_in_vain),
         T(a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows),
         T(a_full_page_costs_about_what_it_holds),
         T(a_search_by_key_is_bounded_too),

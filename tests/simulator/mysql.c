@@ -559,6 +559,11 @@ dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params,
     return execute(db, sql, params, n, NULL, err);
 }
 
+dt_status dt_db_query_stream(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+{
+    return dt_db_query(db, sql, params, n, err);
+}
+
 dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
 {
     return dt_db_query(db, sql, params, n, err);

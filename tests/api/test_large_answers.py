@@ -1,0 +1,159 @@
+"""Answers are bounded in bytes: pages of large jobs, many of them at once, clients that do not read."""
+import concurrent.futures
+import contextlib
+import re
+import socket
+import time
+
+import pytest
+
+from harness.problems import refused
+from harness.rest import Rest
+from harness.stack import until
+
+JOBS, PAYLOAD = 300, 860_000
+MIB = 1 << 20
+BUDGET = 96 * MIB
+PAGE = 4 * MIB
+# Freed memory is given back at once, as it is without sanitizers.
+VARIABLES = {"ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:quarantine_size_mb=1:thread_local_quarantine_size_kb=64"}
+SETTINGS = {"limits.memory": BUDGET, "limits.batch_body": 8 * MIB, "http.threads": 1}
+
+
+def fill(api, jobs, payload):
+    """Jobs of the topic `fat` that are due in years, ids from 1 on; one INSERT each, so that no packet is too large."""
+    api.rows("INSERT INTO topics (name, created_at, updated_at) VALUES ('fat', 1, 1)")
+    connection = api.connect()
+    with connection.cursor() as cursor:
+        for number in range(1, jobs + 1):
+            cursor.execute("INSERT INTO jobs (id, topic, job_key, state, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload) VALUES "
+                           "(%s, 'fat', %s, 'scheduled', 4000000000000, 4000000000000, '', 1000, 1, 1, 0, '', CONCAT('\"', REPEAT('x', %s), '\"'))", (number, f"k{number:05}", payload))
+    connection.commit()
+    api.rows("INSERT INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs")
+    connection.close()
+
+
+def resident(api, what="VmRSS"):
+    with open(f"/proc/{api.process.pid}/status", encoding="ascii") as status:
+        return int(re.search(rf"^{what}:\s+(\d+) kB", status.read(), re.MULTILINE)[1]) * 1024
+
+
+@contextlib.contextmanager
+def bounded(api, most):
+    """What the block does raises the resident size by no more than so many bytes, at its worst instant."""
+    with open(f"/proc/{api.process.pid}/clear_refs", "w", encoding="ascii") as peaks:
+        peaks.write("5")
+    before = resident(api)
+    yield
+    peak = resident(api, "VmHWM") - before
+    print(f"resident: {before // MIB} MiB, at worst {peak // MIB} MiB more")
+    assert peak <= most, f"{peak // MIB} MiB more than {before // MIB}"
+
+
+def held(api):
+    return float(re.search(r"^duetime_api_held_bytes(?:\{\})? (\S+)$", api.rest.get("/metrics").text, re.MULTILINE)[1])
+
+
+def walk(rest, query, pages=None, patience=60):
+    """Ids of a list, page by page; a 503 is asked again."""
+    ids, cursor, end = [], None, time.monotonic() + patience
+    while pages is None or pages > 0:
+        answer = rest.get(f"/v1/jobs?{query}" + (f"&cursor={cursor}" if cursor else ""))
+        if answer.status == 503:
+            assert answer.headers["Retry-After"] and time.monotonic() < end, answer
+            time.sleep(0.05)
+            continue
+        assert answer.status == 200, answer
+        page = answer.json
+        assert len(answer.body) <= PAGE + 2 * PAYLOAD and page["jobs"]
+        ids += [int(job["id"]) for job in page["jobs"]]
+        cursor = page["next_cursor"]
+        pages = pages and pages - 1
+        if cursor is None:
+            break
+    return ids
+
+
+@pytest.fixture(scope="module")
+def fat(own_apis):
+    api = own_apis("fat", SETTINGS, variables=VARIABLES).start()
+    fill(api, JOBS, PAYLOAD)
+    api.rest.get("/v1/jobs?limit=1&include=payload")
+    yield api
+    api.rest.close()
+
+
+@pytest.mark.parametrize("query", ["topic=fat&include=payload&limit=1000", "topic=fat&key_prefix=k&include=payload&limit=1000", "include=payload"])
+def test_pages_of_large_jobs_end_by_bytes(fat, query):
+    with bounded(fat, 64 * MIB):
+        assert walk(fat.rest, query) == list(range(1, JOBS + 1))
+    until(lambda: held(fat) == 0, 10, lambda: held(fat))
+
+
+def test_pages_without_payloads_are_as_long_as_before(fat):
+    assert len(fat.rest.get("/v1/jobs?limit=1000").json["jobs"]) == JOBS
+
+
+@pytest.mark.parametrize("clients", [4, 40])
+def test_many_pages_of_large_jobs_at_once_stay_within_the_budget(fat, clients):
+    rests = [Rest(fat.url, timeout=120) for _ in range(clients)]
+    with bounded(fat, BUDGET + 64 * MIB), concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        found = list(pool.map(lambda rest: walk(rest, "topic=fat&include=payload&limit=1000", pages=5), rests))
+    assert all(ids == found[0] and ids == list(range(1, len(ids) + 1)) for ids in found)
+    for rest in rests:
+        rest.close()
+    until(lambda: held(fat) == 0, 10, lambda: held(fat))
+
+
+def test_single_large_jobs_at_once_stay_within_the_budget(fat):
+    def read(number):
+        rest = Rest(fat.url, timeout=120)
+        try:
+            return until(lambda: (answer := rest.get(f"/v1/jobs/{number}")).status != 503 and answer, 60, "an answer").json["id"]
+        finally:
+            rest.close()
+    with bounded(fat, BUDGET + 64 * MIB), concurrent.futures.ThreadPoolExecutor(40) as pool:
+        assert list(pool.map(read, range(1, 81))) == [str(number) for number in range(1, 81)]
+    until(lambda: held(fat) == 0, 10, lambda: held(fat))
+
+
+def test_answers_that_nobody_reads_are_in_the_budget(fat):
+    """One client after the other asks for a page and reads nothing: what is made for them ends at the budget, who comes then is told to come again."""
+    port = int(fat.url.rsplit(":", 1)[1])
+    silent, refusal = [], None
+    try:
+        with bounded(fat, BUDGET + 64 * MIB):
+            while not refusal and len(silent) < 60:
+                connection = socket.socket()
+                silent.append(connection)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                connection.connect(("127.0.0.1", port))
+                connection.sendall(3 * b"GET /v1/jobs?topic=fat&include=payload HTTP/1.1\r\nHost: x\r\n\r\n")  # what one answer's worth the kernel may take
+                answer = fat.rest.get("/v1/jobs?topic=fat&include=payload")
+                refusal = answer if answer.status == 503 else None
+            refused(refusal, 503, "unavailable")
+            assert refusal.headers["Retry-After"] and fat.rest.get("/healthz").status == 200 and held(fat) <= BUDGET
+    finally:
+        for connection in silent:
+            connection.close()
+    until(lambda: held(fat) == 0, 60, lambda: held(fat))
+    ids = walk(fat.rest, "topic=fat&include=payload", pages=2)
+    assert ids == list(range(1, len(ids) + 1))
+
+
+def test_a_job_with_thousands_of_attempts_shows_them_in_pages(fat):
+    fat.rows("UPDATE jobs SET attempt = 5000, attempt_status = 'snoozed' WHERE id = 7")
+    fat.rows("INSERT INTO attempts (job_id, attempt, status, error_code, error_message) WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 999) "
+             "SELECT 7, x.n + 999 * y.n - 999, 'failed', 'e', REPEAT('\\\\', 1000) FROM s x JOIN s y ON y.n <= 6 WHERE x.n + 999 * y.n - 999 < 5000")
+    seen, cursor = [], ""
+    with bounded(fat, 64 * MIB):
+        while True:
+            answer = fat.rest.get(f"/v1/jobs/7/attempts?{cursor}")
+            assert answer.status == 200 and len(answer.body) <= PAGE + PAYLOAD, answer
+            seen += [attempt["attempt"] for attempt in answer.json["attempts"]]
+            if "next_cursor" not in answer.json:
+                break
+            cursor = f"cursor={answer.json['next_cursor']}"
+    assert seen == list(range(1, 5001))
+    first = fat.rest.get("/v1/jobs/7/attempts").json
+    refused(fat.rest.get(f"/v1/jobs/8/attempts?cursor={first['next_cursor']}"), 422, "invalid", "?cursor")
