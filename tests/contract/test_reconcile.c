@@ -701,6 +701,31 @@ static void a_missing_entry_beside_one_too_many_is_found_by_and_by_where_rows_ar
     expect_swapped_to_be_found(fx, 120, 40000);
 }
 
+/* One entry missing and one too many in each of the steps that a round has: none of them is always the one left out. */
+static void every_part_of_many_rows_is_compared_in_its_turn(void **state)
+{
+    struct fixture *fx = *state;
+    enum { ROWS = 18000, APART = 1000, APART_MS = 120 };
+    int64_t strangers[ROWS / APART], next = 90001;
+
+    fx->mysql.config.reconcile_walk = 1000;
+    many_rows(fx, ROWS, START + 60000, APART_MS);
+    settle(fx);
+    for (int i = 0; i < ROWS / APART; i++) {
+        const int64_t id = 1 + i * APART;
+        while (dt_shard_of(&fx->map, next) != dt_shard_of(&fx->map, id))
+            next++;
+        strangers[i] = next++;
+        entry(fx, id, 0);
+        entry(fx, strangers[i], START + 60000 + (id - 1) * APART_MS + 50);
+    }
+    pass(fx, 40000);
+    for (int i = 0; i < ROWS / APART; i++) {
+        assert_true(is_where_its_row_says(fx, 1 + i * APART));
+        assert_int_equal(score(fx, strangers[i]), 0);
+    }
+}
+
 static void looks_that_take_longer_than_a_period_leave_nothing_out(void **state)
 {
     struct fixture *fx = *state;
@@ -1403,6 +1428,7 @@ int main(void)
         T(a_missing_entry_far_behind_is_found_by_the_walk, shared),
         T(a_missing_entry_beside_one_too_many_is_found_in_a_round_where_rows_are_few, shared),
         T(a_missing_entry_beside_one_too_many_is_found_by_and_by_where_rows_are_many, shared),
+        T(every_part_of_many_rows_is_compared_in_its_turn, shared),
         T(looks_that_take_longer_than_a_period_leave_nothing_out, shared),
         T(a_row_moved_beyond_the_horizon_leaves_the_index, shared),
         T(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared),

@@ -1,0 +1,183 @@
+/*
+ * What changes jobs and topics on a real server, over a wire that loses COMMITs (support/mysql_wire.h): nobody is told
+ * that nothing happened when something may have.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "support/job_rows.h"
+#include "support/mysql_wire.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define FAR        "next_at = 4000000000000"
+
+static struct mysql_fixture fx;
+static dt_store *store;
+static struct dt_arena arena;
+static struct dt_error err;
+static struct dt_shard_map map;
+static struct dt_job job;
+
+static int open_store(void **state)
+{
+    (void)state;
+    mysql_fixture_open(&fx, "unknown", 4, &store, &arena);
+    dt_shard_map_init(&map, 1, 4);
+    return 0;
+}
+
+static int close_store(void **state)
+{
+    (void)state;
+    wire_heal();
+    mysql_fixture_close(&fx, store, &arena);
+    return 0;
+}
+
+/* A session whose wire was cut keeps its locks until the server notices: here at once. */
+static void end_other_sessions(void)
+{
+    int64_t until_ms = mysql_now_ms(&fx) + 20000, killed = 0, id;
+    while ((id = mysql_fixture_number(&fx, "SELECT COALESCE(MAX(ID), 0) FROM information_schema.PROCESSLIST WHERE DB = "
+                                           "DATABASE() AND ID <> CONNECTION_ID()")) != 0) {
+        if (mysql_now_ms(&fx) > until_ms)
+            fail_msg("session %lld does not end", (long long)id);
+        if (id != killed)
+            mysql_fixture_run(&fx, "KILL %lld", (long long)id);
+        killed = id;
+    }
+}
+
+static int empty_tables(void **state)
+{
+    (void)state;
+    wire_heal();
+    end_other_sessions();
+    mysql_fixture_empty(&fx, &arena);
+    job_row(&fx, 1, FAR);
+    job_row_dispatched(&fx, 2, 1, 0);
+    job_row(&fx, 3, "state = 'dead', next_at = NULL, attempt = 1, failures = 1");
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 1, 1)");
+    return 0;
+}
+
+/* ---- what changes something ---- */
+
+static dt_status cancel(void)
+{
+    return dt_store_cancel(store, 1, false, &arena, &job, &err);
+}
+
+static dt_status cancel_retries(void)
+{
+    return dt_store_cancel(store, 2, true, &arena, &job, &err);
+}
+
+static dt_status patch(void)
+{
+    const struct dt_patch change = {.has_partition_key = true, .partition_key = DT_STR_LIT("p")};
+    return dt_store_patch(store, 1, &change, 0, &arena, &job, &err);
+}
+
+static dt_status run_now(void)
+{
+    return dt_store_run_now(store, 1, &arena, &job, &err);
+}
+
+static dt_status redrive(void)
+{
+    return dt_store_redrive(store, 3, &arena, &job, &err);
+}
+
+static dt_status apply(void)
+{
+    struct dt_apply a = {.result = {.job_id = 2, .attempt = 1, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}};
+    return dt_store_apply(store, &map, &a, 1, &err);
+}
+
+static dt_status pause_topic(void)
+{
+    return dt_store_topic_pause(store, DT_STR_LIT("t"), true, &err);
+}
+
+/* `done`: what is true once it has happened. */
+static const struct {
+    const char *name;
+    dt_status (*change)(void);
+    const char *done;
+} changes[] = {
+    {"cancel", cancel, "SELECT COUNT(*) FROM jobs WHERE id = 1 AND state = 'cancelled'"},
+    {"cancel of the retries", cancel_retries, "SELECT COUNT(*) FROM jobs WHERE id = 2 AND version > 1"},
+    {"patch", patch, "SELECT COUNT(*) FROM jobs WHERE id = 1 AND partition_key = 'p'"},
+    {"run-now", run_now, "SELECT COUNT(*) FROM jobs WHERE id = 1 AND next_at < 4000000000000"},
+    {"redrive", redrive, "SELECT COUNT(*) FROM jobs WHERE id = 3 AND state = 'scheduled'"},
+    {"apply", apply, "SELECT COUNT(*) FROM jobs WHERE id = 2 AND state = 'succeeded'"},
+    {"pause", pause_topic, "SELECT COUNT(*) FROM topics WHERE name = 't' AND paused = 1"},
+};
+
+/* Done, or honestly unknown; "unavailable" and "busy" would say that nothing happened. */
+static void expect_honest(void **state, enum wire_loss loss)
+{
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        empty_tables(state);
+        wire_loss = loss;
+        dt_status status = changes[i].change();
+        wire_heal();
+        int64_t done = mysql_fixture_number(&fx, "%s", changes[i].done);
+        print_message("%s: %s, %s\n", changes[i].name, dt_status_name(status), done ? "done" : "not done");
+        if (status == DT_OK)
+            assert_int_equal(done, 1);
+        else
+            assert_int_equal(status, DT_UNKNOWN);
+    }
+}
+
+static void a_change_whose_commit_the_server_never_saw_is_not_called_undone(void **state)
+{
+    expect_honest(state, LOSE_BEFORE);
+}
+
+static void a_change_whose_commit_was_not_answered_is_not_called_undone(void **state)
+{
+    expect_honest(state, LOSE_AFTER);
+}
+
+static void a_change_without_any_fault_is_done(void **state)
+{
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        empty_tables(state);
+        OK(changes[i].change());
+        assert_int_equal(mysql_fixture_number(&fx, "%s", changes[i].done), 1);
+    }
+}
+
+static void a_change_whose_statements_are_lost_is_unavailable_and_undone_or_done(void **state)
+{
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        empty_tables(state);
+        wire_execution_loss = LOSE_AFTER;
+        dt_status status = changes[i].change();
+        wire_heal();
+        int64_t done = mysql_fixture_number(&fx, "%s", changes[i].done);
+        print_message("%s: %s, %s\n", changes[i].name, dt_status_name(status), done ? "done" : "not done");
+        assert_true(done ? status == DT_OK || status == DT_UNKNOWN : status != DT_OK);
+    }
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup(name, empty_tables)
+    const struct CMUnitTest tests[] = {
+        T(a_change_without_any_fault_is_done),
+        T(a_change_whose_commit_the_server_never_saw_is_not_called_undone),
+        T(a_change_whose_commit_was_not_answered_is_not_called_undone),
+        T(a_change_whose_statements_are_lost_is_unavailable_and_undone_or_done),
+    };
+    return cmocka_run_group_tests_name("unknown outcomes in the store", tests, open_store, close_store);
+}
