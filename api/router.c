@@ -3,7 +3,7 @@
  * path goes in, the number of a route comes out.
  *
  * Invariants: a path is split at "/" before anything is decoded, so an escaped slash stays inside its segment; a
- * segment matches either a literal, byte for byte, or a {parameter}, which is never empty; literals win over
+ * segment matches either a literal, once it is decoded, or a {parameter}, which is never empty; literals win over
  * parameters because the table is searched for them first ("/v1/jobs:batch" is a literal).
  */
 #include "router.h"
@@ -105,6 +105,37 @@ size_t dt_router_count(const dt_router *router)
     return router->n;
 }
 
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+/* Whether the segment of a path, once it is decoded, is this literal. */
+static bool decodes_to(struct dt_str segment, struct dt_str literal)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < segment.n; i++, k++) {
+        char c = segment.p[i];
+        if (c == '%') {
+            int hi = segment.n - i < 3 ? -1 : hex_digit(segment.p[i + 1]),
+                lo = hi < 0 ? -1 : hex_digit(segment.p[i + 2]);
+            if (lo < 0)
+                return false;
+            c = (char)(hi * 16 + lo);
+            i += 2;
+        }
+        if (k == literal.n || c != literal.p[k])
+            return false;
+    }
+    return k == literal.n;
+}
+
 /* Whether the path's segments fit this route; parameters are noted on the way. */
 static bool fits(const struct compiled *c, const struct dt_str *parts, unsigned n,
                  struct dt_str params[DT_ROUTE_PARAMS])
@@ -114,7 +145,7 @@ static bool fits(const struct compiled *c, const struct dt_str *parts, unsigned 
     unsigned k = 0;
     for (unsigned i = 0; i < n; i++) {
         if (!c->segments[i].param) {
-            if (!dt_str_eq(c->segments[i].text, parts[i]))
+            if (!decodes_to(parts[i], c->segments[i].text))
                 return false;
         } else {
             if (parts[i].n == 0)
@@ -175,17 +206,6 @@ void dt_router_match(const dt_router *router, struct dt_str method, struct dt_st
     }
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n)
 {
     size_t k = 0;
@@ -226,21 +246,73 @@ static bool equals_caseless(struct dt_str a, const char *lower)
     return true;
 }
 
+static struct dt_str trimmed(struct dt_str s)
+{
+    while (s.n && is_space(s.p[0])) {
+        s.p++;
+        s.n--;
+    }
+    while (s.n && is_space(s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+/* Cuts what stands before the first `c` off; all of it when there is none. */
+static struct dt_str cut_at(struct dt_str *rest, char c)
+{
+    const char *at = rest->n ? memchr(rest->p, c, rest->n) : NULL;
+    struct dt_str cut = {rest->p, at ? (size_t)(at - rest->p) : rest->n};
+    rest->p += cut.n + (at != NULL);
+    rest->n -= cut.n + (at != NULL);
+    return cut;
+}
+
+static bool is_utf8(struct dt_str charset)
+{
+    if (charset.n > 1 && charset.p[0] == '"' && charset.p[charset.n - 1] == '"')
+        charset = (struct dt_str){charset.p + 1, charset.n - 2};
+    return equals_caseless(charset, "utf-8") || equals_caseless(charset, "utf8") ||
+           equals_caseless(charset, "us-ascii");
+}
+
+/* Whether no parameter of the content type says that the text is something else than UTF-8. */
+static bool reads_as_utf8(struct dt_str parameters)
+{
+    while (parameters.n) {
+        struct dt_str value = cut_at(&parameters, ';'), name = trimmed(cut_at(&value, '='));
+        if (equals_caseless(name, "charset") && !is_utf8(trimmed(value)))
+            return false;
+    }
+    return true;
+}
+
 enum dt_media dt_media_parse(struct dt_str content_type)
 {
     if (!content_type.p)
         return DT_MEDIA_JSON;
-    const char *semicolon = memchr(content_type.p, ';', content_type.n);
-    struct dt_str type = {content_type.p, semicolon ? (size_t)(semicolon - content_type.p) : content_type.n};
-    while (type.n && is_space(type.p[0])) {
-        type.p++;
-        type.n--;
-    }
-    while (type.n && is_space(type.p[type.n - 1]))
-        type.n--;
+    struct dt_str parameters = content_type, type = trimmed(cut_at(&parameters, ';'));
+    if (!reads_as_utf8(parameters))
+        return DT_MEDIA_OTHER;
     if (equals_caseless(type, "application/json"))
         return DT_MEDIA_JSON;
     if (equals_caseless(type, "application/x-ndjson"))
         return DT_MEDIA_NDJSON;
     return DT_MEDIA_OTHER;
+}
+
+/* Whether the text begins with this, whatever the case of its letters. */
+static bool begins_caseless(struct dt_str text, const char *lower)
+{
+    size_t n = strlen(lower);
+    return text.n >= n && equals_caseless((struct dt_str){text.p, n}, lower);
+}
+
+struct dt_str dt_target_path(struct dt_str target)
+{
+    size_t scheme = begins_caseless(target, "http://") ? 7 : begins_caseless(target, "https://") ? 8 : 0;
+    if (scheme == 0)
+        return target;
+    struct dt_str rest = {target.p + scheme, target.n - scheme};
+    const char *slash = rest.n ? memchr(rest.p, '/', rest.n) : NULL;
+    return slash ? (struct dt_str){slash, rest.n - (size_t)(slash - rest.p)} : DT_STR_LIT("/");
 }

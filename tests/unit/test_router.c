@@ -111,6 +111,61 @@ static void head_takes_the_route_of_get(void **state)
     assert_null(match(state, "HEAD", "/v1/jobs:batch").route);
 }
 
+static void a_segment_may_be_written_with_escapes(void **state)
+{
+    assert_route(state, "GET", "/v1/%6Aobs", 1);
+    assert_route(state, "GET", "/v1/%6aobs", 1);
+    assert_route(state, "POST", "/v1/jobs%3Abatch", 2);
+    assert_route(state, "POST", "/%76%31/%6A%6F%62%73/7/%63ancel", 4);
+    assert_nothing(state, "/v1%2Fjobs"); /* an escaped slash ends no segment */
+    assert_nothing(state, "/v1/job%");
+    assert_nothing(state, "/v1/job%7");
+    assert_nothing(state, "/v1/job%zz");
+    assert_nothing(state, "/v1/%6Aob");
+    assert_nothing(state, "/v1/%6Aobs%00");
+}
+
+static void the_path_of_an_absolute_target_is_what_follows_the_host(void **state)
+{
+    static const char *const targets[][2] = {{"http://example.org:8080/v1/jobs", "/v1/jobs"},
+                                             {"HTTPS://h/v1/jobs/7", "/v1/jobs/7"},
+                                             {"http://h", "/"},
+                                             {"http://", "/"},
+                                             {"/v1/jobs", "/v1/jobs"},
+                                             {"/http://h/", "/http://h/"},
+                                             {"*", "*"},
+                                             {"ftp://h/x", "ftp://h/x"},
+                                             {"", ""}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        struct dt_str path = dt_target_path(dt_str(targets[i][0]));
+        if (!dt_str_is(path, targets[i][1]))
+            fail_msg("%s: %.*s", targets[i][0], (int)path.n, path.p);
+    }
+}
+
+static void a_charset_that_is_not_utf8_is_another_media_type(void **state)
+{
+    static const char *const fine[] = {
+        "application/json;charset=utf-8",      "application/json; charset=\"UTF-8\"",
+        "application/json; Charset = utf8",    "application/json; profile=x; charset=us-ascii",
+        "application/json; boundary=charset;", "application/json;;"};
+    static const char *const other[] = {"application/json; charset=utf-16",
+                                        "application/json;charset=ISO-8859-1",
+                                        "application/json; charset=utf-8; charset=utf-16",
+                                        "application/json; CHARSET=\"latin1\"",
+                                        "application/json; charset=",
+                                        "application/json; charset",
+                                        "application/x-ndjson; charset=utf-32"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
+        if (dt_media_parse(dt_str(fine[i])) != DT_MEDIA_JSON)
+            fail_msg("%s", fine[i]);
+    for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
+        if (dt_media_parse(dt_str(other[i])) != DT_MEDIA_OTHER)
+            fail_msg("%s", other[i]);
+}
+
 static void a_table_with_too_many_parameters_is_refused(void **state)
 {
     static const struct dt_route bad[] = {{"GET", "/{a}/{b}/{c}", DT_SCOPE_NONE, DT_BODY_NONE, NULL, NULL, NULL}};
@@ -191,6 +246,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(paths_that_nobody_serves_find_nothing, make, drop),
         cmocka_unit_test_setup_teardown(another_method_is_told_which_ones_there_are, make, drop),
         cmocka_unit_test_setup_teardown(head_takes_the_route_of_get, make, drop),
+        cmocka_unit_test_setup_teardown(a_segment_may_be_written_with_escapes, make, drop),
+        cmocka_unit_test(the_path_of_an_absolute_target_is_what_follows_the_host),
+        cmocka_unit_test(a_charset_that_is_not_utf8_is_another_media_type),
         cmocka_unit_test(a_table_with_too_many_parameters_is_refused),
         cmocka_unit_test(escapes_are_decoded_to_bytes),
         cmocka_unit_test(bad_escapes_are_malformed),
