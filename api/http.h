@@ -17,8 +17,8 @@
  *
  * Everything that belongs to the request (arena, body, query, out) lives until the answer was sent; it is then reused
  * for the next request of the same connection. Refused before a handler runs: 400 (framing, bad escapes), 401, 403,
- * 404, 405 with Allow, 411 never (chunked bodies are fine), 413, 415, 422 (unknown query parameter, a body where none
- * is taken), 503 (tokens unknown because MySQL was never reached, or shutting down).
+ * 404, 405 with Allow, 408, 411 never (chunked bodies are fine), 413, 414, 415, 431, 505, 422 (unknown query parameter,
+ * a body where none is taken), 503 (tokens unknown because MySQL was never reached, or shutting down).
  */
 #ifndef DT_API_HTTP_H
 #define DT_API_HTTP_H

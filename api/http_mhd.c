@@ -20,7 +20,8 @@
  * suspended, to whoever it was handed to. Suspending happens inside on_request only. The janitor thread may only shut
  * down a socket; it writes to none that is the library's. Framing that two
  * readers could understand differently is refused and the connection closed. At most 120 connections a thread: with 128
- * ready ones in one epoll round the library (0.9.75 and later) forgets some.
+ * ready ones in one epoll round the library (0.9.75 and later) forgets some. Connections come from the porch (porch.h)
+ * when the head of their first request is there; `places` counts them, so that the library never refuses one.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,6 +35,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,9 +46,13 @@
 #include "deadlines.h"
 #include "http.h"
 #include "http_linger.h"
+#include "porch.h"
 
 #define CONNECTIONS_PER_THREAD 120u
-#define CONNECTION_MEMORY      (20u * 1024) /* wiped after each request: no larger than 8 KiB of headers need */
+#define PLACES_PER_THREAD      112u             /* the rest makes up for what threads have not counted yet */
+#define PLACES_KEPT            8u               /* a thread, for health and for who shows a token */
+#define UNUSED_US              INT64_C(1000000) /* a connection that is silent for so long may lose its place */
+#define CONNECTION_MEMORY      (20u * 1024)     /* wiped after each request: no larger than 8 KiB of headers need */
 #define DROP_SMALL             (64u * 1024) /* bodies of refused requests up to this are read, the connection kept */
 #define DROP_MAX               (32u << 20)  /* chunked bodies are dropped up to this, then the connection is cut */
 #define LINGER_US              INT64_C(2000000)
@@ -87,7 +93,8 @@ struct conn {
     _Atomic int64_t since_us; /* begin of the phase */
     _Atomic int64_t heard_us; /* when the client was last heard */
     _Atomic bool suspended;
-    _Atomic int cut; /* why the body under way was cut off: enum dt_cut, or CUT_NOT */
+    _Atomic bool known; /* somebody who was let through to more than health has used it */
+    _Atomic int cut;    /* why the body under way was cut off: enum dt_cut, or CUT_NOT */
     /* Of the request under way. */
     size_t route_index;
     bool handled;     /* handle was called */
@@ -98,6 +105,7 @@ struct conn {
     bool length_known, chunked, expects;
     bool bad_framing;
     bool lingers; /* refused before its body was read */
+    bool leaving; /* under http->lock: its place was given to somebody else */
     size_t length, received, limit;
     struct dt_str authorization, encoding;
     unsigned lengths, authorizations, hosts;
@@ -120,6 +128,9 @@ struct dt_http {
     char id_prefix[17];
     _Atomic uint64_t ids;
     dt_linger *linger;
+    dt_porch *porch;
+    _Atomic size_t places; /* taken: let in, and not closed */
+    size_t places_max;
     pthread_t janitor;
     bool janitor_runs;
     _Atomic bool draining, cutting, stopping;
@@ -336,17 +347,17 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
-static void make_id(struct conn *c)
+static struct dt_str make_id(struct dt_http *http, char id[DT_REQUEST_ID_MAX + 1])
 {
     static const char digits[] = "0123456789abcdef";
-    uint64_t n = atomic_fetch_add_explicit(&c->http->ids, 1, memory_order_relaxed);
-    char *p = c->id + strlen(c->http->id_prefix);
-    memcpy(c->id, c->http->id_prefix, strlen(c->http->id_prefix));
+    uint64_t n = atomic_fetch_add_explicit(&http->ids, 1, memory_order_relaxed);
+    char *p = id + strlen(http->id_prefix);
+    memcpy(id, http->id_prefix, strlen(http->id_prefix));
     *p++ = '-';
     for (int shift = 36; shift >= 0; shift -= 4)
         *p++ = digits[n >> shift & 15];
     *p = '\0';
-    c->req.request_id = (struct dt_str){c->id, (size_t)(p - c->id)};
+    return (struct dt_str){id, (size_t)(p - id)};
 }
 
 /* ---- letting a request in, or not: each check answers with a problem and false ---- */
@@ -434,6 +445,7 @@ static bool check_caller(struct conn *c)
         dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the tokens are not known: MySQL could not be asked for them");
         return false;
     }
+    atomic_store_explicit(&c->known, true, memory_order_relaxed);
     enum dt_scope scope = req->route->scope;
     if (!dt_caller_may(&req->caller, dt_scope_named(scope))) {
         dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token lacks the scope that this request needs");
@@ -657,14 +669,14 @@ static enum MHD_Result begin(struct conn *c, const char *path, const char *metho
     reset_request(c);
     atomic_fetch_add(&http->under_way, 1);
     req->method = dt_str(method);
-    req->path = dt_str(path);
+    req->path = dt_target_path(dt_str(path));
     req->started_us = now_us(http);
     req->deadline_us = req->started_us + http->api->config->http_request_timeout * 1000;
     c->route_index = dt_router_count(http->router);
     enter(c, PHASE_READING);
     MHD_get_connection_values(c->mhd, MHD_HEADER_KIND, take_header, c);
     if (!req->request_id.p)
-        make_id(c);
+        req->request_id = make_id(http, c->id);
     if (!admit(c, version))
         return refuse_early(c);
     if (!c->streaming && c->length)
@@ -1086,13 +1098,89 @@ static void conn_close(struct dt_http *http, void **context)
     free(c);
 }
 
+static void place_is_free(struct dt_http *http, void **context)
+{
+    conn_close(http, context);
+    atomic_fetch_sub(&http->places, 1);
+    dt_porch_place(http->porch);
+}
+
 static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
     if (code == MHD_CONNECTION_NOTIFY_STARTED)
         conn_open(cls, mhd, context);
     else
-        conn_close(cls, context);
+        place_is_free(cls, context);
+}
+
+/* ---- the door: from the porch, on its thread ---- */
+
+static bool let_in(void *arg, int fd, const struct sockaddr *address, socklen_t n, bool first)
+{
+    struct dt_http *http = arg;
+    size_t kept = first ? 0 : (size_t)http->api->config->http_threads * PLACES_KEPT;
+    if (atomic_load(&http->places) >= http->places_max - kept)
+        return false;
+    atomic_fetch_add(&http->places, 1);
+    if (MHD_add_connection(http->daemon, fd, address, n) != MHD_YES)
+        atomic_fetch_sub(&http->places, 1); /* the library has closed it */
+    return true;
+}
+
+/* Who is silent for longest goes first, and who was never let through before who was. */
+static bool goes_before(const struct conn *a, const struct conn *b)
+{
+    bool a_known = atomic_load(&a->known), b_known = atomic_load(&b->known);
+    return a_known != b_known ? b_known : atomic_load(&a->since_us) < atomic_load(&b->since_us);
+}
+
+static bool is_unused(const struct conn *c, int64_t now)
+{
+    return !c->leaving && atomic_load(&c->phase) == PHASE_IDLE && now - atomic_load(&c->since_us) > UNUSED_US;
+}
+
+static struct conn *longest_unused(struct dt_http *http, int64_t now)
+{
+    struct conn *found = NULL;
+    for (struct conn *c = http->conns; c; c = c->next)
+        if (is_unused(c, now) && (!found || goes_before(c, found)))
+            found = c;
+    return found;
+}
+
+static void make_places(void *arg, size_t n)
+{
+    struct dt_http *http = arg;
+    struct conn *c;
+    pthread_mutex_lock(&http->lock);
+    for (size_t i = 0; i < n && (c = longest_unused(http, now_us(http))) != NULL; i++) {
+        c->leaving = true;
+        shutdown(c->fd, SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&http->lock);
+}
+
+static void refuse_guest(void *arg, int fd, enum dt_problem_type type, const char *detail)
+{
+    struct dt_http *http = arg;
+    char id[DT_REQUEST_ID_MAX + 1];
+    struct dt_str request_id = make_id(http, id);
+    struct dt_strbuf body, text;
+    struct dt_hold none = {0};
+    int status = dt_problem_http_status(type);
+    dt_strbuf_init(&body);
+    dt_strbuf_init(&text);
+    dt_problem_add(&body, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, request_id);
+    add_head(&text, status, "application/problem+json", id, body.n);
+    dt_strbuf_add(&text, body.p, body.n);
+    dt_metric_add(http->stats[dt_router_count(http->router)].codes[status / 100], 1);
+    if (text.failed)
+        close(fd);
+    else
+        dt_linger_send(http->linger, fd, &text, &none, now_us(http) + LINGER_US);
+    dt_strbuf_clear(&body);
+    dt_strbuf_clear(&text);
 }
 
 /* ---- the janitor: total deadlines ---- */
@@ -1310,25 +1398,42 @@ static dt_status prepare_ids(struct dt_http *http)
 static dt_status start_daemon(struct dt_http *http, struct dt_error *err)
 {
     const struct dt_config *config = http->api->config;
-    int fd = -1;
-    dt_status status = open_socket(http, &fd, err);
-    if (status != DT_OK)
-        return status;
     unsigned threads = (unsigned)config->http_threads;
+    http->places_max = (size_t)threads * PLACES_PER_THREAD;
     struct MHD_OptionItem pool[] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL}, {MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
-    http->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_ITC | MHD_USE_TURBO, 0,
-        NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
-        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT, threads * CONNECTIONS_PER_THREAD,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)((config->http_idle_timeout + 999) / 1000), MHD_OPTION_ARRAY, threads > 1 ? pool : none,
-        MHD_OPTION_END);
+    http->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+                                        MHD_USE_ITC | MHD_USE_TURBO | MHD_USE_NO_LISTEN_SOCKET,
+                                    0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL,
+                                    MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_NOTIFY_CONNECTION,
+                                    on_connection, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
+                                    MHD_OPTION_CONNECTION_LIMIT, threads * CONNECTIONS_PER_THREAD,
+                                    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+                                    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)((config->http_idle_timeout + 999) / 1000),
+                                    MHD_OPTION_ARRAY, threads > 1 ? pool : none, MHD_OPTION_END);
     if (http->daemon)
         return DT_OK;
-    close(fd);
     return dt_fail(err, DT_SYSTEM, "the HTTP server cannot start");
+}
+
+/* Every connection needs one, and most shells give out fewer than may come. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        DT_LOG(WARN, "http", "the number of descriptors stays low");
+}
+
+static dt_status open_porch(struct dt_http *http, struct dt_error *err)
+{
+    const struct dt_porch_door door = {http, let_in, make_places, refuse_guest};
+    int fd = -1;
+    dt_status status = open_socket(http, &fd, err);
+    raise_descriptors();
+    return status == DT_OK ? dt_porch_start(http->api->config, http->api->clock, fd, &door, &http->porch, err) : status;
 }
 
 static void http_free(struct dt_http *http)
@@ -1339,6 +1444,7 @@ static void http_free(struct dt_http *http)
         pthread_mutex_destroy(&bell->lock);
         free(bell);
     }
+    dt_porch_free(http->porch);
     dt_linger_free(http->linger);
     pthread_mutex_destroy(&http->lock);
     pthread_cond_destroy(&http->quiet);
@@ -1386,6 +1492,8 @@ dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_h
         status = start_daemon(http, err);
     else
         (void)dt_fail(err, status, "the HTTP server cannot start");
+    if (status == DT_OK)
+        status = open_porch(http, err);
     if (status != DT_OK) {
         dt_http_stop(http);
         return status;
@@ -1412,9 +1520,7 @@ static void wait_until_quiet(struct dt_http *http, int64_t until_us)
 void dt_http_drain(dt_http *http, int64_t until_us)
 {
     atomic_store(&http->draining, true);
-    MHD_socket fd = MHD_quiesce_daemon(http->daemon);
-    if (fd != MHD_INVALID_SOCKET)
-        close(fd);
+    dt_porch_close(http->porch);
     wait_until_quiet(http, until_us);
 }
 
@@ -1452,6 +1558,7 @@ void dt_http_stop(dt_http *http)
 {
     if (!http)
         return;
+    dt_porch_close(http->porch);
     close_bells(http);
     if (http->daemon)
         MHD_stop_daemon(http->daemon);

@@ -27,11 +27,14 @@
     X(NOT_DEAD, 409, "not-dead", "Only a dead job can be redriven")                                                    \
     X(VERSION_MISMATCH, 412, "version-mismatch", "The job has another version")                                        \
     X(TOO_LARGE, 413, "too-large", "The request is too large")                                                         \
+    X(TARGET_TOO_LONG, 414, "target-too-long", "The address of the request is too long")                               \
     X(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported-media-type", "The body has a content type that is not taken here")     \
     X(INVALID, 422, "invalid", "The request can be read but not carried out")                                          \
+    X(HEADERS_TOO_LARGE, 431, "headers-too-large", "The headers of the request are too large")                         \
     X(INTERNAL, 500, "internal", "Something went wrong on our side")                                                   \
     X(UNAVAILABLE, 503, "unavailable", "Not possible just now; nothing happened")                                      \
-    X(OUTCOME_UNKNOWN, 503, "outcome-unknown", "The outcome is unknown; ask before trying again")
+    X(OUTCOME_UNKNOWN, 503, "outcome-unknown", "The outcome is unknown; ask before trying again")                      \
+    X(VERSION_NOT_SUPPORTED, 505, "version-not-supported", "This version of HTTP is not spoken here")
 
 enum dt_problem_type {
 #define X(name, status, slug, title) DT_PROBLEM_##name,

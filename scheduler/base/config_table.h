@@ -38,8 +38,10 @@
   DURATION(zookeeper, session_timeout, 4*DT_SECOND, 500, 10*DT_MINUTE, DT_OPT_NONE, "Session timeout asked for; leaders step down after two thirds of it without a connection.") \
   TEXT(http, listen, "127.0.0.1", DT_OPT_NONE, "Address to listen on. Anything but the loopback needs at least one token.") \
   INT(http, port, 8080, 0, 65535, DT_OPT_NONE, "TCP port of the API; 0 = any free one (it is logged).") \
-  INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads; each serves at most 120 connections.") \
+  INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads; each serves 112 connections, eight of them kept for /healthz, /readyz and callers who show a token.") \
   INT(http, workers, 8, 1, 256, DT_OPT_NONE, "Threads, each with a MySQL connection, for requests other than creates.") \
+  INT(http, waiting, 1000, 16, 100000, DT_OPT_NONE, "Connections whose first request has not arrived whole, beside those that are served; one address has half of them at most, and when there are more, the longest waiting are closed.") \
+  DURATION(http, head_timeout, 10*DT_SECOND, 100, DT_MINUTE, DT_OPT_NONE, "In this time the first line and the headers of a new connection's first request must arrive.") \
   DURATION(http, idle_timeout, 75*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "A connection that is silent for this long is closed.") \
   DURATION(http, request_timeout, 60*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Total deadline of a request, body included.") \
   BOOL(api, migrate, false, DT_OPT_NONE, "Bring the schema up to date at start.") \
@@ -52,7 +54,7 @@
   BOOL(topics, auto_create, true, DT_OPT_NONE, "The first job of an unknown topic makes the topic.") \
   DURATION(limits, max_delay, 3653*DT_DAY, DT_MINUTE, 36525*DT_DAY, DT_OPT_NONE, "How far ahead a job may be due.") \
   INT(limits, payload, 900000, 1, 900000, DT_OPT_NONE, "Bytes of a payload.") \
-  INT(limits, headers, 8192, 0, 65536, DT_OPT_NONE, "Bytes of all header names and values of a job.") \
+  INT(limits, headers, 8192, 0, 10000, DT_OPT_NONE, "Bytes of all header names and values of a job. Written as JSON they may be six times as long, and still fit their column.") \
   INT(limits, json_depth, 16, 4, 128, DT_OPT_NONE, "Nesting of a JSON body, payload included.") \
   INT(limits, body, 1400000, 1024, 16777216, DT_OPT_NONE, "Bytes of a request body other than a batch.") \
   INT(limits, batch_body, 134217728, 1024, INT64_C(4294967296), DT_OPT_NONE, "Bytes of a batch's body.") \

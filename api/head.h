@@ -1,0 +1,33 @@
+/*
+ * The head of a request, as far as it must be understood before the HTTP library sees it: whether it is whole, whether
+ * the library would refuse it (which it does with a page of HTML and without a request id), and whether it may go
+ * first. Pure: bytes go in, a verdict comes out.
+ */
+#ifndef DT_API_HEAD_H
+#define DT_API_HEAD_H
+
+#include <stdbool.h>
+
+#include "base/strbuf.h"
+#include "problem.h"
+
+#define DT_HEAD_MAX   ((size_t)12 * 1024) /* bytes of a head, its empty line included */
+#define DT_TARGET_MAX ((size_t)8 * 1024)  /* bytes of a request's target */
+
+enum dt_head_verdict {
+    DT_HEAD_MORE,   /* it goes on: wait for more */
+    DT_HEAD_WHOLE,  /* the library can have it */
+    DT_HEAD_REFUSED /* *problem and *detail say why */
+};
+
+struct dt_head {
+    bool health; /* of /healthz or /readyz */
+    bool token;  /* it shows a token, which may be a wrong one */
+    enum dt_problem_type problem;
+    const char *detail; /* static text */
+};
+
+/* text: what has arrived so far, DT_HEAD_MAX bytes at most; more of it changes no verdict but MORE. */
+enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head);
+
+#endif

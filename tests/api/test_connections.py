@@ -1,0 +1,152 @@
+"""Connections that say nothing, or say it slowly, keep nobody out; what is no request is refused in words."""
+import contextlib
+import json
+import socket
+import time
+import urllib.parse
+
+import pytest
+
+from harness.raw import Raw
+from harness.rest import Rest
+from harness.stack import until
+
+HALF = b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.fixture
+def porch(own_apis):
+    """An API with one HTTP thread (112 places), 200 connections that may wait, and a second for a head."""
+    api = own_apis("porch", {"http.threads": 1, "http.waiting": 200, "http.head_timeout": "PT1S", "http.request_timeout": "PT5S", "http.idle_timeout": "PT30S"})
+    if api.rest is None:
+        api.start()
+    yield api
+    api.rest.close()
+
+
+@contextlib.contextmanager
+def many(url, count, opening):
+    """So many connections that have sent this; those that the server ends meanwhile are let be."""
+    parts = urllib.parse.urlsplit(url)
+    wires = []
+    try:
+        for _ in range(count):
+            wire = socket.create_connection((parts.hostname, parts.port), timeout=10)
+            wires.append(wire)
+            with contextlib.suppress(OSError):
+                wire.sendall(opening)
+        yield wires
+    finally:
+        for wire in wires:
+            wire.close()
+
+
+def served_in(url, path="/healthz", token=None):
+    """Seconds that a new caller waits."""
+    rest, start = Rest(url, token=token, timeout=10), time.monotonic()
+    answer = rest.get(path)
+    assert answer.status == 200, answer
+    rest.close()
+    return time.monotonic() - start
+
+
+def gauge(api, name):
+    for line in api.rest.get("/metrics").body.decode().splitlines():
+        if line.startswith(name + " "):
+            return float(line.split()[1])
+    return 0.0
+
+
+@pytest.mark.parametrize("opening", [HALF, b"", b"G", b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"], ids=["half", "silent", "letter", "headers"])
+def test_connections_that_say_nothing_keep_nobody_out(porch, opening):
+    with many(porch.url, 520, opening):
+        assert max(served_in(porch.url) for _ in range(5)) < 2
+        assert served_in(porch.url, "/v1/topics") < 2
+    until(lambda: gauge(porch, "duetime_http_waiting") == 0, 10, "nobody waits any more")
+
+
+def test_heads_that_drip_are_given_up_in_their_time(porch):
+    with Raw(porch.url) as wire:
+        wire.send(HALF)
+        start = time.monotonic()
+        wire.socket.settimeout(0.1)
+        answers = []
+
+        def drip():
+            try:
+                wire.send(b"a")
+                answers.append(wire.answer())
+            except TimeoutError:
+                return False
+            except ConnectionError:
+                answers.append(None)
+            return True
+        until(drip, 10, "the server gives up")
+        assert 0.8 < time.monotonic() - start < 4
+        status, headers, body = answers[0]
+        assert status == 408 and headers["content-type"] == "application/problem+json" and json.loads(body)["request_id"] == headers["x-request-id"]
+
+
+def test_places_that_nobody_uses_go_to_others(porch):
+    """112 connections are kept alive and silent; who comes next takes the place of one of them."""
+    whole = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    with many(porch.url, 150, whole) as wires:
+        for wire in wires[:100]:
+            assert wire.recv(4096).startswith(b"HTTP/1.1 200")
+        assert max(served_in(porch.url, "/v1/topics") for _ in range(10)) < 4
+
+
+def test_the_longest_waiting_of_a_crowd_leaves_first(porch):
+    with many(porch.url, 300, HALF) as wires:
+        time.sleep(0.2)
+        with Raw(porch.url) as wire:  # the last one to come is served when its head is whole
+            wire.send(HALF)
+            wire.send(b"\r\n")
+            assert wire.answer()[0] == 200
+        assert wires
+
+
+@pytest.mark.parametrize("sent, status, slug", [
+    (b"GET / HTTP/9.7\r\nHost: x\r\n\r\n", 505, "version-not-supported"),
+    (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414, "target-too-long"),
+    (b"GET /" + b"a" * 40000, 414, "target-too-long"),
+    (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 40000, 431, "headers-too-large"),
+    (b"GET / HTTP/1.1\r\n\r\n", 400, "malformed"),
+    (b"hello there\r\n\r\n", 400, "malformed"),
+    (b"GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n", 400, "malformed"),
+    (b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", 400, "malformed"),
+    (b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", 400, "malformed"),
+], ids=["505", "414", "414-endless", "431", "no-host", "no-method", "no-colon", "length", "length-overflow"])
+def test_what_is_no_request_is_refused_once_and_in_words(porch, sent, status, slug):
+    with Raw(porch.url) as wire:
+        wire.send(sent)
+        found, headers, body = wire.answer()
+        assert found == status and headers["content-type"] == "application/problem+json"
+        document = json.loads(body)
+        assert document["type"].endswith(slug) and document["status"] == status
+        assert document["request_id"] == headers["x-request-id"]
+        assert wire.answer() is None  # nothing more, and the connection ends
+
+
+def test_paths_in_other_spellings_are_the_same(api, topic):
+    job = api.make(topic=topic, key="a/b", delay="P1D")
+    for target in (f"/v1/%6Aobs/{job['id']}", f"/v1/jobs/{job['id'][0]}%{ord(job['id'][1]):02X}{job['id'][2:]}", f"/v1/topics/{topic}/jobs/a%2Fb",
+                   f"/%76%31/topics/{topic}/j%6fbs/a%2fb"):
+        assert api.get(target).json["id"] == job["id"], target
+    answer = api.post("/v1/jobs%3Abatch", json.dumps({"topic": topic, "delay": "P1D"}), content_type="application/x-ndjson")
+    assert answer.status == 200 and answer.lines[0]["status"] == 201
+
+
+def test_an_absolute_target_is_read_like_its_path(api, topic):
+    job = api.make(topic=topic, delay="P1D")
+    with Raw(api.url) as wire:
+        status, _, body = wire.request(f"GET http://somewhere.example:99/v1/jobs/{job['id']}").answer()
+        assert status == 200 and json.loads(body)["id"] == job["id"]
+        status, _, _ = wire.request("GET HTTP://x/healthz").answer()
+        assert status == 200
+
+
+@pytest.mark.parametrize("media, status", [("application/json; charset=utf-16", 415), ("application/json;charset=\"latin1\"", 415),
+                                           ("application/json; charset=UTF-8", 201), ("application/json; charset=\"utf-8\"", 201)])
+def test_a_charset_that_is_not_utf8_is_refused(api, topic, media, status):
+    assert api.post("/v1/jobs", json.dumps({"topic": topic, "delay": "P1D"}), content_type=media).status == status

@@ -1,0 +1,156 @@
+/* The head of a request before the HTTP library sees it: whole, to be waited for, or refused, and who may go first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "head.h"
+
+static struct dt_head head;
+
+static enum dt_head_verdict judge(const char *text)
+{
+    return dt_head_judge(dt_str(text), &head);
+}
+
+static void assert_refused(const char *text, enum dt_problem_type problem, const char *word)
+{
+    if (judge(text) != DT_HEAD_REFUSED || head.problem != problem || !strstr(head.detail, word))
+        fail_msg("%s: %d %d %s", text, judge(text), head.problem, head.detail ? head.detail : "");
+}
+
+#define GET  "GET /v1/jobs HTTP/1.1\r\nHost: x\r\n"
+#define DONE "\r\n"
+
+static void a_head_is_whole_with_its_empty_line(void **state)
+{
+    static const char *const whole[] = {GET DONE,
+                                        GET "Accept: */*\r\n" DONE "{\"body\":1}",
+                                        "POST /v1/jobs:batch HTTP/1.1\r\nHOST:x\r\nContent-Length: 17\r\n\r\n",
+                                        "GET / HTTP/1.0\r\n\r\n",
+                                        "\r\n\r\n" GET DONE,
+                                        "GET / HTTP/1.1\nhost: x\n\n",
+                                        "GET http://x/healthz?a=b HTTP/1.1\r\nHost: x\r\nX-Empty:\r\n\r\n",
+                                        "OPTIONS * HTTP/1.1\r\nHost: x\r\nA: tab\there\r\n\r\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+        if (judge(whole[i]) != DT_HEAD_WHOLE)
+            fail_msg("%s: %s", whole[i], head.detail);
+}
+
+static void every_beginning_of_a_head_waits_for_more(void **state)
+{
+    static const char text[] = "\r\nGET /v1/jobs?limit=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer y\r\n\r\n";
+    (void)state;
+    for (size_t n = 0; n + 1 < sizeof(text) - 1; n++)
+        assert_int_equal(dt_head_judge((struct dt_str){text, n}, &head), DT_HEAD_MORE);
+    assert_int_equal(judge(text), DT_HEAD_WHOLE);
+}
+
+static void what_the_library_would_refuse_is_refused_with_a_reason(void **state)
+{
+    (void)state;
+    assert_refused("GET / HTTP/2.0\r\nHost: x\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1");
+    assert_refused("GET / HTTP/9.7\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1");
+    assert_refused("GET / HTTP/1.11\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
+    assert_refused("GET /\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
+    assert_refused("GET  / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
+    assert_refused("GET /a b HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
+    assert_refused("hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
+    assert_refused("G(T / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
+    assert_refused("\x16\x03\x01 / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
+    assert_refused("GET /\x01 HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "target");
+    assert_refused("GET / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "Host");
+    assert_refused(GET "no colon\r\n" DONE, DT_PROBLEM_MALFORMED, "colon");
+    assert_refused(GET ": empty\r\n" DONE, DT_PROBLEM_MALFORMED, "name");
+    assert_refused(GET "A B: x\r\n" DONE, DT_PROBLEM_MALFORMED, "name");
+    assert_refused(GET "Content-Length : 5\r\n" DONE, DT_PROBLEM_MALFORMED, "name");
+    assert_refused(GET "A: x\r\n folded\r\n" DONE, DT_PROBLEM_MALFORMED, "folded");
+    assert_refused(GET "A: \x01\r\n" DONE, DT_PROBLEM_MALFORMED, "control");
+    assert_refused(GET "A: x\ry\r\n" DONE, DT_PROBLEM_MALFORMED, "control");
+    assert_refused(GET "Content-Length: 5x\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
+    assert_refused(GET "content-length: -1\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
+    assert_refused(GET "Content-Length:\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
+    assert_refused(GET "Content-Length: 1234567890123456789\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
+}
+
+static void a_head_with_a_nul_is_refused(void **state)
+{
+    static const char text[] = GET "A: x\0y\r\n" DONE;
+    (void)state;
+    assert_int_equal(dt_head_judge((struct dt_str){text, sizeof(text) - 1}, &head), DT_HEAD_REFUSED);
+    assert_int_equal(head.problem, DT_PROBLEM_MALFORMED);
+}
+
+/* `before`, then so many of `c`, then `after`; cut to what is looked at. */
+static enum dt_head_verdict judge_long(const char *before, char c, size_t n, const char *after)
+{
+    static char text[4 * DT_HEAD_MAX];
+    size_t k = strlen(before), m = strlen(after);
+    memcpy(text, before, k);
+    memset(text + k, c, n);
+    memcpy(text + k + n, after, m);
+    size_t all = k + n + m;
+    return dt_head_judge((struct dt_str){text, all < DT_HEAD_MAX ? all : DT_HEAD_MAX}, &head);
+}
+
+static void what_is_too_long_is_told_apart(void **state)
+{
+    (void)state;
+    assert_int_equal(judge_long("GET /", 'a', DT_TARGET_MAX - 1, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
+    assert_int_equal(judge_long("GET /", 'a', DT_TARGET_MAX, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_REFUSED);
+    assert_int_equal(head.problem, DT_PROBLEM_TARGET_TOO_LONG);
+    assert_int_equal(judge_long("GET /", 'a', 2 * DT_HEAD_MAX, ""), DT_HEAD_REFUSED);
+    assert_int_equal(head.problem, DT_PROBLEM_TARGET_TOO_LONG);
+    assert_int_equal(judge_long(GET "A: ", 'a', 2 * DT_HEAD_MAX, ""), DT_HEAD_REFUSED);
+    assert_int_equal(head.problem, DT_PROBLEM_HEADERS_TOO_LARGE);
+    assert_int_equal(judge_long("", 'a', 2 * DT_HEAD_MAX, ""), DT_HEAD_REFUSED);
+    assert_int_equal(head.problem, DT_PROBLEM_HEADERS_TOO_LARGE);
+    assert_int_equal(judge_long("", '\n', 2 * DT_HEAD_MAX, ""), DT_HEAD_REFUSED);
+    size_t rest = DT_HEAD_MAX - strlen(GET "A: ") - strlen("\r\n\r\n");
+    assert_int_equal(judge_long(GET "A: ", 'a', rest, "\r\n\r\n"), DT_HEAD_WHOLE);
+    assert_int_equal(judge_long(GET "A: ", 'a', rest - 1, "\r\n"), DT_HEAD_MORE);
+}
+
+static void more_headers_than_anybody_needs_are_refused(void **state)
+{
+    char text[4096] = GET;
+    (void)state;
+    for (int i = 0; i < 220; i++)
+        strcat(text, "a: b\r\n");
+    strcat(text, "\r\n");
+    assert_refused(text, DT_PROBLEM_HEADERS_TOO_LARGE, "200");
+}
+
+static void health_and_who_shows_a_token_may_go_first(void **state)
+{
+    (void)state;
+    assert_int_equal(judge("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
+    assert_true(head.health && !head.token);
+    assert_int_equal(judge("GET http://x:1/readyz?a=1 HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
+    assert_true(head.health);
+    assert_int_equal(judge("GET /healthzz HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
+    assert_false(head.health || head.token);
+    assert_int_equal(judge(GET "AUTHORIZATION: Bearer x\r\n" DONE), DT_HEAD_WHOLE);
+    assert_true(head.token && !head.health);
+    assert_int_equal(judge(GET DONE "Authorization: in the body\r\n\r\n"), DT_HEAD_WHOLE);
+    assert_false(head.token);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_head_is_whole_with_its_empty_line),
+        cmocka_unit_test(every_beginning_of_a_head_waits_for_more),
+        cmocka_unit_test(what_the_library_would_refuse_is_refused_with_a_reason),
+        cmocka_unit_test(a_head_with_a_nul_is_refused),
+        cmocka_unit_test(what_is_too_long_is_told_apart),
+        cmocka_unit_test(more_headers_than_anybody_needs_are_refused),
+        cmocka_unit_test(health_and_who_shows_a_token_may_go_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
