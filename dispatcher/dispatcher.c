@@ -26,6 +26,7 @@
 #include "map_watch.h"
 #include "outbox.h"
 #include "pulse.h"
+#include "read_watch.h"
 #include "results.h"
 #include "shard_loop.h"
 #include "store/store.h"
@@ -61,6 +62,7 @@ struct dt_dispatcher {
     dt_sender *sender;
     dt_elector *elector;
     dt_results *results;
+    dt_read_watch *read_watch;
     dt_outbox *outbox;
     dt_housekeeper *housekeeper;
     dt_pulse *pulse;  /* loops and threads that are started before it may ask */
@@ -257,6 +259,18 @@ static void wake_shard(void *arg, unsigned shard)
     pthread_mutex_lock(&d->table_lock);
     wake_loop(d, shard, false);
     pthread_mutex_unlock(&d->table_lock);
+}
+
+static int64_t read_up_to(void *arg)
+{
+    dt_dispatcher *d = arg;
+    return dt_read_watch_up_to(d->read_watch);
+}
+
+static void want_read(void *arg, unsigned shard, int64_t deadline_ms)
+{
+    dt_dispatcher *d = arg;
+    dt_read_watch_want(d->read_watch, shard, deadline_ms);
 }
 
 static void held_shard(void *arg, unsigned shard)
@@ -506,6 +520,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                  .state = loop_state,
                                  .doubt = doubt_all,
                                  .announce = announce_loss};
+    struct dt_read_watch_env reads = {
+        .kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard};
     struct dt_map_watch_env watch = {d->config, d->clock, d, on_map, on_led};
     dt_status status = dt_map_watch_start(&watch, &d->inst, &d->range, &d->watch, err);
     if (status == DT_OK)
@@ -515,6 +531,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
         status = dt_index_new(d->config, d->inst.name, d->clock, &d->notify, err);
     if (status == DT_OK)
         status = dt_outbox_start(&outbox, &d->outbox, err);
+    if (status == DT_OK)
+        status = dt_read_watch_start(&reads, &d->read_watch, err);
     if (status == DT_OK)
         status = dt_results_start(&results, &d->results, err);
     if (status == DT_OK)
@@ -542,6 +560,8 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .index_told = index_told,
                                        .hears = hears,
                                        .led = led_news,
+                                       .read_up_to = read_up_to,
+                                       .want_read = want_read,
                                        .outbox = outbox_here,
                                        .stopped = on_stopped,
                                        .random = random_number};
@@ -555,6 +575,7 @@ static void end_parts(dt_dispatcher *d)
     dt_results_stop(d->results);
     dt_pulse_stop(d->pulse);
     dt_housekeeper_stop(d->housekeeper);
+    dt_read_watch_stop(d->read_watch);
     dt_outbox_stop(d->outbox);
     dt_map_watch_stop(d->watch);
     if (d->elector)

@@ -38,7 +38,7 @@ static size_t pour(struct dt_fair_lane *lanes, size_t n, bool timeouts, size_t r
 
 void dt_fair_share(struct dt_fair_lane *lanes, size_t n, size_t room)
 {
-    size_t late = room / TIMEOUTS_PART ? room / TIMEOUTS_PART : room;
+    size_t late = room / TIMEOUTS_PART ? room / TIMEOUTS_PART : smaller(room, 1);
     for (size_t i = 0; i < n; i++)
         lanes[i].quota = 0;
     if (!wanting(lanes, n, false))

@@ -162,9 +162,21 @@ DT_MUST_CHECK dt_status dt_result_consumer_share(dt_result_consumer *consumer, u
 DT_MUST_CHECK dt_status dt_result_consumer_poll(dt_result_consumer *consumer, size_t max, int wait_ms, int linger_ms,
                                                 const _Atomic bool *stop, const struct dt_kafka_record **records,
                                                 size_t *n, struct dt_error *err);
-/* After they were applied: commits the offsets of the last poll (asynchronously is fine). */
+/* After they were applied: commits the offsets of the last poll, within a quarter of a second if polls go on. The ends
+ * of partitions that a poll has come to are committed, too, so that markers of transactions do not count as unread. */
 DT_MUST_CHECK dt_status dt_result_consumer_commit(dt_result_consumer *consumer, struct dt_error *err);
 /* Not applied: go back to the offsets of the last poll, so that they come again. */
 void dt_result_consumer_rewind(dt_result_consumer *consumer);
+
+/* ---- how far results have been read (kafka_lag.c) ---- */
+typedef struct dt_result_lag dt_result_lag;
+DT_MUST_CHECK dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err);
+void dt_result_lag_free(dt_result_lag *lag);
+/* Notes where every partition of <installation>.results ends now: what was committed there before the call lies below.
+ * UNAVAILABLE: Kafka does not tell, and nothing is noted. */
+DT_MUST_CHECK dt_status dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err);
+/* Has the group committed its offsets up to what was noted last, in every partition? Whoever reads, and whether anybody
+ * does, makes no difference. UNAVAILABLE: Kafka does not tell, or nothing is noted. */
+DT_MUST_CHECK dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err);
 
 #endif

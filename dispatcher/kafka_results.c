@@ -3,7 +3,10 @@
  * Refuses to know: what a result says, and what it does to a job.
  * Invariants: an offset is committed only for records that the caller has applied (dt_result_consumer_commit), and not
  * for each batch: a commit costs the broker as much as a small batch. After a rewind, a rebalance or a crash, records
- * come again. Results are applied idempotently, so again is harmless.
+ * come again. Results are applied idempotently, so again is harmless. What has been read to its end is committed as
+ * that: leaders compare the ends of the partitions with it (kafka_lag.c), and behind the last record there may be
+ * markers of transactions. It is committed again now and then, because a reader that was stopped may have come between
+ * with an older offset.
  */
 #include "kafka_common.h"
 
@@ -12,7 +15,7 @@
 
 #include "base/log.h"
 
-enum { LOOK_EVERY_US = 60000000, LOOK_TIMEOUT_US = 2000000, COMMIT_EVERY_US = 250000 };
+enum { LOOK_EVERY_US = 5000000, LOOK_TIMEOUT_US = 2000000, COMMIT_EVERY_US = 100000 };
 
 struct dt_result_consumer {
     rd_kafka_t *rk;
@@ -26,13 +29,22 @@ struct dt_result_consumer {
     rd_kafka_message_t **messages; /* of the last poll */
     struct dt_kafka_record *records;
     size_t n, cap;
+    int64_t *ends; /* by partition: where the last poll came to its end; -1 = it did not */
+    bool owed;     /* records of a poll were neither applied nor gone back to: no end counts */
 };
+
+static void forget_ends(struct dt_result_consumer *c)
+{
+    for (int i = 0; i < c->partitions; i++)
+        c->ends[i] = -1;
+}
 
 static void drop_records(struct dt_result_consumer *c)
 {
     for (size_t i = 0; i < c->n; i++)
         rd_kafka_message_destroy(c->messages[i]);
     c->n = 0;
+    forget_ends(c);
 }
 
 static dt_status reserve(struct dt_result_consumer *c, size_t max, struct dt_error *err)
@@ -65,7 +77,9 @@ static dt_status take(struct dt_result_consumer *c, rd_kafka_message_t *m, struc
         c->messages[c->n++] = m;
         return DT_OK;
     }
-    if (m->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
+    if (m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && m->partition < c->partitions)
+        c->ends[m->partition] = m->offset;
+    else if (m->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
         status = dt_fail(err, DT_UNAVAILABLE, "results: %s", rd_kafka_message_errstr(m));
     rd_kafka_message_destroy(m);
     return status;
@@ -105,16 +119,38 @@ static void take_more(struct dt_result_consumer *c, size_t max, int linger_ms)
     }
 }
 
-static rd_kafka_topic_partition_t *list_at(rd_kafka_topic_partition_list_t *list, const rd_kafka_message_t *m)
+static rd_kafka_topic_partition_t *list_at(rd_kafka_topic_partition_list_t *list, const char *topic, int32_t partition)
 {
-    const char *topic = rd_kafka_topic_name(m->rkt);
-    rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_find(list, topic, m->partition);
+    rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_find(list, topic, partition);
 
     if (at != NULL)
         return at;
-    at = rd_kafka_topic_partition_list_add(list, topic, m->partition);
+    at = rd_kafka_topic_partition_list_add(list, topic, partition);
     at->offset = RD_KAFKA_OFFSET_INVALID;
     return at;
+}
+
+/* Everything below the offset was applied. */
+static void note_applied(struct dt_result_consumer *c, int32_t partition, int64_t offset)
+{
+    if (partition < c->partitions && c->next[partition] == offset)
+        return;
+    if (c->applied == NULL)
+        c->applied = rd_kafka_topic_partition_list_new(4);
+    list_at(c->applied, rd_kafka_topic_name(c->topic), partition)->offset = offset;
+    if (partition < c->partitions)
+        c->next[partition] = offset;
+}
+
+/* With all that came before it applied, the end of a partition counts as such. (What came behind it in the same poll is
+ * further on.) */
+static void note_ends(struct dt_result_consumer *c)
+{
+    for (int i = 0; i < c->partitions; i++) {
+        if (c->ends[i] > c->next[i] && !c->owed)
+            note_applied(c, i, c->ends[i]);
+        c->ends[i] = -1;
+    }
 }
 
 /* What was applied since the last commit, without waiting for the answer. */
@@ -129,6 +165,13 @@ static dt_status commit_applied(struct dt_result_consumer *c, struct dt_error *e
     c->applied = NULL;
     c->committed_us = dt_kafka_now_us();
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing results");
+}
+
+/* Nothing came: all that did before was applied. */
+static dt_status commit_ends(struct dt_result_consumer *c, struct dt_error *err)
+{
+    note_ends(c);
+    return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied(c, err);
 }
 
 dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms, int linger_ms,
@@ -148,7 +191,8 @@ dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms
     if (c->n > 0)
         take_more(c, max, linger_ms);
     else
-        status = commit_applied(c, err);
+        status = commit_ends(c, err);
+    c->owed |= c->n > 0;
     *records = c->records;
     *n = c->n;
     return status;
@@ -158,14 +202,10 @@ dt_status dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *err)
 {
     if (c->n == 0)
         return DT_OK;
-    if (c->applied == NULL)
-        c->applied = rd_kafka_topic_partition_list_new(4);
+    c->owed = false;
     for (size_t i = 0; i < c->n; i++) /* ascending within a partition: the last one stays */
-        list_at(c->applied, c->messages[i])->offset = c->messages[i]->offset + 1;
-    for (int i = 0; i < c->applied->cnt; i++) {
-        if (c->applied->elems[i].partition < c->partitions)
-            c->next[c->applied->elems[i].partition] = c->applied->elems[i].offset;
-    }
+        note_applied(c, c->messages[i]->partition, c->messages[i]->offset + 1);
+    note_ends(c);
     return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied(c, err);
 }
 
@@ -181,7 +221,9 @@ static bool went_back(rd_kafka_error_t *error, const rd_kafka_topic_partition_li
     return code == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* Where it cannot go back, the partitions are taken anew: reading on would lose what was not applied. */
+/* Where it cannot go back, the partitions are given up until the next share: reading on would lose what was not
+ * applied.
+ */
 void dt_result_consumer_rewind(dt_result_consumer *c)
 {
     rd_kafka_topic_partition_list_t *list;
@@ -191,15 +233,18 @@ void dt_result_consumer_rewind(dt_result_consumer *c)
         return;
     list = rd_kafka_topic_partition_list_new(4);
     for (size_t i = 0; i < c->n; i++) {
-        rd_kafka_topic_partition_t *at = list_at(list, c->messages[i]);
+        rd_kafka_topic_partition_t *at = list_at(list, rd_kafka_topic_name(c->topic), c->messages[i]->partition);
 
         if (at->offset == RD_KAFKA_OFFSET_INVALID)
             at->offset = c->messages[i]->offset;
     }
     drop_records(c);
     error = rd_kafka_seek_partitions(c->rk, list, 5000);
-    if (!went_back(error, list))
+    if (!went_back(error, list)) {
+        (void)!rd_kafka_assign(c->rk, NULL);
         c->members = 0; /* the next share assigns them at the last applied offsets */
+    }
+    c->owed = false;
     if (error != NULL)
         rd_kafka_error_destroy(error);
     rd_kafka_topic_partition_list_destroy(list);
@@ -217,16 +262,22 @@ static bool is_ours(unsigned partition, unsigned rank, unsigned members)
 static dt_status keep_offsets(struct dt_result_consumer *c, int partitions, unsigned rank, unsigned members,
                               struct dt_error *err)
 {
-    int64_t *next = realloc(c->next, (size_t)(partitions > 0 ? partitions : 1) * sizeof *next);
+    size_t bytes = (size_t)(partitions > 0 ? partitions : 1) * sizeof(int64_t);
+    int64_t *next = realloc(c->next, bytes), *ends;
 
     if (next == NULL)
         return dt_fail(err, DT_NOMEM, "results");
     c->next = next;
+    ends = realloc(c->ends, bytes);
+    if (ends == NULL)
+        return dt_fail(err, DT_NOMEM, "results");
+    c->ends = ends;
     for (int i = 0; i < partitions; i++) {
         if (i >= c->partitions || !is_ours((unsigned)i, rank, members))
             next[i] = -1;
     }
     c->partitions = partitions;
+    forget_ends(c);
     return DT_OK;
 }
 
@@ -246,6 +297,19 @@ static dt_status assign(struct dt_result_consumer *c, struct dt_error *err)
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "results");
 }
 
+/* What this reader has applied, once more. */
+static void commit_again(struct dt_result_consumer *c)
+{
+    for (int i = 0; i < c->partitions; i++) {
+        int64_t offset = c->next[i];
+
+        if (offset < 0)
+            continue;
+        c->next[i] = -1;
+        note_applied(c, i, offset);
+    }
+}
+
 dt_status dt_result_consumer_share(dt_result_consumer *c, unsigned rank, unsigned members, struct dt_error *err)
 {
     const bool same = rank == c->rank && members == c->members;
@@ -259,8 +323,10 @@ dt_status dt_result_consumer_share(dt_result_consumer *c, unsigned rank, unsigne
     if (status != DT_OK)
         return status;
     c->looked_us = now_us;
-    if (same && partitions == c->partitions)
+    if (same && partitions == c->partitions) {
+        commit_again(c);
         return DT_OK;
+    }
     drop_records(c);
     if (commit_applied(c, err) != DT_OK) /* others may apply some again */
         DT_LOG(DEBUG, "kafka", "offsets of results were not committed");
@@ -288,6 +354,8 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group
         "false",
         "auto.offset.reset",
         "earliest",
+        "enable.partition.eof",
+        "true",
         "fetch.wait.max.ms",
         "1000", /* how often the broker answers for nothing; newly assigned partitions wait for that, too */
         "fetch.error.backoff.ms",
@@ -353,6 +421,7 @@ static void consumer_done(void *arg)
     free(c->messages);
     free(c->records);
     free(c->next);
+    free(c->ends);
     free(c);
 }
 

@@ -87,7 +87,7 @@ dt_status dt_kafka_warm_hold(dt_kafka_warm *w, rd_kafka_t **rk, struct dt_error 
     if (w->rk == NULL) {
         status = w->ops->conf(w->env, &conf, err);
         if (status == DT_OK)
-            status = dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &w->rk, err);
+            status = dt_kafka_handle_new(w->ops->type, conf, &w->rk, err);
     }
     if (status == DT_OK) {
         w->held = true;

@@ -8,7 +8,8 @@
 #include "kafka_common.h"
 
 struct dt_kafka_warm_ops {
-    /* The configuration of a producer handle. */
+    rd_kafka_type_t type; /* a producer, when left out */
+    /* The configuration of the handle. */
     dt_status (*conf)(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err);
     /* Before a handle is destroyed, on another thread; may be NULL. */
     void (*closing)(void *rk);

@@ -190,6 +190,7 @@ static struct dt_turn turn_of(dt_shard_loop *l, int64_t now_us)
                             .max_bytes = (size_t)l->env->config->dispatch_batch_bytes,
                             .map = &l->map,
                             .topics = l->book,
+                            .read_up_to_ms = l->env->read_up_to(l->env->arg),
                             .writable = dt_topic_gate_ask,
                             .arg = l->gate,
                             .claiming = send_ahead,
@@ -249,6 +250,8 @@ dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error 
         status = l->ahead.begun ? commit_sending(l, &l->ahead, err) : send_head(l, turn->batch, err);
     if (turn->outbox)
         l->env->outbox(l->env->arg, l->shard);
+    if (turn->unread)
+        l->env->want_read(l->env->arg, l->shard, turn->unread_ms);
     if (turn->orphan.p)
         note_orphan(l, turn->orphan);
     if (status == DT_OK && turn->rest)

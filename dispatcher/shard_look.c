@@ -271,11 +271,19 @@ static void place_ahead(dt_shard_loop *l, const struct dt_entry *last)
     l->n_skipped = 0;
 }
 
-static void see_skipped(dt_shard_loop *l)
+/* A lane of which something was passed by gets a part for what stands at the cursor alone: a part for what must not be
+ * taken would be nobody's. */
+static void see_skipped(dt_shard_loop *l, size_t n_head)
 {
-    for (size_t i = 0; i < l->lanes.n_queues; i++)
+    struct dt_lanes *lanes = &l->lanes;
+    for (size_t i = 0; i < lanes->n_queues; i++) {
+        struct dt_queue *queue = &lanes->queues[i];
         for (size_t k = 0; k < l->n_skipped; k++)
-            l->lanes.queues[i].skipped |= l->skipped[k] == l->lanes.queues[i].hash;
+            queue->skipped |= l->skipped[k] == queue->hash;
+        queue->waiting = queue->skipped ? 0 : queue->waiting;
+    }
+    for (size_t i = 0; i < n_head; i++)
+        lanes->queues[lanes->of[i]].waiting += lanes->queues[lanes->of[i]].skipped;
 }
 
 /* What the reader ahead leaves behind is the cursor's. False: it cannot remember any more. */
@@ -338,8 +346,8 @@ static dt_status look_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, str
         status = dt_shard_sort_lanes(l, n_head + n, err);
     if (status != DT_OK)
         return status;
+    see_skipped(l, n_head);
     dt_shard_share(l, false);
-    see_skipped(l);
     if (!hint_rows(l, n_head, n_head + n))
         return DT_OK;
     l->ahead_ms = ms;

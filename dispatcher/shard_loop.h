@@ -33,8 +33,11 @@ struct dt_loop_env {
     void (*index_untold)(void *arg, const dt_index *index);
     /* Nobody that changes jobs is cut off from that endpoint, as far as is known. */
     bool (*index_told)(void *arg, const char *endpoint);
-    bool (*hears)(void *arg);                   /* wake-ups arrive */
-    void (*led)(void *arg);                     /* a leadership began or ended */
+    bool (*hears)(void *arg); /* wake-ups arrive */
+    void (*led)(void *arg);   /* a leadership began or ended */
+    /* Up to which deadline attempts may time out (read_watch.h), and: the shard waits for a later one. */
+    int64_t (*read_up_to)(void *arg);
+    void (*want_read)(void *arg, unsigned shard, int64_t deadline_ms);
     void (*outbox)(void *arg, unsigned shard);  /* there is something in the outbox */
     void (*stopped)(void *arg, unsigned shard); /* the loop ended by itself or as asked; join it with _free */
     uint64_t (*random)(void *arg);

@@ -153,6 +153,7 @@ struct dt_turn {
     size_t max_jobs, max_bytes;
     const struct dt_shard_map *map;
     dt_topic_book *topics;
+    int64_t read_up_to_ms; /* reports that were there at this instant have been applied: later deadlines wait */
     /* May this Kafka topic take a message of so many bytes now? Asked while the row is locked: answers from memory. */
     enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t bytes);
     void *arg;
@@ -178,15 +179,19 @@ struct dt_turn {
     struct dt_seen *moved; /* settled attempts whose acknowledgement deadline was put off */
     size_t n_moved;
     size_t timed_out, held;
-    size_t unknown;       /* hints that were left because nobody could say yet whether their topic can be written */
-    bool outbox;          /* a dead letter waits in the outbox */
-    bool more;            /* hints were left for the next turn: over the limits */
-    bool locked;          /* hints were left because their rows are locked, wait for another shard's list, or unknown */
+    size_t unread;     /* hints that were left because reports of their attempts may be unread: so many, and */
+    int64_t unread_ms; /* the latest of their deadlines */
+    size_t unknown;    /* hints that were left because nobody could say yet whether their topic can be written */
+    bool outbox;       /* a dead letter waits in the outbox */
+    bool more;         /* hints were left for the next turn: over the limits */
+    bool locked;       /* hints were left because their rows are locked, wait for another shard's list, or for reports
+                          that may be unread or wait to be applied, or unknown */
     struct dt_str orphan; /* present: a due job's topic has no row in `topics` (deleted by hand): its entry is held */
 };
 /*
  * Locks the shard row and compares it with the lease: DEPOSED (or HALTED) when it differs, nothing written. Settles;
- * decides acknowledgement timeouts among the hints; claims what is scheduled and due among them: of this shard's slots,
+ * decides acknowledgement timeouts among the hints (of deadlines up to read_up_to_ms, and of jobs that no stored result
+ * waits for: deferred_results); claims what is scheduled and due among them: of this shard's slots,
  * not paused, writable, with no earlier attempt in its claiming shard's list, in order of (due, id) within a topic, and
  * when not all of them fit an equal part of the bytes for each topic; writes the list, send_n, batch_no,
  * version; commits; updates the lease. While a rest is left in flight nothing is claimed and nothing times out. Writes

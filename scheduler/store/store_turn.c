@@ -314,13 +314,25 @@ static dt_status judge_orphan(struct turn *t, struct candidate *c)
     return status == DT_OK ? end : status;
 }
 
+/* A report that came before the deadline counts, also when it is read later. */
+static void judge_timeout(struct turn *t, struct candidate *c)
+{
+    if (DT_GUARD(UNREAD, c->next_ms <= t->io->read_up_to_ms)) {
+        c->fate = FATE_TIMEOUT;
+        return;
+    }
+    t->io->unread++;
+    if (t->io->unread_ms < c->next_ms)
+        t->io->unread_ms = c->next_ms;
+}
+
 static dt_status judge_due(struct turn *t, struct candidate *c)
 {
     c->fate = FATE_LEFT;
     if (!DT_UNGUARDED(LIST_ELSEWHERE) && in_flight_elsewhere(t, c))
         return DT_OK;
     if (c->state == DT_DISPATCHED) {
-        c->fate = FATE_TIMEOUT;
+        judge_timeout(t, c);
         return DT_OK;
     }
     const struct dt_topic_entry *topic = dt_topic_book_find(t->io->topics, c->topic);
@@ -340,6 +352,33 @@ static dt_status judge(struct turn *t, struct candidate *c)
     else
         return judge_due(t, c);
     return DT_OK;
+}
+
+static bool times_out(const struct candidate *c)
+{
+    return c->fate == FATE_TIMEOUT;
+}
+
+static dt_status leave_to_result(void *arg)
+{
+    struct turn *t = arg;
+    struct candidate *c = find(t, dt_db_i64(t->db, 0));
+    if (c)
+        c->fate = FATE_LEFT;
+    return DT_OK;
+}
+
+static const struct dt_id_in find_deferred =
+    DT_ID_IN("SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.job_id", "");
+
+/* Their results were read, and wait for a row that somebody kept locked: whoever reads applies them soon. */
+static dt_status leave_deferred(struct turn *t)
+{
+    size_t n;
+    const int64_t *ids = ids_of(t, times_out, &n);
+    if (!ids)
+        return DT_NOMEM;
+    return dt_id_in_read(t->db, &find_deferred, DT_NO_PARAMS, ids, n, leave_to_result, t, t->err);
 }
 
 /* What one topic has of a batch that cannot take all. */
@@ -477,6 +516,8 @@ static dt_status judge_all(struct turn *t)
         status = read_foreign_lists(t);
     for (size_t i = 0; status == DT_OK && i < t->n; i++)
         status = judge(t, &t->v[i]);
+    if (status == DT_OK)
+        status = leave_deferred(t);
     return status == DT_OK ? choose_claims(t) : status;
 }
 
@@ -754,6 +795,8 @@ static void reset_outputs(struct dt_turn *io)
     io->batch = NULL;
     io->seen = io->moved = NULL;
     io->n_batch = io->n_seen = io->n_moved = io->timed_out = io->held = io->unknown = io->settled = io->rest = 0;
+    io->unread = 0;
+    io->unread_ms = 0;
     io->orphan = DT_STR_NONE;
 }
 

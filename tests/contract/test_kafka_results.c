@@ -295,6 +295,177 @@ static void a_change_of_shares_loses_nothing_that_was_not_applied(void **state)
     dt_result_consumer_free(c);
 }
 
+/* ---- how far they are read ---- */
+
+static dt_result_lag *lag_of(void)
+{
+    struct dt_error err = {0};
+    dt_result_lag *lag = NULL;
+
+    KAFKA_FIXTURE_OK(dt_result_lag_new(&fx.env, &lag, &err), &err);
+    return lag;
+}
+
+static void mark(dt_result_lag *lag)
+{
+    struct dt_error err = {0};
+
+    KAFKA_FIXTURE_OK(dt_result_lag_mark(lag, &err), &err);
+}
+
+static bool is_passed(dt_result_lag *lag)
+{
+    struct dt_error err = {0};
+    bool passed = false;
+
+    KAFKA_FIXTURE_OK(dt_result_lag_passed(lag, &passed, &err), &err);
+    return passed;
+}
+
+/* Polls, committing or not, until all that was there at the mark is read. */
+static bool passes(dt_result_lag *lag, dt_result_consumer *c, bool commit, int ms)
+{
+    const int64_t until_us = kafka_fixture_now_us() + ms * INT64_C(1000);
+    const struct dt_kafka_record *records;
+    struct dt_error err = {0};
+    size_t n;
+
+    while (!is_passed(lag)) {
+        if (kafka_fixture_now_us() > until_us)
+            return false;
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 1000, 50, 5, NULL, &records, &n, &err), &err);
+        if (commit)
+            KAFKA_FIXTURE_OK(dt_result_consumer_commit(c, &err), &err);
+    }
+    return true;
+}
+
+static void a_mark_is_passed_when_all_before_it_was_applied_and_committed(void **state)
+{
+    dt_result_lag *lag = lag_of();
+    dt_result_consumer *c;
+    int64_t us;
+
+    (void)state;
+    mark(lag); /* nobody has ever read, and there is nothing */
+    assert_true(is_passed(lag));
+    report(0, 20);
+    assert_true(is_passed(lag)); /* they came after the mark */
+    mark(lag);
+    assert_false(is_passed(lag));
+    c = consumer();
+    assert_false(passes(lag, c, false, 1500)); /* read, and not applied */
+    dt_result_consumer_free(c);
+    dt_kafka_drain(10000);
+    c = consumer();
+    assert_true(passes(lag, c, true, 15000));
+    report(20, 1);
+    mark(lag);
+    us = kafka_fixture_now_us();
+    assert_true(passes(lag, c, true, 15000));
+    print_message("passed %.0f ms after a report\n", (double)(kafka_fixture_now_us() - us) / 1e3);
+    us = kafka_fixture_now_us();
+    mark(lag);
+    assert_true(is_passed(lag));
+    print_message("a look takes %.1f ms\n", (double)(kafka_fixture_now_us() - us) / 1e3);
+    dt_result_consumer_free(c);
+    dt_result_lag_free(lag);
+}
+
+/* Behind the last record there is the marker of its transaction, which nobody reads. */
+static void markers_of_transactions_do_not_count_as_unread(void **state)
+{
+    struct dt_kafka_message m;
+    dt_result_lag *lag = lag_of();
+    dt_result_consumer *c;
+    dt_producer *p = NULL;
+    struct dt_error err = {0};
+    char topic[128];
+    int64_t offset;
+
+    (void)state;
+    snprintf(topic, sizeof(topic), "%s", own("results"));
+    m = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("r0"), .value = DT_STR_LIT("r0")};
+    KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, 0, NULL, &p, &err), &err);
+    KAFKA_FIXTURE_OK(dt_producer_send(p, &m, 1, DT_STR_LIT("b"), DT_STR_LIT("x"), &offset, &err), &err);
+    dt_producer_free(p);
+    mark(lag);
+    c = consumer();
+    assert_true(passes(lag, c, true, 15000));
+    dt_result_consumer_free(c);
+    dt_result_lag_free(lag);
+}
+
+static void what_goes_back_is_unread_until_it_was_applied(void **state)
+{
+    const struct dt_kafka_record *records;
+    dt_result_lag *lag = lag_of();
+    dt_result_consumer *c = consumer();
+    struct dt_error err = {0};
+    size_t n = 0;
+
+    (void)state;
+    report(0, 10);
+    mark(lag);
+    for (int i = 0; i < 20; i++) {
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 100, 5, NULL, &records, &n, &err), &err);
+        dt_result_consumer_rewind(c);
+        assert_false(is_passed(lag));
+    }
+    assert_true(passes(lag, c, true, 15000));
+    dt_result_consumer_free(c);
+    dt_result_lag_free(lag);
+}
+
+/* A reader that was stopped for long commits what it knows; the present one says again what is true. */
+static void an_older_offset_that_comes_between_is_put_right(void **state)
+{
+    dt_result_lag *lag = lag_of();
+    dt_result_consumer *old = consumer(), *c;
+    const struct dt_kafka_record *records;
+    struct dt_error err = {0};
+    size_t n = 0;
+
+    (void)state;
+    report(0, 10);
+    while (n == 0)
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(old, 1, 1000, 5, NULL, &records, &n, &err), &err);
+    c = consumer();
+    mark(lag);
+    assert_true(passes(lag, c, true, 15000));
+    KAFKA_FIXTURE_OK(dt_result_consumer_commit(old, &err), &err);
+    dt_result_consumer_free(old);
+    dt_kafka_drain(10000);
+    assert_false(is_passed(lag));
+    for (int i = 0; i < 300 && !is_passed(lag); i++) {
+        KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 0, 1, &err), &err);
+        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 50, 5, NULL, &records, &n, &err), &err);
+    }
+    assert_true(is_passed(lag));
+    dt_result_consumer_free(c);
+    dt_result_lag_free(lag);
+}
+
+static void without_a_broker_nothing_is_known_to_be_read(void **state)
+{
+    dt_result_lag *lag;
+    struct dt_error err = {0};
+    bool passed = true;
+    int64_t begin_us = kafka_fixture_now_us();
+
+    (void)state;
+    snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
+    lag = lag_of();
+    assert_int_equal(dt_result_lag_passed(lag, &passed, &err), DT_UNAVAILABLE);
+    assert_false(passed);
+    assert_int_equal(dt_result_lag_mark(lag, &err), DT_UNAVAILABLE);
+    assert_true(kafka_fixture_now_us() - begin_us < 5000000);
+    snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA")); /* the broker is there again */
+    mark(lag);
+    assert_true(is_passed(lag));
+    dt_result_lag_free(lag);
+}
+
 /* ---- notices ---- */
 
 static void notices_arrive_and_say_so(void **state)
@@ -413,6 +584,11 @@ int main(void)
         TEST(nothing_is_read_before_there_is_a_share),
         TEST(members_read_their_share_and_together_everything_once),
         TEST(a_change_of_shares_loses_nothing_that_was_not_applied),
+        TEST(a_mark_is_passed_when_all_before_it_was_applied_and_committed),
+        TEST(markers_of_transactions_do_not_count_as_unread),
+        TEST(what_goes_back_is_unread_until_it_was_applied),
+        TEST(an_older_offset_that_comes_between_is_put_right),
+        TEST(without_a_broker_nothing_is_known_to_be_read),
         TEST(notices_arrive_and_say_so),
         TEST(a_notice_that_kafka_refuses_is_told_from_the_others),
         TEST(notices_that_are_refused_together_go_one_by_one),

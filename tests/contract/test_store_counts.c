@@ -116,6 +116,7 @@ static dt_status lead(struct leader *l, struct dt_error *why)
 static dt_status turn(struct leader *l, const struct dt_hint *hints, size_t n, struct dt_error *why)
 {
     struct dt_turn t = {.settle = &l->flight,
+                        .read_up_to_ms = INT64_MAX,
                         .settle_offset = l->lease.ledger_offset + 1,
                         .hints = hints,
                         .n_hints = n,

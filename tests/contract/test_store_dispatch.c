@@ -134,10 +134,13 @@ static enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
     return rig->most_bytes && bytes > rig->most_bytes ? DT_WRITABLE_ALONE : rig->writable;
 }
 
+static int64_t read_up_to_ms = INT64_MAX; /* of the results */
+
 static struct dt_turn turn_of(struct rig *rig, const struct dt_hint *hints, size_t n)
 {
     static const struct dt_claims none;
     return (struct dt_turn){.settle = &none,
+                            .read_up_to_ms = read_up_to_ms,
                             .hints = hints,
                             .n_hints = n,
                             .max_jobs = 1000,
@@ -605,6 +608,53 @@ static void an_earlier_attempt_in_another_shards_list_keeps_a_job_back(void **st
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM attempts WHERE job_id = %lld AND attempt = 1",
                                           (long long)id),
                      1);
+}
+
+static void a_deadline_waits_until_all_that_was_reported_before_it_has_been_read(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
+    take_over(rig, 194);
+    turn(rig, ids, 2);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 500 + id - %lld", (long long)ids[0]);
+    int64_t second_ms = field(rig, "next_at", ids[1]);
+    read_up_to_ms = 499;
+    struct dt_turn t = turn(rig, ids, 2);
+    assert_int_equal(t.timed_out, 0);
+    assert_int_equal(t.unread, 2);
+    assert_int_equal(t.unread_ms, second_ms);
+    assert_true(t.locked);
+    assert_int_equal(t.n_seen, 0);
+    read_up_to_ms = 500; /* the very instant of the first one's deadline */
+    t = turn(rig, ids, 2);
+    read_up_to_ms = INT64_MAX;
+    assert_int_equal(t.timed_out, 1);
+    assert_int_equal(t.unread, 1);
+    assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_TIMED_OUT);
+    assert_int_equal(field(rig, "state+0", ids[1]), 2);
+    t = turn(rig, ids, 2);
+    assert_int_equal(t.unread, 0);
+    assert_int_equal(field(rig, "attempt_status+0", ids[1]), DT_ATTEMPT_TIMED_OUT);
+}
+
+static void a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
+    take_over(rig, 195);
+    turn(rig, ids, 2);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5");
+    mysql_fixture_run(&rig->fx,
+                      "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
+                      "(%lld, 1, 'succeeded', -1, 1)",
+                      (long long)ids[0]);
+    struct dt_turn t = turn(rig, ids, 2);
+    assert_int_equal(t.timed_out, 1);
+    assert_true(t.locked);
+    assert_int_equal(field(rig, "state+0", ids[0]), 2);
+    assert_int_equal(field(rig, "attempt_status+0", ids[1]), DT_ATTEMPT_TIMED_OUT);
+    mysql_fixture_run(&rig->fx, "DELETE FROM deferred_results");
+    assert_int_equal(turn(rig, ids, 1).timed_out, 1);
 }
 
 static void a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not(void **state)
@@ -1439,6 +1489,8 @@ int main(void)
         T(a_row_locked_by_another_is_left_and_not_waited_for),
         T(a_stale_map_claims_nothing_and_says_so),
         T(an_earlier_attempt_in_another_shards_list_keeps_a_job_back),
+        T(a_deadline_waits_until_all_that_was_reported_before_it_has_been_read),
+        T(a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet),
         T(a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not),
         T(a_refused_list_is_halved_and_stays_in_flight),
         T(an_attempt_refused_alone_ends_as_undeliverable_and_follows_the_retry_policy),

@@ -99,6 +99,57 @@ def test_creates_go_on_without_a_server_and_all_leads_back_to_normal(stack, topi
     settle(stack, running, consumer, topic)
 
 
+def dispatched(stack, api, consumer, topic, count, ack_timeout):
+    """So many jobs have arrived at a consumer that says nothing yet; the last of their deadlines."""
+    api.put(f"/v1/topics/{topic}", {"retry": ["1s"], "ack_timeout": ack_timeout})
+    answers = api.batch([{"topic": topic, "delay": 0} for _ in range(count)])
+    assert all(answer["status"] == 201 for answer in answers), answers[:3]
+    until(lambda: consumer.count >= count, 60, lambda: f"{consumer.count} of {count} arrive")
+    return rows(connect(stack), "SELECT MAX(next_at) n, MIN(next_at) first FROM jobs WHERE topic = %s", topic)[0]
+
+
+def report_in_time(consumer, first_deadline):
+    for arrival in consumer.all():
+        consumer.report(arrival.job, arrival.attempt)
+    consumer.flush()
+    assert now_ms() < first_deadline, "the reports were not in time: the machine is too slow for this test"
+
+
+def all_counted(stack, topic, count):
+    """No report was stale, and no attempt timed out."""
+    def states():
+        return {(row["state"], row["attempt"], row["attempt_status"]): row["n"] for row in
+                rows(connect(stack), "SELECT state, attempt, attempt_status, COUNT(*) n FROM jobs WHERE topic = %s GROUP BY 1, 2, 3", topic)}
+    until(lambda: not any(state == "dispatched" for state, _, _ in states()), 60, states)
+    assert states() == {("succeeded", 1, "succeeded"): count}
+
+
+def test_reports_count_that_came_while_all_dispatchers_were_down_for_longer_than_the_deadline(stack, topic, consume, api):
+    consumer = consume(topic)
+    deadline = dispatched(stack, api, consumer, topic, 3000, "PT12S")
+    for part in DISPATCHERS:
+        stack.kill(part)
+    report_in_time(consumer, deadline["first"])
+    until(lambda: now_ms() > deadline["n"] + 1000, 30, "all deadlines have passed")
+    for part in DISPATCHERS:
+        stack.start(part, ready=False)
+    all_counted(stack, topic, 3000)
+
+
+def test_reports_count_that_lay_in_kafka_while_it_was_away_for_longer_than_the_deadline(stack, topic, consume, api):
+    consumer = consume(topic)
+    deadline = dispatched(stack, api, consumer, topic, 1000, "PT12S")
+    for part in DISPATCHERS:
+        stack.signal(part, signal.SIGSTOP)  # nobody reads them before Kafka goes
+    report_in_time(consumer, deadline["first"])
+    stack.kill("kafka")
+    for part in DISPATCHERS:
+        stack.signal(part, signal.SIGCONT)
+    until(lambda: now_ms() > deadline["n"] + 1000, 30, "all deadlines have passed")
+    stack.start("kafka")
+    all_counted(stack, topic, 1000)
+
+
 def test_without_mysql_the_api_says_503_and_recovers_by_itself(stack, topic, consume, load, api):
     consumer = consume(topic, rule=succeed)
     running = load()

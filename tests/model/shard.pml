@@ -12,7 +12,7 @@
  *   Outside      callers, consumers, time, operators with SQL (store_jobs.c, store_results.c, job_state.c)
  *   Backup       a MySQL that goes back to an earlier state, once (only with RESTORE)
  *
- * What is promised is asserted where it would break: "P1" … "P8" below, explained in README.md. OUT_… takes one guard
+ * What is promised is asserted where it would break: "P1" … "P9" below, explained in README.md. OUT_… takes one guard
  * out; README.md has the list, and `check --guards` shows that each is needed.
  */
 #ifndef JOBS
@@ -44,6 +44,9 @@
 #endif
 #ifndef STRANGERS       /* records that others may write into the ledger */
 #define STRANGERS 0
+#endif
+#ifndef REPORTS         /* results lie in their topic before they are read */
+#define REPORTS 0
 #endif
 #ifndef RESTORE         /* MySQL may go back */
 #define RESTORE 0
@@ -111,6 +114,25 @@ byte too_late;          /* attempts that a caller was told will be sent */
 byte forbidden;         /* attempts that can never come: cancelled, or ended by a success */
 bit extended[JOBS];     /* a caller's extension was answered, and its time has not come */
 bit went_back;          /* MySQL did */
+
+/* ---- the topic of results, and how far it has been read (dispatcher/read_watch.c) ---- */
+#if REPORTS
+byte lying;             /* attempts with a report that came before their deadline, and is not applied yet */
+byte mark_over;         /* of the last mark: attempts whose deadline had passed before it … */
+byte mark_lying;        /* … and reports that lay there then */
+byte read_up;           /* attempts whose deadline is not after the instant up to which all is read */
+#define NOW_LATER(j) mark_over = mark_over & ~OF(j); read_up = read_up & ~OF(j)
+#ifdef OUT_UNREAD
+#define MAY_TIME_OUT(j) 1
+#else
+#define MAY_TIME_OUT(j) (read_up & LATEST(j))
+#endif
+#define UNREPORTED(j) (!(lying & LATEST(j)))
+#else
+#define NOW_LATER(j)    skip
+#define MAY_TIME_OUT(j) 1
+#define UNREPORTED(j)   1
+#endif
 
 #define DECIDED(id) (transaction[id] == COMMITTING -> open_messages[id] : 0)
 #define DELIVERED   (visible | DECIDED(0) | DECIDED(1))
@@ -419,6 +441,7 @@ inline renew_deadlines(list)
 	:: i_ < JOBS ->
 		if
 		:: state[i_] == DISPATCHED && ((list) & LATEST(i_)) ->
+			NOW_LATER(i_);
 #ifdef OUT_DEADLINE_NEVER_EARLIER
 			next_at[i_] = AHEAD
 #else
@@ -655,8 +678,9 @@ lead:
 #ifdef OUT_DEADLINE_AGAIN
 				:: state[i_] == DISPATCHED && (looked[p] & LATEST(i_)) ->
 #else
-				:: OVERDUE(i_) ->
+				:: OVERDUE(i_) && MAY_TIME_OUT(i_) ->
 #endif
+					assert(UNREPORTED(i_) || went_back);                     /* P9 */
 					assert((LATEST(i_) & (DELIVERED | undeliverable)) || went_back);     /* P5: it was delivered */
 					assert(next_at[i_] == PASSED && !extended[i_]);          /* P5: and its time is over */
 					fails(i_)
@@ -934,7 +958,7 @@ inline events_of(j)
 		state[j] = SUCCEEDED; forbidden = forbidden | AFTER(j, attempt[j])
 #endif
 	:: events > 0 && state[j] == DISPATCHED && (LATEST(j) & visible) && !extended[j] ->
-		events--; extended[j] = 1; next_at[j] = FAR
+		events--; extended[j] = 1; next_at[j] = FAR; NOW_LATER(j)
 	:: extended[j] && next_at[j] == FAR -> extended[j] = 0; next_at[j] = PASSED
 	:: extended[j] && next_at[j] != FAR -> extended[j] = 0
 	:: events > 0 && state[j] == SCHEDULED && next_at[j] == PASSED -> events--; next_at[j] = AHEAD      /* change */
@@ -965,6 +989,24 @@ inline events_of(j)
 	fi
 }
 
+#if REPORTS
+#if JOBS == 1
+#define ALL_OVER (OVERDUE(0) -> LATEST(0) : 0)
+#else
+#define ALL_OVER ((OVERDUE(0) -> LATEST(0) : 0) | (OVERDUE(1) -> LATEST(1) : 0))
+#endif
+/* A report comes into the topic while there is time; it is read whenever the reader gets to it. */
+inline reports_of(j)
+{
+	if
+	:: state[j] == DISPATCHED && (LATEST(j) & visible) && next_at[j] != PASSED && UNREPORTED(j) -> lying = lying | LATEST(j)
+	:: (lying & LATEST(j)) && state[j] == DISPATCHED -> lying = lying & ~OF(j); state[j] = SUCCEEDED; extended[j] = 0
+	:: (lying & LATEST(j)) && state[j] == DISPATCHED -> lying = lying & ~OF(j); fails(j)
+	:: (lying & OF(j)) && !((lying & LATEST(j)) && state[j] == DISPATCHED) -> lying = lying & ~OF(j)
+	fi
+}
+#endif
+
 #ifdef OUT_RESULT_CONDITION
 byte late;              /* a success was read for this job's attempt, and will be written without looking again */
 #endif
@@ -973,6 +1015,21 @@ proctype Outside()
 {
 	do
 	:: atomic { events_of(0) }
+#if REPORTS
+	:: atomic { reports_of(0) }
+#if JOBS > 1
+	:: atomic { reports_of(1) }
+#endif
+	/* The watch: where does the topic end, by now? Has everything been applied that lay there then? */
+	:: atomic { !mark_over && (ALL_OVER & ~read_up) -> mark_over = ALL_OVER; mark_lying = lying }
+#ifdef OUT_MARK
+	/* … of the deadlines that have passed when it is answered, not when it was asked */
+	:: atomic { mark_over && !(mark_lying & lying) -> read_up = read_up | ALL_OVER; mark_over = 0; mark_lying = 0 }
+#else
+	:: atomic { mark_over && !(mark_lying & lying) -> read_up = read_up | mark_over; mark_over = 0; mark_lying = 0 }
+#endif
+	:: atomic { !mark_over && mark_lying -> mark_lying = 0 }
+#endif
 #if JOBS > 1
 	:: atomic { events_of(1) }
 #endif

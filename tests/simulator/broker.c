@@ -75,7 +75,7 @@ static struct {
     size_t n_ledger[SHARDS_MAX], cap_ledger[SHARDS_MAX];
     bool filled;     /* a ledger that was made anew was filled by others */
     bool lost_young; /* a young ledger was made anew: nothing else takes away what the new one has to tell */
-    int64_t down_until_us, coordinator_down_until_us;
+    int64_t down_until_us, coordinator_down_until_us, results_late_until_us;
     struct proc *cut_proc;
     int64_t cut_until_us;
     struct {
@@ -952,6 +952,7 @@ struct dt_result_consumer {
     bool shared;
     int64_t position[2];
     int64_t before[2];
+    int64_t again_us; /* when it commits its offsets once more */
     struct dt_kafka_record *records;
     size_t n;
 };
@@ -1002,6 +1003,8 @@ static bool anything(const dt_result_consumer *c)
 static void wait_for_results(dt_result_consumer *c, int wait_ms)
 {
     int64_t until_us = now_us + wait_ms * MS;
+    if (now_us < broker.results_late_until_us) /* the reader is slow, or stands still altogether */
+        fiber_sleep((one_in(2) ? until_us : broker.results_late_until_us) - now_us);
     while (!anything(c) && now_us < until_us) {
         if (broker.n_pollers == sizeof broker.pollers / sizeof broker.pollers[0])
             broker.n_pollers = 0;
@@ -1022,7 +1025,7 @@ dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms
     if (status != DT_OK)
         return status;
     c->records = world_alloc(64 * sizeof *c->records);
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 2 && (now_us >= broker.results_late_until_us || !faults_on()); i++) {
         c->before[i] = c->position[i];
         while (has(c, i) && c->position[i] < (int64_t)broker.results[i]->n && c->n < 64 && c->n < max) {
             const struct record *r = broker.results[i]->records[c->position[i]++];
@@ -1031,6 +1034,10 @@ dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms
     }
     *records = c->records;
     *n = c->n;
+    if (c->n == 0 && now_us >= c->again_us) {
+        c->again_us = now_us + 5 * SEC;
+        return dt_result_consumer_commit(c, err);
+    }
     return DT_OK;
 }
 
@@ -1051,6 +1058,43 @@ void dt_result_consumer_rewind(dt_result_consumer *c)
 {
     for (unsigned i = 0; i < 2; i++)
         c->position[i] = c->before[i];
+}
+
+struct dt_result_lag {
+    bool noted;
+    int64_t ends[2];
+};
+
+dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err)
+{
+    (void)env;
+    (void)err;
+    *out = calloc(1, sizeof **out);
+    return *out ? DT_OK : DT_NOMEM;
+}
+
+void dt_result_lag_free(dt_result_lag *lag)
+{
+    free(lag);
+}
+
+dt_status dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err)
+{
+    lag->noted = false;
+    dt_status status = reach(false, now_us + 2 * SEC, NULL, err);
+    for (unsigned i = 0; status == DT_OK && i < 2; i++)
+        lag->ends[i] = (int64_t)broker.results[i]->n;
+    lag->noted = status == DT_OK;
+    return status;
+}
+
+dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err)
+{
+    *passed = lag->noted;
+    dt_status status = reach(false, now_us + 2 * SEC, NULL, err);
+    for (unsigned i = 0; status == DT_OK && i < 2; i++)
+        *passed &= broker.results_committed[i] >= lag->ends[i];
+    return status;
 }
 
 /* ---- for consumers, the nemesis and the oracles ---- */
@@ -1124,6 +1168,10 @@ bool broker_nonsense_put_aside(void)
 void broker_down(int64_t until_us)
 {
     broker.down_until_us = until_us;
+}
+void broker_results_late(int64_t until_us)
+{
+    broker.results_late_until_us = until_us;
 }
 void broker_coordinator_down(int64_t until_us)
 {

@@ -9,6 +9,7 @@ extern int64_t ledger_age; /* offsets that each ledger has used up before the st
 
 void broker_begin(unsigned shards);
 void broker_down(int64_t until_us);             /* nobody reaches it */
+void broker_results_late(int64_t until_us);     /* whoever reads results gets none */
 void broker_coordinator_down(int64_t until_us); /* transactions cannot begin or end */
 void broker_cut_replies(struct proc *proc, int64_t until_us);
 void broker_topic_missing(struct dt_str topic, int64_t until_us); /* it cannot be written */

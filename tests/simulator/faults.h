@@ -44,14 +44,15 @@
     X(EARLY_RESULT, 35, "result before settling")                                                                      \
     X(RECONCILER, 36, "a dispatcher killed anywhere")                                                                  \
     X(RESHARD, 39, "the number of shards changes")                                                                     \
-    X(STRANGERS, 41, "others write into the ledger")
+    X(STRANGERS, 41, "others write into the ledger")                                                                   \
+    X(READERS, 42, "results are read late")
 /* clang-format on */
 
 enum fault_kind {
 #define X(name, row, text) F_##name = row,
     FAULT_MAP(X)
 #undef X
-        FAULT_KINDS = 42
+        FAULT_KINDS = 43
 };
 
 extern uint64_t fault_counts[FAULT_KINDS]; /* injections, over all seeds */

@@ -74,11 +74,25 @@ static void lose_history(void)
         broker_trim_ledger(some_shard());
 }
 
+/* One that waits for its result, if there is one: that result cannot be applied meanwhile. */
+static int64_t some_dispatched(void)
+{
+    const struct table *jobs = table_named("jobs");
+    for (size_t i = 0, from = jobs->n ? (size_t)rnd_in(0, (int64_t)jobs->n - 1) : 0; i < jobs->n; i++) {
+        const struct row *row = jobs->rows[(from + i) % jobs->n];
+        if (row->committed && dt_str_is(cell_text(row, "state"), "dispatched"))
+            return cell_int(row, "id");
+    }
+    return 0;
+}
+
 static void hold_some_row(void)
 {
     const struct journal_job *j = &journal->jobs[rnd_in(0, (int64_t)journal->n_jobs - 1)];
-    if (j->id)
-        mysql_hold_row(j->id, rnd_in(10 * MS, 3 * SEC));
+    int64_t id = one_in(2) ? some_dispatched() : 0;
+    id = id ? id : j->id;
+    if (id)
+        mysql_hold_row(id, rnd_in(10 * MS, 3 * SEC));
 }
 
 static void strike(void *arg)
@@ -124,6 +138,9 @@ static void strike(void *arg)
     case F_LOCKS:
         hold_some_row();
         break;
+    case F_READERS:
+        broker_results_late(now_us + rnd_in(500 * MS, 6 * SEC));
+        break;
     case F_CUT:
         cut_one_way();
         break;
@@ -165,7 +182,7 @@ void nemesis_begin(int64_t heal_us)
 {
     static const enum fault_kind timed[] = {F_TWO_LEADERS, F_BROKER,    F_COORDINATOR, F_REFUSED,    F_RESTORE,
                                             F_REDIS_FLUSH, F_REDIS_OLD, F_REDIS_STOP,  F_REDIS_FULL, F_MYSQL_RESTART,
-                                            F_LOCKS,       F_CUT,       F_RESHARD,     F_STRANGERS};
+                                            F_LOCKS,       F_CUT,       F_RESHARD,     F_STRANGERS,  F_READERS};
     for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
         for (int k = 0; k < 3 && fault_drawn(timed[i]); k++)
             at(rnd_in(now_us + 500 * MS, heal_us), strike, (void *)(uintptr_t)timed[i]);

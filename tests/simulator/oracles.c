@@ -486,6 +486,45 @@ static void judge_time_to_report(const struct row *job, const struct row *attemp
                  (long long)m->attempt, (long long)had_ms);
 }
 
+static const struct journal_job *journal_of(int64_t id)
+{
+    for (unsigned i = 0; i < journal->n_jobs; i++)
+        if (journal->jobs[i].id == id)
+            return &journal->jobs[i];
+    return NULL;
+}
+
+/* A report that lay in the topic before the deadline counts, however late it is read; for that nobody waits longer than
+ * this. Deadlines are only ever renewed, so the first one is the earliest. */
+#define REPORT_WAIT_MS 30000
+
+static bool extended(unsigned job, int64_t attempt)
+{
+    for (unsigned i = 0; i < journal->n_answers; i++) {
+        const struct answer *a = &journal->answers[i];
+        if (a->ask == ASK_REPORT && a->job == job && a->attempt == attempt && a->result == DT_RESULT_EXTENDED)
+            return true;
+    }
+    return false;
+}
+
+static void judge_reported(const struct row *job, const struct row *attempt, const struct broker_record *m)
+{
+    int64_t deadline_ms = cell_int(attempt, "dispatched_at") + cell_int(job, "ack_timeout_ms");
+    const struct journal_job *j = journal_of(m->job);
+    unsigned number = j ? (unsigned)(j - journal->jobs) : JOBS_MAX;
+    if (!j || j->edited || extended(number, m->attempt) ||
+        cell_int(attempt, "finished_at") >= deadline_ms + REPORT_WAIT_MS)
+        return;
+    for (unsigned i = 0; i < journal->n_answers; i++) {
+        const struct answer *a = &journal->answers[i];
+        if (a->by_kafka && a->job == number && a->attempt == m->attempt && a->asked_us >= m->committed_us &&
+            ms_of(a->asked_us) < deadline_ms)
+            violated("reported", "job %lld attempt %lld timed out, and was reported %lld ms before its deadline",
+                     (long long)m->job, (long long)m->attempt, (long long)(deadline_ms - ms_of(a->asked_us)));
+    }
+}
+
 static void judge_attempts(const struct row *job)
 {
     int64_t id = cell_int(job, "id");
@@ -498,8 +537,10 @@ static void judge_attempts(const struct row *job)
         judge_claim_time(job, attempt, m);
         if (attempt_is(job, n, "timed_out") && (!m || ms_of(m->committed_us) > cell_int(attempt, "finished_at")))
             violated("timeout", "job %lld attempt %lld timed out while it was in flight", (long long)id, (long long)n);
-        else if (attempt_is(job, n, "timed_out"))
+        else if (attempt_is(job, n, "timed_out")) {
             judge_time_to_report(job, attempt, m);
+            judge_reported(job, attempt, m);
+        }
     }
 }
 
@@ -545,14 +586,6 @@ static void judge_on_time(void)
                 violated("late", "job %lld attempt %lld was sent %lld ms late, though nothing failed",
                          (long long)m->job, (long long)m->attempt, (long long)late_ms);
         }
-}
-
-static const struct journal_job *journal_of(int64_t id)
-{
-    for (unsigned i = 0; i < journal->n_jobs; i++)
-        if (journal->jobs[i].id == id)
-            return &journal->jobs[i];
-    return NULL;
 }
 
 /* First attempts of topic 0 that the same shard sent while m was due; and how many it sent in all. */

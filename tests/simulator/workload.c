@@ -373,6 +373,7 @@ static void report_soon(int64_t job, int64_t attempt, enum dt_result_status resu
         a->result = result;
         a->attempt = attempt;
         a->asked_us = now_us + in_us;
+        a->by_kafka = true;
     }
     struct late_report *r = world_alloc(sizeof *r);
     *r = (struct late_report){job, attempt, retry_after_ms, result};

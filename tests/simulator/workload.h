@@ -37,7 +37,8 @@ struct answer {
     int64_t next_at_ms, run_at_ms;
     enum dt_result_status result; /* ASK_REPORT */
     enum dt_outcome outcome;
-    bool revives; /* ASK_EDIT: makes a job scheduled again */
+    bool revives;  /* ASK_EDIT: makes a job scheduled again */
+    bool by_kafka; /* ASK_REPORT: it lay in the topic at asked_us, and nobody answers it */
 };
 
 struct journal_job {

@@ -73,6 +73,11 @@ static void timeouts_take_a_quarter_beside_others_and_all_without(void **state)
     assert_int_equal(lanes[1].quota, 100);
     dt_fair_share(lanes, 1, 2000);
     assert_int_equal(lanes[0].quota, 2000);
+    for (size_t room = 2; room < 4; room++) { /* one of very few, so that the others get some, too */
+        dt_fair_share(lanes, N(lanes), room);
+        assert_int_equal(lanes[0].quota, 1);
+        assert_int_equal(lanes[1].quota, room - 1);
+    }
 }
 
 /* Whatever waits: nothing is lost, nobody gets more than waits, no two differ by more than one while both want more. */

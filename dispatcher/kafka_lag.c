@@ -1,0 +1,269 @@
+/*
+ * Owns: the question how far the topic of results has been read, by its ends and the offsets that the group committed.
+ * Refuses to know: who reads, and what the answer is for.
+ * Invariants: an end is asked for before the offset that is compared with it, so what was in the topic before the mark
+ * counts as read only when its offset was committed, that is after it was applied. What cannot be told (no answer, an
+ * offset beyond the end: a topic that was made anew) counts as unread.
+ */
+#include "kafka_warm.h"
+
+#include <stdlib.h>
+
+enum { KEEP_HANDLE_MS = 60000, ANSWER_MS = 2000 };
+
+struct dt_result_lag {
+    const struct dt_kafka_env *env;
+    dt_kafka_warm *warm;
+    char topic[DT_KAFKA_TOPIC_MAX + 1];    /* the group has its name */
+    rd_kafka_topic_partition_list_t *ends; /* offset: where the partition ends; NULL = nothing is noted */
+};
+
+static void forget(struct dt_result_lag *l)
+{
+    if (l->ends != NULL)
+        rd_kafka_topic_partition_list_destroy(l->ends);
+    l->ends = NULL;
+}
+
+/* ---- where partitions begin and end ---- */
+
+/* One request for all of them: `which` is RD_KAFKA_OFFSET_BEGINNING or _END. */
+static dt_status ask_offsets(struct dt_result_lag *l, rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list,
+                             int64_t which, struct dt_error *err)
+{
+    rd_kafka_resp_err_t code;
+
+    for (int i = 0; i < list->cnt; i++)
+        list->elems[i].offset = which;
+    code = rd_kafka_offsets_for_times(rk, list, ANSWER_MS);
+    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
+        code = list->elems[i].err;
+    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
+        code = list->elems[i].offset < 0 ? RD_KAFKA_RESP_ERR__BAD_MSG : code;
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, l->topic);
+}
+
+static dt_status count_partitions(struct dt_result_lag *l, rd_kafka_t *rk, int *partitions, struct dt_error *err)
+{
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, l->topic, NULL);
+    dt_status status;
+
+    if (topic == NULL)
+        return dt_kafka_fail(err, rd_kafka_last_error(), l->topic);
+    status = dt_kafka_await_topic(rk, topic, dt_kafka_now_us() + ANSWER_MS * INT64_C(1000), NULL, partitions, err);
+    rd_kafka_topic_destroy(topic);
+    return status;
+}
+
+static rd_kafka_topic_partition_list_t *list_of(const struct dt_result_lag *l, int partitions)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
+
+    for (int i = 0; i < partitions; i++)
+        rd_kafka_topic_partition_list_add(list, l->topic, i);
+    return list;
+}
+
+static dt_status mark(struct dt_result_lag *l, rd_kafka_t *rk, struct dt_error *err)
+{
+    int partitions = 0;
+    dt_status status = count_partitions(l, rk, &partitions, err);
+
+    if (status != DT_OK)
+        return status;
+    l->ends = list_of(l, partitions);
+    status = ask_offsets(l, rk, l->ends, RD_KAFKA_OFFSET_END, err);
+    if (status != DT_OK)
+        forget(l);
+    return status;
+}
+
+/* A handle that got no answer is not kept: the next one connects anew. */
+static void close_handle(struct dt_result_lag *l, dt_status status)
+{
+    if (status == DT_OK)
+        dt_kafka_warm_let_go(l->warm);
+    else
+        dt_kafka_warm_discard(l->warm);
+}
+
+dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
+{
+    rd_kafka_t *rk;
+    dt_status status = dt_kafka_warm_hold(l->warm, &rk, err);
+
+    forget(l);
+    if (status != DT_OK)
+        return status;
+    status = mark(l, rk, err);
+    close_handle(l, status);
+    return status;
+}
+
+/* ---- what the group has committed ---- */
+
+static rd_kafka_event_t *ask_group(struct dt_result_lag *l, rd_kafka_t *rk, rd_kafka_queue_t *queue)
+{
+    char reason[128];
+    rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(rk, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
+    rd_kafka_ListConsumerGroupOffsets_t *request = rd_kafka_ListConsumerGroupOffsets_new(l->topic, l->ends);
+
+    (void)!rd_kafka_AdminOptions_set_request_timeout(options, ANSWER_MS, reason, sizeof reason);
+    rd_kafka_ListConsumerGroupOffsets(rk, &request, 1, options, queue);
+    rd_kafka_ListConsumerGroupOffsets_destroy(request);
+    rd_kafka_AdminOptions_destroy(options);
+    return rd_kafka_queue_poll(queue, ANSWER_MS + 500);
+}
+
+/* NULL, or the offsets of the one group that was asked about; the event's. */
+static const rd_kafka_topic_partition_list_t *answer_in(rd_kafka_event_t *event, rd_kafka_resp_err_t *code)
+{
+    const rd_kafka_ListConsumerGroupOffsets_result_t *result;
+    const rd_kafka_group_result_t **groups;
+    const rd_kafka_error_t *error;
+    size_t n = 0;
+
+    *code = event == NULL ? RD_KAFKA_RESP_ERR__TIMED_OUT : rd_kafka_event_error(event);
+    if (*code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return NULL;
+    result = rd_kafka_event_ListConsumerGroupOffsets_result(event);
+    groups = result != NULL ? rd_kafka_ListConsumerGroupOffsets_result_groups(result, &n) : NULL;
+    error = n == 1 ? rd_kafka_group_result_error(groups[0]) : NULL;
+    *code = n != 1 ? RD_KAFKA_RESP_ERR__BAD_MSG : error != NULL ? rd_kafka_error_code(error) : *code;
+    return *code == RD_KAFKA_RESP_ERR_NO_ERROR ? rd_kafka_group_result_partitions(groups[0]) : NULL;
+}
+
+/* The offset that the group has committed for a partition; -1 = none. */
+static int64_t committed_of(const rd_kafka_topic_partition_list_t *group, const rd_kafka_topic_partition_t *end)
+{
+    for (int i = 0; i < group->cnt; i++) {
+        const rd_kafka_topic_partition_t *at = &group->elems[i];
+
+        if (at->partition == end->partition && at->err == RD_KAFKA_RESP_ERR_NO_ERROR && at->offset >= 0)
+            return at->offset;
+    }
+    return -1;
+}
+
+/* A partition of which nothing was committed yet has been read if there is nothing in it. */
+static dt_status is_empty(struct dt_result_lag *l, rd_kafka_t *rk, const rd_kafka_topic_partition_t *end, bool *empty,
+                          struct dt_error *err)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    dt_status status;
+
+    rd_kafka_topic_partition_list_add(list, l->topic, end->partition);
+    status = ask_offsets(l, rk, list, RD_KAFKA_OFFSET_BEGINNING, err);
+    *empty = status == DT_OK && list->elems[0].offset == end->offset;
+    rd_kafka_topic_partition_list_destroy(list);
+    return status;
+}
+
+/* An offset beyond the end that was noted is that of a mark before this one, or of a topic that was made anew; the end
+ * as it is by now tells. */
+static dt_status is_within(struct dt_result_lag *l, rd_kafka_t *rk, int32_t partition, int64_t offset, bool *within,
+                           struct dt_error *err)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    dt_status status;
+
+    rd_kafka_topic_partition_list_add(list, l->topic, partition);
+    status = ask_offsets(l, rk, list, RD_KAFKA_OFFSET_END, err);
+    *within = status == DT_OK && offset <= list->elems[0].offset;
+    rd_kafka_topic_partition_list_destroy(list);
+    return status;
+}
+
+static dt_status compare(struct dt_result_lag *l, rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *group,
+                         bool *passed, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+
+    *passed = true;
+    for (int i = 0; status == DT_OK && *passed && i < l->ends->cnt; i++) {
+        const rd_kafka_topic_partition_t *end = &l->ends->elems[i];
+        int64_t offset = committed_of(group, end);
+
+        if (offset < 0)
+            status = is_empty(l, rk, end, passed, err);
+        else if (offset > end->offset)
+            status = is_within(l, rk, end->partition, offset, passed, err);
+        else
+            *passed = offset == end->offset;
+    }
+    return status;
+}
+
+static dt_status passed_on(struct dt_result_lag *l, rd_kafka_t *rk, bool *passed, struct dt_error *err)
+{
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+    rd_kafka_event_t *event = ask_group(l, rk, queue);
+    rd_kafka_resp_err_t code;
+    const rd_kafka_topic_partition_list_t *group = answer_in(event, &code);
+    dt_status status = group != NULL ? compare(l, rk, group, passed, err) : dt_kafka_fail(err, code, l->topic);
+
+    if (event != NULL)
+        rd_kafka_event_destroy(event);
+    rd_kafka_queue_destroy(queue);
+    return status;
+}
+
+dt_status dt_result_lag_passed(dt_result_lag *l, bool *passed, struct dt_error *err)
+{
+    rd_kafka_t *rk;
+    dt_status status = l->ends != NULL ? dt_kafka_warm_hold(l->warm, &rk, err)
+                                       : dt_fail(err, DT_UNAVAILABLE, "nothing is noted of %s", l->topic);
+
+    *passed = false;
+    if (status != DT_OK)
+        return status;
+    status = passed_on(l, rk, passed, err);
+    *passed = *passed && status == DT_OK;
+    close_handle(l, status);
+    return status;
+}
+
+/* ---- life ---- */
+
+static dt_status lag_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
+{
+    static const char *const pairs[] = {"isolation.level", "read_committed", NULL};
+    dt_status status = dt_kafka_conf_new(env, NULL, out, err);
+
+    if (status == DT_OK)
+        status = dt_kafka_conf_set(*out, pairs, err);
+    if (status != DT_OK && *out != NULL)
+        rd_kafka_conf_destroy(*out);
+    return status;
+}
+
+static const struct dt_kafka_warm_ops warm_ops = {.type = RD_KAFKA_CONSUMER, .conf = lag_conf};
+
+dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err)
+{
+    struct dt_result_lag *l = calloc(1, sizeof *l);
+    dt_status status;
+
+    *out = NULL;
+    if (l == NULL)
+        return dt_fail(err, DT_NOMEM, "results");
+    l->env = env;
+    status = dt_kafka_topic_name(env, "results", l->topic, err);
+    if (status == DT_OK)
+        status = dt_kafka_warm_new(env, &warm_ops, KEEP_HANDLE_MS, &l->warm, err);
+    if (status != DT_OK) {
+        dt_result_lag_free(l);
+        return status;
+    }
+    *out = l;
+    return DT_OK;
+}
+
+void dt_result_lag_free(dt_result_lag *l)
+{
+    if (l == NULL)
+        return;
+    forget(l);
+    dt_kafka_warm_free(l->warm);
+    free(l);
+}

@@ -1,0 +1,213 @@
+/*
+ * mark (where do the partitions end now, at T?) ─▶ has the group committed its offsets up to there? ─▶ read up to T
+ *
+ * Offsets are committed after MySQL, and results of locked rows stand in MySQL by then, so what lies below a committed
+ * offset has had its effect, whoever read it. T is a lower bound of MySQL's clock, taken before the question: what was
+ * in the topic when MySQL's clock said T lies below the ends. Other clocks play no part.
+ *
+ * While the group is not that far the mark stays, and is compared again. For the time that a leader has been waiting
+ * without a break, no deadline is waited for longer than WAIT_MS: then nobody reads, or Kafka does not say. A leader
+ * that was silent for a while was not waiting (its MySQL was away, say, as the reader's was), and begins anew.
+ */
+#include "read_watch.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/guard.h"
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "job/shard.h"
+
+#define WAIT_MS     INT64_C(30000)
+#define SILENCE_US  INT64_C(3000000) /* leaders that wait say so once a second */
+#define PAUSE_FIRST INT64_C(5000)    /* us between two looks, doubled up to: */
+#define PAUSE_MOST  INT64_C(50000)
+#define RETRY_US    INT64_C(200000) /* Kafka did not answer */
+#define SHARD_WORDS (DT_SHARDS_MAX / 32)
+
+enum { WANTED = 1, STOP = 2 }; /* signals */
+
+struct dt_read_watch {
+    struct dt_read_watch_env env;
+    pthread_t thread;
+    dt_mailbox *mailbox;
+    dt_result_lag *lag;
+    _Atomic bool stop;
+    _Atomic int64_t up_to_ms, wanted_ms;
+    _Atomic int64_t asked_us; /* mono: when a leader said last that it waits */
+    _Atomic uint32_t waiting[SHARD_WORDS];
+
+    /* the thread's */
+    int64_t since_us; /* mono: leaders have been waiting without a break since then, and nothing was read up to then */
+    int64_t mark_ms;  /* of the mark that is compared; 0 = there is none */
+    int64_t mark_us;  /* mono */
+    int64_t pause_us;
+    bool told; /* that it waits long */
+};
+
+static int64_t mono_us(const dt_read_watch *w)
+{
+    return dt_clock_mono_us(w->env.clock);
+}
+
+static void rise(_Atomic int64_t *to, int64_t value)
+{
+    int64_t was = *to;
+    while (was < value && !atomic_compare_exchange_weak(to, &was, value))
+        ;
+}
+
+/* ---- for leaders ---- */
+
+int64_t dt_read_watch_up_to(const dt_read_watch *w)
+{
+    return w->up_to_ms;
+}
+
+void dt_read_watch_want(dt_read_watch *w, unsigned shard, int64_t deadline_ms)
+{
+    rise(&w->wanted_ms, deadline_ms);
+    w->asked_us = mono_us(w);
+    atomic_fetch_or(&w->waiting[shard / 32], UINT32_C(1) << (shard % 32));
+    dt_mailbox_signal(w->mailbox, WANTED);
+}
+
+static void wake_leaders(dt_read_watch *w)
+{
+    for (unsigned i = 0; i < SHARD_WORDS; i++) {
+        uint32_t bits = atomic_exchange(&w->waiting[i], 0);
+        for (unsigned k = 0; bits; k++, bits >>= 1)
+            if (bits & 1)
+                w->env.wake(w->env.arg, i * 32 + k);
+    }
+}
+
+static bool somebody_waits(const dt_read_watch *w)
+{
+    return w->wanted_ms > w->up_to_ms && mono_us(w) - w->asked_us < SILENCE_US;
+}
+
+/* ---- one look ---- */
+
+static dt_status mark(dt_read_watch *w, struct dt_error *err)
+{
+    int64_t us = mono_us(w), ms = dt_refclock_earliest_ms(w->env.ref);
+    dt_status status = dt_result_lag_mark(w->lag, err);
+    w->mark_ms = status == DT_OK ? ms : 0;
+    w->mark_us = us;
+    return status;
+}
+
+static void has_read(dt_read_watch *w)
+{
+    rise(&w->up_to_ms, w->mark_ms);
+    w->since_us = w->since_us > w->mark_us ? w->since_us : w->mark_us;
+    w->mark_ms = 0;
+    w->pause_us = PAUSE_FIRST;
+    w->told = false;
+}
+
+/* OK also when the reader is not that far. */
+static dt_status look(dt_read_watch *w, struct dt_error *err)
+{
+    bool passed = false;
+    dt_status status = w->mark_ms ? DT_OK : mark(w, err);
+    if (status == DT_OK)
+        status = dt_result_lag_passed(w->lag, &passed, err);
+    if (status == DT_OK && passed)
+        has_read(w);
+    return status;
+}
+
+/* Deadlines that leaders have waited for long enough. */
+static void give_up(dt_read_watch *w)
+{
+    if (mono_us(w) - w->since_us < WAIT_MS * 1000)
+        return;
+    if (!w->told)
+        DT_LOG(WARN, "results",
+               "attempts time out though results may be unread: their reader is behind, or Kafka does "
+               "not tell");
+    w->told = true;
+    rise(&w->up_to_ms, dt_refclock_earliest_ms(w->env.ref) - WAIT_MS);
+}
+
+static int64_t pause_of(dt_read_watch *w, dt_status status)
+{
+    int64_t us = status == DT_OK ? w->pause_us : RETRY_US;
+    w->pause_us = dt_earlier(w->pause_us * 2, PAUSE_MOST);
+    return us;
+}
+
+/* From the first leader that waits until none does. */
+static void serve(dt_read_watch *w)
+{
+    w->since_us = mono_us(w);
+    w->mark_ms = 0;
+    w->pause_us = PAUSE_FIRST;
+    w->told = false;
+    while (!w->stop && somebody_waits(w)) {
+        struct dt_error err = {0};
+        int64_t was_ms = w->up_to_ms;
+        dt_status status = look(w, &err);
+        if (status != DT_OK)
+            DT_LOG(DEBUG, "results", "Kafka does not tell how far results are read", DT_S("reason", err.text));
+        give_up(w);
+        if (w->up_to_ms > was_ms)
+            wake_leaders(w);
+        if (somebody_waits(w) && w->up_to_ms == was_ms)
+            dt_mailbox_pause(w->mailbox, mono_us(w) + pause_of(w, status), STOP);
+    }
+}
+
+static void *run(void *arg)
+{
+    dt_read_watch *w = arg;
+    while (!w->stop) {
+        serve(w);
+        if (!w->stop)
+            dt_mailbox_wait(w->mailbox, INT64_MAX);
+    }
+    return NULL;
+}
+
+/* ---- life ---- */
+
+static void free_parts(dt_read_watch *w)
+{
+    dt_result_lag_free(w->lag);
+    dt_mailbox_free(w->mailbox);
+    free(w);
+}
+
+dt_status dt_read_watch_start(const struct dt_read_watch_env *env, dt_read_watch **out, struct dt_error *err)
+{
+    dt_read_watch *w = calloc(1, sizeof *w);
+    if (!w)
+        return DT_NOMEM;
+    w->env = *env;
+    w->asked_us = INT64_MIN / 2;
+    dt_status status = dt_mailbox_new(&w->mailbox);
+    if (status == DT_OK)
+        status = dt_result_lag_new(env->kafka, &w->lag, err);
+    if (status == DT_OK && pthread_create(&w->thread, NULL, run, w) != 0)
+        status = dt_fail(err, DT_SYSTEM, "no thread to watch how far results are read");
+    if (status != DT_OK) {
+        free_parts(w);
+        return status;
+    }
+    *out = w;
+    return DT_OK;
+}
+
+void dt_read_watch_stop(dt_read_watch *w)
+{
+    if (!w)
+        return;
+    w->stop = true;
+    dt_mailbox_signal(w->mailbox, STOP);
+    pthread_join(w->thread, NULL);
+    free_parts(w);
+}

@@ -1,0 +1,220 @@
+/*
+ * Up to which instant results are read (read_watch.h), against a Kafka that answers as the test says. Time is real.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "read_watch.h"
+#include "support/redis_fixture.h"
+
+static dt_refclock ref;
+static dt_read_watch *watch;
+static _Atomic int woken[8];
+
+/* ---- Kafka's answers ---- */
+
+static _Atomic bool silent, unread;
+static _Atomic int marks, looks;
+
+struct dt_result_lag {
+    int unused;
+};
+
+dt_status __wrap_dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err);
+void __wrap_dt_result_lag_free(dt_result_lag *lag);
+dt_status __wrap_dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err);
+dt_status __wrap_dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err);
+
+dt_status __wrap_dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err)
+{
+    (void)env;
+    (void)err;
+    *out = calloc(1, sizeof **out);
+    return *out ? DT_OK : DT_NOMEM;
+}
+
+void __wrap_dt_result_lag_free(dt_result_lag *lag)
+{
+    free(lag);
+}
+
+dt_status __wrap_dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err)
+{
+    (void)lag;
+    marks++;
+    return silent ? dt_fail(err, DT_UNAVAILABLE, "no answer") : DT_OK;
+}
+
+dt_status __wrap_dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err)
+{
+    (void)lag;
+    looks++;
+    *passed = !unread;
+    return silent ? dt_fail(err, DT_UNAVAILABLE, "no answer") : DT_OK;
+}
+
+/* ---- surroundings ---- */
+
+static int64_t now_ms(void)
+{
+    return dt_refclock_earliest_ms(&ref);
+}
+
+static int64_t mono_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+static void wake(void *arg, unsigned shard)
+{
+    (void)arg;
+    woken[shard % 8]++;
+}
+
+static int begin_test(void **state)
+{
+    const struct dt_read_watch_env env = {.clock = dt_clock_system(), .ref = &ref, .wake = wake};
+    struct dt_error err = {0};
+    int64_t us = mono_us();
+    (void)state;
+    dt_refclock_init(&ref, dt_clock_system());
+    dt_refclock_sample(&ref, 1800000000000, us, us);
+    silent = unread = false;
+    marks = looks = 0;
+    for (unsigned i = 0; i < 8; i++)
+        woken[i] = 0;
+    return dt_read_watch_start(&env, &watch, &err) == DT_OK ? 0 : -1;
+}
+
+static int end_test(void **state)
+{
+    (void)state;
+    dt_read_watch_stop(watch);
+    return 0;
+}
+
+/* A leader that waits says so again and again. */
+static int64_t deadline_ms;
+
+static bool is_read(void *arg)
+{
+    unsigned shard = *(unsigned *)arg;
+    if (dt_read_watch_up_to(watch) >= deadline_ms)
+        return true;
+    dt_read_watch_want(watch, shard, deadline_ms);
+    return false;
+}
+
+static bool waits_at_most(unsigned shard, int ms)
+{
+    return wait_until(is_read, &shard, ms);
+}
+
+/* ---- the tests ---- */
+
+static void a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken(void **state)
+{
+    (void)state;
+    deadline_ms = now_ms();
+    int64_t us = mono_us();
+    dt_read_watch_want(watch, 3, deadline_ms);
+    assert_true(waits_at_most(3, 5000));
+    print_message("read after %lld us\n", (long long)(mono_us() - us));
+    for (int i = 0; i < 1000 && !woken[3]; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_true(woken[3] > 0);
+    assert_int_equal(woken[2], 0);
+    assert_true(dt_read_watch_up_to(watch) <= now_ms());
+}
+
+static void kafka_is_asked_only_while_somebody_waits(void **state)
+{
+    (void)state;
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    assert_int_equal(marks, 0);
+    deadline_ms = now_ms();
+    assert_true(waits_at_most(0, 5000));
+    int before = marks;
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    assert_int_equal(marks, before);
+}
+
+static void a_deadline_that_is_still_to_come_is_not_read(void **state)
+{
+    (void)state;
+    deadline_ms = now_ms() + 400;
+    int64_t us = mono_us();
+    assert_true(waits_at_most(0, 5000));
+    assert_true(mono_us() - us >= 399000);
+}
+
+static void a_reader_that_is_behind_is_waited_for(void **state)
+{
+    (void)state;
+    unread = true;
+    deadline_ms = now_ms();
+    assert_false(waits_at_most(1, 1500));
+    assert_int_equal(marks, 1); /* what was there then, and not what came since */
+    unread = false;
+    assert_true(waits_at_most(1, 1000));
+}
+
+static void without_an_answer_nothing_is_read(void **state)
+{
+    (void)state;
+    silent = true;
+    deadline_ms = now_ms();
+    assert_false(waits_at_most(1, 1500));
+    silent = false;
+    assert_true(waits_at_most(1, 2000));
+}
+
+/* Two deadlines, ten seconds apart, while nobody reads: each is waited for as long. */
+static void nobody_is_waited_for_longer_than_thirty_seconds(void **state)
+{
+    (void)state;
+    unread = true;
+    int64_t first_ms = now_ms(), us = mono_us();
+    deadline_ms = first_ms + 2000;
+    assert_false(waits_at_most(2, 29500));
+    assert_true(dt_read_watch_up_to(watch) < first_ms);
+    assert_true(waits_at_most(2, 5000));
+    int64_t waited_us = mono_us() - us;
+    print_message("the second deadline was given up %lld ms after it\n", (long long)waited_us / 1000 - 2000);
+    assert_true(waited_us >= 31900000 && waited_us < 33500000);
+}
+
+/* Whoever was silent (its MySQL was away) was not waiting: it begins anew, whatever time has passed. */
+static void a_leader_that_was_silent_begins_to_wait_anew(void **state)
+{
+    (void)state;
+    unread = true;
+    deadline_ms = now_ms() - 60000;
+    assert_false(waits_at_most(4, 2000));
+    nanosleep(&(struct timespec){.tv_sec = 29}, NULL);
+    assert_false(waits_at_most(4, 3000));
+    unread = false;
+    assert_true(waits_at_most(4, 1000));
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
+    const struct CMUnitTest tests[] = {
+        T(a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken),
+        T(kafka_is_asked_only_while_somebody_waits),
+        T(a_deadline_that_is_still_to_come_is_not_read),
+        T(a_reader_that_is_behind_is_waited_for),
+        T(without_an_answer_nothing_is_read),
+        T(nobody_is_waited_for_longer_than_thirty_seconds),
+        T(a_leader_that_was_silent_begins_to_wait_anew),
+    };
+    return cmocka_run_group_tests_name("how far results are read", tests, NULL, NULL);
+}
