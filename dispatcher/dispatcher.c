@@ -51,6 +51,7 @@ struct slot {
 
 struct dt_dispatcher {
     const struct dt_config *config;
+    struct dt_config brief; /* the same, for sessions that lock rows which a successor waits for */
     const dt_clock *clock;
     dt_refclock ref;
     uint64_t (*random)(void);
@@ -497,7 +498,7 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_pulse_env *en
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
     struct dt_outbox_env outbox = {d->config, &d->kafka, d->clock, NULL, d, sends_notices, shards_here};
-    struct dt_results_env results = {d->config, &d->kafka, d->clock, &d->ref,         NULL,
+    struct dt_results_env results = {&d->brief, &d->kafka, d->clock, &d->ref,         NULL,
                                      d,         get_map,   place,    outbox_anywhere, index_untold};
     struct dt_housekeeper_env house = {.config = d->config,
                                        .installation = d->inst.name,
@@ -543,7 +544,7 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 {
     struct dt_elector_events events = {d, on_gained, on_release, on_lost};
-    d->loop_env = (struct dt_loop_env){.config = d->config,
+    d->loop_env = (struct dt_loop_env){.config = &d->brief,
                                        .kafka = &d->kafka,
                                        .clock = d->clock,
                                        .ref = &d->ref,
@@ -607,6 +608,17 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
 
 /* ---- life ---- */
 
+/*
+ * A process that is stopped inside a transaction keeps rows locked until the server ends its session; who leads its
+ * shards next waits for that. So the server's patience ends before the next one is elected: when this one would have
+ * stepped down, in whole seconds.
+ */
+static int64_t patience_ms(const struct dt_config *config)
+{
+    int64_t step_down_ms = config->zookeeper_session_timeout * 2 / 3;
+    return dt_earlier(config->mysql_idle_transaction_timeout, (step_down_ms + 999) / 1000 * 1000);
+}
+
 dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *clock, uint64_t (*random)(void),
                             dt_dispatcher **out, struct dt_error *err)
 {
@@ -615,6 +627,8 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     if (!d)
         return dt_fail(err, DT_NOMEM, "out of memory");
     d->config = config;
+    d->brief = *config;
+    d->brief.mysql_idle_transaction_timeout = patience_ms(config);
     d->clock = clock;
     d->random = random;
     dt_refclock_init(&d->ref, clock);

@@ -108,7 +108,8 @@ DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, const str
  * The same for a scan that an index answers without the rows, and whose columns are numbers. It goes by text: run again
  * after any other session has used the table, a prepared statement of MariaDB 10.11 reads each row from the table as
  * well (10,000 entries: 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows come as they are found: who
- * waits for something else between them makes the server wait, which it does for mysql.io_timeout and no longer.
+ * waits for something else between them makes the server wait, which it does for mysql.io_timeout, or
+ * mysql.idle_transaction_timeout if that is shorter, and no longer.
  */
 DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
                                           struct dt_error *err);

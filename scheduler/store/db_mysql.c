@@ -249,14 +249,16 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
     const struct dt_config *config = db->config;
     char sql[400];
     int64_t packet = 0;
-    /* A session that stopped inside a transaction must not hold its locks for long. MySQL has no limit for that alone.
+    /* A session that stopped inside a transaction must not hold its locks for long, be it between two statements, in
+     * the middle of one that it sends, or of an answer that it does not read. MySQL has no limit for the first alone.
      */
+    int64_t net = dt_earlier(config->mysql_io_timeout, config->mysql_idle_transaction_timeout);
     const char *idle = db->server == DT_SERVER_MARIADB ? "idle_transaction_timeout" : "wait_timeout";
     snprintf(sql, sizeof sql,
              "SET time_zone='+00:00', sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit=1, "
              "innodb_lock_wait_timeout=%u, net_read_timeout=%u, net_write_timeout=%u, %s=%u",
-             seconds(config->mysql_lock_timeout), seconds(config->mysql_io_timeout), seconds(config->mysql_io_timeout),
-             idle, seconds(config->mysql_idle_transaction_timeout));
+             seconds(config->mysql_lock_timeout), seconds(net), seconds(net), idle,
+             seconds(config->mysql_idle_transaction_timeout));
     dt_status status = run_text(db, sql, strlen(sql), err);
     if (!status)
         status = run_text(db, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", 54, err);

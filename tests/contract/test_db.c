@@ -370,6 +370,8 @@ static void sessions_are_strict_read_committed_and_in_utc(void **state)
     assert_int_equal(ask(rig->db, "SELECT @@time_zone = '+00:00'"), 1);
     assert_int_equal(ask(rig->db, "SELECT @@sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"), 1);
     assert_int_equal(ask(rig->db, "SELECT @@innodb_lock_wait_timeout"), 1);
+    assert_int_equal(ask(rig->db, "SELECT @@net_read_timeout"), 1); /* as long as it may stop inside a transaction */
+    assert_int_equal(ask(rig->db, "SELECT @@net_write_timeout"), 1);
     assert_int_equal(ask(rig->db, "SELECT @@autocommit"), 1);
     const char *level = dt_db_server(rig->db) == DT_SERVER_MARIADB
                             ? "SELECT @@tx_isolation = 'READ-COMMITTED'"

@@ -168,6 +168,27 @@ def test_row25_a_dispatcher_stopped_for_ever_in_its_transaction_holds_its_locks_
         stack.kill("dispatcher1")  # it never comes back
 
 
+@pytest.mark.parametrize("point", ["claim.commit", "settle.commit", "results.commit"])
+def test_row25_a_leader_stopped_inside_its_transaction_is_succeeded_as_soon_as_one_that_was_killed(stack, seed, point):
+    """Again and again. With the limits of the installation: nothing is set here."""
+    with under_load(stack, seed) as run:
+        for again in range(3):
+            stack.restart("dispatcher1", env={"DUETIME_FAIL": f"{point}=stop@{40 + (seed + 7 * again) % 30}"})
+            owner = f":{stack['DUETIME_PID_DISPATCHER1']}"
+            until(lambda: state_letter(stack, "dispatcher1") == "T", 40, lambda: f"stopped in {point}", every=0.01)
+            stopped_at = time.time()
+            with connect(stack) as client:
+                mine = [row["shard"] for row in rows(client, "SELECT shard FROM shards WHERE owner LIKE %s", f"%{owner}")]
+            until(lambda: {shard for at, shard in took_over(stack) if at > stopped_at} >= set(mine), 20,
+                  "every shard of the stopped leader is led again")
+            late = max([min(at for at, shard in took_over(stack) if at > stopped_at and shard == one) - stopped_at for one in mine], default=0)
+            print(f"{point}: {len(mine)} shards were taken over {late:.2f} s after their leader was stopped")
+            assert late <= SESSION_SECONDS + TICK_SECONDS + 1, f"the last shard was taken over after {late:.2f} s"
+            stack.kill("dispatcher1")
+        stack.start("dispatcher1")
+        run.goes_on()
+
+
 def test_row26_deadlocks_are_repeated_as_a_whole(stack, seed):
     with under_load(stack, seed) as run:
         locker = Locker(stack, seed, run.topics)
