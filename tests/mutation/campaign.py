@@ -78,6 +78,15 @@ class Campaign:
         self.account.add(entry)
         return entry
 
+    def settled(self, entry, again):
+        """Whether what is known of a fault will do; what survived some suites has not survived others."""
+        if entry is None or entry["outcome"] in again:
+            return False
+        return entry["outcome"] != "survived" or set(self.suites_of(entry["path"])) <= {*entry["suites"], *self.left_out()}
+
+    def left_out(self):
+        return {suite for suite, seconds in self.seconds.items() if seconds is None}
+
     def run(self, faults, texts, count, until, again=()):
         """Tries faults in their order until `count` have an outcome; gives their entries. `again`: outcomes that are tried again."""
         entries = []
@@ -85,7 +94,7 @@ class Campaign:
             if len(entries) == count:
                 break
             entry = self.account.known(fault, texts[fault.path])
-            if entry is None or entry["outcome"] in again:
+            if not self.settled(entry, again):
                 if time.monotonic() > until:
                     self.say("the time is over; the same command goes on from here")
                     break

@@ -176,8 +176,12 @@ def what_is_said(folder):
     expect("-    queue->bytes += bytes;\n" in survivor["diff"], "the diff does not show it")
     expect((folder / "small.c").read_text() == TEXT, "a fault stays in the copy")
     before = len(trials.runs)
-    again = campaign.Campaign(shop, trials, Account(folder / "account.jsonl"), made.suites_of, made.say).run(list(chosen), texts, len(chosen), 0)
+    fewer = campaign.Campaign(shop, trials, Account(folder / "account.jsonl"), lambda _: ["unit/test_small"], made.say)
+    again = fewer.run(list(chosen), texts, len(chosen), 0)
     expect(again == entries and len(trials.runs) == before, "a second campaign does not go on where the first one ended")
+    more = campaign.Campaign(shop, trials, Account(folder / "account.jsonl"), lambda _: ["unit/test_small", "unit/test_more"], made.say)
+    more.run(list(chosen), texts, len(chosen), until)
+    expect(trials.runs[before:].count("unit/test_more") == 2, "what survived other suites is not tried again")
     lines = []
     campaign.tell(entries, lines.append)
     expect(lines[-1].endswith("2 caught, 1 survived, 1 equivalent, 67 % of those that make a difference"), f"the sum is {lines[-1]}")
