@@ -30,42 +30,74 @@ static void add_part(struct dt_strbuf *out, const char *name, const char *state)
     dt_strbuf_addf(out, ",\"%s\":\"%s\"", name, state);
 }
 
-/* Whether some shard has no leader, and whether some leader waits for Kafka: what ZooKeeper and Kafka do to us. */
-static void look_at_shards(struct dt_api *api, bool *leaders, bool *kafka)
+/* What dispatchers say of themselves, and how long ago that was; -1: never heard. */
+struct work {
+    bool leaders, kafka, redis;
+    int64_t age_ms;
+};
+
+static struct work look_at_work(struct dt_api *api)
 {
     struct dt_view *view = dt_topic_cache_view(api->topics);
     struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
+    struct work work = {.age_ms = -1};
     unsigned led = 0;
-    *kafka = true;
     for (size_t i = 0; shards && i < shards->n; i++) {
         const struct dt_shard_info *info = &shards->shards[i];
         led += view && info->shard < view->map.shards && info->owner.p != NULL && info->owner.n > 0;
-        if (dt_str_is(info->waiting, "kafka"))
-            *kafka = false;
     }
-    *leaders = view && led >= view->map.shards;
+    if (shards)
+        work.age_ms = (dt_clock_mono_us(api->clock) - shards->read_us) / 1000 + shards->dispatchers.seen_ms_ago;
+    /* Two times fresh: what was read long ago says nothing of now. */
+    bool known = shards && work.age_ms <= 2 * DT_PROCESS_FRESH_MS && shards->dispatchers.n > 0;
+    work.leaders = known && view && led >= view->map.shards;
+    work.kafka = known && !shards->dispatchers.waits_kafka;
+    work.redis = !known || !shards->dispatchers.waits_redis;
     dt_shards_release(shards);
     dt_view_release(view);
+    return work;
+}
+
+static void add_age(struct dt_strbuf *out, const char *name, int64_t age_ms, bool first)
+{
+    dt_strbuf_addf(out, "%s\"%s\":", first ? "" : ",", name);
+    if (age_ms < 0)
+        dt_strbuf_adds(out, "null");
+    else
+        dt_strbuf_add_i64(out, age_ms);
+}
+
+static int64_t age_ms_of(struct dt_api *api, int64_t at_us)
+{
+    return at_us ? (dt_clock_mono_us(api->clock) - at_us) / 1000 : -1;
+}
+
+static void add_ages(struct dt_api *api, struct dt_strbuf *out, const struct dt_health_state *state,
+                     const struct work *work)
+{
+    dt_strbuf_adds(out, ",\"age_ms\":{");
+    add_age(out, "mysql", age_ms_of(api, state->mysql_us), true);
+    add_age(out, "redis", age_ms_of(api, state->redis_us), false);
+    add_age(out, "leaders", work->age_ms, false);
+    add_age(out, "kafka", work->age_ms, false);
+    dt_strbuf_addc(out, '}');
 }
 
 enum dt_next dt_handle_readyz(struct dt_request *req)
 {
     struct dt_health_state state;
-    bool leaders, kafka;
+    struct work work = look_at_work(req->api);
     dt_health_get(req->api->health, &state);
-    look_at_shards(req->api, &leaders, &kafka);
+    bool redis = state.redis && work.redis;
     bool ready = state.mysql == DT_OK && !state.draining;
-    bool degraded = !state.redis || !leaders || !kafka;
+    bool degraded = !redis || !work.leaders || !work.kafka;
     req->status = ready ? 200 : 503;
     dt_strbuf_addf(&req->out, "{\"status\":\"%s\"", !ready ? "unready" : degraded ? "degraded" : "ready");
-    add_part(&req->out, "mysql", state.mysql == DT_OK ? "ok" : state.mysql == DT_SCHEMA ? "schema" : "unavailable");
-    add_part(&req->out, "redis", state.redis ? "ok" : "degraded");
-    add_part(&req->out, "leaders", leaders ? "ok" : "degraded");
-    add_part(&req->out, "kafka", kafka ? "ok" : "degraded");
-    if (state.mysql_text[0]) {
-        dt_strbuf_adds(&req->out, ",\"detail\":");
-        dt_json_add_string(&req->out, dt_str(state.mysql_text));
-    }
+    add_part(&req->out, "mysql", state.mysql_word);
+    add_part(&req->out, "redis", redis ? "ok" : "degraded");
+    add_part(&req->out, "leaders", work.leaders ? "ok" : "degraded");
+    add_part(&req->out, "kafka", work.kafka ? "ok" : "degraded");
+    add_ages(req->api, &req->out, &state, &work);
     if (state.draining)
         dt_strbuf_adds(&req->out, ",\"draining\":true");
     dt_strbuf_addc(&req->out, '}');
@@ -152,7 +184,22 @@ static int64_t oldest_overdue_ms(const struct dt_shards_view *shards)
     return oldest;
 }
 
-static void add_info(struct dt_strbuf *out, const struct dt_view *view, const struct dt_shards_view *shards)
+/* For who may read: the servers' own words, too. */
+static void add_health(struct dt_api *api, struct dt_strbuf *out)
+{
+    struct dt_health_state state;
+    dt_health_get(api->health, &state);
+    dt_strbuf_addf(out, ",\"health\":{\"mysql\":{\"state\":\"%s\"", state.mysql_word);
+    add_text_or_null(out, "detail", dt_str(state.mysql_text));
+    add_age(out, "age_ms", age_ms_of(api, state.mysql_us), false);
+    dt_strbuf_addf(out, "},\"redis\":{\"state\":\"%s\"", state.redis ? "ok" : "degraded");
+    add_text_or_null(out, "detail", dt_str(state.redis_text));
+    add_age(out, "age_ms", age_ms_of(api, state.redis_us), false);
+    dt_strbuf_adds(out, "}}");
+}
+
+static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_view *view,
+                     const struct dt_shards_view *shards)
 {
     const struct dt_installation *installation = &view->installation;
     int64_t overdue = 0;
@@ -170,6 +217,7 @@ static void add_info(struct dt_strbuf *out, const struct dt_view *view, const st
     dt_strbuf_addf(out, "],\"overdue\":%lld,\"oldest_overdue_ms\":%lld,\"now\":", (long long)overdue,
                    (long long)oldest_overdue_ms(shards));
     dt_json_add_time(out, shards->now_ms);
+    add_health(api, out);
     dt_strbuf_addc(out, '}');
 }
 
@@ -188,7 +236,7 @@ static enum dt_next read_info(struct dt_request *req, dt_store *store)
     bool room = dt_request_hold(req, shards->n * SHARD_BYTES);
     req->status = 200;
     if (room)
-        add_info(&req->out, view, shards);
+        add_info(api, &req->out, view, shards);
     dt_shards_release(shards);
     dt_view_release(view);
     return room ? DT_REPLY : dt_request_no_room(req);

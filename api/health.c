@@ -38,7 +38,7 @@ struct dt_health {
     int64_t id; /* of the row */
     char name[100];
     unsigned ticks;
-    bool schema_fits;
+    bool schema_fits, inserts; /* as of the last look */
     struct dt_outage_part outage;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -56,6 +56,7 @@ void dt_health_get(dt_health *h, struct dt_health_state *out)
     if (out->mysql != DT_OK || !dt_session_stalled(&h->session))
         return;
     out->mysql = DT_UNAVAILABLE;
+    out->mysql_word = "unavailable";
     snprintf(out->mysql_text, sizeof(out->mysql_text), "the server does not answer");
 }
 
@@ -105,6 +106,11 @@ static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
         status = known;
     if (status == DT_OK)
         status = beat(h, err);
+    if (status == DT_OK && h->ticks % 2 == 0)
+        status = dt_store_can_insert(store, err);
+    else if (status == DT_OK && !h->inserts)
+        status = dt_store_can_insert(store, err);
+    h->inserts = status == DT_OK;
     if (status == DT_OK)
         status = dt_topic_cache_refresh(h->topics, store, err);
     if (status == DT_OK)
@@ -125,9 +131,33 @@ static void tell_losses(dt_health *h)
         DT_LOG(DEBUG, "health", "leaders were not told of losses", DT_S("error", err.text));
 }
 
-static void publish(dt_health *h, dt_status status, const struct dt_error *err, bool redis)
+/* For everybody to see: words of ours, never the server's text, which has users and hosts in it. */
+static const char *word_of(dt_status status, const struct dt_error *err)
 {
+    static const char told[] = "MySQL "; /* as the port begins what a server told */
+    unsigned long number = 0;
+    if (status == DT_OK)
+        return "ok";
+    if (status == DT_SCHEMA)
+        return "schema";
+    if (strncmp(err->text, told, strlen(told)) == 0)
+        number = strtoul(err->text + strlen(told), NULL, 10);
+    if (number == 1290 || number == 1836 || number == 1792)
+        return "read-only";
+    if (status == DT_DENIED || number == 1044 || number == 1045 || number == 1698 || number == 1142 || number == 1143 ||
+        number == 1227 || number == 1370)
+        return "refused";
+    return status == DT_UNAVAILABLE ? "unavailable" : "failing";
+}
+
+static void publish(dt_health *h, dt_status status, const struct dt_error *err, const struct dt_index_verdict *index)
+{
+    bool redis = index->status == DT_OK;
     pthread_mutex_lock(&h->lock);
+    h->state.mysql_word = word_of(status, err);
+    h->state.mysql_us = dt_clock_mono_us(h->clock);
+    h->state.redis_us = index->at_us;
+    snprintf(h->state.redis_text, sizeof(h->state.redis_text), "%s", index->text);
     dt_status before = h->state.mysql;
     h->state.mysql = status;
     h->state.redis = redis;
@@ -156,7 +186,7 @@ static void look(dt_health *h)
         h->schema_fits = false; /* it may be another server when it comes back */
     dt_session_end(&h->session);
     dt_index_writer_verdict(h->index, &index);
-    publish(h, status, &err, index.status == DT_OK);
+    publish(h, status, &err, &index);
     h->ticks++;
 }
 
@@ -246,6 +276,7 @@ dt_status dt_health_start(const struct dt_config *config, const dt_clock *clock,
     h->auth = auth;
     h->index = index;
     name_row(h);
+    h->state.mysql_word = "unavailable";
     h->state.mysql = DT_SHUTDOWN; /* not looked at yet: the first look is news, whatever it finds */
     h->mysql_up = dt_gauge("duetime_api_mysql_up", "1 = MySQL answers and has the schema.", "");
     h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");

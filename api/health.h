@@ -15,9 +15,13 @@
 typedef struct dt_health dt_health;
 
 struct dt_health_state {
-    dt_status mysql;      /* OK, UNAVAILABLE, SCHEMA, … */
-    char mysql_text[320]; /* why not OK */
-    bool redis;           /* takes changes of the index */
+    dt_status mysql;        /* OK, UNAVAILABLE, SCHEMA, … */
+    char mysql_text[320];   /* why not OK */
+    const char *mysql_word; /* ours, static: ok, unavailable, read-only, refused, schema, failing */
+    int64_t mysql_us;       /* mono: when it was last looked at, to the end */
+    bool redis;             /* takes changes of the index */
+    char redis_text[320];   /* why not */
+    int64_t redis_us;       /* mono: when it was last asked to; 0 = never */
     bool draining;
 };
 

@@ -38,15 +38,21 @@ struct dt_pulse {
     int64_t told;            /* losses that the leaders here know of */
     uint64_t seen;           /* of the table, as it was read last */
     struct dt_strbuf leads;
+    bool waits_kafka, waits_redis;
 };
 
 static void list_led(dt_pulse *p)
 {
     struct dt_loop_state state;
     dt_strbuf_reset(&p->leads);
+    p->waits_kafka = p->waits_redis = false;
     for (unsigned shard = 0, all = p->env.shards(p->env.arg); shard < all; shard++)
-        if (p->env.state(p->env.arg, shard, &state) && state.leading)
-            dt_strbuf_addf(&p->leads, "%s%u", p->leads.n ? "," : "", shard);
+        if (p->env.state(p->env.arg, shard, &state)) {
+            if (state.leading)
+                dt_strbuf_addf(&p->leads, "%s%u", p->leads.n ? "," : "", shard);
+            p->waits_kafka |= state.waiting && strcmp(state.waiting, "kafka") == 0;
+            p->waits_redis |= state.waiting && strcmp(state.waiting, "redis") == 0;
+        }
     dt_strbuf_addc(&p->leads, '\0');
 }
 
@@ -84,7 +90,11 @@ static dt_status beat(dt_pulse *p, struct dt_error *err)
                              .name = p->env.name,
                              .index_down = down[0] ? down : NULL,
                              .index_losses = losses,
-                             .leads = p->leads.p};
+                             .leads = p->leads.p,
+                             .waits = p->waits_kafka && p->waits_redis ? "kafka,redis"
+                                      : p->waits_kafka                 ? "kafka"
+                                      : p->waits_redis                 ? "redis"
+                                                                       : NULL};
     return dt_store_beat(p->store, &row, err);
 }
 

@@ -249,7 +249,8 @@ CREATE TABLE IF NOT EXISTS processes (
   seen_at BIGINT NOT NULL COMMENT 'written by the process once a second',
   index_down VARBINARY(1000) NULL COMMENT 'Redis endpoints that it cannot write to, separated by commas; * = any: leaders of their shards read due jobs from jobs meanwhile',
   index_losses BIGINT NOT NULL DEFAULT 0 COMMENT 'writes to the index that failed since it started',
-  leads TEXT CHARACTER SET ascii NULL COMMENT 'of a dispatcher: the shards that it leads, separated by commas'
+  leads TEXT CHARACTER SET ascii NULL COMMENT 'of a dispatcher: the shards that it leads, separated by commas',
+  waits VARBINARY(40) NULL COMMENT 'of a dispatcher: what its leaders wait for: kafka, redis, or both'
 ) ENGINE=InnoDB COMMENT='one row a process of ours: that it lives, and what it can do. Rows that are an hour old are removed';
 
 CREATE TABLE IF NOT EXISTS outbox (

@@ -152,7 +152,11 @@ HAVING SUM(u.jobs) <> 0 OR SUM(u.overdue) <> 0;
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_shards AS
 SELECT
   s.shard,
-  s.owner,
+  -- who leads it now: a process that lives (it was seen within four seconds) and says that it does
+  (SELECT MAX(p.name) FROM processes p WHERE p.name = s.owner AND p.kind = 'dispatcher'
+    AND p.seen_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - 4000
+    AND FIND_IN_SET(s.shard, p.leads)) AS owner,
+  s.owner AS last_owner,
   s.halted,
   s.epoch,
   CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(s.owner_since, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS owner_since,

@@ -333,7 +333,7 @@ BEGIN
             ' waits for its result; no attempt follows, it was cancelled')
           WHEN v.waiting_for = 'ack' THEN CONCAT(': attempt ', v.attempt, ' waits for its result')
           ELSE '' END) USING utf8mb4) AS value
-        FROM v_jobs v LEFT JOIN shards s ON s.shard = v_bucket LEFT JOIN shard_stats x ON x.shard = v_bucket
+        FROM v_jobs v LEFT JOIN v_shards s ON s.shard = v_bucket LEFT JOIN shard_stats x ON x.shard = v_bucket
           LEFT JOIN shards c ON c.shard = v.claim_shard
         WHERE v.id = p_id
       UNION ALL SELECT 2, 'topic', CONVERT(v.topic USING utf8mb4) FROM v_jobs v WHERE v.id = p_id
@@ -359,7 +359,7 @@ BEGIN
           CONVERT(CONCAT(IF(v.retry = '', 'none', v.retry), '; result expected within ', v.ack_timeout_ms, ' ms') USING utf8mb4)
         FROM v_jobs v WHERE v.id = p_id
       UNION ALL SELECT 10, 'shard', CONVERT(CONCAT(v_bucket, ' (slot ', v.slot, '), led by ',
-          COALESCE((SELECT s.owner FROM shards s WHERE s.shard = v_bucket), 'nobody'),
+          COALESCE((SELECT s.owner FROM v_shards s WHERE s.shard = v_bucket), 'nobody'),
           COALESCE(CONCAT('; latest attempt claimed by shard ', v.claim_shard), '')) USING utf8mb4)
         FROM v_jobs v WHERE v.id = p_id
       UNION ALL SELECT 11, 'removed at', CONVERT(v.purge_at USING utf8mb4)

@@ -286,9 +286,20 @@ struct dt_process {
     const char *index_down; /* endpoints, separated by commas; * = all; NULL or empty: none */
     int64_t index_losses;
     const char *leads; /* NULL: an API */
+    const char *waits; /* what its leaders wait for, separated by commas: "kafka", "redis"; NULL or empty: nothing */
 };
 DT_MUST_CHECK dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err);
 #define DT_PROCESS_FRESH_MS 4000 /* a process that was not seen for longer is gone */
+/* Of dispatchers that live. */
+struct dt_dispatchers {
+    unsigned n;
+    bool waits_kafka, waits_redis; /* a leader of one */
+    int64_t seen_ms_ago;           /* of the one that was seen longest ago */
+};
+DT_MUST_CHECK dt_status dt_store_dispatchers(dt_store *store, struct dt_dispatchers *out, struct dt_error *err);
+/* Inserts nothing into the tables that a new job needs: fails where its insert would be refused (a server that is
+ * read-only, a right that is missing). */
+DT_MUST_CHECK dt_status dt_store_can_insert(dt_store *store, struct dt_error *err);
 struct dt_index_debts {
     char down[1024]; /* endpoints that a process that lives cannot write to, as above; empty: none */
     uint64_t losses; /* another number whenever one of those that live has lost something, or one that had is gone */
@@ -299,7 +310,7 @@ DT_MUST_CHECK dt_status dt_store_index_debts(dt_store *store, struct dt_index_de
 struct dt_shard_info {
     unsigned shard;
     int64_t epoch;
-    struct dt_str owner;
+    struct dt_str owner; /* whoever leads it now: the owner in its row, if that process lives and says so */
     struct dt_str halted;
     int64_t inflight;
     int64_t generation; /* of the map that the leader works with, its index filled for it; 0 = not yet */

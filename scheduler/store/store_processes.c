@@ -21,19 +21,20 @@ dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_e
 {
     dt_db *db;
     uint64_t changed = 0;
+    const char *waits = p->waits && p->waits[0] ? p->waits : NULL;
     const char *down = p->index_down && p->index_down[0] ? p->index_down : NULL;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status =
-            dt_db_run(db,
-                      "INSERT INTO processes (id, kind, name, started_at, seen_at, index_down, index_losses, leads)"
-                      " VALUES (?, ?, ?, " DT_SQL_NOW_MS ", " DT_SQL_NOW_MS ", ?, ?, ?)"
-                      " ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at), index_down = VALUES(index_down),"
-                      " index_losses = VALUES(index_losses), leads = VALUES(leads)",
-                      DT_PARAMS(DT_P_INT(p->id), DT_P_STR(dt_str(p->dispatcher ? "dispatcher" : "api")),
-                                DT_P_STR(dt_str(p->name)), DT_P_STR_OR_NULL(dt_str(down)), DT_P_INT(p->index_losses),
-                                DT_P_STR_OR_NULL(dt_str(p->leads))),
-                      &changed, err);
+        status = dt_db_run(
+            db,
+            "INSERT INTO processes (id, kind, name, started_at, seen_at, index_down, index_losses, leads, waits)"
+            " VALUES (?, ?, ?, " DT_SQL_NOW_MS ", " DT_SQL_NOW_MS ", ?, ?, ?, ?)"
+            " ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at), index_down = VALUES(index_down),"
+            " index_losses = VALUES(index_losses), leads = VALUES(leads), waits = VALUES(waits)",
+            DT_PARAMS(DT_P_INT(p->id), DT_P_STR(dt_str(p->dispatcher ? "dispatcher" : "api")),
+                      DT_P_STR(dt_str(p->name)), DT_P_STR_OR_NULL(dt_str(down)), DT_P_INT(p->index_losses),
+                      DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits))),
+            &changed, err);
     if (status == DT_OK && changed == 1) /* it was inserted: a process begins */
         status = remove_old(db, err);
     return status;
@@ -77,4 +78,49 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
             out->losses += mix((uint64_t)dt_db_i64(db, 0), losses);
     }
     return dt_db_end(db, err);
+}
+
+static bool has_word(struct dt_str list, const char *word)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", (int)list.n, list.p ? list.p : "");
+    return strstr(text, word) != NULL;
+}
+
+dt_status dt_store_dispatchers(dt_store *store, struct dt_dispatchers *out, struct dt_error *err)
+{
+    dt_db *db;
+    *out = (struct dt_dispatchers){0};
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db,
+                             "SELECT " DT_SQL_NOW_MS " - seen_at, waits FROM processes"
+                             " WHERE kind = 'dispatcher' AND seen_at > " DT_SQL_NOW_MS " - ?",
+                             DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db)) {
+        int64_t ago_ms = dt_db_i64(db, 0);
+        out->n++;
+        out->seen_ms_ago = ago_ms > out->seen_ms_ago ? ago_ms : out->seen_ms_ago;
+        out->waits_kafka |= has_word(dt_db_bytes(db, 1), "kafka");
+        out->waits_redis |= has_word(dt_db_bytes(db, 1), "redis");
+    }
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_can_insert(dt_store *store, struct dt_error *err)
+{
+    static const char *const nothing[] = {
+        "INSERT INTO jobs (id, topic, run_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload)"
+        " SELECT id, topic, run_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload"
+        " FROM jobs WHERE FALSE",
+        "INSERT INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, job_id FROM job_keys WHERE FALSE",
+        "INSERT INTO job_counts (topic, piece, writer) SELECT topic, piece, writer FROM job_counts WHERE FALSE",
+    };
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    for (size_t i = 0; status == DT_OK && i < sizeof nothing / sizeof *nothing; i++)
+        status = dt_db_run(db, nothing[i], DT_NO_PARAMS, NULL, err);
+    return status;
 }

@@ -562,14 +562,16 @@ dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_sha
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (!status)
-        status =
-            dt_db_query(db,
-                        "SELECT s.shard, s.epoch, s.owner, s.halted, JSON_LENGTH(s.inflight), t.seen_at, t.waiting, "
-                        "t.detail, t.overdue, t.oldest_due_at, t.drift_missing, t.drift_extra, t.drift_wrong, "
-                        "t.generation, " DT_SQL_NOW_MS
-                        " FROM installation i JOIN shards s LEFT JOIN shard_stats t ON t.shard = s.shard"
-                        " WHERE s.shard < i.shards OR s.owner IS NOT NULL OR s.inflight <> '[]' ORDER BY s.shard",
-                        DT_NO_PARAMS, err);
+        status = dt_db_query(db,
+                             "SELECT s.shard, s.epoch,"
+                             " (SELECT MAX(p.name) FROM processes p WHERE p.name = s.owner AND p.kind = 'dispatcher'"
+                             " AND p.seen_at > " DT_SQL_NOW_MS " - ? AND FIND_IN_SET(s.shard, p.leads)),"
+                             " s.halted, JSON_LENGTH(s.inflight), t.seen_at, t.waiting, "
+                             "t.detail, t.overdue, t.oldest_due_at, t.drift_missing, t.drift_extra, t.drift_wrong, "
+                             "t.generation, " DT_SQL_NOW_MS
+                             " FROM installation i JOIN shards s LEFT JOIN shard_stats t ON t.shard = s.shard"
+                             " WHERE s.shard < i.shards OR s.owner IS NOT NULL OR s.inflight <> '[]' ORDER BY s.shard",
+                             DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
     if (status)
         return status;
     void *shards;

@@ -172,6 +172,14 @@ static void v_backlog_counts_per_topic_and_state(void **state)
                "SELECT overdue_since FROM v_backlog WHERE topic = 'orders' AND state = 'scheduled'");
 }
 
+static void process_leads(const char *name, unsigned shard)
+{
+    mysql_fixture_run(&fx,
+                      "REPLACE INTO processes (id, kind, name, started_at, seen_at, leads) VALUES (1, 'dispatcher', "
+                      "'%s', 1, " SQL_NOW " + 60000, '%u')",
+                      name, shard);
+}
+
 static void v_shards_counts_what_is_in_flight_even_of_a_broken_list(void **state)
 {
     (void)state;
@@ -179,6 +187,7 @@ static void v_shards_counts_what_is_in_flight_even_of_a_broken_list(void **state
                            "UPDATE shards SET inflight = 'oops' WHERE shard = 4; "
                            "INSERT INTO shard_stats (shard, seen_at, epoch, waiting) VALUES (3, " SQL_NOW
                            " - 2000, 1, 'kafka')");
+    process_leads("host:1", 3);
     assert_sql("2 host:1 kafka 1",
                "SELECT CONCAT_WS(' ', in_flight, owner, waiting, seen_ms_ago BETWEEN 2000 AND 60000) "
                "FROM v_shards WHERE shard = 3");
@@ -405,6 +414,8 @@ static void dt_explain_gives_the_reason_for_waiting(void **state)
     mysql_fixture_run(&fx, "UPDATE topics SET paused = FALSE");
     assert_explained("nobody leads its shard");
     mysql_fixture_run(&fx, "UPDATE shards SET owner = 'host:1' WHERE shard = %u", shard);
+    assert_explained("nobody leads its shard"); /* a name in the row is not a process that lives */
+    process_leads("host:1", shard);
     assert_explained("not been heard of");
     mysql_fixture_run(
         &fx, "INSERT INTO shard_stats (shard, seen_at, epoch, waiting) VALUES (%u, " SQL_NOW ", 1, 'kafka')", shard);

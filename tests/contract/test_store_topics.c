@@ -508,7 +508,11 @@ static void shards_are_listed_with_what_their_leaders_said(void **state)
     int64_t now_ms;
     mysql_fixture_run(&rig->fx,
                       "UPDATE shards SET epoch = 9, owner = 'h:1', inflight = '[[1,2,3],[4,5,6]]' WHERE shard = 2");
-    mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = 'why' WHERE shard = 3");
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = 'why', owner = 'h:2' WHERE shard = 3"); /* it is gone */
+    OK(dt_store_beat(rig->store, &(struct dt_process){.id = 1, .dispatcher = true, .name = "h:1", .leads = "1,2"},
+                     &err));
+    OK(dt_store_beat(rig->store, &(struct dt_process){.id = 2, .dispatcher = true, .name = "h:2", .leads = "3"}, &err));
+    mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 4001 WHERE id = 2");
     mysql_fixture_run(&rig->fx,
                       "INSERT INTO shard_stats (shard, seen_at, epoch, waiting, overdue, oldest_due_at, drift_extra) "
                       "VALUES (2, 77, 9, 'kafka', 5, 66, 4)");
@@ -529,6 +533,9 @@ static void shards_are_listed_with_what_their_leaders_said(void **state)
     assert_int_equal(shards[2].oldest_due_at_ms, 66);
     assert_int_equal(shards[2].drift_extra, 4);
     assert_true(dt_str_is(shards[3].halted, "why"));
+    assert_null(shards[3].owner.p);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT GROUP_CONCAT(shard) FROM v_shards WHERE owner IS NOT NULL"),
+                     2);
 }
 
 int main(void)

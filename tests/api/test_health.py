@@ -1,0 +1,117 @@
+"""Readiness says what can be done now: not that a server answers, and not what was so a while ago."""
+import contextlib
+import os
+import signal
+
+import pymysql
+import pytest
+
+from harness.servers import redis_clients
+from harness.stack import until
+
+ALL = "SELECT, UPDATE, DELETE, EXECUTE, CREATE, DROP, ALTER, INDEX, REFERENCES, LOCK TABLES"
+
+
+def ready(api):
+    return api.get("/readyz").json
+
+
+def is_well(api):
+    return ready(api)["status"] == "ready"
+
+
+@pytest.fixture
+def well(api):
+    until(lambda: is_well(api), 30, lambda: api.get("/readyz"))
+    yield
+    until(lambda: is_well(api), 60, lambda: api.get("/readyz"))
+
+
+def test_readiness_tells_how_old_each_part_is(api, well):
+    ages = ready(api)["age_ms"]
+    assert set(ages) == {"mysql", "redis", "leaders", "kafka"}
+    assert all(0 <= age < 8000 for age in ages.values()), ages
+    health = api.get("/v1/info").json["health"]
+    assert health["mysql"]["state"] == "ok" and health["redis"]["state"] == "ok" and health["mysql"]["age_ms"] >= 0
+
+
+def test_leaders_that_are_gone_are_not_named(stack, api, db, well):
+    until(lambda: all(shard["leader"] for shard in api.get("/v1/info").json["shards"]), 10, "leaders are named")
+    stack.refresh()
+    stack.kill("dispatcher1")
+    try:
+        until(lambda: ready(api)["leaders"] == "degraded" and ready(api)["kafka"] == "degraded", 8, lambda: ready(api))
+        assert api.get("/readyz").status == 200
+        assert [shard["leader"] for shard in api.get("/v1/info").json["shards"]] == [None, None]
+        assert db("SELECT COUNT(owner) n, COUNT(last_owner) was FROM v_shards")[0] == {"n": 0, "was": 2}
+    finally:
+        stack.start("dispatcher1")
+
+
+def test_leaders_that_stepped_down_without_zookeeper_are_not_named(stack, api, db, well):
+    stack.refresh()
+    pid = stack.pid("zookeeper")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        until(lambda: ready(api)["leaders"] == "degraded", 15, lambda: ready(api))
+        assert db("SELECT COUNT(owner) n FROM v_shards")[0]["n"] == 0
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("harm, heal", [("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"), ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"),
+                                        ("ACL SETUSER default -evalsha", "ACL SETUSER default +@all")])
+def test_a_redis_that_answers_and_takes_no_changes_is_degraded(stack, api, well, harm, heal):
+    server = redis_clients(stack)[0]
+    server.execute_command(*harm.split())
+    try:
+        until(lambda: ready(api)["redis"] == "degraded", 8, lambda: ready(api))
+        assert api.get("/readyz").status == 200
+        until(lambda: api.get("/v1/info").json["health"]["redis"]["detail"], 8, lambda: api.get("/v1/info"))
+    finally:
+        server.execute_command(*heal.split())
+    until(lambda: ready(api)["redis"] == "ok", 15, lambda: ready(api))
+
+
+@pytest.fixture
+def limited(own_apis, stack):
+    """An API whose account may insert table by table, and somebody who may take that away."""
+    one = own_apis("limited")
+    root, name = one.connect(), one.database
+    one._write({"mysql.user": "limited", "mysql.password": "limited"})
+    with root.cursor() as cursor:
+        cursor.execute("CREATE USER IF NOT EXISTS limited IDENTIFIED BY 'limited'")
+        cursor.execute("CREATE USER IF NOT EXISTS limited@localhost IDENTIFIED BY 'limited'")
+        cursor.execute("SHOW TABLES")
+        tables = [row[0] if isinstance(row, tuple) else next(iter(row.values())) for row in cursor.fetchall()]
+        for account in ("limited", "limited@localhost"):
+            cursor.execute(f"GRANT {ALL} ON `{name}`.* TO {account}")
+            for table in tables:
+                with contextlib.suppress(pymysql.Error):
+                    cursor.execute(f"GRANT INSERT ON `{name}`.`{table}` TO {account}")
+    one.start()
+    yield one, root, name
+    root.close()
+
+
+def test_a_mysql_that_refuses_new_jobs_is_unready_and_says_so_in_our_words(limited):
+    one, root, name = limited
+    until(lambda: one.rest.get("/readyz").status == 200, 20, one.log)
+    with root.cursor() as cursor:
+        for table in ("jobs", "job_keys", "processes"):
+            for account in ("limited", "limited@localhost"):
+                cursor.execute(f"REVOKE INSERT ON `{name}`.`{table}` FROM {account}")
+            until(lambda: one.rest.get("/readyz").status == 503, 8, table)
+            body = one.rest.get("/readyz").body.decode()
+            assert ready(one.rest)["mysql"] == "refused"
+            assert "limited" not in body and "denied" not in body and "localhost" not in body, body
+            for account in ("limited", "limited@localhost"):
+                cursor.execute(f"GRANT INSERT ON `{name}`.`{table}` TO {account}")
+            until(lambda: one.rest.get("/readyz").status == 200, 8, table)
+        cursor.execute("SET GLOBAL read_only = ON")
+        try:
+            until(lambda: ready(one.rest)["mysql"] == "read-only", 8, lambda: ready(one.rest))
+            assert one.rest.get("/readyz").status == 503
+        finally:
+            cursor.execute("SET GLOBAL read_only = OFF")
+        until(lambda: one.rest.get("/readyz").status == 200, 8, one.log)
