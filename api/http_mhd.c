@@ -1265,8 +1265,10 @@ static void *clean(void *arg)
     bool any = false;
     while (!atomic_load(&http->stopping)) {
         dt_linger_wait(http->linger, now_us(http), any ? SWEEP_US / 1000 : -1);
-        if (now_us(http) - swept_us < SWEEP_US)
+        if (now_us(http) - swept_us < SWEEP_US) {
+            any = true; /* perhaps it was woken for the first connection since the last sweep: look again soon */
             continue;
+        }
         swept_us = now_us(http);
         any = sweep(http);
         dt_deadlines_expire(http->api, swept_us);

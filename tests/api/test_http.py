@@ -213,6 +213,17 @@ def test_a_body_that_does_not_come_in_time_is_given_up_with_408(small):
     assert small.jobs() == before
 
 
+@pytest.mark.parametrize("after", [0.1, 0.3, 0.4, 0.6])
+def test_a_body_that_does_not_come_is_given_up_whenever_its_connection_begins(small, after):
+    """Nobody else is connected: whoever looks at deadlines sleeps, or has just looked and found nobody."""
+    small.rest.close()
+    Raw(small.url).socket.close()
+    time.sleep(after)
+    with Raw(small.url) as wire:
+        wire.request("POST /v1/jobs", JSON, "Content-Length: 50", body="{")
+        assert wire.answer()[0] == 408
+
+
 @pytest.mark.parametrize("length, status", [(4000, 408), (5000, 413)])
 def test_a_dripped_body_is_given_up_just_so(small, length, status):
     """Each byte comes in time, all of them do not; what was decided before they came is told."""
