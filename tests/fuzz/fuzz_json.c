@@ -63,7 +63,10 @@ static void check_fault(struct dt_str text, size_t at, const struct dt_json_limi
     struct dt_error err = {0};
     MUST(at <= text.n);
     struct dt_str before = exact_copy((struct dt_str){text.p, at});
-    if (dt_json_parse(other, before, limits, &err) != DT_OK)
+    dt_status status = dt_json_parse(other, before, limits, &err);
+    if (status == DT_TOO_LARGE) /* a number that went on into the fault is whole now, and one value too many */
+        MUST(fault_at(&err) <= at);
+    else if (status != DT_OK)
         MUST(fault_at(&err) == at);
     free_copy(before);
 }
