@@ -93,6 +93,8 @@ void dt_request_header(struct dt_request *req, const char *name, struct dt_str v
  */
 DT_MUST_CHECK bool dt_request_hold(struct dt_request *req, size_t n);
 void dt_request_let_go(struct dt_request *req, size_t n);
+/* The answer is made: gives back what was held for making it, all but what the request's buffers have. */
+void dt_request_trim(struct dt_request *req);
 /* 503 for a request that was refused by the budget. Always DT_REPLY. */
 enum dt_next dt_request_no_room(struct dt_request *req);
 

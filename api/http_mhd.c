@@ -567,14 +567,26 @@ static size_t beyond_free(size_t cap)
     return cap > DT_REQUEST_FREE ? cap - DT_REQUEST_FREE : 0;
 }
 
+/* What the request has in its buffers, all together. */
+static size_t weight_of(const struct dt_request *req, const struct dt_strbuf *body)
+{
+    return beyond_free(body->cap) + beyond_free(req->arena.size) + beyond_free(req->out.cap);
+}
+
+void dt_request_trim(struct dt_request *req)
+{
+    size_t weight = weight_of(req, &conn_of(req)->body);
+    if (weight < req->hold.n)
+        dt_hold_less(&req->hold, req->hold.n - weight);
+}
+
 /*
  * From here until the client has read its answer, the request holds what its buffers have, no more and no less. When
  * there is no room for that, its answer is given up.
  */
 static void weigh(struct dt_request *req, const struct dt_strbuf *body)
 {
-    size_t rest = beyond_free(body->cap) + beyond_free(req->arena.size);
-    if (dt_hold_exactly(&req->hold, rest + beyond_free(req->out.cap)))
+    if (dt_hold_exactly(&req->hold, weight_of(req, body)))
         return;
     bool changed = req->status < 400 && !dt_str_is(req->method, "GET") && !dt_str_is(req->method, "HEAD");
     dt_strbuf_clear(&req->out);

@@ -243,8 +243,10 @@ static void serve(struct worker *w, struct task task)
     if (status == DT_OK) {
         dt_outage_over(&w->outage);
         enum dt_next next = task.run(req, w->session.store);
-        if (next == DT_REPLY)
+        if (next == DT_REPLY) {
+            dt_request_trim(req); /* many may wait for the thread that sends answers */
             dt_request_resume(req);
+        }
     } else {
         dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "workers", "requests are not served", status, &err);
         refuse(req, "the database does not answer");

@@ -150,3 +150,20 @@ def test_an_absolute_target_is_read_like_its_path(api, topic):
                                            ("application/json; charset=UTF-8", 201), ("application/json; charset=\"utf-8\"", 201)])
 def test_a_charset_that_is_not_utf8_is_refused(api, topic, media, status):
     assert api.post("/v1/jobs", json.dumps({"topic": topic, "delay": "P1D"}), content_type=media).status == status
+
+
+def test_small_answers_hold_no_more_than_they_are_while_they_wait_to_be_sent(own_apis, topic):
+    """Reading a job holds what the largest would take, for as long as it is read, and eight are read at a time."""
+    api = own_apis("weights", {"limits.memory": 64 << 20, "limits.batch_body": 8 << 20, "http.threads": 1})
+    if api.rest is None:
+        api.start()
+    job = api.rest.make(topic=topic, delay="P1D")
+    for _ in range(5):
+        wires = [Raw(api.url, seconds=30) for _ in range(100)]
+        try:
+            for wire in wires:
+                wire.request(f"GET /v1/jobs/{job['id']}")
+            assert {wire.answer()[0] for wire in wires} == {200}
+        finally:
+            for wire in wires:
+                wire.socket.close()
