@@ -108,78 +108,6 @@ static struct guest *longest_waiting(const dt_porch *p, const struct guest *like
     return found;
 }
 
-/* An address has half of the porch at most; a full porch loses whoever has waited longest. */
-static void make_room_for(dt_porch *p, const struct guest *newcomer)
-{
-    size_t n;
-    struct guest *oldest = NULL;
-    if (p->n >= p->room / 2)
-        oldest = longest_waiting(p, newcomer, &n);
-    if (oldest && n < p->room / 2)
-        oldest = NULL;
-    if (!oldest && p->n == p->room)
-        oldest = longest_waiting(p, NULL, &n);
-    if (!oldest)
-        return;
-    dt_metric_add(p->crowded, 1);
-    close_guest(p, oldest);
-}
-
-static struct guest *free_place(dt_porch *p)
-{
-    for (size_t i = 0; i < p->room; i++)
-        if (p->guests[i].fd < 0)
-            return &p->guests[i];
-    return NULL;
-}
-
-static void take_in(dt_porch *p, const struct guest *newcomer)
-{
-    make_room_for(p, newcomer);
-    struct guest *guest = free_place(p);
-    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET};
-    if (!guest) { /* all of them only wait for a place */
-        dt_metric_add(p->refused, 1);
-        p->door.refuse(p->door.arg, newcomer->fd, DT_PROBLEM_UNAVAILABLE, "too many connections");
-        return;
-    }
-    *guest = *newcomer;
-    p->n++;
-    dt_metric_set(p->waiting, (double)p->n);
-    event.data.u64 = (uint64_t)(guest - p->guests);
-    if (epoll_ctl(p->epoll, EPOLL_CTL_ADD, guest->fd, &event) != 0)
-        close_guest(p, guest);
-}
-
-/* The process has no descriptors left: whoever has waited longest gives his, or everybody waits a moment. */
-static void free_a_descriptor(dt_porch *p)
-{
-    const struct timespec moment = {0, 10 * 1000000};
-    size_t n;
-    struct guest *oldest = longest_waiting(p, NULL, &n);
-    if (oldest) {
-        dt_metric_add(p->crowded, 1);
-        close_guest(p, oldest);
-    } else {
-        nanosleep(&moment, NULL);
-    }
-}
-
-static void accept_some(dt_porch *p)
-{
-    for (int i = 0; i < ACCEPTS_MAX; i++) {
-        struct guest newcomer = {.address_n = sizeof(newcomer.address), .since_us = dt_clock_mono_us(p->clock)};
-        newcomer.fd = accept4(p->listening, (struct sockaddr *)&newcomer.address, &newcomer.address_n,
-                              SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (newcomer.fd < 0) {
-            if (errno == EMFILE || errno == ENFILE)
-                free_a_descriptor(p);
-            return;
-        }
-        take_in(p, &newcomer);
-    }
-}
-
 /* ---- letting in ---- */
 
 /* True: the guest has gone in. */
@@ -246,6 +174,90 @@ static void look_at(dt_porch *p, struct guest *guest, bool hung_up)
     }
     if (hung_up)
         close_guest(p, guest);
+}
+
+/* ---- taking in ---- */
+
+/* Who must leave for the newcomer: an address has half of the porch at most, and a full porch loses whoever has waited
+ * longest. NULL: there is room. */
+static struct guest *in_the_way(const dt_porch *p, const struct guest *newcomer)
+{
+    size_t n;
+    struct guest *oldest = NULL;
+    if (p->n >= p->room / 2)
+        oldest = longest_waiting(p, newcomer, &n);
+    if (oldest && n < p->room / 2)
+        oldest = NULL;
+    return !oldest && p->n == p->room ? longest_waiting(p, NULL, &n) : oldest;
+}
+
+/* Nobody leaves whose head is there, and was only not looked at yet. */
+static void make_room_for(dt_porch *p, const struct guest *newcomer)
+{
+    struct guest *oldest;
+    while ((oldest = in_the_way(p, newcomer)) != NULL) {
+        int fd = oldest->fd;
+        look_at(p, oldest, false);
+        if (oldest->fd != fd || oldest->ready)
+            continue;
+        dt_metric_add(p->crowded, 1);
+        close_guest(p, oldest);
+    }
+}
+
+static struct guest *free_place(dt_porch *p)
+{
+    for (size_t i = 0; i < p->room; i++)
+        if (p->guests[i].fd < 0)
+            return &p->guests[i];
+    return NULL;
+}
+
+static void take_in(dt_porch *p, const struct guest *newcomer)
+{
+    make_room_for(p, newcomer);
+    struct guest *guest = free_place(p);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET};
+    if (!guest) { /* all of them only wait for a place */
+        dt_metric_add(p->refused, 1);
+        p->door.refuse(p->door.arg, newcomer->fd, DT_PROBLEM_UNAVAILABLE, "too many connections");
+        return;
+    }
+    *guest = *newcomer;
+    p->n++;
+    dt_metric_set(p->waiting, (double)p->n);
+    event.data.u64 = (uint64_t)(guest - p->guests);
+    if (epoll_ctl(p->epoll, EPOLL_CTL_ADD, guest->fd, &event) != 0)
+        close_guest(p, guest);
+}
+
+/* The process has no descriptors left: whoever has waited longest gives his, or everybody waits a moment. */
+static void free_a_descriptor(dt_porch *p)
+{
+    const struct timespec moment = {0, 10 * 1000000};
+    size_t n;
+    struct guest *oldest = longest_waiting(p, NULL, &n);
+    if (oldest) {
+        dt_metric_add(p->crowded, 1);
+        close_guest(p, oldest);
+    } else {
+        nanosleep(&moment, NULL);
+    }
+}
+
+static void accept_some(dt_porch *p)
+{
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
+        struct guest newcomer = {.address_n = sizeof(newcomer.address), .since_us = dt_clock_mono_us(p->clock)};
+        newcomer.fd = accept4(p->listening, (struct sockaddr *)&newcomer.address, &newcomer.address_n,
+                              SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (newcomer.fd < 0) {
+            if (errno == EMFILE || errno == ENFILE)
+                free_a_descriptor(p);
+            return;
+        }
+        take_in(p, &newcomer);
+    }
 }
 
 /* ---- time ---- */
