@@ -619,10 +619,13 @@ static enum MHD_Result answer(struct conn *c)
     return result;
 }
 
-/* Refused for its headers. A small body is read first, so that the connection can be kept. */
+/*
+ * Refused for its headers. A small body is read first, so that the connection can be kept; not of somebody who was
+ * never let through on it: he could leave it unfinished, and keep his place with a request that is refused.
+ */
 static enum MHD_Result refuse_early(struct conn *c)
 {
-    bool small = !c->chunked && c->length <= DROP_SMALL;
+    bool small = !c->chunked && (c->length == 0 || (c->length <= DROP_SMALL && atomic_load(&c->known)));
     if (small && !c->req.close && !c->expects) {
         c->dropping = true;
         return MHD_YES;

@@ -34,7 +34,7 @@
 struct guest {
     int fd;           /* -1 = free */
     bool ready;       /* its head is whole */
-    bool first;       /* goes before others */
+    int rank;         /* the higher goes first: 2 asks for health, 1 shows a token, 0 neither */
     int64_t since_us; /* accepted; once ready: since it has been ready */
     socklen_t address_n;
     struct sockaddr_storage address;
@@ -115,7 +115,7 @@ static bool let_in(dt_porch *p, struct guest *guest)
 {
     (void)epoll_ctl(p->epoll, EPOLL_CTL_DEL, guest->fd, NULL);
     if (!p->door.let_in(p->door.arg, guest->fd, (const struct sockaddr *)&guest->address, guest->address_n,
-                        guest->first))
+                        guest->rank > 0))
         return false;
     leave(p, guest);
     return true;
@@ -129,7 +129,7 @@ static struct guest *next_ready(const dt_porch *p)
         struct guest *guest = &p->guests[i];
         if (guest->fd < 0 || !guest->ready)
             continue;
-        if (!next || guest->first > next->first || (guest->first == next->first && guest->since_us < next->since_us))
+        if (!next || guest->rank > next->rank || (guest->rank == next->rank && guest->since_us < next->since_us))
             next = guest;
     }
     return next;
@@ -143,10 +143,10 @@ static void let_ready_in(dt_porch *p)
     atomic_store(&p->wanted, p->n_ready > 0);
 }
 
-static void become_ready(dt_porch *p, struct guest *guest, bool first)
+static void become_ready(dt_porch *p, struct guest *guest, int rank)
 {
     guest->ready = true;
-    guest->first = first;
+    guest->rank = rank;
     guest->since_us = dt_clock_mono_us(p->clock);
     p->n_ready++;
     let_ready_in(p);
@@ -164,7 +164,7 @@ static void look_at(dt_porch *p, struct guest *guest, bool hung_up)
     }
     switch (dt_head_judge((struct dt_str){p->head, (size_t)n}, &head)) {
     case DT_HEAD_WHOLE:
-        become_ready(p, guest, head.health || head.token);
+        become_ready(p, guest, head.health ? 2 : head.token);
         return;
     case DT_HEAD_REFUSED:
         refuse(p, guest, head.problem, head.detail);
@@ -213,15 +213,26 @@ static struct guest *free_place(dt_porch *p)
     return NULL;
 }
 
+/* When all of them only wait for a place, who would be the last to get one gives way to somebody who may go first. */
+static struct guest *last_ready(dt_porch *p)
+{
+    struct guest *last = &p->guests[0];
+    for (size_t i = 1; i < p->room; i++) {
+        struct guest *guest = &p->guests[i];
+        if (guest->rank < last->rank || (guest->rank == last->rank && guest->since_us > last->since_us))
+            last = guest;
+    }
+    return last;
+}
+
 static void take_in(dt_porch *p, const struct guest *newcomer)
 {
     make_room_for(p, newcomer);
     struct guest *guest = free_place(p);
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET};
-    if (!guest) { /* all of them only wait for a place */
-        dt_metric_add(p->refused, 1);
-        p->door.refuse(p->door.arg, newcomer->fd, DT_PROBLEM_UNAVAILABLE, "too many connections");
-        return;
+    if (!guest) {
+        guest = last_ready(p);
+        refuse(p, guest, DT_PROBLEM_UNAVAILABLE, "too many connections");
     }
     *guest = *newcomer;
     p->n++;

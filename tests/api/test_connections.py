@@ -65,6 +65,13 @@ def test_connections_that_say_nothing_keep_nobody_out(porch, opening):
     until(lambda: gauge(porch, "duetime_http_waiting") == 0, 10, "nobody waits any more")
 
 
+@pytest.mark.parametrize("line", ["POST /v1/jobs:nothing", "POST /nothing", "PATCH /v1/jobs"])
+def test_refused_requests_whose_bodies_never_come_keep_no_place(porch, line):
+    opening = f"{line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer forged\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{{".encode()
+    with many(porch.url, 520, opening):
+        assert max(served_in(porch.url) for _ in range(5)) < 2
+
+
 def test_heads_that_drip_are_given_up_in_their_time(porch):
     with Raw(porch.url) as wire:
         wire.send(HALF)
