@@ -505,7 +505,7 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->env = env;
     l->shard = shard;
     l->index_whole = true;
-    /* its last leader may have died between a commit and its word: index_sure is false */
+    l->index_sure = true; /* what its last leader had not told when it died is the reconciler's, within its period */
     l->index_up = true;
     l->state.losses = env->random(env->arg); /* those of two leaderships differ */
     pthread_mutex_init(&l->state_lock, NULL);

@@ -582,10 +582,11 @@ dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *pat
     "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_code, NULL), "                       \
     "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL) "                     \
     "FROM " jobs ") ORDER BY 1 LIMIT ?"
-static const char select_attempts[] = SELECT_ATTEMPTS("attempts WHERE job_id = ?", "jobs WHERE id = ?");
+static const char select_attempts[] =
+    SELECT_ATTEMPTS("attempts FORCE INDEX (PRIMARY) WHERE job_id = ?", "jobs WHERE id = ?");
 #define KEPT " AND part IN " DT_PAST_PARTS_SQL " AND purge_at > " DT_SQL_NOW_MS
 static const char select_past_attempts[] =
-    SELECT_ATTEMPTS("history_attempts WHERE job_id = ?" KEPT, "history WHERE id = ?" KEPT);
+    SELECT_ATTEMPTS("history_attempts FORCE INDEX (PRIMARY) WHERE job_id = ?" KEPT, "history WHERE id = ?" KEPT);
 
 /* A page of attempts being filled. */
 struct attempt_page {

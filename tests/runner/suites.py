@@ -3,7 +3,7 @@ import os
 
 from . import builds, checks, cmocka, command, fuzz, lanes, model, pytests, servers, tree
 
-PYTEST_SECONDS = 1500
+PYTEST_SECONDS = 2700
 
 
 def _executables(kind, chosen):
