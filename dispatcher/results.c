@@ -193,10 +193,13 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
 static void some_are_stored(dt_results *r, size_t n)
 {
     struct deferred *d = &r->deferred;
+    int64_t soon_us = dt_clock_mono_us(r->env.clock) + DEFERRED_US;
     if (n && !d->some)
         DT_LOG(WARN, "results", "results wait for jobs that another session keeps locked", DT_I("results", n));
     d->stored += n;
     d->some = true;
+    if (d->next_us > soon_us) /* nothing was stored so far, and nobody was in a hurry to ask */
+        d->next_us = soon_us;
 }
 
 static size_t count_busy(const struct dt_apply *v, size_t n)

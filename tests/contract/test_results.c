@@ -34,6 +34,7 @@ static dt_index *index_of_test;
 static dt_results *results;
 static dt_store *onlooker; /* of the reader's thread */
 static struct dt_error err;
+static dt_db *holder; /* keeps rows locked, while there is one */
 
 static _Atomic bool no_place;
 static _Atomic unsigned told[SHARDS];
@@ -212,25 +213,37 @@ static int close_all(void **state)
     return 0;
 }
 
+static void drain(void);
+static void let_go(void);
+
+static void forget_all(void)
+{
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM outbox; DELETE FROM topics; "
+                           "DELETE FROM deferred_results");
+}
+
 static int begin_test(void **state)
 {
     (void)state;
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM outbox; DELETE FROM topics; "
-                           "DELETE FROM deferred_results");
+    forget_all();
     applies_to_fail = sends_to_fail = commits_to_fail = 0;
-    read_so_far = commits = committed_too_early = 0;
     refused_value[0] = '\0';
     no_place = false;
     count_commits = false;
+    start();
+    drain();
+    forget_all();
+    read_so_far = commits = committed_too_early = 0;
     for (unsigned i = 0; i < SHARDS; i++)
         told[i] = 0;
-    start();
     return 0;
 }
 
 static int end_test(void **state)
 {
     (void)state;
+    if (holder)
+        let_go();
     if (results)
         stop();
     return 0;
@@ -292,9 +305,19 @@ static void wait_for(const char *sql, int64_t wanted)
         fail_msg("%s: %lld, and not %lld", sql, (long long)mysql_fixture_number(&fx, "%s", sql), (long long)wanted);
 }
 
-/* Another session keeps rows locked until let_go. */
-static dt_db *holder;
+/* What the test before left to be read again, since its reader ended before its offsets were committed, is read before
+ * there are jobs that it could be taken for. */
+static void drain(void)
+{
+    enum { LAST = 1000000 };
+    job_row_dispatched(&fx, LAST, 1, 0);
+    job_row_dispatched(&fx, LAST + 1, 1, 0);
+    report("{\"job_id\":\"%d\",\"attempt\":1,\"status\":\"succeeded\"}", LAST); /* where report() writes … */
+    report_all(LAST + 1, LAST + 1);                                             /* … and where this one does */
+    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 2);
+}
 
+/* Another session keeps rows locked until let_go. */
 static void keep_locked(const char *where)
 {
     char sql[200];
@@ -565,7 +588,7 @@ static void a_result_of_a_locked_job_is_applied_soon_after_it_is_let_go(void **s
     int64_t us = kafka_fixture_now_us();
     let_go();
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
-    print_message("applied %lld ms after the lock was gone\n", (long long)(kafka_fixture_now_us() - us) / 1000);
+    assert_true(kafka_fixture_now_us() - us < 5000000);
 }
 
 int main(void)
