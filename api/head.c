@@ -61,16 +61,6 @@ static bool is_text(struct dt_str s, bool spaces)
     return true;
 }
 
-static bool is_caseless(struct dt_str s, const char *lower)
-{
-    if (s.n != strlen(lower))
-        return false;
-    for (size_t i = 0; i < s.n; i++)
-        if ((s.p[i] >= 'A' && s.p[i] <= 'Z' ? s.p[i] | 0x20 : s.p[i]) != lower[i])
-            return false;
-    return true;
-}
-
 /* Cuts what stands before the first `c` off; false when there is none. */
 static bool cut_at(struct dt_str *rest, char c, struct dt_str *cut)
 {
@@ -133,15 +123,6 @@ static bool is_length(struct dt_str s)
     return s.n > 0 && s.n <= 18;
 }
 
-static struct dt_str trimmed(struct dt_str s)
-{
-    while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
-        s = (struct dt_str){s.p + 1, s.n - 1};
-    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-        s.n--;
-    return s;
-}
-
 static enum dt_head_verdict judge_field(struct dt_str line, struct dt_head *head, bool *host)
 {
     struct dt_str name;
@@ -153,10 +134,10 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct dt_head *head
         return malformed(head, "a header's name is empty, or has a byte that no name has");
     if (!is_text(line, true))
         return malformed(head, "a header's value has a control character");
-    if (is_caseless(name, "content-length") && !is_length(trimmed(line)))
+    if (dt_str_is_caseless(name, "content-length") && !is_length(dt_str_trimmed(line)))
         return malformed(head, "a Content-Length that is no number of bytes");
-    *host |= is_caseless(name, "host");
-    head->token |= is_caseless(name, "authorization");
+    *host |= dt_str_is_caseless(name, "host");
+    head->token |= dt_str_is_caseless(name, "authorization");
     return DT_HEAD_WHOLE;
 }
 

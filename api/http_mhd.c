@@ -225,16 +225,6 @@ static bool still_suspended(struct conn *c)
 
 /* ---- headers ---- */
 
-static bool equals_caseless(const char *a, size_t n, const char *lower)
-{
-    if (strlen(lower) != n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if ((a[i] >= 'A' && a[i] <= 'Z' ? a[i] | 0x20 : a[i]) != lower[i])
-            return false;
-    return true;
-}
-
 static void take_length(struct conn *c, struct dt_str value)
 {
     uint64_t n = 0;
@@ -252,7 +242,7 @@ static void take_length(struct conn *c, struct dt_str value)
 
 static void take_transfer_encoding(struct conn *c, struct dt_str value)
 {
-    if (c->chunked || !equals_caseless(value.p, value.n, "chunked"))
+    if (c->chunked || !dt_str_is_caseless(value, "chunked"))
         c->bad_framing = true;
     c->chunked = true;
 }
@@ -283,7 +273,7 @@ static void take_id(struct conn *c, struct dt_str value)
 static bool longer_than(const char *name, size_t n, const char *lower)
 {
     size_t m = strlen(lower);
-    return n > m && equals_caseless(name, m, lower);
+    return n > m && dt_str_is_caseless((struct dt_str){name, m}, lower);
 }
 
 /*
@@ -306,39 +296,39 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
     c->bad_framing = c->bad_framing || odd_name(name, n);
     switch (n) {
     case 4:
-        if (equals_caseless(name, n, "host"))
+        if (dt_str_is_caseless((struct dt_str){name, n}, "host"))
             c->hosts++;
         break;
     case 6:
-        if (equals_caseless(name, n, "expect"))
+        if (dt_str_is_caseless((struct dt_str){name, n}, "expect"))
             c->expects = true;
         break;
     case 8:
-        if (equals_caseless(name, n, "if-match"))
+        if (dt_str_is_caseless((struct dt_str){name, n}, "if-match"))
             c->req.if_match = v;
         break;
     case 12:
-        if (equals_caseless(name, n, "content-type"))
+        if (dt_str_is_caseless((struct dt_str){name, n}, "content-type"))
             c->req.content_type = v;
-        else if (equals_caseless(name, n, "x-request-id"))
+        else if (dt_str_is_caseless((struct dt_str){name, n}, "x-request-id"))
             take_id(c, v);
         break;
     case 13:
-        if (equals_caseless(name, n, "authorization")) {
+        if (dt_str_is_caseless((struct dt_str){name, n}, "authorization")) {
             c->authorization = v;
             c->authorizations++;
         }
         break;
     case 14:
-        if (equals_caseless(name, n, "content-length"))
+        if (dt_str_is_caseless((struct dt_str){name, n}, "content-length"))
             take_length(c, v);
         break;
     case 16:
-        if (equals_caseless(name, n, "content-encoding"))
+        if (dt_str_is_caseless((struct dt_str){name, n}, "content-encoding"))
             c->encoding = v;
         break;
     case 17:
-        if (equals_caseless(name, n, "transfer-encoding"))
+        if (dt_str_is_caseless((struct dt_str){name, n}, "transfer-encoding"))
             take_transfer_encoding(c, v);
         break;
     default:
@@ -483,7 +473,7 @@ static bool check_media(struct conn *c)
     struct dt_request *req = &c->req;
     req->media = dt_media_parse(req->content_type);
     bool fine = req->media == DT_MEDIA_JSON || (req->media == DT_MEDIA_NDJSON && req->route->body == DT_BODY_STREAM);
-    bool plain = !c->encoding.p || equals_caseless(c->encoding.p, c->encoding.n, "identity");
+    bool plain = !c->encoding.p || dt_str_is_caseless(c->encoding, "identity");
     if (!has_body(c) || req->route->body == DT_BODY_NONE || (fine && plain))
         return true;
     dt_request_refuse(req, DT_PROBLEM_UNSUPPORTED_MEDIA_TYPE, "%s",

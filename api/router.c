@@ -227,36 +227,6 @@ dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n)
     return DT_OK;
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-static bool equals_caseless(struct dt_str a, const char *lower)
-{
-    if (a.n != strlen(lower))
-        return false;
-    for (size_t i = 0; i < a.n; i++) {
-        char c = a.p[i];
-        if (c >= 'A' && c <= 'Z')
-            c = (char)(c - 'A' + 'a');
-        if (c != lower[i])
-            return false;
-    }
-    return true;
-}
-
-static struct dt_str trimmed(struct dt_str s)
-{
-    while (s.n && is_space(s.p[0])) {
-        s.p++;
-        s.n--;
-    }
-    while (s.n && is_space(s.p[s.n - 1]))
-        s.n--;
-    return s;
-}
-
 /* Cuts what stands before the first `c` off; all of it when there is none. */
 static struct dt_str cut_at(struct dt_str *rest, char c)
 {
@@ -271,16 +241,16 @@ static bool is_utf8(struct dt_str charset)
 {
     if (charset.n > 1 && charset.p[0] == '"' && charset.p[charset.n - 1] == '"')
         charset = (struct dt_str){charset.p + 1, charset.n - 2};
-    return equals_caseless(charset, "utf-8") || equals_caseless(charset, "utf8") ||
-           equals_caseless(charset, "us-ascii");
+    return dt_str_is_caseless(charset, "utf-8") || dt_str_is_caseless(charset, "utf8") ||
+           dt_str_is_caseless(charset, "us-ascii");
 }
 
 /* Whether no parameter of the content type says that the text is something else than UTF-8. */
 static bool reads_as_utf8(struct dt_str parameters)
 {
     while (parameters.n) {
-        struct dt_str value = cut_at(&parameters, ';'), name = trimmed(cut_at(&value, '='));
-        if (equals_caseless(name, "charset") && !is_utf8(trimmed(value)))
+        struct dt_str value = cut_at(&parameters, ';'), name = dt_str_trimmed(cut_at(&value, '='));
+        if (dt_str_is_caseless(name, "charset") && !is_utf8(dt_str_trimmed(value)))
             return false;
     }
     return true;
@@ -290,12 +260,12 @@ enum dt_media dt_media_parse(struct dt_str content_type)
 {
     if (!content_type.p)
         return DT_MEDIA_JSON;
-    struct dt_str parameters = content_type, type = trimmed(cut_at(&parameters, ';'));
+    struct dt_str parameters = content_type, type = dt_str_trimmed(cut_at(&parameters, ';'));
     if (!reads_as_utf8(parameters))
         return DT_MEDIA_OTHER;
-    if (equals_caseless(type, "application/json"))
+    if (dt_str_is_caseless(type, "application/json"))
         return DT_MEDIA_JSON;
-    if (equals_caseless(type, "application/x-ndjson"))
+    if (dt_str_is_caseless(type, "application/x-ndjson"))
         return DT_MEDIA_NDJSON;
     return DT_MEDIA_OTHER;
 }
@@ -304,7 +274,7 @@ enum dt_media dt_media_parse(struct dt_str content_type)
 static bool begins_caseless(struct dt_str text, const char *lower)
 {
     size_t n = strlen(lower);
-    return text.n >= n && equals_caseless((struct dt_str){text.p, n}, lower);
+    return text.n >= n && dt_str_is_caseless((struct dt_str){text.p, n}, lower);
 }
 
 struct dt_str dt_target_path(struct dt_str target)

@@ -1,5 +1,5 @@
 /*
- * The growable buffer and the arena.
+ * The growable buffer, the arena, and what slices of text are like.
  *
  * Owns memory only; refuses to know what is written. Invariants: a buffer with p set is terminated at p[n], n < cap;
  * after a failed allocation the text so far stays as it is and every append does nothing. An arena's chunks form a
@@ -12,6 +12,30 @@
 #include <stdlib.h>
 
 #define SMALLEST 64
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+bool dt_str_is_caseless(struct dt_str s, const char *lower)
+{
+    if (s.n != strlen(lower))
+        return false;
+    for (size_t i = 0; i < s.n; i++)
+        if ((s.p[i] >= 'A' && s.p[i] <= 'Z' ? s.p[i] | 0x20 : s.p[i]) != lower[i])
+            return false;
+    return true;
+}
+
+struct dt_str dt_str_trimmed(struct dt_str s)
+{
+    while (s.n && is_blank(s.p[0]))
+        s = (struct dt_str){s.p + 1, s.n - 1};
+    while (s.n && is_blank(s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
 
 void dt_strbuf_init(struct dt_strbuf *sb)
 {

@@ -33,6 +33,10 @@ static inline bool dt_str_is(struct dt_str a, const char *s)
 {
     return dt_str_eq(a, dt_str(s));
 }
+/* Whether it is this text, which has no capital letters, but for the case of its ASCII letters. */
+bool dt_str_is_caseless(struct dt_str s, const char *lower);
+/* Without the spaces and tabs at its ends. */
+struct dt_str dt_str_trimmed(struct dt_str s);
 /* FNV-1a, 32 bits: for tables in memory. */
 static inline uint32_t dt_str_hash(struct dt_str s)
 {

@@ -170,6 +170,28 @@ static void slices_are_equal_by_their_bytes(void **state)
     assert_int_equal(dt_str(NULL).n, 0);
 }
 
+static void slices_are_compared_without_the_case_of_their_letters(void **state)
+{
+    (void)state;
+    assert_true(dt_str_is_caseless(DT_STR_LIT("Content-LENGTH"), "content-length"));
+    assert_true(dt_str_is_caseless(DT_STR_NONE, ""));
+    assert_false(dt_str_is_caseless(DT_STR_LIT("Content-Lengt"), "content-length"));
+    assert_false(dt_str_is_caseless(DT_STR_LIT("content-length "), "content-length"));
+    assert_false(dt_str_is_caseless(DT_STR_LIT("content\rlength"), "content-length"));
+    assert_false(
+        dt_str_is_caseless(DT_STR_LIT("[x"), "{x")); /* these differ in the bit of the case, and are no letters */
+    assert_false(dt_str_is_caseless(DT_STR_LIT("@x"), "`x"));
+}
+
+static void slices_lose_the_blanks_at_their_ends(void **state)
+{
+    (void)state;
+    assert_true(dt_str_is(dt_str_trimmed(DT_STR_LIT(" \t a b\t ")), "a b"));
+    assert_true(dt_str_is(dt_str_trimmed(DT_STR_LIT("\ra\n")), "\ra\n"));
+    assert_int_equal(dt_str_trimmed(DT_STR_LIT(" \t ")).n, 0);
+    assert_int_equal(dt_str_trimmed(DT_STR_NONE).n, 0);
+}
+
 static void arena_memory_is_aligned_and_does_not_overlap(void **state)
 {
     struct dt_arena arena;
@@ -278,6 +300,8 @@ int main(void)
         cmocka_unit_test(after_a_failure_nothing_is_appended_any_more),
         cmocka_unit_test(integers_are_written_at_both_ends_of_their_range),
         cmocka_unit_test(slices_are_equal_by_their_bytes),
+        cmocka_unit_test(slices_are_compared_without_the_case_of_their_letters),
+        cmocka_unit_test(slices_lose_the_blanks_at_their_ends),
         cmocka_unit_test(arena_memory_is_aligned_and_does_not_overlap),
         cmocka_unit_test(a_block_larger_than_a_chunk_is_served),
         cmocka_unit_test(an_arena_can_be_used_again_after_reset_and_after_clear),
