@@ -6,10 +6,19 @@
 
 #include "router.h"
 
-#define LINES_MAX 200
+#define LINES_MAX   200
+#define FIELD_BYTES 64 /* that the library has for each header, query parameter and cookie */
 
 struct line_reader {
     struct dt_str rest;
+};
+
+/* What a head says of its framing, and what it weighs. */
+struct reading {
+    struct dt_head *head;
+    bool old; /* HTTP/1.0 */
+    unsigned hosts, tokens, lengths, encodings;
+    size_t weight;
 };
 
 /* The next line without its end; false: it is not whole. */
@@ -38,8 +47,8 @@ static enum dt_head_verdict malformed(struct dt_head *head, const char *detail)
 
 static bool is_token_char(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c && strchr("!#$%&'*+-.^_`|~", c));
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || (c >= '0' && c <= '9') ||
+           (c && strchr("!#$%&'*+.^_`|~", c));
 }
 
 static bool is_token(struct dt_str s)
@@ -59,6 +68,14 @@ static bool is_text(struct dt_str s, bool spaces)
             return false;
     }
     return true;
+}
+
+static size_t count_of(struct dt_str s, char c)
+{
+    size_t n = 0;
+    for (const char *p = s.p, *end = s.p + s.n; p && p < end && (p = memchr(p, c, (size_t)(end - p))) != NULL; p++)
+        n++;
+    return n;
 }
 
 /* Cuts what stands before the first `c` off; false when there is none. */
@@ -95,8 +112,9 @@ static enum dt_head_verdict judge_version(struct dt_str version, struct dt_head 
                 : malformed(head, "the first line does not end with the version of HTTP");
 }
 
-static enum dt_head_verdict judge_request_line(struct dt_str line, struct dt_head *head, bool *old)
+static enum dt_head_verdict judge_request_line(struct dt_str line, struct reading *r)
 {
+    struct dt_head *head = r->head;
     struct dt_str method, target;
     if (!cut_at(&line, ' ', &method) || !is_token(method))
         return malformed(head, "the first line does not begin with a method");
@@ -109,35 +127,109 @@ static enum dt_head_verdict judge_request_line(struct dt_str line, struct dt_hea
         return malformed(head, "the target of the first line is empty, or has a byte that no target has");
     if (target.n > DT_TARGET_MAX)
         return refuse(head, DT_PROBLEM_TARGET_TOO_LONG, "the target has more than 8192 bytes");
-    *old = line.p[7] == '0';
+    r->old = line.p[7] == '0';
+    r->weight += FIELD_BYTES * (1 + count_of(target, '&'));
     head->health = names_health(target);
     return DT_HEAD_WHOLE;
 }
 
-/* At most 18 digits, so that nobody's number overflows. */
-static bool is_length(struct dt_str s)
+bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value, struct dt_head *head)
 {
-    for (size_t i = 0; i < s.n; i++)
-        if (!is_digit(s.p[i]))
-            return false;
-    return s.n > 0 && s.n <= 18;
+    *value = line;
+    if (line.p[0] == ' ' || line.p[0] == '\t')
+        malformed(head, "a header line begins with a space: folded lines are not taken");
+    else if (!cut_at(value, ':', name))
+        malformed(head, "a header line has no colon");
+    else if (!is_token(*name))
+        malformed(head, "a header's name is empty, or has a byte that no name has");
+    else if (!is_text(*value, true))
+        malformed(head, "a header's value has a control character");
+    else
+        return true;
+    return false;
 }
 
-static enum dt_head_verdict judge_field(struct dt_str line, struct dt_head *head, bool *host)
+/* The library takes spaces before a value away, those behind it are part of it. */
+static struct dt_str without_lead(struct dt_str value)
 {
-    struct dt_str name;
-    if (line.p[0] == ' ' || line.p[0] == '\t')
-        return malformed(head, "a header line begins with a space: folded lines are not taken");
-    if (!cut_at(&line, ':', &name))
-        return malformed(head, "a header line has no colon");
-    if (!is_token(name))
-        return malformed(head, "a header's name is empty, or has a byte that no name has");
-    if (!is_text(line, true))
-        return malformed(head, "a header's value has a control character");
-    if (dt_str_is_caseless(name, "content-length") && !is_length(dt_str_trimmed(line)))
-        return malformed(head, "a Content-Length that is no number of bytes");
-    *host |= dt_str_is_caseless(name, "host");
-    head->token |= dt_str_is_caseless(name, "authorization");
+    size_t n = 0;
+    while (n < value.n && (value.p[n] == ' ' || value.p[n] == '\t'))
+        n++;
+    return (struct dt_str){value.p + n, value.n - n};
+}
+
+/* At most 18 digits, so that nobody's number overflows. */
+static enum dt_head_verdict take_length(struct dt_str value, struct reading *r)
+{
+    uint64_t length = 0;
+    bool fine = value.n > 0 && value.n <= 18;
+    for (size_t i = 0; i < value.n && fine; i++) {
+        fine = is_digit(value.p[i]);
+        length = length * 10 + (uint64_t)(value.p[i] - '0');
+    }
+    if (!fine)
+        return malformed(r->head, "a Content-Length that is no number of bytes");
+    r->lengths++;
+    r->head->length = length;
+    return DT_HEAD_WHOLE;
+}
+
+static enum dt_head_verdict take_encoding(struct dt_str value, struct reading *r)
+{
+    if (!dt_str_is_caseless(value, "chunked"))
+        return malformed(r->head, "a Transfer-Encoding other than chunked");
+    r->encodings++;
+    r->head->chunked = true;
+    return DT_HEAD_WHOLE;
+}
+
+/* The names that matter here differ in their length. */
+static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
+{
+    struct dt_str name, value;
+    if (!dt_head_field(line, &name, &value, r->head))
+        return DT_HEAD_REFUSED;
+    r->weight += FIELD_BYTES;
+    switch (name.n) {
+    case 4:
+        r->hosts += dt_str_is_caseless(name, "host");
+        break;
+    case 6: /* the library takes a copy of them apart */
+        if (dt_str_is_caseless(name, "cookie"))
+            r->weight += value.n + FIELD_BYTES * (1 + count_of(value, ';') + count_of(value, ','));
+        break;
+    case 13:
+        r->tokens += dt_str_is_caseless(name, "authorization");
+        break;
+    case 14:
+        return dt_str_is_caseless(name, "content-length") ? take_length(without_lead(value), r) : DT_HEAD_WHOLE;
+    case 17:
+        return dt_str_is_caseless(name, "transfer-encoding") ? take_encoding(without_lead(value), r) : DT_HEAD_WHOLE;
+    default:
+        break;
+    }
+    return DT_HEAD_WHOLE;
+}
+
+/* What every header says may be understood, and all of them together not. */
+static enum dt_head_verdict judge_all(const struct reading *r)
+{
+    struct dt_head *head = r->head;
+    head->token = r->tokens > 0;
+    if (r->hosts > 1 || (r->hosts == 0 && !r->old))
+        return malformed(head, "exactly one Host is needed");
+    if (r->lengths > 1)
+        return malformed(head, "more than one Content-Length");
+    if (r->encodings > 1)
+        return malformed(head, "more than one Transfer-Encoding");
+    if (r->encodings && r->lengths)
+        return malformed(head, "Content-Length beside Transfer-Encoding");
+    if (r->encodings && r->old)
+        return malformed(head, "Transfer-Encoding in HTTP/1.0");
+    if (r->tokens > 1)
+        return malformed(head, "more than one Authorization");
+    if (r->weight + head->n > DT_WEIGHT_MAX)
+        return refuse(head, DT_PROBLEM_HEADERS_TOO_LARGE, "too many headers, query parameters and cookies");
     return DT_HEAD_WHOLE;
 }
 
@@ -152,24 +244,22 @@ static enum dt_head_verdict too_large(struct dt_str text, struct dt_head *head)
 
 static enum dt_head_verdict judge_lines(struct line_reader *reader, struct dt_str line, struct dt_head *head)
 {
-    bool old = false, host = false;
-    enum dt_head_verdict verdict = judge_request_line(line, head, &old);
+    struct reading r = {.head = head};
+    enum dt_head_verdict verdict = judge_request_line(line, &r);
     for (int i = 0; verdict == DT_HEAD_WHOLE && next_line(reader, &line) && line.n; i++)
-        verdict = i < LINES_MAX ? judge_field(line, head, &host)
-                                : refuse(head, DT_PROBLEM_HEADERS_TOO_LARGE, "more than 200 headers");
-    if (verdict == DT_HEAD_WHOLE && !host && !old)
-        return malformed(head, "exactly one Host is needed");
-    return verdict;
+        verdict =
+            i < LINES_MAX ? judge_field(line, &r) : refuse(head, DT_PROBLEM_HEADERS_TOO_LARGE, "more than 200 headers");
+    return verdict == DT_HEAD_WHOLE ? judge_all(&r) : verdict;
 }
 
-/* Whether the empty line that ends a head is there. `begins`: at the request line. */
-static bool is_whole(struct line_reader begins)
+/* Where the empty line that ends a head ends, NULL: it is not there. `begins`: at the request line. */
+static const char *end_of(struct line_reader begins)
 {
     struct dt_str line;
     while (next_line(&begins, &line))
         if (line.n == 0)
-            return true;
-    return false;
+            return begins.rest.p;
+    return NULL;
 }
 
 enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
@@ -182,7 +272,10 @@ enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
         begins = reader;
         some = next_line(&reader, &line);
     } while (some && line.n == 0);
-    if (some && is_whole(begins))
+    const char *end = some ? end_of(begins) : NULL;
+    if (end) {
+        head->n = (size_t)(end - text.p);
         return judge_lines(&reader, line, head);
+    }
     return text.n < DT_HEAD_MAX ? DT_HEAD_MORE : too_large(begins.rest.n ? begins.rest : text, head);
 }

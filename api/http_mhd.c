@@ -1,6 +1,7 @@
 /*
- * Owns the listening socket, the connections and the way of a request through libmicrohttpd; the only file that knows
- * that library. Refuses to know what requests are about: routes, tokens and limits decide who is let through.
+ * Owns the connections that were let in, and the way of a request through libmicrohttpd; the only file that knows that
+ * library (http_receiver.c stands before it, http_parting.c asks it for phrases). Refuses to know what requests are
+ * about: routes, tokens and limits decide who is let through.
  *
  * The way of a request (struct conn, one a connection, used again for the next request on it):
  *
@@ -14,20 +15,20 @@
  *
  * A body that is late is cut off: the janitor shuts the socket down for reading, the library takes that for the end of
  * its client and closes the connection, and the last call that it makes for the request (on_completed, still with the
- * socket) answers by hand through http_linger. A suspended request is left alone: its wait ends by itself.
+ * socket) answers by hand through http_parting. A suspended request is left alone: its wait ends by itself.
+ *
+ * libmicrohttpd gets heads that are whole and bodies whose framing is sound (http_receiver), so it makes no answers of
+ * its own. What is neither is answered by hand, too, and so is a head that is late: the janitor shuts its socket down
+ * for reading as well.
  *
  * Invariants: everything of a conn but its atomics belongs to the connection's HTTP thread, or, while it is
  * suspended, to whoever it was handed to. Suspending happens inside on_request only. The janitor thread may only shut
- * down a socket; it writes to none that is the library's. Framing that two
- * readers could understand differently is refused and the connection closed. At most 120 connections a thread: with 128
+ * down a socket; it writes to none that is the library's. At most 120 connections a thread: with 128
  * ready ones in one epoll round the library (0.9.75 and later) forgets some. Connections come from the porch (porch.h)
  * when the head of their first request is there; `places` counts them, so that the library never refuses one.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -46,6 +47,9 @@
 #include "deadlines.h"
 #include "http.h"
 #include "http_linger.h"
+#include "http_listen.h"
+#include "http_parting.h"
+#include "http_receiver.h"
 #include "porch.h"
 
 #define CONNECTIONS_PER_THREAD 120u
@@ -89,6 +93,8 @@ struct conn {
     struct bell *bell;         /* of its thread */
     struct conn *next_waiting; /* under bell->lock */
     int fd;
+    dt_receiver *receiver;
+    uint64_t begun; /* requests */
     _Atomic int phase;
     _Atomic int64_t since_us; /* begin of the phase */
     _Atomic int64_t heard_us; /* when the client was last heard */
@@ -102,13 +108,13 @@ struct conn {
     bool dropping;    /* the body is read and dropped */
     bool drop_handle; /* … and handle is called nevertheless (DT_FEED_DROP) */
     bool parted;      /* answered past the library */
-    bool length_known, chunked, expects;
-    bool bad_framing;
+    bool chunked, expects;
     bool lingers; /* refused before its body was read */
     bool leaving; /* under http->lock: its place was given to somebody else */
     size_t length, received, limit;
     struct dt_str authorization, encoding;
-    unsigned lengths, authorizations, hosts;
+    enum dt_problem_type malformed; /* what is wrong with the body, when that is why it was cut off */
+    const char *malformed_why;
     char id[DT_REQUEST_ID_MAX + 1];
     struct dt_strbuf body;
 };
@@ -225,28 +231,6 @@ static bool still_suspended(struct conn *c)
 
 /* ---- headers ---- */
 
-static void take_length(struct conn *c, struct dt_str value)
-{
-    uint64_t n = 0;
-    c->lengths++;
-    for (size_t i = 0; i < value.n; i++) {
-        if (value.p[i] < '0' || value.p[i] > '9' || n > UINT64_MAX / 20)
-            c->bad_framing = true;
-        else
-            n = n * 10 + (uint64_t)(value.p[i] - '0');
-    }
-    c->bad_framing = c->bad_framing || value.n == 0;
-    c->length_known = true;
-    c->length = (size_t)n;
-}
-
-static void take_transfer_encoding(struct conn *c, struct dt_str value)
-{
-    if (c->chunked || !dt_str_is_caseless(value, "chunked"))
-        c->bad_framing = true;
-    c->chunked = true;
-}
-
 static bool sane_id(struct dt_str id)
 {
     if (id.n == 0 || id.n > DT_REQUEST_ID_MAX)
@@ -270,35 +254,14 @@ static void take_id(struct conn *c, struct dt_str value)
     c->req.request_id = (struct dt_str){c->id, value.n};
 }
 
-static bool longer_than(const char *name, size_t n, const char *lower)
-{
-    size_t m = strlen(lower);
-    return n > m && dt_str_is_caseless((struct dt_str){name, m}, lower);
-}
-
-/*
- * Names that others may read as one that tells the length: "Content-Length : 5", and what the library makes of a folded
- * line, whose continuation it appends to the name.
- */
-static bool odd_name(const char *name, size_t n)
-{
-    return name[strcspn(name, " \t")] || longer_than(name, n, "content-length") ||
-           longer_than(name, n, "transfer-encoding");
-}
-
-/* One header; the names that matter here differ in length or in their first letter. */
+/* One header, whose framing was judged before; the names that matter here differ in length or in their first letter. */
 static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     (void)kind;
     struct conn *c = cls;
     size_t n = strlen(name);
     struct dt_str v = {value ? value : "", value ? strlen(value) : 0};
-    c->bad_framing = c->bad_framing || odd_name(name, n);
     switch (n) {
-    case 4:
-        if (dt_str_is_caseless((struct dt_str){name, n}, "host"))
-            c->hosts++;
-        break;
     case 6:
         if (dt_str_is_caseless((struct dt_str){name, n}, "expect"))
             c->expects = true;
@@ -314,14 +277,12 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
             take_id(c, v);
         break;
     case 13:
-        if (dt_str_is_caseless((struct dt_str){name, n}, "authorization")) {
+        if (dt_str_is_caseless((struct dt_str){name, n}, "authorization"))
             c->authorization = v;
-            c->authorizations++;
-        }
         break;
     case 14:
         if (dt_str_is_caseless((struct dt_str){name, n}, "content-length"))
-            take_length(c, v);
+            c->length = strtoull(v.p, NULL, 10);
         break;
     case 16:
         if (dt_str_is_caseless((struct dt_str){name, n}, "content-encoding"))
@@ -329,7 +290,7 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
         break;
     case 17:
         if (dt_str_is_caseless((struct dt_str){name, n}, "transfer-encoding"))
-            take_transfer_encoding(c, v);
+            c->chunked = true;
         break;
     default:
         break;
@@ -352,24 +313,14 @@ static struct dt_str make_id(struct dt_http *http, char id[DT_REQUEST_ID_MAX + 1
 
 /* ---- letting a request in, or not: each check answers with a problem and false ---- */
 
-static bool check_framing(struct conn *c, const char *version)
+/* A connection that the receiver does not see would be open to all that it keeps out. */
+static bool check_received(struct conn *c)
 {
-    const char *why = NULL;
-    if (c->lengths > 1)
-        why = "more than one Content-Length";
-    else if (c->chunked && c->lengths)
-        why = "Content-Length beside Transfer-Encoding";
-    else if (c->bad_framing)
-        why = "a Content-Length or Transfer-Encoding, or a name like it, that is not understood";
-    else if (c->chunked && strcmp(version, "HTTP/1.0") == 0)
-        why = "Transfer-Encoding in HTTP/1.0";
-    else if (c->hosts > 1 || (c->hosts == 0 && strcmp(version, "HTTP/1.1") == 0))
-        why = "exactly one Host is needed";
-    else if (c->authorizations > 1)
-        why = "more than one Authorization";
-    if (!why)
+    if (++c->begun <= dt_receiver_heads(c->receiver))
         return true;
-    dt_request_refuse(&c->req, DT_PROBLEM_MALFORMED, "%s", why);
+    DT_LOG(ERROR, "http",
+           "a request has come past the receiver: this program's recv is not the one that the HTTP library calls");
+    dt_request_refuse(&c->req, DT_PROBLEM_INTERNAL, "the request was not looked at");
     c->req.close = true;
     return false;
 }
@@ -456,7 +407,7 @@ static bool check_size(struct conn *c)
 {
     const struct dt_config *config = c->http->api->config;
     c->limit = (size_t)(c->req.route->body == DT_BODY_STREAM ? config->limits_batch_body : config->limits_body);
-    if (!c->length_known || c->length <= c->limit)
+    if (c->length <= c->limit)
         return true;
     dt_request_refuse(&c->req, DT_PROBLEM_TOO_LARGE, "the body has %zu bytes, at most %zu are taken here", c->length,
                       c->limit);
@@ -645,16 +596,15 @@ static void reset_request(struct conn *c)
     req->state = NULL;
     c->handled = c->streaming = c->dropping = c->drop_handle = c->parted = false;
     atomic_store_explicit(&c->cut, CUT_NOT, memory_order_relaxed);
-    c->length_known = c->chunked = c->expects = c->bad_framing = false;
+    c->chunked = c->expects = false;
     c->length = c->received = c->limit = 0;
     c->authorization = c->encoding = DT_STR_NONE;
-    c->lengths = c->authorizations = c->hosts = 0;
 }
 
 /* The checks in the order in which a caller learns of them; a stream is begun here. */
-static bool admit(struct conn *c, const char *version)
+static bool admit(struct conn *c)
 {
-    if (!check_framing(c, version) || !find_route(c) || !check_caller(c) || !check_size(c) || !check_media(c) ||
+    if (!check_received(c) || !find_route(c) || !check_caller(c) || !check_size(c) || !check_media(c) ||
         !check_query(c))
         return false;
     const struct dt_stream *stream = c->req.route->stream;
@@ -667,7 +617,7 @@ static bool admit(struct conn *c, const char *version)
     return true;
 }
 
-static enum MHD_Result begin(struct conn *c, const char *path, const char *method, const char *version)
+static enum MHD_Result begin(struct conn *c, const char *path, const char *method)
 {
     struct dt_http *http = c->http;
     struct dt_request *req = &c->req;
@@ -682,7 +632,7 @@ static enum MHD_Result begin(struct conn *c, const char *path, const char *metho
     MHD_get_connection_values(c->mhd, MHD_HEADER_KIND, take_header, c);
     if (!req->request_id.p)
         req->request_id = make_id(http, c->id);
-    if (!admit(c, version))
+    if (!admit(c))
         return refuse_early(c);
     if (!c->streaming && c->length)
         dt_strbuf_reserve(&c->body, c->length < DT_REQUEST_FREE ? c->length : DT_REQUEST_FREE - 1);
@@ -855,10 +805,12 @@ static enum MHD_Result step(struct conn *c)
     }
     return next == DT_REPLY ? answer(c) : MHD_YES;
 }
+
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
                                   const char *version, const char *upload, size_t *upload_size, void **context)
 {
     (void)cls;
+    (void)version;
     struct conn *c = *context;
     if (c)
         return *upload_size ? take_body(c, upload, upload_size) : step(c);
@@ -867,7 +819,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const c
     if (!c)
         return MHD_NO; /* memory was out when the connection came */
     *context = c;
-    return begin(c, url, method, version);
+    return begin(c, url, method);
 }
 
 /* The buffers for the next request on this connection; what grew is freed. */
@@ -886,12 +838,6 @@ static void keep_small(struct conn *c)
 
 /* ---- answers past the library ---- */
 
-struct dt_parting {
-    struct dt_http *http;
-    int fd; /* a duplicate: the library closes its own */
-    char id[DT_REQUEST_ID_MAX + 1];
-};
-
 static void under_way_less(struct dt_http *http)
 {
     if (atomic_fetch_sub(&http->under_way, 1) != 1 || !atomic_load(&http->draining))
@@ -901,69 +847,33 @@ static void under_way_less(struct dt_http *http)
     pthread_mutex_unlock(&http->lock);
 }
 
+static void parting_ended(void *arg)
+{
+    under_way_less(arg);
+}
+
 dt_parting *dt_request_part(struct dt_request *req)
 {
     struct conn *c = conn_of(req);
-    struct dt_parting *parting = c->parted ? NULL : calloc(1, sizeof(*parting));
+    struct dt_http *http = c->http;
+    int fd = c->parted ? -1 : dup(c->fd); /* the library closes its own */
+    dt_parting *parting = fd < 0 ? NULL : dt_parting_new(http->linger, http->api->clock, fd, c->id, BY_HAND_US);
     if (!parting)
         return NULL;
-    parting->http = c->http;
-    memcpy(parting->id, c->id, sizeof(parting->id));
-    parting->fd = dup(c->fd);
-    if (parting->fd < 0) {
-        free(parting);
-        return NULL;
-    }
-    atomic_fetch_add(&c->http->under_way, 1);
+    dt_parting_when_ended(parting, parting_ended, http);
+    atomic_fetch_add(&http->under_way, 1);
     c->parted = true;
     return parting;
 }
 
-static const char *phrase_of(int status)
+static void refuse_body(struct conn *c, int why)
 {
-    return MHD_get_reason_phrase_for((unsigned)status);
-}
-
-static void add_head(struct dt_strbuf *text, int status, const char *type, const char *id, size_t n)
-{
-    dt_strbuf_addf(text, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n", status,
-                   phrase_of(status), type, id);
-    if (status == 503)
-        dt_strbuf_addf(text, "Retry-After: %u\r\n", dt_problem_retry_after_s(DT_PROBLEM_UNAVAILABLE));
-    dt_strbuf_addf(text, "Content-Length: %zu\r\n\r\n", n);
-}
-
-static void part_with_problem(struct dt_parting *parting, enum dt_problem_type type, const char *detail)
-{
-    struct dt_strbuf body;
-    struct dt_hold none = {0};
-    dt_strbuf_init(&body);
-    dt_problem_add(&body, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, dt_str(parting->id));
-    dt_part_answer(parting, dt_problem_http_status(type), "application/problem+json", &body, &none);
-}
-
-void dt_part_answer(dt_parting *parting, int status, const char *type, struct dt_strbuf *body, struct dt_hold *hold)
-{
-    struct dt_http *http = parting->http;
-    if (status == 0 || body->failed) {
-        dt_strbuf_clear(body);
-        dt_hold_end(hold);
-        part_with_problem(parting, DT_PROBLEM_OUTCOME_UNKNOWN, "memory was out in the middle");
-        return;
-    }
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
-    add_head(&text, status, type, parting->id, body->n);
-    dt_strbuf_add(&text, body->p, body->n);
-    dt_strbuf_clear(body);
-    if (text.failed)
-        close(parting->fd);
+    if (why == DT_CUT_LATE)
+        dt_request_refuse(&c->req, DT_PROBLEM_TIMEOUT, "the body did not come in the request's time; nothing was done");
+    else if (why == DT_CUT_MALFORMED)
+        dt_request_refuse(&c->req, c->malformed, "%s", c->malformed_why);
     else
-        dt_linger_send(http->linger, parting->fd, &text, hold, now_us(http) + BY_HAND_US);
-    dt_strbuf_clear(&text);
-    dt_hold_end(hold);
-    free(parting);
-    under_way_less(http);
+        dt_request_refuse(&c->req, DT_PROBLEM_UNAVAILABLE, "the server is shutting down");
 }
 
 /* What was decided before the body broke off, or why it did. */
@@ -971,9 +881,7 @@ static void part_with_answer(struct conn *c, int why)
 {
     struct dt_request *req = &c->req;
     if (req->status == 0)
-        dt_request_refuse(req, why == DT_CUT_LATE ? DT_PROBLEM_TIMEOUT : DT_PROBLEM_UNAVAILABLE, "%s",
-                          why == DT_CUT_LATE ? "the body did not come in the request's time; nothing was done"
-                                             : "the server is shutting down");
+        refuse_body(c, why);
     dt_parting *parting = dt_request_part(req);
     if (parting)
         dt_part_answer(parting, req->status, req->reply_type, &req->out, &req->hold);
@@ -1013,6 +921,32 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
     dt_hold_end(&c->req.hold);
     enter(c, PHASE_IDLE);
     under_way_less(http);
+}
+
+/* No request is under way: what came is none, or there is no place for it. The socket is taken over. */
+static void refuse_connection(void *arg, int fd, enum dt_problem_type type, const char *detail)
+{
+    struct dt_http *http = arg;
+    char id[DT_REQUEST_ID_MAX + 1];
+    make_id(http, id);
+    dt_metric_add(http->stats[dt_router_count(http->router)].codes[dt_problem_http_status(type) / 100], 1);
+    dt_parting_problem(dt_parting_new(http->linger, http->api->clock, fd, id, LINGER_US), type, detail);
+}
+
+/* From the receiver, on the HTTP thread. A body that is malformed ends its request, which then parts with its answer.
+ */
+static void refuse_received(void *arg, enum dt_problem_type type, const char *detail)
+{
+    struct conn *c = arg;
+    if (atomic_load(&c->phase) == PHASE_READING) {
+        c->malformed = type;
+        c->malformed_why = detail;
+        atomic_store(&c->cut, DT_CUT_MALFORMED);
+        return;
+    }
+    int fd = atomic_load(&c->phase) == PHASE_IDLE ? dup(c->fd) : -1;
+    if (fd >= 0)
+        refuse_connection(c->http, fd, type, detail);
 }
 
 /* ---- connections ---- */
@@ -1071,9 +1005,13 @@ static void conn_open(struct dt_http *http, struct MHD_Connection *mhd, void **c
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct bell *bell = bell_of_thread(http);
     struct conn *c = bell && info ? calloc(1, sizeof(*c)) : NULL;
+    dt_receiver *receiver = c ? dt_receiver_new(info->connect_fd, http->api->clock, refuse_received, c) : NULL;
+    if (!receiver) {
+        free(c);
+        return; /* the first request on it will be the last */
+    }
     *context = c;
-    if (!c)
-        return;
+    c->receiver = receiver;
     c->http = http;
     c->bell = bell;
     c->mhd = mhd;
@@ -1094,6 +1032,7 @@ static void conn_close(struct dt_http *http, void **context)
     if (!c)
         return;
     list_remove(http, c);
+    dt_receiver_free(c->receiver);
     if (c->lingers)
         shutdown(c->fd,
                  SHUT_WR); /* the duplicate keeps the socket open, but the client shall see the end of the answer */
@@ -1166,28 +1105,6 @@ static void make_places(void *arg, size_t n)
     pthread_mutex_unlock(&http->lock);
 }
 
-static void refuse_guest(void *arg, int fd, enum dt_problem_type type, const char *detail)
-{
-    struct dt_http *http = arg;
-    char id[DT_REQUEST_ID_MAX + 1];
-    struct dt_str request_id = make_id(http, id);
-    struct dt_strbuf body, text;
-    struct dt_hold none = {0};
-    int status = dt_problem_http_status(type);
-    dt_strbuf_init(&body);
-    dt_strbuf_init(&text);
-    dt_problem_add(&body, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, request_id);
-    add_head(&text, status, "application/problem+json", id, body.n);
-    dt_strbuf_add(&text, body.p, body.n);
-    dt_metric_add(http->stats[dt_router_count(http->router)].codes[status / 100], 1);
-    if (text.failed)
-        close(fd);
-    else
-        dt_linger_send(http->linger, fd, &text, &none, now_us(http) + LINGER_US);
-    dt_strbuf_clear(&body);
-    dt_strbuf_clear(&text);
-}
-
 /* ---- the janitor: total deadlines ---- */
 
 /*
@@ -1225,6 +1142,20 @@ static int overdue_reading(struct conn *c, int64_t age_us, int64_t silent_us)
     return silent_us > SILENCE_US && left_unnoticed(c) ? SHUT_RD : LET_BE;
 }
 
+/* A head that is not whole has its time from its first byte, or from the answer before it. */
+static int overdue_idle(struct conn *c, int64_t now, int64_t idle_us)
+{
+    const struct dt_config *config = c->http->api->config;
+    int64_t since_us = dt_receiver_head_since_us(c->receiver), dripped_us = now - since_us;
+    int64_t late_us = (dripped_us < idle_us ? dripped_us : idle_us) - config->http_head_timeout * 1000;
+    if (idle_us > (config->http_idle_timeout + config->http_request_timeout) * 1000)
+        return SHUT_RDWR; /* empty lines drip */
+    if (since_us == 0 || late_us < 0)
+        return idle_us > SILENCE_US && left_unnoticed(c) ? SHUT_RDWR : LET_BE;
+    dt_receiver_late(c->receiver);
+    return late_us > DEAF_US ? SHUT_RDWR : SHUT_RD;
+}
+
 /* How this connection's socket is to be shut down, its time being up. */
 static int overdue(struct conn *c, int64_t now)
 {
@@ -1233,9 +1164,8 @@ static int overdue(struct conn *c, int64_t now)
     int64_t request_us = config->http_request_timeout * 1000;
     bool over = false;
     switch (atomic_load_explicit(&c->phase, memory_order_acquire)) {
-    case PHASE_IDLE: /* silence is libmicrohttpd's business; longer than that: its headers drip */
-        over = age_us > config->http_idle_timeout * 1000 + request_us || (age_us > SILENCE_US && left_unnoticed(c));
-        break;
+    case PHASE_IDLE: /* silence is libmicrohttpd's business */
+        return overdue_idle(c, now, age_us);
     case PHASE_READING:
         return overdue_reading(c, age_us, now - atomic_load_explicit(&c->heard_us, memory_order_relaxed));
     case PHASE_SENDING:
@@ -1298,67 +1228,6 @@ static void log_line(void *cls, const char *fmt, va_list args)
     vsnprintf(text, sizeof(text), fmt, args);
     text[strcspn(text, "\n")] = '\0';
     DT_LOG(DEBUG, "http", text);
-}
-
-static dt_status resolve(const char *listen, int port, struct addrinfo **out, struct dt_error *err)
-{
-    char service[16];
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
-    snprintf(service, sizeof(service), "%d", port);
-    const char *name = strcmp(listen, "localhost") == 0 ? "127.0.0.1" : listen;
-    int result = getaddrinfo(*name ? name : NULL, service, &hints, out);
-    if (result != 0)
-        return dt_fail(err, DT_INVALID, "[http] listen: \"%s\" is not an address: %s", listen, gai_strerror(result));
-    return DT_OK;
-}
-
-static bool loopback_address(const struct sockaddr *address)
-{
-    if (address->sa_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
-        return ntohl(in->sin_addr.s_addr) >> 24 == 127;
-    }
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
-    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
-}
-
-dt_status dt_http_is_loopback(const char *listen, bool *loopback, struct dt_error *err)
-{
-    struct addrinfo *info = NULL;
-    dt_status status = resolve(listen, 0, &info, err);
-    if (status != DT_OK)
-        return status;
-    *loopback = loopback_address(info->ai_addr);
-    freeaddrinfo(info);
-    return DT_OK;
-}
-
-static dt_status open_socket(struct dt_http *http, int *out, struct dt_error *err)
-{
-    const struct dt_config *config = http->api->config;
-    struct addrinfo *info = NULL;
-    struct sockaddr_storage bound;
-    socklen_t size = sizeof(bound);
-    int one = 1;
-    dt_status status = resolve(config->http_listen, (int)config->http_port, &info, err);
-    if (status != DT_OK)
-        return status;
-    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool open = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
-                bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, 1024) == 0 &&
-                getsockname(fd, (struct sockaddr *)&bound, &size) == 0;
-    int error = errno;
-    freeaddrinfo(info);
-    if (!open) {
-        if (fd >= 0)
-            close(fd);
-        return dt_fail(err, DT_SYSTEM, "cannot listen on %s port %d: %s", config->http_listen, (int)config->http_port,
-                       strerror(error));
-    }
-    http->port = bound.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)(void *)&bound)->sin6_port)
-                                             : ntohs(((struct sockaddr_in *)(void *)&bound)->sin_port);
-    *out = fd;
-    return DT_OK;
 }
 
 static void register_route(struct route_stats *stats, const char *method, const char *path)
@@ -1436,9 +1305,9 @@ static void raise_descriptors(void)
 
 static dt_status open_porch(struct dt_http *http, struct dt_error *err)
 {
-    const struct dt_porch_door door = {http, let_in, make_places, refuse_guest};
+    const struct dt_porch_door door = {http, let_in, make_places, refuse_connection};
     int fd = -1;
-    dt_status status = open_socket(http, &fd, err);
+    dt_status status = dt_http_listen(http->api->config, &fd, &http->port, err);
     raise_descriptors();
     return status == DT_OK ? dt_porch_start(http->api->config, http->api->clock, fd, &door, &http->porch, err) : status;
 }

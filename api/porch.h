@@ -1,8 +1,8 @@
 /*
  * Where connections wait until they have said what they want. Owns the listening socket and every connection until the
  * head of its first request has arrived whole; only then the HTTP server gets it, so that whoever says nothing, or says
- * it a byte at a time, keeps nobody else out. What the HTTP library would refuse with a page of HTML is refused here
- * with a problem. Heads are looked at (MSG_PEEK), not read.
+ * it a byte at a time, keeps nobody else out. What is no request is refused with a problem before it takes a place.
+ * Heads are looked at (MSG_PEEK), not read; later ones of a connection are looked at by http_receiver.h.
  *
  *   accepted -> waits for its head -> let in
  *                    |                  '--- no place: waits for one; /healthz, /readyz and who shows a token go first

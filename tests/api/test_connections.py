@@ -7,6 +7,7 @@ import urllib.parse
 
 import pytest
 
+from harness.drips import given_up
 from harness.raw import Raw
 from harness.rest import Rest
 from harness.stack import until
@@ -75,22 +76,9 @@ def test_refused_requests_whose_bodies_never_come_keep_no_place(porch, line):
 def test_heads_that_drip_are_given_up_in_their_time(porch):
     with Raw(porch.url) as wire:
         wire.send(HALF)
-        start = time.monotonic()
-        wire.socket.settimeout(0.1)
-        answers = []
-
-        def drip():
-            try:
-                wire.send(b"a")
-                answers.append(wire.answer())
-            except TimeoutError:
-                return False
-            except ConnectionError:
-                answers.append(None)
-            return True
-        until(drip, 10, "the server gives up")
-        assert 0.8 < time.monotonic() - start < 4
-        status, headers, body = answers[0]
+        seconds, answer = given_up(wire, b"a")
+        assert 0.8 < seconds < 4
+        status, headers, body = answer
         assert status == 408 and headers["content-type"] == "application/problem+json" and json.loads(body)["request_id"] == headers["x-request-id"]
 
 

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
+from harness.drips import given_up
 from harness.problems import refused
 from harness.raw import Raw, post
 from harness.rest import Rest
-from harness.stack import until
 
 BODY = '{"topic":"framing","delay":0}'
 JSON = "Content-Type: application/json"
@@ -229,20 +229,8 @@ def test_a_dripped_body_is_given_up_just_so(small, length, status):
     """Each byte comes in time, all of them do not; what was decided before they came is told."""
     with Raw(small.url) as wire:
         wire.request("POST /v1/jobs", JSON, f"Content-Length: {length}")
-        wire.socket.settimeout(0.1)
-        answers = []
-
-        def drip():
-            try:
-                wire.send(b" ")
-                answers.append(wire.answer())
-            except TimeoutError:
-                return False
-            except ConnectionError:
-                answers.append(None)
-            return True
-        until(drip, 10, "the server gives up")
-    assert answers[0] and answers[0][0] == status, answers
+        _, answer = given_up(wire, b" ")
+    assert answer and answer[0] == status, answer
 
 
 def test_requests_of_many_kinds_side_by_side(api, api2, topic):

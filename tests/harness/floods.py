@@ -13,6 +13,8 @@ import time
 import urllib.parse
 from dataclasses import dataclass
 
+from .drips import fall_on_all
+
 NAMES_A_BATCH = 300
 LARGE_PAYLOAD = 860_000
 
@@ -80,24 +82,7 @@ def hold_open(target, deadline, count, opening, drip=b""):
                 time.sleep(0.05)
                 break
         time.sleep(min(1.0, max(0.0, deadline - time.monotonic())))
-        alive = []
-        for wire in wires:
-            try:
-                wire.setblocking(False)
-                if wire.recv(4096) == b"":
-                    raise ConnectionError
-            except BlockingIOError:
-                pass
-            except OSError:
-                wire.close()
-                continue
-            try:
-                if drip:
-                    wire.send(drip)
-                alive.append(wire)
-            except OSError:
-                wire.close()
-        wires = alive
+        wires = fall_on_all(wires, drip)
     close_all(wires)
     return opened
 
@@ -115,6 +100,11 @@ def silent_connections(target, deadline):
 def dripping_heads(target, deadline):
     """200 requests whose heads arrive a byte a second."""
     return hold_open(target, deadline, 200, b"GET /v1/info HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"a")
+
+
+def dripping_second_heads(target, deadline):
+    """200 connections that have asked once, and whose next heads arrive a byte a second."""
+    return hold_open(target, deadline, 200, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/info HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"a")
 
 
 def dripping_bodies(target, deadline):
@@ -246,7 +236,7 @@ def noise(target, deadline):
     return repeat(deadline, one)
 
 
-FLOODS = (half_open_requests, silent_connections, dripping_heads, dripping_bodies, unread_answers, line_feeds, abandoned_batches,
+FLOODS = (half_open_requests, silent_connections, dripping_heads, dripping_second_heads, dripping_bodies, unread_answers, line_feeds, abandoned_batches,
           array_batches, large_pages, new_topics, forged_results, noise)
 
 

@@ -78,6 +78,61 @@ static void what_the_library_would_refuse_is_refused_with_a_reason(void **state)
     assert_refused(GET "Content-Length: 1234567890123456789\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
 }
 
+static void framing_that_can_be_read_in_two_ways_is_refused(void **state)
+{
+    (void)state;
+    assert_refused(GET "Content-Length: 5\r\nContent-Length: 5\r\n" DONE, DT_PROBLEM_MALFORMED,
+                   "more than one Content-Length");
+    assert_refused(GET "Content-Length: 5 \r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
+    assert_refused(GET "Content-Length: 5\r\nTRANSFER-ENCODING: chunked\r\n" DONE, DT_PROBLEM_MALFORMED, "beside");
+    assert_refused(GET "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n" DONE, DT_PROBLEM_MALFORMED,
+                   "more than one");
+    assert_refused(GET "Transfer-Encoding: gzip, chunked\r\n" DONE, DT_PROBLEM_MALFORMED, "other than chunked");
+    assert_refused(GET "Transfer-Encoding: chunked \r\n" DONE, DT_PROBLEM_MALFORMED, "other than chunked");
+    assert_refused("GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", DT_PROBLEM_MALFORMED, "HTTP/1.0");
+    assert_refused(GET "Host: y\r\n" DONE, DT_PROBLEM_MALFORMED, "Host");
+    assert_refused(GET "Authorization: a\r\nauthorization: a\r\n" DONE, DT_PROBLEM_MALFORMED, "Authorization");
+}
+
+static void the_body_that_follows_a_head_is_known(void **state)
+{
+    (void)state;
+    assert_int_equal(judge("\r\n" GET "Content-Length: 0012\r\n" DONE "x"), DT_HEAD_WHOLE);
+    assert_int_equal(head.length, 12);
+    assert_int_equal(head.n, strlen("\r\n" GET "Content-Length: 0012\r\n" DONE));
+    assert_false(head.chunked);
+    assert_int_equal(judge(GET "Transfer-Encoding:\tChunked\r\n" DONE), DT_HEAD_WHOLE);
+    assert_true(head.chunked && head.length == 0);
+    assert_int_equal(judge(GET "Content-Length: 999999999999999999\r\n" DONE), DT_HEAD_WHOLE);
+    assert_true(head.length == UINT64_C(999999999999999999));
+}
+
+/* A head of so many times this, behind `before`. */
+static enum dt_head_verdict judge_repeated(const char *before, const char *text, size_t times, const char *after)
+{
+    static char all[DT_HEAD_MAX + 1];
+    char *end = all + sprintf(all, "%s", before);
+    for (size_t i = 0; i < times; i++)
+        end += sprintf(end, "%s", text);
+    sprintf(end, "%s", after);
+    return judge(all);
+}
+
+static void heads_of_which_the_library_would_make_too_much_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(judge_repeated("GET /?a=b", "&a=b", 100, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
+    assert_int_equal(judge_repeated("GET /?a", "&", 300, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_REFUSED);
+    assert_int_equal(head.problem, DT_PROBLEM_HEADERS_TOO_LARGE);
+    assert_int_equal(judge_repeated(GET "Cookie: a=b", ";a=b", 50, "\r\n\r\n"), DT_HEAD_WHOLE);
+    assert_int_equal(judge_repeated(GET "Cookie: a", ";", 300, "\r\n\r\n"), DT_HEAD_REFUSED);
+    assert_int_equal(judge_repeated(GET, "X-Header: of some length\r\n", 150, "\r\n"), DT_HEAD_WHOLE);
+    assert_int_equal(
+        judge_repeated(GET, "X-Header: of a length that fills the rest of what there is for it\r\n", 150, "\r\n"),
+        DT_HEAD_REFUSED);
+    assert_int_equal(head.problem, DT_PROBLEM_HEADERS_TOO_LARGE);
+}
+
 static void a_head_with_a_nul_is_refused(void **state)
 {
     static const char text[] = GET "A: x\0y\r\n" DONE;
@@ -147,6 +202,9 @@ int main(void)
         cmocka_unit_test(a_head_is_whole_with_its_empty_line),
         cmocka_unit_test(every_beginning_of_a_head_waits_for_more),
         cmocka_unit_test(what_the_library_would_refuse_is_refused_with_a_reason),
+        cmocka_unit_test(framing_that_can_be_read_in_two_ways_is_refused),
+        cmocka_unit_test(the_body_that_follows_a_head_is_known),
+        cmocka_unit_test(heads_of_which_the_library_would_make_too_much_are_refused),
         cmocka_unit_test(a_head_with_a_nul_is_refused),
         cmocka_unit_test(what_is_too_long_is_told_apart),
         cmocka_unit_test(more_headers_than_anybody_needs_are_refused),

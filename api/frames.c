@@ -1,0 +1,175 @@
+/*
+ * The framing of HTTP/1.1: see frames.h. Follows RFC 9112; a line feed alone ends a line, as the library has it.
+ *
+ * Invariants: a line is passed when it is whole; what is held is at most DT_FRAMES_HELD_MAX, since heads, lines with
+ * sizes and trailers that go beyond their limits are refused.
+ */
+#include "frames.h"
+
+#define SIZE_LINE_MAX  512 /* extensions included */
+#define SIZE_DIGITS    15  /* hexadecimal, so that nobody's number overflows */
+#define TRAILERS_MAX   1024
+#define TRAILERS_LINES 8
+
+enum { HELD = 0 }; /* a step that needs more bytes */
+
+void dt_frames_init(struct dt_frames *frames)
+{
+    *frames = (struct dt_frames){.next = DT_FRAME_HEAD};
+}
+
+static size_t refuse(struct dt_frames *frames, enum dt_problem_type problem, const char *detail)
+{
+    frames->next = DT_FRAME_REFUSED;
+    frames->problem = problem;
+    frames->detail = detail;
+    return HELD;
+}
+
+static size_t malformed(struct dt_frames *frames, const char *detail)
+{
+    return refuse(frames, DT_PROBLEM_MALFORMED, detail);
+}
+
+/* The length of the line that the text begins with, its end included; 0: it is not whole. */
+static size_t line_length(struct dt_str text)
+{
+    const char *end = text.n ? memchr(text.p, '\n', text.n) : NULL;
+    return end ? (size_t)(end - text.p) + 1 : 0;
+}
+
+/* The line without its end. */
+static struct dt_str line_of(struct dt_str text, size_t n)
+{
+    return (struct dt_str){text.p, n > 1 && text.p[n - 2] == '\r' ? n - 2 : n - 1};
+}
+
+static bool is_empty_line(struct dt_str text)
+{
+    return text.p[0] == '\n' || (text.n > 1 && text.p[0] == '\r' && text.p[1] == '\n');
+}
+
+static size_t pass_head(struct dt_frames *frames, struct dt_str text)
+{
+    struct dt_head head;
+    if (is_empty_line(text)) /* some send one behind a body; it begins nothing */
+        return line_length(text);
+    struct dt_str looked_at = {text.p, text.n < DT_HEAD_MAX ? text.n : DT_HEAD_MAX};
+    switch (dt_head_judge(looked_at, &head)) {
+    case DT_HEAD_MORE:
+        return HELD;
+    case DT_HEAD_REFUSED:
+        return refuse(frames, head.problem, head.detail);
+    case DT_HEAD_WHOLE:
+        break;
+    }
+    frames->heads++;
+    frames->chunked = head.chunked;
+    frames->left = head.length;
+    frames->next = head.chunked ? DT_FRAME_CHUNK_SIZE : head.length ? DT_FRAME_BODY : DT_FRAME_HEAD;
+    return head.n;
+}
+
+static size_t pass_body(struct dt_frames *frames, struct dt_str text)
+{
+    size_t n = text.n < frames->left ? text.n : (size_t)frames->left;
+    frames->left -= n;
+    if (frames->left == 0)
+        frames->next = frames->chunked ? DT_FRAME_CHUNK_END : DT_FRAME_HEAD;
+    return n;
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* An extension is text, and what is behind the size begins with a semicolon. */
+static bool is_extension(struct dt_str rest)
+{
+    for (size_t i = 0; i < rest.n; i++)
+        if ((unsigned char)rest.p[i] < ' ' && rest.p[i] != '\t')
+            return false;
+    return rest.n == 0 || rest.p[0] == ';';
+}
+
+static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
+{
+    static const char wrong[] = "a chunk does not begin with a size";
+    size_t digits = 0, length = line_length(text);
+    uint64_t size = 0;
+    while (digits < text.n && hex_digit(text.p[digits]) >= 0 && digits <= SIZE_DIGITS)
+        size = size * 16 + (uint64_t)hex_digit(text.p[digits++]);
+    if (digits == 0 || digits > SIZE_DIGITS || (length == 0 && text.n >= SIZE_LINE_MAX))
+        return malformed(frames, wrong);
+    if (length == 0)
+        return HELD;
+    struct dt_str line = line_of(text, length);
+    if (length > SIZE_LINE_MAX || !is_extension((struct dt_str){line.p + digits, line.n - digits}))
+        return malformed(frames, wrong);
+    frames->left = size;
+    frames->next = size ? DT_FRAME_BODY : DT_FRAME_TRAILERS;
+    return length;
+}
+
+static size_t pass_chunk_end(struct dt_frames *frames, struct dt_str text)
+{
+    if (is_empty_line(text)) {
+        frames->next = DT_FRAME_CHUNK_SIZE;
+        return line_length(text);
+    }
+    return text.p[0] == '\r' && text.n == 1 ? HELD : malformed(frames, "a chunk is longer than its size says");
+}
+
+/* All trailers at once, so that none is passed of those that are refused. */
+static size_t pass_trailers(struct dt_frames *frames, struct dt_str text)
+{
+    struct dt_head head;
+    struct dt_str name, value;
+    size_t at = 0, lines = 0;
+    for (size_t n; (n = line_length((struct dt_str){text.p + at, text.n - at})) > 0; lines++) {
+        struct dt_str line = line_of((struct dt_str){text.p + at, text.n - at}, n);
+        at += n;
+        if (at > TRAILERS_MAX || lines > TRAILERS_LINES)
+            break;
+        if (line.n == 0) {
+            frames->next = DT_FRAME_HEAD;
+            return at;
+        }
+        if (!dt_head_field(line, &name, &value, &head))
+            return refuse(frames, head.problem, head.detail);
+    }
+    return at > TRAILERS_MAX || lines > TRAILERS_LINES || text.n >= TRAILERS_MAX
+               ? refuse(frames, DT_PROBLEM_HEADERS_TOO_LARGE, "more than 8 trailers, or 1024 bytes of them")
+               : HELD;
+}
+
+static size_t step(struct dt_frames *frames, struct dt_str text)
+{
+    switch (frames->next) {
+    case DT_FRAME_HEAD:
+        return pass_head(frames, text);
+    case DT_FRAME_BODY:
+        return pass_body(frames, text);
+    case DT_FRAME_CHUNK_SIZE:
+        return pass_chunk_size(frames, text);
+    case DT_FRAME_CHUNK_END:
+        return pass_chunk_end(frames, text);
+    case DT_FRAME_TRAILERS:
+        return pass_trailers(frames, text);
+    case DT_FRAME_REFUSED:
+        break;
+    }
+    return HELD;
+}
+
+size_t dt_frames_pass(struct dt_frames *frames, struct dt_str text)
+{
+    size_t passed = 0, n;
+    while (passed < text.n && (n = step(frames, (struct dt_str){text.p + passed, text.n - passed})) != HELD)
+        passed += n;
+    return passed;
+}

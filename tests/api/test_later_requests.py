@@ -1,0 +1,178 @@
+"""Whatever comes on a connection, as its first request or its third, is answered by an API: a request, or a problem and the end."""
+import json
+import time
+
+import pytest
+
+from harness.drips import given_up
+from harness.raw import Raw
+
+GOOD = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+POST = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+MALFORMED = {
+    "no method": (b"hello there\r\n\r\n", 400),
+    "one word": (b"hello\r\n\r\n", 400),
+    "no version": (b"GET /healthz\r\nHost: x\r\n\r\n", 400),
+    "bytes of TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+    "another version": (b"GET / HTTP/9.7\r\nHost: x\r\n\r\n", 505),
+    "a long target": (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
+    "an endless target": (b"GET /" + b"a" * 40000, 414),
+    "an endless header": (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 40000, 431),
+    "endless headers": (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 6000, 431),
+    "headers that fill the library's memory": (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: " + b"b" * 60 + b"\r\n" * 1 + b"A:b\r\n" * 199 + b"B: " + b"c" * 9000 + b"\r\n\r\n", 431),
+    "a query of thousands": (b"GET /v1/jobs?" + b"a&" * 4000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431),
+    "cookies of thousands": (b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\nCookie: " + b"a;" * 4000 + b"\r\n\r\n", 431),
+    "no host": (b"GET / HTTP/1.1\r\n\r\n", 400),
+    "two hosts": (b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
+    "no colon": (b"GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n", 400),
+    "a space before the colon": (b"GET / HTTP/1.1\r\nHost : x\r\n\r\n", 400),
+    "a folded line": (b"GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", 400),
+    "a carriage return": (b"GET / HTTP/1.1\r\nHost: x\r\nA: b\rc\r\n\r\n", 400),
+    "a NUL in a header": (b"GET / HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n", 400),
+    "a NUL in a name": (b"GET / HTTP/1.1\r\nHost: x\r\nA\0: c\r\n\r\n", 400),
+    "a NUL in the target": (b"GET /heal\0thz HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "a NUL first": (b"\0GET / HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "a length that is none": (POST + b"Content-Length: x\r\n\r\n", 400),
+    "a negative length": (POST + b"Content-Length: -5\r\n\r\n{}", 400),
+    "a length beyond 64 bits": (POST + b"Content-Length: 99999999999999999999\r\n\r\n{}", 400),
+    "a length with a space behind it": (POST + b"Content-Length: 2 \r\n\r\n{}", 400),
+    "two lengths": (POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400),
+    "a length beside chunks": (POST + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+    "chunks beside a length": (POST + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n", 400),
+    "another encoding": (POST + b"Transfer-Encoding: gzip\r\n\r\n", 400),
+    "chunks in HTTP/1.0": (b"POST /v1/jobs HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+    "two tokens": (b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\nAuthorization: Bearer y\r\n\r\n", 400),
+    "a chunk without a size": (CHUNKED + b"\r\n{}\r\n0\r\n\r\n", 400),
+    "a chunk size that is none": (CHUNKED + b"xyz\r\n{}\r\n0\r\n\r\n", 400),
+    "a negative chunk size": (CHUNKED + b"-2\r\n{}\r\n0\r\n\r\n", 400),
+    "a huge chunk size": (CHUNKED + b"fffffffffffffffff\r\n{}\r\n0\r\n\r\n", 400),
+    "a chunk that is too long": (CHUNKED + b"2\r\n{}}\r\n0\r\n\r\n", 400),
+    "a second chunk that is none": (CHUNKED + b"2\r\n{}\r\nx\r\n", 400),
+    "a NUL in a chunk's extension": (CHUNKED + b"2;a\0b\r\n{}\r\n0\r\n\r\n", 400),
+    "a trailer without a colon": (CHUNKED + b"2\r\n{}\r\n0\r\nno colon\r\n\r\n", 400),
+    "endless trailers": (CHUNKED + b"2\r\n{}\r\n0\r\n" + b"A: b\r\n" * 3000, 431),
+}
+
+
+@pytest.fixture
+def plain(own_apis):
+    """An API with short deadlines and one HTTP thread, without tokens."""
+    api = own_apis("plain", {"http.threads": 1, "http.head_timeout": "PT1S", "http.request_timeout": "PT6S", "http.idle_timeout": "PT30S"})
+    if api.rest is None:
+        api.start()
+    yield api
+    api.rest.close()
+
+
+def ends_with(wire, status):
+    """The answer is a problem, and the last one."""
+    answer = wire.answer()
+    assert answer, "the connection ended without a word"
+    found, headers, body = answer
+    assert found == status and headers["content-type"] == "application/problem+json" and headers["connection"].lower() == "close", answer
+    document = json.loads(body)
+    assert document["status"] == status and document["request_id"] == headers["x-request-id"]
+    assert wire.buffer == b"" and wire.closed()
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("what", MALFORMED)
+def test_what_is_malformed_is_answered_with_a_problem_whenever_it_comes(plain, nothing_made, what, nth):
+    sent, status = MALFORMED[what]
+    with Raw(plain.url) as wire:
+        for _ in range(nth - 1):
+            assert wire.send(GOOD).answer()[0] == 200
+        wire.send(sent)
+        ends_with(wire, status)
+
+
+@pytest.mark.parametrize("what", MALFORMED)
+def test_what_was_asked_before_is_answered_before(plain, nothing_made, what):
+    """All at once, so that the library has the good ones when the bad one is seen."""
+    sent, status = MALFORMED[what]
+    with Raw(plain.url) as wire:
+        wire.send(GOOD * 5 + sent + GOOD)
+        for _ in range(5):
+            assert wire.answer()[0] == 200
+        ends_with(wire, status)
+
+
+def test_what_is_malformed_waits_for_an_answer_that_takes_its_time(plain, topic):
+    """The job's answer comes after a commit, on another thread."""
+    body = json.dumps({"topic": topic, "delay": "PT1H"}).encode()
+    with Raw(plain.url) as wire:
+        wire.send(POST + b"Content-Length: %d\r\n\r\n" % len(body) + body + b"nonsense\r\n\r\n")
+        assert wire.answer()[0] == 201
+        ends_with(wire, 400)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 4095, 4096, 4097, 9000, 100_000])
+def test_requests_in_any_pieces_are_answered_in_order(plain, topic, size):
+    """Bodies and chunks of all sorts on one connection: what is held back between the pieces is given on."""
+    texts = []
+    for n in range(40 if size > 1 else 4):
+        body = json.dumps({"topic": topic, "delay": "PT1H", "payload": {"n": n, "x": "y" * (n * 97 % 3000)}}).encode()
+        head = POST + b"X-Request-Id: r%d\r\nX-Long: %s\r\n" % (n, b"z" * (n * 331 % 7000))
+        if n % 2:
+            chunks = b"".join(b"%x;e=f\r\n%s\r\n" % (len(body[at:at + 50 + n]), body[at:at + 50 + n]) for at in range(0, len(body), 50 + n))
+            texts.append(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\nX-Sum: 1\r\n\r\n")
+        else:
+            texts.append(head + b"Content-Length: %d\r\n\r\n" % len(body) + body + b"\r\n" * (n % 3))
+    text = b"".join(texts)
+    with Raw(plain.url, seconds=30) as wire:
+        for at in range(0, len(text), size):
+            wire.send(text[at:at + size])
+        for n in range(len(texts)):
+            status, headers, body = wire.answer()
+            assert (status, headers["x-request-id"], json.loads(body)["payload"]["n"]) == (201, f"r{n}", n)
+
+
+@pytest.mark.parametrize("begun", [b"G", b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\nX: "])
+@pytest.mark.parametrize("earlier", [0, 1, 2])
+def test_a_head_that_drips_has_the_same_time_whenever_it_comes(plain, begun, earlier):
+    with Raw(plain.url) as wire:
+        for _ in range(earlier):
+            assert wire.send(GOOD).answer()[0] == 200
+        wire.send(begun)
+        seconds, answer = given_up(wire, b"a")
+        assert 0.8 < seconds < 3
+        assert answer and answer[0] == 408 and answer[1]["content-type"] == "application/problem+json", answer
+        assert json.loads(answer[2])["request_id"] == answer[1]["x-request-id"]
+
+
+def test_a_head_has_its_time_from_its_first_byte(plain):
+    """Silence between two requests is none of its time, nor is an empty line; nor does a server that is busy take it away."""
+    with Raw(plain.url) as wire:
+        assert wire.send(GOOD + b"\r\n").answer()[0] == 200
+        time.sleep(2)
+        for part in (GOOD[:10], GOOD[10:20], GOOD[20:]):
+            wire.send(part)
+            time.sleep(0.25)
+        assert wire.answer()[0] == 200
+
+
+@pytest.mark.parametrize("drop", [b"", b"a"])
+def test_the_end_comes_in_its_time_while_heads_and_bodies_drip(own_apis, drop):
+    """SIGTERM with connections that are in the middle of a second head, and of a body."""
+    api = own_apis("drips", {"http.threads": 1, "http.head_timeout": "PT1M", "http.request_timeout": "PT1M"}).start()
+    wires = [Raw(api.url) for _ in range(60)]
+    try:
+        for n, wire in enumerate(wires):
+            assert wire.send(GOOD).answer()[0] == 200
+            wire.send([GOOD[:20], POST + b"Content-Length: 5000\r\n\r\n{", CHUNKED + b"5"][n % 3])
+        api.process.terminate()
+        start = time.monotonic()
+        while api.process.poll() is None and time.monotonic() - start < 30:
+            for wire in wires:
+                try:
+                    wire.socket.setblocking(False)
+                    wire.socket.send(drop)
+                except OSError:
+                    pass
+            time.sleep(0.1)
+        assert api.process.poll() == 0 and time.monotonic() - start < 20, api.log()[-3000:]
+    finally:
+        for wire in wires:
+            wire.socket.close()
