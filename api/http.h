@@ -127,14 +127,14 @@ bool dt_request_suspended(const struct dt_request *req);
  * keep such state in memory of its own with a count.
  */
 enum dt_feed { DT_FEED_MORE, DT_FEED_WAIT, DT_FEED_DROP };
-enum dt_cut { DT_CUT_CLIENT, DT_CUT_LATE, DT_CUT_SHUTDOWN, DT_CUT_MALFORMED };
+enum dt_cut { DT_CUT_CLIENT, DT_CUT_LATE, DT_CUT_SHUTDOWN, DT_CUT_MALFORMED, DT_CUT_SLOW };
 struct dt_stream {
     enum dt_next (*begin)(struct dt_request *req, bool *buffer);
     enum dt_feed (*feed)(struct dt_request *req, const char *p, size_t n, size_t *taken);
     /*
-     * The body breaks off (its client left, its time is up, the server ends, its chunks are none) and handle will not
-     * be called: the last call before cleanup. May part from the connection to answer nevertheless (dt_request_part);
-     * else the server sends a problem where one is due.
+     * The body breaks off (its client left, its time is up, others wait for its place, the server ends, its chunks are
+     * none) and handle will not be called: the last call before cleanup. May part from the connection to answer
+     * nevertheless (dt_request_part); else the server sends a problem where one is due.
      */
     void (*cut)(struct dt_request *req, enum dt_cut why);
 };

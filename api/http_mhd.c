@@ -3,23 +3,23 @@
  * library (http_receiver.c stands before it, http_parting.c asks it for phrases). Refuses to know what requests are
  * about: routes, tokens and limits decide who is let through.
  *
- * The way of a request (struct conn, one a connection, used again for the next request on it):
- *
- *   IDLE --headers--> READING --body complete--> BUSY --answer queued--> SENDING --sent--> IDLE
- *                        '--- breaks off ---> answered by hand (408, 503, or what a batch did), closed
+ * The way of a request (struct conn, one a connection, used again for the next request on it) is that of its place
+ * (http_places.h), and when a body breaks off, the request is answered by hand (408, 503, 400, or what a batch did),
+ * and the connection closed.
  *
  * libmicrohttpd calls on_request for the headers, for each piece of the body, once when the body is complete and again
  * after each resume. An answer can be queued only for the headers (the connection is then closed) or when the body
  * is complete; so a refused request with a small body has its body dropped first and keeps its connection, and one with
  * a large body is answered at once, closed, and what it still sends is dropped (http_linger).
  *
- * A body that is late is cut off: the janitor shuts the socket down for reading, the library takes that for the end of
- * its client and closes the connection, and the last call that it makes for the request (on_completed, still with the
- * socket) answers by hand through http_parting. A suspended request is left alone: its wait ends by itself.
+ * A body that is late, or too slow while others wait, is cut off: whoever looks at places shuts the socket down for
+ * reading, the library takes that for the end of its client and closes the connection, and the last call that it makes
+ * for the request (on_completed, still with the socket) answers by hand through http_parting. A suspended request is
+ * left alone: its wait ends by itself.
  *
  * libmicrohttpd gets heads that are whole and bodies whose framing is sound (http_receiver), so it makes no answers of
- * its own. What is neither is answered by hand, too, and so is a head that is late: the janitor shuts its socket down
- * for reading as well.
+ * its own. What is neither is answered by hand, too, and so is a head that is late: its socket is shut down for
+ * reading as well.
  *
  * Invariants: everything of a conn but its atomics belongs to the connection's HTTP thread, or, while it is
  * suspended, to whoever it was handed to. Suspending happens inside on_request only. The janitor thread may only shut
@@ -49,28 +49,20 @@
 #include "http_linger.h"
 #include "http_listen.h"
 #include "http_parting.h"
+#include "http_places.h"
 #include "http_receiver.h"
 #include "porch.h"
 
 #define CONNECTIONS_PER_THREAD 120u
-#define PLACES_PER_THREAD      112u             /* the rest makes up for what threads have not counted yet */
-#define PLACES_KEPT            8u               /* a thread, for health and for who shows a token */
-#define UNUSED_US              INT64_C(1000000) /* a connection that is silent for so long may lose its place */
-#define CONNECTION_MEMORY      (20u * 1024)     /* wiped after each request: no larger than 8 KiB of headers need */
+#define PLACES_PER_THREAD      112u         /* the rest makes up for what threads have not counted yet */
+#define PLACES_KEPT            8u           /* a thread, for health and for who shows a token */
+#define CONNECTION_MEMORY      (20u * 1024) /* wiped after each request: no larger than 8 KiB of headers need */
 #define DROP_SMALL             (64u * 1024) /* bodies of refused requests up to this are read, the connection kept */
 #define DROP_MAX               (32u << 20)  /* chunked bodies are dropped up to this, then the connection is cut */
 #define LINGER_US              INT64_C(2000000)
-#define SILENCE_US             INT64_C(1000000)
-#define DRAIN_SILENCE_US       INT64_C(2000000)
-#define STALLED_US             INT64_C(250000)   /* at its deadline a body that still comes … */
-#define STREAM_GRACE_US        INT64_C(2000000)  /* … as a stream may come to its end */
-#define DEAF_US                INT64_C(15000000) /* and the library must have noticed that it was cut off */
 #define BY_HAND_US             INT64_C(10000000) /* for the client to take an answer that was written by hand */
 #define SWEEP_US               INT64_C(250000)
 #define STATUS_CLASSES         6
-
-enum phase { PHASE_IDLE, PHASE_READING, PHASE_BUSY, PHASE_SENDING };
-enum { CUT_NOT = -1 }; /* besides enum dt_cut */
 
 /*
  * What the connections of one HTTP thread share. Waking a thread costs more than all else in a resume, and a commit
@@ -89,18 +81,10 @@ struct conn {
     struct dt_request req; /* first: a dt_request is its conn */
     struct dt_http *http;
     struct MHD_Connection *mhd;
-    struct conn *prev, *next;  /* of all connections, under http->lock */
     struct bell *bell;         /* of its thread */
     struct conn *next_waiting; /* under bell->lock */
-    int fd;
-    dt_receiver *receiver;
+    struct dt_http_place place;
     uint64_t begun; /* requests */
-    _Atomic int phase;
-    _Atomic int64_t since_us; /* begin of the phase */
-    _Atomic int64_t heard_us; /* when the client was last heard */
-    _Atomic bool suspended;
-    _Atomic bool known; /* somebody who was let through to more than health has used it */
-    _Atomic int cut;    /* why the body under way was cut off: enum dt_cut, or CUT_NOT */
     /* Of the request under way. */
     size_t route_index;
     bool handled;     /* handle was called */
@@ -110,7 +94,6 @@ struct conn {
     bool parted;      /* answered past the library */
     bool chunked, expects;
     bool lingers; /* refused before its body was read */
-    bool leaving; /* under http->lock: its place was given to somebody else */
     size_t length, received, limit;
     struct dt_str authorization, encoding;
     enum dt_problem_type malformed; /* what is wrong with the body, when that is why it was cut off */
@@ -137,18 +120,15 @@ struct dt_http {
     dt_porch *porch;
     _Atomic size_t places; /* taken: let in, and not closed */
     size_t places_max;
+    struct dt_http_places occupied; /* … and known to their threads */
     pthread_t janitor;
     bool janitor_runs;
-    _Atomic bool draining, cutting, stopping;
+    _Atomic bool stopping;
     pthread_mutex_t lock;
-    pthread_cond_t quiet; /* nothing under way */
-    /* Below: under the lock. */
-    struct conn *conns;
-    struct bell *bells;
-    bool closing;
-    size_t n_conns;
+    pthread_cond_t quiet;     /* nothing under way */
+    struct bell *bells;       /* under the lock */
+    bool closing;             /* under the lock */
     _Atomic size_t under_way; /* requests between headers and the end of the answer */
-    dt_metric *connections;
 };
 
 static int64_t now_us(const struct dt_http *http)
@@ -161,12 +141,9 @@ static struct conn *conn_of(struct dt_request *req)
     return (struct conn *)req;
 }
 
-static void enter(struct conn *c, enum phase phase)
+static void enter(struct conn *c, enum dt_phase phase)
 {
-    int64_t now = now_us(c->http);
-    atomic_store_explicit(&c->since_us, now, memory_order_relaxed);
-    atomic_store_explicit(&c->heard_us, now, memory_order_relaxed);
-    atomic_store_explicit(&c->phase, phase, memory_order_release);
+    dt_http_place_enter(&c->http->occupied, &c->place, phase);
 }
 
 /* ---- suspending ---- */
@@ -174,7 +151,7 @@ static void enter(struct conn *c, enum phase phase)
 void dt_request_suspend(struct dt_request *req)
 {
     struct conn *c = conn_of(req);
-    atomic_store_explicit(&c->suspended, true, memory_order_relaxed);
+    atomic_store_explicit(&c->place.suspended, true, memory_order_relaxed);
     MHD_suspend_connection(c->mhd);
 }
 
@@ -211,7 +188,7 @@ static void answer_bell(struct bell *bell)
 void dt_request_resume(struct dt_request *req)
 {
     struct conn *c = conn_of(req);
-    atomic_store_explicit(&c->suspended, false, memory_order_relaxed);
+    atomic_store_explicit(&c->place.suspended, false, memory_order_relaxed);
     /* In the middle of a body the library need not call us after a resume, so such a one cannot ring for others. */
     if (c->handled && wait_for_bell(c))
         return;
@@ -220,7 +197,7 @@ void dt_request_resume(struct dt_request *req)
 
 bool dt_request_suspended(const struct dt_request *req)
 {
-    return atomic_load_explicit(&((const struct conn *)req)->suspended, memory_order_relaxed);
+    return atomic_load_explicit(&((const struct conn *)req)->place.suspended, memory_order_relaxed);
 }
 
 static bool still_suspended(struct conn *c)
@@ -316,7 +293,7 @@ static struct dt_str make_id(struct dt_http *http, char id[DT_REQUEST_ID_MAX + 1
 /* A connection that the receiver does not see would be open to all that it keeps out. */
 static bool check_received(struct conn *c)
 {
-    if (++c->begun <= dt_receiver_heads(c->receiver))
+    if (++c->begun <= dt_receiver_heads(c->place.receiver))
         return true;
     DT_LOG(ERROR, "http",
            "a request has come past the receiver: this program's recv is not the one that the HTTP library calls");
@@ -386,7 +363,7 @@ static bool check_caller(struct conn *c)
         dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the tokens are not known: MySQL could not be asked for them");
         return false;
     }
-    atomic_store_explicit(&c->known, true, memory_order_relaxed);
+    atomic_store_explicit(&c->place.known, true, memory_order_relaxed);
     enum dt_scope scope = req->route->scope;
     if (!dt_caller_may(&req->caller, dt_scope_named(scope))) {
         dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token lacks the scope that this request needs");
@@ -552,9 +529,9 @@ static enum MHD_Result answer(struct conn *c)
     MHD_add_response_header(response, "X-Request-Id", c->id);
     for (unsigned i = 0; i < req->n_headers; i++)
         MHD_add_response_header(response, req->headers[i].name.p, req->headers[i].value.p);
-    if (req->close || atomic_load_explicit(&c->http->draining, memory_order_relaxed))
+    if (req->close || atomic_load_explicit(&c->http->occupied.draining, memory_order_relaxed))
         MHD_add_response_header(response, "Connection", "close");
-    enter(c, PHASE_SENDING);
+    enter(c, DT_PHASE_SENDING);
     enum MHD_Result result = MHD_queue_response(c->mhd, (unsigned)req->status, response);
     MHD_destroy_response(response);
     return result;
@@ -566,7 +543,7 @@ static enum MHD_Result answer(struct conn *c)
  */
 static enum MHD_Result refuse_early(struct conn *c)
 {
-    bool small = !c->chunked && (c->length == 0 || (c->length <= DROP_SMALL && atomic_load(&c->known)));
+    bool small = !c->chunked && (c->length == 0 || (c->length <= DROP_SMALL && atomic_load(&c->place.known)));
     if (small && !c->req.close && !c->expects) {
         c->dropping = true;
         return MHD_YES;
@@ -574,7 +551,7 @@ static enum MHD_Result refuse_early(struct conn *c)
     c->req.close = true;
     c->lingers = has_body(c);
     if (c->lingers)
-        dt_linger_add(c->http->linger, c->fd, now_us(c->http) + LINGER_US);
+        dt_linger_add(c->http->linger, c->place.fd, now_us(c->http) + LINGER_US);
     return answer(c);
 }
 
@@ -595,7 +572,7 @@ static void reset_request(struct conn *c)
     req->cleanup = NULL;
     req->state = NULL;
     c->handled = c->streaming = c->dropping = c->drop_handle = c->parted = false;
-    atomic_store_explicit(&c->cut, CUT_NOT, memory_order_relaxed);
+    atomic_store_explicit(&c->place.cut, DT_CUT_NOT, memory_order_relaxed);
     c->chunked = c->expects = false;
     c->length = c->received = c->limit = 0;
     c->authorization = c->encoding = DT_STR_NONE;
@@ -628,7 +605,7 @@ static enum MHD_Result begin(struct conn *c, const char *path, const char *metho
     req->started_us = now_us(http);
     req->deadline_us = req->started_us + http->api->config->http_request_timeout * 1000;
     c->route_index = dt_router_count(http->router);
-    enter(c, PHASE_READING);
+    enter(c, DT_PHASE_READING);
     MHD_get_connection_values(c->mhd, MHD_HEADER_KIND, take_header, c);
     if (!req->request_id.p)
         req->request_id = make_id(http, c->id);
@@ -698,11 +675,11 @@ static bool stream_open(const struct conn *c)
 /* Whether nothing more of this body is taken: its time is up, or the server ends. */
 static bool is_cut(struct conn *c, int64_t now)
 {
-    int64_t until_us = c->req.deadline_us + (stream_open(c) ? STREAM_GRACE_US : 0);
-    bool ends = atomic_load_explicit(&c->http->cutting, memory_order_relaxed);
+    int64_t until_us = c->req.deadline_us + (stream_open(c) ? DT_STREAM_GRACE_US : 0);
+    bool ends = atomic_load_explicit(&c->http->occupied.cutting, memory_order_relaxed);
     if (now < until_us && !ends)
-        return atomic_load_explicit(&c->cut, memory_order_relaxed) != CUT_NOT;
-    atomic_store_explicit(&c->cut, ends ? DT_CUT_SHUTDOWN : DT_CUT_LATE, memory_order_relaxed);
+        return atomic_load_explicit(&c->place.cut, memory_order_relaxed) != DT_CUT_NOT;
+    atomic_store_explicit(&c->place.cut, ends ? DT_CUT_SHUTDOWN : DT_CUT_LATE, memory_order_relaxed);
     return true;
 }
 
@@ -711,7 +688,7 @@ static enum MHD_Result take_body(struct conn *c, const char *p, size_t *n)
     if (still_suspended(c))
         return MHD_YES; /* a further chunk of the same read: later */
     int64_t now = now_us(c->http);
-    atomic_store_explicit(&c->heard_us, now, memory_order_relaxed);
+    atomic_store_explicit(&c->place.heard_us, now, memory_order_relaxed);
     if (is_cut(c, now))
         return MHD_NO;
     if (c->streaming && c->received < c->limit && feed(c, p, n))
@@ -797,7 +774,7 @@ static enum MHD_Result step(struct conn *c)
 {
     enum dt_next next = DT_REPLY;
     if (!c->handled) {
-        atomic_store_explicit(&c->phase, PHASE_BUSY, memory_order_release);
+        atomic_store_explicit(&c->place.phase, DT_PHASE_BUSY, memory_order_release);
         next = handle(c);
     } else {
         answer_bell(c->bell);
@@ -840,7 +817,7 @@ static void keep_small(struct conn *c)
 
 static void under_way_less(struct dt_http *http)
 {
-    if (atomic_fetch_sub(&http->under_way, 1) != 1 || !atomic_load(&http->draining))
+    if (atomic_fetch_sub(&http->under_way, 1) != 1 || !atomic_load(&http->occupied.draining))
         return;
     pthread_mutex_lock(&http->lock);
     pthread_cond_broadcast(&http->quiet);
@@ -856,7 +833,7 @@ dt_parting *dt_request_part(struct dt_request *req)
 {
     struct conn *c = conn_of(req);
     struct dt_http *http = c->http;
-    int fd = c->parted ? -1 : dup(c->fd); /* the library closes its own */
+    int fd = c->parted ? -1 : dup(c->place.fd); /* the library closes its own */
     dt_parting *parting = fd < 0 ? NULL : dt_parting_new(http->linger, http->api->clock, fd, c->id, BY_HAND_US);
     if (!parting)
         return NULL;
@@ -868,7 +845,10 @@ dt_parting *dt_request_part(struct dt_request *req)
 
 static void refuse_body(struct conn *c, int why)
 {
-    if (why == DT_CUT_LATE)
+    if (why == DT_CUT_SLOW)
+        dt_request_refuse(&c->req, DT_PROBLEM_TIMEOUT,
+                          "the body came too slowly while others waited; nothing was done");
+    else if (why == DT_CUT_LATE)
         dt_request_refuse(&c->req, DT_PROBLEM_TIMEOUT, "the body did not come in the request's time; nothing was done");
     else if (why == DT_CUT_MALFORMED)
         dt_request_refuse(&c->req, c->malformed, "%s", c->malformed_why);
@@ -890,10 +870,10 @@ static void part_with_answer(struct conn *c, int why)
 /* The request ends, and neither was its body complete nor was it answered. */
 static void break_off(struct conn *c)
 {
-    int why = atomic_load_explicit(&c->cut, memory_order_relaxed);
+    int why = atomic_load_explicit(&c->place.cut, memory_order_relaxed);
     if (stream_open(c) && c->req.route->stream->cut)
-        c->req.route->stream->cut(&c->req, why == CUT_NOT ? DT_CUT_CLIENT : (enum dt_cut)why);
-    if (!c->parted && why != CUT_NOT)
+        c->req.route->stream->cut(&c->req, why == DT_CUT_NOT ? DT_CUT_CLIENT : (enum dt_cut)why);
+    if (!c->parted && why != DT_CUT_NOT)
         part_with_answer(c, why);
     else if (c->parted && c->req.status == 0)
         c->req.status = 200;
@@ -910,7 +890,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
         return;
     *context = NULL;
     answer_bell(c->bell); /* a request that was resumed may end here, its client gone, without coming by */
-    if (atomic_load(&c->phase) == PHASE_READING && termination != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+    if (atomic_load(&c->place.phase) == DT_PHASE_READING && termination != MHD_REQUEST_TERMINATED_COMPLETED_OK)
         break_off(c);
     if (c->req.cleanup)
         c->req.cleanup(&c->req);
@@ -919,7 +899,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
     count(c);
     keep_small(c);
     dt_hold_end(&c->req.hold);
-    enter(c, PHASE_IDLE);
+    enter(c, DT_PHASE_IDLE);
     under_way_less(http);
 }
 
@@ -938,46 +918,18 @@ static void refuse_connection(void *arg, int fd, enum dt_problem_type type, cons
 static void refuse_received(void *arg, enum dt_problem_type type, const char *detail)
 {
     struct conn *c = arg;
-    if (atomic_load(&c->phase) == PHASE_READING) {
+    if (atomic_load(&c->place.phase) == DT_PHASE_READING) {
         c->malformed = type;
         c->malformed_why = detail;
-        atomic_store(&c->cut, DT_CUT_MALFORMED);
+        atomic_store(&c->place.cut, DT_CUT_MALFORMED);
         return;
     }
-    int fd = atomic_load(&c->phase) == PHASE_IDLE ? dup(c->fd) : -1;
+    int fd = atomic_load(&c->place.phase) == DT_PHASE_IDLE ? dup(c->place.fd) : -1;
     if (fd >= 0)
         refuse_connection(c->http, fd, type, detail);
 }
 
 /* ---- connections ---- */
-
-static void list_add(struct dt_http *http, struct conn *c)
-{
-    pthread_mutex_lock(&http->lock);
-    c->next = http->conns;
-    if (c->next)
-        c->next->prev = c;
-    http->conns = c;
-    bool first = http->n_conns++ == 0;
-    dt_metric_set(http->connections, (double)http->n_conns);
-    pthread_mutex_unlock(&http->lock);
-    if (first)
-        dt_linger_wake(http->linger);
-}
-
-static void list_remove(struct dt_http *http, struct conn *c)
-{
-    pthread_mutex_lock(&http->lock);
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        http->conns = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-    http->n_conns--;
-    dt_metric_set(http->connections, (double)http->n_conns);
-    pthread_mutex_unlock(&http->lock);
-}
 
 /* The bell of the thread that calls; made at its first connection. */
 static struct bell *bell_of_thread(struct dt_http *http)
@@ -1011,18 +963,19 @@ static void conn_open(struct dt_http *http, struct MHD_Connection *mhd, void **c
         return; /* the first request on it will be the last */
     }
     *context = c;
-    c->receiver = receiver;
+    c->place.receiver = receiver;
     c->http = http;
     c->bell = bell;
     c->mhd = mhd;
-    c->fd = info->connect_fd;
+    c->place.fd = info->connect_fd;
     c->req.api = http->api;
     dt_hold_init(&c->req.hold, http->api->memory);
     dt_arena_init(&c->req.arena);
     dt_strbuf_init(&c->req.out);
     dt_strbuf_init(&c->body);
-    enter(c, PHASE_IDLE);
-    list_add(http, c);
+    enter(c, DT_PHASE_IDLE);
+    if (dt_http_places_add(&http->occupied, &c->place))
+        dt_linger_wake(http->linger);
 }
 
 static void conn_close(struct dt_http *http, void **context)
@@ -1031,10 +984,10 @@ static void conn_close(struct dt_http *http, void **context)
     *context = NULL;
     if (!c)
         return;
-    list_remove(http, c);
-    dt_receiver_free(c->receiver);
+    dt_http_places_remove(&http->occupied, &c->place);
+    dt_receiver_free(c->place.receiver);
     if (c->lingers)
-        shutdown(c->fd,
+        shutdown(c->place.fd,
                  SHUT_WR); /* the duplicate keeps the socket open, but the client shall see the end of the answer */
     dt_arena_clear(&c->req.arena);
     dt_strbuf_clear(&c->req.out);
@@ -1060,138 +1013,28 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 
 /* ---- the door: from the porch, on its thread ---- */
 
-static bool let_in(void *arg, int fd, const struct sockaddr *address, socklen_t n, bool first)
+static bool has_place(void *arg, bool first)
 {
     struct dt_http *http = arg;
     size_t kept = first ? 0 : (size_t)http->api->config->http_threads * PLACES_KEPT;
-    if (atomic_load(&http->places) >= http->places_max - kept)
-        return false;
+    return atomic_load(&http->places) < http->places_max - kept;
+}
+
+static void let_in(void *arg, int fd, const struct sockaddr *address, socklen_t n)
+{
+    struct dt_http *http = arg;
     atomic_fetch_add(&http->places, 1);
     if (MHD_add_connection(http->daemon, fd, address, n) != MHD_YES)
         atomic_fetch_sub(&http->places, 1); /* the library has closed it */
-    return true;
-}
-
-/* Who is silent for longest goes first, and who was never let through before who was. */
-static bool goes_before(const struct conn *a, const struct conn *b)
-{
-    bool a_known = atomic_load(&a->known), b_known = atomic_load(&b->known);
-    return a_known != b_known ? b_known : atomic_load(&a->since_us) < atomic_load(&b->since_us);
-}
-
-static bool is_unused(const struct conn *c, int64_t now)
-{
-    return !c->leaving && atomic_load(&c->phase) == PHASE_IDLE && now - atomic_load(&c->since_us) > UNUSED_US;
-}
-
-static struct conn *longest_unused(struct dt_http *http, int64_t now)
-{
-    struct conn *found = NULL;
-    for (struct conn *c = http->conns; c; c = c->next)
-        if (is_unused(c, now) && (!found || goes_before(c, found)))
-            found = c;
-    return found;
 }
 
 static void make_places(void *arg, size_t n)
 {
     struct dt_http *http = arg;
-    struct conn *c;
-    pthread_mutex_lock(&http->lock);
-    for (size_t i = 0; i < n && (c = longest_unused(http, now_us(http))) != NULL; i++) {
-        c->leaving = true;
-        shutdown(c->fd, SHUT_RDWR);
-    }
-    pthread_mutex_unlock(&http->lock);
+    dt_http_places_make(&http->occupied, n);
 }
 
-/* ---- the janitor: total deadlines ---- */
-
-/*
- * The client has gone and libmicrohttpd does not know: its edge-triggered loop takes a short read for the end of what
- * there is, and misses a close that came together with the last bytes.
- */
-static bool left_unnoticed(const struct conn *c)
-{
-    char byte;
-    return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
-enum { LET_BE = -1 }; /* besides SHUT_RD, SHUT_RDWR */
-
-static int cut_off(struct conn *c, enum dt_cut why)
-{
-    int not_yet = CUT_NOT;
-    atomic_compare_exchange_strong(&c->cut, &not_yet, why);
-    return SHUT_RD;
-}
-
-/* A body that is late, or will never come. */
-static int overdue_reading(struct conn *c, int64_t age_us, int64_t silent_us)
-{
-    int64_t late_us = age_us - c->http->api->config->http_request_timeout * 1000;
-    bool draining = atomic_load(&c->http->draining), cutting = atomic_load(&c->http->cutting);
-    if (atomic_load_explicit(&c->suspended, memory_order_relaxed))
-        return LET_BE; /* who has it knows its deadline */
-    if (late_us > DEAF_US)
-        return SHUT_RDWR;
-    if (late_us > STREAM_GRACE_US || (late_us > 0 && silent_us > STALLED_US))
-        return cut_off(c, DT_CUT_LATE);
-    if (cutting || (draining && silent_us > DRAIN_SILENCE_US))
-        return cut_off(c, DT_CUT_SHUTDOWN);
-    return silent_us > SILENCE_US && left_unnoticed(c) ? SHUT_RD : LET_BE;
-}
-
-/* A head that is not whole has its time from its first byte, or from the answer before it. */
-static int overdue_idle(struct conn *c, int64_t now, int64_t idle_us)
-{
-    const struct dt_config *config = c->http->api->config;
-    int64_t since_us = dt_receiver_head_since_us(c->receiver), dripped_us = now - since_us;
-    int64_t late_us = (dripped_us < idle_us ? dripped_us : idle_us) - config->http_head_timeout * 1000;
-    if (idle_us > (config->http_idle_timeout + config->http_request_timeout) * 1000)
-        return SHUT_RDWR; /* empty lines drip */
-    if (since_us == 0 || late_us < 0)
-        return idle_us > SILENCE_US && left_unnoticed(c) ? SHUT_RDWR : LET_BE;
-    dt_receiver_late(c->receiver);
-    return late_us > DEAF_US ? SHUT_RDWR : SHUT_RD;
-}
-
-/* How this connection's socket is to be shut down, its time being up. */
-static int overdue(struct conn *c, int64_t now)
-{
-    const struct dt_config *config = c->http->api->config;
-    int64_t age_us = now - atomic_load_explicit(&c->since_us, memory_order_relaxed);
-    int64_t request_us = config->http_request_timeout * 1000;
-    bool over = false;
-    switch (atomic_load_explicit(&c->phase, memory_order_acquire)) {
-    case PHASE_IDLE: /* silence is libmicrohttpd's business */
-        return overdue_idle(c, now, age_us);
-    case PHASE_READING:
-        return overdue_reading(c, age_us, now - atomic_load_explicit(&c->heard_us, memory_order_relaxed));
-    case PHASE_SENDING:
-        over = age_us > request_us;
-        break;
-    default:
-        break;
-    }
-    return over ? SHUT_RDWR : LET_BE;
-}
-
-/* Returns whether there are connections to come back for. */
-static bool sweep(struct dt_http *http)
-{
-    int64_t now = now_us(http);
-    pthread_mutex_lock(
-        &http->lock); /* a conn in the list has its socket open: both end under this lock, in this order */
-    for (struct conn *c = http->conns; c; c = c->next) {
-        int how = overdue(c, now);
-        if (how != LET_BE)
-            shutdown(c->fd, how);
-    }
-    bool any = http->n_conns > 0;
-    pthread_mutex_unlock(&http->lock);
-    return any;
-}
+/* ---- the janitor ---- */
 
 static void *clean(void *arg)
 {
@@ -1205,7 +1048,7 @@ static void *clean(void *arg)
             continue;
         }
         swept_us = now_us(http);
-        any = sweep(http);
+        any = dt_http_places_sweep(&http->occupied);
         dt_deadlines_expire(http->api, swept_us);
     }
     return NULL;
@@ -1305,7 +1148,7 @@ static void raise_descriptors(void)
 
 static dt_status open_porch(struct dt_http *http, struct dt_error *err)
 {
-    const struct dt_porch_door door = {http, let_in, make_places, refuse_connection};
+    const struct dt_porch_door door = {http, has_place, let_in, make_places, refuse_connection};
     int fd = -1;
     dt_status status = dt_http_listen(http->api->config, &fd, &http->port, err);
     raise_descriptors();
@@ -1322,6 +1165,7 @@ static void http_free(struct dt_http *http)
     }
     dt_porch_free(http->porch);
     dt_linger_free(http->linger);
+    dt_http_places_clear(&http->occupied);
     pthread_mutex_destroy(&http->lock);
     pthread_cond_destroy(&http->quiet);
     free(http->stats);
@@ -1355,7 +1199,7 @@ dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_h
         return dt_fail(err, DT_NOMEM, "no memory for the HTTP server");
     http->api = api;
     http->router = router;
-    http->connections = dt_gauge("duetime_http_connections", "Open HTTP connections.", "");
+    dt_http_places_init(&http->occupied, api->config, api->clock);
     init_lock(http);
     dt_status status = dt_linger_new(&http->linger);
     if (status == DT_OK)
@@ -1395,14 +1239,14 @@ static void wait_until_quiet(struct dt_http *http, int64_t until_us)
 
 void dt_http_drain(dt_http *http, int64_t until_us)
 {
-    atomic_store(&http->draining, true);
+    atomic_store(&http->occupied.draining, true);
     dt_porch_close(http->porch);
     wait_until_quiet(http, until_us);
 }
 
 void dt_http_cut(dt_http *http, int64_t until_us)
 {
-    atomic_store(&http->cutting, true);
+    atomic_store(&http->occupied.cutting, true);
     wait_until_quiet(http, until_us);
 }
 

@@ -2,9 +2,11 @@
  * Owns connections whose first request is not there yet: see porch.h. Refuses to know what requests are about beyond
  * their heads (head.h), and how they are served.
  *
- * Invariants: a guest is in the table from its accept to its end, and its socket is open as long; everything but
- * `wanted` and `closing` belongs to the porch's thread. The table never grows: when it is full, who has waited longest
- * for his own head leaves. A look at a head costs as many bytes as have arrived, DT_HEAD_MAX at most.
+ * Invariants: a guest is in one queue at any time: that of the free ones, of those whose head is not whole, by the time
+ * that they came, or of those that are ready, one for each rank, by the time that they became so; its socket is open
+ * unless it is free. Everything but `wanted` and `closing` belongs to the porch's thread. The table never grows: when
+ * it is full, who has waited longest for his own head leaves. A look at a head costs as many bytes as have arrived,
+ * DT_HEAD_MAX at most; whether the body of a guest that is ready has come costs a call of the system an event.
  */
 #include "porch.h"
 
@@ -16,6 +18,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,10 +34,23 @@
 #define LISTENER    UINT64_MAX
 #define WAKER       (UINT64_MAX - 1)
 
+/* Who goes first, the last one first. A request that is there whole is over soon; so is nothing else. */
+enum rank { PARTLY, PARTLY_WITH_TOKEN, WHOLE, WHOLE_WITH_TOKEN, HEALTH, RANKS };
+
+struct queue {
+    struct guest *first, *last;
+    size_t n;
+};
+
 struct guest {
-    int fd;           /* -1 = free */
-    bool ready;       /* its head is whole */
-    int rank;         /* the higher goes first: 2 asks for health, 1 shows a token, 0 neither */
+    struct guest *prev, *next;
+    struct queue *queue;
+    uint32_t stay; /* tells guests of the same place in the table apart */
+    int fd;
+    bool ready; /* its head is whole; health, token and wanted are those of its request */
+    bool health, token;
+    size_t wanted;    /* bytes of the whole request; SIZE_MAX: its end is not known */
+    enum rank rank;   /* once it is ready */
     int64_t since_us; /* accepted; once ready: since it has been ready */
     socklen_t address_n;
     struct sockaddr_storage address;
@@ -49,21 +65,49 @@ struct dt_porch {
     int listening, epoll, waker;
     struct guest *guests;
     size_t room, n, n_ready;
+    struct queue free, waiting, ready[RANKS];
     _Atomic bool wanted; /* somebody waits for a place */
     _Atomic bool closing;
     char head[DT_HEAD_MAX];
-    dt_metric *waiting, *late, *crowded, *refused;
+    dt_metric *waiting_gauge, *late, *crowded, *refused;
 };
 
 /* ---- coming and going ---- */
+
+static void leave_queue(struct guest *guest)
+{
+    struct queue *queue = guest->queue;
+    *(guest->prev ? &guest->prev->next : &queue->first) = guest->next;
+    *(guest->next ? &guest->next->prev : &queue->last) = guest->prev;
+    queue->n--;
+}
+
+/* Behind all others. */
+static void join(struct queue *queue, struct guest *guest)
+{
+    guest->queue = queue;
+    guest->prev = queue->last;
+    guest->next = NULL;
+    *(queue->last ? &queue->last->next : &queue->first) = guest;
+    queue->last = guest;
+    queue->n++;
+}
+
+static void change_queue(struct queue *queue, struct guest *guest)
+{
+    leave_queue(guest);
+    join(queue, guest);
+}
 
 static void leave(dt_porch *p, struct guest *guest)
 {
     p->n_ready -= guest->ready;
     guest->fd = -1;
     guest->ready = false;
+    guest->stay++;
+    change_queue(&p->free, guest);
     p->n--;
-    dt_metric_set(p->waiting, (double)p->n);
+    dt_metric_set(p->waiting_gauge, (double)p->n);
 }
 
 static void close_guest(dt_porch *p, struct guest *guest)
@@ -92,18 +136,16 @@ static bool same_address(const struct guest *a, const struct guest *b)
     return a->address.ss_family == AF_INET6 && memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
 }
 
-/* Who has waited longest for his own head; of the address of `like` when not NULL. */
-static struct guest *longest_waiting(const dt_porch *p, const struct guest *like, size_t *n)
+/* Who has waited longest for his own head, of the address of `like`, and how many wait there. */
+static struct guest *longest_waiting_like(const dt_porch *p, const struct guest *like, size_t *n)
 {
     struct guest *found = NULL;
     *n = 0;
-    for (size_t i = 0; i < p->room; i++) {
-        struct guest *guest = &p->guests[i];
-        if (guest->fd < 0 || guest->ready || (like && !same_address(guest, like)))
+    for (struct guest *guest = p->waiting.first; guest; guest = guest->next) {
+        if (!same_address(guest, like))
             continue;
         ++*n;
-        if (!found || guest->since_us < found->since_us)
-            found = guest;
+        found = found ? found : guest;
     }
     return found;
 }
@@ -113,26 +155,21 @@ static struct guest *longest_waiting(const dt_porch *p, const struct guest *like
 /* True: the guest has gone in. */
 static bool let_in(dt_porch *p, struct guest *guest)
 {
-    (void)epoll_ctl(p->epoll, EPOLL_CTL_DEL, guest->fd, NULL);
-    if (!p->door.let_in(p->door.arg, guest->fd, (const struct sockaddr *)&guest->address, guest->address_n,
-                        guest->rank > 0))
+    if (!p->door.has_place(p->door.arg, guest->rank >= WHOLE_WITH_TOKEN))
         return false;
+    (void)epoll_ctl(p->epoll, EPOLL_CTL_DEL, guest->fd, NULL);
+    p->door.let_in(p->door.arg, guest->fd, (const struct sockaddr *)&guest->address, guest->address_n);
     leave(p, guest);
     return true;
 }
 
-/* The next to go in: who goes first before others, then who has been ready longest. */
+/* The next to go in. */
 static struct guest *next_ready(const dt_porch *p)
 {
-    struct guest *next = NULL;
-    for (size_t i = 0; i < p->room; i++) {
-        struct guest *guest = &p->guests[i];
-        if (guest->fd < 0 || !guest->ready)
-            continue;
-        if (!next || guest->rank > next->rank || (guest->rank == next->rank && guest->since_us < next->since_us))
-            next = guest;
-    }
-    return next;
+    for (int rank = RANKS - 1; rank >= 0; rank--)
+        if (p->ready[rank].first)
+            return p->ready[rank].first;
+    return NULL;
 }
 
 static void let_ready_in(dt_porch *p)
@@ -143,13 +180,36 @@ static void let_ready_in(dt_porch *p)
     atomic_store(&p->wanted, p->n_ready > 0);
 }
 
-static void become_ready(dt_porch *p, struct guest *guest, int rank)
+static enum rank rank_of(const struct guest *guest)
+{
+    int arrived = 0;
+    bool whole = ioctl(guest->fd, FIONREAD, &arrived) == 0 && (size_t)arrived >= guest->wanted;
+    if (!whole)
+        return guest->token ? PARTLY_WITH_TOKEN : PARTLY;
+    return guest->health ? HEALTH : guest->token ? WHOLE_WITH_TOKEN : WHOLE;
+}
+
+static void become_ready(dt_porch *p, struct guest *guest, const struct dt_head *head)
 {
     guest->ready = true;
-    guest->rank = rank;
+    guest->health = head->health;
+    guest->token = head->token;
+    guest->wanted = head->chunked || head->length > SIZE_MAX - head->n ? SIZE_MAX : head->n + (size_t)head->length;
+    guest->rank = rank_of(guest);
     guest->since_us = dt_clock_mono_us(p->clock);
     p->n_ready++;
+    change_queue(&p->ready[guest->rank], guest);
     let_ready_in(p);
+}
+
+/* More of its body has come, while it waits for a place. */
+static void rank_anew(dt_porch *p, struct guest *guest)
+{
+    enum rank rank = rank_of(guest);
+    if (rank == guest->rank)
+        return;
+    guest->rank = rank;
+    change_queue(&p->ready[rank], guest);
 }
 
 static void look_at(dt_porch *p, struct guest *guest, bool hung_up)
@@ -164,7 +224,7 @@ static void look_at(dt_porch *p, struct guest *guest, bool hung_up)
     }
     switch (dt_head_judge((struct dt_str){p->head, (size_t)n}, &head)) {
     case DT_HEAD_WHOLE:
-        become_ready(p, guest, head.health ? 2 : head.token);
+        become_ready(p, guest, &head);
         return;
     case DT_HEAD_REFUSED:
         refuse(p, guest, head.problem, head.detail);
@@ -185,10 +245,10 @@ static struct guest *in_the_way(const dt_porch *p, const struct guest *newcomer)
     size_t n;
     struct guest *oldest = NULL;
     if (p->n >= p->room / 2)
-        oldest = longest_waiting(p, newcomer, &n);
+        oldest = longest_waiting_like(p, newcomer, &n);
     if (oldest && n < p->room / 2)
         oldest = NULL;
-    return !oldest && p->n == p->room ? longest_waiting(p, NULL, &n) : oldest;
+    return !oldest && p->n == p->room ? p->waiting.first : oldest;
 }
 
 /* Nobody leaves whose head is there, and was only not looked at yet. */
@@ -205,39 +265,34 @@ static void make_room_for(dt_porch *p, const struct guest *newcomer)
     }
 }
 
-static struct guest *free_place(dt_porch *p)
-{
-    for (size_t i = 0; i < p->room; i++)
-        if (p->guests[i].fd < 0)
-            return &p->guests[i];
-    return NULL;
-}
-
 /* When all of them only wait for a place, who would be the last to get one gives way to somebody who may go first. */
-static struct guest *last_ready(dt_porch *p)
+static struct guest *last_ready(const dt_porch *p)
 {
-    struct guest *last = &p->guests[0];
-    for (size_t i = 1; i < p->room; i++) {
-        struct guest *guest = &p->guests[i];
-        if (guest->rank < last->rank || (guest->rank == last->rank && guest->since_us > last->since_us))
-            last = guest;
-    }
-    return last;
+    int rank = 0;
+    while (rank < RANKS - 1 && !p->ready[rank].last)
+        rank++;
+    return p->ready[rank].last;
 }
 
-static void take_in(dt_porch *p, const struct guest *newcomer)
+static uint64_t name_of(const dt_porch *p, const struct guest *guest)
+{
+    return (uint64_t)guest->stay << 32 | (uint64_t)(guest - p->guests);
+}
+
+static void take_in(dt_porch *p, int fd, const struct guest *newcomer)
 {
     make_room_for(p, newcomer);
-    struct guest *guest = free_place(p);
-    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET};
-    if (!guest) {
-        guest = last_ready(p);
-        refuse(p, guest, DT_PROBLEM_UNAVAILABLE, "too many connections");
-    }
-    *guest = *newcomer;
+    if (!p->free.first)
+        refuse(p, last_ready(p), DT_PROBLEM_UNAVAILABLE, "too many connections");
+    struct guest *guest = p->free.first;
+    guest->fd = fd;
+    guest->since_us = newcomer->since_us;
+    guest->address_n = newcomer->address_n;
+    guest->address = newcomer->address;
+    change_queue(&p->waiting, guest);
     p->n++;
-    dt_metric_set(p->waiting, (double)p->n);
-    event.data.u64 = (uint64_t)(guest - p->guests);
+    dt_metric_set(p->waiting_gauge, (double)p->n);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.u64 = name_of(p, guest)};
     if (epoll_ctl(p->epoll, EPOLL_CTL_ADD, guest->fd, &event) != 0)
         close_guest(p, guest);
 }
@@ -246,11 +301,9 @@ static void take_in(dt_porch *p, const struct guest *newcomer)
 static void free_a_descriptor(dt_porch *p)
 {
     const struct timespec moment = {0, 10 * 1000000};
-    size_t n;
-    struct guest *oldest = longest_waiting(p, NULL, &n);
-    if (oldest) {
+    if (p->waiting.first) {
         dt_metric_add(p->crowded, 1);
-        close_guest(p, oldest);
+        close_guest(p, p->waiting.first);
     } else {
         nanosleep(&moment, NULL);
     }
@@ -260,35 +313,41 @@ static void accept_some(dt_porch *p)
 {
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         struct guest newcomer = {.address_n = sizeof(newcomer.address), .since_us = dt_clock_mono_us(p->clock)};
-        newcomer.fd = accept4(p->listening, (struct sockaddr *)&newcomer.address, &newcomer.address_n,
-                              SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (newcomer.fd < 0) {
+        int fd = accept4(p->listening, (struct sockaddr *)&newcomer.address, &newcomer.address_n,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE)
                 free_a_descriptor(p);
             return;
         }
-        take_in(p, &newcomer);
+        take_in(p, fd, &newcomer);
     }
 }
 
 /* ---- time ---- */
 
+/* Sends away those of a queue who have been in it for longer than this. */
+static void sweep_queue(dt_porch *p, const struct queue *queue, int64_t until_us, enum dt_problem_type type,
+                        const char *detail)
+{
+    for (struct guest *guest = queue->first, *next; guest; guest = next) {
+        next = guest->next;
+        if (guest->since_us < until_us)
+            refuse(p, guest, type, detail);
+    }
+}
+
 /* Sends away whose head does not come, and who finds no place in a request's time. */
 static void sweep(dt_porch *p)
 {
     int64_t now_us = dt_clock_mono_us(p->clock);
-    for (size_t i = 0; i < p->room && p->n; i++) {
-        struct guest *guest = &p->guests[i];
-        int64_t age_us = now_us - guest->since_us;
-        if (guest->fd < 0)
-            continue;
-        if (!guest->ready && age_us > p->config->http_head_timeout * 1000) {
-            dt_metric_add(p->late, 1);
-            refuse(p, guest, DT_PROBLEM_TIMEOUT, "no whole request in time");
-        } else if (guest->ready && age_us > p->config->http_request_timeout * 1000) {
-            refuse(p, guest, DT_PROBLEM_UNAVAILABLE, "too many connections");
-        }
-    }
+    size_t waiting = p->waiting.n;
+    sweep_queue(p, &p->waiting, now_us - p->config->http_head_timeout * 1000, DT_PROBLEM_TIMEOUT,
+                "no whole request in time");
+    dt_metric_add(p->late, (int64_t)(waiting - p->waiting.n));
+    for (int rank = 0; rank < RANKS; rank++)
+        sweep_queue(p, &p->ready[rank], now_us - p->config->http_request_timeout * 1000, DT_PROBLEM_UNAVAILABLE,
+                    "too many connections");
 }
 
 static void ask_for_places(dt_porch *p)
@@ -305,14 +364,28 @@ static void forget_waking(const dt_porch *p)
         return; /* nobody woke it */
 }
 
+/* Something has come from a guest, or it has left. */
+static void serve_guest(dt_porch *p, struct guest *guest, uint32_t events)
+{
+    if (!guest->ready)
+        look_at(p, guest, (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
+    else if (events & (EPOLLHUP | EPOLLERR))
+        close_guest(p, guest);
+    else
+        rank_anew(p, guest);
+}
+
 static void serve(dt_porch *p, const struct epoll_event *event)
 {
-    if (event->data.u64 == LISTENER)
+    if (event->data.u64 == LISTENER) {
         accept_some(p);
-    else if (event->data.u64 == WAKER)
+    } else if (event->data.u64 == WAKER) {
         forget_waking(p);
-    else if (p->guests[event->data.u64].fd >= 0 && !p->guests[event->data.u64].ready)
-        look_at(p, &p->guests[event->data.u64], (event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
+    } else {
+        struct guest *guest = &p->guests[event->data.u64 & UINT32_MAX];
+        if (name_of(p, guest) == event->data.u64)
+            serve_guest(p, guest, event->events);
+    }
 }
 
 static void *run(void *arg)
@@ -346,7 +419,7 @@ static dt_status watch(const dt_porch *p, int fd, uint64_t name)
 static void register_metrics(dt_porch *p)
 {
     const char *refused = "Connections that were sent away before their first request was served.";
-    p->waiting =
+    p->waiting_gauge =
         dt_gauge("duetime_http_waiting", "Connections whose first request is not there yet, or waits for a place.", "");
     p->late = dt_counter("duetime_http_sent_away_total", refused, "reason=\"no_request\"");
     p->crowded = dt_counter("duetime_http_sent_away_total", refused, "reason=\"crowded\"");
@@ -360,8 +433,10 @@ static dt_status open_parts(dt_porch *p)
     p->waker = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (!p->guests)
         return DT_NOMEM;
-    for (size_t i = 0; i < p->room; i++)
+    for (size_t i = 0; i < p->room; i++) {
         p->guests[i].fd = -1;
+        join(&p->free, &p->guests[i]);
+    }
     if (p->epoll < 0 || p->waker < 0)
         return DT_SYSTEM;
     dt_status status = watch(p, p->listening, LISTENER);

@@ -5,7 +5,8 @@
  * Heads are looked at (MSG_PEEK), not read; later ones of a connection are looked at by http_receiver.h.
  *
  *   accepted -> waits for its head -> let in
- *                    |                  '--- no place: waits for one; /healthz, /readyz and who shows a token go first
+ *                    |                  '--- no place: waits for one; whose request is there whole goes first, and of
+ *                    |                       these /healthz, /readyz, and who shows a token
  *                    '--- too slow: 408, refused: 4xx, the longest waiting when the porch is full: closed
  *
  * One thread of its own. dt_porch_place: any thread; the others: one thread.
@@ -23,10 +24,12 @@ typedef struct dt_porch dt_porch;
 
 struct dt_porch_door {
     void *arg;
-    /* The socket is taken over. False: there is no place now; first: it may have one of those that are kept for health
-     * and for callers with a token. */
-    bool (*let_in)(void *arg, int fd, const struct sockaddr *address, socklen_t n, bool first);
-    /* So many have waited for a place in vain: closes up to n connections that nobody uses. */
+    /* first: it may have one of those that are kept for health and for callers with a token, if their requests are
+     * there whole. */
+    bool (*has_place)(void *arg, bool first);
+    /* The socket is taken over; there was a place. */
+    void (*let_in)(void *arg, int fd, const struct sockaddr *address, socklen_t n);
+    /* So many have waited for a place in vain: ends up to n connections that are silent or slow. */
     void (*make_places)(void *arg, size_t n);
     /* The socket is taken over; the problem is sent on it. */
     void (*refuse)(void *arg, int fd, enum dt_problem_type type, const char *detail);

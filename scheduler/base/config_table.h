@@ -38,7 +38,7 @@
   DURATION(zookeeper, session_timeout, 4*DT_SECOND, 500, 10*DT_MINUTE, DT_OPT_NONE, "Session timeout asked for; leaders step down after two thirds of it without a connection.") \
   TEXT(http, listen, "127.0.0.1", DT_OPT_NONE, "Address to listen on. Anything but the loopback needs at least one token.") \
   INT(http, port, 8080, 0, 65535, DT_OPT_NONE, "TCP port of the API; 0 = any free one (it is logged).") \
-  INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads; each serves 112 connections, eight of them kept for /healthz, /readyz and callers who show a token.") \
+  INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads; each serves 112 connections, eight of them kept for whole requests for /healthz, /readyz and with a token. When others wait, silent connections and slow bodies lose their places.") \
   INT(http, workers, 8, 1, 256, DT_OPT_NONE, "Threads, each with a MySQL connection, for requests other than creates.") \
   INT(http, waiting, 1000, 16, 100000, DT_OPT_NONE, "Connections whose first request has not arrived whole, beside those that are served; one address has half of them at most, and when there are more, the longest waiting are closed.") \
   DURATION(http, head_timeout, 10*DT_SECOND, 100, DT_MINUTE, DT_OPT_NONE, "In this time the first line and the headers of a request must arrive: the first one's from when its connection begins, others' from their first byte.") \

@@ -7,6 +7,7 @@ import urllib.parse
 
 import pytest
 
+from harness import floods
 from harness.drips import given_up
 from harness.raw import Raw
 from harness.rest import Rest
@@ -71,6 +72,113 @@ def test_refused_requests_whose_bodies_never_come_keep_no_place(porch, line):
     opening = f"{line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer forged\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{{".encode()
     with many(porch.url, 520, opening):
         assert max(served_in(porch.url) for _ in range(5)) < 2
+
+
+@pytest.fixture
+def patient(own_apis):
+    """The same with deadlines as long as they are in earnest: what is slow is not late for a long time."""
+    api = own_apis("patient", {"http.threads": 1, "http.waiting": 600})
+    if api.rest is None:
+        api.start()
+    yield api
+    api.rest.close()
+
+
+@contextlib.contextmanager
+def dripping(url, opening, seconds=3):
+    """520 connections that have sent this and go on a byte a second; those that are ended come again. They have some seconds to come."""
+    target = floods.Target(url, "", "", 0)
+    flood = floods.Flood(lambda _, deadline: floods.hold_open(target, deadline, 520, opening, b"a"), target, 60)
+    try:
+        time.sleep(seconds)
+        yield
+    finally:
+        flood.stop()
+
+
+def posted_in(url, topic):
+    """Seconds until a job is made on a connection of its own, head and body apart."""
+    body, start = json.dumps({"topic": topic, "delay": "PT1H"}).encode(), time.monotonic()
+    with Raw(url) as wire:
+        wire.request("POST /v1/jobs", "Content-Type: application/json", f"Content-Length: {len(body)}")
+        time.sleep(0.05)
+        assert wire.send(body).answer()[0] == 201
+    return time.monotonic() - start
+
+
+BODY = b"Host: x\r\nContent-Type: application/%s\r\nContent-Length: 5000\r\n%s\r\n{"
+ASKED = b"GET /v1/topics HTTP/1.1\r\nHost: x\r\n\r\n"
+SLOW = {
+    "body": b"POST /v1/jobs HTTP/1.1\r\n" + BODY % (b"json", b""),
+    "body with a token": b"POST /v1/jobs HTTP/1.1\r\n" + BODY % (b"json", b"Authorization: Bearer x\r\n"),
+    "body of health": b"GET /healthz HTTP/1.1\r\n" + BODY % (b"json", b""),
+    "refused body": ASKED + b"POST /v1/nothing HTTP/1.1\r\n" + BODY % (b"json", b""),
+    "batch": b"POST /v1/jobs:batch HTTP/1.1\r\n" + BODY % (b"x-ndjson", b"Authorization: Bearer x\r\n"),
+    "chunks": b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5000\r\n{",
+    "size of a chunk": b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1;",
+    "second head": ASKED + b"GET /v1/topics HTTP/1.1\r\nHost: x\r\nX: ",
+}
+
+
+@pytest.mark.parametrize("what", SLOW)
+def test_whoever_is_slow_keeps_no_place_that_others_wait_for(patient, topic, what):
+    with dripping(patient.url, SLOW[what]):
+        for _ in range(3):
+            assert max(served_in(patient.url), served_in(patient.url, "/readyz")) < 1.2
+            assert served_in(patient.url, "/v1/topics") < 1.5
+            assert posted_in(patient.url, topic) < 1.5
+
+
+def test_a_slow_body_is_told_that_it_lost_its_place(patient):
+    with Raw(patient.url) as wire, Raw(patient.url) as quiet:
+        wire.send(SLOW["body"])
+        assert quiet.send(ASKED).answer()[0] == 200
+        with many(patient.url, 200, SLOW["body"]):
+            status, headers, body = wire.answer()
+            assert status == 408 and json.loads(body)["request_id"] == headers["x-request-id"]
+
+
+def test_a_slow_body_keeps_a_place_that_nobody_waits_for(patient, topic):
+    body = json.dumps({"topic": topic, "delay": "PT1H"}).encode()
+    with Raw(patient.url) as wire:
+        wire.request("POST /v1/jobs", "Content-Type: application/json", f"Content-Length: {len(body)}")
+        for n in range(len(body)):
+            wire.send(body[n:n + 1])
+            time.sleep(0.08)
+        assert wire.answer()[0] == 201
+
+
+def test_bodies_that_come_steadily_keep_their_places_in_a_crowd(patient, topic):
+    """20 uploads of 64 KiB/s from the address of 520 that drip."""
+    body = json.dumps({"topic": topic, "delay": "PT1H", "payload": "x" * 250_000}).encode()
+    head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    wires = [Raw(patient.url) for _ in range(20)]
+    try:
+        for wire in wires:
+            wire.send(head + body[:1000])
+        with dripping(patient.url, SLOW["body"], 0):
+            for at in range(1000, len(body), 16384):
+                for wire in wires:
+                    wire.send(body[at:at + 16384])
+                time.sleep(0.25)
+            assert {wire.answer()[0] for wire in wires} == {201}
+    finally:
+        for wire in wires:
+            wire.socket.close()
+
+
+def test_many_honest_connections_of_one_address_are_all_served(patient, topic):
+    """A proxy: 400 connections for 112 places, each of which asks as soon as it is open."""
+    wires = []
+    body = json.dumps({"topic": topic, "delay": "PT1H"}).encode()
+    head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    try:
+        for _ in range(400):
+            wires.append(Raw(patient.url, seconds=30).send(head + body))
+        assert {wire.answer()[0] for wire in wires} == {201}
+    finally:
+        for wire in wires:
+            wire.socket.close()
 
 
 def test_heads_that_drip_are_given_up_in_their_time(porch):

@@ -113,6 +113,17 @@ def dripping_bodies(target, deadline):
     return hold_open(target, deadline, 100, opening + b'{"topic":"', b"a")
 
 
+def crowding_bodies(target, deadline):
+    """More bodies than there are places for, a byte a second of each; those that lose their place come again."""
+    opening = target.head("POST", "/v1/jobs", "Content-Type: application/json", "Content-Length: 100000")
+    return hold_open(target, deadline, 520, opening + b'{"topic":"', b"a")
+
+
+def crowding_second_heads(target, deadline):
+    """More connections than there are places for that have asked once, and whose next heads arrive a byte a second."""
+    return hold_open(target, deadline, 520, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/info HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"a")
+
+
 def unread_answers(target, deadline):
     """Requests for large answers on connections that are never read from."""
     opening = target.head("GET", f"/v1/jobs?topic={target.prefix}large&limit=1000&include=payload") * 4
@@ -236,7 +247,7 @@ def noise(target, deadline):
     return repeat(deadline, one)
 
 
-FLOODS = (half_open_requests, silent_connections, dripping_heads, dripping_second_heads, dripping_bodies, unread_answers, line_feeds, abandoned_batches,
+FLOODS = (half_open_requests, silent_connections, dripping_heads, dripping_second_heads, dripping_bodies, crowding_bodies, crowding_second_heads, unread_answers, line_feeds, abandoned_batches,
           array_batches, large_pages, new_topics, forged_results, noise)
 
 
@@ -254,6 +265,10 @@ class Flood:
         os.nice(19)
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         self._count.value = flood(target, time.monotonic() + seconds)
+
+    def stop(self):
+        self._process.kill()
+        self._process.join(5)
 
     def end(self, seconds):
         """What it did; -1 when it had to be stopped."""

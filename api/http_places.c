@@ -1,0 +1,211 @@
+/*
+ * Owns the list of connections and the rules of their time: see http_places.h. Refuses to know what is asked on them.
+ *
+ * Slow is a body that comes at less than QUICK_BYTES a second. Nobody minds that as long as there are places; when
+ * there are none, a body that has been slow for SLOW_US is as good as a connection that says nothing.
+ */
+#include "http_places.h"
+
+#include <sys/socket.h>
+
+#define UNUSED_US        INT64_C(1000000) /* a connection that is silent for so long may lose its place … */
+#define SLOW_US          INT64_C(500000)  /* … and one whose body is slow for so long … */
+#define PARTLY_US        INT64_C(100000)  /* … and one whose next head comes in pieces for so long */
+#define QUICK_BYTES      4096             /* a second */
+#define SILENCE_US       INT64_C(1000000)
+#define DRAIN_SILENCE_US INT64_C(2000000)
+#define STALLED_US       INT64_C(250000)   /* at its deadline a body that still comes may come to its end */
+#define DEAF_US          INT64_C(15000000) /* and the library must have noticed that it was cut off */
+
+enum { LET_BE = -1 }; /* besides SHUT_RD, SHUT_RDWR */
+
+void dt_http_places_init(struct dt_http_places *places, const struct dt_config *config, const dt_clock *clock)
+{
+    *places = (struct dt_http_places){.config = config, .clock = clock};
+    places->connections = dt_gauge("duetime_http_connections", "Open HTTP connections.", "");
+    pthread_mutex_init(&places->lock, NULL);
+}
+
+void dt_http_places_clear(struct dt_http_places *places)
+{
+    pthread_mutex_destroy(&places->lock);
+}
+
+void dt_http_place_enter(const struct dt_http_places *places, struct dt_http_place *place, enum dt_phase phase)
+{
+    int64_t now_us = dt_clock_mono_us(places->clock);
+    atomic_store_explicit(&place->since_us, now_us, memory_order_relaxed);
+    atomic_store_explicit(&place->heard_us, now_us, memory_order_relaxed);
+    atomic_store_explicit(&place->phase, phase, memory_order_release);
+}
+
+bool dt_http_places_add(struct dt_http_places *places, struct dt_http_place *place)
+{
+    pthread_mutex_lock(&places->lock);
+    place->next = places->first;
+    if (place->next)
+        place->next->prev = place;
+    places->first = place;
+    bool only = places->n++ == 0;
+    dt_metric_set(places->connections, (double)places->n);
+    pthread_mutex_unlock(&places->lock);
+    return only;
+}
+
+void dt_http_places_remove(struct dt_http_places *places, struct dt_http_place *place)
+{
+    pthread_mutex_lock(&places->lock);
+    if (place->prev)
+        place->prev->next = place->next;
+    else
+        places->first = place->next;
+    if (place->next)
+        place->next->prev = place->prev;
+    places->n--;
+    dt_metric_set(places->connections, (double)places->n);
+    pthread_mutex_unlock(&places->lock);
+}
+
+/* ---- whose time is up ---- */
+
+/*
+ * The client has gone and libmicrohttpd does not know: its edge-triggered loop takes a short read for the end of what
+ * there is, and misses a close that came together with the last bytes.
+ */
+static bool left_unnoticed(const struct dt_http_place *place)
+{
+    char byte;
+    return recv(place->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static int cut_off(struct dt_http_place *place, enum dt_cut why)
+{
+    int not_yet = DT_CUT_NOT;
+    atomic_compare_exchange_strong(&place->cut, &not_yet, why);
+    return SHUT_RD;
+}
+
+/* Silence is libmicrohttpd's business. A head that is not whole has its time from its first byte, or from the answer
+ * before it. */
+static int overdue_idle(const struct dt_http_places *places, struct dt_http_place *place, int64_t now_us,
+                        int64_t idle_us)
+{
+    const struct dt_config *config = places->config;
+    int64_t since_us = dt_receiver_head_since_us(place->receiver), dripped_us = now_us - since_us;
+    int64_t late_us = (dripped_us < idle_us ? dripped_us : idle_us) - config->http_head_timeout * 1000;
+    if (idle_us > (config->http_idle_timeout + config->http_request_timeout) * 1000)
+        return SHUT_RDWR; /* empty lines drip */
+    if (since_us == 0 || late_us < 0)
+        return idle_us > SILENCE_US && left_unnoticed(place) ? SHUT_RDWR : LET_BE;
+    dt_receiver_late(place->receiver);
+    return late_us > DEAF_US ? SHUT_RDWR : SHUT_RD;
+}
+
+/* A body that is late, or will never come. */
+static int overdue_reading(const struct dt_http_places *places, struct dt_http_place *place, int64_t age_us,
+                           int64_t silent_us)
+{
+    int64_t late_us = age_us - places->config->http_request_timeout * 1000;
+    if (atomic_load_explicit(&place->suspended, memory_order_relaxed))
+        return LET_BE;
+    if (late_us > DEAF_US)
+        return SHUT_RDWR;
+    if (late_us > DT_STREAM_GRACE_US || (late_us > 0 && silent_us > STALLED_US))
+        return cut_off(place, DT_CUT_LATE);
+    if (atomic_load(&places->cutting) || (atomic_load(&places->draining) && silent_us > DRAIN_SILENCE_US))
+        return cut_off(place, DT_CUT_SHUTDOWN);
+    return silent_us > SILENCE_US && left_unnoticed(place) ? SHUT_RD : LET_BE;
+}
+
+/* How this connection's socket is to be shut down, its time being up. */
+static int overdue(const struct dt_http_places *places, struct dt_http_place *place, int64_t now_us)
+{
+    int64_t age_us = now_us - atomic_load_explicit(&place->since_us, memory_order_relaxed);
+    switch (atomic_load_explicit(&place->phase, memory_order_acquire)) {
+    case DT_PHASE_IDLE:
+        return overdue_idle(places, place, now_us, age_us);
+    case DT_PHASE_READING:
+        return overdue_reading(places, place, age_us,
+                               now_us - atomic_load_explicit(&place->heard_us, memory_order_relaxed));
+    case DT_PHASE_SENDING:
+        return age_us > places->config->http_request_timeout * 1000 ? SHUT_RDWR : LET_BE;
+    default:
+        return LET_BE;
+    }
+}
+
+/* A body that waits for us is as quick as it can be. */
+static void note_speed(struct dt_http_place *place, int64_t now_us, int64_t passed_us)
+{
+    uint64_t bytes = dt_receiver_heard(place->receiver);
+    if ((int64_t)(bytes - place->heard_bytes) * 1000000 >= passed_us * QUICK_BYTES || atomic_load(&place->suspended))
+        place->quick_us = now_us;
+    place->heard_bytes = bytes;
+}
+
+bool dt_http_places_sweep(struct dt_http_places *places)
+{
+    pthread_mutex_lock(&places->lock);
+    int64_t now_us = dt_clock_mono_us(places->clock), passed_us = now_us - places->looked_us;
+    places->looked_us = now_us;
+    for (struct dt_http_place *place = places->first; place; place = place->next) {
+        note_speed(place, now_us, passed_us);
+        int how = overdue(places, place, now_us);
+        if (how != LET_BE)
+            shutdown(place->fd, how);
+    }
+    bool any = places->n > 0;
+    pthread_mutex_unlock(&places->lock);
+    return any;
+}
+
+/* ---- a crowd ---- */
+
+/* Since when it is of no use; now_us: it is of use. */
+static int64_t unused_since(const struct dt_http_place *place, int64_t now_us)
+{
+    int64_t since_us = atomic_load(&place->since_us), slow_us = place->quick_us > since_us ? place->quick_us : since_us;
+    int64_t head_us = dt_receiver_head_since_us(place->receiver);
+    switch (atomic_load(&place->phase)) {
+    case DT_PHASE_IDLE:
+        if (head_us && now_us - since_us > PARTLY_US && now_us - head_us > PARTLY_US)
+            return since_us;
+        return now_us - since_us > UNUSED_US ? since_us : now_us;
+    case DT_PHASE_READING:
+        return now_us - slow_us > SLOW_US && !atomic_load(&place->suspended) ? slow_us : now_us;
+    default:
+        return now_us;
+    }
+}
+
+/* Who is of no use for longest goes first, and who was never let through before who was. */
+static struct dt_http_place *longest_unused(const struct dt_http_places *places, int64_t now_us)
+{
+    struct dt_http_place *found = NULL;
+    bool found_known = false;
+    int64_t found_us = 0;
+    for (struct dt_http_place *place = places->first; place; place = place->next) {
+        int64_t since_us = unused_since(place, now_us);
+        bool known = atomic_load(&place->known);
+        if (place->leaving || since_us == now_us || (found && known && !found_known) ||
+            (found && known == found_known && since_us >= found_us))
+            continue;
+        found = place;
+        found_known = known;
+        found_us = since_us;
+    }
+    return found;
+}
+
+void dt_http_places_make(struct dt_http_places *places, size_t n)
+{
+    struct dt_http_place *place;
+    pthread_mutex_lock(&places->lock);
+    int64_t now_us = dt_clock_mono_us(places->clock);
+    for (size_t i = 0; i < n && (place = longest_unused(places, now_us)) != NULL; i++) {
+        bool reading = atomic_load(&place->phase) == DT_PHASE_READING;
+        place->leaving = true;
+        shutdown(place->fd, reading ? cut_off(place, DT_CUT_SLOW) : SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&places->lock);
+}
