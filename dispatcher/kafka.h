@@ -35,7 +35,7 @@ struct dt_kafka_message {
     size_t n_headers;
 };
 
-/* ---- topics (kafka_admin.c): one handle a process, thread-safe ---- */
+/* ---- topics (kafka_admin.c, kafka_topics.c): one handle a process, thread-safe ---- */
 DT_MUST_CHECK dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err);
 void dt_kafka_admin_free(dt_kafka_admin *admin);
 /* Makes <installation>.ledger (a partition a shard, retention.ms=-1, cleanup.policy=delete), .results,
@@ -51,11 +51,26 @@ struct dt_kafka_topic_info {
     int64_t max_message_bytes;
     int partitions;
 };
-/* What is known of a topic, looked up anew after 30 s (then in the background: a caller never waits for a topic that
+/*
+ * What is known of a topic, looked up anew after 30 s (then in the background: a caller never waits for a topic that
  * was fine a moment ago); made on demand when missing and auto_create_partitions > 0. REFUSED: it does not exist and
- * cannot be made, or may not be written (cached for 5 s). UNAVAILABLE: Kafka does not answer. */
+ * cannot be made, or may not be written (cached for 5 s). UNAVAILABLE: Kafka does not answer, or cannot say now.
+ */
 DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic,
                                              struct dt_kafka_topic_info *out, struct dt_error *err);
+/* Has all of them known, in few requests; the first that is not OK is told of, and *at_fault says which it is. */
+DT_MUST_CHECK dt_status dt_kafka_admin_topics(dt_kafka_admin *admin, const struct dt_str *topics, size_t n,
+                                              size_t *at_fault, struct dt_error *err);
+/* Somebody who must not wait. `told` is called on a thread of the admin's when there may be an answer to what was BUSY;
+ * it must not call the admin. Freed before the admin; not called any more then. */
+typedef struct dt_kafka_asker dt_kafka_asker;
+DT_MUST_CHECK dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), void *arg,
+                                           dt_kafka_asker **out);
+void dt_kafka_asker_free(dt_kafka_asker *asker); /* accepts NULL */
+/* As dt_kafka_admin_topic, and at once. BUSY: not known yet; it is found out meanwhile (those who want many wait for
+ * each other, not the others for them). */
+DT_MUST_CHECK dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, struct dt_kafka_topic_info *out,
+                                           struct dt_error *err);
 
 /* The topic did not take what it should: it is looked up anew when it is next asked for. */
 void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic);

@@ -1,12 +1,11 @@
 /*
- * Owns: what the process knows of Kafka's topics: makes them, checks the ledger's settings, remembers limits for a
- * while. Refuses to know: who writes to the topics. Invariants: one lock guards all; one request is under way at a
- * time. A topic is looked at with DescribeConfigs before anything else, because a metadata request could make a missing
- * topic with the broker's defaults (a ledger with a week of retention).
+ * Owns: requests to Kafka about topics: describing, making, growing them; checks of the ledger's settings. Refuses to
+ * know: who writes to the topics. Invariants: one request is under way at a time. A topic is looked at with
+ * DescribeConfigs before anything else, because a metadata request could make a missing topic with the broker's
+ * defaults (a ledger with a week of retention).
  */
-#include "kafka_warm.h"
+#include "kafka_admin_parts.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,43 +16,20 @@
 enum {
     LOOK_TIMEOUT_MS = 2000,
     CHANGE_TIMEOUT_MS = 5000,
-    GOOD_FOR_US = 30000000,
-    STALE_FOR_US = 600000000, /* after that: a good answer is still given while it is looked up anew */
-    BAD_FOR_US = 5000000,
-    DOWN_FOR_US = 1000000, /* a broker that did not answer is not asked again by everybody */
-    CACHE_BUCKETS = 256,
+    MADE_WITHIN_US = 2000000,
+    LEADERS_WITHIN_US = 1000000,
     KEEP_HANDLE_MS = 10000,
     DEFAULT_MAX_MESSAGE = 1048588, /* Kafka's default, for topics whose settings we may not read */
 };
 
-struct known {
-    struct known *next;
-    int64_t until_us;
-    bool good; /* info was filled at least once */
-    dt_status status;
-    struct dt_kafka_topic_info info;
-    struct dt_error error;
-    size_t name_n;
-    char name[];
-};
-
-struct dt_kafka_admin {
-    const struct dt_kafka_env *env;
-    pthread_mutex_t request_lock; /* around requests, and for the three below; taken before cache_lock */
-    dt_kafka_warm *warm;
-    rd_kafka_t *rk; /* while a request is under way */
-    rd_kafka_queue_t *queue;
-    pthread_mutex_t cache_lock; /* for all below */
-    pthread_cond_t refreshed;
-    bool refreshing; /* a thread looks a topic up anew */
-    int64_t down_until_us;
-    struct known *cache[CACHE_BUCKETS];
-};
-
-/* Settings of a topic, as far as they were told. */
-struct settings {
+/* A topic that is asked for, and what Kafka says of it. */
+struct look {
+    const char *topic;
+    rd_kafka_resp_err_t code;
     char retention_ms[32], cleanup_policy[32];
     int64_t max_message_bytes;
+    char reason[200]; /* of a code that came from making it; Kafka's own words */
+    bool made;
 };
 
 /* ---- requests ---- */
@@ -112,58 +88,153 @@ static rd_kafka_event_t *await_event(struct dt_kafka_admin *a, rd_kafka_event_ty
     return NULL;
 }
 
-static void take_setting(struct settings *s, const rd_kafka_ConfigEntry_t *entry)
+static void take_setting(struct look *look, const rd_kafka_ConfigEntry_t *entry)
 {
     const char *name = rd_kafka_ConfigEntry_name(entry), *value = rd_kafka_ConfigEntry_value(entry);
 
     if (value == NULL)
         return;
     if (strcmp(name, "retention.ms") == 0)
-        snprintf(s->retention_ms, sizeof s->retention_ms, "%s", value);
+        snprintf(look->retention_ms, sizeof look->retention_ms, "%s", value);
     else if (strcmp(name, "cleanup.policy") == 0)
-        snprintf(s->cleanup_policy, sizeof s->cleanup_policy, "%s", value);
+        snprintf(look->cleanup_policy, sizeof look->cleanup_policy, "%s", value);
     else if (strcmp(name, "max.message.bytes") == 0)
-        s->max_message_bytes = strtoll(value, NULL, 10);
+        look->max_message_bytes = strtoll(value, NULL, 10);
 }
 
-static rd_kafka_resp_err_t read_settings(rd_kafka_event_t *event, struct settings *s)
+static struct look *look_of(struct look *v, size_t n, const char *topic)
 {
-    size_t n = 0;
-    rd_kafka_resp_err_t code = rd_kafka_event_error(event);
-    const rd_kafka_ConfigResource_t **found;
-    const rd_kafka_ConfigEntry_t **entries;
+    for (size_t i = 0; topic != NULL && i < n; i++) {
+        if (strcmp(v[i].topic, topic) == 0)
+            return &v[i];
+    }
+    return NULL;
+}
 
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return code;
-    found = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n);
-    if (n != 1)
-        return RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-    code = rd_kafka_ConfigResource_error(found[0]);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return code;
-    entries = rd_kafka_ConfigResource_configs(found[0], &n);
+static void all_are(struct look *v, size_t n, rd_kafka_resp_err_t code)
+{
     for (size_t i = 0; i < n; i++)
-        take_setting(s, entries[i]);
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
+        v[i].code = code;
 }
 
-static rd_kafka_resp_err_t describe(struct dt_kafka_admin *a, const char *topic, struct settings *s)
+static void read_settings(rd_kafka_event_t *event, struct look *v, size_t n)
 {
-    rd_kafka_ConfigResource_t *resource = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic);
+    size_t n_found = 0;
+    const rd_kafka_ConfigResource_t **found;
+
+    all_are(v, n, rd_kafka_event_error(event));
+    if (rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return;
+    all_are(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+    found = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n_found);
+    for (size_t i = 0; i < n_found; i++) {
+        struct look *look = look_of(v, n, rd_kafka_ConfigResource_name(found[i]));
+        size_t n_entries = 0;
+        const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(found[i], &n_entries);
+
+        if (look == NULL)
+            continue;
+        look->code = rd_kafka_ConfigResource_error(found[i]);
+        for (size_t k = 0; k < n_entries; k++)
+            take_setting(look, entries[k]);
+    }
+}
+
+/* Fills in what Kafka says of each, in one request. */
+static void describe(struct dt_kafka_admin *a, struct look *v, size_t n)
+{
+    rd_kafka_ConfigResource_t *resources[DT_KAFKA_FIND_MAX];
     rd_kafka_AdminOptions_t *options = options_new(a, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
     rd_kafka_event_t *event;
-    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__TIMED_OUT;
 
-    *s = (struct settings){.max_message_bytes = DEFAULT_MAX_MESSAGE};
-    rd_kafka_DescribeConfigs(a->rk, &resource, 1, options, a->queue);
+    for (size_t i = 0; i < n; i++) {
+        v[i].max_message_bytes = DEFAULT_MAX_MESSAGE;
+        resources[i] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, v[i].topic);
+    }
+    rd_kafka_DescribeConfigs(a->rk, resources, n, options, a->queue);
     event = await_event(a, RD_KAFKA_EVENT_DESCRIBECONFIGS_RESULT);
     if (event != NULL) {
-        code = read_settings(event, s);
+        read_settings(event, v, n);
         rd_kafka_event_destroy(event);
+    } else {
+        all_are(v, n, RD_KAFKA_RESP_ERR__TIMED_OUT);
     }
     rd_kafka_AdminOptions_destroy(options);
-    rd_kafka_ConfigResource_destroy(resource);
-    return code;
+    rd_kafka_ConfigResource_destroy_array(resources, n);
+}
+
+static void take_made(struct look *v, size_t n, const rd_kafka_topic_result_t **results, size_t n_results)
+{
+    for (size_t i = 0; i < n_results; i++) {
+        struct look *look = look_of(v, n, rd_kafka_topic_result_name(results[i]));
+        const char *text = rd_kafka_topic_result_error_string(results[i]);
+
+        if (look == NULL)
+            continue;
+        look->code = rd_kafka_topic_result_error(results[i]);
+        snprintf(look->reason, sizeof look->reason, "%s", text != NULL ? text : rd_kafka_err2str(look->code));
+        if (look->code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
+            look->code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    }
+}
+
+static void read_made(rd_kafka_event_t *event, struct look *v, size_t n)
+{
+    rd_kafka_resp_err_t code = event != NULL ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
+    const rd_kafka_topic_result_t **results;
+    size_t n_results = 0;
+
+    all_are(v, n, code);
+    for (size_t i = 0; i < n; i++)
+        snprintf(v[i].reason, sizeof v[i].reason, "%s", event != NULL ? rd_kafka_err2str(code) : "no answer");
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return;
+    results = rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &n_results);
+    take_made(v, n, results, n_results);
+}
+
+static rd_kafka_NewTopic_t *new_topic(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger)
+{
+    int replicas = (int)a->env->config->kafka_replication_factor;
+    rd_kafka_NewTopic_t *made =
+        rd_kafka_NewTopic_new(look->topic, partitions, replicas, look->reason, sizeof look->reason);
+
+    if (made == NULL) {
+        look->code = RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION;
+    } else if (ledger) {
+        (void)!rd_kafka_NewTopic_set_config(made, "retention.ms", "-1");
+        (void)!rd_kafka_NewTopic_set_config(made, "retention.bytes", "-1");
+        (void)!rd_kafka_NewTopic_set_config(made, "cleanup.policy", "delete");
+    }
+    return made;
+}
+
+/* Asks for topics to be made, in one request; the code of each tells how it went. */
+static void create(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
+{
+    rd_kafka_NewTopic_t *topics[DT_KAFKA_FIND_MAX];
+    struct look asked[DT_KAFKA_FIND_MAX];
+    rd_kafka_AdminOptions_t *options;
+    rd_kafka_event_t *event;
+    size_t n_asked = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        topics[n_asked] = new_topic(a, &v[i], partitions, ledger);
+        if (topics[n_asked] != NULL)
+            asked[n_asked++] = v[i];
+    }
+    if (n_asked == 0)
+        return;
+    options = options_new(a, RD_KAFKA_ADMIN_OP_CREATETOPICS);
+    rd_kafka_CreateTopics(a->rk, topics, n_asked, options, a->queue);
+    event = await_event(a, RD_KAFKA_EVENT_CREATETOPICS_RESULT);
+    read_made(event, asked, n_asked);
+    for (size_t i = 0; i < n_asked; i++)
+        *look_of(v, n, asked[i].topic) = asked[i];
+    if (event != NULL)
+        rd_kafka_event_destroy(event);
+    rd_kafka_AdminOptions_destroy(options);
+    rd_kafka_NewTopic_destroy_array(topics, n_asked);
 }
 
 /* The first error of a list of topic results, with Kafka's own words. */
@@ -179,43 +250,6 @@ static rd_kafka_resp_err_t topic_result(const rd_kafka_topic_result_t **results,
         return code;
     }
     return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-static rd_kafka_resp_err_t create(struct dt_kafka_admin *a, const char *topic, int partitions, bool ledger,
-                                  char *reason, size_t size)
-{
-    int replicas = (int)a->env->config->kafka_replication_factor;
-    rd_kafka_NewTopic_t *new_topic = rd_kafka_NewTopic_new(topic, partitions, replicas, reason, size);
-    rd_kafka_AdminOptions_t *options = NULL;
-    rd_kafka_event_t *event = NULL;
-    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__TIMED_OUT;
-    const rd_kafka_topic_result_t **results;
-    size_t n;
-
-    if (new_topic == NULL)
-        return RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION;
-    if (ledger) {
-        (void)!rd_kafka_NewTopic_set_config(new_topic, "retention.ms", "-1");
-        (void)!rd_kafka_NewTopic_set_config(new_topic, "retention.bytes", "-1");
-        (void)!rd_kafka_NewTopic_set_config(new_topic, "cleanup.policy", "delete");
-    }
-    options = options_new(a, RD_KAFKA_ADMIN_OP_CREATETOPICS);
-    rd_kafka_CreateTopics(a->rk, &new_topic, 1, options, a->queue);
-    event = await_event(a, RD_KAFKA_EVENT_CREATETOPICS_RESULT);
-    snprintf(reason, size, "no answer");
-    if (event != NULL) {
-        code = rd_kafka_event_error(event);
-        snprintf(reason, size, "%s", rd_kafka_err2str(code));
-    }
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        results = rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &n);
-        code = topic_result(results, n, reason, size);
-    }
-    if (event != NULL)
-        rd_kafka_event_destroy(event);
-    rd_kafka_AdminOptions_destroy(options);
-    rd_kafka_NewTopic_destroy(new_topic);
-    return code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS ? RD_KAFKA_RESP_ERR_NO_ERROR : code;
 }
 
 static rd_kafka_resp_err_t grow(struct dt_kafka_admin *a, const char *topic, unsigned partitions, char *reason,
@@ -250,258 +284,201 @@ static rd_kafka_resp_err_t grow(struct dt_kafka_admin *a, const char *topic, uns
 }
 
 /* Only for topics that exist: metadata would make others. */
-static dt_status count_partitions(struct dt_kafka_admin *a, const char *topic, int *partitions, struct dt_error *err)
+static dt_status count_partitions(struct dt_kafka_admin *a, const char *topic, int64_t deadline_us, int *partitions,
+                                  struct dt_error *err)
 {
     rd_kafka_topic_t *rkt = rd_kafka_topic_new(a->rk, topic, NULL);
     dt_status status;
 
     if (rkt == NULL)
         return dt_kafka_fail(err, rd_kafka_last_error(), topic);
-    status = dt_kafka_await_topic(a->rk, rkt, dt_kafka_now_us() + 1000000, NULL, partitions, err);
+    status = dt_kafka_await_topic(a->rk, rkt, deadline_us, NULL, partitions, err);
     rd_kafka_topic_destroy(rkt);
     return status;
 }
 
-/* ---- topics of any name ---- */
+/* ---- looking, and making ---- */
 
-/* Makes a topic and waits until the brokers know it. */
-static dt_status make(struct dt_kafka_admin *a, const char *topic, int partitions, bool ledger, struct settings *s,
-                      struct dt_error *err)
+/* Puts those with this code in front, and says how many they are. */
+static size_t gather(struct look *v, size_t n, rd_kafka_resp_err_t code)
 {
-    char reason[256] = "";
-    rd_kafka_resp_err_t code = create(a, topic, partitions, ledger, reason, sizeof reason);
-    const int64_t deadline_us = dt_kafka_now_us() + 2000000;
-    const struct timespec pause = {.tv_nsec = 5000000};
+    size_t n_first = 0;
 
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return dt_fail(err, dt_kafka_error_status(code), "making topic %s: %s", topic, reason);
-    DT_LOG(INFO, "kafka", "topic made", DT_S("topic", topic), DT_I("partitions", partitions));
-    while ((code = describe(a, topic, s)) == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && dt_kafka_now_us() < deadline_us)
-        nanosleep(&pause, NULL);
-    return code == RD_KAFKA_RESP_ERR_NO_ERROR
-               ? DT_OK
-               : dt_fail(err, DT_UNAVAILABLE, "topic %s: %s", topic, rd_kafka_err2str(code));
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].code == code) {
+            struct look other = v[n_first];
+
+            v[n_first++] = v[i];
+            v[i] = other;
+        }
+    }
+    return n_first;
 }
 
-/* What Kafka says of a topic, made when it is missing and partitions > 0. */
-static dt_status look_or_make(struct dt_kafka_admin *a, const char *topic, int partitions, bool ledger,
-                              struct settings *s, struct dt_error *err)
+/* Waits until the brokers know what was made. */
+static void await_made(struct dt_kafka_admin *a, struct look *v, size_t n)
 {
-    rd_kafka_resp_err_t code = describe(a, topic, s);
+    const int64_t deadline_us = dt_kafka_now_us() + MADE_WITHIN_US;
+    const struct timespec pause = {.tv_nsec = 5000000};
 
-    switch ((int)code) {
+    describe(a, v, n);
+    while ((n = gather(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)) > 0 && dt_kafka_now_us() < deadline_us) {
+        nanosleep(&pause, NULL);
+        describe(a, v, n);
+    }
+}
+
+static void make(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
+{
+    create(a, v, n, partitions, ledger);
+    n = gather(v, n, RD_KAFKA_RESP_ERR_NO_ERROR);
+    for (size_t i = 0; i < n; i++) {
+        DT_LOG(INFO, "kafka", "topic made", DT_S("topic", v[i].topic), DT_I("partitions", partitions));
+        v[i].reason[0] = '\0';
+        v[i].made = true;
+    }
+    if (n > 0)
+        await_made(a, v, n);
+}
+
+/* What Kafka says of topics, made when they are missing and partitions > 0. Changes their order. */
+static void look_or_make(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
+{
+    size_t n_missing;
+
+    describe(a, v, n);
+    n_missing = gather(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+    if (n_missing > 0 && partitions > 0)
+        make(a, v, n_missing, partitions, ledger);
+}
+
+static dt_status judge(const struct look *look, bool made, bool ledger, struct dt_error *err)
+{
+    switch ((int)look->code) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
         return DT_OK;
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
-        *s = (struct settings){.max_message_bytes = DEFAULT_MAX_MESSAGE};
-        return ledger ? dt_kafka_fail(err, code, topic) : DT_OK; /* writing may be allowed all the same */
+        if (look->reason[0] != '\0')
+            break;                                                           /* it may not be made */
+        return ledger ? dt_kafka_fail(err, look->code, look->topic) : DT_OK; /* writing may be allowed all the same */
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
-        if (partitions == 0)
-            return dt_fail(err, DT_REFUSED, "topic %s does not exist and topics are not made on demand", topic);
-        return make(a, topic, partitions, ledger, s, err);
+        if (made)
+            return dt_fail(err, DT_UNAVAILABLE, "topic %s was made, and the brokers do not know it yet", look->topic);
+        return dt_fail(err, DT_REFUSED, "topic %s does not exist and topics are not made on demand", look->topic);
     default:
-        return dt_kafka_fail(err, code, topic);
+        if (look->reason[0] == '\0')
+            return dt_kafka_fail(err, look->code, look->topic);
     }
+    return dt_fail(err, dt_kafka_error_status(look->code), "making topic %s: %s", look->topic, look->reason);
 }
 
-static dt_status look_up(struct dt_kafka_admin *a, const char *topic, struct dt_kafka_topic_info *out,
-                         struct dt_error *err)
+/* Has no topic an answer, because nobody gave one? */
+static bool no_answer(const struct look *v, size_t n)
 {
-    struct settings s;
-    dt_status status = look_or_make(a, topic, (int)a->env->config->kafka_auto_create_partitions, false, &s, err);
-
-    if (status != DT_OK)
-        return status;
-    /* the client has a limit of its own */
-    out->max_message_bytes = s.max_message_bytes < DT_KAFKA_MESSAGE_MAX ? s.max_message_bytes : DT_KAFKA_MESSAGE_MAX;
-    return count_partitions(a, topic, &out->partitions, err);
-}
-
-/* ---- the cache ---- */
-
-static struct known **cache_slot(struct dt_kafka_admin *a, struct dt_str name)
-{
-    struct known **at;
-
-    for (at = &a->cache[dt_str_hash(name) % CACHE_BUCKETS]; *at != NULL; at = &(*at)->next) {
-        if ((*at)->name_n == name.n && memcmp((*at)->name, name.p, name.n) == 0)
-            break;
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].code != RD_KAFKA_RESP_ERR__TIMED_OUT && v[i].code != RD_KAFKA_RESP_ERR__TRANSPORT &&
+            v[i].code != RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE)
+            return false;
     }
-    return at;
+    return n > 0;
 }
 
-static void refresh_soon(struct dt_kafka_admin *a, const struct known *k);
-
-/* True when there is an answer already. An old one is good for now, and looked up anew behind the caller's back. */
-static bool cache_get(struct dt_kafka_admin *a, struct dt_str name, struct dt_kafka_topic_info *out, dt_status *status,
-                      struct dt_error *err)
+static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bool made, int64_t deadline_us,
+                           struct dt_kafka_finding *f)
 {
-    const int64_t now_us = dt_kafka_now_us();
-    struct known *k;
-    bool hit;
-
-    pthread_mutex_lock(&a->cache_lock);
-    k = *cache_slot(a, name);
-    hit = k != NULL && now_us < k->until_us + (k->status == DT_OK ? STALE_FOR_US : 0);
-    if (hit) {
-        *status = k->status;
-        *out = k->info;
-        if (k->status != DT_OK && err != NULL)
-            *err = k->error;
-        if (now_us >= k->until_us)
-            refresh_soon(a, k);
-    } else if (now_us < a->down_until_us) {
-        hit = true;
-        *status = dt_fail(err, DT_UNAVAILABLE, "topic %.*s: Kafka did not answer a moment ago", (int)name.n, name.p);
-    }
-    pthread_mutex_unlock(&a->cache_lock);
-    return hit;
-}
-
-static struct known *cache_entry(struct dt_kafka_admin *a, struct dt_str name)
-{
-    struct known **slot = cache_slot(a, name), *k = *slot;
-
-    if (k == NULL && (k = calloc(1, sizeof *k + name.n + 1)) != NULL) {
-        memcpy(k->name, name.p, name.n);
-        k->name_n = name.n;
-        *slot = k;
-    }
-    return k;
-}
-
-/* That Kafka does not answer is nothing to remember of a topic. */
-static void cache_put(struct dt_kafka_admin *a, struct dt_str name, const struct dt_kafka_topic_info *info,
-                      dt_status status, const struct dt_error *error)
-{
-    struct known *k = NULL;
-
-    pthread_mutex_lock(&a->cache_lock);
-    if (status == DT_OK || status == DT_REFUSED)
-        k = cache_entry(a, name);
-    else
-        a->down_until_us = dt_kafka_now_us() + DOWN_FOR_US;
-    if (k != NULL) {
-        k->status = status;
-        k->error = *error;
-        if (status == DT_OK) {
-            k->info = *info;
-            k->good = true;
-        }
-        k->until_us = dt_kafka_now_us() + (status == DT_OK ? GOOD_FOR_US : BAD_FOR_US);
-    }
-    pthread_mutex_unlock(&a->cache_lock);
-}
-
-/* ---- looking up anew ---- */
-
-struct refresh {
-    struct dt_kafka_admin *admin;
-    char name[DT_KAFKA_TOPIC_MAX + 1];
-};
-
-static void *refresh_main(void *arg)
-{
-    struct refresh *r = arg;
-    struct dt_kafka_admin *a = r->admin;
-    struct dt_kafka_topic_info info = {0};
-    struct dt_error why = {0};
-
-    if (begin(a, &why) == DT_OK) {
-        dt_status status = look_up(a, r->name, &info, &why);
-
-        cache_put(a, dt_str(r->name), &info, status, &why);
-        end(a);
-    }
-    pthread_mutex_lock(&a->cache_lock);
-    a->refreshing = false;
-    pthread_cond_broadcast(&a->refreshed);
-    pthread_mutex_unlock(&a->cache_lock);
-    free(r);
-    return NULL;
-}
-
-/* One at a time: a topic whose turn it is not is met again. Holds the cache's lock. */
-static void refresh_soon(struct dt_kafka_admin *a, const struct known *k)
-{
-    struct refresh *r = a->refreshing ? NULL : calloc(1, sizeof *r);
-    pthread_attr_t attr;
-    pthread_t thread;
-
-    if (r == NULL)
+    f->status = judge(look, made, false, &f->error);
+    if (f->status != DT_OK)
         return;
-    r->admin = a;
-    memcpy(r->name, k->name, k->name_n);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    a->refreshing = pthread_create(&thread, &attr, refresh_main, r) == 0;
-    pthread_attr_destroy(&attr);
-    if (!a->refreshing)
-        free(r);
+    /* the client has a limit of its own */
+    f->info.max_message_bytes =
+        look->max_message_bytes < DT_KAFKA_MESSAGE_MAX ? look->max_message_bytes : DT_KAFKA_MESSAGE_MAX;
+    f->status = count_partitions(a, f->name, deadline_us, &f->info.partitions, &f->error);
 }
 
-bool dt_kafka_admin_known(dt_kafka_admin *a, struct dt_str topic, struct dt_kafka_topic_info *out)
+static void list_led(const struct look *looks, const struct dt_kafka_finding *v, size_t n,
+                     rd_kafka_topic_partition_list_t *list)
 {
-    struct known *k;
-    bool good;
-
-    pthread_mutex_lock(&a->cache_lock);
-    k = *cache_slot(a, topic);
-    good = k != NULL && k->good;
-    if (good)
-        *out = k->info;
-    pthread_mutex_unlock(&a->cache_lock);
-    return good;
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].status != DT_OK || !look_of((struct look *)(uintptr_t)looks, n, v[i].name)->made)
+            continue;
+        for (int k = 0; k < v[i].info.partitions; k++)
+            rd_kafka_topic_partition_list_add(list, v[i].name, k)->offset = RD_KAFKA_OFFSET_END;
+    }
 }
 
-void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
+/* Only those stay of which no end was told. */
+static void keep_unled(rd_kafka_topic_partition_list_t *list)
 {
-    struct known *k;
-
-    pthread_mutex_lock(&a->cache_lock);
-    k = *cache_slot(a, topic);
-    if (k != NULL)
-        k->until_us = INT64_MIN / 2;
-    pthread_mutex_unlock(&a->cache_lock);
+    for (int i = list->cnt - 1; i >= 0; i--) {
+        if (list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && list->elems[i].offset >= 0)
+            rd_kafka_topic_partition_list_del_by_idx(list, i);
+        else
+            list->elems[i].offset = RD_KAFKA_OFFSET_END;
+    }
 }
 
-dt_status dt_kafka_admin_topic(dt_kafka_admin *a, struct dt_str topic, struct dt_kafka_topic_info *out,
-                               struct dt_error *err)
+/*
+ * A broker knows of a new topic before it leads its partitions, and who writes to them meanwhile is told to try again
+ * in a tenth of a second, in the middle of a transaction. So they are waited for here: whoever leads a partition can
+ * tell where it ends. Afterwards they are as good as any other, whatever has come of it.
+ */
+static void await_led(struct dt_kafka_admin *a, const struct look *looks, const struct dt_kafka_finding *v, size_t n)
 {
-    char name[DT_KAFKA_TOPIC_MAX + 1];
-    struct dt_error why = {0};
-    dt_status status;
+    const int64_t deadline_us = dt_kafka_now_us() + MADE_WITHIN_US;
+    const struct timespec pause = {.tv_nsec = 5000000};
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)n);
 
-    *out = (struct dt_kafka_topic_info){0};
-    if (topic.n == 0 || topic.n > DT_KAFKA_TOPIC_MAX)
-        return dt_fail(err, DT_REFUSED, "a topic's name has 1 to %d bytes", DT_KAFKA_TOPIC_MAX);
-    if (cache_get(a, topic, out, &status, err))
-        return status;
-    memcpy(name, topic.p, topic.n);
-    name[topic.n] = '\0';
-    status = begin(a, err);
+    list_led(looks, v, n, list);
+    while (list->cnt > 0 && dt_kafka_now_us() < deadline_us) {
+        (void)rd_kafka_offsets_for_times(a->rk, list, 1000);
+        keep_unled(list);
+        if (list->cnt > 0)
+            nanosleep(&pause, NULL);
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
+dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n, struct dt_error *err)
+{
+    const int partitions = (int)a->env->config->kafka_auto_create_partitions;
+    struct look looks[DT_KAFKA_FIND_MAX];
+    int64_t deadline_us;
+    dt_status status = begin(a, err);
+
     if (status != DT_OK)
         return status;
-    if (!cache_get(a, topic, out, &status, err)) { /* nobody else asked meanwhile */
-        status = look_up(a, name, out, &why);
-        cache_put(a, topic, out, status, &why);
-        if (status != DT_OK && err != NULL)
-            *err = why;
-    }
+    for (size_t i = 0; i < n; i++)
+        looks[i] = (struct look){.topic = v[i].name};
+    look_or_make(a, looks, n, partitions, false);
+    deadline_us = dt_kafka_now_us() + LEADERS_WITHIN_US; /* of all together: others wait */
+    for (size_t i = 0; i < n; i++)
+        finish_finding(a, look_of(looks, n, v[i].name), partitions > 0, deadline_us, &v[i]);
+    await_led(a, looks, v, n);
+    if (no_answer(looks, n))
+        status = dt_fail(err, DT_UNAVAILABLE, "%s", v[0].error.text);
     end(a);
     return status;
 }
 
 /* ---- our own topics ---- */
 
-static dt_status check_ledger_settings(const char *topic, const struct settings *s, struct dt_error *err)
+/* One topic of ours: as it is now, be it made for that. */
+static dt_status look_at_own(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger,
+                             struct dt_error *err)
+{
+    look_or_make(a, look, 1, partitions, ledger);
+    return judge(look, partitions > 0, ledger, err);
+}
+
+static dt_status check_ledger_settings(const struct look *s, struct dt_error *err)
 {
     if (strcmp(s->retention_ms, "-1") != 0)
         return dt_fail(err, DT_REFUSED, "topic %s has retention.ms=%s: it must be -1, or sent jobs are forgotten",
-                       topic, s->retention_ms);
+                       s->topic, s->retention_ms);
     if (strcmp(s->cleanup_policy, "delete") != 0)
-        return dt_fail(err, DT_REFUSED, "topic %s has cleanup.policy=%s: it must be delete", topic, s->cleanup_policy);
+        return dt_fail(err, DT_REFUSED, "topic %s has cleanup.policy=%s: it must be delete", s->topic,
+                       s->cleanup_policy);
     return DT_OK;
 }
 
@@ -509,17 +486,17 @@ static dt_status check_ledger_settings(const char *topic, const struct settings 
 static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool repair, struct dt_error *err)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1], reason[256] = "";
-    struct settings s;
+    struct look look = {.topic = topic};
     int partitions = 0;
     rd_kafka_resp_err_t code;
     dt_status status = dt_kafka_topic_name(a->env, "ledger", topic, err);
 
     if (status == DT_OK)
-        status = look_or_make(a, topic, repair ? (int)shards : 0, true, &s, err);
+        status = look_at_own(a, &look, repair ? (int)shards : 0, true, err);
     if (status == DT_OK)
-        status = check_ledger_settings(topic, &s, err);
+        status = check_ledger_settings(&look, err);
     if (status == DT_OK)
-        status = count_partitions(a, topic, &partitions, err);
+        status = count_partitions(a, topic, dt_kafka_now_us() + LEADERS_WITHIN_US, &partitions, err);
     if (status != DT_OK || partitions >= (int)shards)
         return status;
     if (!repair)
@@ -563,11 +540,11 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
     status = check_ledger(a, a->env->shards, true, err);
     for (size_t i = 0; status == DT_OK && i < sizeof suffixes / sizeof *suffixes; i++) {
         char topic[DT_KAFKA_TOPIC_MAX + 1];
-        struct settings s;
+        struct look look = {.topic = topic};
 
         status = dt_kafka_topic_name(a->env, suffixes[i], topic, err);
         if (status == DT_OK)
-            status = look_or_make(a, topic, partitions > 0 ? (int)partitions : 4, false, &s, err);
+            status = look_at_own(a, &look, partitions > 0 ? (int)partitions : 4, false, err);
     }
     end(a);
     return status;
@@ -592,9 +569,9 @@ dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **ou
         return dt_fail(err, DT_NOMEM, "kafka admin");
     a->env = env;
     pthread_mutex_init(&a->request_lock, NULL);
-    pthread_mutex_init(&a->cache_lock, NULL);
-    pthread_cond_init(&a->refreshed, NULL);
     status = dt_kafka_warm_new(env, &warm_ops, KEEP_HANDLE_MS, &a->warm, err);
+    if (status == DT_OK)
+        status = dt_kafka_lookups_new(a, err);
     if (status != DT_OK) {
         dt_kafka_admin_free(a);
         return status;
@@ -607,21 +584,8 @@ void dt_kafka_admin_free(dt_kafka_admin *a)
 {
     if (a == NULL)
         return;
-    pthread_mutex_lock(&a->cache_lock);
-    while (a->refreshing)
-        pthread_cond_wait(&a->refreshed, &a->cache_lock);
-    pthread_mutex_unlock(&a->cache_lock);
+    dt_kafka_lookups_free(a->lookups);
     dt_kafka_warm_free(a->warm);
-    for (size_t i = 0; i < CACHE_BUCKETS; i++) {
-        struct known *next;
-
-        for (struct known *k = a->cache[i]; k != NULL; k = next) {
-            next = k->next;
-            free(k);
-        }
-    }
     pthread_mutex_destroy(&a->request_lock);
-    pthread_cond_destroy(&a->refreshed);
-    pthread_mutex_destroy(&a->cache_lock);
     free(a);
 }

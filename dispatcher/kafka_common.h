@@ -54,7 +54,7 @@ rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, boo
 DT_MUST_CHECK dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us,
                                              const _Atomic bool *stop, int *partitions, struct dt_error *err);
 
-/* What dt_kafka_admin_topic found last, however old; asks nobody. False: nothing yet. Thread-safe (kafka_admin.c). */
+/* What dt_kafka_admin_topic found last, however old; asks nobody. False: nothing yet. Thread-safe (kafka_topics.c). */
 bool dt_kafka_admin_known(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out);
 
 /*

@@ -29,6 +29,8 @@ enum {
     PARTITION_FILL = 100, /* messages that may lie anywhere, before one more partition joins the transaction */
     TOPIC_BUCKETS = 256,
     ABORT_WAIT_MS = 500,
+    METADATA_WAIT_MS = 1000,
+    METADATA_TRIES = 3,
 };
 
 struct topic {
@@ -208,17 +210,18 @@ static dt_status topic_new(dt_line *p, struct dt_str name, struct topic **out, s
     t->name_n = name.n;
     t->limit = DT_KAFKA_BATCH_BYTES;
     t->rkt = rd_kafka_topic_new(p->rk, t->name, NULL);
-    if (t->rkt == NULL)
+    if (t->rkt == NULL) {
         status = dt_kafka_fail(err, rd_kafka_last_error(), t->name);
-    else
-        status =
-            dt_kafka_await_topic(p->rk, t->rkt, dt_kafka_now_us() + p->transaction_timeout_us / 2, NULL, NULL, err);
-    if (status != DT_OK) {
         topic_free(t);
         return status;
     }
     *out = t;
     return DT_OK;
+}
+
+static dt_status topic_await(dt_line *p, struct topic *t, struct dt_error *err)
+{
+    return dt_kafka_await_topic(p->rk, t->rkt, dt_kafka_now_us() + p->transaction_timeout_us / 2, NULL, NULL, err);
 }
 
 /* A topic whose limit is below that of our batches gets batches that it takes. */
@@ -238,40 +241,116 @@ static void refuse_topic(dt_line *p, struct dt_str topic)
     snprintf(p->refused, sizeof p->refused, "%.*s", (int)topic.n, topic.p);
 }
 
-/* Metadata before first use: without it the first transaction to a topic stalls for a second. */
-static dt_status learn_topic(dt_line *p, struct dt_str name, struct topic **slot, struct dt_error *err)
-{
-    struct dt_kafka_topic_info info;
-    dt_status status = DT_OK;
-
-    if (p->env->admin != NULL)
-        status = dt_kafka_admin_topic(p->env->admin, name, &info, err);
-    if (status == DT_OK)
-        status = topic_new(p, name, slot, err);
-    if (status == DT_REFUSED)
-        refuse_topic(p, name);
-    return status;
-}
-
 static bool same_topic_again(const struct dt_kafka_message *messages, size_t i)
 {
     return i > 0 && dt_str_eq(messages[i].topic, messages[i - 1].topic);
 }
 
+/* Topics of messages that this producer has not used yet, perhaps more than once each. */
+struct strangers {
+    struct dt_str *names;
+    size_t n, n_unsure; /* the first ones: their metadata is not known to be there */
+};
+
+static dt_status find_strangers(dt_line *p, const struct dt_kafka_message *messages, size_t n, struct strangers *s,
+                                struct dt_error *err)
+{
+    *s = (struct strangers){0};
+    for (size_t i = 0; i < n; i++) {
+        if (same_topic_again(messages, i) || *topic_slot(p, messages[i].topic) != NULL)
+            continue;
+        if (s->names == NULL && (s->names = calloc(n - i, sizeof *s->names)) == NULL)
+            return dt_fail(err, DT_NOMEM, "kafka producer: topics of a batch");
+        s->names[s->n++] = messages[i].topic;
+    }
+    s->n_unsure = s->n;
+    return DT_OK;
+}
+
+/* That they exist, and their limits: asked for all at once. */
+static dt_status know_strangers(dt_line *p, const struct strangers *s, struct dt_error *err)
+{
+    size_t at_fault;
+    dt_status status;
+
+    if (p->env->admin == NULL)
+        return DT_OK;
+    status = dt_kafka_admin_topics(p->env->admin, s->names, s->n, &at_fault, err);
+    if (status == DT_REFUSED)
+        refuse_topic(p, s->names[at_fault]);
+    return status;
+}
+
+/* Those of which the end of a partition was told are known for sure; the others stay, in front. */
+static void keep_unsure(struct strangers *s, const rd_kafka_topic_partition_list_t *told)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < told->cnt; i++) {
+        const struct dt_str name = s->names[i];
+
+        if (told->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && told->elems[i].offset >= 0)
+            continue;
+        s->names[i] = s->names[n];
+        s->names[n++] = name;
+    }
+    s->n_unsure = n;
+}
+
+/*
+ * Has librdkafka ask for the metadata of all of them at once: a topic that it meets for the first time costs a request
+ * of its own otherwise, and so does looking whether it has come. To ask for offsets is what does this for a list of
+ * topics; of some that were just made the first try fails and brings their metadata all the same.
+ */
+static void fetch_metadata(dt_line *p, struct strangers *s)
+{
+    for (unsigned tries = 0; s->n_unsure > 1 && tries < METADATA_TRIES; tries++) {
+        rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)s->n_unsure);
+
+        for (size_t i = 0; i < s->n_unsure; i++) {
+            char name[DT_KAFKA_TOPIC_MAX + 1];
+
+            snprintf(name, sizeof name, "%.*s", (int)s->names[i].n, s->names[i].p);
+            rd_kafka_topic_partition_list_add(list, name, 0)->offset = RD_KAFKA_OFFSET_END;
+        }
+        (void)rd_kafka_offsets_for_times(p->rk, list, METADATA_WAIT_MS);
+        keep_unsure(s, list);
+        rd_kafka_topic_partition_list_destroy(list);
+    }
+}
+
+/* Metadata before first use: without it the first transaction to a topic stalls for a second. */
+static dt_status meet_strangers(dt_line *p, struct strangers *s, struct dt_error *err)
+{
+    dt_status status = know_strangers(p, s, err);
+
+    if (status == DT_OK)
+        fetch_metadata(p, s);
+    for (size_t i = 0; status == DT_OK && i < s->n; i++) {
+        struct topic **slot = topic_slot(p, s->names[i]);
+
+        if (*slot != NULL)
+            continue;
+        status = topic_new(p, s->names[i], slot, err);
+        if (status == DT_OK && i < s->n_unsure)
+            status = topic_await(p, *slot, err);
+        if (status == DT_REFUSED)
+            refuse_topic(p, s->names[i]);
+    }
+    return status;
+}
+
 dt_status dt_line_learn(dt_line *p, const struct dt_kafka_message *messages, size_t n, struct dt_error *err)
 {
-    dt_status status = DT_OK;
+    struct strangers s;
+    dt_status status = find_strangers(p, messages, n, &s, err);
 
+    if (status == DT_OK && s.n > 0)
+        status = meet_strangers(p, &s, err);
+    free(s.names);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        struct topic **slot;
-
-        if (same_topic_again(messages, i))
-            continue;
-        slot = topic_slot(p, messages[i].topic);
-        if (*slot == NULL)
-            status = learn_topic(p, messages[i].topic, slot, err);
-        if (status == DT_OK)
-            topic_refresh_limit(p, *slot);
+        if (!same_topic_again(messages, i))
+            topic_refresh_limit(p, *topic_slot(p, messages[i].topic));
     }
     return over(p, status, err);
 }

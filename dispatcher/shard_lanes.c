@@ -26,9 +26,10 @@
 #include "fair.h"
 #include "shard_parts.h"
 
-#define HELD_US       INT64_C(5000000) /* held sets are listed this often without being told */
-#define LANES_AT_ONCE 8                /* so many get something back at one look */
-#define PARKS_AT_ONCE 64               /* so many are parked at one look */
+#define HELD_US         INT64_C(5000000) /* held sets are listed this often without being told */
+#define LANES_AT_ONCE   8                /* so many get something back at one look */
+#define PARKS_AT_ONCE   64               /* so many are parked at one look */
+#define UNKNOWN_AT_ONCE 16               /* of so many topics that are still being looked up one job is tried */
 
 /* ---- lanes that have a held set ---- */
 
@@ -46,11 +47,16 @@ static bool is_timeouts(struct dt_str name)
 }
 
 /* May the jobs of a topic go, as far as this thread knows? */
-static bool topic_open(dt_shard_loop *l, struct dt_str topic)
+static enum dt_writable topic_writable(dt_shard_loop *l, struct dt_str topic)
 {
     struct dt_str kafka_topic = dt_topic_book_kafka_topic(l->book, topic);
-    return kafka_topic.p && !dt_topic_book_paused(l->book, topic) &&
-           dt_topic_gate_ask(l->gate, kafka_topic, 0) != DT_WRITABLE_NO;
+    return kafka_topic.p && !dt_topic_book_paused(l->book, topic) ? dt_topic_gate_ask(l->gate, kafka_topic, 0)
+                                                                  : DT_WRITABLE_NO;
+}
+
+static bool topic_open(dt_shard_loop *l, struct dt_str topic)
+{
+    return topic_writable(l, topic) != DT_WRITABLE_NO;
 }
 
 void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, bool open)
@@ -257,8 +263,11 @@ static void see_queues(dt_shard_loop *l)
         queue->held = lane != NULL;
         queue->given = lane ? lane->given : 0;
         queue->next_ms = queue->given ? lane->next_ms : 0;
-        queue->closed =
-            !queue->timeouts && dt_topic_book_kafka_topic(l->book, queue->topic).p && !topic_open(l, queue->topic);
+        if (queue->timeouts || !dt_topic_book_kafka_topic(l->book, queue->topic).p)
+            continue;
+        enum dt_writable writable = topic_writable(l, queue->topic);
+        queue->closed = writable == DT_WRITABLE_NO;
+        queue->unknown = writable == DT_WRITABLE_UNKNOWN;
     }
 }
 
@@ -334,9 +343,13 @@ static size_t at_most(const struct dt_queue *queue, bool held_sets)
 void dt_shard_share(dt_shard_loop *l, bool held_sets)
 {
     struct dt_lanes *lanes = &l->lanes;
-    for (size_t i = 0; i < lanes->n_queues; i++)
-        lanes->parts[i] = (struct dt_fair_lane){.waiting = at_most(&lanes->queues[i], held_sets),
-                                                .timeouts = lanes->queues[i].timeouts};
+    size_t unknown = 0;
+    for (size_t i = 0; i < lanes->n_queues; i++) {
+        const struct dt_queue *queue = &lanes->queues[i];
+        lanes->parts[i] = (struct dt_fair_lane){.waiting = at_most(queue, held_sets), .timeouts = queue->timeouts};
+        if (queue->unknown) /* nothing of it can go yet, and there may be more of them than there is room */
+            lanes->parts[i].waiting = unknown++ < UNKNOWN_AT_ONCE;
+    }
     dt_fair_share(lanes->parts, lanes->n_queues, (size_t)l->env->config->dispatch_batch_jobs);
 }
 

@@ -27,7 +27,7 @@
 #include "base/outage.h"
 #include "shard_parts.h"
 
-enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8 };
+enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16 };
 
 #define LOOK_US         INT64_C(1000000) /* a leader looks at its row and its index at least this often */
 #define POLL_US         INT64_C(150000)  /* and so often while nobody would wake it … */
@@ -147,10 +147,11 @@ static int64_t breath_us(const dt_shard_loop *l, const struct dt_turn *turn, int
 }
 
 /* A full look, most of which had to be left (rows that others hold locked, or that wait for another shard's list, or
- * whose topic Kafka says nothing about): the next look would see little else. */
+ * whose topic Kafka says nothing about): the next look would see little else. Topics that are being looked up, or were
+ * a moment ago, are no such thing. */
 static bool left_in_front(const dt_shard_loop *l, const struct dt_turn *turn, bool news)
 {
-    size_t dealt_with = turn->n_seen + (news ? turn->unknown : 0);
+    size_t dealt_with = turn->n_seen + (news || dt_topic_gate_waits(l->gate) ? turn->unknown : 0);
     bool full = l->backlog || l->n_hints == (size_t)l->env->config->dispatch_batch_jobs;
     return turn->locked && !turn->more && full && dealt_with < l->n_hints / 2 && !l->index_stuck;
 }
@@ -203,16 +204,23 @@ static bool cleared_head(const dt_shard_loop *l, const struct dt_turn *turn)
     return turn->n_seen && !turn->n_batch && dt_shard_believes_index(l);
 }
 
+/* True: topics that were not known are known now. */
+static bool learn_topics(dt_shard_loop *l)
+{
+    if (!dt_topic_gate_resolve(l->gate))
+        return false;
+    l->topics_changed = true;
+    dt_shard_look_from_start(l);
+    return true;
+}
+
 static dt_status work(dt_shard_loop *l, struct dt_turn *turn, int64_t now_ms, int64_t *next_ms, bool *news,
                       struct dt_error *err)
 {
     dt_status status = dt_shard_turn(l, turn, err);
     if (status != DT_OK)
         return status;
-    *news = dt_topic_gate_resolve(l->gate);
-    l->topics_changed |= *news;
-    if (*news)
-        dt_shard_look_from_start(l);
+    *news = learn_topics(l);
     if (left_in_front(l, turn, *news))
         dt_shard_pass_by_index(l);
     if (turn->stale_map)
@@ -272,6 +280,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     if (!l->env->leads(l->env->arg, l->shard))
         return dt_fail(err, DT_DEPOSED, "ZooKeeper does not name this process");
     dt_shard_read_map(l);
+    (void)learn_topics(l);
     dt_shard_look_at_held(l);
     dt_status status = dt_shard_look(l, now_ms, &next_ms, err);
     if (status == DT_OK && must_resume(l, now_ms, next_ms))
@@ -454,6 +463,13 @@ static void make_meters(dt_shard_loop *l)
     };
 }
 
+/* On another thread. */
+static void topics_found_out(void *arg)
+{
+    dt_shard_loop *l = arg;
+    dt_mailbox_signal(l->mailbox, FOUND_OUT);
+}
+
 static dt_status make_parts(dt_shard_loop *l)
 {
     struct dt_error err = {0};
@@ -469,7 +485,7 @@ static dt_status make_parts(dt_shard_loop *l)
     if (status == DT_OK)
         status = dt_topic_book_new(&l->book);
     if (status == DT_OK)
-        status = dt_topic_gate_new(l->env->admin, l->env->clock, &l->gate);
+        status = dt_topic_gate_new(l->env->admin, l->env->clock, topics_found_out, l, &l->gate);
     if (status == DT_OK)
         status = dt_json_new(&l->json);
     return status;

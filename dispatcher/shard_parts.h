@@ -88,6 +88,7 @@ struct dt_queue {
     size_t met, may;      /* entries of the topic that stand before that one; those of them that the lane may send */
     struct dt_queue *own; /* of timeouts: the topic's own lane; absent: nothing else of it is due */
     bool timeouts, held, closed; /* closed: paused, or cannot be written */
+    bool unknown;                /* whether it can be written is being found out */
     size_t hash;
     bool left;    /* something of it stays where MySQL's cursor stands */
     bool skipped; /* the reader ahead of that has passed some of it by */

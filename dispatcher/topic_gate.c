@@ -3,7 +3,7 @@
  * cannot be written is asked for again after RETRY_US. A message that may be larger than its topic takes goes alone:
  * Kafka decides, and a refusal is about it and no other.
  *
- *            ask                resolve                 refused as a whole
+ *            ask            found out: resolve          refused as a whole
  *   unknown ─────▶ wanted ─────────────────▶ writable ─────────────────────▶ barred, for a while
  *                     │                       ▲    ▲                               │ the while is over
  *                     └──▶ unwritable ────────┘    └───────────── sent ────── tried, one message
@@ -23,6 +23,7 @@
 
 struct topic {
     UT_hash_handle hh;
+    struct topic *next_wanted;
     int64_t asked_us;  /* mono; 0 = never */
     int64_t wanted_us; /* mono: when a due job last asked */
     int64_t max_bytes;
@@ -35,20 +36,26 @@ struct topic {
 
 struct dt_topic_gate {
     dt_kafka_admin *admin;
+    dt_kafka_asker *asker;
     const dt_clock *clock;
     struct topic *topics;
+    struct topic *wanted;
     size_t n_barred, n_closed; /* closed: barred ones and those that are known as unwritable */
-    bool wanted;
-    char trouble[320]; /* the last resolve learned nothing */
+    char trouble[320];         /* why nothing can be found out */
 };
 
-dt_status dt_topic_gate_new(dt_kafka_admin *admin, const dt_clock *clock, dt_topic_gate **out)
+dt_status dt_topic_gate_new(dt_kafka_admin *admin, const dt_clock *clock, void (*told)(void *arg), void *arg,
+                            dt_topic_gate **out)
 {
     dt_topic_gate *gate = calloc(1, sizeof *gate);
     if (!gate)
         return DT_NOMEM;
     gate->admin = admin;
     gate->clock = clock;
+    if (dt_kafka_asker_new(admin, told, arg, &gate->asker) != DT_OK) {
+        free(gate);
+        return DT_NOMEM;
+    }
     *out = gate;
     return DT_OK;
 }
@@ -63,6 +70,7 @@ void dt_topic_gate_free(dt_topic_gate *gate)
         HASH_DEL(gate->topics, topic);
         free(topic);
     }
+    dt_kafka_asker_free(gate->asker);
     free(gate);
 }
 
@@ -108,6 +116,15 @@ static enum dt_writable answer(const struct topic *topic, int64_t bytes)
     return topic->bar_us || bytes > topic->max_bytes ? DT_WRITABLE_ALONE : DT_WRITABLE_YES;
 }
 
+static void want(dt_topic_gate *gate, struct topic *topic)
+{
+    if (topic->wanted)
+        return;
+    topic->wanted = true;
+    topic->next_wanted = gate->wanted;
+    gate->wanted = topic;
+}
+
 enum dt_writable dt_topic_gate_ask(void *arg, struct dt_str kafka_topic, int64_t bytes)
 {
     dt_topic_gate *gate = arg;
@@ -120,7 +137,7 @@ enum dt_writable dt_topic_gate_ask(void *arg, struct dt_str kafka_topic, int64_t
     if (now_us < topic->barred_until_us)
         return DT_WRITABLE_NO;
     if (topic->asked_us == 0 || age_us > (topic->writable ? FRESH_US : RETRY_US))
-        topic->wanted = gate->wanted = true;
+        want(gate, topic);
     return answer(topic, bytes);
 }
 
@@ -131,45 +148,55 @@ static void keep_reason(struct topic *topic, const char *why)
     snprintf(topic->why, sizeof topic->why, "%.*s", (int)sizeof topic->why - 1, why);
 }
 
-static bool resolve(dt_topic_gate *gate, struct topic *topic)
+static void note_refused(struct topic *topic, bool news, const char *why)
+{
+    keep_reason(topic, why);
+    if (news)
+        DT_LOG(ERROR, "kafka", "topic cannot be written: its jobs wait", DT_S("topic", topic->name),
+               DT_S("reason", why));
+}
+
+/* False: nothing is known yet, it stays wanted. */
+static bool resolve(dt_topic_gate *gate, struct topic *topic, bool *any_news)
 {
     struct dt_error err = {0};
     struct dt_kafka_topic_info info = {0};
-    dt_status status = dt_kafka_admin_topic(gate->admin, (struct dt_str){topic->name, topic->n}, &info, &err);
+    dt_status status = dt_kafka_asker_ask(gate->asker, (struct dt_str){topic->name, topic->n}, &info, &err);
+    if (status == DT_BUSY)
+        return false;
     if (status != DT_OK && status != DT_REFUSED) {
         snprintf(gate->trouble, sizeof gate->trouble, "%s", err.text);
-        return false;
+        return true;
     }
     bool news = topic->asked_us == 0 || topic->writable != (status == DT_OK), was_closed = closed(topic);
+    gate->trouble[0] = '\0';
     topic->asked_us = dt_clock_mono_us(gate->clock);
     topic->writable = status == DT_OK;
     topic->max_bytes = info.max_message_bytes;
     recount(gate, topic, was_closed);
-    if (status == DT_REFUSED) {
-        keep_reason(topic, err.text);
-        if (news)
-            DT_LOG(ERROR, "kafka", "topic cannot be written: its jobs wait", DT_S("topic", topic->name),
-                   DT_S("reason", err.text));
-    }
-    return news;
+    if (status == DT_REFUSED)
+        note_refused(topic, news, err.text);
+    *any_news |= news;
+    return true;
 }
 
 bool dt_topic_gate_resolve(dt_topic_gate *gate)
 {
     bool news = false;
-    struct topic *topic, *next;
-    if (!gate->wanted)
-        return false;
-    gate->wanted = false;
-    gate->trouble[0] = '\0';
-    HASH_ITER(hh, gate->topics, topic, next)
-    {
-        if (topic->wanted) {
-            topic->wanted = false;
-            news |= resolve(gate, topic);
-        }
+    struct topic *topic = gate->wanted, *next;
+    gate->wanted = NULL;
+    for (; topic; topic = next) {
+        next = topic->next_wanted;
+        topic->wanted = false;
+        if (!resolve(gate, topic, &news))
+            want(gate, topic);
     }
     return news;
+}
+
+bool dt_topic_gate_waits(const dt_topic_gate *gate)
+{
+    return gate->wanted;
 }
 
 /* ---- what sending has shown ---- */

@@ -75,9 +75,10 @@ static inline size_t dt_entries_of_move(int64_t id, int64_t due_ms, const int64_
 /*
  * Pipelined: adds, moves or removes entries (of any shards), one round trip an endpoint: what stands at was_ms goes,
  * what is due comes. Entries due after horizon_end_ms are removed instead of added, and a minute and more after it
- * nothing is looked for: a change or a cancel of a job that is far ahead costs nothing here. With wake, a shard whose
- * earliest entry became earlier is announced on the channel (decided in Redis, in the same step). UNAVAILABLE: some may
- * have been lost. Of several entries of one job in a call the last due_ms counts, and all their was_ms go.
+ * nothing is looked for: a change or a cancel of a job that is far ahead costs nothing here. With wake, a shard is
+ * announced on the channel (decided in Redis, in the same step) whose earliest entry became earlier, or which gets one
+ * that is due within a second while an overdue one stays in front. UNAVAILABLE: some may have been lost. Of several
+ * entries of one job in a call the last due_ms counts, and all their was_ms go.
  */
 DT_MUST_CHECK dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                      size_t n, int64_t horizon_end_ms, bool wake, struct dt_error *err);

@@ -441,6 +441,14 @@ static int n_endpoints(const struct fixture *fx)
     return strchr(fx->endpoints, ',') ? 2 : 1;
 }
 
+static int64_t real_now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
+
 /* Puts with wake and tells how often the shard was announced: a later announcement by hand closes the count. */
 static int announced(struct fixture *fx, struct heard *heard, unsigned shard, int64_t id, int64_t due_ms)
 {
@@ -458,22 +466,44 @@ static void a_put_announces_its_shard_exactly_when_the_earliest_became_earlier(v
     struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
+    const int64_t hence = real_now_ms() + 3600000;
     bool intact;
 
     for (unsigned shard = 0; shard < 4; shard++) { /* some on each endpoint */
         int64_t a = id_of(fx, shard, 0), b = id_of(fx, shard, a), c = id_of(fx, shard, b);
 
         OK(dt_index_mark(fx->index, shard, MARKER, NULL, &intact, &fx->gone, &fx->err)); /* a marker is no entry */
-        assert_int_equal(announced(fx, &heard, shard, a, 1000), 1);                      /* the first */
-        assert_int_equal(announced(fx, &heard, shard, b, 2000), 0);                      /* later */
-        assert_int_equal(announced(fx, &heard, shard, c, 1000), 0);                      /* as early */
-        assert_int_equal(announced(fx, &heard, shard, b, 999), 1);                       /* moved to the head */
-        assert_int_equal(announced(fx, &heard, shard, b, 999), 0);                       /* said before */
+        assert_int_equal(announced(fx, &heard, shard, a, hence + 1000), 1);              /* the first */
+        assert_int_equal(announced(fx, &heard, shard, b, hence + 2000), 0);              /* later */
+        assert_int_equal(announced(fx, &heard, shard, c, hence + 1000), 0);              /* as early */
+        assert_int_equal(announced(fx, &heard, shard, b, hence + 999), 1);               /* moved to the head */
+        assert_int_equal(announced(fx, &heard, shard, b, hence + 999), 0);               /* said before */
         assert_int_equal(announced(fx, &heard, shard, b, 0), 0);                         /* removed */
-        assert_int_equal(announced(fx, &heard, shard, a, 3000), 0);                      /* moved away from the head */
+        assert_int_equal(announced(fx, &heard, shard, a, hence + 3000), 0);              /* moved away from the head */
         assert_int_equal(announced(fx, &heard, shard, c, 0), 0);
         assert_int_equal(announced(fx, &heard, shard, b, FAR + 1), 0); /* beyond the horizon */
-        assert_int_equal(announced(fx, &heard, shard, b, 2999), 1);
+        assert_int_equal(announced(fx, &heard, shard, b, hence + 2999), 1);
+    }
+    dt_wake_stop(wake);
+}
+
+/* Its leader cannot have cleared it, whatever the reason, and sleeps for up to a second. */
+static void while_something_overdue_stays_in_front_what_is_due_soon_is_announced(void **state)
+{
+    struct fixture *fx = *state;
+    struct heard heard;
+    dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
+
+    for (unsigned shard = 0; shard < 4; shard++) {
+        int64_t a = id_of(fx, shard, 0), b = id_of(fx, shard, a), c = id_of(fx, shard, b), now = real_now_ms();
+
+        assert_int_equal(announced(fx, &heard, shard, a, now - 5000), 1);
+        assert_int_equal(announced(fx, &heard, shard, b, now + 300), 1);
+        assert_int_equal(announced(fx, &heard, shard, c, now + 60000), 0); /* he looks before that */
+        assert_int_equal(announced(fx, &heard, shard, c, now - 1000), 1);
+        assert_int_equal(announced(fx, &heard, shard, a, 0), 0);
+        assert_int_equal(announced(fx, &heard, shard, c, 0), 0);
+        assert_int_equal(announced(fx, &heard, shard, c, real_now_ms() + 5000), 0); /* b is in front */
     }
     dt_wake_stop(wake);
 }
@@ -1854,6 +1884,7 @@ int main(void)
         T(put_takes_any_number_of_entries_of_any_shards_on_all_endpoints, shared),
         T(put_of_nothing_is_nothing, shared),
         T(a_put_announces_its_shard_exactly_when_the_earliest_became_earlier, shared),
+        T(while_something_overdue_stays_in_front_what_is_due_soon_is_announced, shared),
         T(one_announcement_a_shard_is_enough_for_many_entries, shared),
         T(a_filling_is_one_handles_until_it_lets_go, shared),
         T(what_is_filled_counts_as_long_as_its_marker_stays, shared),

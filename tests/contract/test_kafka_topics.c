@@ -195,6 +195,127 @@ static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
 }
 
+/* ---- for those who must not wait ---- */
+
+static _Atomic int told;
+
+static void tell(void *arg)
+{
+    (void)arg;
+    told++;
+}
+
+static bool was_told(void *arg)
+{
+    return told > *(const int *)arg;
+}
+
+static dt_kafka_asker *asker_of(dt_kafka_admin *admin)
+{
+    dt_kafka_asker *asker;
+
+    told = 0;
+    assert_int_equal(dt_kafka_asker_new(admin, tell, NULL, &asker), DT_OK);
+    return asker;
+}
+
+/* Asks until there is an answer, whenever it is told to. */
+static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct dt_kafka_topic_info *info)
+{
+    struct dt_error err = {0};
+
+    for (;;) {
+        const int64_t begin_us = kafka_fixture_now_us();
+        int before = told;
+        dt_status status = dt_kafka_asker_ask(asker, dt_str(topic), info, &err);
+
+        assert_true(kafka_fixture_now_us() - begin_us < 100000); /* whatever Kafka does */
+        if (status != DT_BUSY)
+            return status;
+        assert_true(wait_until(was_told, &before, 10000));
+    }
+}
+
+static void who_must_not_wait_is_told_when_to_ask_again(void **state)
+{
+    dt_kafka_asker *asker = asker_of(fx.env.admin);
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    int before = 0;
+
+    (void)state;
+    assert_int_equal(dt_kafka_asker_ask(asker, dt_str(fx.topic), &info, &err), DT_BUSY);
+    assert_true(wait_until(was_told, &before, 10000));
+    KAFKA_FIXTURE_OK(dt_kafka_asker_ask(asker, dt_str(fx.topic), &info, &err), &err);
+    assert_int_equal(info.partitions, 2);
+    assert_int_equal(info.max_message_bytes, 1048588);
+    assert_int_equal(dt_kafka_asker_ask(asker, dt_str("a b"), &info, &err), DT_BUSY);
+    assert_int_equal(await_answer(asker, "a b", &info), DT_REFUSED);
+    assert_int_equal(dt_kafka_asker_ask(asker, dt_str(""), &info, &err), DT_REFUSED);
+    before = told;
+    assert_false(wait_until(was_told, &before, 50)); /* nothing is BUSY any more */
+    dt_kafka_asker_free(asker);
+}
+
+static void many_topics_are_found_out_together(void **state)
+{
+    enum { MANY = 100 };
+    dt_kafka_asker *asker = asker_of(fx.env.admin);
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    char names[MANY][280];
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof names[i], "%s.%d", fx.topic, i);
+        assert_int_equal(dt_kafka_asker_ask(asker, dt_str(names[i]), &info, &err), DT_BUSY);
+    }
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(await_answer(asker, names[i], &info), DT_OK);
+        assert_int_equal(info.partitions, 2);
+    }
+    assert_in_range(told, (MANY + 15) / 16, MANY / 3); /* some at a time */
+    dt_kafka_asker_free(asker);
+}
+
+static void an_asker_is_told_that_kafka_does_not_answer(void **state)
+{
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    dt_kafka_admin *admin = NULL;
+    dt_kafka_asker *asker;
+    char right[256];
+
+    (void)state;
+    memcpy(right, fx.brokers, sizeof(right));
+    snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
+    KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &admin, &err), &err);
+    asker = asker_of(admin);
+    assert_int_equal(await_answer(asker, fx.topic, &info), DT_UNAVAILABLE);
+    dt_kafka_asker_free(asker);
+    dt_kafka_admin_free(admin);
+    memcpy(fx.brokers, right, sizeof(right));
+}
+
+static void of_topics_that_are_asked_for_at_once_the_one_at_fault_is_named(void **state)
+{
+    const struct dt_str good[] = {dt_str("one"), dt_str("two"), dt_str("one")};
+    const struct dt_str bad[] = {dt_str("one"), dt_str("two"), dt_str("a b"), dt_str("three")};
+    const struct dt_str nameless[] = {dt_str("one"), dt_str("")};
+    struct dt_error err = {0};
+    size_t at_fault;
+
+    (void)state;
+    KAFKA_FIXTURE_OK(dt_kafka_admin_topics(fx.env.admin, good, 3, &at_fault, &err), &err);
+    assert_int_equal(kafka_fixture_partitions(&fx, "two"), 2);
+    assert_int_equal(dt_kafka_admin_topics(fx.env.admin, bad, 4, &at_fault, &err), DT_REFUSED);
+    assert_int_equal(at_fault, 2);
+    assert_non_null(strstr(err.text, "a b"));
+    assert_int_equal(dt_kafka_admin_topics(fx.env.admin, nameless, 2, &at_fault, &err), DT_REFUSED);
+    assert_int_equal(at_fault, 1);
+    KAFKA_FIXTURE_OK(dt_kafka_admin_topics(fx.env.admin, NULL, 0, &at_fault, &err), &err);
+}
+
 /* ---- handles that come and go ---- */
 
 static dt_status plain_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
@@ -245,6 +366,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_missing_topic_is_refused_when_none_are_made_on_demand, init, clear),
         cmocka_unit_test_setup_teardown(a_name_that_kafka_does_not_take_is_refused, init, clear),
         cmocka_unit_test_setup_teardown(an_unreachable_broker_is_unavailable_and_not_remembered, init, clear),
+        cmocka_unit_test_setup_teardown(who_must_not_wait_is_told_when_to_ask_again, init, clear),
+        cmocka_unit_test_setup_teardown(many_topics_are_found_out_together, init, clear),
+        cmocka_unit_test_setup_teardown(an_asker_is_told_that_kafka_does_not_answer, init, clear),
+        cmocka_unit_test_setup_teardown(of_topics_that_are_asked_for_at_once_the_one_at_fault_is_named, init, clear),
         cmocka_unit_test_setup_teardown(a_handle_that_is_not_used_goes_and_comes_back_with_its_use, init, clear),
     };
 

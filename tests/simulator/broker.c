@@ -375,17 +375,74 @@ void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic)
     (void)topic;
 }
 
-dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out,
-                               struct dt_error *err)
+/* What an asker has found out, in the order in which it asked; the fiber is on its way while something is wanted. */
+struct dt_kafka_asker {
+    void (*told)(void *arg);
+    void *arg;
+    const struct partition *asked[PARTITIONS_MAX];
+    bool known[PARTITIONS_MAX];
+    unsigned n;
+    bool on_its_way, freed;
+    int64_t down_until_us;
+};
+
+dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), void *arg, dt_kafka_asker **out)
 {
     (void)admin;
-    dt_status status = reach(false, now_us + 500 * MS, NULL, err);
-    if (status != DT_OK)
-        return status;
-    if (now_us < topic_named(topic)->missing_until_us)
-        return dt_fail(err, DT_REFUSED, "%.*s cannot be written", (int)topic.n, topic.p);
-    *out = (struct dt_kafka_topic_info){.max_message_bytes = 1000000, .partitions = 1};
+    *out = world_alloc(sizeof **out);
+    **out = (struct dt_kafka_asker){.told = told, .arg = arg};
     return DT_OK;
+}
+
+void dt_kafka_asker_free(dt_kafka_asker *asker)
+{
+    if (asker)
+        asker->freed = true;
+}
+
+/* Some are found out, others with the next request. */
+static void *find_out(void *arg)
+{
+    dt_kafka_asker *asker = arg;
+    fiber_sleep(rnd_in(1 * MS, 60 * MS));
+    bool reached = reach(false, now_us + 500 * MS, NULL, NULL) == DT_OK;
+    asker->on_its_way = false;
+    if (!reached)
+        asker->down_until_us = now_us + 1 * SEC;
+    for (unsigned i = 0, some = 0; reached && i < asker->n; i++)
+        if (!asker->known[i] && (some++ == 0 || rnd_in(0, 1)))
+            asker->known[i] = true;
+    if (!asker->freed)
+        asker->told(asker->arg);
+    return NULL;
+}
+
+static unsigned place_of(dt_kafka_asker *asker, const struct partition *topic)
+{
+    for (unsigned i = 0; i < asker->n; i++)
+        if (asker->asked[i] == topic)
+            return i;
+    asker->asked[asker->n] = topic;
+    return asker->n++;
+}
+
+dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, struct dt_kafka_topic_info *out,
+                             struct dt_error *err)
+{
+    const struct partition *part = topic_named(topic);
+    unsigned i = place_of(asker, part);
+    *out = (struct dt_kafka_topic_info){.max_message_bytes = 1000000, .partitions = 1};
+    if (asker->known[i] && now_us < part->missing_until_us)
+        return dt_fail(err, DT_REFUSED, "%.*s cannot be written", (int)topic.n, topic.p);
+    if (asker->known[i])
+        return DT_OK;
+    if (now_us < asker->down_until_us)
+        return dt_fail(err, DT_UNAVAILABLE, "the broker does not answer");
+    if (!asker->on_its_way) {
+        asker->on_its_way = true;
+        fiber_start(proc_self(), find_out, asker);
+    }
+    return dt_fail(err, DT_BUSY, "%.*s is being looked up", (int)topic.n, topic.p);
 }
 
 /* ---- the transactional producer ---- */

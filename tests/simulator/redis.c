@@ -371,7 +371,8 @@ dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const st
                                        .id = entries[i].id,
                                        .seen = entries[i].was_ms,
                                        .score = entries[i].due_ms <= horizon_end_ms ? entries[i].due_ms : 0};
-    /* announced when the earliest became earlier: decided in the same step */
+    /* announced when the earliest became earlier, or when it is overdue and something is due soon: decided in the same
+     * step */
     dt_status status = reach(index, err);
     int64_t before[SHARDS_MAX], after[SHARDS_MAX];
     earliest(before);
@@ -380,6 +381,10 @@ dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const st
     else
         (void)lose(index, commands, n, err);
     earliest(after);
+    for (size_t i = 0; i < n; i++) /* is a shard's earliest overdue, that counts as earlier */
+        if (commands[i].score && commands[i].score < mysql_now_ms() + 1000 &&
+            before[commands[i].shard] < mysql_now_ms())
+            before[commands[i].shard] = NEVER;
     for (unsigned i = 0; i < SHARDS_MAX && wake && status == DT_OK; i++)
         if (after[i] < before[i])
             announce((int)i, false);

@@ -40,7 +40,7 @@ static struct {
     const char *listed[TOPICS];
     size_t n_listed;
     unsigned held_asked, topics_read, topics_asked, ids_asked, passed_by;
-    bool paused[TOPICS], closed[TOPICS], orphan[TOPICS];
+    bool paused[TOPICS], closed[TOPICS], unknown[TOPICS], orphan[TOPICS];
 } fake;
 
 static char names[TOPICS][8];
@@ -142,7 +142,8 @@ enum dt_writable dt_topic_gate_ask(void *arg, struct dt_str kafka_topic, int64_t
 {
     (void)arg;
     assert_int_equal(bytes, 0);
-    return fake.closed[number_of(kafka_topic)] ? DT_WRITABLE_NO : DT_WRITABLE_YES;
+    size_t number = number_of(kafka_topic);
+    return fake.closed[number] ? DT_WRITABLE_NO : fake.unknown[number] ? DT_WRITABLE_UNKNOWN : DT_WRITABLE_YES;
 }
 
 void dt_shard_pass_by_index(dt_shard_loop *l)
@@ -284,6 +285,27 @@ static void timeouts_queue_up_by_themselves_and_get_a_quarter(void **state)
     look(rig);
     assert_int_equal(hints_of(rig, 1, TIMEOUTS), BATCH / 4);
     assert_int_equal(hints_of(rig, 1, 0), BATCH - BATCH / 4);
+}
+
+/* However many there are, and however long they are due. */
+static void topics_that_are_being_looked_up_take_no_room_from_the_others(void **state)
+{
+    struct rig *rig = *state;
+    size_t tried = 0;
+    for (size_t topic = 2; topic < 60; topic++) {
+        fake.unknown[topic] = true;
+        due(rig, topic, 0, 4, 1000);
+    }
+    due(rig, 1, 0, 300, 5000);
+    look(rig);
+    for (size_t topic = 2; topic < 60; topic++) {
+        assert_in_range(hints_of(rig, topic, 0), 0, 1);
+        tried += hints_of(rig, topic, 0);
+        assert_int_equal(n_parked(topic_name(topic).p), 0); /* they may go soon */
+    }
+    assert_int_equal(tried, 16); /* so that somebody asks again */
+    assert_int_equal(hints_of(rig, 1, 0), BATCH - 16);
+    assert_true(rig->rest);
 }
 
 /* ---- parking ---- */
@@ -674,6 +696,7 @@ int main(void)
         T(one_more_than_a_batch_is_too_much),
         T(when_all_the_rest_is_parked_nothing_that_may_go_is_left_where_it_is),
         T(a_look_that_came_to_its_limit_parks_what_is_more_than_a_lanes_part),
+        T(topics_that_are_being_looked_up_take_no_room_from_the_others),
         T(at_most_so_many_lanes_are_parked_at_one_look),
         T(jobs_without_a_topic_are_never_parked),
         T(where_nothing_can_be_parked_the_index_is_passed_by),

@@ -22,10 +22,22 @@ static struct {
     int64_t now_us;
 } kafka;
 
-dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out,
-                               struct dt_error *err)
+dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), void *arg, dt_kafka_asker **out)
 {
-    (void)admin;
+    (void)admin, (void)told, (void)arg;
+    *out = NULL;
+    return DT_OK;
+}
+
+void dt_kafka_asker_free(dt_kafka_asker *asker)
+{
+    (void)asker;
+}
+
+dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, struct dt_kafka_topic_info *out,
+                             struct dt_error *err)
+{
+    (void)asker;
     assert_true(dt_str_eq(topic, TOPIC) || dt_str_is(topic, "other"));
     kafka.asked++;
     *out = (struct dt_kafka_topic_info){.max_message_bytes = kafka.max_bytes, .partitions = 1};
@@ -54,7 +66,7 @@ static int make(void **state)
     kafka.max_bytes = 1000;
     kafka.asked = kafka.forgotten = 0;
     kafka.now_us = 1000 * SECOND;
-    return dt_topic_gate_new(NULL, &hand_clock, &gate) == DT_OK ? 0 : -1;
+    return dt_topic_gate_new(NULL, &hand_clock, NULL, NULL, &gate) == DT_OK ? 0 : -1;
 }
 
 static int clear(void **state)
@@ -92,6 +104,21 @@ static void a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told(voi
     assert_int_equal(ask(10), DT_WRITABLE_YES);
     assert_false(dt_topic_gate_resolve(gate)); /* nothing was asked for anew */
     assert_int_equal(kafka.asked, 1);
+}
+
+static void a_topic_that_is_still_being_looked_up_stays_wanted(void **state)
+{
+    (void)state;
+    kafka.status = DT_BUSY;
+    assert_int_equal(ask(10), DT_WRITABLE_UNKNOWN);
+    assert_false(dt_topic_gate_resolve(gate));
+    assert_int_equal(ask(10), DT_WRITABLE_UNKNOWN);
+    assert_string_equal(dt_topic_gate_trouble(gate), ""); /* it takes its time: nothing is wrong */
+    assert_false(dt_topic_gate_resolve(gate));
+    assert_int_equal(kafka.asked, 2); /* once a time, whoever asked in between */
+    kafka.status = DT_OK;
+    assert_true(dt_topic_gate_resolve(gate)); /* though nobody has asked since */
+    assert_int_equal(ask(10), DT_WRITABLE_YES);
 }
 
 static void what_is_known_is_used_while_it_is_looked_up_anew(void **state)
@@ -240,6 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told),
+        T(a_topic_that_is_still_being_looked_up_stays_wanted),
         T(what_is_known_is_used_while_it_is_looked_up_anew),
         T(a_message_that_may_be_too_large_goes_alone),
         T(a_topic_that_cannot_be_written_is_asked_for_again_and_told_of_while_somebody_waits),

@@ -1,6 +1,7 @@
 -- KEYS set; ARGV channel ('' = tell nobody), message, how ('put', 'missing', 'fix'), number of removals; for each its
 -- time and member; then what is added: time, member and, for 'fix', the number of the removal that it depends on
--- ('fix'), ascending both. Announces when the earliest became earlier.
+-- ('fix'), ascending both. Announces when the earliest became earlier, and, while what is overdue stays in front (its
+-- rows are locked, say), whatever is due within the second: whoever leads the shard looks by himself once a second.
 local base, how, r = KEYS[1], ARGV[3], tonumber(ARGV[4])
 local gone, new, step = {}, {}, how == 'fix' and 3 or 2
 
@@ -22,5 +23,12 @@ for i = 5 + 2 * r, #ARGV, step do
   end
 end
 add(base, new, how == 'missing')
-if before and new[1] and new[1] < before then redis.call('PUBLISH', ARGV[1], ARGV[2]) end
+local function comes_first()
+  if new[1] < before then return true end
+  local t = call('TIME')
+  local now = t[1] * 1000 + t[2] / 1000
+  return before < now and new[1] < now + 1000
+end
+
+if before and new[1] and comes_first() then redis.call('PUBLISH', ARGV[1], ARGV[2]) end
 return 1

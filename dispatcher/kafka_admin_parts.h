@@ -1,0 +1,47 @@
+/*
+ * The inside of an admin, shared by its two files and nobody else.
+ *
+ *   kafka_admin.c    requests to Kafka, of many topics at once; our own topics
+ *   kafka_topics.c   what is known of topics of any name: remembered, and found out on a thread of its own
+ */
+#ifndef DT_DISPATCHER_KAFKA_ADMIN_PARTS_H
+#define DT_DISPATCHER_KAFKA_ADMIN_PARTS_H
+
+#include <pthread.h>
+
+#include "kafka_common.h"
+#include "kafka_warm.h"
+
+/* So many topics are asked for in one request: while it is under way everybody else waits. */
+#define DT_KAFKA_FIND_MAX 16
+
+struct dt_kafka_lookups;
+
+struct dt_kafka_admin {
+    const struct dt_kafka_env *env;
+    pthread_mutex_t request_lock; /* around requests, and for the three below */
+    dt_kafka_warm *warm;
+    rd_kafka_t *rk; /* while a request is under way */
+    rd_kafka_queue_t *queue;
+    struct dt_kafka_lookups *lookups;
+};
+
+/* What was found out of one topic. */
+struct dt_kafka_finding {
+    char name[DT_KAFKA_TOPIC_MAX + 1]; /* in */
+    dt_status status;                  /* OK, REFUSED, or UNAVAILABLE: nobody can say now */
+    struct dt_kafka_topic_info info;   /* with OK */
+    struct dt_error error;             /* otherwise */
+};
+
+/* ---- kafka_admin.c ---- */
+/* Asks Kafka about up to DT_KAFKA_FIND_MAX topics, each once; what is missing is made, if that is wanted. Waits, and
+ * takes the request lock. UNAVAILABLE: Kafka does not answer, nothing was found out. */
+DT_MUST_CHECK dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n,
+                                            struct dt_error *err);
+
+/* ---- kafka_topics.c ---- */
+DT_MUST_CHECK dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err);
+void dt_kafka_lookups_free(struct dt_kafka_lookups *l); /* accepts NULL; waits for what is under way */
+
+#endif

@@ -1,0 +1,407 @@
+/*
+ * Owns: what is known of Kafka's topics, and finding it out: at once on the thread of a caller who waits, or, for those
+ * who must not wait, on a thread of its own, some topics a request.
+ * Refuses to know: how Kafka is asked (kafka_admin.c), who writes to the topics.
+ * Invariants: one lock guards all that is remembered, and is never held while Kafka is asked. The thread sleeps unless
+ * something is wanted; between two requests it lets those in who wait for one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "kafka_admin_parts.h"
+#include "topic_queue.h"
+
+enum {
+    GOOD_FOR_US = 30000000,
+    STALE_FOR_US = 600000000, /* after that: a good answer is still given while it is looked up anew */
+    BAD_FOR_US = 5000000,
+    DOWN_FOR_US = 1000000, /* a broker that did not answer is not asked again by everybody */
+    LINGER_US = 2000,      /* what is wanted at the same time is asked for together */
+    REST_US = 2000,        /* between two requests of the thread, at least … */
+    REST_SHARE = 4,        /* … and this part of what the last one took */
+};
+
+struct known {
+    UT_hash_handle hh;
+    int64_t until_us;
+    bool good; /* info was filled at least once */
+    dt_status status;
+    struct dt_kafka_topic_info info;
+    struct dt_error error;
+    size_t name_n;
+    char name[];
+};
+
+struct dt_kafka_asker {
+    struct dt_kafka_asker *prev, *next;
+    struct dt_kafka_admin *admin;
+    void (*told)(void *arg);
+    void *arg;
+    bool waits; /* something was BUSY */
+};
+
+struct dt_kafka_lookups {
+    struct dt_kafka_admin *admin;
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t find_lock; /* around asking, of those who wait: what one finds the next one need not ask for */
+    pthread_mutex_t lock;      /* for all below */
+    pthread_cond_t changed;
+    bool closing;
+    int64_t down_until_us;
+    struct known *known;
+    dt_topic_queue *wanted;
+    struct dt_kafka_asker *askers;
+};
+
+/* ---- what is remembered; with the lock ---- */
+
+static struct known *find(const struct dt_kafka_lookups *l, struct dt_str name)
+{
+    struct known *k = NULL;
+
+    HASH_FIND(hh, l->known, name.p, name.n, k);
+    return k;
+}
+
+static struct known *entry(struct dt_kafka_lookups *l, struct dt_str name)
+{
+    struct known *k = find(l, name);
+
+    if (k == NULL && (k = calloc(1, sizeof *k + name.n + 1)) != NULL) {
+        memcpy(k->name, name.p, name.n);
+        k->name_n = name.n;
+        HASH_ADD_KEYPTR(hh, l->known, k->name, k->name_n, k);
+    }
+    return k;
+}
+
+static void want(struct dt_kafka_lookups *l, struct dt_str name)
+{
+    if (dt_topic_queue_add(l->wanted, name) == DT_OK)
+        pthread_cond_broadcast(&l->changed);
+}
+
+/* True when there is an answer already. An old one is good for now, and looked up anew behind the caller's back. */
+static bool answer(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kafka_topic_info *out, dt_status *status,
+                   struct dt_error *err)
+{
+    const int64_t now_us = dt_kafka_now_us();
+    struct known *k = find(l, name);
+
+    if (k != NULL && now_us < k->until_us + (k->status == DT_OK ? STALE_FOR_US : 0)) {
+        *status = k->status;
+        *out = k->info;
+        if (k->status != DT_OK && err != NULL)
+            *err = k->error;
+        if (now_us >= k->until_us)
+            want(l, name);
+        return true;
+    }
+    if (now_us >= l->down_until_us)
+        return false;
+    *status = dt_fail(err, DT_UNAVAILABLE, "topic %.*s: Kafka did not answer a moment ago", (int)name.n, name.p);
+    return true;
+}
+
+static int64_t good_for_us(dt_status status)
+{
+    return status == DT_OK ? GOOD_FOR_US : status == DT_REFUSED ? BAD_FOR_US : DOWN_FOR_US;
+}
+
+static void remember(struct dt_kafka_lookups *l, const struct dt_kafka_finding *f)
+{
+    struct known *k = entry(l, dt_str(f->name));
+
+    if (k == NULL)
+        return;
+    k->status = f->status;
+    k->error = f->error;
+    if (f->status == DT_OK) {
+        k->info = f->info;
+        k->good = true;
+    }
+    k->until_us = dt_kafka_now_us() + good_for_us(f->status);
+}
+
+static void tell_askers(struct dt_kafka_lookups *l)
+{
+    struct dt_kafka_asker *asker;
+
+    DL_FOREACH(l->askers, asker)
+    {
+        if (asker->waits)
+            asker->told(asker->arg);
+        asker->waits = false;
+    }
+}
+
+/* That Kafka does not answer is nothing to remember of a topic. */
+static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_finding *v, size_t n, dt_status status)
+{
+    pthread_mutex_lock(&l->lock);
+    if (status != DT_OK)
+        l->down_until_us = dt_kafka_now_us() + DOWN_FOR_US;
+    for (size_t i = 0; status == DT_OK && i < n; i++)
+        remember(l, &v[i]);
+    tell_askers(l);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- on the thread of its own ---- */
+
+static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
+{
+    const struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
+
+    while (!l->closing && dt_kafka_now_us() < until_us)
+        pthread_cond_clockwait(&l->changed, &l->lock, CLOCK_MONOTONIC, &until);
+}
+
+/* What is to be asked for next, not before rest_until_us; 0: the end. */
+static size_t next_wanted(struct dt_kafka_lookups *l, int64_t rest_until_us, struct dt_kafka_finding *v)
+{
+    size_t n = 0;
+
+    pthread_mutex_lock(&l->lock);
+    await_until(l, rest_until_us);
+    while (!l->closing && dt_topic_queue_length(l->wanted) == 0)
+        pthread_cond_wait(&l->changed, &l->lock);
+    await_until(l, dt_kafka_now_us() + LINGER_US);
+    await_until(l, l->down_until_us);
+    for (; !l->closing && n < DT_KAFKA_FIND_MAX; n++) {
+        v[n] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE};
+        if (!dt_topic_queue_take(l->wanted, v[n].name))
+            break;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return n;
+}
+
+static void *lookups_main(void *arg)
+{
+    struct dt_kafka_lookups *l = arg;
+    struct dt_kafka_finding v[DT_KAFKA_FIND_MAX];
+    int64_t rest_until_us = 0;
+    size_t n;
+
+    while ((n = next_wanted(l, rest_until_us, v)) > 0) {
+        const int64_t began_us = dt_kafka_now_us();
+        int64_t rest_us;
+
+        take_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, NULL));
+        rest_us = (dt_kafka_now_us() - began_us) / REST_SHARE;
+        rest_until_us = dt_kafka_now_us() + (rest_us > REST_US ? rest_us : REST_US);
+    }
+    return NULL;
+}
+
+/* ---- those who must not wait ---- */
+
+dt_status dt_kafka_asker_new(dt_kafka_admin *a, void (*told)(void *arg), void *arg, dt_kafka_asker **out)
+{
+    struct dt_kafka_asker *asker = calloc(1, sizeof *asker);
+
+    *out = asker;
+    if (asker == NULL)
+        return DT_NOMEM;
+    *asker = (struct dt_kafka_asker){.admin = a, .told = told, .arg = arg};
+    pthread_mutex_lock(&a->lookups->lock);
+    DL_APPEND(a->lookups->askers, asker);
+    pthread_mutex_unlock(&a->lookups->lock);
+    return DT_OK;
+}
+
+void dt_kafka_asker_free(dt_kafka_asker *asker)
+{
+    struct dt_kafka_lookups *l;
+
+    if (asker == NULL)
+        return;
+    l = asker->admin->lookups;
+    pthread_mutex_lock(&l->lock);
+    DL_DELETE(l->askers, asker);
+    pthread_mutex_unlock(&l->lock);
+    free(asker);
+}
+
+static dt_status check_name(struct dt_str topic, struct dt_error *err)
+{
+    if (topic.n == 0 || topic.n > DT_KAFKA_TOPIC_MAX)
+        return dt_fail(err, DT_REFUSED, "a topic's name has 1 to %d bytes", DT_KAFKA_TOPIC_MAX);
+    return DT_OK;
+}
+
+dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, struct dt_kafka_topic_info *out,
+                             struct dt_error *err)
+{
+    struct dt_kafka_lookups *l = asker->admin->lookups;
+    dt_status status = check_name(topic, err);
+
+    *out = (struct dt_kafka_topic_info){0};
+    if (status != DT_OK)
+        return status;
+    pthread_mutex_lock(&l->lock);
+    if (!answer(l, topic, out, &status, err)) {
+        want(l, topic); /* without room for it: whoever asks again when told will find some */
+        asker->waits = true;
+        status = dt_fail(err, DT_BUSY, "topic %.*s is being looked up", (int)topic.n, topic.p);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+/* ---- those who wait ---- */
+
+static bool answer_now(struct dt_kafka_lookups *l, struct dt_str topic, dt_status *status, struct dt_error *err)
+{
+    struct dt_kafka_topic_info info;
+    bool known;
+
+    pthread_mutex_lock(&l->lock);
+    known = answer(l, topic, &info, status, err);
+    pthread_mutex_unlock(&l->lock);
+    return known;
+}
+
+static bool is_among(const struct dt_kafka_finding *v, size_t n, struct dt_str topic)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (dt_str_is(topic, v[i].name))
+            return true;
+    }
+    return false;
+}
+
+/* Asks for the next few that are not known, from *at on. */
+static dt_status find_some(dt_kafka_admin *a, const struct dt_str *topics, size_t n, size_t *at, struct dt_error *err)
+{
+    struct dt_kafka_finding v[DT_KAFKA_FIND_MAX];
+    size_t n_found = 0;
+    dt_status status = DT_OK;
+
+    for (; *at < n && n_found < DT_KAFKA_FIND_MAX; ++*at) {
+        if (is_among(v, n_found, topics[*at]) || answer_now(a->lookups, topics[*at], &status, NULL))
+            continue;
+        v[n_found] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE};
+        memcpy(v[n_found++].name, topics[*at].p, topics[*at].n);
+    }
+    if (n_found == 0)
+        return DT_OK;
+    status = dt_kafka_admin_find(a, v, n_found, err);
+    take_findings(a->lookups, v, n_found, status);
+    return status;
+}
+
+dt_status dt_kafka_admin_topics(dt_kafka_admin *a, const struct dt_str *topics, size_t n, size_t *at_fault,
+                                struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    size_t at = 0;
+
+    for (*at_fault = 0; status == DT_OK && *at_fault < n; ++*at_fault)
+        status = check_name(topics[*at_fault], err);
+    if (status != DT_OK) {
+        --*at_fault;
+        return status;
+    }
+    *at_fault = 0;
+    pthread_mutex_lock(&a->lookups->find_lock);
+    while (status == DT_OK && at < n)
+        status = find_some(a, topics, n, &at, err);
+    pthread_mutex_unlock(&a->lookups->find_lock);
+    for (*at_fault = 0; status == DT_OK && *at_fault < n; ++*at_fault) {
+        if (!answer_now(a->lookups, topics[*at_fault], &status, err))
+            status = dt_fail(err, DT_UNAVAILABLE, "topic %.*s: not known any more", (int)topics[*at_fault].n,
+                             topics[*at_fault].p);
+        if (status != DT_OK)
+            return status;
+    }
+    return status;
+}
+
+dt_status dt_kafka_admin_topic(dt_kafka_admin *a, struct dt_str topic, struct dt_kafka_topic_info *out,
+                               struct dt_error *err)
+{
+    size_t at_fault;
+    dt_status status = dt_kafka_admin_topics(a, &topic, 1, &at_fault, err);
+
+    *out = (struct dt_kafka_topic_info){0};
+    if (status == DT_OK && !dt_kafka_admin_known(a, topic, out))
+        status = dt_fail(err, DT_UNAVAILABLE, "topic %.*s: not known any more", (int)topic.n, topic.p);
+    return status;
+}
+
+bool dt_kafka_admin_known(dt_kafka_admin *a, struct dt_str topic, struct dt_kafka_topic_info *out)
+{
+    struct dt_kafka_lookups *l = a->lookups;
+    struct known *k;
+    bool good;
+
+    pthread_mutex_lock(&l->lock);
+    k = find(l, topic);
+    good = k != NULL && k->good;
+    if (good)
+        *out = k->info;
+    pthread_mutex_unlock(&l->lock);
+    return good;
+}
+
+void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
+{
+    struct dt_kafka_lookups *l = a->lookups;
+    struct known *k;
+
+    pthread_mutex_lock(&l->lock);
+    k = find(l, topic);
+    if (k != NULL)
+        k->until_us = INT64_MIN / 2;
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- life ---- */
+
+dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err)
+{
+    struct dt_kafka_lookups *l = calloc(1, sizeof *l);
+
+    a->lookups = l;
+    if (l == NULL)
+        return dt_fail(err, DT_NOMEM, "kafka topics");
+    l->admin = a;
+    pthread_mutex_init(&l->find_lock, NULL);
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->changed, NULL);
+    if (dt_topic_queue_new(&l->wanted) != DT_OK)
+        return dt_fail(err, DT_NOMEM, "kafka topics");
+    l->started = pthread_create(&l->thread, NULL, lookups_main, l) == 0;
+    return l->started ? DT_OK : dt_fail(err, DT_SYSTEM, "kafka topics: no thread");
+}
+
+void dt_kafka_lookups_free(struct dt_kafka_lookups *l)
+{
+    struct known *k, *next;
+
+    if (l == NULL)
+        return;
+    pthread_mutex_lock(&l->lock);
+    l->closing = true;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    if (l->started)
+        pthread_join(l->thread, NULL);
+    HASH_ITER(hh, l->known, k, next)
+    {
+        HASH_DEL(l->known, k);
+        free(k);
+    }
+    dt_topic_queue_free(l->wanted);
+    pthread_cond_destroy(&l->changed);
+    pthread_mutex_destroy(&l->lock);
+    pthread_mutex_destroy(&l->find_lock);
+    free(l);
+}

@@ -1,0 +1,136 @@
+/*
+ * Invariants: a name stands in the queue once, in its group's list; a group is in the ring while it has names, and only
+ * then. The ring's first group is the one whose turn it is.
+ */
+#include "topic_queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+struct entry {
+    UT_hash_handle hh;
+    struct entry *prev, *next; /* of its group */
+    size_t n;
+    char name[];
+};
+
+struct group {
+    UT_hash_handle hh;
+    struct group *prev, *next; /* in the ring */
+    struct entry *entries;
+    size_t n_entries;
+    size_t n;
+    char name[];
+};
+
+struct dt_topic_queue {
+    struct entry *entries;
+    struct group *groups, *ring;
+    size_t length;
+};
+
+dt_status dt_topic_queue_new(dt_topic_queue **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? DT_OK : DT_NOMEM;
+}
+
+void dt_topic_queue_free(dt_topic_queue *queue)
+{
+    char name[DT_TOPIC_NAME_MAX + 1];
+    while (queue && dt_topic_queue_take(queue, name))
+        ;
+    free(queue);
+}
+
+size_t dt_topic_queue_length(const dt_topic_queue *queue)
+{
+    return queue->length;
+}
+
+static struct dt_str group_name(struct dt_str name)
+{
+    const char *dot = memchr(name.p, '.', name.n);
+    return (struct dt_str){name.p, dot ? (size_t)(dot - name.p) : name.n};
+}
+
+/* There, or made and not yet in the ring. */
+static struct group *group_of(dt_topic_queue *queue, struct dt_str name)
+{
+    struct dt_str own = group_name(name);
+    struct group *group = NULL;
+    HASH_FIND(hh, queue->groups, own.p, own.n, group);
+    if (group || !(group = calloc(1, sizeof *group + own.n + 1)))
+        return group;
+    memcpy(group->name, own.p, own.n);
+    group->n = own.n;
+    HASH_ADD_KEYPTR(hh, queue->groups, group->name, group->n, group);
+    DL_APPEND(queue->ring, group);
+    return group;
+}
+
+static void drop_if_empty(dt_topic_queue *queue, struct group *group)
+{
+    if (group->n_entries)
+        return;
+    DL_DELETE(queue->ring, group);
+    HASH_DEL(queue->groups, group);
+    free(group);
+}
+
+static bool is_there(const dt_topic_queue *queue, struct dt_str name)
+{
+    struct entry *entry = NULL;
+    HASH_FIND(hh, queue->entries, name.p, name.n, entry);
+    return entry;
+}
+
+static dt_status append(dt_topic_queue *queue, struct group *group, struct dt_str name)
+{
+    struct entry *entry = calloc(1, sizeof *entry + name.n + 1);
+    if (!entry)
+        return DT_NOMEM;
+    memcpy(entry->name, name.p, name.n);
+    entry->n = name.n;
+    HASH_ADD_KEYPTR(hh, queue->entries, entry->name, entry->n, entry);
+    DL_APPEND(group->entries, entry);
+    group->n_entries++;
+    queue->length++;
+    return DT_OK;
+}
+
+dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name)
+{
+    if (name.n == 0 || name.n > DT_TOPIC_NAME_MAX)
+        return DT_INVALID;
+    if (is_there(queue, name))
+        return DT_OK;
+    if (queue->length >= DT_TOPIC_QUEUE_MAX)
+        return DT_FULL;
+    struct group *group = group_of(queue, name);
+    if (!group)
+        return DT_NOMEM;
+    dt_status status = group->n_entries < DT_TOPIC_QUEUE_GROUP ? append(queue, group, name) : DT_FULL;
+    drop_if_empty(queue, group);
+    return status;
+}
+
+bool dt_topic_queue_take(dt_topic_queue *queue, char name[DT_TOPIC_NAME_MAX + 1])
+{
+    struct group *group = queue->ring;
+    if (!group)
+        return false;
+    struct entry *entry = group->entries;
+    memcpy(name, entry->name, entry->n + 1);
+    DL_DELETE(group->entries, entry);
+    HASH_DEL(queue->entries, entry);
+    free(entry);
+    group->n_entries--;
+    queue->length--;
+    DL_DELETE(queue->ring, group); /* to the end: the others first */
+    DL_APPEND(queue->ring, group);
+    drop_if_empty(queue, group);
+    return true;
+}

@@ -1,0 +1,65 @@
+"""Topics that Kafka does not know yet cost those who name them, and nobody else."""
+import threading
+import time
+import uuid
+
+from harness.checker import connect, rows
+from harness.rest import Rest
+from harness.stack import until
+
+MANY = 300
+
+
+def many_of(owner):
+    owner = f"{owner}-{uuid.uuid4().hex[:6]}"
+    return [f"{owner}.{i}" for i in range(MANY)]
+
+
+def lateness(api, jobs):
+    """Of each job's first attempt, in milliseconds."""
+    return [api.get(f"/v1/jobs/{job['id']}/attempts").json["attempts"][0]["lateness_ms"] for job in jobs]
+
+
+def steady(api, topic, seconds, every=0.05):
+    jobs, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        jobs.append(api.make(topic=topic, delay=300))
+        time.sleep(every)
+    return jobs
+
+
+def arrived(stack, topics):
+    names = ",".join(["%s"] * len(topics))
+    return rows(connect(stack), f"SELECT COUNT(*) n FROM jobs WHERE topic IN ({names}) AND attempt = 1", *topics)[0]["n"]
+
+
+def make_all(stack, topics):
+    rest = Rest(stack["DUETIME_URL_API1"])
+    rest.batch([{"topic": topic, "delay": 0} for topic in topics])
+    rest.close()
+
+
+def test_many_new_topics_hold_up_nobody_elses_jobs(stack, api, topic, consume):
+    consumer = consume(topic)
+    consumer.wait(api.make(topic=topic, delay=0)["id"])
+    news = many_of("new")
+    flood = threading.Timer(0.5, lambda: make_all(stack, news))
+    flood.start()
+    jobs = steady(api, topic, 6)
+    flood.join()
+    consumer.wait_count(len(jobs) + 1, 20)
+    until(lambda: arrived(stack, news) == MANY, 60, lambda: f"all but {MANY - arrived(stack, news)} have gone")
+    late = sorted(lateness(api, jobs))
+    print("lateness beside new topics: p50", late[len(late) // 2], "ms, worst", late[-1], "ms")
+    assert late[-1] < 1000, late
+
+
+def test_a_new_topic_need_not_wait_for_a_flood_of_others(stack, api, consume):
+    """Those who name many wait for each other; one of another owner goes between them."""
+    flood = many_of("flood")
+    api.batch([{"topic": topic, "delay": 0} for topic in flood])
+    own = api.make(topic=f"own-{uuid.uuid4().hex[:6]}.first", delay=0)
+    until(lambda: rows(connect(stack), "SELECT attempt n FROM jobs WHERE id = %s", own["id"])[0]["n"] == 1, 5, "it has gone")
+    print("lateness of the first job of a new topic:", *lateness(api, [own]), "ms")
+    assert lateness(api, [own])[0] < 2000
+    until(lambda: arrived(stack, flood) == MANY, 60, "the flood has gone, too")

@@ -1,0 +1,137 @@
+/* Topics that somebody wants to know of: each once, in turns between those who want them, never more than fit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "topic_queue.h"
+
+static dt_topic_queue *queue;
+
+static int make(void **state)
+{
+    (void)state;
+    return dt_topic_queue_new(&queue) == DT_OK ? 0 : -1;
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    dt_topic_queue_free(queue);
+    return 0;
+}
+
+static dt_status add(const char *name)
+{
+    return dt_topic_queue_add(queue, dt_str(name));
+}
+
+static dt_status add_numbered(const char *group, int number)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s%d", group, number);
+    return add(name);
+}
+
+static void assert_next(const char *name)
+{
+    char next[DT_TOPIC_NAME_MAX + 1] = "";
+    assert_true(dt_topic_queue_take(queue, next));
+    assert_string_equal(next, name);
+}
+
+static void assert_empty(void)
+{
+    char next[DT_TOPIC_NAME_MAX + 1];
+    assert_false(dt_topic_queue_take(queue, next));
+    assert_int_equal(dt_topic_queue_length(queue), 0);
+}
+
+static void names_of_one_group_come_in_their_order_and_each_once(void **state)
+{
+    (void)state;
+    assert_int_equal(add("orders.b"), DT_OK);
+    assert_int_equal(add("orders.a"), DT_OK);
+    assert_int_equal(add("orders.b"), DT_OK); /* it is there */
+    assert_int_equal(dt_topic_queue_length(queue), 2);
+    assert_next("orders.b");
+    assert_int_equal(add("orders.b"), DT_OK); /* it was taken, so it is wanted anew */
+    assert_next("orders.a");
+    assert_next("orders.b");
+    assert_empty();
+}
+
+static void who_wants_many_waits_for_those_who_want_few(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 300; i++)
+        assert_int_equal(add_numbered("flood.", i), DT_OK);
+    assert_int_equal(add("orders.close"), DT_OK);
+    assert_int_equal(add("remind"), DT_OK);
+    assert_next("flood.0");
+    assert_next("orders.close");
+    assert_next("remind");
+    assert_int_equal(add("orders.open"), DT_OK);
+    assert_next("flood.1");
+    assert_next("orders.open");
+    for (int i = 2; i < 300; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "flood.%d", i);
+        assert_next(name);
+    }
+    assert_empty();
+}
+
+static void a_group_that_is_full_leaves_room_for_the_others(void **state)
+{
+    (void)state;
+    for (int i = 0; i < DT_TOPIC_QUEUE_GROUP; i++)
+        assert_int_equal(add_numbered("flood.", i), DT_OK);
+    assert_int_equal(add("flood.more"), DT_FULL);
+    assert_int_equal(add("flood.7"), DT_OK); /* it is there */
+    assert_int_equal(add("orders"), DT_OK);
+    assert_next("flood.0");
+    assert_int_equal(add("flood.more"), DT_OK);
+}
+
+static void the_queue_has_an_end(void **state)
+{
+    (void)state;
+    for (int i = 0; i < DT_TOPIC_QUEUE_MAX; i++)
+        assert_int_equal(add_numbered("t", i), DT_OK);
+    assert_int_equal(add("one-more"), DT_FULL);
+    assert_int_equal(dt_topic_queue_length(queue), DT_TOPIC_QUEUE_MAX);
+    assert_next("t0");
+    assert_int_equal(add("one-more"), DT_OK);
+    assert_int_equal(add("and-another"), DT_FULL);
+}
+
+static void what_is_no_name_is_not_taken(void **state)
+{
+    char longest[DT_TOPIC_NAME_MAX + 2];
+    (void)state;
+    memset(longest, 'x', sizeof longest);
+    assert_int_equal(add(""), DT_INVALID);
+    assert_int_equal(dt_topic_queue_add(queue, (struct dt_str){longest, DT_TOPIC_NAME_MAX + 1}), DT_INVALID);
+    assert_int_equal(dt_topic_queue_add(queue, (struct dt_str){longest, DT_TOPIC_NAME_MAX}), DT_OK);
+    assert_int_equal(add(".hidden"), DT_OK);
+    assert_int_equal(add("."), DT_OK);
+    assert_int_equal(dt_topic_queue_length(queue), 3);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
+    const struct CMUnitTest tests[] = {
+        T(names_of_one_group_come_in_their_order_and_each_once),
+        T(who_wants_many_waits_for_those_who_want_few),
+        T(a_group_that_is_full_leaves_room_for_the_others),
+        T(the_queue_has_an_end),
+        T(what_is_no_name_is_not_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
