@@ -45,29 +45,31 @@ static enum dt_head_verdict malformed(struct dt_head *head, const char *detail)
     return refuse(head, DT_PROBLEM_MALFORMED, detail);
 }
 
-static bool is_token_char(char c)
+/* Of letters, digits and some marks, bit by bit: those from NUL to '?', and those from '@' on. */
+static bool is_token_char(unsigned char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || (c >= '0' && c <= '9') ||
-           (c && strchr("!#$%&'*+.^_`|~", c));
+    static const uint64_t low = UINT64_C(0x03ff6cfa00000000), high = UINT64_C(0x57ffffffc7fffffe);
+    return c < 128 && ((c < 64 ? low : high) >> (c & 63) & 1);
 }
 
 static bool is_token(struct dt_str s)
 {
     for (size_t i = 0; i < s.n; i++)
-        if (!is_token_char(s.p[i]))
+        if (!is_token_char((unsigned char)s.p[i]))
             return false;
     return s.n > 0;
 }
 
-/* Everything but control characters; a tab is none. */
+/* Everything but control characters; a tab is none. All are looked at, so that the compiler takes many at a time. */
 static bool is_text(struct dt_str s, bool spaces)
 {
+    unsigned char lowest = spaces ? ' ' : ' ' + 1;
+    unsigned bad = 0;
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
-        if (c == 0x7f || (c <= ' ' && !(spaces && (c == ' ' || c == '\t'))))
-            return false;
+        bad |= (c == 0x7f) | ((c < lowest) & (!spaces | (c != '\t')));
     }
-    return true;
+    return bad == 0;
 }
 
 static size_t count_of(struct dt_str s, char c)

@@ -153,6 +153,31 @@ static enum dt_head_verdict judge_long(const char *before, char c, size_t n, con
     return dt_head_judge((struct dt_str){text, all < DT_HEAD_MAX ? all : DT_HEAD_MAX}, &head);
 }
 
+/* The verdict on a head with this byte at the place of the question mark. */
+static bool taken_with(const char *head_text, unsigned char c)
+{
+    char text[256];
+    size_t n = strlen(head_text);
+    memcpy(text, head_text, n);
+    *(char *)memchr(text, '?', n) = (char)c;
+    return dt_head_judge((struct dt_str){text, n}, &head) == DT_HEAD_WHOLE;
+}
+
+static void every_byte_has_its_places(void **state)
+{
+    static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    (void)state;
+    for (int c = 0; c < 256; c++) {
+        bool in_token = c && strchr(token, c), control = c < ' ' || c == 0x7f;
+        bool in_name = taken_with("GET / HTTP/1.1\r\nHost: x\r\na?b: c\r\n\r\n", (unsigned char)c);
+        bool in_value = taken_with("GET / HTTP/1.1\r\nHost: x\r\na: b?c\r\n\r\n", (unsigned char)c);
+        bool in_target = taken_with("GET /a?b HTTP/1.1\r\nHost: x\r\n\r\n", (unsigned char)c);
+        if (in_name != (in_token || c == ':') || in_value != (!control || c == '\t') ||
+            in_target != (!control && c != ' '))
+            fail_msg("byte %d: in a name %d, in a value %d, in a target %d", c, in_name, in_value, in_target);
+    }
+}
+
 static void what_is_too_long_is_told_apart(void **state)
 {
     (void)state;
@@ -206,6 +231,7 @@ int main(void)
         cmocka_unit_test(the_body_that_follows_a_head_is_known),
         cmocka_unit_test(heads_of_which_the_library_would_make_too_much_are_refused),
         cmocka_unit_test(a_head_with_a_nul_is_refused),
+        cmocka_unit_test(every_byte_has_its_places),
         cmocka_unit_test(what_is_too_long_is_told_apart),
         cmocka_unit_test(more_headers_than_anybody_needs_are_refused),
         cmocka_unit_test(health_and_who_shows_a_token_may_go_first),
