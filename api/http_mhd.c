@@ -23,7 +23,7 @@
  *
  * Invariants: everything of a conn but its atomics belongs to the connection's HTTP thread, or, while it is
  * suspended, to whoever it was handed to. Suspending happens inside on_request only. The janitor thread may only shut
- * down a socket; it writes to none that is the library's. At most 120 connections a thread: with 128
+ * down a socket; it writes to none that is the library's. Some 112 connections a thread: with 128
  * ready ones in one epoll round the library (0.9.75 and later) forgets some. Connections come from the porch (porch.h)
  * when the head of their first request is there; `places` counts them, so that the library never refuses one.
  */
@@ -53,16 +53,15 @@
 #include "http_receiver.h"
 #include "porch.h"
 
-#define CONNECTIONS_PER_THREAD 120u
-#define PLACES_PER_THREAD      112u         /* the rest makes up for what threads have not counted yet */
-#define PLACES_KEPT            8u           /* a thread, for health and for who shows a token */
-#define CONNECTION_MEMORY      (20u * 1024) /* wiped after each request: no larger than 8 KiB of headers need */
-#define DROP_SMALL             (64u * 1024) /* bodies of refused requests up to this are read, the connection kept */
-#define DROP_MAX               (32u << 20)  /* chunked bodies are dropped up to this, then the connection is cut */
-#define LINGER_US              INT64_C(2000000)
-#define BY_HAND_US             INT64_C(10000000) /* for the client to take an answer that was written by hand */
-#define SWEEP_US               INT64_C(250000)
-#define STATUS_CLASSES         6
+#define PLACES_PER_THREAD 112u
+#define PLACES_KEPT       8u           /* a thread, for health and for who shows a token */
+#define CONNECTION_MEMORY (20u * 1024) /* wiped after each request: no larger than 8 KiB of headers need */
+#define DROP_SMALL        (64u * 1024) /* bodies of refused requests up to this are read, the connection kept */
+#define DROP_MAX          (32u << 20)  /* chunked bodies are dropped up to this, then the connection is cut */
+#define LINGER_US         INT64_C(2000000)
+#define BY_HAND_US        INT64_C(10000000) /* for the client to take an answer that was written by hand */
+#define SWEEP_US          INT64_C(250000)
+#define STATUS_CLASSES    6
 
 /*
  * What the connections of one HTTP thread share. Waking a thread costs more than all else in a resume, and a commit
@@ -1028,10 +1027,10 @@ static void let_in(void *arg, int fd, const struct sockaddr *address, socklen_t 
         atomic_fetch_sub(&http->places, 1); /* the library has closed it */
 }
 
-static void make_places(void *arg, size_t n)
+static void make_places(void *arg, size_t n, bool pressing)
 {
     struct dt_http *http = arg;
-    dt_http_places_make(&http->occupied, n);
+    dt_http_places_make(&http->occupied, n, pressing);
 }
 
 /* ---- the janitor ---- */
@@ -1119,17 +1118,18 @@ static dt_status start_daemon(struct dt_http *http, struct dt_error *err)
     const struct dt_config *config = http->api->config;
     unsigned threads = (unsigned)config->http_threads;
     http->places_max = (size_t)threads * PLACES_PER_THREAD;
+    /* A thread that reaches its limit never gives a lock back (0.9.75); `places` counts instead. */
+    unsigned never_reached = (unsigned)http->places_max * 2;
     struct MHD_OptionItem pool[] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL}, {MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
-    http->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
-                                        MHD_USE_ITC | MHD_USE_TURBO | MHD_USE_NO_LISTEN_SOCKET,
-                                    0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL,
-                                    MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_NOTIFY_CONNECTION,
-                                    on_connection, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
-                                    MHD_OPTION_CONNECTION_LIMIT, threads * CONNECTIONS_PER_THREAD,
-                                    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-                                    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)((config->http_idle_timeout + 999) / 1000),
-                                    MHD_OPTION_ARRAY, threads > 1 ? pool : none, MHD_OPTION_END);
+    http->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_ITC | MHD_USE_TURBO |
+            MHD_USE_NO_LISTEN_SOCKET,
+        0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL, MHD_OPTION_NOTIFY_COMPLETED,
+        on_completed, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_UNESCAPE_CALLBACK,
+        keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT, threads * never_reached, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)((config->http_idle_timeout + 999) / 1000),
+        MHD_OPTION_ARRAY, threads > 1 ? pool : none, MHD_OPTION_END);
     if (http->daemon)
         return DT_OK;
     return dt_fail(err, DT_SYSTEM, "the HTTP server cannot start");

@@ -161,48 +161,65 @@ bool dt_http_places_sweep(struct dt_http_places *places)
 
 /* ---- a crowd ---- */
 
-/* Since when it is of no use; now_us: it is of use. */
-static int64_t unused_since(const struct dt_http_place *place, int64_t now_us)
+/* How little would be lost; those before are given away first. */
+enum loss { LOSS_STRANGER, LOSS_SLOW, LOSS_SILENT, LOSS_IN_USE };
+
+struct use {
+    enum loss loss;
+    int64_t since_us; /* of no use */
+};
+
+static struct use idle_use(const struct dt_http_place *place, int64_t now_us, int64_t since_us)
 {
-    int64_t since_us = atomic_load(&place->since_us), slow_us = place->quick_us > since_us ? place->quick_us : since_us;
     int64_t head_us = dt_receiver_head_since_us(place->receiver);
-    switch (atomic_load(&place->phase)) {
-    case DT_PHASE_IDLE:
-        if (head_us && now_us - since_us > PARTLY_US && now_us - head_us > PARTLY_US)
-            return since_us;
-        return now_us - since_us > UNUSED_US ? since_us : now_us;
-    case DT_PHASE_READING:
-        return now_us - slow_us > SLOW_US && !atomic_load(&place->suspended) ? slow_us : now_us;
-    default:
-        return now_us;
-    }
+    if (head_us && now_us - since_us > PARTLY_US && now_us - head_us > PARTLY_US)
+        return (struct use){LOSS_SLOW, since_us};
+    return (struct use){now_us - since_us > UNUSED_US ? LOSS_SILENT : LOSS_IN_USE, since_us};
 }
 
-/* Who is of no use for longest goes first, and who was never let through before who was. */
-static struct dt_http_place *longest_unused(const struct dt_http_places *places, int64_t now_us)
+static struct use reading_use(const struct dt_http_place *place, int64_t now_us, int64_t since_us)
+{
+    int64_t slow_us = place->quick_us > since_us ? place->quick_us : since_us;
+    bool slow = now_us - slow_us > SLOW_US && !atomic_load(&place->suspended);
+    return (struct use){slow ? LOSS_SLOW : LOSS_IN_USE, slow_us};
+}
+
+static struct use use_of(const struct dt_http_place *place, int64_t now_us)
+{
+    int64_t since_us = atomic_load(&place->since_us);
+    int phase = atomic_load(&place->phase);
+    struct use use = {LOSS_IN_USE, since_us};
+    if (!place->leaving && phase == DT_PHASE_IDLE)
+        use = idle_use(place, now_us, since_us);
+    else if (!place->leaving && phase == DT_PHASE_READING)
+        use = reading_use(place, now_us, since_us);
+    if (use.loss != LOSS_IN_USE && !atomic_load(&place->known))
+        use.loss = LOSS_STRANGER;
+    return use;
+}
+
+/* Whose loss is least, of those up to `most`; and of these who is of no use for longest. */
+static struct dt_http_place *least_loss(const struct dt_http_places *places, int64_t now_us, enum loss most)
 {
     struct dt_http_place *found = NULL;
-    bool found_known = false;
-    int64_t found_us = 0;
+    struct use least = {LOSS_IN_USE, 0};
     for (struct dt_http_place *place = places->first; place; place = place->next) {
-        int64_t since_us = unused_since(place, now_us);
-        bool known = atomic_load(&place->known);
-        if (place->leaving || since_us == now_us || (found && known && !found_known) ||
-            (found && known == found_known && since_us >= found_us))
+        struct use use = use_of(place, now_us);
+        if (use.loss > most || use.loss > least.loss || (use.loss == least.loss && use.since_us >= least.since_us))
             continue;
         found = place;
-        found_known = known;
-        found_us = since_us;
+        least = use;
     }
     return found;
 }
 
-void dt_http_places_make(struct dt_http_places *places, size_t n)
+void dt_http_places_make(struct dt_http_places *places, size_t n, bool pressing)
 {
     struct dt_http_place *place;
+    enum loss most = pressing ? LOSS_SILENT : LOSS_SLOW;
     pthread_mutex_lock(&places->lock);
     int64_t now_us = dt_clock_mono_us(places->clock);
-    for (size_t i = 0; i < n && (place = longest_unused(places, now_us)) != NULL; i++) {
+    for (size_t i = 0; i < n && (place = least_loss(places, now_us, most)) != NULL; i++) {
         bool reading = atomic_load(&place->phase) == DT_PHASE_READING;
         place->leaving = true;
         shutdown(place->fd, reading ? cut_off(place, DT_CUT_SLOW) : SHUT_RDWR);

@@ -65,7 +65,8 @@ void dt_http_places_remove(struct dt_http_places *places, struct dt_http_place *
 
 /* Ends those whose time is up. Now and then, by one thread. Returns whether there are places to come back for. */
 bool dt_http_places_sweep(struct dt_http_places *places);
-/* n wait: ends up to n that nobody uses. */
-void dt_http_places_make(struct dt_http_places *places, size_t n);
+/* n wait: ends up to n that are of no use. Connections of callers who are known and only silent just now are spared,
+ * unless it is pressing. */
+void dt_http_places_make(struct dt_http_places *places, size_t n, bool pressing);
 
 #endif

@@ -27,10 +27,11 @@
 #include "base/metrics.h"
 #include "head.h"
 
-#define ACCEPTS_MAX 64    /* in a row, before guests are looked at again */
-#define EVENTS_MAX  128   /* at once */
-#define SWEEP_MS    100   /* between two looks at deadlines, while anybody waits */
-#define PATIENCE_US 50000 /* without a place, before somebody's is asked for */
+#define ACCEPTS_MAX 64      /* in a row, before guests are looked at again */
+#define EVENTS_MAX  128     /* at once */
+#define SWEEP_MS    100     /* between two looks at deadlines, while anybody waits */
+#define PATIENCE_US 50000   /* without a place, before somebody's is asked for … */
+#define PRESSING_US 1000000 /* … and with a whole request, before it is asked for with emphasis */
 #define LISTENER    UINT64_MAX
 #define WAKER       (UINT64_MAX - 1)
 
@@ -350,11 +351,20 @@ static void sweep(dt_porch *p)
                     "too many connections");
 }
 
+static bool is_pressing(const dt_porch *p, int64_t now_us)
+{
+    for (int rank = WHOLE; rank < RANKS; rank++)
+        if (p->ready[rank].first && now_us - p->ready[rank].first->since_us > PRESSING_US)
+            return true;
+    return false;
+}
+
 static void ask_for_places(dt_porch *p)
 {
     const struct guest *next = p->n_ready ? next_ready(p) : NULL;
-    if (next && dt_clock_mono_us(p->clock) - next->since_us > PATIENCE_US)
-        p->door.make_places(p->door.arg, p->n_ready);
+    int64_t now_us = dt_clock_mono_us(p->clock);
+    if (next && now_us - next->since_us > PATIENCE_US)
+        p->door.make_places(p->door.arg, p->n_ready, is_pressing(p, now_us));
 }
 
 static void forget_waking(const dt_porch *p)

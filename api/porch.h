@@ -29,8 +29,9 @@ struct dt_porch_door {
     bool (*has_place)(void *arg, bool first);
     /* The socket is taken over; there was a place. */
     void (*let_in)(void *arg, int fd, const struct sockaddr *address, socklen_t n);
-    /* So many have waited for a place in vain: ends up to n connections that are silent or slow. */
-    void (*make_places)(void *arg, size_t n);
+    /* So many have waited for a place in vain: ends up to n connections that are silent or slow. pressing: whole
+     * requests have waited for long. */
+    void (*make_places)(void *arg, size_t n, bool pressing);
     /* The socket is taken over; the problem is sent on it. */
     void (*refuse)(void *arg, int fd, enum dt_problem_type type, const char *detail);
 };

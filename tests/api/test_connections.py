@@ -129,6 +129,28 @@ def test_whoever_is_slow_keeps_no_place_that_others_wait_for(patient, topic, wha
             assert posted_in(patient.url, topic) < 1.5
 
 
+@pytest.mark.parametrize("what", ["body with a token", "second head"])
+def test_callers_who_pause_keep_their_connections_beside_those_who_are_slow(patient, what):
+    with Raw(patient.url) as quiet:
+        assert quiet.send(ASKED).answer()[0] == 200
+        with dripping(patient.url, SLOW[what]):
+            for _ in range(3):
+                assert quiet.send(ASKED).answer()[0] == 200
+                time.sleep(2)
+
+
+@pytest.mark.parametrize("what", ["body with a token", "second head"])
+def test_a_crowd_that_comes_and_goes_leaves_no_thread_behind(own_apis, what):
+    """Four HTTP threads, and places that become free by hundreds: whoever is let in is served, and the end comes in its time."""
+    api = own_apis("crowd").start()
+    with dripping(api.url, SLOW[what], 0), dripping(api.url, SLOW[what], 0):
+        end = time.monotonic() + 8
+        while time.monotonic() < end:
+            assert served_in(api.url, "/v1/topics") < 2
+        start = time.monotonic()
+        assert api.end() == 0 and time.monotonic() - start < 20
+
+
 def test_a_slow_body_is_told_that_it_lost_its_place(patient):
     with Raw(patient.url) as wire, Raw(patient.url) as quiet:
         wire.send(SLOW["body"])
