@@ -25,7 +25,8 @@
  * suspended, to whoever it was handed to. Suspending happens inside on_request only. The janitor thread may only shut
  * down a socket; it writes to none that is the library's. Some 112 connections a thread: with 128
  * ready ones in one epoll round the library (0.9.75 and later) forgets some. Connections come from the porch (porch.h)
- * when the head of their first request is there; `places` counts them, so that the library never refuses one.
+ * when the head of their first request is there; `places` counts them and they are shared out evenly, so that the
+ * library never refuses one.
  */
 #include <errno.h>
 #include <microhttpd.h>
@@ -54,6 +55,7 @@
 #include "porch.h"
 
 #define PLACES_PER_THREAD 112u
+#define CONNECTIONS_NEVER 1000u        /* a thread that reaches its limit never gives a lock back (0.9.75) */
 #define PLACES_KEPT       8u           /* a thread, for health and for who shows a token */
 #define CONNECTION_MEMORY (20u * 1024) /* wiped after each request: no larger than 8 KiB of headers need */
 #define DROP_SMALL        (64u * 1024) /* bodies of refused requests up to this are read, the connection kept */
@@ -106,10 +108,18 @@ struct route_stats {
     dt_metric *codes[STATUS_CLASSES];
 };
 
+/* One HTTP thread: a daemon of its own, so that nobody but us shares the connections out. */
+struct server {
+    struct dt_http *http;
+    struct MHD_Daemon *daemon;
+    _Atomic size_t places; /* taken */
+};
+
 struct dt_http {
     struct dt_api *api;
     const struct dt_router *router;
-    struct MHD_Daemon *daemon;
+    struct server *servers; /* as many as threads */
+    size_t n_servers;       /* that run */
     int port;
     struct route_stats *stats; /* one a route, and one for what has none */
     bool *topic_first;         /* per route: its first parameter is {topic} */
@@ -994,20 +1004,23 @@ static void conn_close(struct dt_http *http, void **context)
     free(c);
 }
 
-static void place_is_free(struct dt_http *http, void **context)
+static void leave_place(struct server *server)
 {
-    conn_close(http, context);
-    atomic_fetch_sub(&http->places, 1);
-    dt_porch_place(http->porch);
+    atomic_fetch_sub(&server->places, 1);
+    atomic_fetch_sub(&server->http->places, 1);
 }
 
 static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
-    if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        conn_open(cls, mhd, context);
-    else
-        place_is_free(cls, context);
+    struct server *server = cls;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        conn_open(server->http, mhd, context);
+        return;
+    }
+    conn_close(server->http, context);
+    leave_place(server);
+    dt_porch_place(server->http->porch);
 }
 
 /* ---- the door: from the porch, on its thread ---- */
@@ -1019,12 +1032,23 @@ static bool has_place(void *arg, bool first)
     return atomic_load(&http->places) < http->places_max - kept;
 }
 
+static struct server *emptiest_server(const struct dt_http *http)
+{
+    struct server *found = &http->servers[0];
+    for (size_t i = 1; i < http->n_servers; i++)
+        if (atomic_load(&http->servers[i].places) < atomic_load(&found->places))
+            found = &http->servers[i];
+    return found;
+}
+
 static void let_in(void *arg, int fd, const struct sockaddr *address, socklen_t n)
 {
     struct dt_http *http = arg;
+    struct server *server = emptiest_server(http);
     atomic_fetch_add(&http->places, 1);
-    if (MHD_add_connection(http->daemon, fd, address, n) != MHD_YES)
-        atomic_fetch_sub(&http->places, 1); /* the library has closed it */
+    atomic_fetch_add(&server->places, 1);
+    if (MHD_add_connection(server->daemon, fd, address, n) != MHD_YES)
+        leave_place(server); /* the library has closed it */
 }
 
 static void make_places(void *arg, size_t n, bool pressing)
@@ -1113,26 +1137,28 @@ static dt_status prepare_ids(struct dt_http *http)
     return DT_OK;
 }
 
-static dt_status start_daemon(struct dt_http *http, struct dt_error *err)
+static bool start_server(struct dt_http *http, struct server *server)
 {
-    const struct dt_config *config = http->api->config;
-    unsigned threads = (unsigned)config->http_threads;
-    http->places_max = (size_t)threads * PLACES_PER_THREAD;
-    /* A thread that reaches its limit never gives a lock back (0.9.75); `places` counts instead. */
-    unsigned never_reached = (unsigned)http->places_max * 2;
-    struct MHD_OptionItem pool[] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL}, {MHD_OPTION_END, 0, NULL}};
-    struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
-    http->daemon = MHD_start_daemon(
+    unsigned idle_s = (unsigned)((http->api->config->http_idle_timeout + 999) / 1000);
+    server->http = http;
+    server->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_ITC | MHD_USE_TURBO |
             MHD_USE_NO_LISTEN_SOCKET,
         0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-        on_completed, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_UNESCAPE_CALLBACK,
-        keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT, threads * never_reached, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)((config->http_idle_timeout + 999) / 1000),
-        MHD_OPTION_ARRAY, threads > 1 ? pool : none, MHD_OPTION_END);
-    if (http->daemon)
-        return DT_OK;
-    return dt_fail(err, DT_SYSTEM, "the HTTP server cannot start");
+        on_completed, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_UNESCAPE_CALLBACK,
+        keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_NEVER, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, idle_s, MHD_OPTION_END);
+    return server->daemon != NULL;
+}
+
+static dt_status start_servers(struct dt_http *http, struct dt_error *err)
+{
+    size_t threads = (size_t)http->api->config->http_threads;
+    http->places_max = threads * PLACES_PER_THREAD;
+    http->servers = calloc(threads, sizeof(*http->servers));
+    while (http->servers && http->n_servers < threads && start_server(http, &http->servers[http->n_servers]))
+        http->n_servers++;
+    return http->n_servers == threads ? DT_OK : dt_fail(err, DT_SYSTEM, "the HTTP server cannot start");
 }
 
 /* Every connection needs one, and most shells give out fewer than may come. */
@@ -1168,6 +1194,7 @@ static void http_free(struct dt_http *http)
     dt_http_places_clear(&http->occupied);
     pthread_mutex_destroy(&http->lock);
     pthread_cond_destroy(&http->quiet);
+    free(http->servers);
     free(http->stats);
     free(http->topic_first);
     free(http);
@@ -1209,7 +1236,7 @@ dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_h
     if (status == DT_OK)
         status = start_janitor(http);
     if (status == DT_OK)
-        status = start_daemon(http, err);
+        status = start_servers(http, err);
     else
         (void)dt_fail(err, status, "the HTTP server cannot start");
     if (status == DT_OK)
@@ -1280,8 +1307,8 @@ void dt_http_stop(dt_http *http)
         return;
     dt_porch_close(http->porch);
     close_bells(http);
-    if (http->daemon)
-        MHD_stop_daemon(http->daemon);
+    for (size_t i = 0; i < http->n_servers; i++)
+        MHD_stop_daemon(http->servers[i].daemon);
     send_the_rest(http);
     atomic_store(&http->stopping, true);
     if (http->janitor_runs) {
