@@ -77,7 +77,7 @@ def test_refused_requests_whose_bodies_never_come_keep_no_place(porch, line):
 @pytest.fixture
 def patient(own_apis):
     """The same with deadlines as long as they are in earnest: what is slow is not late for a long time."""
-    api = own_apis("patient", {"http.threads": 1, "http.waiting": 600})
+    api = own_apis("unhurried", {"http.threads": 1, "http.waiting": 600})
     if api.rest is None:
         api.start()
     yield api
