@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness.detours import Detours  # noqa: E402
 from harness.logs_on_failure import add_logs  # noqa: E402
 from harness.rest import Rest  # noqa: E402
+from harness.rotation import leave_out  # noqa: E402
 from harness.stack import Stack  # noqa: E402
 
 OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "2", "--shards", "4", "--sanitize",
@@ -88,12 +89,6 @@ def pytest_collection_modifyitems(config, items):
         one_of_each(config, items)
     if not ROWS and not config.option.keyword:
         every_twelfth(config, items)
-
-
-def leave_out(config, items, some):
-    if some:
-        config.hook.pytest_deselected(items=some)
-        items[:] = [item for item in items if item not in some]
 
 
 def every_twelfth(config, items):

@@ -11,6 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness.consumer import TestConsumer  # noqa: E402
 from harness.logs_on_failure import pytest_runtest_makereport  # noqa: E402,F401
 from harness.rest import Rest  # noqa: E402
+from harness.rotation import pytest_collection_modifyitems, pytest_configure  # noqa: E402,F401
 from harness.stack import Stack  # noqa: E402
 
 OPTIONS = ["--apis", "2", "--dispatchers", "3", "--redis", "2", "--shards", "4", "--sanitize", "--kafka",

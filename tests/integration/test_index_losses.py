@@ -18,6 +18,8 @@ OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", "4",
            "reconcile.walk=PT30M", "--set", "kafka.transaction_timeout=PT20S"]
 SOON_MS = 1000  # 250 is what is meant; the machine is busy
 
+pytestmark = pytest.mark.in_turns(3)
+
 
 @pytest.fixture(scope="module")
 def detours():
@@ -183,22 +185,19 @@ def test_jobs_are_not_late_while_redis_is_full_nor_after_it(stack, redis, topic,
     assert max(late_by(consumer, [job for _, job in made]).values()) < SOON_MS
 
 
-def test_jobs_of_an_api_that_alone_is_cut_off_from_redis_are_late_for_a_second_at_most(stack, detours, redis, topic, consumer):
+def test_jobs_of_an_api_that_alone_is_cut_off_from_redis_are_not_late(stack, detours, redis, topic, consumer):
     well, cut = Stream(stack["DUETIME_URL_API1"], topic), Stream(stack["DUETIME_URL_API2"], topic)
     time.sleep(1)
     detours["api2", "redis1"].refuse()
-    begun_ms = time.time() * 1000
     time.sleep(6)
     detours["api2", "redis1"].heal()
     time.sleep(4)
     made, others = cut.end(), well.end()
-    late = late_by(consumer, [job for _, job in made])
-    assert max(late.values()) < 1000 + SOON_MS
-    assert max(late[job] for due, job in made if due > begun_ms + 2500) < SOON_MS
+    assert max(late_by(consumer, [job for _, job in made]).values()) < SOON_MS
     assert max(late_by(consumer, [job for _, job in others]).values()) < SOON_MS
 
 
-def test_jobs_of_an_api_that_is_killed_while_cut_off_are_late_for_a_second_at_most(stack, detours, redis, topic, consumer):
+def test_jobs_of_an_api_that_is_killed_while_cut_off_are_not_late(stack, detours, redis, topic, consumer):
     stream = Stream(stack["DUETIME_URL_API2"], topic, delay=3000)
     time.sleep(1)
     detours["api2", "redis1"].refuse()
@@ -207,7 +206,7 @@ def test_jobs_of_an_api_that_is_killed_while_cut_off_are_late_for_a_second_at_mo
     made = stream.end()
     assert len(made) > 30
     try:
-        assert max(late_by(consumer, [job for _, job in made]).values()) < 1000 + SOON_MS
+        assert max(late_by(consumer, [job for _, job in made]).values()) < SOON_MS
     finally:
         detours.heal(late=False)
         stack.start("api2")

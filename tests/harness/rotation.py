@@ -1,0 +1,36 @@
+"""Slow tests take turns: a bounded run takes one in n of a file's, beginning where its seed says; n runs with seeds one after the other see
+them all. What is named by -k runs, and with DUETIME_TEST_LONG=1, or without a seed, everything does.
+
+For a conftest.py: `from harness.rotation import pytest_collection_modifyitems, pytest_configure`; a file says
+`pytestmark = pytest.mark.in_turns(3)`.
+"""
+import os
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "in_turns(n): a bounded run takes one in n of a file's tests, by its seed")
+
+
+def leave_out(config, items, some):
+    if some:
+        config.hook.pytest_deselected(items=some)
+        items[:] = [item for item in items if item not in some]
+
+
+def not_in_turn(items, seed):
+    """Those of the marked tests whose turn it is not."""
+    numbers, others = {}, []
+    for item in items:
+        mark = item.get_closest_marker("in_turns")
+        if mark is None:
+            continue
+        number = numbers[item.path] = numbers.get(item.path, -1) + 1
+        if (number + seed) % mark.args[0]:
+            others.append(item)
+    return others
+
+
+def pytest_collection_modifyitems(config, items):
+    seed = os.environ.get("DUETIME_TEST_SEED")
+    if seed and not config.option.keyword and not os.environ.get("DUETIME_TEST_LONG"):
+        leave_out(config, items, not_in_turn(items, int(seed)))
