@@ -18,7 +18,10 @@
 #include "base/strbuf.h"
 #include "store/store.h"
 
-#define EVERY_US INT64_C(1000000)
+#define EVERY_US INT64_C(1000000) /* the row is written */
+#define DEBTS_US                                                                                                       \
+    INT64_C(150000)               /* and those of the others are looked at: who is cut off from Redis has no other way \
+                                   */
 #define DOWN_US  INT64_C(3000000) /* a writer here that lost something so short a time ago may lose more */
 #define APART_US INT64_C(20000)   /* looks, however much there is to tell */
 
@@ -134,11 +137,11 @@ static void take_debts(dt_pulse *p, const struct dt_index_debts *debts)
     p->seen = debts->losses;
 }
 
-static dt_status look(dt_pulse *p, struct dt_error *err)
+static dt_status look(dt_pulse *p, bool beats, struct dt_error *err)
 {
     struct dt_index_debts debts;
     bool lost = tell_own_losses(p);
-    dt_status status = beat(p, err);
+    dt_status status = beats || lost ? beat(p, err) : DT_OK;
     if (status == DT_OK)
         status = dt_store_index_debts(p->store, &debts, err);
     if (status == DT_OK)
@@ -151,17 +154,22 @@ static dt_status look(dt_pulse *p, struct dt_error *err)
 static void *run(void *arg)
 {
     dt_pulse *p = arg;
-    bool told = false;
+    int64_t beat_us = 0;
+    bool told = false, asked = true;
     while (!p->stop) {
         struct dt_error err = {0};
-        dt_status status = look(p, &err);
+        bool beats = asked || dt_clock_mono_us(p->env.clock) - beat_us >= EVERY_US;
+        dt_status status = look(p, beats, &err);
+        if (beats)
+            beat_us = dt_clock_mono_us(p->env.clock);
         if (status != DT_OK && !told)
             DT_LOG(WARN, "pulse", "nobody is told that this process lives", DT_S("reason", err.text));
         told = status != DT_OK;
         int64_t now_us = dt_clock_mono_us(p->env.clock);
         uint32_t came = p->stop ? STOP : dt_mailbox_pause(p->mailbox, now_us + APART_US, STOP);
         if (!came)
-            dt_mailbox_wait(p->mailbox, now_us + EVERY_US);
+            came = dt_mailbox_wait(p->mailbox, now_us + DEBTS_US);
+        asked = came != 0;
     }
     return NULL;
 }
