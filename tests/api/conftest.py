@@ -116,11 +116,12 @@ def dispatched(api):
 
 @pytest.fixture(scope="session")
 def own_apis(stack, tmp_path_factory):
-    made = {}
+    made, wanted = {}, {}
 
     def make(name, settings=None, **options):
         if name not in made:
-            made[name] = OwnApi(stack, tmp_path_factory.mktemp(name), name, settings, **options)
+            made[name], wanted[name] = OwnApi(stack, tmp_path_factory.mktemp(name), name, settings, **options), (settings, options)
+        assert wanted[name] == (settings, options), f"an API called {name} was made for another test, with other settings"
         return made[name]
     yield make
     codes = {name: api.end() for name, api in made.items()}

@@ -142,7 +142,7 @@ def test_callers_who_pause_keep_their_connections_beside_those_who_are_slow(pati
 @pytest.mark.parametrize("what", ["body with a token", "second head"])
 def test_a_crowd_that_comes_and_goes_leaves_no_thread_behind(own_apis, what):
     """Four HTTP threads, and places that become free by hundreds: whoever is let in is served, and the end comes in its time."""
-    api = own_apis("crowd").start()
+    api = own_apis("coming_and_going").start()
     with dripping(api.url, SLOW[what], 0), dripping(api.url, SLOW[what], 0):
         end = time.monotonic() + 8
         while time.monotonic() < end:

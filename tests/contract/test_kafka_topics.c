@@ -195,6 +195,20 @@ static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
 }
 
+static void an_installations_name_that_is_too_long_for_a_topic_is_invalid(void **state)
+{
+    char longest[DT_KAFKA_TOPIC_MAX + 1], name[DT_KAFKA_TOPIC_MAX + 1];
+    const struct dt_kafka_env env = {.installation = longest};
+    struct dt_error err = {0};
+
+    (void)state;
+    memset(longest, 'x', DT_KAFKA_TOPIC_MAX);
+    longest[DT_KAFKA_TOPIC_MAX - strlen(".dead")] = '\0';
+    KAFKA_FIXTURE_OK(dt_kafka_topic_name(&env, "dead", name, &err), &err);
+    assert_int_equal(strlen(name), DT_KAFKA_TOPIC_MAX);
+    assert_int_equal(dt_kafka_topic_name(&env, "dead.", name, &err), DT_INVALID);
+}
+
 /* ---- for those who must not wait ---- */
 
 static _Atomic int told;
@@ -366,6 +380,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_missing_topic_is_refused_when_none_are_made_on_demand, init, clear),
         cmocka_unit_test_setup_teardown(a_name_that_kafka_does_not_take_is_refused, init, clear),
         cmocka_unit_test_setup_teardown(an_unreachable_broker_is_unavailable_and_not_remembered, init, clear),
+        cmocka_unit_test(an_installations_name_that_is_too_long_for_a_topic_is_invalid),
         cmocka_unit_test_setup_teardown(who_must_not_wait_is_told_when_to_ask_again, init, clear),
         cmocka_unit_test_setup_teardown(many_topics_are_found_out_together, init, clear),
         cmocka_unit_test_setup_teardown(an_asker_is_told_that_kafka_does_not_answer, init, clear),

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -228,6 +229,22 @@ static int clear(void **state)
 }
 
 /* ---- quiet ---- */
+
+/* Its thread begins with all signals blocked; the mask of whoever starts it is as before. */
+static void starting_the_channel_leaves_its_makers_signals_alone(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    sigset_t before, after;
+    dt_wake *wake;
+    rig->config = redis_fixture_config("127.0.0.1:1", NULL, LATE_MS); /* nobody is there */
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    assert_int_equal(dt_wake_start(&rig->config, "x", on_wake, NULL, &wake, &err), DT_OK);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    dt_wake_stop(wake);
+    for (int number = 1; number < NSIG; number++)
+        assert_int_equal(sigismember(&after, number), sigismember(&before, number));
+}
 
 static void a_quiet_channel_stays_up_as_long_as_it_is_answered(void **state)
 {
@@ -470,6 +487,7 @@ static void one_server_that_is_away_keeps_no_other_from_being_heard(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        T(starting_the_channel_leaves_its_makers_signals_alone),
         T(a_quiet_channel_stays_up_as_long_as_it_is_answered),
         T(whatever_is_heard_puts_the_question_off),
         T(a_server_that_does_not_answer_is_given_up_and_connected_to_anew),

@@ -193,7 +193,12 @@ def what_concerns_a_file():
            f"claims.c concerns {concerns.suites_of('scheduler/store/claims.c', targets)}")
 
 
+def whether_all_suites_are_there():
+    expect(not concerns.misnamed(), f"no such suites: {concerns.misnamed()}")
+
+
 def main():
+    whether_all_suites_are_there()
     what_is_planted()
     what_is_drawn()
     what_concerns_a_file()

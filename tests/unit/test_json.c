@@ -336,6 +336,8 @@ static void a_fault_is_told_at_its_own_byte(void **state)
         "[^01]",
         "[^1.]",
         "[^1e+ ]",
+        "[1E5, -1.5E-2, 2e3, ^tru]", /* numbers before it are no fault, however they are written */
+        "[^1E]",
         "[^.5]",
         "[^+1]",
         "\"abc^\\q\" ",

@@ -123,6 +123,21 @@ static void faults_beyond_the_limit_are_counted(void **state)
     assert_int_equal(member(f, root, "errors_in_all")->i, DT_FAULTS_MAX + 50);
 }
 
+static void faults_beyond_the_limit_are_counted_however_they_are_added(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < DT_FAULTS_MAX; i++)
+        dt_faults_add(&f->faults, "/a", "is wrong");
+    assert_int_equal(f->faults.n, DT_FAULTS_MAX);
+    for (int i = 0; i < 50; i++)
+        dt_faults_addf(&f->faults, "/b", "is %d too many", i);
+    dt_faults_add(&f->faults, "/c", "is wrong");
+    assert_int_equal(f->faults.n, DT_FAULTS_MAX + 51);
+    assert_false(f->faults.failed);
+    for (size_t i = 0; i < DT_FAULTS_MAX; i++)
+        assert_true(dt_str_is(f->faults.v[i].pointer, "/a"));
+}
+
 static void statuses_map_to_what_they_are_to_a_caller(void **state)
 {
     (void)state;
@@ -156,6 +171,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_problem_carries_detail_request_id_and_the_job_it_is_about, make, drop),
         cmocka_unit_test_setup_teardown(faults_become_errors_with_escaped_pointers, make, drop),
         cmocka_unit_test_setup_teardown(faults_beyond_the_limit_are_counted, make, drop),
+        cmocka_unit_test_setup_teardown(faults_beyond_the_limit_are_counted_however_they_are_added, make, drop),
         cmocka_unit_test(statuses_map_to_what_they_are_to_a_caller),
         cmocka_unit_test(only_503_asks_to_come_back),
     };
