@@ -220,6 +220,41 @@ def check_machine(tree, names, found):
                 breach(found, name, line, f"names a host or a path of one machine: {what}")
 
 
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def check_links(tree, names, found):
+    """What a page of ours points at in the tree is there."""
+    for name in names:
+        if not name.endswith(".md"):
+            continue
+        text = re.sub(r"(?s)```.*?```", lambda block: "\n" * block.group(0).count("\n"), (tree / name).read_text())
+        for number, line in enumerate(text.split("\n"), 1):
+            for target in LINK.findall(line):
+                path = target.split("#")[0]
+                if path and "://" not in path and not ((tree / name).parent / path).exists():
+                    breach(found, name, number, f"points at {path}, which is not there")
+
+
+def check_recipes(tree, names, found):
+    """The files that a recipe names are there."""
+    name = ".github/CONTRIBUTING.md"
+    if name not in names:
+        return
+    for line, what in lines_with(re.compile(r"`[\w./]+/[\w.]+\.(?:[ch]|md|py|yaml)`"), (tree / name).read_text()):
+        if not (tree / what.strip("`")).exists():
+            breach(found, name, line, f"names {what.strip('`')}, which is not there")
+
+
+def check_front_door(tree, names, found):
+    """The first page is read in a few minutes."""
+    if "README.md" not in names:
+        return
+    text = (tree / "README.md").read_text()
+    if len(text.splitlines()) > 130 or len(text.split()) > 1800:
+        breach(found, "README.md", 1, "is longer than 130 lines or 1,800 words")
+
+
 def compilers():
     return [name for name in ("gcc", "clang") if shutil.which(name)]
 
@@ -238,7 +273,7 @@ def check_headers(tree, names, found):
                 breach(found, name, 1, f"does not compile alone ({compiler}): {told}")
 
 
-RULES = [check_top, check_includes, check_strings, check_clock, check_story, check_machine, check_headers]
+RULES = [check_top, check_includes, check_strings, check_clock, check_story, check_machine, check_links, check_recipes, check_front_door, check_headers]
 
 
 def check(tree):
@@ -263,7 +298,7 @@ GOOD = {
                          .replace("random()", "x->random()"),
     "api/h.c": '/* h */\n#include "job/job.h"\nconst char *s = "{\\"error\\":{\\"code\\":1}", *t = "SELECTED by time(0)";\n',
     "tests/t.c": "#include <mysql.h>\n",
-    "README.md": "text\n",
+    "README.md": "text, and [a room](api/h.c#x), [another](https://example.org/)\n```\n[no link](x)\n```\n",
     ".hidden": "text\n",
 }
 
@@ -304,6 +339,10 @@ BAD = [
     ("deploy/c", "cd /wo" + "rk/main\n", "deploy/c:1: names a host or a path"),
     ("tests/d.py", "open('/ho" + "me/me/x')\n", "tests/d.py:1: names a host or a path"),
     ("README.md", "see ../sha" + "red/x\n", "README.md:1: names a host or a path"),
+    ("README.md", "text\n[gone](api/gone.c)\n", "README.md:2: points at api/gone.c, which is not there"),
+    (".github/CONTRIBUTING.md", "see `api/h.c`,\n`api/gone.c`\n", "CONTRIBUTING.md:2: names api/gone.c, which is not there"),
+    ("README.md", "text\n" * 131, "README.md:1: is longer than 130 lines"),
+    ("README.md", "many words " * 901, "README.md:1: is longer than 130 lines or 1,800 words"),
     ("api/o.h", "/* b */\nuint32_t f(void);\n", "api/o.h:1: does not compile alone"),
     ("scheduler/base/p.h", "/* b */\n#include <stdio.h>\nint f(FILE *);\nsize_t g(dt_status);\n", "does not compile alone"),
 ]

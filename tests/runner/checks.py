@@ -53,6 +53,11 @@ def house():
     return _script("house.py")
 
 
+def metrics():
+    """deploy/metrics.md has every metric that the sources make."""
+    return _script("metrics.py", "--check")
+
+
 def mutants():
     """tests/mutants plants what it says, and says what comes of it."""
     return _script("mutation/selftest.py")
@@ -112,6 +117,6 @@ def run(report, named):
             report.fail(name, output)
 
 
-OF_SOURCES = {"clang-format": formatted, "house rules": house, "scripts parse": scripts, "tests/mutants tells faults apart": mutants}
+OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "scripts parse": scripts, "tests/mutants tells faults apart": mutants}
 OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration}
 OF_RELEASE = {"a release has no fail points": no_fail_points}
