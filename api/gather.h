@@ -2,11 +2,13 @@
  * When to begin a commit with what is queued. Pure: the time is passed in; the caller locks.
  *
  * A commit costs the server as much as some thirty rows, so a small one waits for company, and no longer than pays:
- * - while another is under way: until that ends, enough rows are there, or it turns out to be slow;
- * - while two are: likewise, but only what is large is worth one that fills the time in which those wait for the disk;
- * - after one: for half as long as it took, until as many rows are there as clients were seen, those counted in that
- * have just been answered and may come again;
- * - a row that finds none of this waits for nobody.
+ *
+ *   - While another commit is under way: until it ends, enough rows are there, or it turns out to be slow.
+ *   - While two are under way: likewise, but only a large commit is worth filling the time in which those wait for the
+ *     disk.
+ *   - After one: for half as long as it took, or until as many rows are there as clients were seen. Clients that have
+ *     just been answered and may come again are counted in.
+ *   - A row that finds none of this waits for nobody.
  */
 #ifndef DT_API_GATHER_H
 #define DT_API_GATHER_H

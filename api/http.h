@@ -3,22 +3,24 @@
  *
  * A request belongs to exactly one thread at a time, so nothing in it is locked:
  *
- *   HTTP thread    headers checked (framing, route, token, scope, topic prefix, limits, content type, query names),
- *                  body read                          -> route->handle(req)
- *     DT_REPLY     the answer is filled in            -> sent
- *     DT_PENDING   dt_request_suspend was called and the request was handed to a committer or worker thread, whose it
- * is until it calls dt_request_resume   -> HTTP thread again: req->then(req) when set (it may answer DT_PENDING again),
- * else the answer is sent
+ *   HTTP thread   The head is checked (framing, route, token, scope, topic prefix, limits, content type, names in the
+ *                 query), then the body is read, then route->handle(req) is called. It answers
+ *     DT_REPLY    when the answer is filled in: it is sent.
+ *     DT_PENDING  when it has called dt_request_suspend and handed the request to a committer or a worker thread. The
+ *                 request is that thread's until it calls dt_request_resume. The HTTP thread then calls req->then(req)
+ *                 if it is set (which may answer DT_PENDING again), else it sends the answer.
  *
- * A handler, a stream's feed and `then` run on an HTTP thread that serves up to 120 connections: they never block,
+ * A handler, a stream's feed and `then` run on an HTTP thread that serves up to 120 connections: they never block, and
  * never talk to MySQL or Redis. What needs the store goes to dt_workers_submit, new jobs go to dt_committer_submit,
- * results to dt_results_submit. Every path resumes in the end: all waits behind a suspended request end with the
+ * results to dt_results_submit. Every path resumes in the end: each wait behind a suspended request ends with the
  * request's deadline at the latest (deadlines.h), but for the few seconds that MySQL has to answer what was begun.
  *
- * Everything that belongs to the request (arena, body, query, out) lives until the answer was sent; it is then reused
- * for the next request of the same connection. Refused before a handler runs: 400 (framing, bad escapes), 401, 403,
- * 404, 405 with Allow, 408, 411 never (chunked bodies are fine), 413, 414, 415, 431, 505, 422 (unknown query parameter,
- * a body where none is taken), 503 (tokens unknown because MySQL was never reached, or shutting down).
+ * Everything that belongs to the request (arena, body, query, out) lives until the answer was sent. It is then reused
+ * for the next request of the same connection.
+ *
+ * Refused before a handler runs: 400 (framing, bad escapes), 401, 403, 404, 405 with Allow, 408, 413, 414, 415, 431,
+ * 505, 422 (an unknown query parameter, a body where none is taken), 503 (tokens are unknown because MySQL was never
+ * reached, or the process is shutting down). Never 411: chunked bodies are fine.
  */
 #ifndef DT_API_HTTP_H
 #define DT_API_HTTP_H

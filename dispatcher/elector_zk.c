@@ -1,27 +1,27 @@
 /*
- * Owns: the session with ZooKeeper, this process's member node and the leader nodes of the shards that it leads.
- * Refuses to know: MySQL, Kafka and what leading a shard means. Safety is theirs; here it is only decided who tries.
+ * Owns:            the session with ZooKeeper, this process's member node, and the leader nodes of the shards it leads.
+ * Refuses to know: MySQL, Kafka, and what leading a shard means. Safety is theirs; here it is only decided who tries.
  *
- * One thread does everything. ZooKeeper's threads copy what they bring into `inbox`, signal the mailbox and return; the
- * API calls of other threads set a flag and signal. Requests are asynchronous throughout, so that a server that hangs
+ * One thread does everything. ZooKeeper's threads copy what they bring into `inbox`, signal the mailbox and return;
+ * calls of other threads set a flag and signal. Requests are asynchronous throughout, so that a server that hangs
  * cannot keep the thread from telling the shards in time that they are lost.
  *
- *   NONE --create--> TAKING --ours--> HELD --above share--> RELEASING --released--> DROPPING --gone--> NONE
- *                      |               |                        |                       |
- *                      +--answer lost--+------lease over--------+-------answer lost-----+--> UNSURE --look--> HELD,
- * DROPPING or NONE
+ *   NONE ──create──▶ TAKING ──ours──▶ HELD ──above share──▶ RELEASING ──released──▶ DROPPING ──gone──▶ NONE
+ *                      │               │                        │                       │
+ *                      └──answer lost──┴───────lease over───────┴──────answer lost──────┴──▶ UNSURE
+ *   UNSURE ──look──▶ HELD, DROPPING or NONE
  *
- * Lease: a request that ZooKeeper answered was sent at some time; at that time the session lived, and it lives on for
+ * Lease: a request that ZooKeeper answered was sent at some time. At that time the session lived, and it lives on for
  * its whole timeout from then. We lead for two thirds of the timeout from the sending of the last answered request, by
- * the monotonic clock; so it does not matter how a silence began: cut, killed, stopped, or this process itself stopped
- * for a while. As long as a shard is led a request is sent every 0.3 timeouts; it takes the place of the client's own
- * ping (which comes after a third of silence).
+ * the monotonic clock. So it does not matter how a silence began: cut, killed, stopped, or this process itself stopped
+ * for a while. As long as a shard is led a request is sent every 0.3 timeouts, in place of the client's own ping (which
+ * comes after a third of silence).
  *
  * Invariants:
- *  - gained, release and lost are called on this thread only; a shard is gained only while the lease runs, and lost at
- * its end.
- *  - A node is believed to be ours only by the answer to its creation, or by looking that its owner is our session.
- *  - A session that expired is closed here, never in a callback, and nothing of it is left when the next one begins.
+ *   - gained, release and lost are called on this thread only. A shard is gained only while the lease runs, and lost at
+ *     its end.
+ *   - A node is believed to be ours only by the answer to its creation, or by looking that its owner is our session.
+ *   - A session that expired is closed here, never in a callback, and nothing of it is left when the next one begins.
  */
 #include "elector.h"
 

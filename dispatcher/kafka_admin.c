@@ -1,8 +1,12 @@
 /*
- * Owns: requests to Kafka about topics: describing, making, growing them; checks of the ledger's settings. Refuses to
- * know: who writes to the topics. Invariants: one request is under way at a time. A topic is looked at with
- * DescribeConfigs before anything else, because a metadata request could make a missing topic with the broker's
- * defaults (a ledger with a week of retention).
+ * Owns:            requests to Kafka about topics (describing, making, growing them), and checks of the ledger's
+ *                  settings.
+ * Refuses to know: who writes to the topics.
+ *
+ * Invariants:
+ *   - One request is under way at a time.
+ *   - A topic is looked at with DescribeConfigs before anything else, because a metadata request could make a missing
+ *     topic with the broker's defaults (a ledger with a week of retention).
  */
 #include "kafka_admin_parts.h"
 

@@ -1,13 +1,17 @@
 /*
- * Owns: one transactional id of a shard, its producer, and its one way to send: messages and their ledger record in one
- * transaction, begun and, when its owner wants it, committed. Refuses to know: what the messages mean, and what
- * happened to a transaction that it is not sure of (the ledger knows). Invariants:
- *  - OK means: every delivery report in and good, one EndTxn request sent, no connection that carried a part of the
- * transaction was closed before the commit was answered, the commit answered with success, the record's offset known.
- *  - After any other answer the handle sends nothing more: dt_line_free, take over. What was begun is aborted by
- * that, but never once its commit may have been asked for.
- *  - librdkafka's threads touch `watch`, and what a message's partition is chosen by, which stands while it is open;
- * everything else belongs to the owner's thread, and after dt_line_free to the one that destroys the handle.
+ * Owns:            one transactional id of a shard, its producer, and its one way to send: messages and their ledger
+ *                  record in one transaction, begun and, when its owner wants it, committed.
+ * Refuses to know: what the messages mean, and what became of a transaction in doubt (the ledger knows).
+ *
+ * Invariants:
+ *   - OK means: every delivery report is in and good, one EndTxn request was sent, no connection that carried a part of
+ *     the transaction was closed before the commit was answered, the commit was answered with success, and the record's
+ *     offset is known.
+ *   - After any other answer the handle sends nothing more: dt_line_free, take over. What was begun is aborted by that,
+ *     but never once its commit may have been asked for.
+ *   - librdkafka's threads touch `watch`, and what a message's partition is chosen by, which stands while a transaction
+ *     is open. Everything else belongs to the owner's thread, and after dt_line_free to the one that destroys the
+ *     handle.
  */
 #include "kafka_line.h"
 

@@ -1,19 +1,21 @@
 /*
- * Owns: whose turn it is of a shard's two transactional producers. Kafka answers EndTxn before it has written the
- * transaction's markers, and who goes on with the same transactional id meanwhile is told CONCURRENT_TRANSACTIONS,
- * whereupon librdkafka waits for 20 ms. With two ids the markers of one transaction are written while the next one is
- * under way. Refuses to know: what a transaction is made of (kafka_line.c).
+ * Owns:            whose turn it is of a shard's two transactional producers.
+ * Refuses to know: what a transaction is made of (kafka_line.c).
+ *
+ * Kafka answers EndTxn before it has written the transaction's markers. Whoever goes on with the same transactional id
+ * meanwhile is told CONCURRENT_TRANSACTIONS, whereupon librdkafka waits for 20 ms. With two ids the markers of one
+ * transaction are written while the next one is under way.
  *
  * Invariants:
- *  - One transaction at a time, over both: the next begins after a clean commit of the one before, which is what makes
- * ledger offsets rise. In a partition that both touch, the ledger above all, a reader of committed messages sees
- * nothing of the second before the marker of the first is there.
- *  - A producer is there only when both ids are fenced: nothing that was begun before, under either, can be committed
- * from then on.
- *  - After anything but OK neither is used again: the turn stays with the one that failed.
+ *   - One transaction at a time, over both ids: the next begins after a clean commit of the one before, which is what
+ *     makes ledger offsets rise. In a partition that both touch, the ledger above all, a reader of committed messages
+ *     sees nothing of the second before the marker of the first is there.
+ *   - A producer is there only when both ids are fenced: nothing that was begun before, under either, can be committed
+ *     from then on.
+ *   - After anything but OK neither is used again: the turn stays with the one that failed.
  *
- * Each has metadata of its own, looked at every five minutes: for so long after a topic has grown, they may choose
- * different partitions for a key.
+ * Each id has metadata of its own, looked at every five minutes: for so long after a topic has grown, the two may
+ * choose different partitions for a key.
  */
 #include <stdlib.h>
 

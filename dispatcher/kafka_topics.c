@@ -1,9 +1,11 @@
 /*
- * Owns: what is known of Kafka's topics, and finding it out: at once on the thread of a caller who waits, or, for those
- * who must not wait, on a thread of its own, some topics a request.
- * Refuses to know: how Kafka is asked (kafka_admin.c), who writes to the topics.
- * Invariants: one lock guards all that is remembered, and is never held while Kafka is asked. The thread sleeps unless
- * something is wanted; between two requests it lets those in who wait for one.
+ * Owns:            what is known of Kafka's topics, and finding it out: at once on the thread of a caller who waits,
+ *                  or, for callers who must not wait, on a thread of its own, some topics a request.
+ * Refuses to know: how Kafka is asked (kafka_admin.c), and who writes to the topics.
+ *
+ * Invariants:
+ *   - One lock guards all that is remembered, and is never held while Kafka is asked.
+ *   - The thread sleeps unless something is wanted. Between two requests it lets those in who wait for one.
  */
 #include <stdio.h>
 #include <stdlib.h>

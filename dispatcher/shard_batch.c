@@ -1,14 +1,15 @@
 /*
- * The batch: one turn in MySQL (settle, time out, claim), one transaction in Kafka (the messages and their ledger
- * record).
+ * The batch: one transaction in MySQL (settle, time out, claim), one transaction in Kafka (the messages and their
+ * ledger record).
  *
  * Invariants:
- *   - A claim is never undone. flight.list is the list that the row holds; its first lease.send_n entries are sent
- * exactly as they stand, and flight.sent only after a clean commit.
+ *   - A claim is never undone. flight.list is the list that the row holds. Its first lease.send_n entries are sent
+ *     exactly as they stand, and flight.sent becomes true only after a clean commit.
  *   - After anything that is not a clean commit nothing is sent again from memory: the caller takes over, the ledger
- * decides.
+ *     decides.
  *   - What goes to Kafka while its claim is not yet committed is committed after it, or never.
- *   - While a rest of the list is not sent, it goes first: its messages are read anew, whatever their rows say by now.
+ *   - While a remainder of the list is not sent, it goes first. Its messages are read anew, whatever their rows say by
+ *     now.
  */
 #include <stdlib.h>
 

@@ -12,10 +12,10 @@
  *
  * Invariants:
  *   - ZooKeeper only decides who tries. What is written is guarded by the shard's row (epoch, token, version) and by
- * Kafka's fencing.
+ *     Kafka's fencing.
  *   - After anything that is not a clean success the leadership is over: the producer is destroyed, the ledger decides.
- *   - The last batch is settled by itself after a few quiet milliseconds; while a rest of a list waits, the next turn
- * follows at once.
+ *   - The last batch is settled by itself after a few quiet milliseconds. While a remainder of a list waits, the next
+ *     transaction follows at once.
  */
 #include "shard_loop.h"
 

@@ -1,18 +1,19 @@
 /*
  * Taking a shard over: at the start of a leadership, and after any doubt. The order of the steps is the protocol's:
  *
- *   1  MySQL, fresh connection: epoch + 1, a new token, owner. What is in flight is read under the same lock
- *   2  a new producer; init_transactions fences the old one and completes its transaction, under both transactional ids
- *   3  is the row still ours? (not needed for safety: it ends fights early)
- *   4  the ledger still reaches to ledger_offset; a barrier into it; the ledger is read from ledger_offset up to that
- * barrier, known by its token, with the record before, which must be one of ours
- *   5  one leader's transaction: what the ledger has is settled; then the hint is heard; or the shard is halted
+ *   1  MySQL, on a fresh connection: epoch + 1, a new token, the owner. The in-flight list is read under the same lock.
+ *   2  A new producer: init_transactions fences the old one and completes its transaction, under both transactional
+ *      ids.
+ *   3  Is the row still ours? (Safety does not need this: it ends fights early.)
+ *   4  The ledger still reaches to ledger_offset. A barrier goes into it, known by its token, and the ledger is read
+ *      from ledger_offset up to that barrier, with the record before, which must be one of ours.
+ *   5  One leader's transaction: what the ledger has is settled; then the hint is heard; or the shard is halted.
  *
  * Invariants:
  *   - Nothing is kept from before but the hint of a refusal: the exact list that this process had sent when Kafka
- * refused it for good. It is heard in step 5 alone, after the ledger, and compared entry for entry. It is forgotten
- * once it was heard; also when Kafka refuses a step of the takeover itself, because then the refusal may have been
- * about us and not about a message. A hint that is lost costs one more refusal.
+ *     refused it for good. The hint is heard in step 5 alone, after the ledger, and compared entry for entry. It is
+ *     forgotten once it was heard, and also when Kafka refuses a step of the takeover itself, because then the refusal
+ *     may have been about us and not about a message. A hint that is lost costs one more refusal.
  *   - Only step 5 halts, under the row's lock and with the row still ours: a deposed process halts nobody.
  */
 #include <stdlib.h>

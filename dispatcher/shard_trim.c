@@ -7,24 +7,27 @@
  * The last record below trim_offset stays as well: whoever reads from there on must find it, or the ledger was
  * recreated (ledger_record.c).
  *
- * Kafka is asked on another thread, once in trim_after; a leader's transaction then writes down the next trim_offset.
- * Killed in between: the next leader deletes the same records again, which changes nothing.
+ * Kafka is asked on another thread, once in trim_after. A leader's transaction then writes down the next trim_offset.
+ * A process that is killed in between leaves the same records to the next leader, which deletes them again: that
+ * changes nothing.
  *
  * A request may be carried out long after it was sent, on a ledger that was made anew meanwhile (the topic deleted and
  * created), and no look at the ledger beforehand changes that. There, a record below the row's offset is all that tells
- * of a batch that went into the new ledger: the leader that sent it takes over, or is dead by then. So what a takeover
- * may have to read once more is never asked for: nothing below DT_LEDGER_YOUNG. Then, whenever it arrives:
+ * of a batch that went into the new ledger: the leader that sent it takes over, or is dead by then. So a request never
+ * covers what a takeover may have to read once more: nothing below DT_LEDGER_YOUNG. Then, whenever the request arrives:
  *
- *   - the row's offset is young: its trim_offset is not above that, so no request was ever made, and the takeover finds
- *     the new ledger whole. (The row began anew, after dt_clear_halt? Then a request of before is about an offset that
- *     the ledger does not have: Kafka refuses it. Has the ledger grown that far, it deletes what is settled; or, were
- * it beyond the row's offset, that offset, too, and the next takeover halts.)
- *   - the row's offset is not young: the new ledger does not reach it. As long as it does not reach trim_offset, Kafka
- *     refuses the request; after that its end is below the row's offset all the same, which halts the shard. Where
- *     strangers have filled it so far, the request leaves what stands right before the row's offset, and that is no
- *     record of ours.
+ *   - The row's offset is young. Its trim_offset is not above that, so no request was ever made, and the takeover finds
+ *     the new ledger whole. (If the row began anew, after dt_clear_halt, a request of before is about an offset that
+ *     the ledger does not have, and Kafka refuses it. If the ledger has grown that far, the request deletes what is
+ *     settled. If it reaches beyond the row's offset, it deletes that, too, and the next takeover halts.)
+ *   - The row's offset is not young. The new ledger does not reach it. As long as it does not reach trim_offset, Kafka
+ *     refuses the request. After that the ledger's end is below the row's offset all the same, which halts the shard.
+ *     Where strangers have filled it so far, the request leaves what stands right before the row's offset, and that is
+ *     no record of ours.
  *
- * Invariants: a step returns at once; dispatching never waits for the trimming. A young ledger keeps its beginning.
+ * Invariants:
+ *   - A step returns at once; dispatching never waits for the trimming.
+ *   - A young ledger keeps its beginning.
  */
 #include "base/guard.h"
 #include "base/log.h"

@@ -1,17 +1,18 @@
 /*
- * Owns the exact compare of a window of time. Refuses to decide anything: what does not look alike becomes a suspect.
+ * Owns:            the exact compare of a window of time.
+ * Refuses to know: what is done about a difference; a row or an entry that does not look alike becomes a suspect.
  *
- * A window is cut into pieces of at most a slice of rows. One step:
+ * A window is cut into pieces of at most a slice of rows. One step of a piece:
  *
- *   ROWS     a page of MySQL's due index from `from` on. Full? Then the piece ends before the page's last millisecond,
- * so that it is whole. More rows than a slice in one millisecond ("ties") are a piece of their own, in pages by id; all
- * of their rows are suspects, since Redis orders equal scores otherwise (by the bytes of the ids). ENTRIES  the same
- * piece in Redis, shard by shard. An entry that equals a row is fine; all others are suspects, and at the end the rows
- * that no entry equalled.
+ *   ROWS      A page of MySQL's due index from `from` on. If the page is full, the piece ends before the page's last
+ *             millisecond, so that it is whole. More rows than a slice in one millisecond ("ties") are a piece of their
+ *             own, in pages by id; all of their rows are suspects, since Redis orders equal scores otherwise (by the
+ *             bytes of the ids).
+ *   ENTRIES   The same piece in Redis, shard by shard. An entry that equals a row is fine. All other entries are
+ *             suspects, and in the end all rows that no entry equalled.
  *
- * The rows are read before the entries here, which decides nothing: an entry that is in the rows as they were a moment
- * ago was right a moment ago, and whoever changed the row since tells the index. Suspects are looked at again by
- * mend.c, Redis first.
+ * Rows are read before entries here, which decides nothing: an entry that equals a row as it was a moment ago was right
+ * a moment ago, and whoever changed the row since tells the index. mend.c looks at suspects again, Redis first.
  */
 #include <stdlib.h>
 

@@ -1,32 +1,41 @@
 /*
- * Owns the decision what is drift and what is done about it. Refuses to know which window a suspect came from.
+ * Owns:            the decision what is a mismatch between MySQL and Redis, and its repair.
+ * Refuses to know: which window a suspect came from.
  *
- * The one order: (1) the entry is looked for in Redis, at its row's time or where a window met it, (2) the row is read
- * in MySQL, (3) the entry is changed, conditionally on being where (1) saw it; one that was absent in (1) is only ever
- * added. Everybody who changes a row commits first and tells the index afterwards: what was there goes, what is due
- * comes (dt_index_put), or both only if the hint that they claimed by is there still (dt_index_fix). So:
+ * The order of a repair is always the same:
  *
- *   a create     commits, then adds. We see an entry in (1) only after the commit, so (2) finds its row: a fresh entry
- * is never extra. (The other way round, row first, would not see the row and then remove its entry.) We see no entry in
- * (1) but the row in (2): we add what the API is about to add. a change     from T1 to T2 commits after (2): we still
- * say T1. Its put comes after our (3), and takes T1 away; or it came before it, and a T1 that we moved is gone and our
- * condition fails, while one that we add stays beside T2: a hint, as with a cancel. Committed before (2): we say T2
- * ourselves. a claim      moves the row to its deadline D and then the entry from its
- * hint to D: as a change. While the leader has not told yet, we do it for it. a cancel, a result   ends the row, then
- * removes the entry: (2) before the commit and (3) after the removal may add an entry that has no live row. It is a
- * hint: the claim looks at the row and removes it. Nothing is sent. twice equal  a row that left T1 and came back to T1
- * between (1) and (3) while we moved it to what it was in between: the entry is wrong until the next look at it. Late
- * at worst, never lost, never early.
+ *   (1) look for the entry in Redis, at its row's time or where a window met it
+ *   (2) read the row in MySQL
+ *   (3) change the entry, on condition that it still is where (1) saw it; an entry that was absent in (1) is only added
  *
- * The number of shards may change. Whose slot a job is in is part of (2): it is read with the row, and while the map at
- * hand is another one, nothing is decided about that job. An entry in the set of a shard that its slot has left is
+ * Whoever changes a row commits first and tells the index afterwards: what was there goes, what is due comes
+ * (dt_index_put), or both only if the hint that they claimed by is still there (dt_index_fix). Against each of them the
+ * order is right:
+ *
+ *   a create             It commits, then adds. An entry that (1) sees has a committed row, so (2) finds it, and a
+ *                        fresh entry is never extra. (Row first, entry second would miss the row and remove its entry.)
+ *                        Where (1) sees no entry and (2) a row, we add what the API is about to add.
+ *   a change, T1 to T2   It commits after (2): we still say T1. Its put comes after our (3) and takes T1 away. Or it
+ *                        came before: then a T1 that we moved is gone and our condition fails, and a T1 that we add
+ *                        stays beside T2 as a hint, as after a cancel. It commits before (2): we say T2 ourselves.
+ *   a claim              It moves the row to its deadline D, and then the entry from its hint to D: the same as a
+ *                        change. While the leader has not told the index, we do.
+ *   a cancel, a result   It ends the row, then removes the entry. With (2) before its commit and (3) after its removal
+ *                        we may add an entry that has no live row. It is a hint: the claim looks at the row and removes
+ *                        the entry. Nothing is sent.
+ *   T1, T2, T1           A row that left T1 and came back between (1) and (3), while we moved its entry to T2: the
+ *                        entry is wrong until the next look at it. The job is late at worst, never lost, never early.
+ *
+ * The number of shards may change. Whose slot a job is in is read with the row in (2). While the map at hand is another
+ * one than the row's, nothing is decided about that job. An entry in the set of a shard that its slot has left is
  * extra.
  *
- * Any two reconcilers (an old leader's and a new one's) do the same, so it does not matter when both are at it.
+ * Two reconcilers (an old leader's and a new one's) do the same, so both may work at once.
  *
- * Not drift, though mended: rows changed within the last GRACE_MS (whoever did it is still telling), what enters the
- * horizon for the first time (loaded_ms), and due rows of a topic that is paused or has a held set (it cannot be
- * written, or has too many due), which belong into that set: the leader gives them back in their turn.
+ * Three things are repaired and are no mismatch: rows that changed within the last GRACE_MS (whoever changed them is
+ * still telling the index); jobs that enter the horizon for the first time (loaded_ms); due rows of a topic that is
+ * paused or has a held set (it cannot be written, or has too many due): they belong into that set, from which the
+ * leader gives them back in their turn.
  */
 #include <stdlib.h>
 

@@ -1,17 +1,18 @@
 /*
- * The leader's transaction: settle what was sent, decide acknowledgement timeouts, claim what is due. One transaction,
- * a handful of statements whatever the number of jobs (by id: one for every 960):
+ * The leader's transaction: settle what was sent, decide acknowledgement timeouts, claim what is due. It takes a
+ * handful of statements whatever the number of jobs (by id: one for every 960):
  *
- *   lock the shard row  ->  extend old deadlines  ->  lock and judge the hinted jobs  ->  timeouts  ->  archive  ->
- * claim  ->  write the row  ->  count, and commit
+ *   lock the shard row ─▶ extend old deadlines ─▶ lock and judge the hinted jobs ─▶ time out ─▶ archive ─▶ claim
+ *                      ─▶ write the row ─▶ count, and commit
  *
  * Invariants (each repeated in the deciding statement):
- *   - nothing is claimed or timed out while anything is left in flight (a list of which only the head was sent): the
- * list is replaced, or shortened at its head, never added to;
- *   - an attempt enters the list in the transaction that writes it into its job's row, so what is not in a list cannot
- * come;
- *   - a job with an earlier attempt in another shard's list (its slot has moved) waits;
- *   - locks: own shard row, then job rows by id; rows that are locked by others are skipped, not waited for.
+ *   - Nothing is claimed or timed out while anything is left in flight (a list of which only the head was sent): the
+ *     list is replaced, or shortened at its head, never added to.
+ *   - An attempt enters the list in the transaction that writes it into its job's row, so an attempt that is not in a
+ *     list cannot come.
+ *   - A job with an earlier attempt in another shard's list (its slot has moved) waits.
+ *   - Locks are taken in one order: the own shard row, then job rows by id. Rows that others hold locked are skipped,
+ *     not waited for.
  */
 #include <stdlib.h>
 
