@@ -354,7 +354,7 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
         set_release(set);
         return DT_DENIED;
     }
-    *caller = (struct dt_caller){entry->scopes, entry->prefixes, entry->n_prefixes, set};
+    *caller = (struct dt_caller){entry->scopes, entry->prefixes, entry->n_prefixes, entry->hash[0], set};
     return DT_OK;
 }
 

@@ -29,6 +29,7 @@ struct dt_caller {
     unsigned scopes;               /* enum dt_scope, or-ed; DT_SCOPE_ALL_TOPICS: no prefix binds it */
     const struct dt_str *prefixes; /* else topics must begin with one of these; none: it sees no topic */
     size_t n_prefixes;
+    uint8_t turn; /* whose turn it is where callers wait for each other: of its token; 0 where none is asked for */
     struct dt_token_set *set;
 };
 

@@ -5,6 +5,9 @@
  * Invariants: whoever is in the queue, or put off, is suspended and owned by the pool; each request leaves it exactly
  * once: run, or answered with 503 (queue full, deadline passed, shutting down). All are put off for the same time, so
  * the first that was put off is the first to be run again.
+ *
+ * Callers take turns: a worker takes the oldest request of the caller whom none has served for the longest time. So who
+ * asks for very much at once waits for himself.
  */
 #include "workers.h"
 
@@ -19,9 +22,12 @@
 
 #define QUEUE_MAX 4096u /* power of two; more than all connections can have under way */
 
+#define CALLERS 256 /* dt_caller.turn: two who share a place share their turns */
+
 struct task {
     struct dt_request *req;
     dt_worker_fn run;
+    uint8_t caller; /* its place in served */
 };
 
 struct put_off {
@@ -47,6 +53,7 @@ struct dt_workers {
     /* Below: under the lock. */
     struct task queue[QUEUE_MAX];
     size_t head, n;
+    uint64_t served[CALLERS], takes; /* which take was the last of each caller's */
     struct put_off later[QUEUE_MAX];
     size_t later_head, n_later;
     unsigned sleeping, busy;
@@ -95,7 +102,7 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
     pthread_mutex_lock(&pool->lock);
     bool room = pool->n_later < QUEUE_MAX;
     if (room)
-        pool->later[(pool->later_head + pool->n_later++) & (QUEUE_MAX - 1)] = (struct put_off){{req, run}, until_us};
+        pool->later[(pool->later_head + pool->n_later++) & (QUEUE_MAX - 1)] = (struct put_off){{req, run, 0}, until_us};
     if (pool->sleeping) /* it looks at the time: this thread may be long about its next task */
         pthread_cond_signal(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
@@ -114,13 +121,36 @@ static bool take_put_off(dt_workers *pool, struct task *task)
     return true;
 }
 
+static size_t slot_of(size_t head, size_t i)
+{
+    return (head + i) & (QUEUE_MAX - 1);
+}
+
+static struct task *queued(dt_workers *pool, size_t i)
+{
+    return &pool->queue[slot_of(pool->head, i)];
+}
+
+/* The ith of the queue leaves it. What is before it moves up, which is nothing as a rule. */
+static void drop_queued(dt_workers *pool, size_t i)
+{
+    for (; i > 0; i--)
+        *queued(pool, i) = *queued(pool, i - 1);
+    pool->head = slot_of(pool->head, 1);
+    pool->n--;
+}
+
 static bool take_queued(dt_workers *pool, struct task *task)
 {
+    size_t next = 0;
     if (pool->n == 0)
         return false;
-    *task = pool->queue[pool->head];
-    pool->head = (pool->head + 1) & (QUEUE_MAX - 1);
-    pool->n--;
+    for (size_t i = 1; i < pool->n; i++)
+        if (pool->served[queued(pool, i)->caller] < pool->served[queued(pool, next)->caller])
+            next = i;
+    *task = *queued(pool, next);
+    pool->served[task->caller] = ++pool->takes;
+    drop_queued(pool, next);
     return true;
 }
 
@@ -168,22 +198,16 @@ static void refuse(struct dt_request *req, const char *why)
     dt_request_resume(req);
 }
 
-static size_t slot_of(size_t head, size_t i)
-{
-    return (head + i) & (QUEUE_MAX - 1);
-}
-
 /* Takes the first request whose time is up out of the queue; NULL: there is none. */
 static struct dt_request *take_late_queued(dt_workers *pool, int64_t now_us)
 {
     size_t i = 0;
-    while (i < pool->n && pool->queue[slot_of(pool->head, i)].req->deadline_us > now_us)
+    while (i < pool->n && queued(pool, i)->req->deadline_us > now_us)
         i++;
     if (i == pool->n)
         return NULL;
-    struct dt_request *late = pool->queue[slot_of(pool->head, i)].req;
-    for (pool->n--; i < pool->n; i++)
-        pool->queue[slot_of(pool->head, i)] = pool->queue[slot_of(pool->head, i + 1)];
+    struct dt_request *late = queued(pool, i)->req;
+    drop_queued(pool, i);
     return late;
 }
 
@@ -219,7 +243,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
 {
     if (!dt_request_suspended(req))
         dt_request_suspend(req);
-    dt_status status = push(pool, (struct task){req, run});
+    dt_status status = push(pool, (struct task){req, run, req->caller.turn});
     if (status == DT_FULL)
         dt_metric_add(pool->full, 1);
     if (status != DT_OK)

@@ -1,6 +1,8 @@
 """Bearer tokens, on APIs and databases of their own: scopes, prefixes, when they hold, what is kept of them."""
 import base64
+import contextlib
 import hashlib
+import select
 import subprocess
 import time
 
@@ -385,3 +387,22 @@ def test_with_a_token_it_listens_everywhere_and_without_it_again_lets_nobody_in(
     assert api.command("--revoke-token", "late").returncode == 0
     until(lambda: late.get("/v1/info").status == 401, EFFECT_SECONDS, "it ends")
     refused(api.rest.get("/v1/info"), 401, "unauthorized")
+
+
+def test_who_asks_for_much_at_once_waits_for_himself(own_apis):
+    """One worker, forty large lists of one token in its queue: a look of another token comes after one or two of them."""
+    api = own_apis("taking_turns", {"http.workers": 1}).start()
+    many, one = new_token(api, "many", "write,read", "many."), new_token(api, "one", "write,read", "one.")
+    until(lambda: closed(api) and many.get("/v1/topics").status == one.get("/v1/topics").status == 200, EFFECT_SECONDS, "the tokens hold")
+    assert {line["status"] for line in many.batch([{"topic": "many.large", "delay": HOUR, "payload": "x" * 10_000}] * 300)} == {201}
+    job = one.make(topic="one.small", delay=HOUR)
+    with contextlib.ExitStack() as ends:
+        asking = [ends.enter_context(Raw(api.url)) for _ in range(40)]
+        for wire in asking:
+            wire.request("GET /v1/jobs?topic=many.large&limit=1000&include=payload", f"Authorization: Bearer {many.token}")
+        until(lambda: select.select([wire.socket for wire in asking], [], [], 0)[0], 10, "the first is answered")
+        before = len(select.select([wire.socket for wire in asking], [], [], 0)[0])
+        assert one.get(f"/v1/jobs/{job['id']}").status == 200
+        after = len(select.select([wire.socket for wire in asking], [], [], 0)[0])
+        assert after - before <= 6 and after < 20, (before, after)
+        assert all(wire.answer()[0] == 200 for wire in asking)
