@@ -7,6 +7,9 @@
  * Invariants: a unit is answered exactly once; OK is answered only after the COMMIT was; nothing of a unit is touched
  * after its done was called (what the index needs is noted before). While a commit is under way the next batch gathers,
  * so commits grow with the load and a lone job waits for nobody.
+ *
+ * Single jobs do not stand behind batches: units of a few rows have a queue of their own, which goes first, in commits
+ * of its own. After PASSES of these a batch has its turn all the same.
  */
 #include "committer.h"
 
@@ -23,6 +26,13 @@
 #include "gather.h"
 #include "id_block.h"
 #include "session.h"
+
+#define FEW_ROWS 16 /* of a unit that goes before batches */
+#define PASSES   8  /* so many commits of such units in a row, while a batch waits */
+
+struct queue {
+    struct dt_unit *head, **tail;
+};
 
 struct worker {
     struct dt_committer *committer;
@@ -50,7 +60,8 @@ struct dt_committer {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* Below: under the lock. */
-    struct dt_unit *head, **tail;
+    struct queue few, many;
+    unsigned passes; /* of few, since many had its turn or nothing in it */
     size_t queued_rows, queued_bytes;
     struct dt_gather gather;
     unsigned sleeping;  /* threads that wait */
@@ -78,12 +89,29 @@ static void finish(struct dt_unit *unit, dt_status status)
     unit->done(unit);
 }
 
+static void queue_init(struct queue *q)
+{
+    q->head = NULL;
+    q->tail = &q->head;
+}
+
+static void queue_append(struct queue *q, struct dt_unit *unit)
+{
+    *q->tail = unit;
+    q->tail = &unit->next;
+}
+
+static bool is_empty_locked(const dt_committer *c)
+{
+    return !c->few.head && !c->many.head;
+}
+
 /* Whether there is room; a queue that is empty takes any unit. */
 static dt_status admit_locked(const dt_committer *c, const struct dt_unit *unit)
 {
     if (c->stopping)
         return DT_SHUTDOWN;
-    if (c->head == NULL)
+    if (is_empty_locked(c))
         return DT_OK;
     bool full = c->queued_rows + unit->n > (size_t)c->config->api_queue_jobs ||
                 c->queued_bytes + unit->bytes > (size_t)c->config->api_queue_bytes;
@@ -116,9 +144,8 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
     pthread_mutex_lock(&c->lock);
     dt_status status = admit_locked(c, unit);
     if (status == DT_OK) {
-        bool first = c->head == NULL;
-        *c->tail = unit;
-        c->tail = &unit->next;
+        bool first = is_empty_locked(c);
+        queue_append(unit->n <= FEW_ROWS ? &c->few : &c->many, unit);
         c->queued_rows += unit->n;
         c->queued_bytes += unit->bytes;
         call_sleeper_locked(c, first);
@@ -132,9 +159,10 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
 static struct dt_unit *take_everything(dt_committer *c)
 {
     pthread_mutex_lock(&c->lock);
-    struct dt_unit *first = c->head;
-    c->head = NULL;
-    c->tail = &c->head;
+    *c->few.tail = c->many.head;
+    struct dt_unit *first = c->few.head;
+    queue_init(&c->few);
+    queue_init(&c->many);
     c->queued_rows = c->queued_bytes = 0;
     pthread_mutex_unlock(&c->lock);
     return first;
@@ -173,37 +201,41 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
     finish(unit, status);
 }
 
-void dt_committer_expire(dt_committer *c, int64_t now_us)
+static void move_late_locked(dt_committer *c, struct queue *from, int64_t now_us, struct queue *late)
 {
-    struct dt_unit *late = NULL, **last = &late;
-    pthread_mutex_lock(&c->lock);
-    for (struct dt_unit **at = &c->head; *at;) {
-        struct dt_unit *unit = *at;
+    struct dt_unit *unit = from->head, *next;
+    queue_init(from);
+    for (; unit; unit = next) {
+        next = unit->next;
+        unit->next = NULL;
         if (unit->deadline_us == 0 || unit->deadline_us > now_us) {
-            at = &unit->next;
+            queue_append(from, unit);
             continue;
         }
-        *at = unit->next;
         c->queued_rows -= unit->n;
         c->queued_bytes -= unit->bytes;
-        *last = unit;
-        last = &unit->next;
+        queue_append(late, unit);
     }
-    *last = NULL;
-    c->tail = &c->head;
-    while (*c->tail)
-        c->tail = &(*c->tail)->next;
-    dt_metric_set(c->queue, (double)c->queued_rows);
-    pthread_mutex_unlock(&c->lock);
-    finish_all(late, DT_UNAVAILABLE);
 }
 
-static struct dt_unit *pop_locked(dt_committer *c)
+void dt_committer_expire(dt_committer *c, int64_t now_us)
 {
-    struct dt_unit *unit = c->head;
-    c->head = unit->next;
-    if (!c->head)
-        c->tail = &c->head;
+    struct queue late;
+    queue_init(&late);
+    pthread_mutex_lock(&c->lock);
+    move_late_locked(c, &c->few, now_us, &late);
+    move_late_locked(c, &c->many, now_us, &late);
+    dt_metric_set(c->queue, (double)c->queued_rows);
+    pthread_mutex_unlock(&c->lock);
+    finish_all(late.head, DT_UNAVAILABLE);
+}
+
+static struct dt_unit *pop_locked(dt_committer *c, struct queue *q)
+{
+    struct dt_unit *unit = q->head;
+    q->head = unit->next;
+    if (!q->head)
+        q->tail = &q->head;
     unit->next = NULL;
     c->queued_rows -= unit->n;
     c->queued_bytes -= unit->bytes;
@@ -224,12 +256,19 @@ static void sleep_locked(dt_committer *c, int64_t until_us)
     c->sleeping--;
 }
 
-/* The next unit goes into this commit: the first one whatever its size. */
-static bool fits_locked(const struct worker *w, size_t bytes)
+/* The unit goes into this commit: the first one whatever its size. */
+static bool fits(const struct worker *w, const struct dt_unit *unit, size_t bytes)
 {
-    const dt_committer *c = w->committer;
-    return w->taken == 0 ||
-           (w->taken + c->head->n <= (size_t)c->config->api_commit_jobs && bytes + c->head->bytes <= DT_COMMIT_BYTES);
+    return w->taken == 0 || (w->taken + unit->n <= (size_t)w->committer->config->api_commit_jobs &&
+                             bytes + unit->bytes <= DT_COMMIT_BYTES);
+}
+
+/* Whose turn it is. */
+static struct queue *next_queue_locked(dt_committer *c)
+{
+    bool passes = c->few.head && (!c->many.head || c->passes < PASSES);
+    c->passes = passes && c->many.head ? c->passes + 1 : 0;
+    return passes ? &c->few : &c->many;
 }
 
 /* All that has gathered, up to the bounds of one commit. NULL: the end. */
@@ -242,8 +281,9 @@ static struct dt_unit *take(struct worker *w)
     pthread_mutex_lock(&c->lock);
     while (!c->stopping && begin_at_locked(c) > dt_clock_mono_us(c->clock))
         sleep_locked(c, begin_at_locked(c));
-    while (c->head && fits_locked(w, bytes)) {
-        struct dt_unit *unit = pop_locked(c);
+    struct queue *q = next_queue_locked(c);
+    while (q->head && fits(w, q->head, bytes)) {
+        struct dt_unit *unit = pop_locked(c, q);
         w->taken += unit->n;
         bytes += unit->bytes;
         *last = unit;
@@ -569,7 +609,8 @@ dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clo
     c->ref = ref;
     c->topics = topics;
     c->index = index;
-    c->tail = &c->head;
+    queue_init(&c->few);
+    queue_init(&c->many);
     c->watched_us = DT_GATHER_NEVER;
     c->unit_rows = config->api_commit_jobs < DT_UNIT_ROWS ? (size_t)config->api_commit_jobs : DT_UNIT_ROWS;
     init_lock(c);

@@ -30,13 +30,17 @@ struct call {
     struct dt_unit unit;
     struct dt_create rows[ROWS];
     _Atomic int answers;
+    int place; /* of its answer among all of the test */
 };
+
+static _Atomic int answers_in_all;
 
 static const struct dt_caller anybody = {.scopes = DT_SCOPE_WRITE | DT_SCOPE_ALL_TOPICS};
 
 static void answered(struct dt_unit *unit)
 {
     struct call *call = unit->arg;
+    call->place = atomic_fetch_add(&answers_in_all, 1) + 1;
     atomic_fetch_add(&call->answers, 1);
 }
 
@@ -371,6 +375,79 @@ static void a_queue_has_the_room_of_the_bytes_that_have_left_it(void **state)
     bursts(f);
 }
 
+/* n calls of so many rows each; the rows of all of them are to be freed. */
+static struct dt_create *prepare_many(struct fixture *f, struct call *calls, size_t n, size_t rows)
+{
+    struct dt_create *all = calloc(n * rows, sizeof *all);
+    assert_non_null(all);
+    for (size_t i = 0; i < n; i++) {
+        prepare(f, &calls[i], "t", 1);
+        for (size_t k = 0; k < rows; k++)
+            all[i * rows + k] = calls[i].rows[0];
+        calls[i].unit.rows = &all[i * rows];
+        calls[i].unit.n = rows;
+    }
+    return all;
+}
+
+static void submit_all(struct fixture *f, struct call *calls, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dt_committer_submit(f->committer, &calls[i].unit);
+}
+
+static void await_all(struct call *calls, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        await(&calls[i]);
+        assert_int_equal(calls[i].unit.status, DT_OK);
+        dt_unit_clear(&calls[i].unit);
+    }
+}
+
+static void a_single_job_does_not_stand_behind_batches(void **state)
+{
+    struct fixture *f = *state;
+    enum { BATCHES = 40, BATCH = 200 };
+    static struct call batches[BATCHES], single;
+    f->mysql.config.api_committers = 1;
+    f->mysql.config.api_commit_jobs = BATCH;
+    start(f);
+    answers_in_all = 0;
+    struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
+    prepare(f, &single, "t", 1);
+    submit_all(f, batches, BATCHES);
+    submit_all(f, &single, 1);
+    await_all(&single, 1);
+    await_all(batches, BATCHES);
+    assert_in_range(single.place, 1, BATCHES / 4);
+    free(rows);
+}
+
+static void a_batch_has_its_turn_however_many_single_jobs_there_are(void **state)
+{
+    struct fixture *f = *state;
+    enum { SINGLES = 1200, BATCH = 20 };
+    static struct call singles[SINGLES], batch, first;
+    f->mysql.config.api_committers = 1;
+    f->mysql.config.api_commit_jobs = BATCH;
+    start(f);
+    answers_in_all = 0;
+    struct dt_create *rows = prepare_many(f, &batch, 1, BATCH), *others = prepare_many(f, &first, 1, BATCH);
+    for (size_t i = 0; i < SINGLES; i++)
+        prepare(f, &singles[i], "t", 1);
+    submit_all(f, &first, 1);
+    submit_all(f, singles, SINGLES / 2);
+    submit_all(f, &batch, 1);
+    submit_all(f, singles + SINGLES / 2, SINGLES / 2);
+    await_all(&batch, 1);
+    await_all(&first, 1);
+    await_all(singles, SINGLES);
+    assert_in_range(batch.place, 1, SINGLES / 2);
+    free(rows);
+    free(others);
+}
+
 static void what_is_large_is_committed_apart(void **state)
 {
     struct fixture *f = *state;
@@ -476,6 +553,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_queue_refuses_and_loses_nothing, make, drop),
         cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_jobs_that_have_left_it, make, drop),
         cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_bytes_that_have_left_it, make, drop),
+        cmocka_unit_test_setup_teardown(a_single_job_does_not_stand_behind_batches, make, drop),
+        cmocka_unit_test_setup_teardown(a_batch_has_its_turn_however_many_single_jobs_there_are, make, drop),
         cmocka_unit_test_setup_teardown(what_is_large_is_committed_apart, make, drop),
         cmocka_unit_test_setup_teardown(stopping_commits_what_is_queued_and_takes_no_more, make, drop),
         cmocka_unit_test_setup_teardown(many_threads_at_once_get_each_row_once, make, drop),
