@@ -400,11 +400,11 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
     f->status = count_partitions(a, f->name, deadline_us, &f->info.partitions, &f->error);
 }
 
-static void list_led(const struct look *looks, const struct dt_kafka_finding *v, size_t n,
+static void list_led(struct look *looks, const struct dt_kafka_finding *v, size_t n,
                      rd_kafka_topic_partition_list_t *list)
 {
     for (size_t i = 0; i < n; i++) {
-        if (v[i].status != DT_OK || !look_of((struct look *)(uintptr_t)looks, n, v[i].name)->made)
+        if (v[i].status != DT_OK || !look_of(looks, n, v[i].name)->made)
             continue;
         for (int k = 0; k < v[i].info.partitions; k++)
             rd_kafka_topic_partition_list_add(list, v[i].name, k)->offset = RD_KAFKA_OFFSET_END;
@@ -427,7 +427,7 @@ static void keep_unled(rd_kafka_topic_partition_list_t *list)
  * in a tenth of a second, in the middle of a transaction. So they are waited for here: whoever leads a partition can
  * tell where it ends. Afterwards they are as good as any other, whatever has come of it.
  */
-static void await_led(struct dt_kafka_admin *a, const struct look *looks, const struct dt_kafka_finding *v, size_t n)
+static void await_led(struct dt_kafka_admin *a, struct look *looks, const struct dt_kafka_finding *v, size_t n)
 {
     const int64_t deadline_us = dt_kafka_now_us() + MADE_WITHIN_US;
     const struct timespec pause = {.tv_nsec = 5000000};

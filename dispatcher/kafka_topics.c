@@ -305,11 +305,10 @@ dt_status dt_kafka_admin_topics(dt_kafka_admin *a, const struct dt_str *topics, 
     dt_status status = DT_OK;
     size_t at = 0;
 
-    for (*at_fault = 0; status == DT_OK && *at_fault < n; ++*at_fault)
+    for (*at_fault = 0; *at_fault < n; ++*at_fault) {
         status = check_name(topics[*at_fault], err);
-    if (status != DT_OK) {
-        --*at_fault;
-        return status;
+        if (status != DT_OK)
+            return status;
     }
     *at_fault = 0;
     pthread_mutex_lock(&a->lookups->find_lock);
