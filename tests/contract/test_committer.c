@@ -339,6 +339,21 @@ static void a_full_queue_refuses_and_loses_nothing(void **state)
     assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), ok * ROWS);
 }
 
+static void submit_all(struct fixture *f, struct call *calls, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dt_committer_submit(f->committer, &calls[i].unit);
+}
+
+static void await_all(struct call *calls, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        await(&calls[i]);
+        assert_int_equal(calls[i].unit.status, DT_OK);
+        dt_unit_clear(&calls[i].unit);
+    }
+}
+
 /* Many bursts that each nearly fill the queue: what has left it counts no longer. */
 static void bursts(struct fixture *f)
 {
@@ -347,13 +362,8 @@ static void bursts(struct fixture *f)
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < BURST; i++)
             prepare(f, &calls[i], "t", ROWS);
-        for (int i = 0; i < BURST; i++)
-            dt_committer_submit(f->committer, &calls[i].unit);
-        for (int i = 0; i < BURST; i++) {
-            await(&calls[i]);
-            assert_int_equal(calls[i].unit.status, DT_OK);
-            dt_unit_clear(&calls[i].unit);
-        }
+        submit_all(f, calls, BURST);
+        await_all(calls, BURST);
     }
 }
 
@@ -388,21 +398,6 @@ static struct dt_create *prepare_many(struct fixture *f, struct call *calls, siz
         calls[i].unit.n = rows;
     }
     return all;
-}
-
-static void submit_all(struct fixture *f, struct call *calls, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dt_committer_submit(f->committer, &calls[i].unit);
-}
-
-static void await_all(struct call *calls, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        await(&calls[i]);
-        assert_int_equal(calls[i].unit.status, DT_OK);
-        dt_unit_clear(&calls[i].unit);
-    }
 }
 
 static void a_single_job_does_not_stand_behind_batches(void **state)
@@ -463,13 +458,8 @@ static void what_is_large_is_committed_apart(void **state)
         for (int n = 0; i > 0 && n < ROWS; n++)
             calls[i].rows[n].row.job.payload = (struct dt_str){payload, PAYLOAD};
     }
-    for (int i = 0; i < CALLS; i++) /* while the first is committed, the others gather */
-        dt_committer_submit(f->committer, &calls[i].unit);
-    for (int i = 0; i < CALLS; i++) {
-        await(&calls[i]);
-        assert_int_equal(calls[i].unit.status, DT_OK);
-        dt_unit_clear(&calls[i].unit);
-    }
+    submit_all(f, calls, CALLS); /* while the first is committed, the others gather */
+    await_all(calls, CALLS);
     assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), CALLS * ROWS);
     assert_true((CALLS - 1) * ROWS * (size_t)PAYLOAD > 2 * DT_COMMIT_BYTES);
     assert_true(mysql_fixture_number(&f->mysql, "SELECT COUNT(DISTINCT created_at) FROM jobs") > 2);
