@@ -64,6 +64,18 @@ class Raw:
         return False
 
 
+def statuses_at_once(url, path, connections):
+    """The set of statuses of one GET a connection, all asked before the first answer is read."""
+    wires = [Raw(url, seconds=30) for _ in range(connections)]
+    try:
+        for wire in wires:
+            wire.request(f"GET {path}")
+        return {wire.answer()[0] for wire in wires}
+    finally:
+        for wire in wires:
+            wire.socket.close()
+
+
 def post(path, body, *headers):
     """The bytes of one POST with a JSON body."""
     body = body if isinstance(body, bytes) else json.dumps(body).encode()
