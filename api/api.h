@@ -5,18 +5,18 @@
 #ifndef DT_API_API_H
 #define DT_API_API_H
 
-#include "auth.h"
+#include "auth/auth.h"
 #include "base/clock.h"
 #include "base/config.h"
-#include "batch_gate.h"
-#include "budget.h"
-#include "committer.h"
-#include "health.h"
-#include "index_writer.h"
-#include "results_batcher.h"
-#include "topic_cache.h"
-#include "turns.h"
-#include "workers.h"
+#include "intake/batch_gate.h"
+#include "intake/committer.h"
+#include "intake/index_writer.h"
+#include "intake/results_batcher.h"
+#include "ops/health.h"
+#include "topics/topic_cache.h"
+#include "work/budget.h"
+#include "work/turns.h"
+#include "work/workers.h"
 
 struct dt_api {
     const struct dt_config *config;

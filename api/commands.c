@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "auth.h"
+#include "auth/auth.h"
 #include "job/retry.h"
-#include "router.h"
-#include "store/db.h"
+#include "request/router.h"
+#include "store/db/db.h"
 #include "store/store.h"
 
 static int failed(const struct dt_error *err, dt_status status)

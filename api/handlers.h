@@ -4,7 +4,7 @@
 #ifndef DT_API_HANDLERS_H
 #define DT_API_HANDLERS_H
 
-#include "http.h"
+#include "request/http.h"
 
 /* handlers_jobs.c */
 enum dt_next dt_handle_job_create(struct dt_request *req);

@@ -18,9 +18,9 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "commands.h"
-#include "http.h"
-#include "router.h"
-#include "store/db.h"
+#include "request/http.h"
+#include "request/router.h"
+#include "store/db/db.h"
 
 #define DRAIN_US INT64_C(10000000)
 #define CUT_US   INT64_C(2000000) /* for answers once nothing more is waited for */

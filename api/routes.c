@@ -2,7 +2,7 @@
  * Every request that this API knows, in one table; openapi.yaml is tested equal to it. The busiest come first.
  */
 #include "handlers.h"
-#include "router.h"
+#include "request/router.h"
 
 /* clang-format off */
 #define LIST_QUERY "topic state key_prefix run_from run_to limit cursor include"

@@ -15,9 +15,9 @@
 
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "chores/metrics_mhd.h"
 #include "dispatcher.h"
-#include "metrics_mhd.h"
-#include "store/db.h"
+#include "store/db/db.h"
 
 #define SLICE_NS 100000 /* the shortest that Linux gives */
 

@@ -79,7 +79,7 @@ struct dt_new_job {
     int64_t ack_timeout_ms; /* 0 = the topic's, copied at insert */
     struct dt_str partition_key, headers, content_type, payload;
     bool payload_binary;
-    unsigned char digest[16]; /* of the request, see api/job_json.h */
+    unsigned char digest[16]; /* of the request, see api/jobs/job_json.h */
 };
 
 /* Topic names: 1-200 of [A-Za-z0-9._-], not "." or "..", not starting with "__" or "<installation>.". NULL = fine, else

@@ -10,7 +10,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "reconcile/reconcile.h"
-#include "store/store_dispatch.h"
+#include "store/dispatch/store_dispatch.h"
 
 /* A job or an entry whose row and index entry do not look alike. */
 struct dt_suspect {

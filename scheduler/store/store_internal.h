@@ -14,7 +14,7 @@
 #ifndef DT_STORE_STORE_INTERNAL_H
 #define DT_STORE_STORE_INTERNAL_H
 
-#include "store/db.h"
+#include "store/db/db.h"
 #include "store/store.h"
 
 /*

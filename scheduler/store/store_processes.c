@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/db.h"
+#include "store/db/db.h"
 #include "store/store.h"
 #include "store/store_internal.h"
 

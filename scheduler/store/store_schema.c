@@ -9,8 +9,8 @@
 #include <ctype.h>
 #include <sys/random.h>
 
+#include "store/db/sql_split.h"
 #include "store/migrations.h"
-#include "store/sql_split.h"
 #include "store/store_internal.h"
 
 #define LOCK_WAIT_S    5

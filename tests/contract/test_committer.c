@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "committer.h"
+#include "intake/committer.h"
 #include "support/mysql_fixture.h"
 
 #define ROWS 4

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "elector.h"
+#include "election/elector.h"
 #include "support/redis_fixture.h"
 #include "support/zk_fixture.h"
 

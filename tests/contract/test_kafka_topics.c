@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "kafka_warm.h"
+#include "kafka/kafka_warm.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
 

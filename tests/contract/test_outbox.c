@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "outbox.h"
-#include "store/store_dispatch.h"
+#include "chores/outbox.h"
+#include "store/dispatch/store_dispatch.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"

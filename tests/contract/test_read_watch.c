@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "read_watch.h"
+#include "chores/read_watch.h"
 #include "support/redis_fixture.h"
 
 static dt_refclock ref;

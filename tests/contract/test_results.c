@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "results.h"
+#include "chores/results.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "results_batcher.h"
+#include "intake/results_batcher.h"
 #include "support/job_rows.h"
 
 #define IDS INT64_C(1000)

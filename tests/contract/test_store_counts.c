@@ -15,8 +15,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/counts.h"
-#include "store/store_dispatch.h"
+#include "store/dispatch/store_dispatch.h"
+#include "store/jobs/counts.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 

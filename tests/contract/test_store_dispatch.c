@@ -9,7 +9,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/store_dispatch.h"
+#include "store/dispatch/store_dispatch.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/store_results.h"
+#include "store/dispatch/store_results.h"
 #include "support/job_rows.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

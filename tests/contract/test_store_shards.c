@@ -9,7 +9,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/store_dispatch.h"
+#include "store/dispatch/store_dispatch.h"
 #include "support/mysql_fixture.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

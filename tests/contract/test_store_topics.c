@@ -10,7 +10,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/db.h"
+#include "store/db/db.h"
 #include "support/mysql_fixture.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

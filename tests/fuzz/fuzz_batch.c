@@ -5,9 +5,9 @@
  * each element, or none at all. The committer, workers and the HTTP server are stood in for here.
  */
 #include "api.h"
-#include "batch.h"
 #include "fuzz.h"
 #include "handlers.h"
+#include "intake/batch.h"
 
 #define ROWS      4u
 #define LINES_MAX 500

@@ -178,7 +178,7 @@ def test_no_query_that_is_issued_scans_a_table_or_sorts_more_than_a_batch(stack,
 def fragments(big):
     """(file:line, text) of each string of the store's sources that names a big table as SQL does."""
     named = re.compile(r"\b(?:FROM|JOIN|UPDATE|INTO)\s+(?:%s)\b" % "|".join(sorted(big)))
-    for path in sorted((TREE / "scheduler" / "store").glob("*.c")):
+    for path in sorted((TREE / "scheduler" / "store").rglob("*.c")):
         for line, text in house.strings_of(path.read_text()):
             if named.search(text):
                 yield f"{path.name}:{line}", re.sub(r"\s+", " ", text.replace("\\n", " ")).strip()
@@ -201,7 +201,7 @@ def whole(fragment):
 
 
 def completed(fragment):
-    """With the list of ids that follows it, if one does (store/id_in.h)."""
+    """With the list of ids that follows it, if one does (store/db/id_in.h)."""
     return re.sub(r"(\b(?:WHERE|AND) j\.id)$", r"\1 IN ('1','2')", fragment)
 
 

@@ -6,8 +6,8 @@
  * their own. Refuses to know: Redis (hints may be anything, so a claim here picks any jobs that are due), time but for
  * "has passed" and "has not", more than one shard.
  *
- *   Dispatcher   the shard loop: takeover, batch, rest (dispatcher/shard_loop.c, scheduler/store/store_turn.c,
- *                store_takeover.c, dispatcher/kafka_producer.c, kafka_line.c)
+ *   Dispatcher   the shard loop: takeover, batch, rest (dispatcher/shard/shard_loop.c, scheduler/store/dispatch/store_turn.c,
+ *                store_takeover.c, dispatcher/kafka/kafka_producer.c, kafka_line.c)
  *   Broker       the transaction coordinator, and requests that the network held back
  *   Outside      callers, consumers, time, operators with SQL (store_jobs.c, store_results.c, job_state.c)
  *   Backup       a MySQL that goes back to an earlier state, once (only with RESTORE)
@@ -115,7 +115,7 @@ byte forbidden;         /* attempts that can never come: cancelled, or ended by 
 bit extended[JOBS];     /* a caller's extension was answered, and its time has not come */
 bit went_back;          /* MySQL did */
 
-/* ---- the topic of results, and how far it has been read (dispatcher/read_watch.c) ---- */
+/* ---- the topic of results, and how far it has been read (dispatcher/chores/read_watch.c) ---- */
 #if REPORTS
 byte lying;             /* attempts with a report that came before their deadline, and is not applied yet */
 byte mark_over;         /* of the last mark: attempts whose deadline had passed before it … */

@@ -59,6 +59,11 @@ BY_HAND = [
 ]
 
 
+def _flat(path):
+    """The path without its room: areas and names are what the table above goes by."""
+    return re.sub(r"^(dispatcher|api|scheduler/store)/(?:\w+/)+", r"\1/", path)
+
+
 def _including(stem):
     """C suites that include the header of this name, or carry it in their own."""
     header = re.compile(rf'#include "(?:\w+/)*{re.escape(stem)}\.h"')
@@ -81,10 +86,10 @@ def suites_of(path, targets):
     """Of a source, by name, in the order in which they are tried."""
     stem = path.rsplit("/", 1)[1].removesuffix(".c")
     found = list(_including(stem))
-    if not NOT_SIMULATED.search(path):
+    if not NOT_SIMULATED.search(_flat(path)):
         found.append("sim")
     for pattern, suites in BY_HAND:
-        if re.search(pattern, path):
+        if re.search(pattern, _flat(path)):
             found += suites.split()
     there = [suite for suite in dict.fromkeys(found) if _there(suite, targets)]
     return sorted(there, key=lambda suite: ORDER.index(suite.split("/")[0]))

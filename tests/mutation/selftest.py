@@ -189,8 +189,8 @@ def what_is_said(folder):
 
 def what_concerns_a_file():
     targets = {"unit_test_claims": None, "simulated_test_store_dispatch": None, "simulator": None, "contract_test_store_dispatch": None}
-    expect(concerns.suites_of("scheduler/store/claims.c", targets) == ["unit/test_claims", "simulated/test_store_dispatch", "sim", "contract/test_store_dispatch"],
-           f"claims.c concerns {concerns.suites_of('scheduler/store/claims.c', targets)}")
+    expect(concerns.suites_of("scheduler/store/dispatch/claims.c", targets) == ["unit/test_claims", "simulated/test_store_dispatch", "sim", "contract/test_store_dispatch"],
+           f"claims.c concerns {concerns.suites_of('scheduler/store/dispatch/claims.c', targets)}")
 
 
 def whether_all_suites_are_there():

@@ -17,8 +17,8 @@
 
 #include "base/guard.h"
 #include "base/mailbox.h"
-#include "kafka.h"
-#include "ledger_record.h"
+#include "delivery/ledger_record.h"
+#include "kafka/kafka.h"
 #include "simulator/faults.h"
 #include "simulator/processes.h"
 

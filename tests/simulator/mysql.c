@@ -5,7 +5,7 @@
  * under way when the connection broke may still happen, and its locks are held until the server notices.
  */
 #include "simulator/mysql.h"
-#include "store/store_dispatch.h"
+#include "store/dispatch/store_dispatch.h"
 
 #include <stdlib.h>
 #include <string.h>

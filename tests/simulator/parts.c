@@ -7,7 +7,7 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "simulator/world.h"
-#include "store/db.h"
+#include "store/db/db.h"
 
 /* ---- mailbox.h ---- */
 

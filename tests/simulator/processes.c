@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "dispatcher.h"
-#include "elector.h"
+#include "election/elector.h"
 #include "simulator/faults.h"
 #include "simulator/mysql.h"
 #include "simulator/workload.h"

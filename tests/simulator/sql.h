@@ -17,7 +17,7 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "simulator/world.h"
-#include "store/db.h"
+#include "store/db/db.h"
 
 enum val_type { V_NULL, V_INT, V_STR, V_ENUM };
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "simulator/sql.h"
+#include "store/db/sql_split.h"
 #include "store/migrations.h"
-#include "store/sql_split.h"
 
 void *__real_malloc(size_t n);
 

@@ -6,7 +6,7 @@
 #define DT_TESTS_SUPPORT_KAFKA_FIXTURE_H
 
 #include "base/config.h"
-#include "kafka.h"
+#include "kafka/kafka.h"
 
 struct kafka_fixture {
     struct dt_config config;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "auth.h"
+#include "auth/auth.h"
 
 #define TOKENS 3
 

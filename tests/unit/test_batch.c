@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "batch.h"
+#include "intake/batch.h"
 
 #define ROWS  10u /* of a unit */
 #define QUEUE 80  /* of the committer: batches may have half of it, four units */

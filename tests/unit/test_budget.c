@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "http.h"
+#include "request/http.h"
 
 #define THREADS 4
 #define ROUNDS  20000

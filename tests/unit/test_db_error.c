@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "problem.h"
-#include "store/db_error.h"
+#include "request/problem.h"
+#include "store/db/db_error.h"
 
 /* Access denied (at connecting and to a command), read-only, full, missing: what an operator mends. */
 static const unsigned an_operators[] = {1044, 1045, 1130, 1698, 1820, 1862, 3118, 4151, 1142, 1143, 1227, 1370, 1449,

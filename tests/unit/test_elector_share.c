@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "elector_share.h"
+#include "election/elector_share.h"
 
 static void shares_sum_up_and_differ_by_one_at_most(void **state)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "fair.h"
+#include "shard/fair.h"
 
 #define N(a) (sizeof(a) / sizeof *(a))
 

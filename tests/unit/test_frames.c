@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "frames.h"
-#include "head.h"
+#include "http/frames.h"
+#include "http/head.h"
 
 #define GET     "GET /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n"
 #define POST    "POST /v1/jobs HTTP/1.1\r\nHost: x\r\n"

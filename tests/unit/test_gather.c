@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "gather.h"
+#include "work/gather.h"
 
 static void a_row_that_finds_nothing_under_way_waits_for_nobody(void **state)
 {

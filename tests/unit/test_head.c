@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "head.h"
+#include "http/head.h"
 
 static struct dt_head head;
 

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "kafka.h"
+#include "kafka/kafka.h"
 #include "support/redis_fixture.h" /* wait_until */
 
 enum { PRODUCE = 0, INIT_PRODUCER_ID = 22, ADD_PARTITIONS = 24, END_TXN = 26 };

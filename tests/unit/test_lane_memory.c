@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "lane_memory.h"
+#include "shard/lane_memory.h"
 
 static void what_was_noted_is_known_until_it_is_forgotten(void **state)
 {

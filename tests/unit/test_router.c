@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "router.h"
+#include "request/router.h"
 
 static const struct dt_route table[] = {
     {"POST", "/v1/jobs", DT_SCOPE_WRITE, DT_BODY_JSON, NULL, NULL, NULL},

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "shard_parts.h"
+#include "shard/shard_parts.h"
 
 #define BATCH    100
 #define LOOK     (DT_LOOK_BATCHES * BATCH)

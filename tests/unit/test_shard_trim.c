@@ -12,7 +12,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "shard_parts.h"
+#include "shard/shard_parts.h"
 
 #define DAY    INT64_C(86400000)
 #define SECOND INT64_C(1000000)

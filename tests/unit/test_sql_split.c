@@ -7,7 +7,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/sql_split.h"
+#include "store/db/sql_split.h"
 
 static void expect(const char *text, const char *const *statements)
 {

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "topic_gate.h"
+#include "shard/topic_gate.h"
 
 #define SECOND INT64_C(1000000)
 #define TOPIC  DT_STR_LIT("orders")

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "topic_queue.h"
+#include "kafka/topic_queue.h"
 
 static dt_topic_queue *queue;
 

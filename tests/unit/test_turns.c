@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "turns.h"
+#include "work/turns.h"
 
 struct work {
     struct dt_turn turn; /* first: a turn is its work */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "waiting.h"
+#include "jobs/waiting.h"
 
 #define NOW INT64_C(1795257000000)
 

@@ -1,0 +1,43 @@
+/*
+ * Where requests begin and end among the bytes of a connection: heads (head.h), bodies of a known length, chunks and
+ * their trailers. What the HTTP library would refuse, or read differently from others, is refused here, so that it
+ * never gets it. Pure: bytes go in, and so many of them may be passed on.
+ */
+#ifndef DT_API_FRAMES_H
+#define DT_API_FRAMES_H
+
+#include <stdint.h>
+
+#include "base/strbuf.h"
+#include "head.h"
+#include "request/problem.h"
+
+enum dt_frame {
+    DT_FRAME_HEAD,       /* a request may begin here */
+    DT_FRAME_BODY,       /* `left` bytes of a body or a chunk come */
+    DT_FRAME_CHUNK_SIZE, /* a line with a chunk's size comes */
+    DT_FRAME_CHUNK_END,  /* the end of line behind a chunk comes */
+    DT_FRAME_TRAILERS,   /* lines up to an empty one come, behind the last chunk */
+    DT_FRAME_REFUSED     /* for good */
+};
+
+struct dt_frames {
+    enum dt_frame next;
+    bool chunked; /* the bytes that come are a chunk's */
+    uint64_t left;
+    uint64_t heads;               /* that were passed */
+    enum dt_problem_type problem; /* of what was refused */
+    const char *detail;           /* static text */
+};
+
+/* Bytes that wait for more at most, when all that could be passed was. */
+#define DT_FRAMES_HELD_MAX DT_HEAD_MAX
+
+void dt_frames_init(struct dt_frames *frames);
+/*
+ * text: what has arrived behind that which was passed. Returns how many bytes of it may be passed; the rest is the
+ * beginning of something that is not whole (call again with the same bytes and more), or refused.
+ */
+size_t dt_frames_pass(struct dt_frames *frames, struct dt_str text);
+
+#endif

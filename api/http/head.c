@@ -1,0 +1,283 @@
+/*
+ * The head of a request: see head.h. Follows RFC 9112 where the library is stricter or laxer than we want: a line ends
+ * with a line feed, a carriage return before it is no part of it, empty lines before the request line are passed by.
+ */
+#include "head.h"
+
+#include "request/router.h"
+
+#define LINES_MAX   200
+#define FIELD_BYTES 64 /* that the library has for each header, query parameter and cookie */
+
+struct line_reader {
+    struct dt_str rest;
+};
+
+/* What a head says of its framing, and what it weighs. */
+struct reading {
+    struct dt_head *head;
+    bool old; /* HTTP/1.0 */
+    unsigned hosts, tokens, lengths, encodings;
+    size_t weight;
+};
+
+/* The next line without its end; false: it is not whole. */
+static bool next_line(struct line_reader *reader, struct dt_str *line)
+{
+    const char *end = reader->rest.n ? memchr(reader->rest.p, '\n', reader->rest.n) : NULL;
+    if (!end)
+        return false;
+    size_t n = (size_t)(end - reader->rest.p);
+    *line = (struct dt_str){reader->rest.p, n && end[-1] == '\r' ? n - 1 : n};
+    reader->rest = (struct dt_str){end + 1, reader->rest.n - n - 1};
+    return true;
+}
+
+static enum dt_head_verdict refuse(struct dt_head *head, enum dt_problem_type problem, const char *detail)
+{
+    head->problem = problem;
+    head->detail = detail;
+    return DT_HEAD_REFUSED;
+}
+
+static enum dt_head_verdict malformed(struct dt_head *head, const char *detail)
+{
+    return refuse(head, DT_PROBLEM_MALFORMED, detail);
+}
+
+/* Of letters, digits and some marks, bit by bit: those from NUL to '?', and those from '@' on. */
+static bool is_token_char(unsigned char c)
+{
+    static const uint64_t low = UINT64_C(0x03ff6cfa00000000), high = UINT64_C(0x57ffffffc7fffffe);
+    return c < 128 && ((c < 64 ? low : high) >> (c & 63) & 1);
+}
+
+static bool is_token(struct dt_str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!is_token_char((unsigned char)s.p[i]))
+            return false;
+    return s.n > 0;
+}
+
+/* Everything but control characters; a tab is none. All are looked at, so that the compiler takes many at a time. */
+static bool is_text(struct dt_str s, bool spaces)
+{
+    unsigned char lowest = spaces ? ' ' : ' ' + 1;
+    unsigned bad = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        bad |= (c == 0x7f) | ((c < lowest) & (!spaces | (c != '\t')));
+    }
+    return bad == 0;
+}
+
+static size_t count_of(struct dt_str s, char c)
+{
+    size_t n = 0;
+    for (const char *p = s.p, *end = s.p + s.n; p && p < end && (p = memchr(p, c, (size_t)(end - p))) != NULL; p++)
+        n++;
+    return n;
+}
+
+/* Cuts what stands before the first `c` off; false when there is none. */
+static bool cut_at(struct dt_str *rest, char c, struct dt_str *cut)
+{
+    const char *at = rest->n ? memchr(rest->p, c, rest->n) : NULL;
+    if (!at)
+        return false;
+    *cut = (struct dt_str){rest->p, (size_t)(at - rest->p)};
+    *rest = (struct dt_str){at + 1, rest->n - cut->n - 1};
+    return true;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool names_health(struct dt_str target)
+{
+    struct dt_str path = target;
+    (void)cut_at(&target, '?', &path);
+    path = dt_target_path(path);
+    return dt_str_is(path, "/healthz") || dt_str_is(path, "/readyz");
+}
+
+static enum dt_head_verdict judge_version(struct dt_str version, struct dt_head *head)
+{
+    if (dt_str_is(version, "HTTP/1.1") || dt_str_is(version, "HTTP/1.0"))
+        return DT_HEAD_WHOLE;
+    bool some = version.n == 8 && memcmp(version.p, "HTTP/", 5) == 0 && is_digit(version.p[5]) && version.p[6] == '.' &&
+                is_digit(version.p[7]);
+    return some ? refuse(head, DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1 and HTTP/1.0 are spoken here")
+                : malformed(head, "the first line does not end with the version of HTTP");
+}
+
+static enum dt_head_verdict judge_request_line(struct dt_str line, struct reading *r)
+{
+    struct dt_head *head = r->head;
+    struct dt_str method, target;
+    if (!cut_at(&line, ' ', &method) || !is_token(method))
+        return malformed(head, "the first line does not begin with a method");
+    if (!cut_at(&line, ' ', &target))
+        return malformed(head, "the first line has no target, or no version");
+    enum dt_head_verdict verdict = judge_version(line, head);
+    if (verdict != DT_HEAD_WHOLE)
+        return verdict;
+    if (target.n == 0 || !is_text(target, false))
+        return malformed(head, "the target of the first line is empty, or has a byte that no target has");
+    if (target.n > DT_TARGET_MAX)
+        return refuse(head, DT_PROBLEM_TARGET_TOO_LONG, "the target has more than 8192 bytes");
+    r->old = line.p[7] == '0';
+    r->weight += FIELD_BYTES * (1 + count_of(target, '&'));
+    head->health = names_health(target);
+    return DT_HEAD_WHOLE;
+}
+
+bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value, struct dt_head *head)
+{
+    *value = line;
+    if (line.p[0] == ' ' || line.p[0] == '\t')
+        malformed(head, "a header line begins with a space: folded lines are not taken");
+    else if (!cut_at(value, ':', name))
+        malformed(head, "a header line has no colon");
+    else if (!is_token(*name))
+        malformed(head, "a header's name is empty, or has a byte that no name has");
+    else if (!is_text(*value, true))
+        malformed(head, "a header's value has a control character");
+    else
+        return true;
+    return false;
+}
+
+/* The library takes spaces before a value away, those behind it are part of it. */
+static struct dt_str without_lead(struct dt_str value)
+{
+    size_t n = 0;
+    while (n < value.n && (value.p[n] == ' ' || value.p[n] == '\t'))
+        n++;
+    return (struct dt_str){value.p + n, value.n - n};
+}
+
+/* At most 18 digits, so that nobody's number overflows. */
+static enum dt_head_verdict take_length(struct dt_str value, struct reading *r)
+{
+    uint64_t length = 0;
+    bool fine = value.n > 0 && value.n <= 18;
+    for (size_t i = 0; i < value.n && fine; i++) {
+        fine = is_digit(value.p[i]);
+        length = length * 10 + (uint64_t)(value.p[i] - '0');
+    }
+    if (!fine)
+        return malformed(r->head, "a Content-Length that is no number of bytes");
+    r->lengths++;
+    r->head->length = length;
+    return DT_HEAD_WHOLE;
+}
+
+static enum dt_head_verdict take_encoding(struct dt_str value, struct reading *r)
+{
+    if (!dt_str_is_caseless(value, "chunked"))
+        return malformed(r->head, "a Transfer-Encoding other than chunked");
+    r->encodings++;
+    r->head->chunked = true;
+    return DT_HEAD_WHOLE;
+}
+
+/* The names that matter here differ in their length. */
+static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
+{
+    struct dt_str name, value;
+    if (!dt_head_field(line, &name, &value, r->head))
+        return DT_HEAD_REFUSED;
+    r->weight += FIELD_BYTES;
+    switch (name.n) {
+    case 4:
+        r->hosts += dt_str_is_caseless(name, "host");
+        break;
+    case 6: /* the library takes a copy of them apart */
+        if (dt_str_is_caseless(name, "cookie"))
+            r->weight += value.n + FIELD_BYTES * (1 + count_of(value, ';') + count_of(value, ','));
+        break;
+    case 13:
+        r->tokens += dt_str_is_caseless(name, "authorization");
+        break;
+    case 14:
+        return dt_str_is_caseless(name, "content-length") ? take_length(without_lead(value), r) : DT_HEAD_WHOLE;
+    case 17:
+        return dt_str_is_caseless(name, "transfer-encoding") ? take_encoding(without_lead(value), r) : DT_HEAD_WHOLE;
+    default:
+        break;
+    }
+    return DT_HEAD_WHOLE;
+}
+
+/* What every header says may be understood, and all of them together not. */
+static enum dt_head_verdict judge_all(const struct reading *r)
+{
+    struct dt_head *head = r->head;
+    head->token = r->tokens > 0;
+    if (r->hosts > 1 || (r->hosts == 0 && !r->old))
+        return malformed(head, "exactly one Host is needed");
+    if (r->lengths > 1)
+        return malformed(head, "more than one Content-Length");
+    if (r->encodings > 1)
+        return malformed(head, "more than one Transfer-Encoding");
+    if (r->encodings && r->lengths)
+        return malformed(head, "Content-Length beside Transfer-Encoding");
+    if (r->encodings && r->old)
+        return malformed(head, "Transfer-Encoding in HTTP/1.0");
+    if (r->tokens > 1)
+        return malformed(head, "more than one Authorization");
+    if (r->weight + head->n > DT_WEIGHT_MAX)
+        return refuse(head, DT_PROBLEM_HEADERS_TOO_LARGE, "too many headers, query parameters and cookies");
+    return DT_HEAD_WHOLE;
+}
+
+static enum dt_head_verdict too_large(struct dt_str text, struct dt_head *head)
+{
+    struct dt_str line = text;
+    return memchr(text.p, '\n', text.n) == NULL && cut_at(&line, ' ', &(struct dt_str){0})
+               ? refuse(head, DT_PROBLEM_TARGET_TOO_LONG, "the target has more than 8192 bytes")
+               : refuse(head, DT_PROBLEM_HEADERS_TOO_LARGE,
+                        "the first line and the headers have more than 12288 bytes");
+}
+
+static enum dt_head_verdict judge_lines(struct line_reader *reader, struct dt_str line, struct dt_head *head)
+{
+    struct reading r = {.head = head};
+    enum dt_head_verdict verdict = judge_request_line(line, &r);
+    for (int i = 0; verdict == DT_HEAD_WHOLE && next_line(reader, &line) && line.n; i++)
+        verdict =
+            i < LINES_MAX ? judge_field(line, &r) : refuse(head, DT_PROBLEM_HEADERS_TOO_LARGE, "more than 200 headers");
+    return verdict == DT_HEAD_WHOLE ? judge_all(&r) : verdict;
+}
+
+/* Where the empty line that ends a head ends, NULL: it is not there. `begins`: at the request line. */
+static const char *end_of(struct line_reader begins)
+{
+    struct dt_str line;
+    while (next_line(&begins, &line))
+        if (line.n == 0)
+            return begins.rest.p;
+    return NULL;
+}
+
+enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
+{
+    struct line_reader reader = {text}, begins;
+    struct dt_str line = DT_STR_NONE;
+    *head = (struct dt_head){0};
+    bool some;
+    do {
+        begins = reader;
+        some = next_line(&reader, &line);
+    } while (some && line.n == 0);
+    const char *end = some ? end_of(begins) : NULL;
+    if (end) {
+        head->n = (size_t)(end - text.p);
+        return judge_lines(&reader, line, head);
+    }
+    return text.n < DT_HEAD_MAX ? DT_HEAD_MORE : too_large(begins.rest.n ? begins.rest : text, head);
+}

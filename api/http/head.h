@@ -1,0 +1,40 @@
+/*
+ * The head of a request, as far as it must be understood before the HTTP library sees it: whether it is whole, whether
+ * the library would refuse it (which it does with a page of HTML and without a request id) or others could understand
+ * it differently, what body follows, and whether it may go first. Pure: bytes go in, a verdict comes out.
+ */
+#ifndef DT_API_HEAD_H
+#define DT_API_HEAD_H
+
+#include <stdbool.h>
+
+#include "base/strbuf.h"
+#include "request/problem.h"
+
+#define DT_HEAD_MAX   ((size_t)12 * 1024) /* bytes of a head, its empty line included */
+#define DT_TARGET_MAX ((size_t)8 * 1024)  /* bytes of a request's target */
+#define DT_WEIGHT_MAX                                                                                                  \
+    ((size_t)16 * 1024) /* bytes that the library needs for what it makes of a head, the head included */
+
+enum dt_head_verdict {
+    DT_HEAD_MORE,   /* it goes on: wait for more */
+    DT_HEAD_WHOLE,  /* the library can have it */
+    DT_HEAD_REFUSED /* *problem and *detail say why */
+};
+
+struct dt_head {
+    size_t n;        /* bytes, from the first of the text; of a whole one, as all below */
+    bool health;     /* of /healthz or /readyz */
+    bool token;      /* it shows a token, which may be a wrong one */
+    bool chunked;    /* a body follows in chunks */
+    uint64_t length; /* a body of so many bytes follows; 0 = none */
+    enum dt_problem_type problem;
+    const char *detail; /* static text */
+};
+
+/* Whether a line is a header, or a trailer of a chunked body; false: *head says what is wrong. */
+bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value, struct dt_head *head);
+/* text: what has arrived so far, DT_HEAD_MAX bytes at most; more of it changes no verdict but MORE. */
+enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head);
+
+#endif

@@ -1,0 +1,713 @@
+/*
+ * Many jobs of one request: see batch.h.
+ *
+ * A chunk is filled (open), goes to the committer through the gate (batch_gate.h) and comes back (done); its results
+ * are written when all chunks before it were. Elements with one key must be made in their order, but chunks that are
+ * under way together are committed in any: a chunk with a key of an earlier chunk that may still be under way waits
+ * until all of them are back.
+ *
+ * Invariants: a chunk that is not done belongs to the committer, but for its refusals; once a batch has ended early
+ * (ending is set) nothing of it goes to the committer any more; hold covers weight, in steps.
+ */
+#include "batch.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "create.h"
+#include "request/answer.h"
+#include "work/scratch.h"
+
+#define FIRST_ROWS  64                 /* room of a batch's first chunk, which may be all of it */
+#define FREE_WEIGHT ((size_t)64 << 10) /* of what a connection has outside of the budget (limits.memory) */
+#define STEP        ((size_t)64 << 10) /* of a hold */
+#define KEEP_HELD   ((size_t)1 << 20)  /* a hold this much too large is made smaller */
+/* Results may be so many times as long as the elements, and this long in any case: 200 KB of line feeds are no reason
+ * for 24 MB of answer. */
+#define RESULTS_TIMES 8
+#define RESULTS_MIN   ((size_t)1 << 20)
+
+/* The place of one element: a row of the unit, or the text of its refusal. */
+struct slot {
+    int64_t row; /* -1 = refused */
+    size_t at, n;
+};
+
+struct chunk {
+    struct chunk *next;
+    struct dt_batch *batch;
+    struct dt_unit unit;
+    struct dt_create *rows; /* what is not the decoder's to fill in is the committer's */
+    struct slot *slots;
+    size_t room;    /* of rows and slots */
+    uint64_t *keys; /* hashes of its rows' keys, keys_room(batch) places, 0 = free */
+    size_t n_rows, n_slots, bytes;
+    size_t weight; /* of its memory, as counted in the batch */
+    struct dt_strbuf refusals;
+    struct dt_arena arena;
+    bool submitted;
+    _Atomic bool done; /* set under the gate's lock, looked at without: for each line */
+};
+
+/* Why a batch ends early: what its elements are told, and what is said for all that are not looked at. */
+static const struct ending {
+    enum dt_problem_type type;
+    bool answers_each; /* elements that still come get a result of their own */
+    const char *element, *rest;
+} endings[] = {
+    [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time is up; no job was made",
+                       "the request's time is up; no job was made from here on"},
+    [DT_BATCH_SHUTDOWN] = {DT_PROBLEM_UNAVAILABLE, true, "the server is shutting down; no job was made",
+                           "the server is shutting down; no job was made from here on"},
+    [DT_BATCH_MEMORY] = {DT_PROBLEM_UNAVAILABLE, false,
+                         "requests hold as much memory as limits.memory lets them; no job was made",
+                         "requests hold as much memory as limits.memory lets them; no job was made from here on"},
+    [DT_BATCH_LONG] = {DT_PROBLEM_TOO_LARGE, false,
+                       "the results are many times as long as what was sent; no job was made",
+                       "the results are many times as long as what was sent; no job was made from here on"},
+    [DT_BATCH_CUT] = {DT_PROBLEM_MALFORMED, true, "the body broke off; no job was made",
+                      "the body broke off; no job was made from here on"},
+};
+
+struct dt_batch {
+    struct dt_place place; /* first: a dt_place is its batch */
+    struct dt_turn turn;
+    bool (*step)(struct dt_request *req); /* of a batch that is fed by turns */
+    struct dt_request *req;               /* until the request's end */
+    const struct dt_api *api;
+    struct dt_caller caller;    /* chunks outlive the request */
+    struct dt_parting *parting; /* the answer is sent there, when all chunks are back */
+    struct dt_view *view;       /* whose installation the rules borrow */
+    struct dt_job_rules rules;
+    bool array;
+    size_t unit_rows, elements, elements_max, bytes;
+    struct dt_strbuf results;
+    struct chunk *head, **tail; /* submitted, in order */
+    struct chunk *open, *spare;
+    const struct ending *ending; /* NULL: it has not ended early */
+    bool rest;                   /* there is more that gets no result of its own */
+    bool failed;                 /* memory was out */
+    struct dt_hold hold;
+    size_t weight;         /* of chunks and results */
+    _Atomic unsigned refs; /* the request's or the parting's, and one for each chunk under way */
+};
+
+/* ---- memory ---- */
+
+static size_t held_for(size_t weight)
+{
+    return weight <= FREE_WEIGHT ? 0 : (weight - FREE_WEIGHT + STEP - 1) / STEP * STEP;
+}
+
+/* What is there is charged; when there is no room for it, nothing more comes. */
+static void charge(struct dt_batch *batch)
+{
+    size_t held = held_for(batch->weight);
+    if (held > batch->hold.n && !dt_hold_more(&batch->hold, held - batch->hold.n))
+        dt_batch_end(batch, DT_BATCH_MEMORY);
+    else if (held + KEEP_HELD < batch->hold.n)
+        dt_hold_less(&batch->hold, batch->hold.n - held);
+}
+
+static void weigh(struct dt_batch *batch, struct chunk *chunk)
+{
+    size_t weight =
+        chunk->room * (sizeof(*chunk->rows) + sizeof(*chunk->slots)) + chunk->arena.size + chunk->refusals.cap;
+    if (weight == chunk->weight)
+        return;
+    batch->weight = batch->weight - chunk->weight + weight;
+    chunk->weight = weight;
+    charge(batch);
+}
+
+/* ---- chunks ---- */
+
+static void chunk_free(struct chunk *chunk)
+{
+    if (!chunk)
+        return;
+    chunk->batch->weight -= chunk->weight;
+    free(chunk->rows);
+    free(chunk->slots);
+    free(chunk->keys);
+    dt_strbuf_clear(&chunk->refusals);
+    dt_arena_clear(&chunk->arena);
+    free(chunk);
+}
+
+/* A power of two, at least twice as many as there can be keys. */
+static size_t keys_room(const struct dt_batch *batch)
+{
+    size_t room = 16;
+    while (room < 2 * batch->unit_rows)
+        room *= 2;
+    return room;
+}
+
+static bool make_room(struct chunk *chunk, size_t room)
+{
+    struct dt_create *rows = reallocarray(chunk->rows, room, sizeof(*rows));
+    chunk->rows = rows ? rows : chunk->rows;
+    struct slot *slots = reallocarray(chunk->slots, room, sizeof(*slots));
+    chunk->slots = slots ? slots : chunk->slots;
+    if (!rows || !slots)
+        return false;
+    memset(rows + chunk->room, 0, (room - chunk->room) * sizeof(*rows));
+    chunk->room = room;
+    return true;
+}
+
+static struct chunk *chunk_new(struct dt_batch *batch)
+{
+    struct chunk *chunk = calloc(1, sizeof(*chunk));
+    if (!chunk)
+        return NULL;
+    chunk->batch = batch;
+    dt_strbuf_init(&chunk->refusals);
+    dt_arena_init(&chunk->arena);
+    chunk->keys = calloc(keys_room(batch), sizeof(*chunk->keys));
+    size_t room = batch->elements > FIRST_ROWS || batch->unit_rows < FIRST_ROWS ? batch->unit_rows : FIRST_ROWS;
+    if (chunk->keys && make_room(chunk, room))
+        return chunk;
+    chunk_free(chunk);
+    return NULL;
+}
+
+static void chunk_empty(struct chunk *chunk)
+{
+    chunk->next = NULL;
+    chunk->n_rows = chunk->n_slots = chunk->bytes = 0;
+    chunk->submitted = false;
+    chunk->done = false;
+    memset(chunk->keys, 0, keys_room(chunk->batch) * sizeof(*chunk->keys));
+    dt_strbuf_reset(&chunk->refusals);
+    dt_arena_reset(&chunk->arena);
+}
+
+/* A place for one more element. */
+static bool open_chunk(struct dt_batch *batch)
+{
+    if (!batch->open) {
+        batch->open = batch->spare ? batch->spare : chunk_new(batch);
+        batch->spare = batch->open == batch->spare ? NULL : batch->spare;
+    }
+    struct chunk *chunk = batch->open;
+    if (chunk && chunk->n_slots == chunk->room && !make_room(chunk, batch->unit_rows))
+        chunk = NULL;
+    batch->failed = batch->failed || !chunk;
+    return chunk != NULL;
+}
+
+static bool is_full(const struct dt_batch *batch)
+{
+    const struct chunk *chunk = batch->open;
+    return chunk && (chunk->n_slots == batch->unit_rows || chunk->bytes >= DT_BATCH_CHUNK_BYTES);
+}
+
+/* ---- life ---- */
+
+static struct dt_batch *batch_of(struct dt_place *place)
+{
+    return (struct dt_batch *)place;
+}
+
+static void resume(struct dt_place *place)
+{
+    dt_request_resume(batch_of(place)->req);
+}
+
+static void suspend(struct dt_place *place)
+{
+    dt_request_suspend(batch_of(place)->req);
+}
+
+dt_batch *dt_batch_new(struct dt_request *req, bool array)
+{
+    struct dt_batch *batch = calloc(1, sizeof(*batch));
+    if (!batch)
+        return NULL;
+    batch->req = req;
+    batch->api = req->api;
+    dt_caller_copy(&req->caller, &batch->caller);
+    batch->array = array;
+    batch->view = dt_topic_cache_view(req->api->topics);
+    batch->rules = dt_answer_rules(req->api, batch->view);
+    batch->unit_rows = dt_committer_unit_rows(req->api->committer);
+    batch->elements_max = (size_t)req->api->config->limits_batch_lines;
+    dt_strbuf_init(&batch->results);
+    batch->tail = &batch->head;
+    batch->refs = 1;
+    dt_place_init(&batch->place, req->api->gate, req->deadline_us, resume);
+    dt_hold_init(&batch->hold, req->api->memory);
+    return batch;
+}
+
+static void batch_free(struct dt_batch *batch)
+{
+    while (batch->head) {
+        struct chunk *chunk = batch->head;
+        batch->head = chunk->next;
+        if (chunk->submitted)
+            dt_unit_clear(&chunk->unit);
+        chunk_free(chunk);
+    }
+    chunk_free(batch->open);
+    chunk_free(batch->spare);
+    dt_strbuf_clear(&batch->results);
+    dt_view_release(batch->view);
+    dt_caller_clear(&batch->caller);
+    dt_hold_end(&batch->hold);
+    dt_place_clear(&batch->place);
+    free(batch);
+}
+
+static void unref(struct dt_batch *batch)
+{
+    if (atomic_fetch_sub(&batch->refs, 1) == 1)
+        batch_free(batch);
+}
+
+void dt_batch_release(dt_batch *batch)
+{
+    if (!batch)
+        return;
+    dt_gate_leave(&batch->place);
+    unref(batch);
+}
+
+/* ---- results ---- */
+
+static void begin_result(struct dt_batch *batch)
+{
+    if (batch->array)
+        dt_strbuf_addc(&batch->results, batch->results.n == 0 ? '[' : ',');
+}
+
+static void end_result(struct dt_batch *batch)
+{
+    if (!batch->array)
+        dt_strbuf_addc(&batch->results, '\n');
+}
+
+static void write_problem(struct dt_batch *batch, enum dt_problem_type type, const char *detail)
+{
+    dt_problem_add(&batch->results, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, DT_STR_NONE);
+}
+
+static void write_made(struct dt_batch *batch, struct chunk *chunk, const struct dt_create *row)
+{
+    struct dt_faults faults;
+    struct dt_problem problem;
+    dt_faults_init(&faults, &chunk->arena);
+    int status = dt_create_verdict(&chunk->unit, row, &faults, &problem);
+    if (status == 0) {
+        dt_problem_add(&batch->results, &problem, DT_STR_NONE);
+        return;
+    }
+    dt_strbuf_adds(&batch->results, status == 201 ? "{\"status\":201,\"id\":\"" : "{\"status\":200,\"id\":\"");
+    dt_strbuf_add_i64(&batch->results, status == 201 ? row->row.job.id : row->row.existing_id);
+    dt_strbuf_adds(&batch->results, "\"}");
+}
+
+static void write_row(struct dt_batch *batch, struct chunk *chunk, int64_t row)
+{
+    if (!chunk->submitted)
+        write_problem(batch, batch->ending->type, batch->ending->element);
+    else if (!chunk->done)
+        write_problem(batch, DT_PROBLEM_OUTCOME_UNKNOWN, "the database did not answer in the request's time");
+    else
+        write_made(batch, chunk, &chunk->rows[row]);
+}
+
+static void write_chunk(struct dt_batch *batch, struct chunk *chunk)
+{
+    size_t before = batch->results.cap;
+    for (size_t i = 0; i < chunk->n_slots; i++) {
+        const struct slot *slot = &chunk->slots[i];
+        begin_result(batch);
+        if (slot->row >= 0)
+            write_row(batch, chunk, slot->row);
+        else
+            dt_strbuf_add(&batch->results, chunk->refusals.p + slot->at, slot->n);
+        end_result(batch);
+    }
+    batch->failed = batch->failed || chunk->refusals.failed || batch->results.failed;
+    batch->weight += batch->results.cap - before;
+}
+
+/* Writes what came back, in order; one chunk's memory is kept for the next. */
+static void collect(struct dt_batch *batch)
+{
+    while (batch->head && batch->head->done) {
+        struct chunk *chunk = batch->head;
+        batch->head = chunk->next;
+        if (!batch->head)
+            batch->tail = &batch->head;
+        write_chunk(batch, chunk);
+        if (chunk->submitted)
+            dt_unit_clear(&chunk->unit);
+        chunk_empty(chunk);
+        if (batch->spare)
+            chunk_free(chunk);
+        else
+            batch->spare = chunk;
+        charge(batch);
+    }
+}
+
+/* ---- to the committer and back ---- */
+
+static void set_done(void *arg, unsigned under_way)
+{
+    struct chunk *chunk = arg;
+    (void)under_way;
+    chunk->done = true; /* from here on it may be emptied */
+}
+
+/* On a committer's thread, or inside the submit. */
+static void came_back(struct dt_unit *unit)
+{
+    struct chunk *chunk = unit->arg;
+    struct dt_batch *batch = chunk->batch;
+    dt_gate_back(&batch->place, unit->n, set_done, chunk);
+    unref(batch);
+}
+
+static void append(struct dt_batch *batch, struct chunk *chunk)
+{
+    batch->open = NULL;
+    batch->place.in_order = false;
+    *batch->tail = chunk;
+    batch->tail = &chunk->next;
+}
+
+/* What was not submitted is not: its elements are told why. */
+static void close_open_chunk(struct dt_batch *batch)
+{
+    if (!batch->open || batch->open->n_slots == 0)
+        return;
+    batch->open->done = true;
+    append(batch, batch->open);
+}
+
+bool dt_batch_flush(dt_batch *batch)
+{
+    struct chunk *chunk = batch->open;
+    if (!chunk || chunk->n_slots == 0)
+        return true;
+    if (chunk->n_rows == 0) {
+        close_open_chunk(batch);
+        return true;
+    }
+    if (!dt_gate_pass(&batch->place, chunk->n_rows))
+        return false;
+    append(batch, chunk);
+    chunk->submitted = true;
+    chunk->unit = (struct dt_unit){.rows = chunk->rows,
+                                   .n = chunk->n_rows,
+                                   .deadline_us = batch->place.deadline_us,
+                                   .caller = &batch->caller,
+                                   .done = came_back,
+                                   .arg = chunk};
+    atomic_fetch_add(&batch->refs, 1);
+    dt_committer_submit(batch->api->committer, &chunk->unit);
+    return true;
+}
+
+/* ---- ends ---- */
+
+void dt_batch_end(dt_batch *batch, enum dt_batch_end why)
+{
+    if (batch->ending)
+        return;
+    batch->ending = &endings[why];
+    close_open_chunk(batch);
+}
+
+bool dt_batch_look(dt_batch *batch)
+{
+    switch (dt_gate_ended(&batch->place, dt_clock_mono_us(batch->api->clock))) {
+    case DT_GATE_CLOSED:
+        dt_batch_end(batch, DT_BATCH_SHUTDOWN);
+        break;
+    case DT_GATE_LATE:
+        dt_batch_end(batch, DT_BATCH_LATE);
+        break;
+    case DT_GATE_OPEN:
+        break;
+    }
+    return batch->ending != NULL;
+}
+
+static bool too_long(const struct dt_batch *batch)
+{
+    size_t n = batch->results.n + (batch->open ? batch->open->refusals.n : 0);
+    return n > RESULTS_MIN + RESULTS_TIMES * batch->bytes;
+}
+
+bool dt_batch_over(dt_batch *batch)
+{
+    if (too_long(batch))
+        dt_batch_end(batch, DT_BATCH_LONG);
+    if (batch->ending && !batch->ending->answers_each)
+        return true;
+    return batch->failed || batch->elements >= 2 * batch->elements_max;
+}
+
+void dt_batch_rest(dt_batch *batch)
+{
+    batch->rest = batch->ending != NULL;
+}
+
+bool dt_batch_room(dt_batch *batch)
+{
+    collect(batch);
+    return !is_full(batch) || dt_batch_flush(batch);
+}
+
+static enum dt_gate_for what_of(bool finished)
+{
+    return finished ? DT_GATE_ALL : DT_GATE_ROOM;
+}
+
+bool dt_batch_suspend(dt_batch *batch, bool finished)
+{
+    bool wait = dt_gate_wait(&batch->place, what_of(finished), suspend);
+    if (!wait)
+        dt_batch_look(batch); /* a gate that was closed has no room */
+    return wait;
+}
+
+/* ---- by turns ---- */
+
+static bool run_turn(struct dt_turn *turn)
+{
+    struct dt_batch *batch = (struct dt_batch *)((char *)turn - offsetof(struct dt_batch, turn));
+    return batch->step(batch->req);
+}
+
+static void queue_turn(struct dt_place *place)
+{
+    struct dt_batch *batch = batch_of(place);
+    /* The turns end after the committer, and when that has ended nobody waits any more. */
+    (void)dt_turns_add(batch->api->turns, &batch->turn);
+}
+
+bool dt_batch_by_turns(dt_batch *batch, bool (*step)(struct dt_request *req))
+{
+    batch->step = step;
+    batch->turn.run = run_turn;
+    batch->place.call = queue_turn;
+    return dt_turns_add(batch->api->turns, &batch->turn);
+}
+
+bool dt_batch_wait(dt_batch *batch, bool finished)
+{
+    bool wait = dt_gate_wait(&batch->place, what_of(finished), NULL);
+    if (!wait)
+        dt_batch_look(batch);
+    return wait;
+}
+
+/* ---- elements ---- */
+
+static void refuse(struct dt_batch *batch, const struct dt_problem *problem)
+{
+    struct chunk *chunk = batch->open;
+    struct slot *slot = &chunk->slots[chunk->n_slots++];
+    slot->row = -1;
+    slot->at = chunk->refusals.n;
+    dt_problem_add(&chunk->refusals, problem, DT_STR_NONE);
+    slot->n = chunk->refusals.n - slot->at;
+    chunk->bytes += slot->n;
+}
+
+void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *detail)
+{
+    batch->elements++;
+    batch->bytes++;
+    if (!open_chunk(batch))
+        return;
+    refuse(batch, &(struct dt_problem){.type = type, .detail = dt_str(detail)});
+    weigh(batch, batch->open);
+}
+
+static dt_status decode(struct dt_batch *batch, struct dt_str text, struct dt_faults *faults, struct dt_new_job *job,
+                        struct dt_error *err)
+{
+    struct dt_json_limits limits = dt_job_json_limits(&batch->rules, 0);
+    dt_json *json = dt_scratch_json();
+    dt_status status = json ? dt_json_parse(json, text, &limits, err) : DT_NOMEM;
+    if (status != DT_OK)
+        return status;
+    return dt_job_decode(json, dt_json_root(json), &batch->rules, DT_STR_NONE, DT_STR_NONE,
+                         dt_refclock_latest_ms(batch->api->ref), faults, job);
+}
+
+static void refuse_decoded(struct dt_batch *batch, dt_status status, const struct dt_faults *faults,
+                           const struct dt_error *err)
+{
+    struct dt_problem problem = {.type = dt_problem_of_status(status), .faults = faults};
+    char place[sizeof err->text + 40];
+    if (status == DT_MALFORMED) {
+        snprintf(place, sizeof place, "line %zu: %s", batch->elements, err->text);
+        problem.detail = dt_str(place);
+    } else if (err->text[0])
+        problem.detail = dt_str(err->text);
+    else if (faults->n > 0)
+        problem.detail = DT_STR_LIT("see errors for each member that is wrong");
+    refuse(batch, &problem);
+}
+
+/* The place of a hash in a chunk's table, or the free one where it would stand. */
+static uint64_t *key_place(const struct dt_batch *batch, const struct chunk *chunk, uint64_t hash)
+{
+    size_t mask = keys_room(batch) - 1, i = (size_t)hash & mask;
+    while (chunk->keys[i] != 0 && chunk->keys[i] != hash)
+        i = (i + 1) & mask;
+    return &chunk->keys[i];
+}
+
+static void note_key(struct dt_batch *batch, struct chunk *chunk, const struct dt_new_job *job)
+{
+    if (!job->key.p)
+        return;
+    uint64_t hash = dt_key_hash(job->topic, job->key);
+    *key_place(batch, chunk, hash) = hash;
+    for (const struct chunk *c = batch->head; c && !batch->place.in_order; c = c->next)
+        batch->place.in_order = *key_place(batch, c, hash) != 0;
+}
+
+/* A payload of a request that is streamed lives in the chunk, others stay in the body. */
+static bool keep_payload(struct chunk *chunk, struct dt_new_job *job)
+{
+    if (job->payload_binary)
+        return true;
+    job->payload = dt_arena_copy(&chunk->arena, job->payload);
+    return job->payload.p != NULL;
+}
+
+/* Mostly the topic of the element before: with one text for both, whoever compares them later need not read it. */
+static void share_topic(const struct chunk *chunk, struct dt_new_job *job)
+{
+    if (chunk->n_rows == 0)
+        return;
+    struct dt_str before = chunk->rows[chunk->n_rows - 1].row.job.topic;
+    if (dt_str_eq(before, job->topic))
+        job->topic = before;
+}
+
+static void add(struct dt_batch *batch, struct dt_str text, bool keep)
+{
+    struct chunk *chunk = batch->open;
+    struct dt_create *row = &chunk->rows[chunk->n_rows];
+    struct dt_faults faults;
+    struct dt_error err; /* large: for each element only its beginning is emptied */
+    err.status = DT_OK;
+    err.text[0] = '\0';
+    dt_faults_init(&faults, &chunk->arena);
+    dt_status status = decode(batch, text, &faults, &row->row.job, &err);
+    if (status == DT_OK && keep && !keep_payload(chunk, &row->row.job))
+        status = DT_NOMEM;
+    if (status != DT_OK) {
+        refuse_decoded(batch, status, &faults, &err);
+        return;
+    }
+    if (!dt_caller_sees(&batch->caller, row->row.job.topic)) {
+        refuse(batch, &(struct dt_problem){.type = DT_PROBLEM_NOT_FOUND, .detail = DT_STR_LIT("no such topic")});
+        return;
+    }
+    share_topic(chunk, &row->row.job);
+    note_key(batch, chunk, &row->row.job);
+    chunk->slots[chunk->n_slots++] = (struct slot){.row = (int64_t)chunk->n_rows++};
+    chunk->bytes += text.n;
+}
+
+void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
+{
+    if (batch->ending) {
+        dt_batch_refuse(batch, batch->ending->type, batch->ending->element);
+        batch->bytes += text.n;
+        return;
+    }
+    if (batch->elements >= batch->elements_max) {
+        dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "is beyond limits.batch_lines; no job was made");
+        batch->bytes += text.n;
+        return;
+    }
+    batch->elements++;
+    batch->bytes += text.n + 1;
+    if (!open_chunk(batch))
+        return;
+    struct chunk *chunk = batch->open;
+    add(batch, text, keep);
+    weigh(batch, chunk);
+}
+
+/* ---- the answer ---- */
+
+/* What is not back by now has had its time: it is told as unknown. */
+static void write_all(struct dt_batch *batch)
+{
+    dt_gate_leave(&batch->place);
+    collect(batch);
+    for (struct chunk *chunk = batch->head; chunk; chunk = chunk->next)
+        write_chunk(batch, chunk);
+    if (batch->rest) {
+        begin_result(batch);
+        write_problem(batch, batch->ending->type, batch->ending->rest);
+        end_result(batch);
+    }
+    if (batch->array)
+        dt_strbuf_adds(&batch->results, batch->results.n == 0 ? "[]" : "]");
+}
+
+static const char *type_of(const struct dt_batch *batch)
+{
+    return batch->array ? "application/json" : "application/x-ndjson";
+}
+
+void dt_batch_answer(dt_batch *batch)
+{
+    struct dt_request *req = batch->req;
+    write_all(batch);
+    if (batch->failed || batch->results.failed) {
+        dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN,
+                          "memory was out in the middle: some jobs may have been made");
+        return;
+    }
+    dt_strbuf_fit(&batch->results);
+    struct dt_strbuf empty = req->out;
+    req->out = batch->results;
+    batch->results = empty;
+    dt_hold_move(&batch->hold, &req->hold, req->out.cap);
+    req->status = 200;
+    req->reply_type = type_of(batch);
+}
+
+/* All chunks are back, or have had their time; on a thread of the turns, or where those have ended. */
+static bool send_off(struct dt_turn *turn)
+{
+    struct dt_batch *batch = (struct dt_batch *)((char *)turn - offsetof(struct dt_batch, turn));
+    write_all(batch);
+    dt_strbuf_fit(&batch->results);
+    dt_part_answer(batch->parting, batch->failed ? 0 : 200, type_of(batch), &batch->results, &batch->hold);
+    unref(batch);
+    return false;
+}
+
+void dt_batch_part(dt_batch *batch)
+{
+    if (batch->elements == 0)
+        return; /* nothing was done, so the request may end as others do */
+    dt_batch_rest(batch);
+    dt_gate_leave(&batch->place);
+    batch->parting = dt_request_part(batch->req);
+    if (!batch->parting)
+        return;
+    atomic_fetch_add(&batch->refs, 1);
+    batch->turn.run = send_off;
+    batch->place.call = queue_turn;
+    if (!dt_gate_wait(&batch->place, DT_GATE_ALL, NULL))
+        send_off(&batch->turn);
+}

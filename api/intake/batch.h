@@ -1,0 +1,78 @@
+/*
+ * Many jobs of one request: elements go in, one by one, in order; results come out, one for each, in the same order,
+ * while chunks of them are committed meanwhile.
+ *
+ *   element -> decoded into the open chunk (a unit of the committer) -> full: submitted -> done -> results written
+ *
+ * An element that is refused (400, 413, 422, 404) takes its place in the chunk as text and makes no job. At most
+ * DT_BATCH_UNDER_WAY chunks are at the committer at a time: whoever feeds asks dt_batch_room and waits, suspended.
+ *
+ * A batch may end early: its time is up, the server ends, memory is scarce, its answer would be out of proportion, the
+ * body breaks off. Then nothing more of it is made, and the answer still tells what became of each element that came
+ * by until then; what is not looked at any more is told in one last result (dt_batch_rest). So nobody need repeat what
+ * was made.
+ *
+ * Owned by the thread that owns the request; only `done` of a unit comes from elsewhere. A batch lives until its
+ * request is cleaned up and the last chunk came back, whichever is later.
+ */
+#ifndef DT_API_BATCH_H
+#define DT_API_BATCH_H
+
+#include "api.h"
+#include "batch_gate.h"
+#include "jobs/job_json.h"
+#include "request/http.h"
+
+/* A chunk is full with this much text, or with dt_committer_unit_rows elements. */
+#define DT_BATCH_CHUNK_BYTES (1U << 20)
+
+typedef struct dt_batch dt_batch;
+
+/* array: results are elements of one JSON array; else a line each. NULL: memory is out. */
+dt_batch *dt_batch_new(struct dt_request *req, bool array);
+/* The request's hold; chunks under way keep the batch. Accepts NULL. */
+void dt_batch_release(dt_batch *batch);
+
+/* May another element go in now? Also writes the results of chunks that came back. */
+bool dt_batch_room(dt_batch *batch);
+/* One element's text, parsed, decoded, put into the open chunk; needs room. keep: the text does not live on: copy what
+ * is kept. Of a batch that has ended, and beyond limits.batch_lines: its refusal. */
+void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep);
+/* An element that was refused before it was looked at (too long a line). Needs room too. */
+void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *detail);
+/* No element is looked at any more: memory is out, or twice limits.batch_lines came. Looks at the proportions of the
+ * answer. */
+bool dt_batch_over(dt_batch *batch);
+
+enum dt_batch_end { DT_BATCH_LATE, DT_BATCH_SHUTDOWN, DT_BATCH_MEMORY, DT_BATCH_LONG, DT_BATCH_CUT };
+/* Nothing more is made. The first reason counts. */
+void dt_batch_end(dt_batch *batch, enum dt_batch_end why);
+/* Looks at the clock, and whether the server ends. True: the batch has ended early. */
+bool dt_batch_look(dt_batch *batch);
+/* There is more that gets no result of its own; nothing when the batch has not ended early. */
+void dt_batch_rest(dt_batch *batch);
+
+/* Submits the open chunk. False: there is no room for it now. */
+bool dt_batch_flush(dt_batch *batch);
+/*
+ * On an HTTP thread: suspends the request until there is room or the batch ends (finished: until all chunks came back,
+ * or their time was up, too) and says true; false: no need to wait. After true the request is not the caller's any
+ * more.
+ */
+bool dt_batch_suspend(dt_batch *batch, bool finished);
+
+/*
+ * A batch whose request is suspended and that is fed by turns (turns.h): step does a piece of it and says whether there
+ * is more to do now. False: the server ends, step is not called.
+ */
+bool dt_batch_by_turns(dt_batch *batch, bool (*step)(struct dt_request *req));
+/* In a step, as dt_batch_suspend: after true the step says false, and is called again after the wait. */
+bool dt_batch_wait(dt_batch *batch, bool finished);
+
+/* After the last chunk came back: the results as the request's answer (200, or 503 when memory was out). */
+void dt_batch_answer(dt_batch *batch);
+/* The request ends without having been answered, its body being incomplete: the answer is sent past the HTTP server
+ * (dt_request_part) when all chunks are back. For a batch that has ended early. */
+void dt_batch_part(dt_batch *batch);
+
+#endif

@@ -1,0 +1,665 @@
+/*
+ * Owns the queue of new jobs and the threads that insert them. Refuses to know HTTP and JSON.
+ *
+ *   submit -> queue (bounded by jobs and bytes) -> a thread takes all that has gathered -> topics, ids -> one INSERT,
+ *   one COMMIT -> done(unit) for each -> index writer
+ *
+ * Invariants: a unit is answered exactly once; OK is answered only after the COMMIT was; nothing of a unit is touched
+ * after its done was called (what the index needs is noted before). While a commit is under way the next batch gathers,
+ * so commits grow with the load and a lone job waits for nobody.
+ *
+ * Single jobs do not stand behind batches: units of a few rows have a queue of their own, which goes first, in commits
+ * of its own. After PASSES of these a batch has its turn all the same.
+ */
+#include "committer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/fail_point.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "id_block.h"
+#include "work/gather.h"
+#include "work/session.h"
+
+#define FEW_ROWS 16 /* of a unit that goes before batches */
+#define PASSES   8  /* so many commits of such units in a row, while a batch waits */
+
+struct queue {
+    struct dt_unit *head, **tail;
+};
+
+struct worker {
+    struct dt_committer *committer;
+    pthread_t thread;
+    struct dt_session session;
+    struct dt_id_block ids;
+    struct dt_insert **rows;  /* of the commit under way; room for commit_jobs */
+    struct dt_entry *entries; /* likewise */
+    struct dt_str *made;      /* topics made for this commit */
+    size_t taken;             /* rows of the commit under way */
+    int64_t begun_us;
+    struct dt_outage_part outage;
+};
+
+struct dt_committer {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    dt_refclock *ref;
+    dt_topic_cache *topics;
+    dt_index_writer *index;
+    size_t unit_rows;
+    struct worker *workers;
+    size_t n_workers; /* started */
+
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    /* Below: under the lock. */
+    struct queue few, many;
+    unsigned passes; /* of few, since many had its turn or nothing in it */
+    size_t queued_rows, queued_bytes;
+    struct dt_gather gather;
+    unsigned sleeping;  /* threads that wait */
+    int64_t watched_us; /* one of them looks at the clock then; DT_GATHER_NEVER: none does */
+    bool stopping;
+
+    dt_metric *created, *refused_full, *queue, *sizes, *seconds, *failed;
+};
+
+/* ---- the queue ---- */
+
+static size_t unit_bytes(const struct dt_unit *unit)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < unit->n; i++) {
+        const struct dt_new_job *job = &unit->rows[i].row.job;
+        n += sizeof(struct dt_create) + job->payload.n + job->headers.n + job->key.n + job->topic.n;
+    }
+    return n;
+}
+
+static void finish(struct dt_unit *unit, dt_status status)
+{
+    unit->status = status;
+    unit->done(unit);
+}
+
+static void queue_init(struct queue *q)
+{
+    q->head = NULL;
+    q->tail = &q->head;
+}
+
+static void queue_append(struct queue *q, struct dt_unit *unit)
+{
+    *q->tail = unit;
+    q->tail = &unit->next;
+}
+
+static bool is_empty_locked(const dt_committer *c)
+{
+    return !c->few.head && !c->many.head;
+}
+
+/* Whether there is room; a queue that is empty takes any unit. */
+static dt_status admit_locked(const dt_committer *c, const struct dt_unit *unit)
+{
+    if (c->stopping)
+        return DT_SHUTDOWN;
+    if (is_empty_locked(c))
+        return DT_OK;
+    bool full = c->queued_rows + unit->n > (size_t)c->config->api_queue_jobs ||
+                c->queued_bytes + unit->bytes > (size_t)c->config->api_queue_bytes;
+    return full ? DT_FULL : DT_OK;
+}
+
+static bool stalled(const dt_committer *c)
+{
+    for (size_t i = 0; i < c->n_workers; i++)
+        if (!dt_session_stalled(&c->workers[i].session))
+            return false;
+    return true;
+}
+
+static int64_t begin_at_locked(const dt_committer *c)
+{
+    return dt_gather_begin_at(&c->gather, c->queued_rows);
+}
+
+/* A sleeper is of use when it can begin, or to look at the clock sooner than those do who look at it already. */
+static void call_sleeper_locked(dt_committer *c, bool for_clock)
+{
+    int64_t at_us = begin_at_locked(c);
+    if (c->sleeping && (at_us == 0 || (for_clock && at_us < c->watched_us)))
+        pthread_cond_signal(&c->wake);
+}
+
+static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
+{
+    pthread_mutex_lock(&c->lock);
+    dt_status status = admit_locked(c, unit);
+    if (status == DT_OK) {
+        bool first = is_empty_locked(c);
+        queue_append(unit->n <= FEW_ROWS ? &c->few : &c->many, unit);
+        c->queued_rows += unit->n;
+        c->queued_bytes += unit->bytes;
+        call_sleeper_locked(c, first);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+/* MySQL is away: nobody who is queued already will fare better, so say so at once instead of one timeout after another.
+ */
+static struct dt_unit *take_everything(dt_committer *c)
+{
+    pthread_mutex_lock(&c->lock);
+    *c->few.tail = c->many.head;
+    struct dt_unit *first = c->few.head;
+    queue_init(&c->few);
+    queue_init(&c->many);
+    c->queued_rows = c->queued_bytes = 0;
+    pthread_mutex_unlock(&c->lock);
+    return first;
+}
+
+static void finish_all(struct dt_unit *unit, dt_status status)
+{
+    while (unit) {
+        struct dt_unit *next = unit->next; /* the unit is gone after its done */
+        finish(unit, status);
+        unit = next;
+    }
+}
+
+void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
+{
+    unit->next = NULL;
+    unit->view = NULL;
+    unit->status = DT_OK;
+    unit->bytes = unit_bytes(unit);
+    dt_status status = DT_OK;
+    if (unit->n == 0 || unit->n > c->unit_rows)
+        status = DT_INTERNAL;
+    else if (atomic_load_explicit(&c->ref->taken_us, memory_order_relaxed) == 0)
+        status = DT_UNAVAILABLE; /* nobody knows yet what time it is for MySQL */
+    else if (stalled(c))
+        status = DT_UNAVAILABLE;
+    else
+        status = enqueue(c, unit);
+    if (status == DT_OK)
+        return;
+    if (status == DT_FULL)
+        dt_metric_add(c->refused_full, 1);
+    if (status == DT_UNAVAILABLE)
+        finish_all(take_everything(c), status);
+    finish(unit, status);
+}
+
+static void move_late_locked(dt_committer *c, struct queue *from, int64_t now_us, struct queue *late)
+{
+    struct dt_unit *unit = from->head, *next;
+    queue_init(from);
+    for (; unit; unit = next) {
+        next = unit->next;
+        unit->next = NULL;
+        if (unit->deadline_us == 0 || unit->deadline_us > now_us) {
+            queue_append(from, unit);
+            continue;
+        }
+        c->queued_rows -= unit->n;
+        c->queued_bytes -= unit->bytes;
+        queue_append(late, unit);
+    }
+}
+
+void dt_committer_expire(dt_committer *c, int64_t now_us)
+{
+    struct queue late;
+    queue_init(&late);
+    pthread_mutex_lock(&c->lock);
+    move_late_locked(c, &c->few, now_us, &late);
+    move_late_locked(c, &c->many, now_us, &late);
+    dt_metric_set(c->queue, (double)c->queued_rows);
+    pthread_mutex_unlock(&c->lock);
+    finish_all(late.head, DT_UNAVAILABLE);
+}
+
+static struct dt_unit *pop_locked(dt_committer *c, struct queue *q)
+{
+    struct dt_unit *unit = q->head;
+    q->head = unit->next;
+    if (!q->head)
+        q->tail = &q->head;
+    unit->next = NULL;
+    c->queued_rows -= unit->n;
+    c->queued_bytes -= unit->bytes;
+    return unit;
+}
+
+static void sleep_locked(dt_committer *c, int64_t until_us)
+{
+    c->sleeping++;
+    if (until_us < c->watched_us) { /* else somebody else is up in time */
+        struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
+        c->watched_us = until_us;
+        pthread_cond_timedwait(&c->wake, &c->lock, &until);
+        c->watched_us = DT_GATHER_NEVER;
+    } else {
+        pthread_cond_wait(&c->wake, &c->lock);
+    }
+    c->sleeping--;
+}
+
+/* The unit goes into this commit: the first one whatever its size. */
+static bool fits(const struct worker *w, const struct dt_unit *unit, size_t bytes)
+{
+    return w->taken == 0 || (w->taken + unit->n <= (size_t)w->committer->config->api_commit_jobs &&
+                             bytes + unit->bytes <= DT_COMMIT_BYTES);
+}
+
+/* Whose turn it is. */
+static struct queue *next_queue_locked(dt_committer *c)
+{
+    bool passes = c->few.head && (!c->many.head || c->passes < PASSES);
+    c->passes = passes && c->many.head ? c->passes + 1 : 0;
+    return passes ? &c->few : &c->many;
+}
+
+/* All that has gathered, up to the bounds of one commit. NULL: the end. */
+static struct dt_unit *take(struct worker *w)
+{
+    dt_committer *c = w->committer;
+    struct dt_unit *first = NULL, **last = &first;
+    size_t bytes = 0;
+    w->taken = 0;
+    pthread_mutex_lock(&c->lock);
+    while (!c->stopping && begin_at_locked(c) > dt_clock_mono_us(c->clock))
+        sleep_locked(c, begin_at_locked(c));
+    struct queue *q = next_queue_locked(c);
+    while (q->head && fits(w, q->head, bytes)) {
+        struct dt_unit *unit = pop_locked(c, q);
+        w->taken += unit->n;
+        bytes += unit->bytes;
+        *last = unit;
+        last = &unit->next;
+    }
+    w->begun_us = dt_clock_mono_us(c->clock);
+    dt_gather_begun(&c->gather, w->begun_us);
+    call_sleeper_locked(c, true); /* for what did not go into this commit */
+    dt_metric_set(c->queue, (double)c->queued_rows);
+    pthread_mutex_unlock(&c->lock);
+    return first;
+}
+
+static void commit_over(struct worker *w)
+{
+    dt_committer *c = w->committer;
+    pthread_mutex_lock(&c->lock);
+    dt_gather_over(&c->gather, w->taken, w->begun_us, c->queued_rows, dt_clock_mono_us(c->clock));
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- one commit ---- */
+
+/* Units whose request has no time left are answered unbegun; the others are returned. */
+static struct dt_unit *drop_expired(dt_committer *c, struct dt_unit *unit)
+{
+    int64_t now_us = dt_clock_mono_us(c->clock);
+    struct dt_unit *kept = NULL, **last = &kept;
+    while (unit) {
+        struct dt_unit *next = unit->next;
+        unit->next = NULL;
+        if (unit->deadline_us && unit->deadline_us <= now_us) {
+            finish(unit, DT_UNAVAILABLE);
+        } else {
+            *last = unit;
+            last = &unit->next;
+        }
+        unit = next;
+    }
+    return kept;
+}
+
+static bool made_already(const struct worker *w, size_t n, struct dt_str name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (dt_str_eq(w->made[i], name))
+            return true;
+    return false;
+}
+
+static void refuse(struct dt_create *row, dt_status status, const char *reason)
+{
+    row->row.outcome = status == DT_NOT_FOUND ? DT_INSERT_NO_TOPIC : DT_INSERT_REFUSED;
+    row->reason = reason;
+}
+
+/* Makes the topics that the snapshot does not know; rows whose topic cannot be are refused. */
+static dt_status make_topics(struct worker *w, struct dt_unit *units, const struct dt_view *view, size_t *made,
+                             struct dt_error *err)
+{
+    dt_committer *c = w->committer;
+    struct dt_str known = DT_STR_NONE; /* of the rows before; batches repeat their topics */
+    dt_status status = DT_OK;
+    *made = 0;
+    for (struct dt_unit *unit = units; unit; unit = unit->next) {
+        struct dt_str unknown = DT_STR_NONE; /* to this caller; another one may be allowed to make it */
+        const char *reason = NULL;
+        for (size_t i = 0; i < unit->n; i++) {
+            struct dt_create *row = &unit->rows[i];
+            struct dt_str name = row->row.job.topic;
+            if (dt_str_eq(name, known))
+                continue;
+            if (dt_view_topic(view, name) || made_already(w, *made, name)) {
+                known = name;
+                continue;
+            }
+            if (!dt_str_eq(name, unknown) || !unknown.p)
+                status =
+                    dt_topic_cache_ensure(c->topics, w->session.store, name, unit->caller, w->begun_us, &reason, err);
+            if (status == DT_OK)
+                w->made[(*made)++] = name;
+            else if (status != DT_NOT_FOUND && status != DT_INVALID)
+                return status;
+            else
+                refuse(row, status, reason);
+            unknown = status == DT_OK ? DT_STR_NONE : name;
+        }
+    }
+    return DT_OK;
+}
+
+/* A snapshot, counted, that knows every topic of these units but those of rows that are refused. */
+static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_view **out, struct dt_error *err)
+{
+    dt_committer *c = w->committer;
+    size_t made = 0;
+    *out = NULL;
+    dt_status status = dt_topic_cache_refresh(c->topics, w->session.store, err);
+    if (status != DT_OK)
+        return status;
+    struct dt_view *view = dt_topic_cache_view(c->topics);
+    status = make_topics(w, units, view, &made, err);
+    if (status == DT_OK && made) {
+        dt_view_release(view);
+        view = NULL;
+        status = dt_topic_cache_refresh(c->topics, w->session.store, err);
+        if (status == DT_OK)
+            view = dt_topic_cache_view(c->topics);
+    }
+    if (status != DT_OK) {
+        dt_view_release(view);
+        return status;
+    }
+    *out = view;
+    return DT_OK;
+}
+
+static void fill_from_topic(struct dt_new_job *job, const struct dt_topic_settings *topic)
+{
+    if (!job->retry.p)
+        job->retry = topic->retry;
+    if (job->ack_timeout_ms == 0)
+        job->ack_timeout_ms = topic->ack_timeout_ms;
+}
+
+/* The rows to insert, with their topics' settings; returns how many. Units keep the snapshot that lends the texts. */
+static size_t collect(struct worker *w, struct dt_unit *units, struct dt_view *view)
+{
+    size_t n = 0;
+    const struct dt_topic_settings *topic = NULL;
+    for (struct dt_unit *unit = units; unit; unit = unit->next) {
+        atomic_fetch_add_explicit(&view->refs, 1, memory_order_relaxed);
+        unit->view = view;
+        for (size_t i = 0; i < unit->n; i++) {
+            struct dt_create *row = &unit->rows[i];
+            if (row->row.outcome == DT_INSERT_REFUSED || row->row.outcome == DT_INSERT_NO_TOPIC)
+                continue;
+            if (!topic || !dt_str_eq(topic->name, row->row.job.topic))
+                topic = dt_view_topic(view, row->row.job.topic);
+            if (!topic) { /* removed by hand between two reads */
+                row->row.outcome = DT_INSERT_NO_TOPIC;
+                continue;
+            }
+            fill_from_topic(&row->row.job, topic);
+            w->rows[n++] = &row->row;
+        }
+    }
+    return n;
+}
+
+/* Gives ids and inserts; rows whose id a restored server had given out before get another one. */
+static dt_status insert(struct worker *w, size_t n, int64_t *created_ms, struct dt_error *err)
+{
+    dt_committer *c = w->committer;
+    while (n > 0) {
+        dt_status status = dt_id_block_reserve(&w->ids, w->session.store, n, err);
+        if (status != DT_OK)
+            return status;
+        for (size_t i = 0; i < n; i++)
+            w->rows[i]->job.id = dt_job_id(w->rows[i]->job.run_at_ms, dt_id_block_next(&w->ids));
+        int64_t begun_us = dt_clock_mono_us(c->clock);
+        status = dt_store_insert(w->session.store, w->rows, n, w->ids.maker, created_ms, err);
+        dt_metric_observe(c->seconds, (double)(dt_clock_mono_us(c->clock) - begun_us) / 1e6);
+        dt_metric_observe(c->sizes, (double)n);
+        if (status != DT_OK)
+            return status;
+        size_t again = 0;
+        for (size_t i = 0; i < n; i++)
+            if (w->rows[i]->outcome == DT_INSERT_ID_TAKEN)
+                w->rows[again++] = w->rows[i];
+        if (again)
+            dt_id_block_drop(&w->ids);
+        n = again;
+    }
+    return DT_OK;
+}
+
+/* What the index has to know of these units, noted before they are answered and gone. */
+static size_t note_entries(struct worker *w, struct dt_unit *units, size_t *created)
+{
+    dt_committer *c = w->committer;
+    int64_t horizon_end_ms = dt_refclock_latest_ms(c->ref) + c->config->index_horizon;
+    size_t n = 0;
+    *created = 0;
+    for (struct dt_unit *unit = units; unit; unit = unit->next) {
+        for (size_t i = 0; i < unit->n; i++) {
+            const struct dt_insert *row = &unit->rows[i].row;
+            if (row->outcome == DT_INSERT_REFUSED && !unit->rows[i].reason)
+                unit->rows[i].reason = "the database does not take this row";
+            if (row->outcome != DT_INSERT_CREATED)
+                continue;
+            ++*created;
+            if (row->job.run_at_ms <= horizon_end_ms)
+                w->entries[n++] = (struct dt_entry){row->job.id, row->job.run_at_ms, 0};
+        }
+    }
+    return n;
+}
+
+static dt_status attempt(struct worker *w, struct dt_unit *units, int64_t *created_ms, struct dt_error *err)
+{
+    struct dt_view *view = NULL;
+    dt_status status = topics_for(w, units, &view, err);
+    if (status != DT_OK)
+        return status;
+    size_t n = collect(w, units, view);
+    dt_view_release(view);
+    return insert(w, n, created_ms, err);
+}
+
+static void clear_outcomes(struct dt_unit *units)
+{
+    for (struct dt_unit *unit = units; unit; unit = unit->next)
+        for (size_t i = 0; i < unit->n; i++) {
+            unit->rows[i].row.outcome = DT_INSERT_CREATED;
+            unit->rows[i].row.existing_id = 0;
+            unit->rows[i].reason = NULL;
+        }
+}
+
+static void note_outcome(struct worker *w, dt_status status, const struct dt_error *err)
+{
+    if (status == DT_OK) {
+        dt_outage_over(&w->outage);
+        return;
+    }
+    dt_metric_add(w->committer->failed, 1);
+    dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "committer", "a commit failed", status, err);
+}
+
+static void commit(struct worker *w, struct dt_unit *units)
+{
+    dt_committer *c = w->committer;
+    struct dt_error err = {0};
+    int64_t created_ms = 0;
+    clear_outcomes(units);
+    dt_status status = dt_session_begin(&w->session, &err);
+    if (status == DT_OK)
+        status = attempt(w, units, &created_ms, &err);
+    dt_session_end(&w->session);
+    note_outcome(w, status, &err);
+    if (status != DT_OK) {
+        finish_all(units, status);
+        if (status == DT_UNAVAILABLE || status == DT_UNKNOWN)
+            finish_all(take_everything(c), DT_UNAVAILABLE);
+        return;
+    }
+    size_t created = 0, n = note_entries(w, units, &created);
+    for (struct dt_unit *unit = units; unit; unit = unit->next)
+        unit->created_ms = created_ms;
+    DT_FAIL_POINT("create.answer");
+    finish_all(units, DT_OK);
+    DT_FAIL_POINT("create.answered");
+    dt_index_writer_post(c->index, w->entries, n);
+    dt_metric_add(c->created, (int64_t)created);
+    dt_id_block_refill(&w->ids, w->session.store, (size_t)c->config->api_commit_jobs);
+}
+
+static void *run(void *arg)
+{
+    struct worker *w = arg;
+    for (struct dt_unit *units = take(w); units; units = take(w)) {
+        units = drop_expired(w->committer, units);
+        if (units)
+            commit(w, units);
+        commit_over(w);
+    }
+    dt_session_clear(&w->session);
+    return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+static void register_metrics(dt_committer *c)
+{
+    c->created = dt_counter("duetime_jobs_created_total", "Jobs made by this process.", "");
+    c->refused_full = dt_counter("duetime_api_queue_full_total", "Requests refused because the queue was full.", "");
+    c->failed = dt_counter("duetime_api_commits_failed_total", "Commits that failed as a whole.", "");
+    c->queue = dt_gauge("duetime_api_queue_jobs", "New jobs waiting for a commit.", "");
+    c->sizes = dt_histogram_count("duetime_api_commit_jobs", "New jobs in one commit.", "");
+    c->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"insert\"");
+}
+
+static void init_lock(dt_committer *c)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->wake, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static dt_status worker_start(dt_committer *c, struct worker *w)
+{
+    size_t room = (size_t)c->config->api_commit_jobs;
+    w->committer = c;
+    w->rows = calloc(room, sizeof(*w->rows));
+    w->entries = calloc(room, sizeof(*w->entries));
+    w->made = calloc(room, sizeof(*w->made));
+    if (!w->rows || !w->entries || !w->made)
+        return DT_NOMEM;
+    dt_status status = dt_session_init(&w->session, c->config, c->clock, c->ref);
+    if (status != DT_OK)
+        return status;
+    if (pthread_create(&w->thread, NULL, run, w) != 0) {
+        dt_session_clear(&w->session);
+        return DT_SYSTEM;
+    }
+    c->n_workers++;
+    return DT_OK;
+}
+
+dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
+                             dt_topic_cache *topics, dt_index_writer *index, dt_committer **out, struct dt_error *err)
+{
+    *out = NULL;
+    dt_committer *c = calloc(1, sizeof(*c));
+    if (!c)
+        return dt_fail(err, DT_NOMEM, "no memory for the committer");
+    c->config = config;
+    c->clock = clock;
+    c->ref = ref;
+    c->topics = topics;
+    c->index = index;
+    queue_init(&c->few);
+    queue_init(&c->many);
+    c->watched_us = DT_GATHER_NEVER;
+    c->unit_rows = config->api_commit_jobs < DT_UNIT_ROWS ? (size_t)config->api_commit_jobs : DT_UNIT_ROWS;
+    init_lock(c);
+    register_metrics(c);
+    c->workers = calloc((size_t)config->api_committers, sizeof(*c->workers));
+    dt_status status = c->workers ? DT_OK : DT_NOMEM;
+    for (int64_t i = 0; status == DT_OK && i < config->api_committers; i++)
+        status = worker_start(c, &c->workers[i]);
+    if (status != DT_OK) {
+        dt_committer_stop(c);
+        dt_committer_free(c);
+        return dt_fail(err, status, "the committers cannot start");
+    }
+    *out = c;
+    return DT_OK;
+}
+
+void dt_committer_stop(dt_committer *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->stopping = true;
+    pthread_cond_broadcast(&c->wake);
+    pthread_mutex_unlock(&c->lock);
+    for (size_t i = 0; i < c->n_workers; i++)
+        pthread_join(c->workers[i].thread, NULL);
+}
+
+void dt_committer_free(dt_committer *c)
+{
+    if (!c)
+        return;
+    for (int64_t i = 0; c->workers && i < c->config->api_committers; i++) {
+        free(c->workers[i].rows);
+        free(c->workers[i].entries);
+        free(c->workers[i].made);
+    }
+    free(c->workers);
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->wake);
+    free(c);
+}
+
+size_t dt_committer_unit_rows(const dt_committer *c)
+{
+    return c->unit_rows;
+}
+
+void dt_unit_clear(struct dt_unit *unit)
+{
+    dt_view_release(unit->view);
+    unit->view = NULL;
+}

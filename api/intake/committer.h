@@ -1,0 +1,79 @@
+/*
+ * Group commit. Units (one POST = one row; a batch = up to DT_UNIT_ROWS rows a unit) queue up; each committer thread,
+ * with a MySQL connection of its own, takes all that has gathered (at most api.commit_jobs rows and DT_COMMIT_BYTES,
+ * units are never split) and inserts it in one transaction. A unit is answered after the durable commit. Then the due
+ * entries go to the index writer, off the answer's path.
+ *
+ * The committer gives each row its id, makes topics on demand (topics.auto_create), and copies retry and ack_timeout of
+ * the topic where the row leaves them out.
+ */
+#ifndef DT_API_COMMITTER_H
+#define DT_API_COMMITTER_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "index_writer.h"
+#include "store/store.h"
+#include "topics/topic_cache.h"
+
+#define DT_UNIT_ROWS    1000 /* at most in one unit (and never more than api.commit_jobs: ask dt_committer_unit_rows) */
+#define DT_COMMIT_BYTES ((size_t)16 << 20) /* a larger unit goes alone */
+
+struct dt_create {
+    /*
+     * In: row.job but its id: topic, key, run_at_ms (final), partition_key, headers, content_type, payload,
+     * payload_binary, digest; retry absent and ack_timeout_ms 0 = the topic's. Borrowed until done.
+     * Out: row.job.id, retry and ack_timeout_ms (final; retry lives until dt_unit_clear), row.outcome, row.existing_id.
+     * Outcome NO_TOPIC: unknown topic, and topics.auto_create is off. REFUSED: `reason` says why (422), e.g. the
+     * topic's name clashes with another's in Kafka.
+     */
+    struct dt_insert row;
+    const char *reason; /* out, for REFUSED: lives as long as the topic cache */
+};
+
+struct dt_unit {
+    struct dt_create *rows;
+    size_t n;            /* 1 … dt_committer_unit_rows() */
+    int64_t deadline_us; /* monotonic: not begun by then -> UNAVAILABLE; 0 = none */
+    /* Whose jobs these are: what topics they may make. Lives until done. */
+    const struct dt_caller *caller;
+    /*
+     * Called exactly once: on a committer thread, or on the submitting thread, inside dt_committer_submit, when the
+     * unit is refused. Must not block; may resume the request, hand it to workers, or submit another unit. The unit is
+     * the submitter's again from here.
+     */
+    void (*done)(struct dt_unit *unit);
+    void *arg;
+
+    /* Out. */
+    /*
+     * OK: every row has its outcome, CREATED is durable. UNAVAILABLE, BUSY, FULL, SHUTDOWN: nothing happened (503
+     * unavailable, Retry-After). UNKNOWN: any CREATED may exist: 503 outcome-unknown with row.job.id. Others: 500.
+     */
+    dt_status status;
+    int64_t created_ms;   /* created_at and updated_at of the CREATED rows */
+    struct dt_view *view; /* the topics as this commit saw them; NULL when it never got that far */
+
+    /* The committer's own. */
+    struct dt_unit *next;
+    size_t bytes;
+};
+
+typedef struct dt_committer dt_committer;
+
+DT_MUST_CHECK dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
+                                           dt_topic_cache *topics, dt_index_writer *index, dt_committer **out,
+                                           struct dt_error *err);
+/* Units that are not begun although their time is up are given back, UNAVAILABLE. Any thread. */
+void dt_committer_expire(dt_committer *committer, int64_t now_us);
+/* Takes no more units, commits what is queued, ends the threads. */
+void dt_committer_stop(dt_committer *committer);
+void dt_committer_free(dt_committer *committer);
+
+size_t dt_committer_unit_rows(const dt_committer *committer);
+/* Always ends in one call of done. Thread-safe, does not block. */
+void dt_committer_submit(dt_committer *committer, struct dt_unit *unit);
+/* Gives back what the unit holds (its view) after done. Call it when the rows' answers have been written. */
+void dt_unit_clear(struct dt_unit *unit);
+
+#endif

@@ -1,0 +1,319 @@
+/*
+ * POST /v1/jobs:batch. Lines (NDJSON) are cut out of the stream on the HTTP thread as they arrive; an array is
+ * collected and taken apart by turns (turns.h): first all of it is read (if it cannot be, nothing is made), then some
+ * hundred jobs at a time. Both feed a dt_batch, which commits in chunks and holds the feeder back. Knows nothing of a
+ * job's members.
+ */
+#include "batch.h"
+#include "handlers.h"
+#include "request/answer.h"
+
+/* ---- NDJSON ---- */
+
+/*
+ * A line's beginning that came with an earlier piece of the body waits in `partial`. A line longer than limits.body is
+ * refused, and skipped to its end. A line feed ends a line; what follows the last one is a line too, unless it is
+ * empty. An empty line is a line that cannot be read: results stay aligned with lines.
+ */
+struct lines {
+    dt_batch *batch;
+    struct dt_strbuf partial;
+    size_t line_max;
+    bool skipping;
+    bool ended; /* the last line was taken */
+};
+
+static const char too_long[] = "the line is longer than limits.body; no job was made";
+
+static void drop_lines(struct dt_request *req)
+{
+    struct lines *lines = req->state;
+    dt_strbuf_clear(&lines->partial);
+    dt_batch_release(lines->batch);
+}
+
+static enum dt_next begin(struct dt_request *req, bool *buffer)
+{
+    if (!dt_answer_clock(req))
+        return DT_REPLY;
+    if (req->media == DT_MEDIA_JSON) {
+        *buffer = true;
+        return DT_PENDING;
+    }
+    struct lines *lines = dt_arena_alloc(&req->arena, sizeof(*lines));
+    dt_batch *batch = dt_batch_new(req, false);
+    if (!lines || !batch) {
+        dt_batch_release(batch);
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    }
+    *lines = (struct lines){.batch = batch, .line_max = (size_t)req->api->config->limits_body};
+    dt_strbuf_init(&lines->partial);
+    req->state = lines;
+    req->cleanup = drop_lines;
+    return DT_PENDING;
+}
+
+/* p[0..n): the rest of a line whose beginning may wait in partial. */
+static void take_line(struct lines *lines, const char *p, size_t n)
+{
+    if (lines->skipping || lines->partial.n + n > lines->line_max) {
+        dt_batch_refuse(lines->batch, DT_PROBLEM_TOO_LARGE, too_long);
+    } else if (lines->partial.n > 0) {
+        dt_strbuf_add(&lines->partial, p, n);
+        if (lines->partial.failed)
+            dt_batch_refuse(lines->batch, DT_PROBLEM_UNAVAILABLE, "memory is out");
+        else
+            dt_batch_add(lines->batch, dt_strbuf_str(&lines->partial), true);
+    } else {
+        dt_batch_add(lines->batch, (struct dt_str){p, n}, true);
+    }
+    lines->skipping = false;
+    dt_strbuf_reset(&lines->partial);
+}
+
+static void keep_beginning(struct dt_request *req, struct lines *lines, const char *p, size_t n)
+{
+    if (lines->skipping || lines->partial.n + n > lines->line_max) {
+        lines->skipping = true;
+        dt_strbuf_clear(&lines->partial);
+        return;
+    }
+    if (dt_request_hold(req, dt_strbuf_growth(&lines->partial, n)))
+        dt_strbuf_add(&lines->partial, p, n);
+    else
+        dt_batch_end(lines->batch, DT_BATCH_MEMORY);
+}
+
+/* No more lines are looked at; whatever is still to come is a rest. */
+static enum dt_feed drop_rest(struct lines *lines, size_t n, size_t *taken)
+{
+    dt_batch_rest(lines->batch);
+    dt_strbuf_clear(&lines->partial);
+    *taken = n;
+    return DT_FEED_DROP;
+}
+
+static enum dt_feed feed(struct dt_request *req, const char *p, size_t n, size_t *taken)
+{
+    struct lines *lines = req->state;
+    dt_batch_look(lines->batch);
+    for (*taken = 0; *taken < n;) {
+        const char *start = p + *taken, *end = memchr(start, '\n', n - *taken);
+        if (dt_batch_over(lines->batch))
+            return drop_rest(lines, n, taken);
+        if (!end) {
+            keep_beginning(req, lines, start, n - *taken);
+            *taken = n;
+            break;
+        }
+        if (!dt_batch_room(lines->batch)) {
+            if (dt_batch_suspend(lines->batch, false))
+                return DT_FEED_WAIT;
+            continue;
+        }
+        take_line(lines, start, (size_t)(end - start));
+        *taken += (size_t)(end - start) + 1;
+    }
+    dt_batch_room(lines->batch); /* a chunk that is full now need not wait for the next line */
+    return DT_FEED_MORE;
+}
+
+static enum dt_next answer_lines(struct dt_request *req)
+{
+    struct lines *lines = req->state;
+    dt_batch_answer(lines->batch);
+    return DT_REPLY;
+}
+
+/* A last line without its line feed is a line; one that a limit cut off is not. */
+static void take_last_line(struct lines *lines, bool truncated)
+{
+    bool begun = lines->skipping || lines->partial.n > 0;
+    lines->ended = true;
+    if (dt_batch_over(lines->batch)) {
+        if (begun || truncated)
+            dt_batch_rest(lines->batch);
+        return;
+    }
+    if (truncated)
+        dt_batch_refuse(lines->batch, DT_PROBLEM_TOO_LARGE,
+                        "the body is longer than limits.batch_body; no job was made from here on");
+    else if (begun)
+        take_line(lines, NULL, 0);
+}
+
+/* Nothing more comes. Called again after each wait for room. */
+static enum dt_next finish_lines(struct dt_request *req)
+{
+    struct lines *lines = req->state;
+    req->then = finish_lines;
+    dt_batch_look(lines->batch);
+    while (!dt_batch_room(lines->batch))
+        if (dt_batch_suspend(lines->batch, false))
+            return DT_PENDING;
+    if (!lines->ended)
+        take_last_line(lines, req->truncated);
+    while (!dt_batch_flush(lines->batch))
+        if (dt_batch_suspend(lines->batch, false))
+            return DT_PENDING;
+    req->then = answer_lines;
+    return dt_batch_suspend(lines->batch, true) ? DT_PENDING : answer_lines(req);
+}
+
+/* The line that was begun is none. */
+static void cut(struct dt_request *req, enum dt_cut why)
+{
+    struct lines *lines = req->state;
+    dt_batch_end(lines->batch, why == DT_CUT_LATE || why == DT_CUT_SLOW ? DT_BATCH_LATE
+                               : why == DT_CUT_SHUTDOWN                 ? DT_BATCH_SHUTDOWN
+                                                                        : DT_BATCH_CUT);
+    dt_batch_part(lines->batch);
+}
+
+/* ---- an array ---- */
+
+#define NODES_AT_LEAST 100000
+#define NODE_BYTES     (3 * sizeof(struct dt_json_node) / 2) /* of one in a table that grows by half */
+#define A_TURN         250                                   /* elements: about a millisecond */
+
+struct array {
+    dt_batch *batch;
+    dt_json *json; /* of its own: a batch parses each element with the thread's parser */
+    const struct dt_json_node *element;
+    enum { READ, FEED, FLUSH, FINISH } next;
+};
+
+static void drop_array(struct dt_request *req)
+{
+    struct array *array = req->state;
+    dt_json_free(array->json);
+    dt_batch_release(array->batch);
+}
+
+static size_t nodes_max(const struct dt_config *config)
+{
+    size_t nodes = 2 * (size_t)config->limits_batch_lines + 1;
+    return nodes > NODES_AT_LEAST ? nodes : NODES_AT_LEAST;
+}
+
+/* An element takes two bytes at least, with its comma. */
+static bool hold_nodes(struct dt_request *req)
+{
+    size_t most = nodes_max(req->api->config), fit = req->body.n / 2 + 2;
+    return dt_request_hold(req, (fit < most ? fit : most) * NODE_BYTES);
+}
+
+/* Is all of the text JSON, and an array? When not, nothing is made and the problem is filled in. */
+static bool read_array(struct dt_request *req, dt_json *json)
+{
+    const struct dt_config *config = req->api->config;
+    struct dt_error err = {0};
+    struct dt_json_limits limits = {
+        .depth = (unsigned)config->limits_json_depth + 1, .elements = true, .nodes = (uint32_t)nodes_max(config)};
+    dt_status status = dt_json_parse(json, req->body, &limits, &err);
+    if (status != DT_OK) {
+        dt_answer_status(req, status, NULL, &err);
+        return false;
+    }
+    if (dt_json_root(json)->type == DT_JSON_ARRAY)
+        return true;
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_add(&faults, "", "must be an array of jobs, or one job a line as application/x-ndjson");
+    dt_answer_faults(req, DT_INVALID, &faults);
+    return false;
+}
+
+/* The answer is there. */
+static bool answered(struct dt_request *req)
+{
+    dt_request_resume(req);
+    return false;
+}
+
+static bool begin_array(struct dt_request *req, struct array *array)
+{
+    if (dt_batch_look(array->batch)) {
+        dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the request waited too long, or the server is shutting down");
+        return answered(req);
+    }
+    if (!read_array(req, array->json))
+        return answered(req);
+    array->element = dt_json_first(array->json, dt_json_root(array->json));
+    array->next = FEED;
+    return true;
+}
+
+/* False: it waits for room. */
+static bool feed_array(struct array *array)
+{
+    const struct dt_json_node *root = dt_json_root(array->json);
+    dt_batch_look(array->batch);
+    for (int i = 0; i < A_TURN && array->element && !dt_batch_over(array->batch); i++) {
+        while (!dt_batch_room(array->batch))
+            if (dt_batch_wait(array->batch, false))
+                return false;
+        dt_batch_add(array->batch, array->element->raw, false);
+        array->element = dt_json_sibling(array->json, root, array->element);
+    }
+    if (array->element && !dt_batch_over(array->batch))
+        return true;
+    if (array->element)
+        dt_batch_rest(array->batch);
+    array->next = FLUSH;
+    return true;
+}
+
+static bool flush_array(struct array *array)
+{
+    while (!dt_batch_flush(array->batch))
+        if (dt_batch_wait(array->batch, false))
+            return false;
+    array->next = FINISH;
+    return !dt_batch_wait(array->batch, true);
+}
+
+/* A piece of the array, on a thread of the turns. */
+static bool step(struct dt_request *req)
+{
+    struct array *array = req->state;
+    switch (array->next) {
+    case READ:
+        return begin_array(req, array);
+    case FEED:
+        return feed_array(array);
+    case FLUSH:
+        return flush_array(array);
+    case FINISH:
+        break;
+    }
+    dt_batch_answer(array->batch);
+    return answered(req);
+}
+
+static enum dt_next take_array(struct dt_request *req)
+{
+    struct array *array = dt_arena_alloc(&req->arena, sizeof(*array));
+    if (!array)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    if (!hold_nodes(req))
+        return dt_request_no_room(req);
+    *array = (struct array){.batch = dt_batch_new(req, true)};
+    req->state = array;
+    req->cleanup = drop_array;
+    if (dt_json_new(&array->json) != DT_OK || !array->batch)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    dt_request_suspend(req);
+    if (dt_batch_by_turns(array->batch, step))
+        return DT_PENDING;
+    dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the server is shutting down");
+    dt_request_resume(req);
+    return DT_PENDING;
+}
+
+enum dt_next dt_handle_batch(struct dt_request *req)
+{
+    return req->media == DT_MEDIA_NDJSON ? finish_lines(req) : take_array(req);
+}
+
+const struct dt_stream dt_batch_stream = {.begin = begin, .feed = feed, .cut = cut};

@@ -1,0 +1,250 @@
+/*
+ * Owns the queue of results that came by REST and the thread that applies them. Refuses to know HTTP and what a result
+ * means for a job (job_state.h decides, store applies).
+ *
+ * Invariants: each report is answered exactly once, after its transaction; nothing of a report is touched after its
+ * done. Two reports on one job are applied in the order in which they came.
+ */
+#include "results_batcher.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "work/session.h"
+
+#define QUEUE_MAX 20000u
+
+struct dt_results {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    dt_topic_cache *topics;
+    dt_index_writer *index;
+    pthread_t thread;
+    struct dt_session session;
+    /* The thread's own; room for results.batch. */
+    struct dt_report **reports;
+    struct dt_apply *applies;
+    struct dt_entry *entries;
+    struct dt_outage_part outage;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    /* Below: under the lock. */
+    struct dt_report *head, **tail;
+    size_t queued;
+    bool sleeping, stopping;
+    dt_metric *seconds, *sizes, *outcomes[DT_OUTCOME_BUSY + 1];
+};
+
+static void finish(struct dt_report *report, dt_status status)
+{
+    report->status = status;
+    report->done(report);
+}
+
+void dt_results_submit(dt_results *r, struct dt_report *report)
+{
+    dt_status status = dt_session_stalled(&r->session) ? DT_UNAVAILABLE : DT_OK;
+    report->next = NULL;
+    pthread_mutex_lock(&r->lock);
+    if (r->stopping)
+        status = DT_SHUTDOWN;
+    else if (r->queued == QUEUE_MAX)
+        status = DT_FULL;
+    if (status == DT_OK) {
+        *r->tail = report;
+        r->tail = &report->next;
+        r->queued++;
+        if (r->sleeping)
+            pthread_cond_signal(&r->wake);
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (status != DT_OK)
+        finish(report, status);
+}
+
+void dt_results_expire(dt_results *r, int64_t now_us)
+{
+    struct dt_report *late = NULL, **last = &late;
+    pthread_mutex_lock(&r->lock);
+    for (struct dt_report **at = &r->head; *at;) {
+        struct dt_report *report = *at;
+        if (report->deadline_us == 0 || report->deadline_us > now_us) {
+            at = &report->next;
+            continue;
+        }
+        *at = report->next;
+        r->queued--;
+        *last = report;
+        last = &report->next;
+    }
+    *last = NULL;
+    r->tail = &r->head;
+    while (*r->tail)
+        r->tail = &(*r->tail)->next;
+    pthread_mutex_unlock(&r->lock);
+    while (late) {
+        struct dt_report *next = late->next; /* the report is gone after its done */
+        finish(late, DT_UNAVAILABLE);
+        late = next;
+    }
+}
+
+/* All that has gathered; 0 = the end. */
+static size_t take(dt_results *r)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&r->lock);
+    while (!r->head && !r->stopping) {
+        r->sleeping = true;
+        pthread_cond_wait(&r->wake, &r->lock);
+        r->sleeping = false;
+    }
+    while (r->head && n < (size_t)r->config->results_batch) {
+        r->reports[n++] = r->head;
+        r->head = r->head->next;
+    }
+    if (!r->head)
+        r->tail = &r->head;
+    r->queued -= n;
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
+static dt_status apply(dt_results *r, size_t n, struct dt_error *err)
+{
+    dt_status status = dt_topic_cache_refresh(r->topics, r->session.store, err);
+    if (status != DT_OK)
+        return status;
+    struct dt_view *view = dt_topic_cache_view(r->topics);
+    for (size_t i = 0; i < n; i++)
+        r->applies[i] = r->reports[i]->apply;
+    int64_t begun_us = dt_clock_mono_us(r->clock);
+    status = dt_store_apply(r->session.store, &view->map, r->applies, n, err);
+    dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->clock) - begun_us) / 1e6);
+    dt_metric_observe(r->sizes, (double)n);
+    dt_view_release(view);
+    return status;
+}
+
+/* Where jobs are due now, for the index, and leaders whose outbox has news. */
+static void tell_index(dt_results *r, size_t n)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_apply *a = &r->applies[i];
+        dt_metric_add(r->outcomes[a->outcome], 1);
+        if (a->outcome == DT_OUTCOME_APPLIED)
+            k += dt_entries_of_move(a->result.job_id, a->next_at_ms, a->was_ms, DT_WAS_MAX, &r->entries[k]);
+        if (a->outcome == DT_OUTCOME_APPLIED && a->outbox)
+            dt_index_writer_outbox(r->index, a->result.job_id);
+    }
+    dt_index_writer_post(r->index, r->entries, k);
+}
+
+static void commit(dt_results *r, size_t n)
+{
+    struct dt_error err = {0};
+    dt_status status = dt_session_begin(&r->session, &err);
+    if (status == DT_OK)
+        status = apply(r, n, &err);
+    dt_session_end(&r->session);
+    if (status != DT_OK)
+        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "results", "results were not applied", status, &err);
+    else
+        dt_outage_over(&r->outage);
+    for (size_t i = 0; i < n; i++) {
+        r->reports[i]->apply = r->applies[i];
+        finish(r->reports[i], status);
+    }
+    if (status == DT_OK)
+        tell_index(r, n);
+}
+
+static void *run(void *arg)
+{
+    dt_results *r = arg;
+    for (size_t n = take(r); n; n = take(r))
+        commit(r, n);
+    dt_session_clear(&r->session);
+    return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+static void register_metrics(dt_results *r)
+{
+    const char *name = "duetime_api_results_total", *help = "Results that came by REST, by outcome.";
+    r->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"apply\"");
+    r->sizes = dt_histogram_count("duetime_api_apply_results", "Results applied in one transaction.", "");
+    r->outcomes[DT_OUTCOME_APPLIED] = dt_counter(name, help, "outcome=\"applied\"");
+    r->outcomes[DT_OUTCOME_DUPLICATE] = dt_counter(name, help, "outcome=\"duplicate\"");
+    r->outcomes[DT_OUTCOME_STALE] = dt_counter(name, help, "outcome=\"stale\"");
+    r->outcomes[DT_OUTCOME_UNKNOWN_JOB] = dt_counter(name, help, "outcome=\"unknown\"");
+    r->outcomes[DT_OUTCOME_BUSY] = dt_counter(name, help, "outcome=\"busy\"");
+}
+
+static dt_status prepare(dt_results *r, dt_refclock *ref)
+{
+    size_t room = (size_t)r->config->results_batch;
+    r->reports = calloc(room, sizeof(struct dt_report *));
+    r->applies = calloc(room, sizeof(*r->applies));
+    r->entries = calloc(DT_WAS_MAX * room, sizeof(*r->entries));
+    if (!r->reports || !r->applies || !r->entries)
+        return DT_NOMEM;
+    dt_status status = dt_session_init(&r->session, r->config, r->clock, ref);
+    if (status != DT_OK)
+        return status;
+    if (pthread_create(&r->thread, NULL, run, r) != 0) {
+        dt_session_clear(&r->session);
+        return DT_SYSTEM;
+    }
+    return DT_OK;
+}
+
+dt_status dt_results_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
+                           dt_topic_cache *topics, dt_index_writer *index, dt_results **out, struct dt_error *err)
+{
+    *out = NULL;
+    dt_results *r = calloc(1, sizeof(*r));
+    if (!r)
+        return dt_fail(err, DT_NOMEM, "no memory for the results batcher");
+    r->config = config;
+    r->clock = clock;
+    r->topics = topics;
+    r->index = index;
+    r->tail = &r->head;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->wake, NULL);
+    register_metrics(r);
+    dt_status status = prepare(r, ref);
+    if (status != DT_OK) {
+        dt_results_free(r);
+        return dt_fail(err, status, "the results batcher cannot start");
+    }
+    *out = r;
+    return DT_OK;
+}
+
+void dt_results_stop(dt_results *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->stopping = true;
+    pthread_cond_signal(&r->wake);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->thread, NULL);
+}
+
+void dt_results_free(dt_results *r)
+{
+    if (!r)
+        return;
+    free(r->reports);
+    free(r->applies);
+    free(r->entries);
+    pthread_mutex_destroy(&r->lock);
+    pthread_cond_destroy(&r->wake);
+    free(r);
+}

@@ -1,0 +1,38 @@
+/*
+ * Results that come by REST: one thread applies all that have gathered (at most results.batch) in one transaction
+ * through dt_store_apply, then tells the index writer where the jobs are due now.
+ */
+#ifndef DT_API_RESULTS_BATCHER_H
+#define DT_API_RESULTS_BATCHER_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "index_writer.h"
+#include "store/store.h"
+#include "topics/topic_cache.h"
+
+struct dt_report {
+    struct dt_apply apply; /* in: result (slices borrowed until done); out: outcome */
+    /* Exactly once, on the batcher's thread or inside dt_results_submit when refused. Must not block; typically hands
+     * the request to the workers, which read the job for the answer. */
+    void (*done)(struct dt_report *report);
+    void *arg;
+    int64_t deadline_us; /* monotonic: not begun by then -> UNAVAILABLE; 0 = none */
+    dt_status status;    /* out. OK: the outcome counts. UNAVAILABLE, BUSY, FULL, SHUTDOWN: nothing happened. UNKNOWN:
+                            perhaps; a repeat is harmless. */
+    struct dt_report *next;
+};
+
+typedef struct dt_results dt_results;
+
+DT_MUST_CHECK dt_status dt_results_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
+                                         dt_topic_cache *topics, dt_index_writer *index, dt_results **out,
+                                         struct dt_error *err);
+/* Reports that are not begun although their time is up are given back, UNAVAILABLE. Any thread. */
+void dt_results_expire(dt_results *results, int64_t now_us);
+void dt_results_stop(dt_results *results);
+void dt_results_free(dt_results *results);
+/* Always ends in one call of done. Thread-safe, does not block. */
+void dt_results_submit(dt_results *results, struct dt_report *report);
+
+#endif

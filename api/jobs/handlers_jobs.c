@@ -1,0 +1,459 @@
+/*
+ * One job that exists: GET, PATCH, cancel, run-now, redrive, attempts. What a request asks for is decoded on the HTTP
+ * thread, carried out by a worker through one function of the store, and answered with the row as it is afterwards;
+ * then the index is told where the job is due now. A job of a topic that the token does not reach is answered as if it
+ * did not exist: such a token's changes read the job first (a job's topic never changes).
+ *
+ * A change that only an unsettled batch is in the way of (the job waits for its retry, and the leader has not yet
+ * written that its last attempt was sent) is put off until the batch is settled, SETTLE_WAIT_US at most: the row is not
+ * locked and no worker is taken meanwhile, only the list is looked at every few milliseconds.
+ */
+#include <stdio.h>
+
+#include "handlers.h"
+#include "job/result_json.h"
+#include "request/answer.h"
+#include "waiting.h"
+#include "work/scratch.h"
+
+#define BY_ATTEMPT     'a'
+#define ATTEMPTS_MAX   1000 /* in a page */
+#define IF_MATCH_MAX   16   /* versions in one If-Match; more never match */
+#define SETTLE_WAIT_US INT64_C(200000)
+
+struct change {
+    bool held; /* the budget has what the job needs */
+    int64_t id;
+    struct dt_patch patch;
+    struct dt_str key; /* GET by key */
+    bool retries;      /* cancel the further attempts of a dispatched job */
+    /* Put off because of an attempt in this shard's list, until then at most; 0 = not. */
+    int unsettled_shard;
+    int64_t settle_by_us;
+    /* If-Match: n_versions < 0 = any (absent or "*"). */
+    int n_versions;
+    int64_t versions[IF_MATCH_MAX];
+};
+
+/* A page of a job's attempts. */
+struct attempts {
+    int64_t id, after;
+    struct dt_cursor_list cursor;
+};
+
+static struct change *change_new(struct dt_request *req)
+{
+    struct change *change = dt_arena_alloc(&req->arena, sizeof(*change));
+    if (change)
+        *change = (struct change){.n_versions = -1};
+    else
+        dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    req->state = change;
+    return change;
+}
+
+/* ---- on a worker ---- */
+
+static enum dt_next answer_row(struct dt_request *req, dt_store *store, const struct dt_job *job)
+{
+    /* What leaders and topics say is a second old at most; when it cannot be read the last known holds. */
+    if (dt_topic_cache_refresh(req->api->topics, store, NULL) == DT_OK)
+        (void)(dt_topic_cache_refresh_shards(req->api->topics, store, NULL) == DT_OK);
+    struct dt_waiting waiting;
+    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
+    struct dt_job_view view = {
+        .payload = true, .waiting_for = dt_waiting_for(&waiting, job), .check = dt_scratch_json()};
+    dt_waiting_clear(&waiting);
+    return dt_answer_job(req, 200, job, &view);
+}
+
+/* What is about to be read and answered, held before anything is done. False: 503 is filled in. */
+static bool make_room(struct dt_request *req)
+{
+    struct change *change = req->state;
+    if (!change->held && !dt_request_hold(req, dt_answer_job_room(req->api))) {
+        dt_request_no_room(req);
+        return false;
+    }
+    change->held = true;
+    return true;
+}
+
+/* Reads the job when the token reaches some topics only. OK, NOT_FOUND, or what the store says. */
+static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t id, struct dt_error *err)
+{
+    struct dt_job job;
+    struct dt_arena row; /* with its payload: gone before the next one is read */
+    if (dt_caller_sees_all(&req->caller))
+        return DT_OK;
+    dt_arena_init(&row);
+    dt_status status = dt_store_get(store, id, &row, &job, err);
+    if (status == DT_OK && !dt_caller_sees(&req->caller, job.topic))
+        status = DT_NOT_FOUND;
+    dt_arena_clear(&row);
+    return status;
+}
+
+/* ---- waiting for a batch to be settled ---- */
+
+static bool time_to_settle(const struct dt_request *req)
+{
+    const struct change *change = req->state;
+    return dt_clock_mono_us(req->api->clock) < change->settle_by_us;
+}
+
+/* It was put off, and what it waits for has not come about: the list alone is read, without a lock. True: put off. */
+static bool still_unsettled(struct dt_request *req, dt_store *store, dt_worker_fn run)
+{
+    const struct change *change = req->state;
+    bool in_flight = false;
+    return time_to_settle(req) &&
+           dt_store_in_flight(store, change->id, change->unsettled_shard, &in_flight, NULL) == DT_OK && in_flight &&
+           dt_workers_later(req->api->workers, req, run);
+}
+
+/* The change was refused because of a batch that is not settled yet. True: put off. */
+static bool wait_to_settle(struct dt_request *req, dt_status status, const struct dt_job *job, dt_worker_fn run)
+{
+    struct change *change = req->state;
+    if (status != DT_TOO_LATE || !job->unsettled)
+        return false;
+    if (!change->settle_by_us)
+        change->settle_by_us = dt_clock_mono_us(req->api->clock) + SETTLE_WAIT_US;
+    change->unsettled_shard = job->claim_shard;
+    return time_to_settle(req) && dt_workers_later(req->api->workers, req, run);
+}
+
+/* The answer after a change, and the entry in the index. */
+static enum dt_next finish_change(struct dt_request *req, dt_store *store, dt_status status, const struct dt_job *job,
+                                  const struct dt_error *err)
+{
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, job->id > 0 ? job : NULL, err);
+    struct dt_entry entry = {.id = job->id,
+                             .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
+                             .was_ms = job->was_next_at_ms};
+    dt_index_writer_post(req->api->index, &entry, 1);
+    return answer_row(req, store, job);
+}
+
+static enum dt_next get_job(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_job job;
+    struct dt_error err = {0};
+    if (!make_room(req))
+        return DT_REPLY;
+    dt_status status = dt_store_get(store, change->id, &req->arena, &job, &err);
+    if (status == DT_NOT_FOUND || (status == DT_OK && !dt_caller_sees(&req->caller, job.topic)))
+        return dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    return answer_row(req, store, &job);
+}
+
+static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
+{
+    struct change *change = req->state;
+    struct dt_error err = {0};
+    if (!make_room(req))
+        return DT_REPLY;
+    dt_status status = dt_store_find_key(store, req->params[0], change->key, &change->id, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    return get_job(req, store);
+}
+
+/* The one version to ask for: 0 = any, -1 = none that a row has. */
+static dt_status version_wanted(const struct change *change, dt_store *store, struct dt_arena *arena, int64_t *version,
+                                struct dt_error *err)
+{
+    struct dt_job job;
+    *version = change->n_versions < 0 ? 0 : change->n_versions == 1 ? change->versions[0] : -1;
+    if (change->n_versions <= 1)
+        return DT_OK;
+    dt_status status = dt_store_get(store, change->id, arena, &job, err);
+    for (int i = 0; status == DT_OK && i < change->n_versions; i++)
+        if (change->versions[i] == job.version)
+            *version = job.version;
+    return status;
+}
+
+static enum dt_next patch_job(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    int64_t version = 0;
+    if (!make_room(req))
+        return DT_REPLY;
+    if (still_unsettled(req, store, patch_job))
+        return DT_PENDING;
+    dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK)
+        status = version_wanted(change, store, &req->arena, &version, &err);
+    if (status == DT_OK)
+        status = dt_store_patch(store, change->id, &change->patch, version, &req->arena, &job, &err);
+    if (wait_to_settle(req, status, &job, patch_job))
+        return DT_PENDING;
+    return finish_change(req, store, status, &job, &err);
+}
+
+static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    if (!make_room(req))
+        return DT_REPLY;
+    if (still_unsettled(req, store, cancel_job))
+        return DT_PENDING;
+    dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK)
+        status = dt_store_cancel(store, change->id, change->retries, &req->arena, &job, &err);
+    if (wait_to_settle(req, status, &job, cancel_job))
+        return DT_PENDING;
+    return finish_change(req, store, status, &job, &err);
+}
+
+static enum dt_next run_job_now(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    if (!make_room(req))
+        return DT_REPLY;
+    dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK)
+        status = dt_store_run_now(store, change->id, &req->arena, &job, &err);
+    return finish_change(req, store, status, &job, &err);
+}
+
+static enum dt_next redrive_job(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    if (!make_room(req))
+        return DT_REPLY;
+    dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK)
+        status = dt_store_redrive(store, change->id, &req->arena, &job, &err);
+    return finish_change(req, store, status, &job, &err);
+}
+
+/* A page: like those of other lists, but that next_cursor is there only when there are more. */
+static void answer_attempts(struct dt_request *req, const struct attempts *list, const struct dt_attempt *attempts,
+                            size_t n, bool more)
+{
+    char last[24];
+    size_t i = 0;
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"attempts\":[");
+    for (; i < n && (i == 0 || req->out.n < DT_PAGE_BYTES); i++) {
+        if (i > 0)
+            dt_strbuf_addc(&req->out, ',');
+        dt_attempt_add(&req->out, &attempts[i]);
+    }
+    if (!more && i == n) {
+        dt_strbuf_adds(&req->out, "]}");
+        return;
+    }
+    snprintf(last, sizeof(last), "%lld", (long long)attempts[i - 1].attempt);
+    dt_answer_next_cursor(req, &list->cursor, true, dt_str(last));
+}
+
+static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
+{
+    const struct attempts *list = req->state;
+    struct dt_attempt *attempts = NULL;
+    size_t n = 0;
+    bool more = false;
+    struct dt_error err = {0};
+    struct dt_arena rows;
+    if (!dt_request_hold(req, dt_page_room(DT_PAGE_BYTES)))
+        return dt_request_no_room(req);
+    dt_arena_init(&rows);
+    dt_status status = check_visible(req, store, list->id, &err);
+    if (status == DT_OK)
+        status = dt_store_attempts(store, list->id, list->after, ATTEMPTS_MAX, &rows, &attempts, &n, &more, &err);
+    if (status == DT_OK)
+        answer_attempts(req, list, attempts, n, more);
+    dt_arena_clear(&rows);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "job");
+    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+}
+
+/* ---- on an HTTP thread ---- */
+
+/* One entity tag of an If-Match list: a strong one that holds digits becomes a version; weak and foreign ones never
+ * match. */
+static void take_tag(struct change *change, struct dt_str tag)
+{
+    int64_t version = 0;
+    if (tag.n < 3 || tag.n > 20 || tag.p[0] != '"' || tag.p[tag.n - 1] != '"')
+        return;
+    for (size_t i = 1; i < tag.n - 1; i++) {
+        if (tag.p[i] < '0' || tag.p[i] > '9' || (i == 1 && tag.p[i] == '0'))
+            return;
+        version = version * 10 + (tag.p[i] - '0');
+    }
+    if (change->n_versions < IF_MATCH_MAX)
+        change->versions[change->n_versions++] = version;
+}
+
+static struct dt_str trim(struct dt_str s)
+{
+    for (; s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\t'); s.n--)
+        s.p++;
+    while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+        s.n--;
+    return s;
+}
+
+static void read_if_match(struct change *change, struct dt_str header)
+{
+    if (!header.p || dt_str_is(trim(header), "*"))
+        return;
+    change->n_versions = 0;
+    while (header.n > 0) {
+        const char *comma = memchr(header.p, ',', header.n);
+        size_t n = comma ? (size_t)(comma - header.p) : header.n;
+        take_tag(change, trim((struct dt_str){header.p, n}));
+        header.p += n + (comma != NULL);
+        header.n -= n + (comma != NULL);
+    }
+}
+
+/* A condition that a request does not look at must not be passed over in silence. */
+static bool refuse_if_match(struct dt_request *req)
+{
+    if (!req->if_match.p)
+        return false;
+    dt_request_refuse(req, DT_PROBLEM_INVALID, "If-Match goes with PATCH only");
+    return true;
+}
+
+static enum dt_next submit_by_id(struct dt_request *req, dt_worker_fn run)
+{
+    int64_t id;
+    if (!dt_answer_id(req, &id) || refuse_if_match(req))
+        return DT_REPLY;
+    struct change *change = change_new(req);
+    if (!change)
+        return DT_REPLY;
+    change->id = id;
+    return dt_workers_submit(req->api->workers, req, run);
+}
+
+enum dt_next dt_handle_job_get(struct dt_request *req)
+{
+    return submit_by_id(req, get_job);
+}
+
+enum dt_next dt_handle_job_run_now(struct dt_request *req)
+{
+    return submit_by_id(req, run_job_now);
+}
+
+enum dt_next dt_handle_job_redrive(struct dt_request *req)
+{
+    return submit_by_id(req, redrive_job);
+}
+
+enum dt_next dt_handle_job_attempts(struct dt_request *req)
+{
+    struct attempts *list;
+    struct dt_faults faults;
+    struct dt_str position;
+    int64_t id;
+    if (!dt_answer_id(req, &id) || refuse_if_match(req))
+        return DT_REPLY;
+    list = dt_arena_alloc(&req->arena, sizeof(*list));
+    if (!list)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *list = (struct attempts){.id = id};
+    dt_faults_init(&faults, &req->arena);
+    if (!dt_answer_list(req, BY_ATTEMPT, &req->params[0], 1, &list->cursor))
+        return DT_REPLY;
+    if (dt_answer_cursor(req, &list->cursor, &faults, &position) && position.p &&
+        !dt_job_id_parse(position, &list->after))
+        dt_faults_add_query(&faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    req->state = list;
+    return dt_workers_submit(req->api->workers, req, list_attempts);
+}
+
+enum dt_next dt_handle_key_get(struct dt_request *req)
+{
+    const char *reason = dt_key_check(req->params[1]);
+    if (reason) {
+        struct dt_faults faults;
+        dt_faults_init(&faults, &req->arena);
+        dt_faults_add(&faults, "/key", reason);
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    }
+    if (refuse_if_match(req))
+        return DT_REPLY;
+    struct change *change = change_new(req);
+    if (!change)
+        return DT_REPLY;
+    change->key = req->params[1];
+    return dt_workers_submit(req->api->workers, req, get_by_key);
+}
+
+enum dt_next dt_handle_job_cancel(struct dt_request *req)
+{
+    struct dt_str retries = dt_request_query(req, "retries");
+    int64_t id;
+    if (!dt_answer_id(req, &id) || refuse_if_match(req))
+        return DT_REPLY;
+    if (retries.p && !dt_str_is(retries, "true") && !dt_str_is(retries, "false")) {
+        struct dt_faults faults;
+        dt_faults_init(&faults, &req->arena);
+        dt_faults_add_query(&faults, DT_STR_LIT("retries"), "must be true or false");
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    }
+    struct change *change = change_new(req);
+    if (!change)
+        return DT_REPLY;
+    change->id = id;
+    change->retries = dt_str_is(retries, "true");
+    return dt_workers_submit(req->api->workers, req, cancel_job);
+}
+
+static enum dt_next decode_patch(struct dt_request *req, const struct dt_job_rules *rules, struct change *change)
+{
+    const struct dt_json_node *root;
+    dt_json *json = dt_answer_parse(req, rules, &root);
+    if (!json)
+        return DT_REPLY;
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_status status =
+        dt_patch_decode(json, root, rules, dt_refclock_latest_ms(req->api->ref), &faults, &change->patch);
+    if (status != DT_OK)
+        return dt_answer_faults(req, status, &faults);
+    return dt_workers_submit(req->api->workers, req, patch_job);
+}
+
+enum dt_next dt_handle_job_patch(struct dt_request *req)
+{
+    int64_t id;
+    if (!dt_answer_id(req, &id) || !dt_answer_clock(req))
+        return DT_REPLY;
+    struct change *change = change_new(req);
+    if (!change)
+        return DT_REPLY;
+    change->id = id;
+    read_if_match(change, req->if_match);
+    struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
+    return decode_patch(req, &rules, change);
+}

@@ -1,0 +1,50 @@
+/*
+ * Between job_decode.c, job_digest.c and topic_json.c only: the members of a job as a body gave them, each with a bit
+ * that says whether it was there, so that "absent" and "null" stay apart until somebody decides what they mean.
+ */
+#ifndef DT_API_JOB_FIELDS_H
+#define DT_API_JOB_FIELDS_H
+
+#include "base/json.h"
+#include "request/problem.h"
+
+enum dt_job_member {
+    DT_MEMBER_TOPIC = 1 << 0,
+    DT_MEMBER_KEY = 1 << 1,
+    DT_MEMBER_RUN_AT = 1 << 2,
+    DT_MEMBER_DELAY = 1 << 3,
+    DT_MEMBER_PAYLOAD = 1 << 4,
+    DT_MEMBER_PAYLOAD_BASE64 = 1 << 5,
+    DT_MEMBER_CONTENT_TYPE = 1 << 6,
+    DT_MEMBER_PARTITION_KEY = 1 << 7,
+    DT_MEMBER_RETRY = 1 << 8,
+    DT_MEMBER_ACK_TIMEOUT = 1 << 9,
+    DT_MEMBER_HEADERS = 1 << 10,
+};
+
+struct dt_header_pair {
+    struct dt_str name, value;
+};
+
+/* A member that is absent, or null where null is allowed, has the empty value. */
+struct dt_job_fields {
+    unsigned has; /* enum dt_job_member, or-ed */
+    struct dt_str topic, key;
+    int64_t run_at_ms, delay_ms;
+    struct dt_str payload; /* of either kind */
+    struct dt_str content_type, partition_key;
+    struct dt_str retry; /* canonical text */
+    int64_t ack_timeout_ms;
+    struct dt_str headers; /* JSON text */
+    struct dt_header_pair *pairs;
+    size_t n_pairs;
+};
+
+/* Sorts pairs by name. */
+void dt_job_digest(struct dt_job_fields *fields, unsigned char digest[16]);
+
+/* A list of durations -> canonical text in the faults' arena; faults below `pointer`. False: it has faults. */
+bool dt_retry_decode(const dt_json *json, const struct dt_json_node *node, const char *pointer,
+                     struct dt_faults *faults, struct dt_str *out);
+
+#endif

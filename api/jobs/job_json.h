@@ -1,0 +1,74 @@
+/*
+ * Jobs between JSON and the domain: what a caller may write into a body, and how a job reads in an answer.
+ * Pure: no I/O, no clock, no HTTP; the JSON text was parsed already (base/json.h).
+ *
+ * Decoding refuses nothing silently: each member that is missing, unknown, wrong or contradictory becomes one fault
+ * with a JSON pointer (problem.h), and all of them are found in one pass. Decoded strings are copied into the arena of
+ * the faults, so the parser may be used again at once; payloads stay where they are in the request's text.
+ */
+#ifndef DT_API_JOB_JSON_H
+#define DT_API_JOB_JSON_H
+
+#include "base/json.h"
+#include "job/job_encode.h"
+#include "request/problem.h"
+#include "store/store.h"
+
+/* What bodies are measured against; from the configuration, one a process. Slices are borrowed. */
+struct dt_job_rules {
+    int64_t max_delay_ms;
+    size_t payload_max, headers_max;
+    unsigned json_depth;
+    struct dt_str installation;
+};
+/* Limits for dt_json_parse: `nested` = levels around the object (1 for elements of an array). */
+struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested);
+
+/*
+ * A body of POST /v1/jobs and of PUT /v1/topics/{t}/jobs/{key} -> *out, everything but its id: run_at is final (a delay
+ * is counted from now_ms, a past time is now_ms), retry and ack_timeout are as given (absent: the topic's), the digest
+ * is made. topic and key: from the path; absent for POST. They are not checked here when given (dt_topic_check,
+ * dt_key_check), but the body must agree. now_ms: MySQL's clock, not earlier than it is (dt_refclock_latest_ms).
+ * INVALID: faults has at least one. TOO_LARGE: likewise, and one of them is a size beyond its limit. NOMEM.
+ *
+ * The digest is xxh3-128 over the request: topic, key, run_at as an instant or delay as a duration, retry as delays,
+ * headers in the order of their names, payload by its bytes (absent = null); an absent member differs from any value of
+ * it.
+ */
+DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_json_node *body,
+                                      const struct dt_job_rules *rules, struct dt_str topic, struct dt_str key,
+                                      int64_t now_ms, struct dt_faults *faults, struct dt_new_job *out);
+
+/* A short hash of a topic and a key: never 0; the same key may share it with others. */
+uint64_t dt_key_hash(struct dt_str topic, struct dt_str key);
+/* A key: 1-255 bytes of UTF-8. NULL = fine, else the reason. */
+const char *dt_key_check(struct dt_str key);
+
+/* A body of PATCH /v1/jobs/{id}: a missing member is unchanged, null is the topic's default (or none). As above. */
+DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_json_node *body,
+                                        const struct dt_job_rules *rules, int64_t now_ms, struct dt_faults *faults,
+                                        struct dt_patch *out);
+
+/*
+ * A body of PUT /v1/topics/{t}: omitted or null = the default. What an answer shows and nobody can set (name, delivery
+ * "kafka", effective, counts, …) may stand in it, so that an answer can be put back. *paused: whether `paused` is
+ * given.
+ */
+DT_MUST_CHECK dt_status dt_topic_decode(const dt_json *json, const struct dt_json_node *body, struct dt_str name,
+                                        struct dt_str installation, struct dt_faults *faults, struct dt_topic *out,
+                                        bool *paused);
+
+/* A duration or a number of milliseconds, finer ones rounded up. NULL = fine, else the reason. */
+const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms);
+
+/* ---- answers ---- */
+
+/* The job that an insert made, without reading it back. Slices stay borrowed. */
+void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t created_ms);
+
+/* An element of GET /v1/jobs/{id}/attempts. */
+void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt);
+/* counts may be NULL (lists). */
+void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *topic, const struct dt_topic_counts *counts);
+
+#endif

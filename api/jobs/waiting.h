@@ -1,0 +1,37 @@
+/*
+ * What a job waits for, in one word, from its row and from what the leaders said about their shards a second ago at
+ * most:
+ *
+ *   scheduled, next_at ahead              time
+ *   scheduled, due, its topic paused      paused
+ *   scheduled, due, nobody leads          leader (no owner, not heard of for 15 s, or halted)
+ *   scheduled, due, its leader waits      kafka, redis: what the leader says
+ *   scheduled, due, none of these         leader (it has yet to pick the job up: milliseconds, or a backlog)
+ *   dispatched, still to be sent          kafka (the leader waits for Kafka and has the job in its list)
+ *   dispatched                            ack
+ *   finished                              null
+ *
+ * Reads snapshots; asks the store only about dispatched jobs of a shard whose leader waits for Kafka.
+ */
+#ifndef DT_API_WAITING_H
+#define DT_API_WAITING_H
+
+#include "job/job.h"
+#include "topics/topic_cache.h"
+
+#define DT_LEADER_SILENT_MS 15000
+
+/* Snapshots; either may be NULL (MySQL was not reached yet). now_ms: MySQL's clock. */
+struct dt_waiting {
+    struct dt_view *view;
+    struct dt_shards_view *shards;
+    int64_t now_ms;
+    dt_store *store; /* NULL = cannot be asked */
+};
+/* Takes references; clear gives them back. */
+void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref, dt_store *store);
+void dt_waiting_clear(struct dt_waiting *waiting);
+/* NULL when finished. */
+const char *dt_waiting_for(const struct dt_waiting *waiting, const struct dt_job *job);
+
+#endif

@@ -1,0 +1,248 @@
+/*
+ * What operators and probes ask: alive, ready, metrics, the description of the API, and how the installation is.
+ * Answers from what the health thread found out at most about two seconds ago, so that a probe never waits for a server
+ * that is away.
+ */
+#include <stdio.h>
+
+#include "api.h"
+#include "base/json.h"
+#include "base/metrics.h"
+#include "handlers.h"
+#include "health.h"
+#include "job/job.h"
+#include "jobs/job_json.h"
+#include "openapi.h"
+
+#define SHARD_BYTES ((size_t)4 << 10) /* of /v1/info: two reasons of 500 bytes, each perhaps escaped */
+
+enum dt_next dt_handle_healthz(struct dt_request *req)
+{
+    req->status = 200;
+    dt_strbuf_adds(&req->out, "{\"status\":\"ok\"}");
+    return DT_REPLY;
+}
+
+/* ---- readiness ---- */
+
+static void add_part(struct dt_strbuf *out, const char *name, const char *state)
+{
+    dt_strbuf_addf(out, ",\"%s\":\"%s\"", name, state);
+}
+
+/* What dispatchers say of themselves, and how long ago that was; -1: never heard. */
+struct work {
+    bool leaders, kafka, redis;
+    int64_t age_ms;
+};
+
+static struct work look_at_work(struct dt_api *api)
+{
+    struct dt_view *view = dt_topic_cache_view(api->topics);
+    struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
+    struct work work = {.age_ms = -1};
+    unsigned led = 0;
+    for (size_t i = 0; shards && i < shards->n; i++) {
+        const struct dt_shard_info *info = &shards->shards[i];
+        led += view && info->shard < view->map.shards && info->owner.p != NULL && info->owner.n > 0;
+    }
+    if (shards)
+        work.age_ms = (dt_clock_mono_us(api->clock) - shards->read_us) / 1000 + shards->dispatchers.seen_ms_ago;
+    /* Two times fresh: what was read long ago says nothing of now. */
+    bool known = shards && work.age_ms <= 2 * DT_PROCESS_FRESH_MS && shards->dispatchers.n > 0;
+    work.leaders = known && view && led >= view->map.shards;
+    work.kafka = known && !shards->dispatchers.waits_kafka;
+    work.redis = !known || !shards->dispatchers.waits_redis;
+    dt_shards_release(shards);
+    dt_view_release(view);
+    return work;
+}
+
+static void add_age(struct dt_strbuf *out, const char *name, int64_t age_ms, bool first)
+{
+    dt_strbuf_addf(out, "%s\"%s\":", first ? "" : ",", name);
+    if (age_ms < 0)
+        dt_strbuf_adds(out, "null");
+    else
+        dt_strbuf_add_i64(out, age_ms);
+}
+
+static int64_t age_ms_of(struct dt_api *api, int64_t at_us)
+{
+    return at_us ? (dt_clock_mono_us(api->clock) - at_us) / 1000 : -1;
+}
+
+static void add_ages(struct dt_api *api, struct dt_strbuf *out, const struct dt_health_state *state,
+                     const struct work *work)
+{
+    dt_strbuf_adds(out, ",\"age_ms\":{");
+    add_age(out, "mysql", age_ms_of(api, state->mysql_us), true);
+    add_age(out, "redis", age_ms_of(api, state->redis_us), false);
+    add_age(out, "leaders", work->age_ms, false);
+    add_age(out, "kafka", work->age_ms, false);
+    dt_strbuf_addc(out, '}');
+}
+
+enum dt_next dt_handle_readyz(struct dt_request *req)
+{
+    struct dt_health_state state;
+    struct work work = look_at_work(req->api);
+    dt_health_get(req->api->health, &state);
+    bool redis = state.redis && work.redis;
+    bool ready = state.mysql == DT_OK && !state.draining;
+    bool degraded = !redis || !work.leaders || !work.kafka;
+    req->status = ready ? 200 : 503;
+    dt_strbuf_addf(&req->out, "{\"status\":\"%s\"", !ready ? "unready" : degraded ? "degraded" : "ready");
+    add_part(&req->out, "mysql", state.mysql_word);
+    add_part(&req->out, "redis", redis ? "ok" : "degraded");
+    add_part(&req->out, "leaders", work.leaders ? "ok" : "degraded");
+    add_part(&req->out, "kafka", work.kafka ? "ok" : "degraded");
+    add_ages(req->api, &req->out, &state, &work);
+    if (state.draining)
+        dt_strbuf_adds(&req->out, ",\"draining\":true");
+    dt_strbuf_addc(&req->out, '}');
+    if (!ready)
+        dt_request_header(req, "Retry-After", DT_STR_LIT("1"));
+    return DT_REPLY;
+}
+
+/* ---- metrics and the description ---- */
+
+enum dt_next dt_handle_metrics(struct dt_request *req)
+{
+    req->status = 200;
+    req->reply_type = "text/plain; version=0.0.4; charset=utf-8";
+    dt_budget_report(req->api->memory);
+    dt_metrics_write(&req->out);
+    return DT_REPLY;
+}
+
+enum dt_next dt_handle_openapi(struct dt_request *req)
+{
+    req->status = 200;
+    req->reply_type = "application/yaml";
+    dt_strbuf_add(&req->out, dt_openapi_yaml, dt_openapi_yaml_length);
+    return DT_REPLY;
+}
+
+/* ---- the installation ---- */
+
+static void add_text_or_null(struct dt_strbuf *out, const char *name, struct dt_str value)
+{
+    dt_strbuf_addf(out, ",\"%s\":", name);
+    if (value.p && value.n)
+        dt_json_add_string(out, value);
+    else
+        dt_strbuf_adds(out, "null");
+}
+
+/* Not yet as the present map wants it: its leader works with an older one, or is still filling the index, or there is
+ * none; or it is to go, and is led until nothing of it is in flight and its leader has stepped down. */
+static bool is_moving(const struct dt_shard_info *info, const struct dt_installation *installation)
+{
+    return info->shard >= installation->shards || info->generation != installation->generation;
+}
+
+static void add_shard_map(struct dt_strbuf *out, const struct dt_installation *installation,
+                          const struct dt_shards_view *shards)
+{
+    unsigned moving = 0;
+    dt_strbuf_addf(out, "\"shard_map\":{\"count\":%u,\"generation\":%lld,\"moving\":[", installation->shards,
+                   (long long)installation->generation);
+    for (size_t i = 0; i < shards->n; i++)
+        if (is_moving(&shards->shards[i], installation))
+            dt_strbuf_addf(out, "%s%u", moving++ ? "," : "", shards->shards[i].shard);
+    dt_strbuf_adds(out, "]}");
+}
+
+static void add_shard(struct dt_strbuf *out, const struct dt_shard_info *info, int64_t now_ms)
+{
+    int64_t oldest_ms = info->overdue > 0 && info->oldest_due_at_ms > 0 ? now_ms - info->oldest_due_at_ms : 0;
+    dt_strbuf_addf(out, "{\"shard\":%u,\"epoch\":%lld,\"generation\":%lld", info->shard, (long long)info->epoch,
+                   (long long)info->generation);
+    add_text_or_null(out, "leader", info->owner);
+    add_text_or_null(out, "halted", info->halted);
+    add_text_or_null(out, "waiting_for", info->waiting);
+    add_text_or_null(out, "detail", info->detail);
+    dt_strbuf_addf(out, ",\"in_flight\":%lld,\"backlog\":%lld,\"overdue\":%lld,\"oldest_overdue_ms\":%lld",
+                   (long long)info->inflight, (long long)info->overdue, (long long)info->overdue,
+                   (long long)(oldest_ms > 0 ? oldest_ms : 0));
+    dt_strbuf_addf(out, ",\"drift\":{\"missing\":%lld,\"extra\":%lld,\"wrong\":%lld},\"seen_at\":",
+                   (long long)info->drift_missing, (long long)info->drift_extra, (long long)info->drift_wrong);
+    dt_json_add_time(out, info->seen_at_ms);
+    dt_strbuf_addc(out, '}');
+}
+
+static int64_t oldest_overdue_ms(const struct dt_shards_view *shards)
+{
+    int64_t oldest = 0;
+    for (size_t i = 0; i < shards->n; i++) {
+        const struct dt_shard_info *info = &shards->shards[i];
+        int64_t age = info->overdue > 0 && info->oldest_due_at_ms > 0 ? shards->now_ms - info->oldest_due_at_ms : 0;
+        oldest = age > oldest ? age : oldest;
+    }
+    return oldest;
+}
+
+/* For who may read: the servers' own words, too. */
+static void add_health(struct dt_api *api, struct dt_strbuf *out)
+{
+    struct dt_health_state state;
+    dt_health_get(api->health, &state);
+    dt_strbuf_addf(out, ",\"health\":{\"mysql\":{\"state\":\"%s\"", state.mysql_word);
+    add_text_or_null(out, "detail", dt_str(state.mysql_text));
+    add_age(out, "age_ms", age_ms_of(api, state.mysql_us), false);
+    dt_strbuf_addf(out, "},\"redis\":{\"state\":\"%s\"", state.redis ? "ok" : "degraded");
+    add_text_or_null(out, "detail", dt_str(state.redis_text));
+    add_age(out, "age_ms", age_ms_of(api, state.redis_us), false);
+    dt_strbuf_adds(out, "}}");
+}
+
+static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_view *view,
+                     const struct dt_shards_view *shards)
+{
+    const struct dt_installation *installation = &view->installation;
+    int64_t overdue = 0;
+    dt_strbuf_adds(out, "{\"version\":\"" DUETIME_VERSION "\",\"installation\":{\"name\":");
+    dt_json_add_string(out, dt_str(installation->name));
+    dt_strbuf_addf(out, ",\"uuid\":\"%s\"},", installation->uuid);
+    add_shard_map(out, installation, shards);
+    dt_strbuf_adds(out, ",\"shards\":[");
+    for (size_t i = 0; i < shards->n; i++) {
+        if (i)
+            dt_strbuf_addc(out, ',');
+        add_shard(out, &shards->shards[i], shards->now_ms);
+        overdue += shards->shards[i].overdue;
+    }
+    dt_strbuf_addf(out, "],\"overdue\":%lld,\"oldest_overdue_ms\":%lld,\"now\":", (long long)overdue,
+                   (long long)oldest_overdue_ms(shards));
+    dt_json_add_time(out, shards->now_ms);
+    add_health(api, out);
+    dt_strbuf_addc(out, '}');
+}
+
+static enum dt_next read_info(struct dt_request *req, dt_store *store)
+{
+    struct dt_api *api = req->api;
+    dt_status status = dt_topic_cache_refresh(api->topics, store, NULL);
+    if (status == DT_OK)
+        status = dt_topic_cache_refresh_shards(api->topics, store, NULL);
+    if (status != DT_OK) {
+        dt_request_refuse(req, dt_problem_of_status(status), "the database cannot be asked just now");
+        return DT_REPLY;
+    }
+    struct dt_view *view = dt_topic_cache_view(api->topics);
+    struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
+    bool room = dt_request_hold(req, shards->n * SHARD_BYTES);
+    req->status = 200;
+    if (room)
+        add_info(api, &req->out, view, shards);
+    dt_shards_release(shards);
+    dt_view_release(view);
+    return room ? DT_REPLY : dt_request_no_room(req);
+}
+
+enum dt_next dt_handle_info(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, read_info);
+}

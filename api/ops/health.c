@@ -1,0 +1,316 @@
+/*
+ * Owns the API's one periodic thread, its row in `processes`, and what it last found out about MySQL. Refuses to serve
+ * requests.
+ *
+ * Once a second: the row, MySQL's clock, the schema (until it fits), topics, shards; every other time the tokens. A
+ * server that is away costs one failed call a second, nothing else waits for it. The row alone also when the index
+ * writer lost something: leaders read it, and are called by the writer once it is there, if Redis can be had at all.
+ */
+#include "health.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "work/session.h"
+
+#define TICK_US  INT64_C(1000000)
+#define APART_US INT64_C(50000) /* rows, however much is lost */
+
+struct dt_health {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    dt_refclock *ref;
+    dt_topic_cache *topics;
+    dt_auth *auth;
+    pthread_t thread;
+    struct dt_session session;
+    dt_index_writer *index;
+    int64_t id; /* of the row */
+    char name[100];
+    unsigned ticks;
+    bool schema_fits, inserts; /* as of the last look */
+    struct dt_outage_part outage;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    /* Below: under the lock. */
+    struct dt_health_state state;
+    bool stopping, lost;
+    dt_metric *mysql_up, *redis_up;
+};
+
+void dt_health_get(dt_health *h, struct dt_health_state *out)
+{
+    pthread_mutex_lock(&h->lock);
+    *out = h->state;
+    pthread_mutex_unlock(&h->lock);
+    if (out->mysql != DT_OK || !dt_session_stalled(&h->session))
+        return;
+    out->mysql = DT_UNAVAILABLE;
+    out->mysql_word = "unavailable";
+    snprintf(out->mysql_text, sizeof(out->mysql_text), "the server does not answer");
+}
+
+void dt_health_drain(dt_health *h)
+{
+    pthread_mutex_lock(&h->lock);
+    h->state.draining = true;
+    pthread_mutex_unlock(&h->lock);
+}
+
+/* ---- one look ---- */
+
+static dt_status check_schema(dt_health *h, struct dt_error *err)
+{
+    if (h->schema_fits)
+        return DT_OK;
+    dt_status status = dt_store_check_schema(h->session.store, err);
+    h->schema_fits = status == DT_OK;
+    return status;
+}
+
+/* Whatever else is wrong: a list that is not read again lets in whom it should not. */
+static dt_status load_tokens(dt_health *h, struct dt_error *err)
+{
+    bool due = h->ticks % 2 == 0 || !dt_auth_known(h->auth);
+    return due ? dt_auth_load(h->auth, h->session.store, err) : DT_OK;
+}
+
+/* Its losses are told to leaders: the row first, the call second. */
+static dt_status beat(dt_health *h, struct dt_error *err)
+{
+    struct dt_index_verdict index;
+    dt_index_writer_verdict(h->index, &index);
+    struct dt_process row = {.id = h->id, .name = h->name, .index_down = index.down, .index_losses = index.losses};
+    return dt_store_beat(h->session.store, &row, err);
+}
+
+static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
+{
+    dt_store *store = h->session.store;
+    dt_status status = dt_store_ping(store, err);
+    if (status != DT_OK)
+        return status;
+    status = check_schema(h, err);
+    dt_status known = load_tokens(h, status == DT_OK ? err : NULL);
+    if (status == DT_OK)
+        status = known;
+    if (status == DT_OK)
+        status = beat(h, err);
+    if (status == DT_OK && h->ticks % 2 == 0)
+        status = dt_store_can_insert(store, err);
+    else if (status == DT_OK && !h->inserts)
+        status = dt_store_can_insert(store, err);
+    h->inserts = status == DT_OK;
+    if (status == DT_OK)
+        status = dt_topic_cache_refresh(h->topics, store, err);
+    if (status == DT_OK)
+        status = dt_topic_cache_refresh_shards(h->topics, store, err);
+    return status;
+}
+
+static void tell_losses(dt_health *h)
+{
+    struct dt_error err = {0};
+    dt_status status = dt_session_begin(&h->session, &err);
+    if (status == DT_OK)
+        status = beat(h, &err);
+    dt_session_end(&h->session);
+    if (status == DT_OK)
+        dt_index_writer_topics(h->index);
+    else
+        DT_LOG(DEBUG, "health", "leaders were not told of losses", DT_S("error", err.text));
+}
+
+/* For everybody to see: words of ours, never the server's text, which has users and hosts in it. */
+static const char *word_of(dt_status status, const struct dt_error *err)
+{
+    static const char told[] = "MySQL "; /* as the port begins what a server told */
+    unsigned long number = 0;
+    if (status == DT_OK)
+        return "ok";
+    if (status == DT_SCHEMA)
+        return "schema";
+    if (strncmp(err->text, told, strlen(told)) == 0)
+        number = strtoul(err->text + strlen(told), NULL, 10);
+    if (number == 1290 || number == 1836 || number == 1792)
+        return "read-only";
+    if (status == DT_DENIED || number == 1044 || number == 1045 || number == 1698 || number == 1142 || number == 1143 ||
+        number == 1227 || number == 1370)
+        return "refused";
+    return status == DT_UNAVAILABLE ? "unavailable" : "failing";
+}
+
+static void publish(dt_health *h, dt_status status, const struct dt_error *err, const struct dt_index_verdict *index)
+{
+    bool redis = index->status == DT_OK;
+    pthread_mutex_lock(&h->lock);
+    h->state.mysql_word = word_of(status, err);
+    h->state.mysql_us = dt_clock_mono_us(h->clock);
+    h->state.redis_us = index->at_us;
+    snprintf(h->state.redis_text, sizeof(h->state.redis_text), "%s", index->text);
+    dt_status before = h->state.mysql;
+    h->state.mysql = status;
+    h->state.redis = redis;
+    snprintf(h->state.mysql_text, sizeof(h->state.mysql_text), "%s",
+             status == DT_OK ? "" : (err->text[0] ? err->text : dt_status_text(status)));
+    pthread_mutex_unlock(&h->lock);
+    dt_metric_set(h->mysql_up, status == DT_OK);
+    dt_metric_set(h->redis_up, redis);
+    if (before != status && status == DT_OK)
+        DT_LOG(INFO, "health", "MySQL is ready");
+    if (status != DT_OK)
+        dt_outage_failed(&h->outage, DT_OUTAGE_MYSQL, "health", "MySQL is not ready", status, err);
+    else
+        dt_outage_over(&h->outage);
+    dt_outage_look();
+}
+
+static void look(dt_health *h)
+{
+    struct dt_error err = {0};
+    struct dt_index_verdict index;
+    dt_status status = dt_session_begin(&h->session, &err);
+    if (status == DT_OK)
+        status = look_at_mysql(h, &err);
+    if (status != DT_OK)
+        h->schema_fits = false; /* it may be another server when it comes back */
+    dt_session_end(&h->session);
+    dt_index_writer_verdict(h->index, &index);
+    publish(h, status, &err, &index);
+    h->ticks++;
+}
+
+static void on_loss(void *arg)
+{
+    dt_health *h = arg;
+    pthread_mutex_lock(&h->lock);
+    h->lost = true;
+    pthread_cond_signal(&h->wake);
+    pthread_mutex_unlock(&h->lock);
+}
+
+enum news { NOTHING, LOSSES, STOP };
+
+/* Until then, or until there is news; losses only when they may be told again. */
+static enum news wait_until(dt_health *h, int64_t until_us, int64_t losses_us)
+{
+    enum news news = NOTHING;
+    pthread_mutex_lock(&h->lock);
+    for (;;) {
+        int64_t now_us = dt_clock_mono_us(h->clock);
+        news = h->stopping ? STOP : h->lost && now_us >= losses_us ? LOSSES : NOTHING;
+        if (news != NOTHING || now_us >= until_us)
+            break;
+        int64_t end_us = h->lost ? dt_earlier(until_us, losses_us) : until_us;
+        struct timespec end = {end_us / 1000000, end_us % 1000000 * 1000};
+        pthread_cond_timedwait(&h->wake, &h->lock, &end);
+    }
+    h->lost &= news != LOSSES;
+    pthread_mutex_unlock(&h->lock);
+    return news;
+}
+
+static void *run(void *arg)
+{
+    dt_health *h = arg;
+    int64_t look_us = dt_clock_mono_us(h->clock) + TICK_US, losses_us = 0;
+    for (enum news news; (news = wait_until(h, look_us, losses_us)) != STOP;) {
+        if (news == LOSSES) {
+            tell_losses(h);
+            losses_us = dt_clock_mono_us(h->clock) + APART_US;
+            continue;
+        }
+        look(h);
+        look_us = dt_clock_mono_us(h->clock) + TICK_US;
+    }
+    dt_session_clear(&h->session);
+    return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+static void init_lock(dt_health *h)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_cond_init(&h->wake, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+/* Numbers that are alike would only make two processes look like one for a while. */
+static void name_row(dt_health *h)
+{
+    char host[64] = "localhost";
+    uint64_t id = (uint64_t)getpid();
+    if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
+        DT_LOG(WARN, "health", "no random number for the process's row");
+    h->id = (int64_t)(id >> 1);
+    gethostname(host, sizeof(host) - 1);
+    snprintf(h->name, sizeof(h->name), "%s:%ld", host, (long)getpid());
+}
+
+dt_status dt_health_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
+                          dt_topic_cache *topics, dt_auth *auth, dt_index_writer *index, dt_health **out,
+                          struct dt_error *err)
+{
+    *out = NULL;
+    dt_health *h = calloc(1, sizeof(*h));
+    if (!h)
+        return dt_fail(err, DT_NOMEM, "no memory for the health thread");
+    h->config = config;
+    h->clock = clock;
+    h->ref = ref;
+    h->topics = topics;
+    h->auth = auth;
+    h->index = index;
+    name_row(h);
+    h->state.mysql_word = "unavailable";
+    h->state.mysql = DT_SHUTDOWN; /* not looked at yet: the first look is news, whatever it finds */
+    h->mysql_up = dt_gauge("duetime_api_mysql_up", "1 = MySQL answers and has the schema.", "");
+    h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");
+    init_lock(h);
+    dt_status status = dt_session_init(&h->session, config, clock, ref);
+    if (status == DT_OK)
+        look(h);
+    if (status == DT_OK && pthread_create(&h->thread, NULL, run, h) != 0) {
+        dt_session_clear(&h->session);
+        status = DT_SYSTEM;
+    }
+    if (status != DT_OK) {
+        dt_health_free(h);
+        return dt_fail(err, status, "the health thread cannot start");
+    }
+    dt_index_writer_on_loss(index, on_loss, h);
+    *out = h;
+    return DT_OK;
+}
+
+void dt_health_stop(dt_health *h)
+{
+    pthread_mutex_lock(&h->lock);
+    h->stopping = true;
+    pthread_cond_signal(&h->wake);
+    pthread_mutex_unlock(&h->lock);
+    pthread_join(h->thread, NULL);
+}
+
+void dt_health_free(dt_health *h)
+{
+    if (!h)
+        return;
+    pthread_mutex_destroy(&h->lock);
+    pthread_cond_destroy(&h->wake);
+    free(h);
+}

@@ -1,0 +1,36 @@
+/*
+ * One thread that wakes up once a second, with a MySQL connection of its own: writes the process's row (processes), at
+ * once when the index writer lost something, samples MySQL's clock, refreshes topics and shards (topic_cache), and
+ * every two seconds the tokens (auth). /readyz and /v1/info read what it found.
+ */
+#ifndef DT_API_HEALTH_H
+#define DT_API_HEALTH_H
+
+#include "auth/auth.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "intake/index_writer.h"
+#include "topics/topic_cache.h"
+
+typedef struct dt_health dt_health;
+
+struct dt_health_state {
+    dt_status mysql;        /* OK, UNAVAILABLE, SCHEMA, … */
+    char mysql_text[320];   /* why not OK */
+    const char *mysql_word; /* ours, static: ok, unavailable, read-only, refused, schema, failing */
+    int64_t mysql_us;       /* mono: when it was last looked at, to the end */
+    bool redis;             /* takes changes of the index */
+    char redis_text[320];   /* why not */
+    int64_t redis_us;       /* mono: when it was last asked to; 0 = never */
+    bool draining;
+};
+
+DT_MUST_CHECK dt_status dt_health_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
+                                        dt_topic_cache *topics, dt_auth *auth, dt_index_writer *index, dt_health **out,
+                                        struct dt_error *err);
+void dt_health_drain(dt_health *health); /* readiness fails from here */
+void dt_health_stop(dt_health *health);
+void dt_health_free(dt_health *health);
+void dt_health_get(dt_health *health, struct dt_health_state *out);
+
+#endif

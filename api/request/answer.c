@@ -1,0 +1,175 @@
+/* Shared by the handlers: see answer.h. */
+#include "answer.h"
+
+#include <stdatomic.h>
+
+#include "base/outage.h"
+#include "job/result_json.h"
+#include "work/scratch.h"
+
+struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view)
+{
+    const struct dt_config *config = api->config;
+    return (struct dt_job_rules){
+        .max_delay_ms = config->limits_max_delay,
+        .payload_max = (size_t)config->limits_payload,
+        .headers_max = (size_t)config->limits_headers,
+        .json_depth = (unsigned)config->limits_json_depth,
+        .installation = dt_str(view ? view->installation.name : config->installation_name),
+    };
+}
+
+dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, const struct dt_json_node **root)
+{
+    struct dt_error err = {0};
+    struct dt_json_limits limits = dt_job_json_limits(rules, 0);
+    dt_json *json = dt_scratch_json();
+    dt_status status = json ? dt_json_parse(json, req->body, &limits, &err) : DT_NOMEM;
+    if (status != DT_OK) {
+        dt_answer_status(req, status, NULL, &err);
+        return NULL;
+    }
+    *root = dt_json_root(json);
+    return json;
+}
+
+bool dt_answer_id(struct dt_request *req, int64_t *id)
+{
+    if (dt_job_id_parse(req->params[0], id))
+        return true;
+    dt_answer_not_found(req, "job");
+    return false;
+}
+
+bool dt_answer_clock(struct dt_request *req)
+{
+    if (atomic_load_explicit(&req->api->ref->taken_us, memory_order_relaxed) != 0)
+        return true;
+    dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "MySQL has not been reached yet");
+    return false;
+}
+
+enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const struct dt_faults *faults)
+{
+    struct dt_problem problem = {.type = dt_problem_of_status(status), .faults = faults};
+    if (status == DT_INVALID)
+        problem.detail = DT_STR_LIT("see errors for each member that is wrong");
+    dt_request_problem(req, &problem);
+    return DT_REPLY;
+}
+
+/* Texts of the client library may name hosts and users: only what is about the request itself goes out. */
+static struct dt_str detail_of(dt_status status, const struct dt_error *err)
+{
+    bool about_the_request = (status == DT_MALFORMED || status == DT_INVALID || status == DT_TOO_LARGE) &&
+                             !(err && strncmp(err->text, "MySQL ", 6) == 0);
+    return dt_str(about_the_request && err && err->text[0] ? err->text : dt_status_text(status));
+}
+
+/* What a server does not do for us, or forbids us, is no fault of who asked: it is told where an operator sees it. */
+static void note_outage(dt_status status, const struct dt_error *err)
+{
+    static _Thread_local struct dt_outage_part outage;
+    bool ours = status == DT_UNAVAILABLE || status == DT_UNKNOWN || status == DT_FORBIDDEN || status == DT_SCHEMA ||
+                status == DT_CORRUPT || status == DT_INTERNAL;
+    if (ours && err && err->text[0])
+        dt_outage_failed(&outage, DT_OUTAGE_MYSQL, "api", "a request was not served", status, err);
+}
+
+enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const struct dt_job *job,
+                              const struct dt_error *err)
+{
+    struct dt_problem problem = {.type = dt_problem_of_status(status), .detail = detail_of(status, err)};
+    note_outage(status, err);
+    if (status == DT_TOO_LATE || status == DT_NOT_DEAD || status == DT_VERSION)
+        problem.job = job;
+    if (job)
+        problem.id = job->id;
+    dt_request_problem(req, &problem);
+    return DT_REPLY;
+}
+
+enum dt_next dt_answer_not_found(struct dt_request *req, const char *what)
+{
+    dt_request_refuse(req, DT_PROBLEM_NOT_FOUND, "no such %s", what);
+    return DT_REPLY;
+}
+
+static void add_number_header(struct dt_request *req, const char *name, const char *before, int64_t n,
+                              const char *after)
+{
+    char text[64];
+    int length = snprintf(text, sizeof(text), "%s%lld%s", before, (long long)n, after);
+    dt_request_header(req, name, (struct dt_str){text, (size_t)length});
+}
+
+enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_job *job, const struct dt_job_view *view)
+{
+    req->status = status;
+    dt_strbuf_reset(&req->out);
+    dt_job_add(&req->out, job, view);
+    add_number_header(req, "ETag", "\"", job->version, "\"");
+    if (status == 201)
+        add_number_header(req, "Location", "/v1/jobs/", job->id, "");
+    return DT_REPLY;
+}
+
+/* ---- lists ---- */
+
+size_t dt_answer_job_room(const struct dt_api *api)
+{
+    return 6 * (size_t)api->config->limits_payload;
+}
+
+bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fields, size_t n,
+                    struct dt_cursor_list *list)
+{
+    struct dt_view *view = dt_topic_cache_view(req->api->topics);
+    dt_status status =
+        view ? dt_cursor_list_init(list, view->cursor_key, kind, &req->caller, fields, n) : DT_UNAVAILABLE;
+    dt_view_release(view);
+    if (status != DT_OK)
+        dt_answer_status(req, status, NULL, NULL);
+    return status == DT_OK;
+}
+
+void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more, struct dt_str position)
+{
+    dt_strbuf_adds(&req->out, "],\"next_cursor\":");
+    if (!more) {
+        dt_strbuf_adds(&req->out, "null}");
+        return;
+    }
+    dt_strbuf_addc(&req->out, '"');
+    dt_cursor_add(&req->out, list, position);
+    dt_strbuf_adds(&req->out, "\"}");
+}
+
+bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,
+                      struct dt_str *position)
+{
+    struct dt_str text = dt_request_query(req, "cursor");
+    *position = DT_STR_NONE;
+    if (!text.p || dt_cursor_parse(&req->arena, list, text, position))
+        return true;
+    dt_faults_add_query(faults, DT_STR_LIT("cursor"),
+                        "is not a next_cursor of this list with this filter and for this token: begin without one");
+    return false;
+}
+
+bool dt_answer_limit(const struct dt_request *req, struct dt_faults *faults, unsigned *limit)
+{
+    struct dt_str text = dt_request_query(req, "limit");
+    *limit = 100;
+    if (!text.p)
+        return true;
+    unsigned n = 0;
+    for (size_t i = 0; i < text.n && n <= 1000; i++)
+        n = text.p[i] >= '0' && text.p[i] <= '9' ? n * 10 + (unsigned)(text.p[i] - '0') : 10000;
+    if (text.n > 0 && n >= 1 && n <= 1000) {
+        *limit = n;
+        return true;
+    }
+    dt_faults_add_query(faults, DT_STR_LIT("limit"), "must be a whole number from 1 to 1000");
+    return false;
+}

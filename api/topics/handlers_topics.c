@@ -1,0 +1,207 @@
+/*
+ * Topics: GET, PUT, list, pause, resume. All work is a worker's; after a change the cache is made to read again and the
+ * dispatchers are told. The router has checked the token's topics already.
+ */
+#include "handlers.h"
+#include "request/answer.h"
+#include "work/scratch.h"
+
+#define BY_NAME     't'
+#define TOPIC_BYTES ((size_t)8 << 10) /* a topic in an answer: twice a retry schedule, three names */
+
+struct setting {
+    struct dt_topic topic;
+    bool set_paused;
+};
+
+/* ---- on a worker ---- */
+
+static enum dt_next answer_topic(struct dt_request *req, dt_store *store, int http_status)
+{
+    struct dt_topic topic;
+    struct dt_topic_counts counts;
+    struct dt_error err = {0};
+    dt_status status = dt_store_topic_get(store, req->params[0], &req->arena, &topic, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "topic");
+    if (status == DT_OK)
+        status = dt_store_topic_counts(store, req->params[0], &counts, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    req->status = http_status;
+    dt_strbuf_reset(&req->out);
+    dt_topic_add(&req->out, &topic, &counts);
+    return DT_REPLY;
+}
+
+static enum dt_next get_topic(struct dt_request *req, dt_store *store)
+{
+    return answer_topic(req, store, 200);
+}
+
+static void announce(struct dt_request *req)
+{
+    dt_topic_cache_invalidate(req->api->topics);
+    dt_index_writer_topics(req->api->index);
+}
+
+static enum dt_next refuse_topic(struct dt_request *req, const struct dt_topic *topic, enum dt_topic_refusal refusal)
+{
+    bool too_many = refusal == DT_TOPIC_LIMIT || refusal == DT_TOPIC_PREFIX_LIMIT;
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_add(&faults, topic->kafka_topic.p && !too_many ? "/kafka_topic" : "/name",
+                  dt_topic_cache_refusal(req->api->topics, refusal));
+    return dt_answer_faults(req, DT_INVALID, &faults);
+}
+
+static enum dt_next put_topic(struct dt_request *req, dt_store *store)
+{
+    const struct setting *setting = req->state;
+    struct dt_topic_terms terms = dt_topic_terms_of(req->api->config, &req->caller, setting->topic.kafka_topic);
+    bool created = false;
+    struct dt_error err = {0};
+    dt_status status = dt_store_topic_put(store, &setting->topic, setting->set_paused, &terms, &created, &err);
+    if (status == DT_INVALID)
+        return refuse_topic(req, &setting->topic, terms.refusal);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    announce(req);
+    return answer_topic(req, store, created ? 201 : 200);
+}
+
+static enum dt_next set_paused(struct dt_request *req, dt_store *store, bool paused)
+{
+    struct dt_error err = {0};
+    dt_status status = dt_store_topic_pause(store, req->params[0], paused, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "topic");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    announce(req);
+    return answer_topic(req, store, 200);
+}
+
+static enum dt_next pause_topic(struct dt_request *req, dt_store *store)
+{
+    return set_paused(req, store, true);
+}
+
+static enum dt_next resume_topic(struct dt_request *req, dt_store *store)
+{
+    return set_paused(req, store, false);
+}
+
+struct page {
+    struct dt_topic_filter filter;
+    struct dt_cursor_list cursor;
+};
+
+static void answer_topics(struct dt_request *req, const struct page *page, const struct dt_topic *topics, size_t n,
+                          bool more, struct dt_str last)
+{
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"topics\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && req->out.n >= DT_PAGE_BYTES) {
+            more = true;
+            last = topics[i - 1].name;
+            break;
+        }
+        if (i > 0)
+            dt_strbuf_addc(&req->out, ',');
+        dt_topic_add(&req->out, &topics[i], NULL);
+    }
+    dt_answer_next_cursor(req, &page->cursor, more, last);
+}
+
+static enum dt_next list_topics(struct dt_request *req, dt_store *store)
+{
+    const struct page *page = req->state;
+    struct dt_topic *topics = NULL;
+    size_t n = 0;
+    bool more = false;
+    struct dt_str last = DT_STR_NONE;
+    struct dt_error err = {0};
+    struct dt_arena rows;
+    size_t bytes = page->filter.limit * TOPIC_BYTES;
+    if (!dt_request_hold(req, dt_page_room(bytes < DT_PAGE_BYTES ? bytes : DT_PAGE_BYTES)))
+        return dt_request_no_room(req);
+    dt_arena_init(&rows);
+    dt_status status = dt_store_topic_list(store, &page->filter, &rows, &topics, &n, &more, &last, &err);
+    if (status == DT_OK)
+        answer_topics(req, page, topics, n, more, last);
+    dt_arena_clear(&rows);
+    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+}
+
+/* ---- on an HTTP thread ---- */
+
+enum dt_next dt_handle_topic_get(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, get_topic);
+}
+
+enum dt_next dt_handle_topic_pause(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, pause_topic);
+}
+
+enum dt_next dt_handle_topic_resume(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, resume_topic);
+}
+
+enum dt_next dt_handle_topic_list(struct dt_request *req)
+{
+    struct page *page = dt_arena_alloc(&req->arena, sizeof(*page));
+    if (!page)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *page = (struct page){.filter = {.bound = !dt_caller_sees_all(&req->caller),
+                                     .prefixes = req->caller.prefixes,
+                                     .n_prefixes = req->caller.n_prefixes}};
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_answer_limit(req, &faults, &page->filter.limit);
+    if (!dt_answer_list(req, BY_NAME, NULL, 0, &page->cursor))
+        return DT_REPLY;
+    dt_answer_cursor(req, &page->cursor, &faults, &page->filter.after);
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    req->state = page;
+    return dt_workers_submit(req->api->workers, req, list_topics);
+}
+
+static enum dt_next decode_and_put(struct dt_request *req, const struct dt_job_rules *rules, struct setting *setting)
+{
+    const struct dt_json_node *root;
+    dt_json *json = dt_answer_parse(req, rules, &root);
+    if (!json)
+        return DT_REPLY;
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    const char *reason = dt_topic_check(req->params[0], rules->installation);
+    if (reason)
+        dt_faults_add(&faults, "/name", reason);
+    dt_status status = dt_topic_decode(json, root, req->params[0], rules->installation, &faults, &setting->topic,
+                                       &setting->set_paused);
+    if (status != DT_OK)
+        return dt_answer_faults(req, status, &faults);
+    return dt_workers_submit(req->api->workers, req, put_topic);
+}
+
+enum dt_next dt_handle_topic_put(struct dt_request *req)
+{
+    struct setting *setting = dt_arena_alloc(&req->arena, sizeof(*setting));
+    if (!setting)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    if (!dt_answer_clock(req))
+        return DT_REPLY;
+    req->state = setting;
+    struct dt_view *view = dt_topic_cache_view(req->api->topics);
+    struct dt_job_rules rules = dt_answer_rules(req->api, view);
+    enum dt_next next = decode_and_put(req, &rules, setting);
+    dt_view_release(view);
+    return next;
+}

@@ -1,0 +1,80 @@
+/*
+ * Topics' settings, the installation and its shard map, and what leaders say about shards, as immutable snapshots of
+ * what MySQL said at most about a second ago. Refreshed by the health thread every second, by committers and workers
+ * when they find it older, and at once after dt_topic_cache_invalidate. Reading a snapshot never blocks and needs no
+ * store: fit for HTTP threads.
+ */
+#ifndef DT_API_TOPIC_CACHE_H
+#define DT_API_TOPIC_CACHE_H
+
+#include <stdbool.h>
+
+#include "auth/auth.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "job/shard.h"
+#include "store/store.h"
+
+typedef struct dt_topic_cache dt_topic_cache;
+
+struct dt_topic_settings {
+    struct dt_str name, kafka_topic; /* never absent */
+    struct dt_str retry;             /* never absent: the default when the topic has none */
+    int64_t ack_timeout_ms, retention_ms;
+    bool paused;
+};
+
+/* A snapshot; const for everyone, counted. */
+struct dt_view {
+    _Atomic unsigned refs;
+    struct dt_installation installation;
+    struct dt_shard_map map;
+    unsigned char cursor_key[DT_CURSOR_KEY]; /* see cursor.h */
+    struct dt_topic_table *topics;
+};
+struct dt_shards_view {
+    _Atomic unsigned refs;
+    struct dt_shard_info *shards; /* by number; n of them */
+    size_t n;
+    int64_t now_ms;  /* MySQL's clock when read */
+    int64_t read_us; /* mono */
+    struct dt_dispatchers dispatchers;
+    struct dt_arena arena;
+};
+
+DT_MUST_CHECK dt_status dt_topic_cache_new(const struct dt_config *config, const dt_clock *clock, dt_topic_cache **out);
+void dt_topic_cache_free(dt_topic_cache *cache);
+
+/* A counted reference to the latest snapshot, NULL before MySQL was first reached. Thread-safe. */
+struct dt_view *dt_topic_cache_view(dt_topic_cache *cache);
+void dt_view_release(struct dt_view *view); /* accepts NULL */
+/* NULL = no such topic in the snapshot. */
+const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name);
+
+/* The same for shards (for waiting_for and /v1/info). */
+struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache);
+void dt_shards_release(struct dt_shards_view *shards); /* accepts NULL */
+/* NULL = unknown. */
+const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, unsigned shard);
+
+/* With a store: makes the snapshot at most a second old. OK at once when it is. Statuses of the store. */
+DT_MUST_CHECK dt_status dt_topic_cache_refresh(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_topic_cache_refresh_shards(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
+/* After this process changed a topic: the next refresh reads again. */
+void dt_topic_cache_invalidate(dt_topic_cache *cache);
+/*
+ * The topic exists afterwards (made with defaults when topics.auto_create allows it); the next refresh has it.
+ * caller: whose job it is. NOT_FOUND: it may not be made. INVALID: *reason says why, for the caller; lives as long as
+ * the cache. Too many topics are told by a snapshot that is younger than since_us (monotonic: when the caller's work
+ * began), so that a flood of new names takes no lock in MySQL and costs one statement.
+ */
+DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_str name,
+                                              const struct dt_caller *caller, int64_t since_us, const char **reason,
+                                              struct dt_error *err);
+/* A refusal of the store in words for the caller, with limits and their settings; lives as long as the cache. */
+const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_refusal refusal);
+/* What this caller may do. kafka_topic: that it wants to name; absent = none. */
+struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const struct dt_caller *caller,
+                                        struct dt_str kafka_topic);
+
+#endif

@@ -1,0 +1,232 @@
+/*
+ * Topics between JSON and the domain: see job_json.h. An answer shows settings as they were set (null = the default)
+ * and, under "effective", what holds; what an answer shows may be put back, so the members that only we write are let
+ * pass, and a setting that this version does not offer is refused.
+ */
+#include "job/retry.h"
+#include "jobs/job_fields.h"
+#include "jobs/job_json.h"
+
+struct decoder {
+    const dt_json *json;
+    struct dt_faults *faults;
+    struct dt_str name, installation;
+    struct dt_topic *out;
+    bool *paused;
+};
+
+typedef void read_fn(struct decoder *d, const struct dt_json_node *node);
+
+static void read_name(struct decoder *d, const struct dt_json_node *node)
+{
+    if (node->type != DT_JSON_STRING || !dt_str_eq(node->str, d->name))
+        dt_faults_add(d->faults, "/name", "differs from the topic in the path");
+}
+
+static void read_delivery(struct decoder *d, const struct dt_json_node *node)
+{
+    if (node->type != DT_JSON_NULL && (node->type != DT_JSON_STRING || !dt_str_is(node->str, "kafka")))
+        dt_faults_add(d->faults, "/delivery", "must be \"kafka\": nothing else is offered");
+}
+
+/* Kafka's own rule for names, and our internal topics. */
+static const char *kafka_topic_check(struct dt_str s, struct dt_str installation)
+{
+    if (s.n < 1 || s.n > DT_KAFKA_TOPIC_MAX)
+        return "must have 1 to 249 of A-Z a-z 0-9 . _ -";
+    return dt_topic_check(s.n > DT_TOPIC_MAX ? (struct dt_str){s.p, DT_TOPIC_MAX} : s, installation);
+}
+
+static bool is_topic_text(struct dt_str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", s.p[i]) || !s.p[i])
+            return false;
+    return true;
+}
+
+static void read_kafka_topic(struct decoder *d, const struct dt_json_node *node)
+{
+    if (node->type == DT_JSON_NULL)
+        return;
+    const char *reason =
+        node->type != DT_JSON_STRING ? "must be a string" : kafka_topic_check(node->str, d->installation);
+    if (!reason && !is_topic_text(node->str))
+        reason = "must have 1 to 249 of A-Z a-z 0-9 . _ -";
+    if (!reason && dt_kafka_topic_internal(node->str))
+        reason = "must not end in .ledger, .results, .results.rejected, .commands, .commands.rejected or .dead: such "
+                 "topics are internal to installations";
+    if (reason)
+        dt_faults_add(d->faults, "/kafka_topic", reason);
+    else
+        d->out->kafka_topic = dt_arena_copy(d->faults->arena, node->str);
+}
+
+static void read_retry(struct decoder *d, const struct dt_json_node *node)
+{
+    if (node->type != DT_JSON_NULL)
+        dt_retry_decode(d->json, node, "/retry", d->faults, &d->out->retry);
+}
+
+static void read_ack_timeout(struct decoder *d, const struct dt_json_node *node)
+{
+    if (node->type == DT_JSON_NULL)
+        return;
+    const char *reason = dt_duration_decode(node, &d->out->ack_timeout_ms);
+    if (!reason && d->out->ack_timeout_ms == 0)
+        reason = "must be longer than 0";
+    if (reason)
+        dt_faults_add(d->faults, "/ack_timeout", reason);
+}
+
+static void read_retention(struct decoder *d, const struct dt_json_node *node)
+{
+    if (node->type == DT_JSON_NULL)
+        return;
+    const char *reason = dt_duration_decode(node, &d->out->retention_ms);
+    if (reason)
+        dt_faults_add(d->faults, "/retention", reason);
+}
+
+static void read_paused(struct decoder *d, const struct dt_json_node *node)
+{
+    if (node->type != DT_JSON_BOOL) {
+        dt_faults_add(d->faults, "/paused", "must be true or false");
+        return;
+    }
+    *d->paused = true;
+    d->out->paused = node->b;
+}
+
+/* Members of an answer that nobody sets. */
+static void read_shown(struct decoder *d, const struct dt_json_node *node)
+{
+    bool object = dt_str_is(node->name, "effective") || dt_str_is(node->name, "counts");
+    if (object != (node->type == DT_JSON_OBJECT))
+        dt_faults_add_member(d->faults, "", node->name, "is not as an answer shows it; it cannot be set");
+}
+
+static void refuse_setting(struct decoder *d, const struct dt_json_node *node)
+{
+    dt_faults_add_member(d->faults, "", node->name, "is not offered by this version");
+}
+
+static const struct {
+    const char *name;
+    read_fn *read;
+} members[] = {
+    {"name", read_name},
+    {"delivery", read_delivery},
+    {"kafka_topic", read_kafka_topic},
+    {"retry", read_retry},
+    {"ack_timeout", read_ack_timeout},
+    {"retention", read_retention},
+    {"paused", read_paused},
+    {"effective", read_shown},
+    {"counts", read_shown},
+    {"oldest_overdue_ms", read_shown},
+    {"created_at", read_shown},
+    {"updated_at", read_shown},
+    {"version", read_shown},
+    {"callback_url", refuse_setting},
+    {"rate_limit", refuse_setting},
+    {"max_in_flight", refuse_setting},
+};
+
+static void read_member(struct decoder *d, const struct dt_json_node *node)
+{
+    for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
+        if (dt_str_is(node->name, members[i].name)) {
+            members[i].read(d, node);
+            return;
+        }
+    dt_faults_add_member(d->faults, "", node->name, "is not known");
+}
+
+dt_status dt_topic_decode(const dt_json *json, const struct dt_json_node *body, struct dt_str name,
+                          struct dt_str installation, struct dt_faults *faults, struct dt_topic *out, bool *paused)
+{
+    struct decoder d = {
+        .json = json, .faults = faults, .name = name, .installation = installation, .out = out, .paused = paused};
+    *out = (struct dt_topic){.name = name, .retention_ms = -1};
+    *paused = false;
+    if (body->type != DT_JSON_OBJECT) {
+        dt_faults_add(faults, "", "must be an object");
+        return DT_INVALID;
+    }
+    for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))
+        read_member(&d, m);
+    if (faults->failed)
+        return DT_NOMEM;
+    return faults->n > 0 ? DT_INVALID : DT_OK;
+}
+
+/* ---- answers ---- */
+
+static void add_text(struct dt_strbuf *out, const char *name, struct dt_str text)
+{
+    dt_strbuf_adds(out, name);
+    if (text.p)
+        dt_json_add_string(out, text);
+    else
+        dt_strbuf_adds(out, "null");
+}
+
+static void add_duration(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
+{
+    dt_strbuf_adds(out, name);
+    if (!given) {
+        dt_strbuf_adds(out, "null");
+        return;
+    }
+    dt_json_add_duration(out, ms);
+}
+
+static void add_effective(struct dt_strbuf *out, const struct dt_topic *t)
+{
+    add_text(out, ",\"effective\":{\"kafka_topic\":", t->kafka_topic.p ? t->kafka_topic : t->name);
+    dt_strbuf_adds(out, ",\"retry\":");
+    dt_retry_add_json(out, t->retry.p ? t->retry : DT_STR_LIT(DT_RETRY_DEFAULT));
+    add_duration(out, ",\"ack_timeout\":", true, t->ack_timeout_ms > 0 ? t->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS);
+    add_duration(out, ",\"retention\":", true, t->retention_ms >= 0 ? t->retention_ms : DT_RETENTION_DEFAULT_MS);
+    dt_strbuf_addc(out, '}');
+}
+
+static void add_counts(struct dt_strbuf *out, const struct dt_topic_counts *counts)
+{
+    for (int s = 0; s < DT_JOB_STATES; s++) {
+        dt_strbuf_adds(out, s == 0 ? ",\"counts\":{\"" : ",\"");
+        dt_strbuf_adds(out, dt_job_state_name((enum dt_job_state)s));
+        dt_strbuf_adds(out, "\":");
+        dt_strbuf_add_i64(out, counts->by_state[s]);
+    }
+    dt_strbuf_adds(out, "},\"oldest_overdue_ms\":");
+    if (counts->oldest_overdue_ms > 0)
+        dt_strbuf_add_i64(out, counts->oldest_overdue_ms);
+    else
+        dt_strbuf_adds(out, "null");
+}
+
+void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct dt_topic_counts *counts)
+{
+    add_text(out, "{\"name\":", t->name);
+    add_text(out, ",\"delivery\":\"kafka\",\"kafka_topic\":", t->kafka_topic);
+    dt_strbuf_adds(out, ",\"retry\":");
+    if (t->retry.p)
+        dt_retry_add_json(out, t->retry);
+    else
+        dt_strbuf_adds(out, "null");
+    add_duration(out, ",\"ack_timeout\":", t->ack_timeout_ms > 0, t->ack_timeout_ms);
+    add_duration(out, ",\"retention\":", t->retention_ms >= 0, t->retention_ms);
+    dt_strbuf_adds(out, t->paused ? ",\"paused\":true" : ",\"paused\":false");
+    add_effective(out, t);
+    if (counts)
+        add_counts(out, counts);
+    dt_strbuf_adds(out, ",\"created_at\":");
+    dt_json_add_time(out, t->created_at_ms);
+    dt_strbuf_adds(out, ",\"updated_at\":");
+    dt_json_add_time(out, t->updated_at_ms);
+    dt_strbuf_adds(out, ",\"version\":");
+    dt_strbuf_add_i64(out, t->version);
+    dt_strbuf_addc(out, '}');
+}

@@ -1,0 +1,70 @@
+/* Owns nothing but the memory of when a connection was last used. See session.h. */
+#include "session.h"
+
+#include "store/db/db.h"
+
+#define IDLE_US    INT64_C(1000000)
+#define STALLED_US INT64_C(2000000)
+#define DOWN_US    INT64_C(500000) /* no new attempt to connect for so long after one failed */
+#define AT_ONCE_US INT64_C(100000)
+#define CONNECT_MS INT64_C(2000)
+
+static void shorten(int64_t *timeout_ms, int64_t most_ms)
+{
+    *timeout_ms = dt_earlier(*timeout_ms, most_ms);
+}
+
+dt_status dt_session_init(struct dt_session *session, const struct dt_config *config, const dt_clock *clock,
+                          dt_refclock *ref)
+{
+    session->clock = clock;
+    session->used_us = session->down_us = 0;
+    atomic_store(&session->busy_us, 0);
+    session->config = *config;
+    shorten(&session->config.mysql_io_timeout, config->api_database_timeout);
+    shorten(&session->config.mysql_connect_timeout, CONNECT_MS);
+    /* The server gives up a lock before we give up the server. */
+    shorten(&session->config.mysql_lock_timeout, dt_earlier(config->api_database_timeout - 1000, 1000));
+    return dt_store_new(&session->config, ref, &session->store);
+}
+
+void dt_session_clear(struct dt_session *session)
+{
+    dt_store_free(session->store);
+    session->store = NULL;
+    dt_db_thread_end();
+}
+
+dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
+{
+    int64_t now_us = dt_clock_mono_us(session->clock);
+    atomic_store_explicit(&session->busy_us, now_us, memory_order_relaxed);
+    if (session->down_us && now_us - session->down_us < DOWN_US)
+        return dt_fail(err, DT_UNAVAILABLE, "MySQL could not be reached a moment ago");
+    session->down_us = 0;
+    if (now_us - session->used_us < IDLE_US)
+        return DT_OK;
+    dt_status status = dt_store_ping(session->store, err);
+    /* What fails at once may be a connection that the server ended; a new one may well be had. */
+    if (status == DT_UNAVAILABLE && dt_clock_mono_us(session->clock) - now_us < AT_ONCE_US)
+        status = dt_store_ping(session->store, err);
+    if (status == DT_UNAVAILABLE)
+        session->down_us = dt_clock_mono_us(session->clock);
+    return status;
+}
+
+void dt_session_end(struct dt_session *session)
+{
+    int64_t now_us = dt_clock_mono_us(session->clock);
+    if (dt_store_connected(session->store))
+        session->used_us = now_us;
+    else if (!session->down_us && dt_session_stalled(session)) /* it hung: nobody else need find that out */
+        session->down_us = now_us;
+    atomic_store_explicit(&session->busy_us, 0, memory_order_relaxed);
+}
+
+bool dt_session_stalled(const struct dt_session *session)
+{
+    int64_t busy_us = atomic_load_explicit(&session->busy_us, memory_order_relaxed);
+    return busy_us != 0 && dt_clock_mono_us(session->clock) - busy_us > STALLED_US;
+}

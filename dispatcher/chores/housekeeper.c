@@ -1,0 +1,392 @@
+/*
+ * A loop of bounded steps. The reconciler says when it wants to be called next; promotion and the move of finished jobs
+ * to history run in the process that leads the lowest shard (two at once do no harm: every step is idempotent), a step
+ * after the other with a pause between, so that they never hold up anything; what leaders say about their shards is
+ * written once a period.
+ *
+ * That process also audits the counters of jobs (store_audit.c), a piece after the other for ever, in steps of
+ * AUDIT_ROWS: at rest a piece in [reconcile] audit, and never more than a hundredth of the time.
+ *
+ * Partitions of history are made a day or two ahead, looked after once in PARTS_US, and at once when the mover misses
+ * one. Where they cannot be had (a reader is in the way, no right to ALTER) the mover makes do with `rest` until the
+ * next look: jobs never wait for partitions.
+ */
+#include "housekeeper.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "index/index.h"
+#include "reconcile/reconcile.h"
+#include "store/dispatch/store_dispatch.h"
+
+#define STATS_AT_ONCE 64
+#define STEP_ROWS     1000
+#define STEP_PAUSE_US INT64_C(20000)
+#define IDLE_US       INT64_C(5000000)
+#define REST_ROWS     200
+#define KEY_ROWS      500
+#define PARTS_US      INT64_C(300000000) /* partitions are looked after so often */
+#define PARTS_SOON_US INT64_C(10000000)  /* after it failed, or did not end */
+#define DAYS_AHEAD    2
+#define AUDIT_ROWS    20000
+#define AUDIT_SHARE   100 /* a step that took 20 ms is followed by 2 s of rest, before the next piece if it is none */
+
+struct dt_housekeeper {
+    struct dt_housekeeper_env env;
+    pthread_t thread;
+    dt_mailbox *mailbox;
+    _Atomic bool stop;
+    dt_store *store;
+    dt_index *index;
+    dt_reconciler *reconciler;
+    _Atomic bool hurry;                        /* a shard's set was lost: tick now */
+    uint64_t doubts[DT_SHARDS_MAX];            /* likewise */
+    uint64_t compared[DT_SHARDS_MAX];          /* the doubts that the compare under way answers */
+    uint64_t losses[DT_SHARDS_MAX];            /* of the sets of shards that are led here, before this tick */
+    int64_t reconcile_us, chores_us, stats_us; /* mono: not before */
+    int64_t parts_us;                          /* mono: partitions are not looked after before */
+    dt_audit *audit;
+    int64_t audit_us, audit_took_us; /* mono: not before; what the piece has taken so far */
+    struct dt_mover mover;
+    struct dt_outage_part outage;
+    bool failed; /* something of this round did */
+    dt_metric *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected;
+};
+
+static int64_t mono_us(const dt_housekeeper *h)
+{
+    return dt_clock_mono_us(h->env.clock);
+}
+static unsigned shards(const dt_housekeeper *h)
+{
+    return h->env.shards(h->env.arg);
+}
+
+/* The process that ZooKeeper names for shard 0, whether or not it can lead just now: days come near and retention ends
+ * also while Kafka is away or the shard is halted. */
+static bool keeps_house(const dt_housekeeper *h)
+{
+    struct dt_loop_state state;
+    return h->env.state(h->env.arg, 0, &state);
+}
+
+static void tell_wait(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
+{
+    if (status == DT_OK)
+        return;
+    h->failed = true;
+    dt_outage_failed(&h->outage, DT_OUTAGE_MYSQL, "housekeeper", what, status, err);
+}
+
+static void tend_parts(dt_housekeeper *h, int64_t now_ms, const int32_t *wanted, size_t n)
+{
+    struct dt_error err = {0};
+    unsigned dropped;
+    bool more;
+    dt_status status = dt_store_parts_tend(h->store, now_ms, wanted, n, &h->mover.parts, &dropped, &more, &err);
+    tell_wait(h, "partitions of history wait", status, &err);
+    h->mover.make_do = status != DT_OK;
+    h->parts_us = mono_us(h) + (status != DT_OK || more ? PARTS_SOON_US : PARTS_US);
+    dt_metric_add(h->dropped, dropped);
+}
+
+static void look_after_parts(dt_housekeeper *h, int64_t now_ms)
+{
+    int32_t wanted[DT_WANTED_MAX];
+    struct dt_error err = {0};
+    size_t n = 0;
+    if (mono_us(h) < h->parts_us)
+        return;
+    h->parts_us = mono_us(h) + PARTS_SOON_US;
+    dt_status status = dt_store_parts_ahead(h->store, now_ms, DAYS_AHEAD, wanted, DT_WANTED_MAX, &n, &err);
+    tell_wait(h, "partitions of history wait", status, &err);
+    if (status == DT_OK)
+        tend_parts(h, now_ms, wanted, n);
+}
+
+/* One step of the mover; true: there is more. */
+static bool move_finished(dt_housekeeper *h, int64_t now_ms)
+{
+    struct dt_error err = {0};
+    struct dt_left left;
+    dt_status status = dt_store_leave(h->store, &h->mover, now_ms, STEP_ROWS, &left, &err);
+    tell_wait(h, "finished jobs wait to leave", status, &err);
+    if (status == DT_OK && left.n_wanted)
+        tend_parts(h, now_ms, left.wanted, left.n_wanted);
+    dt_metric_add(h->moved, (int64_t)left.moved);
+    dt_metric_add(h->purged, (int64_t)left.removed);
+    return left.more || (status == DT_OK && left.n_wanted);
+}
+
+/* Keys that become free, and `rest`. */
+static bool keep_history(dt_housekeeper *h, int64_t now_ms)
+{
+    struct dt_error err = {0};
+    size_t freed = 0, sorted = 0;
+    dt_status status = dt_store_free_keys(h->store, now_ms, KEY_ROWS, &freed, &err);
+    if (status == DT_OK && h->mover.parts.read)
+        status = dt_store_sort_rest(h->store, &h->mover, now_ms, REST_ROWS, &sorted, &err);
+    tell_wait(h, "history waits", status, &err);
+    dt_metric_add(h->freed, (int64_t)freed);
+    return status == DT_OK && (freed == KEY_ROWS || sorted > 0);
+}
+
+/* One step of each; true: there is more. */
+static bool do_chores(dt_housekeeper *h)
+{
+    struct dt_error err = {0};
+    size_t promoted = 0;
+    int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
+    h->failed = false;
+    dt_status status = dt_store_promote(h->store, now_ms, STEP_ROWS, &promoted, &err);
+    tell_wait(h, "promotion waits", status, &err);
+    dt_metric_add(h->promoted, (int64_t)promoted);
+    if (status != DT_OK)
+        return false;
+    look_after_parts(h, now_ms);
+    bool moves = move_finished(h, now_ms), keeps = keep_history(h, now_ms);
+    if (!h->failed)
+        dt_outage_over(&h->outage);
+    return promoted == STEP_ROWS || moves || keeps;
+}
+
+static void chores(dt_housekeeper *h)
+{
+    if (mono_us(h) < h->chores_us)
+        return;
+    bool more = keeps_house(h) && do_chores(h);
+    h->chores_us = mono_us(h) + (more ? STEP_PAUSE_US : dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000));
+}
+
+static void tell_audited(dt_housekeeper *h, const struct dt_audited *audited)
+{
+    dt_metric_add(h->audited, audited->rows);
+    dt_metric_add(h->corrected, audited->corrected);
+    if (audited->corrected)
+        DT_LOG(WARN, "housekeeper", "counters were corrected: jobs were changed by hand", DT_I("piece", audited->piece),
+               DT_I("jobs", audited->corrected), DT_I("of", audited->rows));
+}
+
+/* A piece is one snapshot, so its steps follow each other closely; the rest comes after it. */
+static void audit(dt_housekeeper *h)
+{
+    struct dt_error err = {0};
+    struct dt_audited audited = {0};
+    int64_t begun_us = mono_us(h), pause_us = h->env.config->reconcile_audit * 1000;
+    if (begun_us < h->audit_us)
+        return;
+    h->audit_us = begun_us + pause_us;
+    if (!keeps_house(h)) {
+        dt_audit_pause(h->audit);
+        h->audit_took_us = 0;
+        return;
+    }
+    dt_status status = dt_audit_step(h->audit, AUDIT_ROWS, &audited, &err);
+    tell_wait(h, "the audit of counters waits", status, &err);
+    h->audit_took_us += mono_us(h) - begun_us;
+    if (status == DT_OK && !audited.done) {
+        h->audit_us = mono_us(h) + STEP_PAUSE_US;
+        return;
+    }
+    tell_audited(h, &audited);
+    int64_t rest_us = AUDIT_SHARE * h->audit_took_us;
+    h->audit_us = mono_us(h) + (rest_us > pause_us ? rest_us : pause_us);
+    h->audit_took_us = 0;
+}
+
+static bool worth_telling(const struct dt_loop_state *state)
+{
+    return state->leading || state->halted || state->waiting;
+}
+
+static struct dt_shard_stats stats_of(dt_housekeeper *h, unsigned shard, const struct dt_loop_state *state)
+{
+    struct dt_reconcile_stats seen;
+    dt_reconciler_stats(h->reconciler, shard, &seen);
+    return (struct dt_shard_stats){.shard = shard,
+                                   .epoch = state->marker.epoch,
+                                   .waiting = state->waiting,
+                                   .detail = state->detail[0] ? state->detail : NULL,
+                                   .generation = state->generation,
+                                   .overdue = seen.overdue,
+                                   .oldest_due_at_ms = seen.oldest_due_at_ms,
+                                   .drift_missing = seen.drift_missing,
+                                   .drift_extra = seen.drift_extra,
+                                   .drift_wrong = seen.drift_wrong};
+}
+
+/* One statement for up to STATS_AT_ONCE shards. */
+static dt_status write_stats(dt_housekeeper *h, struct dt_error *err)
+{
+    struct dt_shard_stats stats[STATS_AT_ONCE];
+    struct dt_loop_state states[STATS_AT_ONCE];
+    size_t n = 0;
+    dt_status status = DT_OK;
+    for (unsigned shard = 0, all = shards(h); shard < all && status == DT_OK; shard++) {
+        if (!h->env.state(h->env.arg, shard, &states[n]) || !worth_telling(&states[n]))
+            continue;
+        stats[n] = stats_of(h, shard, &states[n]);
+        if (++n == STATS_AT_ONCE) {
+            status = dt_store_put_stats(h->store, stats, n, err);
+            n = 0;
+        }
+    }
+    return status == DT_OK && n ? dt_store_put_stats(h->store, stats, n, err) : status;
+}
+
+static void tell_stats(dt_housekeeper *h)
+{
+    struct dt_error err = {0};
+    if (mono_us(h) < h->stats_us)
+        return;
+    h->stats_us = mono_us(h) + dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
+    if (write_stats(h, &err) != DT_OK)
+        DT_LOG(DEBUG, "housekeeper", "nothing said about shards", DT_S("reason", err.text));
+}
+
+/* What is led, and how often each set was lost, and doubted, before this tick. True: one waits for a compare. */
+static bool led_here(dt_housekeeper *h, struct dt_shard_set *led)
+{
+    struct dt_loop_state state;
+    bool unsure = false;
+    *led = (struct dt_shard_set){0};
+    for (unsigned shard = 0, all = shards(h); shard < all; shard++)
+        if (h->env.state(h->env.arg, shard, &state) && state.leading) {
+            dt_shard_set_add(led, shard);
+            h->losses[shard] = state.losses;
+            h->doubts[shard] = state.doubts;
+            unsure |= state.unsure;
+        }
+    return unsure;
+}
+
+static void take_sure(dt_housekeeper *h, const struct dt_reconcile_out *out)
+{
+    if (out->near_begun)
+        memcpy(h->compared, h->doubts, sizeof h->compared);
+    for (unsigned shard = 0, all = shards(h); shard < all; shard++)
+        if (dt_shard_set_has(&out->near, shard))
+            h->env.index_sure(h->env.arg, shard, h->compared[shard]);
+}
+
+static void reconcile(dt_housekeeper *h)
+{
+    struct dt_shard_map map;
+    struct dt_shard_set led;
+    struct dt_reconcile_out out = {0};
+    if (!atomic_exchange(&h->hurry, false) && mono_us(h) < h->reconcile_us)
+        return;
+    h->env.map(h->env.arg, &map);
+    bool unsure = led_here(h, &led);
+    struct dt_reconcile_in in = {mono_us(h), dt_refclock_earliest_ms(h->env.ref), &map, &led, unsure};
+    dt_reconcile_tick(h->reconciler, &in, &out);
+    h->reconcile_us = out.next_us;
+    take_sure(h, &out);
+    for (unsigned shard = 0, all = shards(h); shard < all; shard++) {
+        if (dt_shard_set_has(&out.whole, shard))
+            h->env.index_whole(h->env.arg, shard, h->losses[shard]);
+        if (dt_shard_set_has(&out.wake, shard))
+            h->env.wake(h->env.arg, shard);
+        if (dt_shard_set_has(&out.held, shard))
+            h->env.held(h->env.arg, shard);
+    }
+}
+
+static void *run(void *arg)
+{
+    dt_housekeeper *h = arg;
+    while (!h->stop) {
+        reconcile(h);
+        chores(h);
+        tell_stats(h);
+        audit(h);
+        int64_t until_us = dt_earlier(h->audit_us, dt_earlier(h->chores_us, h->stats_us));
+        if (!h->stop && !h->hurry)
+            dt_mailbox_wait(h->mailbox, dt_earlier(h->reconcile_us, until_us));
+    }
+    return NULL;
+}
+
+static void free_parts(dt_housekeeper *h)
+{
+    dt_reconciler_free(h->reconciler);
+    dt_audit_free(h->audit);
+    dt_index_free(h->index);
+    dt_store_free(h->store);
+    dt_mailbox_free(h->mailbox);
+    free(h);
+}
+
+dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out, struct dt_error *err)
+{
+    dt_housekeeper *h = calloc(1, sizeof *h);
+    if (!h)
+        return DT_NOMEM;
+    h->env = *env;
+    h->promoted = dt_counter("duetime_promoted_total", "Jobs whose day came near.", "");
+    h->moved = dt_counter("duetime_moved_total", "Finished jobs that moved to history.", "");
+    h->purged = dt_counter("duetime_purged_total",
+                           "Finished jobs removed from the live table because their retention was over.", "");
+    h->freed = dt_counter("duetime_keys_freed_total", "Keys of finished jobs that became free.", "");
+    h->dropped = dt_counter("duetime_history_partitions_dropped_total",
+                            "Partitions of history dropped because the retention of their jobs was over.", "");
+    h->audited = dt_counter("duetime_count_audited_jobs_total", "Jobs recounted by the audit of counters.", "");
+    h->corrected = dt_counter("duetime_count_corrected_jobs_total",
+                              "Jobs that the audit found in another state than counted: hand edits, or faults.", "");
+    dt_status status = dt_mailbox_new(&h->mailbox);
+    if (status == DT_OK)
+        status = dt_store_new(env->config, env->ref, &h->store);
+    if (status == DT_OK)
+        status = dt_audit_new(env->config, &h->audit);
+    if (status == DT_OK)
+        status = dt_index_new(env->config, env->installation, env->clock, &h->index, err);
+    if (status == DT_OK)
+        status = dt_reconciler_new(env->config, h->store, h->index, &h->reconciler, err);
+    if (status == DT_OK && pthread_create(&h->thread, NULL, run, h) != 0)
+        status = dt_fail(err, DT_SYSTEM, "no thread for the housekeeper");
+    if (status != DT_OK) {
+        free_parts(h);
+        return status;
+    }
+    *out = h;
+    return DT_OK;
+}
+
+static void hurry(dt_housekeeper *h)
+{
+    h->hurry = true;
+    dt_mailbox_signal(h->mailbox, 1);
+}
+
+void dt_housekeeper_rebuild(dt_housekeeper *h, unsigned shard)
+{
+    if (!h)
+        return;
+    dt_reconciler_lost(h->reconciler, shard);
+    hurry(h);
+}
+
+void dt_housekeeper_doubt(dt_housekeeper *h)
+{
+    if (!h)
+        return;
+    dt_reconciler_doubt(h->reconciler);
+    hurry(h);
+}
+
+void dt_housekeeper_stop(dt_housekeeper *h)
+{
+    if (!h)
+        return;
+    h->stop = true;
+    dt_mailbox_signal(h->mailbox, 1);
+    pthread_join(h->thread, NULL);
+    free_parts(h);
+}

@@ -1,0 +1,38 @@
+/*
+ * One thread a process for what has time: the reconciler's ticks, promotion of jobs whose day comes near, the move of
+ * finished jobs to history and what becomes of them there, and what leaders say about their shards.
+ */
+#ifndef DT_DISPATCHER_HOUSEKEEPER_H
+#define DT_DISPATCHER_HOUSEKEEPER_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "job/shard.h"
+#include "shard/shard_loop.h"
+
+typedef struct dt_housekeeper dt_housekeeper;
+
+struct dt_housekeeper_env {
+    const struct dt_config *config;
+    const char *installation;
+    const dt_clock *clock;
+    dt_refclock *ref;
+    void *arg;
+    unsigned (*shards)(void *arg); /* shards below it may be led here */
+    void (*map)(void *arg, struct dt_shard_map *out);
+    bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
+    void (*wake)(void *arg, unsigned shard);
+    void (*held)(void *arg, unsigned shard); /* something was put into a held set of the shard */
+    void (*index_whole)(void *arg, unsigned shard, uint64_t losses); /* as `state` said before the tick */
+    void (*index_sure)(void *arg, unsigned shard, uint64_t doubts);  /* as it said before the compare */
+};
+
+DT_MUST_CHECK dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out,
+                                             struct dt_error *err);
+/* The shard's set in Redis was lost: rebuild it, nearest first. Any thread; NULL is accepted. */
+void dt_housekeeper_rebuild(dt_housekeeper *housekeeper, unsigned shard);
+/* The index was out of reach: look through all of it soon. Any thread; NULL is accepted. */
+void dt_housekeeper_doubt(dt_housekeeper *housekeeper);
+void dt_housekeeper_stop(dt_housekeeper *housekeeper); /* joins, frees; NULL is accepted */
+
+#endif

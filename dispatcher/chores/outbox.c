@@ -1,0 +1,181 @@
+/*
+ * read up to BATCH notices ─▶ send, wait for every delivery report ─▶ delete what arrived
+ *
+ * Killed between sending and deleting, a notice goes twice with the same ce_id. Being told is the usual way; every
+ * LOOK_US the outboxes of all led shards are looked at anyway, for what was told to somebody who died, and for what
+ * Kafka refused: that stays and is offered again, and keeps nothing else from leaving.
+ */
+#include "outbox.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/fail_point.h"
+#include "base/guard.h"
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "delivery/message.h"
+#include "store/dispatch/store_dispatch.h"
+
+#define BATCH       500
+#define LOOK_US     INT64_C(5000000)
+#define RETRY_US    INT64_C(500000)
+#define SEND_MS     5000
+#define SHARD_WORDS (DT_SHARDS_MAX / 32)
+
+enum { NOTICES = 1, STOP = 2 }; /* signals */
+
+struct dt_outbox {
+    struct dt_outbox_env env;
+    pthread_t thread;
+    dt_mailbox *mailbox;
+    _Atomic bool stop;
+    _Atomic uint32_t told[SHARD_WORDS];
+    dt_store *store;
+    struct dt_arena arena;
+    struct dt_outage_part outage;
+    dt_metric *sent;
+};
+
+static dt_status send_notices(dt_outbox *o, const struct dt_notice *notices, size_t n, struct dt_error *err)
+{
+    struct dt_kafka_message *messages = dt_arena_alloc(&o->arena, n * sizeof *messages);
+    bool *sent = dt_arena_alloc(&o->arena, n * sizeof *sent);
+    int64_t *ids = dt_arena_alloc(&o->arena, n * sizeof *ids);
+    size_t n_ids = 0;
+    if (!messages || !sent || !ids)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        dt_status status = dt_message_of_notice(&notices[i], o->env.kafka->installation, &o->arena, &messages[i]);
+        if (status != DT_OK)
+            return status;
+    }
+    dt_status status = dt_sender_send(o->env.sender, messages, n, sent, SEND_MS, err);
+    for (size_t i = 0; i < n; i++)
+        if (DT_GUARD(LETTER_SENT, sent[i]))
+            ids[n_ids++] = notices[i].outbox_id;
+    dt_metric_add(o->sent, (int64_t)n_ids);
+    DT_FAIL_POINT("outbox.sent");
+    dt_status removed = n_ids ? dt_store_outbox_sent(o->store, ids, n_ids, err) : DT_OK;
+    return status == DT_OK ? removed : status;
+}
+
+/* All that waits in one shard's outbox. Those that Kafka refuses stay, and are passed by. */
+static dt_status empty(dt_outbox *o, unsigned shard, struct dt_error *err)
+{
+    size_t n = BATCH;
+    int64_t after_id = 0;
+    dt_status status = DT_OK, refused = DT_OK;
+    while (status == DT_OK && n == BATCH && !o->stop) {
+        struct dt_notice *notices;
+        dt_arena_reset(&o->arena);
+        status = dt_store_outbox(o->store, shard, after_id, BATCH, &o->arena, &notices, &n, err);
+        DT_FAIL_POINT_STATUS("outbox.read", status, err);
+        if (status != DT_OK || n == 0)
+            break;
+        after_id = notices[n - 1].outbox_id;
+        status = send_notices(o, notices, n, err);
+        if (status == DT_REFUSED) {
+            refused = status;
+            status = DT_OK;
+        }
+    }
+    return status == DT_OK ? refused : status;
+}
+
+/* The shards to look at now: those that were told, or all. */
+static bool take(dt_outbox *o, unsigned shard, bool all)
+{
+    uint32_t bit = UINT32_C(1) << (shard % 32);
+    bool told = (atomic_fetch_and(&o->told[shard / 32], ~bit) & bit) != 0;
+    return (told || all) && o->env.sends(o->env.arg, shard);
+}
+
+static dt_status look(dt_outbox *o, bool all)
+{
+    struct dt_error err = {0};
+    dt_status status = DT_OK;
+    bool failed = false;
+    for (unsigned shard = 0, shards = o->env.shards(o->env.arg); shard < shards && !o->stop; shard++) {
+        if (!take(o, shard, all))
+            continue;
+        dt_status emptied = empty(o, shard, &err);
+        if (emptied == DT_OK)
+            continue;
+        if (emptied != DT_REFUSED) { /* what is refused can wait for the next look */
+            status = emptied;
+            dt_outbox_post(o, shard);
+        }
+        dt_outage_failed(&o->outage, dt_store_connected(o->store) ? DT_OUTAGE_KAFKA : DT_OUTAGE_MYSQL, "outbox",
+                         "notices wait", emptied, &err);
+        failed = true;
+    }
+    if (all && !failed)
+        dt_outage_over(&o->outage);
+    return status;
+}
+
+static void *run(void *arg)
+{
+    dt_outbox *o = arg;
+    int64_t all_us = 0;
+    while (!o->stop) {
+        int64_t now_us = dt_clock_mono_us(o->env.clock);
+        bool all = now_us >= all_us;
+        if (all)
+            all_us = now_us + LOOK_US;
+        if (look(o, all) != DT_OK)
+            dt_mailbox_pause(o->mailbox, dt_clock_mono_us(o->env.clock) + RETRY_US, STOP);
+        else if (!o->stop)
+            dt_mailbox_wait(o->mailbox, all_us);
+    }
+    return NULL;
+}
+
+static void free_parts(dt_outbox *o)
+{
+    dt_store_free(o->store);
+    dt_mailbox_free(o->mailbox);
+    dt_arena_clear(&o->arena);
+    free(o);
+}
+
+dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out, struct dt_error *err)
+{
+    dt_outbox *o = calloc(1, sizeof *o);
+    if (!o)
+        return DT_NOMEM;
+    o->env = *env;
+    dt_arena_init(&o->arena);
+    o->sent = dt_counter("duetime_notices_sent_total", "Dead letters sent to Kafka.", "");
+    dt_status status = dt_mailbox_new(&o->mailbox);
+    if (status == DT_OK)
+        status = dt_store_new(env->config, NULL, &o->store);
+    if (status == DT_OK && pthread_create(&o->thread, NULL, run, o) != 0)
+        status = dt_fail(err, DT_SYSTEM, "no thread for the outbox");
+    if (status != DT_OK) {
+        free_parts(o);
+        return status;
+    }
+    *out = o;
+    return DT_OK;
+}
+
+void dt_outbox_post(dt_outbox *o, unsigned shard)
+{
+    atomic_fetch_or(&o->told[shard / 32], UINT32_C(1) << (shard % 32));
+    dt_mailbox_signal(o->mailbox, NOTICES);
+}
+
+void dt_outbox_stop(dt_outbox *o)
+{
+    if (!o)
+        return;
+    o->stop = true;
+    dt_mailbox_signal(o->mailbox, STOP);
+    pthread_join(o->thread, NULL);
+    free_parts(o);
+}

@@ -1,0 +1,29 @@
+/*
+ * Notices (dead letters) leave for Kafka from the outbox table: at least once, with an id that lets a reader drop
+ * repeats. One thread for the shards that this process leads.
+ */
+#ifndef DT_DISPATCHER_OUTBOX_H
+#define DT_DISPATCHER_OUTBOX_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "kafka/kafka.h"
+
+typedef struct dt_outbox dt_outbox;
+
+struct dt_outbox_env {
+    const struct dt_config *config;
+    const struct dt_kafka_env *kafka;
+    const dt_clock *clock;
+    dt_sender *sender;
+    void *arg;
+    bool (*sends)(void *arg, unsigned shard); /* does this process send the shard's notices? */
+    unsigned (*shards)(void *arg);            /* shards below it may have notices */
+};
+
+DT_MUST_CHECK dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out, struct dt_error *err);
+/* The shard's outbox has something. Any thread, never blocks. */
+void dt_outbox_post(dt_outbox *outbox, unsigned shard);
+void dt_outbox_stop(dt_outbox *outbox); /* joins, frees; NULL is accepted */
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * The Event worker: leads one shard in a thread of its own, from takeover to stepping down. See shard_loop.c for the
+ * protocol.
+ */
+#ifndef DT_DISPATCHER_SHARD_LOOP_H
+#define DT_DISPATCHER_SHARD_LOOP_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "index/index.h"
+#include "job/shard.h"
+#include "kafka/kafka.h"
+
+typedef struct dt_shard_loop dt_shard_loop;
+
+/* What all loops of a process share; must outlive them. Callbacks run on the loop's thread and return at once. */
+struct dt_loop_env {
+    const struct dt_config *config;
+    const struct dt_kafka_env *kafka;
+    const dt_clock *clock;
+    dt_refclock *ref;
+    dt_kafka_admin *admin;
+    const char *owner; /* host:pid */
+    void *arg;
+    bool (*leads)(void *arg, unsigned shard);         /* does ZooKeeper still name this process? */
+    unsigned (*share)(void *arg);                     /* how many shards are this process's by ZooKeeper's sharing */
+    void (*map)(void *arg, struct dt_shard_map *out); /* the present map */
+    void (*stale_map)(void *arg);                     /* reload it */
+    void (*index_lost)(void *arg,
+                       unsigned shard); /* the shard's set must be rebuilt: dt_shard_loop_index_whole when it is */
+    void (*index_doubted)(void *arg);   /* entries of the shard may be missing: dt_shard_loop_index_sure when not */
+    /* Entries of any shard were lost here; the index: through which. */
+    void (*index_untold)(void *arg, const dt_index *index);
+    /* Nobody that changes jobs is cut off from that endpoint, as far as is known. */
+    bool (*index_told)(void *arg, const char *endpoint);
+    bool (*hears)(void *arg); /* wake-ups arrive */
+    void (*led)(void *arg);   /* a leadership began or ended */
+    /* Up to which deadline attempts may time out (read_watch.h), and: the shard waits for a later one. */
+    int64_t (*read_up_to)(void *arg);
+    void (*want_read)(void *arg, unsigned shard, int64_t deadline_ms);
+    void (*outbox)(void *arg, unsigned shard);  /* there is something in the outbox */
+    void (*stopped)(void *arg, unsigned shard); /* the loop ended by itself or as asked; join it with _free */
+    uint64_t (*random)(void *arg);
+};
+
+/* Starts the thread. */
+DT_MUST_CHECK dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_shard_loop **out);
+/* Joins the thread; call after dt_shard_loop_stop or `stopped`. */
+void dt_shard_loop_free(dt_shard_loop *loop);
+
+/* ---- any thread ---- */
+void dt_shard_loop_wake(dt_shard_loop *loop);   /* something may be due */
+void dt_shard_loop_topics(dt_shard_loop *loop); /* a topic was paused or resumed */
+/* The rebuild that index_lost asked for is done; `losses` as the loop's state said before it was finished. Ignored if
+ * the set was lost once more since. */
+void dt_shard_loop_index_whole(dt_shard_loop *loop, uint64_t losses);
+/* Somebody could not tell the index of a change: due jobs are read from MySQL until it is known to be right again. */
+void dt_shard_loop_doubt(dt_shard_loop *loop);
+/* It has been compared with MySQL, as far as it is looked at before the next compare, since the loop's state said
+ * `doubts`. Ignored if there is another doubt since. */
+void dt_shard_loop_index_sure(dt_shard_loop *loop, uint64_t doubts);
+void dt_shard_loop_release(dt_shard_loop *loop); /* finish what is in flight, step down, end */
+void dt_shard_loop_stop(dt_shard_loop *loop);    /* end at once: somebody else may lead already */
+
+/* What it says about itself; strings are copied. */
+struct dt_loop_state {
+    bool leading;
+    struct dt_marker marker; /* of its set in Redis; valid while leading */
+    const char *waiting;     /* "kafka", "redis" or NULL: static text */
+    char detail[320];
+    int64_t generation; /* of the map that it works with, its set filled for it; 0 = not yet */
+    bool halted;
+    bool unsure;     /* the index can be asked, and waits to be compared */
+    uint64_t doubts; /* rises with each doubt */
+    uint64_t losses; /* rises with each index_lost, together with it; begins anywhere */
+};
+void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);
+
+#endif

@@ -1,0 +1,259 @@
+/*
+ * The inside of a shard loop, shared by its six files and nobody else. Everything but what is marked otherwise belongs
+ * to the loop's own thread.
+ *
+ *   shard_takeover.c   from "ZooKeeper names us" to a row and a ledger that tell one story; the hint of a refusal
+ *   shard_batch.c      the batch: the leader's turn in MySQL, and sending its head to Kafka
+ *   shard_look.c       what may be due: Redis, or MySQL when Redis is away; telling the index
+ *   shard_lanes.c      who goes first when more is due than a batch; held sets
+ *   shard_trim.c       deleting old records of the ledger, rarely and in the background
+ *   shard_loop.c       the thread: when to do which, rest, stepping down, what it says about itself
+ */
+#ifndef DT_DISPATCHER_SHARD_PARTS_H
+#define DT_DISPATCHER_SHARD_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/json.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "fair.h"
+#include "job/job.h"
+#include "lane_memory.h"
+#include "shard_loop.h"
+#include "store/dispatch/store_dispatch.h"
+#include "topic_gate.h"
+
+/*
+ * A ledger of fewer offsets than this may be another one than the row knows: one that was made anew has the row's
+ * offset soon again. So a takeover reads a young ledger from its beginning, and no leader deletes anything below it.
+ */
+#define DT_LEDGER_YOUNG 1000
+
+struct dt_shard_meters {
+    dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *send_seconds, *turn_seconds, *epoch, *leading,
+        *halted;
+    dt_metric *refusals, *undeliverable, *unwritable, *trims, *strangers;
+};
+
+/* What the row's list holds, and how far its head has come. */
+struct dt_flight {
+    struct dt_claims list;
+    bool sent;                   /* the first lease.send_n were committed; settle_offset is valid */
+    int64_t settle_offset;       /* first offset after their ledger record */
+    int64_t claimed_us, sent_us; /* mono; 0 = who knows when */
+    int64_t shortest_ack_ms;     /* of those that were claimed then; 0 = who knows */
+};
+
+/* A transaction in Kafka on its way from its beginning to its commit. */
+struct dt_sending {
+    bool begun;       /* or tried to: status says how that went */
+    dt_status status; /* with err */
+    struct dt_error err;
+    struct dt_kafka_message *messages;
+    size_t n;
+    int64_t start_us;
+};
+
+/* What is remembered from one leadership to the next: only a hint, and only of a refusal. */
+struct dt_refused {
+    struct dt_claims list; /* exactly what was sent when Kafka refused; n = 0: nothing is remembered */
+    char why[320];
+};
+
+/* Records in the ledger that no dispatcher wrote. */
+struct dt_strangers {
+    int64_t n, told;         /* since the loop began; of these, told in the log */
+    int64_t met_us, told_us; /* mono; 0 = never */
+    int64_t barrier_at;      /* offset of this leadership's barrier */
+    int64_t batches;         /* since then */
+    int64_t counted;         /* by the offsets of these batches */
+};
+
+/* A lane that has a held set: a topic, or the timeouts of one. */
+struct dt_lane {
+    char name[DT_HELD_NAME_SIZE];
+    bool open;       /* what is held may go */
+    size_t given;    /* so many were given back at this look */
+    int64_t next_ms; /* and this is when the first that is held still is due; 0: nothing is */
+};
+#define DT_SKIPPED 256
+/* A lane as one look sees it. */
+struct dt_queue {
+    struct dt_str topic; /* absent: jobs that have no row */
+    size_t waiting, given;
+    int64_t next_ms;      /* of what is held still, the first; with given only */
+    size_t met, may;      /* entries of the topic that stand before that one; those of them that the lane may send */
+    struct dt_queue *own; /* of timeouts: the topic's own lane; absent: nothing else of it is due */
+    bool timeouts, held, closed; /* closed: paused, or cannot be written */
+    bool unknown;                /* whether it can be written is being found out */
+    size_t hash;
+    bool left;    /* something of it stays where MySQL's cursor stands */
+    bool skipped; /* the reader ahead of that has passed some of it by */
+};
+struct dt_lanes {
+    struct dt_lane *v;
+    size_t n, cap;
+    size_t turn;                  /* whose turn it is to get something back */
+    size_t others;                /* so many of the last look's hints were of lanes without a held set */
+    struct dt_lane_memory memory; /* of a backlog */
+    struct dt_arena arena;        /* of one look, with all below */
+    struct dt_queue *queues;
+    struct dt_fair_lane *parts; /* beside queues */
+    size_t n_queues;
+    uint32_t *of; /* beside the loop's entries: places in queues */
+};
+
+struct dt_shard_loop {
+    const struct dt_loop_env *env;
+    unsigned shard;
+    pthread_t thread;
+    dt_mailbox *mailbox;        /* any thread posts */
+    _Atomic bool stop, release; /* any thread sets */
+    _Atomic bool abort;         /* what blocking Kafka calls look at: stop */
+    _Atomic bool index_whole;   /* any thread sets, the loop clears, both with state_lock */
+    _Atomic bool index_sure;    /* any thread sets and clears, with state_lock */
+    struct dt_shard_meters meters;
+
+    /* parts that live as long as the loop */
+    dt_store *store;
+    dt_index *index;
+    dt_topic_book *book;
+    dt_topic_gate *gate;
+    dt_json *json;
+    struct dt_arena arena; /* of one turn */
+
+    /* the leadership */
+    dt_producer *producer; /* NULL: none, or at rest */
+    struct dt_shard_map map;
+    int64_t filled_for; /* generation of the map that the shard's set was filled for; it has got no slots since */
+    struct dt_lease lease;
+    struct dt_flight flight;
+    struct dt_sending ahead; /* what was begun while the claim was not yet committed */
+    struct dt_refused refused;
+    struct dt_strangers strangers;
+    int64_t checked_us, clock_us; /* mono: when the row was last compared; when MySQL's clock was last sampled */
+    int64_t busy_us;              /* mono: when there was last something to do */
+    int64_t breath_end_us;        /* mono: until then the shard rests after a batch */
+    bool resume;                  /* a shard at rest has something to do again: take over */
+    bool halt_told;
+    struct dt_outage_part outage, index_outage, trim_outage;
+
+    /* looking (shard_look.c) */
+    bool index_up;
+    bool index_stuck;         /* what stands at the head of the index cannot be moved: MySQL is read once through */
+    uint64_t doubts;          /* so many are known here: MySQL is read once through since the last of them */
+    bool marked;              /* this leadership has put its marker into its set */
+    bool vouched;             /* and the marker says that the set is whole */
+    bool lost;                /* the set is not to be believed, and the rebuild is not asked for yet */
+    bool mark_unsure;         /* the last marking failed: the next count may be there already … */
+    bool mark_vouches;        /* … and say that the set is whole */
+    int64_t mark_count;       /* of the marker that is there */
+    int64_t marked_us;        /* mono: when the index was last seen to take a change */
+    struct dt_hint *hints;    /* room for a batch */
+    struct dt_entry *entries; /* room for DT_LOOK_BATCHES, like the next one */
+    struct dt_due *due;
+    size_t n_hints;
+    bool backlog; /* the last look left something that may go */
+    struct dt_lanes lanes;
+    int64_t scan_ms, scan_id;   /* cursor of the degraded scan */
+    int64_t ahead_ms, ahead_id; /* and of the one that goes on ahead of it */
+    int64_t ahead_us;           /* mono: when that one last began at the first one's */
+    size_t skipped[DT_SKIPPED]; /* since then: lanes of which it passed something by, by their hashes */
+    size_t n_skipped;
+    int64_t held_us; /* mono: when held sets were last listed */
+    int64_t locked_pause_us;
+    bool topics_changed;
+    char orphan[200]; /* a topic that jobs have and `topics` has not; empty = none was met lately */
+    int64_t orphan_us;
+
+    /* trimming (shard_trim.c) */
+    dt_ledger_trim *trim;  /* under way */
+    int64_t trim_again_us; /* mono: after a failure */
+    int64_t trimmed_below; /* this leadership has seen Kafka delete so far */
+
+    pthread_mutex_t state_lock;
+    struct dt_loop_state state; /* under state_lock, for any thread */
+};
+
+static inline int64_t dt_shard_mono_us(const dt_shard_loop *l)
+{
+    return dt_clock_mono_us(l->env->clock);
+}
+
+/* Something of the list is not sent yet: it goes before anything is claimed. */
+static inline bool dt_shard_has_rest(const dt_shard_loop *l)
+{
+    return l->lease.inflight > l->lease.send_n;
+}
+
+/* ---- shard_takeover.c ---- */
+/* All steps. OK: the row is ours, what the ledger has is settled, flight is what the row holds (sent = false). */
+DT_MUST_CHECK dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err);
+/* Kafka refused the batch that was just sent: remembers it for the next takeover. */
+void dt_shard_remember_refusal(dt_shard_loop *l, const struct dt_error *err);
+/* So many records that no dispatcher wrote are in the ledger, at or before this offset: an alarm, and nothing else. */
+void dt_shard_tell_strangers(dt_shard_loop *l, int64_t n, int64_t offset);
+/* Of each batch's record, in order: tells of strangers by the offsets that they have taken. */
+void dt_shard_count_offsets(dt_shard_loop *l, int64_t offset);
+
+/* ---- shard_batch.c ---- */
+/* What is in flight and not sent: its head goes, read anew. OK also when nothing is in flight. */
+DT_MUST_CHECK dt_status dt_shard_send_rest(dt_shard_loop *l, struct dt_error *err);
+/* One turn over l->hints: settles what was sent, claims, sends, tells the index; sends the rest. Afterwards only
+ * the numbers of *turn count. */
+DT_MUST_CHECK dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error *err);
+/* The leadership is over, or at rest: what is open in Kafka is aborted. */
+void dt_shard_drop_producer(dt_shard_loop *l);
+/* Settles what was sent, and nothing else. */
+DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
+
+/* ---- shard_look.c ---- */
+/* l->map is the present one. */
+void dt_shard_read_map(dt_shard_loop *l);
+/* At the start of a leadership. */
+void dt_shard_look_init(dt_shard_loop *l);
+/* Fills l->hints with what may be due at now_ms; *next_ms: when something is due after that (0 = not known). */
+DT_MUST_CHECK dt_status dt_shard_look(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err);
+/* Tells the index what became of the hints. */
+void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn);
+/* Tells the index when a job is due next (0 = never), whatever it says now. */
+void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done);
+/* The index is asked what is due; otherwise MySQL is. */
+bool dt_shard_believes_index(const dt_shard_loop *l);
+/* The next looks go past the index: MySQL is read from the longest overdue on, with a cursor. */
+void dt_shard_pass_by_index(dt_shard_loop *l);
+/* What the readers of MySQL passed by may go now. */
+void dt_shard_look_from_start(dt_shard_loop *l);
+struct dt_marker dt_shard_marker(const dt_shard_loop *l);
+/* Before stepping down: the set of a shard that the map no longer names goes. */
+void dt_shard_leave_index(dt_shard_loop *l);
+
+/* ---- shard_lanes.c ---- */
+#define DT_LOOK_BATCHES 8 /* a look goes so many batches deep */
+/* Lists the held sets, and what of them may go; now and then, or when topics changed. */
+void dt_shard_look_at_held(dt_shard_loop *l);
+/* There is such a held set now; open: what it has may go. */
+void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, bool open);
+/* Is anything held that may go? */
+bool dt_shard_lanes_wait(const dt_shard_loop *l);
+/* Before a look at the index: a part of each lane that may go, about a batch in all. */
+void dt_shard_give_back(dt_shard_loop *l);
+/* l->lanes.queues and of: the lane of each of l->entries[0..n), from MySQL. */
+DT_MUST_CHECK dt_status dt_shard_sort_lanes(dt_shard_loop *l, size_t n, struct dt_error *err);
+/* l->lanes.parts: how many of each of these lanes go next. held_sets: of a lane that has one, those that were given
+ * back. */
+void dt_shard_share(dt_shard_loop *l, bool held_sets);
+/* Fills l->hints from l->entries[0..n), each lane its part, and parks what is too much. *rest: something that may go
+ * was left where it is. */
+DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *rest, struct dt_error *err);
+
+/* ---- shard_trim.c ---- */
+/* While leading, at any time: returns at once. Any status but OK: the leadership is over. */
+DT_MUST_CHECK dt_status dt_shard_trim(dt_shard_loop *l, struct dt_error *err);
+/* Forgets what is under way; it may still be done. */
+void dt_shard_trim_forget(dt_shard_loop *l);
+
+#endif

@@ -1,0 +1,674 @@
+/*
+ * What leaves `jobs`, and what becomes of it: finished jobs move to `history` with their attempts, or are removed where
+ * their retention is over; their keys become free in the order of key_ends; `rest` is sorted into partitions.
+ *
+ * A batch of the mover, whatever its size:
+ *
+ *     who is due to leave, in order of leave_at           SELECT, no locks
+ *     BEGIN; lock them in order of ids, passing by what others hold, everything looked at again
+ *     what is still in flight stays                       SELECT shards.inflight, as committed now
+ *     attempts, rows and keys' ends to history            INSERT … SELECT (attempts and keys only if there are any)
+ *     attempts, keys and rows away                        DELETE (attempts, and keys of removed jobs, if any)
+ *     history_days                                        one row a home day and partition
+ *     history_counts, removed_jobs                        one row a topic, state and partition
+ *     job_counts, COMMIT
+ *
+ * Invariants: a job is in `jobs` or in `history`, never in both and never in neither, killed at whatever point; a job
+ * whose notice waits in the outbox, or whose attempt is still in flight, is needed where it is and stays; so does one
+ * that was made less than YOUNG_MS ago (whoever lost the answer of its COMMIT reads it back by id, and a server that
+ * comes late to that INSERT must find the id taken). What stays behind is passed by, and met again when the cursor
+ * starts over: it holds up nobody. Two movers at once lock the same rows in the same order and pass each other by.
+ */
+#include <stdlib.h>
+
+#include "base/fail_point.h"
+#include "base/guard.h"
+#include "store/archive/store_house.h"
+#include "store/db/id_list.h"
+#include "store/dispatch/store_dispatch.h"
+#include "store/jobs/counts.h"
+#include "store/jobs/store_row.h"
+#include "store/store_internal.h"
+
+#ifndef YOUNG_MS
+#define YOUNG_MS 30000
+#endif
+#define UNTIDY_MAX 1000
+#define TRIES_MAX  10000 /* archived attempts that move in one transaction, unless one job has more */
+
+struct leaver {
+    int64_t id;
+    struct dt_str topic;
+    enum dt_job_state state;
+    int32_t part; /* where it goes */
+    bool removed; /* its retention is over: it goes nowhere */
+    bool keyed;
+    int64_t tries; /* archived attempts */
+    int64_t key_until_ms, purge_at_ms;
+};
+
+struct leave {
+    dt_store *store;
+    dt_db *db;
+    struct dt_mover *mover;
+    struct dt_left *out;
+    int64_t now_ms;
+    struct dt_error *err;
+    struct dt_arena arena;
+    struct leaver *v; /* in order of ids until they are counted */
+    size_t n;
+    bool moved_keyed, moved_retried, removed_keyed, retried;
+    bool cut;                 /* some of the candidates are for the next batch */
+    struct dt_strbuf ids;     /* all of them, [id,...] */
+    struct dt_strbuf moved;   /* [[id,part,key_until,purge_at],...] */
+    struct dt_strbuf removed; /* [id,...] */
+};
+
+/* ---- who leaves ---- */
+
+/* Rows that were finished by hand with next_at set to NULL as well: nobody said when they may go. */
+static dt_status tidy_untold(struct leave *l)
+{
+    size_t n = 0;
+    struct dt_strbuf ids;
+    dt_strbuf_init(&ids);
+    dt_status status =
+        dt_select_ids(l->db, "SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key = 0 LIMIT ?",
+                      DT_PARAMS(DT_P_INT(UNTIDY_MAX)), &ids, &n, l->err);
+    if (status == DT_OK && n)
+        status = dt_tidy_list(l->store, l->db, dt_strbuf_str(&ids), NULL, l->err);
+    dt_strbuf_clear(&ids);
+    return status;
+}
+
+/* From the cursor on; at the end it starts over. */
+static dt_status select_due(struct leave *l, size_t limit, struct dt_strbuf *ids, size_t *n)
+{
+    struct dt_mover *m = l->mover;
+    dt_status status = dt_db_query(
+        l->db,
+        "SELECT id, due_key FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key >= ? AND due_key <= ?"
+        " AND (due_key > ? OR id > ?) ORDER BY due_key, id LIMIT ?",
+        DT_PARAMS(DT_P_INT(m->after_ms), DT_P_INT(l->now_ms), DT_P_INT(m->after_ms), DT_P_INT(m->after_id),
+                  DT_P_INT(limit)),
+        l->err);
+    if (status != DT_OK)
+        return status;
+    for (*n = 0; dt_db_next(l->db); (*n)++) {
+        m->after_id = dt_db_i64(l->db, 0);
+        m->after_ms = dt_db_i64(l->db, 1);
+        dt_id_list_add(ids, m->after_id);
+    }
+    dt_id_list_end(ids);
+    l->out->more = *n == limit;
+    if (!l->out->more)
+        m->after_ms = 1, m->after_id = 0;
+    status = dt_db_end(l->db, l->err);
+    return status == DT_OK && ids->failed ? DT_NOMEM : status;
+}
+
+static const char lock_leavers[] =
+    "SELECT j.id, j.topic, j.state+0, j.job_key IS NOT NULL, j.attempt, j.purge_at, j.updated_at"
+    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = "
+    "t.id"
+    " WHERE j.next_at IS NULL AND j.leave_at <= ? AND j.leave_at > 0 AND j.purge_at IS NOT NULL AND j.created_at <= ?"
+    " AND j.state IN ('succeeded','dead','cancelled') AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.job_id = j.id)"
+    " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED";
+
+static dt_status read_leaver(const struct leave *l, struct leaver *out)
+{
+    const dt_db *db = l->db;
+    int64_t keys_ms = dt_store_config(l->store)->history_keys;
+    int64_t purge_at_ms = dt_db_i64(db, 5), free_ms = dt_db_i64(db, 6) + keys_ms;
+    *out = (struct leaver){.id = dt_db_i64(db, 0),
+                           .topic = dt_arena_copy((struct dt_arena *)&l->arena, dt_db_bytes(db, 1)),
+                           .keyed = dt_db_i64(db, 3) != 0,
+                           .tries = dt_db_i64(db, 4) > 1 ? dt_db_i64(db, 4) - 1 : 0,
+                           .purge_at_ms = purge_at_ms,
+                           .removed = purge_at_ms <= l->now_ms,
+                           .part = dt_part_of(purge_at_ms, l->now_ms),
+                           .key_until_ms = free_ms < purge_at_ms ? free_ms : purge_at_ms};
+    return out->topic.p ? dt_row_state(db, 2, &out->state) : DT_NOMEM;
+}
+
+/* The next one of the batch; of jobs that were tried thousands of times it takes fewer, so that it stays short. */
+static dt_status take_leaver(struct leave *l, int64_t *tries)
+{
+    struct leaver *v = &l->v[l->n];
+    dt_status status = read_leaver(l, v);
+    l->cut |= l->n && *tries + v->tries > TRIES_MAX;
+    if (status != DT_OK || l->cut)
+        return status;
+    *tries += v->tries;
+    l->n++;
+    return DT_OK;
+}
+
+/* Locks those that may leave still; the others are left alone. */
+static dt_status lock_all(struct leave *l, struct dt_str candidates, size_t n)
+{
+    l->v = dt_arena_alloc(&l->arena, n * sizeof *l->v);
+    if (!l->v)
+        return DT_NOMEM;
+    dt_status status =
+        dt_db_query(l->db, lock_leavers,
+                    DT_PARAMS(DT_P_STR(candidates), DT_P_INT(l->now_ms), DT_P_INT(l->now_ms - YOUNG_MS)), l->err);
+    int64_t tries = 0;
+    while (status == DT_OK && !l->cut && l->n < n && dt_db_next(l->db))
+        status = take_leaver(l, &tries);
+    dt_status end = dt_db_end(l->db, status == DT_OK ? l->err : NULL);
+    return status == DT_OK ? end : status;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const struct dt_claim *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static dt_status drop_in_flight(struct leave *l, struct dt_claims *list)
+{
+    dt_status status = dt_claims_parse(dt_db_bytes(l->db, 0), list);
+    if (status != DT_OK || list->n == 0)
+        return status;
+    qsort(list->v, list->n, sizeof *list->v, compare_ids);
+    size_t kept = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        struct dt_claim key = {.id = l->v[i].id};
+        if (!bsearch(&key, list->v, list->n, sizeof *list->v, compare_ids))
+            l->v[kept++] = l->v[i];
+    }
+    l->n = kept;
+    return DT_OK;
+}
+
+/* A job that was finished while its attempt is still in flight is needed for sending: it stays until that is settled.
+ * Read after the rows were locked, as committed now. */
+static dt_status spare_in_flight(struct leave *l)
+{
+    struct dt_claims list = {0};
+    dt_status status =
+        dt_db_query(l->db, "SELECT inflight FROM shards WHERE LENGTH(inflight) > 2", DT_NO_PARAMS, l->err);
+    while (status == DT_OK && dt_db_next(l->db))
+        status = drop_in_flight(l, &list);
+    dt_status end = dt_db_end(l->db, status == DT_OK ? l->err : NULL);
+    dt_claims_clear(&list);
+    return status == DT_OK ? end : status;
+}
+
+/* ---- where to ---- */
+
+static void want(struct dt_left *out, int32_t part)
+{
+    for (size_t i = 0; i < out->n_wanted; i++)
+        if (out->wanted[i] == part)
+            return;
+    if (out->n_wanted < DT_WANTED_MAX)
+        out->wanted[out->n_wanted++] = part;
+}
+
+/* What has no partition is told, or lies in `rest` if there is none to be had. */
+static void choose_parts(struct leave *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        struct leaver *v = &l->v[i];
+        if (v->removed || dt_parts_have(&l->mover->parts, v->part))
+            continue;
+        if (l->mover->make_do)
+            v->part = 0;
+        else
+            want(l->out, v->part);
+    }
+}
+
+static void list_leaver(struct leave *l, const struct leaver *v)
+{
+    struct dt_strbuf *moved = &l->moved;
+    dt_id_list_add(&l->ids, v->id);
+    l->retried |= v->tries > 0;
+    if (v->removed) {
+        dt_id_list_add(&l->removed, v->id);
+        l->removed_keyed |= v->keyed;
+        l->out->removed++;
+        return;
+    }
+    l->moved_keyed |= v->keyed;
+    l->moved_retried |= v->tries > 0;
+    l->out->moved++;
+    dt_strbuf_adds(moved, moved->n ? ",[" : "[[");
+    dt_strbuf_add_i64(moved, v->id);
+    dt_strbuf_addc(moved, ',');
+    dt_strbuf_add_i64(moved, v->part);
+    dt_strbuf_addc(moved, ',');
+    if (v->keyed)
+        dt_strbuf_add_i64(moved, v->key_until_ms);
+    else
+        dt_strbuf_adds(moved, "null");
+    dt_strbuf_addc(moved, ',');
+    dt_strbuf_add_i64(moved, v->purge_at_ms);
+    dt_strbuf_addc(moved, ']');
+}
+
+static dt_status list_all(struct leave *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        list_leaver(l, &l->v[i]);
+    dt_id_list_end(&l->ids);
+    dt_id_list_end(&l->removed);
+    dt_strbuf_adds(&l->moved, l->moved.n ? "]" : "[]");
+    return l->ids.failed || l->removed.failed || l->moved.failed ? DT_NOMEM : DT_OK;
+}
+
+/* ---- writing ---- */
+
+#define MOVED                                                                                                          \
+    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', part INT PATH '$[1]', key_until BIGINT PATH '$[2]', "   \
+    "until BIGINT PATH '$[3]')) t"
+#define IDS        " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
+#define JOBS_OF_T  " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+#define TRIES_OF_T " STRAIGHT_JOIN attempts a FORCE INDEX (PRIMARY) ON a.job_id = t.id"
+
+static const char copy_attempts[] = "INSERT INTO history_attempts (part, purge_at, " DT_ATTEMPT_COLUMNS
+                                    ") SELECT t.part, t.until, " DT_ATTEMPT_COLUMNS MOVED TRIES_OF_T;
+static const char copy_jobs[] = "INSERT INTO history (id, part, key_until, " DT_KEPT_COLUMNS
+                                ") SELECT t.id, t.part, t.key_until, " DT_KEPT_COLUMNS MOVED JOBS_OF_T;
+static const char copy_keys[] = "INSERT INTO key_ends (free_at, job_id, topic, job_key) SELECT t.key_until, t.id, "
+                                "j.topic, j.job_key" MOVED JOBS_OF_T " WHERE j.job_key IS NOT NULL";
+static const char delete_attempts[] = "DELETE a" IDS TRIES_OF_T;
+static const char delete_keys[] =
+    "DELETE k" IDS JOBS_OF_T " STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY) ON k.topic = j.topic AND k.job_key = "
+    "j.job_key AND k.job_id = j.id";
+static const char delete_jobs[] = "DELETE j" IDS JOBS_OF_T;
+
+static dt_status run_list(struct leave *l, const char *sql, const struct dt_strbuf *list, size_t rows)
+{
+    uint64_t affected = 0;
+    dt_status status = dt_db_run(l->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(list))), &affected, l->err);
+    if (status == DT_OK && rows && affected != rows)
+        status = dt_fail(l->err, DT_INTERNAL, "%llu of %zu locked jobs left", (unsigned long long)affected, rows);
+    return status;
+}
+
+static dt_status copy(struct leave *l)
+{
+    dt_status status = DT_OK;
+    if (l->out->moved == 0)
+        return DT_OK;
+    if (l->moved_retried)
+        status = run_list(l, copy_attempts, &l->moved, 0);
+    if (status == DT_OK)
+        status = run_list(l, copy_jobs, &l->moved, l->out->moved);
+    if (status == DT_OK && l->moved_keyed)
+        status = run_list(l, copy_keys, &l->moved, 0);
+    return status;
+}
+
+static dt_status delete (struct leave *l)
+{
+    dt_status status = DT_OK;
+    if (l->retried)
+        status = run_list(l, delete_attempts, &l->ids, 0);
+    if (status == DT_OK && l->removed_keyed)
+        status = run_list(l, delete_keys, &l->removed, 0);
+    return status == DT_OK ? run_list(l, delete_jobs, &l->ids, l->n) : status;
+}
+
+/* ---- counting ---- */
+
+static int by_count(const void *a, const void *b)
+{
+    const struct leaver *x = a, *y = b;
+    if (x->removed != y->removed)
+        return x->removed ? 1 : -1;
+    int order = memcmp(x->topic.p, y->topic.p, x->topic.n < y->topic.n ? x->topic.n : y->topic.n);
+    if (order == 0)
+        order = (x->topic.n > y->topic.n) - (x->topic.n < y->topic.n);
+    if (order == 0 && !x->removed)
+        order = x->state != y->state ? (x->state > y->state) - (x->state < y->state)
+                                     : (x->part > y->part) - (x->part < y->part);
+    return order;
+}
+
+static const char count_moved[] = "INSERT INTO history_counts (topic, state, part, jobs) VALUES (?,?,?,?)"
+                                  " ON DUPLICATE KEY UPDATE jobs = jobs + VALUES(jobs)";
+static const char count_removed[] = "INSERT INTO removed_jobs (topic, removed) VALUES (?, ?)"
+                                    " ON DUPLICATE KEY UPDATE removed = removed + VALUES(removed)";
+
+/* In the order of the tables' keys, so that two movers do not wait for each other in a circle. */
+static dt_status count(struct leave *l)
+{
+    enum { MOVED_COLUMNS = 4, REMOVED_COLUMNS = 2 };
+    qsort(l->v, l->n, sizeof *l->v, by_count);
+    struct dt_param *moved = dt_arena_alloc(&l->arena, MOVED_COLUMNS * l->n * sizeof *moved);
+    struct dt_param *removed = dt_arena_alloc(&l->arena, REMOVED_COLUMNS * l->n * sizeof *removed);
+    size_t n_moved = 0, n_removed = 0;
+    if (!moved || !removed)
+        return DT_NOMEM;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct leaver *v = &l->v[i];
+        bool same = i && by_count(&l->v[i - 1], v) == 0;
+        if (v->removed) {
+            struct dt_param *p = removed + REMOVED_COLUMNS * (same ? n_removed - 1 : n_removed++);
+            p[0] = DT_P_STR(v->topic);
+            p[1] = DT_P_INT(same ? p[1].i + 1 : 1);
+        } else {
+            struct dt_param *p = moved + MOVED_COLUMNS * (same ? n_moved - 1 : n_moved++);
+            p[0] = DT_P_STR(v->topic);
+            p[1] = DT_P_STR(dt_str(dt_job_state_name(v->state)));
+            p[2] = DT_P_INT(v->part);
+            p[3] = DT_P_INT(same ? p[3].i + 1 : 1);
+        }
+    }
+    dt_status status = DT_OK;
+    if (n_moved)
+        status = dt_db_run_many(l->db, count_moved, moved, MOVED_COLUMNS, n_moved, NULL, l->err);
+    if (status == DT_OK && n_removed)
+        status = dt_db_run_many(l->db, count_removed, removed, REMOVED_COLUMNS, n_removed, NULL, l->err);
+    return status;
+}
+
+/* ---- where they can be found ---- */
+
+struct day {
+    int32_t home, part;
+};
+
+static int by_day(const void *a, const void *b)
+{
+    const struct day *x = a, *y = b;
+    if (x->home != y->home)
+        return x->home < y->home ? -1 : 1;
+    return (x->part > y->part) - (x->part < y->part);
+}
+
+static const char note_days[] =
+    "INSERT INTO history_days (home_day, part) VALUES (?,?) ON DUPLICATE KEY UPDATE part = VALUES(part)";
+
+/* Each of them once, in the order of the table's key. What is there stays: a job of that day may lie there. */
+static dt_status write_days(dt_db *db, struct dt_arena *arena, struct day *days, size_t n, struct dt_error *err)
+{
+    struct dt_param *params = dt_arena_alloc(arena, 2 * (n ? n : 1) * sizeof *params);
+    size_t kept = 0;
+    if (!params)
+        return DT_NOMEM;
+    qsort(days, n, sizeof *days, by_day);
+    for (size_t i = 0; i < n; i++) {
+        if (i && by_day(&days[i - 1], &days[i]) == 0)
+            continue;
+        params[2 * kept] = DT_P_INT(days[i].home);
+        params[2 * kept++ + 1] = DT_P_INT(days[i].part);
+    }
+    return kept ? dt_db_run_many(db, note_days, params, 2, kept, NULL, err) : DT_OK;
+}
+
+static dt_status note_moved(struct leave *l)
+{
+    struct day *days = dt_arena_alloc(&l->arena, l->n * sizeof *days);
+    size_t n = 0;
+    if (!days)
+        return DT_NOMEM;
+    for (size_t i = 0; i < l->n; i++)
+        if (!l->v[i].removed)
+            days[n++] = (struct day){dt_job_home_day(l->v[i].id), l->v[i].part};
+    return write_days(l->db, &l->arena, days, n, l->err);
+}
+
+/* ---- a batch ---- */
+
+static dt_status leave_locked(struct leave *l)
+{
+    dt_status status = list_all(l);
+    if (status == DT_OK)
+        status = copy(l);
+    if (status == DT_OK)
+        status = delete (l);
+    if (status == DT_OK)
+        status = note_moved(l);
+    return status == DT_OK ? count(l) : status;
+}
+
+static dt_status finish(struct leave *l, dt_status status)
+{
+    struct dt_counts counts;
+    dt_counts_init(&counts);
+    for (size_t i = 0; i < l->n && !status && !DT_UNGUARDED(COUNT_LEAVER); i++)
+        dt_counts_leave(&counts, l->v[i].topic, l->v[i].id, l->v[i].state);
+    return dt_counts_finish(l->db, &counts, status, l->err);
+}
+
+static dt_status leave_batch(struct leave *l, struct dt_str candidates, size_t n)
+{
+    dt_status status = dt_db_begin(l->db, l->err);
+    if (status != DT_OK)
+        return status;
+    status = lock_all(l, candidates, n);
+    if (status == DT_OK && l->n)
+        status = spare_in_flight(l);
+    if (status == DT_OK)
+        choose_parts(l);
+    bool leaves = status == DT_OK && l->n && !l->out->n_wanted;
+    if (leaves)
+        status = leave_locked(l);
+    if (leaves)
+        DT_FAIL_POINT_STATUS("leave.commit", status, l->err);
+    if (leaves)
+        status = finish(l, status);
+    else
+        dt_db_rollback(l->db);
+    if (leaves)
+        DT_FAIL_POINT_STATUS("leave.committed", status, l->err);
+    return status;
+}
+
+/* One that history has already (ids that were given out twice) must not keep its whole batch: it stays, and is told of
+ * each time that it is met. */
+static void after_failure(struct dt_mover *m, const struct dt_mover *before, dt_status status, size_t n, size_t limit)
+{
+    bool at_fault = status == DT_EXISTS || status == DT_INVALID;
+    m->parts.read = false; /* perhaps a partition is not there any more */
+    if (at_fault && n <= 1)
+        return;
+    if (at_fault)
+        m->singly = (unsigned)limit;
+    m->after_ms = before->after_ms;
+    m->after_id = before->after_id;
+}
+
+static dt_status leave_some(struct leave *l, size_t limit, size_t *n)
+{
+    struct dt_strbuf candidates;
+    dt_strbuf_init(&candidates);
+    dt_status status = dt_store_db(l->store, &l->db, l->err);
+    if (status == DT_OK && !l->mover->parts.read)
+        status = dt_store_parts_read(l->store, &l->mover->parts, l->err);
+    if (status == DT_OK)
+        status = tidy_untold(l);
+    if (status == DT_OK)
+        status = select_due(l, limit, &candidates, n);
+    if (status == DT_OK && *n)
+        status = leave_batch(l, dt_strbuf_str(&candidates), *n);
+    dt_strbuf_clear(&candidates);
+    return status;
+}
+
+dt_status dt_store_leave(dt_store *store, struct dt_mover *mover, int64_t now_ms, size_t limit, struct dt_left *out,
+                         struct dt_error *err)
+{
+    struct leave l = {.store = store, .mover = mover, .out = out, .now_ms = now_ms, .err = err};
+    size_t n = 0;
+    *out = (struct dt_left){0};
+    if (mover->after_ms == 0)
+        mover->after_ms = 1;
+    const struct dt_mover before = {.after_ms = mover->after_ms, .after_id = mover->after_id};
+    dt_arena_init(&l.arena);
+    dt_strbuf_init(&l.ids);
+    dt_strbuf_init(&l.moved);
+    dt_strbuf_init(&l.removed);
+    dt_status status = leave_some(&l, mover->singly ? 1 : limit, &n);
+    bool cut = l.cut && out->moved + out->removed > 0;
+    if (status == DT_OK && (out->n_wanted || cut)) { /* the same again, once they are there; or what is left of them */
+        mover->after_ms = before.after_ms;
+        mover->after_id = before.after_id;
+        out->more |= cut;
+    } else if (mover->singly) {
+        mover->singly--;
+    }
+    if (status != DT_OK) {
+        after_failure(mover, &before, status, n, limit);
+        *out = (struct dt_left){.more = mover->singly > 0};
+    }
+    dt_strbuf_clear(&l.removed);
+    dt_strbuf_clear(&l.moved);
+    dt_strbuf_clear(&l.ids);
+    dt_arena_clear(&l.arena);
+    return status;
+}
+
+/* ---- keys ---- */
+
+static dt_status lock_ended_keys(dt_db *db, int64_t now_ms, size_t limit, struct dt_strbuf *ends, size_t *n,
+                                 struct dt_error *err)
+{
+    dt_status status = dt_db_query(db,
+                                   "SELECT free_at, job_id FROM key_ends FORCE INDEX (PRIMARY) WHERE free_at <= ?"
+                                   " ORDER BY free_at, job_id LIMIT ? FOR UPDATE SKIP LOCKED",
+                                   DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(limit)), err);
+    if (status != DT_OK)
+        return status;
+    for (*n = 0; dt_db_next(db); (*n)++) {
+        dt_strbuf_adds(ends, *n ? ",[" : "[[");
+        dt_strbuf_add_i64(ends, dt_db_i64(db, 0));
+        dt_strbuf_addc(ends, ',');
+        dt_strbuf_add_i64(ends, dt_db_i64(db, 1));
+        dt_strbuf_addc(ends, ']');
+    }
+    dt_strbuf_addc(ends, ']');
+    status = dt_db_end(db, err);
+    return status == DT_OK && ends->failed ? DT_NOMEM : status;
+}
+
+#define ENDS                                                                                                           \
+    " FROM JSON_TABLE(?, '$[*]' COLUMNS(free_at BIGINT PATH '$[0]', id BIGINT PATH '$[1]')) t"                         \
+    " STRAIGHT_JOIN key_ends e FORCE INDEX (PRIMARY) ON e.free_at = t.free_at AND e.job_id = t.id"
+static const char delete_ended_keys[] = "DELETE k" ENDS " STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY)"
+                                        " ON k.topic = e.topic AND k.job_key = e.job_key AND k.job_id = e.job_id";
+static const char delete_ends[] = "DELETE e" ENDS;
+
+/* A job that is driven back takes its row of key_ends away: locked first, so that a live job never loses its key. */
+dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_strbuf ends;
+    *done = 0;
+    dt_strbuf_init(&ends);
+    dt_status status = dt_store_begin(store, &db, NULL, err);
+    if (status == DT_OK)
+        status = lock_ended_keys(db, now_ms, limit, &ends, done, err);
+    if (status == DT_OK && *done)
+        status = dt_db_run(db, delete_ended_keys, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
+    if (status == DT_OK && *done)
+        status = dt_db_run(db, delete_ends, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
+    status = dt_store_finish(db, status, err);
+    dt_strbuf_clear(&ends);
+    return status;
+}
+
+/* ---- rest ---- */
+
+struct resting {
+    int64_t id;
+    struct dt_str topic;
+    enum dt_job_state state;
+    int32_t part; /* where it belongs now */
+    bool removed;
+};
+
+static dt_status read_rest(dt_db *db, struct dt_mover *m, int64_t now_ms, size_t limit, struct dt_arena *arena,
+                           struct resting *out, size_t *n, struct dt_error *err)
+{
+    size_t rows = 0;
+    dt_status status = dt_db_query(db,
+                                   "SELECT h.id, h.topic, h.state+0, h.purge_at FROM history h FORCE INDEX (PRIMARY)"
+                                   " WHERE h.part = 0 AND h.id > ? ORDER BY h.id LIMIT ?",
+                                   DT_PARAMS(DT_P_INT(m->rest_id), DT_P_INT(limit)), err);
+    if (status != DT_OK)
+        return status;
+    for (*n = 0; status == DT_OK && dt_db_next(db); rows++) {
+        int64_t purge_at_ms = dt_db_i64(db, 3);
+        struct resting r = {.id = dt_db_i64(db, 0), .part = dt_part_of(purge_at_ms, now_ms)};
+        m->rest_id = r.id;
+        r.removed = purge_at_ms <= now_ms;
+        if (!r.removed && (r.part == 0 || !dt_parts_have(&m->parts, r.part)))
+            continue;
+        r.topic = dt_arena_copy(arena, dt_db_bytes(db, 1));
+        status = r.topic.p ? dt_row_state(db, 2, &r.state) : DT_NOMEM;
+        out[(*n)++] = r;
+    }
+    if (rows < limit)
+        m->rest_id = 0;
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    return status == DT_OK ? end : status;
+}
+
+static dt_status move_resting(dt_db *db, const struct resting *r, struct dt_error *err)
+{
+    uint64_t changed = 0;
+    const struct dt_param to[] = {DT_P_INT(r->part), DT_P_INT(r->id)};
+    dt_status status =
+        r->removed ? dt_db_run(db, "DELETE FROM history WHERE id = ? AND part = 0", &to[1], 1, &changed, err)
+                   : dt_db_run(db, "UPDATE history SET part = ? WHERE id = ? AND part = 0", to, 2, &changed, err);
+    if (status != DT_OK || changed == 0) /* driven back meanwhile */
+        return status;
+    status =
+        r->removed
+            ? dt_db_run(db, "DELETE FROM history_attempts WHERE job_id = ? AND part = 0", &to[1], 1, NULL, err)
+            : dt_db_run(db, "UPDATE history_attempts SET part = ? WHERE job_id = ? AND part = 0", to, 2, NULL, err);
+    const struct dt_str state = dt_str(dt_job_state_name(r->state));
+    if (status == DT_OK)
+        status = dt_db_run(db, "UPDATE history_counts SET jobs = jobs - 1 WHERE topic = ? AND state = ? AND part = 0",
+                           DT_PARAMS(DT_P_STR(r->topic), DT_P_STR(state)), NULL, err);
+    if (status == DT_OK && r->removed)
+        status = dt_db_run(db, count_removed, DT_PARAMS(DT_P_STR(r->topic), DT_P_INT(1)), NULL, err);
+    else if (status == DT_OK)
+        status = dt_db_run(db, count_moved,
+                           DT_PARAMS(DT_P_STR(r->topic), DT_P_STR(state), DT_P_INT(r->part), DT_P_INT(1)), NULL, err);
+    return status;
+}
+
+/* One that was driven back meanwhile is noted, too: that costs a look in vain. */
+static dt_status note_sorted(dt_db *db, struct dt_arena *arena, const struct resting *v, size_t n, struct dt_error *err)
+{
+    struct day *days = dt_arena_alloc(arena, n * sizeof *days);
+    size_t moved = 0;
+    if (!days)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (!v[i].removed)
+            days[moved++] = (struct day){dt_job_home_day(v[i].id), v[i].part};
+    return write_days(db, arena, days, moved, err);
+}
+
+dt_status dt_store_sort_rest(dt_store *store, struct dt_mover *mover, int64_t now_ms, size_t limit, size_t *done,
+                             struct dt_error *err)
+{
+    dt_db *db = NULL;
+    struct dt_arena arena;
+    size_t n = 0;
+    *done = 0;
+    dt_arena_init(&arena);
+    struct resting *v = dt_arena_alloc(&arena, (limit ? limit : 1) * sizeof *v);
+    dt_status status = v ? dt_store_db(store, &db, err) : DT_NOMEM;
+    if (status == DT_OK)
+        status = read_rest(db, mover, now_ms, limit, &arena, v, &n, err);
+    if (status == DT_OK && n)
+        status = dt_db_begin(db, err);
+    for (size_t i = 0; status == DT_OK && i < n; i++)
+        status = move_resting(db, &v[i], err);
+    if (status == DT_OK && n)
+        status = note_sorted(db, &arena, v, n, err);
+    if (n)
+        status = dt_store_finish(db, status, err);
+    *done = status == DT_OK ? n : 0;
+    dt_arena_clear(&arena);
+    return status;
+}

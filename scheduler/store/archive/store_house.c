@@ -1,0 +1,128 @@
+/*
+ * Housekeeping in bounded steps: what comes near is indexed exactly, what was finished by hand is tidied. Each step is
+ * one short transaction over at most `limit` rows and can be repeated or cut off at any point. What leaves `jobs` is
+ * store_history.c's.
+ */
+#include <stdlib.h>
+
+#include "store/archive/store_house.h"
+#include "store/db/db.h"
+#include "store/db/id_list.h"
+#include "store/dispatch/store_dispatch.h"
+#include "store/store_internal.h"
+
+/* A subquery, not a join: a join would lock the topic's row. */
+#define RETENTION                                                                                                      \
+    "LEAST(COALESCE((SELECT p.retention_ms FROM topics p WHERE p.name = j.topic), 2592000000), 7223372036854775807)"
+
+/* Runs a query for ids; the ids as a JSON list, and their number. */
+dt_status dt_select_ids(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,
+                        struct dt_strbuf *ids, size_t *n, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, sql, params, n_params, err);
+    if (status != DT_OK)
+        return status;
+    for (*n = 0; dt_db_next(db); (*n)++)
+        dt_id_list_add(ids, dt_db_i64(db, 0));
+    dt_id_list_end(ids);
+    status = dt_db_end(db, err);
+    return status == DT_OK && ids->failed ? DT_NOMEM : status;
+}
+
+dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_strbuf ids;
+    int64_t end_ms = dt_near_end_ms(now_ms);
+    uint64_t changed = 0;
+    dt_strbuf_init(&ids);
+    *done = 0;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_select_ids(
+            db, "SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 0 AND due_key < ? ORDER BY due_key, id LIMIT ?",
+            DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, done, err);
+    if (status == DT_OK && *done)
+        status = dt_db_run(db,
+                           "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE "
+                           "INDEX (PRIMARY) ON j.id = t.id"
+                           " SET j.near = 1 WHERE j.near = 0 AND j.next_at < ?",
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(end_ms)), &changed, err);
+    dt_strbuf_clear(&ids);
+    return status;
+}
+
+dt_status dt_tidy_list(dt_store *store, dt_db *db, struct dt_str ids, uint64_t *changed, struct dt_error *err)
+{
+    const struct dt_config *config = dt_store_config(store);
+    return dt_db_run(
+        db,
+        "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id "
+        "= t.id"
+        " SET j.purge_at = " DT_SQL_NOW_MS " + " RETENTION ", j.leave_at = " DT_SQL_NOW_MS " + LEAST(" RETENTION
+        ", IF(j.state = 'dead', ?, ?)), j.finished_at = COALESCE(NULLIF(j.finished_at, 0), " DT_SQL_NOW_MS "),"
+        " j.updated_at = " DT_SQL_NOW_MS ", j.next_at = NULL"
+        " WHERE j.state IN ('succeeded','dead','cancelled')"
+        " AND (j.next_at IS NOT NULL OR j.purge_at IS NULL OR j.leave_at = 0)",
+        DT_PARAMS(DT_P_STR(ids), DT_P_INT(config->history_dead_after), DT_P_INT(config->history_after)), changed, err);
+}
+
+dt_status dt_store_tidy(dt_store *store, const int64_t *ids, size_t n, size_t *done, struct dt_error *err)
+{
+    dt_db *db;
+    uint64_t changed = 0;
+    struct dt_strbuf list;
+    *done = 0;
+    if (n == 0)
+        return DT_OK;
+    dt_strbuf_init(&list);
+    for (size_t i = 0; i < n; i++)
+        dt_id_list_add(&list, ids[i]);
+    dt_id_list_end(&list);
+    dt_status status = list.failed ? DT_NOMEM : dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_tidy_list(store, db, dt_strbuf_str(&list), &changed, err);
+    *done = (size_t)changed;
+    dt_strbuf_clear(&list);
+    return status;
+}
+
+/* ---- what leaders say about their shards ---- */
+
+dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n, struct dt_error *err)
+{
+    dt_db *db;
+    enum { COLUMNS = 10 };
+    dt_status status = dt_store_db(store, &db, err);
+    if (status != DT_OK || n == 0)
+        return status;
+    struct dt_param *params = calloc(n * COLUMNS, sizeof *params);
+    if (!params)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_shard_stats *s = &stats[i];
+        struct dt_param *p = &params[i * COLUMNS];
+        p[0] = DT_P_INT(s->shard);
+        p[1] = DT_P_INT(s->epoch);
+        p[2] = DT_P_STR_OR_NULL(dt_str(s->waiting));
+        p[3] = DT_P_STR_OR_NULL(dt_str(s->detail));
+        p[4] = DT_P_INT(s->overdue);
+        p[5] = DT_P_INT_OR_NULL(s->oldest_due_at_ms);
+        p[6] = DT_P_INT(s->drift_missing);
+        p[7] = DT_P_INT(s->drift_extra);
+        p[8] = DT_P_INT(s->drift_wrong);
+        p[9] = DT_P_INT(s->generation);
+    }
+    status = dt_db_run_many(
+        db,
+        "INSERT INTO shard_stats (seen_at, shard, epoch, waiting, detail, overdue, oldest_due_at, drift_missing,"
+        " drift_extra, drift_wrong, generation)"
+        " VALUES (" DT_SQL_NOW_MS ", ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?, ?)"
+        " ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at), epoch = VALUES(epoch), waiting = VALUES(waiting),"
+        " detail = VALUES(detail), overdue = VALUES(overdue), oldest_due_at = VALUES(oldest_due_at),"
+        " drift_missing = VALUES(drift_missing), drift_extra = VALUES(drift_extra),"
+        " drift_wrong = VALUES(drift_wrong), generation = VALUES(generation)",
+        params, COLUMNS, n, NULL, err);
+    free(params);
+    return status;
+}

@@ -1,0 +1,15 @@
+/* What the files of housekeeping share; for store/ only. */
+#ifndef DT_STORE_STORE_HOUSE_H
+#define DT_STORE_STORE_HOUSE_H
+
+#include "store/db/db.h"
+#include "store/store.h"
+
+/* Runs a query for ids; the ids as a JSON list, and their number. */
+DT_MUST_CHECK dt_status dt_select_ids(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,
+                                      struct dt_strbuf *ids, size_t *n, struct dt_error *err);
+/* Those of the list that were finished by hand and not tidied yet: next_at cleared, told when they leave. */
+DT_MUST_CHECK dt_status dt_tidy_list(dt_store *store, dt_db *db, struct dt_str ids, uint64_t *changed,
+                                     struct dt_error *err);
+
+#endif

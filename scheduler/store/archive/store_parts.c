@@ -1,0 +1,280 @@
+/*
+ * The partitions of history: which there are, making those that are wanted, dropping those whose day (or month) is
+ * over.
+ *
+ * A partition is named by a number (history.part): YYYYMMDD, those that are removed on that day; YYYYMM, those of a
+ * month that was more than DAYS_AHEAD days ahead when the job left `jobs`; 0, `rest`. LIST partitions, so that any of
+ * them is made at any time in an instant, whatever lies in the others: nothing is ever split or copied.
+ *
+ * Invariants: a partition is in history only while history_attempts has it, too (made there first, dropped there last),
+ * so that who finds it in history can write both; what a partition held counts as removed before it is dropped, by
+ * history_counts, in one transaction that is repeated harmlessly; only one session at a time changes partitions
+ * (GET_LOCK), and none waits long for readers that are in its way (lock_wait_timeout): it tries again later.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/timetext.h"
+#include "store/dispatch/store_dispatch.h"
+#include "store/store_internal.h"
+
+#define DAYS_AHEAD  400
+#define YEARS_AHEAD 10
+#define MARGIN_MS   60000 /* a mover's clock may be so far behind */
+#define DROPS_MAX   4     /* a call */
+#define FIRST_DAY   1000000
+
+#define LOCK_NAME "CONCAT('duetime.', LEFT(SHA2(DATABASE(), 256), 40), '.parts')"
+
+/* ---- numbers ---- */
+
+static int32_t digits(const char *text, size_t n)
+{
+    int32_t number = 0;
+    for (size_t i = 0; i < n; i++)
+        if (text[i] != '-')
+            number = number * 10 + (text[i] - '0');
+    return number;
+}
+
+int32_t dt_part_of(int64_t purge_at_ms, int64_t now_ms)
+{
+    char text[25];
+    int64_t days = purge_at_ms / DT_DAY_MS - now_ms / DT_DAY_MS;
+    if (days > YEARS_AHEAD * 366)
+        return 0;
+    dt_time_format(purge_at_ms, text);
+    return days > DAYS_AHEAD ? digits(text, 7) : digits(text, 10);
+}
+
+/* The first moment that is not the partition's any more; INT64_MAX of `rest` and of what is no such number. */
+static int64_t end_of(int32_t part)
+{
+    char text[40];
+    int64_t ms;
+    if (part <= 0)
+        return INT64_MAX;
+    if (part >= FIRST_DAY) {
+        snprintf(text, sizeof text, "%04d-%02d-%02dT00:00:00Z", part / 10000, part / 100 % 100, part % 100);
+        return dt_time_parse(dt_str(text), &ms) ? INT64_MAX : ms + DT_DAY_MS;
+    }
+    int year = part / 100, month = part % 100;
+    snprintf(text, sizeof text, "%04d-%02d-01T00:00:00Z", month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1);
+    return dt_time_parse(dt_str(text), &ms) ? INT64_MAX : ms;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const int32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+bool dt_parts_have(const struct dt_parts *parts, int32_t part)
+{
+    return part == 0 || (parts->n && bsearch(&part, parts->v, parts->n, sizeof *parts->v, by_number));
+}
+
+static void add(struct dt_parts *parts, int32_t part)
+{
+    if (parts->n < DT_PARTS_MAX && !dt_parts_have(parts, part)) {
+        parts->v[parts->n++] = part;
+        qsort(parts->v, parts->n, sizeof *parts->v, by_number);
+    }
+}
+
+/* ---- reading ---- */
+
+#define READ_PARTS(table)                                                                                              \
+    "SELECT CAST(SUBSTRING(PARTITION_NAME, 2) AS SIGNED) FROM information_schema.PARTITIONS "                          \
+    "WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '" table "' AND PARTITION_NAME LIKE 'p%'"
+static const char read_history[] = READ_PARTS("history");
+static const char read_attempts[] = READ_PARTS("history_attempts");
+static const char read_counted[] = "SELECT DISTINCT part FROM history_counts FORCE INDEX (by_part) WHERE part > 0";
+
+static dt_status read_numbers(dt_db *db, const char *sql, struct dt_parts *out, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, sql, DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    out->n = 0;
+    while (out->n < DT_PARTS_MAX && dt_db_next(db))
+        out->v[out->n++] = (int32_t)dt_db_i64(db, 0);
+    qsort(out->v, out->n, sizeof *out->v, by_number);
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_parts_read(dt_store *store, struct dt_parts *out, struct dt_error *err)
+{
+    dt_db *db;
+    out->read = false;
+    dt_status status = dt_store_db(store, &db, err);
+    if (!status)
+        status = read_numbers(db, read_history, out, err);
+    out->read = !status;
+    return status;
+}
+
+/* ---- changing, under the lock ---- */
+
+struct tending {
+    dt_db *db;
+    struct dt_parts *parts;    /* of history */
+    struct dt_parts *attempts; /* of history_attempts */
+    int64_t now_ms;
+    unsigned dropped;
+    struct dt_error *err;
+};
+
+static dt_status alter(struct tending *t, const char *table, bool make, int32_t part)
+{
+    char sql[200];
+    int n = make ? snprintf(sql, sizeof sql, "ALTER TABLE %s ADD PARTITION (PARTITION p%d VALUES IN (%d))", table, part,
+                            part)
+                 : snprintf(sql, sizeof sql, "ALTER TABLE %s DROP PARTITION p%d", table, part);
+    return dt_db_script(t->db, (struct dt_str){sql, (size_t)n}, t->err);
+}
+
+static dt_status make_part(struct tending *t, int32_t part)
+{
+    dt_status status = DT_OK;
+    if (!dt_parts_have(t->attempts, part))
+        status = alter(t, "history_attempts", true, part);
+    if (!status && !dt_parts_have(t->parts, part))
+        status = alter(t, "history", true, part);
+    if (!status)
+        add(t->parts, part);
+    return status;
+}
+
+/* What the partition holds counts as removed from now on. Its rows are shown to nobody any more, nor looked for. */
+static dt_status count_out(struct tending *t, int32_t part)
+{
+    const struct dt_param number = DT_P_INT(part);
+    dt_status status = dt_db_begin(t->db, t->err);
+    if (status)
+        return status;
+    status = dt_db_run(t->db,
+                       "INSERT INTO removed_jobs (topic, removed) SELECT c.topic, CAST(SUM(c.jobs) AS SIGNED) "
+                       "FROM history_counts c FORCE INDEX (by_part) WHERE c.part = ? GROUP BY c.topic "
+                       "ON DUPLICATE KEY UPDATE removed = removed + VALUES(removed)",
+                       &number, 1, NULL, t->err);
+    if (!status)
+        status = dt_db_run(t->db, "DELETE FROM history_counts WHERE part = ?", &number, 1, NULL, t->err);
+    if (!status)
+        status = dt_db_run(t->db, "DELETE FROM history_days WHERE part = ?", &number, 1, NULL, t->err);
+    return dt_store_finish(t->db, status, t->err);
+}
+
+static dt_status drop_part(struct tending *t, int32_t part)
+{
+    dt_status status = count_out(t, part);
+    if (!status && dt_parts_have(t->parts, part))
+        status = alter(t, "history", false, part);
+    if (!status && dt_parts_have(t->attempts, part))
+        status = alter(t, "history_attempts", false, part);
+    t->dropped += !status;
+    return status;
+}
+
+/* Every number that there is anything of. */
+static dt_status drop_ended(struct tending *t, bool *more)
+{
+    struct dt_parts *all = malloc(sizeof *all);
+    if (!all)
+        return dt_fail(t->err, DT_NOMEM, "out of memory");
+    dt_status status = read_numbers(t->db, read_counted, all, t->err);
+    for (size_t i = 0; i < t->parts->n; i++)
+        add(all, t->parts->v[i]);
+    for (size_t i = 0; i < t->attempts->n; i++)
+        add(all, t->attempts->v[i]);
+    for (size_t i = 0; !status && !*more && i < all->n; i++) {
+        if (end_of(all->v[i]) >= t->now_ms - MARGIN_MS)
+            continue;
+        *more = t->dropped == DROPS_MAX;
+        if (!*more)
+            status = drop_part(t, all->v[i]);
+    }
+    free(all);
+    return status;
+}
+
+static dt_status tend_locked(struct tending *t, const int32_t *wanted, size_t n, bool *more)
+{
+    dt_status status = dt_db_script(t->db, dt_str("SET SESSION lock_wait_timeout = 1"), t->err);
+    if (!status)
+        status = read_numbers(t->db, read_history, t->parts, t->err);
+    if (!status)
+        status = read_numbers(t->db, read_attempts, t->attempts, t->err);
+    for (size_t i = 0; !status && i < n; i++)
+        if (!dt_parts_have(t->parts, wanted[i]) && end_of(wanted[i]) > t->now_ms)
+            status = make_part(t, wanted[i]);
+    if (!status)
+        status = drop_ended(t, more);
+    if (!status && t->dropped)
+        status = read_numbers(t->db, read_history, t->parts, t->err);
+    t->parts->read = !status;
+    return status;
+}
+
+static dt_status take_lock(dt_db *db, bool *got, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, "SELECT GET_LOCK(" LOCK_NAME ", 1)", DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    *got = dt_db_next(db) && dt_db_i64(db, 0) == 1;
+    return dt_db_end(db, err);
+}
+
+static void release_lock(dt_db *db)
+{
+    if (dt_db_alive(db) && !dt_db_query(db, "SELECT RELEASE_LOCK(" LOCK_NAME ")", DT_NO_PARAMS, NULL))
+        (void)!dt_db_end(db, NULL);
+    if (dt_db_alive(db))
+        (void)!dt_db_script(db, dt_str("SET SESSION lock_wait_timeout = DEFAULT"), NULL);
+}
+
+dt_status dt_store_parts_tend(dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n, struct dt_parts *parts,
+                              unsigned *dropped, bool *more, struct dt_error *err)
+{
+    struct tending t = {.parts = parts, .attempts = malloc(sizeof *t.attempts), .now_ms = now_ms, .err = err};
+    bool locked = false;
+    *dropped = 0;
+    *more = parts->read = false;
+    dt_status status = t.attempts ? dt_store_db(store, &t.db, err) : DT_NOMEM;
+    if (!status)
+        status = take_lock(t.db, &locked, err);
+    if (!status && !locked)
+        status = dt_fail(err, DT_BUSY, "another session changes partitions");
+    if (!status)
+        status = tend_locked(&t, wanted, n, more);
+    if (locked)
+        release_lock(t.db);
+    *dropped = t.dropped;
+    free(t.attempts);
+    return status;
+}
+
+/* ---- ahead of time ---- */
+
+dt_status dt_store_parts_ahead(dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted, size_t max, size_t *n,
+                               struct dt_error *err)
+{
+    dt_db *db;
+    *n = 0;
+    dt_status status = dt_store_db(store, &db, err);
+    if (!status)
+        status =
+            dt_db_query(db, "SELECT DISTINCT COALESCE(retention_ms, ?) FROM topics WHERE COALESCE(retention_ms, ?) > 0",
+                        DT_PARAMS(DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(DT_RETENTION_DEFAULT_MS)), err);
+    if (status)
+        return status;
+    while (dt_db_next(db)) {
+        int64_t retention_ms = dt_db_i64(db, 0);
+        for (unsigned day = 0; day <= days && *n < max && retention_ms < INT64_MAX / 2; day++) {
+            int32_t part = dt_part_of(now_ms + day * DT_DAY_MS + retention_ms, now_ms + day * DT_DAY_MS);
+            if (part)
+                wanted[(*n)++] = part;
+        }
+    }
+    return dt_db_end(db, err);
+}

@@ -1,0 +1,82 @@
+/* See id_in.h. Owns the sizes of lists; refuses to know what else is read or updated. */
+#include "store/db/id_in.h"
+
+#include <string.h>
+
+static const size_t sizes[DT_ID_IN_SIZES] = {8, 32, 128, 512, DT_ID_IN_MOST};
+
+static unsigned size_for(size_t n)
+{
+    unsigned i = 0;
+    while (i + 1 < DT_ID_IN_SIZES && sizes[i] < n)
+        i++;
+    return i;
+}
+
+const struct dt_id_in dt_id_in_jobs = DT_ID_IN("SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id", "");
+
+/* One statement's parameters. */
+struct list {
+    struct dt_param params[DT_ID_IN_HEAD + DT_ID_IN_MOST];
+    size_t n_head, n;
+    const char *sql;
+};
+
+static dt_status begin(struct list *list, const struct dt_param *head, size_t n_head, struct dt_error *err)
+{
+    if (n_head > DT_ID_IN_HEAD)
+        return dt_fail(err, DT_INTERNAL, "%zu parameters before a list of ids", n_head);
+    if (n_head)
+        memcpy(list->params, head, n_head * sizeof *head);
+    list->n_head = n_head;
+    return DT_OK;
+}
+
+/* The next ids, as many as one statement takes. */
+static size_t fill(struct list *list, const struct dt_id_in *statement, const int64_t *ids, size_t n)
+{
+    size_t taken = n < DT_ID_IN_MOST ? n : DT_ID_IN_MOST;
+    unsigned size = size_for(taken);
+    for (size_t i = 0; i < sizes[size]; i++)
+        list->params[list->n_head + i] = DT_P_INT(ids[i < taken ? i : taken - 1]);
+    list->n = list->n_head + sizes[size];
+    list->sql = statement->sql[size];
+    return taken;
+}
+
+dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, const struct dt_param *head, size_t n_head,
+                       const int64_t *ids, size_t n, uint64_t *affected, struct dt_error *err)
+{
+    struct list list;
+    *affected = 0;
+    dt_status status = begin(&list, head, n_head, err);
+    for (size_t first = 0; !status && first < n;) {
+        uint64_t changed = 0;
+        first += fill(&list, update, ids + first, n - first);
+        status = dt_db_run(db, list.sql, list.params, list.n, &changed, err);
+        *affected += changed;
+    }
+    return status;
+}
+
+static dt_status read_list(dt_db *db, const struct list *list, dt_status (*row)(void *arg), void *arg,
+                           struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, list->sql, list->params, list->n, err);
+    while (!status && dt_db_next(db))
+        status = row(arg);
+    dt_status ended = dt_db_end(db, status ? NULL : err);
+    return status ? status : ended;
+}
+
+dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, const struct dt_param *head, size_t n_head,
+                        const int64_t *ids, size_t n, dt_status (*row)(void *arg), void *arg, struct dt_error *err)
+{
+    struct list list;
+    dt_status status = begin(&list, head, n_head, err);
+    for (size_t first = 0; !status && first < n;) {
+        first += fill(&list, query, ids + first, n - first);
+        status = read_list(db, &list, row, arg, err);
+    }
+    return status;
+}

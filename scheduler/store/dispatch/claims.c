@@ -1,0 +1,150 @@
+/*
+ * The in-flight list: how it shrinks, and what it looks like as text. The same bytes stand in shards.inflight and in
+ * ledger records, so that "is this job in flight" can also be asked in SQL: INSTR(inflight, CONCAT('[', id, ',')).
+ */
+#include <stdlib.h>
+
+#include "base/guard.h"
+#include "store/dispatch/store_dispatch.h"
+
+void dt_claims_clear(struct dt_claims *claims)
+{
+    free(claims->v);
+    *claims = (struct dt_claims){0};
+}
+
+void dt_claims_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out)
+{
+    dt_strbuf_reserve(out, 2 + n * 56);
+    dt_strbuf_addc(out, '[');
+    for (size_t i = 0; i < n; i++) {
+        dt_strbuf_adds(out, i ? ",[" : "[");
+        dt_strbuf_add_i64(out, v[i].id);
+        dt_strbuf_addc(out, ',');
+        dt_strbuf_add_i64(out, v[i].attempt);
+        dt_strbuf_addc(out, ',');
+        dt_strbuf_add_i64(out, v[i].due_ms);
+        dt_strbuf_addc(out, ']');
+    }
+    dt_strbuf_addc(out, ']');
+}
+
+struct cursor {
+    const char *p, *end;
+};
+
+static bool take(struct cursor *c, char expected)
+{
+    while (c->p < c->end && (*c->p == ' ' || *c->p == '\n'))
+        c->p++;
+    if (c->p == c->end || *c->p != expected)
+        return false;
+    c->p++;
+    return true;
+}
+
+static bool take_number(struct cursor *c, int64_t *out)
+{
+    int64_t v = 0;
+    unsigned digits = 0;
+    while (c->p < c->end && (*c->p == ' ' || *c->p == '\n'))
+        c->p++;
+    bool negative = c->p < c->end && *c->p == '-'; /* a due time that somebody wrote by hand */
+    c->p += negative;
+    for (; c->p < c->end && *c->p >= '0' && *c->p <= '9' && digits < 18; digits++)
+        v = v * 10 + (*c->p++ - '0');
+    *out = negative ? -v : v;
+    return digits > 0;
+}
+
+static dt_status append(struct dt_claims *claims, struct dt_claim claim)
+{
+    if (claims->n == claims->cap) {
+        size_t cap = claims->cap ? claims->cap * 2 : 64;
+        struct dt_claim *v = realloc(claims->v, cap * sizeof *v);
+        if (!v)
+            return DT_NOMEM;
+        claims->v = v;
+        claims->cap = cap;
+    }
+    claims->v[claims->n++] = claim;
+    return DT_OK;
+}
+
+static dt_status parse_entries(struct cursor *c, struct dt_claims *out)
+{
+    do {
+        struct dt_claim claim;
+        if (!take(c, '[') || !take_number(c, &claim.id) || !take(c, ',') || !take_number(c, &claim.attempt) ||
+            !take(c, ',') || !take_number(c, &claim.due_ms) || !take(c, ']'))
+            return DT_MALFORMED;
+        dt_status status = append(out, claim);
+        if (status != DT_OK)
+            return status;
+    } while (take(c, ','));
+    return take(c, ']') ? DT_OK : DT_MALFORMED;
+}
+
+dt_status dt_claims_parse(struct dt_str text, struct dt_claims *out)
+{
+    struct cursor c = {text.p, text.p + text.n};
+    out->n = 0;
+    if (text.n == 0)
+        return DT_OK;
+    if (!take(&c, '['))
+        return DT_MALFORMED;
+    if (!take(&c, ']')) {
+        dt_status status = parse_entries(&c, out);
+        if (status != DT_OK)
+            return status;
+    }
+    while (c.p < c.end && (*c.p == ' ' || *c.p == '\n'))
+        c.p++;
+    return c.p == c.end ? DT_OK : DT_MALFORMED;
+}
+
+/* ---- how it shrinks ---- */
+
+void dt_claims_drop(struct dt_claims *claims, size_t n)
+{
+    if (n == 0)
+        return;
+    claims->n -= n;
+    memmove(claims->v, claims->v + n, claims->n * sizeof *claims->v);
+}
+
+bool dt_claims_equal(const struct dt_claim *a, size_t n_a, const struct dt_claim *b, size_t n_b)
+{
+    if (n_a != n_b)
+        return false;
+    for (size_t i = 0; i < n_a; i++)
+        if (a[i].id != b[i].id || a[i].attempt != b[i].attempt || a[i].due_ms != b[i].due_ms)
+            return false;
+    return true;
+}
+
+static size_t at_most(size_t n, size_t most)
+{
+    return n < most ? n : most;
+}
+
+struct dt_shrink dt_claims_sent(size_t n, size_t send_n)
+{
+    size_t left = n - send_n;
+    return (struct dt_shrink){.leave = send_n, .send_n = send_n > left / 2 ? left : send_n * 2};
+}
+
+/* Only what was refused alone is known to be what Kafka refuses. After it one by one, then faster: a topic that takes
+ * nothing makes each of its messages one of these. */
+struct dt_shrink dt_claims_taken_over(const struct dt_claims *list, size_t send_n, bool in_ledger,
+                                      const struct dt_claims *refused)
+{
+    bool heard = refused->n && DT_GUARD(HINT, dt_claims_equal(list->v, send_n, refused->v, refused->n));
+    if (in_ledger && !(DT_UNGUARDED(HINT_LAST) && heard))
+        return dt_claims_sent(list->n, send_n);
+    if (send_n == 0 || !heard)
+        return (struct dt_shrink){.send_n = send_n};
+    if (send_n > 1)
+        return (struct dt_shrink){.halved = true, .send_n = send_n / 2};
+    return (struct dt_shrink){.leave = 1, .undeliverable = true, .send_n = at_most(1, list->n - 1)};
+}

@@ -1,0 +1,249 @@
+/*
+ * Results from Kafka whose job's row another session keeps locked. They are stored in the transaction that applies the
+ * others, so that their reader can go on and commit its offsets: nothing waits in memory.
+ *
+ * Invariants: a job's results are applied in the order in which they were read, so one whose job has earlier ones
+ * stored is stored behind them; a stored result goes in the transaction that applies it.
+ */
+#include <stdlib.h>
+
+#include "base/guard.h"
+#include "store/db/id_in.h"
+#include "store/db/id_list.h"
+#include "store/dispatch/store_results.h"
+#include "store/store_internal.h"
+
+struct deferring {
+    dt_store *store;
+    const struct dt_shard_map *map;
+    struct dt_apply *results;
+    size_t n;
+    bool some_wait;
+    struct dt_arena *arena; /* of the try */
+    struct dt_error *err;
+    /* of dt_store_apply_deferred */
+    int64_t after_id;
+    size_t limit;
+    struct dt_arena *out_arena;
+    int64_t *ids; /* of the results, in deferred_results */
+};
+
+static int by_number(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* ---- which jobs have earlier results stored ---- */
+
+struct behind {
+    dt_db *db;
+    int64_t *jobs; /* ascending, each once */
+    bool *waits;   /* beside them */
+    size_t n;
+};
+
+static bool *place_of(const struct behind *b, int64_t job_id)
+{
+    const int64_t *at = b->n ? bsearch(&job_id, b->jobs, b->n, sizeof *b->jobs, by_number) : NULL;
+    return at ? &b->waits[at - b->jobs] : NULL;
+}
+
+static dt_status mark_waiting(void *arg)
+{
+    const struct behind *b = arg;
+    bool *waits = place_of(b, dt_db_i64(b->db, 0));
+    if (waits)
+        *waits = true;
+    return DT_OK;
+}
+
+static const struct dt_id_in read_waiting =
+    DT_ID_IN("SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.id <= ? AND d.job_id", "");
+
+static bool is_behind(const struct behind *b, const struct dt_apply *a)
+{
+    const bool *waits = place_of(b, a->result.job_id);
+    return waits && *waits;
+}
+
+/* Of the results' jobs, which have one stored with an id up to last_id? */
+static dt_status find_waiting(struct deferring *d, dt_db *db, int64_t last_id, struct behind *b)
+{
+    *b = (struct behind){.db = db,
+                         .jobs = dt_arena_alloc(d->arena, d->n * sizeof *b->jobs),
+                         .waits = dt_arena_alloc(d->arena, d->n * sizeof *b->waits)};
+    if (!b->jobs || !b->waits)
+        return DT_NOMEM;
+    for (size_t i = 0; i < d->n; i++)
+        b->jobs[i] = d->results[i].result.job_id;
+    qsort(b->jobs, d->n, sizeof *b->jobs, by_number);
+    for (size_t i = 0; i < d->n; i++)
+        if (i == 0 || b->jobs[i] != b->jobs[b->n - 1])
+            b->jobs[b->n++] = b->jobs[i];
+    memset(b->waits, 0, b->n * sizeof *b->waits);
+    return dt_id_in_read(db, &read_waiting, DT_PARAMS(DT_P_INT(last_id)), b->jobs, b->n, mark_waiting, b, d->err);
+}
+
+/* Applies those of jobs that have nothing stored before last_id; the others are BUSY. */
+static dt_status apply_others(struct deferring *d, dt_db *db, int64_t now_ms, enum dt_locking locking, int64_t last_id,
+                              struct dt_counts *counts)
+{
+    struct behind behind;
+    struct dt_apply *free_ones = dt_arena_alloc(d->arena, d->n * sizeof *free_ones);
+    size_t n = 0;
+    dt_status status = free_ones ? find_waiting(d, db, last_id, &behind) : DT_NOMEM;
+    for (size_t i = 0; status == DT_OK && i < d->n; i++) {
+        d->results[i].outcome = DT_OUTCOME_BUSY;
+        if (!is_behind(&behind, &d->results[i]))
+            free_ones[n++] = d->results[i];
+    }
+    if (status == DT_OK)
+        status = dt_results_apply_locking(db, dt_store_config(d->store), d->map, now_ms, locking, free_ones, n, counts,
+                                          d->arena, d->err);
+    for (size_t i = 0, k = 0; status == DT_OK && i < d->n; i++)
+        if (!is_behind(&behind, &d->results[i]))
+            d->results[i] = free_ones[k++];
+    return status;
+}
+
+/* ---- storing ---- */
+
+static const char insert_deferred[] =
+    "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, error_code, error_message, deferred_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)";
+
+static struct dt_str cut(struct dt_str s, size_t max)
+{
+    return s.n > max ? (struct dt_str){s.p, max} : s;
+}
+
+static dt_status store_busy(struct deferring *d, dt_db *db, int64_t now_ms)
+{
+    enum { COLUMNS = 7 };
+    struct dt_param *params = dt_arena_alloc(d->arena, (d->n * COLUMNS + 1) * sizeof *params), *p = params;
+    if (!params)
+        return DT_NOMEM;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct dt_result *r = &d->results[i].result;
+        if (d->results[i].outcome != DT_OUTCOME_BUSY)
+            continue;
+        *p++ = DT_P_INT(r->job_id);
+        *p++ = DT_P_INT(r->attempt);
+        *p++ = DT_P_INT((int64_t)r->status + 1);
+        *p++ = DT_P_INT(r->retry_after_ms);
+        *p++ = DT_P_STR_OR_NULL(cut(r->error_code, DT_ERROR_CODE_MAX));
+        *p++ = DT_P_STR_OR_NULL(cut(r->error_message, DT_ERROR_MESSAGE_MAX));
+        *p++ = DT_P_INT(now_ms);
+    }
+    size_t rows = (size_t)(p - params) / COLUMNS;
+    return rows ? dt_db_run_many(db, insert_deferred, params, COLUMNS, rows, NULL, d->err) : DT_OK;
+}
+
+static dt_status apply_or_defer(void *arg, dt_db *db, int64_t now_ms, enum dt_locking locking, struct dt_counts *counts,
+                                struct dt_arena *arena, struct dt_error *err)
+{
+    struct deferring *d = arg;
+    d->arena = arena;
+    d->err = err;
+    dt_status status = d->some_wait ? apply_others(d, db, now_ms, locking, INT64_MAX, counts)
+                                    : dt_results_apply_locking(db, dt_store_config(d->store), d->map, now_ms, locking,
+                                                               d->results, d->n, counts, arena, err);
+    return status == DT_OK ? store_busy(d, db, now_ms) : status;
+}
+
+dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,
+                                  bool some_wait, struct dt_error *err)
+{
+    struct deferring d = {.store = store, .map = map, .results = results, .n = n, .some_wait = some_wait};
+    enum dt_locking locking = some_wait ? DT_LOCK_PASSING_BY : DT_LOCK_NONE;
+    return n ? dt_results_transact(store, locking, apply_or_defer, &d, err) : DT_OK;
+}
+
+/* ---- applying what is stored ---- */
+
+static const char read_deferred[] =
+    "SELECT d.id, d.job_id, d.attempt, d.status+0, d.retry_after_ms, d.error_code, d.error_message"
+    " FROM deferred_results d FORCE INDEX (PRIMARY) WHERE d.id > ? ORDER BY d.id LIMIT ?";
+
+static bool copy_text(struct deferring *d, dt_db *db, unsigned column, struct dt_str *out)
+{
+    struct dt_str s = dt_db_bytes(db, column);
+    *out = s.p ? dt_arena_copy(d->out_arena, s) : DT_STR_NONE;
+    return !s.p || out->p;
+}
+
+static dt_status take_deferred(struct deferring *d, dt_db *db)
+{
+    struct dt_apply *a = &d->results[d->n];
+    *a = (struct dt_apply){.result = {.job_id = dt_db_i64(db, 1),
+                                      .attempt = dt_db_i64(db, 2),
+                                      .status = (enum dt_result_status)(dt_db_i64(db, 3) - 1),
+                                      .retry_after_ms = dt_db_i64(db, 4)}};
+    d->ids[d->n++] = dt_db_i64(db, 0);
+    return copy_text(d, db, 5, &a->result.error_code) && copy_text(d, db, 6, &a->result.error_message) ? DT_OK
+                                                                                                       : DT_NOMEM;
+}
+
+static dt_status read_page(struct deferring *d, dt_db *db)
+{
+    d->n = 0;
+    d->results = dt_arena_alloc(d->out_arena, d->limit * sizeof *d->results);
+    d->ids = dt_arena_alloc(d->out_arena, d->limit * sizeof *d->ids);
+    if (!d->results || !d->ids)
+        return DT_NOMEM;
+    dt_status status = dt_db_query(db, read_deferred, DT_PARAMS(DT_P_INT(d->after_id), DT_P_INT(d->limit)), d->err);
+    if (status)
+        return status;
+    while (!status && d->n < d->limit && dt_db_next(db))
+        status = take_deferred(d, db);
+    dt_status ended = dt_db_end(db, status ? NULL : d->err);
+    return status ? status : ended;
+}
+
+static const char delete_deferred[] =
+    "DELETE d FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN deferred_results d"
+    " FORCE INDEX (PRIMARY) ON d.id = t.id";
+
+static dt_status delete_applied(struct deferring *d, dt_db *db)
+{
+    struct dt_strbuf ids;
+    size_t n = 0;
+    dt_strbuf_init(&ids);
+    for (size_t i = 0; i < d->n; i++)
+        if (d->results[i].outcome != DT_OUTCOME_BUSY) {
+            dt_id_list_add(&ids, d->ids[i]);
+            n++;
+        }
+    dt_id_list_end(&ids);
+    dt_status status = ids.failed ? DT_NOMEM : DT_OK;
+    if (status == DT_OK && n)
+        status = dt_db_run(db, delete_deferred, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, d->err);
+    dt_strbuf_clear(&ids);
+    return status;
+}
+
+static dt_status apply_deferred(void *arg, dt_db *db, int64_t now_ms, enum dt_locking locking, struct dt_counts *counts,
+                                struct dt_arena *arena, struct dt_error *err)
+{
+    struct deferring *d = arg;
+    d->arena = arena;
+    d->err = err;
+    dt_status status = read_page(d, db);
+    if (status != DT_OK || d->n == 0)
+        return status;
+    status = apply_others(d, db, now_ms, locking, d->after_id, counts);
+    return status == DT_OK ? delete_applied(d, db) : status;
+}
+
+dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, int64_t *after_id, size_t limit,
+                                  struct dt_arena *arena, struct dt_apply **out, size_t *n, struct dt_error *err)
+{
+    struct deferring d = {.store = store, .map = map, .after_id = *after_id, .limit = limit, .out_arena = arena};
+    dt_status status = dt_results_transact(store, DT_LOCK_PASSING_BY, apply_deferred, &d, err);
+    *out = status == DT_OK ? d.results : NULL;
+    *n = status == DT_OK ? d.n : 0;
+    if (*n)
+        *after_id = d.ids[d.n - 1];
+    return status;
+}

@@ -1,0 +1,57 @@
+/*
+ * Notices that wait to leave for Kafka. They are written with the state change (store_results.c) and deleted once they
+ * were sent; a job with a notice that waits is not purged.
+ */
+#include "store/db/db.h"
+#include "store/db/id_list.h"
+#include "store/dispatch/store_dispatch.h"
+#include "store/jobs/store_row.h"
+
+static dt_status read_notice(dt_db *db, struct dt_arena *arena, struct dt_notice *out)
+{
+    *out =
+        (struct dt_notice){.outbox_id = dt_db_i64(db, 0), .attempt = dt_db_i64(db, 1), .made_at_ms = dt_db_i64(db, 2)};
+    return dt_row_full(db, 3, arena, &out->job);
+}
+
+dt_status dt_store_outbox(dt_store *store, unsigned shard, int64_t after_id, size_t limit, struct dt_arena *arena,
+                          struct dt_notice **out, size_t *n, struct dt_error *err)
+{
+    dt_db *db;
+    *n = 0;
+    *out = dt_arena_alloc(arena, (limit ? limit : 1) * sizeof **out);
+    dt_status status = *out ? dt_store_db(store, &db, err) : DT_NOMEM;
+    if (status == DT_OK)
+        status = dt_db_query(
+            db,
+            "SELECT o.id, o.attempt, o.made_at, " DT_ROW_FULL
+            " FROM outbox o FORCE INDEX (by_shard) STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = o.job_id"
+            " WHERE o.shard = ? AND o.id > ? ORDER BY o.id LIMIT ?",
+            DT_PARAMS(DT_P_INT(shard), DT_P_INT(after_id), DT_P_INT(limit)), err);
+    if (status != DT_OK)
+        return status;
+    while (status == DT_OK && *n < limit && dt_db_next(db)) {
+        status = read_notice(db, arena, &(*out)[*n]);
+        *n += status == DT_OK;
+    }
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    return status == DT_OK ? end : status;
+}
+
+dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_t n, struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_strbuf ids;
+    dt_strbuf_init(&ids);
+    for (size_t i = 0; i < n; i++)
+        dt_id_list_add(&ids, outbox_ids[i]);
+    dt_id_list_end(&ids);
+    dt_status status = ids.failed ? DT_NOMEM : dt_store_db(store, &db, err);
+    if (status == DT_OK && n)
+        status = dt_db_run(db,
+                           "DELETE o FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN outbox o "
+                           "FORCE INDEX (PRIMARY) ON o.id = t.id",
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, err);
+    dt_strbuf_clear(&ids);
+    return status;
+}

@@ -1,0 +1,101 @@
+/*
+ * What consumers get: the message of each claimed attempt. Small ones come with the row that is locked for the claim;
+ * large ones, and those of a batch that is sent again, are read by id in one statement, whatever the row says by now.
+ */
+#include <stdlib.h>
+
+#include "store/dispatch/lease.h"
+#include "store/dispatch/outgoing.h"
+
+/* Where the claim of an id stands in the caller's order. */
+struct place {
+    int64_t id;
+    size_t at;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static struct place *sorted_places(const struct dt_claims *claims, struct dt_arena *arena)
+{
+    struct place *places = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof *places);
+    if (!places)
+        return NULL;
+    for (size_t i = 0; i < claims->n; i++)
+        places[i] = (struct place){claims->v[i].id, i};
+    qsort(places, claims->n, sizeof *places, by_id);
+    return places;
+}
+
+static bool copy_column(dt_db *db, unsigned column, struct dt_arena *arena, struct dt_str *out)
+{
+    struct dt_str s = dt_db_bytes(db, column);
+    *out = dt_arena_copy(arena, s);
+    return out->p || !s.p;
+}
+
+static bool copy_message(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing *out)
+{
+    return copy_column(db, first, arena, &out->key) && copy_column(db, first + 1, arena, &out->partition_key) &&
+           copy_column(db, first + 2, arena, &out->content_type) && copy_column(db, first + 3, arena, &out->headers) &&
+           copy_column(db, first + 4, arena, &out->payload);
+}
+
+dt_status dt_outgoing_small(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing **out)
+{
+    *out = NULL;
+    if (dt_db_is_null(db, first + 4))
+        return DT_OK;
+    *out = dt_arena_alloc(arena, sizeof **out);
+    if (!*out)
+        return DT_NOMEM;
+    **out = (struct dt_outgoing){0};
+    return copy_message(db, first, arena, *out) ? DT_OK : DT_NOMEM;
+}
+
+static dt_status read_row(dt_db *db, struct dt_arena *arena, struct dt_outgoing *out)
+{
+    bool copied = copy_column(db, 1, arena, &out->topic) && copy_column(db, 2, arena, &out->kafka_topic) &&
+                  copy_message(db, 3, arena, out);
+    return copied ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_outgoing_read(dt_db *db, const struct dt_claims *claims, struct dt_arena *arena, struct dt_outgoing **out,
+                           struct dt_error *err)
+{
+    struct dt_strbuf ids;
+    dt_strbuf_init(&ids);
+    struct place *places = sorted_places(claims, arena);
+    *out = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof **out);
+    dt_status status = places && *out ? dt_claims_by_id(claims->v, claims->n, &ids) : DT_NOMEM;
+    for (size_t i = 0; status == DT_OK && i < claims->n; i++)
+        (*out)[i] = (struct dt_outgoing){.claim = claims->v[i]};
+    if (status == DT_OK)
+        status = dt_db_query(
+            db,
+            "SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.content_type,"
+            " j.headers, j.payload"
+            " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) "
+            "ON j.id = t.id"
+            " LEFT JOIN topics p ON p.name = j.topic",
+            DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), err);
+    while (status == DT_OK && dt_db_next(db)) {
+        struct place key = {.id = dt_db_i64(db, 0)};
+        const struct place *place = bsearch(&key, places, claims->n, sizeof *places, by_id);
+        status = place ? read_row(db, arena, &(*out)[place->at]) : DT_INTERNAL;
+    }
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    dt_strbuf_clear(&ids);
+    return status == DT_OK ? end : status;
+}
+
+dt_status dt_store_read_outgoing(dt_store *store, const struct dt_claims *claims, struct dt_arena *arena,
+                                 struct dt_outgoing **out, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    return status == DT_OK ? dt_outgoing_read(db, claims, arena, out, err) : status;
+}

@@ -1,0 +1,803 @@
+/*
+ * Results in batches: what consumers report, and what leaders find timed out or undeliverable.
+ *
+ * One transaction a batch, a handful of statements however many results (by id: one for every 960):
+ *
+ *     read the jobs                                       SELECT
+ *     judge each result in the order given                dt_job_decide, no statement
+ *     ask for archived attempts, if any result is for one SELECT
+ *     ask history for jobs that are not there, if any     SELECT (and SELECT their archived attempts)
+ *     write the jobs that ended well                      UPDATE for each large group alike, one for all others
+ *     write all the others                                UPDATE, all values
+ *     write the dead letters                              INSERT INTO outbox
+ *     count what went from a state to another             with the COMMIT (counts.h)
+ *
+ * The first try reads without locks (which is much cheaper) and writes only where (attempt, state, version) is still
+ * what was read: those are all that a decision rests on. If a row is not, all is taken back and the second try
+ * locks while it reads. A leader's transaction, which cannot be taken back for that, locks at once: its decisions rest
+ * on next_at, too, which a hand may change. A try that waited for a lock in vain is followed by one that passes by the
+ * rows that others hold: their results are BUSY, and nobody else waits for them.
+ *
+ * Invariants: nothing is written that was not judged; a dead letter is written with the state that it tells of; several
+ * results of one job are judged one after the other and written once; rows are locked in the order of their ids by each
+ * statement, so that two batches seldom wait for each other in a circle, and never if they lock while reading.
+ *
+ * Refuses to know where results come from, and what they mean: dt_job_decide is the judge.
+ */
+#include "store/dispatch/store_results.h"
+
+#include <stdlib.h>
+
+#include "base/fail_point.h"
+#include "base/guard.h"
+#include "base/json.h"
+#include "store/db/id_in.h"
+#include "store/jobs/store_row.h"
+#include "store/store_internal.h"
+
+/* A job that results speak of. */
+struct judged {
+    struct dt_job was, job; /* as locked; as it is to be */
+    struct dt_str topic;
+    int64_t retention_ms;
+    const struct dt_result *failure; /* whose error becomes the last one; NULL = none did */
+    bool finished;                   /* an attempt ended */
+    bool dead_letter;
+    unsigned changes;
+};
+
+/* A result and where it stood: sorted by job, in the order given within a job. */
+struct place {
+    int64_t id;
+    size_t index;
+};
+
+/* A group of jobs that are alike has a statement of its own when it is so large a part of its batch: at most eight. */
+#define ALIKE_SHARE 8
+#define ALIKE_MIN   16 /* with fewer it costs more than it saves */
+
+struct batch {
+    dt_db *db;
+    const struct dt_config *config;
+    const struct dt_shard_map *map;
+    int64_t now_ms;
+    enum dt_locking locking;
+    struct dt_apply *results;
+    size_t n;
+    struct place *places; /* n of them */
+    int64_t *ids;         /* of the jobs that they are for: ascending, each once */
+    size_t n_ids;
+    struct judged *jobs; /* those of `jobs`, in the same order */
+    size_t n_jobs;
+    struct judged *past; /* of `history`: nothing changes them */
+    size_t n_past;
+    size_t n_ended_well, n_others, n_dead;
+    bool ask_archive;
+    struct dt_counts *counts;
+    struct dt_arena *arena; /* topics outlive the batch: they are counted with the COMMIT */
+    struct dt_strbuf text;
+    struct dt_error *err;
+};
+
+static dt_status no_memory(struct batch *b)
+{
+    return dt_fail(b->err, DT_NOMEM, "out of memory");
+}
+
+/* ---- in the order of ids ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+static void sort_places(struct batch *b)
+{
+    bool sorted = true;
+    for (size_t i = 0; i < b->n; i++) {
+        b->places[i] = (struct place){b->results[i].result.job_id, i};
+        sorted &= i == 0 || b->places[i - 1].id <= b->places[i].id;
+    }
+    if (!sorted)
+        qsort(b->places, b->n, sizeof *b->places, by_id);
+}
+
+/* The first place of a job; n when there is none. */
+static size_t first_place(const struct batch *b, int64_t id)
+{
+    size_t low = 0, high = b->n;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (b->places[mid].id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < b->n && b->places[low].id == id ? low : b->n;
+}
+
+/* ---- JSON parameters: an array of arrays ---- */
+
+static void begin_rows(struct dt_strbuf *text)
+{
+    dt_strbuf_reset(text);
+    dt_strbuf_addc(text, '[');
+}
+
+static void begin_row(struct dt_strbuf *text)
+{
+    dt_strbuf_adds(text, text->n > 1 ? ",[" : "[");
+}
+
+static void add_cell(struct dt_strbuf *text, int64_t value)
+{
+    dt_strbuf_add_i64(text, value);
+    dt_strbuf_addc(text, ',');
+}
+
+static void add_cell_or_null(struct dt_strbuf *text, int64_t value)
+{
+    if (value)
+        dt_strbuf_add_i64(text, value);
+    else
+        dt_strbuf_adds(text, "null");
+    dt_strbuf_addc(text, ',');
+}
+
+/* Cut at a character to what the column takes. */
+static void add_text(struct dt_strbuf *text, struct dt_str s, size_t max)
+{
+    if (!s.p) {
+        dt_strbuf_adds(text, "null");
+        return;
+    }
+    if (s.n > max) {
+        for (s.n = max; s.n > 0 && ((unsigned char)s.p[s.n] & 0xC0) == 0x80;)
+            s.n--;
+    }
+    dt_json_add_string(text, s);
+}
+
+/* ---- reading ---- */
+
+static dt_status list_ids(struct batch *b)
+{
+    size_t n = 0;
+    b->ids = dt_arena_alloc(b->arena, b->n * sizeof *b->ids);
+    b->jobs = dt_arena_alloc(b->arena, b->n * sizeof *b->jobs);
+    if (!b->ids || !b->jobs)
+        return no_memory(b);
+    for (size_t i = 0; i < b->n; i++)
+        if (i == 0 || b->places[i].id != b->places[i - 1].id)
+            b->ids[n++] = b->places[i].id;
+    b->n_ids = n;
+    return DT_OK;
+}
+
+#define READ(retention) "SELECT " DT_ROW_JUDGED ", j.version, " retention ", j.topic FROM jobs j FORCE INDEX (PRIMARY)"
+/* The topic of row after row is mostly the same, and a join looks its row up once for as long as it is. It would lock
+ * that row, too: who locks asks for each job instead. */
+#define READ_ALL READ("t.retention_ms") " LEFT JOIN topics t FORCE INDEX (PRIMARY) ON t.name = j.topic"
+#define LOCK_ALL READ("(SELECT t.retention_ms FROM topics t WHERE t.name = j.topic)")
+static const struct dt_id_in read_jobs = DT_ID_IN(READ_ALL " WHERE j.id", " ORDER BY j.id");
+static const struct dt_id_in lock_jobs = DT_ID_IN(LOCK_ALL " WHERE j.id", " ORDER BY j.id FOR UPDATE");
+static const struct dt_id_in lock_free_jobs = DT_ID_IN(LOCK_ALL " WHERE j.id", " ORDER BY j.id FOR UPDATE SKIP LOCKED");
+static const struct dt_id_in *const readings[] = {
+    [DT_LOCK_NONE] = &read_jobs, [DT_LOCK_WAITING] = &lock_jobs, [DT_LOCK_PASSING_BY] = &lock_free_jobs};
+
+/* One copy for as long as the same one comes. */
+static struct dt_str read_job_topic(struct batch *b, const struct judged *before, unsigned column)
+{
+    struct dt_str topic = dt_db_bytes(b->db, column);
+    return before && dt_str_eq(before->topic, topic) ? before->topic : dt_arena_copy(b->arena, topic);
+}
+
+/* The next of b->jobs. */
+static dt_status read_judged(void *arg)
+{
+    struct batch *b = arg;
+    if (b->n_jobs == b->n_ids)
+        return dt_fail(b->err, DT_INTERNAL, "more jobs than were asked for");
+    const struct judged *before = b->n_jobs ? &b->jobs[b->n_jobs - 1] : NULL;
+    struct judged *j = &b->jobs[b->n_jobs++];
+    memset(j, 0, sizeof *j);
+    dt_status status = dt_row_judged(b->db, 0, b->arena, &j->was);
+    unsigned next = DT_ROW_JUDGED_COLUMNS;
+    j->was.version = dt_db_i64(b->db, next++);
+    j->retention_ms = dt_db_is_null(b->db, next) ? DT_RETENTION_DEFAULT_MS : dt_db_i64(b->db, next);
+    j->topic = read_job_topic(b, before, next + 1);
+    if (!j->topic.p)
+        return no_memory(b);
+    j->job = j->was;
+    return status ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
+}
+
+static bool was_read(const struct batch *b, int64_t id)
+{
+    size_t low = 0, high = b->n_jobs; /* they came in the order of their ids */
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (b->jobs[mid].was.id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < b->n_jobs && b->jobs[low].was.id == id;
+}
+
+static dt_status mark_busy(void *arg)
+{
+    struct batch *b = arg;
+    int64_t id = dt_db_i64(b->db, 0);
+    for (size_t i = was_read(b, id) ? b->n : first_place(b, id); i < b->n && b->places[i].id == id; i++)
+        b->results[b->places[i].index].outcome = DT_OUTCOME_BUSY;
+    return DT_OK;
+}
+
+/* Of the jobs that were asked for, those that there are and that were passed by. */
+static dt_status find_busy(struct batch *b)
+{
+    return dt_id_in_read(b->db, &dt_id_in_jobs, DT_NO_PARAMS, b->ids, b->n_ids, mark_busy, b, b->err);
+}
+
+static dt_status read_all(struct batch *b)
+{
+    dt_status status = list_ids(b);
+    if (!status)
+        status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, b->ids, b->n_ids, read_judged, b, b->err);
+    return !status && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY ? find_busy(b) : status;
+}
+
+/* ---- judging ---- */
+
+static void take_decision(struct judged *j, const struct dt_result *result, const struct dt_decision *d)
+{
+    j->job.state = d->state;
+    j->job.attempt_status = d->attempt_status;
+    j->job.next_at_ms = d->next_at_ms;
+    j->job.failures = d->failures;
+    j->failure = d->failed ? result : j->failure;
+    j->finished |= d->finished;
+    j->dead_letter |= d->dead_letter;
+    j->changes++;
+}
+
+static bool of_archived_attempt(const struct judged *j, const struct dt_result *result)
+{
+    return result->attempt >= 1 && result->attempt < j->was.attempt;
+}
+
+static bool ended_well(const struct judged *j)
+{
+    return j->job.state == DT_SUCCEEDED && j->changes == 1;
+}
+
+static void count_changed(struct batch *b, const struct judged *j)
+{
+    if (!j->changes)
+        return;
+    b->n_dead += j->dead_letter;
+    if (ended_well(j))
+        b->n_ended_well++;
+    else
+        b->n_others++;
+}
+
+static void note_was(struct dt_apply *a, const struct dt_job *was)
+{
+    memset(a->was_ms, 0, sizeof a->was_ms);
+    a->was_ms[0] = was->next_at_ms;
+    if (was->state != DT_DISPATCHED)
+        return;
+    a->was_ms[1] = was->due_at_ms;
+    int64_t deadline_ms = was->dispatched_at_ms + dt_earlier(was->ack_timeout_ms, DT_ACK_MAX_MS);
+    if (deadline_ms != was->next_at_ms)
+        a->was_ms[2] = deadline_ms;
+}
+
+static void judge_job(struct batch *b, struct judged *j)
+{
+    size_t first = first_place(b, j->was.id), end = first;
+    for (; end < b->n && b->places[end].id == j->was.id; end++) {
+        struct dt_apply *a = &b->results[b->places[end].index];
+        struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
+        a->outcome = d.outcome;
+        if (d.outcome == DT_OUTCOME_APPLIED) {
+            take_decision(j, &a->result, &d);
+            a->outbox = d.dead_letter;
+        }
+        b->ask_archive |= d.outcome == DT_OUTCOME_STALE && of_archived_attempt(j, &a->result);
+    }
+    for (size_t i = first; i < end; i++) {
+        b->results[b->places[i].index].next_at_ms = j->job.next_at_ms;
+        note_was(&b->results[b->places[i].index], &j->was);
+    }
+    count_changed(b, j);
+}
+
+/* ---- results of attempts that a later one followed ---- */
+
+#define SELECT_ARCHIVED(attempts)                                                                                      \
+    "SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED) "                                                          \
+    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r " attempts               \
+    " a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt"
+static const char select_archived[] = SELECT_ARCHIVED("STRAIGHT_JOIN attempts");
+static const char select_archived_past[] =
+    SELECT_ARCHIVED(DT_PAST_JOIN("r.id", "history_attempts")) " AND a.part = d.part";
+
+static void list_archived(struct batch *b, const struct judged *jobs, size_t n_jobs)
+{
+    begin_rows(&b->text);
+    for (size_t k = 0; k < n_jobs; k++) {
+        const struct judged *j = &jobs[k];
+        for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
+            const struct dt_apply *a = &b->results[b->places[i].index];
+            if (a->outcome != DT_OUTCOME_STALE || !of_archived_attempt(j, &a->result))
+                continue;
+            begin_row(&b->text);
+            add_cell(&b->text, j->was.id);
+            dt_strbuf_add_i64(&b->text, a->result.attempt);
+            dt_strbuf_addc(&b->text, ']');
+        }
+    }
+    dt_strbuf_addc(&b->text, ']');
+}
+
+static void mark_duplicates(struct batch *b, int64_t id, int64_t attempt, enum dt_attempt_status recorded)
+{
+    for (size_t i = first_place(b, id); i < b->n && b->places[i].id == id; i++) {
+        struct dt_apply *a = &b->results[b->places[i].index];
+        if (a->outcome == DT_OUTCOME_STALE && a->result.attempt == attempt &&
+            dt_result_repeats(recorded, a->result.status))
+            a->outcome = DT_OUTCOME_DUPLICATE;
+    }
+}
+
+static dt_status judge_archived(struct batch *b, const char *sql, const struct judged *jobs, size_t n_jobs)
+{
+    if (!b->ask_archive)
+        return DT_OK;
+    b->ask_archive = false;
+    list_archived(b, jobs, n_jobs);
+    if (b->text.failed)
+        return no_memory(b);
+    dt_status status = dt_db_query(b->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
+    if (status)
+        return status;
+    while (dt_db_next(b->db))
+        mark_duplicates(b, dt_db_i64(b->db, 0), dt_db_i64(b->db, 1), dt_row_attempt_status(b->db, 2));
+    return dt_db_end(b->db, b->err);
+}
+
+/* ---- results of jobs that have left `jobs` ---- */
+
+/* By id, so asked only for those that `jobs` does not have. A job moves in one transaction: whoever did not find it
+ * there finds it here. */
+static const char read_past[] =
+    "SELECT " DT_ROW_JUDGED_PAST " FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r " DT_PAST_JOIN(
+        "r.id", "history") " j FORCE INDEX (PRIMARY) ON j.id = r.id AND j.part = d.part WHERE j.purge_at > ?";
+
+static size_t list_unknown(struct batch *b)
+{
+    size_t unknown = 0;
+    begin_rows(&b->text);
+    for (size_t i = 0; i < b->n; i++) {
+        int64_t id = b->places[i].id;
+        if ((i > 0 && id == b->places[i - 1].id) || was_read(b, id) ||
+            b->results[b->places[i].index].outcome != DT_OUTCOME_UNKNOWN_JOB)
+            continue;
+        if (unknown++)
+            dt_strbuf_addc(&b->text, ',');
+        dt_strbuf_add_i64(&b->text, id);
+    }
+    dt_strbuf_addc(&b->text, ']');
+    return unknown;
+}
+
+static dt_status read_all_past(struct batch *b, size_t asked)
+{
+    b->past = dt_arena_alloc(b->arena, asked * sizeof *b->past);
+    if (b->text.failed || !b->past)
+        return no_memory(b);
+    dt_status status =
+        dt_db_query(b->db, read_past, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms)), b->err);
+    if (status)
+        return status;
+    while (!status && b->n_past < asked && dt_db_next(b->db)) {
+        struct judged *j = &b->past[b->n_past++];
+        memset(j, 0, sizeof *j);
+        status = dt_row_judged(b->db, 0, b->arena, &j->was);
+        j->job = j->was;
+    }
+    dt_status ended = dt_db_end(b->db, status ? NULL : b->err);
+    return status ? status : ended;
+}
+
+/* They are finished, so no result changes them. One by hand that is not is nobody's to judge. */
+static void judge_past_job(struct batch *b, struct judged *j)
+{
+    for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
+        struct dt_apply *a = &b->results[b->places[i].index];
+        struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
+        a->outcome = d.outcome == DT_OUTCOME_APPLIED ? DT_OUTCOME_STALE : d.outcome;
+        b->ask_archive |= a->outcome == DT_OUTCOME_STALE && of_archived_attempt(j, &a->result);
+    }
+}
+
+static dt_status judge_past(struct batch *b)
+{
+    size_t unknown = list_unknown(b);
+    if (unknown == 0)
+        return DT_OK;
+    dt_status status = read_all_past(b, unknown);
+    for (size_t i = 0; !status && i < b->n_past; i++)
+        judge_past_job(b, &b->past[i]);
+    return status ? status : judge_archived(b, select_archived_past, b->past, b->n_past);
+}
+
+/* ---- writing ---- */
+
+static int64_t purge_at_ms(const struct batch *b, const struct judged *j)
+{
+    int64_t room = INT64_MAX - b->now_ms;
+    return b->now_ms + (j->retention_ms < room ? j->retention_ms : room);
+}
+
+static int64_t leave_at_ms(const struct batch *b, const struct judged *j)
+{
+    return dt_leave_at_ms(b->config, j->job.state, b->now_ms, purge_at_ms(b, j));
+}
+
+/* A statement must write every row as it was judged; one that changed since it was read unlocked sends us back. */
+static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
+{
+    if (written == rows)
+        return DT_OK;
+    return dt_fail(b->err, b->locking ? DT_INTERNAL : DT_BUSY, "%llu of %zu jobs took their results",
+                   (unsigned long long)written, rows);
+}
+
+static dt_status write_rows(struct batch *b, const char *sql, const struct dt_param *params, size_t n_params,
+                            size_t rows)
+{
+    uint64_t affected = 0;
+    if (b->text.failed)
+        return no_memory(b);
+    dt_status status = dt_db_run(b->db, sql, params, n_params, &affected, b->err);
+    return status ? status : expect_written(b, affected, rows);
+}
+
+static const char update_ended_well[] =
+    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]', "
+    "version BIGINT PATH '$[3]', purge_then BIGINT PATH '$[4]', leave_then BIGINT PATH '$[5]')) r STRAIGHT_JOIN jobs j "
+    "FORCE INDEX (PRIMARY) ON j.id = r.id "
+    "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "
+    "j.purge_at = r.purge_then, j.leave_at = r.leave_then, j.version = j.version + 1, j.updated_at = ? " DT_GUARD_SQL(
+        RESULT, "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was", "WHERE TRUE");
+
+/* Those that nearly all of a batch are like: read as the same, and written the same. */
+static const struct dt_id_in update_alike =
+    DT_ID_IN("UPDATE jobs j FORCE INDEX (PRIMARY) "
+             "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "
+             "j.purge_at = ?, j.leave_at = ?, j.version = j.version + 1, j.updated_at = ? " DT_GUARD_SQL(
+                 RESULT, "WHERE j.attempt = ? AND j.version = ? AND j.state = ?",
+                 "WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL") " AND j.id",
+             "");
+
+static int by_likeness(const void *a, const void *b)
+{
+    const struct judged *x = *(struct judged *const *)a, *y = *(struct judged *const *)b;
+    const int64_t of_x[] = {x->was.attempt, x->was.version, x->was.state, x->retention_ms, x->was.id};
+    const int64_t of_y[] = {y->was.attempt, y->was.version, y->was.state, y->retention_ms, y->was.id};
+    for (size_t i = 0; i < sizeof of_x / sizeof *of_x; i++)
+        if (of_x[i] != of_y[i])
+            return of_x[i] < of_y[i] ? -1 : 1;
+    return 0;
+}
+
+static bool alike(const struct judged *x, const struct judged *y)
+{
+    return x->was.attempt == y->was.attempt && x->was.version == y->was.version && x->was.state == y->was.state &&
+           x->retention_ms == y->retention_ms;
+}
+
+static dt_status write_alike(struct batch *b, struct judged *const *group, size_t n, int64_t *ids)
+{
+    const struct judged *j = group[0];
+    uint64_t written = 0;
+    for (size_t i = 0; i < n; i++)
+        ids[i] = group[i]->was.id;
+    dt_status status = dt_id_in_run(
+        b->db, &update_alike,
+        DT_PARAMS(DT_P_INT(b->now_ms), DT_P_INT(purge_at_ms(b, j)), DT_P_INT(leave_at_ms(b, j)), DT_P_INT(b->now_ms),
+                  DT_P_INT(j->was.attempt), DT_P_INT(j->was.version), DT_P_INT((int64_t)j->was.state + 1)),
+        ids, n, &written, b->err);
+    return status ? status : expect_written(b, written, n);
+}
+
+static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
+{
+    if (n == 0)
+        return DT_OK;
+    begin_rows(&b->text);
+    for (size_t i = 0; i < n; i++) {
+        const struct judged *j = v[i];
+        begin_row(&b->text);
+        add_cell(&b->text, j->was.id);
+        add_cell(&b->text, j->was.attempt);
+        add_cell(&b->text, (int64_t)j->was.state + 1);
+        add_cell(&b->text, j->was.version);
+        add_cell(&b->text, purge_at_ms(b, j));
+        dt_strbuf_add_i64(&b->text, leave_at_ms(b, j));
+        dt_strbuf_addc(&b->text, ']');
+    }
+    dt_strbuf_addc(&b->text, ']');
+    return write_rows(b, update_ended_well,
+                      DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)), n);
+}
+
+static int by_job(const void *a, const void *b)
+{
+    const struct judged *x = *(struct judged *const *)a, *y = *(struct judged *const *)b;
+    return (x->was.id > y->was.id) - (x->was.id < y->was.id);
+}
+
+static bool worth_a_statement(size_t group, size_t n)
+{
+    return group == n || (group >= ALIKE_MIN && group >= n / ALIKE_SHARE);
+}
+
+/* Large groups that are alike by a statement each; all that is left together. */
+static dt_status write_ended_well(struct batch *b)
+{
+    struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof *v);
+    int64_t *ids = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof *ids);
+    size_t n = 0, left = 0;
+    dt_status status = DT_OK;
+    if (!v || !ids)
+        return no_memory(b);
+    for (size_t i = 0; i < b->n_jobs; i++)
+        if (ended_well(&b->jobs[i]))
+            v[n++] = &b->jobs[i];
+    qsort(v, n, sizeof(struct judged *), by_likeness);
+    for (size_t first = 0, end; !status && first < n; first = end) {
+        for (end = first + 1; end < n && alike(v[first], v[end]);)
+            end++;
+        if (worth_a_statement(end - first, n))
+            status = write_alike(b, &v[first], end - first, ids);
+        else
+            for (size_t i = first; i < end; i++)
+                v[left++] = v[i];
+    }
+    qsort(v, left, sizeof(struct judged *), by_job);
+    return status ? status : write_each(b, v, left);
+}
+
+static const char update_others[] =
+    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]', "
+    "state INT PATH '$[3]', attempt_status INT PATH '$[4]', next_at BIGINT PATH '$[5]', near INT PATH '$[6]', "
+    "failures BIGINT PATH '$[7]', changes INT PATH '$[8]', finished INT PATH '$[9]', purge_then BIGINT PATH '$[10]', "
+    "failed INT PATH '$[11]', code VARCHAR(100) CHARACTER SET utf8mb4 PATH '$[12]', "
+    "message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]', version BIGINT PATH '$[14]', leave_then BIGINT PATH "
+    "'$[15]')) r STRAIGHT_JOIN jobs j "
+    "FORCE INDEX (PRIMARY) ON j.id = "
+    "r.id "
+    "SET j.state = r.state, j.attempt_status = r.attempt_status, j.next_at = r.next_at, "
+    "j.near = IF(r.next_at IS NULL, j.near, r.near), j.failures = r.failures, "
+    "j.finished_at = IF(r.finished, ?, j.finished_at), j.purge_at = r.purge_then, "
+    "j.leave_at = r.leave_then, j.error_at = IF(r.failed, ?, j.error_at), j.error_code = IF(r.failed, r.code, "
+    "j.error_code), "
+    "j.error_message = IF(r.failed, r.message, j.error_message), "
+    "j.version = j.version + r.changes, j.updated_at = ? " DT_GUARD_SQL(
+        RESULT, "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was", "WHERE TRUE");
+
+static void add_error(struct dt_strbuf *text, const struct dt_result *failure)
+{
+    struct dt_str code = failure ? failure->error_code : DT_STR_NONE;
+    if (failure && !code.p && failure->status == DT_RESULT_TIMED_OUT)
+        code = DT_STR_LIT("ack_timeout");
+    add_cell(text, failure != NULL);
+    add_text(text, code, DT_ERROR_CODE_MAX);
+    dt_strbuf_addc(text, ',');
+    add_text(text, failure ? failure->error_message : DT_STR_NONE, DT_ERROR_MESSAGE_MAX);
+}
+
+static void add_other(struct batch *b, const struct judged *j)
+{
+    const struct dt_job *job = &j->job;
+    struct dt_strbuf *text = &b->text;
+    begin_row(text);
+    add_cell(text, job->id);
+    add_cell(text, job->attempt);
+    add_cell(text, (int64_t)j->was.state + 1);
+    add_cell(text, (int64_t)job->state + 1);
+    add_cell(text, (int64_t)job->attempt_status);
+    add_cell_or_null(text, job->next_at_ms);
+    add_cell(text, job->next_at_ms < dt_near_end_ms(b->now_ms));
+    add_cell(text, job->failures);
+    add_cell(text, j->changes);
+    add_cell(text, j->finished);
+    add_cell_or_null(text, dt_job_state_terminal(job->state) ? purge_at_ms(b, j) : 0);
+    add_error(text, j->failure);
+    dt_strbuf_addc(text, ',');
+    add_cell(text, j->was.version);
+    dt_strbuf_add_i64(text, dt_job_state_terminal(job->state) ? leave_at_ms(b, j) : 0);
+    dt_strbuf_addc(text, ']');
+}
+
+static dt_status write_others(struct batch *b)
+{
+    if (!b->n_others)
+        return DT_OK;
+    begin_rows(&b->text);
+    for (size_t i = 0; i < b->n_jobs; i++) {
+        if (b->jobs[i].changes && !ended_well(&b->jobs[i]))
+            add_other(b, &b->jobs[i]);
+    }
+    dt_strbuf_addc(&b->text, ']');
+    return write_rows(
+        b, update_others,
+        DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)),
+        b->n_others);
+}
+
+static dt_status write_dead_letters(struct batch *b)
+{
+    enum { COLUMNS = 4 };
+    if (!b->n_dead)
+        return DT_OK;
+    struct dt_param *params = dt_arena_alloc(b->arena, b->n_dead * COLUMNS * sizeof *params), *p = params;
+    if (!params)
+        return no_memory(b);
+    for (size_t i = 0; i < b->n_jobs; i++) {
+        const struct judged *j = &b->jobs[i];
+        if (!j->dead_letter)
+            continue;
+        *p++ = DT_P_INT(dt_shard_of(b->map, j->was.id));
+        *p++ = DT_P_INT(j->was.id);
+        *p++ = DT_P_INT(j->was.attempt);
+        *p++ = DT_P_INT(b->now_ms);
+    }
+    return dt_db_run_many(b->db,
+                          "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (?, 'dead', ?, ?, ?)",
+                          params, COLUMNS, b->n_dead, NULL, b->err);
+}
+
+/* Every row was written as it was judged. */
+static void count_moves(struct batch *b)
+{
+    for (size_t i = 0; i < b->n_jobs; i++)
+        if (b->jobs[i].changes && !DT_UNGUARDED(COUNT_RESULT))
+            dt_counts_move(b->counts, b->jobs[i].topic, b->jobs[i].was.id, b->jobs[i].was.state, b->jobs[i].job.state);
+}
+
+/* ---- the whole ---- */
+
+static void forget_outcomes(struct dt_apply *results, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        results[i].outcome = DT_OUTCOME_UNKNOWN_JOB;
+        results[i].next_at_ms = 0;
+        results[i].outbox = false;
+    }
+}
+
+static dt_status apply(struct batch *b)
+{
+    b->places = dt_arena_alloc(b->arena, b->n * sizeof *b->places);
+    if (!b->places)
+        return no_memory(b);
+    sort_places(b);
+    dt_status status = read_all(b);
+    if (status)
+        return status;
+    for (size_t i = 0; i < b->n_jobs; i++)
+        judge_job(b, &b->jobs[i]);
+    status = judge_archived(b, select_archived, b->jobs, b->n_jobs);
+    if (!status)
+        status = judge_past(b);
+    if (!status)
+        status = write_ended_well(b);
+    if (!status)
+        status = write_others(b);
+    if (!status)
+        status = write_dead_letters(b);
+    if (!status)
+        count_moves(b);
+    return status;
+}
+
+dt_status dt_results_apply_locking(dt_db *db, const struct dt_config *config, const struct dt_shard_map *map,
+                                   int64_t now_ms, enum dt_locking locking, struct dt_apply *results, size_t n,
+                                   struct dt_counts *counts, struct dt_arena *arena, struct dt_error *err)
+{
+    struct batch b = {.db = db,
+                      .config = config,
+                      .map = map,
+                      .now_ms = now_ms,
+                      .locking = locking,
+                      .results = results,
+                      .n = n,
+                      .counts = counts,
+                      .arena = arena,
+                      .err = err};
+    if (n == 0)
+        return DT_OK;
+    forget_outcomes(results, n);
+    dt_strbuf_init(&b.text);
+    dt_status status = apply(&b);
+    dt_strbuf_clear(&b.text);
+    return status;
+}
+
+dt_status dt_results_apply_within(dt_db *db, const struct dt_config *config, const struct dt_shard_map *map,
+                                  int64_t now_ms, struct dt_apply *results, size_t n, struct dt_counts *counts,
+                                  struct dt_arena *arena, struct dt_error *err)
+{
+    return dt_results_apply_locking(db, config, map, now_ms, DT_LOCK_WAITING, results, n, counts, arena, err);
+}
+
+/* ---- transactions ---- */
+
+static dt_status try_to(dt_store *store, enum dt_locking locking, dt_results_work_fn *work, void *arg,
+                        struct dt_error *err)
+{
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_arena arena;
+    struct dt_counts counts;
+    dt_arena_init(&arena);
+    dt_counts_init(&counts);
+    dt_status status = dt_store_begin(store, &db, &now_ms, err);
+    if (!status)
+        status = work(arg, db, now_ms, locking, &counts, &arena, err);
+    DT_FAIL_POINT_STATUS("results.commit", status, err);
+    status = dt_counts_finish(db, &counts, status, err);
+    dt_arena_clear(&arena);
+    return status;
+}
+
+/* First without locks; whoever came between (BUSY) finds the second try holding them from the start; and who had to
+ * wait for a lock until the server gave up passes by. */
+dt_status dt_results_transact(dt_store *store, enum dt_locking locking, dt_results_work_fn *work, void *arg,
+                              struct dt_error *err)
+{
+    const int64_t wait_us = dt_store_config(store)->mysql_lock_timeout * 900;
+    struct dt_again again = {0};
+    for (;;) {
+        int64_t begun_us = dt_clock_mono_us(dt_clock_system());
+        dt_status status = try_to(store, locking, work, arg, err);
+        bool waited = dt_clock_mono_us(dt_clock_system()) - begun_us >= wait_us;
+        if (status == DT_BUSY && waited && locking != DT_LOCK_PASSING_BY)
+            locking = DT_LOCK_PASSING_BY;
+        else if (dt_store_again(&again, status))
+            locking = locking == DT_LOCK_NONE ? DT_LOCK_WAITING : locking;
+        else
+            return status;
+    }
+}
+
+struct request {
+    dt_store *store;
+    const struct dt_shard_map *map;
+    struct dt_apply *results;
+    size_t n;
+};
+
+static dt_status apply_request(void *arg, dt_db *db, int64_t now_ms, enum dt_locking locking, struct dt_counts *counts,
+                               struct dt_arena *arena, struct dt_error *err)
+{
+    const struct request *r = arg;
+    return dt_results_apply_locking(db, dt_store_config(r->store), r->map, now_ms, locking, r->results, r->n, counts,
+                                    arena, err);
+}
+
+dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,
+                         struct dt_error *err)
+{
+    struct request request = {store, map, results, n};
+    return n ? dt_results_transact(store, DT_LOCK_NONE, apply_request, &request, err) : DT_OK;
+}

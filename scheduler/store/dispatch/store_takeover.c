@@ -1,0 +1,434 @@
+/*
+ * Taking a shard over, and the lease that a leadership holds afterwards.
+ *
+ * Invariants: a lease is what this leadership wrote last. Every transaction of a leader locks the row first and
+ * compares epoch, token and version with it: the epoch fences other leaders, token and version notice a MySQL that went
+ * back to an earlier state. Nothing here knows Kafka; what the ledger said comes in as numbers.
+ */
+#include <stdlib.h>
+
+#include "base/guard.h"
+#include "store/db/id_list.h"
+#include "store/dispatch/lease.h"
+#include "store/dispatch/store_results.h"
+#include "store/jobs/counts.h"
+#include "store/jobs/store_row.h"
+#include "store/store_internal.h"
+
+static const char lock_row[] = "SELECT s.epoch, s.token, s.version, s.halted, " DT_SQL_NOW_MS ","
+                               " (SELECT generation FROM installation), (SELECT topics_version FROM installation)"
+                               " FROM shards s WHERE s.shard = ? FOR UPDATE";
+
+/* Does the row that was read say what this leadership wrote last? */
+static bool as_written(const dt_db *db, const struct dt_lease *lease)
+{
+    return DT_GUARD(EPOCH, dt_db_i64(db, 0) == lease->epoch) && DT_GUARD(TOKEN, dt_db_i64(db, 1) == lease->token) &&
+           DT_GUARD(VERSION, dt_db_i64(db, 2) == lease->version);
+}
+
+static dt_status lock(dt_db *db, const struct dt_lease *lease, struct dt_lease_row *row, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, lock_row, DT_PARAMS(DT_P_INT(lease->shard)), err);
+    if (status == DT_OK && !dt_db_next(db))
+        status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", lease->shard);
+    else if (status == DT_OK) {
+        *row = (struct dt_lease_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
+        if (!as_written(db, lease))
+            status = dt_fail(err, DT_DEPOSED,
+                             "shard %u: the row says epoch %lld version %lld, this leadership wrote %lld %lld",
+                             lease->shard, (long long)dt_db_i64(db, 0), (long long)dt_db_i64(db, 2),
+                             (long long)lease->epoch, (long long)lease->version);
+        else if (!dt_db_is_null(db, 3))
+            status = dt_fail(err, DT_HALTED, "shard %u is halted", lease->shard);
+    }
+    dt_status end = dt_db_end(db, status == DT_OK || status == DT_NOT_FOUND ? err : NULL);
+    return end != DT_OK && (status == DT_OK || status == DT_NOT_FOUND) ? end : status;
+}
+
+struct locking {
+    const struct dt_lease *lease;
+    struct dt_lease_row *row;
+};
+
+static dt_status begin_with_lock(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
+{
+    const struct locking *l = arg;
+    int64_t asked_us = dt_clock_mono_us(dt_clock_system());
+    dt_status status = dt_db_begin_soon(db, err);
+    if (status != DT_OK)
+        return status;
+    status = lock(db, l->lease, l->row, err);
+    if (l->row->now_ms)
+        dt_store_heard_now(store, l->row->now_ms, asked_us);
+    return status;
+}
+
+dt_status dt_lease_begin(dt_store *store, const struct dt_lease *lease, dt_db **db, struct dt_lease_row *row,
+                         struct dt_error *err)
+{
+    struct locking l = {lease, row};
+    *row = (struct dt_lease_row){0};
+    return dt_store_first(store, db, begin_with_lock, &l, err);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct dt_claim *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+dt_status dt_claims_by_id(const struct dt_claim *claims, size_t n, struct dt_strbuf *out)
+{
+    struct dt_claim *sorted = malloc((n ? n : 1) * sizeof *sorted);
+    if (!sorted)
+        return DT_NOMEM;
+    if (n)
+        memcpy(sorted, claims, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_id);
+    dt_claims_format(sorted, n, out);
+    free(sorted);
+    return out->failed ? DT_NOMEM : DT_OK;
+}
+
+static const char lock_sent[] = "SELECT j.id, " DT_SQL_NEXT_AT ", " DT_SQL_ACK_MS
+                                " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t"
+                                " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+                                " WHERE j.state = 'dispatched' AND j.attempt = t.attempt"
+                                " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED";
+
+/* A row that somebody else holds locked keeps its deadline: a session that was left open must not hold up the shard. */
+static dt_status lock_extended(dt_db *db, struct dt_str claims, int64_t now_ms, struct dt_strbuf *ids,
+                               struct dt_seen *moved, size_t *n_moved, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, lock_sent, DT_PARAMS(DT_P_STR(claims)), err);
+    while (status == DT_OK && dt_db_next(db)) {
+        struct dt_seen seen = {
+            .id = dt_db_i64(db, 0), .hint_ms = dt_db_i64(db, 1), .next_ms = now_ms + dt_db_i64(db, 2)};
+        dt_id_list_add(ids, seen.id);
+        if (moved && seen.next_ms > seen.hint_ms)
+            moved[(*n_moved)++] = seen;
+    }
+    dt_id_list_end(ids);
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    if (status == DT_OK)
+        status = end;
+    return status == DT_OK && ids->failed ? DT_NOMEM : status;
+}
+
+/* `near` is computed so that it is right whether next_at was assigned before it or not. */
+static const char extend_sent[] =
+    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
+    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+    " SET j.near = (j.next_at < ? AND ? + " DT_SQL_ACK_MS " < ?),"
+    " j.next_at = " DT_GUARD_SQL(DEADLINE_GREATEST, "GREATEST(j.next_at, ? + " DT_SQL_ACK_MS ")",
+                                 "? + " DT_SQL_ACK_MS) " WHERE j.state = 'dispatched'";
+
+dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms, struct dt_seen *moved,
+                          size_t *n_moved, struct dt_error *err)
+{
+    struct dt_strbuf list, ids;
+    dt_strbuf_init(&list);
+    dt_strbuf_init(&ids);
+    n = DT_UNGUARDED(DEADLINE_RENEWED) ? 0 : n;
+    dt_status status = n ? dt_claims_by_id(claims, n, &list) : DT_OK;
+    if (status == DT_OK && n)
+        status = lock_extended(db, dt_strbuf_str(&list), now_ms, &ids, moved, n_moved, err);
+    int64_t near_end_ms = dt_near_end_ms(now_ms);
+    if (status == DT_OK && n)
+        status = dt_db_run(db, extend_sent,
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(near_end_ms), DT_P_INT(now_ms),
+                                     DT_P_INT(near_end_ms), DT_P_INT(now_ms)),
+                           NULL, err);
+    dt_strbuf_clear(&list);
+    dt_strbuf_clear(&ids);
+    return status;
+}
+
+/* The same comparison once more, in the statement that writes. */
+#define ANY           " AND ? IS NOT NULL"
+#define LEASED_BY(is) DT_GUARD_SQL(LEASE_IN_TURN, DT_GUARD_SQL(LEASE_IN_TAKEOVER, is, ANY), ANY)
+#define LEASED                                                                                                         \
+    " WHERE shard = ?" LEASED_BY(DT_GUARD_SQL(EPOCH, " AND epoch = ?", ANY))                                           \
+        LEASED_BY(DT_GUARD_SQL(TOKEN, " AND token = ?", ANY))                                                          \
+            LEASED_BY(DT_GUARD_SQL(VERSION, " AND version = ?", ANY))
+static const char write_row[] =
+    "UPDATE shards SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?" LEASED;
+
+dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_claim *inflight, size_t n, size_t send_n,
+                         int64_t ledger_offset, int64_t batch_no, struct dt_error *err)
+{
+    struct dt_strbuf list;
+    uint64_t changed = 0;
+    dt_strbuf_init(&list);
+    dt_claims_format(inflight, n, &list);
+    dt_status status = list.failed ? DT_NOMEM : DT_OK;
+    if (status == DT_OK)
+        status = dt_db_run(db, write_row,
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(send_n), DT_P_INT(ledger_offset),
+                                     DT_P_INT(batch_no), DT_P_INT(lease->shard), DT_P_INT(lease->epoch),
+                                     DT_P_INT(lease->token), DT_P_INT(lease->version)),
+                           &changed, err);
+    dt_strbuf_clear(&list);
+    if (status == DT_OK && changed != 1)
+        status = dt_fail(err, DT_DEPOSED, "shard %u: the locked row is not ours", lease->shard);
+    if (status != DT_OK)
+        return status;
+    lease->version++;
+    lease->ledger_offset = ledger_offset;
+    lease->batch_no = batch_no;
+    lease->inflight = n;
+    lease->send_n = send_n;
+    return DT_OK;
+}
+
+/* ---- takeover, step 1 ---- */
+
+static const char read_locked[] = "SELECT epoch, version, ledger_offset, batch_no, inflight, send_n, trim_offset, "
+                                  "trim_at, halted, index_at, index_epoch"
+                                  " FROM shards WHERE shard = ? FOR UPDATE";
+
+/* Whatever stands in the row: between 1 and the length of the list. */
+static size_t sane_send_n(int64_t send_n, size_t inflight)
+{
+    return send_n < 1 || (uint64_t)send_n > inflight ? inflight : (size_t)send_n;
+}
+
+/* A set that was on another endpoint lacks what came meanwhile, whatever marker it carries. */
+static int64_t index_epoch(const dt_db *db, const struct dt_lease *lease, const char *index_at)
+{
+    return dt_str_is(dt_db_bytes(db, 9), index_at) ? dt_db_i64(db, 10) : lease->epoch;
+}
+
+static dt_status take_row(dt_db *db, struct dt_lease *lease, const char *index_at, struct dt_claims *inflight,
+                          struct dt_error *err)
+{
+    struct dt_str halted = dt_db_bytes(db, 8);
+    lease->epoch = dt_db_i64(db, 0) + 1;
+    lease->version = dt_db_i64(db, 1) + 1;
+    lease->ledger_offset = dt_db_i64(db, 2);
+    lease->batch_no = dt_db_i64(db, 3);
+    lease->trim_offset = dt_db_is_null(db, 6) ? -1 : dt_db_i64(db, 6);
+    lease->trim_at_ms = dt_db_i64(db, 7);
+    lease->index_epoch = index_epoch(db, lease, index_at);
+    if (halted.p)
+        return dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p);
+    dt_status status = dt_claims_parse(dt_db_bytes(db, 4), inflight);
+    if (status != DT_OK)
+        return status;
+    lease->inflight = inflight->n;
+    lease->send_n = sane_send_n(dt_db_i64(db, 5), inflight->n);
+    return DT_OK;
+}
+
+/* MALFORMED: the list cannot be read. */
+static dt_status read_row(dt_db *db, struct dt_lease *lease, const char *index_at, struct dt_claims *inflight,
+                          struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, read_locked, DT_PARAMS(DT_P_INT(lease->shard)), err);
+    if (status == DT_OK && !dt_db_next(db))
+        status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", lease->shard);
+    else if (status == DT_OK)
+        status = take_row(db, lease, index_at, inflight, err);
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    return status == DT_OK ? end : status;
+}
+
+static const char write_leadership[] =
+    "UPDATE shards SET epoch = ?, token = ?, version = ?, owner = ?, index_at = ?, index_epoch = ?,"
+    " owner_since = " DT_SQL_NOW_MS " WHERE shard = ?";
+
+static dt_status write_epoch(dt_db *db, const struct dt_lease *lease, const char *owner, const char *index_at,
+                             struct dt_error *err)
+{
+    return dt_db_run(db, write_leadership,
+                     DT_PARAMS(DT_P_INT(lease->epoch), DT_P_INT(lease->token), DT_P_INT(lease->version),
+                               DT_P_STR(dt_str(owner)), DT_P_STR(dt_str(index_at)), DT_P_INT(lease->index_epoch),
+                               DT_P_INT(lease->shard)),
+                     NULL, err);
+}
+
+static const char write_halt[] = "UPDATE shards SET halted = LEFT(?, 500), version = version + 1 WHERE shard = ?";
+
+/* The row is locked, and ours or nobody's. */
+static dt_status halt(dt_db *db, unsigned shard, const char *reason, struct dt_error *err)
+{
+    return dt_db_run(db, write_halt, DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(shard)), NULL, err);
+}
+
+/* Somebody wrote into it by hand: what is in flight is not known, so nothing may be claimed. */
+static dt_status halt_unreadable(dt_db *db, unsigned shard, struct dt_error *err)
+{
+    static const char reason[] = "the in-flight list cannot be read";
+    dt_status status = dt_store_finish(db, halt(db, shard, reason, err), err);
+    return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
+}
+
+dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner, const char *index_at,
+                            struct dt_lease *lease, struct dt_claims *inflight, struct dt_error *err)
+{
+    dt_db *db;
+    *lease = (struct dt_lease){.shard = shard, .token = token};
+    dt_status status = dt_store_db(store, &db, err);
+    /* A fresh connection: whatever an old one still had under way is over, or will lose against the row lock. */
+    if (status == DT_OK)
+        status = dt_db_reconnect(db, err);
+    if (status == DT_OK)
+        status = dt_db_begin(db, err);
+    if (status != DT_OK)
+        return status;
+    status = read_row(db, lease, index_at, inflight, err);
+    if (status == DT_MALFORMED)
+        return halt_unreadable(db, shard, err);
+    if (status == DT_OK)
+        status = write_epoch(db, lease, owner, index_at, err);
+    return dt_store_finish(db, status, err);
+}
+
+/* ---- step 3, and at rest ---- */
+
+static const char check_row[] = "SELECT s.epoch, s.token, s.version, s.halted, i.generation, i.topics_version, i.shards"
+                                " FROM shards s JOIN installation i WHERE s.shard = ?";
+
+dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, struct dt_installation *inst,
+                               struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, check_row, DT_PARAMS(DT_P_INT(lease->shard)), err);
+    if (status != DT_OK)
+        return status;
+    if (!dt_db_next(db))
+        status = dt_fail(err, DT_DEPOSED, "shard %u has no row", lease->shard);
+    else if (dt_db_i64(db, 0) != lease->epoch || dt_db_i64(db, 1) != lease->token || dt_db_i64(db, 2) != lease->version)
+        status = dt_fail(err, DT_DEPOSED, "shard %u: the row says epoch %lld, this leadership has %lld", lease->shard,
+                         (long long)dt_db_i64(db, 0), (long long)lease->epoch);
+    else if (!dt_db_is_null(db, 3))
+        status = dt_fail(err, DT_HALTED, "shard %u is halted", lease->shard);
+    else {
+        inst->generation = dt_db_i64(db, 4);
+        inst->topics_version = dt_db_i64(db, 5);
+        inst->shards = (unsigned)dt_db_i64(db, 6);
+    }
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    return end != DT_OK ? end : status;
+}
+
+/* ---- step 5 ---- */
+
+static const char record_undeliverable[] =
+    "UPDATE jobs SET attempt_status = 'undeliverable', error_at = ?, error_code = 'undeliverable',"
+    " error_message = LEFT(?, 1000), updated_at = ?, version = version + 1 WHERE id = ? AND attempt = ?";
+
+/* What is to be counted with the COMMIT, and the topics that it names. */
+struct counted {
+    struct dt_counts counts;
+    struct dt_arena topics;
+};
+
+/*
+ * What Kafka refused alone ends here: by the same judge as a failure that a consumer reports. Who was answered "too
+ * late" with this attempt must find out what became of it, also when a hand or a forged result has ended it meanwhile:
+ * then the state stays theirs.
+ */
+static dt_status end_undeliverable(dt_db *db, const struct dt_config *config, const struct dt_findings *f,
+                                   int64_t now_ms, struct dt_settled *done, struct counted *counted,
+                                   struct dt_error *err)
+{
+    struct dt_apply apply = {.result = {.job_id = f->inflight->v[0].id,
+                                        .attempt = f->inflight->v[0].attempt,
+                                        .status = DT_RESULT_UNDELIVERABLE,
+                                        .retry_after_ms = -1,
+                                        .error_code = DT_STR_LIT("undeliverable"),
+                                        .error_message = dt_str(f->refusal)}};
+    dt_status status =
+        dt_results_apply_within(db, config, f->map, now_ms, &apply, 1, &counted->counts, &counted->topics, err);
+    done->ended = status == DT_OK && apply.outcome == DT_OUTCOME_APPLIED;
+    if (status == DT_OK && !done->ended)
+        status = dt_db_run(db, record_undeliverable,
+                           DT_PARAMS(DT_P_INT(now_ms), DT_P_STR(dt_str(f->refusal)), DT_P_INT(now_ms),
+                                     DT_P_INT(apply.result.job_id), DT_P_INT(apply.result.attempt)),
+                           NULL, err);
+    done->next_ms = apply.next_at_ms;
+    memcpy(done->was_ms, apply.was_ms, sizeof done->was_ms);
+    done->outbox = apply.outbox;
+    return status;
+}
+
+static dt_status settle(dt_db *db, const struct dt_config *config, const struct dt_lease *lease, struct dt_lease *next,
+                        const struct dt_findings *f, int64_t now_ms, struct dt_settled *done, struct counted *counted,
+                        struct dt_error *err)
+{
+    struct dt_shrink shrink = dt_claims_taken_over(f->inflight, lease->send_n, f->in_ledger, &f->refused);
+    dt_status status = shrink.undeliverable
+                           ? end_undeliverable(db, config, f, now_ms, done, counted, err)
+                           : dt_lease_extend(db, f->inflight->v, shrink.leave, now_ms, NULL, NULL, err);
+    done->shrink = shrink;
+    if (status == DT_OK)
+        status = dt_lease_write(db, next, f->inflight->v + shrink.leave, f->inflight->n - shrink.leave, shrink.send_n,
+                                f->next_offset, lease->batch_no, err);
+    return status;
+}
+
+dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, const struct dt_findings *findings,
+                                   struct dt_settled *done, struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_lease_row row;
+    struct dt_lease next = *lease;
+    struct counted counted;
+    *done = (struct dt_settled){0};
+    dt_counts_init(&counted.counts);
+    dt_arena_init(&counted.topics);
+    dt_status status = dt_lease_begin(store, lease, &db, &row, err);
+    if (DT_UNGUARDED(LEASE_IN_TAKEOVER) && status == DT_DEPOSED)
+        status = DT_OK;
+    if (status == DT_OK && findings->halt)
+        status = halt(db, lease->shard, findings->halt, err);
+    else if (status == DT_OK)
+        status = settle(db, dt_store_config(store), lease, &next, findings, row.now_ms, done, &counted, err);
+    status = dt_counts_finish(db, &counted.counts, status, err);
+    dt_arena_clear(&counted.topics);
+    if (status == DT_OK)
+        *lease = next;
+    return status;
+}
+
+/* ---- trimming ---- */
+
+static const char write_trim[] = "UPDATE shards SET version = version + 1, trim_offset = ledger_offset, trim_at = ?"
+                                 " WHERE shard = ? AND epoch = ? AND token = ? AND version = ?";
+
+dt_status dt_store_trimmed(dt_store *store, struct dt_lease *lease, struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_lease_row row;
+    dt_status status = dt_lease_begin(store, lease, &db, &row, err);
+    if (status == DT_OK)
+        status = dt_db_run(db, write_trim,
+                           DT_PARAMS(DT_P_INT(row.now_ms), DT_P_INT(lease->shard), DT_P_INT(lease->epoch),
+                                     DT_P_INT(lease->token), DT_P_INT(lease->version)),
+                           NULL, err);
+    status = dt_store_finish(db, status, err);
+    if (status != DT_OK)
+        return status;
+    lease->version++;
+    lease->trim_offset = lease->ledger_offset;
+    lease->trim_at_ms = row.now_ms;
+    return DT_OK;
+}
+
+/* ---- the end ---- */
+
+static const char write_no_owner[] =
+    "UPDATE shards SET owner = NULL, owner_since = NULL WHERE shard = ? AND epoch = ? AND token = ?";
+
+dt_status dt_store_step_down(dt_store *store, const struct dt_lease *lease, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status != DT_OK)
+        return status;
+    return dt_db_run(db, write_no_owner,
+                     DT_PARAMS(DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token)), NULL, err);
+}

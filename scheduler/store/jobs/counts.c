@@ -1,0 +1,180 @@
+/* See counts.h. Owns the statement that writes counters; refuses to know why anything changed. */
+#include "store/jobs/counts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(DT_SCHEDULED == 0 && DT_CANCELLED == 4, "columns stand in the order of states");
+
+void dt_counts_init(struct dt_counts *counts)
+{
+    counts->v = counts->few;
+    counts->n = 0;
+    counts->cap = DT_COUNT_FEW;
+    counts->failed = false;
+    memset(counts->last, 0, sizeof counts->last);
+}
+
+void dt_counts_clear(struct dt_counts *counts)
+{
+    if (counts->v != counts->few)
+        free(counts->v);
+    dt_counts_init(counts);
+}
+
+/* ---- gathering ---- */
+
+static int compare(const void *a, const void *b)
+{
+    const struct dt_count *x = a, *y = b;
+    size_t n = x->topic.n < y->topic.n ? x->topic.n : y->topic.n;
+    int order = n && x->topic.p != y->topic.p ? memcmp(x->topic.p, y->topic.p, n) : 0;
+    if (order == 0)
+        order = (x->topic.n > y->topic.n) - (x->topic.n < y->topic.n);
+    return order ? order : (x->piece > y->piece) - (x->piece < y->piece);
+}
+
+static bool is_nothing(const struct dt_count *c)
+{
+    for (int i = 0; i < DT_COUNT_NUMBERS; i++)
+        if (c->n[i])
+            return false;
+    return true;
+}
+
+void dt_counts_merge(struct dt_counts *counts)
+{
+    struct dt_count *v = counts->v;
+    size_t kept = 0;
+    if (counts->n > 1)
+        qsort(v, counts->n, sizeof *v, compare);
+    for (size_t i = 0; i < counts->n;) {
+        struct dt_count sum = v[i++];
+        for (; i < counts->n && compare(&sum, &v[i]) == 0; i++)
+            for (int k = 0; k < DT_COUNT_NUMBERS; k++)
+                sum.n[k] += v[i].n[k];
+        if (!is_nothing(&sum))
+            v[kept++] = sum;
+    }
+    counts->n = kept;
+    memset(counts->last, 0, sizeof counts->last);
+}
+
+/* Merging first: what many rows say is said of few topics. */
+static bool make_room(struct dt_counts *counts)
+{
+    if (counts->n < counts->cap)
+        return true;
+    dt_counts_merge(counts);
+    if (counts->n < counts->cap / 2)
+        return true;
+    struct dt_count *more = malloc(2 * counts->cap * sizeof *more);
+    if (!more)
+        return counts->n < counts->cap;
+    memcpy(more, counts->v, counts->n * sizeof *more);
+    if (counts->v != counts->few)
+        free(counts->v);
+    counts->v = more;
+    counts->cap *= 2;
+    return true;
+}
+
+static struct dt_count *count_of(struct dt_counts *counts, struct dt_str topic, unsigned piece)
+{
+    size_t last = counts->last[piece];
+    if (last && dt_str_eq(counts->v[last - 1].topic, topic))
+        return &counts->v[last - 1];
+    if (!make_room(counts)) {
+        counts->failed = true;
+        return NULL;
+    }
+    counts->v[counts->n] = (struct dt_count){.topic = topic, .piece = piece};
+    counts->last[piece] = ++counts->n;
+    return &counts->v[counts->n - 1];
+}
+
+void dt_counts_add(struct dt_counts *counts, struct dt_str topic, unsigned piece, int number, int64_t n)
+{
+    struct dt_count *c = count_of(counts, topic, piece);
+    if (c)
+        c->n[number] += n;
+}
+
+void dt_counts_make(struct dt_counts *counts, struct dt_str topic, int64_t id)
+{
+    struct dt_count *c = count_of(counts, topic, dt_count_piece(id));
+    if (!c)
+        return;
+    c->n[DT_COUNT_CREATED]++;
+    c->n[DT_SCHEDULED]++;
+}
+
+void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was,
+                    enum dt_job_state is)
+{
+    struct dt_count *c = was == is ? NULL : count_of(counts, topic, dt_count_piece(id));
+    if (!c)
+        return;
+    c->n[was]--;
+    c->n[is]++;
+}
+
+void dt_counts_enter(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state is)
+{
+    dt_counts_add(counts, topic, dt_count_piece(id), (int)is, 1);
+}
+
+void dt_counts_leave(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was)
+{
+    dt_counts_add(counts, topic, dt_count_piece(id), (int)was, -1);
+}
+
+/* ---- writing ---- */
+
+static const char write_counts[] =
+    "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, succeeded, dead, cancelled, created)"
+    " VALUES (?,?,?,?,?,?,?,?,?) ON DUPLICATE KEY UPDATE scheduled = scheduled + VALUES(scheduled),"
+    " dispatched = dispatched + VALUES(dispatched), succeeded = succeeded + VALUES(succeeded),"
+    " dead = dead + VALUES(dead), cancelled = cancelled + VALUES(cancelled), created = created + VALUES(created)";
+
+static dt_status commit_with(dt_db *db, const struct dt_counts *counts, struct dt_error *err)
+{
+    enum { COLUMNS = 3 + DT_COUNT_NUMBERS };
+    struct dt_param few[COLUMNS * 4], *params = few, *p;
+    const int64_t writer = dt_db_number(db) % DT_COUNT_WRITERS;
+    if (counts->n > 4)
+        params = malloc(counts->n * COLUMNS * sizeof *params);
+    if (!params)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    p = params;
+    for (size_t i = 0; i < counts->n; i++) {
+        const struct dt_count *c = &counts->v[i];
+        *p++ = DT_P_STR(c->topic);
+        *p++ = DT_P_INT(c->piece);
+        *p++ = DT_P_INT(writer);
+        for (int k = 0; k < DT_COUNT_NUMBERS; k++)
+            *p++ = DT_P_INT(c->n[k]);
+    }
+    dt_status status = dt_db_commit_with(db, write_counts, params, COLUMNS, counts->n, err);
+    if (params != few)
+        free(params);
+    return status;
+}
+
+static dt_status commit(dt_db *db, struct dt_counts *counts, struct dt_error *err)
+{
+    dt_counts_merge(counts);
+    if (counts->failed)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    return counts->n ? commit_with(db, counts, err) : dt_db_commit(db, err);
+}
+
+dt_status dt_counts_finish(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err)
+{
+    if (db && !status)
+        status = commit(db, counts, err);
+    if (db && status)
+        dt_db_rollback(db);
+    dt_counts_clear(counts);
+    return status;
+}

@@ -1,0 +1,288 @@
+/*
+ * The audit of job_counts: recounts `jobs` a piece at a time (counts.h), and puts the counters right where hands, or
+ * faults, have changed rows behind them.
+ *
+ *     snapshot       the counters of the piece, then its rows in slices: all as committed at one moment
+ *     difference     rows − counters. No transaction of ours changes it: each changes both alike
+ *     correction     added to the counters in a transaction of its own, however much they have changed meanwhile
+ *
+ * Invariants: nothing is locked while rows are counted; a difference is added once: of two audits of a piece whose
+ * snapshots overlap only one raises the version that both have read; a piece is left alone whenever anything went
+ * wrong.
+ */
+#include <stdlib.h>
+
+#include "store/dispatch/store_dispatch.h"
+#include "store/jobs/counts.h"
+#include "store/store_internal.h"
+
+struct dt_audit {
+    dt_store *store; /* its own: the snapshot is a transaction that stays open from step to step */
+    dt_db *db;       /* while a piece is counted */
+    unsigned piece;
+    int64_t version, next_id, rows, corrected;
+    struct dt_counts difference;
+    struct dt_arena topics;
+    struct dt_str topic; /* the latest copy */
+};
+
+dt_status dt_audit_new(const struct dt_config *config, dt_audit **out)
+{
+    *out = NULL;
+    dt_audit *a = calloc(1, sizeof *a);
+    if (!a)
+        return DT_NOMEM;
+    dt_counts_init(&a->difference);
+    dt_arena_init(&a->topics);
+    dt_status status = dt_store_new(config, NULL, &a->store);
+    if (status)
+        free(a);
+    else
+        *out = a;
+    return status;
+}
+
+void dt_audit_free(dt_audit *a)
+{
+    if (!a)
+        return;
+    dt_counts_clear(&a->difference);
+    dt_arena_clear(&a->topics);
+    dt_store_free(a->store);
+    free(a);
+}
+
+/* ---- in the snapshot ---- */
+
+static dt_status topic_of_row(dt_audit *a, unsigned column, struct dt_error *err)
+{
+    struct dt_str topic = dt_db_bytes(a->db, column);
+    if (!a->topic.p || !dt_str_eq(a->topic, topic))
+        a->topic = dt_arena_copy(&a->topics, topic);
+    return a->topic.p ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
+}
+
+static dt_status read_version(dt_audit *a, struct dt_error *err)
+{
+    dt_status status = dt_db_query(a->db, "SELECT version, corrected FROM count_audits WHERE piece = ?",
+                                   DT_PARAMS(DT_P_INT(a->piece)), err);
+    if (status)
+        return status;
+    bool found = dt_db_next(a->db);
+    a->version = found ? dt_db_i64(a->db, 0) : 0;
+    a->corrected = found ? dt_db_i64(a->db, 1) : 0;
+    return dt_db_end(a->db, err);
+}
+
+static const char read_counters[] =
+    "SELECT topic, CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), CAST(SUM(succeeded) AS SIGNED),"
+    " CAST(SUM(dead) AS SIGNED), CAST(SUM(cancelled) AS SIGNED) FROM job_counts FORCE INDEX (by_piece)"
+    " WHERE piece = ? GROUP BY topic";
+
+static dt_status subtract_counters(dt_audit *a, struct dt_error *err)
+{
+    dt_status status = dt_db_query(a->db, read_counters, DT_PARAMS(DT_P_INT(a->piece)), err);
+    while (!status && dt_db_next(a->db)) {
+        status = topic_of_row(a, 0, err);
+        for (int s = 0; !status && s < DT_JOB_STATES; s++)
+            dt_counts_add(&a->difference, a->topic, a->piece, s, -dt_db_i64(a->db, (unsigned)s + 1));
+    }
+    dt_status ended = dt_db_end(a->db, status ? NULL : err);
+    return status ? status : ended;
+}
+
+static dt_status begin_piece(dt_audit *a, struct dt_error *err)
+{
+    a->next_id = 0;
+    a->rows = 0;
+    dt_status status = dt_store_db(a->store, &a->db, err);
+    if (!status)
+        status = dt_db_begin_snapshot(a->db, err);
+    if (!status)
+        status = read_version(a, err);
+    return status ? status : subtract_counters(a, err);
+}
+
+/* The first row from next_id on that belongs to the piece, or a later one that does not; false: there is none. */
+static dt_status find_next(dt_audit *a, bool *there, struct dt_error *err)
+{
+    dt_status status = dt_db_query(a->db, "SELECT id FROM jobs FORCE INDEX (PRIMARY) WHERE id >= ? ORDER BY id LIMIT 1",
+                                   DT_PARAMS(DT_P_INT(a->next_id)), err);
+    if (status)
+        return status;
+    *there = dt_db_next(a->db);
+    if (*there)
+        a->next_id = dt_db_i64(a->db, 0);
+    return dt_db_end(a->db, err);
+}
+
+/* Goes to the piece's next day that may have rows; false: all of them are counted. */
+static dt_status find_day(dt_audit *a, bool *there, struct dt_error *err)
+{
+    for (*there = true; *there;) {
+        dt_status status = find_next(a, there, err);
+        unsigned ahead = (a->piece + DT_COUNT_PIECES - dt_count_piece(a->next_id)) % DT_COUNT_PIECES;
+        if (status || !*there || ahead == 0)
+            return status;
+        int64_t day = (int64_t)dt_job_home_day(a->next_id) + ahead;
+        if (day > INT64_MAX >> DT_SEQUENCE_BITS)
+            *there = false;
+        else
+            a->next_id = day << DT_SEQUENCE_BITS;
+    }
+    return DT_OK;
+}
+
+static const char count_slice[] =
+    "SELECT s.topic, s.state + 0, COUNT(*), MAX(s.id) FROM (SELECT id, topic, state FROM jobs FORCE INDEX (PRIMARY)"
+    " WHERE id >= ? AND id <= ? ORDER BY id LIMIT ?) s GROUP BY s.topic, s.state + 0";
+
+static dt_status add_slice(dt_audit *a, size_t limit, size_t *rows, struct dt_error *err)
+{
+    const int64_t last = a->next_id | ((INT64_C(1) << DT_SEQUENCE_BITS) - 1);
+    dt_status status =
+        dt_db_query(a->db, count_slice, DT_PARAMS(DT_P_INT(a->next_id), DT_P_INT(last), DT_P_INT(limit)), err);
+    int64_t highest = a->next_id;
+    for (*rows = 0; !status && dt_db_next(a->db);) {
+        int64_t state = dt_db_i64(a->db, 1) - 1, n = dt_db_i64(a->db, 2), id = dt_db_i64(a->db, 3);
+        status = topic_of_row(a, 0, err);
+        if (!status && state >= 0 && state < DT_JOB_STATES)
+            dt_counts_add(&a->difference, a->topic, a->piece, (int)state, n);
+        highest = id > highest ? id : highest;
+        *rows += (size_t)n;
+    }
+    dt_status ended = dt_db_end(a->db, status ? NULL : err);
+    a->rows += (int64_t)*rows;
+    const int64_t counted = *rows < limit ? last : highest;
+    a->next_id = counted < INT64_MAX ? counted + 1 : -1; /* -1: behind the last day that there can be */
+    return status ? status : ended;
+}
+
+/* At most about `limit` rows; done: the piece is counted. */
+static dt_status count_some(dt_audit *a, size_t limit, bool *done, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    size_t counted = 0, rows = 0;
+    bool there = true;
+    while (!status && there && counted < limit) {
+        status = find_day(a, &there, err);
+        if (status || !there)
+            break;
+        status = add_slice(a, limit - counted, &rows, err);
+        counted += rows;
+        there = a->next_id >= 0;
+    }
+    *done = !there;
+    return status;
+}
+
+/* ---- correcting ---- */
+
+static int64_t wrong(const struct dt_count *c, int64_t *net)
+{
+    int64_t more = 0, fewer = 0;
+    for (int s = 0; s < DT_JOB_STATES; s++)
+        *(c->n[s] > 0 ? &more : &fewer) += c->n[s];
+    *net = more + fewer;
+    return more > -fewer ? more : -fewer;
+}
+
+static const char raise_audit[] =
+    "UPDATE count_audits SET version = version + 1, audited_at = ?, jobs = ?, corrected = ?"
+    " WHERE piece = ? AND version = ?";
+static const char first_audit[] =
+    "INSERT INTO count_audits (audited_at, jobs, corrected, piece, version) VALUES (?,?,?,?,? + 1)";
+
+/* BUSY: another audit of the piece has corrected since. */
+static dt_status raise_version(dt_audit *a, int64_t now_ms, struct dt_error *err)
+{
+    uint64_t changed = 0;
+    dt_status status = dt_db_run(a->db, a->version ? raise_audit : first_audit,
+                                 DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(a->rows), DT_P_INT(a->corrected),
+                                           DT_P_INT(a->piece), DT_P_INT(a->version)),
+                                 &changed, err);
+    if (status == DT_EXISTS || (!status && changed != 1))
+        status = dt_fail(err, DT_BUSY, "piece %u was audited by another one", a->piece);
+    return status;
+}
+
+static const char correct_counts[] =
+    "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, succeeded, dead, cancelled, edited, "
+    "corrected)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?) ON DUPLICATE KEY UPDATE scheduled = scheduled + VALUES(scheduled),"
+    " dispatched = dispatched + VALUES(dispatched), succeeded = succeeded + VALUES(succeeded),"
+    " dead = dead + VALUES(dead), cancelled = cancelled + VALUES(cancelled), edited = edited + VALUES(edited),"
+    " corrected = corrected + VALUES(corrected)";
+
+static dt_status commit_correction(dt_audit *a, struct dt_error *err)
+{
+    enum { COLUMNS = 5 + DT_JOB_STATES };
+    const struct dt_counts *d = &a->difference;
+    struct dt_param *params = calloc(d->n, COLUMNS * sizeof *params), *p = params;
+    if (!params)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < d->n; i++) {
+        int64_t net, corrected = wrong(&d->v[i], &net);
+        *p++ = DT_P_STR(d->v[i].topic);
+        *p++ = DT_P_INT(a->piece);
+        *p++ = DT_P_INT(dt_db_number(a->db) % DT_COUNT_WRITERS);
+        for (int s = 0; s < DT_JOB_STATES; s++)
+            *p++ = DT_P_INT(d->v[i].n[s]);
+        *p++ = DT_P_INT(net);
+        *p++ = DT_P_INT(corrected);
+    }
+    dt_status status = dt_db_commit_with(a->db, correct_counts, params, COLUMNS, d->n, err);
+    free(params);
+    return status;
+}
+
+static dt_status correct(dt_audit *a, struct dt_audited *out, struct dt_error *err)
+{
+    int64_t now_ms = 0, net;
+    dt_counts_merge(&a->difference);
+    if (a->difference.failed)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < a->difference.n; i++)
+        out->corrected += wrong(&a->difference.v[i], &net);
+    a->corrected += out->corrected;
+    dt_status status = dt_db_begin_at(a->db, &now_ms, err);
+    if (!status)
+        status = raise_version(a, now_ms, err);
+    if (!status)
+        status = a->difference.n ? commit_correction(a, err) : dt_db_commit(a->db, err);
+    return status;
+}
+
+/* ---- a step ---- */
+
+void dt_audit_pause(dt_audit *a)
+{
+    if (a->db)
+        dt_db_rollback(a->db);
+    a->db = NULL;
+    a->topic = DT_STR_NONE;
+    dt_counts_clear(&a->difference);
+    dt_arena_reset(&a->topics);
+}
+
+dt_status dt_audit_step(dt_audit *a, size_t limit, struct dt_audited *out, struct dt_error *err)
+{
+    bool done = false;
+    dt_status status = a->db ? DT_OK : begin_piece(a, err);
+    *out = (struct dt_audited){.piece = a->piece};
+    if (!status)
+        status = count_some(a, limit, &done, err);
+    if (!status && done) {
+        dt_db_rollback(a->db);
+        status = correct(a, out, err);
+    }
+    if (status)
+        *out = (struct dt_audited){.piece = a->piece};
+    else if (done)
+        *out = (struct dt_audited){a->piece, true, a->rows, out->corrected};
+    if (status || done)
+        dt_audit_pause(a);
+    if (done)
+        a->piece = (a->piece + 1) % DT_COUNT_PIECES;
+    return status;
+}

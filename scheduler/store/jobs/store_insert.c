@@ -1,0 +1,624 @@
+/*
+ * Making jobs: blocks of ids, and the group commit's one transaction.
+ *
+ * Statements of a batch, whatever its size (array binding; a few more where there is none):
+ *
+ *     BEGIN + the server's time      (one round trip)
+ *     INSERT job_keys                (keyed rows, in order of topic and key: all writers lock in that order)
+ *     [who has the keys that were there already?]
+ *     INSERT jobs
+ *     INSERT job_counts + COMMIT     (one round trip)
+ *
+ * Without keys, and while the server's time is known well enough, the last two alone.
+ *
+ * Invariants: a row is CREATED only if its job and its key were written by the transaction that was committed; a key
+ * that is taken concerns its own row alone; no other error of a row is ever swallowed. When a statement fails because
+ * of one of its rows, the batch is rolled back and done once more row by row (`singly`), still as one transaction, so
+ * that the culprit is known.
+ *
+ * A COMMIT without an answer: on a new connection our rows are read with a lock. An old session that is still in its
+ * transaction holds them, so the read waits until it has ended; after that they are there, all or none.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/fail_point.h"
+#include "base/guard.h"
+#include "store/jobs/counts.h"
+#include "store/jobs/store_row.h"
+#include "store/store_internal.h"
+
+#define JOB_COLUMNS     17 /* at most */
+#define KEY_COLUMNS     3
+#define NUMBERS_A_MS    INT64_C(16)
+#define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for as long */
+#define READ_BACK_PAUSE 50                /* ms */
+#define ROW_OVERHEAD    1024
+#define OWNERS_AT_ONCE  ((size_t)1000) /* keys in one list: a megabyte at most */
+
+#define INSERT_JOBS(columns, places)                                                                                   \
+    "INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, "     \
+    "payload" columns ") VALUES (?,?,?,?,?,?,?,?,?,?,?" places ")"
+#define NEAR   ", near"
+#define KEY    ", job_key"
+#define EXTRAS ", partition_key, content_type, payload_binary, headers"
+
+/* A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do. */
+enum { HAS_NEAR = 1, HAS_KEY = 2, HAS_EXTRAS = 4 };
+static const struct job_form {
+    const char *sql;
+    size_t columns;
+} job_forms[] = {
+    {INSERT_JOBS("", ""), 11},
+    {INSERT_JOBS(NEAR, ",?"), 12},
+    {INSERT_JOBS(KEY, ",?"), 12},
+    {INSERT_JOBS(NEAR KEY, ",?,?"), 13},
+    {INSERT_JOBS(EXTRAS, ",?,?,?,?"), 15},
+    {INSERT_JOBS(NEAR EXTRAS, ",?,?,?,?,?"), 16},
+    {INSERT_JOBS(KEY EXTRAS, ",?,?,?,?,?"), 16},
+    {INSERT_JOBS(NEAR KEY EXTRAS, ",?,?,?,?,?,?"), JOB_COLUMNS},
+};
+static const char insert_keys_sql[] =
+    "INSERT INTO job_keys (topic, job_key, job_id) VALUES (?,?,?) ON DUPLICATE KEY UPDATE job_id = job_id";
+/* Who has a key, and until when if that is told: a finished job keeps it for history.keys, and no longer than it is
+ * kept itself. History is asked for jobs that are not in `jobs`, in the same statement: a job that moves is seen once.
+ */
+#define PAST_OWNERS(column)                                                                                            \
+    "(SELECT h." column " FROM history_days d FORCE INDEX (PRIMARY) STRAIGHT_JOIN history h FORCE INDEX (PRIMARY) "    \
+    "ON h.part = d.part AND h.id = k.job_id WHERE d.home_day = " DT_SQL_HOME_DAY("k.job_id") " LIMIT 1)"
+static const char key_owners_sql[] = "SELECT j.n, k.job_id, IF(o.id IS NULL, " PAST_OWNERS(
+    "digest") ", o.digest), "
+              "IF(o.id IS NULL, " PAST_OWNERS(
+                  "key_until") ", IF(o.next_at IS NULL AND "
+                               "o.purge_at IS NOT NULL, LEAST(o.purge_at, o.updated_at + ?), NULL)) FROM JSON_TABLE(?, "
+                               "'$[*]' COLUMNS(n INT PATH "
+                               "'$[0]', t VARCHAR(400) PATH '$[1]', "
+                               "k VARCHAR(510) PATH '$[2]')) j STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY) "
+                               "ON k.topic = UNHEX(j.t) AND k.job_key = UNHEX(j.k) LEFT JOIN jobs o ON o.id = k.job_id";
+static const char take_key_sql[] = "UPDATE job_keys SET job_id = ? WHERE topic = ? AND job_key = ? AND job_id = ?";
+static const char drop_key_sql[] = "DELETE FROM job_keys WHERE topic = ? AND job_key = ? AND job_id = ?";
+static const char who_made_sql[] = "SELECT maker, digest FROM jobs WHERE id = ?";
+static const char read_back_sql[] = "SELECT 1 FROM jobs WHERE id = ? AND maker = ? LOCK IN SHARE MODE";
+
+/* ---- ids ---- */
+
+static dt_status take_block(dt_db *db, int64_t now_ms, int64_t n, int64_t *first, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, "SELECT next_id FROM id_sequence FOR UPDATE", DT_NO_PARAMS, err);
+    if (status)
+        return status;
+    *first = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    status = dt_db_end(db, err);
+    if (status)
+        return status;
+    if (*first < 1)
+        return dt_fail(err, DT_SCHEMA, "the row of id_sequence is missing");
+    if (*first < now_ms * NUMBERS_A_MS)
+        *first = now_ms * NUMBERS_A_MS;
+    return dt_db_run(db, "UPDATE id_sequence SET next_id = ?", DT_PARAMS(DT_P_INT(*first + n)), NULL, err);
+}
+
+dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err)
+{
+    struct dt_again again = {0};
+    dt_status status;
+    int64_t now_ms;
+    dt_db *db;
+    if (n < 1)
+        return dt_fail(err, DT_INVALID, "a block of %lld ids", (long long)n);
+    do {
+        status = dt_store_begin(store, &db, &now_ms, err);
+        if (!status)
+            status = take_block(db, now_ms, n, first, err);
+        status = dt_store_finish(db, status, err);
+    } while (dt_store_again(&again, status));
+    /* A block whose COMMIT is in doubt is not used: numbers may be lost, never given twice. */
+    return status == DT_UNKNOWN ? dt_fail(err, DT_UNAVAILABLE, "connection lost while taking ids") : status;
+}
+
+/* ---- a batch ---- */
+
+struct keyed {
+    struct dt_insert *row;
+    size_t order;             /* place in the batch: of equal keys the first wins */
+    const struct keyed *head; /* the first one with this key: only heads are sent */
+    int64_t owner;            /* the job that has the key when it is not ours */
+    unsigned char owner_digest[16];
+};
+
+struct batch {
+    dt_store *store;
+    dt_db *db;
+    struct dt_insert *const *rows;
+    size_t n;
+    int64_t maker, now_ms;
+    struct keyed *keyed; /* sorted by topic, key, order */
+    size_t n_keyed;
+    struct dt_param *params;
+    unsigned has;            /* what any of the jobs has, HAS_* */
+    struct dt_counts counts; /* of the rows that this transaction has inserted */
+};
+
+static int compare_bytes(struct dt_str a, struct dt_str b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+    int c = n ? memcmp(a.p, b.p, n) : 0;
+    return c ? c : (a.n > b.n) - (a.n < b.n);
+}
+
+static int compare_keys(const struct keyed *a, const struct keyed *b)
+{
+    int c = compare_bytes(a->row->job.topic, b->row->job.topic);
+    return c ? c : compare_bytes(a->row->job.key, b->row->job.key);
+}
+
+static int compare_keyed(const void *a, const void *b)
+{
+    const struct keyed *x = a, *y = b;
+    int c = compare_keys(x, y);
+    return c ? c : (x->order > y->order) - (x->order < y->order);
+}
+
+static void sort_keyed(struct batch *b)
+{
+    bool sorted = true; /* callers' keys mostly ascend */
+    for (size_t i = 1; i < b->n_keyed && sorted; i++)
+        sorted = compare_keyed(&b->keyed[i - 1], &b->keyed[i]) < 0;
+    if (!sorted)
+        qsort(b->keyed, b->n_keyed, sizeof *b->keyed, compare_keyed);
+    for (size_t i = 0; i < b->n_keyed; i++) {
+        struct keyed *k = &b->keyed[i];
+        k->head = i && compare_keys(&b->keyed[i - 1], k) == 0 ? b->keyed[i - 1].head : k;
+    }
+}
+
+static size_t row_bytes(const struct dt_new_job *job)
+{
+    return ROW_OVERHEAD + job->topic.n + job->key.n + job->retry.n + job->partition_key.n + job->headers.n +
+           job->content_type.n + job->payload.n;
+}
+
+static unsigned what_it_has(const struct dt_insert *row)
+{
+    const struct dt_new_job *job = &row->job;
+    bool extras = job->payload_binary || job->partition_key.p || job->content_type.p || job->headers.p;
+    return (row->near ? HAS_NEAR : 0u) | (job->key.p ? HAS_KEY : 0u) | (extras ? HAS_EXTRAS : 0u);
+}
+
+/* What can be said without asking. CREATED means from here on: nothing speaks against it yet. */
+static void start_outcomes(struct batch *b)
+{
+    b->n_keyed = 0;
+    b->has = 0;
+    dt_counts_clear(&b->counts);
+    for (size_t i = 0; i < b->n; i++) {
+        struct dt_insert *row = b->rows[i];
+        struct dt_new_job *job = &row->job;
+        row->existing_id = 0;
+        row->outcome = DT_INSERT_CREATED;
+        if (!job->retry.p || job->ack_timeout_ms <= 0)
+            row->outcome = DT_INSERT_NO_TOPIC;
+        else if (row_bytes(job) > dt_db_packet_max(b->db))
+            row->outcome = DT_INSERT_REFUSED;
+        else if (job->key.p)
+            b->keyed[b->n_keyed++] = (struct keyed){.row = row, .order = i};
+        if (job->run_at_ms < b->now_ms)
+            job->run_at_ms = b->now_ms;
+        row->near = job->run_at_ms < dt_near_end_ms(b->now_ms);
+        b->has |= what_it_has(row);
+    }
+    sort_keyed(b);
+}
+
+/* A row for the form of those that have so much; returns its end. */
+static struct dt_param *job_params(const struct batch *b, unsigned has, const struct dt_insert *row, struct dt_param *p)
+{
+    const struct dt_new_job *job = &row->job;
+    *p++ = DT_P_INT(job->id);
+    *p++ = DT_P_STR(job->topic);
+    *p++ = DT_P_INT(job->run_at_ms);
+    *p++ = DT_P_INT(job->run_at_ms);
+    *p++ = DT_P_STR(job->retry);
+    *p++ = DT_P_INT(job->ack_timeout_ms);
+    *p++ = DT_P_INT(b->now_ms);
+    *p++ = DT_P_INT(b->now_ms);
+    *p++ = DT_P_INT(b->maker);
+    *p++ = DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof job->digest}));
+    *p++ = DT_P_STR(job->payload);
+    if (has & HAS_NEAR)
+        *p++ = DT_P_INT(row->near);
+    if (has & HAS_KEY)
+        *p++ = DT_P_STR_OR_NULL(job->key);
+    if (!(has & HAS_EXTRAS))
+        return p;
+    *p++ = DT_P_STR_OR_NULL(job->partition_key);
+    *p++ = DT_P_STR_OR_NULL(job->content_type);
+    *p++ = DT_P_INT(job->payload_binary);
+    *p++ = DT_P_STR_OR_NULL(job->headers);
+    return p;
+}
+
+static void key_params(const struct dt_insert *row, struct dt_param *p)
+{
+    p[0] = DT_P_STR(row->job.topic);
+    p[1] = DT_P_STR(row->job.key);
+    p[2] = DT_P_INT(row->job.id);
+}
+
+/* ---- keys that were there already ---- */
+
+static void add_hex(struct dt_strbuf *out, struct dt_str s)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    dt_strbuf_addc(out, '"');
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        dt_strbuf_addc(out, digits[c >> 4]);
+        dt_strbuf_addc(out, digits[c & 15]);
+    }
+    dt_strbuf_addc(out, '"');
+}
+
+static void key_list(const struct keyed *keyed, size_t n, struct dt_strbuf *out)
+{
+    dt_strbuf_addc(out, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (keyed[i].head != &keyed[i])
+            continue;
+        if (out->n > 1)
+            dt_strbuf_addc(out, ',');
+        dt_strbuf_addc(out, '[');
+        dt_strbuf_add_i64(out, (int64_t)i);
+        dt_strbuf_addc(out, ',');
+        add_hex(out, keyed[i].row->job.topic);
+        dt_strbuf_addc(out, ',');
+        add_hex(out, keyed[i].row->job.key);
+        dt_strbuf_addc(out, ']');
+    }
+    dt_strbuf_addc(out, ']');
+}
+
+static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigned char digest[16])
+{
+    row->outcome = memcmp(row->job.digest, digest, 16) == 0 ? DT_INSERT_SAME : DT_INSERT_CONFLICT;
+    row->existing_id = owner;
+}
+
+/*
+ * Sets owner and outcome of the heads whose key is another job's, and adds to *gone those that have an owner with no
+ * right to it any more: its row is gone, or its time with the key is over.
+ * Our own id is no owner, unless a row with it was there before: then INSERT jobs will find it.
+ */
+static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
+{
+    struct dt_strbuf list;
+    dt_strbuf_init(&list);
+    key_list(keyed, n, &list);
+    dt_status status =
+        list.failed
+            ? dt_fail(err, DT_NOMEM, "out of memory")
+            : dt_db_query(b->db, key_owners_sql,
+                          DT_PARAMS(DT_P_INT(dt_store_config(b->store)->history_keys), DT_P_STR(dt_strbuf_str(&list))),
+                          err);
+    dt_strbuf_clear(&list);
+    if (status)
+        return status;
+    while (dt_db_next(b->db)) {
+        size_t i = (size_t)dt_db_i64(b->db, 0);
+        struct dt_str digest = dt_db_bytes(b->db, 2);
+        if (i >= n || dt_db_i64(b->db, 1) == keyed[i].row->job.id)
+            continue;
+        keyed[i].owner = dt_db_i64(b->db, 1);
+        bool free = !dt_db_is_null(b->db, 3) && dt_db_i64(b->db, 3) <= b->now_ms;
+        if (digest.n == sizeof keyed[i].owner_digest && !free) {
+            memcpy(keyed[i].owner_digest, digest.p, digest.n);
+            same_or_conflict(keyed[i].row, keyed[i].owner, keyed[i].owner_digest);
+        } else {
+            ++*gone;
+        }
+    }
+    return dt_db_end(b->db, err);
+}
+
+/* A key whose job has no right to it any more: ours now. */
+static dt_status take_over_keys(struct batch *b, const struct keyed *keyed, size_t n, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < n && !status; i++) {
+        const struct dt_new_job *job = &keyed[i].row->job;
+        if (keyed[i].head == &keyed[i] && keyed[i].owner && keyed[i].row->outcome == DT_INSERT_CREATED)
+            status = dt_db_run(
+                b->db, take_key_sql,
+                DT_PARAMS(DT_P_INT(job->id), DT_P_STR(job->topic), DT_P_STR(job->key), DT_P_INT(keyed[i].owner)), NULL,
+                err);
+    }
+    return status;
+}
+
+static dt_status settle_owners(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
+{
+    size_t gone = 0;
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < n && !status; i += OWNERS_AT_ONCE)
+        status = read_owners(b, keyed + i, n - i < OWNERS_AT_ONCE ? n - i : OWNERS_AT_ONCE, &gone, err);
+    return status || !gone ? status : take_over_keys(b, keyed, n, err);
+}
+
+static void settle_followers(struct batch *b)
+{
+    for (size_t i = 0; i < b->n_keyed; i++) {
+        const struct keyed *k = &b->keyed[i], *head = k->head;
+        if (head == k)
+            continue;
+        if (head->row->outcome == DT_INSERT_CREATED)
+            same_or_conflict(k->row, head->row->job.id, head->row->job.digest);
+        else
+            same_or_conflict(k->row, head->owner, head->owner_digest);
+    }
+}
+
+/* ---- all at once ---- */
+
+static dt_status insert_keys(struct batch *b, struct dt_error *err)
+{
+    size_t heads = 0;
+    uint64_t inserted = 0;
+    for (size_t i = 0; i < b->n_keyed; i++) {
+        if (b->keyed[i].head == &b->keyed[i])
+            key_params(b->keyed[i].row, b->params + KEY_COLUMNS * heads++);
+    }
+    if (heads == 0)
+        return DT_OK;
+    dt_status status = dt_db_run_many(b->db, insert_keys_sql, b->params, KEY_COLUMNS, heads, &inserted, err);
+    if (!status && inserted != heads)
+        status = settle_owners(b, b->keyed, b->n_keyed, err);
+    if (!status)
+        settle_followers(b);
+    return status;
+}
+
+static size_t all_job_params(struct batch *b)
+{
+    struct dt_param *p = b->params;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        if (b->rows[i]->outcome != DT_INSERT_CREATED)
+            continue;
+        p = job_params(b, b->has, b->rows[i], p);
+        n++;
+    }
+    return n;
+}
+
+static void count_made(struct batch *b, const struct dt_new_job *job)
+{
+    if (!DT_UNGUARDED(COUNT_MADE))
+        dt_counts_make(&b->counts, job->topic, job->id);
+}
+
+static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
+{
+    const struct job_form *form = &job_forms[b->has];
+    dt_status status = dt_db_run_many(b->db, form->sql, b->params, form->columns, n, NULL, err);
+    for (size_t i = 0; i < b->n && !status; i++)
+        if (b->rows[i]->outcome == DT_INSERT_CREATED)
+            count_made(b, &b->rows[i]->job);
+    return status;
+}
+
+static dt_status insert_jobs(struct batch *b, struct dt_error *err)
+{
+    size_t n = all_job_params(b);
+    return n ? insert_listed(b, n, err) : DT_OK;
+}
+
+/* ---- one by one, when one of them is at fault ---- */
+
+static dt_status is_our_own(struct batch *b, const struct dt_new_job *job, bool *ours, struct dt_error *err)
+{
+    dt_status status = dt_db_query(b->db, who_made_sql, DT_PARAMS(DT_P_INT(job->id)), err);
+    if (status)
+        return status;
+    struct dt_str digest = {(const char *)job->digest, sizeof job->digest};
+    *ours = dt_db_next(b->db) && dt_db_i64(b->db, 0) == b->maker && dt_str_eq(dt_db_bytes(b->db, 1), digest);
+    return dt_db_end(b->db, err);
+}
+
+static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct dt_error *err)
+{
+    struct dt_param params[JOB_COLUMNS];
+    bool ours = false;
+    const struct job_form *form = &job_forms[what_it_has(row)];
+    job_params(b, what_it_has(row), row, params);
+    dt_status status = dt_db_run(b->db, form->sql, params, form->columns, NULL, err);
+    if (status == DT_OK)
+        count_made(b, &row->job);
+    if (status == DT_INVALID) {
+        row->outcome = DT_INSERT_REFUSED;
+        return DT_OK;
+    }
+    if (status != DT_EXISTS)
+        return status;
+    status = is_our_own(b, &row->job, &ours, err);
+    if (!status && !ours)
+        row->outcome = DT_INSERT_ID_TAKEN;
+    return status;
+}
+
+static dt_status insert_key_alone(struct batch *b, struct keyed *k, struct dt_error *err)
+{
+    struct dt_param params[KEY_COLUMNS];
+    uint64_t inserted = 0;
+    k->head = k;
+    key_params(k->row, params);
+    dt_status status = dt_db_run(b->db, insert_keys_sql, params, KEY_COLUMNS, &inserted, err);
+    if (status == DT_INVALID) {
+        k->row->outcome = DT_INSERT_REFUSED;
+        return DT_OK;
+    }
+    return status || inserted == 1 ? status : settle_owners(b, k, 1, err);
+}
+
+static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_error *err)
+{
+    const struct dt_new_job *job = &k->row->job;
+    dt_status status = insert_key_alone(b, k, err);
+    if (status || k->row->outcome != DT_INSERT_CREATED)
+        return status;
+    status = insert_job_alone(b, k->row, err);
+    if (status || k->row->outcome == DT_INSERT_CREATED)
+        return status;
+    return dt_db_run(b->db, drop_key_sql, DT_PARAMS(DT_P_STR(job->topic), DT_P_STR(job->key), DT_P_INT(job->id)), NULL,
+                     err);
+}
+
+static dt_status insert_singly(struct batch *b, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < b->n_keyed && !status; i++)
+        status = insert_keyed_alone(b, &b->keyed[i], err);
+    for (size_t i = 0; i < b->n && !status; i++) {
+        if (!b->rows[i]->job.key.p && b->rows[i]->outcome == DT_INSERT_CREATED)
+            status = insert_job_alone(b, b->rows[i], err);
+    }
+    return status;
+}
+
+/* ---- the transaction ---- */
+
+static dt_status finish(struct batch *b, dt_status status, struct dt_error *err)
+{
+    DT_FAIL_POINT_STATUS("create.commit", status, err);
+    status = dt_counts_finish(b->db, &b->counts, status, err);
+    DT_FAIL_POINT_STATUS("create.committed", status, err);
+    return status;
+}
+
+static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_error *err)
+{
+    dt_status status = dt_store_begin(b->store, &b->db, &b->now_ms, err);
+    if (!status) {
+        start_outcomes(b);
+        status = singly ? insert_singly(b, err) : insert_keys(b, err);
+    }
+    if (!status && !singly)
+        status = insert_jobs(b, err);
+    return finish(b, status, err);
+}
+
+/*
+ * When there is nothing but jobs and the server's time is known, the transaction begins with the INSERT. NOT_FOUND: not
+ * so, and nothing was done, or nothing is left of it: the connection broke before the COMMIT was sent.
+ */
+static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
+{
+    if (!dt_store_knows_now(b->store, &b->now_ms))
+        return DT_NOT_FOUND;
+    dt_status status = dt_store_db(b->store, &b->db, err);
+    if (status)
+        return status;
+    start_outcomes(b);
+    size_t n = b->n_keyed ? 0 : all_job_params(b);
+    if (n == 0)
+        return DT_NOT_FOUND;
+    status = dt_db_begin_soon(b->db, err);
+    if (!status)
+        status = insert_listed(b, n, err);
+    if (status == DT_UNAVAILABLE && !dt_db_alive(b->db))
+        return DT_NOT_FOUND;
+    return finish(b, status, err);
+}
+
+static dt_status insert_once(struct batch *b, bool singly, struct dt_error *err)
+{
+    dt_status status = singly ? DT_NOT_FOUND : insert_in_few_trips(b, err);
+    return status == DT_NOT_FOUND ? insert_in_transaction(b, singly, err) : status;
+}
+
+/* BUSY: the old session still has them. They are all there or none is, but for one that was finished and purged since.
+ */
+static dt_status find_one(struct batch *b, bool *there, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < b->n && !status && !*there; i++) {
+        if (b->rows[i]->outcome != DT_INSERT_CREATED)
+            continue;
+        status = dt_db_query(b->db, read_back_sql, DT_PARAMS(DT_P_INT(b->rows[i]->job.id), DT_P_INT(b->maker)), err);
+        if (!status) {
+            *there = dt_db_next(b->db);
+            status = dt_db_end(b->db, err);
+        }
+    }
+    return status;
+}
+
+static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *err)
+{
+    dt_status status = dt_store_begin(b->store, &b->db, NULL, err);
+    if (status)
+        return status;
+    status = find_one(b, there, err);
+    dt_db_rollback(b->db);
+    return status;
+}
+
+static bool made_any(const struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        if (b->rows[i]->outcome == DT_INSERT_CREATED)
+            return true;
+    }
+    return false;
+}
+
+/* After a COMMIT without an answer. OK: *there says whether it was committed; UNKNOWN: it cannot be found out now. */
+static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
+{
+    const struct timespec pause = {.tv_nsec = READ_BACK_PAUSE * 1000000L};
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + READ_BACK_US;
+    struct dt_error why = {0};
+    dt_status status;
+    *there = !made_any(b); /* nothing was written: as good as committed */
+    if (*there)
+        return DT_OK;
+    while ((status = read_back_once(b, there, &why)) == DT_UNAVAILABLE || status == DT_BUSY) {
+        if (dt_clock_mono_us(dt_clock_system()) > until_us)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    if (!status)
+        return DT_OK;
+    return dt_fail(err, DT_UNKNOWN, "connection lost during COMMIT, and not read back: %.200s", why.text);
+}
+
+dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker, int64_t *created_ms,
+                          struct dt_error *err)
+{
+    struct batch b = {.store = store, .rows = rows, .n = n, .maker = maker};
+    struct dt_again again = {0};
+    bool singly = false, committed = false, repeat;
+    dt_status status;
+    if (n == 0)
+        return DT_OK;
+    dt_counts_init(&b.counts);
+    size_t params = n * JOB_COLUMNS * sizeof *b.params;
+    char *room = dt_store_scratch(store, params + n * sizeof *b.keyed);
+    if (!room)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    b.params = (struct dt_param *)(void *)room;
+    b.keyed = (struct keyed *)(void *)(room + params);
+    do {
+        status = insert_once(&b, singly, err);
+        repeat = !singly && (status == DT_EXISTS || status == DT_INVALID);
+        singly |= repeat;
+        if (status == DT_UNKNOWN) {
+            status = read_back(&b, &committed, err);
+            if (!status && !committed)
+                status = DT_BUSY; /* certainly not there: once more */
+        }
+    } while (repeat || dt_store_again(&again, status));
+    dt_counts_clear(&b.counts);
+    if (!status)
+        *created_ms = b.now_ms;
+    return status;
+}

@@ -1,0 +1,706 @@
+/*
+ * What a caller does to one job: read it, change it, cancel it, run it now, redrive it; finished ones also where they
+ * are kept later, in `history`.
+ *
+ * Every change is one transaction: lock the job's row by its id, judge by dt_job_state_after, write under the same
+ * condition once more, read back what stands there now. Invariants:
+ *
+ *   - a holder of a job's row never waits for a shard's row: it reads the claiming shard's in-flight list without a
+ *     lock, in a statement of its own *after* the job is locked. An attempt enters a list only together with its job's
+ *     row, so what is not there then cannot come;
+ *   - what would alter a message that is in flight, or forbid it, is TOO_LATE;
+ *   - next_at and near are always written together (dt_near_end_ms); attempt and id never;
+ *   - a change that changes nothing leaves the version alone;
+ *   - history is looked at only when `jobs` has no such row. A job moves there in one transaction, so whoever did not
+ *     find it in `jobs` finds it in history; one that was driven back meanwhile is in `jobs` again: asked once more.
+ *
+ * Refuses to know Redis: callers tell the index where the job is due now.
+ */
+#include "base/guard.h"
+#include "store/archive/store_past.h"
+#include "store/jobs/counts.h"
+#include "store/jobs/store_row.h"
+#include "store/store_internal.h"
+
+/* One change of one job: what it is asked, and what it works with. */
+struct change {
+    int64_t id;
+    const struct dt_patch *patch;
+    int64_t if_version;
+    bool keep_attempt;
+    const struct dt_config *config;
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_arena *arena;
+    struct dt_job *job; /* as locked; as it stands afterwards once `written` */
+    bool past;          /* it was found in history, where it is not locked */
+    bool written;
+    bool unsettled; /* refused only because an earlier attempt is in flight */
+    struct dt_error *err;
+};
+
+/* ---- reading ---- */
+
+/* The first parameter is the id. */
+static dt_status read_row(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,
+                          struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
+{
+    const int64_t id = params[0].i;
+    dt_status status = dt_db_query(db, sql, params, n_params, err);
+    if (status)
+        return status;
+    if (dt_db_next(db)) {
+        status = dt_row_full(db, 0, arena, job);
+        if (status)
+            dt_fail(err, status, "job %lld cannot be read: %s", (long long)id, dt_status_text(status));
+    } else {
+        status = dt_fail(err, DT_NOT_FOUND, "no job %lld", (long long)id);
+    }
+    dt_status ended = dt_db_end(db, status == DT_NOT_FOUND || !status ? err : NULL);
+    return ended ? ended : status;
+}
+
+static dt_status read_job(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                          struct dt_error *err)
+{
+    return read_row(db, sql, DT_PARAMS(DT_P_INT(id)), arena, job, err);
+}
+
+static const char select_job[] = "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id = ?";
+static const char lock_job[] =
+    "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id = ?" DT_GUARD_SQL(CANCEL, " FOR UPDATE", "");
+
+static const char select_past[] =
+    "SELECT " DT_ROW_FULL_PAST " FROM history j WHERE j.id = ? AND j.part IN " DT_PAST_PARTS_SQL
+    " AND j.purge_at > " DT_SQL_NOW_MS;
+
+static dt_status read_past(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
+{
+    struct dt_past past = dt_past_of(id);
+    dt_status status;
+    do {
+        status = dt_past_next(db, &past, err);
+        if (!status)
+            status = read_row(db, select_past, past.params, DT_PAST_PARAMS, arena, job, err);
+    } while (dt_past_more(&past, status));
+    return status;
+}
+
+/* From `jobs` by that statement, or from history; *past: from there. */
+static dt_status read_job_anywhere(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                                   bool *past, struct dt_error *err)
+{
+    *past = false;
+    dt_status status = read_job(db, sql, id, arena, job, err);
+    if (status != DT_NOT_FOUND)
+        return status;
+    status = read_past(db, id, arena, job, err);
+    *past = !status;
+    return status == DT_NOT_FOUND ? read_job(db, sql, id, arena, job, err) : status;
+}
+
+/* Reads hold nothing, so one that met a broken connection is tried once more on a new one. */
+static bool read_again(unsigned *tries, dt_status status)
+{
+    return status == DT_UNAVAILABLE && (*tries)++ == 0;
+}
+
+dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status;
+    unsigned tries = 0;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status)
+            return status;
+        bool past;
+        status = read_job_anywhere(db, select_job, id, arena, job, &past, err);
+    } while (read_again(&tries, status));
+    return status;
+}
+
+static dt_status find_key(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, "SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ?",
+                                   DT_PARAMS(DT_P_STR(topic), DT_P_STR(key)), err);
+    if (status)
+        return status;
+    bool found = dt_db_next(db);
+    *id = found ? dt_db_i64(db, 0) : 0;
+    status = dt_db_end(db, err);
+    return !status && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
+}
+
+dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status;
+    unsigned tries = 0;
+    *id = 0;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status)
+            return status;
+        status = find_key(db, topic, key, id, err);
+    } while (read_again(&tries, status));
+    return status;
+}
+
+/* ---- changing ---- */
+
+static dt_status in_list(dt_db *db, int64_t id, int shard, bool *yes, struct dt_error *err)
+{
+    *yes = false;
+    dt_status status = dt_db_query(db, "SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?",
+                                   DT_PARAMS(DT_P_INT(id), DT_P_INT(shard)), err);
+    if (status)
+        return status;
+    *yes = dt_db_next(db) && dt_db_i64(db, 0) != 0;
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err)
+{
+    dt_db *db;
+    *yes = false;
+    dt_status status = dt_store_db(store, &db, err);
+    return status ? status : in_list(db, id, shard, yes, err);
+}
+
+/* Does an attempt of the locked job stand in the list of the shard that claimed its latest one? */
+static dt_status in_flight(struct change *c, bool *yes)
+{
+    *yes = false;
+    if (c->job->attempt < 1 || c->job->claim_shard < 0)
+        return DT_OK;
+    return in_list(c->db, c->id, c->job->claim_shard, yes, c->err);
+}
+
+static dt_status too_late(const struct change *c)
+{
+    return dt_fail(c->err, DT_TOO_LATE, "job %lld is %s, attempt %lld", (long long)c->id,
+                   dt_job_state_name(c->job->state), (long long)c->job->attempt);
+}
+
+/* The change may go on, or TOO_LATE because something of the job is on its way. */
+static dt_status refuse_in_flight(struct change *c)
+{
+    bool yes;
+    dt_status status = in_flight(c, &yes);
+    if (status || DT_GUARD(CANCEL_IN_FLIGHT, !yes))
+        return status;
+    c->unsettled = true;
+    return too_late(c);
+}
+
+/* The deciding statement: it must find the row as it was locked. */
+static dt_status write_job(struct change *c, const char *sql, const struct dt_param *params, size_t n)
+{
+    uint64_t affected = 0;
+    dt_status status = dt_db_run(c->db, sql, params, n, &affected, c->err);
+    if (!status && affected != 1)
+        status = dt_fail(c->err, DT_INTERNAL, "job %lld changed under its lock", (long long)c->id);
+    c->written = !status;
+    return status;
+}
+
+/* ---- back from history ---- */
+
+/* Where a row of history lies. */
+struct place {
+    int64_t part, key_until_ms; /* 0: without a key */
+};
+
+static dt_status left_meanwhile(const struct change *c)
+{
+    return dt_fail(c->err, DT_BUSY, "job %lld left history meanwhile", (long long)c->id);
+}
+
+static dt_status find_among(struct change *c, const struct dt_past *past, struct place *place)
+{
+    dt_status status =
+        dt_db_query(c->db, "SELECT j.part FROM history j WHERE j.id = ? AND j.part IN " DT_PAST_PARTS_SQL, past->params,
+                    DT_PAST_PARAMS, c->err);
+    if (status)
+        return status;
+    bool found = dt_db_next(c->db);
+    if (found)
+        place->part = dt_db_i64(c->db, 0);
+    status = dt_db_end(c->db, c->err);
+    return status || found ? status : DT_NOT_FOUND;
+}
+
+/* Not locked yet. */
+static dt_status find_past(struct change *c, struct place *place)
+{
+    struct dt_past past = dt_past_of(c->id);
+    dt_status status;
+    do {
+        status = dt_past_next(c->db, &past, c->err);
+        if (!status)
+            status = find_among(c, &past, place);
+    } while (dt_past_more(&past, status));
+    return status == DT_NOT_FOUND ? left_meanwhile(c) : status;
+}
+
+/* BUSY: driven back by somebody else, or sorted into its partition. */
+static dt_status lock_past(struct change *c, struct place *place)
+{
+    static const char sql[] = "SELECT j.key_until FROM history j WHERE j.id = ? AND j.part = ? AND j.state = 'dead' "
+                              "AND j.purge_at > ? FOR UPDATE";
+    dt_status status = find_past(c, place);
+    if (!status)
+        status =
+            dt_db_query(c->db, sql, DT_PARAMS(DT_P_INT(c->id), DT_P_INT(place->part), DT_P_INT(c->now_ms)), c->err);
+    if (status)
+        return status;
+    if (dt_db_next(c->db))
+        place->key_until_ms = dt_db_i64(c->db, 0);
+    else
+        status = left_meanwhile(c);
+    dt_status ended = dt_db_end(c->db, status ? NULL : c->err);
+    return status ? status : ended;
+}
+
+static const char insert_back[] =
+    "INSERT INTO jobs (id, leave_at, " DT_KEPT_COLUMNS ") SELECT h.id, h.purge_at, " DT_KEPT_COLUMNS
+    " FROM history h WHERE h.id = ? AND h.part = ?";
+static const char insert_attempts_back[] = "INSERT INTO attempts (" DT_ATTEMPT_COLUMNS ") SELECT " DT_ATTEMPT_COLUMNS
+                                           " FROM history_attempts WHERE job_id = ? AND part = ?";
+static const char delete_past[] = "DELETE FROM history WHERE id = ? AND part = ?";
+static const char delete_past_attempts[] = "DELETE FROM history_attempts WHERE job_id = ? AND part = ?";
+static const char count_past_out[] =
+    "UPDATE history_counts SET jobs = jobs - 1 WHERE topic = ? AND state = 'dead' AND part = ?";
+
+/* A live job has its key again, unless another job took it meanwhile. */
+static dt_status take_key_back(struct change *c, const struct place *place)
+{
+    if (!c->job->key.p)
+        return DT_OK;
+    dt_status status = dt_db_run(c->db, "DELETE FROM key_ends WHERE free_at = ? AND job_id = ?",
+                                 DT_PARAMS(DT_P_INT(place->key_until_ms), DT_P_INT(c->id)), NULL, c->err);
+    if (!status)
+        status = dt_db_run(c->db,
+                           "INSERT INTO job_keys (topic, job_key, job_id) VALUES (?,?,?) "
+                           "ON DUPLICATE KEY UPDATE job_id = job_id",
+                           DT_PARAMS(DT_P_STR(c->job->topic), DT_P_STR(c->job->key), DT_P_INT(c->id)), NULL, c->err);
+    return status;
+}
+
+/* A dead job that is in history stands in `jobs` again, with its attempts: still dead, and locked. */
+static dt_status bring_back(struct change *c)
+{
+    struct place place = {0};
+    dt_status status = lock_past(c, &place);
+    const struct dt_param at[] = {DT_P_INT(c->id), DT_P_INT(place.part)};
+    static const char *const steps[] = {insert_back, insert_attempts_back, delete_past, delete_past_attempts};
+    for (size_t i = 0; !status && i < sizeof steps / sizeof *steps; i++)
+        status = dt_db_run(c->db, steps[i], at, 2, NULL, c->err);
+    if (!status)
+        status = take_key_back(c, &place);
+    if (!status)
+        status =
+            dt_db_run(c->db, count_past_out, DT_PARAMS(DT_P_STR(c->job->topic), DT_P_INT(place.part)), NULL, c->err);
+    return status;
+}
+
+/* Locks, judges and writes by `decide`, reads back, commits. */
+static dt_status change_job(dt_store *store, struct change *c, dt_status (*decide)(struct change *))
+{
+    struct dt_again again = {0};
+    struct dt_counts counts;
+    dt_status status;
+    c->config = dt_store_config(store);
+    do {
+        int64_t was_ms = 0;
+        c->written = c->unsettled = false;
+        dt_counts_init(&counts);
+        status = dt_store_begin(store, &c->db, &c->now_ms, c->err);
+        if (!status)
+            status = read_job_anywhere(c->db, lock_job, c->id, c->arena, c->job, &c->past, c->err);
+        enum dt_job_state was = status ? DT_SCHEDULED : c->job->state;
+        if (!status)
+            was_ms = c->job->next_at_ms;
+        if (!status)
+            status = decide(c);
+        if (!status && c->written)
+            status = read_job(c->db, select_job, c->id, c->arena, c->job, c->err);
+        c->job->was_next_at_ms = was_ms;
+        c->job->unsettled = c->unsettled;
+        if (!status && c->written && c->past)
+            dt_counts_enter(&counts, c->job->topic, c->id, c->job->state);
+        else if (!status && c->written && !DT_UNGUARDED(COUNT_CHANGE))
+            dt_counts_move(&counts, c->job->topic, c->id, was, c->job->state);
+        status = dt_counts_finish(c->db, &counts, status, c->err);
+    } while (dt_store_again(&again, status));
+    return status;
+}
+
+static int64_t near_of(const struct change *c, int64_t next_at_ms)
+{
+    return next_at_ms < dt_near_end_ms(c->now_ms);
+}
+
+/* ---- cancel ---- */
+
+/* Some keep jobs for ever: now + it is a number nevertheless. */
+#define RETENTION                                                                                                      \
+    "LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), 7223372036854775807)"
+
+/* An attempt that is in flight is kept when only the further ones are cancelled: it is sent nevertheless. */
+static dt_status cancel_scheduled(struct change *c)
+{
+    dt_status status = c->keep_attempt ? DT_OK : refuse_in_flight(c);
+    if (status)
+        return status;
+    /* The end of an earlier attempt stays on record; without one this is the end of the job. */
+    return write_job(
+        c,
+        "UPDATE jobs SET state = 'cancelled', next_at = NULL, "
+        "finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), ?), "
+        "purge_at = ? + " RETENTION ", leave_at = ? + LEAST(" RETENTION ", ?), "
+        "version = version + 1, updated_at = ? WHERE id = ?" DT_GUARD_SQL(CANCEL, " AND state = 'scheduled'", ""),
+        DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(c->now_ms),
+                  DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(c->config->history_after), DT_P_INT(c->now_ms),
+                  DT_P_INT(c->id)));
+}
+
+static dt_status cancel_retries(struct change *c)
+{
+    if (c->job->no_retries)
+        return DT_OK;
+    return write_job(c,
+                     "UPDATE jobs SET no_retries = TRUE, version = version + 1, updated_at = ? "
+                     "WHERE id = ? AND state = 'dispatched'",
+                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+}
+
+static dt_status decide_cancel(struct change *c)
+{
+    enum dt_job_state state = c->job->state;
+    if (state == DT_CANCELLED) /* perhaps by hand or by a forged result, with its attempt still on its way */
+        return c->keep_attempt ? DT_OK : refuse_in_flight(c);
+    if (dt_job_state_after(state, DT_EVENT_CANCEL) == DT_CANCELLED)
+        return cancel_scheduled(c);
+    if (c->keep_attempt && dt_job_state_after(state, DT_EVENT_NO_RETRIES) == (int)state)
+        return cancel_retries(c);
+    return too_late(c);
+}
+
+dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena, struct dt_job *job,
+                          struct dt_error *err)
+{
+    struct change c = {.id = id, .keep_attempt = keep_attempt, .arena = arena, .job = job, .err = err};
+    return change_job(store, &c, decide_cancel);
+}
+
+/* ---- run now, redrive ---- */
+
+static dt_status decide_run_now(struct change *c)
+{
+    if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
+        return too_late(c);
+    return write_job(c,
+                     "UPDATE jobs SET run_at = ?, next_at = ?, near = TRUE, version = version + 1, updated_at = ? "
+                     "WHERE id = ? AND state = 'scheduled'",
+                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+}
+
+dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err)
+{
+    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
+    return change_job(store, &c, decide_run_now);
+}
+
+/* A new budget, never a new count of attempts. The key is left alone: if it moved on, it is the newer job's. */
+static dt_status decide_redrive(struct change *c)
+{
+    if (dt_job_state_after(c->job->state, DT_EVENT_REDRIVE) != DT_SCHEDULED)
+        return dt_fail(c->err, DT_NOT_DEAD, "job %lld is %s", (long long)c->id, dt_job_state_name(c->job->state));
+    dt_status status = c->past ? bring_back(c) : DT_OK;
+    if (status)
+        return status;
+    return write_job(
+        c,
+        "UPDATE jobs SET state = 'scheduled', next_at = ?, near = TRUE, failures = 0, no_retries = FALSE, "
+        "purge_at = NULL, leave_at = 0, version = version + 1, updated_at = ? WHERE id = ? AND state = 'dead'",
+        DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+}
+
+dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err)
+{
+    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
+    return change_job(store, &c, decide_redrive);
+}
+
+/* ---- patch ---- */
+
+/* What `null` in a patch stands for. */
+static dt_status topic_defaults(struct change *c, struct dt_str *retry, int64_t *ack_timeout_ms)
+{
+    *retry = DT_STR_LIT(DT_RETRY_DEFAULT);
+    *ack_timeout_ms = DT_ACK_TIMEOUT_DEFAULT_MS;
+    dt_status status = dt_db_query(c->db, "SELECT retry, ack_timeout_ms FROM topics WHERE name = ?",
+                                   DT_PARAMS(DT_P_STR(c->job->topic)), c->err);
+    if (status)
+        return status;
+    if (dt_db_next(c->db)) {
+        struct dt_str text = dt_db_bytes(c->db, 0);
+        if (text.p)
+            *retry = dt_arena_copy(c->arena, text);
+        if (!dt_db_is_null(c->db, 1))
+            *ack_timeout_ms = dt_db_i64(c->db, 1);
+    }
+    status = dt_db_end(c->db, c->err);
+    return !status && !retry->p ? dt_fail(c->err, DT_NOMEM, "out of memory") : status;
+}
+
+/* A time in the past is now. Now was cut to a millisecond: one more, so that a delay is never too short. */
+static int64_t patched_time_ms(const struct change *c)
+{
+    const struct dt_patch *p = c->patch;
+    int64_t at_ms = p->run_at_ms;
+    if (p->run_at_is_delay)
+        at_ms = at_ms > 0 ? c->now_ms + at_ms + 1 : c->now_ms;
+    return at_ms > c->now_ms ? at_ms : c->now_ms;
+}
+
+static dt_status wanted(struct change *c, struct dt_job *want)
+{
+    const struct dt_patch *p = c->patch;
+    struct dt_str retry = p->retry;
+    int64_t ack_timeout_ms = p->ack_timeout_ms;
+    *want = *c->job;
+    if ((p->has_retry && !retry.p) || (p->has_ack_timeout && !ack_timeout_ms)) {
+        struct dt_str default_retry;
+        int64_t default_ms;
+        dt_status status = topic_defaults(c, &default_retry, &default_ms);
+        if (status)
+            return status;
+        retry = retry.p ? retry : default_retry;
+        ack_timeout_ms = ack_timeout_ms ? ack_timeout_ms : default_ms;
+    }
+    if (p->has_run_at)
+        want->run_at_ms = want->next_at_ms = patched_time_ms(c);
+    if (p->has_retry)
+        want->retry = retry;
+    if (p->has_ack_timeout)
+        want->ack_timeout_ms = ack_timeout_ms;
+    if (p->has_partition_key)
+        want->partition_key = p->partition_key;
+    if (p->has_headers)
+        want->headers = p->headers;
+    if (p->has_payload) {
+        want->payload = p->payload;
+        want->content_type = p->content_type;
+        want->payload_binary = p->payload_binary;
+    }
+    return DT_OK;
+}
+
+static bool same_text(struct dt_str a, struct dt_str b)
+{
+    return !a.p == !b.p && dt_str_eq(a, b);
+}
+
+static bool same_content(const struct dt_job *a, const struct dt_job *b)
+{
+    return a->payload_binary == b->payload_binary && same_text(a->content_type, b->content_type) &&
+           dt_str_eq(a->payload, b->payload);
+}
+
+static bool same_job(const struct dt_job *a, const struct dt_job *b)
+{
+    return a->run_at_ms == b->run_at_ms && a->next_at_ms == b->next_at_ms && dt_str_eq(a->retry, b->retry) &&
+           a->ack_timeout_ms == b->ack_timeout_ms && same_text(a->partition_key, b->partition_key) &&
+           same_text(a->headers, b->headers) && same_content(a, b);
+}
+
+static dt_status write_content(struct change *c, const struct dt_job *want)
+{
+    return dt_db_run(c->db, "UPDATE jobs SET payload = ?, content_type = ?, payload_binary = ? WHERE id = ?",
+                     DT_PARAMS(DT_P_STR(want->payload), DT_P_STR_OR_NULL(want->content_type),
+                               DT_P_INT(want->payload_binary), DT_P_INT(c->id)),
+                     NULL, c->err);
+}
+
+static dt_status write_patch(struct change *c, const struct dt_job *want)
+{
+    dt_status status = write_job(
+        c,
+        "UPDATE jobs SET run_at = ?, next_at = ?, near = ?, retry = ?, ack_timeout_ms = ?, "
+        "partition_key = ?, headers = ?, version = version + 1, updated_at = ? "
+        "WHERE id = ? AND state = 'scheduled' AND version = ?",
+        DT_PARAMS(DT_P_INT(want->run_at_ms), DT_P_INT(want->next_at_ms), DT_P_INT(near_of(c, want->next_at_ms)),
+                  DT_P_STR(want->retry), DT_P_INT(want->ack_timeout_ms), DT_P_STR_OR_NULL(want->partition_key),
+                  DT_P_STR_OR_NULL(want->headers), DT_P_INT(c->now_ms), DT_P_INT(c->id), DT_P_INT(c->job->version)));
+    if (!status && !same_content(want, c->job))
+        status = write_content(c, want);
+    return status;
+}
+
+/* Times and policy of a waiting job may always change; what its messages say not while one is on its way. */
+static dt_status decide_patch(struct change *c)
+{
+    const struct dt_patch *p = c->patch;
+    struct dt_job want;
+    dt_status status = DT_OK;
+    if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
+        return too_late(c);
+    if (p->has_payload || p->has_partition_key || p->has_headers)
+        status = refuse_in_flight(c);
+    if (!status && c->if_version && c->if_version != c->job->version)
+        status = dt_fail(c->err, DT_VERSION, "job %lld has version %lld", (long long)c->id, (long long)c->job->version);
+    if (!status)
+        status = wanted(c, &want);
+    if (!status && !same_job(c->job, &want))
+        status = write_patch(c, &want);
+    return status;
+}
+
+dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, int64_t if_version,
+                         struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
+{
+    struct change c = {.id = id, .patch = patch, .if_version = if_version, .arena = arena, .job = job, .err = err};
+    return change_job(store, &c, decide_patch);
+}
+
+/* ---- attempts ---- */
+
+/*
+ * One statement, so that an attempt that is being archived is seen once. The row's own part comes in any case, whatever
+ * its number (0 = none yet): without it there is no job.
+ */
+#define SELECT_ATTEMPTS(attempts, jobs)                                                                                \
+    "(SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message "        \
+    "FROM " attempts " AND attempt > ? ORDER BY attempt LIMIT ?) UNION ALL "                                           \
+    "(SELECT attempt, CAST(attempt_status+0 AS SIGNED), due_at, dispatched_at, IF(attempt_status='dispatched', NULL, " \
+    "finished_at), "                                                                                                   \
+    "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_code, NULL), "                       \
+    "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL) "                     \
+    "FROM " jobs ") ORDER BY 1 LIMIT ?"
+static const char select_attempts[] =
+    SELECT_ATTEMPTS("attempts FORCE INDEX (PRIMARY) WHERE job_id = ?", "jobs WHERE id = ?");
+#define KEPT " AND part IN " DT_PAST_PARTS_SQL " AND purge_at > " DT_SQL_NOW_MS
+static const char select_past_attempts[] =
+    SELECT_ATTEMPTS("history_attempts FORCE INDEX (PRIMARY) WHERE job_id = ?" KEPT, "history WHERE id = ?" KEPT);
+
+/* A page of attempts being filled. */
+struct attempt_page {
+    struct dt_arena *arena;
+    int64_t after;
+    size_t limit, n;
+    struct dt_attempt *list; /* limit of them */
+    bool more;
+    struct dt_error *err;
+};
+
+static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_attempt *a)
+{
+    struct dt_str code = dt_db_bytes(db, 5), message = dt_db_bytes(db, 6);
+    *a = (struct dt_attempt){.attempt = dt_db_i64(db, 0),
+                             .status = dt_row_attempt_status(db, 1),
+                             .due_at_ms = dt_db_i64(db, 2),
+                             .dispatched_at_ms = dt_db_i64(db, 3),
+                             .finished_at_ms = dt_db_i64(db, 4),
+                             .error_code = dt_arena_copy(arena, code),
+                             .error_message = dt_arena_copy(arena, message)};
+    if (a->status == DT_ATTEMPT_NONE) /* a hand edit */
+        a->status = DT_ATTEMPT_DISPATCHED;
+    return (!code.p || a->error_code.p) && (!message.p || a->error_message.p);
+}
+
+/* The row's own attempt stands among the others, also when it was on an earlier page. */
+static dt_status take_attempt(struct attempt_page *p, const dt_db *db)
+{
+    int64_t attempt = dt_db_i64(db, 0);
+    if (attempt < 1 || attempt <= p->after)
+        return DT_OK;
+    p->more = p->n == p->limit;
+    if (p->more)
+        return DT_OK;
+    return copy_attempt(db, p->arena, &p->list[p->n++]) ? DT_OK : dt_fail(p->err, DT_NOMEM, "out of memory");
+}
+
+static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sql, const struct dt_param *params,
+                               size_t n_params)
+{
+    size_t rows = 0;
+    p->n = 0;
+    p->more = false;
+    dt_status status = dt_db_query(db, sql, params, n_params, p->err);
+    if (status)
+        return status;
+    for (; !status && dt_db_next(db); rows++)
+        status = take_attempt(p, db);
+    dt_status ended = dt_db_end(db, status ? NULL : p->err);
+    if (!status)
+        status = ended;
+    if (!status && rows == 0)
+        return dt_fail(p->err, DT_NOT_FOUND, "no job %lld", (long long)params[0].i);
+    return status;
+}
+
+/* One row more tells that there are more; another one may be the row's own of an earlier page. */
+static struct dt_param attempt_rows(const struct attempt_page *p)
+{
+    return DT_P_INT(p->limit + 2);
+}
+
+static dt_status read_live_attempts(struct attempt_page *p, dt_db *db, int64_t id)
+{
+    const struct dt_param rows = attempt_rows(p);
+    return read_attempts(p, db, select_attempts, DT_PARAMS(DT_P_INT(id), DT_P_INT(p->after), rows, DT_P_INT(id), rows));
+}
+
+static dt_status read_past_attempts(struct attempt_page *p, dt_db *db, int64_t id)
+{
+    struct dt_param params[2 * DT_PAST_PARAMS + 3];
+    struct dt_past past = dt_past_of(id);
+    dt_status status;
+    do {
+        status = dt_past_next(db, &past, p->err);
+        memcpy(params, past.params, sizeof past.params);
+        params[DT_PAST_PARAMS] = DT_P_INT(p->after);
+        params[DT_PAST_PARAMS + 1] = attempt_rows(p);
+        memcpy(params + DT_PAST_PARAMS + 2, past.params, sizeof past.params);
+        params[2 * DT_PAST_PARAMS + 2] = attempt_rows(p);
+        if (!status)
+            status = read_attempts(p, db, select_past_attempts, params, 2 * DT_PAST_PARAMS + 3);
+    } while (dt_past_more(&past, status));
+    return status;
+}
+
+dt_status dt_store_attempts(dt_store *store, int64_t id, int64_t after, unsigned limit, struct dt_arena *arena,
+                            struct dt_attempt **out, size_t *n, bool *more, struct dt_error *err)
+{
+    struct attempt_page p = {.arena = arena, .after = after, .limit = limit, .err = err};
+    dt_db *db;
+    dt_status status;
+    unsigned tries = 0;
+    *out = NULL;
+    *n = 0;
+    *more = false;
+    p.list = dt_arena_alloc(arena, (p.limit + 1) * sizeof *p.list);
+    if (!p.list)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status)
+            return status;
+        status = read_live_attempts(&p, db, id);
+        if (status == DT_NOT_FOUND)
+            status = read_past_attempts(&p, db, id);
+        if (status == DT_NOT_FOUND) /* driven back meanwhile */
+            status = read_live_attempts(&p, db, id);
+    } while (read_again(&tries, status));
+    if (status)
+        return status;
+    *out = p.list;
+    *n = p.n;
+    *more = p.more;
+    return DT_OK;
+}

@@ -1,0 +1,115 @@
+/*
+ * Columns to members, in the order of the lists in store_row.h. Refuses to know where the rows come from.
+ */
+#include "store/jobs/store_row.h"
+
+_Static_assert(DT_JOB_STATES == 5, "the ENUM jobs.state has five words");
+_Static_assert(DT_ATTEMPT_STATUSES == 8, "the ENUM jobs.attempt_status has seven words, then none");
+
+/* Copies slices until memory is out, and remembers that. */
+struct copier {
+    const dt_db *db;
+    struct dt_arena *arena;
+    bool failed;
+};
+
+static struct dt_str copy(struct copier *c, unsigned column)
+{
+    struct dt_str cell = dt_db_bytes(c->db, column);
+    if (!cell.p)
+        return DT_STR_NONE;
+    struct dt_str copied = dt_arena_copy(c->arena, cell);
+    c->failed |= !copied.p;
+    return copied;
+}
+
+dt_status dt_row_state(const dt_db *db, unsigned column, enum dt_job_state *out)
+{
+    int64_t n = dt_db_i64(db, column);
+    if (n < 1 || n > DT_JOB_STATES)
+        return DT_CORRUPT;
+    *out = (enum dt_job_state)(n - 1);
+    return DT_OK;
+}
+
+enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column)
+{
+    int64_t n = dt_db_i64(db, column);
+    return n > 0 && n < DT_ATTEMPT_STATUSES ? (enum dt_attempt_status)n : DT_ATTEMPT_NONE;
+}
+
+static void forget_next_at_of_finished(struct dt_job *job)
+{
+    if (dt_job_state_terminal(job->state))
+        job->next_at_ms = 0;
+}
+
+static dt_status read_head(struct copier *c, unsigned first, struct dt_job *job)
+{
+    const dt_db *db = c->db;
+    unsigned n = first;
+    memset(job, 0, sizeof *job);
+    job->id = dt_db_i64(db, n++);
+    job->topic = copy(c, n++);
+    job->key = copy(c, n++);
+    dt_status status = dt_row_state(db, n++, &job->state);
+    job->run_at_ms = dt_db_i64(db, n++);
+    job->next_at_ms = dt_db_i64(db, n++);
+    job->attempt = dt_db_i64(db, n++);
+    job->failures = dt_db_i64(db, n++);
+    job->attempt_status = dt_row_attempt_status(db, n++);
+    job->due_at_ms = dt_db_i64(db, n++);
+    job->dispatched_at_ms = dt_db_i64(db, n++);
+    job->finished_at_ms = dt_db_i64(db, n++);
+    job->claim_shard = (int)dt_db_i64(db, n++);
+    job->no_retries = dt_db_i64(db, n++) != 0;
+    job->retry = copy(c, n++);
+    job->ack_timeout_ms = dt_db_i64(db, n++);
+    job->partition_key = copy(c, n++);
+    job->headers = copy(c, n++);
+    job->content_type = copy(c, n++);
+    job->payload_binary = dt_db_i64(db, n++) != 0;
+    job->error_code = copy(c, n++);
+    job->error_message = copy(c, n++);
+    job->error_at_ms = dt_db_i64(db, n++);
+    job->created_at_ms = dt_db_i64(db, n++);
+    job->updated_at_ms = dt_db_i64(db, n++);
+    job->version = dt_db_i64(db, n++);
+    forget_next_at_of_finished(job);
+    return status;
+}
+
+dt_status dt_row_head(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job)
+{
+    struct copier c = {.db = db, .arena = arena};
+    dt_status status = read_head(&c, first, job);
+    return c.failed ? DT_NOMEM : status;
+}
+
+dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job)
+{
+    struct copier c = {.db = db, .arena = arena};
+    dt_status status = read_head(&c, first, job);
+    job->payload = copy(&c, first + DT_ROW_HEAD_COLUMNS);
+    return c.failed ? DT_NOMEM : status;
+}
+
+dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job)
+{
+    struct copier c = {.db = db, .arena = arena};
+    memset(job, 0, sizeof *job);
+    job->id = dt_db_i64(db, first);
+    dt_status status = dt_row_state(db, first + 1, &job->state);
+    job->next_at_ms = dt_db_i64(db, first + 2);
+    job->attempt = dt_db_i64(db, first + 3);
+    job->attempt_status = dt_row_attempt_status(db, first + 4);
+    job->failures = dt_db_i64(db, first + 5);
+    job->no_retries = dt_db_i64(db, first + 6) != 0;
+    job->retry = copy(&c, first + 7);
+    job->ack_timeout_ms = dt_db_i64(db, first + 8);
+    job->due_at_ms = dt_db_i64(db, first + 9);
+    job->dispatched_at_ms = dt_db_i64(db, first + 10);
+    job->claim_shard = -1;
+    forget_next_at_of_finished(job);
+    return c.failed ? DT_NOMEM : status;
+}
