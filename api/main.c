@@ -127,7 +127,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         }
     }
     if (optind < argc || options->commands > 1 || (options->command != NEW_TOKEN && options->lists > 0) ||
-        options->lists > (unsigned)((options->scopes != NULL) + (options->topics != NULL))) {
+        options->lists > (unsigned)((options->scopes) + (options->topics))) {
         fputs("duetime-api: these options do not go together; see --help\n", stderr);
         return 2;
     }

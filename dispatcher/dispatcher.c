@@ -206,7 +206,7 @@ static dt_pulse *pulse_of(dt_dispatcher *d)
 static void index_untold(void *arg, const dt_index *index)
 {
     char down[256];
-    dt_index_failing(index, down, sizeof down);
+    dt_index_failing(index, down, sizeof(down));
     dt_pulse_lost(pulse_of(arg), down);
 }
 
@@ -623,7 +623,7 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
                             dt_dispatcher **out, struct dt_error *err)
 {
     char host[64] = "localhost";
-    dt_dispatcher *d = calloc(1, sizeof *d);
+    dt_dispatcher *d = calloc(1, sizeof(*d));
     if (!d)
         return dt_fail(err, DT_NOMEM, "out of memory");
     d->config = config;
@@ -634,8 +634,8 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     dt_refclock_init(&d->ref, clock);
     pthread_mutex_init(&d->notify_lock, NULL);
     pthread_mutex_init(&d->table_lock, NULL);
-    gethostname(host, sizeof host - 1);
-    snprintf(d->owner, sizeof d->owner, "%s:%ld", host, (long)getpid());
+    gethostname(host, sizeof(host) - 1);
+    snprintf(d->owner, sizeof(d->owner), "%s:%ld", host, (long)getpid());
     dt_status status = dt_mailbox_new(&d->mailbox);
     if (status == DT_OK)
         status = dt_store_new(config, &d->ref, &d->store);

@@ -88,7 +88,7 @@ static bool parse(int argc, char **argv, struct options *o, int *code)
 static uint64_t random_number(void)
 {
     uint64_t number = 0;
-    while (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+    while (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
         ;
     return number >> 1; /* fits a signed column, never negative */
 }
@@ -180,7 +180,7 @@ static void ask_for_short_slices(void)
         int32_t nice;
         uint32_t priority;
         uint64_t runtime_ns, deadline_ns, period_ns;
-    } attr = {.size = sizeof attr, .policy = SCHED_OTHER, .runtime_ns = SLICE_NS};
+    } attr = {.size = sizeof(attr), .policy = SCHED_OTHER, .runtime_ns = SLICE_NS};
     attr.nice = getpriority(PRIO_PROCESS, 0);
     if (sched_getscheduler(0) == SCHED_OTHER && syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
         DT_LOG(INFO, "main", "slices of processor time stay as they are");

@@ -548,9 +548,9 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
                            const struct dt_error *err)
 {
     struct dt_problem problem = {.type = dt_problem_of_status(status), .faults = faults};
-    char place[sizeof err->text + 40];
+    char place[sizeof(err->text) + 40];
     if (status == DT_MALFORMED) {
-        snprintf(place, sizeof place, "line %zu: %s", batch->elements, err->text);
+        snprintf(place, sizeof(place), "line %zu: %s", batch->elements, err->text);
         problem.detail = dt_str(place);
     } else if (err->text[0])
         problem.detail = dt_str(err->text);

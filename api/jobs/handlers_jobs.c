@@ -326,8 +326,8 @@ static void read_if_match(struct change *change, struct dt_str header)
         const char *comma = memchr(header.p, ',', header.n);
         size_t n = comma ? (size_t)(comma - header.p) : header.n;
         take_tag(change, trim((struct dt_str){header.p, n}));
-        header.p += n + (comma != NULL);
-        header.n -= n + (comma != NULL);
+        header.p += n + (comma ? 1 : 0);
+        header.n -= n + (comma ? 1 : 0);
     }
 }
 

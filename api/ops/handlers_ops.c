@@ -44,7 +44,7 @@ static struct work look_at_work(struct dt_api *api)
     unsigned led = 0;
     for (size_t i = 0; shards && i < shards->n; i++) {
         const struct dt_shard_info *info = &shards->shards[i];
-        led += view && info->shard < view->map.shards && info->owner.p != NULL && info->owner.n > 0;
+        led += view && info->shard < view->map.shards && info->owner.p && info->owner.n > 0;
     }
     if (shards)
         work.age_ms = (dt_clock_mono_us(api->clock) - shards->read_us) / 1000 + shards->dispatchers.seen_ms_ago;

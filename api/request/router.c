@@ -232,8 +232,8 @@ static struct dt_str cut_at(struct dt_str *rest, char c)
 {
     const char *at = rest->n ? memchr(rest->p, c, rest->n) : NULL;
     struct dt_str cut = {rest->p, at ? (size_t)(at - rest->p) : rest->n};
-    rest->p += cut.n + (at != NULL);
-    rest->n -= cut.n + (at != NULL);
+    rest->p += cut.n + (at ? 1 : 0);
+    rest->n -= cut.n + (at ? 1 : 0);
     return cut;
 }
 

@@ -270,7 +270,7 @@ static bool led_here(dt_housekeeper *h, struct dt_shard_set *led)
 static void take_sure(dt_housekeeper *h, const struct dt_reconcile_out *out)
 {
     if (out->near_begun)
-        memcpy(h->compared, h->doubts, sizeof h->compared);
+        memcpy(h->compared, h->doubts, sizeof(h->compared));
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
         if (dt_shard_set_has(&out->near, shard))
             h->env.index_sure(h->env.arg, shard, h->compared[shard]);
@@ -326,7 +326,7 @@ static void free_parts(dt_housekeeper *h)
 
 dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out, struct dt_error *err)
 {
-    dt_housekeeper *h = calloc(1, sizeof *h);
+    dt_housekeeper *h = calloc(1, sizeof(*h));
     if (!h)
         return DT_NOMEM;
     h->env = *env;

@@ -42,9 +42,9 @@ struct dt_outbox {
 
 static dt_status send_notices(dt_outbox *o, const struct dt_notice *notices, size_t n, struct dt_error *err)
 {
-    struct dt_kafka_message *messages = dt_arena_alloc(&o->arena, n * sizeof *messages);
-    bool *sent = dt_arena_alloc(&o->arena, n * sizeof *sent);
-    int64_t *ids = dt_arena_alloc(&o->arena, n * sizeof *ids);
+    struct dt_kafka_message *messages = dt_arena_alloc(&o->arena, n * sizeof(*messages));
+    bool *sent = dt_arena_alloc(&o->arena, n * sizeof(*sent));
+    int64_t *ids = dt_arena_alloc(&o->arena, n * sizeof(*ids));
     size_t n_ids = 0;
     if (!messages || !sent || !ids)
         return DT_NOMEM;
@@ -145,7 +145,7 @@ static void free_parts(dt_outbox *o)
 
 dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out, struct dt_error *err)
 {
-    dt_outbox *o = calloc(1, sizeof *o);
+    dt_outbox *o = calloc(1, sizeof(*o));
     if (!o)
         return DT_NOMEM;
     o->env = *env;

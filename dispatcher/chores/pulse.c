@@ -70,12 +70,12 @@ static bool names(const char *list, const char *endpoint)
 }
 
 /* What the row says of this process; well again after a while without a loss. */
-static int64_t own_losses(dt_pulse *p, char down[static sizeof p->down])
+static int64_t own_losses(dt_pulse *p, char down[static sizeof(p->down)])
 {
     pthread_mutex_lock(&p->lock);
     if (dt_clock_mono_us(p->env.clock) - p->lost_us >= DOWN_US)
         p->down[0] = '\0';
-    memcpy(down, p->down, sizeof p->down);
+    memcpy(down, p->down, sizeof(p->down));
     int64_t losses = p->losses;
     pthread_mutex_unlock(&p->lock);
     return losses;
@@ -83,7 +83,7 @@ static int64_t own_losses(dt_pulse *p, char down[static sizeof p->down])
 
 static dt_status beat(dt_pulse *p, struct dt_error *err)
 {
-    char down[sizeof p->down];
+    char down[sizeof(p->down)];
     int64_t losses = own_losses(p, down);
     list_led(p);
     if (p->leads.failed)
@@ -106,7 +106,7 @@ static bool owe(dt_pulse *p, const char *down)
 {
     pthread_mutex_lock(&p->lock);
     bool news = strcmp(p->owed, down) != 0;
-    snprintf(p->owed, sizeof p->owed, "%s", down);
+    snprintf(p->owed, sizeof(p->owed), "%s", down);
     p->owes = down[0] != '\0';
     pthread_mutex_unlock(&p->lock);
     return news;
@@ -115,7 +115,7 @@ static bool owe(dt_pulse *p, const char *down)
 /* What happened here need not be read first. */
 static bool tell_own_losses(dt_pulse *p)
 {
-    char down[sizeof p->down];
+    char down[sizeof(p->down)];
     int64_t losses = own_losses(p, down);
     if (losses == p->told)
         return false;
@@ -185,7 +185,7 @@ static void free_parts(dt_pulse *p)
 
 dt_status dt_pulse_start(const struct dt_pulse_env *env, dt_pulse **out, struct dt_error *err)
 {
-    dt_pulse *p = calloc(1, sizeof *p);
+    dt_pulse *p = calloc(1, sizeof(*p));
     if (!p)
         return DT_NOMEM;
     p->env = *env;
@@ -217,9 +217,9 @@ void dt_pulse_stop(dt_pulse *p)
 static void add_down(dt_pulse *p, const char *down)
 {
     if (!p->down[0])
-        snprintf(p->down, sizeof p->down, "%s", down);
+        snprintf(p->down, sizeof(p->down), "%s", down);
     else if (strcmp(p->down, down) != 0 && !names(p->down, down))
-        snprintf(p->down, sizeof p->down, "*"); /* several */
+        snprintf(p->down, sizeof(p->down), "*"); /* several */
 }
 
 void dt_pulse_lost(dt_pulse *p, const char *down)

@@ -184,7 +184,7 @@ static void free_parts(dt_read_watch *w)
 
 dt_status dt_read_watch_start(const struct dt_read_watch_env *env, dt_read_watch **out, struct dt_error *err)
 {
-    dt_read_watch *w = calloc(1, sizeof *w);
+    dt_read_watch *w = calloc(1, sizeof(*w));
     if (!w)
         return DT_NOMEM;
     w->env = *env;

@@ -139,7 +139,7 @@ static void tell_index(dt_results *r, const struct dt_shard_map *map, const stru
 {
     struct dt_error err = {0};
     size_t n = 0;
-    struct dt_entry *entries = dt_arena_alloc(&r->arena, (DT_WAS_MAX * n_results + 1) * sizeof *entries);
+    struct dt_entry *entries = dt_arena_alloc(&r->arena, (DT_WAS_MAX * n_results + 1) * sizeof(*entries));
     for (size_t i = 0; entries && i < n_results; i++) {
         const struct dt_apply *a = &v[i];
         if (a->outcome != DT_OUTCOME_APPLIED)
@@ -160,10 +160,10 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
     if (r->n_rejected == 0)
         return DT_OK;
     char topic[150];
-    snprintf(topic, sizeof topic, "%s.results.rejected", r->env.kafka->installation);
-    struct dt_kafka_message *messages = dt_arena_alloc(&r->arena, r->n_rejected * sizeof *messages);
-    struct dt_kafka_header *headers = dt_arena_alloc(&r->arena, r->n_rejected * sizeof *headers);
-    bool *sent = dt_arena_alloc(&r->arena, r->n_rejected * sizeof *sent);
+    snprintf(topic, sizeof(topic), "%s.results.rejected", r->env.kafka->installation);
+    struct dt_kafka_message *messages = dt_arena_alloc(&r->arena, r->n_rejected * sizeof(*messages));
+    struct dt_kafka_header *headers = dt_arena_alloc(&r->arena, r->n_rejected * sizeof(*headers));
+    bool *sent = dt_arena_alloc(&r->arena, r->n_rejected * sizeof(*sent));
     if (!messages || !headers || !sent)
         return DT_NOMEM;
     for (size_t i = 0; i < r->n_rejected; i++) {
@@ -406,7 +406,7 @@ static void free_parts(dt_results *r)
 
 dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err)
 {
-    dt_results *r = calloc(1, sizeof *r);
+    dt_results *r = calloc(1, sizeof(*r));
     if (!r)
         return DT_NOMEM;
     r->env = *env;
@@ -414,8 +414,8 @@ dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, s
     r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_MS);
     dt_arena_init(&r->arena);
     make_meters(r);
-    r->batch = calloc((size_t)env->config->results_batch, sizeof *r->batch);
-    r->rejected = calloc((size_t)env->config->results_batch, sizeof *r->rejected);
+    r->batch = calloc((size_t)env->config->results_batch, sizeof(*r->batch));
+    r->rejected = calloc((size_t)env->config->results_batch, sizeof(*r->rejected));
     dt_status status = r->batch && r->rejected ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
     if (status == DT_OK)
         status = dt_store_new(&r->config, env->ref, &r->store);

@@ -63,7 +63,7 @@ void dt_ledger_view_clear(struct dt_ledger_view *view)
 
 static bool problem(struct dt_ledger_view *view, int64_t offset, const char *text)
 {
-    snprintf(view->problem, sizeof view->problem, "ledger offset %lld: %s", (long long)offset, text);
+    snprintf(view->problem, sizeof(view->problem), "ledger offset %lld: %s", (long long)offset, text);
     return false;
 }
 

@@ -27,9 +27,9 @@ static struct dt_str text(struct dt_arena *arena, const char *fmt, ...)
     char buf[512];
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(buf, sizeof buf, fmt, args);
+    int n = vsnprintf(buf, sizeof(buf), fmt, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof buf)
+    if (n < 0 || (size_t)n >= sizeof(buf))
         return DT_STR_NONE;
     return dt_arena_copy(arena, (struct dt_str){buf, (size_t)n});
 }
@@ -48,10 +48,10 @@ static dt_status add_callers(struct headers *h, struct dt_str object, dt_json *j
     if (!object.p || dt_json_parse(json, object, &limits, NULL) != DT_OK || dt_json_root(json)->type != DT_JSON_OBJECT)
         return DT_OK;
     const struct dt_json_node *root = dt_json_root(json);
-    struct dt_kafka_header *v = dt_arena_alloc(arena, (OWN_HEADERS_MAX + root->n) * sizeof *v);
+    struct dt_kafka_header *v = dt_arena_alloc(arena, (OWN_HEADERS_MAX + root->n) * sizeof(*v));
     if (!v)
         return DT_NOMEM;
-    memcpy(v, h->v, h->n * sizeof *v);
+    memcpy(v, h->v, h->n * sizeof(*v));
     h->v = v;
     for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
         if (m->type != DT_JSON_STRING)
@@ -67,7 +67,7 @@ static dt_status add_callers(struct headers *h, struct dt_str object, dt_json *j
 dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installation, int64_t now_ms, dt_json *json,
                             struct dt_arena *arena, struct dt_kafka_message *message)
 {
-    struct headers h = {.v = dt_arena_alloc(arena, OWN_HEADERS_MAX * sizeof *h.v)};
+    struct headers h = {.v = dt_arena_alloc(arena, OWN_HEADERS_MAX * sizeof(*h.v))};
     if (!h.v)
         return DT_NOMEM;
     struct dt_str id = text(arena, "%lld", (long long)from->claim.id);
@@ -110,7 +110,7 @@ dt_status dt_message_of_notice(const struct dt_notice *notice, const char *insta
                                struct dt_kafka_message *message)
 {
     const struct dt_job *job = &notice->job;
-    struct headers h = {.v = dt_arena_alloc(arena, OWN_HEADERS_MAX * sizeof *h.v)};
+    struct headers h = {.v = dt_arena_alloc(arena, OWN_HEADERS_MAX * sizeof(*h.v))};
     struct dt_str value = notice_body(job, arena);
     struct dt_str id = text(arena, "%lld", (long long)job->id);
     if (!h.v || !value.p || !id.p)

@@ -18,7 +18,7 @@ static long long sequence_of(const char *name)
 {
     const char *dash = strrchr(name, '-');
 
-    return dash != NULL ? strtoll(dash + 1, NULL, 10) : -1;
+    return dash ? strtoll(dash + 1, NULL, 10) : -1;
 }
 
 bool dt_share_rank(const char *const *names, size_t n, const char *guid, unsigned *rank)
@@ -29,7 +29,7 @@ bool dt_share_rank(const char *const *names, size_t n, const char *guid, unsigne
         if (strstr(names[i], guid) != NULL)
             own = names[i];
     }
-    if (own == NULL)
+    if (!own)
         return false;
     *rank = 0;
     for (size_t i = 0; i < n; i++)

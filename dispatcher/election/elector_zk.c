@@ -136,7 +136,7 @@ static uint64_t random_u64(const struct dt_elector *e)
 {
     uint64_t v;
 
-    if (getrandom(&v, sizeof v, GRND_NONBLOCK) != (ssize_t)sizeof v)
+    if (getrandom(&v, sizeof(v), GRND_NONBLOCK) != (ssize_t)sizeof(v))
         v = (uint64_t)now_us(e) * 6364136223846793005u;
     return v;
 }
@@ -215,9 +215,9 @@ static struct reply *reply_of(const void *data)
 static void on_string(int rc, const char *value, const void *data)
 {
     struct reply *r = reply_of(data);
-    const char *base = rc == ZOK && value != NULL ? strrchr(value, '/') : NULL;
+    const char *base = rc == ZOK && value ? strrchr(value, '/') : NULL;
 
-    if (base != NULL)
+    if (base)
         r->name = strdup(base + 1);
     post(r, rc);
 }
@@ -247,7 +247,7 @@ static void on_data(int rc, const char *value, int n, const struct Stat *stat, c
     struct reply *r = reply_of(data);
 
     (void)value, (void)n;
-    if (rc == ZOK && stat != NULL)
+    if (rc == ZOK && stat)
         r->owner_session = stat->ephemeralOwner;
     post(r, rc);
 }
@@ -256,14 +256,14 @@ static void on_data(int rc, const char *value, int n, const struct Stat *stat, c
 static void on_strings(int rc, const struct String_vector *strings, const void *data)
 {
     struct reply *r = reply_of(data);
-    size_t n = rc == ZOK && strings != NULL ? (size_t)strings->count : 0;
+    size_t n = rc == ZOK && strings ? (size_t)strings->count : 0;
 
-    if (n > 0 && (r->children = calloc(n, sizeof *r->children)) == NULL)
+    if (n > 0 && (r->children = calloc(n, sizeof(*r->children))) == NULL)
         rc = ZSYSTEMERROR;
     while (rc == ZOK && r->n_children < n) {
         char *copy = strdup(strings->data[r->n_children]);
 
-        if (copy == NULL)
+        if (!copy)
             rc = ZSYSTEMERROR;
         else
             r->children[r->n_children++] = copy;
@@ -357,9 +357,9 @@ static void lose_all(struct dt_elector *e, const char *why)
 
 static struct reply *new_request(struct dt_elector *e, enum request_kind kind, unsigned shard)
 {
-    struct reply *r = calloc(1, sizeof *r);
+    struct reply *r = calloc(1, sizeof(*r));
 
-    if (r == NULL) {
+    if (!r) {
         back_off(e);
         return NULL;
     }
@@ -389,7 +389,7 @@ static void ask_paths(struct dt_elector *e)
     for (unsigned i = 0; i < 4; i++) {
         struct reply *r = new_request(e, ASK_PATH, i);
 
-        if (r != NULL)
+        if (r)
             sent(r, zoo_acreate(e->zh, e->paths[i], "", 0, &ZOO_OPEN_ACL_UNSAFE, 0, on_string, r));
         else
             e->paths_asked = false;
@@ -401,10 +401,10 @@ static void ask_join(struct dt_elector *e)
     char path[PATH_SIZE + GUID_SIZE + 8];
     struct reply *r = new_request(e, ASK_JOIN, 0);
 
-    if (r == NULL)
+    if (!r)
         return;
     e->joined = JOIN_SENT;
-    snprintf(path, sizeof path, "%s/m-%s-", e->members_path, e->guid);
+    snprintf(path, sizeof(path), "%s/m-%s-", e->members_path, e->guid);
     sent(r, zoo_acreate(e->zh, path, e->owner, (int)strlen(e->owner), &ZOO_OPEN_ACL_UNSAFE,
                         ZOO_EPHEMERAL | ZOO_SEQUENCE, on_string, r));
 }
@@ -414,9 +414,9 @@ static void ask_quit(struct dt_elector *e, const char *name)
     char path[PATH_SIZE * 2];
     struct reply *r = new_request(e, ASK_QUIT, 0);
 
-    if (r == NULL)
+    if (!r)
         return;
-    snprintf(path, sizeof path, "%s/%s", e->members_path, name);
+    snprintf(path, sizeof(path), "%s/%s", e->members_path, name);
     sent(r, zoo_adelete(e->zh, path, -1, on_void, r));
 }
 
@@ -425,7 +425,7 @@ static void ask_children(struct dt_elector *e, enum request_kind kind, struct li
 {
     struct reply *r = new_request(e, kind, 0);
 
-    if (r == NULL)
+    if (!r)
         return;
     l->asked = true;
     l->stale = false;
@@ -437,11 +437,11 @@ static void ask_take(struct dt_elector *e, unsigned shard)
     char path[PATH_SIZE + 16], data[GUID_SIZE + 256];
     struct reply *r = new_request(e, ASK_TAKE, shard);
 
-    if (r == NULL)
+    if (!r)
         return;
     node_to(e, shard, NODE_TAKING);
     leader_path(e, shard, path);
-    snprintf(data, sizeof data, "%s %s", e->guid, e->owner);
+    snprintf(data, sizeof(data), "%s %s", e->guid, e->owner);
     sent(r, zoo_acreate(e->zh, path, data, (int)strlen(data), &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL, on_string, r));
 }
 
@@ -451,7 +451,7 @@ static void ask_drop(struct dt_elector *e, unsigned shard)
     char path[PATH_SIZE + 16];
     struct reply *r = new_request(e, ASK_DROP, shard);
 
-    if (r == NULL) {
+    if (!r) {
         e->nodes[shard].unwanted = true;
         node_to(e, shard, NODE_UNSURE);
         return;
@@ -466,7 +466,7 @@ static void ask_look(struct dt_elector *e, unsigned shard)
     char path[PATH_SIZE + 16];
     struct reply *r = new_request(e, ASK_LOOK, shard);
 
-    if (r == NULL)
+    if (!r)
         return;
     e->nodes[shard].looking = true;
     leader_path(e, shard, path);
@@ -477,7 +477,7 @@ static void ask_ping(struct dt_elector *e)
 {
     struct reply *r = new_request(e, ASK_PING, 0);
 
-    if (r == NULL)
+    if (!r)
         return;
     e->pinging = true;
     sent(r, zoo_aexists(e->zh, e->leaders_path, 0, on_ping, r));
@@ -538,7 +538,7 @@ static void on_join_reply(struct dt_elector *e, struct reply *r)
         free(e->member_name);
         e->member_name = r->name;
         r->name = NULL;
-        DT_LOG(INFO, "elector", "joined", DT_S("member", e->member_name != NULL ? e->member_name : ""));
+        DT_LOG(INFO, "elector", "joined", DT_S("member", e->member_name ? e->member_name : ""));
     } else if (!answered(r->rc)) {
         e->joined = JOIN_UNSURE; /* the list of members will tell */
     } else {
@@ -583,7 +583,7 @@ static void find_self(struct dt_elector *e, const struct reply *r)
 
 static void remember_member(struct dt_elector *e, const struct reply *r)
 {
-    for (size_t i = 0; e->member_name == NULL && i < r->n_children; i++) {
+    for (size_t i = 0; !e->member_name && i < r->n_children; i++) {
         if (strstr(r->children[i], e->guid) != NULL)
             e->member_name = strdup(r->children[i]);
     }
@@ -609,7 +609,7 @@ static void on_leaders_reply(struct dt_elector *e, const struct reply *r)
         return;
     }
     e->leaders.known = true;
-    memset(e->taken, 0, sizeof e->taken);
+    memset(e->taken, 0, sizeof(e->taken));
     for (size_t i = 0; i < r->n_children; i++) {
         unsigned long s = strtoul(r->children[i], NULL, 10);
 
@@ -767,9 +767,9 @@ static void await_answers(struct dt_elector *e)
 
 static void session_open(struct dt_elector *e)
 {
-    snprintf(e->guid, sizeof e->guid, "%016" PRIx64 "%016" PRIx64, random_u64(e), random_u64(e));
+    snprintf(e->guid, sizeof(e->guid), "%016" PRIx64 "%016" PRIx64, random_u64(e), random_u64(e));
     e->zh = zookeeper_init2(e->servers, on_session, e->timeout_ms, NULL, e, 0, on_log);
-    if (e->zh == NULL)
+    if (!e->zh)
         back_off(e);
 }
 
@@ -777,7 +777,7 @@ static void session_open(struct dt_elector *e)
 static void session_close(struct dt_elector *e)
 {
     lose_all(e, "the session has ended");
-    if (e->zh != NULL) {
+    if (e->zh) {
         await_answers(e);
         zookeeper_close(e->zh); /* no callback runs any more when it returns */
         throw_inbox_away(e);
@@ -803,7 +803,7 @@ static bool session_serve(struct dt_elector *e)
     int state;
     bool was = e->connected;
 
-    if (e->zh == NULL) {
+    if (!e->zh) {
         if (!atomic_load(&e->leaving) && now_us(e) >= e->not_before_us)
             session_open(e);
         return false;
@@ -853,7 +853,7 @@ static void serve_membership(struct dt_elector *e)
     if (!atomic_load(&e->leaving)) {
         if (e->joined == JOIN_NO)
             ask_join(e);
-    } else if (e->member_name != NULL && !e->quit_asked) {
+    } else if (e->member_name && !e->quit_asked) {
         e->quit_asked = true;
         ask_quit(e, e->member_name);
     }
@@ -1026,7 +1026,7 @@ static void elector_free(struct dt_elector *e)
 
 void dt_elector_stop(dt_elector *e)
 {
-    if (e == NULL)
+    if (!e)
         return;
     atomic_store(&e->stopping, true);
     dt_mailbox_signal(e->box, SIGNAL_STOP);
@@ -1050,10 +1050,10 @@ static dt_status make_paths(struct dt_elector *e, const char *installation, stru
 
 static dt_status elector_new(const struct dt_config *config, const char *owner, dt_elector **out, struct dt_error *err)
 {
-    struct dt_elector *e = calloc(1, sizeof *e);
+    struct dt_elector *e = calloc(1, sizeof(*e));
 
     *out = NULL;
-    if (e == NULL)
+    if (!e)
         return dt_fail(err, DT_NOMEM, "elector");
     pthread_mutex_init(&e->lock, NULL);
     e->inbox_end = &e->inbox;
@@ -1061,7 +1061,7 @@ static dt_status elector_new(const struct dt_config *config, const char *owner, 
     set_timeout(e, (int)config->zookeeper_session_timeout);
     e->servers = strdup(config->zookeeper_servers);
     e->owner = strndup(owner, 200);
-    if (e->servers == NULL || e->owner == NULL || dt_mailbox_new(&e->box) != DT_OK) {
+    if (!e->servers || !e->owner || dt_mailbox_new(&e->box) != DT_OK) {
         elector_free(e);
         return dt_fail(err, DT_NOMEM, "elector");
     }

@@ -161,7 +161,7 @@ static void free_parts(dt_map_watch *w)
 dt_status dt_map_watch_start(const struct dt_map_watch_env *env, const struct dt_installation *inst,
                              const struct dt_shard_range *range, dt_map_watch **out, struct dt_error *err)
 {
-    dt_map_watch *w = calloc(1, sizeof *w);
+    dt_map_watch *w = calloc(1, sizeof(*w));
     if (!w)
         return DT_NOMEM;
     w->env = *env;

@@ -64,13 +64,13 @@ static rd_kafka_AdminOptions_t *options_new(struct dt_kafka_admin *a, rd_kafka_a
     char reason[128];
     rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(a->rk, op);
 
-    if (options == NULL)
+    if (!options)
         return NULL;
     if (op == RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS) {
-        (void)!rd_kafka_AdminOptions_set_request_timeout(options, LOOK_TIMEOUT_MS, reason, sizeof reason);
+        (void)!rd_kafka_AdminOptions_set_request_timeout(options, LOOK_TIMEOUT_MS, reason, sizeof(reason));
     } else {
-        (void)!rd_kafka_AdminOptions_set_request_timeout(options, CHANGE_TIMEOUT_MS, reason, sizeof reason);
-        (void)!rd_kafka_AdminOptions_set_operation_timeout(options, CHANGE_TIMEOUT_MS, reason, sizeof reason);
+        (void)!rd_kafka_AdminOptions_set_request_timeout(options, CHANGE_TIMEOUT_MS, reason, sizeof(reason));
+        (void)!rd_kafka_AdminOptions_set_operation_timeout(options, CHANGE_TIMEOUT_MS, reason, sizeof(reason));
     }
     return options;
 }
@@ -83,7 +83,7 @@ static rd_kafka_event_t *await_event(struct dt_kafka_admin *a, rd_kafka_event_ty
     while (dt_kafka_now_us() < deadline_us) {
         rd_kafka_event_t *event = rd_kafka_queue_poll(a->queue, 500);
 
-        if (event == NULL)
+        if (!event)
             continue;
         if (rd_kafka_event_type(event) == type)
             return event;
@@ -96,19 +96,19 @@ static void take_setting(struct look *look, const rd_kafka_ConfigEntry_t *entry)
 {
     const char *name = rd_kafka_ConfigEntry_name(entry), *value = rd_kafka_ConfigEntry_value(entry);
 
-    if (value == NULL)
+    if (!value)
         return;
     if (strcmp(name, "retention.ms") == 0)
-        snprintf(look->retention_ms, sizeof look->retention_ms, "%s", value);
+        snprintf(look->retention_ms, sizeof(look->retention_ms), "%s", value);
     else if (strcmp(name, "cleanup.policy") == 0)
-        snprintf(look->cleanup_policy, sizeof look->cleanup_policy, "%s", value);
+        snprintf(look->cleanup_policy, sizeof(look->cleanup_policy), "%s", value);
     else if (strcmp(name, "max.message.bytes") == 0)
         look->max_message_bytes = strtoll(value, NULL, 10);
 }
 
 static struct look *look_of(struct look *v, size_t n, const char *topic)
 {
-    for (size_t i = 0; topic != NULL && i < n; i++) {
+    for (size_t i = 0; topic && i < n; i++) {
         if (strcmp(v[i].topic, topic) == 0)
             return &v[i];
     }
@@ -136,7 +136,7 @@ static void read_settings(rd_kafka_event_t *event, struct look *v, size_t n)
         size_t n_entries = 0;
         const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(found[i], &n_entries);
 
-        if (look == NULL)
+        if (!look)
             continue;
         look->code = rd_kafka_ConfigResource_error(found[i]);
         for (size_t k = 0; k < n_entries; k++)
@@ -157,7 +157,7 @@ static void describe(struct dt_kafka_admin *a, struct look *v, size_t n)
     }
     rd_kafka_DescribeConfigs(a->rk, resources, n, options, a->queue);
     event = await_event(a, RD_KAFKA_EVENT_DESCRIBECONFIGS_RESULT);
-    if (event != NULL) {
+    if (event) {
         read_settings(event, v, n);
         rd_kafka_event_destroy(event);
     } else {
@@ -173,10 +173,10 @@ static void take_made(struct look *v, size_t n, const rd_kafka_topic_result_t **
         struct look *look = look_of(v, n, rd_kafka_topic_result_name(results[i]));
         const char *text = rd_kafka_topic_result_error_string(results[i]);
 
-        if (look == NULL)
+        if (!look)
             continue;
         look->code = rd_kafka_topic_result_error(results[i]);
-        snprintf(look->reason, sizeof look->reason, "%s", text != NULL ? text : rd_kafka_err2str(look->code));
+        snprintf(look->reason, sizeof(look->reason), "%s", text ? text : rd_kafka_err2str(look->code));
         if (look->code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
             look->code = RD_KAFKA_RESP_ERR_NO_ERROR;
     }
@@ -184,13 +184,13 @@ static void take_made(struct look *v, size_t n, const rd_kafka_topic_result_t **
 
 static void read_made(rd_kafka_event_t *event, struct look *v, size_t n)
 {
-    rd_kafka_resp_err_t code = event != NULL ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
+    rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
     const rd_kafka_topic_result_t **results;
     size_t n_results = 0;
 
     all_are(v, n, code);
     for (size_t i = 0; i < n; i++)
-        snprintf(v[i].reason, sizeof v[i].reason, "%s", event != NULL ? rd_kafka_err2str(code) : "no answer");
+        snprintf(v[i].reason, sizeof(v[i].reason), "%s", event ? rd_kafka_err2str(code) : "no answer");
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
     results = rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &n_results);
@@ -201,9 +201,9 @@ static rd_kafka_NewTopic_t *new_topic(struct dt_kafka_admin *a, struct look *loo
 {
     int replicas = (int)a->env->config->kafka_replication_factor;
     rd_kafka_NewTopic_t *made =
-        rd_kafka_NewTopic_new(look->topic, partitions, replicas, look->reason, sizeof look->reason);
+        rd_kafka_NewTopic_new(look->topic, partitions, replicas, look->reason, sizeof(look->reason));
 
-    if (made == NULL) {
+    if (!made) {
         look->code = RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION;
     } else if (ledger) {
         (void)!rd_kafka_NewTopic_set_config(made, "retention.ms", "-1");
@@ -224,7 +224,7 @@ static void create(struct dt_kafka_admin *a, struct look *v, size_t n, int parti
 
     for (size_t i = 0; i < n; i++) {
         topics[n_asked] = new_topic(a, &v[i], partitions, ledger);
-        if (topics[n_asked] != NULL)
+        if (topics[n_asked])
             asked[n_asked++] = v[i];
     }
     if (n_asked == 0)
@@ -235,7 +235,7 @@ static void create(struct dt_kafka_admin *a, struct look *v, size_t n, int parti
     read_made(event, asked, n_asked);
     for (size_t i = 0; i < n_asked; i++)
         *look_of(v, n, asked[i].topic) = asked[i];
-    if (event != NULL)
+    if (event)
         rd_kafka_event_destroy(event);
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_NewTopic_destroy_array(topics, n_asked);
@@ -250,7 +250,7 @@ static rd_kafka_resp_err_t topic_result(const rd_kafka_topic_result_t **results,
 
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             continue;
-        snprintf(reason, size, "%s", text != NULL ? text : rd_kafka_err2str(code));
+        snprintf(reason, size, "%s", text ? text : rd_kafka_err2str(code));
         return code;
     }
     return RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -266,13 +266,13 @@ static rd_kafka_resp_err_t grow(struct dt_kafka_admin *a, const char *topic, uns
     const rd_kafka_topic_result_t **results;
     size_t n;
 
-    if (more == NULL)
+    if (!more)
         return RD_KAFKA_RESP_ERR_INVALID_PARTITIONS;
     options = options_new(a, RD_KAFKA_ADMIN_OP_CREATEPARTITIONS);
     rd_kafka_CreatePartitions(a->rk, &more, 1, options, a->queue);
     event = await_event(a, RD_KAFKA_EVENT_CREATEPARTITIONS_RESULT);
     snprintf(reason, size, "no answer");
-    if (event != NULL) {
+    if (event) {
         code = rd_kafka_event_error(event);
         snprintf(reason, size, "%s", rd_kafka_err2str(code));
     }
@@ -280,7 +280,7 @@ static rd_kafka_resp_err_t grow(struct dt_kafka_admin *a, const char *topic, uns
         results = rd_kafka_CreatePartitions_result_topics(rd_kafka_event_CreatePartitions_result(event), &n);
         code = topic_result(results, n, reason, size);
     }
-    if (event != NULL)
+    if (event)
         rd_kafka_event_destroy(event);
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_NewPartitions_destroy(more);
@@ -294,7 +294,7 @@ static dt_status count_partitions(struct dt_kafka_admin *a, const char *topic, i
     rd_kafka_topic_t *rkt = rd_kafka_topic_new(a->rk, topic, NULL);
     dt_status status;
 
-    if (rkt == NULL)
+    if (!rkt)
         return dt_kafka_fail(err, rd_kafka_last_error(), topic);
     status = dt_kafka_await_topic(a->rk, rkt, deadline_us, NULL, partitions, err);
     rd_kafka_topic_destroy(rkt);
@@ -505,7 +505,7 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
         return status;
     if (!repair)
         return dt_fail(err, DT_REFUSED, "topic %s has %d partitions for %u shards", topic, partitions, shards);
-    code = grow(a, topic, shards, reason, sizeof reason);
+    code = grow(a, topic, shards, reason, sizeof(reason));
     /* Two processes may grow it at once: the later one is told that it has that many. */
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR && code != RD_KAFKA_RESP_ERR_INVALID_PARTITIONS)
         return dt_fail(err, dt_kafka_error_status(code), "more partitions for %s: %s", topic, reason);
@@ -542,7 +542,7 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
     if (status != DT_OK)
         return status;
     status = check_ledger(a, a->env->shards, true, err);
-    for (size_t i = 0; status == DT_OK && i < sizeof suffixes / sizeof *suffixes; i++) {
+    for (size_t i = 0; status == DT_OK && i < sizeof(suffixes) / sizeof(*suffixes); i++) {
         char topic[DT_KAFKA_TOPIC_MAX + 1];
         struct look look = {.topic = topic};
 
@@ -565,11 +565,11 @@ static const struct dt_kafka_warm_ops warm_ops = {.conf = admin_conf};
 
 dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err)
 {
-    struct dt_kafka_admin *a = calloc(1, sizeof *a);
+    struct dt_kafka_admin *a = calloc(1, sizeof(*a));
     dt_status status;
 
     *out = NULL;
-    if (a == NULL)
+    if (!a)
         return dt_fail(err, DT_NOMEM, "kafka admin");
     a->env = env;
     pthread_mutex_init(&a->request_lock, NULL);
@@ -586,7 +586,7 @@ dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **ou
 
 void dt_kafka_admin_free(dt_kafka_admin *a)
 {
-    if (a == NULL)
+    if (!a)
         return;
     dt_kafka_lookups_free(a->lookups);
     dt_kafka_warm_free(a->warm);

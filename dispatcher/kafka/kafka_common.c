@@ -48,7 +48,7 @@ dt_status dt_kafka_conf_set(rd_kafka_conf_t *conf, const char *const *pairs, str
     char reason[200];
 
     for (size_t i = 0; pairs[i] != NULL; i += 2) {
-        if (rd_kafka_conf_set(conf, pairs[i], pairs[i + 1], reason, sizeof reason) != RD_KAFKA_CONF_OK)
+        if (rd_kafka_conf_set(conf, pairs[i], pairs[i + 1], reason, sizeof(reason)) != RD_KAFKA_CONF_OK)
             return dt_fail(err, DT_INVALID, "kafka: %s", reason);
     }
     return DT_OK;
@@ -101,8 +101,8 @@ dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_ka
 {
     char reason[200] = "";
 
-    *out = rd_kafka_new(type, conf, reason, sizeof reason);
-    if (*out == NULL) {
+    *out = rd_kafka_new(type, conf, reason, sizeof(reason));
+    if (!*out) {
         rd_kafka_conf_destroy(conf);
         return dt_fail(err, DT_SYSTEM, "kafka: %s", reason);
     }
@@ -194,7 +194,7 @@ rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, boo
     if (message->n_headers == 0)
         return NULL;
     headers = rd_kafka_headers_new(message->n_headers);
-    for (size_t i = 0; headers != NULL && i < message->n_headers; i++) {
+    for (size_t i = 0; headers && i < message->n_headers; i++) {
         const struct dt_kafka_header *h = &message->headers[i];
 
         if (rd_kafka_header_add(headers, h->name.p, (ssize_t)h->name.n, h->value.p, (ssize_t)h->value.n) !=
@@ -217,7 +217,7 @@ static rd_kafka_resp_err_t look_at_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
         return code;
     code = md->topic_cnt == 1 ? md->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR && partitions != NULL)
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR && partitions)
         *partitions = md->topics[0].partition_cnt;
     for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < md->topics[0].partition_cnt; i++) {
         if (md->topics[0].partitions[i].leader < 0)
@@ -236,7 +236,7 @@ dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t 
     rd_kafka_resp_err_t code;
 
     for (;;) {
-        if (stop != NULL && *stop)
+        if (stop && *stop)
             return dt_fail(err, DT_SHUTDOWN, "kafka: stopped while asking for metadata");
         code = look_at_topic(rk, topic, 100, partitions);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -267,10 +267,10 @@ static unsigned reaping;
 
 static void reap_now(const struct reaped *r)
 {
-    if (r->before != NULL)
+    if (r->before)
         r->before(r->arg);
     rd_kafka_destroy_flags(r->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-    if (r->done != NULL)
+    if (r->done)
         r->done(r->arg);
 }
 
@@ -309,13 +309,13 @@ static void reaper_enter(void)
 
 void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void *arg), void *arg)
 {
-    struct reaped *r = malloc(sizeof *r);
+    struct reaped *r = malloc(sizeof(*r));
     struct reaped here = {.rk = rk, .before = before, .done = done, .arg = arg};
     pthread_attr_t attr;
     pthread_t thread;
     int failed;
 
-    if (r == NULL) {
+    if (!r) {
         reap_now(&here);
         return;
     }

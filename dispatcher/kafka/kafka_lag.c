@@ -20,7 +20,7 @@ struct dt_result_lag {
 
 static void forget(struct dt_result_lag *l)
 {
-    if (l->ends != NULL)
+    if (l->ends)
         rd_kafka_topic_partition_list_destroy(l->ends);
     l->ends = NULL;
 }
@@ -48,7 +48,7 @@ static dt_status count_partitions(struct dt_result_lag *l, rd_kafka_t *rk, int *
     rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, l->topic, NULL);
     dt_status status;
 
-    if (topic == NULL)
+    if (!topic)
         return dt_kafka_fail(err, rd_kafka_last_error(), l->topic);
     status = dt_kafka_await_topic(rk, topic, dt_kafka_now_us() + ANSWER_MS * INT64_C(1000), NULL, partitions, err);
     rd_kafka_topic_destroy(topic);
@@ -108,7 +108,7 @@ static rd_kafka_event_t *ask_group(struct dt_result_lag *l, rd_kafka_t *rk, rd_k
     rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(rk, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
     rd_kafka_ListConsumerGroupOffsets_t *request = rd_kafka_ListConsumerGroupOffsets_new(l->topic, l->ends);
 
-    (void)!rd_kafka_AdminOptions_set_request_timeout(options, ANSWER_MS, reason, sizeof reason);
+    (void)!rd_kafka_AdminOptions_set_request_timeout(options, ANSWER_MS, reason, sizeof(reason));
     rd_kafka_ListConsumerGroupOffsets(rk, &request, 1, options, queue);
     rd_kafka_ListConsumerGroupOffsets_destroy(request);
     rd_kafka_AdminOptions_destroy(options);
@@ -123,13 +123,13 @@ static const rd_kafka_topic_partition_list_t *answer_in(rd_kafka_event_t *event,
     const rd_kafka_error_t *error;
     size_t n = 0;
 
-    *code = event == NULL ? RD_KAFKA_RESP_ERR__TIMED_OUT : rd_kafka_event_error(event);
+    *code = !event ? RD_KAFKA_RESP_ERR__TIMED_OUT : rd_kafka_event_error(event);
     if (*code != RD_KAFKA_RESP_ERR_NO_ERROR)
         return NULL;
     result = rd_kafka_event_ListConsumerGroupOffsets_result(event);
-    groups = result != NULL ? rd_kafka_ListConsumerGroupOffsets_result_groups(result, &n) : NULL;
+    groups = result ? rd_kafka_ListConsumerGroupOffsets_result_groups(result, &n) : NULL;
     error = n == 1 ? rd_kafka_group_result_error(groups[0]) : NULL;
-    *code = n != 1 ? RD_KAFKA_RESP_ERR__BAD_MSG : error != NULL ? rd_kafka_error_code(error) : *code;
+    *code = n != 1 ? RD_KAFKA_RESP_ERR__BAD_MSG : error ? rd_kafka_error_code(error) : *code;
     return *code == RD_KAFKA_RESP_ERR_NO_ERROR ? rd_kafka_group_result_partitions(groups[0]) : NULL;
 }
 
@@ -200,9 +200,9 @@ static dt_status passed_on(struct dt_result_lag *l, rd_kafka_t *rk, bool *passed
     rd_kafka_event_t *event = ask_group(l, rk, queue);
     rd_kafka_resp_err_t code;
     const rd_kafka_topic_partition_list_t *group = answer_in(event, &code);
-    dt_status status = group != NULL ? compare(l, rk, group, passed, err) : dt_kafka_fail(err, code, l->topic);
+    dt_status status = group ? compare(l, rk, group, passed, err) : dt_kafka_fail(err, code, l->topic);
 
-    if (event != NULL)
+    if (event)
         rd_kafka_event_destroy(event);
     rd_kafka_queue_destroy(queue);
     return status;
@@ -211,8 +211,8 @@ static dt_status passed_on(struct dt_result_lag *l, rd_kafka_t *rk, bool *passed
 dt_status dt_result_lag_passed(dt_result_lag *l, bool *passed, struct dt_error *err)
 {
     rd_kafka_t *rk;
-    dt_status status = l->ends != NULL ? dt_kafka_warm_hold(l->warm, &rk, err)
-                                       : dt_fail(err, DT_UNAVAILABLE, "nothing is noted of %s", l->topic);
+    dt_status status = l->ends ? dt_kafka_warm_hold(l->warm, &rk, err)
+                               : dt_fail(err, DT_UNAVAILABLE, "nothing is noted of %s", l->topic);
 
     *passed = false;
     if (status != DT_OK)
@@ -232,7 +232,7 @@ static dt_status lag_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out,
 
     if (status == DT_OK)
         status = dt_kafka_conf_set(*out, pairs, err);
-    if (status != DT_OK && *out != NULL)
+    if (status != DT_OK && *out)
         rd_kafka_conf_destroy(*out);
     return status;
 }
@@ -241,11 +241,11 @@ static const struct dt_kafka_warm_ops warm_ops = {.type = RD_KAFKA_CONSUMER, .co
 
 dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err)
 {
-    struct dt_result_lag *l = calloc(1, sizeof *l);
+    struct dt_result_lag *l = calloc(1, sizeof(*l));
     dt_status status;
 
     *out = NULL;
-    if (l == NULL)
+    if (!l)
         return dt_fail(err, DT_NOMEM, "results");
     l->env = env;
     status = dt_kafka_topic_name(env, "results", l->topic, err);
@@ -261,7 +261,7 @@ dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out,
 
 void dt_result_lag_free(dt_result_lag *l)
 {
-    if (l == NULL)
+    if (!l)
         return;
     forget(l);
     dt_kafka_warm_free(l->warm);

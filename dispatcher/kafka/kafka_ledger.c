@@ -55,7 +55,7 @@ static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, s
         return status;
     r->topic = rd_kafka_topic_new(r->rk, name, NULL);
     r->queue = rd_kafka_queue_new(r->rk);
-    return r->topic != NULL ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), name);
+    return r->topic ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), name);
 }
 
 /* Stopping waits for the broker's thread: both halves run on the reaper's. */
@@ -65,15 +65,15 @@ static void reader_stop(void *arg)
 
     if (r->started)
         rd_kafka_consume_stop(r->topic, r->partition);
-    if (r->queue != NULL)
+    if (r->queue)
         rd_kafka_queue_destroy(r->queue);
-    if (r->topic != NULL)
+    if (r->topic)
         rd_kafka_topic_destroy(r->topic);
 }
 
 static void reader_close(struct reader *r)
 {
-    if (r->rk != NULL)
+    if (r->rk)
         dt_kafka_reap(r->rk, reader_stop, free, r);
     else
         free(r);
@@ -120,12 +120,12 @@ static dt_status read_on(struct reader *r, int64_t deadline_us, const dt_clock *
         rd_kafka_message_t *m;
         dt_status status;
 
-        if (stop != NULL && *stop)
+        if (stop && *stop)
             return dt_fail(err, DT_SHUTDOWN, "ledger: stopped while reading");
         if (dt_clock_mono_us(clock) >= deadline_us)
             return dt_fail(err, DT_UNAVAILABLE, "ledger: nothing more came in time");
         m = rd_kafka_consume_queue(r->queue, 20);
-        if (m == NULL)
+        if (!m)
             continue;
         status = take(m, fn, arg, next, &done, err);
         rd_kafka_message_destroy(m);
@@ -140,11 +140,11 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t
                          struct dt_error *err)
 {
     const int64_t left_us = deadline_us - dt_clock_mono_us(clock);
-    struct reader *r = calloc(1, sizeof *r);
+    struct reader *r = calloc(1, sizeof(*r));
     dt_status status;
 
     *next = from;
-    if (r == NULL)
+    if (!r)
         return dt_fail(err, DT_NOMEM, "ledger");
     r->partition = (int32_t)shard;
     status = reader_open(env, r, err);

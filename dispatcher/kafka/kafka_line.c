@@ -90,9 +90,9 @@ static int on_close(int fd, void *opaque)
 
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
 {
-    dt_line *p = rk != NULL ? rd_kafka_opaque(rk) : NULL;
+    dt_line *p = rk ? rd_kafka_opaque(rk) : NULL;
 
-    if (p != NULL)
+    if (p)
         dt_kafka_watch_log(&p->watch, facility, text);
     dt_kafka_on_log(rk, level, facility, text);
 }
@@ -104,7 +104,7 @@ static void note_refusal(dt_line *p, rd_kafka_resp_err_t code, const char *topic
     if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
     p->refusal = code;
-    snprintf(p->refused, sizeof p->refused, "%s", topic);
+    snprintf(p->refused, sizeof(p->refused), "%s", topic);
 }
 
 static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
@@ -113,21 +113,21 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
     struct report *r = m->_private;
 
     (void)rk;
-    if (p->failed || r == NULL)
+    if (p->failed || !r)
         return; /* of a purge: nobody waits for it */
     p->outstanding--;
-    if (r->topic != NULL)
+    if (r->topic)
         r->topic->in_flight -= r->bytes;
     if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        if (r->topic == NULL)
+        if (!r->topic)
             p->ledger_offset = m->offset;
         return;
     }
     if (p->first_error == RD_KAFKA_RESP_ERR_NO_ERROR) {
         p->first_error = m->err;
-        snprintf(p->first_topic, sizeof p->first_topic, "%s", m->rkt != NULL ? rd_kafka_topic_name(m->rkt) : "?");
+        snprintf(p->first_topic, sizeof(p->first_topic), "%s", m->rkt ? rd_kafka_topic_name(m->rkt) : "?");
     }
-    if (r->topic != NULL && dt_kafka_refuses_message(m->err))
+    if (r->topic && dt_kafka_refuses_message(m->err))
         note_refusal(p, m->err, r->topic->name);
 }
 
@@ -153,7 +153,7 @@ static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, si
     int32_t chosen = rd_kafka_msg_partitioner_murmur2_random(rkt, key, key_n, partitions, topic_opaque, message_opaque);
     uint32_t spread;
 
-    if (r == NULL || key != NULL)
+    if (!r || key)
         return chosen;
     spread = (r->topic->loose + PARTITION_FILL - 1) / PARTITION_FILL;
     if (spread >= (uint32_t)partitions)
@@ -177,7 +177,7 @@ static dt_status over(dt_line *p, dt_status status, struct dt_error *err)
     p->failed = true;
     if (status == DT_REFUSED)
         return status;
-    if (err != NULL)
+    if (err)
         err->status = DT_DOUBT; /* its text says why */
     return DT_DOUBT;
 }
@@ -197,24 +197,24 @@ static struct topic **topic_slot(dt_line *p, struct dt_str name)
 
 static void topic_free(struct topic *t)
 {
-    if (t != NULL && t->rkt != NULL)
+    if (t && t->rkt)
         rd_kafka_topic_destroy(t->rkt);
     free(t);
 }
 
 static dt_status topic_new(dt_line *p, struct dt_str name, struct topic **out, struct dt_error *err)
 {
-    struct topic *t = calloc(1, sizeof *t + name.n + 1);
+    struct topic *t = calloc(1, sizeof(*t) + name.n + 1);
     dt_status status;
 
     *out = NULL;
-    if (t == NULL)
+    if (!t)
         return dt_fail(err, DT_NOMEM, "kafka producer: topic");
     memcpy(t->name, name.p, name.n);
     t->name_n = name.n;
     t->limit = DT_KAFKA_BATCH_BYTES;
     t->rkt = rd_kafka_topic_new(p->rk, t->name, NULL);
-    if (t->rkt == NULL) {
+    if (!t->rkt) {
         status = dt_kafka_fail(err, rd_kafka_last_error(), t->name);
         topic_free(t);
         return status;
@@ -233,7 +233,7 @@ static void topic_refresh_limit(dt_line *p, struct topic *t)
 {
     struct dt_kafka_topic_info info;
 
-    if (p->env->admin == NULL || !dt_kafka_admin_known(p->env->admin, (struct dt_str){t->name, t->name_n}, &info))
+    if (!p->env->admin || !dt_kafka_admin_known(p->env->admin, (struct dt_str){t->name, t->name_n}, &info))
         return;
     t->limit = info.max_message_bytes < DT_KAFKA_BATCH_BYTES ? (size_t)info.max_message_bytes : DT_KAFKA_BATCH_BYTES;
 }
@@ -242,7 +242,7 @@ static void topic_refresh_limit(dt_line *p, struct topic *t)
 static void refuse_topic(dt_line *p, struct dt_str topic)
 {
     p->refusal = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-    snprintf(p->refused, sizeof p->refused, "%.*s", (int)topic.n, topic.p);
+    snprintf(p->refused, sizeof(p->refused), "%.*s", (int)topic.n, topic.p);
 }
 
 static bool same_topic_again(const struct dt_kafka_message *messages, size_t i)
@@ -263,7 +263,7 @@ static dt_status find_strangers(dt_line *p, const struct dt_kafka_message *messa
     for (size_t i = 0; i < n; i++) {
         if (same_topic_again(messages, i) || *topic_slot(p, messages[i].topic) != NULL)
             continue;
-        if (s->names == NULL && (s->names = calloc(n - i, sizeof *s->names)) == NULL)
+        if (!s->names && (s->names = calloc(n - i, sizeof(*s->names))) == NULL)
             return dt_fail(err, DT_NOMEM, "kafka producer: topics of a batch");
         s->names[s->n++] = messages[i].topic;
     }
@@ -277,7 +277,7 @@ static dt_status know_strangers(dt_line *p, const struct strangers *s, struct dt
     size_t at_fault;
     dt_status status;
 
-    if (p->env->admin == NULL)
+    if (!p->env->admin)
         return DT_OK;
     status = dt_kafka_admin_topics(p->env->admin, s->names, s->n, &at_fault, err);
     if (status == DT_REFUSED)
@@ -314,7 +314,7 @@ static void fetch_metadata(dt_line *p, struct strangers *s)
         for (size_t i = 0; i < s->n_unsure; i++) {
             char name[DT_KAFKA_TOPIC_MAX + 1];
 
-            snprintf(name, sizeof name, "%.*s", (int)s->names[i].n, s->names[i].p);
+            snprintf(name, sizeof(name), "%.*s", (int)s->names[i].n, s->names[i].p);
             rd_kafka_topic_partition_list_add(list, name, 0)->offset = RD_KAFKA_OFFSET_END;
         }
         (void)rd_kafka_offsets_for_times(p->rk, list, METADATA_WAIT_MS);
@@ -333,7 +333,7 @@ static dt_status meet_strangers(dt_line *p, struct strangers *s, struct dt_error
     for (size_t i = 0; status == DT_OK && i < s->n; i++) {
         struct topic **slot = topic_slot(p, s->names[i]);
 
-        if (*slot != NULL)
+        if (*slot)
             continue;
         status = topic_new(p, s->names[i], slot, err);
         if (status == DT_OK && i < s->n_unsure)
@@ -418,7 +418,7 @@ static void look_for_deleted(dt_line *p)
     unsigned looks = 0;
 
     p->look_us = INT64_MAX;
-    for (size_t i = 0; p->env->admin != NULL && i < p->n_open && looks < LOOKS_MAX; i++) {
+    for (size_t i = 0; p->env->admin && i < p->n_open && looks < LOOKS_MAX; i++) {
         const struct topic *t = p->open_topics[i];
         const struct dt_str name = {t->name, t->name_n};
         struct dt_kafka_topic_info info;
@@ -460,9 +460,9 @@ static dt_status await_reports(dt_line *p, const size_t *count, size_t most, int
 static rd_kafka_resp_err_t transaction_error(dt_line *p)
 {
     rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
-    rd_kafka_resp_err_t code = error != NULL ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
+    rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
 
-    if (error != NULL)
+    if (error)
         rd_kafka_error_destroy(error);
     return code == RD_KAFKA_RESP_ERR__STATE ? RD_KAFKA_RESP_ERR_NO_ERROR : code;
 }
@@ -473,7 +473,7 @@ static void find_unjoined(dt_line *p)
     char topic[DT_KAFKA_TOPIC_MAX + 1];
     rd_kafka_resp_err_t code = transaction_error(p);
 
-    dt_kafka_watch_unjoined(&p->watch, topic, sizeof topic);
+    dt_kafka_watch_unjoined(&p->watch, topic, sizeof(topic));
     if (topic[0] != '\0' && dt_kafka_refuses_message(code) && strcmp(topic, rd_kafka_topic_name(p->ledger)) != 0)
         note_refusal(p, code, topic);
 }
@@ -509,13 +509,13 @@ static dt_status produce(dt_line *p, rd_kafka_topic_t *rkt, int32_t partition, c
         {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
         {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
     };
-    const size_t n = sizeof v / sizeof *v - (headers == NULL);
+    const size_t n = sizeof(v) / sizeof(*v) - (headers ? 0 : 1);
     dt_status status = ok ? DT_OK : dt_fail(err, DT_NOMEM, "kafka producer: headers");
 
     while (status == DT_OK) {
         rd_kafka_error_t *error = rd_kafka_produceva(p->rk, v, n);
 
-        if (error == NULL) {
+        if (!error) {
             p->outstanding++;
             return DT_OK; /* the headers are librdkafka's now */
         }
@@ -527,7 +527,7 @@ static dt_status produce(dt_line *p, rd_kafka_topic_t *rkt, int32_t partition, c
         rd_kafka_poll(p->rk, 10);
         status = check_reports(p, err);
     }
-    if (headers != NULL)
+    if (headers)
         rd_kafka_headers_destroy(headers);
     return status;
 }
@@ -566,7 +566,7 @@ static dt_status commit(dt_line *p, int64_t deadline_us, struct dt_error *err)
     for (;;) {
         rd_kafka_error_t *error = rd_kafka_commit_transaction(p->rk, -1);
 
-        if (error == NULL)
+        if (!error)
             return DT_OK;
         if (!rd_kafka_error_is_retriable(error) || dt_kafka_now_us() >= deadline_us) {
             dt_status status = dt_fail(err, DT_DOUBT, "commit: %s", rd_kafka_error_string(error));
@@ -585,7 +585,7 @@ static dt_status hand_over(dt_line *p, const struct dt_kafka_message *messages, 
     rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
     dt_status status;
 
-    if (error != NULL)
+    if (error)
         return fail_with(err, "begin", error);
     p->uncommitted = true;
     p->look_us = dt_kafka_now_us() + SILENCE_US;
@@ -628,9 +628,9 @@ static void close_open(dt_line *p)
 /* Nothing is open before. */
 static dt_status open_new(dt_line *p, size_t n, struct dt_error *err)
 {
-    p->open_topics = calloc(n + 1, sizeof *p->open_topics);
-    p->reports = calloc(n + 1, sizeof *p->reports);
-    if (p->open_topics == NULL || p->reports == NULL)
+    p->open_topics = calloc(n + 1, sizeof(*p->open_topics));
+    p->reports = calloc(n + 1, sizeof(*p->reports));
+    if (!p->open_topics || !p->reports)
         return dt_fail(err, DT_NOMEM, "kafka producer: a batch of %zu", n);
     p->n_open = n;
     return DT_OK;
@@ -658,7 +658,7 @@ bool dt_line_ready(dt_line *p, const struct dt_kafka_message *messages, size_t n
         if (same_topic_again(messages, i))
             continue;
         t = *topic_slot(p, messages[i].topic);
-        if (t == NULL)
+        if (!t)
             return false;
         topic_refresh_limit(p, t);
         if (t->limit < DT_KAFKA_BATCH_BYTES)
@@ -719,7 +719,7 @@ static void producer_abort(dt_line *p)
 {
     rd_kafka_error_t *error = rd_kafka_abort_transaction(p->rk, ABORT_WAIT_MS);
 
-    if (error != NULL)
+    if (error)
         rd_kafka_error_destroy(error);
 }
 
@@ -733,7 +733,7 @@ static void producer_leave(void *arg)
     for (size_t i = 0; i < TOPIC_BUCKETS; i++)
         for (struct topic *t = p->topics[i]; t != NULL; t = t->next)
             rd_kafka_topic_destroy(t->rkt);
-    if (p->ledger != NULL)
+    if (p->ledger)
         rd_kafka_topic_destroy(p->ledger);
 }
 
@@ -757,12 +757,12 @@ static void producer_done(void *arg)
 
 void dt_line_free(dt_line *p)
 {
-    if (p == NULL)
+    if (!p)
         return;
     p->failed = true;
     p->uncommitted = p->uncommitted && !dt_kafka_watch_broken(&p->watch);
     (void)dt_kafka_watch_close(&p->watch);
-    if (p->rk == NULL)
+    if (!p->rk)
         producer_done(p);
     else
         dt_kafka_reap(p->rk, producer_leave, producer_done, p);
@@ -801,10 +801,10 @@ static dt_status producer_conf(dt_line *p, const char *suffix, rd_kafka_conf_t *
     };
     dt_status status = dt_kafka_conf_new(p->env, p, out, err);
 
-    snprintf(id, sizeof id, "%s-%s-%u%s", p->env->installation, p->env->uuid, p->shard, suffix);
-    snprintf(timeout, sizeof timeout, "%lld", (long long)p->env->config->kafka_transaction_timeout);
-    snprintf(most, sizeof most, "%d", DT_KAFKA_MESSAGE_MAX);
-    snprintf(batch, sizeof batch, "%d", DT_KAFKA_BATCH_BYTES);
+    snprintf(id, sizeof(id), "%s-%s-%u%s", p->env->installation, p->env->uuid, p->shard, suffix);
+    snprintf(timeout, sizeof(timeout), "%lld", (long long)p->env->config->kafka_transaction_timeout);
+    snprintf(most, sizeof(most), "%d", DT_KAFKA_MESSAGE_MAX);
+    snprintf(batch, sizeof(batch), "%d", DT_KAFKA_BATCH_BYTES);
     if (status == DT_OK)
         status = dt_kafka_conf_set(*out, pairs, err);
     if (status != DT_OK)
@@ -828,7 +828,7 @@ static dt_status open_ledger(dt_line *p, int64_t deadline_us, const _Atomic bool
     if (status != DT_OK)
         return status;
     p->ledger = rd_kafka_topic_new(p->rk, name, NULL);
-    if (p->ledger == NULL)
+    if (!p->ledger)
         return dt_kafka_fail(err, rd_kafka_last_error(), name);
     status = dt_kafka_await_topic(p->rk, p->ledger, deadline_us, stop, &partitions, err);
     if (status == DT_OK && partitions <= (int)p->shard)
@@ -842,10 +842,10 @@ static dt_status ask_to_fence(dt_line *p, int timeout_ms, bool *again, struct dt
     rd_kafka_error_t *error = rd_kafka_init_transactions(p->rk, timeout_ms);
     dt_status status;
 
-    *again = error != NULL && rd_kafka_error_is_retriable(error);
+    *again = error && rd_kafka_error_is_retriable(error);
     p->fenced = error == NULL;
     rd_kafka_poll(p->rk, 0);
-    if (error == NULL)
+    if (!error)
         return DT_OK;
     status = !*again && dt_kafka_error_status(rd_kafka_error_code(error)) == DT_REFUSED ? DT_REFUSED : DT_UNAVAILABLE;
     status = dt_fail(err, status, "init_transactions: %s", rd_kafka_error_string(error));
@@ -870,7 +870,7 @@ dt_status dt_line_await_fenced(dt_line *p, int64_t deadline_us, const _Atomic bo
         bool again;
         dt_status status;
 
-        if (stop != NULL && *stop)
+        if (stop && *stop)
             return dt_fail(err, DT_SHUTDOWN, "kafka producer: stopped while taking over");
         status = ask_to_fence(p, 100, &again, err);
         if (status != DT_OK && (!again || dt_kafka_now_us() >= deadline_us))
@@ -883,12 +883,12 @@ dt_status dt_line_await_fenced(dt_line *p, int64_t deadline_us, const _Atomic bo
 dt_status dt_line_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix, dt_line **out,
                       struct dt_error *err)
 {
-    dt_line *p = calloc(1, sizeof *p);
+    dt_line *p = calloc(1, sizeof(*p));
     rd_kafka_conf_t *conf = NULL;
     dt_status status;
 
     *out = p;
-    if (p == NULL)
+    if (!p)
         return dt_fail(err, DT_NOMEM, "kafka producer");
     p->env = env;
     p->shard = shard;
@@ -900,7 +900,7 @@ dt_status dt_line_new(const struct dt_kafka_env *env, unsigned shard, const char
     status = producer_conf(p, suffix, &conf, err);
     if (status == DT_OK)
         return dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &p->rk, err);
-    if (conf != NULL)
+    if (conf)
         rd_kafka_conf_destroy(conf);
     return status;
 }

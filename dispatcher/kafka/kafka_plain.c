@@ -63,13 +63,13 @@ static rd_kafka_resp_err_t produce(struct dt_sender *s, const struct dt_kafka_me
         {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
         {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
     };
-    const size_t n = sizeof v / sizeof *v - (headers == NULL);
+    const size_t n = sizeof(v) / sizeof(*v) - (headers ? 0 : 1);
 
-    snprintf(topic, sizeof topic, "%.*s", (int)m->topic.n, m->topic.p);
+    snprintf(topic, sizeof(topic), "%.*s", (int)m->topic.n, m->topic.p);
     while (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
         rd_kafka_error_t *error = rd_kafka_produceva(s->rk, v, n);
 
-        if (error == NULL)
+        if (!error)
             return RD_KAFKA_RESP_ERR_NO_ERROR;
         code = rd_kafka_error_code(error);
         rd_kafka_error_destroy(error);
@@ -78,7 +78,7 @@ static rd_kafka_resp_err_t produce(struct dt_sender *s, const struct dt_kafka_me
         if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL)
             rd_kafka_poll(s->rk, 10);
     }
-    if (headers != NULL)
+    if (headers)
         rd_kafka_headers_destroy(headers);
     return code;
 }
@@ -87,10 +87,10 @@ static void produce_all(struct dt_sender *s, const struct dt_kafka_message *mess
                         int64_t deadline_us)
 {
     for (size_t i = 0; i < n; i++) {
-        struct report *r = malloc(sizeof *r);
+        struct report *r = malloc(sizeof(*r));
         rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
 
-        if (r != NULL) {
+        if (r) {
             *r = (struct report){.batch = b, .i = i};
             b->outstanding++;
             code = produce(s, &messages[i], r, deadline_us);
@@ -136,9 +136,9 @@ static dt_status send_together(struct dt_sender *s, const struct dt_kafka_messag
     struct batch *b;
     dt_status status;
 
-    memset(sent, 0, n * sizeof *sent);
-    b = calloc(1, sizeof *b);
-    if (b == NULL)
+    memset(sent, 0, n * sizeof(*sent));
+    b = calloc(1, sizeof(*b));
+    if (!b)
         return dt_fail(err, DT_NOMEM, "notices");
     b->sent = sent;
     pthread_mutex_lock(&s->lock);
@@ -204,13 +204,13 @@ static dt_status sender_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **o
     };
     dt_status status = dt_kafka_conf_new(env, NULL, out, err);
 
-    snprintf(most, sizeof most, "%d", DT_KAFKA_MESSAGE_MAX);
-    snprintf(batch, sizeof batch, "%d", DT_KAFKA_BATCH_BYTES);
+    snprintf(most, sizeof(most), "%d", DT_KAFKA_MESSAGE_MAX);
+    snprintf(batch, sizeof(batch), "%d", DT_KAFKA_BATCH_BYTES);
     if (status == DT_OK)
         status = dt_kafka_conf_set(*out, pairs, err);
     if (status == DT_OK)
         rd_kafka_conf_set_dr_msg_cb(*out, on_report);
-    else if (*out != NULL)
+    else if (*out)
         rd_kafka_conf_destroy(*out);
     return status;
 }
@@ -229,11 +229,11 @@ static const struct dt_kafka_warm_ops warm_ops = {.conf = sender_conf, .closing 
 
 dt_status dt_sender_new(const struct dt_kafka_env *env, dt_sender **out, struct dt_error *err)
 {
-    struct dt_sender *s = calloc(1, sizeof *s);
+    struct dt_sender *s = calloc(1, sizeof(*s));
     dt_status status;
 
     *out = NULL;
-    if (s == NULL)
+    if (!s)
         return dt_fail(err, DT_NOMEM, "notices");
     pthread_mutex_init(&s->lock, NULL);
     status = dt_kafka_warm_new(env, &warm_ops, KEEP_HANDLE_MS, &s->warm, err);
@@ -247,7 +247,7 @@ dt_status dt_sender_new(const struct dt_kafka_env *env, dt_sender **out, struct 
 
 void dt_sender_free(dt_sender *s)
 {
-    if (s == NULL)
+    if (!s)
         return;
     dt_kafka_warm_free(s->warm);
     pthread_mutex_destroy(&s->lock);

@@ -99,7 +99,7 @@ struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
 
 void dt_producer_free(dt_producer *p)
 {
-    if (p == NULL)
+    if (!p)
         return;
     for (unsigned i = 0; i < LINES; i++, next_turn(p))
         dt_line_free(line_at_turn(p)); /* first the one that may have something open, which readers wait for */
@@ -128,11 +128,11 @@ static dt_status fence(dt_producer *p, const struct dt_kafka_env *env, unsigned 
 dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop, dt_producer **out,
                           struct dt_error *err)
 {
-    dt_producer *p = calloc(1, sizeof *p);
+    dt_producer *p = calloc(1, sizeof(*p));
     dt_status status;
 
     *out = NULL;
-    if (p == NULL)
+    if (!p)
         return dt_fail(err, DT_NOMEM, "kafka producer");
     status = fence(p, env, shard, stop, err);
     if (status != DT_OK) {

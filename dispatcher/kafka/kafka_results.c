@@ -54,13 +54,13 @@ static dt_status reserve(struct dt_result_consumer *c, size_t max, struct dt_err
 
     if (c->cap >= max)
         return DT_OK;
-    messages = realloc(c->messages, max * sizeof *messages);
-    if (messages != NULL)
+    messages = realloc(c->messages, max * sizeof(*messages));
+    if (messages)
         c->messages = messages;
-    records = realloc(c->records, max * sizeof *records);
-    if (records != NULL)
+    records = realloc(c->records, max * sizeof(*records));
+    if (records)
         c->records = records;
-    if (messages == NULL || records == NULL)
+    if (!messages || !records)
         return dt_fail(err, DT_NOMEM, "results");
     c->cap = max;
     return DT_OK;
@@ -90,7 +90,7 @@ static int wait_of(const struct dt_result_consumer *c, int wait_ms)
 {
     int64_t left_us = c->committed_us + COMMIT_EVERY_US - dt_kafka_now_us();
 
-    if (c->applied == NULL || left_us >= wait_ms * INT64_C(1000))
+    if (!c->applied || left_us >= wait_ms * INT64_C(1000))
         return wait_ms;
     return left_us > 0 ? (int)(left_us / 1000) + 1 : 0;
 }
@@ -98,9 +98,9 @@ static int wait_of(const struct dt_result_consumer *c, int wait_ms)
 /* The first record, or whatever else librdkafka has to say. */
 static dt_status await_first(struct dt_result_consumer *c, int wait_ms, const _Atomic bool *stop, struct dt_error *err)
 {
-    rd_kafka_message_t *m = stop != NULL && *stop ? NULL : rd_kafka_consumer_poll(c->rk, wait_of(c, wait_ms));
+    rd_kafka_message_t *m = stop && *stop ? NULL : rd_kafka_consumer_poll(c->rk, wait_of(c, wait_ms));
 
-    return m == NULL ? DT_OK : take(c, m, err);
+    return !m ? DT_OK : take(c, m, err);
 }
 
 /* What is there already, then what comes within the time left. */
@@ -112,9 +112,9 @@ static void take_more(struct dt_result_consumer *c, size_t max, int linger_ms)
         int64_t left_us = until_us - dt_kafka_now_us();
         rd_kafka_message_t *m = rd_kafka_consumer_poll(c->rk, left_us > 0 ? (int)(left_us / 1000) + 1 : 0);
 
-        if (m == NULL && left_us <= 0)
+        if (!m && left_us <= 0)
             return;
-        if (m != NULL && take(c, m, NULL) != DT_OK)
+        if (m && take(c, m, NULL) != DT_OK)
             return; /* comes again with the next poll, or was of no consequence */
     }
 }
@@ -123,7 +123,7 @@ static rd_kafka_topic_partition_t *list_at(rd_kafka_topic_partition_list_t *list
 {
     rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_find(list, topic, partition);
 
-    if (at != NULL)
+    if (at)
         return at;
     at = rd_kafka_topic_partition_list_add(list, topic, partition);
     at->offset = RD_KAFKA_OFFSET_INVALID;
@@ -135,7 +135,7 @@ static void note_applied(struct dt_result_consumer *c, int32_t partition, int64_
 {
     if (partition < c->partitions && c->next[partition] == offset)
         return;
-    if (c->applied == NULL)
+    if (!c->applied)
         c->applied = rd_kafka_topic_partition_list_new(4);
     list_at(c->applied, rd_kafka_topic_name(c->topic), partition)->offset = offset;
     if (partition < c->partitions)
@@ -158,7 +158,7 @@ static dt_status commit_applied(struct dt_result_consumer *c, struct dt_error *e
 {
     rd_kafka_resp_err_t code;
 
-    if (c->applied == NULL)
+    if (!c->applied)
         return DT_OK;
     code = rd_kafka_commit(c->rk, c->applied, 1);
     rd_kafka_topic_partition_list_destroy(c->applied);
@@ -212,7 +212,7 @@ dt_status dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *err)
 /* Every partition has its own outcome. */
 static bool went_back(rd_kafka_error_t *error, const rd_kafka_topic_partition_list_t *list)
 {
-    rd_kafka_resp_err_t code = error != NULL ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
+    rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
 
     for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
         code = list->elems[i].err;
@@ -245,7 +245,7 @@ void dt_result_consumer_rewind(dt_result_consumer *c)
         c->members = 0; /* the next share assigns them at the last applied offsets */
     }
     c->owed = false;
-    if (error != NULL)
+    if (error)
         rd_kafka_error_destroy(error);
     rd_kafka_topic_partition_list_destroy(list);
 }
@@ -265,11 +265,11 @@ static dt_status keep_offsets(struct dt_result_consumer *c, int partitions, unsi
     size_t bytes = (size_t)(partitions > 0 ? partitions : 1) * sizeof(int64_t);
     int64_t *next = realloc(c->next, bytes), *ends;
 
-    if (next == NULL)
+    if (!next)
         return dt_fail(err, DT_NOMEM, "results");
     c->next = next;
     ends = realloc(c->ends, bytes);
-    if (ends == NULL)
+    if (!ends)
         return dt_fail(err, DT_NOMEM, "results");
     c->ends = ends;
     for (int i = 0; i < partitions; i++) {
@@ -375,24 +375,24 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group
 dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consumer **out, struct dt_error *err)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
-    struct dt_result_consumer *c = calloc(1, sizeof *c);
+    struct dt_result_consumer *c = calloc(1, sizeof(*c));
     rd_kafka_conf_t *conf = NULL;
     dt_status status;
 
     *out = NULL;
-    if (c == NULL)
+    if (!c)
         return dt_fail(err, DT_NOMEM, "results");
     status = dt_kafka_topic_name(env, "results", topic, err); /* the group has the topic's name */
     if (status == DT_OK)
         status = consumer_conf(env, topic, &conf, err);
     if (status == DT_OK)
         status = dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &c->rk, err);
-    else if (conf != NULL)
+    else if (conf)
         rd_kafka_conf_destroy(conf);
     if (status == DT_OK) {
         rd_kafka_poll_set_consumer(c->rk);
         c->topic = rd_kafka_topic_new(c->rk, topic, NULL);
-        status = c->topic != NULL ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), topic);
+        status = c->topic ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), topic);
     }
     if (status != DT_OK) {
         dt_result_consumer_free(c);
@@ -410,7 +410,7 @@ static void consumer_leave(void *arg)
     if (commit_applied(c, &err) != DT_OK)
         DT_LOG(DEBUG, "kafka", "offsets of results were not committed", DT_S("reason", err.text));
     rd_kafka_consumer_close(c->rk); /* waits for the offsets that are being committed */
-    if (c->topic != NULL)
+    if (c->topic)
         rd_kafka_topic_destroy(c->topic);
 }
 
@@ -427,10 +427,10 @@ static void consumer_done(void *arg)
 
 void dt_result_consumer_free(dt_result_consumer *c)
 {
-    if (c == NULL)
+    if (!c)
         return;
     drop_records(c);
-    if (c->rk == NULL)
+    if (!c->rk)
         consumer_done(c);
     else
         dt_kafka_reap(c->rk, consumer_leave, consumer_done, c);

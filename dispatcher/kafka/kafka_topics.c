@@ -74,7 +74,7 @@ static struct known *entry(struct dt_kafka_lookups *l, struct dt_str name)
 {
     struct known *k = find(l, name);
 
-    if (k == NULL && (k = calloc(1, sizeof *k + name.n + 1)) != NULL) {
+    if (!k && (k = calloc(1, sizeof(*k) + name.n + 1)) != NULL) {
         memcpy(k->name, name.p, name.n);
         k->name_n = name.n;
         HASH_ADD_KEYPTR(hh, l->known, k->name, k->name_n, k);
@@ -95,10 +95,10 @@ static bool answer(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kaf
     const int64_t now_us = dt_kafka_now_us();
     struct known *k = find(l, name);
 
-    if (k != NULL && now_us < k->until_us + (k->status == DT_OK ? STALE_FOR_US : 0)) {
+    if (k && now_us < k->until_us + (k->status == DT_OK ? STALE_FOR_US : 0)) {
         *status = k->status;
         *out = k->info;
-        if (k->status != DT_OK && err != NULL)
+        if (k->status != DT_OK && err)
             *err = k->error;
         if (now_us >= k->until_us)
             want(l, name);
@@ -119,7 +119,7 @@ static void remember(struct dt_kafka_lookups *l, const struct dt_kafka_finding *
 {
     struct known *k = entry(l, dt_str(f->name));
 
-    if (k == NULL)
+    if (!k)
         return;
     k->status = f->status;
     k->error = f->error;
@@ -206,10 +206,10 @@ static void *lookups_main(void *arg)
 
 dt_status dt_kafka_asker_new(dt_kafka_admin *a, void (*told)(void *arg), void *arg, dt_kafka_asker **out)
 {
-    struct dt_kafka_asker *asker = calloc(1, sizeof *asker);
+    struct dt_kafka_asker *asker = calloc(1, sizeof(*asker));
 
     *out = asker;
-    if (asker == NULL)
+    if (!asker)
         return DT_NOMEM;
     *asker = (struct dt_kafka_asker){.admin = a, .told = told, .arg = arg};
     pthread_mutex_lock(&a->lookups->lock);
@@ -222,7 +222,7 @@ void dt_kafka_asker_free(dt_kafka_asker *asker)
 {
     struct dt_kafka_lookups *l;
 
-    if (asker == NULL)
+    if (!asker)
         return;
     l = asker->admin->lookups;
     pthread_mutex_lock(&l->lock);
@@ -345,7 +345,7 @@ bool dt_kafka_admin_known(dt_kafka_admin *a, struct dt_str topic, struct dt_kafk
 
     pthread_mutex_lock(&l->lock);
     k = find(l, topic);
-    good = k != NULL && k->good;
+    good = k && k->good;
     if (good)
         *out = k->info;
     pthread_mutex_unlock(&l->lock);
@@ -359,7 +359,7 @@ void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
 
     pthread_mutex_lock(&l->lock);
     k = find(l, topic);
-    if (k != NULL)
+    if (k)
         k->until_us = INT64_MIN / 2;
     pthread_mutex_unlock(&l->lock);
 }
@@ -368,10 +368,10 @@ void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
 
 dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err)
 {
-    struct dt_kafka_lookups *l = calloc(1, sizeof *l);
+    struct dt_kafka_lookups *l = calloc(1, sizeof(*l));
 
     a->lookups = l;
-    if (l == NULL)
+    if (!l)
         return dt_fail(err, DT_NOMEM, "kafka topics");
     l->admin = a;
     pthread_mutex_init(&l->find_lock, NULL);
@@ -387,7 +387,7 @@ void dt_kafka_lookups_free(struct dt_kafka_lookups *l)
 {
     struct known *k, *next;
 
-    if (l == NULL)
+    if (!l)
         return;
     pthread_mutex_lock(&l->lock);
     l->closing = true;

@@ -48,7 +48,7 @@ static rd_kafka_resp_err_t partition_error(const struct dt_ledger_trim *t, const
     const rd_kafka_topic_partition_list_t *list = rd_kafka_DeleteRecords_result_offsets(
         rd_kafka_event_DeleteRecords_result((rd_kafka_event_t *)(uintptr_t)event));
 
-    for (int i = 0; list != NULL && i < list->cnt; i++) {
+    for (int i = 0; list && i < list->cnt; i++) {
         if (list->elems[i].partition == t->partition)
             return list->elems[i].err;
     }
@@ -60,12 +60,12 @@ static rd_kafka_resp_err_t await_answer(struct dt_ledger_trim *t)
     rd_kafka_event_t *event = rd_kafka_queue_poll(t->queue, ANSWER_MS + 1000);
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__TIMED_OUT;
 
-    if (event != NULL && rd_kafka_event_type(event) == RD_KAFKA_EVENT_DELETERECORDS_RESULT) {
+    if (event && rd_kafka_event_type(event) == RD_KAFKA_EVENT_DELETERECORDS_RESULT) {
         code = rd_kafka_event_error(event);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             code = partition_error(t, event);
     }
-    if (event != NULL)
+    if (event)
         rd_kafka_event_destroy(event);
     return code;
 }
@@ -100,7 +100,7 @@ static void ask(struct dt_ledger_trim *t, const char *topic, int64_t before)
     rd_kafka_topic_partition_list_t *offsets = rd_kafka_topic_partition_list_new(1);
     rd_kafka_DeleteRecords_t *request;
 
-    (void)!rd_kafka_AdminOptions_set_request_timeout(options, ANSWER_MS, reason, sizeof reason);
+    (void)!rd_kafka_AdminOptions_set_request_timeout(options, ANSWER_MS, reason, sizeof(reason));
     rd_kafka_topic_partition_list_add(offsets, topic, t->partition)->offset = before;
     request = rd_kafka_DeleteRecords_new(offsets);
     rd_kafka_DeleteRecords(t->rk, &request, 1, options, t->queue);
@@ -125,10 +125,10 @@ static dt_status start(const struct dt_kafka_env *env, unsigned shard, int64_t b
                        struct dt_error *err)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
-    struct dt_ledger_trim *t = calloc(1, sizeof *t);
+    struct dt_ledger_trim *t = calloc(1, sizeof(*t));
     dt_status status = dt_kafka_topic_name(env, "ledger", topic, err);
 
-    if (t == NULL)
+    if (!t)
         return dt_fail(err, DT_NOMEM, "trimming the ledger");
     pthread_mutex_init(&t->lock, NULL);
     t->partition = (int32_t)shard;
@@ -168,7 +168,7 @@ bool dt_ledger_trim_done(dt_ledger_trim *t, dt_status *status, struct dt_error *
     done = t->done;
     if (done) {
         *status = t->status;
-        if (err != NULL)
+        if (err)
             *err = t->error;
     }
     pthread_mutex_unlock(&t->lock);
@@ -177,6 +177,6 @@ bool dt_ledger_trim_done(dt_ledger_trim *t, dt_status *status, struct dt_error *
 
 void dt_ledger_trim_free(dt_ledger_trim *t)
 {
-    if (t != NULL)
+    if (t)
         let_go(t);
 }

@@ -31,7 +31,7 @@ static void await(struct dt_kafka_warm *w, int64_t until_us)
 
 static void reap(const struct dt_kafka_warm_ops *ops, rd_kafka_t *rk)
 {
-    if (rk != NULL)
+    if (rk)
         dt_kafka_reap(rk, ops->closing, NULL, rk);
 }
 
@@ -56,7 +56,7 @@ static void *janitor_main(void *arg)
     int64_t again_us;
 
     pthread_mutex_lock(&w->lock);
-    while (!w->closing && w->rk != NULL && (unused = take_unused(w, &again_us)) == NULL)
+    while (!w->closing && w->rk && (unused = take_unused(w, &again_us)) == NULL)
         await(w, again_us);
     w->janitor = false;
     pthread_cond_broadcast(&w->changed);
@@ -84,7 +84,7 @@ dt_status dt_kafka_warm_hold(dt_kafka_warm *w, rd_kafka_t **rk, struct dt_error 
     dt_status status = DT_OK;
 
     pthread_mutex_lock(&w->lock);
-    if (w->rk == NULL) {
+    if (!w->rk) {
         status = w->ops->conf(w->env, &conf, err);
         if (status == DT_OK)
             status = dt_kafka_handle_new(w->ops->type, conf, &w->rk, err);
@@ -132,10 +132,10 @@ bool dt_kafka_warm_open(dt_kafka_warm *w)
 dt_status dt_kafka_warm_new(const struct dt_kafka_env *env, const struct dt_kafka_warm_ops *ops, int keep_ms,
                             dt_kafka_warm **out, struct dt_error *err)
 {
-    struct dt_kafka_warm *w = calloc(1, sizeof *w);
+    struct dt_kafka_warm *w = calloc(1, sizeof(*w));
 
     *out = w;
-    if (w == NULL)
+    if (!w)
         return dt_fail(err, DT_NOMEM, "kafka handle");
     w->env = env;
     w->ops = ops;
@@ -149,7 +149,7 @@ void dt_kafka_warm_free(dt_kafka_warm *w)
 {
     rd_kafka_t *rk;
 
-    if (w == NULL)
+    if (!w)
         return;
     pthread_mutex_lock(&w->lock);
     w->closing = true;

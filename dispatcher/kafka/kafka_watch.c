@@ -126,14 +126,14 @@ void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const ch
 {
     static const char lead[] = "Failed to add partition \"";
     const char *from = strcmp(facility, "ADDPARTS") == 0 ? strstr(text, lead) : NULL;
-    size_t n = from != NULL ? strcspn(from + sizeof lead - 1, "\"") : 0;
+    size_t n = from ? strcspn(from + sizeof(lead) - 1, "\"") : 0;
 
     /* it was let down because of another one */
     if (n == 0 || n > DT_KAFKA_TOPIC_MAX || strstr(text, rd_kafka_err2str(RD_KAFKA_RESP_ERR_OPERATION_NOT_ATTEMPTED)))
         return;
     pthread_mutex_lock(&w->lock);
     if (w->open && w->unjoined[0] == '\0') {
-        memcpy(w->unjoined, from + sizeof lead - 1, n);
+        memcpy(w->unjoined, from + sizeof(lead) - 1, n);
         w->unjoined[n] = '\0';
     }
     pthread_mutex_unlock(&w->lock);

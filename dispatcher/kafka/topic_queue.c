@@ -62,7 +62,7 @@ static struct group *group_of(dt_topic_queue *queue, struct dt_str name)
     struct dt_str own = group_name(name);
     struct group *group = NULL;
     HASH_FIND(hh, queue->groups, own.p, own.n, group);
-    if (group || !(group = calloc(1, sizeof *group + own.n + 1)))
+    if (group || !(group = calloc(1, sizeof(*group) + own.n + 1)))
         return group;
     memcpy(group->name, own.p, own.n);
     group->n = own.n;
@@ -89,7 +89,7 @@ static bool is_there(const dt_topic_queue *queue, struct dt_str name)
 
 static dt_status append(dt_topic_queue *queue, struct group *group, struct dt_str name)
 {
-    struct entry *entry = calloc(1, sizeof *entry + name.n + 1);
+    struct entry *entry = calloc(1, sizeof(*entry) + name.n + 1);
     if (!entry)
         return DT_NOMEM;
     memcpy(entry->name, name.p, name.n);

@@ -37,7 +37,7 @@ static size_t number_of(struct dt_lane_memory *memory, struct dt_str topic)
 void dt_lane_memory_note(struct dt_lane_memory *memory, int64_t id, struct dt_str topic)
 {
     if (!memory->jobs)
-        memory->jobs = calloc(DT_LANE_MEMORY_JOBS, sizeof *memory->jobs);
+        memory->jobs = calloc(DT_LANE_MEMORY_JOBS, sizeof(*memory->jobs));
     if (!memory->jobs)
         return;
     size_t number = number_of(memory, topic);

@@ -163,7 +163,7 @@ static dt_status keep_flight(dt_shard_loop *l, const struct dt_turn *turn)
     l->flight.sent = false;
     dt_claims_drop(list, turn->settled);
     if (turn->n_batch > list->cap) {
-        struct dt_claim *v = realloc(list->v, turn->n_batch * sizeof *v);
+        struct dt_claim *v = realloc(list->v, turn->n_batch * sizeof(*v));
         if (!v)
             return DT_NOMEM;
         list->v = v;
@@ -233,7 +233,7 @@ static dt_status turn_in_store(dt_shard_loop *l, struct dt_turn *turn, struct dt
 static void note_orphan(dt_shard_loop *l, struct dt_str topic)
 {
     bool news = !dt_str_is(topic, l->orphan);
-    snprintf(l->orphan, sizeof l->orphan, "%.*s", (int)topic.n, topic.p);
+    snprintf(l->orphan, sizeof(l->orphan), "%.*s", (int)topic.n, topic.p);
     l->orphan_us = dt_shard_mono_us(l);
     if (news)
         DT_LOG(ERROR, "shard", "due jobs wait: their topic has no row in `topics`", DT_I("shard", l->shard),

@@ -65,11 +65,11 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, bool open)
     struct dt_lane *known = find_lane(lanes, name);
     if (known)
         known->open = open;
-    if (known || name.n >= sizeof lanes->v->name)
+    if (known || name.n >= sizeof(lanes->v->name))
         return;
     if (lanes->n == lanes->cap) {
         size_t cap = lanes->cap ? lanes->cap * 2 : 16;
-        struct dt_lane *v = realloc(lanes->v, cap * sizeof *v);
+        struct dt_lane *v = realloc(lanes->v, cap * sizeof(*v));
         if (!v)
             return; /* met again when they are listed */
         lanes->v = v;
@@ -244,9 +244,9 @@ static dt_status make_room(struct dt_lanes *lanes, size_t n, size_t n_slots, uin
 {
     dt_arena_reset(&lanes->arena);
     lanes->n_queues = 0;
-    lanes->of = dt_arena_alloc(&lanes->arena, n * sizeof *lanes->of);
-    lanes->queues = dt_arena_alloc(&lanes->arena, n * sizeof *lanes->queues);
-    lanes->parts = dt_arena_alloc(&lanes->arena, n * sizeof *lanes->parts);
+    lanes->of = dt_arena_alloc(&lanes->arena, n * sizeof(*lanes->of));
+    lanes->queues = dt_arena_alloc(&lanes->arena, n * sizeof(*lanes->queues));
+    lanes->parts = dt_arena_alloc(&lanes->arena, n * sizeof(*lanes->parts));
     *slots = dt_arena_alloc(&lanes->arena, n_slots * sizeof **slots);
     if (!lanes->of || !lanes->queues || !lanes->parts || !*slots)
         return DT_NOMEM;
@@ -277,8 +277,8 @@ static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, struc
                            struct dt_error *err)
 {
     struct dt_lanes *lanes = &l->lanes;
-    int64_t *asked = dt_arena_alloc(&lanes->arena, n * sizeof *asked);
-    struct dt_topic_of *found = dt_arena_alloc(&lanes->arena, n * sizeof *found);
+    int64_t *asked = dt_arena_alloc(&lanes->arena, n * sizeof(*asked));
+    struct dt_topic_of *found = dt_arena_alloc(&lanes->arena, n * sizeof(*found));
     size_t n_asked = 0, at = 0;
     if (!asked || !found)
         return dt_fail(err, DT_NOMEM, "lanes");
@@ -308,16 +308,16 @@ dt_status dt_shard_sort_lanes(dt_shard_loop *l, size_t n, struct dt_error *err)
     while (n_slots < 2 * n)
         n_slots *= 2;
     dt_status status = make_room(lanes, n, n_slots, &slots);
-    int64_t *ids = dt_arena_alloc(&lanes->arena, n * sizeof *ids);
-    struct dt_topic_of *topics = dt_arena_alloc(&lanes->arena, n * sizeof *topics);
+    int64_t *ids = dt_arena_alloc(&lanes->arena, n * sizeof(*ids));
+    struct dt_topic_of *topics = dt_arena_alloc(&lanes->arena, n * sizeof(*topics));
     if (status != DT_OK || !ids || !topics)
         return dt_fail(err, DT_NOMEM, "lanes");
     for (size_t i = 0; i < n; i++)
         ids[i] = l->entries[i].id;
-    qsort(ids, n, sizeof *ids, by_number);
+    qsort(ids, n, sizeof(*ids), by_number);
     status = topics_of(l, ids, n, topics, err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        const int64_t *at = bsearch(&l->entries[i].id, ids, n, sizeof *ids, by_number);
+        const int64_t *at = bsearch(&l->entries[i].id, ids, n, sizeof(*ids), by_number);
         lanes->of[i] = place_of(lanes, slots, n_slots, &topics[at - ids]);
         lanes->queues[lanes->of[i]].waiting++;
     }
@@ -430,7 +430,7 @@ static size_t take(dt_shard_loop *l, size_t n, struct dt_entry *left)
 dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *rest, struct dt_error *err)
 {
     dt_status status = dt_shard_sort_lanes(l, n, err);
-    struct dt_entry *left = status == DT_OK ? dt_arena_alloc(&l->lanes.arena, n * sizeof *left) : NULL;
+    struct dt_entry *left = status == DT_OK ? dt_arena_alloc(&l->lanes.arena, n * sizeof(*left)) : NULL;
     if (status != DT_OK)
         return status;
     if (!left)

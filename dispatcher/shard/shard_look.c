@@ -452,8 +452,8 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn)
     if (!l->index_up || turn->n_seen + turn->n_moved == 0)
         return;
     int64_t horizon_ms = turn->now_ms + l->env->config->index_horizon;
-    struct dt_fix *fixes = dt_arena_alloc(&l->arena, (turn->n_seen + turn->n_moved) * sizeof *fixes);
-    struct dt_entry *held = dt_arena_alloc(&l->arena, (turn->n_seen + 1) * sizeof *held);
+    struct dt_fix *fixes = dt_arena_alloc(&l->arena, (turn->n_seen + turn->n_moved) * sizeof(*fixes));
+    struct dt_entry *held = dt_arena_alloc(&l->arena, (turn->n_seen + 1) * sizeof(*held));
     struct dt_error err = {0};
     dt_status status = fixes && held ? DT_OK : DT_NOMEM;
     size_t n = 0;

@@ -53,7 +53,7 @@ static void say(dt_shard_loop *l, const char *waiting, const char *detail)
 {
     pthread_mutex_lock(&l->state_lock);
     l->state.waiting = waiting;
-    snprintf(l->state.detail, sizeof l->state.detail, "%s", detail);
+    snprintf(l->state.detail, sizeof(l->state.detail), "%s", detail);
     pthread_mutex_unlock(&l->state_lock);
 }
 
@@ -256,19 +256,19 @@ static const char *strangers_text(const dt_shard_loop *l, char *text, size_t siz
 static void say_what_it_waits_for(dt_shard_loop *l)
 {
     const char *trouble = dt_topic_gate_trouble(l->gate);
-    char text[sizeof l->state.detail];
+    char text[sizeof(l->state.detail)];
     dt_metric_set(l->meters.unwritable, (double)dt_topic_gate_unwritable(l->gate));
     if (l->orphan[0] && dt_shard_mono_us(l) - l->orphan_us > ORPHAN_US)
         l->orphan[0] = '\0';
     if (trouble[0])
         say(l, "kafka", trouble);
     else if (l->orphan[0]) {
-        snprintf(text, sizeof text, "topic %s has due jobs and no row in `topics`", l->orphan);
+        snprintf(text, sizeof(text), "topic %s has due jobs and no row in `topics`", l->orphan);
         say(l, "kafka", text);
     } else if (!l->index_up)
         say(l, "redis", "the index is not reachable");
     else
-        say(l, NULL, strangers_text(l, text, sizeof text));
+        say(l, NULL, strangers_text(l, text, sizeof(text)));
 }
 
 static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
@@ -370,7 +370,7 @@ static enum dt_outage_of blamed(const dt_shard_loop *l, dt_status status)
 static void report(dt_shard_loop *l, dt_status status, const struct dt_error *err)
 {
     static const char *const kafka = "kafka";
-    bool about_kafka = status == DT_DOUBT || status == DT_REFUSED || (status == DT_UNAVAILABLE && l->producer == NULL);
+    bool about_kafka = status == DT_DOUBT || status == DT_REFUSED || (status == DT_UNAVAILABLE && !l->producer);
     say(l, about_kafka ? kafka : NULL, about_kafka ? err->text : "");
     if (status == DT_HALTED && l->halt_told)
         return;
@@ -438,7 +438,7 @@ static void *run(void *arg)
 static void make_meters(dt_shard_loop *l)
 {
     char label[32];
-    snprintf(label, sizeof label, "shard=\"%u\"", l->shard);
+    snprintf(label, sizeof(label), "shard=\"%u\"", l->shard);
     l->meters = (struct dt_shard_meters){
         .dispatched = dt_counter("duetime_dispatched_total", "Attempts committed to Kafka.", label),
         .lateness = dt_histogram("duetime_dispatch_lateness_seconds", "From due time to Kafka's commit.", ""),
@@ -474,9 +474,9 @@ static dt_status make_parts(dt_shard_loop *l)
 {
     struct dt_error err = {0};
     size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
-    l->hints = calloc(batch, sizeof *l->hints);
-    l->entries = calloc(batch * DT_LOOK_BATCHES, sizeof *l->entries);
-    l->due = calloc(batch * DT_LOOK_BATCHES, sizeof *l->due);
+    l->hints = calloc(batch, sizeof(*l->hints));
+    l->entries = calloc(batch * DT_LOOK_BATCHES, sizeof(*l->entries));
+    l->due = calloc(batch * DT_LOOK_BATCHES, sizeof(*l->due));
     dt_status status = l->hints && l->entries && l->due ? dt_mailbox_new(&l->mailbox) : DT_NOMEM;
     if (status == DT_OK)
         status = dt_store_new(l->env->config, l->env->ref, &l->store);
@@ -515,7 +515,7 @@ static void free_parts(dt_shard_loop *l)
 
 dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_shard_loop **out)
 {
-    dt_shard_loop *l = calloc(1, sizeof *l);
+    dt_shard_loop *l = calloc(1, sizeof(*l));
     if (!l)
         return DT_NOMEM;
     l->env = env;

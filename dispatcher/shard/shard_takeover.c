@@ -39,13 +39,13 @@ static void forget_refusal(dt_shard_loop *l)
 static bool copy_claims(struct dt_claims *to, const struct dt_claim *from, size_t n)
 {
     if (n > to->cap) {
-        struct dt_claim *v = realloc(to->v, n * sizeof *v);
+        struct dt_claim *v = realloc(to->v, n * sizeof(*v));
         if (!v)
             return false;
         to->v = v;
         to->cap = n;
     }
-    memcpy(to->v, from, n * sizeof *from);
+    memcpy(to->v, from, n * sizeof(*from));
     to->n = n;
     return true;
 }
@@ -57,7 +57,7 @@ void dt_shard_remember_refusal(dt_shard_loop *l, const struct dt_error *err)
     forget_refusal(l);
     if (!copy_claims(&l->refused.list, l->flight.list.v, l->lease.send_n))
         return; /* Kafka will refuse it again */
-    snprintf(l->refused.why, sizeof l->refused.why, "%s", err->text);
+    snprintf(l->refused.why, sizeof(l->refused.why), "%s", err->text);
     if (refusal.topic[0])
         dt_topic_gate_refused(l->gate, dt_str(refusal.topic), refusal.whole_topic, err->text);
     DT_LOG(WARN, "shard", "Kafka refuses a message of a batch for good", DT_I("shard", l->shard),
@@ -123,7 +123,7 @@ static dt_status read_from_before(dt_shard_loop *l, int64_t from, struct dt_ledg
     }
     if (status == DT_OK && knows && !DT_GUARD(LEDGER_ANCHOR, view->anchored) && view->barrier) {
         view->barrier = false;
-        snprintf(view->problem, sizeof view->problem, NOT_OURS_BEFORE, (long long)from - 1);
+        snprintf(view->problem, sizeof(view->problem), NOT_OURS_BEFORE, (long long)from - 1);
     }
     if (status != DT_INVALID)
         return status;
@@ -151,7 +151,7 @@ static dt_status read_ledger(dt_shard_loop *l, int64_t barrier_at, struct dt_led
         view->next_offset = next;
     }
     if (status == DT_INVALID) {
-        snprintf(view->problem, sizeof view->problem, OUT_OF_RANGE, (long long)from);
+        snprintf(view->problem, sizeof(view->problem), OUT_OF_RANGE, (long long)from);
         return DT_OK;
     }
     if (status == DT_OK && !view->barrier && !view->problem[0])
@@ -197,8 +197,8 @@ static dt_status halt(dt_shard_loop *l, const char *why, struct dt_error *err)
 {
     const struct dt_findings findings = {.inflight = &l->flight.list, .halt = why};
     struct dt_settled done;
-    char reason[sizeof err->text];
-    snprintf(reason, sizeof reason, "%s", why);
+    char reason[sizeof(err->text)];
+    snprintf(reason, sizeof(reason), "%s", why);
     dt_status status = dt_store_takeover_settle(l->store, &l->lease, &findings, &done, err);
     return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
 }
@@ -265,13 +265,13 @@ static dt_status check_ledger_settings(dt_shard_loop *l, struct dt_error *err)
 
 static dt_status check_ledger_end(dt_shard_loop *l, struct dt_error *err)
 {
-    char why[sizeof err->text];
+    char why[sizeof(err->text)];
     int64_t next, from = l->lease.ledger_offset;
     if (!is_young(l))
         return DT_OK;
     dt_status status = dt_ledger_read(l->env->kafka, l->shard, from, l->env->clock,
                                       dt_shard_mono_us(l) + BARRIER_WAIT_US, &l->abort, NULL, NULL, &next, err);
-    snprintf(why, sizeof why, OUT_OF_RANGE, (long long)from);
+    snprintf(why, sizeof(why), OUT_OF_RANGE, (long long)from);
     return status == DT_INVALID ? halt(l, why, err) : status;
 }
 

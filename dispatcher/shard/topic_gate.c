@@ -47,7 +47,7 @@ struct dt_topic_gate {
 dt_status dt_topic_gate_new(dt_kafka_admin *admin, const dt_clock *clock, void (*told)(void *arg), void *arg,
                             dt_topic_gate **out)
 {
-    dt_topic_gate *gate = calloc(1, sizeof *gate);
+    dt_topic_gate *gate = calloc(1, sizeof(*gate));
     if (!gate)
         return DT_NOMEM;
     gate->admin = admin;
@@ -84,7 +84,7 @@ static struct topic *find(const dt_topic_gate *gate, struct dt_str name)
 static struct topic *lookup(dt_topic_gate *gate, struct dt_str name)
 {
     struct topic *topic = find(gate, name);
-    if (topic || name.n > DT_KAFKA_TOPIC_MAX || !(topic = calloc(1, sizeof *topic)))
+    if (topic || name.n > DT_KAFKA_TOPIC_MAX || !(topic = calloc(1, sizeof(*topic))))
         return topic;
     memcpy(topic->name, name.p, name.n);
     topic->n = name.n;
@@ -145,7 +145,7 @@ enum dt_writable dt_topic_gate_ask(void *arg, struct dt_str kafka_topic, int64_t
 
 static void keep_reason(struct topic *topic, const char *why)
 {
-    snprintf(topic->why, sizeof topic->why, "%.*s", (int)sizeof topic->why - 1, why);
+    snprintf(topic->why, sizeof(topic->why), "%.*s", (int)sizeof(topic->why) - 1, why);
 }
 
 static void note_refused(struct topic *topic, bool news, const char *why)
@@ -165,7 +165,7 @@ static bool resolve(dt_topic_gate *gate, struct topic *topic, bool *any_news)
     if (status == DT_BUSY)
         return false;
     if (status != DT_OK && status != DT_REFUSED) {
-        snprintf(gate->trouble, sizeof gate->trouble, "%s", err.text);
+        snprintf(gate->trouble, sizeof(gate->trouble), "%s", err.text);
         return true;
     }
     bool news = topic->asked_us == 0 || topic->writable != (status == DT_OK), was_closed = closed(topic);

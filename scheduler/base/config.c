@@ -50,7 +50,7 @@ static const struct option options[] = {DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT)
 #undef TEXT
 #undef AT
 
-#define OPTIONS         (sizeof options / sizeof options[0])
+#define OPTIONS         (sizeof(options) / sizeof(options[0]))
 #define SECRET_FILE_MAX 4096
 
 static void *member_of(const struct dt_config *config, const struct option *option)
@@ -119,7 +119,7 @@ static const struct rule {
 
 static const struct rule *rule_of(const struct option *option)
 {
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
         if (strcmp(rules[i].section, option->section) == 0 && strcmp(rules[i].key, option->key) == 0)
             return &rules[i];
     return NULL;
@@ -169,7 +169,7 @@ static dt_status fail_at(struct loader *loader, const struct place *place, dt_st
 {
     struct dt_strbuf text;
 
-    if (loader->status)
+    if (loader->status != DT_OK)
         return loader->status;
     dt_strbuf_init(&text);
     add_place(&text, place);
@@ -244,7 +244,7 @@ static bool parse_bool(const char *text, int64_t *out)
 {
     static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
 
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcasecmp(text, words[i]) == 0) {
             *out = i % 2;
             return true;
@@ -317,12 +317,12 @@ static dt_status assign_from_file(struct loader *loader, const struct place *pla
     size_t n;
 
     if (!in) {
-        snprintf(what, sizeof what, "cannot read %.100s: %s", path, strerror(errno));
+        snprintf(what, sizeof(what), "cannot read %.100s: %s", path, strerror(errno));
         return fail_at(loader, place, DT_UNAVAILABLE, what);
     }
-    n = fread(text, 1, sizeof text, in);
+    n = fread(text, 1, sizeof(text), in);
     fclose(in);
-    if (n == sizeof text || memchr(text, '\0', n)) {
+    if (n == sizeof(text) || memchr(text, '\0', n)) {
         status = fail_at(loader, place, DT_INVALID, "the file must hold a text of at most 4096 bytes");
     } else {
         if (n && text[n - 1] == '\n')
@@ -332,7 +332,7 @@ static dt_status assign_from_file(struct loader *loader, const struct place *pla
         text[n] = '\0';
         status = assign(loader, place, option, text);
     }
-    explicit_bzero(text, sizeof text);
+    explicit_bzero(text, sizeof(text));
     return status;
 }
 
@@ -443,7 +443,7 @@ static void finish_pending(struct loader *loader)
     struct place place;
 
     loader->pending = NULL;
-    if (!option || loader->status)
+    if (!option || loader->status != DT_OK)
         return;
     place = (struct place){loader->file, loader->pending_line, option->section, option->key};
     if (loader->text.failed)
@@ -476,7 +476,7 @@ static int on_value(void *user, const char *section, const char *key, const char
     const struct option *option;
     bool from_file = false;
 
-    if (loader->status)
+    if (loader->status != DT_OK)
         return 1;
     option = find_option(section, key, &from_file);
     if (loader->pending && loader->indented && option == loader->pending && from_file == loader->pending_file) {
@@ -514,7 +514,7 @@ static char *next_line(char *line, int size, void *stream)
         fail_at(loader, &(struct place){loader->file, loader->line, NULL, NULL}, DT_INVALID,
                 "the line is longer than 198 bytes (a value may go on, indented, after a comma or inside quotes) or "
                 "holds a zero byte");
-    return loader->status ? NULL : line;
+    return loader->status != DT_OK ? NULL : line;
 }
 
 static void load_file(struct loader *loader)
@@ -561,7 +561,7 @@ static void load_variable(struct loader *loader, const struct option *option, bo
     add_env_name(&name, option, from_file ? "_file" : "");
     place.source = name.p;
     value = name.failed ? NULL : getenv(name.p);
-    if (!value || loader->status)
+    if (!value || loader->status != DT_OK)
         goto out;
     if (loader->seen[option - options])
         fail_at(loader, &place, DT_INVALID, "given twice, as itself and as a file");
@@ -576,7 +576,7 @@ out:
 
 static void load_environment(struct loader *loader)
 {
-    memset(loader->seen, 0, sizeof loader->seen);
+    memset(loader->seen, 0, sizeof(loader->seen));
     for (size_t i = 0; i < OPTIONS; i++) {
         load_variable(loader, &options[i], false);
         if (is_secret(&options[i]))
@@ -592,7 +592,7 @@ static void check_together(struct loader *loader)
     int64_t single = 16777216 + 5 * c->limits_body;
     int64_t least = batch > single ? batch : single;
 
-    if (loader->status || c->limits_memory >= least)
+    if (loader->status != DT_OK || c->limits_memory >= least)
         return;
     loader->status = dt_fail(loader->err, DT_INVALID,
                              "[limits] memory: %lld is too small for limits.batch_body = %lld and limits.body = %lld, "
@@ -615,17 +615,17 @@ dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_e
 {
     struct loader loader = {.config = config, .err = err, .file = file};
 
-    memset(config, 0, sizeof *config);
+    memset(config, 0, sizeof(*config));
     load_defaults(&loader);
-    if (file && !loader.status)
+    if (file && loader.status == DT_OK)
         load_file(&loader);
-    if (!loader.status)
+    if (loader.status == DT_OK)
         load_environment(&loader);
     check_together(&loader);
     if (loader.text.p)
         explicit_bzero(loader.text.p, loader.text.cap);
     dt_strbuf_clear(&loader.text);
-    if (loader.status)
+    if (loader.status != DT_OK)
         dt_config_clear(config);
     return loader.status;
 }
@@ -635,7 +635,7 @@ void dt_config_clear(struct dt_config *config)
     for (size_t i = 0; i < OPTIONS; i++)
         if (options[i].type == TEXT_OPTION)
             forget_text(member_of(config, &options[i]), &options[i]);
-    memset(config, 0, sizeof *config);
+    memset(config, 0, sizeof(*config));
 }
 
 /* ---- printing ---- */

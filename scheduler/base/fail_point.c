@@ -66,7 +66,7 @@ static struct dt_str cut(struct dt_str *rest, char at)
 {
     const char *found = rest->n ? memchr(rest->p, at, rest->n) : NULL;
     struct dt_str before = {rest->p, found ? (size_t)(found - rest->p) : rest->n};
-    size_t taken = before.n + (found != NULL);
+    size_t taken = before.n + (found ? 1 : 0);
     *rest = (struct dt_str){found ? rest->p + taken : NULL, rest->n - taken};
     return before;
 }
@@ -114,7 +114,7 @@ static bool read_action(struct dt_str text, struct rule *rule)
     uint64_t delay_ms = 0;
     struct dt_str argument = text, word = cut(&argument, ':');
     size_t i = 0;
-    while (i < sizeof action_names / sizeof *action_names && !dt_str_eq(word, dt_str(action_names[i])))
+    while (i < sizeof(action_names) / sizeof(*action_names) && !dt_str_eq(word, dt_str(action_names[i])))
         i++;
     rule->action = (enum action)i;
     switch (rule->action) {
@@ -198,12 +198,12 @@ void dt_fail_points_print(FILE *out)
 {
     static const char *const beyond[] = {"", " error", " force"};
     size_t n = points();
-    const struct dt_fail_point **sorted = malloc((n ? n : 1) * sizeof *sorted);
+    const struct dt_fail_point **sorted = malloc((n ? n : 1) * sizeof(*sorted));
     if (!sorted)
         return;
     for (size_t i = 0; i < n; i++)
         sorted[i] = __start_dt_fail_points[i];
-    qsort(sorted, n, sizeof *sorted, by_name);
+    qsort(sorted, n, sizeof(*sorted), by_name);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || strcmp(sorted[i]->name, sorted[i - 1]->name) != 0)
             fprintf(out, "%s%s\n", sorted[i]->name, beyond[sorted[i]->kind]);

@@ -111,11 +111,11 @@ static size_t utf8_prefix(struct dt_str s)
     uint64_t eight;
 
     while (i < s.n) {
-        while (s.n - i >= sizeof eight) {
-            memcpy(&eight, p + i, sizeof eight);
+        while (s.n - i >= sizeof(eight)) {
+            memcpy(&eight, p + i, sizeof(eight));
             if (eight & UINT64_C(0x8080808080808080))
                 break;
-            i += sizeof eight;
+            i += sizeof(eight);
         }
         if (i == s.n)
             break;
@@ -202,7 +202,7 @@ static void *arena_or_jump(struct dt_json *json, size_t n)
 
 static void *yajl_malloc(void *ctx, size_t n)
 {
-    union block *block = arena_or_jump(ctx, sizeof *block + n);
+    union block *block = arena_or_jump(ctx, sizeof(*block) + n);
 
     block->size = n;
     return block + 1;
@@ -267,11 +267,11 @@ static bool reserve_name(struct dt_json *json)
 
     if (json->names_n < json->names_cap)
         return true;
-    names = realloc(json->names, cap * sizeof *names);
+    names = realloc(json->names, cap * sizeof(*names));
     if (!names)
         return false;
     json->names = names;
-    table = calloc(2 * (size_t)cap, sizeof *table);
+    table = calloc(2 * (size_t)cap, sizeof(*table));
     if (!table)
         return false;
     free(json->table);
@@ -349,7 +349,7 @@ static bool reserve_node(struct dt_json *json)
 
     if (json->nodes_n < json->nodes_cap)
         return true;
-    nodes = realloc(json->nodes, cap * sizeof *nodes);
+    nodes = realloc(json->nodes, cap * sizeof(*nodes));
     if (!nodes)
         return false;
     json->nodes = nodes;
@@ -804,12 +804,12 @@ static void scan_text(struct scan *s)
 
 dt_status dt_json_new(dt_json **out)
 {
-    dt_json *json = calloc(1, sizeof *json);
+    dt_json *json = calloc(1, sizeof(*json));
 
     *out = NULL;
     if (!json)
         return DT_NOMEM;
-    if (getentropy(&json->seed, sizeof json->seed)) {
+    if (getentropy(&json->seed, sizeof(json->seed))) {
         free(json);
         return DT_SYSTEM;
     }
@@ -980,14 +980,14 @@ dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_
     begin(json, text, limits);
     if (text.n == 0)
         stop(json, DT_MALFORMED, "no value", 0);
-    if (!json->status)
+    if (json->status == DT_OK)
         check_text(json);
-    bool shown = !json->status;
+    bool shown = json->status == DT_OK;
     if (shown)
         run(json, text.n);
-    if (!json->status)
+    if (json->status == DT_OK)
         check_rest(json);
-    if (!json->status)
+    if (json->status == DT_OK)
         return DT_OK;
     if (text.n && (!shown || json->yajl_refused))
         tell_first_fault(json, shown);
@@ -1034,7 +1034,7 @@ static void add_control(struct dt_strbuf *out, unsigned char c)
 {
     static const char short_names[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
 
-    if (c < sizeof short_names && short_names[c]) {
+    if (c < sizeof(short_names) && short_names[c]) {
         dt_strbuf_addc(out, '\\');
         dt_strbuf_addc(out, short_names[c]);
     } else {

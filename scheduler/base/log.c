@@ -15,7 +15,7 @@
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
-#define LEVELS (sizeof level_names / sizeof level_names[0])
+#define LEVELS (sizeof(level_names) / sizeof(level_names[0]))
 
 static _Atomic int least = DT_LOG_INFO;
 
@@ -122,9 +122,9 @@ static const char *name_of(enum dt_log_level level)
 static void write_short_line(enum dt_log_level level, const char *component, const char *now, const char *msg)
 {
     char line[200];
-    int n = snprintf(line, sizeof line, "time=%s level=%s component=%.30s msg=\"%.90s\" memory=out\n", now,
+    int n = snprintf(line, sizeof(line), "time=%s level=%s component=%.30s msg=\"%.90s\" memory=out\n", now,
                      name_of(level), component, msg);
-    if (n > 0 && (size_t)n < sizeof line)
+    if (n > 0 && (size_t)n < sizeof(line))
         write_line(line, (size_t)n);
 }
 

@@ -31,7 +31,7 @@ static int init_condition(pthread_cond_t *cond)
 
 dt_status dt_mailbox_new(dt_mailbox **out)
 {
-    dt_mailbox *box = calloc(1, sizeof *box);
+    dt_mailbox *box = calloc(1, sizeof(*box));
 
     *out = NULL;
     if (!box)

@@ -23,8 +23,8 @@ static const double seconds_bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.
 static const double counts_bounds[] = {1,   2,    4,    8,    16,   32,    64,    128,  256,
                                        512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
 
-#define SECONDS_N (sizeof seconds_bounds / sizeof seconds_bounds[0])
-#define COUNTS_N  (sizeof counts_bounds / sizeof counts_bounds[0])
+#define SECONDS_N (sizeof(seconds_bounds) / sizeof(seconds_bounds[0]))
+#define COUNTS_N  (sizeof(counts_bounds) / sizeof(counts_bounds[0]))
 _Static_assert(SECONDS_N < BUCKETS_MAX && COUNTS_N < BUCKETS_MAX, "one more bucket takes what is above all bounds");
 
 struct dt_metric {
@@ -52,7 +52,7 @@ static uint64_t bits_of(double v)
 {
     uint64_t bits;
 
-    memcpy(&bits, &v, sizeof bits);
+    memcpy(&bits, &v, sizeof(bits));
     return bits;
 }
 
@@ -60,7 +60,7 @@ static double double_of(uint64_t bits)
 {
     double v;
 
-    memcpy(&v, &bits, sizeof v);
+    memcpy(&v, &bits, sizeof(v));
     return v;
 }
 
@@ -119,7 +119,7 @@ static uint64_t observations(const dt_metric *metric)
 
 static struct family *new_family(enum kind kind, const char *name, const char *help)
 {
-    struct family *family = calloc(1, sizeof *family);
+    struct family *family = calloc(1, sizeof(*family));
 
     if (!family)
         return NULL;
@@ -150,7 +150,7 @@ static struct family *find_family(const char *name)
 static dt_metric *new_series(struct family *family, const char *labels)
 {
     size_t buckets = is_histogram(family->kind) ? bounds_n(family->kind) + 1 : 0;
-    dt_metric *metric = calloc(1, sizeof *metric + buckets * sizeof metric->buckets[0]);
+    dt_metric *metric = calloc(1, sizeof(*metric) + buckets * sizeof(metric->buckets[0]));
 
     if (!metric)
         return NULL;

@@ -47,7 +47,7 @@ static void make_meters(struct outage *o, enum dt_outage_of of)
     char label[32];
     if (o->lasts)
         return;
-    snprintf(label, sizeof label, "of=\"%s\"", names[of]);
+    snprintf(label, sizeof(label), "of=\"%s\"", names[of]);
     o->lasts = dt_gauge("duetime_outage", "1 while the server does not do what this process asks of it.", label);
     o->alarm = dt_gauge("duetime_outage_alarm", "1 while no further attempt mends that: an operator must.", label);
     o->failures = dt_counter("duetime_outage_failures_total", "Attempts that failed on a server.", label);

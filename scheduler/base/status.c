@@ -16,7 +16,7 @@ static const struct {
 #undef X
 };
 
-#define ROWS (sizeof rows / sizeof rows[0])
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
 
 /* A number that is no status can only come from a bug; it is answered as INTERNAL rather than read out of bounds. */
 static unsigned row_of(dt_status status)
@@ -48,7 +48,7 @@ dt_status dt_fail(struct dt_error *err, dt_status status, const char *fmt, ...)
     err->status = status;
     err->alarm = false;
     va_start(args, fmt);
-    vsnprintf(err->text, sizeof err->text, fmt, args);
+    vsnprintf(err->text, sizeof(err->text), fmt, args);
     va_end(args);
     return status;
 }

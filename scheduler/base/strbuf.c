@@ -137,18 +137,18 @@ void dt_strbuf_add_i64(struct dt_strbuf *sb, int64_t v)
                                 "6061626364656667686970717273747576777879"
                                 "8081828384858687888990919293949596979899";
     char digits[20];
-    size_t at = sizeof digits;
+    size_t at = sizeof(digits);
     uint64_t left = v < 0 ? -(uint64_t)v : (uint64_t)v;
 
     for (; left >= 10; left /= 100) {
         at -= 2;
         memcpy(digits + at, pairs + 2 * (left % 100), 2);
     }
-    if (left || at == sizeof digits)
+    if (left || at == sizeof(digits))
         digits[--at] = (char)('0' + left);
     if (v < 0)
         digits[--at] = '-';
-    dt_strbuf_add(sb, digits + at, sizeof digits - at);
+    dt_strbuf_add(sb, digits + at, sizeof(digits) - at);
 }
 
 void dt_strbuf_addf(struct dt_strbuf *sb, const char *fmt, ...)
@@ -244,7 +244,7 @@ static bool add_chunk(struct dt_arena *arena, size_t n)
     size_t size = next_size(arena, n);
     struct dt_arena_chunk *chunk;
 
-    chunk = malloc(sizeof *chunk + size);
+    chunk = malloc(sizeof(*chunk) + size);
     if (!chunk)
         return false;
     chunk->older = arena->head;

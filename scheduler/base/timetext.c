@@ -117,7 +117,7 @@ static const struct part {
     {'W', false, WEEK_MS}, {'D', false, DAY_MS}, {'H', true, HOUR_MS}, {'M', true, MINUTE_MS}, {'S', true, SECOND_MS},
 };
 
-#define PARTS (sizeof parts / sizeof parts[0])
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
 
 /* Index of the part, which must come after the one before; PARTS when there is none. */
 static size_t find_part(char letter, bool after_t, size_t from)
@@ -178,7 +178,7 @@ static bool parse_exponent(struct dt_str text, int64_t *out_ms)
     char copy[64], *end;
     double v;
 
-    if (text.n >= sizeof copy)
+    if (text.n >= sizeof(copy))
         return false;
     memcpy(copy, text.p, text.n);
     copy[text.n] = '\0';

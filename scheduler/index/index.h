@@ -125,7 +125,7 @@ struct dt_fix {
 DT_MUST_CHECK dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n,
                                      struct dt_error *err);
 #define DT_HELD_TIMEOUTS  "~" /* no topic has it in its name */
-#define DT_HELD_NAME_SIZE (DT_TOPIC_MAX + sizeof DT_HELD_TIMEOUTS)
+#define DT_HELD_NAME_SIZE (DT_TOPIC_MAX + sizeof(DT_HELD_TIMEOUTS))
 /* The name of a topic's held set, or of that of its timeouts, in `name`. */
 static inline struct dt_str dt_held_name(struct dt_str topic, bool timeouts, char name[DT_HELD_NAME_SIZE])
 {

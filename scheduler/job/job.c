@@ -78,7 +78,7 @@ bool dt_kafka_topic_internal(struct dt_str kafka_topic)
     /* The CHECK of the table topics has the same list. */
     static const char *const endings[] = {".ledger",   ".results",           ".results.rejected",
                                           ".commands", ".commands.rejected", ".dead"};
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+    for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
         if (ends_with(kafka_topic, dt_str(endings[i])))
             return true;
     return starts_with(kafka_topic, DT_STR_LIT("__"));

@@ -104,7 +104,8 @@ static int64_t retry_delay_ms(const struct dt_job *job)
     int64_t delays_ms[DT_RETRY_MAX];
     unsigned n;
 
-    if (dt_retry_parse(job->retry, delays_ms, &n) && dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays_ms, &n))
+    if (dt_retry_parse(job->retry, delays_ms, &n) != DT_OK &&
+        dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays_ms, &n) != DT_OK)
         return -1;
     return job->failures >= 0 && job->failures < (int64_t)n ? delays_ms[job->failures] : -1;
 }

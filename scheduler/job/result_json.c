@@ -70,7 +70,7 @@ static void decode_status(struct decoder *d, const struct dt_json_node *node)
                                         [DT_RESULT_GAVE_UP] = "gave_up",
                                         [DT_RESULT_EXTENDED] = "extended"};
     if (node->type == DT_JSON_STRING)
-        for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+        for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++)
             if (dt_str_is(node->str, words[i])) {
                 d->out->status = (enum dt_result_status)i;
                 return;
@@ -135,7 +135,7 @@ static const struct {
 
 static void decode_member(struct decoder *d, const struct dt_json_node *node)
 {
-    for (unsigned i = 0; i < sizeof members / sizeof *members; i++)
+    for (unsigned i = 0; i < sizeof(members) / sizeof(*members); i++)
         if (dt_str_is(node->name, members[i].name)) {
             members[i].decode(d, node);
             return;

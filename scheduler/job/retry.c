@@ -50,7 +50,7 @@ dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], un
 
     *n = 0;
     while (text.n && (word = next_word(&text)).n) {
-        if (count == DT_RETRY_MAX || parse_delay(word, &delays_ms[count]))
+        if (count == DT_RETRY_MAX || parse_delay(word, &delays_ms[count]) != DT_OK)
             return DT_INVALID;
         count++;
     }

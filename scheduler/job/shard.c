@@ -10,7 +10,7 @@
 unsigned dt_slot(int64_t job_id)
 {
     char digits[20];
-    size_t at = sizeof digits;
+    size_t at = sizeof(digits);
     uint64_t left = job_id < 0 ? -(uint64_t)job_id : (uint64_t)job_id;
 
     do
@@ -18,7 +18,7 @@ unsigned dt_slot(int64_t job_id)
     while (left /= 10);
     if (job_id < 0)
         digits[--at] = '-';
-    return (unsigned)(crc32(0, (const Bytef *)digits + at, (uInt)(sizeof digits - at)) % DT_SLOTS);
+    return (unsigned)(crc32(0, (const Bytef *)digits + at, (uInt)(sizeof(digits) - at)) % DT_SLOTS);
 }
 
 /*

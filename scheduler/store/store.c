@@ -27,13 +27,13 @@ struct dt_store {
 dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out)
 {
     *out = NULL;
-    dt_store *store = calloc(1, sizeof *store);
+    dt_store *store = calloc(1, sizeof(*store));
     if (!store)
         return DT_NOMEM;
     store->config = config;
     store->ref = ref;
     dt_status status = dt_db_new(config, &store->db);
-    if (status) {
+    if (status != DT_OK) {
         free(store);
         return status;
     }
@@ -81,7 +81,7 @@ dt_status dt_store_db(dt_store *store, struct dt_db **out, struct dt_error *err)
     *out = db;
     if (dt_db_alive(db) && mono_us() - dt_db_used_us(db) < PROBE_IDLE_US)
         return DT_OK;
-    if (dt_db_alive(db) && !dt_db_ping(db, NULL))
+    if (dt_db_alive(db) && dt_db_ping(db, NULL) == DT_OK)
         return DT_OK;
     return dt_db_reconnect(db, err);
 }
@@ -103,11 +103,11 @@ dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *
 {
     bool fresh = !dt_db_alive(store->db);
     dt_status status = dt_store_db(store, db, err);
-    if (!status)
+    if (status == DT_OK)
         status = first(store, *db, arg, err);
     if (status == DT_UNAVAILABLE && !fresh && !dt_db_alive(*db)) { /* nothing was done yet: a new one may well be had */
         status = dt_db_reconnect(*db, err);
-        if (!status)
+        if (status == DT_OK)
             status = first(store, *db, arg, err);
     }
     return status;
@@ -117,7 +117,7 @@ static dt_status begin(dt_store *store, dt_db *db, void *now_ms, struct dt_error
 {
     int64_t asked_us = mono_us(), *now = now_ms;
     dt_status status = dt_db_begin_at(db, now, err);
-    if (!status)
+    if (status == DT_OK)
         dt_store_heard_now(store, *now, asked_us);
     return status;
 }
@@ -126,7 +126,7 @@ dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt
 {
     int64_t now;
     dt_status status = dt_store_first(store, db, begin, &now, err);
-    if (status)
+    if (status != DT_OK)
         *db = NULL;
     else if (now_ms)
         *now_ms = now;
@@ -145,9 +145,9 @@ dt_status dt_store_finish(dt_db *db, dt_status status, struct dt_error *err)
 {
     if (!db)
         return status;
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_commit(db, err);
-    if (status)
+    if (status != DT_OK)
         dt_db_rollback(db);
     return status;
 }
@@ -160,13 +160,13 @@ dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, size_t row_bytes
     size_t found = 0;
     *out = NULL;
     *n = 0;
-    while (!status && dt_db_next(db)) {
+    while (status == DT_OK && dt_db_next(db)) {
         status = read(db, arena, rows + found * row_bytes, arg);
-        found += !status;
+        found += status == DT_OK;
     }
     dt_status ended = dt_db_end(db, err);
-    if (status || ended)
-        return status ? dt_fail(err, status, "%s", dt_status_text(status)) : ended;
+    if (status != DT_OK || ended != DT_OK)
+        return status != DT_OK ? dt_fail(err, status, "%s", dt_status_text(status)) : ended;
     *out = rows;
     *n = found;
     return DT_OK;
@@ -192,15 +192,15 @@ dt_status dt_store_ping(dt_store *store, struct dt_error *err)
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     int64_t before = mono_us();
     status = dt_db_query(db, "SELECT " DT_SQL_NOW_MS, DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     int64_t now_ms = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
     status = dt_db_end(db, err);
-    if (!status && store->ref)
+    if (status == DT_OK && store->ref)
         dt_refclock_sample(store->ref, now_ms, before, mono_us());
     return status;
 }

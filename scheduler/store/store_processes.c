@@ -54,8 +54,8 @@ static void add_down(struct dt_index_debts *debts, struct dt_str down)
     size_t n = strlen(debts->down);
     if (down.n == 0)
         return;
-    if (n + down.n + 2 <= sizeof debts->down)
-        snprintf(debts->down + n, sizeof debts->down - n, "%s%.*s", n ? "," : "", (int)down.n, down.p);
+    if (n + down.n + 2 <= sizeof(debts->down))
+        snprintf(debts->down + n, sizeof(debts->down) - n, "%s%.*s", n ? "," : "", (int)down.n, down.p);
     else
         strcpy(debts->down, "*");
 }
@@ -83,7 +83,7 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
 static bool has_word(struct dt_str list, const char *word)
 {
     char text[64];
-    snprintf(text, sizeof text, "%.*s", (int)list.n, list.p ? list.p : "");
+    snprintf(text, sizeof(text), "%.*s", (int)list.n, list.p ? list.p : "");
     return strstr(text, word) != NULL;
 }
 
@@ -120,7 +120,7 @@ dt_status dt_store_can_insert(dt_store *store, struct dt_error *err)
     };
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    for (size_t i = 0; status == DT_OK && i < sizeof nothing / sizeof *nothing; i++)
+    for (size_t i = 0; status == DT_OK && i < sizeof(nothing) / sizeof(*nothing); i++)
         status = dt_db_run(db, nothing[i], DT_NO_PARAMS, NULL, err);
     return status;
 }

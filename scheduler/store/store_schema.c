@@ -25,7 +25,7 @@ static dt_status query_number(dt_db *db, const char *sql, const struct dt_param 
                               int64_t *out, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, sql, params, n, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     *found = dt_db_next(db) && !dt_db_is_null(db, 0);
     *out = *found ? dt_db_i64(db, 0) : 0;
@@ -39,7 +39,7 @@ static dt_status lock_migrations(dt_db *db, struct dt_error *err)
         int64_t got;
         dt_status status = query_number(db, "SELECT GET_LOCK(" SQL_LOCK_NAME ", ?)", DT_PARAMS(DT_P_INT(LOCK_WAIT_S)),
                                         &found, &got, err);
-        if (status || got)
+        if (status != DT_OK || got)
             return status;
     }
     return dt_fail(err, DT_BUSY, "another process has been migrating for %d s", LOCK_WAIT_S * LOCK_TRIES);
@@ -54,10 +54,10 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
         if (step++ < done)
             continue;
         dt_status status = dt_db_script(db, text, err);
-        if (!status)
+        if (status == DT_OK)
             status = dt_db_run(db, "UPDATE schema_migrations SET step = ? WHERE version = ?",
                                DT_PARAMS(DT_P_INT(step), DT_P_INT(m->version)), NULL, err);
-        if (status) {
+        if (status != DT_OK) {
             struct dt_error why = err ? *err : (struct dt_error){0};
             return dt_fail(err, status, "migration %04d_%s, statement %lld: %.200s", m->version, m->name,
                            (long long)step, why.text);
@@ -92,21 +92,21 @@ static dt_status make_installation(dt_db *db, const struct dt_config *config, st
     if (!name_is_valid(name))
         return dt_fail(err, DT_INVALID, "[installation] name: 1 to 100 of A-Z a-z 0-9 . _ -");
     dt_status status = dt_db_begin(db, err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_run(db,
                            "INSERT INTO installation (one, name, uuid, shards, created_at) "
                            "VALUES (1, ?, UUID(), ?, " DT_SQL_NOW_MS ") ON DUPLICATE KEY UPDATE one = one",
                            DT_PARAMS(DT_P_STR(name), DT_P_INT(config->shards_count)), NULL, err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_run(db, "INSERT INTO id_sequence (one, next_id) VALUES (1, 1) ON DUPLICATE KEY UPDATE one = one",
                            DT_NO_PARAMS, NULL, err);
     bool found = false;
     int64_t shards = 0;
-    if (!status)
+    if (status == DT_OK)
         status = query_number(db, "SELECT shards FROM installation", DT_NO_PARAMS, &found, &shards, err);
-    if (!status && (shards < 1 || shards > DT_SHARDS_MAX))
+    if (status == DT_OK && (shards < 1 || shards > DT_SHARDS_MAX))
         status = dt_fail(err, DT_CORRUPT, "installation.shards is %lld", (long long)shards);
-    if (!status)
+    if (status == DT_OK)
         status = make_shards(db, (unsigned)shards, err);
     return dt_store_finish(db, status, err);
 }
@@ -118,19 +118,19 @@ static dt_status apply(dt_db *db, const struct dt_config *config, const struct d
     int64_t done;
     dt_status status = query_number(db, "SELECT IF(applied_at > 0, -1, step) FROM schema_migrations WHERE version = ?",
                                     DT_PARAMS(DT_P_INT(m->version)), &found, &done, err);
-    if (status || (found && done < 0))
+    if (status != DT_OK || (found && done < 0))
         return status;
     if (!found)
         status = dt_db_run(db, "INSERT INTO schema_migrations (version, name, applied_at, step) VALUES (?, ?, 0, 0)",
                            DT_PARAMS(DT_P_INT(m->version), DT_P_STR(dt_str(m->name))), NULL, err);
-    if (!status)
+    if (status == DT_OK)
         status = run_statements(db, m, done, err);
-    if (!status && m->version == 1)
+    if (status == DT_OK && m->version == 1)
         status = make_installation(db, config, err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_run(db, "UPDATE schema_migrations SET applied_at = " DT_SQL_NOW_MS " WHERE version = ?",
                            DT_PARAMS(DT_P_INT(m->version)), NULL, err);
-    if (!status && log)
+    if (status == DT_OK && log)
         log(m->name);
     return status;
 }
@@ -146,7 +146,7 @@ static dt_status migrate_locked(dt_db *db, const struct dt_config *config, void 
                                 struct dt_error *err)
 {
     dt_status status = dt_db_script(db, dt_str(make_table), err);
-    for (int i = 0; i < dt_migrations_n && !status; i++)
+    for (int i = 0; i < dt_migrations_n && status == DT_OK; i++)
         status = apply(db, config, &dt_migrations[i], log, err);
     return status;
 }
@@ -157,10 +157,10 @@ dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struc
     config.mysql_io_timeout = DDL_TIMEOUT_MS;
     dt_db *db;
     dt_status status = dt_db_open(&config, &db, err); /* its end releases the lock */
-    if (status)
+    if (status != DT_OK)
         return status;
     status = lock_migrations(db, err);
-    if (!status)
+    if (status == DT_OK)
         status = migrate_locked(db, &config, log, err);
     dt_db_free(db);
     return status;
@@ -174,14 +174,14 @@ dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
     bool found = false;
     int64_t applied = 0, newest = 0, rows = 0;
     dt_status status = dt_store_db(store, &db, err);
-    if (!status)
+    if (status == DT_OK)
         status = query_number(db, "SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0", DT_NO_PARAMS, &found,
                               &applied, err);
-    if (!status)
+    if (status == DT_OK)
         status = query_number(db, "SELECT MAX(version) FROM schema_migrations", DT_NO_PARAMS, &found, &newest, err);
-    if (!status)
+    if (status == DT_OK)
         status = query_number(db, "SELECT COUNT(*) FROM installation", DT_NO_PARAMS, &found, &rows, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     if (newest > dt_migrations_n)
         return dt_fail(err, DT_SCHEMA, "the schema has version %lld, newer than this program's %d", (long long)newest,
@@ -205,23 +205,23 @@ static void copy_text(char *to, size_t cap, struct dt_str from)
 dt_status dt_store_installation(dt_store *store, struct dt_installation *out, struct dt_error *err)
 {
     dt_db *db;
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     dt_status status = dt_store_db(store, &db, err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_query(db, "SELECT name, uuid, shards, generation, topics_version FROM installation",
                              DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     bool found = dt_db_next(db);
     if (found) {
-        copy_text(out->name, sizeof out->name, dt_db_bytes(db, 0));
-        copy_text(out->uuid, sizeof out->uuid, dt_db_bytes(db, 1));
+        copy_text(out->name, sizeof(out->name), dt_db_bytes(db, 0));
+        copy_text(out->uuid, sizeof(out->uuid), dt_db_bytes(db, 1));
         out->shards = (unsigned)dt_db_i64(db, 2);
         out->generation = dt_db_i64(db, 3);
         out->topics_version = dt_db_i64(db, 4);
     }
     status = dt_db_end(db, err);
-    if (!status && !found)
+    if (status == DT_OK && !found)
         status = dt_fail(err, DT_SCHEMA, "the installation row is missing");
     return status;
 }
@@ -229,7 +229,7 @@ dt_status dt_store_installation(dt_store *store, struct dt_installation *out, st
 static dt_status read_cursor_key(dt_db *db, unsigned char key[DT_CURSOR_KEY], bool *made, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, "SELECT cursor_key FROM installation", DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     struct dt_str found = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE;
     *made = found.n == DT_CURSOR_KEY;
@@ -242,10 +242,11 @@ static dt_status read_cursor_key(dt_db *db, unsigned char key[DT_CURSOR_KEY], bo
 static dt_status make_cursor_key(dt_db *db, struct dt_error *err)
 {
     char random[DT_CURSOR_KEY];
-    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
     return dt_db_run(db, "UPDATE installation SET cursor_key = ? WHERE LENGTH(cursor_key) <> ?",
-                     DT_PARAMS(DT_P_STR(((struct dt_str){random, sizeof random})), DT_P_INT(DT_CURSOR_KEY)), NULL, err);
+                     DT_PARAMS(DT_P_STR(((struct dt_str){random, sizeof(random)})), DT_P_INT(DT_CURSOR_KEY)), NULL,
+                     err);
 }
 
 dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY], struct dt_error *err)
@@ -253,12 +254,12 @@ dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY],
     dt_db *db;
     bool made = false;
     dt_status status = dt_store_db(store, &db, err);
-    if (!status)
+    if (status == DT_OK)
         status = read_cursor_key(db, key, &made, err);
-    if (status || made)
+    if (status != DT_OK || made)
         return status;
     status = make_cursor_key(db, err);
-    if (!status)
+    if (status == DT_OK)
         status = read_cursor_key(db, key, &made, err);
     return status || made ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
 }

@@ -23,7 +23,7 @@
 static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, "SELECT shards, generation FROM installation FOR UPDATE", DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     bool found = dt_db_next(db);
     if (found) {
@@ -38,7 +38,7 @@ static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_
 static dt_status count_rows(dt_db *db, unsigned *rows, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, "SELECT shard FROM shards ORDER BY shard DESC LIMIT 1", DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     *rows = dt_db_next(db) ? (unsigned)dt_db_i64(db, 0) + 1 : 0;
     return dt_db_end(db, err);
@@ -49,7 +49,7 @@ static dt_status refuse_halted(dt_db *db, struct dt_error *err)
 {
     dt_status status =
         dt_db_query(db, "SELECT shard FROM shards WHERE halted IS NOT NULL ORDER BY shard LIMIT 1", DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     bool halted = dt_db_next(db);
     long long shard = halted ? (long long)dt_db_i64(db, 0) : 0;
@@ -71,14 +71,14 @@ static dt_status set_locked(dt_db *db, unsigned shards, struct dt_installation *
 {
     unsigned rows = 0;
     dt_status status = lock_number(db, inst, err);
-    if (status || inst->shards == shards)
+    if (status != DT_OK || inst->shards == shards)
         return status;
     status = refuse_halted(db, err);
-    if (!status)
+    if (status == DT_OK)
         status = count_rows(db, &rows, err);
-    if (!status)
+    if (status == DT_OK)
         status = add_rows(db, rows, shards, err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_run(db, "UPDATE installation SET shards = ?, generation = generation + 1",
                            DT_PARAMS(DT_P_INT(shards)), NULL, err);
     inst->shards = shards;
@@ -96,7 +96,7 @@ dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_instal
     do {
         *inst = (struct dt_installation){0};
         status = dt_store_begin(store, &db, NULL, err);
-        if (!status)
+        if (status == DT_OK)
             status = set_locked(db, shards, inst, err);
         status = dt_store_finish(db, status, err);
     } while (dt_store_again(&again, status));
@@ -109,11 +109,11 @@ dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *in
     dt_db *db;
     *out = (struct dt_shard_range){.led = inst->shards, .rows = inst->shards};
     dt_status status = dt_store_db(store, &db, err);
-    if (!status)
+    if (status == DT_OK)
         status =
             dt_db_query(db, "SELECT shard, inflight <> '[]', owner, token FROM shards WHERE shard >= ? ORDER BY shard",
                         DT_PARAMS(DT_P_INT(inst->shards)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {
         unsigned shard = (unsigned)dt_db_i64(db, 0);

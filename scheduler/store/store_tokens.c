@@ -15,7 +15,7 @@ static enum dt_token_rule rule_of(const dt_db *db)
 static dt_status read_rule(dt_db *db, const char *sql, enum dt_token_rule *rule, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, sql, DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     bool found = dt_db_next(db);
     *rule = found ? rule_of(db) : DT_TOKENS_ASKED;
@@ -28,7 +28,7 @@ static dt_status set_rule(dt_db *db, enum dt_token_rule rule, struct dt_error *e
 {
     enum dt_token_rule before;
     dt_status status = read_rule(db, "SELECT token_rule + 0 FROM installation FOR UPDATE", &before, err);
-    if (status || before == rule)
+    if (status != DT_OK || before == rule)
         return status;
     return dt_db_run(db, "UPDATE installation SET token_rule = ?",
                      DT_PARAMS(DT_P_STR(rule == DT_TOKENS_WAIVED ? DT_STR_LIT("waived") : DT_STR_LIT("asked"))), NULL,
@@ -37,7 +37,7 @@ static dt_status set_rule(dt_db *db, enum dt_token_rule rule, struct dt_error *e
 
 static dt_status insert_token(dt_db *db, const struct dt_token *token, int64_t now_ms, struct dt_error *err)
 {
-    struct dt_str hash = {(const char *)token->hash, sizeof token->hash};
+    struct dt_str hash = {(const char *)token->hash, sizeof(token->hash)};
     struct dt_str topics = token->topics.p ? token->topics : DT_STR_LIT("");
     return dt_db_run(
         db, "INSERT INTO api_tokens (name, hash, scopes, topics, created_at) VALUES (?, ?, ?, ?, ?)",
@@ -53,9 +53,9 @@ dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, stru
     int64_t now_ms;
     do {
         status = dt_store_begin(store, &db, &now_ms, err);
-        if (!status)
+        if (status == DT_OK)
             status = set_rule(db, DT_TOKENS_ASKED, err);
-        if (!status)
+        if (status == DT_OK)
             status = insert_token(db, token, now_ms, err);
         status = dt_store_finish(db, status, err);
     } while (dt_store_again(&again, status));
@@ -67,9 +67,9 @@ dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_e
     dt_db *db;
     uint64_t gone = 0;
     dt_status status = dt_store_db(store, &db, err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_run(db, "DELETE FROM api_tokens WHERE name = ?", DT_PARAMS(DT_P_STR(name)), &gone, err);
-    return !status && gone == 0 ? dt_fail(err, DT_NOT_FOUND, "no token of this name") : status;
+    return status == DT_OK && gone == 0 ? dt_fail(err, DT_NOT_FOUND, "no token of this name") : status;
 }
 
 dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err)
@@ -79,7 +79,7 @@ dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err)
     dt_db *db;
     do {
         status = dt_store_begin(store, &db, NULL, err);
-        if (!status)
+        if (status == DT_OK)
             status = set_rule(db, DT_TOKENS_ASKED, err);
         status = dt_store_finish(db, status, err);
     } while (dt_store_again(&again, status));
@@ -89,7 +89,7 @@ dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err)
 static dt_status refuse_if_any(dt_db *db, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, "SELECT COUNT(*) FROM api_tokens", DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     int64_t n = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
     status = dt_db_end(db, err);
@@ -103,9 +103,9 @@ dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err)
     dt_db *db;
     do {
         status = dt_store_begin(store, &db, NULL, err);
-        if (!status)
+        if (status == DT_OK)
             status = set_rule(db, DT_TOKENS_WAIVED, err); /* first: who makes a token meanwhile waits for this */
-        if (!status)
+        if (status == DT_OK)
             status = refuse_if_any(db, err);
         status = dt_store_finish(db, status, err);
     } while (dt_store_again(&again, status));
@@ -123,7 +123,7 @@ static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, 
 {
     struct dt_token *t = row;
     struct dt_str hash = dt_db_bytes(db, 1);
-    bool fits = hash.n == sizeof t->hash;
+    bool fits = hash.n == sizeof(t->hash);
     (void)arg;
     *t = (struct dt_token){
         .name = copy_text(arena, db, 0),
@@ -144,12 +144,12 @@ dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt
     *out = NULL;
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
-    if (!status)
+    if (status == DT_OK)
         status = read_rule(db, "SELECT token_rule + 0 FROM installation", &found, err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_query(db, "SELECT name, hash, scopes, topics, created_at FROM api_tokens ORDER BY name",
                              DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     if (rule)
         *rule = found;

@@ -147,7 +147,7 @@ static dt_status take_leaver(struct leave *l, int64_t *tries)
 /* Locks those that may leave still; the others are left alone. */
 static dt_status lock_all(struct leave *l, struct dt_str candidates, size_t n)
 {
-    l->v = dt_arena_alloc(&l->arena, n * sizeof *l->v);
+    l->v = dt_arena_alloc(&l->arena, n * sizeof(*l->v));
     if (!l->v)
         return DT_NOMEM;
     dt_status status =
@@ -171,11 +171,11 @@ static dt_status drop_in_flight(struct leave *l, struct dt_claims *list)
     dt_status status = dt_claims_parse(dt_db_bytes(l->db, 0), list);
     if (status != DT_OK || list->n == 0)
         return status;
-    qsort(list->v, list->n, sizeof *list->v, compare_ids);
+    qsort(list->v, list->n, sizeof(*list->v), compare_ids);
     size_t kept = 0;
     for (size_t i = 0; i < l->n; i++) {
         struct dt_claim key = {.id = l->v[i].id};
-        if (!bsearch(&key, list->v, list->n, sizeof *list->v, compare_ids))
+        if (!bsearch(&key, list->v, list->n, sizeof(*list->v), compare_ids))
             l->v[kept++] = l->v[i];
     }
     l->n = kept;
@@ -338,9 +338,9 @@ static const char count_removed[] = "INSERT INTO removed_jobs (topic, removed) V
 static dt_status count(struct leave *l)
 {
     enum { MOVED_COLUMNS = 4, REMOVED_COLUMNS = 2 };
-    qsort(l->v, l->n, sizeof *l->v, by_count);
-    struct dt_param *moved = dt_arena_alloc(&l->arena, MOVED_COLUMNS * l->n * sizeof *moved);
-    struct dt_param *removed = dt_arena_alloc(&l->arena, REMOVED_COLUMNS * l->n * sizeof *removed);
+    qsort(l->v, l->n, sizeof(*l->v), by_count);
+    struct dt_param *moved = dt_arena_alloc(&l->arena, MOVED_COLUMNS * l->n * sizeof(*moved));
+    struct dt_param *removed = dt_arena_alloc(&l->arena, REMOVED_COLUMNS * l->n * sizeof(*removed));
     size_t n_moved = 0, n_removed = 0;
     if (!moved || !removed)
         return DT_NOMEM;
@@ -387,11 +387,11 @@ static const char note_days[] =
 /* Each of them once, in the order of the table's key. What is there stays: a job of that day may lie there. */
 static dt_status write_days(dt_db *db, struct dt_arena *arena, struct day *days, size_t n, struct dt_error *err)
 {
-    struct dt_param *params = dt_arena_alloc(arena, 2 * (n ? n : 1) * sizeof *params);
+    struct dt_param *params = dt_arena_alloc(arena, 2 * (n ? n : 1) * sizeof(*params));
     size_t kept = 0;
     if (!params)
         return DT_NOMEM;
-    qsort(days, n, sizeof *days, by_day);
+    qsort(days, n, sizeof(*days), by_day);
     for (size_t i = 0; i < n; i++) {
         if (i && by_day(&days[i - 1], &days[i]) == 0)
             continue;
@@ -403,7 +403,7 @@ static dt_status write_days(dt_db *db, struct dt_arena *arena, struct day *days,
 
 static dt_status note_moved(struct leave *l)
 {
-    struct day *days = dt_arena_alloc(&l->arena, l->n * sizeof *days);
+    struct day *days = dt_arena_alloc(&l->arena, l->n * sizeof(*days));
     size_t n = 0;
     if (!days)
         return DT_NOMEM;
@@ -431,7 +431,7 @@ static dt_status finish(struct leave *l, dt_status status)
 {
     struct dt_counts counts;
     dt_counts_init(&counts);
-    for (size_t i = 0; i < l->n && !status && !DT_UNGUARDED(COUNT_LEAVER); i++)
+    for (size_t i = 0; i < l->n && status == DT_OK && !DT_UNGUARDED(COUNT_LEAVER); i++)
         dt_counts_leave(&counts, l->v[i].topic, l->v[i].id, l->v[i].state);
     return dt_counts_finish(l->db, &counts, status, l->err);
 }
@@ -638,7 +638,7 @@ static dt_status move_resting(dt_db *db, const struct resting *r, struct dt_erro
 /* One that was driven back meanwhile is noted, too: that costs a look in vain. */
 static dt_status note_sorted(dt_db *db, struct dt_arena *arena, const struct resting *v, size_t n, struct dt_error *err)
 {
-    struct day *days = dt_arena_alloc(arena, n * sizeof *days);
+    struct day *days = dt_arena_alloc(arena, n * sizeof(*days));
     size_t moved = 0;
     if (!days)
         return DT_NOMEM;
@@ -656,7 +656,7 @@ dt_status dt_store_sort_rest(dt_store *store, struct dt_mover *mover, int64_t no
     size_t n = 0;
     *done = 0;
     dt_arena_init(&arena);
-    struct resting *v = dt_arena_alloc(&arena, (limit ? limit : 1) * sizeof *v);
+    struct resting *v = dt_arena_alloc(&arena, (limit ? limit : 1) * sizeof(*v));
     dt_status status = v ? dt_store_db(store, &db, err) : DT_NOMEM;
     if (status == DT_OK)
         status = read_rest(db, mover, now_ms, limit, &arena, v, &n, err);

@@ -96,7 +96,7 @@ dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats
     dt_status status = dt_store_db(store, &db, err);
     if (status != DT_OK || n == 0)
         return status;
-    struct dt_param *params = calloc(n * COLUMNS, sizeof *params);
+    struct dt_param *params = calloc(n * COLUMNS, sizeof(*params));
     if (!params)
         return DT_NOMEM;
     for (size_t i = 0; i < n; i++) {

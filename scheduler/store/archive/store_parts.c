@@ -55,11 +55,11 @@ static int64_t end_of(int32_t part)
     if (part <= 0)
         return INT64_MAX;
     if (part >= FIRST_DAY) {
-        snprintf(text, sizeof text, "%04d-%02d-%02dT00:00:00Z", part / 10000, part / 100 % 100, part % 100);
+        snprintf(text, sizeof(text), "%04d-%02d-%02dT00:00:00Z", part / 10000, part / 100 % 100, part % 100);
         return dt_time_parse(dt_str(text), &ms) ? INT64_MAX : ms + DT_DAY_MS;
     }
     int year = part / 100, month = part % 100;
-    snprintf(text, sizeof text, "%04d-%02d-01T00:00:00Z", month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1);
+    snprintf(text, sizeof(text), "%04d-%02d-01T00:00:00Z", month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1);
     return dt_time_parse(dt_str(text), &ms) ? INT64_MAX : ms;
 }
 
@@ -71,14 +71,14 @@ static int by_number(const void *a, const void *b)
 
 bool dt_parts_have(const struct dt_parts *parts, int32_t part)
 {
-    return part == 0 || (parts->n && bsearch(&part, parts->v, parts->n, sizeof *parts->v, by_number));
+    return part == 0 || (parts->n && bsearch(&part, parts->v, parts->n, sizeof(*parts->v), by_number));
 }
 
 static void add(struct dt_parts *parts, int32_t part)
 {
     if (parts->n < DT_PARTS_MAX && !dt_parts_have(parts, part)) {
         parts->v[parts->n++] = part;
-        qsort(parts->v, parts->n, sizeof *parts->v, by_number);
+        qsort(parts->v, parts->n, sizeof(*parts->v), by_number);
     }
 }
 
@@ -94,12 +94,12 @@ static const char read_counted[] = "SELECT DISTINCT part FROM history_counts FOR
 static dt_status read_numbers(dt_db *db, const char *sql, struct dt_parts *out, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, sql, DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     out->n = 0;
     while (out->n < DT_PARTS_MAX && dt_db_next(db))
         out->v[out->n++] = (int32_t)dt_db_i64(db, 0);
-    qsort(out->v, out->n, sizeof *out->v, by_number);
+    qsort(out->v, out->n, sizeof(*out->v), by_number);
     return dt_db_end(db, err);
 }
 
@@ -108,9 +108,9 @@ dt_status dt_store_parts_read(dt_store *store, struct dt_parts *out, struct dt_e
     dt_db *db;
     out->read = false;
     dt_status status = dt_store_db(store, &db, err);
-    if (!status)
+    if (status == DT_OK)
         status = read_numbers(db, read_history, out, err);
-    out->read = !status;
+    out->read = status == DT_OK;
     return status;
 }
 
@@ -128,9 +128,9 @@ struct tending {
 static dt_status alter(struct tending *t, const char *table, bool make, int32_t part)
 {
     char sql[200];
-    int n = make ? snprintf(sql, sizeof sql, "ALTER TABLE %s ADD PARTITION (PARTITION p%d VALUES IN (%d))", table, part,
-                            part)
-                 : snprintf(sql, sizeof sql, "ALTER TABLE %s DROP PARTITION p%d", table, part);
+    int n = make ? snprintf(sql, sizeof(sql), "ALTER TABLE %s ADD PARTITION (PARTITION p%d VALUES IN (%d))", table,
+                            part, part)
+                 : snprintf(sql, sizeof(sql), "ALTER TABLE %s DROP PARTITION p%d", table, part);
     return dt_db_script(t->db, (struct dt_str){sql, (size_t)n}, t->err);
 }
 
@@ -139,9 +139,9 @@ static dt_status make_part(struct tending *t, int32_t part)
     dt_status status = DT_OK;
     if (!dt_parts_have(t->attempts, part))
         status = alter(t, "history_attempts", true, part);
-    if (!status && !dt_parts_have(t->parts, part))
+    if (status == DT_OK && !dt_parts_have(t->parts, part))
         status = alter(t, "history", true, part);
-    if (!status)
+    if (status == DT_OK)
         add(t->parts, part);
     return status;
 }
@@ -151,16 +151,16 @@ static dt_status count_out(struct tending *t, int32_t part)
 {
     const struct dt_param number = DT_P_INT(part);
     dt_status status = dt_db_begin(t->db, t->err);
-    if (status)
+    if (status != DT_OK)
         return status;
     status = dt_db_run(t->db,
                        "INSERT INTO removed_jobs (topic, removed) SELECT c.topic, CAST(SUM(c.jobs) AS SIGNED) "
                        "FROM history_counts c FORCE INDEX (by_part) WHERE c.part = ? GROUP BY c.topic "
                        "ON DUPLICATE KEY UPDATE removed = removed + VALUES(removed)",
                        &number, 1, NULL, t->err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_run(t->db, "DELETE FROM history_counts WHERE part = ?", &number, 1, NULL, t->err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_run(t->db, "DELETE FROM history_days WHERE part = ?", &number, 1, NULL, t->err);
     return dt_store_finish(t->db, status, t->err);
 }
@@ -168,18 +168,18 @@ static dt_status count_out(struct tending *t, int32_t part)
 static dt_status drop_part(struct tending *t, int32_t part)
 {
     dt_status status = count_out(t, part);
-    if (!status && dt_parts_have(t->parts, part))
+    if (status == DT_OK && dt_parts_have(t->parts, part))
         status = alter(t, "history", false, part);
-    if (!status && dt_parts_have(t->attempts, part))
+    if (status == DT_OK && dt_parts_have(t->attempts, part))
         status = alter(t, "history_attempts", false, part);
-    t->dropped += !status;
+    t->dropped += status == DT_OK;
     return status;
 }
 
 /* Every number that there is anything of. */
 static dt_status drop_ended(struct tending *t, bool *more)
 {
-    struct dt_parts *all = malloc(sizeof *all);
+    struct dt_parts *all = malloc(sizeof(*all));
     if (!all)
         return dt_fail(t->err, DT_NOMEM, "out of memory");
     dt_status status = read_numbers(t->db, read_counted, all, t->err);
@@ -187,7 +187,7 @@ static dt_status drop_ended(struct tending *t, bool *more)
         add(all, t->parts->v[i]);
     for (size_t i = 0; i < t->attempts->n; i++)
         add(all, t->attempts->v[i]);
-    for (size_t i = 0; !status && !*more && i < all->n; i++) {
+    for (size_t i = 0; status == DT_OK && !*more && i < all->n; i++) {
         if (end_of(all->v[i]) >= t->now_ms - MARGIN_MS)
             continue;
         *more = t->dropped == DROPS_MAX;
@@ -201,25 +201,25 @@ static dt_status drop_ended(struct tending *t, bool *more)
 static dt_status tend_locked(struct tending *t, const int32_t *wanted, size_t n, bool *more)
 {
     dt_status status = dt_db_script(t->db, dt_str("SET SESSION lock_wait_timeout = 1"), t->err);
-    if (!status)
+    if (status == DT_OK)
         status = read_numbers(t->db, read_history, t->parts, t->err);
-    if (!status)
+    if (status == DT_OK)
         status = read_numbers(t->db, read_attempts, t->attempts, t->err);
-    for (size_t i = 0; !status && i < n; i++)
+    for (size_t i = 0; status == DT_OK && i < n; i++)
         if (!dt_parts_have(t->parts, wanted[i]) && end_of(wanted[i]) > t->now_ms)
             status = make_part(t, wanted[i]);
-    if (!status)
+    if (status == DT_OK)
         status = drop_ended(t, more);
-    if (!status && t->dropped)
+    if (status == DT_OK && t->dropped)
         status = read_numbers(t->db, read_history, t->parts, t->err);
-    t->parts->read = !status;
+    t->parts->read = status == DT_OK;
     return status;
 }
 
 static dt_status take_lock(dt_db *db, bool *got, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, "SELECT GET_LOCK(" LOCK_NAME ", 1)", DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     *got = dt_db_next(db) && dt_db_i64(db, 0) == 1;
     return dt_db_end(db, err);
@@ -227,7 +227,7 @@ static dt_status take_lock(dt_db *db, bool *got, struct dt_error *err)
 
 static void release_lock(dt_db *db)
 {
-    if (dt_db_alive(db) && !dt_db_query(db, "SELECT RELEASE_LOCK(" LOCK_NAME ")", DT_NO_PARAMS, NULL))
+    if (dt_db_alive(db) && dt_db_query(db, "SELECT RELEASE_LOCK(" LOCK_NAME ")", DT_NO_PARAMS, NULL) == DT_OK)
         (void)!dt_db_end(db, NULL);
     if (dt_db_alive(db))
         (void)!dt_db_script(db, dt_str("SET SESSION lock_wait_timeout = DEFAULT"), NULL);
@@ -236,16 +236,16 @@ static void release_lock(dt_db *db)
 dt_status dt_store_parts_tend(dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n, struct dt_parts *parts,
                               unsigned *dropped, bool *more, struct dt_error *err)
 {
-    struct tending t = {.parts = parts, .attempts = malloc(sizeof *t.attempts), .now_ms = now_ms, .err = err};
+    struct tending t = {.parts = parts, .attempts = malloc(sizeof(*t.attempts)), .now_ms = now_ms, .err = err};
     bool locked = false;
     *dropped = 0;
     *more = parts->read = false;
     dt_status status = t.attempts ? dt_store_db(store, &t.db, err) : DT_NOMEM;
-    if (!status)
+    if (status == DT_OK)
         status = take_lock(t.db, &locked, err);
-    if (!status && !locked)
+    if (status == DT_OK && !locked)
         status = dt_fail(err, DT_BUSY, "another session changes partitions");
-    if (!status)
+    if (status == DT_OK)
         status = tend_locked(&t, wanted, n, more);
     if (locked)
         release_lock(t.db);
@@ -262,11 +262,11 @@ dt_status dt_store_parts_ahead(dt_store *store, int64_t now_ms, unsigned days, i
     dt_db *db;
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
-    if (!status)
+    if (status == DT_OK)
         status =
             dt_db_query(db, "SELECT DISTINCT COALESCE(retention_ms, ?) FROM topics WHERE COALESCE(retention_ms, ?) > 0",
                         DT_PARAMS(DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(DT_RETENTION_DEFAULT_MS)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {
         int64_t retention_ms = dt_db_i64(db, 0);

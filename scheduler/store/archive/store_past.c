@@ -22,7 +22,7 @@ dt_status dt_past_next(dt_db *db, struct dt_past *past, struct dt_error *err)
                     "SELECT part FROM history_days FORCE INDEX (PRIMARY) WHERE home_day = ? AND part > ?"
                     " ORDER BY part LIMIT ?",
                     DT_PARAMS(DT_P_INT(dt_job_home_day(id)), DT_P_INT(past->after), DT_P_INT(DT_PAST_PARTS)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     for (past->n = 0; past->n < DT_PAST_PARTS && dt_db_next(db); past->n++) {
         past->after = dt_db_i64(db, 0);

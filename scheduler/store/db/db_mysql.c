@@ -150,7 +150,7 @@ static dt_status connected(dt_db *db, struct dt_error *err)
 static dt_status usable(dt_db *db, struct dt_error *err)
 {
     dt_status status = connected(db, err);
-    return !status && db->keeps && db->txn == TXN_NONE ? set_keeps(db, false, err) : status;
+    return status == DT_OK && db->keeps && db->txn == TXN_NONE ? set_keeps(db, false, err) : status;
 }
 
 /* ---- connection ---- */
@@ -254,18 +254,18 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
      */
     int64_t net = dt_earlier(config->mysql_io_timeout, config->mysql_idle_transaction_timeout);
     const char *idle = db->server == DT_SERVER_MARIADB ? "idle_transaction_timeout" : "wait_timeout";
-    snprintf(sql, sizeof sql,
+    snprintf(sql, sizeof(sql),
              "SET time_zone='+00:00', sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit=1, "
              "innodb_lock_wait_timeout=%u, net_read_timeout=%u, net_write_timeout=%u, %s=%u",
              seconds(config->mysql_lock_timeout), seconds(net), seconds(net), idle,
              seconds(config->mysql_idle_transaction_timeout));
     dt_status status = run_text(db, sql, strlen(sql), err);
-    if (!status)
+    if (status == DT_OK)
         status = run_text(db, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", 54, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     static const char ask[] = "SELECT @@max_allowed_packet";
-    if (mysql_real_query(db->mysql, ask, sizeof ask - 1))
+    if (mysql_real_query(db->mysql, ask, sizeof(ask) - 1))
         return fail_connection(db, ask, err);
     status = read_number(db, &packet, ask, err);
     db->packet_max = packet > 2 * (int64_t)PACKET_SLACK ? (size_t)packet - PACKET_SLACK : PACKET_SLACK;
@@ -295,7 +295,7 @@ dt_status dt_db_reconnect(dt_db *db, struct dt_error *err)
     db->used_us = dt_clock_mono_us(dt_clock_system());
     status = set_session(db, err);
 out:
-    if (status)
+    if (status != DT_OK)
         close_connection(db);
     return status;
 }
@@ -303,7 +303,7 @@ out:
 dt_status dt_db_new(const struct dt_config *config, dt_db **out)
 {
     *out = NULL;
-    dt_db *db = calloc(1, sizeof *db);
+    dt_db *db = calloc(1, sizeof(*db));
     if (!db)
         return DT_NOMEM;
     db->config = config;
@@ -314,10 +314,10 @@ dt_status dt_db_new(const struct dt_config *config, dt_db **out)
 dt_status dt_db_open(const struct dt_config *config, dt_db **out, struct dt_error *err)
 {
     dt_status status = dt_db_new(config, out);
-    if (status)
+    if (status != DT_OK)
         return no_memory(err);
     status = dt_db_reconnect(*out, err);
-    if (status) {
+    if (status != DT_OK) {
         dt_db_free(*out);
         *out = NULL;
     }
@@ -354,7 +354,7 @@ int64_t dt_db_used_us(const dt_db *db)
 dt_status dt_db_ping(dt_db *db, struct dt_error *err)
 {
     dt_status status = connected(db, err);
-    if (!status && mysql_ping(db->mysql))
+    if (status == DT_OK && mysql_ping(db->mysql))
         status = fail_connection(db, "ping", err);
     return status;
 }
@@ -364,7 +364,7 @@ dt_status dt_db_ping(dt_db *db, struct dt_error *err)
 static dt_status may_begin(dt_db *db, struct dt_error *err)
 {
     dt_status status = connected(db, err);
-    if (!status && db->txn != TXN_NONE)
+    if (status == DT_OK && db->txn != TXN_NONE)
         status = dt_fail(err, DT_INTERNAL, "a transaction is open already");
     return status;
 }
@@ -372,9 +372,9 @@ static dt_status may_begin(dt_db *db, struct dt_error *err)
 dt_status dt_db_begin(dt_db *db, struct dt_error *err)
 {
     dt_status status = may_begin(db, err);
-    if (!status)
+    if (status == DT_OK)
         status = run_text(db, "START TRANSACTION", 17, err);
-    if (!status)
+    if (status == DT_OK)
         db->txn = TXN_OPEN;
     return status;
 }
@@ -383,7 +383,7 @@ static dt_status set_keeps(dt_db *db, bool keeps, struct dt_error *err)
 {
     const char *sql = keeps ? "SET autocommit=0" : "SET autocommit=1";
     dt_status status = run_text(db, sql, strlen(sql), err);
-    if (!status)
+    if (status == DT_OK)
         db->keeps = keeps;
     return status;
 }
@@ -391,9 +391,9 @@ static dt_status set_keeps(dt_db *db, bool keeps, struct dt_error *err)
 dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err)
 {
     dt_status status = may_begin(db, err);
-    if (!status && !db->keeps)
+    if (status == DT_OK && !db->keeps)
         status = set_keeps(db, true, err);
-    if (!status)
+    if (status == DT_OK)
         db->txn = TXN_OPEN;
     return status;
 }
@@ -403,9 +403,9 @@ dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err)
     static const char sql[] =
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT";
     dt_status status = may_begin(db, err);
-    if (!status)
-        status = run_text(db, sql, sizeof sql - 1, err);
-    if (!status)
+    if (status == DT_OK)
+        status = run_text(db, sql, sizeof(sql) - 1, err);
+    if (status == DT_OK)
         db->txn = TXN_OPEN;
     return status;
 }
@@ -414,13 +414,13 @@ dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err)
 {
     static const char sql[] = "START TRANSACTION; SELECT " DT_SQL_NOW_MS;
     dt_status status = may_begin(db, err);
-    if (status)
+    if (status != DT_OK)
         return status;
-    if (mysql_real_query(db->mysql, sql, sizeof sql - 1))
+    if (mysql_real_query(db->mysql, sql, sizeof(sql) - 1))
         return fail_connection(db, sql, err);
     db->txn = TXN_OPEN; /* the first of the two statements is done */
     status = mysql_next_result(db->mysql) ? fail_connection(db, sql, err) : read_number(db, now_ms, sql, err);
-    if (status)
+    if (status != DT_OK)
         dt_db_rollback(db);
     return status;
 }
@@ -437,15 +437,15 @@ static dt_status in_doubt(dt_db *db, struct dt_error *err)
 dt_status dt_db_commit(dt_db *db, struct dt_error *err)
 {
     dt_status status = connected(db, err);
-    if (!status && db->txn != TXN_OPEN)
+    if (status == DT_OK && db->txn != TXN_OPEN)
         status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
-    if (status)
+    if (status != DT_OK)
         return status;
     status = run_text(db, "COMMIT", 6, err);
     if (status == DT_BUSY)
         return status;
     db->txn = TXN_NONE;
-    return status ? in_doubt(db, err) : DT_OK;
+    return status != DT_OK ? in_doubt(db, err) : DT_OK;
 }
 
 void dt_db_rollback(dt_db *db)
@@ -457,7 +457,7 @@ void dt_db_rollback(dt_db *db)
         return;
     }
     db->txn = TXN_NONE;
-    if (run_text(db, "ROLLBACK", 8, NULL))
+    if (run_text(db, "ROLLBACK", 8, NULL) != DT_OK)
         db->dead = true;
 }
 
@@ -480,13 +480,13 @@ static bool is_int_field(const MYSQL_FIELD *field)
 
 static void bind_column(struct column *c, MYSQL_BIND *bind)
 {
-    memset(bind, 0, sizeof *bind);
+    memset(bind, 0, sizeof(*bind));
     bind->is_null = &c->null;
     bind->error = &c->error;
     bind->length = &c->n;
     bind->buffer_type = c->is_int ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_STRING;
     bind->buffer = c->is_int ? (void *)&c->i : (void *)c->p;
-    bind->buffer_length = c->is_int ? sizeof c->i : (unsigned long)c->cap;
+    bind->buffer_length = c->is_int ? sizeof(c->i) : (unsigned long)c->cap;
 }
 
 /* Buffers for the result set, made once a statement. */
@@ -497,14 +497,14 @@ static dt_status make_columns(dt_db *db, struct statement *s, struct dt_error *e
         return mysql_stmt_errno(s->stmt) ? fail_statement(db, s->stmt, s->sql, err) : DT_OK;
     unsigned n = mysql_num_fields(meta);
     dt_status status = DT_OK;
-    s->columns = calloc(n, sizeof *s->columns);
-    s->binds = calloc(n, sizeof *s->binds);
+    s->columns = calloc(n, sizeof(*s->columns));
+    s->binds = calloc(n, sizeof(*s->binds));
     if (!s->columns || !s->binds) {
         status = no_memory(err);
         goto out;
     }
     s->n_columns = n;
-    for (unsigned i = 0; i < n && !status; i++) {
+    for (unsigned i = 0; i < n && status == DT_OK; i++) {
         struct column *c = &s->columns[i];
         c->is_int = is_int_field(mysql_fetch_field_direct(meta, i));
         c->cap = FIRST_CELL_BYTES;
@@ -522,7 +522,7 @@ out:
 static dt_status prepare(dt_db *db, const char *sql, size_t rows, struct dt_str text, struct statement **out,
                          struct dt_error *err)
 {
-    struct statement *s = calloc(1, sizeof *s);
+    struct statement *s = calloc(1, sizeof(*s));
     if (!s)
         return no_memory(err);
     s->sql = sql;
@@ -533,9 +533,9 @@ static dt_status prepare(dt_db *db, const char *sql, size_t rows, struct dt_str 
         status = no_memory(err);
     else if (mysql_stmt_prepare(s->stmt, text.p, (unsigned long)text.n))
         status = fail_statement(db, s->stmt, sql, err);
-    if (!status)
+    if (status == DT_OK)
         status = make_columns(db, s, err);
-    if (status) {
+    if (status != DT_OK) {
         free_statement(s);
         return status;
     }
@@ -570,7 +570,7 @@ static dt_status statement_of(dt_db *db, const char *sql, struct statement **out
     if (*out)
         return DT_OK;
     dt_status status = prepare(db, sql, 0, dt_str(sql), out, err);
-    if (!status)
+    if (status == DT_OK)
         remember(db, *out);
     return status;
 }
@@ -579,7 +579,7 @@ static bool reserve_binds(dt_db *db, size_t n)
 {
     if (n <= db->n_binds)
         return true;
-    MYSQL_BIND *grown = realloc(db->binds, n * sizeof *grown);
+    MYSQL_BIND *grown = realloc(db->binds, n * sizeof(*grown));
     if (!grown)
         return false;
     db->binds = grown;
@@ -590,7 +590,7 @@ static bool reserve_binds(dt_db *db, size_t n)
 /* The slices and numbers are borrowed until the statement has run. */
 static void bind_param(const struct dt_param *p, MYSQL_BIND *bind)
 {
-    memset(bind, 0, sizeof *bind);
+    memset(bind, 0, sizeof(*bind));
     switch (p->type) {
     case DT_PARAM_NULL:
         bind->buffer_type = MYSQL_TYPE_NULL;
@@ -598,7 +598,7 @@ static void bind_param(const struct dt_param *p, MYSQL_BIND *bind)
     case DT_PARAM_INT:
         bind->buffer_type = MYSQL_TYPE_LONGLONG;
         bind->buffer = (void *)(uintptr_t)&p->i;
-        bind->buffer_length = sizeof p->i;
+        bind->buffer_length = sizeof(p->i);
         return;
     case DT_PARAM_BYTES:
         bind->buffer_type = MYSQL_TYPE_STRING;
@@ -628,13 +628,13 @@ dt_status dt_db_run(dt_db *db, const char *sql, const struct dt_param *params, s
 {
     struct statement *s;
     dt_status status = usable(db, err);
-    if (!status)
+    if (status == DT_OK)
         status = statement_of(db, sql, &s, err);
-    if (!status)
+    if (status == DT_OK)
         status = execute(db, s, params, n, err);
-    if (!status && affected)
+    if (status == DT_OK && affected)
         *affected = (uint64_t)mysql_stmt_affected_rows(s->stmt);
-    if (!status && s->n_columns)
+    if (status == DT_OK && s->n_columns)
         mysql_stmt_free_result(s->stmt);
     return status;
 }
@@ -642,7 +642,7 @@ dt_status dt_db_run(dt_db *db, const char *sql, const struct dt_param *params, s
 dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err)
 {
     dt_status status = usable(db, err);
-    return status ? status : run_text(db, sql.p, sql.n, err);
+    return status != DT_OK ? status : run_text(db, sql.p, sql.n, err);
 }
 
 /* ---- many rows ---- */
@@ -691,7 +691,7 @@ static void bind_array(const struct dt_param *params, size_t columns, size_t row
             lengths[r] = p->type == DT_PARAM_BYTES ? (unsigned long)p->s.n : 0;
         }
     }
-    memset(bind, 0, sizeof *bind);
+    memset(bind, 0, sizeof(*bind));
     /* As bytes: what comes as text is decoded character by character before it is stored. */
     bind->buffer_type = is_int ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_BLOB;
     bind->buffer = room;
@@ -760,7 +760,7 @@ static dt_status statement_of_rows(dt_db *db, const char *sql, size_t rows, stru
     dt_strbuf_adds(&text, end);
     dt_status status = text.failed ? no_memory(err) : prepare(db, sql, rows, dt_strbuf_str(&text), out, err);
     dt_strbuf_clear(&text);
-    if (!status)
+    if (status == DT_OK)
         remember(db, *out);
     return status;
 }
@@ -779,27 +779,27 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *para
 {
     dt_status status = usable(db, err);
     uint64_t changed = 0;
-    for (size_t first = 0; first < rows && !status;) {
+    for (size_t first = 0; first < rows && status == DT_OK;) {
         size_t n = rows_that_fit(db, params, columns, first, rows);
         struct statement *s;
 #ifdef DT_ARRAY_BINDING
         if (db->server == DT_SERVER_MARIADB && n > 1) {
             status = statement_of(db, sql, &s, err);
-            if (!status)
+            if (status == DT_OK)
                 status = run_array(db, s, params + first * columns, columns, n, err);
         } else
 #endif
         {
             n = multi_rows(n, columns);
             status = statement_of_rows(db, sql, n, &s, err);
-            if (!status)
+            if (status == DT_OK)
                 status = execute(db, s, params + first * columns, columns * n, err);
         }
-        if (!status)
+        if (status == DT_OK)
             changed += (uint64_t)mysql_stmt_affected_rows(s->stmt);
         first += n;
     }
-    if (!status && affected)
+    if (status == DT_OK && affected)
         *affected = changed;
     return status;
 }
@@ -864,10 +864,10 @@ static dt_status run_and_commit(dt_db *db, struct dt_str text, struct dt_error *
     }
     if (status == DT_BUSY)
         return status;
-    if (status && !committing && server_told(db) && status != DT_UNAVAILABLE)
+    if (status != DT_OK && !committing && server_told(db) && status != DT_UNAVAILABLE)
         return status;
     db->txn = TXN_NONE;
-    return status ? in_doubt(db, err) : DT_OK;
+    return status != DT_OK ? in_doubt(db, err) : DT_OK;
 }
 
 dt_status dt_db_commit_with(dt_db *db, const char *sql, const struct dt_param *params, size_t columns, size_t rows,
@@ -875,13 +875,13 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, const struct dt_param *p
 {
     struct dt_strbuf text;
     dt_status status = connected(db, err);
-    if (!status && db->txn != TXN_OPEN)
+    if (status == DT_OK && db->txn != TXN_OPEN)
         status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
-    if (status)
+    if (status != DT_OK)
         return status;
     if (rows_that_fit(db, params, columns, 0, rows) < rows || rows * columns > PLACEHOLDERS_MAX) {
         status = dt_db_run_many(db, sql, params, columns, rows, NULL, err);
-        return status ? status : dt_db_commit(db, err);
+        return status != DT_OK ? status : dt_db_commit(db, err);
     }
     dt_strbuf_init(&text);
     if (!write_out(sql, params, columns, rows, &text))
@@ -904,7 +904,7 @@ static dt_status open_result(dt_db *db, struct statement *s, const struct dt_par
                              struct dt_error *err)
 {
     dt_status status = execute(db, s, params, n, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     if (s->n_columns == 0)
         return dt_fail(err, DT_INTERNAL, "a query without a result (%.80s)", s->sql);
@@ -923,20 +923,20 @@ dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params,
 {
     struct statement *s;
     dt_status status = usable(db, err);
-    if (!status)
+    if (status == DT_OK)
         status = statement_of(db, sql, &s, err);
-    return status ? status : open_result(db, s, params, n, false, err);
+    return status != DT_OK ? status : open_result(db, s, params, n, false, err);
 }
 
 dt_status dt_db_query_stream(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
 {
     struct statement *s;
     dt_status status = usable(db, err);
-    if (!status && db->txn != TXN_NONE)
+    if (status == DT_OK && db->txn != TXN_NONE)
         status = dt_fail(err, DT_INTERNAL, "a stream inside a transaction (%.80s)", sql);
-    if (!status)
+    if (status == DT_OK)
         status = statement_of(db, sql, &s, err);
-    return status ? status : open_result(db, s, params, n, true, err);
+    return status != DT_OK ? status : open_result(db, s, params, n, true, err);
 }
 
 /* The statement with its values in their places; false: they are not as many. */
@@ -957,7 +957,7 @@ static bool fill_in(const char *sql, const struct dt_param *params, size_t n, st
 /* Asks; the answer is owed. */
 static dt_status ask_by_text(dt_db *db, const char *sql, struct dt_str text, struct dt_error *err)
 {
-    struct statement *s = calloc(1, sizeof *s);
+    struct statement *s = calloc(1, sizeof(*s));
     if (!s)
         return no_memory(err);
     s->sql = sql;
@@ -980,7 +980,7 @@ static dt_status receive(dt_db *db, struct statement *s, struct dt_error *err)
     if (mysql_read_query_result(db->mysql) || !(s->text = mysql_use_result(db->mysql)))
         return fail_connection(db, s->sql, err);
     s->n_columns = mysql_num_fields(s->text);
-    s->columns = calloc(s->n_columns ? s->n_columns : 1, sizeof *s->columns);
+    s->columns = calloc(s->n_columns ? s->n_columns : 1, sizeof(*s->columns));
     if (!s->columns)
         return no_memory(err);
     for (unsigned i = 0; i < s->n_columns; i++)
@@ -992,7 +992,7 @@ dt_status dt_db_ask_index(dt_db *db, const char *sql, const struct dt_param *par
 {
     struct dt_strbuf text;
     dt_status status = usable(db, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     dt_strbuf_init(&text);
     if (!fill_in(sql, params, n, &text))
@@ -1006,11 +1006,11 @@ dt_status dt_db_ask_index(dt_db *db, const char *sql, const struct dt_param *par
 dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
 {
     dt_status status = dt_db_ask_index(db, sql, params, n, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     struct statement *s = db->open;
     status = receive(db, s, err);
-    if (status) {
+    if (status != DT_OK) {
         db->open = NULL;
         free_statement(s);
     }
@@ -1021,13 +1021,13 @@ dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
 {
     struct statement *s;
     dt_status status = usable(db, err);
-    if (!status)
+    if (status == DT_OK)
         status = prepare(db, "query text", 0, text, &s, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     s->once = true;
     status = open_result(db, s, DT_NO_PARAMS, false, err);
-    if (status)
+    if (status != DT_OK)
         free_statement(s);
     return status;
 }
@@ -1133,7 +1133,7 @@ int64_t dt_db_i64(const dt_db *db, unsigned column)
     if (c->is_int)
         return c->i;
     char digits[32];
-    size_t n = c->n < sizeof digits - 1 ? c->n : sizeof digits - 1;
+    size_t n = c->n < sizeof(digits) - 1 ? c->n : sizeof(digits) - 1;
     memcpy(digits, c->p, n);
     digits[n] = '\0';
     return strtoll(digits, NULL, 10);
@@ -1146,7 +1146,7 @@ struct dt_str dt_db_bytes(const dt_db *db, unsigned column)
         return DT_STR_NONE;
     if (!c->is_int)
         return (struct dt_str){c->p, c->n};
-    int n = snprintf(c->digits, sizeof c->digits, "%lld", (long long)c->i);
+    int n = snprintf(c->digits, sizeof(c->digits), "%lld", (long long)c->i);
     return (struct dt_str){c->digits, (size_t)n};
 }
 

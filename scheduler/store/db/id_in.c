@@ -27,7 +27,7 @@ static dt_status begin(struct list *list, const struct dt_param *head, size_t n_
     if (n_head > DT_ID_IN_HEAD)
         return dt_fail(err, DT_INTERNAL, "%zu parameters before a list of ids", n_head);
     if (n_head)
-        memcpy(list->params, head, n_head * sizeof *head);
+        memcpy(list->params, head, n_head * sizeof(*head));
     list->n_head = n_head;
     return DT_OK;
 }
@@ -50,7 +50,7 @@ dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, const struct dt
     struct list list;
     *affected = 0;
     dt_status status = begin(&list, head, n_head, err);
-    for (size_t first = 0; !status && first < n;) {
+    for (size_t first = 0; status == DT_OK && first < n;) {
         uint64_t changed = 0;
         first += fill(&list, update, ids + first, n - first);
         status = dt_db_run(db, list.sql, list.params, list.n, &changed, err);
@@ -63,10 +63,10 @@ static dt_status read_list(dt_db *db, const struct list *list, dt_status (*row)(
                            struct dt_error *err)
 {
     dt_status status = dt_db_query(db, list->sql, list->params, list->n, err);
-    while (!status && dt_db_next(db))
+    while (status == DT_OK && dt_db_next(db))
         status = row(arg);
-    dt_status ended = dt_db_end(db, status ? NULL : err);
-    return status ? status : ended;
+    dt_status ended = dt_db_end(db, status != DT_OK ? NULL : err);
+    return status != DT_OK ? status : ended;
 }
 
 dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, const struct dt_param *head, size_t n_head,
@@ -74,7 +74,7 @@ dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, const struct dt
 {
     struct list list;
     dt_status status = begin(&list, head, n_head, err);
-    for (size_t first = 0; !status && first < n;) {
+    for (size_t first = 0; status == DT_OK && first < n;) {
         first += fill(&list, query, ids + first, n - first);
         status = read_list(db, &list, row, arg, err);
     }

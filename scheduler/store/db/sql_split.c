@@ -59,7 +59,7 @@ static bool take_delimiter(struct dt_sql_split *s)
     size_t n = 0;
     while (word + n < line && !isspace((unsigned char)word[n]))
         n++;
-    if (n > 0 && n < sizeof s->delimiter) {
+    if (n > 0 && n < sizeof(s->delimiter)) {
         memcpy(s->delimiter, word, n);
         s->delimiter[n] = '\0';
     }

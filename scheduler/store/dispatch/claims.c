@@ -61,7 +61,7 @@ static dt_status append(struct dt_claims *claims, struct dt_claim claim)
 {
     if (claims->n == claims->cap) {
         size_t cap = claims->cap ? claims->cap * 2 : 64;
-        struct dt_claim *v = realloc(claims->v, cap * sizeof *v);
+        struct dt_claim *v = realloc(claims->v, cap * sizeof(*v));
         if (!v)
             return DT_NOMEM;
         claims->v = v;
@@ -110,7 +110,7 @@ void dt_claims_drop(struct dt_claims *claims, size_t n)
     if (n == 0)
         return;
     claims->n -= n;
-    memmove(claims->v, claims->v + n, claims->n * sizeof *claims->v);
+    memmove(claims->v, claims->v + n, claims->n * sizeof(*claims->v));
 }
 
 bool dt_claims_equal(const struct dt_claim *a, size_t n_a, const struct dt_claim *b, size_t n_b)

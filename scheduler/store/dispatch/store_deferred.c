@@ -45,7 +45,7 @@ struct behind {
 
 static bool *place_of(const struct behind *b, int64_t job_id)
 {
-    const int64_t *at = b->n ? bsearch(&job_id, b->jobs, b->n, sizeof *b->jobs, by_number) : NULL;
+    const int64_t *at = b->n ? bsearch(&job_id, b->jobs, b->n, sizeof(*b->jobs), by_number) : NULL;
     return at ? &b->waits[at - b->jobs] : NULL;
 }
 
@@ -71,17 +71,17 @@ static bool is_behind(const struct behind *b, const struct dt_apply *a)
 static dt_status find_waiting(struct deferring *d, dt_db *db, int64_t last_id, struct behind *b)
 {
     *b = (struct behind){.db = db,
-                         .jobs = dt_arena_alloc(d->arena, d->n * sizeof *b->jobs),
-                         .waits = dt_arena_alloc(d->arena, d->n * sizeof *b->waits)};
+                         .jobs = dt_arena_alloc(d->arena, d->n * sizeof(*b->jobs)),
+                         .waits = dt_arena_alloc(d->arena, d->n * sizeof(*b->waits))};
     if (!b->jobs || !b->waits)
         return DT_NOMEM;
     for (size_t i = 0; i < d->n; i++)
         b->jobs[i] = d->results[i].result.job_id;
-    qsort(b->jobs, d->n, sizeof *b->jobs, by_number);
+    qsort(b->jobs, d->n, sizeof(*b->jobs), by_number);
     for (size_t i = 0; i < d->n; i++)
         if (i == 0 || b->jobs[i] != b->jobs[b->n - 1])
             b->jobs[b->n++] = b->jobs[i];
-    memset(b->waits, 0, b->n * sizeof *b->waits);
+    memset(b->waits, 0, b->n * sizeof(*b->waits));
     return dt_id_in_read(db, &read_waiting, DT_PARAMS(DT_P_INT(last_id)), b->jobs, b->n, mark_waiting, b, d->err);
 }
 
@@ -90,7 +90,7 @@ static dt_status apply_others(struct deferring *d, dt_db *db, int64_t now_ms, en
                               struct dt_counts *counts)
 {
     struct behind behind;
-    struct dt_apply *free_ones = dt_arena_alloc(d->arena, d->n * sizeof *free_ones);
+    struct dt_apply *free_ones = dt_arena_alloc(d->arena, d->n * sizeof(*free_ones));
     size_t n = 0;
     dt_status status = free_ones ? find_waiting(d, db, last_id, &behind) : DT_NOMEM;
     for (size_t i = 0; status == DT_OK && i < d->n; i++) {
@@ -121,7 +121,7 @@ static struct dt_str cut(struct dt_str s, size_t max)
 static dt_status store_busy(struct deferring *d, dt_db *db, int64_t now_ms)
 {
     enum { COLUMNS = 7 };
-    struct dt_param *params = dt_arena_alloc(d->arena, (d->n * COLUMNS + 1) * sizeof *params), *p = params;
+    struct dt_param *params = dt_arena_alloc(d->arena, (d->n * COLUMNS + 1) * sizeof(*params)), *p = params;
     if (!params)
         return DT_NOMEM;
     for (size_t i = 0; i < d->n; i++) {
@@ -188,17 +188,17 @@ static dt_status take_deferred(struct deferring *d, dt_db *db)
 static dt_status read_page(struct deferring *d, dt_db *db)
 {
     d->n = 0;
-    d->results = dt_arena_alloc(d->out_arena, d->limit * sizeof *d->results);
-    d->ids = dt_arena_alloc(d->out_arena, d->limit * sizeof *d->ids);
+    d->results = dt_arena_alloc(d->out_arena, d->limit * sizeof(*d->results));
+    d->ids = dt_arena_alloc(d->out_arena, d->limit * sizeof(*d->ids));
     if (!d->results || !d->ids)
         return DT_NOMEM;
     dt_status status = dt_db_query(db, read_deferred, DT_PARAMS(DT_P_INT(d->after_id), DT_P_INT(d->limit)), d->err);
-    if (status)
+    if (status != DT_OK)
         return status;
-    while (!status && d->n < d->limit && dt_db_next(db))
+    while (status == DT_OK && d->n < d->limit && dt_db_next(db))
         status = take_deferred(d, db);
-    dt_status ended = dt_db_end(db, status ? NULL : d->err);
-    return status ? status : ended;
+    dt_status ended = dt_db_end(db, status != DT_OK ? NULL : d->err);
+    return status != DT_OK ? status : ended;
 }
 
 static const char delete_deferred[] =

@@ -21,12 +21,12 @@ static int by_id(const void *a, const void *b)
 
 static struct place *sorted_places(const struct dt_claims *claims, struct dt_arena *arena)
 {
-    struct place *places = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof *places);
+    struct place *places = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(*places));
     if (!places)
         return NULL;
     for (size_t i = 0; i < claims->n; i++)
         places[i] = (struct place){claims->v[i].id, i};
-    qsort(places, claims->n, sizeof *places, by_id);
+    qsort(places, claims->n, sizeof(*places), by_id);
     return places;
 }
 
@@ -84,7 +84,7 @@ dt_status dt_outgoing_read(dt_db *db, const struct dt_claims *claims, struct dt_
             DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), err);
     while (status == DT_OK && dt_db_next(db)) {
         struct place key = {.id = dt_db_i64(db, 0)};
-        const struct place *place = bsearch(&key, places, claims->n, sizeof *places, by_id);
+        const struct place *place = bsearch(&key, places, claims->n, sizeof(*places), by_id);
         status = place ? read_row(db, arena, &(*out)[place->at]) : DT_INTERNAL;
     }
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);

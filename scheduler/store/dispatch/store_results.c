@@ -102,7 +102,7 @@ static void sort_places(struct batch *b)
         sorted &= i == 0 || b->places[i - 1].id <= b->places[i].id;
     }
     if (!sorted)
-        qsort(b->places, b->n, sizeof *b->places, by_id);
+        qsort(b->places, b->n, sizeof(*b->places), by_id);
 }
 
 /* The first place of a job; n when there is none. */
@@ -166,8 +166,8 @@ static void add_text(struct dt_strbuf *text, struct dt_str s, size_t max)
 static dt_status list_ids(struct batch *b)
 {
     size_t n = 0;
-    b->ids = dt_arena_alloc(b->arena, b->n * sizeof *b->ids);
-    b->jobs = dt_arena_alloc(b->arena, b->n * sizeof *b->jobs);
+    b->ids = dt_arena_alloc(b->arena, b->n * sizeof(*b->ids));
+    b->jobs = dt_arena_alloc(b->arena, b->n * sizeof(*b->jobs));
     if (!b->ids || !b->jobs)
         return no_memory(b);
     for (size_t i = 0; i < b->n; i++)
@@ -203,7 +203,7 @@ static dt_status read_judged(void *arg)
         return dt_fail(b->err, DT_INTERNAL, "more jobs than were asked for");
     const struct judged *before = b->n_jobs ? &b->jobs[b->n_jobs - 1] : NULL;
     struct judged *j = &b->jobs[b->n_jobs++];
-    memset(j, 0, sizeof *j);
+    memset(j, 0, sizeof(*j));
     dt_status status = dt_row_judged(b->db, 0, b->arena, &j->was);
     unsigned next = DT_ROW_JUDGED_COLUMNS;
     j->was.version = dt_db_i64(b->db, next++);
@@ -212,7 +212,7 @@ static dt_status read_judged(void *arg)
     if (!j->topic.p)
         return no_memory(b);
     j->job = j->was;
-    return status ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
+    return status != DT_OK ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
 }
 
 static bool was_read(const struct batch *b, int64_t id)
@@ -246,9 +246,9 @@ static dt_status find_busy(struct batch *b)
 static dt_status read_all(struct batch *b)
 {
     dt_status status = list_ids(b);
-    if (!status)
+    if (status == DT_OK)
         status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, b->ids, b->n_ids, read_judged, b, b->err);
-    return !status && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY ? find_busy(b) : status;
+    return status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY ? find_busy(b) : status;
 }
 
 /* ---- judging ---- */
@@ -288,7 +288,7 @@ static void count_changed(struct batch *b, const struct judged *j)
 
 static void note_was(struct dt_apply *a, const struct dt_job *was)
 {
-    memset(a->was_ms, 0, sizeof a->was_ms);
+    memset(a->was_ms, 0, sizeof(a->was_ms));
     a->was_ms[0] = was->next_at_ms;
     if (was->state != DT_DISPATCHED)
         return;
@@ -365,7 +365,7 @@ static dt_status judge_archived(struct batch *b, const char *sql, const struct j
     if (b->text.failed)
         return no_memory(b);
     dt_status status = dt_db_query(b->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
-    if (status)
+    if (status != DT_OK)
         return status;
     while (dt_db_next(b->db))
         mark_duplicates(b, dt_db_i64(b->db, 0), dt_db_i64(b->db, 1), dt_row_attempt_status(b->db, 2));
@@ -399,21 +399,21 @@ static size_t list_unknown(struct batch *b)
 
 static dt_status read_all_past(struct batch *b, size_t asked)
 {
-    b->past = dt_arena_alloc(b->arena, asked * sizeof *b->past);
+    b->past = dt_arena_alloc(b->arena, asked * sizeof(*b->past));
     if (b->text.failed || !b->past)
         return no_memory(b);
     dt_status status =
         dt_db_query(b->db, read_past, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms)), b->err);
-    if (status)
+    if (status != DT_OK)
         return status;
-    while (!status && b->n_past < asked && dt_db_next(b->db)) {
+    while (status == DT_OK && b->n_past < asked && dt_db_next(b->db)) {
         struct judged *j = &b->past[b->n_past++];
-        memset(j, 0, sizeof *j);
+        memset(j, 0, sizeof(*j));
         status = dt_row_judged(b->db, 0, b->arena, &j->was);
         j->job = j->was;
     }
-    dt_status ended = dt_db_end(b->db, status ? NULL : b->err);
-    return status ? status : ended;
+    dt_status ended = dt_db_end(b->db, status != DT_OK ? NULL : b->err);
+    return status != DT_OK ? status : ended;
 }
 
 /* They are finished, so no result changes them. One by hand that is not is nobody's to judge. */
@@ -433,9 +433,9 @@ static dt_status judge_past(struct batch *b)
     if (unknown == 0)
         return DT_OK;
     dt_status status = read_all_past(b, unknown);
-    for (size_t i = 0; !status && i < b->n_past; i++)
+    for (size_t i = 0; status == DT_OK && i < b->n_past; i++)
         judge_past_job(b, &b->past[i]);
-    return status ? status : judge_archived(b, select_archived_past, b->past, b->n_past);
+    return status != DT_OK ? status : judge_archived(b, select_archived_past, b->past, b->n_past);
 }
 
 /* ---- writing ---- */
@@ -467,7 +467,7 @@ static dt_status write_rows(struct batch *b, const char *sql, const struct dt_pa
     if (b->text.failed)
         return no_memory(b);
     dt_status status = dt_db_run(b->db, sql, params, n_params, &affected, b->err);
-    return status ? status : expect_written(b, affected, rows);
+    return status != DT_OK ? status : expect_written(b, affected, rows);
 }
 
 static const char update_ended_well[] =
@@ -492,7 +492,7 @@ static int by_likeness(const void *a, const void *b)
     const struct judged *x = *(struct judged *const *)a, *y = *(struct judged *const *)b;
     const int64_t of_x[] = {x->was.attempt, x->was.version, x->was.state, x->retention_ms, x->was.id};
     const int64_t of_y[] = {y->was.attempt, y->was.version, y->was.state, y->retention_ms, y->was.id};
-    for (size_t i = 0; i < sizeof of_x / sizeof *of_x; i++)
+    for (size_t i = 0; i < sizeof(of_x) / sizeof(*of_x); i++)
         if (of_x[i] != of_y[i])
             return of_x[i] < of_y[i] ? -1 : 1;
     return 0;
@@ -515,7 +515,7 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
         DT_PARAMS(DT_P_INT(b->now_ms), DT_P_INT(purge_at_ms(b, j)), DT_P_INT(leave_at_ms(b, j)), DT_P_INT(b->now_ms),
                   DT_P_INT(j->was.attempt), DT_P_INT(j->was.version), DT_P_INT((int64_t)j->was.state + 1)),
         ids, n, &written, b->err);
-    return status ? status : expect_written(b, written, n);
+    return status != DT_OK ? status : expect_written(b, written, n);
 }
 
 static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
@@ -553,8 +553,8 @@ static bool worth_a_statement(size_t group, size_t n)
 /* Large groups that are alike by a statement each; all that is left together. */
 static dt_status write_ended_well(struct batch *b)
 {
-    struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof *v);
-    int64_t *ids = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof *ids);
+    struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*v));
+    int64_t *ids = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*ids));
     size_t n = 0, left = 0;
     dt_status status = DT_OK;
     if (!v || !ids)
@@ -563,7 +563,7 @@ static dt_status write_ended_well(struct batch *b)
         if (ended_well(&b->jobs[i]))
             v[n++] = &b->jobs[i];
     qsort(v, n, sizeof(struct judged *), by_likeness);
-    for (size_t first = 0, end; !status && first < n; first = end) {
+    for (size_t first = 0, end; status == DT_OK && first < n; first = end) {
         for (end = first + 1; end < n && alike(v[first], v[end]);)
             end++;
         if (worth_a_statement(end - first, n))
@@ -573,7 +573,7 @@ static dt_status write_ended_well(struct batch *b)
                 v[left++] = v[i];
     }
     qsort(v, left, sizeof(struct judged *), by_job);
-    return status ? status : write_each(b, v, left);
+    return status != DT_OK ? status : write_each(b, v, left);
 }
 
 static const char update_others[] =
@@ -599,7 +599,7 @@ static void add_error(struct dt_strbuf *text, const struct dt_result *failure)
     struct dt_str code = failure ? failure->error_code : DT_STR_NONE;
     if (failure && !code.p && failure->status == DT_RESULT_TIMED_OUT)
         code = DT_STR_LIT("ack_timeout");
-    add_cell(text, failure != NULL);
+    add_cell(text, failure ? 1 : 0);
     add_text(text, code, DT_ERROR_CODE_MAX);
     dt_strbuf_addc(text, ',');
     add_text(text, failure ? failure->error_message : DT_STR_NONE, DT_ERROR_MESSAGE_MAX);
@@ -649,7 +649,7 @@ static dt_status write_dead_letters(struct batch *b)
     enum { COLUMNS = 4 };
     if (!b->n_dead)
         return DT_OK;
-    struct dt_param *params = dt_arena_alloc(b->arena, b->n_dead * COLUMNS * sizeof *params), *p = params;
+    struct dt_param *params = dt_arena_alloc(b->arena, b->n_dead * COLUMNS * sizeof(*params)), *p = params;
     if (!params)
         return no_memory(b);
     for (size_t i = 0; i < b->n_jobs; i++) {
@@ -687,25 +687,25 @@ static void forget_outcomes(struct dt_apply *results, size_t n)
 
 static dt_status apply(struct batch *b)
 {
-    b->places = dt_arena_alloc(b->arena, b->n * sizeof *b->places);
+    b->places = dt_arena_alloc(b->arena, b->n * sizeof(*b->places));
     if (!b->places)
         return no_memory(b);
     sort_places(b);
     dt_status status = read_all(b);
-    if (status)
+    if (status != DT_OK)
         return status;
     for (size_t i = 0; i < b->n_jobs; i++)
         judge_job(b, &b->jobs[i]);
     status = judge_archived(b, select_archived, b->jobs, b->n_jobs);
-    if (!status)
+    if (status == DT_OK)
         status = judge_past(b);
-    if (!status)
+    if (status == DT_OK)
         status = write_ended_well(b);
-    if (!status)
+    if (status == DT_OK)
         status = write_others(b);
-    if (!status)
+    if (status == DT_OK)
         status = write_dead_letters(b);
-    if (!status)
+    if (status == DT_OK)
         count_moves(b);
     return status;
 }
@@ -752,7 +752,7 @@ static dt_status try_to(dt_store *store, enum dt_locking locking, dt_results_wor
     dt_arena_init(&arena);
     dt_counts_init(&counts);
     dt_status status = dt_store_begin(store, &db, &now_ms, err);
-    if (!status)
+    if (status == DT_OK)
         status = work(arg, db, now_ms, locking, &counts, &arena, err);
     DT_FAIL_POINT_STATUS("results.commit", status, err);
     status = dt_counts_finish(db, &counts, status, err);

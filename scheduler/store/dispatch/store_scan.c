@@ -80,8 +80,9 @@ dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    return status ? status
-                  : dt_db_ask_index(db, later_sql, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(limit)), err);
+    return status != DT_OK
+               ? status
+               : dt_db_ask_index(db, later_sql, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(limit)), err);
 }
 
 dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_due *out, size_t *n,
@@ -182,7 +183,7 @@ dt_status dt_store_due_nth(dt_store *store, int64_t from_ms, int64_t to_ms, size
 dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t *counts, struct dt_error *err)
 {
     dt_db *db;
-    memset(counts, 0, DT_SLOTS * sizeof *counts);
+    memset(counts, 0, DT_SLOTS * sizeof(*counts));
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = dt_db_query_index(db,
@@ -261,7 +262,7 @@ static dt_status read_topic(void *arg)
     struct topics_of *t = arg;
     int64_t id = dt_db_i64(t->db, 0);
     struct dt_str topic = dt_db_bytes(t->db, 2);
-    const int64_t *at = bsearch(&id, t->ids, t->n, sizeof *t->ids, by_number);
+    const int64_t *at = bsearch(&id, t->ids, t->n, sizeof(*t->ids), by_number);
     if (!at)
         return DT_OK;
     if (!t->last.p || !dt_str_eq(t->last, topic))
@@ -277,7 +278,7 @@ dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, stru
     static const struct dt_id_in select_topics =
         DT_ID_IN("SELECT j.id, j.state+0, j.topic FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id", "");
     struct topics_of t = {.arena = arena, .ids = ids, .n = n, .out = out};
-    memset(out, 0, n * sizeof *out);
+    memset(out, 0, n * sizeof(*out));
     dt_status status = dt_store_db(store, &t.db, err);
-    return status ? status : dt_id_in_read(t.db, &select_topics, DT_NO_PARAMS, ids, n, read_topic, &t, err);
+    return status != DT_OK ? status : dt_id_in_read(t.db, &select_topics, DT_NO_PARAMS, ids, n, read_topic, &t, err);
 }

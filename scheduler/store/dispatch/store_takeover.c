@@ -79,12 +79,12 @@ static int by_id(const void *a, const void *b)
 
 dt_status dt_claims_by_id(const struct dt_claim *claims, size_t n, struct dt_strbuf *out)
 {
-    struct dt_claim *sorted = malloc((n ? n : 1) * sizeof *sorted);
+    struct dt_claim *sorted = malloc((n ? n : 1) * sizeof(*sorted));
     if (!sorted)
         return DT_NOMEM;
     if (n)
-        memcpy(sorted, claims, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_id);
+        memcpy(sorted, claims, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), by_id);
     dt_claims_format(sorted, n, out);
     free(sorted);
     return out->failed ? DT_NOMEM : DT_OK;
@@ -350,7 +350,7 @@ static dt_status end_undeliverable(dt_db *db, const struct dt_config *config, co
                                      DT_P_INT(apply.result.job_id), DT_P_INT(apply.result.attempt)),
                            NULL, err);
     done->next_ms = apply.next_at_ms;
-    memcpy(done->was_ms, apply.was_ms, sizeof done->was_ms);
+    memcpy(done->was_ms, apply.was_ms, sizeof(done->was_ms));
     done->outbox = apply.outbox;
     return status;
 }

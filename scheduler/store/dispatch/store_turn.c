@@ -76,7 +76,7 @@ static int by_due(const void *a, const void *b)
 static struct candidate *find(struct turn *t, int64_t id)
 {
     struct candidate key = {.id = id};
-    return bsearch(&key, t->v, t->n, sizeof *t->v, by_id);
+    return bsearch(&key, t->v, t->n, sizeof(*t->v), by_id);
 }
 
 /* ---- reading ---- */
@@ -84,20 +84,20 @@ static struct candidate *find(struct turn *t, int64_t id)
 static dt_status candidates_from_hints(struct turn *t)
 {
     t->n = t->io->n_hints;
-    t->v = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof *t->v);
-    t->claims = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof *t->claims);
+    t->v = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*t->v));
+    t->claims = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*t->claims));
     if (!t->v || !t->claims)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n; i++)
         t->v[i] = (struct candidate){.id = t->io->hints[i].id, .hint_ms = t->io->hints[i].due_ms, .fate = FATE_LEFT};
-    qsort(t->v, t->n, sizeof *t->v, by_id);
+    qsort(t->v, t->n, sizeof(*t->v), by_id);
     return DT_OK;
 }
 
 /* The ids of the candidates that `wanted` picks, ascending; n of them. NULL: no memory. */
 static const int64_t *ids_of(const struct turn *t, bool (*wanted)(const struct candidate *c), size_t *n)
 {
-    int64_t *ids = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof *ids);
+    int64_t *ids = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*ids));
     *n = 0;
     for (size_t i = 0; ids && i < t->n; i++)
         if (wanted(&t->v[i]))
@@ -222,10 +222,10 @@ static dt_status add_claims(struct dt_claims *to, const struct dt_claims *from)
 {
     if (from->n == 0)
         return DT_OK;
-    struct dt_claim *v = realloc(to->v, (to->n + from->n) * sizeof *v);
+    struct dt_claim *v = realloc(to->v, (to->n + from->n) * sizeof(*v));
     if (!v)
         return DT_NOMEM;
-    memcpy(v + to->n, from->v, from->n * sizeof *v);
+    memcpy(v + to->n, from->v, from->n * sizeof(*v));
     to->v = v;
     to->n = to->cap = to->n + from->n;
     return DT_OK;
@@ -259,7 +259,7 @@ static dt_status read_foreign_lists(struct turn *t)
     }
     dt_status end = some ? dt_db_end(t->db, status == DT_OK ? t->err : NULL) : DT_OK;
     if (t->foreign.n)
-        qsort(t->foreign.v, t->foreign.n, sizeof *t->foreign.v, claim_by_id);
+        qsort(t->foreign.v, t->foreign.n, sizeof(*t->foreign.v), claim_by_id);
     dt_claims_clear(&list);
     dt_strbuf_clear(&shards);
     return status == DT_OK ? end : status;
@@ -270,7 +270,7 @@ static bool in_flight_elsewhere(const struct turn *t, const struct candidate *c)
     struct dt_claim key = {.id = c->id};
     if (!claimed_elsewhere(t, c))
         return false;
-    return t->foreign_unknown || (t->foreign.n && bsearch(&key, t->foreign.v, t->foreign.n, sizeof key, claim_by_id));
+    return t->foreign_unknown || (t->foreign.n && bsearch(&key, t->foreign.v, t->foreign.n, sizeof(key), claim_by_id));
 }
 
 /* One copy for as long as the same one comes: the book may be read again before the batch is sent. */
@@ -439,7 +439,7 @@ static void fill(struct turn *t, struct part *parts, size_t n_parts, size_t part
 /* Not all fits: each topic gets an equal part of the bytes, and then what others left. */
 static dt_status choose_fairly(struct turn *t)
 {
-    struct part *parts = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof *parts);
+    struct part *parts = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*parts));
     size_t n_parts = 0, jobs = 0, bytes = 0;
     if (!parts)
         return DT_NOMEM;
@@ -483,7 +483,7 @@ static int64_t due_of(const struct turn *t, const struct candidate *c)
 /* In order of due time, as far as the limits of one batch reach. */
 static dt_status choose_claims(struct turn *t)
 {
-    qsort(t->v, t->n, sizeof *t->v, by_due);
+    qsort(t->v, t->n, sizeof(*t->v), by_due);
     t->io->shortest_ack_ms = INT64_MAX;
     dt_status status = choose(t);
     for (size_t i = 0; status == DT_OK && i < t->n; i++) {
@@ -528,8 +528,8 @@ static dt_status time_out(struct turn *t)
 {
     if (t->n_timeouts == 0)
         return DT_OK;
-    struct dt_apply *results = dt_arena_alloc(t->io->arena, t->n_timeouts * sizeof *results);
-    struct candidate **of = dt_arena_alloc(t->io->arena, t->n_timeouts * sizeof *of);
+    struct dt_apply *results = dt_arena_alloc(t->io->arena, t->n_timeouts * sizeof(*results));
+    struct candidate **of = dt_arena_alloc(t->io->arena, t->n_timeouts * sizeof(*of));
     size_t n = 0;
     if (!results || !of)
         return DT_NOMEM;
@@ -599,12 +599,12 @@ static dt_status write_claims(struct turn *t)
 {
     uint64_t changed = 0;
     int64_t now = t->row.now_ms, near_end = dt_near_end_ms(now);
-    int64_t *ids = dt_arena_alloc(t->io->arena, t->n_claims * sizeof *ids);
+    int64_t *ids = dt_arena_alloc(t->io->arena, t->n_claims * sizeof(*ids));
     if (!ids)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n_claims; i++)
         ids[i] = t->claims[i].id;
-    qsort(ids, t->n_claims, sizeof *ids, by_number);
+    qsort(ids, t->n_claims, sizeof(*ids), by_number);
     dt_status status = dt_id_in_run(t->db, &claim_jobs,
                                     DT_PARAMS(DT_P_INT(now), DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now),
                                               DT_P_INT(now), DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
@@ -659,10 +659,10 @@ static void add_large(struct large *large, struct dt_claim claim, struct dt_outg
 static dt_status make_batch(struct turn *t, struct large *large)
 {
     struct dt_arena *arena = t->io->arena;
-    *large = (struct large){.claims = {.v = dt_arena_alloc(arena, t->n_claims * sizeof *large->claims.v)},
-                            .to = dt_arena_alloc(arena, t->n_claims * sizeof *large->to),
-                            .of = dt_arena_alloc(arena, t->n_claims * sizeof *large->of)};
-    t->io->batch = dt_arena_alloc(arena, t->n_claims * sizeof *t->io->batch);
+    *large = (struct large){.claims = {.v = dt_arena_alloc(arena, t->n_claims * sizeof(*large->claims.v))},
+                            .to = dt_arena_alloc(arena, t->n_claims * sizeof(*large->to)),
+                            .of = dt_arena_alloc(arena, t->n_claims * sizeof(*large->of))};
+    t->io->batch = dt_arena_alloc(arena, t->n_claims * sizeof(*t->io->batch));
     if (!large->claims.v || !large->to || !large->of || !t->io->batch)
         return DT_NOMEM;
     for (size_t i = 0, n = 0; i < t->n; i++) {
@@ -718,7 +718,7 @@ static dt_status claim(struct turn *t)
 static dt_status report_seen(struct turn *t)
 {
     struct dt_turn *io = t->io;
-    io->seen = dt_arena_alloc(io->arena, (t->n ? t->n : 1) * sizeof *io->seen);
+    io->seen = dt_arena_alloc(io->arena, (t->n ? t->n : 1) * sizeof(*io->seen));
     if (!io->seen)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n; i++) {
@@ -753,7 +753,7 @@ static dt_status settle(struct turn *t)
     io->rest = io->settle->n - io->settled;
     if (!io->extend_deadlines)
         return DT_OK;
-    io->moved = dt_arena_alloc(io->arena, (io->settled ? io->settled : 1) * sizeof *io->moved);
+    io->moved = dt_arena_alloc(io->arena, (io->settled ? io->settled : 1) * sizeof(*io->moved));
     if (!io->moved)
         return DT_NOMEM;
     return dt_lease_extend(t->db, io->settle->v, io->settled, t->row.now_ms, io->moved, &io->n_moved, t->err);

@@ -15,7 +15,7 @@ struct dt_topic_book {
 
 dt_status dt_topic_book_new(dt_topic_book **out)
 {
-    dt_topic_book *book = calloc(1, sizeof *book);
+    dt_topic_book *book = calloc(1, sizeof(*book));
     if (!book)
         return DT_NOMEM;
     dt_arena_init(&book->arena);
@@ -38,7 +38,7 @@ static dt_status append(dt_topic_book *book, struct dt_topic_entry entry)
         return DT_NOMEM;
     if (book->n == book->cap) {
         size_t cap = book->cap ? book->cap * 2 : 64;
-        struct dt_topic_entry *v = realloc(book->v, cap * sizeof *v);
+        struct dt_topic_entry *v = realloc(book->v, cap * sizeof(*v));
         if (!v)
             return DT_NOMEM;
         book->v = v;

@@ -12,7 +12,7 @@ void dt_counts_init(struct dt_counts *counts)
     counts->n = 0;
     counts->cap = DT_COUNT_FEW;
     counts->failed = false;
-    memset(counts->last, 0, sizeof counts->last);
+    memset(counts->last, 0, sizeof(counts->last));
 }
 
 void dt_counts_clear(struct dt_counts *counts)
@@ -47,7 +47,7 @@ void dt_counts_merge(struct dt_counts *counts)
     struct dt_count *v = counts->v;
     size_t kept = 0;
     if (counts->n > 1)
-        qsort(v, counts->n, sizeof *v, compare);
+        qsort(v, counts->n, sizeof(*v), compare);
     for (size_t i = 0; i < counts->n;) {
         struct dt_count sum = v[i++];
         for (; i < counts->n && compare(&sum, &v[i]) == 0; i++)
@@ -57,7 +57,7 @@ void dt_counts_merge(struct dt_counts *counts)
             v[kept++] = sum;
     }
     counts->n = kept;
-    memset(counts->last, 0, sizeof counts->last);
+    memset(counts->last, 0, sizeof(counts->last));
 }
 
 /* Merging first: what many rows say is said of few topics. */
@@ -68,10 +68,10 @@ static bool make_room(struct dt_counts *counts)
     dt_counts_merge(counts);
     if (counts->n < counts->cap / 2)
         return true;
-    struct dt_count *more = malloc(2 * counts->cap * sizeof *more);
+    struct dt_count *more = malloc(2 * counts->cap * sizeof(*more));
     if (!more)
         return counts->n < counts->cap;
-    memcpy(more, counts->v, counts->n * sizeof *more);
+    memcpy(more, counts->v, counts->n * sizeof(*more));
     if (counts->v != counts->few)
         free(counts->v);
     counts->v = more;
@@ -143,7 +143,7 @@ static dt_status commit_with(dt_db *db, const struct dt_counts *counts, struct d
     struct dt_param few[COLUMNS * 4], *params = few, *p;
     const int64_t writer = dt_db_number(db) % DT_COUNT_WRITERS;
     if (counts->n > 4)
-        params = malloc(counts->n * COLUMNS * sizeof *params);
+        params = malloc(counts->n * COLUMNS * sizeof(*params));
     if (!params)
         return dt_fail(err, DT_NOMEM, "out of memory");
     p = params;
@@ -171,9 +171,9 @@ static dt_status commit(dt_db *db, struct dt_counts *counts, struct dt_error *er
 
 dt_status dt_counts_finish(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err)
 {
-    if (db && !status)
+    if (db && status == DT_OK)
         status = commit(db, counts, err);
-    if (db && status)
+    if (db && status != DT_OK)
         dt_db_rollback(db);
     dt_counts_clear(counts);
     return status;

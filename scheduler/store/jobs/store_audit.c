@@ -29,13 +29,13 @@ struct dt_audit {
 dt_status dt_audit_new(const struct dt_config *config, dt_audit **out)
 {
     *out = NULL;
-    dt_audit *a = calloc(1, sizeof *a);
+    dt_audit *a = calloc(1, sizeof(*a));
     if (!a)
         return DT_NOMEM;
     dt_counts_init(&a->difference);
     dt_arena_init(&a->topics);
     dt_status status = dt_store_new(config, NULL, &a->store);
-    if (status)
+    if (status != DT_OK)
         free(a);
     else
         *out = a;
@@ -66,7 +66,7 @@ static dt_status read_version(dt_audit *a, struct dt_error *err)
 {
     dt_status status = dt_db_query(a->db, "SELECT version, corrected FROM count_audits WHERE piece = ?",
                                    DT_PARAMS(DT_P_INT(a->piece)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     bool found = dt_db_next(a->db);
     a->version = found ? dt_db_i64(a->db, 0) : 0;
@@ -82,13 +82,13 @@ static const char read_counters[] =
 static dt_status subtract_counters(dt_audit *a, struct dt_error *err)
 {
     dt_status status = dt_db_query(a->db, read_counters, DT_PARAMS(DT_P_INT(a->piece)), err);
-    while (!status && dt_db_next(a->db)) {
+    while (status == DT_OK && dt_db_next(a->db)) {
         status = topic_of_row(a, 0, err);
-        for (int s = 0; !status && s < DT_JOB_STATES; s++)
+        for (int s = 0; status == DT_OK && s < DT_JOB_STATES; s++)
             dt_counts_add(&a->difference, a->topic, a->piece, s, -dt_db_i64(a->db, (unsigned)s + 1));
     }
-    dt_status ended = dt_db_end(a->db, status ? NULL : err);
-    return status ? status : ended;
+    dt_status ended = dt_db_end(a->db, status != DT_OK ? NULL : err);
+    return status != DT_OK ? status : ended;
 }
 
 static dt_status begin_piece(dt_audit *a, struct dt_error *err)
@@ -96,11 +96,11 @@ static dt_status begin_piece(dt_audit *a, struct dt_error *err)
     a->next_id = 0;
     a->rows = 0;
     dt_status status = dt_store_db(a->store, &a->db, err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_begin_snapshot(a->db, err);
-    if (!status)
+    if (status == DT_OK)
         status = read_version(a, err);
-    return status ? status : subtract_counters(a, err);
+    return status != DT_OK ? status : subtract_counters(a, err);
 }
 
 /* The first row from next_id on that belongs to the piece, or a later one that does not; false: there is none. */
@@ -108,7 +108,7 @@ static dt_status find_next(dt_audit *a, bool *there, struct dt_error *err)
 {
     dt_status status = dt_db_query(a->db, "SELECT id FROM jobs FORCE INDEX (PRIMARY) WHERE id >= ? ORDER BY id LIMIT 1",
                                    DT_PARAMS(DT_P_INT(a->next_id)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     *there = dt_db_next(a->db);
     if (*there)
@@ -122,7 +122,7 @@ static dt_status find_day(dt_audit *a, bool *there, struct dt_error *err)
     for (*there = true; *there;) {
         dt_status status = find_next(a, there, err);
         unsigned ahead = (a->piece + DT_COUNT_PIECES - dt_count_piece(a->next_id)) % DT_COUNT_PIECES;
-        if (status || !*there || ahead == 0)
+        if (status != DT_OK || !*there || ahead == 0)
             return status;
         int64_t day = (int64_t)dt_job_home_day(a->next_id) + ahead;
         if (day > INT64_MAX >> DT_SEQUENCE_BITS)
@@ -143,19 +143,19 @@ static dt_status add_slice(dt_audit *a, size_t limit, size_t *rows, struct dt_er
     dt_status status =
         dt_db_query(a->db, count_slice, DT_PARAMS(DT_P_INT(a->next_id), DT_P_INT(last), DT_P_INT(limit)), err);
     int64_t highest = a->next_id;
-    for (*rows = 0; !status && dt_db_next(a->db);) {
+    for (*rows = 0; status == DT_OK && dt_db_next(a->db);) {
         int64_t state = dt_db_i64(a->db, 1) - 1, n = dt_db_i64(a->db, 2), id = dt_db_i64(a->db, 3);
         status = topic_of_row(a, 0, err);
-        if (!status && state >= 0 && state < DT_JOB_STATES)
+        if (status == DT_OK && state >= 0 && state < DT_JOB_STATES)
             dt_counts_add(&a->difference, a->topic, a->piece, (int)state, n);
         highest = id > highest ? id : highest;
         *rows += (size_t)n;
     }
-    dt_status ended = dt_db_end(a->db, status ? NULL : err);
+    dt_status ended = dt_db_end(a->db, status != DT_OK ? NULL : err);
     a->rows += (int64_t)*rows;
     const int64_t counted = *rows < limit ? last : highest;
     a->next_id = counted < INT64_MAX ? counted + 1 : -1; /* -1: behind the last day that there can be */
-    return status ? status : ended;
+    return status != DT_OK ? status : ended;
 }
 
 /* At most about `limit` rows; done: the piece is counted. */
@@ -164,9 +164,9 @@ static dt_status count_some(dt_audit *a, size_t limit, bool *done, struct dt_err
     dt_status status = DT_OK;
     size_t counted = 0, rows = 0;
     bool there = true;
-    while (!status && there && counted < limit) {
+    while (status == DT_OK && there && counted < limit) {
         status = find_day(a, &there, err);
-        if (status || !there)
+        if (status != DT_OK || !there)
             break;
         status = add_slice(a, limit - counted, &rows, err);
         counted += rows;
@@ -201,7 +201,7 @@ static dt_status raise_version(dt_audit *a, int64_t now_ms, struct dt_error *err
                                  DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(a->rows), DT_P_INT(a->corrected),
                                            DT_P_INT(a->piece), DT_P_INT(a->version)),
                                  &changed, err);
-    if (status == DT_EXISTS || (!status && changed != 1))
+    if (status == DT_EXISTS || (status == DT_OK && changed != 1))
         status = dt_fail(err, DT_BUSY, "piece %u was audited by another one", a->piece);
     return status;
 }
@@ -218,7 +218,7 @@ static dt_status commit_correction(dt_audit *a, struct dt_error *err)
 {
     enum { COLUMNS = 5 + DT_JOB_STATES };
     const struct dt_counts *d = &a->difference;
-    struct dt_param *params = calloc(d->n, COLUMNS * sizeof *params), *p = params;
+    struct dt_param *params = calloc(d->n, COLUMNS * sizeof(*params)), *p = params;
     if (!params)
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < d->n; i++) {
@@ -246,9 +246,9 @@ static dt_status correct(dt_audit *a, struct dt_audited *out, struct dt_error *e
         out->corrected += wrong(&a->difference.v[i], &net);
     a->corrected += out->corrected;
     dt_status status = dt_db_begin_at(a->db, &now_ms, err);
-    if (!status)
+    if (status == DT_OK)
         status = raise_version(a, now_ms, err);
-    if (!status)
+    if (status == DT_OK)
         status = a->difference.n ? commit_correction(a, err) : dt_db_commit(a->db, err);
     return status;
 }
@@ -270,17 +270,17 @@ dt_status dt_audit_step(dt_audit *a, size_t limit, struct dt_audited *out, struc
     bool done = false;
     dt_status status = a->db ? DT_OK : begin_piece(a, err);
     *out = (struct dt_audited){.piece = a->piece};
-    if (!status)
+    if (status == DT_OK)
         status = count_some(a, limit, &done, err);
-    if (!status && done) {
+    if (status == DT_OK && done) {
         dt_db_rollback(a->db);
         status = correct(a, out, err);
     }
-    if (status)
+    if (status != DT_OK)
         *out = (struct dt_audited){.piece = a->piece};
     else if (done)
         *out = (struct dt_audited){a->piece, true, a->rows, out->corrected};
-    if (status || done)
+    if (status != DT_OK || done)
         dt_audit_pause(a);
     if (done)
         a->piece = (a->piece + 1) % DT_COUNT_PIECES;

@@ -85,11 +85,11 @@ static const char read_back_sql[] = "SELECT 1 FROM jobs WHERE id = ? AND maker =
 static dt_status take_block(dt_db *db, int64_t now_ms, int64_t n, int64_t *first, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, "SELECT next_id FROM id_sequence FOR UPDATE", DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     *first = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
     status = dt_db_end(db, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     if (*first < 1)
         return dt_fail(err, DT_SCHEMA, "the row of id_sequence is missing");
@@ -108,7 +108,7 @@ dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struc
         return dt_fail(err, DT_INVALID, "a block of %lld ids", (long long)n);
     do {
         status = dt_store_begin(store, &db, &now_ms, err);
-        if (!status)
+        if (status == DT_OK)
             status = take_block(db, now_ms, n, first, err);
         status = dt_store_finish(db, status, err);
     } while (dt_store_again(&again, status));
@@ -165,7 +165,7 @@ static void sort_keyed(struct batch *b)
     for (size_t i = 1; i < b->n_keyed && sorted; i++)
         sorted = compare_keyed(&b->keyed[i - 1], &b->keyed[i]) < 0;
     if (!sorted)
-        qsort(b->keyed, b->n_keyed, sizeof *b->keyed, compare_keyed);
+        qsort(b->keyed, b->n_keyed, sizeof(*b->keyed), compare_keyed);
     for (size_t i = 0; i < b->n_keyed; i++) {
         struct keyed *k = &b->keyed[i];
         k->head = i && compare_keys(&b->keyed[i - 1], k) == 0 ? b->keyed[i - 1].head : k;
@@ -223,7 +223,7 @@ static struct dt_param *job_params(const struct batch *b, unsigned has, const st
     *p++ = DT_P_INT(b->now_ms);
     *p++ = DT_P_INT(b->now_ms);
     *p++ = DT_P_INT(b->maker);
-    *p++ = DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof job->digest}));
+    *p++ = DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof(job->digest)}));
     *p++ = DT_P_STR(job->payload);
     if (has & HAS_NEAR)
         *p++ = DT_P_INT(row->near);
@@ -301,7 +301,7 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
                           DT_PARAMS(DT_P_INT(dt_store_config(b->store)->history_keys), DT_P_STR(dt_strbuf_str(&list))),
                           err);
     dt_strbuf_clear(&list);
-    if (status)
+    if (status != DT_OK)
         return status;
     while (dt_db_next(b->db)) {
         size_t i = (size_t)dt_db_i64(b->db, 0);
@@ -310,7 +310,7 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
             continue;
         keyed[i].owner = dt_db_i64(b->db, 1);
         bool free = !dt_db_is_null(b->db, 3) && dt_db_i64(b->db, 3) <= b->now_ms;
-        if (digest.n == sizeof keyed[i].owner_digest && !free) {
+        if (digest.n == sizeof(keyed[i].owner_digest) && !free) {
             memcpy(keyed[i].owner_digest, digest.p, digest.n);
             same_or_conflict(keyed[i].row, keyed[i].owner, keyed[i].owner_digest);
         } else {
@@ -324,7 +324,7 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
 static dt_status take_over_keys(struct batch *b, const struct keyed *keyed, size_t n, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    for (size_t i = 0; i < n && !status; i++) {
+    for (size_t i = 0; i < n && status == DT_OK; i++) {
         const struct dt_new_job *job = &keyed[i].row->job;
         if (keyed[i].head == &keyed[i] && keyed[i].owner && keyed[i].row->outcome == DT_INSERT_CREATED)
             status = dt_db_run(
@@ -339,7 +339,7 @@ static dt_status settle_owners(struct batch *b, struct keyed *keyed, size_t n, s
 {
     size_t gone = 0;
     dt_status status = DT_OK;
-    for (size_t i = 0; i < n && !status; i += OWNERS_AT_ONCE)
+    for (size_t i = 0; i < n && status == DT_OK; i += OWNERS_AT_ONCE)
         status = read_owners(b, keyed + i, n - i < OWNERS_AT_ONCE ? n - i : OWNERS_AT_ONCE, &gone, err);
     return status || !gone ? status : take_over_keys(b, keyed, n, err);
 }
@@ -370,9 +370,9 @@ static dt_status insert_keys(struct batch *b, struct dt_error *err)
     if (heads == 0)
         return DT_OK;
     dt_status status = dt_db_run_many(b->db, insert_keys_sql, b->params, KEY_COLUMNS, heads, &inserted, err);
-    if (!status && inserted != heads)
+    if (status == DT_OK && inserted != heads)
         status = settle_owners(b, b->keyed, b->n_keyed, err);
-    if (!status)
+    if (status == DT_OK)
         settle_followers(b);
     return status;
 }
@@ -400,7 +400,7 @@ static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
 {
     const struct job_form *form = &job_forms[b->has];
     dt_status status = dt_db_run_many(b->db, form->sql, b->params, form->columns, n, NULL, err);
-    for (size_t i = 0; i < b->n && !status; i++)
+    for (size_t i = 0; i < b->n && status == DT_OK; i++)
         if (b->rows[i]->outcome == DT_INSERT_CREATED)
             count_made(b, &b->rows[i]->job);
     return status;
@@ -417,9 +417,9 @@ static dt_status insert_jobs(struct batch *b, struct dt_error *err)
 static dt_status is_our_own(struct batch *b, const struct dt_new_job *job, bool *ours, struct dt_error *err)
 {
     dt_status status = dt_db_query(b->db, who_made_sql, DT_PARAMS(DT_P_INT(job->id)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
-    struct dt_str digest = {(const char *)job->digest, sizeof job->digest};
+    struct dt_str digest = {(const char *)job->digest, sizeof(job->digest)};
     *ours = dt_db_next(b->db) && dt_db_i64(b->db, 0) == b->maker && dt_str_eq(dt_db_bytes(b->db, 1), digest);
     return dt_db_end(b->db, err);
 }
@@ -440,7 +440,7 @@ static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct
     if (status != DT_EXISTS)
         return status;
     status = is_our_own(b, &row->job, &ours, err);
-    if (!status && !ours)
+    if (status == DT_OK && !ours)
         row->outcome = DT_INSERT_ID_TAKEN;
     return status;
 }
@@ -463,10 +463,10 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
 {
     const struct dt_new_job *job = &k->row->job;
     dt_status status = insert_key_alone(b, k, err);
-    if (status || k->row->outcome != DT_INSERT_CREATED)
+    if (status != DT_OK || k->row->outcome != DT_INSERT_CREATED)
         return status;
     status = insert_job_alone(b, k->row, err);
-    if (status || k->row->outcome == DT_INSERT_CREATED)
+    if (status != DT_OK || k->row->outcome == DT_INSERT_CREATED)
         return status;
     return dt_db_run(b->db, drop_key_sql, DT_PARAMS(DT_P_STR(job->topic), DT_P_STR(job->key), DT_P_INT(job->id)), NULL,
                      err);
@@ -475,9 +475,9 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
 static dt_status insert_singly(struct batch *b, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    for (size_t i = 0; i < b->n_keyed && !status; i++)
+    for (size_t i = 0; i < b->n_keyed && status == DT_OK; i++)
         status = insert_keyed_alone(b, &b->keyed[i], err);
-    for (size_t i = 0; i < b->n && !status; i++) {
+    for (size_t i = 0; i < b->n && status == DT_OK; i++) {
         if (!b->rows[i]->job.key.p && b->rows[i]->outcome == DT_INSERT_CREATED)
             status = insert_job_alone(b, b->rows[i], err);
     }
@@ -497,11 +497,11 @@ static dt_status finish(struct batch *b, dt_status status, struct dt_error *err)
 static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_error *err)
 {
     dt_status status = dt_store_begin(b->store, &b->db, &b->now_ms, err);
-    if (!status) {
+    if (status == DT_OK) {
         start_outcomes(b);
         status = singly ? insert_singly(b, err) : insert_keys(b, err);
     }
-    if (!status && !singly)
+    if (status == DT_OK && !singly)
         status = insert_jobs(b, err);
     return finish(b, status, err);
 }
@@ -515,14 +515,14 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
     if (!dt_store_knows_now(b->store, &b->now_ms))
         return DT_NOT_FOUND;
     dt_status status = dt_store_db(b->store, &b->db, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     start_outcomes(b);
     size_t n = b->n_keyed ? 0 : all_job_params(b);
     if (n == 0)
         return DT_NOT_FOUND;
     status = dt_db_begin_soon(b->db, err);
-    if (!status)
+    if (status == DT_OK)
         status = insert_listed(b, n, err);
     if (status == DT_UNAVAILABLE && !dt_db_alive(b->db))
         return DT_NOT_FOUND;
@@ -540,11 +540,11 @@ static dt_status insert_once(struct batch *b, bool singly, struct dt_error *err)
 static dt_status find_one(struct batch *b, bool *there, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    for (size_t i = 0; i < b->n && !status && !*there; i++) {
+    for (size_t i = 0; i < b->n && status == DT_OK && !*there; i++) {
         if (b->rows[i]->outcome != DT_INSERT_CREATED)
             continue;
         status = dt_db_query(b->db, read_back_sql, DT_PARAMS(DT_P_INT(b->rows[i]->job.id), DT_P_INT(b->maker)), err);
-        if (!status) {
+        if (status == DT_OK) {
             *there = dt_db_next(b->db);
             status = dt_db_end(b->db, err);
         }
@@ -555,7 +555,7 @@ static dt_status find_one(struct batch *b, bool *there, struct dt_error *err)
 static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *err)
 {
     dt_status status = dt_store_begin(b->store, &b->db, NULL, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     status = find_one(b, there, err);
     dt_db_rollback(b->db);
@@ -586,7 +586,7 @@ static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
             break;
         nanosleep(&pause, NULL);
     }
-    if (!status)
+    if (status == DT_OK)
         return DT_OK;
     return dt_fail(err, DT_UNKNOWN, "connection lost during COMMIT, and not read back: %.200s", why.text);
 }
@@ -601,8 +601,8 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
     if (n == 0)
         return DT_OK;
     dt_counts_init(&b.counts);
-    size_t params = n * JOB_COLUMNS * sizeof *b.params;
-    char *room = dt_store_scratch(store, params + n * sizeof *b.keyed);
+    size_t params = n * JOB_COLUMNS * sizeof(*b.params);
+    char *room = dt_store_scratch(store, params + n * sizeof(*b.keyed));
     if (!room)
         return dt_fail(err, DT_NOMEM, "out of memory");
     b.params = (struct dt_param *)(void *)room;
@@ -613,12 +613,12 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
         singly |= repeat;
         if (status == DT_UNKNOWN) {
             status = read_back(&b, &committed, err);
-            if (!status && !committed)
+            if (status == DT_OK && !committed)
                 status = DT_BUSY; /* certainly not there: once more */
         }
     } while (repeat || dt_store_again(&again, status));
     dt_counts_clear(&b.counts);
-    if (!status)
+    if (status == DT_OK)
         *created_ms = b.now_ms;
     return status;
 }

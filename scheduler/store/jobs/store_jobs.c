@@ -47,17 +47,17 @@ static dt_status read_row(dt_db *db, const char *sql, const struct dt_param *par
 {
     const int64_t id = params[0].i;
     dt_status status = dt_db_query(db, sql, params, n_params, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     if (dt_db_next(db)) {
         status = dt_row_full(db, 0, arena, job);
-        if (status)
+        if (status != DT_OK)
             dt_fail(err, status, "job %lld cannot be read: %s", (long long)id, dt_status_text(status));
     } else {
         status = dt_fail(err, DT_NOT_FOUND, "no job %lld", (long long)id);
     }
-    dt_status ended = dt_db_end(db, status == DT_NOT_FOUND || !status ? err : NULL);
-    return ended ? ended : status;
+    dt_status ended = dt_db_end(db, status == DT_NOT_FOUND || status == DT_OK ? err : NULL);
+    return ended != DT_OK ? ended : status;
 }
 
 static dt_status read_job(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_job *job,
@@ -80,7 +80,7 @@ static dt_status read_past(dt_db *db, int64_t id, struct dt_arena *arena, struct
     dt_status status;
     do {
         status = dt_past_next(db, &past, err);
-        if (!status)
+        if (status == DT_OK)
             status = read_row(db, select_past, past.params, DT_PAST_PARAMS, arena, job, err);
     } while (dt_past_more(&past, status));
     return status;
@@ -95,7 +95,7 @@ static dt_status read_job_anywhere(dt_db *db, const char *sql, int64_t id, struc
     if (status != DT_NOT_FOUND)
         return status;
     status = read_past(db, id, arena, job, err);
-    *past = !status;
+    *past = status == DT_OK;
     return status == DT_NOT_FOUND ? read_job(db, sql, id, arena, job, err) : status;
 }
 
@@ -112,7 +112,7 @@ dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, stru
     unsigned tries = 0;
     do {
         status = dt_store_db(store, &db, err);
-        if (status)
+        if (status != DT_OK)
             return status;
         bool past;
         status = read_job_anywhere(db, select_job, id, arena, job, &past, err);
@@ -124,12 +124,12 @@ static dt_status find_key(dt_db *db, struct dt_str topic, struct dt_str key, int
 {
     dt_status status = dt_db_query(db, "SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ?",
                                    DT_PARAMS(DT_P_STR(topic), DT_P_STR(key)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     bool found = dt_db_next(db);
     *id = found ? dt_db_i64(db, 0) : 0;
     status = dt_db_end(db, err);
-    return !status && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
+    return status == DT_OK && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
 }
 
 dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
@@ -140,7 +140,7 @@ dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str 
     *id = 0;
     do {
         status = dt_store_db(store, &db, err);
-        if (status)
+        if (status != DT_OK)
             return status;
         status = find_key(db, topic, key, id, err);
     } while (read_again(&tries, status));
@@ -154,7 +154,7 @@ static dt_status in_list(dt_db *db, int64_t id, int shard, bool *yes, struct dt_
     *yes = false;
     dt_status status = dt_db_query(db, "SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?",
                                    DT_PARAMS(DT_P_INT(id), DT_P_INT(shard)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     *yes = dt_db_next(db) && dt_db_i64(db, 0) != 0;
     return dt_db_end(db, err);
@@ -165,7 +165,7 @@ dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, 
     dt_db *db;
     *yes = false;
     dt_status status = dt_store_db(store, &db, err);
-    return status ? status : in_list(db, id, shard, yes, err);
+    return status != DT_OK ? status : in_list(db, id, shard, yes, err);
 }
 
 /* Does an attempt of the locked job stand in the list of the shard that claimed its latest one? */
@@ -188,7 +188,7 @@ static dt_status refuse_in_flight(struct change *c)
 {
     bool yes;
     dt_status status = in_flight(c, &yes);
-    if (status || DT_GUARD(CANCEL_IN_FLIGHT, !yes))
+    if (status != DT_OK || DT_GUARD(CANCEL_IN_FLIGHT, !yes))
         return status;
     c->unsettled = true;
     return too_late(c);
@@ -199,9 +199,9 @@ static dt_status write_job(struct change *c, const char *sql, const struct dt_pa
 {
     uint64_t affected = 0;
     dt_status status = dt_db_run(c->db, sql, params, n, &affected, c->err);
-    if (!status && affected != 1)
+    if (status == DT_OK && affected != 1)
         status = dt_fail(c->err, DT_INTERNAL, "job %lld changed under its lock", (long long)c->id);
-    c->written = !status;
+    c->written = status == DT_OK;
     return status;
 }
 
@@ -222,7 +222,7 @@ static dt_status find_among(struct change *c, const struct dt_past *past, struct
     dt_status status =
         dt_db_query(c->db, "SELECT j.part FROM history j WHERE j.id = ? AND j.part IN " DT_PAST_PARTS_SQL, past->params,
                     DT_PAST_PARAMS, c->err);
-    if (status)
+    if (status != DT_OK)
         return status;
     bool found = dt_db_next(c->db);
     if (found)
@@ -238,7 +238,7 @@ static dt_status find_past(struct change *c, struct place *place)
     dt_status status;
     do {
         status = dt_past_next(c->db, &past, c->err);
-        if (!status)
+        if (status == DT_OK)
             status = find_among(c, &past, place);
     } while (dt_past_more(&past, status));
     return status == DT_NOT_FOUND ? left_meanwhile(c) : status;
@@ -250,17 +250,17 @@ static dt_status lock_past(struct change *c, struct place *place)
     static const char sql[] = "SELECT j.key_until FROM history j WHERE j.id = ? AND j.part = ? AND j.state = 'dead' "
                               "AND j.purge_at > ? FOR UPDATE";
     dt_status status = find_past(c, place);
-    if (!status)
+    if (status == DT_OK)
         status =
             dt_db_query(c->db, sql, DT_PARAMS(DT_P_INT(c->id), DT_P_INT(place->part), DT_P_INT(c->now_ms)), c->err);
-    if (status)
+    if (status != DT_OK)
         return status;
     if (dt_db_next(c->db))
         place->key_until_ms = dt_db_i64(c->db, 0);
     else
         status = left_meanwhile(c);
-    dt_status ended = dt_db_end(c->db, status ? NULL : c->err);
-    return status ? status : ended;
+    dt_status ended = dt_db_end(c->db, status != DT_OK ? NULL : c->err);
+    return status != DT_OK ? status : ended;
 }
 
 static const char insert_back[] =
@@ -280,7 +280,7 @@ static dt_status take_key_back(struct change *c, const struct place *place)
         return DT_OK;
     dt_status status = dt_db_run(c->db, "DELETE FROM key_ends WHERE free_at = ? AND job_id = ?",
                                  DT_PARAMS(DT_P_INT(place->key_until_ms), DT_P_INT(c->id)), NULL, c->err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_run(c->db,
                            "INSERT INTO job_keys (topic, job_key, job_id) VALUES (?,?,?) "
                            "ON DUPLICATE KEY UPDATE job_id = job_id",
@@ -295,11 +295,11 @@ static dt_status bring_back(struct change *c)
     dt_status status = lock_past(c, &place);
     const struct dt_param at[] = {DT_P_INT(c->id), DT_P_INT(place.part)};
     static const char *const steps[] = {insert_back, insert_attempts_back, delete_past, delete_past_attempts};
-    for (size_t i = 0; !status && i < sizeof steps / sizeof *steps; i++)
+    for (size_t i = 0; status == DT_OK && i < sizeof(steps) / sizeof(*steps); i++)
         status = dt_db_run(c->db, steps[i], at, 2, NULL, c->err);
-    if (!status)
+    if (status == DT_OK)
         status = take_key_back(c, &place);
-    if (!status)
+    if (status == DT_OK)
         status =
             dt_db_run(c->db, count_past_out, DT_PARAMS(DT_P_STR(c->job->topic), DT_P_INT(place.part)), NULL, c->err);
     return status;
@@ -317,20 +317,20 @@ static dt_status change_job(dt_store *store, struct change *c, dt_status (*decid
         c->written = c->unsettled = false;
         dt_counts_init(&counts);
         status = dt_store_begin(store, &c->db, &c->now_ms, c->err);
-        if (!status)
+        if (status == DT_OK)
             status = read_job_anywhere(c->db, lock_job, c->id, c->arena, c->job, &c->past, c->err);
-        enum dt_job_state was = status ? DT_SCHEDULED : c->job->state;
-        if (!status)
+        enum dt_job_state was = status != DT_OK ? DT_SCHEDULED : c->job->state;
+        if (status == DT_OK)
             was_ms = c->job->next_at_ms;
-        if (!status)
+        if (status == DT_OK)
             status = decide(c);
-        if (!status && c->written)
+        if (status == DT_OK && c->written)
             status = read_job(c->db, select_job, c->id, c->arena, c->job, c->err);
         c->job->was_next_at_ms = was_ms;
         c->job->unsettled = c->unsettled;
-        if (!status && c->written && c->past)
+        if (status == DT_OK && c->written && c->past)
             dt_counts_enter(&counts, c->job->topic, c->id, c->job->state);
-        else if (!status && c->written && !DT_UNGUARDED(COUNT_CHANGE))
+        else if (status == DT_OK && c->written && !DT_UNGUARDED(COUNT_CHANGE))
             dt_counts_move(&counts, c->job->topic, c->id, was, c->job->state);
         status = dt_counts_finish(c->db, &counts, status, c->err);
     } while (dt_store_again(&again, status));
@@ -352,7 +352,7 @@ static int64_t near_of(const struct change *c, int64_t next_at_ms)
 static dt_status cancel_scheduled(struct change *c)
 {
     dt_status status = c->keep_attempt ? DT_OK : refuse_in_flight(c);
-    if (status)
+    if (status != DT_OK)
         return status;
     /* The end of an earlier attempt stays on record; without one this is the end of the job. */
     return write_job(
@@ -420,7 +420,7 @@ static dt_status decide_redrive(struct change *c)
     if (dt_job_state_after(c->job->state, DT_EVENT_REDRIVE) != DT_SCHEDULED)
         return dt_fail(c->err, DT_NOT_DEAD, "job %lld is %s", (long long)c->id, dt_job_state_name(c->job->state));
     dt_status status = c->past ? bring_back(c) : DT_OK;
-    if (status)
+    if (status != DT_OK)
         return status;
     return write_job(
         c,
@@ -445,7 +445,7 @@ static dt_status topic_defaults(struct change *c, struct dt_str *retry, int64_t 
     *ack_timeout_ms = DT_ACK_TIMEOUT_DEFAULT_MS;
     dt_status status = dt_db_query(c->db, "SELECT retry, ack_timeout_ms FROM topics WHERE name = ?",
                                    DT_PARAMS(DT_P_STR(c->job->topic)), c->err);
-    if (status)
+    if (status != DT_OK)
         return status;
     if (dt_db_next(c->db)) {
         struct dt_str text = dt_db_bytes(c->db, 0);
@@ -455,7 +455,7 @@ static dt_status topic_defaults(struct change *c, struct dt_str *retry, int64_t 
             *ack_timeout_ms = dt_db_i64(c->db, 1);
     }
     status = dt_db_end(c->db, c->err);
-    return !status && !retry->p ? dt_fail(c->err, DT_NOMEM, "out of memory") : status;
+    return status == DT_OK && !retry->p ? dt_fail(c->err, DT_NOMEM, "out of memory") : status;
 }
 
 /* A time in the past is now. Now was cut to a millisecond: one more, so that a delay is never too short. */
@@ -478,7 +478,7 @@ static dt_status wanted(struct change *c, struct dt_job *want)
         struct dt_str default_retry;
         int64_t default_ms;
         dt_status status = topic_defaults(c, &default_retry, &default_ms);
-        if (status)
+        if (status != DT_OK)
             return status;
         retry = retry.p ? retry : default_retry;
         ack_timeout_ms = ack_timeout_ms ? ack_timeout_ms : default_ms;
@@ -537,7 +537,7 @@ static dt_status write_patch(struct change *c, const struct dt_job *want)
         DT_PARAMS(DT_P_INT(want->run_at_ms), DT_P_INT(want->next_at_ms), DT_P_INT(near_of(c, want->next_at_ms)),
                   DT_P_STR(want->retry), DT_P_INT(want->ack_timeout_ms), DT_P_STR_OR_NULL(want->partition_key),
                   DT_P_STR_OR_NULL(want->headers), DT_P_INT(c->now_ms), DT_P_INT(c->id), DT_P_INT(c->job->version)));
-    if (!status && !same_content(want, c->job))
+    if (status == DT_OK && !same_content(want, c->job))
         status = write_content(c, want);
     return status;
 }
@@ -552,11 +552,11 @@ static dt_status decide_patch(struct change *c)
         return too_late(c);
     if (p->has_payload || p->has_partition_key || p->has_headers)
         status = refuse_in_flight(c);
-    if (!status && c->if_version && c->if_version != c->job->version)
+    if (status == DT_OK && c->if_version && c->if_version != c->job->version)
         status = dt_fail(c->err, DT_VERSION, "job %lld has version %lld", (long long)c->id, (long long)c->job->version);
-    if (!status)
+    if (status == DT_OK)
         status = wanted(c, &want);
-    if (!status && !same_job(c->job, &want))
+    if (status == DT_OK && !same_job(c->job, &want))
         status = write_patch(c, &want);
     return status;
 }
@@ -632,14 +632,14 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     p->n = 0;
     p->more = false;
     dt_status status = dt_db_query(db, sql, params, n_params, p->err);
-    if (status)
+    if (status != DT_OK)
         return status;
-    for (; !status && dt_db_next(db); rows++)
+    for (; status == DT_OK && dt_db_next(db); rows++)
         status = take_attempt(p, db);
-    dt_status ended = dt_db_end(db, status ? NULL : p->err);
-    if (!status)
+    dt_status ended = dt_db_end(db, status != DT_OK ? NULL : p->err);
+    if (status == DT_OK)
         status = ended;
-    if (!status && rows == 0)
+    if (status == DT_OK && rows == 0)
         return dt_fail(p->err, DT_NOT_FOUND, "no job %lld", (long long)params[0].i);
     return status;
 }
@@ -663,12 +663,12 @@ static dt_status read_past_attempts(struct attempt_page *p, dt_db *db, int64_t i
     dt_status status;
     do {
         status = dt_past_next(db, &past, p->err);
-        memcpy(params, past.params, sizeof past.params);
+        memcpy(params, past.params, sizeof(past.params));
         params[DT_PAST_PARAMS] = DT_P_INT(p->after);
         params[DT_PAST_PARAMS + 1] = attempt_rows(p);
-        memcpy(params + DT_PAST_PARAMS + 2, past.params, sizeof past.params);
+        memcpy(params + DT_PAST_PARAMS + 2, past.params, sizeof(past.params));
         params[2 * DT_PAST_PARAMS + 2] = attempt_rows(p);
-        if (!status)
+        if (status == DT_OK)
             status = read_attempts(p, db, select_past_attempts, params, 2 * DT_PAST_PARAMS + 3);
     } while (dt_past_more(&past, status));
     return status;
@@ -684,12 +684,12 @@ dt_status dt_store_attempts(dt_store *store, int64_t id, int64_t after, unsigned
     *out = NULL;
     *n = 0;
     *more = false;
-    p.list = dt_arena_alloc(arena, (p.limit + 1) * sizeof *p.list);
+    p.list = dt_arena_alloc(arena, (p.limit + 1) * sizeof(*p.list));
     if (!p.list)
         return dt_fail(err, DT_NOMEM, "out of memory");
     do {
         status = dt_store_db(store, &db, err);
-        if (status)
+        if (status != DT_OK)
             return status;
         status = read_live_attempts(&p, db, id);
         if (status == DT_NOT_FOUND)
@@ -697,7 +697,7 @@ dt_status dt_store_attempts(dt_store *store, int64_t id, int64_t after, unsigned
         if (status == DT_NOT_FOUND) /* driven back meanwhile */
             status = read_live_attempts(&p, db, id);
     } while (read_again(&tries, status));
-    if (status)
+    if (status != DT_OK)
         return status;
     *out = p.list;
     *n = p.n;

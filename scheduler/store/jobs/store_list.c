@@ -203,20 +203,20 @@ static dt_status find_key_window(struct page *p, struct window *w, bool *last)
     key_params(p, params);
     params[KEY_PARAMS] = DT_P_INT(w->rows - 1);
     dt_status status = dt_db_query(p->db, window_by_key, params, KEY_PARAMS + 1, p->err);
-    if (status)
+    if (status != DT_OK)
         return status;
     *last = !dt_db_next(p->db);
     w->end_key = *last ? DT_STR_NONE : dt_arena_copy(p->arena, dt_db_bytes(p->db, 0));
     bool failed = !*last && !w->end_key.p;
     status = dt_db_end(p->db, p->err);
-    return !status && failed ? no_memory(p) : status;
+    return status == DT_OK && failed ? no_memory(p) : status;
 }
 
 /* Brings the window's end nearer where that many rows of one table end; *last: it ends before. */
 static dt_status find_id_window(struct page *p, const char *sql, struct window *w, bool *last)
 {
     dt_status status = dt_db_query(p->db, sql, DT_PARAMS(DT_P_INT(p->after_id), DT_P_INT(w->rows - 1)), p->err);
-    if (status)
+    if (status != DT_OK)
         return status;
     *last = !dt_db_next(p->db);
     if (!*last && dt_db_i64(p->db, 0) < w->end_id)
@@ -232,7 +232,7 @@ static dt_status find_window(struct page *p, struct window *w, bool *last)
     if (by_key(p))
         return find_key_window(p, w, last);
     dt_status status = find_id_window(p, window_by_id, w, last);
-    if (!status && with_history(p))
+    if (status == DT_OK && with_history(p))
         status = find_id_window(p, window_by_past_id, w, &past_last);
     *last &= past_last;
     return status;
@@ -253,7 +253,7 @@ static size_t part_params(const struct page *p, const struct window *w, size_t l
         params[n++] = DT_P_INT(p->after_id);
         params[n++] = DT_P_INT(w->end_id);
     }
-    memcpy(params + n, p->where, sizeof p->where);
+    memcpy(params + n, p->where, sizeof(p->where));
     n += FILTER_PARAMS;
     params[n++] = DT_P_INT(limit);
     return n;
@@ -273,12 +273,12 @@ static dt_status query_window(struct page *p, const struct window *w, size_t lim
 static dt_status read_row(struct page *p, struct dt_job *job)
 {
     dt_status status = p->filter->payload ? dt_row_full(p->db, 0, p->arena, job) : dt_row_head(p->db, 0, p->arena, job);
-    return status ? dt_fail(p->err, status, "job %lld cannot be read", (long long)job->id) : DT_OK;
+    return status != DT_OK ? dt_fail(p->err, status, "job %lld cannot be read", (long long)job->id) : DT_OK;
 }
 
 static size_t job_bytes(const struct dt_job *job)
 {
-    return sizeof *job + job->topic.n + job->key.n + job->retry.n + job->partition_key.n + job->headers.n +
+    return sizeof(*job) + job->topic.n + job->key.n + job->retry.n + job->partition_key.n + job->headers.n +
            job->content_type.n + job->error_code.n + job->error_message.n + job->payload.n;
 }
 
@@ -320,18 +320,18 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
     size_t rows = part_rows(p), end = p->n + rows;
     *overflow = false;
     dt_status status = query_window(p, w, rows + 1);
-    if (status)
+    if (status != DT_OK)
         return status;
-    while (!status && !*overflow && dt_db_next(p->db)) {
+    while (status == DT_OK && !*overflow && dt_db_next(p->db)) {
         *overflow = p->n == end;
         if (!*overflow) {
             status = read_row(p, &p->jobs[p->n]);
-            *overflow = !status && !take_row(p);
+            *overflow = status == DT_OK && !take_row(p);
         }
     }
-    dt_status ended = dt_db_end(p->db, status ? NULL : p->err);
+    dt_status ended = dt_db_end(p->db, status != DT_OK ? NULL : p->err);
     p->part = PART_GROWS * p->part < PART_MAX ? PART_GROWS * p->part : PART_MAX;
-    return status ? status : ended;
+    return status != DT_OK ? status : ended;
 }
 
 static void go_on_after_last_job(struct page *p)
@@ -348,9 +348,9 @@ static dt_status read_window(struct page *p, const struct window *w, bool *overf
     dt_status status;
     do {
         status = read_part(p, w, overflow);
-        if (!status && *overflow)
+        if (status == DT_OK && *overflow)
             go_on_after_last_job(p);
-    } while (!status && *overflow && !full(p));
+    } while (status == DT_OK && *overflow && !full(p));
     return status;
 }
 
@@ -360,9 +360,9 @@ static dt_status take_window(struct page *p, int64_t rows, bool *done)
     struct window w = {.rows = rows};
     bool last = false, overflow = false;
     dt_status status = find_window(p, &w, &last);
-    if (!status)
+    if (status == DT_OK)
         status = read_window(p, &w, &overflow);
-    if (status)
+    if (status != DT_OK)
         return status;
     p->looked_at += rows;
     p->more = overflow || !last;
@@ -379,7 +379,7 @@ static dt_status fill(struct page *p)
     int64_t rows = p->filter->limit > WINDOW_FIRST ? p->filter->limit : WINDOW_FIRST;
     bool done = false;
     dt_status status = set_filter(p);
-    while (!status && !done) {
+    while (status == DT_OK && !done) {
         status = take_window(p, rows, &done);
         rows *= WINDOW_GROWS;
         if (rows > SCAN_ROWS - p->looked_at)
@@ -399,7 +399,7 @@ static dt_status start(struct page *p, dt_store *store)
     p->after_key = p->filter->after_key;
     dt_strbuf_reset(&p->topics);
     dt_strbuf_reset(&p->key_end);
-    p->jobs = dt_arena_alloc(p->arena, (p->filter->limit + 1) * sizeof *p->jobs);
+    p->jobs = dt_arena_alloc(p->arena, (p->filter->limit + 1) * sizeof(*p->jobs));
     if (!p->jobs)
         return no_memory(p);
     return dt_store_db(store, &p->db, p->err);
@@ -417,15 +417,15 @@ dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, st
     dt_strbuf_init(&p.key_end);
     for (int tries = 0; tries < 2; tries++) { /* nothing is held: a broken connection is tried anew, once */
         status = start(&p, store);
-        if (status)
+        if (status != DT_OK)
             break;
         status = fill(&p);
         if (status != DT_UNAVAILABLE)
             break;
     }
     *out = p.jobs;
-    *n = status ? 0 : p.n;
-    *more = !status && p.more;
+    *n = status != DT_OK ? 0 : p.n;
+    *more = status == DT_OK && p.more;
     *last_id = p.after_id;
     *last_key = p.after_key;
     dt_strbuf_clear(&p.topics);

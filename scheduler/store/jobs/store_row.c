@@ -48,7 +48,7 @@ static dt_status read_head(struct copier *c, unsigned first, struct dt_job *job)
 {
     const dt_db *db = c->db;
     unsigned n = first;
-    memset(job, 0, sizeof *job);
+    memset(job, 0, sizeof(*job));
     job->id = dt_db_i64(db, n++);
     job->topic = copy(c, n++);
     job->key = copy(c, n++);
@@ -97,7 +97,7 @@ dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, s
 dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job)
 {
     struct copier c = {.db = db, .arena = arena};
-    memset(job, 0, sizeof *job);
+    memset(job, 0, sizeof(*job));
     job->id = dt_db_i64(db, first);
     dt_status status = dt_row_state(db, first + 1, &job->state);
     job->next_at_ms = dt_db_i64(db, first + 2);

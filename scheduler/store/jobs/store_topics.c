@@ -38,7 +38,7 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
 static dt_status fetch_failed(dt_db *db, dt_status status, struct dt_error *err)
 {
     dt_status ended = dt_db_end(db, err);
-    return status ? dt_fail(err, status, "%s", dt_status_text(status)) : ended;
+    return status != DT_OK ? dt_fail(err, status, "%s", dt_status_text(status)) : ended;
 }
 
 dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
@@ -46,9 +46,9 @@ dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_aren
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_query(db, "SELECT " TOPIC_COLUMNS " FROM topics WHERE name = ?", DT_PARAMS(DT_P_STR(name)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     status = dt_db_next(db) ? read_topic(db, arena, out, NULL) : DT_NOT_FOUND;
     return fetch_failed(db, status, err);
@@ -86,14 +86,14 @@ static struct dt_str above_prefix(struct dt_arena *arena, struct dt_str prefix)
 /* The prefixes in order, without those that another one has in it: ranges that do not meet. */
 static dt_status sort_prefixes(const struct dt_topic_filter *f, struct dt_arena *arena, struct dt_str **out, size_t *n)
 {
-    struct dt_str *v = dt_arena_alloc(arena, (f->n_prefixes + 1) * sizeof *v);
+    struct dt_str *v = dt_arena_alloc(arena, (f->n_prefixes + 1) * sizeof(*v));
     *out = v;
     *n = 0;
     if (!v)
         return DT_NOMEM;
     if (f->n_prefixes)
-        memcpy(v, f->prefixes, f->n_prefixes * sizeof *v);
-    qsort(v, f->n_prefixes, sizeof *v, compare_names);
+        memcpy(v, f->prefixes, f->n_prefixes * sizeof(*v));
+    qsort(v, f->n_prefixes, sizeof(*v), compare_names);
     for (size_t i = 0; i < f->n_prefixes; i++)
         if (v[i].n > 0 && (*n == 0 || !begins_with(v[i], v[*n - 1])))
             v[(*n)++] = v[i];
@@ -112,7 +112,7 @@ struct topic_page {
 static dt_status read_page(struct topic_page *p)
 {
     dt_status status = DT_OK;
-    while (!status && dt_db_next(p->db))
+    while (status == DT_OK && dt_db_next(p->db))
         status = read_topic(p->db, p->arena, &p->topics[p->n++], NULL);
     return fetch_failed(p->db, status, p->err);
 }
@@ -121,7 +121,7 @@ static dt_status read_all(struct topic_page *p, struct dt_str after)
 {
     dt_status status = dt_db_query(p->db, "SELECT " TOPIC_COLUMNS " FROM topics WHERE name > ? ORDER BY name LIMIT ?",
                                    DT_PARAMS(DT_P_STR(after), DT_P_INT(p->limit)), p->err);
-    return status ? status : read_page(p);
+    return status != DT_OK ? status : read_page(p);
 }
 
 static dt_status read_range(struct topic_page *p, struct dt_str after, struct dt_str from, struct dt_str below)
@@ -129,7 +129,7 @@ static dt_status read_range(struct topic_page *p, struct dt_str after, struct dt
     dt_status status = dt_db_query(
         p->db, "SELECT " TOPIC_COLUMNS " FROM topics WHERE name > ? AND name >= ? AND name < ? ORDER BY name LIMIT ?",
         DT_PARAMS(DT_P_STR(after), DT_P_STR(from), DT_P_STR(below), DT_P_INT(p->limit - p->n)), p->err);
-    return status ? status : read_page(p);
+    return status != DT_OK ? status : read_page(p);
 }
 
 static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filter *f, bool *more, struct dt_str *last)
@@ -137,7 +137,7 @@ static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filte
     struct dt_str *prefixes;
     size_t n, looks = 0;
     dt_status status = sort_prefixes(f, p->arena, &prefixes, &n);
-    for (size_t i = 0; !status && i < n && p->n < p->limit; i++) {
+    for (size_t i = 0; status == DT_OK && i < n && p->n < p->limit; i++) {
         struct dt_str below = above_prefix(p->arena, prefixes[i]);
         if (!below.p)
             status = DT_NOMEM;
@@ -163,13 +163,13 @@ dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *fil
     *more = false;
     *last = DT_STR_NONE;
     f.after = f.after.p ? f.after : DT_STR_LIT("");
-    p.topics = dt_arena_alloc(arena, (p.limit + 1) * sizeof *p.topics);
+    p.topics = dt_arena_alloc(arena, (p.limit + 1) * sizeof(*p.topics));
     if (!p.topics)
         return dt_fail(err, DT_NOMEM, "out of memory");
     dt_status status = dt_store_db(store, &p.db, err);
-    if (!status)
+    if (status == DT_OK)
         status = f.bound ? read_prefixes(&p, &f, more, last) : read_all(&p, f.after);
-    if (status)
+    if (status != DT_OK)
         return status;
     if (p.n == p.limit) {
         *more = true;
@@ -186,7 +186,7 @@ dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *fil
 static dt_status lock_topics(dt_db *db, char installation[101], struct dt_error *err)
 {
     dt_status status = dt_db_query(db, "SELECT name FROM installation FOR UPDATE", DT_NO_PARAMS, err);
-    if (status)
+    if (status != DT_OK)
         return status;
     struct dt_str name = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE;
     bool fits = name.n > 0 && name.n <= 100;
@@ -232,8 +232,8 @@ static bool clashes_with_ours(struct dt_str kafka_name, const char *installation
     size_t n = strlen(installation);
     if (kafka_name.n > n && memcmp(kafka_name.p, installation, n) == 0 && kafka_name.p[n] == '.')
         return true;
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
-        snprintf(name, sizeof name, "%s.%s", installation, ours[i]);
+    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
+        snprintf(name, sizeof(name), "%s.%s", installation, ours[i]);
         if (same_fold(kafka_name, dt_str(name)))
             return true;
     }
@@ -255,7 +255,7 @@ static dt_status refuse_clash(dt_db *db, struct dt_str name, struct dt_str kafka
                                    "SELECT 1 FROM topics FORCE INDEX (kafka_fold) "
                                    "WHERE kafka_fold = REPLACE(?, '.', '_') AND kafka_name <> ? AND name <> ? LIMIT 1",
                                    DT_PARAMS(DT_P_STR(kafka_name), DT_P_STR(kafka_name), DT_P_STR(name)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     bool clash = dt_db_next(db);
     status = dt_db_end(db, err);
@@ -266,7 +266,7 @@ static dt_status refuse_clash(dt_db *db, struct dt_str name, struct dt_str kafka
 static dt_status topic_exists(dt_db *db, struct dt_str name, bool *exists, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, "SELECT 1 FROM topics WHERE name = ?", DT_PARAMS(DT_P_STR(name)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     *exists = dt_db_next(db);
     return dt_db_end(db, err);
@@ -279,7 +279,7 @@ static dt_status refuse_foreign(dt_db *db, const struct dt_topic *t, struct dt_t
         return DT_OK;
     dt_status status = dt_db_query(db, "SELECT 1 FROM topics WHERE name = ? AND kafka_name = ?",
                                    DT_PARAMS(DT_P_STR(t->name), DT_P_STR(t->kafka_topic)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     bool stays = dt_db_next(db);
     status = dt_db_end(db, err);
@@ -297,7 +297,7 @@ static dt_status count_topics(dt_db *db, struct dt_str prefix, int64_t *n, struc
     dt_status status = below.p ? dt_db_query(db, "SELECT COUNT(*) FROM topics WHERE name >= ? AND name < ?",
                                              DT_PARAMS(DT_P_STR(prefix), DT_P_STR(below)), err)
                                : dt_fail(err, DT_NOMEM, "out of memory");
-    if (!status) {
+    if (status == DT_OK) {
         *n = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
         status = dt_db_end(db, err);
     }
@@ -311,13 +311,13 @@ static dt_status refuse_one_more(dt_db *db, struct dt_str name, struct dt_topic_
     dt_status status = DT_OK;
     if (terms && terms->topics_max)
         status = count_topics(db, DT_STR_LIT(""), &there, err);
-    if (!status && terms && terms->topics_max && there >= terms->topics_max)
+    if (status == DT_OK && terms && terms->topics_max && there >= terms->topics_max)
         return refuse(terms, DT_TOPIC_LIMIT, err, "there are as many topics as there may be");
-    for (size_t i = 0; !status && terms && terms->prefix_topics_max && i < terms->n_prefixes; i++) {
+    for (size_t i = 0; status == DT_OK && terms && terms->prefix_topics_max && i < terms->n_prefixes; i++) {
         if (!begins_with(name, terms->prefixes[i]))
             continue;
         status = count_topics(db, terms->prefixes[i], &there, err);
-        if (!status && there >= terms->prefix_topics_max)
+        if (status == DT_OK && there >= terms->prefix_topics_max)
             return refuse(terms, DT_TOPIC_PREFIX_LIMIT, err, "as many topics as may begin so begin with the prefix");
     }
     return status;
@@ -376,11 +376,11 @@ static dt_status judge(dt_db *db, const struct dt_topic *t, const char *installa
 {
     struct dt_str kafka_name = t->kafka_topic.p ? t->kafka_topic : t->name;
     dt_status status = refuse_internal(kafka_name, installation, terms, err);
-    if (!status)
+    if (status == DT_OK)
         status = refuse_foreign(db, t, terms, err);
-    if (!status && !exists)
+    if (status == DT_OK && !exists)
         status = refuse_one_more(db, t->name, terms, err);
-    return status ? status : refuse_clash(db, t->name, kafka_name, terms, err);
+    return status != DT_OK ? status : refuse_clash(db, t->name, kafka_name, terms, err);
 }
 
 static dt_status put_locked(dt_db *db, const struct dt_topic *t, enum put how, struct dt_topic_terms *terms,
@@ -390,14 +390,14 @@ static dt_status put_locked(dt_db *db, const struct dt_topic *t, enum put how, s
     bool exists = false;
     uint64_t changed = 1;
     dt_status status = lock_topics(db, installation, err);
-    if (!status)
+    if (status == DT_OK)
         status = topic_exists(db, t->name, &exists, err);
-    if (status || (exists && how == PUT_IF_ABSENT))
+    if (status != DT_OK || (exists && how == PUT_IF_ABSENT))
         return status;
     status = judge(db, t, installation, exists, terms, err);
-    if (!status)
+    if (status == DT_OK)
         status = exists ? update_topic(db, t, how == PUT_ALL, now_ms, &changed, err) : insert_topic(db, t, now_ms, err);
-    if (!status && changed)
+    if (status == DT_OK && changed)
         status = raise_version(db, err);
     *created = !exists;
     return status;
@@ -415,7 +415,7 @@ static dt_status put(dt_store *store, const struct dt_topic *t, enum put how, st
         terms->refusal = DT_TOPIC_FINE;
     do {
         status = dt_store_begin(store, &db, &now_ms, err);
-        if (!status)
+        if (status == DT_OK)
             status = put_locked(db, t, how, terms, now_ms, created, err);
         status = dt_store_finish(db, status, err);
     } while (dt_store_again(&again, status));
@@ -434,7 +434,7 @@ dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_t
     dt_db *db;
     bool exists = false;
     dt_status status = dt_store_db(store, &db, err);
-    if (!status)
+    if (status == DT_OK)
         status = topic_exists(db, name, &exists, err);
     return status || exists ? status : put(store, &topic, PUT_IF_ABSENT, terms, &exists, err);
 }
@@ -445,17 +445,17 @@ static dt_status pause_locked(dt_db *db, struct dt_str name, bool paused, int64_
     bool exists = false;
     uint64_t changed = 0;
     dt_status status = lock_topics(db, installation, err);
-    if (!status)
+    if (status == DT_OK)
         status = topic_exists(db, name, &exists, err);
-    if (!status && !exists)
+    if (status == DT_OK && !exists)
         status = dt_fail(err, DT_NOT_FOUND, "no such topic");
-    if (!status)
+    if (status == DT_OK)
         status =
             dt_db_run(db,
                       "UPDATE topics SET paused = ?, updated_at = ?, version = version + 1 "
                       "WHERE name = ? AND paused <> ?",
                       DT_PARAMS(DT_P_INT(paused), DT_P_INT(now_ms), DT_P_STR(name), DT_P_INT(paused)), &changed, err);
-    return !status && changed ? raise_version(db, err) : status;
+    return status == DT_OK && changed ? raise_version(db, err) : status;
 }
 
 dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_error *err)
@@ -466,7 +466,7 @@ dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused,
     int64_t now_ms;
     do {
         status = dt_store_begin(store, &db, &now_ms, err);
-        if (!status)
+        if (status == DT_OK)
             status = pause_locked(db, name, paused, now_ms, err);
         status = dt_store_finish(db, status, err);
     } while (dt_store_again(&again, status));
@@ -494,7 +494,7 @@ static void add_counts(const dt_db *db, struct dt_topic_counts *out)
 static dt_status count_states(dt_db *db, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, count_sql, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     while (dt_db_next(db))
         add_counts(db, out);
@@ -511,7 +511,7 @@ static dt_status find_overdue(dt_db *db, struct dt_str name, struct dt_topic_cou
         "FROM (SELECT topic, state, due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND "
         "due_key < " DT_SQL_NOW_MS " ORDER BY due_key LIMIT ?) due",
         DT_PARAMS(DT_P_STR(name), DT_P_INT(OVERDUE_ROWS)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     out->oldest_overdue_ms = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
     return dt_db_end(db, err);
@@ -520,11 +520,11 @@ static dt_status find_overdue(dt_db *db, struct dt_str name, struct dt_topic_cou
 dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
 {
     dt_db *db;
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     dt_status status = dt_store_db(store, &db, err);
-    if (!status)
+    if (status == DT_OK)
         status = count_states(db, name, out, err);
-    if (!status)
+    if (status == DT_OK)
         status = find_overdue(db, name, out, err);
     return status;
 }
@@ -561,7 +561,7 @@ dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_sha
     *out = NULL;
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
-    if (!status)
+    if (status == DT_OK)
         status = dt_db_query(db,
                              "SELECT s.shard, s.epoch,"
                              " (SELECT MAX(p.name) FROM processes p WHERE p.name = s.owner AND p.kind = 'dispatcher'"
@@ -572,7 +572,7 @@ dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_sha
                              " FROM installation i JOIN shards s LEFT JOIN shard_stats t ON t.shard = s.shard"
                              " WHERE s.shard < i.shards OR s.owner IS NOT NULL OR s.inflight <> '[]' ORDER BY s.shard",
                              DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
-    if (status)
+    if (status != DT_OK)
         return status;
     void *shards;
     status = dt_store_read_rows(db, arena, sizeof **out, read_shard, now_ms, &shards, n, err);
