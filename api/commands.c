@@ -85,7 +85,8 @@ int dt_command_new_token(const struct dt_config *config, const char *name, const
 {
     struct dt_error err = {0};
     struct dt_token token = {.name = dt_str(name), .topics = dt_str(topics ? topics : DT_TOPICS_ALL)};
-    char text[DT_TOKEN_TEXT_MAX], stored[64];
+    char text[DT_TOKEN_TEXT_MAX];
+    char stored[64];
     dt_store *store = NULL;
     dt_status status = check_token(name, scopes, topics, stored, &err);
     if (status == DT_OK)

@@ -127,7 +127,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         }
     }
     if (optind < argc || options->commands > 1 || (options->command != NEW_TOKEN && options->lists > 0) ||
-        options->lists > (unsigned)((options->scopes) + (options->topics))) {
+        options->lists > (options->scopes ? 1U : 0U) + (options->topics ? 1U : 0U)) {
         fputs("duetime-api: these options do not go together; see --help\n", stderr);
         return 2;
     }

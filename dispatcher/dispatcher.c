@@ -128,7 +128,8 @@ static unsigned share(void *arg)
 {
     dt_dispatcher *d = arg;
     struct dt_shard_map map;
-    unsigned rank = 0, members = 1;
+    unsigned rank = 0;
+    unsigned members = 1;
     dt_map_watch_get(d->watch, &map);
     if (!place(d, &rank, &members) || !members)
         members = 1;

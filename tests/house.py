@@ -49,6 +49,12 @@ VENDORS = {
     r"|strings|syslog|termios|unistd|wordexp": ["*"],
 }
 
+# What talks to one vendor's library may be longer.
+ADAPTERS = {"scheduler/store/db/db_mysql.c", "scheduler/index/index_redis.c", "scheduler/base/json.c", "api/http/http_mhd.c",
+            "dispatcher/election/elector_zk.c", "dispatcher/kafka/kafka_line.c",
+            "api/intake/batch.c", "scheduler/base/config.c", "scheduler/store/dispatch/store_results.c", "scheduler/store/dispatch/store_turn.c",
+            "scheduler/store/jobs/store_jobs.c"}
+
 SQL = re.compile(r"\b(SELECT\s+[\w*@(`]|INSERT\s+(IGNORE\s+)?INTO\b|REPLACE\s+INTO\b|UPDATE\s+\w+\s+SET\b|DELETE\s+FROM\b"
                  r"|(CREATE|ALTER|DROP)\s+(TABLE|VIEW|PROCEDURE|DATABASE|USER)\b|START\s+TRANSACTION\b|FORCE\s+INDEX\b"
                  r"|SET\s+(SESSION|GLOBAL)\b|GET_LOCK\()")
@@ -202,6 +208,46 @@ def check_clock(tree, names, found):
             breach(found, name, line, f"{what}…) outside of clock.c and main.c")
 
 
+STATUS = r"(?:\w+(?:->|\.))*status\b"
+DIALECT = [
+    (re.compile(r"\bsizeof\s+\S"), "sizeof takes its operand in parentheses"),
+    (re.compile(r"(?<!\)) [!=]= NULL(?=\s*(?:\)|&&|\|\||\?))"), "a pointer is tested as p or !p"),
+    (re.compile(r"!" + STATUS + r"(?![\[(.]|->)"), "a status is compared with DT_OK"),
+    (re.compile(r"\b(?:if|while) \(" + STATUS + r"\)|" + STATUS + r" \? |(?:&&|\|\|) " + STATUS + r"(?=[);]| (?:&&|\|\||\?))"),
+     "a status is compared with DT_OK"),
+    (re.compile(r"^static const (?:unsigned|u?int\w*|size_t|double) \w+ =", re.M), "a constant is a #define, or one of an enum"),
+]
+
+
+def check_dialect(tree, names, found):
+    """One form each of sizeof, tests of pointers and statuses, and constants. (One declaration a line is clang-tidy's to see.)"""
+    for name in names:
+        if not name.startswith(PRODUCT) or not name.endswith((".c", ".h")):
+            continue
+        text = code_only((tree / name).read_text())
+        for pattern, what in DIALECT:
+            for line, _ in lines_with(pattern, text):
+                breach(found, name, line, what)
+
+
+FOLDER_FILES = 24
+SOURCE_LINES = 700
+
+
+def check_sizes(tree, names, found):
+    """A folder has so many files that its names can be taken in; a source, so many lines that it has one subject."""
+    folders = {}
+    for name in names:
+        if name.startswith(PRODUCT) and name.endswith((".c", ".h")):
+            folders.setdefault(name.rsplit("/", 1)[0], []).append(name)
+            lines = (tree / name).read_text().count("\n")
+            if lines > SOURCE_LINES and name not in ADAPTERS:
+                breach(found, name, SOURCE_LINES, f"{lines} lines, {SOURCE_LINES} at most")
+    for folder, inside in folders.items():
+        if len(inside) > FOLDER_FILES:
+            breach(found, folder, 1, f"{len(inside)} files, {FOLDER_FILES} at most")
+
+
 def check_story(tree, names, found):
     """A file opens with what it owns."""
     for name in names:
@@ -274,7 +320,8 @@ def check_headers(tree, names, found):
                 breach(found, name, 1, f"does not compile alone ({compiler}): {told}")
 
 
-RULES = [check_top, check_includes, check_strings, check_clock, check_story, check_machine, check_links, check_recipes, check_front_door, check_headers]
+RULES = [check_top, check_includes, check_strings, check_clock, check_dialect, check_sizes, check_story, check_machine, check_links,
+         check_recipes, check_front_door, check_headers]
 
 
 def check(tree):
@@ -335,6 +382,12 @@ BAD = [
     ("scheduler/store/e.c", "/* b */\nvoid f(void) { gettimeofday(0, 0); }\n", "gettimeofday("),
     ("scheduler/base/c.c", "/* b */\nvoid f(void) { clock_gettime(0, 0); }\n", "clock_gettime("),
     ("api/n.c", "int f(void);\n", "api/n.c:1: does not open with a comment"),
+    ("api/q.c", "/* b */\nvoid f(char *p) { g(p, sizeof *p); }\n", "api/q.c:2: sizeof takes"),
+    ("api/r.c", "/* b */\nvoid f(char *p) { if (p == NULL) g(); }\n", "api/r.c:2: a pointer is tested"),
+    ("api/s.c", "/* b */\nvoid f(int status) { if (!status) g(); }\n", "api/s.c:2: a status is compared"),
+    ("api/t.c", "/* b */\nint f(struct s *x) { return x->status ? 1 : 2; }\n", "api/t.c:2: a status is compared"),
+    ("api/u.c", "/* b */\n\nstatic const size_t LIMIT = 5;\n", "api/u.c:3: a constant is a #define"),
+    ("dispatcher/v.c", "/* b */\n" + "int f(void);\n" * 800, "801 lines, 700 at most"),
     ("deploy/a", "curl http://deb." + "debian.org/x\n", "deploy/a:1: names a host"),
     ("deploy/b", "\nindex-url = https://py" + "pi.org\n", "deploy/b:2: names a host"),
     ("deploy/c", "cd /wo" + "rk/main\n", "deploy/c:1: names a host or a path"),

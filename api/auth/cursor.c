@@ -63,7 +63,8 @@ static bool seal(EVP_CIPHER_CTX *c, const struct dt_cursor_list *list, struct dt
 static bool unseal(EVP_CIPHER_CTX *c, const struct dt_cursor_list *list, unsigned char *raw, size_t n, char *out)
 {
     unsigned char *text = raw + NONCE;
-    int length = (int)(n - NONCE - TAG), k = 0;
+    int length = (int)(n - NONCE - TAG);
+    int k = 0;
     return EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), NULL, list->key, raw) == 1 &&
            EVP_DecryptUpdate(c, NULL, &k, list->digest, sizeof(list->digest)) == 1 &&
            EVP_DecryptUpdate(c, (unsigned char *)out, &k, text, length) == 1 &&
@@ -83,7 +84,8 @@ void dt_cursor_add(struct dt_strbuf *out, const struct dt_cursor_list *list, str
 {
     struct dt_arena arena;
     dt_arena_init(&arena);
-    size_t n = NONCE + position.n + TAG, from = out->n;
+    size_t n = NONCE + position.n + TAG;
+    size_t from = out->n;
     unsigned char *raw = dt_arena_alloc(&arena, n);
     EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
     if (raw && c && seal(c, list, position, raw))

@@ -99,7 +99,8 @@ static bool is_extension(struct dt_str rest)
 static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
 {
     static const char wrong[] = "a chunk does not begin with a size";
-    size_t digits = 0, length = line_length(text);
+    size_t digits = 0;
+    size_t length = line_length(text);
     uint64_t size = 0;
     while (digits < text.n && hex_digit(text.p[digits]) >= 0 && digits <= SIZE_DIGITS)
         size = size * 16 + (uint64_t)hex_digit(text.p[digits++]);
@@ -128,8 +129,10 @@ static size_t pass_chunk_end(struct dt_frames *frames, struct dt_str text)
 static size_t pass_trailers(struct dt_frames *frames, struct dt_str text)
 {
     struct dt_head head;
-    struct dt_str name, value;
-    size_t at = 0, lines = 0;
+    struct dt_str name;
+    struct dt_str value;
+    size_t at = 0;
+    size_t lines = 0;
     for (size_t n; (n = line_length((struct dt_str){text.p + at, text.n - at})) > 0; lines++) {
         struct dt_str line = line_of((struct dt_str){text.p + at, text.n - at}, n);
         at += n;
@@ -168,7 +171,8 @@ static size_t step(struct dt_frames *frames, struct dt_str text)
 
 size_t dt_frames_pass(struct dt_frames *frames, struct dt_str text)
 {
-    size_t passed = 0, n;
+    size_t passed = 0;
+    size_t n;
     while (passed < text.n && (n = step(frames, (struct dt_str){text.p + passed, text.n - passed})) != HELD)
         passed += n;
     return passed;

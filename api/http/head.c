@@ -48,7 +48,8 @@ static enum dt_head_verdict malformed(struct dt_head *head, const char *detail)
 /* Of letters, digits and some marks, bit by bit: those from NUL to '?', and those from '@' on. */
 static bool is_token_char(unsigned char c)
 {
-    static const uint64_t low = UINT64_C(0x03ff6cfa00000000), high = UINT64_C(0x57ffffffc7fffffe);
+    static const uint64_t low = UINT64_C(0x03ff6cfa00000000);
+    static const uint64_t high = UINT64_C(0x57ffffffc7fffffe);
     return c < 128 && ((c < 64 ? low : high) >> (c & 63) & 1);
 }
 
@@ -117,7 +118,8 @@ static enum dt_head_verdict judge_version(struct dt_str version, struct dt_head 
 static enum dt_head_verdict judge_request_line(struct dt_str line, struct reading *r)
 {
     struct dt_head *head = r->head;
-    struct dt_str method, target;
+    struct dt_str method;
+    struct dt_str target;
     if (!cut_at(&line, ' ', &method) || !is_token(method))
         return malformed(head, "the first line does not begin with a method");
     if (!cut_at(&line, ' ', &target))
@@ -188,7 +190,8 @@ static enum dt_head_verdict take_encoding(struct dt_str value, struct reading *r
 /* The names that matter here differ in their length. */
 static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
 {
-    struct dt_str name, value;
+    struct dt_str name;
+    struct dt_str value;
     if (!dt_head_field(line, &name, &value, r->head))
         return DT_HEAD_REFUSED;
     r->weight += FIELD_BYTES;
@@ -266,7 +269,8 @@ static const char *end_of(struct line_reader begins)
 
 enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
 {
-    struct line_reader reader = {text}, begins;
+    struct line_reader reader = {text};
+    struct line_reader begins;
     struct dt_str line = DT_STR_NONE;
     *head = (struct dt_head){0};
     bool some;

@@ -91,7 +91,8 @@ static int overdue_idle(const struct dt_http_places *places, struct dt_http_plac
                         int64_t idle_us)
 {
     const struct dt_config *config = places->config;
-    int64_t since_us = dt_receiver_head_since_us(place->receiver), dripped_us = now_us - since_us;
+    int64_t since_us = dt_receiver_head_since_us(place->receiver);
+    int64_t dripped_us = now_us - since_us;
     int64_t late_us = (dripped_us < idle_us ? dripped_us : idle_us) - config->http_head_timeout * 1000;
     if (idle_us > (config->http_idle_timeout + config->http_request_timeout) * 1000)
         return SHUT_RDWR; /* empty lines drip */
@@ -146,7 +147,8 @@ static void note_speed(struct dt_http_place *place, int64_t now_us, int64_t pass
 bool dt_http_places_sweep(struct dt_http_places *places)
 {
     pthread_mutex_lock(&places->lock);
-    int64_t now_us = dt_clock_mono_us(places->clock), passed_us = now_us - places->looked_us;
+    int64_t now_us = dt_clock_mono_us(places->clock);
+    int64_t passed_us = now_us - places->looked_us;
     places->looked_us = now_us;
     for (struct dt_http_place *place = places->first; place; place = place->next) {
         note_speed(place, now_us, passed_us);

@@ -128,8 +128,10 @@ static void refuse(dt_porch *p, struct guest *guest, enum dt_problem_type type, 
 
 static bool same_address(const struct guest *a, const struct guest *b)
 {
-    const struct sockaddr_in *a4 = (const void *)&a->address, *b4 = (const void *)&b->address;
-    const struct sockaddr_in6 *a6 = (const void *)&a->address, *b6 = (const void *)&b->address;
+    const struct sockaddr_in *a4 = (const void *)&a->address;
+    const struct sockaddr_in *b4 = (const void *)&b->address;
+    const struct sockaddr_in6 *a6 = (const void *)&a->address;
+    const struct sockaddr_in6 *b6 = (const void *)&b->address;
     if (a->address.ss_family != b->address.ss_family)
         return false;
     if (a->address.ss_family == AF_INET)

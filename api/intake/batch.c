@@ -562,7 +562,8 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
 /* The place of a hash in a chunk's table, or the free one where it would stand. */
 static uint64_t *key_place(const struct dt_batch *batch, const struct chunk *chunk, uint64_t hash)
 {
-    size_t mask = keys_room(batch) - 1, i = (size_t)hash & mask;
+    size_t mask = keys_room(batch) - 1;
+    size_t i = (size_t)hash & mask;
     while (chunk->keys[i] != 0 && chunk->keys[i] != hash)
         i = (i + 1) & mask;
     return &chunk->keys[i];

@@ -203,7 +203,8 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
 
 static void move_late_locked(dt_committer *c, struct queue *from, int64_t now_us, struct queue *late)
 {
-    struct dt_unit *unit = from->head, *next;
+    struct dt_unit *unit = from->head;
+    struct dt_unit *next;
     queue_init(from);
     for (; unit; unit = next) {
         next = unit->next;
@@ -275,7 +276,8 @@ static struct queue *next_queue_locked(dt_committer *c)
 static struct dt_unit *take(struct worker *w)
 {
     dt_committer *c = w->committer;
-    struct dt_unit *first = NULL, **last = &first;
+    struct dt_unit *first = NULL;
+    struct dt_unit **last = &first;
     size_t bytes = 0;
     w->taken = 0;
     pthread_mutex_lock(&c->lock);
@@ -311,7 +313,8 @@ static void commit_over(struct worker *w)
 static struct dt_unit *drop_expired(dt_committer *c, struct dt_unit *unit)
 {
     int64_t now_us = dt_clock_mono_us(c->clock);
-    struct dt_unit *kept = NULL, **last = &kept;
+    struct dt_unit *kept = NULL;
+    struct dt_unit **last = &kept;
     while (unit) {
         struct dt_unit *next = unit->next;
         unit->next = NULL;
@@ -531,7 +534,8 @@ static void commit(struct worker *w, struct dt_unit *units)
             finish_all(take_everything(c), DT_UNAVAILABLE);
         return;
     }
-    size_t created = 0, n = note_entries(w, units, &created);
+    size_t created = 0;
+    size_t n = note_entries(w, units, &created);
     for (struct dt_unit *unit = units; unit; unit = unit->next)
         unit->created_ms = created_ms;
     DT_FAIL_POINT("create.answer");

@@ -98,7 +98,8 @@ static enum dt_feed feed(struct dt_request *req, const char *p, size_t n, size_t
     struct lines *lines = req->state;
     dt_batch_look(lines->batch);
     for (*taken = 0; *taken < n;) {
-        const char *start = p + *taken, *end = memchr(start, '\n', n - *taken);
+        const char *start = p + *taken;
+        const char *end = memchr(start, '\n', n - *taken);
         if (dt_batch_over(lines->batch))
             return drop_rest(lines, n, taken);
         if (!end) {
@@ -199,7 +200,8 @@ static size_t nodes_max(const struct dt_config *config)
 /* An element takes two bytes at least, with its comma. */
 static bool hold_nodes(struct dt_request *req)
 {
-    size_t most = nodes_max(req->api->config), fit = req->body.n / 2 + 2;
+    size_t most = nodes_max(req->api->config);
+    size_t fit = req->body.n / 2 + 2;
     return dt_request_hold(req, (fit < most ? fit : most) * NODE_BYTES);
 }
 

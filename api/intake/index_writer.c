@@ -330,7 +330,8 @@ static void serve(dt_index_writer *w, const struct round *round)
 {
     struct dt_error err = {0};
     bool idle = !round->n && !round->outbox_news && !round->topic_news;
-    dt_status written = idle ? DT_OK : send(w, round, &err), status = written;
+    dt_status written = idle ? DT_OK : send(w, round, &err);
+    dt_status status = written;
     if (written == DT_OK && (idle || !atomic_load(&w->up)))
         status = probe(w, &err);
     w->tried_us = dt_clock_mono_us(w->clock);

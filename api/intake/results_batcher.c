@@ -67,7 +67,8 @@ void dt_results_submit(dt_results *r, struct dt_report *report)
 
 void dt_results_expire(dt_results *r, int64_t now_us)
 {
-    struct dt_report *late = NULL, **last = &late;
+    struct dt_report *late = NULL;
+    struct dt_report **last = &late;
     pthread_mutex_lock(&r->lock);
     for (struct dt_report **at = &r->head; *at;) {
         struct dt_report *report = *at;
@@ -176,7 +177,8 @@ static void *run(void *arg)
 
 static void register_metrics(dt_results *r)
 {
-    const char *name = "duetime_api_results_total", *help = "Results that came by REST, by outcome.";
+    const char *name = "duetime_api_results_total";
+    const char *help = "Results that came by REST, by outcome.";
     r->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"apply\"");
     r->sizes = dt_histogram_count("duetime_api_apply_results", "Results applied in one transaction.", "");
     r->outcomes[DT_OUTCOME_APPLIED] = dt_counter(name, help, "outcome=\"applied\"");

@@ -83,7 +83,8 @@ static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
 
 static void read_words(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
 {
-    struct dt_str state = dt_request_query(req, "state"), include = dt_request_query(req, "include");
+    struct dt_str state = dt_request_query(req, "state");
+    struct dt_str include = dt_request_query(req, "include");
     enum dt_job_state parsed;
     filter->state = -1;
     if (state.p && dt_job_state_parse(state, &parsed))

@@ -223,7 +223,8 @@ static enum news wait_until(dt_health *h, int64_t until_us, int64_t losses_us)
 static void *run(void *arg)
 {
     dt_health *h = arg;
-    int64_t look_us = dt_clock_mono_us(h->clock) + TICK_US, losses_us = 0;
+    int64_t look_us = dt_clock_mono_us(h->clock) + TICK_US;
+    int64_t losses_us = 0;
     for (enum news news; (news = wait_until(h, look_us, losses_us)) != STOP;) {
         if (news == LOSSES) {
             tell_losses(h);

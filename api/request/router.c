@@ -35,7 +35,8 @@ static int split(struct dt_str path, struct dt_str out[SEGMENTS_MAX])
     if (path.n == 0 || path.p[0] != '/')
         return -1;
     int n = 0;
-    const char *p = path.p + 1, *end = path.p + path.n;
+    const char *p = path.p + 1;
+    const char *end = path.p + path.n;
     for (;;) {
         const char *slash = memchr(p, '/', (size_t)(end - p));
         const char *stop = slash ? slash : end;
@@ -123,8 +124,8 @@ static bool decodes_to(struct dt_str segment, struct dt_str literal)
     for (size_t i = 0; i < segment.n; i++, k++) {
         char c = segment.p[i];
         if (c == '%') {
-            int hi = segment.n - i < 3 ? -1 : hex_digit(segment.p[i + 1]),
-                lo = hi < 0 ? -1 : hex_digit(segment.p[i + 2]);
+            int hi = segment.n - i < 3 ? -1 : hex_digit(segment.p[i + 1]);
+            int lo = hi < 0 ? -1 : hex_digit(segment.p[i + 2]);
             if (lo < 0)
                 return false;
             c = (char)(hi * 16 + lo);
@@ -216,7 +217,8 @@ dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n)
         }
         if (text.n - i < 3)
             return DT_MALFORMED;
-        int hi = hex_digit(text.p[i + 1]), lo = hex_digit(text.p[i + 2]);
+        int hi = hex_digit(text.p[i + 1]);
+        int lo = hex_digit(text.p[i + 2]);
         if (hi < 0 || lo < 0)
             return DT_MALFORMED;
         out[k++] = (char)(hi * 16 + lo);
@@ -249,7 +251,8 @@ static bool is_utf8(struct dt_str charset)
 static bool reads_as_utf8(struct dt_str parameters)
 {
     while (parameters.n) {
-        struct dt_str value = cut_at(&parameters, ';'), name = dt_str_trimmed(cut_at(&value, '='));
+        struct dt_str value = cut_at(&parameters, ';');
+        struct dt_str name = dt_str_trimmed(cut_at(&value, '='));
         if (dt_str_is_caseless(name, "charset") && !is_utf8(dt_str_trimmed(value)))
             return false;
     }
@@ -260,7 +263,8 @@ enum dt_media dt_media_parse(struct dt_str content_type)
 {
     if (!content_type.p)
         return DT_MEDIA_JSON;
-    struct dt_str parameters = content_type, type = dt_str_trimmed(cut_at(&parameters, ';'));
+    struct dt_str parameters = content_type;
+    struct dt_str type = dt_str_trimmed(cut_at(&parameters, ';'));
     if (!reads_as_utf8(parameters))
         return DT_MEDIA_OTHER;
     if (dt_str_is_caseless(type, "application/json"))

@@ -111,7 +111,8 @@ static int compare_names(struct dt_str a, struct dt_str b)
 
 const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name)
 {
-    size_t low = 0, high = view->topics->n;
+    size_t low = 0;
+    size_t high = view->topics->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         int order = compare_names(view->topics->v[middle].name, name);
@@ -352,7 +353,8 @@ const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_re
 /* The first place in the table whose name is not below this one. */
 static size_t place_of(const struct dt_topic_table *table, struct dt_str name)
 {
-    size_t low = 0, high = table->n;
+    size_t low = 0;
+    size_t high = table->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (compare_names(table->v[middle].name, name) < 0)

@@ -129,7 +129,8 @@ static bool move_finished(dt_housekeeper *h, int64_t now_ms)
 static bool keep_history(dt_housekeeper *h, int64_t now_ms)
 {
     struct dt_error err = {0};
-    size_t freed = 0, sorted = 0;
+    size_t freed = 0;
+    size_t sorted = 0;
     dt_status status = dt_store_free_keys(h->store, now_ms, KEY_ROWS, &freed, &err);
     if (status == DT_OK && h->mover.parts.read)
         status = dt_store_sort_rest(h->store, &h->mover, now_ms, REST_ROWS, &sorted, &err);
@@ -179,7 +180,8 @@ static void audit(dt_housekeeper *h)
 {
     struct dt_error err = {0};
     struct dt_audited audited = {0};
-    int64_t begun_us = mono_us(h), pause_us = h->env.config->reconcile_audit * 1000;
+    int64_t begun_us = mono_us(h);
+    int64_t pause_us = h->env.config->reconcile_audit * 1000;
     if (begun_us < h->audit_us)
         return;
     h->audit_us = begun_us + pause_us;

@@ -68,7 +68,8 @@ static dt_status empty(dt_outbox *o, unsigned shard, struct dt_error *err)
 {
     size_t n = BATCH;
     int64_t after_id = 0;
-    dt_status status = DT_OK, refused = DT_OK;
+    dt_status status = DT_OK;
+    dt_status refused = DT_OK;
     while (status == DT_OK && n == BATCH && !o->stop) {
         struct dt_notice *notices;
         dt_arena_reset(&o->arena);

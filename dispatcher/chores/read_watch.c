@@ -93,7 +93,8 @@ static bool somebody_waits(const dt_read_watch *w)
 
 static dt_status mark(dt_read_watch *w, struct dt_error *err)
 {
-    int64_t us = mono_us(w), ms = dt_refclock_earliest_ms(w->env.ref);
+    int64_t us = mono_us(w);
+    int64_t ms = dt_refclock_earliest_ms(w->env.ref);
     dt_status status = dt_result_lag_mark(w->lag, err);
     w->mark_ms = status == DT_OK ? ms : 0;
     w->mark_us = us;

@@ -168,7 +168,8 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
         return DT_NOMEM;
     for (size_t i = 0; i < r->n_rejected; i++) {
         headers[i] = (struct dt_kafka_header){DT_STR_LIT("reason"), r->rejected[i].reason};
-        struct dt_str value = r->rejected[i].record->value, key = r->rejected[i].record->key;
+        struct dt_str value = r->rejected[i].record->value;
+        struct dt_str key = r->rejected[i].record->key;
         /* With its reason a very large one would be refused, and keep all that follows it from being applied. */
         value.n = value.n < REJECTED_MAX ? value.n : REJECTED_MAX;
         key.n = key.n < REJECTED_MAX ? key.n : REJECTED_MAX;
@@ -225,7 +226,8 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
     struct deferred *d = &r->deferred;
     struct dt_shard_map map;
     struct dt_apply *v;
-    size_t n, limit = (size_t)r->env.config->results_batch;
+    size_t n;
+    size_t limit = (size_t)r->env.config->results_batch;
     int64_t start_us = dt_clock_mono_us(r->env.clock);
     dt_arena_reset(&r->arena);
     r->env.map(r->env.arg, &map);
@@ -240,7 +242,8 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
         end_walk(d);
         dt_metric_set(r->waiting, (double)d->stored);
     }
-    int64_t now_us = dt_clock_mono_us(r->env.clock), took_us = now_us - start_us;
+    int64_t now_us = dt_clock_mono_us(r->env.clock);
+    int64_t took_us = now_us - start_us;
     int64_t pause_us = took_us * DEFERRED_COST > DEFERRED_US ? took_us * DEFERRED_COST : DEFERRED_US;
     d->next_us = busy < n ? now_us : now_us + (d->some ? pause_us : ASK_US);
     return DT_OK;
@@ -292,7 +295,8 @@ static void pause_after_failure(dt_results *r, unsigned failures)
  * was stored of them. */
 static dt_status take_share(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
 {
-    unsigned rank, members;
+    unsigned rank;
+    unsigned members;
     if (!r->env.place(r->env.arg, &rank, &members))
         return DT_OK;
     if (rank != r->rank || members != r->members) {
@@ -378,7 +382,8 @@ static void *run(void *arg)
 
 static void make_meters(dt_results *r)
 {
-    const char *name = "duetime_results_total", *help = "Results read from Kafka, by outcome.";
+    const char *name = "duetime_results_total";
+    const char *help = "Results read from Kafka, by outcome.";
     r->applied = dt_counter(name, help, "outcome=\"applied\"");
     r->duplicate = dt_counter(name, help, "outcome=\"duplicate\"");
     r->stale = dt_counter(name, help, "outcome=\"stale\"");

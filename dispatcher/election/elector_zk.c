@@ -314,7 +314,8 @@ static bool leads_in(enum node_state state)
 static void node_to(struct dt_elector *e, unsigned shard, enum node_state state)
 {
     struct node *node = &e->nodes[shard];
-    const bool led = leads_in(node->state), leads = leads_in(state);
+    const bool led = leads_in(node->state);
+    const bool leads = leads_in(state);
 
     node->state = state;
     if (state == NODE_NONE || state == NODE_HELD)
@@ -434,7 +435,8 @@ static void ask_children(struct dt_elector *e, enum request_kind kind, struct li
 
 static void ask_take(struct dt_elector *e, unsigned shard)
 {
-    char path[PATH_SIZE + 16], data[GUID_SIZE + 256];
+    char path[PATH_SIZE + 16];
+    char data[GUID_SIZE + 256];
     struct reply *r = new_request(e, ASK_TAKE, shard);
 
     if (!r)
@@ -949,7 +951,8 @@ static void turn(struct dt_elector *e, uint32_t signals)
 /* When there will be something to do without a signal. */
 static int64_t next_turn_us(const struct dt_elector *e)
 {
-    int64_t at = INT64_MAX, now = now_us(e);
+    int64_t at = INT64_MAX;
+    int64_t now = now_us(e);
 
     if (atomic_load(&e->n_leads) > 0) {
         at = atomic_load(&e->lease_until_us);

@@ -94,7 +94,8 @@ static rd_kafka_event_t *await_event(struct dt_kafka_admin *a, rd_kafka_event_ty
 
 static void take_setting(struct look *look, const rd_kafka_ConfigEntry_t *entry)
 {
-    const char *name = rd_kafka_ConfigEntry_name(entry), *value = rd_kafka_ConfigEntry_value(entry);
+    const char *name = rd_kafka_ConfigEntry_name(entry);
+    const char *value = rd_kafka_ConfigEntry_value(entry);
 
     if (!value)
         return;
@@ -489,7 +490,8 @@ static dt_status check_ledger_settings(const struct look *s, struct dt_error *er
 /* With `repair` it is made when missing, and grows. */
 static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool repair, struct dt_error *err)
 {
-    char topic[DT_KAFKA_TOPIC_MAX + 1], reason[256] = "";
+    char topic[DT_KAFKA_TOPIC_MAX + 1];
+    char reason[256] = "";
     struct look look = {.topic = topic};
     int partitions = 0;
     rd_kafka_resp_err_t code;

@@ -91,7 +91,8 @@ static dt_status reader_start(struct reader *r, int64_t from, struct dt_error *e
 static dt_status take(const rd_kafka_message_t *m, dt_ledger_fn *fn, void *arg, int64_t *next, bool *done,
                       struct dt_error *err)
 {
-    struct dt_str key = {m->key, m->key_len}, value = {m->payload, m->len};
+    struct dt_str key = {m->key, m->key_len};
+    struct dt_str value = {m->payload, m->len};
 
     switch ((int)m->err) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:

@@ -770,7 +770,10 @@ void dt_line_free(dt_line *p)
 
 static dt_status producer_conf(dt_line *p, const char *suffix, rd_kafka_conf_t **out, struct dt_error *err)
 {
-    char id[512], timeout[24], most[24], batch[24];
+    char id[512];
+    char timeout[24];
+    char most[24];
+    char batch[24];
     rd_kafka_topic_conf_t *topic_conf;
     const char *const pairs[] = {
         "transactional.id",

@@ -184,7 +184,8 @@ dt_status dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, 
 
 static dt_status sender_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
 {
-    char most[24], batch[24];
+    char most[24];
+    char batch[24];
     const char *const pairs[] = {
         "enable.idempotence",
         "true",

@@ -263,7 +263,8 @@ static dt_status keep_offsets(struct dt_result_consumer *c, int partitions, unsi
                               struct dt_error *err)
 {
     size_t bytes = (size_t)(partitions > 0 ? partitions : 1) * sizeof(int64_t);
-    int64_t *next = realloc(c->next, bytes), *ends;
+    int64_t *next = realloc(c->next, bytes);
+    int64_t *ends;
 
     if (!next)
         return dt_fail(err, DT_NOMEM, "results");

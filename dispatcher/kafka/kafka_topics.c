@@ -385,7 +385,8 @@ dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err)
 
 void dt_kafka_lookups_free(struct dt_kafka_lookups *l)
 {
-    struct known *k, *next;
+    struct known *k;
+    struct known *next;
 
     if (!l)
         return;

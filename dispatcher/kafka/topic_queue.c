@@ -33,7 +33,7 @@ struct dt_topic_queue {
 
 dt_status dt_topic_queue_new(dt_topic_queue **out)
 {
-    *out = calloc(1, sizeof **out);
+    *out = calloc(1, sizeof(**out));
     return *out ? DT_OK : DT_NOMEM;
 }
 

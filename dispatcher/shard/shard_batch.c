@@ -26,7 +26,7 @@ static dt_status make_messages(dt_shard_loop *l, const struct dt_outgoing *batch
                                struct dt_kafka_message **out, size_t *n_out)
 {
     int64_t now_ms = dt_refclock_latest_ms(l->env->ref);
-    *out = dt_arena_alloc(&l->arena, (n ? n : 1) * sizeof **out);
+    *out = dt_arena_alloc(&l->arena, (n ? n : 1) * sizeof(**out));
     *n_out = 0;
     if (!*out)
         return DT_NOMEM;

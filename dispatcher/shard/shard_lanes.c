@@ -154,7 +154,8 @@ void dt_shard_give_back(dt_shard_loop *l)
 {
     struct dt_lanes *lanes = &l->lanes;
     struct dt_fair_lane parts[LANES_AT_ONCE];
-    size_t which[LANES_AT_ONCE], batch = (size_t)l->env->config->dispatch_batch_jobs;
+    size_t which[LANES_AT_ONCE];
+    size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
     size_t room = lanes->others < batch / 2 ? batch - lanes->others : batch - batch / 2;
     size_t n = whose_turn(lanes, parts, which, room);
     for (size_t i = 0; i < n; i++) {
@@ -176,7 +177,8 @@ void dt_shard_give_back(dt_shard_loop *l)
 
 static int by_number(const void *a, const void *b)
 {
-    const int64_t *x = a, *y = b;
+    const int64_t *x = a;
+    const int64_t *y = b;
     return (*x > *y) - (*x < *y);
 }
 
@@ -247,10 +249,10 @@ static dt_status make_room(struct dt_lanes *lanes, size_t n, size_t n_slots, uin
     lanes->of = dt_arena_alloc(&lanes->arena, n * sizeof(*lanes->of));
     lanes->queues = dt_arena_alloc(&lanes->arena, n * sizeof(*lanes->queues));
     lanes->parts = dt_arena_alloc(&lanes->arena, n * sizeof(*lanes->parts));
-    *slots = dt_arena_alloc(&lanes->arena, n_slots * sizeof **slots);
+    *slots = dt_arena_alloc(&lanes->arena, n_slots * sizeof(**slots));
     if (!lanes->of || !lanes->queues || !lanes->parts || !*slots)
         return DT_NOMEM;
-    memset(*slots, 0, n_slots * sizeof **slots);
+    memset(*slots, 0, n_slots * sizeof(**slots));
     return DT_OK;
 }
 
@@ -279,7 +281,8 @@ static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, struc
     struct dt_lanes *lanes = &l->lanes;
     int64_t *asked = dt_arena_alloc(&lanes->arena, n * sizeof(*asked));
     struct dt_topic_of *found = dt_arena_alloc(&lanes->arena, n * sizeof(*found));
-    size_t n_asked = 0, at = 0;
+    size_t n_asked = 0;
+    size_t at = 0;
     if (!asked || !found)
         return dt_fail(err, DT_NOMEM, "lanes");
     for (size_t i = 0; i < n; i++) {
@@ -381,7 +384,8 @@ static bool park(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
     struct dt_lanes *lanes = &l->lanes;
     struct dt_error err = {0};
     dt_status status = DT_OK;
-    size_t from = 0, parks = 0;
+    size_t from = 0;
+    size_t parks = 0;
     bool all = true;
     for (size_t i = 0; status == DT_OK && i < lanes->n_queues; i++) {
         const struct dt_queue *queue = &lanes->queues[i];

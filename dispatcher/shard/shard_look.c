@@ -337,10 +337,12 @@ static bool hint_rows(dt_shard_loop *l, size_t n_head, size_t n)
 /* More than a batch is due: a second reader goes on ahead of the cursor for those who are not many. */
 static dt_status look_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, struct dt_error *err)
 {
-    size_t n = 0, room = DT_LOOK_BATCHES * batch_jobs(l) - n_head;
+    size_t n = 0;
+    size_t room = DT_LOOK_BATCHES * batch_jobs(l) - n_head;
     bool end = true;
     place_ahead(l, &l->entries[n_head - 1]);
-    int64_t ms = l->ahead_ms, id = l->ahead_id;
+    int64_t ms = l->ahead_ms;
+    int64_t id = l->ahead_id;
     dt_status status = scan(l, now_ms, n_head, room, DT_LOOK_BATCHES * DEGRADED_SCAN, &n, &end, &ms, &id, err);
     if (status == DT_OK)
         status = dt_shard_sort_lanes(l, n_head + n, err);
@@ -362,7 +364,8 @@ static dt_status look_in_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_m
 {
     size_t n = 0;
     bool end = true;
-    int64_t ms = l->scan_ms, id = l->scan_id;
+    int64_t ms = l->scan_ms;
+    int64_t id = l->scan_id;
     l->n_hints = 0;
     dt_status status = scan(l, now_ms, 0, batch_jobs(l), DEGRADED_SCAN, &n, &end, &ms, &id, err);
     if (status != DT_OK)

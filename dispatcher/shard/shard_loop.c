@@ -112,7 +112,8 @@ static int64_t longest_sleep_us(const dt_shard_loop *l)
 /* When to look again, from what this step has seen. */
 static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_t next_ms, bool news)
 {
-    int64_t now_us = dt_shard_mono_us(l), at_us = now_us + longest_sleep_us(l);
+    int64_t now_us = dt_shard_mono_us(l);
+    int64_t at_us = now_us + longest_sleep_us(l);
     if (turn && turn->stale_map)
         return now_us + STALE_MAP_US;
     if (dt_shard_has_rest(l) || (turn && (turn->more || news)))
@@ -274,7 +275,8 @@ static void say_what_it_waits_for(dt_shard_loop *l)
 static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
 {
     struct dt_turn turn;
-    int64_t next_ms = 0, now_ms = dt_refclock_earliest_ms(l->env->ref);
+    int64_t next_ms = 0;
+    int64_t now_ms = dt_refclock_earliest_ms(l->env->ref);
     int64_t began_us = dt_shard_mono_us(l);
     bool news = false, turned = false;
     if (!l->env->leads(l->env->arg, l->shard))

@@ -134,7 +134,8 @@ static dt_status read_from_before(dt_shard_loop *l, int64_t from, struct dt_ledg
 /* An operator may have chosen the end of the ledger (dt_clear_halt, -1): our barrier is where it ends now. */
 static dt_status read_ledger(dt_shard_loop *l, int64_t barrier_at, struct dt_ledger_view *view, struct dt_error *err)
 {
-    int64_t next, from = l->lease.ledger_offset < 0 ? barrier_at : l->lease.ledger_offset;
+    int64_t next;
+    int64_t from = l->lease.ledger_offset < 0 ? barrier_at : l->lease.ledger_offset;
     view->settled_below = from;
     dt_status status = read_from_before(l, from, view, &next, err);
     if (status == DT_OK && view->status != DT_OK)
@@ -266,7 +267,8 @@ static dt_status check_ledger_settings(dt_shard_loop *l, struct dt_error *err)
 static dt_status check_ledger_end(dt_shard_loop *l, struct dt_error *err)
 {
     char why[sizeof(err->text)];
-    int64_t next, from = l->lease.ledger_offset;
+    int64_t next;
+    int64_t from = l->lease.ledger_offset;
     if (!is_young(l))
         return DT_OK;
     dt_status status = dt_ledger_read(l->env->kafka, l->shard, from, l->env->clock,

@@ -62,7 +62,8 @@ dt_status dt_topic_gate_new(dt_kafka_admin *admin, const dt_clock *clock, void (
 
 void dt_topic_gate_free(dt_topic_gate *gate)
 {
-    struct topic *topic, *next;
+    struct topic *topic;
+    struct topic *next;
     if (!gate)
         return;
     HASH_ITER(hh, gate->topics, topic, next)
@@ -131,7 +132,8 @@ enum dt_writable dt_topic_gate_ask(void *arg, struct dt_str kafka_topic, int64_t
     struct topic *topic = lookup(gate, kafka_topic);
     if (!topic)
         return DT_WRITABLE_UNKNOWN;
-    int64_t now_us = dt_clock_mono_us(gate->clock), age_us = now_us - topic->asked_us;
+    int64_t now_us = dt_clock_mono_us(gate->clock);
+    int64_t age_us = now_us - topic->asked_us;
     if (bytes)
         topic->wanted_us = now_us;
     if (now_us < topic->barred_until_us)
@@ -183,7 +185,8 @@ static bool resolve(dt_topic_gate *gate, struct topic *topic, bool *any_news)
 bool dt_topic_gate_resolve(dt_topic_gate *gate)
 {
     bool news = false;
-    struct topic *topic = gate->wanted, *next;
+    struct topic *topic = gate->wanted;
+    struct topic *next;
     gate->wanted = NULL;
     for (; topic; topic = next) {
         next = topic->next_wanted;

@@ -98,7 +98,8 @@ static void unlock(dt_refclock *ref)
 static bool replaces(const struct sample *new, const struct sample *old)
 {
     int64_t drift = drift_us(new->taken_us - old->taken_us);
-    int64_t low = old->offset_us - drift, high = old->offset_us + old->error_us + drift;
+    int64_t low = old->offset_us - drift;
+    int64_t high = old->offset_us + old->error_us + drift;
 
     if (old->taken_us == 0)
         return true;
@@ -165,7 +166,8 @@ int64_t dt_refclock_latest_ms(const dt_refclock *ref)
 int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
 {
     struct sample s = load(ref);
-    int64_t mono_us, left_us;
+    int64_t mono_us;
+    int64_t left_us;
 
     if (s.taken_us == 0)
         return dt_clock_mono_us(ref->clock) + (server_ms - dt_clock_real_ms(ref->clock)) * 1000;

@@ -311,7 +311,8 @@ static dt_status assign(struct loader *loader, const struct place *place, const 
 static dt_status assign_from_file(struct loader *loader, const struct place *place, const struct option *option,
                                   const char *path)
 {
-    char text[SECRET_FILE_MAX + 1], what[200];
+    char text[SECRET_FILE_MAX + 1];
+    char what[200];
     FILE *in = fopen(path, "re");
     dt_status status;
     size_t n;

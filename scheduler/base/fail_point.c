@@ -87,7 +87,8 @@ static bool read_number(struct dt_str text, uint64_t least, uint64_t most, uint6
 
 static bool read_passes(struct dt_str text, struct rule *rule)
 {
-    struct dt_str rest = text, first = cut(&rest, '-');
+    struct dt_str rest = text;
+    struct dt_str first = cut(&rest, '-');
     if (!read_number(first, 1, UINT64_MAX, &rule->first))
         return false;
     rule->last = rule->first;
@@ -112,7 +113,8 @@ static bool read_status(struct dt_str name, dt_status *out)
 static bool read_action(struct dt_str text, struct rule *rule)
 {
     uint64_t delay_ms = 0;
-    struct dt_str argument = text, word = cut(&argument, ':');
+    struct dt_str argument = text;
+    struct dt_str word = cut(&argument, ':');
     size_t i = 0;
     while (i < sizeof(action_names) / sizeof(*action_names) && !dt_str_eq(word, dt_str(action_names[i])))
         i++;
@@ -150,7 +152,9 @@ static bool fits(const struct dt_fail_point *point, enum action action)
 static dt_status read_rule(struct dt_str text, struct rule *rule, struct dt_error *err)
 {
     const char *why = NULL;
-    struct dt_str rest = text, name = cut(&rest, '='), action = cut(&rest, '@');
+    struct dt_str rest = text;
+    struct dt_str name = cut(&rest, '=');
+    struct dt_str action = cut(&rest, '@');
     rule->point = find(name);
     rule->first = 1;
     rule->last = UINT64_MAX;
@@ -189,7 +193,8 @@ dt_status dt_fail_points_set(const char *text, struct dt_error *err)
 
 static int by_name(const void *a, const void *b)
 {
-    const struct dt_fail_point *const *x = a, *const *y = b;
+    const struct dt_fail_point *const *x = a;
+    const struct dt_fail_point *const *y = b;
     int order = strcmp((*x)->name, (*y)->name);
     return order ? order : (int)(*y)->kind - (int)(*x)->kind;
 }

@@ -107,7 +107,8 @@ static size_t utf8_sequence(const unsigned char *p, size_t n)
 static size_t utf8_prefix(struct dt_str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
-    size_t i = 0, step;
+    size_t i = 0;
+    size_t step;
     uint64_t eight;
 
     while (i < s.n) {
@@ -171,7 +172,8 @@ static bool is_low(int unit)
 /* The first escape of a surrogate that has no partner, or NULL. A backslash outside of a string is yajl's to refuse. */
 static const char *lone_surrogate(struct dt_str text)
 {
-    const char *p = text.p, *end = text.p + text.n;
+    const char *p = text.p;
+    const char *end = text.p + text.n;
 
     while (p < end && (p = memchr(p, '\\', (size_t)(end - p)))) {
         int unit = escaped_unit(p, end);
@@ -285,7 +287,8 @@ static bool reserve_name(struct dt_json *json)
 
 static bool has_name(const struct dt_json *json, uint32_t base, struct dt_str s, uint64_t hash)
 {
-    uint32_t slot = (uint32_t)hash & (json->table_size - 1), i;
+    uint32_t slot = (uint32_t)hash & (json->table_size - 1);
+    uint32_t i;
 
     for (; (i = json->table[slot]); slot = (slot + 1) & (json->table_size - 1))
         if (i > base && json->names[i - 1].hash == hash && dt_str_eq(json->names[i - 1].s, s))
@@ -329,7 +332,8 @@ static bool between_tokens(char c)
 /* The text between the token before this one and the end of this one, without what may lie between two tokens. */
 static struct dt_str take_token(struct dt_json *json)
 {
-    size_t start = json->token_end, end = token_end_now(json);
+    size_t start = json->token_end;
+    size_t end = token_end_now(json);
 
     while (start < end && between_tokens(json->text.p[start]))
         start++;
@@ -425,7 +429,8 @@ static int on_bool(void *ctx, int value)
 static bool read_int(struct dt_str s, int64_t *out)
 {
     bool negative = s.p[0] == '-';
-    uint64_t v = 0, most = negative ? UINT64_C(1) << 63 : (uint64_t)INT64_MAX;
+    uint64_t v = 0;
+    uint64_t most = negative ? UINT64_C(1) << 63 : (uint64_t)INT64_MAX;
 
     for (size_t i = negative; i < s.n; i++) {
         unsigned digit = (unsigned)(s.p[i] - '0');
@@ -660,7 +665,8 @@ static size_t digits_at(const char *p, const char *end)
 
 static bool scan_number(struct scan *s)
 {
-    const char *begin = s->p, *p = begin + (*begin == '-');
+    const char *begin = s->p;
+    const char *p = begin + (*begin == '-');
     size_t n = digits_at(p, s->end);
 
     if (n == 0)
@@ -688,7 +694,8 @@ static bool scan_number(struct scan *s)
 
 static bool scan_literal(struct scan *s, const char *word)
 {
-    size_t n = strlen(word), left = (size_t)(s->end - s->p);
+    size_t n = strlen(word);
+    size_t left = (size_t)(s->end - s->p);
 
     if (memcmp(s->p, word, left < n ? left : n) != 0)
         return fault(s, s->p, "a literal that is none");
@@ -902,7 +909,8 @@ static void check_text(struct dt_json *json)
 {
     unsigned seen = look_through(json->text);
     size_t valid = seen & SEEN_HIGH ? utf8_prefix(json->text) : json->text.n;
-    const char *lone, *space;
+    const char *lone;
+    const char *space;
 
     if (valid < json->text.n) {
         stop(json, DT_MALFORMED, "not UTF-8", valid);

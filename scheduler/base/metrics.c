@@ -99,7 +99,8 @@ static bool is_histogram(enum kind kind)
 static unsigned bucket_of(enum kind kind, double v)
 {
     const double *bounds = bounds_of(kind);
-    unsigned n = bounds_n(kind), i = 0;
+    unsigned n = bounds_n(kind);
+    unsigned i = 0;
 
     while (i < n && v > bounds[i])
         i++;

@@ -132,7 +132,8 @@ static size_t find_part(char letter, bool after_t, size_t from)
 static bool parse_iso(struct cursor c, int64_t *out_ms)
 {
     int64_t sum = 0;
-    size_t from = 0, i;
+    size_t from = 0;
+    size_t i;
     bool after_t = false, part_after_t = false, any = false;
     struct number n = {0};
 
@@ -175,7 +176,8 @@ static int64_t short_unit_ms(char letter)
 /* A JSON number with an exponent: rare, and exact enough as a double (100 years are 3e12 ms). */
 static bool parse_exponent(struct dt_str text, int64_t *out_ms)
 {
-    char copy[64], *end;
+    char copy[64];
+    char *end;
     double v;
 
     if (text.n >= sizeof(copy))
@@ -194,7 +196,8 @@ static bool parse_plain(struct dt_str text, int64_t *out_ms)
 {
     struct cursor c = {text.p, text.p + text.n};
     struct number n;
-    int64_t sum = 0, unit_ms = 1;
+    int64_t sum = 0;
+    int64_t unit_ms = 1;
 
     if (memchr(text.p, ',', text.n) || !read_number(&c, &n))
         return false;
@@ -360,7 +363,9 @@ static bool read_clock(struct cursor *c, struct civil *t)
 /* "Z" or "+hh:mm": minutes east of UTC. */
 static bool read_offset(struct cursor *c, int *minutes)
 {
-    int sign, hour, minute;
+    int sign;
+    int hour;
+    int minute;
 
     *minutes = 0;
     if (eat(c, 'Z') || eat(c, 'z'))
@@ -376,7 +381,8 @@ dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
 {
     struct cursor c = {text.p, text.p + text.n};
     struct civil t = {0};
-    int64_t fraction = 0, seconds;
+    int64_t fraction = 0;
+    int64_t seconds;
     int offset_minutes;
 
     if (text.n == 0 || !read_date(&c, &t) || !(eat(&c, 'T') || eat(&c, 't')) || !read_clock(&c, &t))
@@ -403,7 +409,8 @@ static void put_digits(char *at, int n, int v)
 
 void dt_time_format(int64_t ms, char buf[25])
 {
-    const int64_t first_ms = days_of(0, 1, 1) * DAY_MS, last_ms = days_of(10000, 1, 1) * DAY_MS - 1;
+    const int64_t first_ms = days_of(0, 1, 1) * DAY_MS;
+    const int64_t last_ms = days_of(10000, 1, 1) * DAY_MS - 1;
     int64_t days;
     int in_day_ms;
     struct civil t;

@@ -50,7 +50,8 @@ struct dt_link {
 
 static dt_status endpoint_parse(struct dt_str text, struct dt_endpoint *out, struct dt_error *err)
 {
-    char *colon, *end = NULL;
+    char *colon;
+    char *end = NULL;
     long port;
 
     out->name = strndup(text.p, text.n);
@@ -148,7 +149,10 @@ int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt)
 
 void dt_link_keep_alive(int fd)
 {
-    const int on = 1, idle_s = 2, between_s = 1, probes = 2;
+    const int on = 1;
+    const int idle_s = 2;
+    const int between_s = 1;
+    const int probes = 2;
 
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
@@ -343,7 +347,8 @@ dt_status dt_link_ready(dt_link *link, struct dt_error *err)
 
 static void add_header(dt_link *link, char kind, size_t n)
 {
-    char text[24], *p = text + sizeof(text);
+    char text[24];
+    char *p = text + sizeof(text);
 
     *--p = '\n';
     *--p = '\r';
@@ -369,7 +374,8 @@ void dt_link_arg(dt_link *link, struct dt_str arg)
 
 void dt_link_arg_i64(dt_link *link, int64_t arg)
 {
-    char text[24], *p = text + sizeof(text);
+    char text[24];
+    char *p = text + sizeof(text);
     uint64_t v = arg < 0 ? -(uint64_t)arg : (uint64_t)arg;
 
     do {

@@ -68,7 +68,8 @@ struct dt_item dt_item_of(int64_t id, int64_t due_ms, uint32_t ref)
 
 static int by_place(const void *a, const void *b)
 {
-    const struct dt_item *x = a, *y = b;
+    const struct dt_item *x = a;
+    const struct dt_item *y = b;
 
     if (x->due_ms != y->due_ms)
         return x->due_ms < y->due_ms ? -1 : 1;
@@ -89,7 +90,8 @@ void dt_items_sort(struct dt_item *items, size_t n)
 
 size_t dt_slice_cut(const struct dt_item *items, size_t n, size_t *tied)
 {
-    size_t whole = 0, end = 0;
+    size_t whole = 0;
+    size_t end = 0;
 
     *tied = 0;
     while (end < n && (end < DT_SLICE_FULL || whole == 0)) {
@@ -110,7 +112,8 @@ size_t dt_slice_cut(const struct dt_item *items, size_t n, size_t *tied)
 /* Two tables of sixteen: half a byte at a time, nothing to prepare or to share between threads but 16 constants. */
 static uint64_t crc_of(const unsigned char *p, size_t n)
 {
-    uint64_t half[16], crc = 0;
+    uint64_t half[16];
+    uint64_t crc = 0;
 
     for (unsigned i = 0; i < 16; i++) {
         uint64_t value = i;
@@ -155,7 +158,8 @@ static unsigned char *put_integer(unsigned char *p, int64_t value)
             int64_t below;
             unsigned char code, bytes;
         } sizes[] = {{INT64_C(1) << 15, 0xF1, 2}, {INT64_C(1) << 23, 0xF2, 3}, {INT64_C(1) << 31, 0xF3, 4}};
-        unsigned char code = 0xF4, bytes = 8;
+        unsigned char code = 0xF4;
+        unsigned char bytes = 8;
 
         for (unsigned i = 3; i-- > 0;) {
             if (value >= -sizes[i].below && value < sizes[i].below) {
@@ -214,7 +218,8 @@ static size_t listpack_of(unsigned char *pack, const struct dt_item *items, size
 
 void dt_slice_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n)
 {
-    unsigned char text[3 + LISTPACK_BYTES_MAX + 10], *pack = text + 3;
+    unsigned char text[3 + LISTPACK_BYTES_MAX + 10];
+    unsigned char *pack = text + 3;
     size_t bytes = listpack_of(pack, items, n);
 
     text[0] = RDB_ZSET_LISTPACK;

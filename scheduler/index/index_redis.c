@@ -252,7 +252,8 @@ static bool parse_number(const redisReply *reply, double *out)
 
 static bool parse_entry(double start_ms, const redisReply *member, const redisReply *score, struct dt_entry *out)
 {
-    double after_ms, due_ms;
+    double after_ms;
+    double due_ms;
 
     if (member->type != REDIS_REPLY_STRING || !parse_number(score, &after_ms))
         return false;
@@ -446,7 +447,8 @@ static void build_changes(dt_index *index, dt_link *link, unsigned shard, const 
     const struct flight *flight = index->flight;
 
     for (size_t g = 0, a = 0; g < n_gone || a < n_new;) {
-        size_t goes = at_most(n_gone - g, CHUNK), comes = at_most(n_new - a, CHUNK);
+        size_t goes = at_most(n_gone - g, CHUNK);
+        size_t comes = at_most(n_new - a, CHUNK);
 
         change_command(index, link, shard, flight->how == PUT_WAKING, how, flight->gone + g, goes, flight->new + a,
                        comes);
@@ -462,7 +464,9 @@ static void build_changes(dt_index *index, dt_link *link, unsigned shard, const 
 static bool pack_command(dt_index *index, dt_link *link, unsigned shard, const struct dt_item *items, size_t n,
                          size_t *done)
 {
-    size_t cuts[PACKS], n_cuts = 0, tied = 0;
+    size_t cuts[PACKS];
+    size_t n_cuts = 0;
+    size_t tied = 0;
 
     *done = 0;
     while (n_cuts < PACKS && *done < n) {
@@ -509,7 +513,8 @@ static void on_filled(void *arg, size_t i, const redisReply *reply)
 
 static int by_shard(const void *a, const void *b)
 {
-    const struct shard_item *x = a, *y = b;
+    const struct shard_item *x = a;
+    const struct shard_item *y = b;
 
     if (x->shard != y->shard)
         return x->shard < y->shard ? -1 : 1;
@@ -532,7 +537,8 @@ static void sort_items(struct shard_item *items, size_t n)
  * entry to the first) need not be compared with all the others. */
 static void sort_flight(struct flight *flight)
 {
-    size_t end[DT_SHARDS_MAX] = {0}, sum = 0;
+    size_t end[DT_SHARDS_MAX] = {0};
+    size_t sum = 0;
     struct shard_item *loaded = flight->items;
 
     if (flight->n < FEW) {
@@ -592,7 +598,8 @@ static void build_shard(dt_index *index, unsigned shard, const struct shard_item
 {
     struct flight *flight = index->flight;
     dt_link *link = link_of(index, shard);
-    size_t n_gone = 0, n_new = 0;
+    size_t n_gone = 0;
+    size_t n_new = 0;
 
     for (size_t i = 0; i < n; i++) {
         if (items[i].gone)
@@ -1070,7 +1077,8 @@ struct job {
 /* Those that were seen, in order; those that follow, in order, each with the place of its own. */
 static void fix_chunk(dt_index *index, dt_link *link, unsigned shard, const struct dt_fix *fixes, size_t n)
 {
-    struct dt_item *gone = index->flight->gone, *new = index->flight->new;
+    struct dt_item *gone = index->flight->gone;
+    struct dt_item *new = index->flight->new;
     size_t n_new = 0;
 
     for (size_t i = 0; i < n; i++)

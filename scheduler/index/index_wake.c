@@ -273,7 +273,8 @@ static short interests(const struct ear *ear)
 /* Fills the poll set; the answer is the timeout in ms, rounded up so that a deadline is over when it is looked at. */
 static int prepare_poll(struct dt_wake *wake)
 {
-    int64_t first_us = INT64_MAX, wait_us;
+    int64_t first_us = INT64_MAX;
+    int64_t wait_us;
 
     for (unsigned i = 0; i < wake->n; i++) {
         const struct ear *ear = &wake->ears[i];
@@ -349,7 +350,8 @@ static dt_status fill(struct dt_wake *wake, struct dt_error *err)
 /* Signals are for the main thread. */
 static int start_thread(struct dt_wake *wake)
 {
-    sigset_t all, before;
+    sigset_t all;
+    sigset_t before;
     int problem;
 
     sigfillset(&all);

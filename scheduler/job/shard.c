@@ -27,7 +27,8 @@ unsigned dt_slot(int64_t job_id)
  */
 unsigned dt_jump_hash(uint64_t key, unsigned buckets)
 {
-    int64_t bucket = 0, next = 0;
+    int64_t bucket = 0;
+    int64_t next = 0;
 
     while (next < (int64_t)buckets) {
         bucket = next;

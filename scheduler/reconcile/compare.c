@@ -115,7 +115,8 @@ static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_err
 
 static int by_due(const void *a, const void *b)
 {
-    const struct dt_due *x = a, *y = b;
+    const struct dt_due *x = a;
+    const struct dt_due *y = b;
 
     if (x->next_ms != y->next_ms)
         return x->next_ms < y->next_ms ? -1 : 1;

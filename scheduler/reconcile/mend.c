@@ -53,7 +53,8 @@
 
 static int by_id(const void *a, const void *b)
 {
-    const struct dt_suspect *x = a, *y = b;
+    const struct dt_suspect *x = a;
+    const struct dt_suspect *y = b;
 
     if (x->id != y->id)
         return x->id < y->id ? -1 : 1;
@@ -314,7 +315,8 @@ static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
 
 static dt_status tidy(dt_reconciler *r, const struct verdict *verdicts, struct dt_error *err)
 {
-    size_t n = 0, done = 0;
+    size_t n = 0;
+    size_t done = 0;
     dt_status status;
 
     for (size_t i = 0; i < r->n_suspects; i++) {

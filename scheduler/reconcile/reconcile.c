@@ -283,7 +283,8 @@ static void report_drift(dt_reconciler *r)
 {
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct dt_shard_view *view = &r->views[shard];
-        int64_t fresh[DT_DRIFTS], sum = 0;
+        int64_t fresh[DT_DRIFTS];
+        int64_t sum = 0;
 
         if (!dt_shard_set_has(&r->leads, shard))
             continue;
@@ -301,7 +302,8 @@ static void report_drift(dt_reconciler *r)
 
 static void begin_edge(dt_reconciler *r, const struct dt_shard_set *shards)
 {
-    int64_t to_ms = dt_reconcile_horizon_end_ms(r), from_ms = r->edge_done_ms - OVERLAP_MS;
+    int64_t to_ms = dt_reconcile_horizon_end_ms(r);
+    int64_t from_ms = r->edge_done_ms - OVERLAP_MS;
 
     if (r->edge_done_ms == 0)
         from_ms = to_ms - 2 * r->config->reconcile_period;
@@ -315,7 +317,8 @@ static void begin_edge(dt_reconciler *r, const struct dt_shard_set *shards)
 static void begin_period(dt_reconciler *r)
 {
     struct dt_shard_set shards = comparable(r);
-    int64_t period_ms = r->config->reconcile_period, end_ms = dt_reconcile_horizon_end_ms(r);
+    int64_t period_ms = r->config->reconcile_period;
+    int64_t end_ms = dt_reconcile_horizon_end_ms(r);
 
     report_drift(r);
     r->out->near_begun = true;
@@ -519,8 +522,10 @@ static bool exact_anyway(dt_reconciler *r, int64_t n_rows)
  * the round. Redis is counted first, MySQL second. */
 static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard_set *differ, struct dt_error *err)
 {
-    int64_t slots[DT_SLOTS], n_rows = 0;
-    int64_t entries[DT_SHARDS_MAX], rows[DT_SHARDS_MAX] = {0};
+    int64_t slots[DT_SLOTS];
+    int64_t n_rows = 0;
+    int64_t entries[DT_SHARDS_MAX];
+    int64_t rows[DT_SHARDS_MAX] = {0};
     dt_status status;
 
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -551,7 +556,9 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
 static dt_status step_walk(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_shard_set differ = {0};
-    int64_t span_ms, to_ms, pause_us;
+    int64_t span_ms;
+    int64_t to_ms;
+    int64_t pause_us;
     dt_status status;
 
     place_walk(r);

@@ -115,7 +115,8 @@ dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *
 
 static dt_status begin(dt_store *store, dt_db *db, void *now_ms, struct dt_error *err)
 {
-    int64_t asked_us = mono_us(), *now = now_ms;
+    int64_t asked_us = mono_us();
+    int64_t *now = now_ms;
     dt_status status = dt_db_begin_at(db, now, err);
     if (status == DT_OK)
         dt_store_heard_now(store, *now, asked_us);

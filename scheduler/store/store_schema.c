@@ -172,7 +172,9 @@ dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
 {
     dt_db *db;
     bool found = false;
-    int64_t applied = 0, newest = 0, rows = 0;
+    int64_t applied = 0;
+    int64_t newest = 0;
+    int64_t rows = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = query_number(db, "SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0", DT_NO_PARAMS, &found,

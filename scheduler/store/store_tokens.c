@@ -154,7 +154,7 @@ dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt
     if (rule)
         *rule = found;
     void *tokens;
-    status = dt_store_read_rows(db, arena, sizeof **out, read_token, NULL, &tokens, n, err);
+    status = dt_store_read_rows(db, arena, sizeof(**out), read_token, NULL, &tokens, n, err);
     *out = tokens;
     return status;
 }

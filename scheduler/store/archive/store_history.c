@@ -119,7 +119,8 @@ static dt_status read_leaver(const struct leave *l, struct leaver *out)
 {
     const dt_db *db = l->db;
     int64_t keys_ms = dt_store_config(l->store)->history_keys;
-    int64_t purge_at_ms = dt_db_i64(db, 5), free_ms = dt_db_i64(db, 6) + keys_ms;
+    int64_t purge_at_ms = dt_db_i64(db, 5);
+    int64_t free_ms = dt_db_i64(db, 6) + keys_ms;
     *out = (struct leaver){.id = dt_db_i64(db, 0),
                            .topic = dt_arena_copy((struct dt_arena *)&l->arena, dt_db_bytes(db, 1)),
                            .keyed = dt_db_i64(db, 3) != 0,
@@ -162,7 +163,8 @@ static dt_status lock_all(struct leave *l, struct dt_str candidates, size_t n)
 
 static int compare_ids(const void *a, const void *b)
 {
-    const struct dt_claim *x = a, *y = b;
+    const struct dt_claim *x = a;
+    const struct dt_claim *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
@@ -317,7 +319,8 @@ static dt_status delete (struct leave *l)
 
 static int by_count(const void *a, const void *b)
 {
-    const struct leaver *x = a, *y = b;
+    const struct leaver *x = a;
+    const struct leaver *y = b;
     if (x->removed != y->removed)
         return x->removed ? 1 : -1;
     int order = memcmp(x->topic.p, y->topic.p, x->topic.n < y->topic.n ? x->topic.n : y->topic.n);
@@ -341,7 +344,8 @@ static dt_status count(struct leave *l)
     qsort(l->v, l->n, sizeof(*l->v), by_count);
     struct dt_param *moved = dt_arena_alloc(&l->arena, MOVED_COLUMNS * l->n * sizeof(*moved));
     struct dt_param *removed = dt_arena_alloc(&l->arena, REMOVED_COLUMNS * l->n * sizeof(*removed));
-    size_t n_moved = 0, n_removed = 0;
+    size_t n_moved = 0;
+    size_t n_removed = 0;
     if (!moved || !removed)
         return DT_NOMEM;
     for (size_t i = 0; i < l->n; i++) {
@@ -375,7 +379,8 @@ struct day {
 
 static int by_day(const void *a, const void *b)
 {
-    const struct day *x = a, *y = b;
+    const struct day *x = a;
+    const struct day *y = b;
     if (x->home != y->home)
         return x->home < y->home ? -1 : 1;
     return (x->part > y->part) - (x->part < y->part);

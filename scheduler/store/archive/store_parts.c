@@ -58,14 +58,16 @@ static int64_t end_of(int32_t part)
         snprintf(text, sizeof(text), "%04d-%02d-%02dT00:00:00Z", part / 10000, part / 100 % 100, part % 100);
         return dt_time_parse(dt_str(text), &ms) ? INT64_MAX : ms + DT_DAY_MS;
     }
-    int year = part / 100, month = part % 100;
+    int year = part / 100;
+    int month = part % 100;
     snprintf(text, sizeof(text), "%04d-%02d-01T00:00:00Z", month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1);
     return dt_time_parse(dt_str(text), &ms) ? INT64_MAX : ms;
 }
 
 static int by_number(const void *a, const void *b)
 {
-    const int32_t *x = a, *y = b;
+    const int32_t *x = a;
+    const int32_t *y = b;
     return (*x > *y) - (*x < *y);
 }
 

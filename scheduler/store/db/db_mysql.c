@@ -196,7 +196,8 @@ static unsigned seconds(int64_t ms)
 
 static void set_options(MYSQL *mysql, const struct dt_config *config)
 {
-    unsigned connect = seconds(config->mysql_connect_timeout), io = seconds(config->mysql_io_timeout);
+    unsigned connect = seconds(config->mysql_connect_timeout);
+    unsigned io = seconds(config->mysql_io_timeout);
     mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
     mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io);
     mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io);
@@ -650,7 +651,9 @@ dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err)
 /* How many rows from `first` fit into one packet. */
 static size_t rows_that_fit(const dt_db *db, const struct dt_param *params, size_t columns, size_t first, size_t rows)
 {
-    size_t bytes = 0, n = 0, max = db->packet_max < CHUNK_BYTES ? db->packet_max : CHUNK_BYTES;
+    size_t bytes = 0;
+    size_t n = 0;
+    size_t max = db->packet_max < CHUNK_BYTES ? db->packet_max : CHUNK_BYTES;
     for (; first + n < rows; n++) {
         for (size_t c = 0; c < columns; c++)
             bytes += 10 + params[(first + n) * columns + c].s.n;
@@ -747,7 +750,8 @@ static dt_status statement_of_rows(dt_db *db, const char *sql, size_t rows, stru
     *out = cached(db, sql, rows);
     if (*out)
         return DT_OK;
-    const char *group, *end;
+    const char *group;
+    const char *end;
     if (!find_group(sql, &group, &end))
         return dt_fail(err, DT_INTERNAL, "no VALUES group (%.80s)", sql);
     struct dt_strbuf text;
@@ -827,7 +831,8 @@ static void add_value(struct dt_strbuf *out, const struct dt_param *p)
 static bool write_out(const char *sql, const struct dt_param *params, size_t columns, size_t rows,
                       struct dt_strbuf *out)
 {
-    const char *group, *end;
+    const char *group;
+    const char *end;
     if (!find_group(sql, &group, &end))
         return false;
     dt_strbuf_add(out, sql, (size_t)(group - sql));

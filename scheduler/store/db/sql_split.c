@@ -53,7 +53,8 @@ static bool take_delimiter(struct dt_sql_split *s)
 {
     if (strncasecmp(s->p, "DELIMITER", 9) != 0 || (s->p[9] != ' ' && s->p[9] != '\t'))
         return false;
-    const char *word = s->p + 9, *line = end_of_line(s->p);
+    const char *word = s->p + 9;
+    const char *line = end_of_line(s->p);
     while (*word == ' ' || *word == '\t')
         word++;
     size_t n = 0;
@@ -74,7 +75,8 @@ struct dt_str dt_sql_split_next(struct dt_sql_split *s)
     while (take_delimiter(s));
     if (!*s->p)
         return DT_STR_NONE;
-    const char *start = s->p, *p = start;
+    const char *start = s->p;
+    const char *p = start;
     size_t n = strlen(s->delimiter);
     while (*p && strncmp(p, s->delimiter, n) != 0) {
         if (*p == '\'' || *p == '"' || *p == '`')

@@ -30,7 +30,8 @@ struct deferring {
 
 static int by_number(const void *a, const void *b)
 {
-    const int64_t *x = a, *y = b;
+    const int64_t *x = a;
+    const int64_t *y = b;
     return (*x > *y) - (*x < *y);
 }
 
@@ -121,7 +122,8 @@ static struct dt_str cut(struct dt_str s, size_t max)
 static dt_status store_busy(struct deferring *d, dt_db *db, int64_t now_ms)
 {
     enum { COLUMNS = 7 };
-    struct dt_param *params = dt_arena_alloc(d->arena, (d->n * COLUMNS + 1) * sizeof(*params)), *p = params;
+    struct dt_param *params = dt_arena_alloc(d->arena, (d->n * COLUMNS + 1) * sizeof(*params));
+    struct dt_param *p = params;
     if (!params)
         return DT_NOMEM;
     for (size_t i = 0; i < d->n; i++) {

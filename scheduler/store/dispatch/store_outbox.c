@@ -19,7 +19,7 @@ dt_status dt_store_outbox(dt_store *store, unsigned shard, int64_t after_id, siz
 {
     dt_db *db;
     *n = 0;
-    *out = dt_arena_alloc(arena, (limit ? limit : 1) * sizeof **out);
+    *out = dt_arena_alloc(arena, (limit ? limit : 1) * sizeof(**out));
     dt_status status = *out ? dt_store_db(store, &db, err) : DT_NOMEM;
     if (status == DT_OK)
         status = dt_db_query(

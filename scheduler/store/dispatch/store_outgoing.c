@@ -15,7 +15,8 @@ struct place {
 
 static int by_id(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct place *x = a;
+    const struct place *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
@@ -49,7 +50,7 @@ dt_status dt_outgoing_small(dt_db *db, unsigned first, struct dt_arena *arena, s
     *out = NULL;
     if (dt_db_is_null(db, first + 4))
         return DT_OK;
-    *out = dt_arena_alloc(arena, sizeof **out);
+    *out = dt_arena_alloc(arena, sizeof(**out));
     if (!*out)
         return DT_NOMEM;
     **out = (struct dt_outgoing){0};
@@ -69,7 +70,7 @@ dt_status dt_outgoing_read(dt_db *db, const struct dt_claims *claims, struct dt_
     struct dt_strbuf ids;
     dt_strbuf_init(&ids);
     struct place *places = sorted_places(claims, arena);
-    *out = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof **out);
+    *out = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(**out));
     dt_status status = places && *out ? dt_claims_by_id(claims->v, claims->n, &ids) : DT_NOMEM;
     for (size_t i = 0; status == DT_OK && i < claims->n; i++)
         (*out)[i] = (struct dt_outgoing){.claim = claims->v[i]};

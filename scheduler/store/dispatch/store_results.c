@@ -88,7 +88,8 @@ static dt_status no_memory(struct batch *b)
 
 static int by_id(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct place *x = a;
+    const struct place *y = b;
     if (x->id != y->id)
         return x->id < y->id ? -1 : 1;
     return x->index < y->index ? -1 : 1;
@@ -108,7 +109,8 @@ static void sort_places(struct batch *b)
 /* The first place of a job; n when there is none. */
 static size_t first_place(const struct batch *b, int64_t id)
 {
-    size_t low = 0, high = b->n;
+    size_t low = 0;
+    size_t high = b->n;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
         if (b->places[mid].id < id)
@@ -217,7 +219,8 @@ static dt_status read_judged(void *arg)
 
 static bool was_read(const struct batch *b, int64_t id)
 {
-    size_t low = 0, high = b->n_jobs; /* they came in the order of their ids */
+    size_t low = 0;
+    size_t high = b->n_jobs; /* they came in the order of their ids */
     while (low < high) {
         size_t mid = low + (high - low) / 2;
         if (b->jobs[mid].was.id < id)
@@ -300,7 +303,8 @@ static void note_was(struct dt_apply *a, const struct dt_job *was)
 
 static void judge_job(struct batch *b, struct judged *j)
 {
-    size_t first = first_place(b, j->was.id), end = first;
+    size_t first = first_place(b, j->was.id);
+    size_t end = first;
     for (; end < b->n && b->places[end].id == j->was.id; end++) {
         struct dt_apply *a = &b->results[b->places[end].index];
         struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
@@ -489,7 +493,8 @@ static const struct dt_id_in update_alike =
 
 static int by_likeness(const void *a, const void *b)
 {
-    const struct judged *x = *(struct judged *const *)a, *y = *(struct judged *const *)b;
+    const struct judged *x = *(struct judged *const *)a;
+    const struct judged *y = *(struct judged *const *)b;
     const int64_t of_x[] = {x->was.attempt, x->was.version, x->was.state, x->retention_ms, x->was.id};
     const int64_t of_y[] = {y->was.attempt, y->was.version, y->was.state, y->retention_ms, y->was.id};
     for (size_t i = 0; i < sizeof(of_x) / sizeof(*of_x); i++)
@@ -541,7 +546,8 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
 
 static int by_job(const void *a, const void *b)
 {
-    const struct judged *x = *(struct judged *const *)a, *y = *(struct judged *const *)b;
+    const struct judged *x = *(struct judged *const *)a;
+    const struct judged *y = *(struct judged *const *)b;
     return (x->was.id > y->was.id) - (x->was.id < y->was.id);
 }
 
@@ -555,7 +561,8 @@ static dt_status write_ended_well(struct batch *b)
 {
     struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*v));
     int64_t *ids = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*ids));
-    size_t n = 0, left = 0;
+    size_t n = 0;
+    size_t left = 0;
     dt_status status = DT_OK;
     if (!v || !ids)
         return no_memory(b);
@@ -649,7 +656,8 @@ static dt_status write_dead_letters(struct batch *b)
     enum { COLUMNS = 4 };
     if (!b->n_dead)
         return DT_OK;
-    struct dt_param *params = dt_arena_alloc(b->arena, b->n_dead * COLUMNS * sizeof(*params)), *p = params;
+    struct dt_param *params = dt_arena_alloc(b->arena, b->n_dead * COLUMNS * sizeof(*params));
+    struct dt_param *p = params;
     if (!params)
         return no_memory(b);
     for (size_t i = 0; i < b->n_jobs; i++) {

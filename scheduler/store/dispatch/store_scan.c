@@ -216,7 +216,7 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
     struct dt_strbuf list;
     dt_strbuf_init(&list);
     *n_out = 0;
-    *out = dt_arena_alloc(arena, (n ? n : 1) * sizeof **out);
+    *out = dt_arena_alloc(arena, (n ? n : 1) * sizeof(**out));
     for (size_t i = 0; i < n; i++)
         dt_id_list_add(&list, ids[i]);
     dt_id_list_end(&list);
@@ -243,7 +243,8 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
 
 static int by_number(const void *a, const void *b)
 {
-    const int64_t *x = a, *y = b;
+    const int64_t *x = a;
+    const int64_t *y = b;
     return (*x > *y) - (*x < *y);
 }
 

@@ -73,7 +73,8 @@ dt_status dt_lease_begin(dt_store *store, const struct dt_lease *lease, dt_db **
 
 static int by_id(const void *a, const void *b)
 {
-    const struct dt_claim *x = a, *y = b;
+    const struct dt_claim *x = a;
+    const struct dt_claim *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
@@ -126,7 +127,8 @@ static const char extend_sent[] =
 dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms, struct dt_seen *moved,
                           size_t *n_moved, struct dt_error *err)
 {
-    struct dt_strbuf list, ids;
+    struct dt_strbuf list;
+    struct dt_strbuf ids;
     dt_strbuf_init(&list);
     dt_strbuf_init(&ids);
     n = DT_UNGUARDED(DEADLINE_RENEWED) ? 0 : n;

@@ -61,13 +61,15 @@ struct turn {
 
 static int by_id(const void *a, const void *b)
 {
-    const struct candidate *x = a, *y = b;
+    const struct candidate *x = a;
+    const struct candidate *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
 static int by_due(const void *a, const void *b)
 {
-    const struct candidate *x = a, *y = b;
+    const struct candidate *x = a;
+    const struct candidate *y = b;
     if (x->next_ms != y->next_ms)
         return x->next_ms < y->next_ms ? -1 : 1;
     return by_id(a, b);
@@ -195,7 +197,8 @@ static dt_status tell_gone_from_locked(struct turn *t)
 
 static int claim_by_id(const void *a, const void *b)
 {
-    const struct dt_claim *x = a, *y = b;
+    const struct dt_claim *x = a;
+    const struct dt_claim *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
@@ -440,7 +443,9 @@ static void fill(struct turn *t, struct part *parts, size_t n_parts, size_t part
 static dt_status choose_fairly(struct turn *t)
 {
     struct part *parts = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*parts));
-    size_t n_parts = 0, jobs = 0, bytes = 0;
+    size_t n_parts = 0;
+    size_t jobs = 0;
+    size_t bytes = 0;
     if (!parts)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n; i++)
@@ -453,7 +458,8 @@ static dt_status choose_fairly(struct turn *t)
 
 static dt_status choose(struct turn *t)
 {
-    size_t jobs = 0, bytes = 0;
+    size_t jobs = 0;
+    size_t bytes = 0;
     bool some_alone = false;
     const struct candidate *alone = goes_alone(t);
     for (size_t i = 0; i < t->n; i++) {
@@ -591,14 +597,16 @@ static const struct dt_id_in claim_jobs =
 
 static int by_number(const void *a, const void *b)
 {
-    const int64_t *x = a, *y = b;
+    const int64_t *x = a;
+    const int64_t *y = b;
     return (*x > *y) - (*x < *y);
 }
 
 static dt_status write_claims(struct turn *t)
 {
     uint64_t changed = 0;
-    int64_t now = t->row.now_ms, near_end = dt_near_end_ms(now);
+    int64_t now = t->row.now_ms;
+    int64_t near_end = dt_near_end_ms(now);
     int64_t *ids = dt_arena_alloc(t->io->arena, t->n_claims * sizeof(*ids));
     if (!ids)
         return DT_NOMEM;

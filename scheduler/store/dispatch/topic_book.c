@@ -97,7 +97,8 @@ static int compare(struct dt_str a, struct dt_str b)
 
 const struct dt_topic_entry *dt_topic_book_find(const dt_topic_book *book, struct dt_str topic)
 {
-    size_t low = 0, high = topic.p ? book->n : 0;
+    size_t low = 0;
+    size_t high = topic.p ? book->n : 0;
     while (low < high) {
         size_t middle = (low + high) / 2;
         int order = compare(topic, book->v[middle].name);

@@ -26,7 +26,8 @@ void dt_counts_clear(struct dt_counts *counts)
 
 static int compare(const void *a, const void *b)
 {
-    const struct dt_count *x = a, *y = b;
+    const struct dt_count *x = a;
+    const struct dt_count *y = b;
     size_t n = x->topic.n < y->topic.n ? x->topic.n : y->topic.n;
     int order = n && x->topic.p != y->topic.p ? memcmp(x->topic.p, y->topic.p, n) : 0;
     if (order == 0)
@@ -140,7 +141,9 @@ static const char write_counts[] =
 static dt_status commit_with(dt_db *db, const struct dt_counts *counts, struct dt_error *err)
 {
     enum { COLUMNS = 3 + DT_COUNT_NUMBERS };
-    struct dt_param few[COLUMNS * 4], *params = few, *p;
+    struct dt_param few[COLUMNS * 4];
+    struct dt_param *params = few;
+    struct dt_param *p;
     const int64_t writer = dt_db_number(db) % DT_COUNT_WRITERS;
     if (counts->n > 4)
         params = malloc(counts->n * COLUMNS * sizeof(*params));

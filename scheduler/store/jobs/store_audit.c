@@ -144,7 +144,9 @@ static dt_status add_slice(dt_audit *a, size_t limit, size_t *rows, struct dt_er
         dt_db_query(a->db, count_slice, DT_PARAMS(DT_P_INT(a->next_id), DT_P_INT(last), DT_P_INT(limit)), err);
     int64_t highest = a->next_id;
     for (*rows = 0; status == DT_OK && dt_db_next(a->db);) {
-        int64_t state = dt_db_i64(a->db, 1) - 1, n = dt_db_i64(a->db, 2), id = dt_db_i64(a->db, 3);
+        int64_t state = dt_db_i64(a->db, 1) - 1;
+        int64_t n = dt_db_i64(a->db, 2);
+        int64_t id = dt_db_i64(a->db, 3);
         status = topic_of_row(a, 0, err);
         if (status == DT_OK && state >= 0 && state < DT_JOB_STATES)
             dt_counts_add(&a->difference, a->topic, a->piece, (int)state, n);
@@ -162,7 +164,8 @@ static dt_status add_slice(dt_audit *a, size_t limit, size_t *rows, struct dt_er
 static dt_status count_some(dt_audit *a, size_t limit, bool *done, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    size_t counted = 0, rows = 0;
+    size_t counted = 0;
+    size_t rows = 0;
     bool there = true;
     while (status == DT_OK && there && counted < limit) {
         status = find_day(a, &there, err);
@@ -180,7 +183,8 @@ static dt_status count_some(dt_audit *a, size_t limit, bool *done, struct dt_err
 
 static int64_t wrong(const struct dt_count *c, int64_t *net)
 {
-    int64_t more = 0, fewer = 0;
+    int64_t more = 0;
+    int64_t fewer = 0;
     for (int s = 0; s < DT_JOB_STATES; s++)
         *(c->n[s] > 0 ? &more : &fewer) += c->n[s];
     *net = more + fewer;
@@ -218,11 +222,13 @@ static dt_status commit_correction(dt_audit *a, struct dt_error *err)
 {
     enum { COLUMNS = 5 + DT_JOB_STATES };
     const struct dt_counts *d = &a->difference;
-    struct dt_param *params = calloc(d->n, COLUMNS * sizeof(*params)), *p = params;
+    struct dt_param *params = calloc(d->n, COLUMNS * sizeof(*params));
+    struct dt_param *p = params;
     if (!params)
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < d->n; i++) {
-        int64_t net, corrected = wrong(&d->v[i], &net);
+        int64_t net;
+        int64_t corrected = wrong(&d->v[i], &net);
         *p++ = DT_P_STR(d->v[i].topic);
         *p++ = DT_P_INT(a->piece);
         *p++ = DT_P_INT(dt_db_number(a->db) % DT_COUNT_WRITERS);
@@ -238,7 +244,8 @@ static dt_status commit_correction(dt_audit *a, struct dt_error *err)
 
 static dt_status correct(dt_audit *a, struct dt_audited *out, struct dt_error *err)
 {
-    int64_t now_ms = 0, net;
+    int64_t now_ms = 0;
+    int64_t net;
     dt_counts_merge(&a->difference);
     if (a->difference.failed)
         return dt_fail(err, DT_NOMEM, "out of memory");

@@ -154,7 +154,8 @@ static int compare_keys(const struct keyed *a, const struct keyed *b)
 
 static int compare_keyed(const void *a, const void *b)
 {
-    const struct keyed *x = a, *y = b;
+    const struct keyed *x = a;
+    const struct keyed *y = b;
     int c = compare_keys(x, y);
     return c ? c : (x->order > y->order) - (x->order < y->order);
 }
@@ -347,7 +348,8 @@ static dt_status settle_owners(struct batch *b, struct keyed *keyed, size_t n, s
 static void settle_followers(struct batch *b)
 {
     for (size_t i = 0; i < b->n_keyed; i++) {
-        const struct keyed *k = &b->keyed[i], *head = k->head;
+        const struct keyed *k = &b->keyed[i];
+        const struct keyed *head = k->head;
         if (head == k)
             continue;
         if (head->row->outcome == DT_INSERT_CREATED)

@@ -600,7 +600,8 @@ struct attempt_page {
 
 static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_attempt *a)
 {
-    struct dt_str code = dt_db_bytes(db, 5), message = dt_db_bytes(db, 6);
+    struct dt_str code = dt_db_bytes(db, 5);
+    struct dt_str message = dt_db_bytes(db, 6);
     *a = (struct dt_attempt){.attempt = dt_db_i64(db, 0),
                              .status = dt_row_attempt_status(db, 1),
                              .due_at_ms = dt_db_i64(db, 2),

@@ -303,7 +303,8 @@ static size_t part_rows(const struct page *p)
 /* True: the row is the page's. Otherwise it is one too many, and will be read again. */
 static bool take_row(struct page *p)
 {
-    size_t bytes = job_bytes(&p->jobs[p->n]), max = p->filter->bytes;
+    size_t bytes = job_bytes(&p->jobs[p->n]);
+    size_t max = p->filter->bytes;
     if (max && p->n > 0 && p->bytes + bytes > max) {
         p->largest = bytes;
         return false;
@@ -317,7 +318,8 @@ static bool take_row(struct page *p)
 /* The next part of the window; *overflow: there is one more row, at least. */
 static dt_status read_part(struct page *p, const struct window *w, bool *overflow)
 {
-    size_t rows = part_rows(p), end = p->n + rows;
+    size_t rows = part_rows(p);
+    size_t end = p->n + rows;
     *overflow = false;
     dt_status status = query_window(p, w, rows + 1);
     if (status != DT_OK)

@@ -60,7 +60,8 @@ dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_aren
 
 static int compare_names(const void *a, const void *b)
 {
-    const struct dt_str *x = a, *y = b;
+    const struct dt_str *x = a;
+    const struct dt_str *y = b;
     int order = memcmp(x->p, y->p, x->n < y->n ? x->n : y->n);
     return order ? order : (x->n > y->n) - (x->n < y->n);
 }
@@ -135,7 +136,8 @@ static dt_status read_range(struct topic_page *p, struct dt_str after, struct dt
 static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filter *f, bool *more, struct dt_str *last)
 {
     struct dt_str *prefixes;
-    size_t n, looks = 0;
+    size_t n;
+    size_t looks = 0;
     dt_status status = sort_prefixes(f, p->arena, &prefixes, &n);
     for (size_t i = 0; status == DT_OK && i < n && p->n < p->limit; i++) {
         struct dt_str below = above_prefix(p->arena, prefixes[i]);
@@ -575,7 +577,7 @@ dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_sha
     if (status != DT_OK)
         return status;
     void *shards;
-    status = dt_store_read_rows(db, arena, sizeof **out, read_shard, now_ms, &shards, n, err);
+    status = dt_store_read_rows(db, arena, sizeof(**out), read_shard, now_ms, &shards, n, err);
     *out = shards;
     return status;
 }
