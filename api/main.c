@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "api.h"
-#include "base/fail_point.h"
+#include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "commands.h"

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/fail_point.h"
+#include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/outage.h"

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/fail_point.h"
+#include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "chores/metrics_mhd.h"
 #include "dispatcher.h"

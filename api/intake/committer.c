@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/fail_point.h"
+#include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"

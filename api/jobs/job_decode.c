@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/base64.h"
+#include "base/text/base64.h"
 #include "job/retry.h"
 #include "job_fields.h"
 #include "job_json.h"

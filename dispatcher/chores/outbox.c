@@ -11,8 +11,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/fail_point.h"
-#include "base/guard.h"
+#include "base/hooks/fail_point.h"
+#include "base/hooks/guard.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"

@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/fail_point.h"
+#include "base/hooks/fail_point.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mailbox.h"

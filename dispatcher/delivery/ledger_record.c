@@ -24,7 +24,7 @@
  */
 #include "ledger_record.h"
 
-#include "base/guard.h"
+#include "base/hooks/guard.h"
 
 static void format_head(struct dt_strbuf *out, const char *uuid, const struct dt_lease *lease)
 {

@@ -18,7 +18,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/guard.h"
+#include "base/hooks/guard.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/outage.h"

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fail_point.h"
+#include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
 

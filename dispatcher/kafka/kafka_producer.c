@@ -19,7 +19,7 @@
  */
 #include <stdlib.h>
 
-#include "base/fail_point.h"
+#include "base/hooks/fail_point.h"
 #include "kafka_common.h"
 #include "kafka_line.h"
 

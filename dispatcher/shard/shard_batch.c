@@ -13,8 +13,8 @@
  */
 #include <stdlib.h>
 
-#include "base/fail_point.h"
-#include "base/guard.h"
+#include "base/hooks/fail_point.h"
+#include "base/hooks/guard.h"
 #include "base/log.h"
 #include "delivery/ledger_record.h"
 #include "delivery/message.h"

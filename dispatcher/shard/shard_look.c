@@ -16,7 +16,7 @@
  */
 #include <stdlib.h>
 
-#include "base/guard.h"
+#include "base/hooks/guard.h"
 #include "base/log.h"
 #include "base/outage.h"
 #include "reconcile/reconcile.h" /* sets of shards */

@@ -29,7 +29,7 @@
  *   - A step returns at once; dispatching never waits for the trimming.
  *   - A young ledger keeps its beginning.
  */
-#include "base/guard.h"
+#include "base/hooks/guard.h"
 #include "base/log.h"
 #include "base/outage.h"
 #include "shard_parts.h"

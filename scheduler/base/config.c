@@ -19,7 +19,7 @@
 
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "base/timetext.h"
+#include "base/text/timetext.h"
 
 enum type { INT_OPTION, DURATION_OPTION, BOOL_OPTION, TEXT_OPTION };
 

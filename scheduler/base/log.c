@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/timetext.h"
+#include "base/text/timetext.h"
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 

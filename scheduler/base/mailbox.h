@@ -25,7 +25,8 @@ uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us);
  * for the caller to look at before). Returns all bits that came meanwhile, cleared. */
 static inline uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends)
 {
-    uint32_t came = 0, bits;
+    uint32_t came = 0;
+    uint32_t bits;
     do {
         bits = dt_mailbox_wait(box, until_us);
         came |= bits;

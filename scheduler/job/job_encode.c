@@ -1,7 +1,7 @@
 /* A job as JSON: see job_encode.h. */
 #include "job/job_encode.h"
 
-#include "base/base64.h"
+#include "base/text/base64.h"
 #include "job/retry.h"
 
 #define STORED_DEPTH_MAX 128 /* what limits.json_depth allowed once may be less deep today */

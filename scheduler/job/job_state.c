@@ -7,7 +7,7 @@
  */
 #include "job/job_state.h"
 
-#include "base/guard.h"
+#include "base/hooks/guard.h"
 #include "job/retry.h"
 
 #define NO DT_STATE_ILLEGAL

@@ -2,13 +2,13 @@
  * Retry schedules as text, as stored in jobs.retry and topics.retry.
  *
  * Canonical text: delays in the short form, space separated ("15s 3m 500ms": "ms" for what is no whole second); the
- * empty text = no retries. At most 100 delays. Durations and times as text: base/timetext.h.
+ * empty text = no retries. At most 100 delays. Durations and times as text: base/text/timetext.h.
  */
 #ifndef DT_JOB_RETRY_H
 #define DT_JOB_RETRY_H
 
 #include "base/strbuf.h"
-#include "base/timetext.h"
+#include "base/text/timetext.h"
 
 #define DT_RETRY_MAX      100
 #define DT_RETRY_TEXT_MAX 1600

@@ -16,7 +16,7 @@
  */
 #include <stdlib.h>
 
-#include "base/fail_point.h"
+#include "base/hooks/fail_point.h"
 #include "reconcile/parts.h"
 
 #define LOOK_US    2  /* about the cost of a row or an entry that is fine */

@@ -39,8 +39,8 @@
  */
 #include <stdlib.h>
 
-#include "base/fail_point.h"
-#include "base/guard.h"
+#include "base/hooks/fail_point.h"
+#include "base/hooks/guard.h"
 #include "base/log.h"
 #include "job/job.h"
 #include "reconcile/parts.h"

@@ -20,7 +20,7 @@
  * Invariant: all that was due before at_ms when the pass came by is in the sets that it fills, and what is noted as
  * done never runs ahead of that.
  */
-#include "base/fail_point.h"
+#include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "reconcile/parts.h"
 

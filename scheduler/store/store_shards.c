@@ -17,7 +17,7 @@
  * when that one died before, another who takes the shard over for it (dispatcher/election/map_watch.c). Its row stays for ever:
  * when the number comes back, epochs, ledger offsets and the ledger's partition go on where they were.
  */
-#include "base/guard.h"
+#include "base/hooks/guard.h"
 #include "store/store_internal.h"
 
 static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_error *err)

@@ -1,5 +1,5 @@
 /* Results, as consumers write them to the results topic and post them. First byte: over REST, or from Kafka. */
-#include "base/timetext.h"
+#include "base/text/timetext.h"
 #include "fuzz.h"
 #include "job/result_json.h"
 

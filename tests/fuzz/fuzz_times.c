@@ -1,5 +1,5 @@
 /* Durations, times and retry schedules: what is read is written as a text that reads as the same. */
-#include "base/timetext.h"
+#include "base/text/timetext.h"
 #include "fuzz.h"
 #include "job/retry.h"
 

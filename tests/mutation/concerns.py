@@ -10,10 +10,10 @@ from runner import tree
 ORDER = ("unit", "simulated", "sim", "contract", "api", "integration")
 
 # What the simulator has in memory of its own (tests/simulator/CMakeLists.txt).
-NOT_SIMULATED = re.compile(r"dispatcher/(kafka_.*|elector_.*|metrics_mhd|main)\.c|store/db_mysql\.c|base/(mailbox|metrics|log|fail_point)\.c|/index/|^api/")
+NOT_SIMULATED = re.compile(r"dispatcher/(kafka_.*|elector_.*|metrics_mhd|main)\.c|store/db_mysql\.c|base/(mailbox|metrics|log|hooks/fail_point)\.c|/index/|^api/")
 
 BY_HAND = [
-    (r"scheduler/base/(json|strbuf|base64|timetext)\.c", "unit/test_job_json unit/test_message unit/test_result_json unit/test_batch api/test_create"),
+    (r"scheduler/base/(json|strbuf|text/base64|text/timetext)\.c", "unit/test_job_json unit/test_message unit/test_result_json unit/test_batch api/test_create"),
     (r"scheduler/base/config\.c", "api/test_commands"),
     (r"scheduler/base/mailbox\.c", "contract/test_elector"),
     (r"scheduler/base/(metrics|log)\.c", "contract/test_reconcile api/test_http"),

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/guard.h"
+#include "base/hooks/guard.h"
 #include "base/mailbox.h"
 #include "delivery/ledger_record.h"
 #include "kafka/kafka.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/guard.h"
+#include "base/hooks/guard.h"
 #include "index/index.h"
 #include "simulator/faults.h"
 #include "simulator/processes.h"

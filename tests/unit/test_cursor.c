@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "auth/cursor.h"
-#include "base/base64.h"
+#include "base/text/base64.h"
 
 #define SECRET  "payments.secret-topic"
 #define S(text) DT_STR_LIT(text)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/fail_point.h"
+#include "base/hooks/fail_point.h"
 
 #ifdef DT_FAIL_POINTS
 

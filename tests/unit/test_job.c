@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "base/timetext.h"
+#include "base/text/timetext.h"
 #include "job/job.h"
 
 static int64_t at(const char *text)

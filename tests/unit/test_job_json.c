@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/base64.h"
+#include "base/text/base64.h"
 #include "job/retry.h"
 #include "jobs/job_json.h"
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "base/timetext.h"
+#include "base/text/timetext.h"
 
 static int saved_stderr = -1, file = -1;
 static char *text;

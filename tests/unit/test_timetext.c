@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/timetext.h"
+#include "base/text/timetext.h"
 
 /* The text at the end of an allocation, without a terminator, so that the sanitizer sees who reads on. */
 static char *held;

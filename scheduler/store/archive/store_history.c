@@ -21,8 +21,8 @@
  */
 #include <stdlib.h>
 
-#include "base/fail_point.h"
-#include "base/guard.h"
+#include "base/hooks/fail_point.h"
+#include "base/hooks/guard.h"
 #include "store/archive/store_house.h"
 #include "store/db/id_list.h"
 #include "store/dispatch/store_dispatch.h"

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/timetext.h"
+#include "base/text/timetext.h"
 #include "store/dispatch/store_dispatch.h"
 #include "store/store_internal.h"
 

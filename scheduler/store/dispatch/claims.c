@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "base/guard.h"
+#include "base/hooks/guard.h"
 #include "store/dispatch/store_dispatch.h"
 
 void dt_claims_clear(struct dt_claims *claims)

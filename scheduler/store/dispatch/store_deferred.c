@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "base/guard.h"
+#include "base/hooks/guard.h"
 #include "store/db/id_in.h"
 #include "store/db/id_list.h"
 #include "store/dispatch/store_results.h"

@@ -28,8 +28,8 @@
 
 #include <stdlib.h>
 
-#include "base/fail_point.h"
-#include "base/guard.h"
+#include "base/hooks/fail_point.h"
+#include "base/hooks/guard.h"
 #include "base/json.h"
 #include "store/db/id_in.h"
 #include "store/jobs/store_row.h"

@@ -16,8 +16,8 @@
  */
 #include <stdlib.h>
 
-#include "base/fail_point.h"
-#include "base/guard.h"
+#include "base/hooks/fail_point.h"
+#include "base/hooks/guard.h"
 #include "store/db/id_in.h"
 #include "store/db/id_list.h"
 #include "store/dispatch/lease.h"

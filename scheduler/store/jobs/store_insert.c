@@ -22,8 +22,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/fail_point.h"
-#include "base/guard.h"
+#include "base/hooks/fail_point.h"
+#include "base/hooks/guard.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"
 #include "store/store_internal.h"

@@ -16,7 +16,7 @@
  *
  * Refuses to know Redis: callers tell the index where the job is due now.
  */
-#include "base/guard.h"
+#include "base/hooks/guard.h"
 #include "store/archive/store_past.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"

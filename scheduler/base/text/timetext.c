@@ -2,7 +2,7 @@
  * Reads and writes durations and times. Owns the two grammars; refuses to know what time it is.
  * All sums are in whole milliseconds; what is finer rounds up once, at the end of a number.
  */
-#include "base/timetext.h"
+#include "base/text/timetext.h"
 
 #include <math.h>
 #include <stdio.h>

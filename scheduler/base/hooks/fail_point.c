@@ -4,7 +4,7 @@
  * Invariants: rules change before other threads begin; afterwards only their counts do. A program in which nothing was
  * chosen pays one load a pass.
  */
-#include "base/fail_point.h"
+#include "base/hooks/fail_point.h"
 
 #ifdef DT_FAIL_POINTS
 
