@@ -26,7 +26,7 @@ struct dt_api {
     dt_auth *auth;
     dt_topic_cache *topics;
     dt_committer *committer;
-    dt_results *results;
+    dt_results_batcher *results;
     dt_index_writer *index;
     dt_workers *workers;
     dt_gate *gate;   /* of batches */

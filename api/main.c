@@ -174,7 +174,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_turns_start((size_t)api->config->api_batch_threads, &api->turns, err);
     if (status == DT_OK)
-        status = dt_results_start(api->config, clock, api->ref, api->topics, api->index, &api->results, err);
+        status = dt_results_batcher_start(api->config, clock, api->ref, api->topics, api->index, &api->results, err);
     if (status == DT_OK)
         status = dt_workers_start(api->config, clock, api->ref, &api->workers, err);
     if (status == DT_OK)
@@ -202,7 +202,7 @@ static void stop_parts(struct server *s)
     if (api->turns)
         dt_turns_stop(api->turns);
     if (api->results)
-        dt_results_stop(api->results);
+        dt_results_batcher_stop(api->results);
     if (api->workers)
         dt_workers_stop(api->workers);
     if (s->http)
@@ -219,7 +219,7 @@ static void free_parts(struct server *s)
     struct dt_api *api = &s->api;
     dt_health_free(api->health);
     dt_workers_free(api->workers);
-    dt_results_free(api->results);
+    dt_results_batcher_free(api->results);
     dt_turns_free(api->turns);
     dt_gate_free(api->gate);
     dt_committer_free(api->committer);

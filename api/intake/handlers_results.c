@@ -76,7 +76,7 @@ static enum dt_next check_then_report(struct dt_request *req, dt_store *store)
         return dt_answer_not_found(req, "job");
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    dt_results_submit(req->api->results, &r->report);
+    dt_results_batcher_submit(req->api->results, &r->report);
     return DT_PENDING;
 }
 
@@ -114,7 +114,7 @@ static enum dt_next decode(struct dt_request *req, int64_t id, struct reporting 
     if (!dt_caller_sees_all(&req->caller))
         return dt_workers_submit(req->api->workers, req, check_then_report);
     dt_request_suspend(req);
-    dt_results_submit(req->api->results, &r->report);
+    dt_results_batcher_submit(req->api->results, &r->report);
     return DT_PENDING;
 }
 

@@ -17,7 +17,7 @@
 
 #define QUEUE_MAX 20000u
 
-struct dt_results {
+struct dt_results_batcher {
     const struct dt_config *config;
     const dt_clock *clock;
     dt_topic_cache *topics;
@@ -44,7 +44,7 @@ static void finish(struct dt_report *report, dt_status status)
     report->done(report);
 }
 
-void dt_results_submit(dt_results *r, struct dt_report *report)
+void dt_results_batcher_submit(dt_results_batcher *r, struct dt_report *report)
 {
     dt_status status = dt_session_stalled(&r->session) ? DT_UNAVAILABLE : DT_OK;
     report->next = NULL;
@@ -65,7 +65,7 @@ void dt_results_submit(dt_results *r, struct dt_report *report)
         finish(report, status);
 }
 
-void dt_results_expire(dt_results *r, int64_t now_us)
+void dt_results_batcher_expire(dt_results_batcher *r, int64_t now_us)
 {
     struct dt_report *late = NULL;
     struct dt_report **last = &late;
@@ -94,7 +94,7 @@ void dt_results_expire(dt_results *r, int64_t now_us)
 }
 
 /* All that has gathered; 0 = the end. */
-static size_t take(dt_results *r)
+static size_t take(dt_results_batcher *r)
 {
     size_t n = 0;
     pthread_mutex_lock(&r->lock);
@@ -114,7 +114,7 @@ static size_t take(dt_results *r)
     return n;
 }
 
-static dt_status apply(dt_results *r, size_t n, struct dt_error *err)
+static dt_status apply(dt_results_batcher *r, size_t n, struct dt_error *err)
 {
     dt_status status = dt_topic_cache_refresh(r->topics, r->session.store, err);
     if (status != DT_OK)
@@ -131,7 +131,7 @@ static dt_status apply(dt_results *r, size_t n, struct dt_error *err)
 }
 
 /* Where jobs are due now, for the index, and leaders whose outbox has news. */
-static void tell_index(dt_results *r, size_t n)
+static void tell_index(dt_results_batcher *r, size_t n)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
@@ -145,7 +145,7 @@ static void tell_index(dt_results *r, size_t n)
     dt_index_writer_post(r->index, r->entries, k);
 }
 
-static void commit(dt_results *r, size_t n)
+static void commit(dt_results_batcher *r, size_t n)
 {
     struct dt_error err = {0};
     dt_status status = dt_session_begin(&r->session, &err);
@@ -166,7 +166,7 @@ static void commit(dt_results *r, size_t n)
 
 static void *run(void *arg)
 {
-    dt_results *r = arg;
+    dt_results_batcher *r = arg;
     for (size_t n = take(r); n; n = take(r))
         commit(r, n);
     dt_session_clear(&r->session);
@@ -175,7 +175,7 @@ static void *run(void *arg)
 
 /* ---- beginning and end ---- */
 
-static void register_metrics(dt_results *r)
+static void register_metrics(dt_results_batcher *r)
 {
     const char *name = "duetime_api_results_total";
     const char *help = "Results that came by REST, by outcome.";
@@ -188,7 +188,7 @@ static void register_metrics(dt_results *r)
     r->outcomes[DT_OUTCOME_BUSY] = dt_counter(name, help, "outcome=\"busy\"");
 }
 
-static dt_status prepare(dt_results *r, dt_refclock *ref)
+static dt_status prepare(dt_results_batcher *r, dt_refclock *ref)
 {
     size_t room = (size_t)r->config->results_batch;
     r->reports = calloc(room, sizeof(struct dt_report *));
@@ -206,11 +206,12 @@ static dt_status prepare(dt_results *r, dt_refclock *ref)
     return DT_OK;
 }
 
-dt_status dt_results_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
-                           dt_topic_cache *topics, dt_index_writer *index, dt_results **out, struct dt_error *err)
+dt_status dt_results_batcher_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
+                                   dt_topic_cache *topics, dt_index_writer *index, dt_results_batcher **out,
+                                   struct dt_error *err)
 {
     *out = NULL;
-    dt_results *r = calloc(1, sizeof(*r));
+    dt_results_batcher *r = calloc(1, sizeof(*r));
     if (!r)
         return dt_fail(err, DT_NOMEM, "no memory for the results batcher");
     r->config = config;
@@ -223,14 +224,14 @@ dt_status dt_results_start(const struct dt_config *config, const dt_clock *clock
     register_metrics(r);
     dt_status status = prepare(r, ref);
     if (status != DT_OK) {
-        dt_results_free(r);
+        dt_results_batcher_free(r);
         return dt_fail(err, status, "the results batcher cannot start");
     }
     *out = r;
     return DT_OK;
 }
 
-void dt_results_stop(dt_results *r)
+void dt_results_batcher_stop(dt_results_batcher *r)
 {
     pthread_mutex_lock(&r->lock);
     r->stopping = true;
@@ -239,7 +240,7 @@ void dt_results_stop(dt_results *r)
     pthread_join(r->thread, NULL);
 }
 
-void dt_results_free(dt_results *r)
+void dt_results_batcher_free(dt_results_batcher *r)
 {
     if (!r)
         return;

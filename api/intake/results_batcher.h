@@ -13,7 +13,7 @@
 
 struct dt_report {
     struct dt_apply apply; /* in: result (slices borrowed until done); out: outcome */
-    /* Exactly once, on the batcher's thread or inside dt_results_submit when refused. Must not block; typically hands
+    /* Exactly once, on the batcher's thread or inside dt_results_batcher_submit when refused. Must not block; typically hands
      * the request to the workers, which read the job for the answer. */
     void (*done)(struct dt_report *report);
     void *arg;
@@ -23,16 +23,16 @@ struct dt_report {
     struct dt_report *next;
 };
 
-typedef struct dt_results dt_results;
+typedef struct dt_results_batcher dt_results_batcher;
 
-DT_MUST_CHECK dt_status dt_results_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
-                                         dt_topic_cache *topics, dt_index_writer *index, dt_results **out,
-                                         struct dt_error *err);
+DT_MUST_CHECK dt_status dt_results_batcher_start(const struct dt_config *config, const dt_clock *clock,
+                                                 dt_refclock *ref, dt_topic_cache *topics, dt_index_writer *index,
+                                                 dt_results_batcher **out, struct dt_error *err);
 /* Reports that are not begun although their time is up are given back, UNAVAILABLE. Any thread. */
-void dt_results_expire(dt_results *results, int64_t now_us);
-void dt_results_stop(dt_results *results);
-void dt_results_free(dt_results *results);
+void dt_results_batcher_expire(dt_results_batcher *results, int64_t now_us);
+void dt_results_batcher_stop(dt_results_batcher *results);
+void dt_results_batcher_free(dt_results_batcher *results);
 /* Always ends in one call of done. Thread-safe, does not block. */
-void dt_results_submit(dt_results *results, struct dt_report *report);
+void dt_results_batcher_submit(dt_results_batcher *results, struct dt_report *report);
 
 #endif

@@ -12,7 +12,7 @@
  *
  * A handler, a stream's feed and `then` run on an HTTP thread that serves up to 120 connections: they never block, and
  * never talk to MySQL or Redis. What needs the store goes to dt_workers_submit, new jobs go to dt_committer_submit,
- * results to dt_results_submit. Every path resumes in the end: each wait behind a suspended request ends with the
+ * results to dt_results_batcher_submit. Every path resumes in the end: each wait behind a suspended request ends with the
  * request's deadline at the latest (deadlines.h), but for the few seconds that MySQL has to answer what was begun.
  *
  * Everything that belongs to the request (arena, body, query, out) lives until the answer was sent. It is then reused

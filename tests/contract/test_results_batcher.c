@@ -22,7 +22,7 @@ struct fixture {
     dt_refclock ref;
     dt_topic_cache *topics;
     dt_index_writer *index;
-    dt_results *results;
+    dt_results_batcher *results;
 };
 
 struct call {
@@ -41,7 +41,7 @@ static void report(struct fixture *f, struct call *call, int64_t job_id, int32_t
     *call = (struct call){.report = {.done = answered, .arg = call}};
     call->report.apply.result =
         (struct dt_result){.job_id = job_id, .attempt = attempt, .status = status, .retry_after_ms = -1};
-    dt_results_submit(f->results, &call->report);
+    dt_results_batcher_submit(f->results, &call->report);
 }
 
 static void await(struct call *call)
@@ -72,7 +72,7 @@ static int make(void **state)
     dt_store_free(store);
     MYSQL_FIXTURE_OK(dt_topic_cache_new(&f.mysql.config, clock, &f.topics), &err);
     MYSQL_FIXTURE_OK(dt_index_writer_start(&f.mysql.config, clock, &f.ref, f.topics, &f.index, &err), &err);
-    MYSQL_FIXTURE_OK(dt_results_start(&f.mysql.config, clock, &f.ref, f.topics, f.index, &f.results, &err), &err);
+    MYSQL_FIXTURE_OK(dt_results_batcher_start(&f.mysql.config, clock, &f.ref, f.topics, f.index, &f.results, &err), &err);
     *state = &f;
     return 0;
 }
@@ -81,8 +81,8 @@ static int drop(void **state)
 {
     struct fixture *f = *state;
     if (f->results)
-        dt_results_stop(f->results);
-    dt_results_free(f->results);
+        dt_results_batcher_stop(f->results);
+    dt_results_batcher_free(f->results);
     dt_index_writer_stop(f->index);
     dt_index_writer_free(f->index);
     dt_topic_cache_free(f->topics);
@@ -159,7 +159,7 @@ static void stopping_applies_what_is_queued_and_takes_no_more(void **state)
     struct call after;
     for (int i = 0; i < CALLS; i++)
         report(f, &calls[i], IDS + i, 1, DT_RESULT_SUCCEEDED);
-    dt_results_stop(f->results);
+    dt_results_batcher_stop(f->results);
     for (int i = 0; i < CALLS; i++) {
         assert_int_equal(atomic_load(&calls[i].answers), 1);
         assert_int_equal(calls[i].report.status, DT_OK);
@@ -167,7 +167,7 @@ static void stopping_applies_what_is_queued_and_takes_no_more(void **state)
     report(f, &after, IDS, 1, DT_RESULT_SUCCEEDED);
     await(&after);
     assert_int_equal(after.report.status, DT_SHUTDOWN);
-    dt_results_free(f->results);
+    dt_results_batcher_free(f->results);
     f->results = NULL;
 }
 
