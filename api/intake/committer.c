@@ -24,7 +24,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "id_block.h"
-#include "work/gather.h"
+#include "work/commit_window.h"
 #include "work/session.h"
 
 #define FEW_ROWS 16 /* of a unit that goes before batches */
@@ -63,9 +63,9 @@ struct dt_committer {
     struct queue few, many;
     unsigned passes; /* of few, since many had its turn or nothing in it */
     size_t queued_rows, queued_bytes;
-    struct dt_gather gather;
+    struct dt_commit_window window;
     unsigned sleeping;  /* threads that wait */
-    int64_t watched_us; /* one of them looks at the clock then; DT_GATHER_NEVER: none does */
+    int64_t watched_us; /* one of them looks at the clock then; DT_COMMIT_WINDOW_NEVER: none does */
     bool stopping;
 
     dt_metric *created, *refused_full, *queue, *sizes, *seconds, *failed;
@@ -128,7 +128,7 @@ static bool stalled(const dt_committer *c)
 
 static int64_t begin_at_locked(const dt_committer *c)
 {
-    return dt_gather_begin_at(&c->gather, c->queued_rows);
+    return dt_commit_window_begin_at(&c->window, c->queued_rows);
 }
 
 /* A sleeper is of use when it can begin, or to look at the clock sooner than those do who look at it already. */
@@ -250,7 +250,7 @@ static void sleep_locked(dt_committer *c, int64_t until_us)
         struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
         c->watched_us = until_us;
         pthread_cond_timedwait(&c->wake, &c->lock, &until);
-        c->watched_us = DT_GATHER_NEVER;
+        c->watched_us = DT_COMMIT_WINDOW_NEVER;
     } else {
         pthread_cond_wait(&c->wake, &c->lock);
     }
@@ -292,7 +292,7 @@ static struct dt_unit *take(struct worker *w)
         last = &unit->next;
     }
     w->begun_us = dt_clock_mono_us(c->clock);
-    dt_gather_begun(&c->gather, w->begun_us);
+    dt_commit_window_begun(&c->window, w->begun_us);
     call_sleeper_locked(c, true); /* for what did not go into this commit */
     dt_metric_set(c->queue, (double)c->queued_rows);
     pthread_mutex_unlock(&c->lock);
@@ -303,7 +303,7 @@ static void commit_over(struct worker *w)
 {
     dt_committer *c = w->committer;
     pthread_mutex_lock(&c->lock);
-    dt_gather_over(&c->gather, w->taken, w->begun_us, c->queued_rows, dt_clock_mono_us(c->clock));
+    dt_commit_window_ended(&c->window, w->taken, w->begun_us, c->queued_rows, dt_clock_mono_us(c->clock));
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -615,7 +615,7 @@ dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clo
     c->index = index;
     queue_init(&c->few);
     queue_init(&c->many);
-    c->watched_us = DT_GATHER_NEVER;
+    c->watched_us = DT_COMMIT_WINDOW_NEVER;
     c->unit_rows = config->api_commit_jobs < DT_UNIT_ROWS ? (size_t)config->api_commit_jobs : DT_UNIT_ROWS;
     init_lock(c);
     register_metrics(c);
