@@ -15,7 +15,7 @@
 #include "ops/health.h"
 #include "topics/topic_cache.h"
 #include "work/budget.h"
-#include "work/turns.h"
+#include "work/slices.h"
 #include "work/workers.h"
 
 struct dt_api {
@@ -29,8 +29,8 @@ struct dt_api {
     dt_results_batcher *results;
     dt_index_writer *index;
     dt_workers *workers;
-    dt_gate *gate;   /* of batches */
-    dt_turns *turns; /* take arrays of jobs apart */
+    dt_gate *gate;     /* of batches */
+    dt_slices *slices; /* take arrays of jobs apart */
     dt_health *health;
 };
 

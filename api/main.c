@@ -172,7 +172,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
         status =
             dt_gate_new(dt_committer_unit_rows(api->committer), (size_t)api->config->api_queue_jobs / 2, &api->gate);
     if (status == DT_OK)
-        status = dt_turns_start((size_t)api->config->api_batch_threads, &api->turns, err);
+        status = dt_slices_start((size_t)api->config->api_batch_threads, &api->slices, err);
     if (status == DT_OK)
         status = dt_results_batcher_start(api->config, clock, api->ref, api->topics, api->index, &api->results, err);
     if (status == DT_OK)
@@ -199,8 +199,8 @@ static void stop_parts(struct server *s)
         dt_http_cut(s->http, dt_clock_mono_us(api->clock) + CUT_US);
     if (api->committer)
         dt_committer_stop(api->committer);
-    if (api->turns)
-        dt_turns_stop(api->turns);
+    if (api->slices)
+        dt_slices_stop(api->slices);
     if (api->results)
         dt_results_batcher_stop(api->results);
     if (api->workers)
@@ -220,7 +220,7 @@ static void free_parts(struct server *s)
     dt_health_free(api->health);
     dt_workers_free(api->workers);
     dt_results_batcher_free(api->results);
-    dt_turns_free(api->turns);
+    dt_slices_free(api->slices);
     dt_gate_free(api->gate);
     dt_committer_free(api->committer);
     dt_index_writer_free(api->index);

@@ -71,8 +71,8 @@ static const struct ending {
 
 struct dt_batch {
     struct dt_place place; /* first: a dt_place is its batch */
-    struct dt_turn turn;
-    bool (*step)(struct dt_request *req); /* of a batch that is fed by turns */
+    struct dt_slice slice;
+    bool (*step)(struct dt_request *req); /* of a batch that is fed in time slices */
     struct dt_request *req;               /* until the request's end */
     const struct dt_api *api;
     struct dt_caller caller;    /* chunks outlive the request */
@@ -478,27 +478,27 @@ bool dt_batch_suspend(dt_batch *batch, bool finished)
     return wait;
 }
 
-/* ---- by turns ---- */
+/* ---- in time slices ---- */
 
-static bool run_turn(struct dt_turn *turn)
+static bool run_slice(struct dt_slice *slice)
 {
-    struct dt_batch *batch = (struct dt_batch *)((char *)turn - offsetof(struct dt_batch, turn));
+    struct dt_batch *batch = (struct dt_batch *)((char *)slice - offsetof(struct dt_batch, slice));
     return batch->step(batch->req);
 }
 
-static void queue_turn(struct dt_place *place)
+static void queue_slice(struct dt_place *place)
 {
     struct dt_batch *batch = batch_of(place);
-    /* The turns end after the committer, and when that has ended nobody waits any more. */
-    (void)dt_turns_add(batch->api->turns, &batch->turn);
+    /* The slices end after the committer, and when that has ended nobody waits any more. */
+    (void)dt_slices_add(batch->api->slices, &batch->slice);
 }
 
-bool dt_batch_by_turns(dt_batch *batch, bool (*step)(struct dt_request *req))
+bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req))
 {
     batch->step = step;
-    batch->turn.run = run_turn;
-    batch->place.call = queue_turn;
-    return dt_turns_add(batch->api->turns, &batch->turn);
+    batch->slice.run = run_slice;
+    batch->place.call = queue_slice;
+    return dt_slices_add(batch->api->slices, &batch->slice);
 }
 
 bool dt_batch_wait(dt_batch *batch, bool finished)
@@ -686,10 +686,10 @@ void dt_batch_answer(dt_batch *batch)
     req->reply_type = type_of(batch);
 }
 
-/* All chunks are back, or have had their time; on a thread of the turns, or where those have ended. */
-static bool send_off(struct dt_turn *turn)
+/* All chunks are back, or have had their time; on a thread of the slices, or where those have ended. */
+static bool send_off(struct dt_slice *slice)
 {
-    struct dt_batch *batch = (struct dt_batch *)((char *)turn - offsetof(struct dt_batch, turn));
+    struct dt_batch *batch = (struct dt_batch *)((char *)slice - offsetof(struct dt_batch, slice));
     write_all(batch);
     dt_strbuf_fit(&batch->results);
     dt_part_answer(batch->parting, batch->failed ? 0 : 200, type_of(batch), &batch->results, &batch->hold);
@@ -707,8 +707,8 @@ void dt_batch_part(dt_batch *batch)
     if (!batch->parting)
         return;
     atomic_fetch_add(&batch->refs, 1);
-    batch->turn.run = send_off;
-    batch->place.call = queue_turn;
+    batch->slice.run = send_off;
+    batch->place.call = queue_slice;
     if (!dt_gate_wait(&batch->place, DT_GATE_ALL, NULL))
-        send_off(&batch->turn);
+        send_off(&batch->slice);
 }

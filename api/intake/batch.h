@@ -62,10 +62,10 @@ bool dt_batch_flush(dt_batch *batch);
 bool dt_batch_suspend(dt_batch *batch, bool finished);
 
 /*
- * A batch whose request is suspended and that is fed by turns (turns.h): step does a piece of it and says whether there
+ * A batch whose request is suspended and that is fed in time slices (slices.h): step does a piece of it and says whether there
  * is more to do now. False: the server ends, step is not called.
  */
-bool dt_batch_by_turns(dt_batch *batch, bool (*step)(struct dt_request *req));
+bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req));
 /* In a step, as dt_batch_suspend: after true the step says false, and is called again after the wait. */
 bool dt_batch_wait(dt_batch *batch, bool finished);
 

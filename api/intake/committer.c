@@ -9,7 +9,7 @@
  * so commits grow with the load and a lone job waits for nobody.
  *
  * Single jobs do not stand behind batches: units of a few rows have a queue of their own, which goes first, in commits
- * of its own. After PASSES of these a batch has its turn all the same.
+ * of its own. After PASSES of these a batch is committed all the same.
  */
 #include "committer.h"
 
@@ -61,7 +61,7 @@ struct dt_committer {
     pthread_cond_t wake;
     /* Below: under the lock. */
     struct queue few, many;
-    unsigned passes; /* of few, since many had its turn or nothing in it */
+    unsigned passes; /* of few, since many was served or empty */
     size_t queued_rows, queued_bytes;
     struct dt_commit_window window;
     unsigned sleeping;  /* threads that wait */
@@ -264,7 +264,7 @@ static bool fits(const struct worker *w, const struct dt_unit *unit, size_t byte
                              bytes + unit->bytes <= DT_COMMIT_BYTES);
 }
 
-/* Whose turn it is. */
+/* The queue that is served next. */
 static struct queue *next_queue_locked(dt_committer *c)
 {
     bool passes = c->few.head && (!c->many.head || c->passes < PASSES);

@@ -1,6 +1,6 @@
 /*
  * POST /v1/jobs:batch. Lines (NDJSON) are cut out of the stream on the HTTP thread as they arrive; an array is
- * collected and taken apart by turns (turns.h): first all of it is read (if it cannot be, nothing is made), then some
+ * collected and taken apart in time slices (slices.h): first all of it is read (if it cannot be, nothing is made), then some
  * hundred jobs at a time. Both feed a dt_batch, which commits in chunks and holds the feeder back. Knows nothing of a
  * job's members.
  */
@@ -275,7 +275,7 @@ static bool flush_array(struct array *array)
     return !dt_batch_wait(array->batch, true);
 }
 
-/* A piece of the array, on a thread of the turns. */
+/* A piece of the array, on a thread of the slices. */
 static bool step(struct dt_request *req)
 {
     struct array *array = req->state;
@@ -306,7 +306,7 @@ static enum dt_next take_array(struct dt_request *req)
     if (dt_json_new(&array->json) != DT_OK || !array->batch)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     dt_request_suspend(req);
-    if (dt_batch_by_turns(array->batch, step))
+    if (dt_batch_run_in_slices(array->batch, step))
         return DT_PENDING;
     dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the server is shutting down");
     dt_request_resume(req);

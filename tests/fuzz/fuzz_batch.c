@@ -97,11 +97,11 @@ void dt_request_resume(struct dt_request *req)
     MUST(suspended);
     suspended = false;
 }
-static struct dt_turn *turn_queued;
-bool dt_turns_add(dt_turns *turns, struct dt_turn *turn)
+static struct dt_slice *slice_queued;
+bool dt_slices_add(dt_slices *slices, struct dt_slice *slice)
 {
-    (void)turns;
-    turn_queued = turn;
+    (void)slices;
+    slice_queued = slice;
     return true;
 }
 dt_parting *dt_request_part(struct dt_request *req)
@@ -131,12 +131,12 @@ static dt_refclock ref;
 static struct dt_budget memory;
 static struct dt_api api;
 
-static void run_turns(void)
+static void run_slices(void)
 {
-    while (turn_queued) {
-        struct dt_turn *turn = turn_queued;
-        turn_queued = NULL;
-        while (turn->run(turn))
+    while (slice_queued) {
+        struct dt_slice *slice = slice_queued;
+        slice_queued = NULL;
+        while (slice->run(slice))
             ;
     }
 }
@@ -146,8 +146,8 @@ static void resume(void)
 {
     do {
         give_all_back();
-        run_turns();
-    } while (n_units > 0 || turn_queued);
+        run_slices();
+    } while (n_units > 0 || slice_queued);
     MUST(!suspended);
 }
 

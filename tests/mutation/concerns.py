@@ -44,7 +44,7 @@ BY_HAND = [
     (r"dispatcher/(dispatcher|main|map_watch|housekeeper|metrics_mhd)\.c", "integration/test_waiting_shards integration/test_history integration/test_rest integration/test_life api/test_shards"),
     (r"api/(auth|session)\.c", "api/test_tokens"),
     (r"api/(batch|handlers_batch|scratch|workers)\.c", "api/test_batch api/test_batch_ends api/test_http"),
-    (r"api/(budget|batch_gate|deadlines|turns|workers)\.c", "api/test_batch_ends api/test_large_answers api/test_connections"),
+    (r"api/(budget|batch_gate|deadlines|slices|workers)\.c", "api/test_batch_ends api/test_large_answers api/test_connections"),
     (r"api/(porch|frames|head|http_.*)\.c", "api/test_connections api/test_later_requests"),
     (r"api/health\.c", "api/test_health"),
     (r"api/(commands|main)\.c", "api/test_commands api/test_http api/test_unavailable"),

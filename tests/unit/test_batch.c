@@ -96,20 +96,20 @@ void dt_part_answer(dt_parting *parting, int status, const char *type, struct dt
     dt_strbuf_init(body);
     dt_hold_end(hold);
 }
-static struct dt_turn *queued;
-bool dt_turns_add(dt_turns *turns, struct dt_turn *turn)
+static struct dt_slice *queued;
+bool dt_slices_add(dt_slices *slices, struct dt_slice *slice)
 {
-    (void)turns;
-    queued = turn;
+    (void)slices;
+    queued = slice;
     return true;
 }
 
-/* Under no lock, as the threads of the turns do it. */
-static void run_turn(void)
+/* Under no lock, as the threads of the slices do it. */
+static void run_slice(void)
 {
-    struct dt_turn *turn = queued;
+    struct dt_slice *slice = queued;
     queued = NULL;
-    while (turn && turn->run(turn))
+    while (slice && slice->run(slice))
         ;
 }
 
@@ -659,7 +659,7 @@ static void a_body_that_breaks_off_is_answered_when_all_chunks_are_back(void **s
     request_clear(&req);
     assert_int_equal(parted_status, 0);
     give_back(0, DT_OK);
-    run_turn();
+    run_slice();
     assert_int_equal(parted_status, 200);
     assert_int_equal(count(parted.p, "\"status\":201"), ROWS);
     assert_int_equal(count(parted.p, "\"status\":408"), 3 + 1);

@@ -1,4 +1,4 @@
-/* Work by turns: nobody waits for all of another's work, and the end leaves nothing undone. */
+/* Work in time slices: nobody waits for all of another's work, and the end leaves nothing undone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,10 +9,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "work/turns.h"
+#include "work/slices.h"
 
 struct work {
-    struct dt_turn turn; /* first: a turn is its work */
+    struct dt_slice slice; /* first: a slice is its work */
     _Atomic int pieces, done;
     int order; /* in which it came to its end */
 };
@@ -20,9 +20,9 @@ struct work {
 static _Atomic int ended;
 static pthread_barrier_t begin;
 
-static bool one_piece(struct dt_turn *turn)
+static bool one_piece(struct dt_slice *slice)
 {
-    struct work *work = (struct work *)turn;
+    struct work *work = (struct work *)slice;
     if (++work->done < work->pieces)
         return true;
     work->order = ++ended;
@@ -30,9 +30,9 @@ static bool one_piece(struct dt_turn *turn)
 }
 
 /* Holds the only thread until the test lets it go. */
-static bool hold(struct dt_turn *turn)
+static bool hold(struct dt_slice *slice)
 {
-    (void)turn;
+    (void)slice;
     pthread_barrier_wait(&begin);
     return false;
 }
@@ -40,20 +40,20 @@ static bool hold(struct dt_turn *turn)
 static void small_work_does_not_wait_for_large_work_before_it(void **state)
 {
     (void)state;
-    dt_turns *turns;
-    struct dt_turn holder = {.run = hold};
-    struct work large = {.turn.run = one_piece, .pieces = 1000}, small = {.turn.run = one_piece, .pieces = 2};
+    dt_slices *slices;
+    struct dt_slice holder = {.run = hold};
+    struct work large = {.slice.run = one_piece, .pieces = 1000}, small = {.slice.run = one_piece, .pieces = 2};
     ended = 0;
     pthread_barrier_init(&begin, NULL, 2);
-    assert_int_equal(dt_turns_start(1, &turns, NULL), DT_OK);
-    assert_true(dt_turns_add(turns, &holder));
-    assert_true(dt_turns_add(turns, &large.turn));
-    assert_true(dt_turns_add(turns, &small.turn));
+    assert_int_equal(dt_slices_start(1, &slices, NULL), DT_OK);
+    assert_true(dt_slices_add(slices, &holder));
+    assert_true(dt_slices_add(slices, &large.slice));
+    assert_true(dt_slices_add(slices, &small.slice));
     pthread_barrier_wait(&begin);
-    dt_turns_stop(turns);
+    dt_slices_stop(slices);
     assert_int_equal(small.order, 1);
     assert_int_equal(large.order, 2);
-    dt_turns_free(turns);
+    dt_slices_free(slices);
     pthread_barrier_destroy(&begin);
 }
 
@@ -61,19 +61,19 @@ static void the_end_does_what_is_queued_and_takes_no_more(void **state)
 {
     (void)state;
     enum { MANY = 50 };
-    dt_turns *turns;
-    struct work work[MANY], late = {.turn.run = one_piece, .pieces = 1};
-    assert_int_equal(dt_turns_start(3, &turns, NULL), DT_OK);
+    dt_slices *slices;
+    struct work work[MANY], late = {.slice.run = one_piece, .pieces = 1};
+    assert_int_equal(dt_slices_start(3, &slices, NULL), DT_OK);
     for (int i = 0; i < MANY; i++) {
-        work[i] = (struct work){.turn.run = one_piece, .pieces = 1 + i};
-        assert_true(dt_turns_add(turns, &work[i].turn));
+        work[i] = (struct work){.slice.run = one_piece, .pieces = 1 + i};
+        assert_true(dt_slices_add(slices, &work[i].slice));
     }
-    dt_turns_stop(turns);
+    dt_slices_stop(slices);
     for (int i = 0; i < MANY; i++)
         assert_int_equal(work[i].done, 1 + i);
-    assert_false(dt_turns_add(turns, &late.turn));
+    assert_false(dt_slices_add(slices, &late.slice));
     assert_int_equal(late.done, 0);
-    dt_turns_free(turns);
+    dt_slices_free(slices);
 }
 
 int main(void)

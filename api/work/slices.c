@@ -1,0 +1,130 @@
+/*
+ * Owns the queue of slices and its threads: see slices.h. Refuses to know what is worked on.
+ *
+ * Invariant: a slice stands in the queue at most once, and is run by one thread at a time.
+ */
+#include "slices.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/metrics.h"
+
+#define NICE 5 /* answers that somebody waits for come first when processors are scarce */
+
+struct dt_slices {
+    pthread_t *threads;
+    size_t n_threads; /* started */
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    /* Below: under the lock. */
+    struct dt_slice *head, **tail;
+    size_t n; /* queued or being run */
+    bool stopping;
+    dt_metric *queued;
+};
+
+static void count_locked(dt_slices *slices, int change)
+{
+    slices->n = change > 0 ? slices->n + 1 : slices->n - 1;
+    dt_metric_set(slices->queued, (double)slices->n);
+}
+
+static void append_locked(dt_slices *slices, struct dt_slice *slice)
+{
+    slice->next = NULL;
+    *slices->tail = slice;
+    slices->tail = &slice->next;
+    pthread_cond_signal(&slices->wake);
+}
+
+bool dt_slices_add(dt_slices *slices, struct dt_slice *slice)
+{
+    pthread_mutex_lock(&slices->lock);
+    bool open = !slices->stopping;
+    if (open) {
+        count_locked(slices, 1);
+        append_locked(slices, slice);
+    }
+    pthread_mutex_unlock(&slices->lock);
+    return open;
+}
+
+/* NULL: the end, when all is done. */
+static struct dt_slice *take_locked(dt_slices *slices)
+{
+    while (!slices->head && !slices->stopping)
+        pthread_cond_wait(&slices->wake, &slices->lock);
+    struct dt_slice *slice = slices->head;
+    if (slice)
+        slices->head = slice->next;
+    if (!slices->head)
+        slices->tail = &slices->head;
+    return slice;
+}
+
+static void *run(void *arg)
+{
+    dt_slices *slices = arg;
+    setpriority(PRIO_PROCESS, 0, NICE); /* of this thread alone; when it is not permitted it is as it was */
+    pthread_mutex_lock(&slices->lock);
+    for (struct dt_slice *slice; (slice = take_locked(slices)) != NULL;) {
+        pthread_mutex_unlock(&slices->lock);
+        bool again = slice->run(slice);
+        pthread_mutex_lock(&slices->lock);
+        if (again)
+            append_locked(slices, slice);
+        else
+            count_locked(slices, -1);
+    }
+    pthread_mutex_unlock(&slices->lock);
+    return NULL;
+}
+
+dt_status dt_slices_start(size_t threads, dt_slices **out, struct dt_error *err)
+{
+    *out = NULL;
+    dt_slices *slices = calloc(1, sizeof(*slices));
+    if (!slices)
+        return dt_fail(err, DT_NOMEM, "no memory for the threads of batches");
+    pthread_mutex_init(&slices->lock, NULL);
+    pthread_cond_init(&slices->wake, NULL);
+    slices->tail = &slices->head;
+    slices->queued = dt_gauge("duetime_api_turns", "Arrays of jobs that are being taken apart, or wait for that.", "");
+    slices->threads = calloc(threads, sizeof(*slices->threads));
+    dt_status status = slices->threads ? DT_OK : DT_NOMEM;
+    for (; status == DT_OK && slices->n_threads < threads; slices->n_threads++)
+        if (pthread_create(&slices->threads[slices->n_threads], NULL, run, slices) != 0) {
+            status = DT_SYSTEM;
+            break;
+        }
+    if (status != DT_OK) {
+        dt_slices_stop(slices);
+        dt_slices_free(slices);
+        return dt_fail(err, status, "the threads of batches cannot start");
+    }
+    *out = slices;
+    return DT_OK;
+}
+
+void dt_slices_stop(dt_slices *slices)
+{
+    pthread_mutex_lock(&slices->lock);
+    slices->stopping = true;
+    pthread_cond_broadcast(&slices->wake);
+    pthread_mutex_unlock(&slices->lock);
+    for (size_t i = 0; i < slices->n_threads; i++)
+        pthread_join(slices->threads[i], NULL);
+    slices->n_threads = 0;
+}
+
+void dt_slices_free(dt_slices *slices)
+{
+    if (!slices)
+        return;
+    free(slices->threads);
+    pthread_mutex_destroy(&slices->lock);
+    pthread_cond_destroy(&slices->wake);
+    free(slices);
+}
