@@ -29,7 +29,8 @@ struct dt_caller {
     unsigned scopes;               /* enum dt_scope, or-ed; DT_SCOPE_ALL_TOPICS: no prefix binds it */
     const struct dt_str *prefixes; /* else topics must begin with one of these; none: it sees no topic */
     size_t n_prefixes;
-    uint8_t turn; /* whose turn it is where callers wait for each other: of its token; 0 where none is asked for */
+    uint8_t
+        fair_queue; /* where callers share threads, those of one number share one queue; of its token, 0 without one */
     struct dt_token_set *set;
 };
 

@@ -22,7 +22,7 @@
 
 #define QUEUE_MAX 4096u /* power of two; more than all connections can have under way */
 
-#define CALLERS 256 /* dt_caller.turn: two who share a place share their turns */
+#define CALLERS 256 /* dt_caller.fair_queue */
 
 struct task {
     struct dt_request *req;
@@ -243,7 +243,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
 {
     if (!dt_request_suspended(req))
         dt_request_suspend(req);
-    dt_status status = push(pool, (struct task){req, run, req->caller.turn});
+    dt_status status = push(pool, (struct task){req, run, req->caller.fair_queue});
     if (status == DT_FULL)
         dt_metric_add(pool->full, 1);
     if (status != DT_OK)
