@@ -1,6 +1,6 @@
 /*
  * Owns the connections that were let in, and the way of a request through libmicrohttpd; the only file that knows that
- * library (http_receiver.c stands before it, http_parting.c asks it for phrases). Refuses to know what requests are
+ * library (http_receiver.c stands before it, http_detached.c asks it for phrases). Refuses to know what requests are
  * about: routes, tokens and limits decide who is let through.
  *
  * The way of a request (struct conn, one a connection, used again for the next request on it) is that of its place
@@ -14,7 +14,7 @@
  *
  * A body that is late, or too slow while others wait, is cut off: whoever looks at places shuts the socket down for
  * reading, the library takes that for the end of its client and closes the connection, and the last call that it makes
- * for the request (on_completed, still with the socket) answers by hand through http_parting. A suspended request is
+ * for the request (on_completed, still with the socket) answers by hand through http_detached. A suspended request is
  * left alone: its wait ends by itself.
  *
  * libmicrohttpd gets heads that are whole and bodies whose framing is sound (http_receiver), so it makes no answers of
@@ -45,9 +45,9 @@
 #include "api.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "http_detached.h"
 #include "http_linger.h"
 #include "http_listen.h"
-#include "http_parting.h"
 #include "http_places.h"
 #include "http_receiver.h"
 #include "porch.h"
@@ -92,7 +92,7 @@ struct conn {
     bool streaming;   /* the body goes to the stream */
     bool dropping;    /* the body is read and dropped */
     bool drop_handle; /* … and handle is called nevertheless (DT_FEED_DROP) */
-    bool parted;      /* answered past the library */
+    bool detached;    /* answered past the library */
     bool chunked, expects;
     bool lingers; /* refused before its body was read */
     size_t length, received, limit;
@@ -580,7 +580,7 @@ static void reset_request(struct conn *c)
     req->then = NULL;
     req->cleanup = NULL;
     req->state = NULL;
-    c->handled = c->streaming = c->dropping = c->drop_handle = c->parted = false;
+    c->handled = c->streaming = c->dropping = c->drop_handle = c->detached = false;
     atomic_store_explicit(&c->place.cut, DT_CUT_NOT, memory_order_relaxed);
     c->chunked = c->expects = false;
     c->length = c->received = c->limit = 0;
@@ -833,23 +833,23 @@ static void under_way_less(struct dt_http *http)
     pthread_mutex_unlock(&http->lock);
 }
 
-static void parting_ended(void *arg)
+static void detached_ended(void *arg)
 {
     under_way_less(arg);
 }
 
-dt_parting *dt_request_part(struct dt_request *req)
+dt_detached *dt_request_detach(struct dt_request *req)
 {
     struct conn *c = conn_of(req);
     struct dt_http *http = c->http;
-    int fd = c->parted ? -1 : dup(c->place.fd); /* the library closes its own */
-    dt_parting *parting = fd < 0 ? NULL : dt_parting_new(http->linger, http->api->clock, fd, c->id, BY_HAND_US);
-    if (!parting)
+    int fd = c->detached ? -1 : dup(c->place.fd); /* the library closes its own */
+    dt_detached *detached = fd < 0 ? NULL : dt_detached_new(http->linger, http->api->clock, fd, c->id, BY_HAND_US);
+    if (!detached)
         return NULL;
-    dt_parting_when_ended(parting, parting_ended, http);
+    dt_detached_when_ended(detached, detached_ended, http);
     atomic_fetch_add(&http->under_way, 1);
-    c->parted = true;
-    return parting;
+    c->detached = true;
+    return detached;
 }
 
 static void refuse_body(struct conn *c, int why)
@@ -866,14 +866,14 @@ static void refuse_body(struct conn *c, int why)
 }
 
 /* What was decided before the body broke off, or why it did. */
-static void part_with_answer(struct conn *c, int why)
+static void detach_with_answer(struct conn *c, int why)
 {
     struct dt_request *req = &c->req;
     if (req->status == 0)
         refuse_body(c, why);
-    dt_parting *parting = dt_request_part(req);
-    if (parting)
-        dt_part_answer(parting, req->status, req->reply_type, &req->out, &req->hold);
+    dt_detached *detached = dt_request_detach(req);
+    if (detached)
+        dt_detached_answer(detached, req->status, req->reply_type, &req->out, &req->hold);
 }
 
 /* The request ends, and neither was its body complete nor was it answered. */
@@ -882,9 +882,9 @@ static void break_off(struct conn *c)
     int why = atomic_load_explicit(&c->place.cut, memory_order_relaxed);
     if (stream_open(c) && c->req.route->stream->cut)
         c->req.route->stream->cut(&c->req, why == DT_CUT_NOT ? DT_CUT_CLIENT : (enum dt_cut)why);
-    if (!c->parted && why != DT_CUT_NOT)
-        part_with_answer(c, why);
-    else if (c->parted && c->req.status == 0)
+    if (!c->detached && why != DT_CUT_NOT)
+        detach_with_answer(c, why);
+    else if (c->detached && c->req.status == 0)
         c->req.status = 200;
 }
 
@@ -919,7 +919,7 @@ static void refuse_connection(void *arg, int fd, enum dt_problem_type type, cons
     char id[DT_REQUEST_ID_MAX + 1];
     make_id(http, id);
     dt_metric_add(http->stats[dt_router_count(http->router)].codes[dt_problem_http_status(type) / 100], 1);
-    dt_parting_problem(dt_parting_new(http->linger, http->api->clock, fd, id, LINGER_US), type, detail);
+    dt_detached_problem(dt_detached_new(http->linger, http->api->clock, fd, id, LINGER_US), type, detail);
 }
 
 /* From the receiver, on the HTTP thread. A body that is malformed ends its request, which then parts with its answer.

@@ -75,9 +75,9 @@ struct dt_batch {
     bool (*step)(struct dt_request *req); /* of a batch that is fed in time slices */
     struct dt_request *req;               /* until the request's end */
     const struct dt_api *api;
-    struct dt_caller caller;    /* chunks outlive the request */
-    struct dt_parting *parting; /* the answer is sent there, when all chunks are back */
-    struct dt_view *view;       /* whose installation the rules borrow */
+    struct dt_caller caller;      /* chunks outlive the request */
+    struct dt_detached *detached; /* the answer is sent there, when all chunks are back */
+    struct dt_view *view;         /* whose installation the rules borrow */
     struct dt_job_rules rules;
     bool array;
     size_t unit_rows, elements, elements_max, bytes;
@@ -89,7 +89,7 @@ struct dt_batch {
     bool failed;                 /* memory was out */
     struct dt_hold hold;
     size_t weight;         /* of chunks and results */
-    _Atomic unsigned refs; /* the request's or the parting's, and one for each chunk under way */
+    _Atomic unsigned refs; /* the request's or the detached's, and one for each chunk under way */
 };
 
 /* ---- memory ---- */
@@ -692,19 +692,19 @@ static bool send_off(struct dt_slice *slice)
     struct dt_batch *batch = (struct dt_batch *)((char *)slice - offsetof(struct dt_batch, slice));
     write_all(batch);
     dt_strbuf_fit(&batch->results);
-    dt_part_answer(batch->parting, batch->failed ? 0 : 200, type_of(batch), &batch->results, &batch->hold);
+    dt_detached_answer(batch->detached, batch->failed ? 0 : 200, type_of(batch), &batch->results, &batch->hold);
     unref(batch);
     return false;
 }
 
-void dt_batch_part(dt_batch *batch)
+void dt_batch_detach(dt_batch *batch)
 {
     if (batch->elements == 0)
         return; /* nothing was done, so the request may end as others do */
     dt_batch_rest(batch);
     dt_gate_leave(&batch->place);
-    batch->parting = dt_request_part(batch->req);
-    if (!batch->parting)
+    batch->detached = dt_request_detach(batch->req);
+    if (!batch->detached)
         return;
     atomic_fetch_add(&batch->refs, 1);
     batch->slice.run = send_off;

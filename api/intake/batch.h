@@ -72,7 +72,7 @@ bool dt_batch_wait(dt_batch *batch, bool finished);
 /* After the last chunk came back: the results as the request's answer (200, or 503 when memory was out). */
 void dt_batch_answer(dt_batch *batch);
 /* The request ends without having been answered, its body being incomplete: the answer is sent past the HTTP server
- * (dt_request_part) when all chunks are back. For a batch that has ended early. */
-void dt_batch_part(dt_batch *batch);
+ * (dt_request_detach) when all chunks are back. For a batch that has ended early. */
+void dt_batch_detach(dt_batch *batch);
 
 #endif

@@ -168,7 +168,7 @@ static void cut(struct dt_request *req, enum dt_cut why)
     dt_batch_end(lines->batch, why == DT_CUT_LATE || why == DT_CUT_SLOW ? DT_BATCH_LATE
                                : why == DT_CUT_SHUTDOWN                 ? DT_BATCH_SHUTDOWN
                                                                         : DT_BATCH_CUT);
-    dt_batch_part(lines->batch);
+    dt_batch_detach(lines->batch);
 }
 
 /* ---- an array ---- */

@@ -136,7 +136,7 @@ struct dt_stream {
     /*
      * The body breaks off (its client left, its time is up, others wait for its place, the server ends, its chunks are
      * none) and handle will not be called: the last call before cleanup. May part from the connection to answer
-     * nevertheless (dt_request_part); else the server sends a problem where one is due.
+     * nevertheless (dt_request_detach); else the server sends a problem where one is due.
      */
     void (*cut)(struct dt_request *req, enum dt_cut why);
 };
@@ -145,10 +145,11 @@ struct dt_stream {
  * The way to answer a request whose body broke off: libmicrohttpd closes such a connection unanswered, so its socket
  * is kept, and the answer is written to it by hand. For a stream's cut. NULL: not possible.
  */
-typedef struct dt_parting dt_parting;
-dt_parting *dt_request_part(struct dt_request *req);
+typedef struct dt_detached dt_detached;
+dt_detached *dt_request_detach(struct dt_request *req);
 /* Any thread, once. Takes over body and what holds it. status 0: there is no answer, what was done is unknown. */
-void dt_part_answer(dt_parting *parting, int status, const char *type, struct dt_strbuf *body, struct dt_hold *hold);
+void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
+                        struct dt_hold *hold);
 
 /* ---- the server ---- */
 typedef struct dt_http dt_http;

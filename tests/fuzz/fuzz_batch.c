@@ -104,14 +104,14 @@ bool dt_slices_add(dt_slices *slices, struct dt_slice *slice)
     slice_queued = slice;
     return true;
 }
-dt_parting *dt_request_part(struct dt_request *req)
+dt_detached *dt_request_detach(struct dt_request *req)
 {
     (void)req;
     return NULL;
 }
-void dt_part_answer(dt_parting *parting, int status, const char *type, struct dt_strbuf *body, struct dt_hold *hold)
+void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body, struct dt_hold *hold)
 {
-    (void)parting;
+    (void)detached;
     (void)status;
     (void)type;
     (void)body;

@@ -76,23 +76,23 @@ void dt_request_resume(struct dt_request *req)
     resumed++;
 }
 
-static struct dt_strbuf parted; /* what was answered past the HTTP server */
+static struct dt_strbuf detached; /* what was answered past the HTTP server */
 static int parted_status;
-struct dt_parting {
+struct dt_detached {
     int unused;
 };
-dt_parting *dt_request_part(struct dt_request *req)
+dt_detached *dt_request_detach(struct dt_request *req)
 {
-    static dt_parting parting;
+    static dt_detached detached;
     (void)req;
-    return &parting;
+    return &detached;
 }
-void dt_part_answer(dt_parting *parting, int status, const char *type, struct dt_strbuf *body, struct dt_hold *hold)
+void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body, struct dt_hold *hold)
 {
-    (void)parting;
+    (void)detached;
     assert_string_equal(type, "application/x-ndjson");
     parted_status = status;
-    parted = *body;
+    detached = *body;
     dt_strbuf_init(body);
     dt_hold_end(hold);
 }
@@ -156,7 +156,7 @@ static int make(void **state)
     if (dt_gate_new(ROWS, QUEUE / 2, &gate) != DT_OK)
         return -1;
     api = (struct dt_api){.config = &config, .ref = &ref, .clock = dt_clock_system(), .memory = &memory, .gate = gate};
-    dt_strbuf_init(&parted);
+    dt_strbuf_init(&detached);
     parted_status = 0;
     memset(units, 0, sizeof(units));
     n_units = most_under_way = under_way = 0;
@@ -178,7 +178,7 @@ static int everything_is_back(void **state)
     bool back = gauge("duetime_api_batch_rows") == 0 && gauge("duetime_api_batches_waiting") == 0 &&
                 gauge("duetime_api_batches") == 0 && dt_budget_held(&memory) == 0;
     dt_gate_free(api.gate);
-    dt_strbuf_clear(&parted);
+    dt_strbuf_clear(&detached);
     return back ? 0 : -1;
 }
 
@@ -654,17 +654,17 @@ static void a_body_that_breaks_off_is_answered_when_all_chunks_are_back(void **s
         add(batch, fine);
     assert_int_equal(n_units, 1);
     dt_batch_end(batch, DT_BATCH_LATE);
-    dt_batch_part(batch);
+    dt_batch_detach(batch);
     dt_batch_release(batch); /* the request is over */
     request_clear(&req);
     assert_int_equal(parted_status, 0);
     give_back(0, DT_OK);
     run_slice();
     assert_int_equal(parted_status, 200);
-    assert_int_equal(count(parted.p, "\"status\":201"), ROWS);
-    assert_int_equal(count(parted.p, "\"status\":408"), 3 + 1);
-    assert_int_equal(count(parted.p, "no job was made from here on"), 1);
-    assert_int_equal(count(parted.p, "\n"), ROWS + 4);
+    assert_int_equal(count(detached.p, "\"status\":201"), ROWS);
+    assert_int_equal(count(detached.p, "\"status\":408"), 3 + 1);
+    assert_int_equal(count(detached.p, "no job was made from here on"), 1);
+    assert_int_equal(count(detached.p, "\n"), ROWS + 4);
     assert_int_equal(resumed, 0);
 }
 

@@ -1,0 +1,87 @@
+/* Owns the socket of a detached until its answer is with dt_linger: see http_detached.h. Refuses to know why it detached.
+ */
+#include "http_detached.h"
+
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct dt_detached {
+    dt_linger *linger;
+    const dt_clock *clock;
+    int fd;
+    int64_t patience_us;
+    char id[DT_REQUEST_ID_MAX + 1];
+    void (*ended)(void *arg);
+    void *arg;
+};
+
+dt_detached *dt_detached_new(dt_linger *linger, const dt_clock *clock, int fd, const char *id, int64_t patience_us)
+{
+    dt_detached *detached = calloc(1, sizeof(*detached));
+    if (!detached) {
+        close(fd);
+        return NULL;
+    }
+    *detached = (dt_detached){.linger = linger, .clock = clock, .fd = fd, .patience_us = patience_us};
+    memcpy(detached->id, id, strlen(id) + 1);
+    return detached;
+}
+
+void dt_detached_when_ended(dt_detached *detached, void (*ended)(void *arg), void *arg)
+{
+    detached->ended = ended;
+    detached->arg = arg;
+}
+
+static void add_head(struct dt_strbuf *text, int status, const char *type, const char *id, size_t n)
+{
+    dt_strbuf_addf(text, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n", status,
+                   MHD_get_reason_phrase_for((unsigned)status), type, id);
+    if (status == 503)
+        dt_strbuf_addf(text, "Retry-After: %u\r\n", dt_problem_retry_after_s(DT_PROBLEM_UNAVAILABLE));
+    dt_strbuf_addf(text, "Content-Length: %zu\r\n\r\n", n);
+}
+
+static void end(dt_detached *detached)
+{
+    if (detached->ended)
+        detached->ended(detached->arg);
+    free(detached);
+}
+
+void dt_detached_problem(dt_detached *detached, enum dt_problem_type type, const char *detail)
+{
+    struct dt_strbuf body;
+    struct dt_hold none = {0};
+    if (!detached)
+        return;
+    dt_strbuf_init(&body);
+    dt_problem_add(&body, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, dt_str(detached->id));
+    dt_detached_answer(detached, dt_problem_http_status(type), "application/problem+json", &body, &none);
+}
+
+void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
+                        struct dt_hold *hold)
+{
+    struct dt_strbuf text;
+    if ((status == 0 || body->failed) && status < 400) {
+        dt_strbuf_clear(body);
+        dt_hold_end(hold);
+        dt_detached_problem(detached, DT_PROBLEM_OUTCOME_UNKNOWN, "memory was out in the middle");
+        return;
+    }
+    dt_strbuf_init(&text);
+    add_head(&text, status, type, detached->id, body->n);
+    dt_strbuf_add(&text, body->p, body->n);
+    bool whole = !text.failed && !body->failed;
+    dt_strbuf_clear(body);
+    if (!whole)
+        close(detached->fd);
+    else
+        dt_linger_send(detached->linger, detached->fd, &text, hold,
+                       dt_clock_mono_us(detached->clock) + detached->patience_us);
+    dt_strbuf_clear(&text);
+    dt_hold_end(hold);
+    end(detached);
+}
