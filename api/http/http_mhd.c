@@ -24,7 +24,7 @@
  * Invariants: everything of a conn but its atomics belongs to the connection's HTTP thread, or, while it is
  * suspended, to whoever it was handed to. Suspending happens inside on_request only. The janitor thread may only shut
  * down a socket; it writes to none that is the library's. Some 112 connections a thread: with 128
- * ready ones in one epoll round the library (0.9.75 and later) forgets some. Connections come from the porch (porch.h)
+ * ready ones in one epoll round the library (0.9.75 and later) forgets some. Connections come from the acceptor (acceptor.h)
  * when the head of their first request is there; `places` counts them and they are shared out evenly, so that the
  * library never refuses one.
  */
@@ -42,6 +42,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "acceptor.h"
 #include "api.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -50,13 +51,12 @@
 #include "http_listen.h"
 #include "http_places.h"
 #include "http_receiver.h"
-#include "porch.h"
 #include "request/http.h"
 #include "work/deadlines.h"
 
-#define PLACES_PER_THREAD 112u
+#define SLOTS_PER_THREAD  112u
 #define CONNECTIONS_NEVER 1000u        /* a thread that reaches its limit never gives a lock back (0.9.75) */
-#define PLACES_KEPT       8u           /* a thread, for health and for who shows a token */
+#define SLOTS_KEPT        8u           /* a thread, for health and for who shows a token */
 #define CONNECTION_MEMORY (20u * 1024) /* wiped after each request: no larger than 8 KiB of headers need */
 #define DROP_SMALL        (64u * 1024) /* bodies of refused requests up to this are read, the connection kept */
 #define DROP_MAX          (32u << 20)  /* chunked bodies are dropped up to this, then the connection is cut */
@@ -112,7 +112,7 @@ struct route_stats {
 struct server {
     struct dt_http *http;
     struct MHD_Daemon *daemon;
-    _Atomic size_t places; /* taken */
+    _Atomic size_t slots; /* taken */
 };
 
 struct dt_http {
@@ -126,9 +126,9 @@ struct dt_http {
     char id_prefix[17];
     _Atomic uint64_t ids;
     dt_linger *linger;
-    dt_porch *porch;
-    _Atomic size_t places; /* taken: let in, and not closed */
-    size_t places_max;
+    dt_acceptor *acceptor;
+    _Atomic size_t slots; /* taken: let in, and not closed */
+    size_t slots_max;
     struct dt_http_places occupied; /* … and known to their threads */
     pthread_t janitor;
     bool janitor_runs;
@@ -1004,10 +1004,10 @@ static void conn_close(struct dt_http *http, void **context)
     free(c);
 }
 
-static void leave_place(struct server *server)
+static void release_slot(struct server *server)
 {
-    atomic_fetch_sub(&server->places, 1);
-    atomic_fetch_sub(&server->http->places, 1);
+    atomic_fetch_sub(&server->slots, 1);
+    atomic_fetch_sub(&server->http->slots, 1);
 }
 
 static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
@@ -1019,39 +1019,39 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
         return;
     }
     conn_close(server->http, context);
-    leave_place(server);
-    dt_porch_place(server->http->porch);
+    release_slot(server);
+    dt_acceptor_slot_freed(server->http->acceptor);
 }
 
-/* ---- the door: from the porch, on its thread ---- */
+/* ---- the door: from the acceptor, on its thread ---- */
 
-static bool has_place(void *arg, bool first)
+static bool has_slot(void *arg, bool first)
 {
     struct dt_http *http = arg;
-    size_t kept = first ? 0 : (size_t)http->api->config->http_threads * PLACES_KEPT;
-    return atomic_load(&http->places) < http->places_max - kept;
+    size_t kept = first ? 0 : (size_t)http->api->config->http_threads * SLOTS_KEPT;
+    return atomic_load(&http->slots) < http->slots_max - kept;
 }
 
 static struct server *emptiest_server(const struct dt_http *http)
 {
     struct server *found = &http->servers[0];
     for (size_t i = 1; i < http->n_servers; i++)
-        if (atomic_load(&http->servers[i].places) < atomic_load(&found->places))
+        if (atomic_load(&http->servers[i].slots) < atomic_load(&found->slots))
             found = &http->servers[i];
     return found;
 }
 
-static void let_in(void *arg, int fd, const struct sockaddr *address, socklen_t n)
+static void hand_over(void *arg, int fd, const struct sockaddr *address, socklen_t n)
 {
     struct dt_http *http = arg;
     struct server *server = emptiest_server(http);
-    atomic_fetch_add(&http->places, 1);
-    atomic_fetch_add(&server->places, 1);
+    atomic_fetch_add(&http->slots, 1);
+    atomic_fetch_add(&server->slots, 1);
     if (MHD_add_connection(server->daemon, fd, address, n) != MHD_YES)
-        leave_place(server); /* the library has closed it */
+        release_slot(server); /* the library has closed it */
 }
 
-static void make_places(void *arg, size_t n, bool pressing)
+static void evict(void *arg, size_t n, bool pressing)
 {
     struct dt_http *http = arg;
     dt_http_places_make(&http->occupied, n, pressing);
@@ -1154,7 +1154,7 @@ static bool start_server(struct dt_http *http, struct server *server)
 static dt_status start_servers(struct dt_http *http, struct dt_error *err)
 {
     size_t threads = (size_t)http->api->config->http_threads;
-    http->places_max = threads * PLACES_PER_THREAD;
+    http->slots_max = threads * SLOTS_PER_THREAD;
     http->servers = calloc(threads, sizeof(*http->servers));
     while (http->servers && http->n_servers < threads && start_server(http, &http->servers[http->n_servers]))
         http->n_servers++;
@@ -1172,13 +1172,14 @@ static void raise_descriptors(void)
         DT_LOG(WARN, "http", "the number of descriptors stays low");
 }
 
-static dt_status open_porch(struct dt_http *http, struct dt_error *err)
+static dt_status open_acceptor(struct dt_http *http, struct dt_error *err)
 {
-    const struct dt_porch_door door = {http, has_place, let_in, make_places, refuse_connection};
+    const struct dt_acceptor_server behind = {http, has_slot, hand_over, evict, refuse_connection};
     int fd = -1;
     dt_status status = dt_http_listen(http->api->config, &fd, &http->port, err);
     raise_descriptors();
-    return status == DT_OK ? dt_porch_start(http->api->config, http->api->clock, fd, &door, &http->porch, err) : status;
+    return status == DT_OK ? dt_acceptor_start(http->api->config, http->api->clock, fd, &behind, &http->acceptor, err)
+                           : status;
 }
 
 static void http_free(struct dt_http *http)
@@ -1189,7 +1190,7 @@ static void http_free(struct dt_http *http)
         pthread_mutex_destroy(&bell->lock);
         free(bell);
     }
-    dt_porch_free(http->porch);
+    dt_acceptor_free(http->acceptor);
     dt_linger_free(http->linger);
     dt_http_places_clear(&http->occupied);
     pthread_mutex_destroy(&http->lock);
@@ -1240,7 +1241,7 @@ dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_h
     else
         (void)dt_fail(err, status, "the HTTP server cannot start");
     if (status == DT_OK)
-        status = open_porch(http, err);
+        status = open_acceptor(http, err);
     if (status != DT_OK) {
         dt_http_stop(http);
         return status;
@@ -1267,7 +1268,7 @@ static void wait_until_quiet(struct dt_http *http, int64_t until_us)
 void dt_http_drain(dt_http *http, int64_t until_us)
 {
     atomic_store(&http->occupied.draining, true);
-    dt_porch_close(http->porch);
+    dt_acceptor_close(http->acceptor);
     wait_until_quiet(http, until_us);
 }
 
@@ -1305,7 +1306,7 @@ void dt_http_stop(dt_http *http)
 {
     if (!http)
         return;
-    dt_porch_close(http->porch);
+    dt_acceptor_close(http->acceptor);
     close_bells(http);
     for (size_t i = 0; i < http->n_servers; i++)
         MHD_stop_daemon(http->servers[i].daemon);

@@ -17,9 +17,9 @@ HALF = b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\n"
 
 
 @pytest.fixture
-def porch(own_apis):
+def crowded(own_apis):
     """An API with one HTTP thread (112 places), 200 connections that may wait, and a second for a head."""
-    api = own_apis("porch", {"http.threads": 1, "http.waiting": 200, "http.head_timeout": "PT1S", "http.request_timeout": "PT5S", "http.idle_timeout": "PT30S"})
+    api = own_apis("crowded", {"http.threads": 1, "http.waiting": 200, "http.head_timeout": "PT1S", "http.request_timeout": "PT5S", "http.idle_timeout": "PT30S"})
     if api.rest is None:
         api.start()
     yield api
@@ -60,18 +60,18 @@ def gauge(api, name):
 
 
 @pytest.mark.parametrize("opening", [HALF, b"", b"G", b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"], ids=["half", "silent", "letter", "headers"])
-def test_connections_that_say_nothing_keep_nobody_out(porch, opening):
-    with many(porch.url, 520, opening):
-        assert max(served_in(porch.url) for _ in range(5)) < 2
-        assert served_in(porch.url, "/v1/topics") < 2
-    until(lambda: gauge(porch, "duetime_http_waiting") == 0, 10, "nobody waits any more")
+def test_connections_that_say_nothing_keep_nobody_out(crowded, opening):
+    with many(crowded.url, 520, opening):
+        assert max(served_in(crowded.url) for _ in range(5)) < 2
+        assert served_in(crowded.url, "/v1/topics") < 2
+    until(lambda: gauge(crowded, "duetime_http_waiting") == 0, 10, "nobody waits any more")
 
 
 @pytest.mark.parametrize("line", ["POST /v1/jobs:nothing", "POST /nothing", "PATCH /v1/jobs"])
-def test_refused_requests_whose_bodies_never_come_keep_no_place(porch, line):
+def test_refused_requests_whose_bodies_never_come_keep_no_place(crowded, line):
     opening = f"{line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer forged\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{{".encode()
-    with many(porch.url, 520, opening):
-        assert max(served_in(porch.url) for _ in range(5)) < 2
+    with many(crowded.url, 520, opening):
+        assert max(served_in(crowded.url) for _ in range(5)) < 2
 
 
 @pytest.fixture
@@ -203,8 +203,8 @@ def test_many_honest_connections_of_one_address_are_all_served(patient, topic):
             wire.socket.close()
 
 
-def test_heads_that_drip_are_given_up_in_their_time(porch):
-    with Raw(porch.url) as wire:
+def test_heads_that_drip_are_given_up_in_their_time(crowded):
+    with Raw(crowded.url) as wire:
         wire.send(HALF)
         seconds, answer = given_up(wire, b"a")
         assert 0.8 < seconds < 4
@@ -212,19 +212,19 @@ def test_heads_that_drip_are_given_up_in_their_time(porch):
         assert status == 408 and headers["content-type"] == "application/problem+json" and json.loads(body)["request_id"] == headers["x-request-id"]
 
 
-def test_places_that_nobody_uses_go_to_others(porch):
+def test_places_that_nobody_uses_go_to_others(crowded):
     """112 connections are kept alive and silent; who comes next takes the place of one of them."""
     whole = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    with many(porch.url, 150, whole) as wires:
+    with many(crowded.url, 150, whole) as wires:
         for wire in wires[:100]:
             assert wire.recv(4096).startswith(b"HTTP/1.1 200")
-        assert max(served_in(porch.url, "/v1/topics") for _ in range(10)) < 4
+        assert max(served_in(crowded.url, "/v1/topics") for _ in range(10)) < 4
 
 
-def test_the_longest_waiting_of_a_crowd_leaves_first(porch):
-    with many(porch.url, 300, HALF) as wires:
+def test_the_longest_waiting_of_a_crowd_leaves_first(crowded):
+    with many(crowded.url, 300, HALF) as wires:
         time.sleep(0.2)
-        with Raw(porch.url) as wire:  # the last one to come is served when its head is whole
+        with Raw(crowded.url) as wire:  # the last one to come is served when its head is whole
             wire.send(HALF)
             wire.send(b"\r\n")
             assert wire.answer()[0] == 200
@@ -242,8 +242,8 @@ def test_the_longest_waiting_of_a_crowd_leaves_first(porch):
     (b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", 400, "malformed"),
     (b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", 400, "malformed"),
 ], ids=["505", "414", "414-endless", "431", "no-host", "no-method", "no-colon", "length", "length-overflow"])
-def test_what_is_no_request_is_refused_once_and_in_words(porch, sent, status, slug):
-    with Raw(porch.url) as wire:
+def test_what_is_no_request_is_refused_once_and_in_words(crowded, sent, status, slug):
+    with Raw(crowded.url) as wire:
         wire.send(sent)
         found, headers, body = wire.answer()
         assert found == status and headers["content-type"] == "application/problem+json"

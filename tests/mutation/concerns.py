@@ -45,7 +45,7 @@ BY_HAND = [
     (r"api/(auth|session)\.c", "api/test_tokens"),
     (r"api/(batch|handlers_batch|scratch|workers)\.c", "api/test_batch api/test_batch_ends api/test_http"),
     (r"api/(budget|batch_gate|deadlines|slices|workers)\.c", "api/test_batch_ends api/test_large_answers api/test_connections"),
-    (r"api/(porch|frames|head|http_.*)\.c", "api/test_connections api/test_later_requests"),
+    (r"api/(acceptor|frames|head|http_.*)\.c", "api/test_connections api/test_later_requests"),
     (r"api/health\.c", "api/test_health"),
     (r"api/(commands|main)\.c", "api/test_commands api/test_http api/test_unavailable"),
     (r"api/(committer|commit_window|id_block|create)\.c", "contract/test_committer api/test_create api/test_batch api/test_keys"),

@@ -7,12 +7,12 @@
  *   accepted -> waits for its head -> let in
  *                    |                  '--- no place: waits for one; whose request is there whole goes first, and of
  *                    |                       these /healthz, /readyz, and who shows a token
- *                    '--- too slow: 408, refused: 4xx, the longest waiting when the porch is full: closed
+ *                    '--- too slow: 408, refused: 4xx, the longest waiting when the acceptor is full: closed
  *
- * One thread of its own. dt_porch_place: any thread; the others: one thread.
+ * One thread of its own. dt_acceptor_slot_freed: any thread; the others: one thread.
  */
-#ifndef DT_API_PORCH_H
-#define DT_API_PORCH_H
+#ifndef DT_API_ACCEPTOR_H
+#define DT_API_ACCEPTOR_H
 
 #include <sys/socket.h>
 
@@ -20,30 +20,31 @@
 #include "base/config.h"
 #include "request/problem.h"
 
-typedef struct dt_porch dt_porch;
+typedef struct dt_acceptor dt_acceptor;
 
-struct dt_porch_door {
+struct dt_acceptor_server {
     void *arg;
     /* first: it may have one of those that are kept for health and for callers with a token, if their requests are
      * there whole. */
-    bool (*has_place)(void *arg, bool first);
+    bool (*has_slot)(void *arg, bool first);
     /* The socket is taken over; there was a place. */
-    void (*let_in)(void *arg, int fd, const struct sockaddr *address, socklen_t n);
+    void (*hand_over)(void *arg, int fd, const struct sockaddr *address, socklen_t n);
     /* So many have waited for a place in vain: ends up to n connections that are silent or slow. pressing: whole
      * requests have waited for long. */
-    void (*make_places)(void *arg, size_t n, bool pressing);
+    void (*evict)(void *arg, size_t n, bool pressing);
     /* The socket is taken over; the problem is sent on it. */
     void (*refuse)(void *arg, int fd, enum dt_problem_type type, const char *detail);
 };
 
 /* listening: a bound, listening, non-blocking socket, taken over whatever happens. */
-DT_MUST_CHECK dt_status dt_porch_start(const struct dt_config *config, const dt_clock *clock, int listening,
-                                       const struct dt_porch_door *door, dt_porch **out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_acceptor_start(const struct dt_config *config, const dt_clock *clock, int listening,
+                                          const struct dt_acceptor_server *server, dt_acceptor **out,
+                                          struct dt_error *err);
 /* A place may have become free. */
-void dt_porch_place(dt_porch *porch);
+void dt_acceptor_slot_freed(dt_acceptor *acceptor);
 /* Nobody is accepted any more, and who waits is sent away. Returns when the thread has ended. Accepts NULL, and twice.
  */
-void dt_porch_close(dt_porch *porch);
-void dt_porch_free(dt_porch *porch);
+void dt_acceptor_close(dt_acceptor *acceptor);
+void dt_acceptor_free(dt_acceptor *acceptor);
 
 #endif
