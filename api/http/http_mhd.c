@@ -4,7 +4,7 @@
  * about: routes, tokens and limits decide who is let through.
  *
  * The way of a request (struct conn, one a connection, used again for the next request on it) is that of its place
- * (http_places.h), and when a body breaks off, the request is answered by hand (408, 503, 400, or what a batch did),
+ * (http_connections.h), and when a body breaks off, the request is answered by hand (408, 503, 400, or what a batch did),
  * and the connection closed.
  *
  * libmicrohttpd calls on_request for the headers, for each piece of the body, once when the body is complete and again
@@ -46,10 +46,10 @@
 #include "api.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "http_connections.h"
 #include "http_detached.h"
 #include "http_linger.h"
 #include "http_listen.h"
-#include "http_places.h"
 #include "http_receiver.h"
 #include "request/http.h"
 #include "work/deadlines.h"
@@ -84,7 +84,7 @@ struct conn {
     struct MHD_Connection *mhd;
     struct bell *bell;         /* of its thread */
     struct conn *next_waiting; /* under bell->lock */
-    struct dt_http_place place;
+    struct dt_connection connection;
     uint64_t begun; /* requests */
     /* Of the request under way. */
     size_t route_index;
@@ -129,7 +129,7 @@ struct dt_http {
     dt_acceptor *acceptor;
     _Atomic size_t slots; /* taken: let in, and not closed */
     size_t slots_max;
-    struct dt_http_places occupied; /* … and known to their threads */
+    struct dt_connections connections; /* … and known to their threads */
     pthread_t janitor;
     bool janitor_runs;
     _Atomic bool stopping;
@@ -152,7 +152,7 @@ static struct conn *conn_of(struct dt_request *req)
 
 static void enter(struct conn *c, enum dt_phase phase)
 {
-    dt_http_place_enter(&c->http->occupied, &c->place, phase);
+    dt_connection_enter(&c->http->connections, &c->connection, phase);
 }
 
 /* ---- suspending ---- */
@@ -160,7 +160,7 @@ static void enter(struct conn *c, enum dt_phase phase)
 void dt_request_suspend(struct dt_request *req)
 {
     struct conn *c = conn_of(req);
-    atomic_store_explicit(&c->place.suspended, true, memory_order_relaxed);
+    atomic_store_explicit(&c->connection.suspended, true, memory_order_relaxed);
     MHD_suspend_connection(c->mhd);
 }
 
@@ -197,7 +197,7 @@ static void answer_bell(struct bell *bell)
 void dt_request_resume(struct dt_request *req)
 {
     struct conn *c = conn_of(req);
-    atomic_store_explicit(&c->place.suspended, false, memory_order_relaxed);
+    atomic_store_explicit(&c->connection.suspended, false, memory_order_relaxed);
     /* In the middle of a body the library need not call us after a resume, so such a one cannot ring for others. */
     if (c->handled && wait_for_bell(c))
         return;
@@ -206,7 +206,7 @@ void dt_request_resume(struct dt_request *req)
 
 bool dt_request_suspended(const struct dt_request *req)
 {
-    return atomic_load_explicit(&((const struct conn *)req)->place.suspended, memory_order_relaxed);
+    return atomic_load_explicit(&((const struct conn *)req)->connection.suspended, memory_order_relaxed);
 }
 
 static bool still_suspended(struct conn *c)
@@ -302,7 +302,7 @@ static struct dt_str make_id(struct dt_http *http, char id[DT_REQUEST_ID_MAX + 1
 /* A connection that the receiver does not see would be open to all that it keeps out. */
 static bool check_received(struct conn *c)
 {
-    if (++c->begun <= dt_receiver_heads(c->place.receiver))
+    if (++c->begun <= dt_receiver_heads(c->connection.receiver))
         return true;
     DT_LOG(ERROR, "http",
            "a request has come past the receiver: this program's recv is not the one that the HTTP library calls");
@@ -372,7 +372,7 @@ static bool check_caller(struct conn *c)
         dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the tokens are not known: MySQL could not be asked for them");
         return false;
     }
-    atomic_store_explicit(&c->place.known, true, memory_order_relaxed);
+    atomic_store_explicit(&c->connection.known, true, memory_order_relaxed);
     enum dt_scope scope = req->route->scope;
     if (!dt_caller_may(&req->caller, dt_scope_named(scope))) {
         dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token lacks the scope that this request needs");
@@ -538,7 +538,7 @@ static enum MHD_Result answer(struct conn *c)
     MHD_add_response_header(response, "X-Request-Id", c->id);
     for (unsigned i = 0; i < req->n_headers; i++)
         MHD_add_response_header(response, req->headers[i].name.p, req->headers[i].value.p);
-    if (req->close || atomic_load_explicit(&c->http->occupied.draining, memory_order_relaxed))
+    if (req->close || atomic_load_explicit(&c->http->connections.draining, memory_order_relaxed))
         MHD_add_response_header(response, "Connection", "close");
     enter(c, DT_PHASE_SENDING);
     enum MHD_Result result = MHD_queue_response(c->mhd, (unsigned)req->status, response);
@@ -552,7 +552,7 @@ static enum MHD_Result answer(struct conn *c)
  */
 static enum MHD_Result refuse_early(struct conn *c)
 {
-    bool small = !c->chunked && (c->length == 0 || (c->length <= DROP_SMALL && atomic_load(&c->place.known)));
+    bool small = !c->chunked && (c->length == 0 || (c->length <= DROP_SMALL && atomic_load(&c->connection.known)));
     if (small && !c->req.close && !c->expects) {
         c->dropping = true;
         return MHD_YES;
@@ -560,7 +560,7 @@ static enum MHD_Result refuse_early(struct conn *c)
     c->req.close = true;
     c->lingers = has_body(c);
     if (c->lingers)
-        dt_linger_add(c->http->linger, c->place.fd, now_us(c->http) + LINGER_US);
+        dt_linger_add(c->http->linger, c->connection.fd, now_us(c->http) + LINGER_US);
     return answer(c);
 }
 
@@ -581,7 +581,7 @@ static void reset_request(struct conn *c)
     req->cleanup = NULL;
     req->state = NULL;
     c->handled = c->streaming = c->dropping = c->drop_handle = c->detached = false;
-    atomic_store_explicit(&c->place.cut, DT_CUT_NOT, memory_order_relaxed);
+    atomic_store_explicit(&c->connection.cut, DT_CUT_NOT, memory_order_relaxed);
     c->chunked = c->expects = false;
     c->length = c->received = c->limit = 0;
     c->authorization = c->encoding = DT_STR_NONE;
@@ -685,10 +685,10 @@ static bool stream_open(const struct conn *c)
 static bool is_cut(struct conn *c, int64_t now)
 {
     int64_t until_us = c->req.deadline_us + (stream_open(c) ? DT_STREAM_GRACE_US : 0);
-    bool ends = atomic_load_explicit(&c->http->occupied.cutting, memory_order_relaxed);
+    bool ends = atomic_load_explicit(&c->http->connections.cutting, memory_order_relaxed);
     if (now < until_us && !ends)
-        return atomic_load_explicit(&c->place.cut, memory_order_relaxed) != DT_CUT_NOT;
-    atomic_store_explicit(&c->place.cut, ends ? DT_CUT_SHUTDOWN : DT_CUT_LATE, memory_order_relaxed);
+        return atomic_load_explicit(&c->connection.cut, memory_order_relaxed) != DT_CUT_NOT;
+    atomic_store_explicit(&c->connection.cut, ends ? DT_CUT_SHUTDOWN : DT_CUT_LATE, memory_order_relaxed);
     return true;
 }
 
@@ -697,7 +697,7 @@ static enum MHD_Result take_body(struct conn *c, const char *p, size_t *n)
     if (still_suspended(c))
         return MHD_YES; /* a further chunk of the same read: later */
     int64_t now = now_us(c->http);
-    atomic_store_explicit(&c->place.heard_us, now, memory_order_relaxed);
+    atomic_store_explicit(&c->connection.heard_us, now, memory_order_relaxed);
     if (is_cut(c, now))
         return MHD_NO;
     if (c->streaming && c->received < c->limit && feed(c, p, n))
@@ -783,7 +783,7 @@ static enum MHD_Result step(struct conn *c)
 {
     enum dt_next next = DT_REPLY;
     if (!c->handled) {
-        atomic_store_explicit(&c->place.phase, DT_PHASE_BUSY, memory_order_release);
+        atomic_store_explicit(&c->connection.phase, DT_PHASE_BUSY, memory_order_release);
         next = handle(c);
     } else {
         answer_bell(c->bell);
@@ -826,7 +826,7 @@ static void keep_small(struct conn *c)
 
 static void under_way_less(struct dt_http *http)
 {
-    if (atomic_fetch_sub(&http->under_way, 1) != 1 || !atomic_load(&http->occupied.draining))
+    if (atomic_fetch_sub(&http->under_way, 1) != 1 || !atomic_load(&http->connections.draining))
         return;
     pthread_mutex_lock(&http->lock);
     pthread_cond_broadcast(&http->quiet);
@@ -842,7 +842,7 @@ dt_detached *dt_request_detach(struct dt_request *req)
 {
     struct conn *c = conn_of(req);
     struct dt_http *http = c->http;
-    int fd = c->detached ? -1 : dup(c->place.fd); /* the library closes its own */
+    int fd = c->detached ? -1 : dup(c->connection.fd); /* the library closes its own */
     dt_detached *detached = fd < 0 ? NULL : dt_detached_new(http->linger, http->api->clock, fd, c->id, BY_HAND_US);
     if (!detached)
         return NULL;
@@ -879,7 +879,7 @@ static void detach_with_answer(struct conn *c, int why)
 /* The request ends, and neither was its body complete nor was it answered. */
 static void break_off(struct conn *c)
 {
-    int why = atomic_load_explicit(&c->place.cut, memory_order_relaxed);
+    int why = atomic_load_explicit(&c->connection.cut, memory_order_relaxed);
     if (stream_open(c) && c->req.route->stream->cut)
         c->req.route->stream->cut(&c->req, why == DT_CUT_NOT ? DT_CUT_CLIENT : (enum dt_cut)why);
     if (!c->detached && why != DT_CUT_NOT)
@@ -899,7 +899,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
         return;
     *context = NULL;
     answer_bell(c->bell); /* a request that was resumed may end here, its client gone, without coming by */
-    if (atomic_load(&c->place.phase) == DT_PHASE_READING && termination != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+    if (atomic_load(&c->connection.phase) == DT_PHASE_READING && termination != MHD_REQUEST_TERMINATED_COMPLETED_OK)
         break_off(c);
     if (c->req.cleanup)
         c->req.cleanup(&c->req);
@@ -927,13 +927,13 @@ static void refuse_connection(void *arg, int fd, enum dt_problem_type type, cons
 static void refuse_received(void *arg, enum dt_problem_type type, const char *detail)
 {
     struct conn *c = arg;
-    if (atomic_load(&c->place.phase) == DT_PHASE_READING) {
+    if (atomic_load(&c->connection.phase) == DT_PHASE_READING) {
         c->malformed = type;
         c->malformed_why = detail;
-        atomic_store(&c->place.cut, DT_CUT_MALFORMED);
+        atomic_store(&c->connection.cut, DT_CUT_MALFORMED);
         return;
     }
-    int fd = atomic_load(&c->place.phase) == DT_PHASE_IDLE ? dup(c->place.fd) : -1;
+    int fd = atomic_load(&c->connection.phase) == DT_PHASE_IDLE ? dup(c->connection.fd) : -1;
     if (fd >= 0)
         refuse_connection(c->http, fd, type, detail);
 }
@@ -972,18 +972,18 @@ static void conn_open(struct dt_http *http, struct MHD_Connection *mhd, void **c
         return; /* the first request on it will be the last */
     }
     *context = c;
-    c->place.receiver = receiver;
+    c->connection.receiver = receiver;
     c->http = http;
     c->bell = bell;
     c->mhd = mhd;
-    c->place.fd = info->connect_fd;
+    c->connection.fd = info->connect_fd;
     c->req.api = http->api;
     dt_hold_init(&c->req.hold, http->api->memory);
     dt_arena_init(&c->req.arena);
     dt_strbuf_init(&c->req.out);
     dt_strbuf_init(&c->body);
     enter(c, DT_PHASE_IDLE);
-    if (dt_http_places_add(&http->occupied, &c->place))
+    if (dt_connections_add(&http->connections, &c->connection))
         dt_linger_wake(http->linger);
 }
 
@@ -993,10 +993,10 @@ static void conn_close(struct dt_http *http, void **context)
     *context = NULL;
     if (!c)
         return;
-    dt_http_places_remove(&http->occupied, &c->place);
-    dt_receiver_free(c->place.receiver);
+    dt_connections_remove(&http->connections, &c->connection);
+    dt_receiver_free(c->connection.receiver);
     if (c->lingers)
-        shutdown(c->place.fd,
+        shutdown(c->connection.fd,
                  SHUT_WR); /* the duplicate keeps the socket open, but the client shall see the end of the answer */
     dt_arena_clear(&c->req.arena);
     dt_strbuf_clear(&c->req.out);
@@ -1054,7 +1054,7 @@ static void hand_over(void *arg, int fd, const struct sockaddr *address, socklen
 static void evict(void *arg, size_t n, bool pressing)
 {
     struct dt_http *http = arg;
-    dt_http_places_make(&http->occupied, n, pressing);
+    dt_connections_evict(&http->connections, n, pressing);
 }
 
 /* ---- the janitor ---- */
@@ -1071,7 +1071,7 @@ static void *clean(void *arg)
             continue;
         }
         swept_us = now_us(http);
-        any = dt_http_places_sweep(&http->occupied);
+        any = dt_connections_sweep(&http->connections);
         dt_deadlines_expire(http->api, swept_us);
     }
     return NULL;
@@ -1192,7 +1192,7 @@ static void http_free(struct dt_http *http)
     }
     dt_acceptor_free(http->acceptor);
     dt_linger_free(http->linger);
-    dt_http_places_clear(&http->occupied);
+    dt_connections_clear(&http->connections);
     pthread_mutex_destroy(&http->lock);
     pthread_cond_destroy(&http->quiet);
     free(http->servers);
@@ -1227,7 +1227,7 @@ dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_h
         return dt_fail(err, DT_NOMEM, "no memory for the HTTP server");
     http->api = api;
     http->router = router;
-    dt_http_places_init(&http->occupied, api->config, api->clock);
+    dt_connections_init(&http->connections, api->config, api->clock);
     init_lock(http);
     dt_status status = dt_linger_new(&http->linger);
     if (status == DT_OK)
@@ -1267,14 +1267,14 @@ static void wait_until_quiet(struct dt_http *http, int64_t until_us)
 
 void dt_http_drain(dt_http *http, int64_t until_us)
 {
-    atomic_store(&http->occupied.draining, true);
+    atomic_store(&http->connections.draining, true);
     dt_acceptor_close(http->acceptor);
     wait_until_quiet(http, until_us);
 }
 
 void dt_http_cut(dt_http *http, int64_t until_us)
 {
-    atomic_store(&http->occupied.cutting, true);
+    atomic_store(&http->connections.cutting, true);
     wait_until_quiet(http, until_us);
 }
 

@@ -5,11 +5,11 @@
  *
  *   IDLE --headers--> READING --body complete--> BUSY --answer queued--> SENDING --sent--> IDLE
  *
- * add, remove and dt_http_place_enter: on the connection's HTTP thread. Whoever looks at places may only shut down a
+ * add, remove and dt_connection_enter: on the connection's HTTP thread. Whoever looks at places may only shut down a
  * socket; the connection's thread then finds out, and looks at `cut` for the reason.
  */
-#ifndef DT_API_HTTP_PLACES_H
-#define DT_API_HTTP_PLACES_H
+#ifndef DT_API_HTTP_CONNECTIONS_H
+#define DT_API_HTTP_CONNECTIONS_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,7 +27,7 @@ enum { DT_CUT_NOT = -1 }; /* besides enum dt_cut */
 #define DT_STREAM_GRACE_US INT64_C(2000000) /* after its deadline a stream that still comes may come to its end */
 
 /* One connection's. fd and receiver are set before it is added; the atomics are for its thread, too. */
-struct dt_http_place {
+struct dt_connection {
     int fd;
     dt_receiver *receiver;
     _Atomic int phase;        /* enum dt_phase */
@@ -37,36 +37,36 @@ struct dt_http_place {
     _Atomic bool known;       /* somebody who was let through to more than health has used it */
     _Atomic int cut;          /* why the body under way was cut off: enum dt_cut, or DT_CUT_NOT */
     /* Under the lock. */
-    struct dt_http_place *prev, *next;
+    struct dt_connection *prev, *next;
     bool leaving;         /* it was given to somebody else */
     uint64_t heard_bytes; /* when it was looked at */
     int64_t quick_us;     /* when its body was last found to be quick enough */
 };
 
-struct dt_http_places {
+struct dt_connections {
     const struct dt_config *config;
     const dt_clock *clock;
     _Atomic bool draining, cutting; /* the server ends: answers close, bodies are waited for no longer */
     pthread_mutex_t lock;           /* of the list; a place in it has its socket open */
-    struct dt_http_place *first;
+    struct dt_connection *first;
     size_t n;
     int64_t looked_us;
     dt_metric *connections;
 };
 
-void dt_http_places_init(struct dt_http_places *places, const struct dt_config *config, const dt_clock *clock);
-void dt_http_places_clear(struct dt_http_places *places);
+void dt_connections_init(struct dt_connections *table, const struct dt_config *config, const dt_clock *clock);
+void dt_connections_clear(struct dt_connections *table);
 
-void dt_http_place_enter(const struct dt_http_places *places, struct dt_http_place *place, enum dt_phase phase);
+void dt_connection_enter(const struct dt_connections *table, struct dt_connection *conn, enum dt_phase phase);
 /* True: it is the only one. */
-bool dt_http_places_add(struct dt_http_places *places, struct dt_http_place *place);
+bool dt_connections_add(struct dt_connections *table, struct dt_connection *conn);
 /* Before its socket is closed. */
-void dt_http_places_remove(struct dt_http_places *places, struct dt_http_place *place);
+void dt_connections_remove(struct dt_connections *table, struct dt_connection *conn);
 
 /* Ends those whose time is up. Now and then, by one thread. Returns whether there are places to come back for. */
-bool dt_http_places_sweep(struct dt_http_places *places);
+bool dt_connections_sweep(struct dt_connections *table);
 /* n wait: ends up to n that are of no use. Connections of callers who are known and only silent just now are spared,
  * unless it is pressing. */
-void dt_http_places_make(struct dt_http_places *places, size_t n, bool pressing);
+void dt_connections_evict(struct dt_connections *table, size_t n, bool pressing);
 
 #endif
