@@ -70,7 +70,7 @@ static const struct ending {
 };
 
 struct dt_batch {
-    struct dt_place place; /* first: a dt_place is its batch */
+    struct dt_gate_entry entry; /* first: a dt_gate_entry is its batch */
     struct dt_slice slice;
     bool (*step)(struct dt_request *req); /* of a batch that is fed in time slices */
     struct dt_request *req;               /* until the request's end */
@@ -206,19 +206,19 @@ static bool is_full(const struct dt_batch *batch)
 
 /* ---- life ---- */
 
-static struct dt_batch *batch_of(struct dt_place *place)
+static struct dt_batch *batch_of(struct dt_gate_entry *entry)
 {
-    return (struct dt_batch *)place;
+    return (struct dt_batch *)entry;
 }
 
-static void resume(struct dt_place *place)
+static void resume(struct dt_gate_entry *entry)
 {
-    dt_request_resume(batch_of(place)->req);
+    dt_request_resume(batch_of(entry)->req);
 }
 
-static void suspend(struct dt_place *place)
+static void suspend(struct dt_gate_entry *entry)
 {
-    dt_request_suspend(batch_of(place)->req);
+    dt_request_suspend(batch_of(entry)->req);
 }
 
 dt_batch *dt_batch_new(struct dt_request *req, bool array)
@@ -237,7 +237,7 @@ dt_batch *dt_batch_new(struct dt_request *req, bool array)
     dt_strbuf_init(&batch->results);
     batch->tail = &batch->head;
     batch->refs = 1;
-    dt_place_init(&batch->place, req->api->gate, req->deadline_us, resume);
+    dt_gate_entry_init(&batch->entry, req->api->gate, req->deadline_us, resume);
     dt_hold_init(&batch->hold, req->api->memory);
     return batch;
 }
@@ -257,7 +257,7 @@ static void batch_free(struct dt_batch *batch)
     dt_view_release(batch->view);
     dt_caller_clear(&batch->caller);
     dt_hold_end(&batch->hold);
-    dt_place_clear(&batch->place);
+    dt_gate_entry_clear(&batch->entry);
     free(batch);
 }
 
@@ -271,7 +271,7 @@ void dt_batch_release(dt_batch *batch)
 {
     if (!batch)
         return;
-    dt_gate_leave(&batch->place);
+    dt_gate_leave(&batch->entry);
     unref(batch);
 }
 
@@ -369,14 +369,14 @@ static void came_back(struct dt_unit *unit)
 {
     struct chunk *chunk = unit->arg;
     struct dt_batch *batch = chunk->batch;
-    dt_gate_back(&batch->place, unit->n, set_done, chunk);
+    dt_gate_back(&batch->entry, unit->n, set_done, chunk);
     unref(batch);
 }
 
 static void append(struct dt_batch *batch, struct chunk *chunk)
 {
     batch->open = NULL;
-    batch->place.in_order = false;
+    batch->entry.in_order = false;
     *batch->tail = chunk;
     batch->tail = &chunk->next;
 }
@@ -399,13 +399,13 @@ bool dt_batch_flush(dt_batch *batch)
         close_open_chunk(batch);
         return true;
     }
-    if (!dt_gate_pass(&batch->place, chunk->n_rows))
+    if (!dt_gate_pass(&batch->entry, chunk->n_rows))
         return false;
     append(batch, chunk);
     chunk->submitted = true;
     chunk->unit = (struct dt_unit){.rows = chunk->rows,
                                    .n = chunk->n_rows,
-                                   .deadline_us = batch->place.deadline_us,
+                                   .deadline_us = batch->entry.deadline_us,
                                    .caller = &batch->caller,
                                    .done = came_back,
                                    .arg = chunk};
@@ -426,7 +426,7 @@ void dt_batch_end(dt_batch *batch, enum dt_batch_end why)
 
 bool dt_batch_look(dt_batch *batch)
 {
-    switch (dt_gate_ended(&batch->place, dt_clock_mono_us(batch->api->clock))) {
+    switch (dt_gate_ended(&batch->entry, dt_clock_mono_us(batch->api->clock))) {
     case DT_GATE_CLOSED:
         dt_batch_end(batch, DT_BATCH_SHUTDOWN);
         break;
@@ -472,7 +472,7 @@ static enum dt_gate_for what_of(bool finished)
 
 bool dt_batch_suspend(dt_batch *batch, bool finished)
 {
-    bool wait = dt_gate_wait(&batch->place, what_of(finished), suspend);
+    bool wait = dt_gate_wait(&batch->entry, what_of(finished), suspend);
     if (!wait)
         dt_batch_look(batch); /* a gate that was closed has no room */
     return wait;
@@ -486,9 +486,9 @@ static bool run_slice(struct dt_slice *slice)
     return batch->step(batch->req);
 }
 
-static void queue_slice(struct dt_place *place)
+static void queue_slice(struct dt_gate_entry *entry)
 {
-    struct dt_batch *batch = batch_of(place);
+    struct dt_batch *batch = batch_of(entry);
     /* The slices end after the committer, and when that has ended nobody waits any more. */
     (void)dt_slices_add(batch->api->slices, &batch->slice);
 }
@@ -497,13 +497,13 @@ bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req
 {
     batch->step = step;
     batch->slice.run = run_slice;
-    batch->place.call = queue_slice;
+    batch->entry.call = queue_slice;
     return dt_slices_add(batch->api->slices, &batch->slice);
 }
 
 bool dt_batch_wait(dt_batch *batch, bool finished)
 {
-    bool wait = dt_gate_wait(&batch->place, what_of(finished), NULL);
+    bool wait = dt_gate_wait(&batch->entry, what_of(finished), NULL);
     if (!wait)
         dt_batch_look(batch);
     return wait;
@@ -548,10 +548,10 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
                            const struct dt_error *err)
 {
     struct dt_problem problem = {.type = dt_problem_of_status(status), .faults = faults};
-    char place[sizeof(err->text) + 40];
+    char text[sizeof(err->text) + 40];
     if (status == DT_MALFORMED) {
-        snprintf(place, sizeof(place), "line %zu: %s", batch->elements, err->text);
-        problem.detail = dt_str(place);
+        snprintf(text, sizeof(text), "line %zu: %s", batch->elements, err->text);
+        problem.detail = dt_str(text);
     } else if (err->text[0])
         problem.detail = dt_str(err->text);
     else if (faults->n > 0)
@@ -575,8 +575,8 @@ static void note_key(struct dt_batch *batch, struct chunk *chunk, const struct d
         return;
     uint64_t hash = dt_key_hash(job->topic, job->key);
     *key_place(batch, chunk, hash) = hash;
-    for (const struct chunk *c = batch->head; c && !batch->place.in_order; c = c->next)
-        batch->place.in_order = *key_place(batch, c, hash) != 0;
+    for (const struct chunk *c = batch->head; c && !batch->entry.in_order; c = c->next)
+        batch->entry.in_order = *key_place(batch, c, hash) != 0;
 }
 
 /* A payload of a request that is streamed lives in the chunk, others stay in the body. */
@@ -650,7 +650,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
 /* What is not back by now has had its time: it is told as unknown. */
 static void write_all(struct dt_batch *batch)
 {
-    dt_gate_leave(&batch->place);
+    dt_gate_leave(&batch->entry);
     collect(batch);
     for (struct chunk *chunk = batch->head; chunk; chunk = chunk->next)
         write_chunk(batch, chunk);
@@ -702,13 +702,13 @@ void dt_batch_detach(dt_batch *batch)
     if (batch->elements == 0)
         return; /* nothing was done, so the request may end as others do */
     dt_batch_rest(batch);
-    dt_gate_leave(&batch->place);
+    dt_gate_leave(&batch->entry);
     batch->detached = dt_request_detach(batch->req);
     if (!batch->detached)
         return;
     atomic_fetch_add(&batch->refs, 1);
     batch->slice.run = send_off;
-    batch->place.call = queue_slice;
-    if (!dt_gate_wait(&batch->place, DT_GATE_ALL, NULL))
+    batch->entry.call = queue_slice;
+    if (!dt_gate_wait(&batch->entry, DT_GATE_ALL, NULL))
         send_off(&batch->slice);
 }

@@ -1,9 +1,9 @@
 /*
- * Owns the count of rows that batches have at the committer and the line before it: see batch_gate.h.
+ * Owns the count of rows that batches have at the committer, and the queue of batches before it: see batch_gate.h.
  *
- * Invariants, under the lock: rows = rows of all chunks at the committer + what is granted; a place is in the list of
- * those that wait exactly while waits_for is set; nobody in the list could be granted room (call_line is run whenever
- * that may have changed). One chunk always passes when nothing else is out.
+ * Invariants, under the lock: rows = the rows of all chunks at the committer + the granted rows; an entry is in the
+ * queue exactly while waits_for is set; no entry of the queue could be granted room (serve_queue is run whenever that
+ * may have changed). One chunk always passes when nothing else is out.
  */
 #include "batch_gate.h"
 
@@ -16,12 +16,12 @@
 struct dt_gate {
     size_t unit_rows, rows_max;
     _Atomic bool closed; /* written under the lock */
-    _Atomic int places;
+    _Atomic int entries;
     pthread_mutex_t lock;
     /* Below: under the lock. */
     size_t rows;
     size_t n_waiting;
-    struct dt_place *first, *last; /* those that wait, first come first served */
+    struct dt_gate_entry *first, *last; /* the queue, first come first served */
     dt_metric *rows_out, *waiting, *open;
 };
 
@@ -48,54 +48,55 @@ void dt_gate_free(dt_gate *gate)
     free(gate);
 }
 
-static void count_places(dt_gate *gate, int change)
+static void count_entries(dt_gate *gate, int change)
 {
-    dt_metric_set(gate->open, atomic_fetch_add_explicit(&gate->places, change, memory_order_relaxed) + change);
+    dt_metric_set(gate->open, atomic_fetch_add_explicit(&gate->entries, change, memory_order_relaxed) + change);
 }
 
-void dt_place_init(struct dt_place *place, dt_gate *gate, int64_t deadline_us, void (*call)(struct dt_place *))
+void dt_gate_entry_init(struct dt_gate_entry *entry, dt_gate *gate, int64_t deadline_us,
+                        void (*call)(struct dt_gate_entry *))
 {
-    *place = (struct dt_place){.gate = gate, .deadline_us = deadline_us, .call = call};
-    count_places(gate, 1);
+    *entry = (struct dt_gate_entry){.gate = gate, .deadline_us = deadline_us, .call = call};
+    count_entries(gate, 1);
 }
 
-void dt_place_clear(struct dt_place *place)
+void dt_gate_entry_clear(struct dt_gate_entry *entry)
 {
-    dt_gate_leave(place);
-    count_places(place->gate, -1);
+    dt_gate_leave(entry);
+    count_entries(entry->gate, -1);
 }
 
-/* ---- the list of those that wait ---- */
+/* ---- the queue ---- */
 
-static void list_add(struct dt_place *place, enum dt_gate_for what)
+static void enqueue(struct dt_gate_entry *entry, enum dt_gate_for what)
 {
-    dt_gate *gate = place->gate;
-    place->waits_for = what;
-    place->next = NULL;
-    place->prev = gate->last;
+    dt_gate *gate = entry->gate;
+    entry->waits_for = what;
+    entry->next = NULL;
+    entry->prev = gate->last;
     if (gate->last)
-        gate->last->next = place;
+        gate->last->next = entry;
     else
-        gate->first = place;
-    gate->last = place;
+        gate->first = entry;
+    gate->last = entry;
     gate->n_waiting++;
 }
 
-/* From here on the place is its owner's. */
-static void call(struct dt_place *place)
+/* The entry is its owner's from here on. */
+static void end_wait(struct dt_gate_entry *entry)
 {
-    dt_gate *gate = place->gate;
-    if (place->prev)
-        place->prev->next = place->next;
+    dt_gate *gate = entry->gate;
+    if (entry->prev)
+        entry->prev->next = entry->next;
     else
-        gate->first = place->next;
-    if (place->next)
-        place->next->prev = place->prev;
+        gate->first = entry->next;
+    if (entry->next)
+        entry->next->prev = entry->prev;
     else
-        gate->last = place->prev;
+        gate->last = entry->prev;
     gate->n_waiting--;
-    place->waits_for = 0;
-    place->call(place);
+    entry->waits_for = 0;
+    entry->call(entry);
 }
 
 static void show(const dt_gate *gate)
@@ -106,63 +107,63 @@ static void show(const dt_gate *gate)
 
 /* ---- room ---- */
 
-static bool has_room(const struct dt_place *place)
+static bool has_room(const struct dt_gate_entry *entry)
 {
-    const dt_gate *gate = place->gate;
-    if (place->in_order && place->under_way > 0)
+    const dt_gate *gate = entry->gate;
+    if (entry->in_order && entry->under_way > 0)
         return false;
-    if (place->under_way >= DT_BATCH_UNDER_WAY)
+    if (entry->under_way >= DT_BATCH_UNDER_WAY)
         return false;
-    return place->granted > 0 || gate->rows == 0 || gate->rows + gate->unit_rows <= gate->rows_max;
+    return entry->granted > 0 || gate->rows == 0 || gate->rows + gate->unit_rows <= gate->rows_max;
 }
 
-static void grant(struct dt_place *place)
+static void grant(struct dt_gate_entry *entry)
 {
-    place->granted = place->gate->unit_rows;
-    place->gate->rows += place->granted;
-    call(place);
+    entry->granted = entry->gate->unit_rows;
+    entry->gate->rows += entry->granted;
+    end_wait(entry);
 }
 
-static bool need_not_wait(const struct dt_place *place, enum dt_gate_for what)
+static bool need_not_wait(const struct dt_gate_entry *entry, enum dt_gate_for what)
 {
     if (what == DT_GATE_ALL)
-        return place->under_way == 0;
-    return atomic_load_explicit(&place->gate->closed, memory_order_relaxed) || has_room(place);
+        return entry->under_way == 0;
+    return atomic_load_explicit(&entry->gate->closed, memory_order_relaxed) || has_room(entry);
 }
 
-/* A batch that is held back by its own chunks lets others pass. */
-static void call_line(dt_gate *gate)
+/* Ends every wait that can end. A batch that is held back by its own chunks lets others pass. */
+static void serve_queue(dt_gate *gate)
 {
-    for (struct dt_place *place = gate->first, *next; place; place = next) {
-        next = place->next;
-        if (!need_not_wait(place, place->waits_for))
+    for (struct dt_gate_entry *entry = gate->first, *next; entry; entry = next) {
+        next = entry->next;
+        if (!need_not_wait(entry, entry->waits_for))
             continue;
-        if (place->waits_for == DT_GATE_ROOM && has_room(place))
-            grant(place);
+        if (entry->waits_for == DT_GATE_ROOM && has_room(entry))
+            grant(entry);
         else
-            call(place);
+            end_wait(entry);
     }
     show(gate);
 }
 
-static void give_back_grant(struct dt_place *place)
+static void give_back_grant(struct dt_gate_entry *entry)
 {
-    place->gate->rows -= place->granted;
-    place->granted = 0;
+    entry->gate->rows -= entry->granted;
+    entry->granted = 0;
 }
 
-bool dt_gate_pass(struct dt_place *place, size_t rows)
+bool dt_gate_pass(struct dt_gate_entry *entry, size_t rows)
 {
-    dt_gate *gate = place->gate;
+    dt_gate *gate = entry->gate;
     pthread_mutex_lock(&gate->lock);
-    bool room = has_room(place);
+    bool room = has_room(entry);
     if (room) {
-        bool more = place->granted > rows;
-        give_back_grant(place);
+        bool more = entry->granted > rows;
+        give_back_grant(entry);
         gate->rows += rows;
-        place->under_way++;
+        entry->under_way++;
         if (more)
-            call_line(gate);
+            serve_queue(gate);
         else
             show(gate);
     }
@@ -170,58 +171,59 @@ bool dt_gate_pass(struct dt_place *place, size_t rows)
     return room;
 }
 
-void dt_gate_back(struct dt_place *place, size_t rows, void (*under_lock)(void *arg, unsigned under_way), void *arg)
+void dt_gate_back(struct dt_gate_entry *entry, size_t rows, void (*under_lock)(void *arg, unsigned under_way),
+                  void *arg)
 {
-    dt_gate *gate = place->gate;
+    dt_gate *gate = entry->gate;
     pthread_mutex_lock(&gate->lock);
     gate->rows -= rows;
-    place->under_way--;
-    under_lock(arg, place->under_way);
-    call_line(gate);
+    entry->under_way--;
+    under_lock(arg, entry->under_way);
+    serve_queue(gate);
     pthread_mutex_unlock(&gate->lock);
 }
 
-bool dt_gate_wait(struct dt_place *place, enum dt_gate_for what, void (*suspend)(struct dt_place *))
+bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*suspend)(struct dt_gate_entry *))
 {
-    dt_gate *gate = place->gate;
+    dt_gate *gate = entry->gate;
     pthread_mutex_lock(&gate->lock);
-    bool wait = !need_not_wait(place, what);
+    bool wait = !need_not_wait(entry, what);
     if (wait) {
         if (suspend)
-            suspend(place);
-        list_add(place, what);
-        give_back_grant(place);
-        call_line(gate);
+            suspend(entry);
+        enqueue(entry, what);
+        give_back_grant(entry);
+        serve_queue(gate);
     }
     pthread_mutex_unlock(&gate->lock);
     return wait;
 }
 
-void dt_gate_leave(struct dt_place *place)
+void dt_gate_leave(struct dt_gate_entry *entry)
 {
-    dt_gate *gate = place->gate;
+    dt_gate *gate = entry->gate;
     pthread_mutex_lock(&gate->lock);
-    if (place->granted > 0) {
-        give_back_grant(place);
-        call_line(gate);
+    if (entry->granted > 0) {
+        give_back_grant(entry);
+        serve_queue(gate);
     }
     pthread_mutex_unlock(&gate->lock);
 }
 
 /* ---- ends ---- */
 
-static bool is_late(const struct dt_place *place, int64_t now_us)
+static bool is_late(const struct dt_gate_entry *entry, int64_t now_us)
 {
-    return now_us >= place->deadline_us + (place->waits_for == DT_GATE_ALL ? DT_GATE_GRACE_US : 0);
+    return now_us >= entry->deadline_us + (entry->waits_for == DT_GATE_ALL ? DT_GATE_GRACE_US : 0);
 }
 
 void dt_gate_expire(dt_gate *gate, int64_t now_us)
 {
     pthread_mutex_lock(&gate->lock);
-    for (struct dt_place *place = gate->first, *next; place; place = next) {
-        next = place->next;
-        if (is_late(place, now_us))
-            call(place);
+    for (struct dt_gate_entry *entry = gate->first, *next; entry; entry = next) {
+        next = entry->next;
+        if (is_late(entry, now_us))
+            end_wait(entry);
     }
     show(gate);
     pthread_mutex_unlock(&gate->lock);
@@ -231,13 +233,13 @@ void dt_gate_close(dt_gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
     atomic_store_explicit(&gate->closed, true, memory_order_relaxed);
-    call_line(gate);
+    serve_queue(gate);
     pthread_mutex_unlock(&gate->lock);
 }
 
-enum dt_gate_end dt_gate_ended(const struct dt_place *place, int64_t now_us)
+enum dt_gate_end dt_gate_ended(const struct dt_gate_entry *entry, int64_t now_us)
 {
-    if (atomic_load_explicit(&place->gate->closed, memory_order_relaxed))
+    if (atomic_load_explicit(&entry->gate->closed, memory_order_relaxed))
         return DT_GATE_CLOSED;
-    return now_us >= place->deadline_us ? DT_GATE_LATE : DT_GATE_OPEN;
+    return now_us >= entry->deadline_us ? DT_GATE_LATE : DT_GATE_OPEN;
 }

@@ -1,16 +1,16 @@
 /*
- * The gate that all batches of the process pass on their way to the committer. However many batches there are, they
- * take at most half of the committer's queue, so that single creates find room; a batch with a full chunk waits its
- * turn in a line. Knows rows and places, not jobs and requests.
+ * The gate that all batches of the process pass on their way to the committer. All batches together take at most half
+ * of the committer's queue, so single creates find room there. A batch with a full chunk waits in the gate's queue,
+ * first come first served. The gate counts rows and knows neither jobs nor requests.
  *
- *   dt_gate_pass: rows go to the committer --> dt_gate_back: they are back, the line is called
- *        '-- no room --> dt_gate_wait: stands in line --> call(): room was granted, or the wait ended without
+ *   dt_gate_pass: a chunk's rows go to the committer --> dt_gate_back: the chunk is back, the queue is served
+ *        '-- no room --> dt_gate_wait: the batch is queued --> call(): room was granted, or the wait ended without
  *
- * Room that is granted is taken out of what others may have, until the batch passes with it or leaves: a batch that is
- * called and does not come (its client gone, its time up) hands its room on (dt_gate_leave). Every wait ends: with
- * room, at the deadline, or when the gate closes.
+ * Granted room is taken out of what other batches may have, until the batch passes with it. A batch that is called and
+ * does not pass (its client left, its time is up) hands the room on with dt_gate_leave. Every wait ends: with room, at
+ * the deadline, or when the gate closes.
  *
- * Thread-safe. A place belongs to the thread that owns its batch, but for dt_gate_back.
+ * Thread-safe. An entry belongs to the thread that owns its batch; only dt_gate_back may be called from other threads.
  */
 #ifndef DT_API_BATCH_GATE_H
 #define DT_API_BATCH_GATE_H
@@ -22,52 +22,61 @@
 #include "base/status.h"
 
 #define DT_BATCH_UNDER_WAY 4 /* chunks of one batch that are at the committer at a time */
-/* The longest wait for what is at the committer when the time of its request is up. */
+/* How long past its deadline a batch waits for its chunks that are at the committer. */
 #define DT_GATE_GRACE_US INT64_C(8000000)
 
 typedef struct dt_gate dt_gate;
 
-enum dt_gate_for { DT_GATE_ROOM = 1, DT_GATE_ALL }; /* room for another chunk; all chunks of this batch are back */
+/* What a batch waits for: room for another chunk, or the return of all its chunks. */
+enum dt_gate_for { DT_GATE_ROOM = 1, DT_GATE_ALL };
 enum dt_gate_end { DT_GATE_OPEN, DT_GATE_LATE, DT_GATE_CLOSED };
 
-struct dt_place {
+/* One batch at the gate, embedded in the batch. */
+struct dt_gate_entry {
     dt_gate *gate;
-    int64_t deadline_us;
-    /* Under the gate's lock, on any thread: the batch is the caller's again. Must not block, nor touch the gate. */
-    void (*call)(struct dt_place *place);
-    bool in_order; /* its chunk waits until all before it are back; the owner's */
+    int64_t deadline_us; /* monotonic */
+    /* Called when the wait ends, on any thread, under the gate's lock. Must neither block nor touch the gate. */
+    void (*call)(struct dt_gate_entry *entry);
+    bool in_order; /* the owner's: its next chunk waits until all chunks before it are back */
     /* Under the gate's lock. */
-    size_t granted; /* rows of room that wait for it */
+    size_t granted; /* rows of room that are reserved for it */
     unsigned under_way;
     enum dt_gate_for waits_for; /* 0 = it does not wait */
-    struct dt_place *prev, *next;
+    struct dt_gate_entry *prev, *next;
 };
 
-/* unit_rows: most rows of a chunk; rows: most rows of all batches at the committer. */
+/*
+ * unit_rows: the most rows of one chunk. rows: the most rows of all batches together at the committer. NOMEM: *out is
+ * NULL.
+ */
 DT_MUST_CHECK dt_status dt_gate_new(size_t unit_rows, size_t rows, dt_gate **out);
-/* Accepts NULL. Nobody waits, nothing is under way. */
+/* Accepts NULL. No batch may wait, and no chunk may be at the committer. */
 void dt_gate_free(dt_gate *gate);
-/* From now on nobody waits for room; whoever does is called. */
+/* Ends every wait for room, and lets none begin: dt_gate_ended says CLOSED from here on. */
 void dt_gate_close(dt_gate *gate);
-/* Calls everybody whose time is up. To be asked now and then. */
+/* Ends the waits whose deadline has passed. The janitor calls it several times a second. */
 void dt_gate_expire(dt_gate *gate, int64_t now_us);
 
-void dt_place_init(struct dt_place *place, dt_gate *gate, int64_t deadline_us, void (*call)(struct dt_place *));
-/* It does not wait, and has nothing under way. */
-void dt_place_clear(struct dt_place *place);
-/* A chunk of so many rows goes to the committer. False: there is no room, it does not. */
-bool dt_gate_pass(struct dt_place *place, size_t rows);
-/* A chunk is back. On any thread; `under_lock` is run on the way, with the number of chunks that are still out, before
- * anybody who waits for it is called. */
-void dt_gate_back(struct dt_place *place, size_t rows, void (*under_lock)(void *arg, unsigned under_way), void *arg);
+void dt_gate_entry_init(struct dt_gate_entry *entry, dt_gate *gate, int64_t deadline_us,
+                        void (*call)(struct dt_gate_entry *));
+/* The entry must not wait, and must have no chunk at the committer. */
+void dt_gate_entry_clear(struct dt_gate_entry *entry);
+/* Counts a chunk of this many rows as at the committer. False: there is no room, and nothing was counted. */
+bool dt_gate_pass(struct dt_gate_entry *entry, size_t rows);
 /*
- * False: no need to wait. True: the place waits, `suspend` was run before anybody could call, and nothing of it is
- * touched until it is called.
+ * Takes a chunk of this many rows off the count, on any thread. under_lock is run first, with the number of chunks of
+ * this batch that are still at the committer; then the waits that can end are ended.
  */
-bool dt_gate_wait(struct dt_place *place, enum dt_gate_for what, void (*suspend)(struct dt_place *));
-/* Whether its time is up, or the gate was closed: no chunk is begun any more. */
-enum dt_gate_end dt_gate_ended(const struct dt_place *place, int64_t now_us);
-/* Room that was granted and is not needed goes to the next in line. */
-void dt_gate_leave(struct dt_place *place);
+void dt_gate_back(struct dt_gate_entry *entry, size_t rows, void (*under_lock)(void *arg, unsigned under_way),
+                  void *arg);
+/*
+ * Queues the entry. True: the entry waits; suspend (NULL = none) was run before call could be, and the caller touches
+ * the batch no more until call is run. False: there is nothing to wait for, and suspend was not run.
+ */
+bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*suspend)(struct dt_gate_entry *));
+/* LATE: the batch's deadline has passed; CLOSED: the server ends. In either case no chunk may be begun any more. */
+enum dt_gate_end dt_gate_ended(const struct dt_gate_entry *entry, int64_t now_us);
+/* Gives granted room that is not needed to the next entry of the queue. */
+void dt_gate_leave(struct dt_gate_entry *entry);
 
 #endif

@@ -72,7 +72,8 @@ static int make(void **state)
     dt_store_free(store);
     MYSQL_FIXTURE_OK(dt_topic_cache_new(&f.mysql.config, clock, &f.topics), &err);
     MYSQL_FIXTURE_OK(dt_index_writer_start(&f.mysql.config, clock, &f.ref, f.topics, &f.index, &err), &err);
-    MYSQL_FIXTURE_OK(dt_results_batcher_start(&f.mysql.config, clock, &f.ref, f.topics, f.index, &f.results, &err), &err);
+    MYSQL_FIXTURE_OK(dt_results_batcher_start(&f.mysql.config, clock, &f.ref, f.topics, f.index, &f.results, &err),
+                     &err);
     *state = &f;
     return 0;
 }

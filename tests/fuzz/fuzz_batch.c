@@ -109,7 +109,8 @@ dt_detached *dt_request_detach(struct dt_request *req)
     (void)req;
     return NULL;
 }
-void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body, struct dt_hold *hold)
+void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
+                        struct dt_hold *hold)
 {
     (void)detached;
     (void)status;

@@ -76,7 +76,7 @@ void dt_request_resume(struct dt_request *req)
     resumed++;
 }
 
-static struct dt_strbuf detached; /* what was answered past the HTTP server */
+static struct dt_strbuf detached_text; /* what was answered past the HTTP server */
 static int parted_status;
 struct dt_detached {
     int unused;
@@ -87,12 +87,13 @@ dt_detached *dt_request_detach(struct dt_request *req)
     (void)req;
     return &detached;
 }
-void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body, struct dt_hold *hold)
+void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
+                        struct dt_hold *hold)
 {
     (void)detached;
     assert_string_equal(type, "application/x-ndjson");
     parted_status = status;
-    detached = *body;
+    detached_text = *body;
     dt_strbuf_init(body);
     dt_hold_end(hold);
 }
@@ -156,7 +157,7 @@ static int make(void **state)
     if (dt_gate_new(ROWS, QUEUE / 2, &gate) != DT_OK)
         return -1;
     api = (struct dt_api){.config = &config, .ref = &ref, .clock = dt_clock_system(), .memory = &memory, .gate = gate};
-    dt_strbuf_init(&detached);
+    dt_strbuf_init(&detached_text);
     parted_status = 0;
     memset(units, 0, sizeof(units));
     n_units = most_under_way = under_way = 0;
@@ -178,7 +179,7 @@ static int everything_is_back(void **state)
     bool back = gauge("duetime_api_batch_rows") == 0 && gauge("duetime_api_batches_waiting") == 0 &&
                 gauge("duetime_api_batches") == 0 && dt_budget_held(&memory) == 0;
     dt_gate_free(api.gate);
-    dt_strbuf_clear(&detached);
+    dt_strbuf_clear(&detached_text);
     return back ? 0 : -1;
 }
 
@@ -388,7 +389,7 @@ static void batches_share_half_of_the_queue_and_wait_in_line(void **state)
         fill(batch[i]);
         assert_true(dt_batch_suspend(batch[i], false));
     }
-    give_back(0, DT_OK); /* room for one: the first in the line, and no other */
+    give_back(0, DT_OK); /* room for one: the first in the queue, and no other */
     assert_int_equal(resumed, 1);
     assert_true(dt_batch_flush(batch[0]));
     give_back(1, DT_OK);
@@ -542,7 +543,7 @@ static void a_batch_that_was_called_and_leaves_hands_its_place_on(void **state)
     dt_batch *batch[4];
     make_line(req, batch, 4);
     give_back(0, DT_OK);
-    assert_int_equal(resumed, 1); /* the first in line, which is batch 0 again */
+    assert_int_equal(resumed, 1); /* the first in the queue, which is batch 0 again */
     dt_batch_release(batch[0]);   /* and its client has gone */
     request_clear(&req[0]);
     batch[0] = NULL;
@@ -661,10 +662,10 @@ static void a_body_that_breaks_off_is_answered_when_all_chunks_are_back(void **s
     give_back(0, DT_OK);
     run_slice();
     assert_int_equal(parted_status, 200);
-    assert_int_equal(count(detached.p, "\"status\":201"), ROWS);
-    assert_int_equal(count(detached.p, "\"status\":408"), 3 + 1);
-    assert_int_equal(count(detached.p, "no job was made from here on"), 1);
-    assert_int_equal(count(detached.p, "\n"), ROWS + 4);
+    assert_int_equal(count(detached_text.p, "\"status\":201"), ROWS);
+    assert_int_equal(count(detached_text.p, "\"status\":408"), 3 + 1);
+    assert_int_equal(count(detached_text.p, "no job was made from here on"), 1);
+    assert_int_equal(count(detached_text.p, "\n"), ROWS + 4);
     assert_int_equal(resumed, 0);
 }
 
