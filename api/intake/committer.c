@@ -9,7 +9,8 @@
  * so commits grow with the load and a lone job waits for nobody.
  *
  * Single jobs do not stand behind batches: units of a few rows have a queue of their own, which goes first, in commits
- * of its own. After PASSES of these a batch is committed all the same.
+ * of its own that are begun without regard to those of batches. After PASSES of these a batch is committed all the same.
+ * Where there are several threads, batches never have all of them at once.
  */
 #include "committer.h"
 
@@ -32,6 +33,9 @@
 
 struct queue {
     struct dt_unit *head, **tail;
+    size_t rows;                    /* of the units in it */
+    struct dt_commit_window window; /* when its next commit begins */
+    size_t most;                    /* commits of its units at once */
 };
 
 struct worker {
@@ -42,7 +46,8 @@ struct worker {
     struct dt_insert **rows;  /* of the commit under way; room for commit_jobs */
     struct dt_entry *entries; /* likewise */
     struct dt_str *made;      /* topics made for this commit */
-    size_t taken;             /* rows of the commit under way */
+    struct queue *from;       /* whose units the commit under way has … */
+    size_t taken;             /* … and how many rows these are */
     int64_t begun_us;
     struct dt_outage_part outage;
 };
@@ -62,8 +67,7 @@ struct dt_committer {
     /* Below: under the lock. */
     struct queue few, many;
     unsigned passes; /* of few, since many was served or empty */
-    size_t queued_rows, queued_bytes;
-    struct dt_commit_window window;
+    size_t queued_bytes;
     unsigned sleeping;  /* threads that wait */
     int64_t watched_us; /* one of them looks at the clock then; DT_COMMIT_WINDOW_NEVER: none does */
     bool stopping;
@@ -89,16 +93,23 @@ static void finish(struct dt_unit *unit, dt_status status)
     unit->done(unit);
 }
 
-static void queue_init(struct queue *q)
+static void queue_empty(struct queue *q)
 {
     q->head = NULL;
     q->tail = &q->head;
+    q->rows = 0;
 }
 
 static void queue_append(struct queue *q, struct dt_unit *unit)
 {
     *q->tail = unit;
     q->tail = &unit->next;
+    q->rows += unit->n;
+}
+
+static size_t rows_locked(const dt_committer *c)
+{
+    return c->few.rows + c->many.rows;
 }
 
 static bool is_empty_locked(const dt_committer *c)
@@ -113,7 +124,7 @@ static dt_status admit_locked(const dt_committer *c, const struct dt_unit *unit)
         return DT_SHUTDOWN;
     if (is_empty_locked(c))
         return DT_OK;
-    bool full = c->queued_rows + unit->n > (size_t)c->config->api_queue_jobs ||
+    bool full = rows_locked(c) + unit->n > (size_t)c->config->api_queue_jobs ||
                 c->queued_bytes + unit->bytes > (size_t)c->config->api_queue_bytes;
     return full ? DT_FULL : DT_OK;
 }
@@ -126,9 +137,16 @@ static bool stalled(const dt_committer *c)
     return true;
 }
 
+static int64_t queue_begins_at(const struct queue *q)
+{
+    return q->window.busy < q->most ? dt_commit_window_begin_at(&q->window, q->rows) : DT_COMMIT_WINDOW_NEVER;
+}
+
 static int64_t begin_at_locked(const dt_committer *c)
 {
-    return dt_commit_window_begin_at(&c->window, c->queued_rows);
+    int64_t few_us = queue_begins_at(&c->few);
+    int64_t many_us = queue_begins_at(&c->many);
+    return few_us < many_us ? few_us : many_us;
 }
 
 /* A sleeper is of use when it can begin, or to look at the clock sooner than those do who look at it already. */
@@ -146,7 +164,6 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
     if (status == DT_OK) {
         bool first = is_empty_locked(c);
         queue_append(unit->n <= FEW_ROWS ? &c->few : &c->many, unit);
-        c->queued_rows += unit->n;
         c->queued_bytes += unit->bytes;
         call_sleeper_locked(c, first);
     }
@@ -161,9 +178,9 @@ static struct dt_unit *take_everything(dt_committer *c)
     pthread_mutex_lock(&c->lock);
     *c->few.tail = c->many.head;
     struct dt_unit *first = c->few.head;
-    queue_init(&c->few);
-    queue_init(&c->many);
-    c->queued_rows = c->queued_bytes = 0;
+    queue_empty(&c->few);
+    queue_empty(&c->many);
+    c->queued_bytes = 0;
     pthread_mutex_unlock(&c->lock);
     return first;
 }
@@ -205,7 +222,7 @@ static void move_late_locked(dt_committer *c, struct queue *from, int64_t now_us
 {
     struct dt_unit *unit = from->head;
     struct dt_unit *next;
-    queue_init(from);
+    queue_empty(from);
     for (; unit; unit = next) {
         next = unit->next;
         unit->next = NULL;
@@ -213,7 +230,6 @@ static void move_late_locked(dt_committer *c, struct queue *from, int64_t now_us
             queue_append(from, unit);
             continue;
         }
-        c->queued_rows -= unit->n;
         c->queued_bytes -= unit->bytes;
         queue_append(late, unit);
     }
@@ -222,11 +238,11 @@ static void move_late_locked(dt_committer *c, struct queue *from, int64_t now_us
 void dt_committer_expire(dt_committer *c, int64_t now_us)
 {
     struct queue late;
-    queue_init(&late);
+    queue_empty(&late);
     pthread_mutex_lock(&c->lock);
     move_late_locked(c, &c->few, now_us, &late);
     move_late_locked(c, &c->many, now_us, &late);
-    dt_metric_set(c->queue, (double)c->queued_rows);
+    dt_metric_set(c->queue, (double)rows_locked(c));
     pthread_mutex_unlock(&c->lock);
     finish_all(late.head, DT_UNAVAILABLE);
 }
@@ -238,7 +254,7 @@ static struct dt_unit *pop_locked(dt_committer *c, struct queue *q)
     if (!q->head)
         q->tail = &q->head;
     unit->next = NULL;
-    c->queued_rows -= unit->n;
+    q->rows -= unit->n;
     c->queued_bytes -= unit->bytes;
     return unit;
 }
@@ -264,11 +280,13 @@ static bool fits(const struct worker *w, const struct dt_unit *unit, size_t byte
                              bytes + unit->bytes <= DT_COMMIT_BYTES);
 }
 
-/* The queue that is served next. */
-static struct queue *next_queue_locked(dt_committer *c)
+/* The queue whose commit begins now; at the end, one that is not empty. */
+static struct queue *next_queue_locked(dt_committer *c, int64_t now_us)
 {
-    bool passes = c->few.head && (!c->many.head || c->passes < PASSES);
-    c->passes = passes && c->many.head ? c->passes + 1 : 0;
+    bool few = c->stopping ? c->few.head != NULL : queue_begins_at(&c->few) <= now_us;
+    bool many = c->stopping ? c->many.head != NULL : queue_begins_at(&c->many) <= now_us;
+    bool passes = few && (!many || c->passes < PASSES);
+    c->passes = passes && many ? c->passes + 1 : 0;
     return passes ? &c->few : &c->many;
 }
 
@@ -283,7 +301,9 @@ static struct dt_unit *take(struct worker *w)
     pthread_mutex_lock(&c->lock);
     while (!c->stopping && begin_at_locked(c) > dt_clock_mono_us(c->clock))
         sleep_locked(c, begin_at_locked(c));
-    struct queue *q = next_queue_locked(c);
+    w->begun_us = dt_clock_mono_us(c->clock);
+    struct queue *q = next_queue_locked(c, w->begun_us);
+    w->from = q;
     while (q->head && fits(w, q->head, bytes)) {
         struct dt_unit *unit = pop_locked(c, q);
         w->taken += unit->n;
@@ -291,10 +311,9 @@ static struct dt_unit *take(struct worker *w)
         *last = unit;
         last = &unit->next;
     }
-    w->begun_us = dt_clock_mono_us(c->clock);
-    dt_commit_window_begun(&c->window, w->begun_us);
+    dt_commit_window_begun(&q->window, w->begun_us);
     call_sleeper_locked(c, true); /* for what did not go into this commit */
-    dt_metric_set(c->queue, (double)c->queued_rows);
+    dt_metric_set(c->queue, (double)rows_locked(c));
     pthread_mutex_unlock(&c->lock);
     return first;
 }
@@ -303,7 +322,7 @@ static void commit_over(struct worker *w)
 {
     dt_committer *c = w->committer;
     pthread_mutex_lock(&c->lock);
-    dt_commit_window_ended(&c->window, w->taken, w->begun_us, c->queued_rows, dt_clock_mono_us(c->clock));
+    dt_commit_window_ended(&w->from->window, w->taken, w->begun_us, w->from->rows, dt_clock_mono_us(c->clock));
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -613,8 +632,10 @@ dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clo
     c->ref = ref;
     c->topics = topics;
     c->index = index;
-    queue_init(&c->few);
-    queue_init(&c->many);
+    queue_empty(&c->few);
+    queue_empty(&c->many);
+    c->few.most = (size_t)config->api_committers;
+    c->many.most = config->api_committers > 1 ? (size_t)config->api_committers - 1 : 1;
     c->watched_us = DT_COMMIT_WINDOW_NEVER;
     c->unit_rows = config->api_commit_jobs < DT_UNIT_ROWS ? (size_t)config->api_commit_jobs : DT_UNIT_ROWS;
     init_lock(c);

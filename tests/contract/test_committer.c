@@ -419,6 +419,49 @@ static void a_single_job_does_not_stand_behind_batches(void **state)
     free(rows);
 }
 
+/* InnoDB shows its transactions afresh when nobody has looked for a tenth of a second. */
+static void await_waiting_for_locks(struct fixture *f, int64_t n)
+{
+    static const char *const waiting =
+        "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
+    for (int looks = 0; mysql_fixture_number(&f->mysql, "%s", waiting) < n; looks++) {
+        assert_in_range(looks, 0, 20);
+        usleep(150000);
+    }
+}
+
+static void batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs(void **state)
+{
+    struct fixture *f = *state;
+    enum { COMMITTERS = 3, BATCH = 20 };
+    static struct call batches[COMMITTERS], single, first;
+    f->mysql.config.api_committers = COMMITTERS;
+    f->mysql.config.api_commit_jobs = BATCH;
+    start(f);
+    struct dt_create *rows = prepare_many(f, batches, COMMITTERS, BATCH);
+    for (size_t i = 0; i < COMMITTERS; i++)
+        rows[i * BATCH].row.job.key = DT_STR_LIT("held");
+    prepare(f, &single, "t", 1);
+    prepare(f, &first, "t", 1);
+    submit(f, &first); /* makes the topic */
+    dt_unit_clear(&first.unit);
+    mysql_fixture_run(&f->mysql, "START TRANSACTION");
+    mysql_fixture_run(&f->mysql, "INSERT INTO job_keys VALUES ('t', 'held', 1)");
+    submit_all(f, batches, COMMITTERS);
+    await_waiting_for_locks(f, COMMITTERS - 1);
+    submit(f, &single);
+    assert_int_equal(single.unit.status, DT_OK);
+    for (size_t i = 0; i < COMMITTERS; i++)
+        assert_int_equal(atomic_load(&batches[i].answers), 0);
+    mysql_fixture_run(&f->mysql, "ROLLBACK");
+    for (size_t i = 0; i < COMMITTERS; i++) {
+        await(&batches[i]);
+        dt_unit_clear(&batches[i].unit);
+    }
+    dt_unit_clear(&single.unit);
+    free(rows);
+}
+
 static void a_batch_has_its_turn_however_many_single_jobs_there_are(void **state)
 {
     struct fixture *f = *state;
@@ -544,6 +587,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_jobs_that_have_left_it, make, drop),
         cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_bytes_that_have_left_it, make, drop),
         cmocka_unit_test_setup_teardown(a_single_job_does_not_stand_behind_batches, make, drop),
+        cmocka_unit_test_setup_teardown(batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs, make, drop),
         cmocka_unit_test_setup_teardown(a_batch_has_its_turn_however_many_single_jobs_there_are, make, drop),
         cmocka_unit_test_setup_teardown(what_is_large_is_committed_apart, make, drop),
         cmocka_unit_test_setup_teardown(stopping_commits_what_is_queued_and_takes_no_more, make, drop),
