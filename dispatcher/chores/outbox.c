@@ -17,7 +17,7 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
-#include "delivery/message.h"
+#include "delivery/kafka/message.h"
 #include "store/dispatch/store_dispatch.h"
 
 #define BATCH       500

@@ -16,8 +16,8 @@
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
-#include "delivery/ledger_record.h"
-#include "delivery/message.h"
+#include "delivery/kafka/ledger_record.h"
+#include "delivery/kafka/message.h"
 #include "shard_parts.h"
 
 /* ---- sending ---- */

@@ -19,12 +19,14 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "delivery/kafka/kafka_ledger.h"
+#include "delivery/kafka/kafka_producer.h"
+#include "delivery/kafka/topic_gate.h"
 #include "fair.h"
 #include "job/job.h"
 #include "lane_memory.h"
 #include "shard_loop.h"
 #include "store/dispatch/store_dispatch.h"
-#include "topic_gate.h"
 
 /*
  * A ledger of fewer offsets than this may be another one than the row knows: one that was made anew has the row's

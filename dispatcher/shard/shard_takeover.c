@@ -21,7 +21,7 @@
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
-#include "delivery/ledger_record.h"
+#include "delivery/kafka/ledger_record.h"
 #include "shard_parts.h"
 
 #define BARRIER_WAIT_US INT64_C(15000000)

@@ -16,6 +16,8 @@
 #include <cmocka.h>
 
 #include "base/metrics.h"
+#include "delivery/kafka/kafka_ledger.h"
+#include "delivery/kafka/kafka_producer.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
 

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "delivery/kafka/kafka_producer.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
 

@@ -7,7 +7,7 @@
  * "has passed" and "has not", more than one shard.
  *
  *   Dispatcher   the shard loop: takeover, batch, rest (dispatcher/shard/shard_loop.c, scheduler/store/dispatch/store_turn.c,
- *                store_takeover.c, dispatcher/kafka/kafka_producer.c, kafka_line.c)
+ *                store_takeover.c, dispatcher/delivery/kafka/kafka_producer.c, kafka_txn_producer.c)
  *   Broker       the transaction coordinator, and requests that the network held back
  *   Outside      callers, consumers, time, operators with SQL (store_jobs.c, store_results.c, job_state.c)
  *   Backup       a MySQL that goes back to an earlier state, once (only with RESTORE)

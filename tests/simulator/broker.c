@@ -17,7 +17,9 @@
 
 #include "base/hooks/guard.h"
 #include "base/mailbox.h"
-#include "delivery/ledger_record.h"
+#include "delivery/kafka/kafka_ledger.h"
+#include "delivery/kafka/kafka_producer.h"
+#include "delivery/kafka/ledger_record.h"
 #include "kafka/kafka.h"
 #include "simulator/faults.h"
 #include "simulator/processes.h"

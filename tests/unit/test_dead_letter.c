@@ -8,7 +8,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "delivery/message.h"
+#include "delivery/kafka/message.h"
 
 static struct dt_notice notice_of(struct dt_str payload, bool binary)
 {

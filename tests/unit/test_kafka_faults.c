@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "delivery/kafka/kafka_producer.h"
 #include "kafka/kafka.h"
 #include "support/redis_fixture.h" /* wait_until */
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "delivery/message.h"
+#include "delivery/kafka/message.h"
 
 #define DUE INT64_C(1795273967083) /* 2026-11-21T15:12:47.083Z */
 

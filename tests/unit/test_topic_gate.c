@@ -8,7 +8,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "shard/topic_gate.h"
+#include "delivery/kafka/topic_gate.h"
 
 #define SECOND INT64_C(1000000)
 #define TOPIC  DT_STR_LIT("orders")

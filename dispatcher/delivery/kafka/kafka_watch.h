@@ -1,5 +1,5 @@
 /*
- * What librdkafka's threads do with a transaction that is open. Only kafka_line.c uses it; its owner's thread opens and
+ * What librdkafka's threads do with a transaction that is open. Only kafka_txn_producer.c uses it; its owner's thread opens and
  * closes the watch, librdkafka's threads report to it.
  *
  * Why connections are watched: librdkafka sends EndTxn again by itself when its connection breaks. The first one may
@@ -10,7 +10,7 @@
 #ifndef DT_DISPATCHER_KAFKA_WATCH_H
 #define DT_DISPATCHER_KAFKA_WATCH_H
 
-#include "kafka_common.h"
+#include "kafka/kafka_common.h"
 
 #include <pthread.h>
 #include <sys/types.h>

@@ -5,7 +5,9 @@
  * function ends the reading with success (without one: that the offset is there at all). An offset that the partition
  * does not have is an error, never a jump.
  */
-#include "kafka_common.h"
+#include "kafka_ledger.h"
+
+#include "kafka/kafka_common.h"
 
 #include <stdio.h>
 #include <stdlib.h>

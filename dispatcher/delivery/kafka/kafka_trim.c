@@ -5,7 +5,9 @@
  * now and then, or forgets it. One at a time a process: all shards become due on the same day, and the threads that
  * destroy handles are few.
  */
-#include "kafka_common.h"
+#include "kafka_ledger.h"
+
+#include "kafka/kafka_common.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

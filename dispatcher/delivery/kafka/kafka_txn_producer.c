@@ -7,15 +7,15 @@
  *   - OK means: every delivery report is in and good, one EndTxn request was sent, no connection that carried a part of
  *     the transaction was closed before the commit was answered, the commit was answered with success, and the record's
  *     offset is known.
- *   - After any other answer the handle sends nothing more: dt_line_free, take over. What was begun is aborted by that,
+ *   - After any other answer the handle sends nothing more: dt_txn_producer_free, take over. What was begun is aborted by that,
  *     but never once its commit may have been asked for.
  *   - librdkafka's threads touch `watch`, and what a message's partition is chosen by, which stands while a transaction
- *     is open. Everything else belongs to the owner's thread, and after dt_line_free to the one that destroys the
+ *     is open. Everything else belongs to the owner's thread, and after dt_txn_producer_free to the one that destroys the
  *     handle.
  */
-#include "kafka_line.h"
+#include "kafka_txn_producer.h"
 
-#include "kafka_common.h"
+#include "kafka/kafka_common.h"
 #include "kafka_watch.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ struct report {
     size_t bytes;
 };
 
-struct dt_line {
+struct dt_txn_producer {
     const struct dt_kafka_env *env;
     unsigned shard;
     rd_kafka_t *rk;
@@ -85,12 +85,12 @@ struct dt_line {
 
 static int on_close(int fd, void *opaque)
 {
-    return dt_kafka_watch_close_socket(&((dt_line *)opaque)->watch, fd);
+    return dt_kafka_watch_close_socket(&((dt_txn_producer *)opaque)->watch, fd);
 }
 
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
 {
-    dt_line *p = rk ? rd_kafka_opaque(rk) : NULL;
+    dt_txn_producer *p = rk ? rd_kafka_opaque(rk) : NULL;
 
     if (p)
         dt_kafka_watch_log(&p->watch, facility, text);
@@ -99,7 +99,7 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
 
 /* ---- delivery reports, served by rd_kafka_poll on the owner's thread ---- */
 
-static void note_refusal(dt_line *p, rd_kafka_resp_err_t code, const char *topic)
+static void note_refusal(dt_txn_producer *p, rd_kafka_resp_err_t code, const char *topic)
 {
     if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
@@ -109,7 +109,7 @@ static void note_refusal(dt_line *p, rd_kafka_resp_err_t code, const char *topic
 
 static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
 {
-    dt_line *p = opaque;
+    dt_txn_producer *p = opaque;
     struct report *r = m->_private;
 
     (void)rk;
@@ -148,7 +148,7 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, size_t key_n, int32_t partitions,
                                 void *topic_opaque, void *message_opaque)
 {
-    const dt_line *p = topic_opaque;
+    const dt_txn_producer *p = topic_opaque;
     const struct report *r = message_opaque;
     int32_t chosen = rd_kafka_msg_partitioner_murmur2_random(rkt, key, key_n, partitions, topic_opaque, message_opaque);
     uint32_t spread;
@@ -170,7 +170,7 @@ static void count_loose(const struct dt_kafka_message *messages, size_t n, struc
 }
 
 /* Whatever is neither OK nor a refusal is a doubt; after either the producer is of no use any more. */
-static dt_status over(dt_line *p, dt_status status, struct dt_error *err)
+static dt_status over(dt_txn_producer *p, dt_status status, struct dt_error *err)
 {
     if (status == DT_OK)
         return DT_OK;
@@ -184,7 +184,7 @@ static dt_status over(dt_line *p, dt_status status, struct dt_error *err)
 
 /* ---- topics ---- */
 
-static struct topic **topic_slot(dt_line *p, struct dt_str name)
+static struct topic **topic_slot(dt_txn_producer *p, struct dt_str name)
 {
     struct topic **at;
 
@@ -202,7 +202,7 @@ static void topic_free(struct topic *t)
     free(t);
 }
 
-static dt_status topic_new(dt_line *p, struct dt_str name, struct topic **out, struct dt_error *err)
+static dt_status topic_new(dt_txn_producer *p, struct dt_str name, struct topic **out, struct dt_error *err)
 {
     struct topic *t = calloc(1, sizeof(*t) + name.n + 1);
     dt_status status;
@@ -223,13 +223,13 @@ static dt_status topic_new(dt_line *p, struct dt_str name, struct topic **out, s
     return DT_OK;
 }
 
-static dt_status topic_await(dt_line *p, struct topic *t, struct dt_error *err)
+static dt_status topic_await(dt_txn_producer *p, struct topic *t, struct dt_error *err)
 {
     return dt_kafka_await_topic(p->rk, t->rkt, dt_kafka_now_us() + p->transaction_timeout_us / 2, NULL, NULL, err);
 }
 
 /* A topic whose limit is below that of our batches gets batches that it takes. */
-static void topic_refresh_limit(dt_line *p, struct topic *t)
+static void topic_refresh_limit(dt_txn_producer *p, struct topic *t)
 {
     struct dt_kafka_topic_info info;
 
@@ -239,7 +239,7 @@ static void topic_refresh_limit(dt_line *p, struct topic *t)
 }
 
 /* It is missing, or we have no right to it: whatever the reason is called. */
-static void refuse_topic(dt_line *p, struct dt_str topic)
+static void refuse_topic(dt_txn_producer *p, struct dt_str topic)
 {
     p->refusal = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     snprintf(p->refused, sizeof(p->refused), "%.*s", (int)topic.n, topic.p);
@@ -256,8 +256,8 @@ struct strangers {
     size_t n, n_unsure; /* the first ones: their metadata is not known to be there */
 };
 
-static dt_status find_strangers(dt_line *p, const struct dt_kafka_message *messages, size_t n, struct strangers *s,
-                                struct dt_error *err)
+static dt_status find_strangers(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
+                                struct strangers *s, struct dt_error *err)
 {
     *s = (struct strangers){0};
     for (size_t i = 0; i < n; i++) {
@@ -272,7 +272,7 @@ static dt_status find_strangers(dt_line *p, const struct dt_kafka_message *messa
 }
 
 /* That they exist, and their limits: asked for all at once. */
-static dt_status know_strangers(dt_line *p, const struct strangers *s, struct dt_error *err)
+static dt_status know_strangers(dt_txn_producer *p, const struct strangers *s, struct dt_error *err)
 {
     size_t at_fault;
     dt_status status;
@@ -306,7 +306,7 @@ static void keep_unsure(struct strangers *s, const rd_kafka_topic_partition_list
  * of its own otherwise, and so does looking whether it has come. To ask for offsets is what does this for a list of
  * topics; of some that were just made the first try fails and brings their metadata all the same.
  */
-static void fetch_metadata(dt_line *p, struct strangers *s)
+static void fetch_metadata(dt_txn_producer *p, struct strangers *s)
 {
     for (unsigned tries = 0; s->n_unsure > 1 && tries < METADATA_TRIES; tries++) {
         rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)s->n_unsure);
@@ -324,7 +324,7 @@ static void fetch_metadata(dt_line *p, struct strangers *s)
 }
 
 /* Metadata before first use: without it the first transaction to a topic stalls for a second. */
-static dt_status meet_strangers(dt_line *p, struct strangers *s, struct dt_error *err)
+static dt_status meet_strangers(dt_txn_producer *p, struct strangers *s, struct dt_error *err)
 {
     dt_status status = know_strangers(p, s, err);
 
@@ -344,7 +344,8 @@ static dt_status meet_strangers(dt_line *p, struct strangers *s, struct dt_error
     return status;
 }
 
-dt_status dt_line_learn(dt_line *p, const struct dt_kafka_message *messages, size_t n, struct dt_error *err)
+dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
+                                struct dt_error *err)
 {
     struct strangers s;
     dt_status status = find_strangers(p, messages, n, &s, err);
@@ -360,7 +361,7 @@ dt_status dt_line_learn(dt_line *p, const struct dt_kafka_message *messages, siz
 }
 
 /* They are all known. */
-static void find_topics(dt_line *p, const struct dt_kafka_message *messages, size_t n)
+static void find_topics(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         p->open_topics[i] = same_topic_again(messages, i) ? p->open_topics[i - 1] : *topic_slot(p, messages[i].topic);
@@ -382,7 +383,8 @@ static dt_status fail_with(struct dt_error *err, const char *what, rd_kafka_erro
 }
 
 /* What Kafka, or the client, said at once of a message; of the ledger's record it is a doubt like any other. */
-static dt_status fail_to_produce(dt_line *p, rd_kafka_topic_t *rkt, rd_kafka_error_t *error, struct dt_error *err)
+static dt_status fail_to_produce(dt_txn_producer *p, rd_kafka_topic_t *rkt, rd_kafka_error_t *error,
+                                 struct dt_error *err)
 {
     rd_kafka_resp_err_t code = rd_kafka_error_code(error);
     dt_status status;
@@ -395,12 +397,12 @@ static dt_status fail_to_produce(dt_line *p, rd_kafka_topic_t *rkt, rd_kafka_err
     return status;
 }
 
-static dt_status refused(dt_line *p, struct dt_error *err)
+static dt_status refused(dt_txn_producer *p, struct dt_error *err)
 {
     return dt_fail(err, DT_REFUSED, "delivery to %s: %s", p->refused, rd_kafka_err2str(p->refusal));
 }
 
-static dt_status check_reports(dt_line *p, struct dt_error *err)
+static dt_status check_reports(dt_txn_producer *p, struct dt_error *err)
 {
     if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
         return refused(p, err);
@@ -413,7 +415,7 @@ static dt_status check_reports(dt_line *p, struct dt_error *err)
 
 /* librdkafka tries for the whole transaction's time to add a topic that was deleted: the next takeover would find out.
  */
-static void look_for_deleted(dt_line *p)
+static void look_for_deleted(dt_txn_producer *p)
 {
     unsigned looks = 0;
 
@@ -437,7 +439,8 @@ static void look_for_deleted(dt_line *p)
 }
 
 /* Serves reports until *count <= most. */
-static dt_status await_reports(dt_line *p, const size_t *count, size_t most, int64_t deadline_us, struct dt_error *err)
+static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t most, int64_t deadline_us,
+                               struct dt_error *err)
 {
     for (;;) {
         dt_status status = check_reports(p, err);
@@ -457,7 +460,7 @@ static dt_status await_reports(dt_line *p, const size_t *count, size_t most, int
  * The error of a transaction that has failed in librdkafka: asked for by a call that no open transaction allows, so it
  * does nothing else. NO_ERROR when it has not failed.
  */
-static rd_kafka_resp_err_t transaction_error(dt_line *p)
+static rd_kafka_resp_err_t transaction_error(dt_txn_producer *p)
 {
     rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
     rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -468,7 +471,7 @@ static rd_kafka_resp_err_t transaction_error(dt_line *p)
 }
 
 /* Was it a topic of a message that may not join the transaction? */
-static void find_unjoined(dt_line *p)
+static void find_unjoined(dt_txn_producer *p)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
     rd_kafka_resp_err_t code = transaction_error(p);
@@ -482,7 +485,7 @@ static void find_unjoined(dt_line *p)
  * A transaction that has failed in librdkafka refuses further messages, and one message's failure fails others: the
  * report that names the cause may still be on its way. Waits for it a moment; a refusal for good is told as such.
  */
-static dt_status find_cause(dt_line *p, dt_status status, struct dt_error *err)
+static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_error *err)
 {
     const int64_t until_us = dt_kafka_now_us() + CAUSE_WAIT_US;
 
@@ -495,7 +498,7 @@ static dt_status find_cause(dt_line *p, dt_status status, struct dt_error *err)
 }
 
 /* Copies the message into librdkafka's queue; a full queue is served and asked again. */
-static dt_status produce(dt_line *p, rd_kafka_topic_t *rkt, int32_t partition, const struct dt_kafka_message *m,
+static dt_status produce(dt_txn_producer *p, rd_kafka_topic_t *rkt, int32_t partition, const struct dt_kafka_message *m,
                          struct report *report, int64_t deadline_us, struct dt_error *err)
 {
     bool ok;
@@ -533,14 +536,15 @@ static dt_status produce(dt_line *p, rd_kafka_topic_t *rkt, int32_t partition, c
 }
 
 /* A topic that takes less than a whole batch of ours gets its messages a few at a time. */
-static dt_status make_room(dt_line *p, struct topic *t, size_t bytes, int64_t deadline_us, struct dt_error *err)
+static dt_status make_room(dt_txn_producer *p, struct topic *t, size_t bytes, int64_t deadline_us, struct dt_error *err)
 {
     if (t->limit >= DT_KAFKA_BATCH_BYTES || t->in_flight + bytes <= t->limit)
         return DT_OK;
     return await_reports(p, &t->in_flight, t->limit > bytes ? t->limit - bytes : 0, deadline_us, err);
 }
 
-static dt_status produce_all(dt_line *p, const struct dt_kafka_message *messages, size_t n, struct dt_error *err)
+static dt_status produce_all(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
+                             struct dt_error *err)
 {
     for (size_t i = 0; i < n; i++) {
         struct report *r = &p->reports[i];
@@ -561,7 +565,7 @@ static dt_status produce_all(dt_line *p, const struct dt_kafka_message *messages
 }
 
 /* No report is outstanding here, so nothing needs serving while the commit is waited for. */
-static dt_status commit(dt_line *p, int64_t deadline_us, struct dt_error *err)
+static dt_status commit(dt_txn_producer *p, int64_t deadline_us, struct dt_error *err)
 {
     for (;;) {
         rd_kafka_error_t *error = rd_kafka_commit_transaction(p->rk, -1);
@@ -579,7 +583,7 @@ static dt_status commit(dt_line *p, int64_t deadline_us, struct dt_error *err)
 }
 
 /* Opens the transaction and hands everything to librdkafka, which sends it by itself. */
-static dt_status hand_over(dt_line *p, const struct dt_kafka_message *messages, size_t n,
+static dt_status hand_over(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
                            const struct dt_kafka_message *record, struct dt_error *err)
 {
     rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
@@ -597,7 +601,7 @@ static dt_status hand_over(dt_line *p, const struct dt_kafka_message *messages, 
 }
 
 /* Every report in and right, then EndTxn. */
-static dt_status finish(dt_line *p, struct dt_error *err)
+static dt_status finish(dt_txn_producer *p, struct dt_error *err)
 {
     dt_status status;
 
@@ -616,7 +620,7 @@ static dt_status finish(dt_line *p, struct dt_error *err)
     return status;
 }
 
-static void close_open(dt_line *p)
+static void close_open(dt_txn_producer *p)
 {
     free(p->open_topics);
     free(p->reports);
@@ -626,7 +630,7 @@ static void close_open(dt_line *p)
 }
 
 /* Nothing is open before. */
-static dt_status open_new(dt_line *p, size_t n, struct dt_error *err)
+static dt_status open_new(dt_txn_producer *p, size_t n, struct dt_error *err)
 {
     p->open_topics = calloc(n + 1, sizeof(*p->open_topics));
     p->reports = calloc(n + 1, sizeof(*p->reports));
@@ -636,7 +640,7 @@ static dt_status open_new(dt_line *p, size_t n, struct dt_error *err)
     return DT_OK;
 }
 
-static void begin(dt_line *p)
+static void begin(dt_txn_producer *p)
 {
     while (rd_kafka_poll(p->rk, 0) > 0)
         ;
@@ -648,7 +652,7 @@ static void begin(dt_line *p)
     dt_kafka_watch_open(&p->watch);
 }
 
-bool dt_line_ready(dt_line *p, const struct dt_kafka_message *messages, size_t n)
+bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
     if (p->failed)
         return false;
@@ -667,8 +671,8 @@ bool dt_line_ready(dt_line *p, const struct dt_kafka_message *messages, size_t n
     return true;
 }
 
-dt_status dt_line_begin(dt_line *p, uint32_t nth, const struct dt_kafka_message *messages, size_t n,
-                        const struct dt_kafka_message *record, struct dt_error *err)
+dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct dt_kafka_message *messages, size_t n,
+                                const struct dt_kafka_message *record, struct dt_error *err)
 {
     dt_status status = p->failed || p->reports ? doubt(err, "producer", "it has failed before") : open_new(p, n, err);
 
@@ -682,7 +686,7 @@ dt_status dt_line_begin(dt_line *p, uint32_t nth, const struct dt_kafka_message 
     return over(p, status, err);
 }
 
-dt_status dt_line_commit(dt_line *p, int64_t *ledger_offset, struct dt_error *err)
+dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err)
 {
     struct dt_kafka_watched seen;
     dt_status status = p->failed || !p->reports ? doubt(err, "producer", "no transaction is open") : finish(p, err);
@@ -698,7 +702,7 @@ dt_status dt_line_commit(dt_line *p, int64_t *ledger_offset, struct dt_error *er
     return over(p, status, err);
 }
 
-struct dt_kafka_refusal dt_line_refusal(const dt_line *p)
+struct dt_kafka_refusal dt_txn_producer_refusal(const dt_txn_producer *p)
 {
     return (struct dt_kafka_refusal){.topic = p->refused, .whole_topic = dt_kafka_refuses_topic(p->refusal)};
 }
@@ -715,7 +719,7 @@ struct dt_kafka_refusal dt_line_refusal(const dt_line *p)
  * Not so after a connection broke that carried something of it: a message may still be on its way then, and must meet
  * the markers of a newer epoch, which only the next producer's fencing writes.
  */
-static void producer_abort(dt_line *p)
+static void producer_abort(dt_txn_producer *p)
 {
     rd_kafka_error_t *error = rd_kafka_abort_transaction(p->rk, ABORT_WAIT_MS);
 
@@ -725,7 +729,7 @@ static void producer_abort(dt_line *p)
 
 static void producer_leave(void *arg)
 {
-    dt_line *p = arg;
+    dt_txn_producer *p = arg;
 
     if (p->uncommitted)
         producer_abort(p);
@@ -740,7 +744,7 @@ static void producer_leave(void *arg)
 /* librdkafka's threads, which looked at reports and topics, are gone. */
 static void producer_done(void *arg)
 {
-    dt_line *p = arg;
+    dt_txn_producer *p = arg;
 
     for (size_t i = 0; i < TOPIC_BUCKETS; i++) {
         struct topic *next;
@@ -755,7 +759,7 @@ static void producer_done(void *arg)
     free(p);
 }
 
-void dt_line_free(dt_line *p)
+void dt_txn_producer_free(dt_txn_producer *p)
 {
     if (!p)
         return;
@@ -768,7 +772,7 @@ void dt_line_free(dt_line *p)
         dt_kafka_reap(p->rk, producer_leave, producer_done, p);
 }
 
-static dt_status producer_conf(dt_line *p, const char *suffix, rd_kafka_conf_t **out, struct dt_error *err)
+static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_conf_t **out, struct dt_error *err)
 {
     char id[512];
     char timeout[24];
@@ -822,7 +826,7 @@ static dt_status producer_conf(dt_line *p, const char *suffix, rd_kafka_conf_t *
     return dt_kafka_watch_requests(&p->watch, *out, err);
 }
 
-static dt_status open_ledger(dt_line *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
+static dt_status open_ledger(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
 {
     char name[DT_KAFKA_TOPIC_MAX + 1];
     int partitions = 0;
@@ -840,7 +844,7 @@ static dt_status open_ledger(dt_line *p, int64_t deadline_us, const _Atomic bool
 }
 
 /* It goes on in the background when timeout_ms is not enough; *again: ask once more. */
-static dt_status ask_to_fence(dt_line *p, int timeout_ms, bool *again, struct dt_error *err)
+static dt_status ask_to_fence(dt_txn_producer *p, int timeout_ms, bool *again, struct dt_error *err)
 {
     rd_kafka_error_t *error = rd_kafka_init_transactions(p->rk, timeout_ms);
     dt_status status;
@@ -856,7 +860,7 @@ static dt_status ask_to_fence(dt_line *p, int timeout_ms, bool *again, struct dt
     return status;
 }
 
-dt_status dt_line_start(dt_line *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
+dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
 {
     bool again;
     dt_status status = open_ledger(p, deadline_us, stop, err);
@@ -867,7 +871,8 @@ dt_status dt_line_start(dt_line *p, int64_t deadline_us, const _Atomic bool *sto
     return status != DT_OK && again ? DT_OK : status;
 }
 
-dt_status dt_line_await_fenced(dt_line *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
+dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
+                                       struct dt_error *err)
 {
     while (!p->fenced) {
         bool again;
@@ -883,10 +888,10 @@ dt_status dt_line_await_fenced(dt_line *p, int64_t deadline_us, const _Atomic bo
     return DT_OK;
 }
 
-dt_status dt_line_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix, dt_line **out,
-                      struct dt_error *err)
+dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix, dt_txn_producer **out,
+                              struct dt_error *err)
 {
-    dt_line *p = calloc(1, sizeof(*p));
+    dt_txn_producer *p = calloc(1, sizeof(*p));
     rd_kafka_conf_t *conf = NULL;
     dt_status status;
 

@@ -1,6 +1,6 @@
 /*
  * Owns:            whose turn it is of a shard's two transactional producers.
- * Refuses to know: what a transaction is made of (kafka_line.c).
+ * Refuses to know: what a transaction is made of (kafka_txn_producer.c).
  *
  * Kafka answers EndTxn before it has written the transaction's markers. Whoever goes on with the same transactional id
  * meanwhile is told CONCURRENT_TRANSACTIONS, whereupon librdkafka waits for 20 ms. With two ids the markers of one
@@ -17,24 +17,26 @@
  * Each id has metadata of its own, looked at every five minutes: for so long after a topic has grown, the two may
  * choose different partitions for a key.
  */
+#include "kafka_producer.h"
+
 #include <stdlib.h>
 
 #include "base/hooks/fail_point.h"
-#include "kafka_common.h"
-#include "kafka_line.h"
+#include "kafka/kafka_common.h"
+#include "kafka_txn_producer.h"
 
 enum { LINES = 2 };
 /* A takeover fences these: a version that knows fewer of them must not run beside this one. */
 static const char *const suffixes[LINES] = {"", "-b"};
 
 struct dt_producer {
-    dt_line *lines[LINES];
+    dt_txn_producer *lines[LINES];
     uint32_t begun; /* transactions */
     unsigned turn;  /* whose it is; once one has failed, that one's */
     bool ready;     /* the messages that begin next are known to have topics that both know */
 };
 
-static dt_line *line_at_turn(const dt_producer *p)
+static dt_txn_producer *line_at_turn(const dt_producer *p)
 {
     return p->lines[p->turn];
 }
@@ -50,7 +52,7 @@ static dt_status learn(dt_producer *p, const struct dt_kafka_message *messages, 
     dt_status status = DT_OK;
 
     for (unsigned i = 0; status == DT_OK && i < LINES; i++) {
-        status = dt_line_learn(line_at_turn(p), messages, n, err);
+        status = dt_txn_producer_learn(line_at_turn(p), messages, n, err);
         if (status == DT_OK)
             next_turn(p);
     }
@@ -59,7 +61,7 @@ static dt_status learn(dt_producer *p, const struct dt_kafka_message *messages, 
 
 bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
-    p->ready = dt_line_ready(line_at_turn(p), messages, n);
+    p->ready = dt_txn_producer_ready(line_at_turn(p), messages, n);
     return p->ready;
 }
 
@@ -70,12 +72,12 @@ dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messa
     dt_status status = p->ready ? DT_OK : learn(p, messages, n, err);
 
     p->ready = false;
-    return status == DT_OK ? dt_line_begin(line_at_turn(p), p->begun++, messages, n, &record, err) : status;
+    return status == DT_OK ? dt_txn_producer_begin(line_at_turn(p), p->begun++, messages, n, &record, err) : status;
 }
 
 dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_error *err)
 {
-    dt_status status = dt_line_commit(line_at_turn(p), ledger_offset, err);
+    dt_status status = dt_txn_producer_commit(line_at_turn(p), ledger_offset, err);
 
     if (status == DT_OK)
         next_turn(p);
@@ -92,7 +94,7 @@ dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messag
 
 struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
 {
-    return dt_line_refusal(line_at_turn(p));
+    return dt_txn_producer_refusal(line_at_turn(p));
 }
 
 /* ---- life ---- */
@@ -102,7 +104,7 @@ void dt_producer_free(dt_producer *p)
     if (!p)
         return;
     for (unsigned i = 0; i < LINES; i++, next_turn(p))
-        dt_line_free(line_at_turn(p)); /* first the one that may have something open, which readers wait for */
+        dt_txn_producer_free(line_at_turn(p)); /* first the one that may have something open, which readers wait for */
     free(p);
 }
 
@@ -114,11 +116,11 @@ static dt_status fence(dt_producer *p, const struct dt_kafka_env *env, unsigned 
     dt_status status = DT_OK;
 
     for (unsigned i = 0; status == DT_OK && i < LINES; i++)
-        status = dt_line_new(env, shard, suffixes[i], &p->lines[i], err);
+        status = dt_txn_producer_new(env, shard, suffixes[i], &p->lines[i], err);
     for (unsigned i = 0; status == DT_OK && i < LINES; i++)
-        status = dt_line_start(p->lines[i], deadline_us, stop, err);
+        status = dt_txn_producer_start(p->lines[i], deadline_us, stop, err);
     for (unsigned i = 0; status == DT_OK && i < LINES; i++) {
-        status = dt_line_await_fenced(p->lines[i], deadline_us, stop, err);
+        status = dt_txn_producer_await_fenced(p->lines[i], deadline_us, stop, err);
         if (i == 0)
             DT_FAIL_POINT_STATUS("takeover.fenced_one", status, err);
     }

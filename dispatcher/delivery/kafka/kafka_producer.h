@@ -1,0 +1,54 @@
+/*
+ * A shard's producer pair: two transactional producers that take the transactions alternately. One thread owns a pair;
+ * librdkafka's threads only post to it.
+ */
+#ifndef DT_DISPATCHER_KAFKA_PRODUCER_H
+#define DT_DISPATCHER_KAFKA_PRODUCER_H
+
+#include "kafka/kafka.h"
+
+typedef struct dt_producer dt_producer;
+/*
+ * A new producer with two transactional ids, used by turns: <installation>-<uuid>-<shard>, and the same with -b;
+ * metadata of the ledger asked for; init_transactions done for both: older producers of the shard are fenced, their
+ * transactions complete. UNAVAILABLE: not within a transaction timeout, try again; REFUSED; SHUTDOWN when `stop`
+ * (checked at least every 100 ms) became true.
+ */
+DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop,
+                                        dt_producer **out, struct dt_error *err);
+/* Any state; never blocks longer than about two seconds. A transaction whose commit was not asked for is aborted in the
+ * background, if its connections are whole and Kafka answers within half a second; any other is left to the next
+ * takeover's fencing. */
+void dt_producer_free(dt_producer *producer);
+/*
+ * One transaction: the messages and one ledger record (key and value given) to partition `shard` of the ledger. It is
+ * begun, whereupon the client sends everything by itself, copied; and it is committed: every delivery report in and
+ * right, exactly one EndTxn request sent, no broker disconnect meanwhile. What was begun and is not committed is seen
+ * by nobody who reads committed messages, and holds them up until it is aborted: the producer must be freed then.
+ * dt_producer_send does both.
+ *   OK       begun; committed, and *ledger_offset is the record's valid offset
+ *   REFUSED  Kafka refused one of the messages for good; nothing is committed by this call, but the producer must be
+ *            freed. Never for the ledger record, nor for what concerns the producer as a whole (no right to its
+ *            transactional id, say): those are doubts
+ *   DOUBT    anything else: free the producer and take over
+ * Retriable errors before EndTxn are retried inside for at most about the transaction timeout, counted from the
+ * beginning. Metadata of topics is asked for before that, at a topic's first use, for at most as long.
+ */
+DT_MUST_CHECK dt_status dt_producer_begin(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
+                                          struct dt_str record_key, struct dt_str record_value, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_producer_commit(dt_producer *producer, int64_t *ledger_offset, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_producer_send(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
+                                         struct dt_str record_key, struct dt_str record_value, int64_t *ledger_offset,
+                                         struct dt_error *err);
+/* Would these begin without waiting: their topics are known and take a whole batch. What it found holds for the next
+ * dt_producer_begin, which must be with them. */
+bool dt_producer_ready(dt_producer *producer, const struct dt_kafka_message *messages, size_t n);
+
+/* After REFUSED: what was refused. Valid until the producer is freed. */
+struct dt_kafka_refusal {
+    const char *topic; /* whose message it was; empty when Kafka did not say */
+    bool whole_topic;  /* it takes no message at all (missing, not authorised), not just this one */
+};
+struct dt_kafka_refusal dt_producer_refusal(const dt_producer *producer);
+
+#endif
