@@ -4,6 +4,7 @@
  * Invariant: a token is committed together with the rule ASKED, under a lock on the installation row that a waiver
  * takes as well. So tokens that go (revoked, deleted by hand, lost with their table) leave a closed door behind.
  */
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 static enum dt_token_rule rule_of(const dt_db *db)
@@ -27,10 +28,10 @@ static dt_status read_rule(dt_db *db, const char *sql, enum dt_token_rule *rule,
 static dt_status set_rule(dt_db *db, enum dt_token_rule rule, struct dt_error *err)
 {
     enum dt_token_rule before;
-    dt_status status = read_rule(db, "SELECT token_rule + 0 FROM installation FOR UPDATE", &before, err);
+    dt_status status = read_rule(db, dt_sql_lock_token_rule, &before, err);
     if (status != DT_OK || before == rule)
         return status;
-    return dt_db_run(db, "UPDATE installation SET token_rule = ?",
+    return dt_db_run(db, dt_sql_set_token_rule,
                      DT_PARAMS(DT_P_STR(rule == DT_TOKENS_WAIVED ? DT_STR_LIT("waived") : DT_STR_LIT("asked"))), NULL,
                      err);
 }
@@ -40,7 +41,7 @@ static dt_status insert_token(dt_db *db, const struct dt_token *token, int64_t n
     struct dt_str hash = {(const char *)token->hash, sizeof(token->hash)};
     struct dt_str topics = token->topics.p ? token->topics : DT_STR_LIT("");
     return dt_db_run(
-        db, "INSERT INTO api_tokens (name, hash, scopes, topics, created_at) VALUES (?, ?, ?, ?, ?)",
+        db, dt_sql_insert_token,
         DT_PARAMS(DT_P_STR(token->name), DT_P_STR(hash), DT_P_STR(token->scopes), DT_P_STR(topics), DT_P_INT(now_ms)),
         NULL, err);
 }
@@ -68,7 +69,7 @@ dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_e
     uint64_t gone = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_run(db, "DELETE FROM api_tokens WHERE name = ?", DT_PARAMS(DT_P_STR(name)), &gone, err);
+        status = dt_db_run(db, dt_sql_delete_token, DT_PARAMS(DT_P_STR(name)), &gone, err);
     return status == DT_OK && gone == 0 ? dt_fail(err, DT_NOT_FOUND, "no token of this name") : status;
 }
 
@@ -88,7 +89,7 @@ dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err)
 
 static dt_status refuse_if_any(dt_db *db, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, "SELECT COUNT(*) FROM api_tokens", DT_NO_PARAMS, err);
+    dt_status status = dt_db_query(db, dt_sql_count_tokens, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     int64_t n = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
@@ -145,10 +146,9 @@ dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = read_rule(db, "SELECT token_rule + 0 FROM installation", &found, err);
+        status = read_rule(db, dt_sql_select_token_rule, &found, err);
     if (status == DT_OK)
-        status = dt_db_query(db, "SELECT name, hash, scopes, topics, created_at FROM api_tokens ORDER BY name",
-                             DT_NO_PARAMS, err);
+        status = dt_db_query(db, dt_sql_select_tokens, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     if (rule)

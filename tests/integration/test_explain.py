@@ -175,9 +175,20 @@ def test_no_query_that_is_issued_scans_a_table_or_sorts_more_than_a_batch(stack,
 
 # ---- what was not seen ----
 
+def statements_of(text):
+    """(name, text) of each statement of a file of store/sql/, as it is sent: comments left out, lines joined."""
+    for block in re.split(r"(?m)^-- name: ", text)[1:]:
+        name, lines = block.split("\n", 1)
+        yield name, re.sub(r"\s+", " ", re.sub(r"(?m)(^|\s)-- .*$", "", lines)).strip().removesuffix(";")
+
+
 def fragments(big):
-    """(file:line, text) of each string of the store's sources that names a big table as SQL does."""
+    """(name, text) of each of the store's statements that names a big table; and (file:line, text) of what stands in C."""
     named = re.compile(r"\b(?:FROM|JOIN|UPDATE|INTO)\s+(?:%s)\b" % "|".join(sorted(big)))
+    for path in sorted((TREE / "scheduler" / "store" / "sql").glob("*.sql")):
+        for name, text in statements_of(path.read_text()):
+            if named.search(text):
+                yield f"{path.name}:{name}", text
     for path in sorted((TREE / "scheduler" / "store").rglob("*.c")):
         for line, text in house.strings_of(path.read_text()):
             if named.search(text):
@@ -187,7 +198,7 @@ def fragments(big):
 def was_seen(fragment, shape):
     """All of it but its values stands in the statement, in its order."""
     at = 0
-    for part in re.split(r"\?|%\w+|'[^']*'|\b\d+\b|\bNULL\b", fragment):
+    for part in re.split(r"\?,\.\.\.|\?|%\w+|'[^']*'|\b\d+\b|\bNULL\b", fragment):
         at = shape.find(part, at)
         if at < 0:
             return False
@@ -197,12 +208,12 @@ def was_seen(fragment, shape):
 
 def whole(fragment):
     """It is a statement, and not a part of one."""
-    return re.match(r"(SELECT|UPDATE|DELETE|INSERT|REPLACE)\b", fragment) and not re.search(r"%|(,|\(|\bAND|\bWHERE|\bSELECT|=)$", fragment)
+    return re.match(r"\(?(SELECT|UPDATE|DELETE|INSERT|REPLACE)\b", fragment) and not re.search(r"%|(,|\(|\bAND|\bWHERE|\bSELECT|=)$", fragment)
 
 
 def completed(fragment):
-    """With the list of ids that follows it, if one does (store/db/id_in.h)."""
-    return re.sub(r"(\b(?:WHERE|AND) j\.id)$", r"\1 IN ('1','2')", fragment)
+    """With a list of ids, if it takes one (store/db/id_in.h)."""
+    return re.sub(r"(\b(?:WHERE|AND) j\.id)$", r"\1 IN ('1','2')", fragment.replace("(?,...)", "('1','2')"))
 
 
 def test_no_query_of_the_store_is_left_out(stack, issued):

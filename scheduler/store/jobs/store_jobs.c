@@ -20,6 +20,7 @@
 #include "store/archive/store_past.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 /* One change of one job: what it is asked, and what it works with. */
@@ -66,14 +67,6 @@ static dt_status read_job(dt_db *db, const char *sql, int64_t id, struct dt_aren
     return read_row(db, sql, DT_PARAMS(DT_P_INT(id)), arena, job, err);
 }
 
-static const char select_job[] = "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id = ?";
-static const char lock_job[] =
-    "SELECT " DT_ROW_FULL " FROM jobs j WHERE j.id = ?" DT_GUARD_SQL(CANCEL, " FOR UPDATE", "");
-
-static const char select_past[] =
-    "SELECT " DT_ROW_FULL_PAST " FROM history j WHERE j.id = ? AND j.part IN " DT_PAST_PARTS_SQL
-    " AND j.purge_at > " DT_SQL_NOW_MS;
-
 static dt_status read_past(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
 {
     struct dt_past past = dt_past_of(id);
@@ -81,7 +74,7 @@ static dt_status read_past(dt_db *db, int64_t id, struct dt_arena *arena, struct
     do {
         status = dt_past_next(db, &past, err);
         if (status == DT_OK)
-            status = read_row(db, select_past, past.params, DT_PAST_PARAMS, arena, job, err);
+            status = read_row(db, dt_sql_select_archived_job, past.params, DT_PAST_PARAMS, arena, job, err);
     } while (dt_past_more(&past, status));
     return status;
 }
@@ -115,15 +108,14 @@ dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, stru
         if (status != DT_OK)
             return status;
         bool past;
-        status = read_job_anywhere(db, select_job, id, arena, job, &past, err);
+        status = read_job_anywhere(db, dt_sql_select_job, id, arena, job, &past, err);
     } while (read_again(&tries, status));
     return status;
 }
 
 static dt_status find_key(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, "SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ?",
-                                   DT_PARAMS(DT_P_STR(topic), DT_P_STR(key)), err);
+    dt_status status = dt_db_query(db, dt_sql_select_key, DT_PARAMS(DT_P_STR(topic), DT_P_STR(key)), err);
     if (status != DT_OK)
         return status;
     bool found = dt_db_next(db);
@@ -152,8 +144,7 @@ dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str 
 static dt_status in_list(dt_db *db, int64_t id, int shard, bool *yes, struct dt_error *err)
 {
     *yes = false;
-    dt_status status = dt_db_query(db, "SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?",
-                                   DT_PARAMS(DT_P_INT(id), DT_P_INT(shard)), err);
+    dt_status status = dt_db_query(db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(id), DT_P_INT(shard)), err);
     if (status != DT_OK)
         return status;
     *yes = dt_db_next(db) && dt_db_i64(db, 0) != 0;
@@ -219,9 +210,7 @@ static dt_status left_meanwhile(const struct change *c)
 
 static dt_status find_among(struct change *c, const struct dt_past *past, struct place *place)
 {
-    dt_status status =
-        dt_db_query(c->db, "SELECT j.part FROM history j WHERE j.id = ? AND j.part IN " DT_PAST_PARTS_SQL, past->params,
-                    DT_PAST_PARAMS, c->err);
+    dt_status status = dt_db_query(c->db, dt_sql_select_archived_part, past->params, DT_PAST_PARAMS, c->err);
     if (status != DT_OK)
         return status;
     bool found = dt_db_next(c->db);
@@ -247,12 +236,10 @@ static dt_status find_past(struct change *c, struct place *place)
 /* BUSY: driven back by somebody else, or sorted into its partition. */
 static dt_status lock_past(struct change *c, struct place *place)
 {
-    static const char sql[] = "SELECT j.key_until FROM history j WHERE j.id = ? AND j.part = ? AND j.state = 'dead' "
-                              "AND j.purge_at > ? FOR UPDATE";
     dt_status status = find_past(c, place);
     if (status == DT_OK)
-        status =
-            dt_db_query(c->db, sql, DT_PARAMS(DT_P_INT(c->id), DT_P_INT(place->part), DT_P_INT(c->now_ms)), c->err);
+        status = dt_db_query(c->db, dt_sql_lock_archived_job,
+                             DT_PARAMS(DT_P_INT(c->id), DT_P_INT(place->part), DT_P_INT(c->now_ms)), c->err);
     if (status != DT_OK)
         return status;
     if (dt_db_next(c->db))
@@ -263,27 +250,15 @@ static dt_status lock_past(struct change *c, struct place *place)
     return status != DT_OK ? status : ended;
 }
 
-static const char insert_back[] =
-    "INSERT INTO jobs (id, leave_at, " DT_KEPT_COLUMNS ") SELECT h.id, h.purge_at, " DT_KEPT_COLUMNS
-    " FROM history h WHERE h.id = ? AND h.part = ?";
-static const char insert_attempts_back[] = "INSERT INTO attempts (" DT_ATTEMPT_COLUMNS ") SELECT " DT_ATTEMPT_COLUMNS
-                                           " FROM history_attempts WHERE job_id = ? AND part = ?";
-static const char delete_past[] = "DELETE FROM history WHERE id = ? AND part = ?";
-static const char delete_past_attempts[] = "DELETE FROM history_attempts WHERE job_id = ? AND part = ?";
-static const char count_past_out[] =
-    "UPDATE history_counts SET jobs = jobs - 1 WHERE topic = ? AND state = 'dead' AND part = ?";
-
 /* A live job has its key again, unless another job took it meanwhile. */
 static dt_status take_key_back(struct change *c, const struct place *place)
 {
     if (!c->job->key.p)
         return DT_OK;
-    dt_status status = dt_db_run(c->db, "DELETE FROM key_ends WHERE free_at = ? AND job_id = ?",
+    dt_status status = dt_db_run(c->db, dt_sql_delete_key_end,
                                  DT_PARAMS(DT_P_INT(place->key_until_ms), DT_P_INT(c->id)), NULL, c->err);
     if (status == DT_OK)
-        status = dt_db_run(c->db,
-                           "INSERT INTO job_keys (topic, job_key, job_id) VALUES (?,?,?) "
-                           "ON DUPLICATE KEY UPDATE job_id = job_id",
+        status = dt_db_run(c->db, dt_sql_bring_back_key,
                            DT_PARAMS(DT_P_STR(c->job->topic), DT_P_STR(c->job->key), DT_P_INT(c->id)), NULL, c->err);
     return status;
 }
@@ -294,14 +269,15 @@ static dt_status bring_back(struct change *c)
     struct place place = {0};
     dt_status status = lock_past(c, &place);
     const struct dt_param at[] = {DT_P_INT(c->id), DT_P_INT(place.part)};
-    static const char *const steps[] = {insert_back, insert_attempts_back, delete_past, delete_past_attempts};
+    static const char *const steps[] = {dt_sql_bring_back_job, dt_sql_bring_back_attempts, dt_sql_delete_archived_job,
+                                        dt_sql_delete_archived_attempts};
     for (size_t i = 0; status == DT_OK && i < sizeof(steps) / sizeof(*steps); i++)
         status = dt_db_run(c->db, steps[i], at, 2, NULL, c->err);
     if (status == DT_OK)
         status = take_key_back(c, &place);
     if (status == DT_OK)
-        status =
-            dt_db_run(c->db, count_past_out, DT_PARAMS(DT_P_STR(c->job->topic), DT_P_INT(place.part)), NULL, c->err);
+        status = dt_db_run(c->db, dt_sql_count_archived_out, DT_PARAMS(DT_P_STR(c->job->topic), DT_P_INT(place.part)),
+                           NULL, c->err);
     return status;
 }
 
@@ -318,14 +294,14 @@ static dt_status change_job(dt_store *store, struct change *c, dt_status (*decid
         dt_counts_init(&counts);
         status = dt_store_begin(store, &c->db, &c->now_ms, c->err);
         if (status == DT_OK)
-            status = read_job_anywhere(c->db, lock_job, c->id, c->arena, c->job, &c->past, c->err);
+            status = read_job_anywhere(c->db, dt_sql_lock_job, c->id, c->arena, c->job, &c->past, c->err);
         enum dt_job_state was = status != DT_OK ? DT_SCHEDULED : c->job->state;
         if (status == DT_OK)
             was_ms = c->job->next_at_ms;
         if (status == DT_OK)
             status = decide(c);
         if (status == DT_OK && c->written)
-            status = read_job(c->db, select_job, c->id, c->arena, c->job, c->err);
+            status = read_job(c->db, dt_sql_select_job, c->id, c->arena, c->job, c->err);
         c->job->was_next_at_ms = was_ms;
         c->job->unsettled = c->unsettled;
         if (status == DT_OK && c->written && c->past)
@@ -345,8 +321,6 @@ static int64_t near_of(const struct change *c, int64_t next_at_ms)
 /* ---- cancel ---- */
 
 /* Some keep jobs for ever: now + it is a number nevertheless. */
-#define RETENTION                                                                                                      \
-    "LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), 7223372036854775807)"
 
 /* An attempt that is in flight is kept when only the further ones are cancelled: it is sent nevertheless. */
 static dt_status cancel_scheduled(struct change *c)
@@ -355,25 +329,17 @@ static dt_status cancel_scheduled(struct change *c)
     if (status != DT_OK)
         return status;
     /* The end of an earlier attempt stays on record; without one this is the end of the job. */
-    return write_job(
-        c,
-        "UPDATE jobs SET state = 'cancelled', next_at = NULL, "
-        "finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), ?), "
-        "purge_at = ? + " RETENTION ", leave_at = ? + LEAST(" RETENTION ", ?), "
-        "version = version + 1, updated_at = ? WHERE id = ?" DT_GUARD_SQL(CANCEL, " AND state = 'scheduled'", ""),
-        DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(c->now_ms),
-                  DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(c->config->history_after), DT_P_INT(c->now_ms),
-                  DT_P_INT(c->id)));
+    return write_job(c, dt_sql_cancel_job,
+                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS),
+                               DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS),
+                               DT_P_INT(c->config->history_after), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 
 static dt_status cancel_retries(struct change *c)
 {
     if (c->job->no_retries)
         return DT_OK;
-    return write_job(c,
-                     "UPDATE jobs SET no_retries = TRUE, version = version + 1, updated_at = ? "
-                     "WHERE id = ? AND state = 'dispatched'",
-                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+    return write_job(c, dt_sql_cancel_retries, DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 
 static dt_status decide_cancel(struct change *c)
@@ -401,9 +367,7 @@ static dt_status decide_run_now(struct change *c)
 {
     if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
         return too_late(c);
-    return write_job(c,
-                     "UPDATE jobs SET run_at = ?, next_at = ?, near = TRUE, version = version + 1, updated_at = ? "
-                     "WHERE id = ? AND state = 'scheduled'",
+    return write_job(c, dt_sql_run_job_now,
                      DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 
@@ -422,11 +386,7 @@ static dt_status decide_redrive(struct change *c)
     dt_status status = c->past ? bring_back(c) : DT_OK;
     if (status != DT_OK)
         return status;
-    return write_job(
-        c,
-        "UPDATE jobs SET state = 'scheduled', next_at = ?, near = TRUE, failures = 0, no_retries = FALSE, "
-        "purge_at = NULL, leave_at = 0, version = version + 1, updated_at = ? WHERE id = ? AND state = 'dead'",
-        DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+    return write_job(c, dt_sql_redrive_job, DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 
 dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
@@ -443,8 +403,7 @@ static dt_status topic_defaults(struct change *c, struct dt_str *retry, int64_t 
 {
     *retry = DT_STR_LIT(DT_RETRY_DEFAULT);
     *ack_timeout_ms = DT_ACK_TIMEOUT_DEFAULT_MS;
-    dt_status status = dt_db_query(c->db, "SELECT retry, ack_timeout_ms FROM topics WHERE name = ?",
-                                   DT_PARAMS(DT_P_STR(c->job->topic)), c->err);
+    dt_status status = dt_db_query(c->db, dt_sql_select_topic_defaults, DT_PARAMS(DT_P_STR(c->job->topic)), c->err);
     if (status != DT_OK)
         return status;
     if (dt_db_next(c->db)) {
@@ -521,7 +480,7 @@ static bool same_job(const struct dt_job *a, const struct dt_job *b)
 
 static dt_status write_content(struct change *c, const struct dt_job *want)
 {
-    return dt_db_run(c->db, "UPDATE jobs SET payload = ?, content_type = ?, payload_binary = ? WHERE id = ?",
+    return dt_db_run(c->db, dt_sql_patch_content,
                      DT_PARAMS(DT_P_STR(want->payload), DT_P_STR_OR_NULL(want->content_type),
                                DT_P_INT(want->payload_binary), DT_P_INT(c->id)),
                      NULL, c->err);
@@ -530,10 +489,7 @@ static dt_status write_content(struct change *c, const struct dt_job *want)
 static dt_status write_patch(struct change *c, const struct dt_job *want)
 {
     dt_status status = write_job(
-        c,
-        "UPDATE jobs SET run_at = ?, next_at = ?, near = ?, retry = ?, ack_timeout_ms = ?, "
-        "partition_key = ?, headers = ?, version = version + 1, updated_at = ? "
-        "WHERE id = ? AND state = 'scheduled' AND version = ?",
+        c, dt_sql_patch_job,
         DT_PARAMS(DT_P_INT(want->run_at_ms), DT_P_INT(want->next_at_ms), DT_P_INT(near_of(c, want->next_at_ms)),
                   DT_P_STR(want->retry), DT_P_INT(want->ack_timeout_ms), DT_P_STR_OR_NULL(want->partition_key),
                   DT_P_STR_OR_NULL(want->headers), DT_P_INT(c->now_ms), DT_P_INT(c->id), DT_P_INT(c->job->version)));
@@ -574,19 +530,6 @@ dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *pat
  * One statement, so that an attempt that is being archived is seen once. The row's own part comes in any case, whatever
  * its number (0 = none yet): without it there is no job.
  */
-#define SELECT_ATTEMPTS(attempts, jobs)                                                                                \
-    "(SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message "        \
-    "FROM " attempts " AND attempt > ? ORDER BY attempt LIMIT ?) UNION ALL "                                           \
-    "(SELECT attempt, CAST(attempt_status+0 AS SIGNED), due_at, dispatched_at, IF(attempt_status='dispatched', NULL, " \
-    "finished_at), "                                                                                                   \
-    "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_code, NULL), "                       \
-    "IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL) "                     \
-    "FROM " jobs ") ORDER BY 1 LIMIT ?"
-static const char select_attempts[] =
-    SELECT_ATTEMPTS("attempts FORCE INDEX (PRIMARY) WHERE job_id = ?", "jobs WHERE id = ?");
-#define KEPT " AND part IN " DT_PAST_PARTS_SQL " AND purge_at > " DT_SQL_NOW_MS
-static const char select_past_attempts[] =
-    SELECT_ATTEMPTS("history_attempts FORCE INDEX (PRIMARY) WHERE job_id = ?" KEPT, "history WHERE id = ?" KEPT);
 
 /* A page of attempts being filled. */
 struct attempt_page {
@@ -654,7 +597,8 @@ static struct dt_param attempt_rows(const struct attempt_page *p)
 static dt_status read_live_attempts(struct attempt_page *p, dt_db *db, int64_t id)
 {
     const struct dt_param rows = attempt_rows(p);
-    return read_attempts(p, db, select_attempts, DT_PARAMS(DT_P_INT(id), DT_P_INT(p->after), rows, DT_P_INT(id), rows));
+    return read_attempts(p, db, dt_sql_select_attempts,
+                         DT_PARAMS(DT_P_INT(id), DT_P_INT(p->after), rows, DT_P_INT(id), rows));
 }
 
 static dt_status read_past_attempts(struct attempt_page *p, dt_db *db, int64_t id)
@@ -670,7 +614,7 @@ static dt_status read_past_attempts(struct attempt_page *p, dt_db *db, int64_t i
         memcpy(params + DT_PAST_PARAMS + 2, past.params, sizeof(past.params));
         params[2 * DT_PAST_PARAMS + 2] = attempt_rows(p);
         if (status == DT_OK)
-            status = read_attempts(p, db, select_past_attempts, params, 2 * DT_PAST_PARAMS + 3);
+            status = read_attempts(p, db, dt_sql_select_archived_attempts, params, 2 * DT_PAST_PARAMS + 3);
     } while (dt_past_more(&past, status));
     return status;
 }

@@ -1,0 +1,166 @@
+-- jobs
+
+-- name: select_job
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
+  FROM jobs j
+ WHERE j.id = ?;
+
+-- name: lock_job
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
+  FROM jobs j
+ WHERE j.id = ?
+   FOR UPDATE; -- guard: CANCEL
+
+-- name: select_archived_job
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
+       j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
+       j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
+       j.error_at, j.created_at, j.updated_at, j.version, j.payload
+  FROM history j
+ WHERE j.id = ?
+   AND j.part IN (?,?,?,?,?,?,?,?)
+   AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
+
+-- name: select_key
+SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ?;
+
+-- name: find_in_flight
+SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?;
+
+-- name: select_archived_part
+SELECT j.part FROM history j WHERE j.id = ? AND j.part IN (?,?,?,?,?,?,?,?);
+
+-- name: lock_archived_job
+SELECT j.key_until
+  FROM history j
+ WHERE j.id = ?
+   AND j.part = ?
+   AND j.state = 'dead'
+   AND j.purge_at > ?
+   FOR UPDATE;
+
+-- name: bring_back_job
+INSERT INTO jobs (id, leave_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
+     dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
+     updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
+     error_message, headers, payload)
+SELECT h.id, h.purge_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
+       dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
+       updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
+       error_message, headers, payload
+  FROM history h
+ WHERE h.id = ?
+   AND h.part = ?;
+
+-- name: bring_back_attempts
+INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message)
+SELECT job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message
+  FROM history_attempts
+ WHERE job_id = ?
+   AND part = ?;
+
+-- name: delete_archived_job
+DELETE FROM history WHERE id = ? AND part = ?;
+
+-- name: delete_archived_attempts
+DELETE FROM history_attempts WHERE job_id = ? AND part = ?;
+
+-- name: count_archived_out
+UPDATE history_counts
+   SET jobs = jobs - 1
+ WHERE topic = ?
+   AND state = 'dead'
+   AND part = ?;
+
+-- name: delete_key_end
+DELETE FROM key_ends WHERE free_at = ? AND job_id = ?;
+
+-- name: bring_back_key
+INSERT INTO job_keys (topic, job_key, job_id)
+VALUES (?,?,?)
+ON DUPLICATE KEY UPDATE job_id = job_id;
+
+-- name: cancel_job
+UPDATE jobs
+   SET state = 'cancelled', next_at = NULL,
+       finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), ?),
+       purge_at = ? + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), 7223372036854775807),
+       leave_at = ? + LEAST(LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), 7223372036854775807), ?),
+       version = version + 1, updated_at = ?
+ WHERE id = ?
+   AND state = 'scheduled'; -- guard: CANCEL
+
+-- name: cancel_retries
+UPDATE jobs
+   SET no_retries = TRUE, version = version + 1, updated_at = ?
+ WHERE id = ?
+   AND state = 'dispatched';
+
+-- name: run_job_now
+UPDATE jobs
+   SET run_at = ?, next_at = ?, near = TRUE, version = version + 1, updated_at = ?
+ WHERE id = ?
+   AND state = 'scheduled';
+
+-- name: redrive_job
+UPDATE jobs
+   SET state = 'scheduled', next_at = ?, near = TRUE, failures = 0, no_retries = FALSE, purge_at = NULL,
+       leave_at = 0, version = version + 1, updated_at = ?
+ WHERE id = ?
+   AND state = 'dead';
+
+-- name: select_topic_defaults
+SELECT retry, ack_timeout_ms FROM topics WHERE name = ?;
+
+-- name: patch_content
+UPDATE jobs
+   SET payload = ?, content_type = ?, payload_binary = ?
+ WHERE id = ?;
+
+-- name: patch_job
+UPDATE jobs
+   SET run_at = ?, next_at = ?, near = ?, retry = ?, ack_timeout_ms = ?, partition_key = ?, headers = ?,
+       version = version + 1, updated_at = ?
+ WHERE id = ?
+   AND state = 'scheduled'
+   AND version = ?;
+
+-- name: select_attempts
+(SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message
+   FROM attempts FORCE INDEX (PRIMARY)
+  WHERE job_id = ?
+    AND attempt > ?
+  ORDER BY attempt LIMIT ?)
+UNION ALL
+(SELECT attempt, CAST(attempt_status+0 AS SIGNED), due_at, dispatched_at,
+        IF(attempt_status='dispatched', NULL, finished_at),
+        IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_code, NULL),
+        IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL)
+   FROM jobs
+  WHERE id = ?)
+ORDER BY 1 LIMIT ?;
+
+-- name: select_archived_attempts
+(SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message
+   FROM history_attempts FORCE INDEX (PRIMARY)
+  WHERE job_id = ?
+    AND part IN (?,?,?,?,?,?,?,?)
+    AND purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+    AND attempt > ?
+  ORDER BY attempt LIMIT ?)
+UNION ALL
+(SELECT attempt, CAST(attempt_status+0 AS SIGNED), due_at, dispatched_at,
+        IF(attempt_status='dispatched', NULL, finished_at),
+        IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_code, NULL),
+        IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL)
+   FROM history
+  WHERE id = ?
+    AND part IN (?,?,?,?,?,?,?,?)
+    AND purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED))
+ORDER BY 1 LIMIT ?;
