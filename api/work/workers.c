@@ -6,8 +6,8 @@
  * once: run, or answered with 503 (queue full, deadline passed, shutting down). All are put off for the same time, so
  * the first that was put off is the first to be run again.
  *
- * Callers take turns: a worker takes the oldest request of the caller whom none has served for the longest time. So who
- * asks for very much at once waits for himself.
+ * Fair queueing by caller: a worker takes the oldest request of the caller whom none has served for the longest time, and
+ * no caller has all workers at once (where there are several): who asks for very much waits for himself.
  */
 #include "workers.h"
 
@@ -54,6 +54,8 @@ struct dt_workers {
     struct task queue[QUEUE_MAX];
     size_t head, n;
     uint64_t served[CALLERS], takes; /* which take was the last of each caller's */
+    size_t running[CALLERS];         /* workers that each caller has at this moment … */
+    size_t most;                     /* … and may have */
     struct put_off later[QUEUE_MAX];
     size_t later_head, n_later;
     unsigned sleeping, busy;
@@ -102,7 +104,8 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
     pthread_mutex_lock(&pool->lock);
     bool room = pool->n_later < QUEUE_MAX;
     if (room)
-        pool->later[(pool->later_head + pool->n_later++) & (QUEUE_MAX - 1)] = (struct put_off){{req, run, 0}, until_us};
+        pool->later[(pool->later_head + pool->n_later++) & (QUEUE_MAX - 1)] =
+            (struct put_off){{req, run, req->caller.fair_queue}, until_us};
     if (pool->sleeping) /* it looks at the time: this thread may be long about its next task */
         pthread_cond_signal(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
@@ -140,14 +143,25 @@ static void drop_queued(dt_workers *pool, size_t i)
     pool->n--;
 }
 
+static bool may_run(const dt_workers *pool, const struct task *task)
+{
+    bool alone = task->caller == 0; /* without tokens there is one caller */
+    return alone || pool->stopping || pool->running[task->caller] < pool->most;
+}
+
+static bool is_served_longer_ago(dt_workers *pool, size_t i, size_t other)
+{
+    return pool->served[queued(pool, i)->caller] < pool->served[queued(pool, other)->caller];
+}
+
 static bool take_queued(dt_workers *pool, struct task *task)
 {
-    size_t next = 0;
-    if (pool->n == 0)
-        return false;
-    for (size_t i = 1; i < pool->n; i++)
-        if (pool->served[queued(pool, i)->caller] < pool->served[queued(pool, next)->caller])
+    size_t next = pool->n;
+    for (size_t i = 0; i < pool->n; i++)
+        if (may_run(pool, queued(pool, i)) && (next == pool->n || is_served_longer_ago(pool, i, next)))
             next = i;
+    if (next == pool->n)
+        return false;
     *task = *queued(pool, next);
     pool->served[task->caller] = ++pool->takes;
     drop_queued(pool, next);
@@ -176,15 +190,19 @@ static bool pop(dt_workers *pool, struct task *task, bool *stopping)
         sleep_until_there_is_something(pool);
     *stopping = pool->stopping;
     pool->busy += got;
+    if (got)
+        pool->running[task->caller]++;
     show_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     return got;
 }
 
-static void work_over(dt_workers *pool)
+/* The worker looks at the queue next, so whoever waited for his caller's other requests needs nobody to be woken. */
+static void work_over(dt_workers *pool, const struct task *task)
 {
     pthread_mutex_lock(&pool->lock);
     pool->busy--;
+    pool->running[task->caller]--;
     show_locked(pool);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -288,7 +306,7 @@ static void *run(void *arg)
             refuse(task.req, "the server is shutting down");
         else
             serve(w, task);
-        work_over(w->pool);
+        work_over(w->pool, &task);
     }
     dt_session_clear(&w->session);
     return NULL;
@@ -328,6 +346,7 @@ dt_status dt_workers_start(const struct dt_config *config, const dt_clock *clock
     pool->config = config;
     pool->clock = clock;
     pool->ref = ref;
+    pool->most = config->http_workers > 1 ? (size_t)(config->http_workers - (config->http_workers + 3) / 4) : 1;
     init_lock(pool);
     pool->full = dt_counter("duetime_api_workers_full_total", "Requests refused because all workers were busy.", "");
     pool->queued = dt_gauge("duetime_api_workers_queued", "Requests that wait for a worker.", "");

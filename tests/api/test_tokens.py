@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from harness.checker import rows
 from harness.problems import refused
 from harness.program import PROGRAM, environment
 from harness.raw import Raw
@@ -387,6 +388,25 @@ def test_with_a_token_it_listens_everywhere_and_without_it_again_lets_nobody_in(
     assert api.command("--revoke-token", "late").returncode == 0
     until(lambda: late.get("/v1/info").status == 401, EFFECT_SECONDS, "it ends")
     refused(api.rest.get("/v1/info"), 401, "unauthorized")
+
+
+def test_who_keeps_workers_waiting_leaves_one_to_others(own_apis):
+    """Two workers, four requests of one token that wait for a row that somebody has locked: a look of another token is answered meanwhile."""
+    api = own_apis("sharing_workers", {"http.workers": 2}).start()
+    many, one = new_token(api, "waiting", "write,read,admin", "waiting."), new_token(api, "looking", "write,read", "looking.")
+    until(lambda: closed(api) and many.get("/v1/topics").status == one.get("/v1/topics").status == 200, EFFECT_SECONDS, "the tokens hold")
+    many.make(topic="waiting.t", delay=HOUR)
+    job = one.make(topic="looking.t", delay=HOUR)
+    with contextlib.ExitStack() as ends:
+        holder, looker = (ends.enter_context(contextlib.closing(api.connect())) for _ in range(2))
+        holder.begin()
+        assert rows(holder, "SELECT name FROM topics WHERE name = 'waiting.t' FOR UPDATE")
+        asking = [ends.enter_context(Raw(api.url)) for _ in range(4)]
+        for wire in asking:
+            wire.request("POST /v1/topics/waiting.t/pause", f"Authorization: Bearer {many.token}", "Content-Length: 0")
+        until(lambda: rows(looker, "SELECT id FROM information_schema.processlist WHERE info LIKE %s AND id <> CONNECTION_ID()", "%topics%"), 5, "one waits")
+        assert one.get(f"/v1/jobs/{job['id']}").status == 200
+        assert not select.select([wire.socket for wire in asking], [], [], 0)[0]
 
 
 def test_who_asks_for_much_at_once_waits_for_himself(own_apis):
