@@ -187,14 +187,18 @@ def check_includes(tree, names, found):
                 check_vendor(name, line, match[2], found)
 
 
+# Where SQL may stand in C: what a session says (db/), names that are no parameters (partitions). Statements stand in store/sql/.
+SQL_IN_C = ("scheduler/store/db/*", "scheduler/store/archive/store_parts.c", "scheduler/store/dispatch/*", "scheduler/store/jobs/store_row.h")
+
+
 def check_strings(tree, names, found):
-    """SQL stands in the store only, keys and commands of Redis in the index only."""
+    """SQL stands in store/sql/, keys and commands of Redis in the index only."""
     for name in names:
         if not name.startswith(PRODUCT) or not name.endswith((".c", ".h")):
             continue
         for line, text in strings_of((tree / name).read_text()):
-            if SQL.search(text) and not name.startswith("scheduler/store/"):
-                breach(found, name, line, f'SQL outside of scheduler/store: "{text[:60]}"')
+            if SQL.search(text) and not allowed(name, SQL_IN_C):
+                breach(found, name, line, f'SQL outside of scheduler/store/sql: "{text[:60]}"')
             if REDIS.search(text) and not name.startswith("scheduler/index/"):
                 breach(found, name, line, f'Redis outside of scheduler/index: "{text[:60]}"')
 
@@ -267,6 +271,20 @@ def check_machine(tree, names, found):
                 breach(found, name, line, f"names a host or a path of one machine: {what}")
 
 
+STATEMENT = re.compile(r"(?m)^-- name: (\w+)$")
+
+
+def check_statements(tree, names, found):
+    """Every statement of store/sql/ is used."""
+    sources = "".join((tree / name).read_text() for name in names if name.startswith("scheduler/store/") and name.endswith(".c"))
+    for name in names:
+        if not name.startswith("scheduler/store/sql/") or not name.endswith(".sql"):
+            continue
+        for line, what in lines_with(STATEMENT, (tree / name).read_text()):
+            if not re.search(rf"\bdt_sql_{what.split()[-1]}\b", sources):
+                breach(found, name, line, f"{what.split()[-1]} is not used")
+
+
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -320,8 +338,8 @@ def check_headers(tree, names, found):
                 breach(found, name, 1, f"does not compile alone ({compiler}): {told}")
 
 
-RULES = [check_top, check_includes, check_strings, check_clock, check_dialect, check_sizes, check_story, check_machine, check_links,
-         check_recipes, check_front_door, check_headers]
+RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_story, check_machine,
+         check_links, check_recipes, check_front_door, check_headers]
 
 
 def check(tree):
@@ -375,6 +393,8 @@ BAD = [
     ("api/k.c", '/* b */\nconst char *q = "SELECT "\n    "id FROM jobs";\n', "api/k.c:2: SQL outside"),
     ("dispatcher/f.c", '/* b */\nconst char *q = "UPDATE jobs SET state = 1";\n', "SQL outside"),
     ("scheduler/reconcile/b.c", '/* b */\nconst char *q = "... FORCE INDEX (due)";\n', "SQL outside"),
+    ("scheduler/store/jobs/b.c", '/* b */\nconst char *q = "SELECT id FROM jobs";\n', "SQL outside"),
+    ("scheduler/store/sql/b.sql", "-- b\n\n-- name: nobody\nSELECT 1;\n", "scheduler/store/sql/b.sql:3: nobody is not used"),
     ("dispatcher/g.c", '/* b */\nconst char *k = "%s:{%d}:due";\n', "dispatcher/g.c:2: Redis outside"),
     ("api/l.c", '/* b */\nconst char *k = "PUBLISH %s";\n', "Redis outside"),
     ("api/m.c", "/* b */\nlong f(void) { return time(0); }\n", "api/m.c:2: time("),

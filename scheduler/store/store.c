@@ -3,6 +3,7 @@
  * Knows nothing of tables.
  */
 #include "store/store.h"
+#include "store/sql/statements.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -196,7 +197,7 @@ dt_status dt_store_ping(dt_store *store, struct dt_error *err)
     if (status != DT_OK)
         return status;
     int64_t before = mono_us();
-    status = dt_db_query(db, "SELECT " DT_SQL_NOW_MS, DT_NO_PARAMS, err);
+    status = dt_db_query(db, dt_sql_select_now, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     int64_t now_ms = dt_db_next(db) ? dt_db_i64(db, 0) : 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "store/db/db.h"
+#include "store/sql/statements.h"
 #include "store/store.h"
 #include "store/store_internal.h"
 
@@ -13,8 +14,7 @@
 
 static dt_status remove_old(dt_db *db, struct dt_error *err)
 {
-    return dt_db_run(db, "DELETE FROM processes WHERE seen_at < " DT_SQL_NOW_MS " - ?", DT_PARAMS(DT_P_INT(OLD_MS)),
-                     NULL, err);
+    return dt_db_run(db, dt_sql_delete_old_processes, DT_PARAMS(DT_P_INT(OLD_MS)), NULL, err);
 }
 
 dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_error *err)
@@ -25,16 +25,12 @@ dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_e
     const char *down = p->index_down && p->index_down[0] ? p->index_down : NULL;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_run(
-            db,
-            "INSERT INTO processes (id, kind, name, started_at, seen_at, index_down, index_losses, leads, waits)"
-            " VALUES (?, ?, ?, " DT_SQL_NOW_MS ", " DT_SQL_NOW_MS ", ?, ?, ?, ?)"
-            " ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at), index_down = VALUES(index_down),"
-            " index_losses = VALUES(index_losses), leads = VALUES(leads), waits = VALUES(waits)",
-            DT_PARAMS(DT_P_INT(p->id), DT_P_STR(dt_str(p->dispatcher ? "dispatcher" : "api")),
-                      DT_P_STR(dt_str(p->name)), DT_P_STR_OR_NULL(dt_str(down)), DT_P_INT(p->index_losses),
-                      DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits))),
-            &changed, err);
+        status =
+            dt_db_run(db, dt_sql_put_process,
+                      DT_PARAMS(DT_P_INT(p->id), DT_P_STR(dt_str(p->dispatcher ? "dispatcher" : "api")),
+                                DT_P_STR(dt_str(p->name)), DT_P_STR_OR_NULL(dt_str(down)), DT_P_INT(p->index_losses),
+                                DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits))),
+                      &changed, err);
     if (status == DT_OK && changed == 1) /* it was inserted: a process begins */
         status = remove_old(db, err);
     return status;
@@ -66,9 +62,7 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
     *out = (struct dt_index_debts){0};
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status =
-            dt_db_query(db, "SELECT id, index_losses, index_down FROM processes WHERE seen_at > " DT_SQL_NOW_MS " - ?",
-                        DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
+        status = dt_db_query(db, dt_sql_select_index_debts, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {
@@ -93,10 +87,7 @@ dt_status dt_store_dispatchers(dt_store *store, struct dt_dispatchers *out, stru
     *out = (struct dt_dispatchers){0};
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db,
-                             "SELECT " DT_SQL_NOW_MS " - seen_at, waits FROM processes"
-                             " WHERE kind = 'dispatcher' AND seen_at > " DT_SQL_NOW_MS " - ?",
-                             DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
+        status = dt_db_query(db, dt_sql_select_dispatchers, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {
@@ -112,11 +103,9 @@ dt_status dt_store_dispatchers(dt_store *store, struct dt_dispatchers *out, stru
 dt_status dt_store_can_insert(dt_store *store, struct dt_error *err)
 {
     static const char *const nothing[] = {
-        "INSERT INTO jobs (id, topic, run_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload)"
-        " SELECT id, topic, run_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload"
-        " FROM jobs WHERE FALSE",
-        "INSERT INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, job_id FROM job_keys WHERE FALSE",
-        "INSERT INTO job_counts (topic, piece, writer) SELECT topic, piece, writer FROM job_counts WHERE FALSE",
+        dt_sql_try_insert_job,
+        dt_sql_try_insert_key,
+        dt_sql_try_insert_counts,
     };
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);

@@ -11,13 +11,12 @@
 
 #include "store/db/sql_split.h"
 #include "store/migrations.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 #define LOCK_WAIT_S    5
 #define LOCK_TRIES     120
 #define DDL_TIMEOUT_MS (INT64_C(6) * 3600 * 1000) /* an ALTER of a large table takes its time */
-
-#define SQL_LOCK_NAME "CONCAT('duetime.', LEFT(SHA2(DATABASE(), 256), 40))"
 
 /* ---- migrating ---- */
 
@@ -37,8 +36,8 @@ static dt_status lock_migrations(dt_db *db, struct dt_error *err)
     for (int i = 0; i < LOCK_TRIES; i++) {
         bool found;
         int64_t got;
-        dt_status status = query_number(db, "SELECT GET_LOCK(" SQL_LOCK_NAME ", ?)", DT_PARAMS(DT_P_INT(LOCK_WAIT_S)),
-                                        &found, &got, err);
+        dt_status status =
+            query_number(db, dt_sql_lock_migrations, DT_PARAMS(DT_P_INT(LOCK_WAIT_S)), &found, &got, err);
         if (status != DT_OK || got)
             return status;
     }
@@ -55,8 +54,8 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
             continue;
         dt_status status = dt_db_script(db, text, err);
         if (status == DT_OK)
-            status = dt_db_run(db, "UPDATE schema_migrations SET step = ? WHERE version = ?",
-                               DT_PARAMS(DT_P_INT(step), DT_P_INT(m->version)), NULL, err);
+            status =
+                dt_db_run(db, dt_sql_set_migration_step, DT_PARAMS(DT_P_INT(step), DT_P_INT(m->version)), NULL, err);
         if (status != DT_OK) {
             struct dt_error why = err ? *err : (struct dt_error){0};
             return dt_fail(err, status, "migration %04d_%s, statement %lld: %.200s", m->version, m->name,
@@ -80,9 +79,7 @@ static dt_status make_shards(dt_db *db, unsigned shards, struct dt_error *err)
     struct dt_param params[DT_SHARDS_MAX];
     for (unsigned i = 0; i < shards; i++)
         params[i] = DT_P_INT(i);
-    return dt_db_run_many(db,
-                          "INSERT INTO shards (shard, inflight) VALUES (?, '[]') ON DUPLICATE KEY UPDATE shard = shard",
-                          params, 1, shards, NULL, err);
+    return dt_db_run_many(db, dt_sql_insert_shard, params, 1, shards, NULL, err);
 }
 
 /* The rows that every installation has; those that are there stay as they are. */
@@ -93,17 +90,14 @@ static dt_status make_installation(dt_db *db, const struct dt_config *config, st
         return dt_fail(err, DT_INVALID, "[installation] name: 1 to 100 of A-Z a-z 0-9 . _ -");
     dt_status status = dt_db_begin(db, err);
     if (status == DT_OK)
-        status = dt_db_run(db,
-                           "INSERT INTO installation (one, name, uuid, shards, created_at) "
-                           "VALUES (1, ?, UUID(), ?, " DT_SQL_NOW_MS ") ON DUPLICATE KEY UPDATE one = one",
-                           DT_PARAMS(DT_P_STR(name), DT_P_INT(config->shards_count)), NULL, err);
+        status = dt_db_run(db, dt_sql_insert_installation, DT_PARAMS(DT_P_STR(name), DT_P_INT(config->shards_count)),
+                           NULL, err);
     if (status == DT_OK)
-        status = dt_db_run(db, "INSERT INTO id_sequence (one, next_id) VALUES (1, 1) ON DUPLICATE KEY UPDATE one = one",
-                           DT_NO_PARAMS, NULL, err);
+        status = dt_db_run(db, dt_sql_insert_id_sequence, DT_NO_PARAMS, NULL, err);
     bool found = false;
     int64_t shards = 0;
     if (status == DT_OK)
-        status = query_number(db, "SELECT shards FROM installation", DT_NO_PARAMS, &found, &shards, err);
+        status = query_number(db, dt_sql_select_shards_number, DT_NO_PARAMS, &found, &shards, err);
     if (status == DT_OK && (shards < 1 || shards > DT_SHARDS_MAX))
         status = dt_fail(err, DT_CORRUPT, "installation.shards is %lld", (long long)shards);
     if (status == DT_OK)
@@ -116,36 +110,27 @@ static dt_status apply(dt_db *db, const struct dt_config *config, const struct d
 {
     bool found;
     int64_t done;
-    dt_status status = query_number(db, "SELECT IF(applied_at > 0, -1, step) FROM schema_migrations WHERE version = ?",
-                                    DT_PARAMS(DT_P_INT(m->version)), &found, &done, err);
+    dt_status status = query_number(db, dt_sql_select_migration, DT_PARAMS(DT_P_INT(m->version)), &found, &done, err);
     if (status != DT_OK || (found && done < 0))
         return status;
     if (!found)
-        status = dt_db_run(db, "INSERT INTO schema_migrations (version, name, applied_at, step) VALUES (?, ?, 0, 0)",
-                           DT_PARAMS(DT_P_INT(m->version), DT_P_STR(dt_str(m->name))), NULL, err);
+        status = dt_db_run(db, dt_sql_insert_migration, DT_PARAMS(DT_P_INT(m->version), DT_P_STR(dt_str(m->name))),
+                           NULL, err);
     if (status == DT_OK)
         status = run_statements(db, m, done, err);
     if (status == DT_OK && m->version == 1)
         status = make_installation(db, config, err);
     if (status == DT_OK)
-        status = dt_db_run(db, "UPDATE schema_migrations SET applied_at = " DT_SQL_NOW_MS " WHERE version = ?",
-                           DT_PARAMS(DT_P_INT(m->version)), NULL, err);
+        status = dt_db_run(db, dt_sql_end_migration, DT_PARAMS(DT_P_INT(m->version)), NULL, err);
     if (status == DT_OK && log)
         log(m->name);
     return status;
 }
 
-static const char make_table[] = "CREATE TABLE IF NOT EXISTS schema_migrations ("
-                                 "version INT NOT NULL PRIMARY KEY, "
-                                 "name VARBINARY(100) NOT NULL, "
-                                 "applied_at BIGINT NOT NULL COMMENT '0 = under way, or interrupted', "
-                                 "step INT NOT NULL COMMENT 'statements of the file that are done') "
-                                 "ENGINE=InnoDB COMMENT='which files of sql/ have been applied'";
-
 static dt_status migrate_locked(dt_db *db, const struct dt_config *config, void (*log)(const char *name),
                                 struct dt_error *err)
 {
-    dt_status status = dt_db_script(db, dt_str(make_table), err);
+    dt_status status = dt_db_script(db, dt_str(dt_sql_create_migrations), err);
     for (int i = 0; i < dt_migrations_n && status == DT_OK; i++)
         status = apply(db, config, &dt_migrations[i], log, err);
     return status;
@@ -177,12 +162,11 @@ dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
     int64_t rows = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = query_number(db, "SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0", DT_NO_PARAMS, &found,
-                              &applied, err);
+        status = query_number(db, dt_sql_count_migrations, DT_NO_PARAMS, &found, &applied, err);
     if (status == DT_OK)
-        status = query_number(db, "SELECT MAX(version) FROM schema_migrations", DT_NO_PARAMS, &found, &newest, err);
+        status = query_number(db, dt_sql_select_newest_migration, DT_NO_PARAMS, &found, &newest, err);
     if (status == DT_OK)
-        status = query_number(db, "SELECT COUNT(*) FROM installation", DT_NO_PARAMS, &found, &rows, err);
+        status = query_number(db, dt_sql_count_installations, DT_NO_PARAMS, &found, &rows, err);
     if (status != DT_OK)
         return status;
     if (newest > dt_migrations_n)
@@ -210,8 +194,7 @@ dt_status dt_store_installation(dt_store *store, struct dt_installation *out, st
     memset(out, 0, sizeof(*out));
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db, "SELECT name, uuid, shards, generation, topics_version FROM installation",
-                             DT_NO_PARAMS, err);
+        status = dt_db_query(db, dt_sql_select_installation, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     bool found = dt_db_next(db);
@@ -230,7 +213,7 @@ dt_status dt_store_installation(dt_store *store, struct dt_installation *out, st
 
 static dt_status read_cursor_key(dt_db *db, unsigned char key[DT_CURSOR_KEY], bool *made, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, "SELECT cursor_key FROM installation", DT_NO_PARAMS, err);
+    dt_status status = dt_db_query(db, dt_sql_select_cursor_key, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     struct dt_str found = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE;
@@ -246,7 +229,7 @@ static dt_status make_cursor_key(dt_db *db, struct dt_error *err)
     char random[DT_CURSOR_KEY];
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
-    return dt_db_run(db, "UPDATE installation SET cursor_key = ? WHERE LENGTH(cursor_key) <> ?",
+    return dt_db_run(db, dt_sql_set_cursor_key,
                      DT_PARAMS(DT_P_STR(((struct dt_str){random, sizeof(random)})), DT_P_INT(DT_CURSOR_KEY)), NULL,
                      err);
 }

@@ -18,11 +18,12 @@
  * when the number comes back, epochs, ledger offsets and the ledger's partition go on where they were.
  */
 #include "base/hooks/guard.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, "SELECT shards, generation FROM installation FOR UPDATE", DT_NO_PARAMS, err);
+    dt_status status = dt_db_query(db, dt_sql_lock_shards_number, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     bool found = dt_db_next(db);
@@ -37,7 +38,7 @@ static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_
 /* Rows are without gaps from 0 on. */
 static dt_status count_rows(dt_db *db, unsigned *rows, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, "SELECT shard FROM shards ORDER BY shard DESC LIMIT 1", DT_NO_PARAMS, err);
+    dt_status status = dt_db_query(db, dt_sql_find_last_shard, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     *rows = dt_db_next(db) ? (unsigned)dt_db_i64(db, 0) + 1 : 0;
@@ -47,8 +48,7 @@ static dt_status count_rows(dt_db *db, unsigned *rows, struct dt_error *err)
 /* What a halted shard has sent nobody knows: no other one may dispatch the jobs of its slots. */
 static dt_status refuse_halted(dt_db *db, struct dt_error *err)
 {
-    dt_status status =
-        dt_db_query(db, "SELECT shard FROM shards WHERE halted IS NOT NULL ORDER BY shard LIMIT 1", DT_NO_PARAMS, err);
+    dt_status status = dt_db_query(db, dt_sql_find_halted_shard, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     bool halted = dt_db_next(db);
@@ -62,9 +62,7 @@ static dt_status add_rows(dt_db *db, unsigned rows, unsigned shards, struct dt_e
     struct dt_param params[DT_SHARDS_MAX];
     for (unsigned i = rows; i < shards; i++)
         params[i - rows] = DT_P_INT(i);
-    return rows < shards ? dt_db_run_many(db, "INSERT INTO shards (shard, inflight) VALUES (?, '[]')", params, 1,
-                                          shards - rows, NULL, err)
-                         : DT_OK;
+    return rows < shards ? dt_db_run_many(db, dt_sql_add_shard, params, 1, shards - rows, NULL, err) : DT_OK;
 }
 
 static dt_status set_locked(dt_db *db, unsigned shards, struct dt_installation *inst, struct dt_error *err)
@@ -79,8 +77,7 @@ static dt_status set_locked(dt_db *db, unsigned shards, struct dt_installation *
     if (status == DT_OK)
         status = add_rows(db, rows, shards, err);
     if (status == DT_OK)
-        status = dt_db_run(db, "UPDATE installation SET shards = ?, generation = generation + 1",
-                           DT_PARAMS(DT_P_INT(shards)), NULL, err);
+        status = dt_db_run(db, dt_sql_set_shards_number, DT_PARAMS(DT_P_INT(shards)), NULL, err);
     inst->shards = shards;
     inst->generation++;
     return status;
@@ -110,9 +107,7 @@ dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *in
     *out = (struct dt_shard_range){.led = inst->shards, .rows = inst->shards};
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status =
-            dt_db_query(db, "SELECT shard, inflight <> '[]', owner, token FROM shards WHERE shard >= ? ORDER BY shard",
-                        DT_PARAMS(DT_P_INT(inst->shards)), err);
+        status = dt_db_query(db, dt_sql_select_shards_from, DT_PARAMS(DT_P_INT(inst->shards)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {

@@ -28,6 +28,7 @@
 #include "store/dispatch/store_dispatch.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 #ifndef YOUNG_MS
@@ -72,9 +73,7 @@ static dt_status tidy_untold(struct leave *l)
     size_t n = 0;
     struct dt_strbuf ids;
     dt_strbuf_init(&ids);
-    dt_status status =
-        dt_select_ids(l->db, "SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key = 0 LIMIT ?",
-                      DT_PARAMS(DT_P_INT(UNTIDY_MAX)), &ids, &n, l->err);
+    dt_status status = dt_select_ids(l->db, dt_sql_select_untold, DT_PARAMS(DT_P_INT(UNTIDY_MAX)), &ids, &n, l->err);
     if (status == DT_OK && n)
         status = dt_tidy_list(l->store, l->db, dt_strbuf_str(&ids), NULL, l->err);
     dt_strbuf_clear(&ids);
@@ -85,13 +84,10 @@ static dt_status tidy_untold(struct leave *l)
 static dt_status select_due(struct leave *l, size_t limit, struct dt_strbuf *ids, size_t *n)
 {
     struct dt_mover *m = l->mover;
-    dt_status status = dt_db_query(
-        l->db,
-        "SELECT id, due_key FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key >= ? AND due_key <= ?"
-        " AND (due_key > ? OR id > ?) ORDER BY due_key, id LIMIT ?",
-        DT_PARAMS(DT_P_INT(m->after_ms), DT_P_INT(l->now_ms), DT_P_INT(m->after_ms), DT_P_INT(m->after_id),
-                  DT_P_INT(limit)),
-        l->err);
+    dt_status status = dt_db_query(l->db, dt_sql_select_leaving,
+                                   DT_PARAMS(DT_P_INT(m->after_ms), DT_P_INT(l->now_ms), DT_P_INT(m->after_ms),
+                                             DT_P_INT(m->after_id), DT_P_INT(limit)),
+                                   l->err);
     if (status != DT_OK)
         return status;
     for (*n = 0; dt_db_next(l->db); (*n)++) {
@@ -106,14 +102,6 @@ static dt_status select_due(struct leave *l, size_t limit, struct dt_strbuf *ids
     status = dt_db_end(l->db, l->err);
     return status == DT_OK && ids->failed ? DT_NOMEM : status;
 }
-
-static const char lock_leavers[] =
-    "SELECT j.id, j.topic, j.state+0, j.job_key IS NOT NULL, j.attempt, j.purge_at, j.updated_at"
-    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = "
-    "t.id"
-    " WHERE j.next_at IS NULL AND j.leave_at <= ? AND j.leave_at > 0 AND j.purge_at IS NOT NULL AND j.created_at <= ?"
-    " AND j.state IN ('succeeded','dead','cancelled') AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.job_id = j.id)"
-    " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED";
 
 static dt_status read_leaver(const struct leave *l, struct leaver *out)
 {
@@ -152,7 +140,7 @@ static dt_status lock_all(struct leave *l, struct dt_str candidates, size_t n)
     if (!l->v)
         return DT_NOMEM;
     dt_status status =
-        dt_db_query(l->db, lock_leavers,
+        dt_db_query(l->db, dt_sql_lock_leaving,
                     DT_PARAMS(DT_P_STR(candidates), DT_P_INT(l->now_ms), DT_P_INT(l->now_ms - YOUNG_MS)), l->err);
     int64_t tries = 0;
     while (status == DT_OK && !l->cut && l->n < n && dt_db_next(l->db))
@@ -189,8 +177,7 @@ static dt_status drop_in_flight(struct leave *l, struct dt_claims *list)
 static dt_status spare_in_flight(struct leave *l)
 {
     struct dt_claims list = {0};
-    dt_status status =
-        dt_db_query(l->db, "SELECT inflight FROM shards WHERE LENGTH(inflight) > 2", DT_NO_PARAMS, l->err);
+    dt_status status = dt_db_query(l->db, dt_sql_select_lists_in_flight, DT_NO_PARAMS, l->err);
     while (status == DT_OK && dt_db_next(l->db))
         status = drop_in_flight(l, &list);
     dt_status end = dt_db_end(l->db, status == DT_OK ? l->err : NULL);
@@ -263,25 +250,6 @@ static dt_status list_all(struct leave *l)
 
 /* ---- writing ---- */
 
-#define MOVED                                                                                                          \
-    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', part INT PATH '$[1]', key_until BIGINT PATH '$[2]', "   \
-    "until BIGINT PATH '$[3]')) t"
-#define IDS        " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-#define JOBS_OF_T  " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
-#define TRIES_OF_T " STRAIGHT_JOIN attempts a FORCE INDEX (PRIMARY) ON a.job_id = t.id"
-
-static const char copy_attempts[] = "INSERT INTO history_attempts (part, purge_at, " DT_ATTEMPT_COLUMNS
-                                    ") SELECT t.part, t.until, " DT_ATTEMPT_COLUMNS MOVED TRIES_OF_T;
-static const char copy_jobs[] = "INSERT INTO history (id, part, key_until, " DT_KEPT_COLUMNS
-                                ") SELECT t.id, t.part, t.key_until, " DT_KEPT_COLUMNS MOVED JOBS_OF_T;
-static const char copy_keys[] = "INSERT INTO key_ends (free_at, job_id, topic, job_key) SELECT t.key_until, t.id, "
-                                "j.topic, j.job_key" MOVED JOBS_OF_T " WHERE j.job_key IS NOT NULL";
-static const char delete_attempts[] = "DELETE a" IDS TRIES_OF_T;
-static const char delete_keys[] =
-    "DELETE k" IDS JOBS_OF_T " STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY) ON k.topic = j.topic AND k.job_key = "
-    "j.job_key AND k.job_id = j.id";
-static const char delete_jobs[] = "DELETE j" IDS JOBS_OF_T;
-
 static dt_status run_list(struct leave *l, const char *sql, const struct dt_strbuf *list, size_t rows)
 {
     uint64_t affected = 0;
@@ -297,11 +265,11 @@ static dt_status copy(struct leave *l)
     if (l->out->moved == 0)
         return DT_OK;
     if (l->moved_retried)
-        status = run_list(l, copy_attempts, &l->moved, 0);
+        status = run_list(l, dt_sql_archive_attempts, &l->moved, 0);
     if (status == DT_OK)
-        status = run_list(l, copy_jobs, &l->moved, l->out->moved);
+        status = run_list(l, dt_sql_archive_jobs, &l->moved, l->out->moved);
     if (status == DT_OK && l->moved_keyed)
-        status = run_list(l, copy_keys, &l->moved, 0);
+        status = run_list(l, dt_sql_archive_keys, &l->moved, 0);
     return status;
 }
 
@@ -309,10 +277,10 @@ static dt_status delete (struct leave *l)
 {
     dt_status status = DT_OK;
     if (l->retried)
-        status = run_list(l, delete_attempts, &l->ids, 0);
+        status = run_list(l, dt_sql_delete_attempts, &l->ids, 0);
     if (status == DT_OK && l->removed_keyed)
-        status = run_list(l, delete_keys, &l->removed, 0);
-    return status == DT_OK ? run_list(l, delete_jobs, &l->ids, l->n) : status;
+        status = run_list(l, dt_sql_delete_removed_keys, &l->removed, 0);
+    return status == DT_OK ? run_list(l, dt_sql_delete_jobs, &l->ids, l->n) : status;
 }
 
 /* ---- counting ---- */
@@ -331,11 +299,6 @@ static int by_count(const void *a, const void *b)
                                      : (x->part > y->part) - (x->part < y->part);
     return order;
 }
-
-static const char count_moved[] = "INSERT INTO history_counts (topic, state, part, jobs) VALUES (?,?,?,?)"
-                                  " ON DUPLICATE KEY UPDATE jobs = jobs + VALUES(jobs)";
-static const char count_removed[] = "INSERT INTO removed_jobs (topic, removed) VALUES (?, ?)"
-                                    " ON DUPLICATE KEY UPDATE removed = removed + VALUES(removed)";
 
 /* In the order of the tables' keys, so that two movers do not wait for each other in a circle. */
 static dt_status count(struct leave *l)
@@ -365,9 +328,9 @@ static dt_status count(struct leave *l)
     }
     dt_status status = DT_OK;
     if (n_moved)
-        status = dt_db_run_many(l->db, count_moved, moved, MOVED_COLUMNS, n_moved, NULL, l->err);
+        status = dt_db_run_many(l->db, dt_sql_count_archived, moved, MOVED_COLUMNS, n_moved, NULL, l->err);
     if (status == DT_OK && n_removed)
-        status = dt_db_run_many(l->db, count_removed, removed, REMOVED_COLUMNS, n_removed, NULL, l->err);
+        status = dt_db_run_many(l->db, dt_sql_count_removed, removed, REMOVED_COLUMNS, n_removed, NULL, l->err);
     return status;
 }
 
@@ -386,9 +349,6 @@ static int by_day(const void *a, const void *b)
     return (x->part > y->part) - (x->part < y->part);
 }
 
-static const char note_days[] =
-    "INSERT INTO history_days (home_day, part) VALUES (?,?) ON DUPLICATE KEY UPDATE part = VALUES(part)";
-
 /* Each of them once, in the order of the table's key. What is there stays: a job of that day may lie there. */
 static dt_status write_days(dt_db *db, struct dt_arena *arena, struct day *days, size_t n, struct dt_error *err)
 {
@@ -403,7 +363,7 @@ static dt_status write_days(dt_db *db, struct dt_arena *arena, struct day *days,
         params[2 * kept] = DT_P_INT(days[i].home);
         params[2 * kept++ + 1] = DT_P_INT(days[i].part);
     }
-    return kept ? dt_db_run_many(db, note_days, params, 2, kept, NULL, err) : DT_OK;
+    return kept ? dt_db_run_many(db, dt_sql_note_day, params, 2, kept, NULL, err) : DT_OK;
 }
 
 static dt_status note_moved(struct leave *l)
@@ -534,10 +494,7 @@ dt_status dt_store_leave(dt_store *store, struct dt_mover *mover, int64_t now_ms
 static dt_status lock_ended_keys(dt_db *db, int64_t now_ms, size_t limit, struct dt_strbuf *ends, size_t *n,
                                  struct dt_error *err)
 {
-    dt_status status = dt_db_query(db,
-                                   "SELECT free_at, job_id FROM key_ends FORCE INDEX (PRIMARY) WHERE free_at <= ?"
-                                   " ORDER BY free_at, job_id LIMIT ? FOR UPDATE SKIP LOCKED",
-                                   DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(limit)), err);
+    dt_status status = dt_db_query(db, dt_sql_lock_ended_keys, DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(limit)), err);
     if (status != DT_OK)
         return status;
     for (*n = 0; dt_db_next(db); (*n)++) {
@@ -552,13 +509,6 @@ static dt_status lock_ended_keys(dt_db *db, int64_t now_ms, size_t limit, struct
     return status == DT_OK && ends->failed ? DT_NOMEM : status;
 }
 
-#define ENDS                                                                                                           \
-    " FROM JSON_TABLE(?, '$[*]' COLUMNS(free_at BIGINT PATH '$[0]', id BIGINT PATH '$[1]')) t"                         \
-    " STRAIGHT_JOIN key_ends e FORCE INDEX (PRIMARY) ON e.free_at = t.free_at AND e.job_id = t.id"
-static const char delete_ended_keys[] = "DELETE k" ENDS " STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY)"
-                                        " ON k.topic = e.topic AND k.job_key = e.job_key AND k.job_id = e.job_id";
-static const char delete_ends[] = "DELETE e" ENDS;
-
 /* A job that is driven back takes its row of key_ends away: locked first, so that a live job never loses its key. */
 dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err)
 {
@@ -570,9 +520,9 @@ dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size
     if (status == DT_OK)
         status = lock_ended_keys(db, now_ms, limit, &ends, done, err);
     if (status == DT_OK && *done)
-        status = dt_db_run(db, delete_ended_keys, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
+        status = dt_db_run(db, dt_sql_delete_ended_keys, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
     if (status == DT_OK && *done)
-        status = dt_db_run(db, delete_ends, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
+        status = dt_db_run(db, dt_sql_delete_key_ends, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
     status = dt_store_finish(db, status, err);
     dt_strbuf_clear(&ends);
     return status;
@@ -592,10 +542,8 @@ static dt_status read_rest(dt_db *db, struct dt_mover *m, int64_t now_ms, size_t
                            struct resting *out, size_t *n, struct dt_error *err)
 {
     size_t rows = 0;
-    dt_status status = dt_db_query(db,
-                                   "SELECT h.id, h.topic, h.state+0, h.purge_at FROM history h FORCE INDEX (PRIMARY)"
-                                   " WHERE h.part = 0 AND h.id > ? ORDER BY h.id LIMIT ?",
-                                   DT_PARAMS(DT_P_INT(m->rest_id), DT_P_INT(limit)), err);
+    dt_status status =
+        dt_db_query(db, dt_sql_select_default_partition, DT_PARAMS(DT_P_INT(m->rest_id), DT_P_INT(limit)), err);
     if (status != DT_OK)
         return status;
     for (*n = 0; status == DT_OK && dt_db_next(db); rows++) {
@@ -619,23 +567,19 @@ static dt_status move_resting(dt_db *db, const struct resting *r, struct dt_erro
 {
     uint64_t changed = 0;
     const struct dt_param to[] = {DT_P_INT(r->part), DT_P_INT(r->id)};
-    dt_status status =
-        r->removed ? dt_db_run(db, "DELETE FROM history WHERE id = ? AND part = 0", &to[1], 1, &changed, err)
-                   : dt_db_run(db, "UPDATE history SET part = ? WHERE id = ? AND part = 0", to, 2, &changed, err);
+    dt_status status = r->removed ? dt_db_run(db, dt_sql_delete_from_default, &to[1], 1, &changed, err)
+                                  : dt_db_run(db, dt_sql_move_from_default, to, 2, &changed, err);
     if (status != DT_OK || changed == 0) /* driven back meanwhile */
         return status;
-    status =
-        r->removed
-            ? dt_db_run(db, "DELETE FROM history_attempts WHERE job_id = ? AND part = 0", &to[1], 1, NULL, err)
-            : dt_db_run(db, "UPDATE history_attempts SET part = ? WHERE job_id = ? AND part = 0", to, 2, NULL, err);
+    status = r->removed ? dt_db_run(db, dt_sql_delete_attempts_from_default, &to[1], 1, NULL, err)
+                        : dt_db_run(db, dt_sql_move_attempts_from_default, to, 2, NULL, err);
     const struct dt_str state = dt_str(dt_job_state_name(r->state));
     if (status == DT_OK)
-        status = dt_db_run(db, "UPDATE history_counts SET jobs = jobs - 1 WHERE topic = ? AND state = ? AND part = 0",
-                           DT_PARAMS(DT_P_STR(r->topic), DT_P_STR(state)), NULL, err);
+        status = dt_db_run(db, dt_sql_uncount_in_default, DT_PARAMS(DT_P_STR(r->topic), DT_P_STR(state)), NULL, err);
     if (status == DT_OK && r->removed)
-        status = dt_db_run(db, count_removed, DT_PARAMS(DT_P_STR(r->topic), DT_P_INT(1)), NULL, err);
+        status = dt_db_run(db, dt_sql_count_removed, DT_PARAMS(DT_P_STR(r->topic), DT_P_INT(1)), NULL, err);
     else if (status == DT_OK)
-        status = dt_db_run(db, count_moved,
+        status = dt_db_run(db, dt_sql_count_archived,
                            DT_PARAMS(DT_P_STR(r->topic), DT_P_STR(state), DT_P_INT(r->part), DT_P_INT(1)), NULL, err);
     return status;
 }

@@ -9,11 +9,8 @@
 #include "store/db/db.h"
 #include "store/db/id_list.h"
 #include "store/dispatch/store_dispatch.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
-
-/* A subquery, not a join: a join would lock the topic's row. */
-#define RETENTION                                                                                                      \
-    "LEAST(COALESCE((SELECT p.retention_ms FROM topics p WHERE p.name = j.topic), 2592000000), 7223372036854775807)"
 
 /* Runs a query for ids; the ids as a JSON list, and their number. */
 dt_status dt_select_ids(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,
@@ -39,15 +36,11 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
     *done = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_select_ids(
-            db, "SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 0 AND due_key < ? ORDER BY due_key, id LIMIT ?",
-            DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, done, err);
+        status =
+            dt_select_ids(db, dt_sql_select_coming_near, DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, done, err);
     if (status == DT_OK && *done)
-        status = dt_db_run(db,
-                           "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE "
-                           "INDEX (PRIMARY) ON j.id = t.id"
-                           " SET j.near = 1 WHERE j.near = 0 AND j.next_at < ?",
-                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(end_ms)), &changed, err);
+        status = dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(end_ms)),
+                           &changed, err);
     dt_strbuf_clear(&ids);
     return status;
 }
@@ -55,16 +48,9 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
 dt_status dt_tidy_list(dt_store *store, dt_db *db, struct dt_str ids, uint64_t *changed, struct dt_error *err)
 {
     const struct dt_config *config = dt_store_config(store);
-    return dt_db_run(
-        db,
-        "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id "
-        "= t.id"
-        " SET j.purge_at = " DT_SQL_NOW_MS " + " RETENTION ", j.leave_at = " DT_SQL_NOW_MS " + LEAST(" RETENTION
-        ", IF(j.state = 'dead', ?, ?)), j.finished_at = COALESCE(NULLIF(j.finished_at, 0), " DT_SQL_NOW_MS "),"
-        " j.updated_at = " DT_SQL_NOW_MS ", j.next_at = NULL"
-        " WHERE j.state IN ('succeeded','dead','cancelled')"
-        " AND (j.next_at IS NOT NULL OR j.purge_at IS NULL OR j.leave_at = 0)",
-        DT_PARAMS(DT_P_STR(ids), DT_P_INT(config->history_dead_after), DT_P_INT(config->history_after)), changed, err);
+    return dt_db_run(db, dt_sql_tidy_jobs,
+                     DT_PARAMS(DT_P_STR(ids), DT_P_INT(config->history_dead_after), DT_P_INT(config->history_after)),
+                     changed, err);
 }
 
 dt_status dt_store_tidy(dt_store *store, const int64_t *ids, size_t n, size_t *done, struct dt_error *err)
@@ -113,16 +99,7 @@ dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats
         p[8] = DT_P_INT(s->drift_wrong);
         p[9] = DT_P_INT(s->generation);
     }
-    status = dt_db_run_many(
-        db,
-        "INSERT INTO shard_stats (seen_at, shard, epoch, waiting, detail, overdue, oldest_due_at, drift_missing,"
-        " drift_extra, drift_wrong, generation)"
-        " VALUES (" DT_SQL_NOW_MS ", ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?, ?)"
-        " ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at), epoch = VALUES(epoch), waiting = VALUES(waiting),"
-        " detail = VALUES(detail), overdue = VALUES(overdue), oldest_due_at = VALUES(oldest_due_at),"
-        " drift_missing = VALUES(drift_missing), drift_extra = VALUES(drift_extra),"
-        " drift_wrong = VALUES(drift_wrong), generation = VALUES(generation)",
-        params, COLUMNS, n, NULL, err);
+    status = dt_db_run_many(db, dt_sql_put_shard_stats, params, COLUMNS, n, NULL, err);
     free(params);
     return status;
 }

@@ -16,6 +16,7 @@
 
 #include "base/text/timetext.h"
 #include "store/dispatch/store_dispatch.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 #define DAYS_AHEAD  400
@@ -23,8 +24,6 @@
 #define MARGIN_MS   60000 /* a mover's clock may be so far behind */
 #define DROPS_MAX   4     /* a call */
 #define FIRST_DAY   1000000
-
-#define LOCK_NAME "CONCAT('duetime.', LEFT(SHA2(DATABASE(), 256), 40), '.parts')"
 
 /* ---- numbers ---- */
 
@@ -86,13 +85,6 @@ static void add(struct dt_parts *parts, int32_t part)
 
 /* ---- reading ---- */
 
-#define READ_PARTS(table)                                                                                              \
-    "SELECT CAST(SUBSTRING(PARTITION_NAME, 2) AS SIGNED) FROM information_schema.PARTITIONS "                          \
-    "WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '" table "' AND PARTITION_NAME LIKE 'p%'"
-static const char read_history[] = READ_PARTS("history");
-static const char read_attempts[] = READ_PARTS("history_attempts");
-static const char read_counted[] = "SELECT DISTINCT part FROM history_counts FORCE INDEX (by_part) WHERE part > 0";
-
 static dt_status read_numbers(dt_db *db, const char *sql, struct dt_parts *out, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, sql, DT_NO_PARAMS, err);
@@ -111,7 +103,7 @@ dt_status dt_store_parts_read(dt_store *store, struct dt_parts *out, struct dt_e
     out->read = false;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = read_numbers(db, read_history, out, err);
+        status = read_numbers(db, dt_sql_select_partitions, out, err);
     out->read = status == DT_OK;
     return status;
 }
@@ -155,15 +147,11 @@ static dt_status count_out(struct tending *t, int32_t part)
     dt_status status = dt_db_begin(t->db, t->err);
     if (status != DT_OK)
         return status;
-    status = dt_db_run(t->db,
-                       "INSERT INTO removed_jobs (topic, removed) SELECT c.topic, CAST(SUM(c.jobs) AS SIGNED) "
-                       "FROM history_counts c FORCE INDEX (by_part) WHERE c.part = ? GROUP BY c.topic "
-                       "ON DUPLICATE KEY UPDATE removed = removed + VALUES(removed)",
-                       &number, 1, NULL, t->err);
+    status = dt_db_run(t->db, dt_sql_count_dropped, &number, 1, NULL, t->err);
     if (status == DT_OK)
-        status = dt_db_run(t->db, "DELETE FROM history_counts WHERE part = ?", &number, 1, NULL, t->err);
+        status = dt_db_run(t->db, dt_sql_delete_dropped_counts, &number, 1, NULL, t->err);
     if (status == DT_OK)
-        status = dt_db_run(t->db, "DELETE FROM history_days WHERE part = ?", &number, 1, NULL, t->err);
+        status = dt_db_run(t->db, dt_sql_delete_dropped_days, &number, 1, NULL, t->err);
     return dt_store_finish(t->db, status, t->err);
 }
 
@@ -184,7 +172,7 @@ static dt_status drop_ended(struct tending *t, bool *more)
     struct dt_parts *all = malloc(sizeof(*all));
     if (!all)
         return dt_fail(t->err, DT_NOMEM, "out of memory");
-    dt_status status = read_numbers(t->db, read_counted, all, t->err);
+    dt_status status = read_numbers(t->db, dt_sql_select_counted_partitions, all, t->err);
     for (size_t i = 0; i < t->parts->n; i++)
         add(all, t->parts->v[i]);
     for (size_t i = 0; i < t->attempts->n; i++)
@@ -202,25 +190,25 @@ static dt_status drop_ended(struct tending *t, bool *more)
 
 static dt_status tend_locked(struct tending *t, const int32_t *wanted, size_t n, bool *more)
 {
-    dt_status status = dt_db_script(t->db, dt_str("SET SESSION lock_wait_timeout = 1"), t->err);
+    dt_status status = dt_db_script(t->db, dt_str(dt_sql_limit_lock_wait), t->err);
     if (status == DT_OK)
-        status = read_numbers(t->db, read_history, t->parts, t->err);
+        status = read_numbers(t->db, dt_sql_select_partitions, t->parts, t->err);
     if (status == DT_OK)
-        status = read_numbers(t->db, read_attempts, t->attempts, t->err);
+        status = read_numbers(t->db, dt_sql_select_attempt_partitions, t->attempts, t->err);
     for (size_t i = 0; status == DT_OK && i < n; i++)
         if (!dt_parts_have(t->parts, wanted[i]) && end_of(wanted[i]) > t->now_ms)
             status = make_part(t, wanted[i]);
     if (status == DT_OK)
         status = drop_ended(t, more);
     if (status == DT_OK && t->dropped)
-        status = read_numbers(t->db, read_history, t->parts, t->err);
+        status = read_numbers(t->db, dt_sql_select_partitions, t->parts, t->err);
     t->parts->read = status == DT_OK;
     return status;
 }
 
 static dt_status take_lock(dt_db *db, bool *got, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, "SELECT GET_LOCK(" LOCK_NAME ", 1)", DT_NO_PARAMS, err);
+    dt_status status = dt_db_query(db, dt_sql_lock_partitions, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     *got = dt_db_next(db) && dt_db_i64(db, 0) == 1;
@@ -229,10 +217,10 @@ static dt_status take_lock(dt_db *db, bool *got, struct dt_error *err)
 
 static void release_lock(dt_db *db)
 {
-    if (dt_db_alive(db) && dt_db_query(db, "SELECT RELEASE_LOCK(" LOCK_NAME ")", DT_NO_PARAMS, NULL) == DT_OK)
+    if (dt_db_alive(db) && dt_db_query(db, dt_sql_unlock_partitions, DT_NO_PARAMS, NULL) == DT_OK)
         (void)!dt_db_end(db, NULL);
     if (dt_db_alive(db))
-        (void)!dt_db_script(db, dt_str("SET SESSION lock_wait_timeout = DEFAULT"), NULL);
+        (void)!dt_db_script(db, dt_str(dt_sql_reset_lock_wait), NULL);
 }
 
 dt_status dt_store_parts_tend(dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n, struct dt_parts *parts,
@@ -265,9 +253,8 @@ dt_status dt_store_parts_ahead(dt_store *store, int64_t now_ms, unsigned days, i
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status =
-            dt_db_query(db, "SELECT DISTINCT COALESCE(retention_ms, ?) FROM topics WHERE COALESCE(retention_ms, ?) > 0",
-                        DT_PARAMS(DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(DT_RETENTION_DEFAULT_MS)), err);
+        status = dt_db_query(db, dt_sql_select_retentions,
+                             DT_PARAMS(DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(DT_RETENTION_DEFAULT_MS)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {

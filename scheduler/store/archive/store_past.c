@@ -6,6 +6,7 @@
 #include "store/archive/store_past.h"
 
 #include "job/job.h"
+#include "store/sql/statements.h"
 
 #define BEFORE_ALL (-1)
 
@@ -18,9 +19,7 @@ dt_status dt_past_next(dt_db *db, struct dt_past *past, struct dt_error *err)
 {
     const int64_t id = past->params[0].i;
     dt_status status =
-        dt_db_query(db,
-                    "SELECT part FROM history_days FORCE INDEX (PRIMARY) WHERE home_day = ? AND part > ?"
-                    " ORDER BY part LIMIT ?",
+        dt_db_query(db, dt_sql_select_archive_partitions,
                     DT_PARAMS(DT_P_INT(dt_job_home_day(id)), DT_P_INT(past->after), DT_P_INT(DT_PAST_PARTS)), err);
     if (status != DT_OK)
         return status;

@@ -13,8 +13,6 @@ static unsigned size_for(size_t n)
     return i;
 }
 
-const struct dt_id_in dt_id_in_jobs = DT_ID_IN("SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id", "");
-
 /* One statement's parameters. */
 struct list {
     struct dt_param params[DT_ID_IN_HEAD + DT_ID_IN_MOST];

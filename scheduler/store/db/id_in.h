@@ -4,9 +4,7 @@
  * the server note the rows first and find and write them again afterwards: a quarter more a row, twice as much for few
  * rows. A SELECT of such a join has it make a table of the ids first, and read that. For store/ only.
  *
- *   static const struct dt_id_in update = DT_ID_IN("UPDATE jobs j FORCE INDEX (PRIMARY) SET … WHERE … AND j.id", "");
- *   static const struct dt_id_in query = DT_ID_IN("SELECT j.state FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id",
- *                                                 " ORDER BY j.id FOR UPDATE");
+ * A statement of store/sql/ with `IN (?,...)` is such a constant: DT_ID_IN(before, after) is what the build writes for it.
  */
 #ifndef DT_STORE_ID_IN_H
 #define DT_STORE_ID_IN_H
@@ -38,8 +36,6 @@ struct dt_id_in {
                 DT_ID_IN_LIST(before, DT_ID_IN_960, after)                                                             \
         }                                                                                                              \
     }
-
-extern const struct dt_id_in dt_id_in_jobs; /* a query: those of the ids that `jobs` has */
 
 /* Runs it for all ids (ascending, so that rows are locked in that order), MOST at a time; `affected` counts changed
  * rows of all. `head`: the parameters before the list. */

@@ -33,6 +33,7 @@
 #include "base/json.h"
 #include "store/db/id_in.h"
 #include "store/jobs/store_row.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 /* A job that results speak of. */
@@ -243,7 +244,7 @@ static dt_status mark_busy(void *arg)
 /* Of the jobs that were asked for, those that there are and that were passed by. */
 static dt_status find_busy(struct batch *b)
 {
-    return dt_id_in_read(b->db, &dt_id_in_jobs, DT_NO_PARAMS, b->ids, b->n_ids, mark_busy, b, b->err);
+    return dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, b->ids, b->n_ids, mark_busy, b, b->err);
 }
 
 static dt_status read_all(struct batch *b)

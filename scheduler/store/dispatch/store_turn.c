@@ -26,6 +26,7 @@
 #include "store/dispatch/topic_book.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 enum fate { FATE_GONE, FATE_ELSEWHERE, FATE_LEFT, FATE_MOVED, FATE_HELD, FATE_CLAIM, FATE_TIMEOUT };
@@ -190,7 +191,7 @@ static dt_status tell_gone_from_locked(struct turn *t)
     for (size_t i = 0; i < t->n; i++)
         if (!t->v[i].found)
             t->v[i].fate = FATE_GONE;
-    return dt_id_in_read(t->db, &dt_id_in_jobs, DT_NO_PARAMS, ids, n, is_there, t, t->err);
+    return dt_id_in_read(t->db, &dt_sql_find_jobs, DT_NO_PARAMS, ids, n, is_there, t, t->err);
 }
 
 /* ---- judging ---- */

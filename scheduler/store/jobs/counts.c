@@ -1,5 +1,6 @@
 /* See counts.h. Owns the statement that writes counters; refuses to know why anything changed. */
 #include "store/jobs/counts.h"
+#include "store/sql/statements.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,12 +133,6 @@ void dt_counts_leave(struct dt_counts *counts, struct dt_str topic, int64_t id, 
 
 /* ---- writing ---- */
 
-static const char write_counts[] =
-    "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, succeeded, dead, cancelled, created)"
-    " VALUES (?,?,?,?,?,?,?,?,?) ON DUPLICATE KEY UPDATE scheduled = scheduled + VALUES(scheduled),"
-    " dispatched = dispatched + VALUES(dispatched), succeeded = succeeded + VALUES(succeeded),"
-    " dead = dead + VALUES(dead), cancelled = cancelled + VALUES(cancelled), created = created + VALUES(created)";
-
 static dt_status commit_with(dt_db *db, const struct dt_counts *counts, struct dt_error *err)
 {
     enum { COLUMNS = 3 + DT_COUNT_NUMBERS };
@@ -158,7 +153,7 @@ static dt_status commit_with(dt_db *db, const struct dt_counts *counts, struct d
         for (int k = 0; k < DT_COUNT_NUMBERS; k++)
             *p++ = DT_P_INT(c->n[k]);
     }
-    dt_status status = dt_db_commit_with(db, write_counts, params, COLUMNS, counts->n, err);
+    dt_status status = dt_db_commit_with(db, dt_sql_add_counts, params, COLUMNS, counts->n, err);
     if (params != few)
         free(params);
     return status;

@@ -14,6 +14,7 @@
 
 #include "store/dispatch/store_dispatch.h"
 #include "store/jobs/counts.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 struct dt_audit {
@@ -64,8 +65,7 @@ static dt_status topic_of_row(dt_audit *a, unsigned column, struct dt_error *err
 
 static dt_status read_version(dt_audit *a, struct dt_error *err)
 {
-    dt_status status = dt_db_query(a->db, "SELECT version, corrected FROM count_audits WHERE piece = ?",
-                                   DT_PARAMS(DT_P_INT(a->piece)), err);
+    dt_status status = dt_db_query(a->db, dt_sql_select_audit, DT_PARAMS(DT_P_INT(a->piece)), err);
     if (status != DT_OK)
         return status;
     bool found = dt_db_next(a->db);
@@ -74,14 +74,9 @@ static dt_status read_version(dt_audit *a, struct dt_error *err)
     return dt_db_end(a->db, err);
 }
 
-static const char read_counters[] =
-    "SELECT topic, CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), CAST(SUM(succeeded) AS SIGNED),"
-    " CAST(SUM(dead) AS SIGNED), CAST(SUM(cancelled) AS SIGNED) FROM job_counts FORCE INDEX (by_piece)"
-    " WHERE piece = ? GROUP BY topic";
-
 static dt_status subtract_counters(dt_audit *a, struct dt_error *err)
 {
-    dt_status status = dt_db_query(a->db, read_counters, DT_PARAMS(DT_P_INT(a->piece)), err);
+    dt_status status = dt_db_query(a->db, dt_sql_select_counters, DT_PARAMS(DT_P_INT(a->piece)), err);
     while (status == DT_OK && dt_db_next(a->db)) {
         status = topic_of_row(a, 0, err);
         for (int s = 0; status == DT_OK && s < DT_JOB_STATES; s++)
@@ -106,8 +101,7 @@ static dt_status begin_piece(dt_audit *a, struct dt_error *err)
 /* The first row from next_id on that belongs to the piece, or a later one that does not; false: there is none. */
 static dt_status find_next(dt_audit *a, bool *there, struct dt_error *err)
 {
-    dt_status status = dt_db_query(a->db, "SELECT id FROM jobs FORCE INDEX (PRIMARY) WHERE id >= ? ORDER BY id LIMIT 1",
-                                   DT_PARAMS(DT_P_INT(a->next_id)), err);
+    dt_status status = dt_db_query(a->db, dt_sql_find_next_row, DT_PARAMS(DT_P_INT(a->next_id)), err);
     if (status != DT_OK)
         return status;
     *there = dt_db_next(a->db);
@@ -133,15 +127,11 @@ static dt_status find_day(dt_audit *a, bool *there, struct dt_error *err)
     return DT_OK;
 }
 
-static const char count_slice[] =
-    "SELECT s.topic, s.state + 0, COUNT(*), MAX(s.id) FROM (SELECT id, topic, state FROM jobs FORCE INDEX (PRIMARY)"
-    " WHERE id >= ? AND id <= ? ORDER BY id LIMIT ?) s GROUP BY s.topic, s.state + 0";
-
 static dt_status add_slice(dt_audit *a, size_t limit, size_t *rows, struct dt_error *err)
 {
     const int64_t last = a->next_id | ((INT64_C(1) << DT_SEQUENCE_BITS) - 1);
     dt_status status =
-        dt_db_query(a->db, count_slice, DT_PARAMS(DT_P_INT(a->next_id), DT_P_INT(last), DT_P_INT(limit)), err);
+        dt_db_query(a->db, dt_sql_count_rows, DT_PARAMS(DT_P_INT(a->next_id), DT_P_INT(last), DT_P_INT(limit)), err);
     int64_t highest = a->next_id;
     for (*rows = 0; status == DT_OK && dt_db_next(a->db);) {
         int64_t state = dt_db_i64(a->db, 1) - 1;
@@ -191,17 +181,11 @@ static int64_t wrong(const struct dt_count *c, int64_t *net)
     return more > -fewer ? more : -fewer;
 }
 
-static const char raise_audit[] =
-    "UPDATE count_audits SET version = version + 1, audited_at = ?, jobs = ?, corrected = ?"
-    " WHERE piece = ? AND version = ?";
-static const char first_audit[] =
-    "INSERT INTO count_audits (audited_at, jobs, corrected, piece, version) VALUES (?,?,?,?,? + 1)";
-
 /* BUSY: another audit of the piece has corrected since. */
 static dt_status raise_version(dt_audit *a, int64_t now_ms, struct dt_error *err)
 {
     uint64_t changed = 0;
-    dt_status status = dt_db_run(a->db, a->version ? raise_audit : first_audit,
+    dt_status status = dt_db_run(a->db, a->version ? dt_sql_raise_audit : dt_sql_insert_audit,
                                  DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(a->rows), DT_P_INT(a->corrected),
                                            DT_P_INT(a->piece), DT_P_INT(a->version)),
                                  &changed, err);
@@ -209,14 +193,6 @@ static dt_status raise_version(dt_audit *a, int64_t now_ms, struct dt_error *err
         status = dt_fail(err, DT_BUSY, "piece %u was audited by another one", a->piece);
     return status;
 }
-
-static const char correct_counts[] =
-    "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, succeeded, dead, cancelled, edited, "
-    "corrected)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?) ON DUPLICATE KEY UPDATE scheduled = scheduled + VALUES(scheduled),"
-    " dispatched = dispatched + VALUES(dispatched), succeeded = succeeded + VALUES(succeeded),"
-    " dead = dead + VALUES(dead), cancelled = cancelled + VALUES(cancelled), edited = edited + VALUES(edited),"
-    " corrected = corrected + VALUES(corrected)";
 
 static dt_status commit_correction(dt_audit *a, struct dt_error *err)
 {
@@ -237,7 +213,7 @@ static dt_status commit_correction(dt_audit *a, struct dt_error *err)
         *p++ = DT_P_INT(net);
         *p++ = DT_P_INT(corrected);
     }
-    dt_status status = dt_db_commit_with(a->db, correct_counts, params, COLUMNS, d->n, err);
+    dt_status status = dt_db_commit_with(a->db, dt_sql_correct_counts, params, COLUMNS, d->n, err);
     free(params);
     return status;
 }

@@ -26,6 +26,7 @@
 #include "base/hooks/guard.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 #define JOB_COLUMNS     17 /* at most */
@@ -36,55 +37,27 @@
 #define ROW_OVERHEAD    1024
 #define OWNERS_AT_ONCE  ((size_t)1000) /* keys in one list: a megabyte at most */
 
-#define INSERT_JOBS(columns, places)                                                                                   \
-    "INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, "     \
-    "payload" columns ") VALUES (?,?,?,?,?,?,?,?,?,?,?" places ")"
-#define NEAR   ", near"
-#define KEY    ", job_key"
-#define EXTRAS ", partition_key, content_type, payload_binary, headers"
-
 /* A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do. */
 enum { HAS_NEAR = 1, HAS_KEY = 2, HAS_EXTRAS = 4 };
 static const struct job_form {
     const char *sql;
     size_t columns;
 } job_forms[] = {
-    {INSERT_JOBS("", ""), 11},
-    {INSERT_JOBS(NEAR, ",?"), 12},
-    {INSERT_JOBS(KEY, ",?"), 12},
-    {INSERT_JOBS(NEAR KEY, ",?,?"), 13},
-    {INSERT_JOBS(EXTRAS, ",?,?,?,?"), 15},
-    {INSERT_JOBS(NEAR EXTRAS, ",?,?,?,?,?"), 16},
-    {INSERT_JOBS(KEY EXTRAS, ",?,?,?,?,?"), 16},
-    {INSERT_JOBS(NEAR KEY EXTRAS, ",?,?,?,?,?,?"), JOB_COLUMNS},
+    {dt_sql_insert_job, 11},
+    {dt_sql_insert_job_near, 12},
+    {dt_sql_insert_job_key, 12},
+    {dt_sql_insert_job_near_key, 13},
+    {dt_sql_insert_job_extras, 15},
+    {dt_sql_insert_job_near_extras, 16},
+    {dt_sql_insert_job_key_extras, 16},
+    {dt_sql_insert_job_near_key_extras, JOB_COLUMNS},
 };
-static const char insert_keys_sql[] =
-    "INSERT INTO job_keys (topic, job_key, job_id) VALUES (?,?,?) ON DUPLICATE KEY UPDATE job_id = job_id";
-/* Who has a key, and until when if that is told: a finished job keeps it for history.keys, and no longer than it is
- * kept itself. History is asked for jobs that are not in `jobs`, in the same statement: a job that moves is seen once.
- */
-#define PAST_OWNERS(column)                                                                                            \
-    "(SELECT h." column " FROM history_days d FORCE INDEX (PRIMARY) STRAIGHT_JOIN history h FORCE INDEX (PRIMARY) "    \
-    "ON h.part = d.part AND h.id = k.job_id WHERE d.home_day = " DT_SQL_HOME_DAY("k.job_id") " LIMIT 1)"
-static const char key_owners_sql[] = "SELECT j.n, k.job_id, IF(o.id IS NULL, " PAST_OWNERS(
-    "digest") ", o.digest), "
-              "IF(o.id IS NULL, " PAST_OWNERS(
-                  "key_until") ", IF(o.next_at IS NULL AND "
-                               "o.purge_at IS NOT NULL, LEAST(o.purge_at, o.updated_at + ?), NULL)) FROM JSON_TABLE(?, "
-                               "'$[*]' COLUMNS(n INT PATH "
-                               "'$[0]', t VARCHAR(400) PATH '$[1]', "
-                               "k VARCHAR(510) PATH '$[2]')) j STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY) "
-                               "ON k.topic = UNHEX(j.t) AND k.job_key = UNHEX(j.k) LEFT JOIN jobs o ON o.id = k.job_id";
-static const char take_key_sql[] = "UPDATE job_keys SET job_id = ? WHERE topic = ? AND job_key = ? AND job_id = ?";
-static const char drop_key_sql[] = "DELETE FROM job_keys WHERE topic = ? AND job_key = ? AND job_id = ?";
-static const char who_made_sql[] = "SELECT maker, digest FROM jobs WHERE id = ?";
-static const char read_back_sql[] = "SELECT 1 FROM jobs WHERE id = ? AND maker = ? LOCK IN SHARE MODE";
 
 /* ---- ids ---- */
 
 static dt_status take_block(dt_db *db, int64_t now_ms, int64_t n, int64_t *first, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, "SELECT next_id FROM id_sequence FOR UPDATE", DT_NO_PARAMS, err);
+    dt_status status = dt_db_query(db, dt_sql_lock_next_id, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     *first = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
@@ -95,7 +68,7 @@ static dt_status take_block(dt_db *db, int64_t now_ms, int64_t n, int64_t *first
         return dt_fail(err, DT_SCHEMA, "the row of id_sequence is missing");
     if (*first < now_ms * NUMBERS_A_MS)
         *first = now_ms * NUMBERS_A_MS;
-    return dt_db_run(db, "UPDATE id_sequence SET next_id = ?", DT_PARAMS(DT_P_INT(*first + n)), NULL, err);
+    return dt_db_run(db, dt_sql_set_next_id, DT_PARAMS(DT_P_INT(*first + n)), NULL, err);
 }
 
 dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err)
@@ -298,7 +271,7 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
     dt_status status =
         list.failed
             ? dt_fail(err, DT_NOMEM, "out of memory")
-            : dt_db_query(b->db, key_owners_sql,
+            : dt_db_query(b->db, dt_sql_select_key_owners,
                           DT_PARAMS(DT_P_INT(dt_store_config(b->store)->history_keys), DT_P_STR(dt_strbuf_str(&list))),
                           err);
     dt_strbuf_clear(&list);
@@ -329,7 +302,7 @@ static dt_status take_over_keys(struct batch *b, const struct keyed *keyed, size
         const struct dt_new_job *job = &keyed[i].row->job;
         if (keyed[i].head == &keyed[i] && keyed[i].owner && keyed[i].row->outcome == DT_INSERT_CREATED)
             status = dt_db_run(
-                b->db, take_key_sql,
+                b->db, dt_sql_take_key,
                 DT_PARAMS(DT_P_INT(job->id), DT_P_STR(job->topic), DT_P_STR(job->key), DT_P_INT(keyed[i].owner)), NULL,
                 err);
     }
@@ -371,7 +344,7 @@ static dt_status insert_keys(struct batch *b, struct dt_error *err)
     }
     if (heads == 0)
         return DT_OK;
-    dt_status status = dt_db_run_many(b->db, insert_keys_sql, b->params, KEY_COLUMNS, heads, &inserted, err);
+    dt_status status = dt_db_run_many(b->db, dt_sql_insert_key, b->params, KEY_COLUMNS, heads, &inserted, err);
     if (status == DT_OK && inserted != heads)
         status = settle_owners(b, b->keyed, b->n_keyed, err);
     if (status == DT_OK)
@@ -418,7 +391,7 @@ static dt_status insert_jobs(struct batch *b, struct dt_error *err)
 
 static dt_status is_our_own(struct batch *b, const struct dt_new_job *job, bool *ours, struct dt_error *err)
 {
-    dt_status status = dt_db_query(b->db, who_made_sql, DT_PARAMS(DT_P_INT(job->id)), err);
+    dt_status status = dt_db_query(b->db, dt_sql_select_maker, DT_PARAMS(DT_P_INT(job->id)), err);
     if (status != DT_OK)
         return status;
     struct dt_str digest = {(const char *)job->digest, sizeof(job->digest)};
@@ -453,7 +426,7 @@ static dt_status insert_key_alone(struct batch *b, struct keyed *k, struct dt_er
     uint64_t inserted = 0;
     k->head = k;
     key_params(k->row, params);
-    dt_status status = dt_db_run(b->db, insert_keys_sql, params, KEY_COLUMNS, &inserted, err);
+    dt_status status = dt_db_run(b->db, dt_sql_insert_key, params, KEY_COLUMNS, &inserted, err);
     if (status == DT_INVALID) {
         k->row->outcome = DT_INSERT_REFUSED;
         return DT_OK;
@@ -470,8 +443,8 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
     status = insert_job_alone(b, k->row, err);
     if (status != DT_OK || k->row->outcome == DT_INSERT_CREATED)
         return status;
-    return dt_db_run(b->db, drop_key_sql, DT_PARAMS(DT_P_STR(job->topic), DT_P_STR(job->key), DT_P_INT(job->id)), NULL,
-                     err);
+    return dt_db_run(b->db, dt_sql_delete_key, DT_PARAMS(DT_P_STR(job->topic), DT_P_STR(job->key), DT_P_INT(job->id)),
+                     NULL, err);
 }
 
 static dt_status insert_singly(struct batch *b, struct dt_error *err)
@@ -545,7 +518,7 @@ static dt_status find_one(struct batch *b, bool *there, struct dt_error *err)
     for (size_t i = 0; i < b->n && status == DT_OK && !*there; i++) {
         if (b->rows[i]->outcome != DT_INSERT_CREATED)
             continue;
-        status = dt_db_query(b->db, read_back_sql, DT_PARAMS(DT_P_INT(b->rows[i]->job.id), DT_P_INT(b->maker)), err);
+        status = dt_db_query(b->db, dt_sql_find_made, DT_PARAMS(DT_P_INT(b->rows[i]->job.id), DT_P_INT(b->maker)), err);
         if (status == DT_OK) {
             *there = dt_db_next(b->db);
             status = dt_db_end(b->db, err);

@@ -320,15 +320,12 @@ static int64_t near_of(const struct change *c, int64_t next_at_ms)
 
 /* ---- cancel ---- */
 
-/* Some keep jobs for ever: now + it is a number nevertheless. */
-
 /* An attempt that is in flight is kept when only the further ones are cancelled: it is sent nevertheless. */
 static dt_status cancel_scheduled(struct change *c)
 {
     dt_status status = c->keep_attempt ? DT_OK : refuse_in_flight(c);
     if (status != DT_OK)
         return status;
-    /* The end of an earlier attempt stays on record; without one this is the end of the job. */
     return write_job(c, dt_sql_cancel_job,
                      DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS),
                                DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS),
@@ -525,11 +522,6 @@ dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *pat
 }
 
 /* ---- attempts ---- */
-
-/*
- * One statement, so that an attempt that is being archived is seen once. The row's own part comes in any case, whatever
- * its number (0 = none yet): without it there is no job.
- */
 
 /* A page of attempts being filled. */
 struct attempt_page {

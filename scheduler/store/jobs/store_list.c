@@ -17,6 +17,7 @@
  * named, because the optimizer was seen to choose others. Refuses to know tokens: topic prefixes come as texts.
  */
 #include "store/jobs/store_row.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 #define SCAN_ROWS    10000 /* looked at before an unfilled page is given back */
@@ -28,44 +29,12 @@
 #define PART_GROWS 4
 #define PART_MAX   64
 
-#define WHERE_FILTER                                                                                                   \
-    "(? IS NULL OR j.topic = ?) AND (? = 0 OR j.state = ?) AND j.run_at >= ? AND j.run_at < ? "                        \
-    "AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4)) "
-
-static const char window_by_id[] =
-    "SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id > ? ORDER BY j.id LIMIT 1 OFFSET ?";
-static const char window_by_past_id[] =
-    "SELECT j.id FROM history j FORCE INDEX (PRIMARY) WHERE j.id > ? ORDER BY j.id LIMIT 1 OFFSET ?";
-#define KEPT             "AND j.purge_at > " DT_SQL_NOW_MS " "
-#define BY_ID(table)     " FROM " table " j FORCE INDEX (PRIMARY) WHERE j.id > ? AND j.id <= ? AND " WHERE_FILTER
-#define LIVE_BY_ID(head) "SELECT " head BY_ID("jobs") "ORDER BY j.id LIMIT ?"
-#define ALL_BY_ID(head, past)                                                                                          \
-    "(" LIVE_BY_ID(head) ") UNION ALL (SELECT " past BY_ID("history") KEPT "ORDER BY j.id LIMIT ?) ORDER BY 1 LIMIT ?"
-
-/*
- * Keys from the prefix, or the cursor, on: but not the cursor's own one. The upper bound is the lowest text above all
- * that start with the prefix; it may be no valid UTF-8, so it travels in hexadecimal digits.
- */
-#define KEYS "WHERE k.topic = ? AND k.job_key >= ? AND k.job_key < UNHEX(?) AND (? OR k.job_key <> ?) "
-static const char window_by_key[] =
-    "SELECT k.job_key FROM job_keys k FORCE INDEX (PRIMARY) " KEYS "ORDER BY k.job_key LIMIT 1 OFFSET ?";
-#define BY_KEY(join)                                                                                                   \
-    " FROM job_keys k FORCE INDEX (PRIMARY) " join " j FORCE INDEX (PRIMARY) ON j.id = k.job_id " KEYS                 \
-    "AND k.job_key <= COALESCE(?, UNHEX(?)) AND " WHERE_FILTER
-/* No look into history for what stands in `jobs`. */
-#define NOT_IN_JOBS       "AND (SELECT COUNT(*) FROM jobs x WHERE x.id = k.job_id) = 0 "
-#define LIVE_BY_KEY(head) "SELECT " head BY_KEY("STRAIGHT_JOIN jobs") "ORDER BY k.job_key LIMIT ?"
-#define ALL_BY_KEY(head, past)                                                                                         \
-    "(" LIVE_BY_KEY(head) ") UNION ALL (SELECT " past BY_KEY(                                                          \
-        DT_PAST_JOIN("k.job_id", "history")) "AND j.part = d.part " KEPT NOT_IN_JOBS                                   \
-                                             "ORDER BY k.job_key LIMIT ?) ORDER BY 3 LIMIT ?"
-
 /* [by key][with payloads][history, too] */
 static const char *const rows_sql[2][2][2] = {
-    {{LIVE_BY_ID(DT_ROW_HEAD), ALL_BY_ID(DT_ROW_HEAD, DT_ROW_HEAD_PAST)},
-     {LIVE_BY_ID(DT_ROW_FULL), ALL_BY_ID(DT_ROW_FULL, DT_ROW_FULL_PAST)}},
-    {{LIVE_BY_KEY(DT_ROW_HEAD), ALL_BY_KEY(DT_ROW_HEAD, DT_ROW_HEAD_PAST)},
-     {LIVE_BY_KEY(DT_ROW_FULL), ALL_BY_KEY(DT_ROW_FULL, DT_ROW_FULL_PAST)}},
+    {{dt_sql_list_live_by_id, dt_sql_list_all_by_id},
+     {dt_sql_list_live_payloads_by_id, dt_sql_list_all_payloads_by_id}},
+    {{dt_sql_list_live_by_key, dt_sql_list_all_by_key},
+     {dt_sql_list_live_payloads_by_key, dt_sql_list_all_payloads_by_key}},
 };
 
 #define FILTER_PARAMS 8
@@ -176,6 +145,10 @@ struct window {
     struct dt_str end_key;
 };
 
+/*
+ * Keys from the prefix, or from the cursor, on; the cursor's own key is left out. The upper bound is the lowest text above
+ * all keys that begin with the prefix. It may be no valid UTF-8, so it travels in hexadecimal digits.
+ */
 static void key_params(const struct page *p, struct dt_param out[KEY_PARAMS])
 {
     bool from_start = p->after_key.p == NULL;
@@ -202,7 +175,7 @@ static dt_status find_key_window(struct page *p, struct window *w, bool *last)
     struct dt_param params[KEY_PARAMS + 1];
     key_params(p, params);
     params[KEY_PARAMS] = DT_P_INT(w->rows - 1);
-    dt_status status = dt_db_query(p->db, window_by_key, params, KEY_PARAMS + 1, p->err);
+    dt_status status = dt_db_query(p->db, dt_sql_find_window_by_key, params, KEY_PARAMS + 1, p->err);
     if (status != DT_OK)
         return status;
     *last = !dt_db_next(p->db);
@@ -231,9 +204,9 @@ static dt_status find_window(struct page *p, struct window *w, bool *last)
     w->end_id = INT64_MAX;
     if (by_key(p))
         return find_key_window(p, w, last);
-    dt_status status = find_id_window(p, window_by_id, w, last);
+    dt_status status = find_id_window(p, dt_sql_find_window_by_id, w, last);
     if (status == DT_OK && with_history(p))
-        status = find_id_window(p, window_by_past_id, w, &past_last);
+        status = find_id_window(p, dt_sql_find_archived_window_by_id, w, &past_last);
     *last &= past_last;
     return status;
 }

@@ -9,11 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 #define OVERDUE_ROWS 20000
-
-#define TOPIC_COLUMNS "name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version"
 
 static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
@@ -47,7 +46,7 @@ dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_aren
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db, "SELECT " TOPIC_COLUMNS " FROM topics WHERE name = ?", DT_PARAMS(DT_P_STR(name)), err);
+        status = dt_db_query(db, dt_sql_select_topic, DT_PARAMS(DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
     status = dt_db_next(db) ? read_topic(db, arena, out, NULL) : DT_NOT_FOUND;
@@ -120,16 +119,15 @@ static dt_status read_page(struct topic_page *p)
 
 static dt_status read_all(struct topic_page *p, struct dt_str after)
 {
-    dt_status status = dt_db_query(p->db, "SELECT " TOPIC_COLUMNS " FROM topics WHERE name > ? ORDER BY name LIMIT ?",
-                                   DT_PARAMS(DT_P_STR(after), DT_P_INT(p->limit)), p->err);
+    dt_status status = dt_db_query(p->db, dt_sql_select_topics, DT_PARAMS(DT_P_STR(after), DT_P_INT(p->limit)), p->err);
     return status != DT_OK ? status : read_page(p);
 }
 
 static dt_status read_range(struct topic_page *p, struct dt_str after, struct dt_str from, struct dt_str below)
 {
-    dt_status status = dt_db_query(
-        p->db, "SELECT " TOPIC_COLUMNS " FROM topics WHERE name > ? AND name >= ? AND name < ? ORDER BY name LIMIT ?",
-        DT_PARAMS(DT_P_STR(after), DT_P_STR(from), DT_P_STR(below), DT_P_INT(p->limit - p->n)), p->err);
+    dt_status status =
+        dt_db_query(p->db, dt_sql_select_topics_between,
+                    DT_PARAMS(DT_P_STR(after), DT_P_STR(from), DT_P_STR(below), DT_P_INT(p->limit - p->n)), p->err);
     return status != DT_OK ? status : read_page(p);
 }
 
@@ -187,7 +185,7 @@ dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *fil
 /* All changes of topics queue here. */
 static dt_status lock_topics(dt_db *db, char installation[101], struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, "SELECT name FROM installation FOR UPDATE", DT_NO_PARAMS, err);
+    dt_status status = dt_db_query(db, dt_sql_lock_topics, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     struct dt_str name = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE;
@@ -202,7 +200,7 @@ static dt_status lock_topics(dt_db *db, char installation[101], struct dt_error 
 
 static dt_status raise_version(dt_db *db, struct dt_error *err)
 {
-    return dt_db_run(db, "UPDATE installation SET topics_version = topics_version + 1", DT_NO_PARAMS, NULL, err);
+    return dt_db_run(db, dt_sql_raise_topics_version, DT_NO_PARAMS, NULL, err);
 }
 
 static char folded(char c)
@@ -253,9 +251,7 @@ static dt_status refuse_internal(struct dt_str kafka_name, const char *installat
 static dt_status refuse_clash(dt_db *db, struct dt_str name, struct dt_str kafka_name, struct dt_topic_terms *terms,
                               struct dt_error *err)
 {
-    dt_status status = dt_db_query(db,
-                                   "SELECT 1 FROM topics FORCE INDEX (kafka_fold) "
-                                   "WHERE kafka_fold = REPLACE(?, '.', '_') AND kafka_name <> ? AND name <> ? LIMIT 1",
+    dt_status status = dt_db_query(db, dt_sql_find_kafka_clash,
                                    DT_PARAMS(DT_P_STR(kafka_name), DT_P_STR(kafka_name), DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
@@ -267,7 +263,7 @@ static dt_status refuse_clash(dt_db *db, struct dt_str name, struct dt_str kafka
 
 static dt_status topic_exists(dt_db *db, struct dt_str name, bool *exists, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, "SELECT 1 FROM topics WHERE name = ?", DT_PARAMS(DT_P_STR(name)), err);
+    dt_status status = dt_db_query(db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
     *exists = dt_db_next(db);
@@ -279,8 +275,8 @@ static dt_status refuse_foreign(dt_db *db, const struct dt_topic *t, struct dt_t
 {
     if (!terms || !terms->foreign)
         return DT_OK;
-    dt_status status = dt_db_query(db, "SELECT 1 FROM topics WHERE name = ? AND kafka_name = ?",
-                                   DT_PARAMS(DT_P_STR(t->name), DT_P_STR(t->kafka_topic)), err);
+    dt_status status =
+        dt_db_query(db, dt_sql_find_topic_as_named, DT_PARAMS(DT_P_STR(t->name), DT_P_STR(t->kafka_topic)), err);
     if (status != DT_OK)
         return status;
     bool stays = dt_db_next(db);
@@ -296,8 +292,7 @@ static dt_status count_topics(dt_db *db, struct dt_str prefix, int64_t *n, struc
     struct dt_arena arena;
     dt_arena_init(&arena);
     struct dt_str below = above_prefix(&arena, prefix);
-    dt_status status = below.p ? dt_db_query(db, "SELECT COUNT(*) FROM topics WHERE name >= ? AND name < ?",
-                                             DT_PARAMS(DT_P_STR(prefix), DT_P_STR(below)), err)
+    dt_status status = below.p ? dt_db_query(db, dt_sql_count_topics, DT_PARAMS(DT_P_STR(prefix), DT_P_STR(below)), err)
                                : dt_fail(err, DT_NOMEM, "out of memory");
     if (status == DT_OK) {
         *n = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
@@ -346,9 +341,7 @@ static struct settings settings_of(const struct dt_topic *t)
 static dt_status insert_topic(dt_db *db, const struct dt_topic *t, int64_t now_ms, struct dt_error *err)
 {
     struct settings s = settings_of(t);
-    return dt_db_run(db,
-                     "INSERT INTO topics (name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, "
-                     "updated_at) VALUES (?,?,?,?,?,?,?,?)",
+    return dt_db_run(db, dt_sql_insert_topic,
                      DT_PARAMS(DT_P_STR(t->name), s.kafka_topic, s.retry, s.ack_timeout, s.retention, s.paused,
                                DT_P_INT(now_ms), DT_P_INT(now_ms)),
                      NULL, err);
@@ -360,11 +353,7 @@ static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paus
 {
     struct settings s = settings_of(t);
     struct dt_param keep = DT_P_INT(!set_paused);
-    return dt_db_run(db,
-                     "UPDATE topics SET kafka_topic = ?, retry = ?, ack_timeout_ms = ?, retention_ms = ?, "
-                     "paused = IF(?, paused, ?), updated_at = ?, version = version + 1 WHERE name = ? AND NOT "
-                     "(kafka_topic <=> ? AND retry <=> ? AND ack_timeout_ms <=> ? AND retention_ms <=> ? "
-                     "AND (? OR paused = ?))",
+    return dt_db_run(db, dt_sql_update_topic,
                      DT_PARAMS(s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused, DT_P_INT(now_ms),
                                DT_P_STR(t->name), s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused),
                      changed, err);
@@ -453,9 +442,7 @@ static dt_status pause_locked(dt_db *db, struct dt_str name, bool paused, int64_
         status = dt_fail(err, DT_NOT_FOUND, "no such topic");
     if (status == DT_OK)
         status =
-            dt_db_run(db,
-                      "UPDATE topics SET paused = ?, updated_at = ?, version = version + 1 "
-                      "WHERE name = ? AND paused <> ?",
+            dt_db_run(db, dt_sql_pause_topic,
                       DT_PARAMS(DT_P_INT(paused), DT_P_INT(now_ms), DT_P_STR(name), DT_P_INT(paused)), &changed, err);
     return status == DT_OK && changed ? raise_version(db, err) : status;
 }
@@ -477,13 +464,6 @@ dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused,
 
 /* ---- looking ---- */
 
-/* Jobs are counted as they change (counts.h), and so is history. One statement: a job that moves is counted once. */
-static const char count_sql[] =
-    "SELECT 0, CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), CAST(SUM(succeeded) AS SIGNED), "
-    "CAST(SUM(dead) AS SIGNED), CAST(SUM(cancelled) AS SIGNED) FROM job_counts FORCE INDEX (PRIMARY) WHERE topic = ? "
-    "UNION ALL SELECT state + 0, CAST(SUM(jobs) AS SIGNED), 0, 0, 0, 0 FROM history_counts FORCE INDEX (PRIMARY) "
-    "WHERE topic = ? GROUP BY state + 0";
-
 static void add_counts(const dt_db *db, struct dt_topic_counts *out)
 {
     int64_t state = dt_db_i64(db, 0) - 1;
@@ -495,7 +475,7 @@ static void add_counts(const dt_db *db, struct dt_topic_counts *out)
 
 static dt_status count_states(dt_db *db, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, count_sql, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
+    dt_status status = dt_db_query(db, dt_sql_select_topic_counts, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db))
@@ -507,12 +487,7 @@ static dt_status count_states(dt_db *db, struct dt_str name, struct dt_topic_cou
 
 static dt_status find_overdue(dt_db *db, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
 {
-    dt_status status = dt_db_query(
-        db,
-        "SELECT " DT_SQL_NOW_MS " - MIN(IF(topic = ? AND state = 'scheduled' AND due_key > 1, due_key, NULL)) "
-        "FROM (SELECT topic, state, due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND "
-        "due_key < " DT_SQL_NOW_MS " ORDER BY due_key LIMIT ?) due",
-        DT_PARAMS(DT_P_STR(name), DT_P_INT(OVERDUE_ROWS)), err);
+    dt_status status = dt_db_query(db, dt_sql_select_overdue, DT_PARAMS(DT_P_STR(name), DT_P_INT(OVERDUE_ROWS)), err);
     if (status != DT_OK)
         return status;
     out->oldest_overdue_ms = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
@@ -564,16 +539,7 @@ dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_sha
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db,
-                             "SELECT s.shard, s.epoch,"
-                             " (SELECT MAX(p.name) FROM processes p WHERE p.name = s.owner AND p.kind = 'dispatcher'"
-                             " AND p.seen_at > " DT_SQL_NOW_MS " - ? AND FIND_IN_SET(s.shard, p.leads)),"
-                             " s.halted, JSON_LENGTH(s.inflight), t.seen_at, t.waiting, "
-                             "t.detail, t.overdue, t.oldest_due_at, t.drift_missing, t.drift_extra, t.drift_wrong, "
-                             "t.generation, " DT_SQL_NOW_MS
-                             " FROM installation i JOIN shards s LEFT JOIN shard_stats t ON t.shard = s.shard"
-                             " WHERE s.shard < i.shards OR s.owner IS NOT NULL OR s.inflight <> '[]' ORDER BY s.shard",
-                             DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
+        status = dt_db_query(db, dt_sql_select_shards, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
     if (status != DT_OK)
         return status;
     void *shards;

@@ -1,4 +1,4 @@
--- jobs
+-- One job: read, changed, cancelled, run now, redriven; its attempts.
 
 -- name: select_job
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
@@ -26,6 +26,10 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, 
  WHERE j.id = ?
    AND j.part IN (?,?,?,?,?,?,?,?)
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
+
+-- The ids of the list that `jobs` has.
+-- name: find_jobs
+SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id IN (?,...);
 
 -- name: select_key
 SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ?;
@@ -86,12 +90,15 @@ INSERT INTO job_keys (topic, job_key, job_id)
 VALUES (?,?,?)
 ON DUPLICATE KEY UPDATE job_id = job_id;
 
+-- The end of an earlier attempt stays on record; without one this is the end of the job. A job that is kept for ever has a number as well.
 -- name: cancel_job
 UPDATE jobs
    SET state = 'cancelled', next_at = NULL,
        finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), ?),
-       purge_at = ? + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), 7223372036854775807),
-       leave_at = ? + LEAST(LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), 7223372036854775807), ?),
+       purge_at = ? + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?),
+                            7223372036854775807),
+       leave_at = ? + LEAST(LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?),
+                                  7223372036854775807), ?),
        version = version + 1, updated_at = ?
  WHERE id = ?
    AND state = 'scheduled'; -- guard: CANCEL
@@ -108,6 +115,7 @@ UPDATE jobs
  WHERE id = ?
    AND state = 'scheduled';
 
+-- A new budget, never a new count of attempts.
 -- name: redrive_job
 UPDATE jobs
    SET state = 'scheduled', next_at = ?, near = TRUE, failures = 0, no_retries = FALSE, purge_at = NULL,
@@ -131,6 +139,8 @@ UPDATE jobs
    AND state = 'scheduled'
    AND version = ?;
 
+-- One statement, so that an attempt that is being archived is seen once. The row's own part comes in any case, whatever its number (0 =
+-- none yet): without it there is no job.
 -- name: select_attempts
 (SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message
    FROM attempts FORCE INDEX (PRIMARY)

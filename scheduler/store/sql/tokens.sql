@@ -1,4 +1,4 @@
--- tokens
+-- Bearer tokens, and the rule while there is none.
 
 -- name: lock_token_rule
 SELECT token_rule + 0 FROM installation FOR UPDATE;

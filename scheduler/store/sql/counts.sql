@@ -1,0 +1,62 @@
+-- job_counts, and the audit that compares it with `jobs` (jobs/counts.h, jobs/store_audit.c).
+
+-- Jobs are counted as they change, and so is history. One statement, so that a job that moves is counted once.
+-- name: select_topic_counts
+SELECT 0, CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), CAST(SUM(succeeded) AS SIGNED),
+       CAST(SUM(dead) AS SIGNED), CAST(SUM(cancelled) AS SIGNED)
+  FROM job_counts FORCE INDEX (PRIMARY)
+ WHERE topic = ?
+UNION ALL
+SELECT state + 0, CAST(SUM(jobs) AS SIGNED), 0, 0, 0, 0
+  FROM history_counts FORCE INDEX (PRIMARY)
+ WHERE topic = ?
+ GROUP BY state + 0;
+
+-- name: select_audit
+SELECT version, corrected FROM count_audits WHERE piece = ?;
+
+-- name: select_counters
+SELECT topic, CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), CAST(SUM(succeeded) AS SIGNED),
+       CAST(SUM(dead) AS SIGNED), CAST(SUM(cancelled) AS SIGNED)
+  FROM job_counts FORCE INDEX (by_piece)
+ WHERE piece = ?
+ GROUP BY topic;
+
+-- name: find_next_row
+SELECT id FROM jobs FORCE INDEX (PRIMARY) WHERE id >= ? ORDER BY id LIMIT 1;
+
+-- name: count_rows
+SELECT s.topic, s.state + 0, COUNT(*), MAX(s.id)
+  FROM (SELECT id, topic, state
+          FROM jobs FORCE INDEX (PRIMARY)
+         WHERE id >= ?
+           AND id <= ?
+         ORDER BY id LIMIT ?) s
+ GROUP BY s.topic, s.state + 0;
+
+-- name: raise_audit
+UPDATE count_audits
+   SET version = version + 1, audited_at = ?, jobs = ?, corrected = ?
+ WHERE piece = ?
+   AND version = ?;
+
+-- name: insert_audit
+INSERT INTO count_audits (audited_at, jobs, corrected, piece, version)
+VALUES (?,?,?,?,? + 1);
+
+-- name: correct_counts
+INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, succeeded, dead, cancelled, edited,
+     corrected)
+VALUES (?,?,?,?,?,?,?,?,?,?)
+ON DUPLICATE KEY UPDATE scheduled = scheduled + VALUES(scheduled),
+       dispatched = dispatched + VALUES(dispatched), succeeded = succeeded + VALUES(succeeded),
+       dead = dead + VALUES(dead), cancelled = cancelled + VALUES(cancelled),
+       edited = edited + VALUES(edited), corrected = corrected + VALUES(corrected);
+
+-- name: add_counts
+INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, succeeded, dead, cancelled, created)
+VALUES (?,?,?,?,?,?,?,?,?)
+ON DUPLICATE KEY UPDATE scheduled = scheduled + VALUES(scheduled),
+       dispatched = dispatched + VALUES(dispatched), succeeded = succeeded + VALUES(succeeded),
+       dead = dead + VALUES(dead), cancelled = cancelled + VALUES(cancelled),
+       created = created + VALUES(created);

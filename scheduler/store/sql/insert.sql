@@ -1,0 +1,92 @@
+-- New jobs and their keys; blocks of ids.
+
+-- A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do.
+-- name: insert_job
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload)
+VALUES (?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_near
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, near)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_key
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, job_key)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_near_key
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, near, job_key)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_extras
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, partition_key, content_type, payload_binary, headers)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_near_extras
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, near, partition_key, content_type, payload_binary, headers)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_key_extras
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, job_key, partition_key, content_type, payload_binary, headers)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_near_key_extras
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, near, job_key, partition_key, content_type, payload_binary, headers)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_key
+INSERT INTO job_keys (topic, job_key, job_id)
+VALUES (?,?,?)
+ON DUPLICATE KEY UPDATE job_id = job_id;
+
+-- Who has a key, and until when if that is told: a finished job keeps it for history.keys, and no longer than it is kept itself. History
+-- is asked for jobs that are not in `jobs`, in the same statement, so that a job that moves is seen once.
+-- name: select_key_owners
+SELECT j.n, k.job_id,
+       IF(o.id IS NULL,
+          (SELECT h.digest
+             FROM history_days d FORCE INDEX (PRIMARY)
+             STRAIGHT_JOIN history h FORCE INDEX (PRIMARY) ON h.part = d.part AND h.id = k.job_id
+            WHERE d.home_day = k.job_id DIV 1099511627776 LIMIT 1),
+          o.digest),
+       IF(o.id IS NULL,
+          (SELECT h.key_until
+             FROM history_days d FORCE INDEX (PRIMARY)
+             STRAIGHT_JOIN history h FORCE INDEX (PRIMARY) ON h.part = d.part AND h.id = k.job_id
+            WHERE d.home_day = k.job_id DIV 1099511627776 LIMIT 1),
+          IF(o.next_at IS NULL AND o.purge_at IS NOT NULL, LEAST(o.purge_at, o.updated_at + ?), NULL))
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(n INT PATH '$[0]', t VARCHAR(400) PATH '$[1]',
+      k VARCHAR(510) PATH '$[2]')) j
+  STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY) ON k.topic = UNHEX(j.t) AND k.job_key = UNHEX(j.k)
+  LEFT JOIN jobs o ON o.id = k.job_id;
+
+-- name: take_key
+UPDATE job_keys
+   SET job_id = ?
+ WHERE topic = ?
+   AND job_key = ?
+   AND job_id = ?;
+
+-- name: delete_key
+DELETE FROM job_keys WHERE topic = ? AND job_key = ? AND job_id = ?;
+
+-- name: select_maker
+SELECT maker, digest FROM jobs WHERE id = ?;
+
+-- Waits for an old session that is in its transaction still.
+-- name: find_made
+SELECT 1 FROM jobs WHERE id = ? AND maker = ? LOCK IN SHARE MODE;
+
+-- name: lock_next_id
+SELECT next_id FROM id_sequence FOR UPDATE;
+
+-- name: set_next_id
+UPDATE id_sequence
+   SET next_id = ?;

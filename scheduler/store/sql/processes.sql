@@ -1,0 +1,42 @@
+-- One row a process; what tells whether jobs could be inserted.
+
+-- name: delete_old_processes
+DELETE FROM processes
+ WHERE seen_at < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?;
+
+-- name: put_process
+INSERT INTO processes (id, kind, name, started_at, seen_at, index_down, index_losses, leads, waits)
+VALUES (?, ?, ?, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), ?,
+    ?, ?, ?)
+ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at),
+       index_down = VALUES(index_down), index_losses = VALUES(index_losses), leads = VALUES(leads),
+       waits = VALUES(waits);
+
+-- name: select_index_debts
+SELECT id, index_losses, index_down
+  FROM processes
+ WHERE seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?;
+
+-- name: select_dispatchers
+SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - seen_at, waits
+  FROM processes
+ WHERE kind = 'dispatcher'
+   AND seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?;
+
+-- name: try_insert_job
+INSERT INTO jobs (id, topic, run_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload)
+SELECT id, topic, run_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload
+  FROM jobs
+ WHERE FALSE;
+
+-- name: try_insert_key
+INSERT INTO job_keys (topic, job_key, job_id)
+SELECT topic, job_key, job_id
+  FROM job_keys
+ WHERE FALSE;
+
+-- name: try_insert_counts
+INSERT INTO job_counts (topic, piece, writer)
+SELECT topic, piece, writer
+  FROM job_counts
+ WHERE FALSE;

@@ -1,0 +1,70 @@
+-- Migrations, the row of the installation, the server's time.
+
+-- name: lock_migrations
+SELECT GET_LOCK(CONCAT('duetime.', LEFT(SHA2(DATABASE(), 256), 40)), ?);
+
+-- name: set_migration_step
+UPDATE schema_migrations
+   SET step = ?
+ WHERE version = ?;
+
+-- name: insert_shard
+INSERT INTO shards (shard, inflight)
+VALUES (?, '[]')
+ON DUPLICATE KEY UPDATE shard = shard;
+
+-- name: insert_installation
+INSERT INTO installation (one, name, uuid, shards, created_at)
+VALUES (1, ?, UUID(), ?, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED))
+ON DUPLICATE KEY UPDATE one = one;
+
+-- name: insert_id_sequence
+INSERT INTO id_sequence (one, next_id)
+VALUES (1, 1)
+ON DUPLICATE KEY UPDATE one = one;
+
+-- name: select_shards_number
+SELECT shards FROM installation;
+
+-- name: select_migration
+SELECT IF(applied_at > 0, -1, step) FROM schema_migrations WHERE version = ?;
+
+-- name: insert_migration
+INSERT INTO schema_migrations (version, name, applied_at, step)
+VALUES (?, ?, 0, 0);
+
+-- name: end_migration
+UPDATE schema_migrations
+   SET applied_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+ WHERE version = ?;
+
+-- name: create_migrations
+CREATE TABLE IF NOT EXISTS schema_migrations (
+  version INT NOT NULL PRIMARY KEY,
+  name VARBINARY(100) NOT NULL,
+  applied_at BIGINT NOT NULL COMMENT '0 = under way, or interrupted',
+  step INT NOT NULL COMMENT 'statements of the file that are done'
+) ENGINE=InnoDB COMMENT='which files of sql/ have been applied';
+
+-- name: count_migrations
+SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0;
+
+-- name: select_newest_migration
+SELECT MAX(version) FROM schema_migrations;
+
+-- name: count_installations
+SELECT COUNT(*) FROM installation;
+
+-- name: select_installation
+SELECT name, uuid, shards, generation, topics_version FROM installation;
+
+-- name: select_cursor_key
+SELECT cursor_key FROM installation;
+
+-- name: set_cursor_key
+UPDATE installation
+   SET cursor_key = ?
+ WHERE LENGTH(cursor_key) <> ?;
+
+-- name: select_now
+SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);

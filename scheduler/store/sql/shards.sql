@@ -1,0 +1,49 @@
+-- The number of shards, and what leaders tell of them.
+
+-- name: select_shards
+SELECT s.shard, s.epoch,
+       (SELECT MAX(p.name)
+          FROM processes p
+         WHERE p.name = s.owner
+           AND p.kind = 'dispatcher'
+           AND p.seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?
+           AND FIND_IN_SET(s.shard, p.leads)),
+       s.halted, JSON_LENGTH(s.inflight), t.seen_at, t.waiting, t.detail, t.overdue, t.oldest_due_at,
+       t.drift_missing, t.drift_extra, t.drift_wrong, t.generation,
+       CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+  FROM installation i
+  JOIN shards s
+  LEFT JOIN shard_stats t ON t.shard = s.shard
+ WHERE s.shard < i.shards OR s.owner IS NOT NULL OR s.inflight <> '[]'
+ ORDER BY s.shard;
+
+-- name: lock_shards_number
+SELECT shards, generation FROM installation FOR UPDATE;
+
+-- name: find_last_shard
+SELECT shard FROM shards ORDER BY shard DESC LIMIT 1;
+
+-- name: find_halted_shard
+SELECT shard FROM shards WHERE halted IS NOT NULL ORDER BY shard LIMIT 1;
+
+-- name: add_shard
+INSERT INTO shards (shard, inflight) VALUES (?, '[]');
+
+-- name: set_shards_number
+UPDATE installation
+   SET shards = ?, generation = generation + 1;
+
+-- name: select_shards_from
+SELECT shard, inflight <> '[]', owner, token
+  FROM shards
+ WHERE shard >= ?
+ ORDER BY shard;
+
+-- name: put_shard_stats
+INSERT INTO shard_stats (seen_at, shard, epoch, waiting, detail, overdue, oldest_due_at, drift_missing,
+     drift_extra, drift_wrong, generation)
+VALUES (CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?, ?)
+ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at),
+       epoch = VALUES(epoch), waiting = VALUES(waiting), detail = VALUES(detail), overdue = VALUES(overdue),
+       oldest_due_at = VALUES(oldest_due_at), drift_missing = VALUES(drift_missing),
+       drift_extra = VALUES(drift_extra), drift_wrong = VALUES(drift_wrong), generation = VALUES(generation);

@@ -1,0 +1,72 @@
+-- Settings of topics. Whoever changes one holds the lock of the row of the installation.
+
+-- name: select_topic
+SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version
+  FROM topics
+ WHERE name = ?;
+
+-- name: select_topics
+SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version
+  FROM topics
+ WHERE name > ?
+ ORDER BY name LIMIT ?;
+
+-- name: select_topics_between
+SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version
+  FROM topics
+ WHERE name > ?
+   AND name >= ?
+   AND name < ?
+ ORDER BY name LIMIT ?;
+
+-- name: lock_topics
+SELECT name FROM installation FOR UPDATE;
+
+-- name: raise_topics_version
+UPDATE installation
+   SET topics_version = topics_version + 1;
+
+-- name: find_kafka_clash
+SELECT 1
+  FROM topics FORCE INDEX (kafka_fold)
+ WHERE kafka_fold = REPLACE(?, '.', '_')
+   AND kafka_name <> ?
+   AND name <> ?
+ LIMIT 1;
+
+-- name: find_topic
+SELECT 1 FROM topics WHERE name = ?;
+
+-- name: find_topic_as_named
+SELECT 1 FROM topics WHERE name = ? AND kafka_name = ?;
+
+-- name: count_topics
+SELECT COUNT(*) FROM topics WHERE name >= ? AND name < ?;
+
+-- name: insert_topic
+INSERT INTO topics (name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at)
+VALUES (?,?,?,?,?,?,?,?);
+
+-- Where nothing changes nothing is written.
+-- name: update_topic
+UPDATE topics
+   SET kafka_topic = ?, retry = ?, ack_timeout_ms = ?, retention_ms = ?, paused = IF(?, paused, ?),
+       updated_at = ?, version = version + 1
+ WHERE name = ?
+   AND NOT (kafka_topic <=> ? AND retry <=> ? AND ack_timeout_ms <=> ? AND retention_ms <=> ?
+            AND (? OR paused = ?));
+
+-- name: pause_topic
+UPDATE topics
+   SET paused = ?, updated_at = ?, version = version + 1
+ WHERE name = ?
+   AND paused <> ?;
+
+-- name: select_overdue
+SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+       - MIN(IF(topic = ? AND state = 'scheduled' AND due_key > 1, due_key, NULL))
+  FROM (SELECT topic, state, due_key
+          FROM jobs FORCE INDEX (due)
+         WHERE due_band = 1
+           AND due_key < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+         ORDER BY due_key LIMIT ?) due;
