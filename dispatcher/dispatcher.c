@@ -28,6 +28,7 @@
 #include "chores/results.h"
 #include "election/elector.h"
 #include "election/map_watch.h"
+#include "kafka/kafka.h"
 #include "shard/shard_loop.h"
 #include "store/store.h"
 
@@ -58,6 +59,7 @@ struct dt_dispatcher {
     char owner[100];
     struct dt_installation inst;
     struct dt_kafka_env kafka;
+    struct dt_delivery_servers servers; /* what the deliveries use */
     dt_store *store;
     dt_kafka_admin *admin;
     dt_sender *sender;
@@ -544,12 +546,13 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 {
+    d->servers = (struct dt_delivery_servers){.kafka = &d->kafka};
     struct dt_elector_events events = {d, on_gained, on_release, on_lost};
     d->loop_env = (struct dt_loop_env){.config = &d->brief,
-                                       .kafka = &d->kafka,
+                                       .servers = &d->servers,
+                                       .installation = d->inst.name,
                                        .clock = d->clock,
                                        .ref = &d->ref,
-                                       .admin = d->admin,
                                        .owner = d->owner,
                                        .arg = d,
                                        .leads = leads,

@@ -14,36 +14,10 @@
 #include <stdlib.h>
 
 #include "base/hooks/fail_point.h"
-#include "base/hooks/guard.h"
 #include "base/log.h"
-#include "delivery/kafka/ledger_record.h"
-#include "delivery/kafka/message.h"
 #include "shard_parts.h"
 
 /* ---- sending ---- */
-
-static dt_status make_messages(dt_shard_loop *l, const struct dt_outgoing *batch, size_t n,
-                               struct dt_kafka_message **out, size_t *n_out)
-{
-    int64_t now_ms = dt_refclock_latest_ms(l->env->ref);
-    *out = dt_arena_alloc(&l->arena, (n ? n : 1) * sizeof(**out));
-    *n_out = 0;
-    if (!*out)
-        return DT_NOMEM;
-    for (size_t i = 0; i < n; i++) {
-        if (!batch[i].topic.p) { /* its row was deleted by hand: there is nothing to send, and nobody to tell */
-            DT_LOG(ERROR, "shard", "an attempt in flight has no job any more", DT_I("shard", l->shard),
-                   DT_I("job", batch[i].claim.id), DT_I("attempt", batch[i].claim.attempt));
-            continue;
-        }
-        dt_status status =
-            dt_message_of_job(&batch[i], l->env->kafka->installation, now_ms, l->json, &l->arena, &(*out)[*n_out]);
-        if (status != DT_OK)
-            return status;
-        (*n_out)++;
-    }
-    return DT_OK;
-}
 
 static void observe_sent(dt_shard_loop *l)
 {
@@ -54,93 +28,37 @@ static void observe_sent(dt_shard_loop *l)
     dt_metric_observe(l->meters.batch, (double)l->lease.send_n);
 }
 
-/* Kafka took something of a topic that was in doubt: what was held of it may come back. */
-static void tell_gate(dt_shard_loop *l, const struct dt_kafka_message *messages, size_t n)
+/* Commits what was begun. The list is in flight by now. */
+static dt_status commit_sending(dt_shard_loop *l, struct dt_error *err)
 {
-    for (size_t i = 0; dt_topic_gate_doubts(l->gate) && i < n; i++)
-        if (i == 0 || !dt_str_eq(messages[i].topic, messages[i - 1].topic))
-            l->topics_changed |= dt_topic_gate_sent(l->gate, messages[i].topic);
-}
-
-/* One transaction: the messages of the head of the list, and one ledger record with exactly that head. */
-static dt_status begin_sending(dt_shard_loop *l, const struct dt_lease *lease, const struct dt_claim *list,
-                               const struct dt_outgoing *batch, bool at_once, struct dt_sending *s)
-{
-    struct dt_strbuf record;
-    *s = (struct dt_sending){.start_us = dt_shard_mono_us(l)};
-    dt_strbuf_init(&record);
-    dt_ledger_format_batch(&record, l->env->kafka->uuid, lease, list, lease->send_n);
-    s->status = record.failed ? DT_NOMEM : make_messages(l, batch, lease->send_n, &s->messages, &s->n);
-    if (s->status == DT_OK && at_once && !dt_producer_ready(l->producer, s->messages, s->n)) {
-        dt_strbuf_clear(&record);
-        return DT_OK;
-    }
-    s->begun = true;
-    if (s->status == DT_OK)
-        s->status = dt_producer_begin(l->producer, s->messages, s->n, DT_LEDGER_BATCH, dt_strbuf_str(&record), &s->err);
-    dt_strbuf_clear(&record);
-    return s->status;
-}
-
-/* The list is in flight by now. */
-static dt_status commit_sending(dt_shard_loop *l, struct dt_sending *s, struct dt_error *err)
-{
-    int64_t offset = -1;
-    dt_status status = s->status;
-    DT_FAIL_POINT_STATUS("produce.claimed", status, &s->err);
-    if (status == DT_OK)
-        status = dt_producer_commit(l->producer, &offset, &s->err);
-    DT_FAIL_POINT_STATUS("settle.before", status, &s->err);
-    if (DT_UNGUARDED(DOUBT) && status == DT_DOUBT) { /* taken for done */
-        status = DT_OK;
-        offset = l->lease.ledger_offset;
-    }
-    if (status != DT_OK && err)
-        *err = s->err;
-    if (status == DT_REFUSED)
-        dt_shard_remember_refusal(l, err);
-    if (status == DT_OK && offset < l->lease.ledger_offset)
-        status = dt_fail(err, DT_DOUBT, "the ledger record's offset %lld is below %lld", (long long)offset,
-                         (long long)l->lease.ledger_offset);
+    struct dt_delivered done;
+    dt_status status = dt_delivery_commit(l->delivery, &l->lease, &l->flight.list, &done, err);
     if (status != DT_OK)
         return status;
     l->flight.sent = true;
     l->flight.sent_us = dt_shard_mono_us(l);
-    l->flight.settle_offset = offset + 1;
-    dt_shard_count_offsets(l, offset);
-    dt_metric_observe(l->meters.send_seconds, (double)(l->flight.sent_us - s->start_us) / 1e6);
+    l->flight.settle_offset = done.settle_offset;
     observe_sent(l);
-    tell_gate(l, s->messages, s->n);
+    l->topics_changed |= done.reopened;
     return DT_OK;
 }
 
-static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *batch, struct dt_error *err)
+static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *jobs, struct dt_error *err)
 {
-    struct dt_sending s;
-    (void)begin_sending(l, &l->lease, l->flight.list.v, batch, false, &s);
-    return commit_sending(l, &s, err);
+    const struct dt_delivery_batch batch = {
+        .lease = &l->lease, .claims = l->flight.list.v, .jobs = jobs, .arena = &l->arena};
+    dt_delivery_begin(l->delivery, &batch);
+    return commit_sending(l, err);
 }
 
-/*
- * While MySQL writes the claim, Kafka gets its messages: nobody sees them before their transaction is committed, and
- * that is asked for only when the claim is. Whatever ends the turn otherwise ends the leadership and the producer.
- */
-static void send_ahead(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
+/* Called while MySQL writes the claim. */
+static void send_ahead(void *arg, const struct dt_lease *next, const struct dt_outgoing *jobs,
                        const struct dt_claim *claims, size_t n)
 {
     dt_shard_loop *l = arg;
+    const struct dt_delivery_batch batch = {.lease = next, .claims = claims, .jobs = jobs, .arena = &l->arena};
     (void)n;
-    (void)begin_sending(l, next, claims, batch, true, &l->ahead);
-    if (DT_UNGUARDED(CLAIM_FIRST) && l->ahead.begun && l->ahead.status == DT_OK) {
-        int64_t offset;
-        l->ahead.status = dt_producer_commit(l->producer, &offset, &l->ahead.err);
-    }
-}
-
-void dt_shard_drop_producer(dt_shard_loop *l)
-{
-    dt_producer_free(l->producer);
-    l->producer = NULL;
+    dt_delivery_begin_ahead(l->delivery, &batch);
 }
 
 dt_status dt_shard_send_rest(dt_shard_loop *l, struct dt_error *err)
@@ -192,19 +110,21 @@ static struct dt_turn turn_of(dt_shard_loop *l, int64_t now_us)
                             .map = &l->map,
                             .topics = l->book,
                             .read_up_to_ms = l->env->read_up_to(l->env->arg),
-                            .writable = dt_topic_gate_ask,
-                            .arg = l->gate,
+                            .writable = dt_delivery_writable,
+                            .arg = l->delivery,
                             .claiming = send_ahead,
                             .claiming_arg = l,
                             .arena = &l->arena};
 }
 
-/* Its own failure is not what ended the turn, and may be why it took so long. */
+/* The failure of what was begun is not what ended the turn, and may be why it took so long. */
 static void tell_of_ahead(const dt_shard_loop *l)
 {
-    if (l->ahead.begun && l->ahead.status != DT_OK)
+    struct dt_error err;
+    dt_status status = dt_delivery_begin_status(l->delivery, &err);
+    if (status != DT_OK)
         DT_LOG(WARN, "shard", "Kafka had failed before the claim did", DT_I("shard", l->shard),
-               DT_S("status", dt_status_name(l->ahead.status)), DT_S("reason", l->ahead.err.text));
+               DT_S("status", dt_status_name(status)), DT_S("reason", err.text));
 }
 
 static dt_status turn_in_store(dt_shard_loop *l, struct dt_turn *turn, struct dt_error *err)
@@ -213,7 +133,7 @@ static dt_status turn_in_store(dt_shard_loop *l, struct dt_turn *turn, struct dt
     if (l->flight.list.n && !l->flight.sent)
         return dt_fail(err, DT_INTERNAL, "a batch that was not sent cannot be settled");
     dt_arena_reset(&l->arena);
-    l->ahead = (struct dt_sending){0};
+    dt_delivery_clear(l->delivery);
     *turn = turn_of(l, start_us);
     dt_status status = dt_store_turn(l->store, &l->lease, turn, err);
     if (status != DT_OK) {
@@ -248,7 +168,7 @@ dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error 
     DT_FAIL_POINT("index.before_told");
     dt_shard_tell_index(l, turn); /* while Kafka takes the messages; whether they are sent or not, they stay claimed */
     if (turn->n_batch)
-        status = l->ahead.begun ? commit_sending(l, &l->ahead, err) : send_head(l, turn->batch, err);
+        status = dt_delivery_begun(l->delivery) ? commit_sending(l, err) : send_head(l, turn->batch, err);
     if (turn->outbox)
         l->env->outbox(l->env->arg, l->shard);
     if (turn->unread)

@@ -50,7 +50,7 @@ static bool is_timeouts(struct dt_str name)
 static enum dt_writable topic_writable(dt_shard_loop *l, struct dt_str topic)
 {
     struct dt_str kafka_topic = dt_topic_book_kafka_topic(l->book, topic);
-    return kafka_topic.p && !dt_topic_book_paused(l->book, topic) ? dt_topic_gate_ask(l->gate, kafka_topic, 0)
+    return kafka_topic.p && !dt_topic_book_paused(l->book, topic) ? dt_delivery_writable(l->delivery, kafka_topic, 0)
                                                                   : DT_WRITABLE_NO;
 }
 

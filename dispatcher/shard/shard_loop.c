@@ -34,8 +34,7 @@ enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16 };
 #define POLL_SHARE_US   INT64_C(10000)   /* … or less often, where many shards do so at once */
 #define CLOCK_US        INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that waking at rest is exact */
 #define ORPHAN_US       INT64_C(20000000) /* a topic without a row is told of for so long after it was met */
-#define STRANGERS_US    INT64_C(3600000000)
-#define BEAT_US         INT64_C(20000) /* batches of a stream begin so far apart, or one follows the other */
+#define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
@@ -152,7 +151,7 @@ static int64_t breath_us(const dt_shard_loop *l, const struct dt_turn *turn, int
  * a moment ago, are no such thing. */
 static bool left_in_front(const dt_shard_loop *l, const struct dt_turn *turn, bool news)
 {
-    size_t dealt_with = turn->n_seen + (news || dt_topic_gate_waits(l->gate) ? turn->unknown : 0);
+    size_t dealt_with = turn->n_seen + (news || dt_delivery_finding_out(l->delivery) ? turn->unknown : 0);
     bool full = l->backlog || l->n_hints == (size_t)l->env->config->dispatch_batch_jobs;
     return turn->locked && !turn->more && full && dealt_with < l->n_hints / 2 && !l->index_stuck;
 }
@@ -165,16 +164,16 @@ static bool left_in_front(const dt_shard_loop *l, const struct dt_turn *turn, bo
 static void rest(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
     bool far = !next_ms || next_ms - now_ms > 2 * REST_EARLY_MS;
-    if (!l->producer || l->flight.list.n || !far || !dt_shard_believes_index(l) ||
+    if (!dt_delivery_is_open(l->delivery) || l->flight.list.n || !far || !dt_shard_believes_index(l) ||
         dt_shard_mono_us(l) - l->busy_us < l->env->config->dispatch_rest_after * 1000)
         return;
     DT_LOG(DEBUG, "shard", "rests", DT_I("shard", l->shard));
-    dt_shard_drop_producer(l);
+    dt_delivery_close(l->delivery);
 }
 
 static bool must_resume(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
-    if (l->producer || (!l->n_hints && (!next_ms || next_ms - now_ms > REST_EARLY_MS)))
+    if (dt_delivery_is_open(l->delivery) || (!l->n_hints && (!next_ms || next_ms - now_ms > REST_EARLY_MS)))
         return false;
     l->resume = true;
     return true;
@@ -208,7 +207,7 @@ static bool cleared_head(const dt_shard_loop *l, const struct dt_turn *turn)
 /* True: topics that were not known are known now. */
 static bool learn_topics(dt_shard_loop *l)
 {
-    if (!dt_topic_gate_resolve(l->gate))
+    if (!dt_delivery_resolve(l->delivery))
         return false;
     l->topics_changed = true;
     dt_shard_look_from_start(l);
@@ -243,33 +242,23 @@ static void say_which_map(dt_shard_loop *l)
     pthread_mutex_unlock(&l->state_lock);
 }
 
-/* Told of for an hour: nothing waits, but an operator should know. */
-static const char *strangers_text(const dt_shard_loop *l, char *text, size_t size)
-{
-    bool lately = l->strangers.met_us && dt_shard_mono_us(l) - l->strangers.met_us < STRANGERS_US;
-    text[0] = '\0';
-    if (lately)
-        snprintf(text, size, "%lld records in the ledger are not ours: somebody may write there who should not",
-                 (long long)l->strangers.n);
-    return text;
-}
-
 static void say_what_it_waits_for(dt_shard_loop *l)
 {
-    const char *trouble = dt_topic_gate_trouble(l->gate);
+    const char *trouble = dt_delivery_trouble(l->delivery);
     char text[sizeof(l->state.detail)];
-    dt_metric_set(l->meters.unwritable, (double)dt_topic_gate_unwritable(l->gate));
     if (l->orphan[0] && dt_shard_mono_us(l) - l->orphan_us > ORPHAN_US)
         l->orphan[0] = '\0';
     if (trouble[0])
-        say(l, "kafka", trouble);
+        say(l, dt_delivery_name(l->delivery), trouble);
     else if (l->orphan[0]) {
         snprintf(text, sizeof(text), "topic %s has due jobs and no row in `topics`", l->orphan);
-        say(l, "kafka", text);
+        say(l, dt_delivery_name(l->delivery), text);
     } else if (!l->index_up)
         say(l, "redis", "the index is not reachable");
-    else
-        say(l, NULL, strangers_text(l, text, sizeof(text)));
+    else {
+        dt_delivery_notice(l->delivery, text, sizeof(text));
+        say(l, NULL, text);
+    }
 }
 
 static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
@@ -295,7 +284,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     } else if (status == DT_OK && dt_shard_mono_us(l) - l->checked_us >= LOOK_US)
         status = check_lease(l, err);
     if (status == DT_OK)
-        status = dt_shard_trim(l, err);
+        status = dt_delivery_tend(l->delivery, l->store, &l->lease, err);
     if (status != DT_OK)
         return status;
     rest(l, now_ms, next_ms);
@@ -332,7 +321,7 @@ static void wait_for_work(dt_shard_loop *l, int64_t wake_us)
 
 static dt_status lead(dt_shard_loop *l, struct dt_error *err)
 {
-    dt_status status = l->lease.trim_offset < 0 ? dt_shard_trim(l, err) : DT_OK; /* before the ledger is relied on */
+    dt_status status = dt_delivery_start(l->delivery, l->store, &l->lease, err);
     if (status == DT_OK)
         status = dt_shard_send_rest(l, err);
     l->checked_us = l->busy_us = dt_shard_mono_us(l);
@@ -361,9 +350,9 @@ static enum dt_outage_of blamed(const dt_shard_loop *l, dt_status status)
         return DT_OUTAGE_ZOOKEEPER;
     case DT_DOUBT:
     case DT_REFUSED:
-        return DT_OUTAGE_KAFKA;
+        return dt_delivery_server(l->delivery);
     case DT_UNAVAILABLE:
-        return dt_store_connected(l->store) ? DT_OUTAGE_KAFKA : DT_OUTAGE_MYSQL;
+        return dt_store_connected(l->store) ? dt_delivery_server(l->delivery) : DT_OUTAGE_MYSQL;
     default:
         return DT_OUTAGE_MYSQL;
     }
@@ -371,9 +360,9 @@ static enum dt_outage_of blamed(const dt_shard_loop *l, dt_status status)
 
 static void report(dt_shard_loop *l, dt_status status, const struct dt_error *err)
 {
-    static const char *const kafka = "kafka";
-    bool about_kafka = status == DT_DOUBT || status == DT_REFUSED || (status == DT_UNAVAILABLE && !l->producer);
-    say(l, about_kafka ? kafka : NULL, about_kafka ? err->text : "");
+    bool about_delivery =
+        status == DT_DOUBT || status == DT_REFUSED || (status == DT_UNAVAILABLE && !dt_delivery_is_open(l->delivery));
+    say(l, about_delivery ? dt_delivery_name(l->delivery) : NULL, about_delivery ? err->text : "");
     if (status == DT_HALTED && l->halt_told)
         return;
     l->halt_told = status == DT_HALTED;
@@ -417,7 +406,7 @@ static void serve(dt_shard_loop *l)
         if (status == DT_OK || ending(l))
             break;
         report(l, status, &err);
-        dt_shard_drop_producer(l); /* at once: it may be long before somebody can take over */
+        dt_delivery_close(l->delivery); /* at once: it may be long before somebody can take over */
         /* Leaderships that end at once, time and again, must not follow each other without a pause. After a refusal the
          * next one gets further. */
         bool well = led && (status == DT_REFUSED || dt_shard_mono_us(l) - start_us >= LOOK_US);
@@ -430,7 +419,7 @@ static void *run(void *arg)
 {
     dt_shard_loop *l = arg;
     serve(l);
-    dt_shard_drop_producer(l);
+    dt_delivery_close(l->delivery);
     l->env->stopped(l->env->arg, l->shard);
     return NULL;
 }
@@ -447,19 +436,10 @@ static void make_meters(dt_shard_loop *l)
         .batch = dt_histogram_count("duetime_dispatch_batch_jobs", "Jobs in one dispatch.", ""),
         .takeovers = dt_counter("duetime_takeovers_total", "Takeovers begun.", label),
         .timed_out = dt_counter("duetime_ack_timeouts_total", "Attempts whose result did not come in time.", label),
-        .send_seconds = dt_histogram("duetime_kafka_transaction_seconds",
-                                     "One Kafka transaction, from its beginning (ahead of the claim, as a rule).", ""),
         .turn_seconds = dt_histogram("duetime_mysql_turn_seconds",
                                      "One leader's transaction in MySQL, with handing its batch to Kafka.", ""),
         .epoch = dt_gauge("duetime_shard_epoch", "Epoch of the leadership in this process.", label),
-        .refusals =
-            dt_counter("duetime_kafka_refusals_total", "Batches with a message that Kafka refused for good.", label),
         .undeliverable = dt_counter("duetime_undeliverable_total", "Attempts that Kafka refused for good.", label),
-        .unwritable = dt_gauge("duetime_topics_unwritable",
-                               "Kafka topics that due jobs wait for because they cannot be written.", label),
-        .trims = dt_counter("duetime_ledger_trims_total", "Times that old ledger records were deleted.", label),
-        .strangers = dt_counter("duetime_ledger_strangers_total",
-                                "Records in the ledger that no dispatcher wrote: they are passed by.", label),
         .halted = dt_gauge("duetime_shard_halted", "1 while the shard waits for an operator (dt_clear_halt).", label),
         .leading = dt_gauge("duetime_shard_leading", "1 while this process leads the shard.", label),
     };
@@ -470,6 +450,19 @@ static void topics_found_out(void *arg)
 {
     dt_shard_loop *l = arg;
     dt_mailbox_signal(l->mailbox, FOUND_OUT);
+}
+
+static dt_status make_delivery(dt_shard_loop *l)
+{
+    const struct dt_delivery_env env = {.servers = l->env->servers,
+                                        .config = l->env->config,
+                                        .clock = l->env->clock,
+                                        .ref = l->env->ref,
+                                        .shard = l->shard,
+                                        .abort = &l->abort,
+                                        .told = topics_found_out,
+                                        .arg = l};
+    return dt_delivery_new(DT_DELIVERY_DEFAULT, &env, &l->delivery);
 }
 
 static dt_status make_parts(dt_shard_loop *l)
@@ -483,27 +476,22 @@ static dt_status make_parts(dt_shard_loop *l)
     if (status == DT_OK)
         status = dt_store_new(l->env->config, l->env->ref, &l->store);
     if (status == DT_OK)
-        status = dt_index_new(l->env->config, l->env->kafka->installation, l->env->clock, &l->index, &err);
+        status = dt_index_new(l->env->config, l->env->installation, l->env->clock, &l->index, &err);
     if (status == DT_OK)
         status = dt_topic_book_new(&l->book);
     if (status == DT_OK)
-        status = dt_topic_gate_new(l->env->admin, l->env->clock, topics_found_out, l, &l->gate);
-    if (status == DT_OK)
-        status = dt_json_new(&l->json);
+        status = make_delivery(l);
     return status;
 }
 
 static void free_parts(dt_shard_loop *l)
 {
-    dt_json_free(l->json);
-    dt_topic_gate_free(l->gate);
+    dt_delivery_free(l->delivery);
     dt_topic_book_free(l->book);
     dt_index_free(l->index);
     dt_store_free(l->store);
     dt_mailbox_free(l->mailbox);
-    dt_shard_trim_forget(l);
     dt_claims_clear(&l->flight.list);
-    dt_claims_clear(&l->refused.list);
     dt_arena_clear(&l->arena);
     dt_arena_clear(&l->lanes.arena);
     dt_lane_memory_clear(&l->lanes.memory);

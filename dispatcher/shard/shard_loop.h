@@ -7,19 +7,19 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "delivery/delivery.h"
 #include "index/index.h"
 #include "job/shard.h"
-#include "kafka/kafka.h"
 
 typedef struct dt_shard_loop dt_shard_loop;
 
 /* What all loops of a process share; must outlive them. Callbacks run on the loop's thread and return at once. */
 struct dt_loop_env {
     const struct dt_config *config;
-    const struct dt_kafka_env *kafka;
+    const struct dt_delivery_servers *servers;
+    const char *installation;
     const dt_clock *clock;
     dt_refclock *ref;
-    dt_kafka_admin *admin;
     const char *owner; /* host:pid */
     void *arg;
     bool (*leads)(void *arg, unsigned shard);         /* does ZooKeeper still name this process? */

@@ -6,7 +6,6 @@
  *   shard_batch.c      the batch: the leader's turn in MySQL, and sending its head to Kafka
  *   shard_look.c       what may be due: Redis, or MySQL when Redis is away; telling the index
  *   shard_lanes.c      who goes first when more is due than a batch; held sets
- *   shard_trim.c       deleting old records of the ledger, rarely and in the background
  *   shard_loop.c       the thread: when to do which, rest, stepping down, what it says about itself
  */
 #ifndef DT_DISPATCHER_SHARD_PARTS_H
@@ -15,29 +14,19 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/json.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
-#include "delivery/kafka/kafka_ledger.h"
-#include "delivery/kafka/kafka_producer.h"
-#include "delivery/kafka/topic_gate.h"
+#include "delivery/delivery.h"
 #include "fair.h"
 #include "job/job.h"
 #include "lane_memory.h"
 #include "shard_loop.h"
 #include "store/dispatch/store_dispatch.h"
 
-/*
- * A ledger of fewer offsets than this may be another one than the row knows: one that was made anew has the row's
- * offset soon again. So a takeover reads a young ledger from its beginning, and no leader deletes anything below it.
- */
-#define DT_LEDGER_YOUNG 1000
-
 struct dt_shard_meters {
-    dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *send_seconds, *turn_seconds, *epoch, *leading,
-        *halted;
-    dt_metric *refusals, *undeliverable, *unwritable, *trims, *strangers;
+    dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *turn_seconds, *epoch, *leading, *halted;
+    dt_metric *undeliverable;
 };
 
 /* What the row's list holds, and how far its head has come. */
@@ -47,31 +36,6 @@ struct dt_flight {
     int64_t settle_offset;       /* first offset after their ledger record */
     int64_t claimed_us, sent_us; /* mono; 0 = who knows when */
     int64_t shortest_ack_ms;     /* of those that were claimed then; 0 = who knows */
-};
-
-/* A transaction in Kafka on its way from its beginning to its commit. */
-struct dt_sending {
-    bool begun;       /* or tried to: status says how that went */
-    dt_status status; /* with err */
-    struct dt_error err;
-    struct dt_kafka_message *messages;
-    size_t n;
-    int64_t start_us;
-};
-
-/* What is remembered from one leadership to the next: only a hint, and only of a refusal. */
-struct dt_refused {
-    struct dt_claims list; /* exactly what was sent when Kafka refused; n = 0: nothing is remembered */
-    char why[320];
-};
-
-/* Records in the ledger that no dispatcher wrote. */
-struct dt_strangers {
-    int64_t n, told;         /* since the loop began; of these, told in the log */
-    int64_t met_us, told_us; /* mono; 0 = never */
-    int64_t barrier_at;      /* offset of this leadership's barrier */
-    int64_t batches;         /* since then */
-    int64_t counted;         /* by the offsets of these batches */
 };
 
 /* A lane that has a held set: a topic, or the timeouts of one. */
@@ -123,25 +87,20 @@ struct dt_shard_loop {
     dt_store *store;
     dt_index *index;
     dt_topic_book *book;
-    dt_topic_gate *gate;
-    dt_json *json;
+    dt_delivery *delivery;
     struct dt_arena arena; /* of one turn */
 
     /* the leadership */
-    dt_producer *producer; /* NULL: none, or at rest */
     struct dt_shard_map map;
     int64_t filled_for; /* generation of the map that the shard's set was filled for; it has got no slots since */
     struct dt_lease lease;
     struct dt_flight flight;
-    struct dt_sending ahead; /* what was begun while the claim was not yet committed */
-    struct dt_refused refused;
-    struct dt_strangers strangers;
     int64_t checked_us, clock_us; /* mono: when the row was last compared; when MySQL's clock was last sampled */
     int64_t busy_us;              /* mono: when there was last something to do */
     int64_t breath_end_us;        /* mono: until then the shard rests after a batch */
     bool resume;                  /* a shard at rest has something to do again: take over */
     bool halt_told;
-    struct dt_outage_part outage, index_outage, trim_outage;
+    struct dt_outage_part outage, index_outage;
 
     /* looking (shard_look.c) */
     bool index_up;
@@ -171,11 +130,6 @@ struct dt_shard_loop {
     char orphan[200]; /* a topic that jobs have and `topics` has not; empty = none was met lately */
     int64_t orphan_us;
 
-    /* trimming (shard_trim.c) */
-    dt_ledger_trim *trim;  /* under way */
-    int64_t trim_again_us; /* mono: after a failure */
-    int64_t trimmed_below; /* this leadership has seen Kafka delete so far */
-
     pthread_mutex_t state_lock;
     struct dt_loop_state state; /* under state_lock, for any thread */
 };
@@ -194,12 +148,6 @@ static inline bool dt_shard_has_rest(const dt_shard_loop *l)
 /* ---- shard_takeover.c ---- */
 /* All steps. OK: the row is ours, what the ledger has is settled, flight is what the row holds (sent = false). */
 DT_MUST_CHECK dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err);
-/* Kafka refused the batch that was just sent: remembers it for the next takeover. */
-void dt_shard_remember_refusal(dt_shard_loop *l, const struct dt_error *err);
-/* So many records that no dispatcher wrote are in the ledger, at or before this offset: an alarm, and nothing else. */
-void dt_shard_tell_strangers(dt_shard_loop *l, int64_t n, int64_t offset);
-/* Of each batch's record, in order: tells of strangers by the offsets that they have taken. */
-void dt_shard_count_offsets(dt_shard_loop *l, int64_t offset);
 
 /* ---- shard_batch.c ---- */
 /* What is in flight and not sent: its head goes, read anew. OK also when nothing is in flight. */
@@ -207,8 +155,6 @@ DT_MUST_CHECK dt_status dt_shard_send_rest(dt_shard_loop *l, struct dt_error *er
 /* One turn over l->hints: settles what was sent, claims, sends, tells the index; sends the rest. Afterwards only
  * the numbers of *turn count. */
 DT_MUST_CHECK dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error *err);
-/* The leadership is over, or at rest: what is open in Kafka is aborted. */
-void dt_shard_drop_producer(dt_shard_loop *l);
 /* Settles what was sent, and nothing else. */
 DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
 
@@ -251,11 +197,5 @@ void dt_shard_share(dt_shard_loop *l, bool held_sets);
 /* Fills l->hints from l->entries[0..n), each lane its part, and parks what is too much. *rest: something that may go
  * was left where it is. */
 DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *rest, struct dt_error *err);
-
-/* ---- shard_trim.c ---- */
-/* While leading, at any time: returns at once. Any status but OK: the leadership is over. */
-DT_MUST_CHECK dt_status dt_shard_trim(dt_shard_loop *l, struct dt_error *err);
-/* Forgets what is under way; it may still be done. */
-void dt_shard_trim_forget(dt_shard_loop *l);
 
 #endif

@@ -138,7 +138,7 @@ bool dt_topic_book_paused(const dt_topic_book *book, struct dt_str topic)
     return fake.paused[number_of(topic)];
 }
 
-enum dt_writable dt_topic_gate_ask(void *arg, struct dt_str kafka_topic, int64_t bytes)
+enum dt_writable dt_delivery_writable(void *arg, struct dt_str kafka_topic, int64_t bytes)
 {
     (void)arg;
     assert_int_equal(bytes, 0);

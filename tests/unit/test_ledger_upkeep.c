@@ -12,7 +12,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "shard/shard_parts.h"
+#include "delivery/kafka/delivery_kafka.h"
 
 #define DAY    INT64_C(86400000)
 #define SECOND INT64_C(1000000)
@@ -112,8 +112,8 @@ static void pass(int64_t ms)
 struct rig {
     struct dt_config config;
     struct dt_kafka_env kafka;
-    struct dt_loop_env env;
-    dt_shard_loop loop;
+    struct dt_kafka_delivery delivery;
+    struct dt_lease lease;
 };
 
 /* An old ledger; what the row holds was written down just now. */
@@ -124,10 +124,9 @@ static int make(void **state)
     fake.mono_us = 1000 * SECOND;
     pass(0);
     rig->config.ledger_trim_after = DAY;
-    rig->env = (struct dt_loop_env){.config = &rig->config, .kafka = &rig->kafka, .clock = &hand_clock, .ref = &ref};
-    rig->loop.env = &rig->env;
-    rig->loop.shard = 3;
-    rig->loop.lease = (struct dt_lease){
+    rig->delivery = (struct dt_kafka_delivery){
+        .env = {.config = &rig->config, .clock = &hand_clock, .ref = &ref, .shard = 3}, .kafka = &rig->kafka};
+    rig->lease = (struct dt_lease){
         .shard = 3, .ledger_offset = 7000, .trim_offset = 5000, .trim_at_ms = BEGAN + fake.mono_us / 1000};
     *state = rig;
     return 0;
@@ -142,7 +141,7 @@ static int clear(void **state)
 static dt_status trim(struct rig *rig)
 {
     struct dt_error err = {0};
-    return dt_shard_trim(&rig->loop, &err);
+    return dt_kafka_tend(&rig->delivery.base, NULL, &rig->lease, &err);
 }
 
 /* What the row holds has been there long enough, and Kafka is asked. */
@@ -190,11 +189,11 @@ static void the_day_is_the_one_that_is_configured(void **state)
 static void a_row_that_holds_nothing_yet_begins_to(void **state)
 {
     struct rig *rig = *state;
-    rig->loop.lease.trim_offset = -1;
-    rig->loop.lease.trim_at_ms = 0;
+    rig->lease.trim_offset = -1;
+    rig->lease.trim_at_ms = 0;
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.moved, 1);
-    assert_int_equal(rig->loop.lease.trim_offset, 7000);
+    assert_int_equal(rig->lease.trim_offset, 7000);
     assert_int_equal(fake.started, 0);
     pass(DAY / 2);
     assert_int_equal(trim(rig), DT_OK);
@@ -219,18 +218,18 @@ static void what_lies_below_goes_but_for_the_last_record(void **state)
 static void a_young_ledger_keeps_its_beginning_and_its_row_goes_on(void **state)
 {
     struct rig *rig = *state;
-    rig->loop.lease.trim_offset = DT_LEDGER_YOUNG - 1;
+    rig->lease.trim_offset = DT_LEDGER_YOUNG - 1;
     pass(DAY + 1);
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.started, 0);
     assert_int_equal(fake.moved, 1);
-    assert_int_equal(rig->loop.lease.trim_offset, 7000);
+    assert_int_equal(rig->lease.trim_offset, 7000);
 }
 
 static void a_ledger_of_a_thousand_offsets_is_old(void **state)
 {
     struct rig *rig = *state;
-    rig->loop.lease.trim_offset = DT_LEDGER_YOUNG;
+    rig->lease.trim_offset = DT_LEDGER_YOUNG;
     begin(rig);
     assert_int_equal(fake.before, DT_LEDGER_YOUNG - 1);
 }
@@ -257,12 +256,12 @@ static void the_row_moves_on_when_it_is_done_and_holds_that_for_a_day(void **sta
     }
     assert_int_equal(fake.started, 1);
     assert_int_equal(fake.moved, 0);
-    rig->loop.lease.ledger_offset = 9000;
+    rig->lease.ledger_offset = 9000;
     end(DT_OK);
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.freed, 1);
     assert_int_equal(fake.moved, 1);
-    assert_int_equal(rig->loop.lease.trim_offset, 9000);
+    assert_int_equal(rig->lease.trim_offset, 9000);
     pass(DAY / 2);
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.started, 1);
@@ -275,7 +274,7 @@ static void the_row_moves_on_when_it_is_done_and_holds_that_for_a_day(void **sta
 static void a_shard_that_sent_nothing_since_writes_nothing_and_asks_once(void **state)
 {
     struct rig *rig = *state;
-    rig->loop.lease.ledger_offset = 5000;
+    rig->lease.ledger_offset = 5000;
     begin(rig);
     end(DT_OK);
     for (int i = 0; i < 3; i++) {
@@ -284,7 +283,7 @@ static void a_shard_that_sent_nothing_since_writes_nothing_and_asks_once(void **
     }
     assert_int_equal(fake.started, 1);
     assert_int_equal(fake.moved, 0);
-    rig->loop.lease.ledger_offset = 5002; /* now it has: that is to be held from now on */
+    rig->lease.ledger_offset = 5002; /* now it has: that is to be held from now on */
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.moved, 1);
     assert_int_equal(fake.started, 1);
@@ -307,7 +306,7 @@ static void what_kafka_did_not_do_is_asked_for_again_after_a_minute(void **state
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.freed, 1);
     assert_int_equal(fake.moved, 0); /* the row still holds it: nothing was deleted */
-    assert_int_equal(rig->loop.lease.trim_offset, 5000);
+    assert_int_equal(rig->lease.trim_offset, 5000);
     fake.done = false;
     pass(59000);
     assert_int_equal(trim(rig), DT_OK);
@@ -353,16 +352,16 @@ static void the_next_leadership_knows_nothing_of_what_was_under_way(void **state
 {
     struct rig *rig = *state;
     begin(rig);
-    dt_shard_trim_forget(&rig->loop);
+    dt_ledger_upkeep_forget(&rig->delivery.upkeep);
     assert_int_equal(fake.freed, 1);
-    assert_null(rig->loop.trim);
+    assert_null(rig->delivery.upkeep.trim);
     assert_int_equal(trim(rig), DT_OK); /* the same again, which changes nothing */
     assert_int_equal(fake.started, 2);
     assert_int_equal(fake.before, 4999);
     end(DT_OK);
-    rig->loop.lease.ledger_offset = 5000;
+    rig->lease.ledger_offset = 5000;
     assert_int_equal(trim(rig), DT_OK);
-    dt_shard_trim_forget(&rig->loop);
+    dt_ledger_upkeep_forget(&rig->delivery.upkeep);
     fake.done = false;
     assert_int_equal(trim(rig), DT_OK); /* nor what was done before */
     assert_int_equal(fake.started, 3);

@@ -1,0 +1,138 @@
+/*
+ * Owns:            the table of deliveries, and handing each call of the port to the delivery that it is for.
+ * Refuses to know: how any of them works.
+ */
+#include "delivery_kind.h"
+
+/* One line a delivery. */
+static const struct dt_delivery_kind *const kinds[] = {
+    &dt_delivery_kafka,
+};
+
+dt_status dt_delivery_new(struct dt_str name, const struct dt_delivery_env *env, dt_delivery **out)
+{
+    *out = NULL;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (dt_str_is(name, kinds[i]->name))
+            return kinds[i]->new (env, out);
+    return DT_NOT_FOUND;
+}
+
+void dt_delivery_free(dt_delivery *delivery)
+{
+    if (delivery)
+        delivery->kind->free(delivery);
+}
+
+const char *dt_delivery_name(const dt_delivery *delivery)
+{
+    return delivery->kind->name;
+}
+
+enum dt_outage_of dt_delivery_server(const dt_delivery *delivery)
+{
+    return delivery->kind->server;
+}
+
+enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t bytes)
+{
+    dt_delivery *delivery = arg;
+    return delivery->kind->writable(delivery, topic, bytes);
+}
+
+void dt_delivery_forget(dt_delivery *delivery)
+{
+    delivery->kind->forget(delivery);
+}
+
+dt_status dt_delivery_fence(dt_delivery *delivery, const struct dt_lease *lease, struct dt_error *err)
+{
+    return delivery->kind->fence(delivery, lease, err);
+}
+
+dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_lease *lease, const struct dt_claims *inflight,
+                           struct dt_delivery_findings *findings, struct dt_error *err)
+{
+    return delivery->kind->read(delivery, lease, inflight, findings, err);
+}
+
+void dt_delivery_settled(dt_delivery *delivery, const struct dt_delivery_findings *findings)
+{
+    delivery->kind->settled(delivery, findings);
+}
+
+void dt_delivery_forget_refusal(dt_delivery *delivery)
+{
+    delivery->kind->forget_refusal(delivery);
+}
+
+dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store, struct dt_lease *lease, struct dt_error *err)
+{
+    return delivery->kind->start(delivery, store, lease, err);
+}
+
+void dt_delivery_clear(dt_delivery *delivery)
+{
+    delivery->kind->clear(delivery);
+}
+
+void dt_delivery_begin_ahead(dt_delivery *delivery, const struct dt_delivery_batch *batch)
+{
+    delivery->kind->begin_ahead(delivery, batch);
+}
+
+void dt_delivery_begin(dt_delivery *delivery, const struct dt_delivery_batch *batch)
+{
+    delivery->kind->begin(delivery, batch);
+}
+
+bool dt_delivery_begun(const dt_delivery *delivery)
+{
+    return delivery->kind->begun(delivery);
+}
+
+dt_status dt_delivery_begin_status(const dt_delivery *delivery, struct dt_error *err)
+{
+    return delivery->kind->begin_status(delivery, err);
+}
+
+dt_status dt_delivery_commit(dt_delivery *delivery, const struct dt_lease *lease, const struct dt_claims *inflight,
+                             struct dt_delivered *out, struct dt_error *err)
+{
+    return delivery->kind->commit(delivery, lease, inflight, out, err);
+}
+
+bool dt_delivery_resolve(dt_delivery *delivery)
+{
+    return delivery->kind->resolve(delivery);
+}
+
+bool dt_delivery_finding_out(const dt_delivery *delivery)
+{
+    return delivery->kind->finding_out(delivery);
+}
+
+dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store, struct dt_lease *lease, struct dt_error *err)
+{
+    return delivery->kind->tend(delivery, store, lease, err);
+}
+
+const char *dt_delivery_trouble(dt_delivery *delivery)
+{
+    return delivery->kind->trouble(delivery);
+}
+
+void dt_delivery_notice(const dt_delivery *delivery, char *text, size_t size)
+{
+    delivery->kind->notice(delivery, text, size);
+}
+
+bool dt_delivery_is_open(const dt_delivery *delivery)
+{
+    return delivery->kind->is_open(delivery);
+}
+
+void dt_delivery_close(dt_delivery *delivery)
+{
+    delivery->kind->close(delivery);
+}
