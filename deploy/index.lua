@@ -13,11 +13,11 @@ local function id_of(member, ms)
   return id
 end
 
-local slices = redis.call('ZRANGEBYSCORE', base, '-inf', '(inf', 'WITHSCORES', 'LIMIT', 0, most)
-for s = 1, #slices, 2 do
-  local entries = redis.call('ZRANGE', base .. ':' .. slices[s], 0, most - 1, 'WITHSCORES')
+local pages = redis.call('ZRANGEBYSCORE', base, '-inf', '(inf', 'WITHSCORES', 'LIMIT', 0, most)
+for s = 1, #pages, 2 do
+  local entries = redis.call('ZRANGE', base .. ':' .. pages[s], 0, most - 1, 'WITHSCORES')
   for e = 1, #entries, 2 do
-    local ms = slices[s + 1] + entries[e + 1]
+    local ms = pages[s + 1] + entries[e + 1]
     if #found < most then found[#found + 1] = string.format('%.0f at %.0f', id_of(entries[e], ms), ms) end
   end
 end

@@ -30,7 +30,7 @@ LAYERS = {
 # One vendor library, one adapter. Headers of C, POSIX and Linux may be included anywhere.
 VENDORS = {
     r"mysql|mysql/.*|mariadb/.*|errmsg|mysqld_error": ["scheduler/store/db/db_mysql.c"],
-    r"hiredis/.*|sds": ["scheduler/index/index_*.c"],
+    r"hiredis/.*|sds": ["scheduler/index/redis/index_*.c"],
     r"librdkafka/.*": ["dispatcher/kafka/kafka_*.[ch]", "dispatcher/delivery/kafka/kafka_*.[ch]"],
     r"zookeeper/.*": ["dispatcher/election/elector_zk.c"],
     r"yajl/.*": ["scheduler/base/json.c"],
@@ -50,7 +50,7 @@ VENDORS = {
 }
 
 # What talks to one vendor's library may be longer.
-ADAPTERS = {"scheduler/store/db/db_mysql.c", "scheduler/index/index_redis.c", "scheduler/base/json.c", "api/http/http_mhd.c",
+ADAPTERS = {"scheduler/store/db/db_mysql.c", "scheduler/base/json.c", "api/http/http_mhd.c",
             "dispatcher/election/elector_zk.c", "dispatcher/delivery/kafka/kafka_txn_producer.c",
             "api/intake/batch.c", "scheduler/base/config.c", "scheduler/store/dispatch/store_results.c", "scheduler/store/dispatch/store_turn.c",
             "scheduler/store/jobs/store_jobs.c"}
@@ -357,7 +357,7 @@ GOOD = {
     "scheduler/base/json.c": "/* j */\n#include <yajl/yajl_parse.h>\n",
     "scheduler/job/job.h": '/* j */\n#include "base/status.h"\n',
     "scheduler/store/db/db_mysql.c": '/* m */\n#include <mysql.h>\nconst char *q = "SELECT id"\n" FROM jobs";\n',
-    "scheduler/index/index_redis.c": '/* r */\n#include <hiredis/hiredis.h>\nconst char *k = "%s:{%u}:due", *c = "ZADD";\n',
+    "scheduler/index/redis/index_link.c": '/* r */\n#include <hiredis/hiredis.h>\nconst char *k = "%s:{%u}:due", *c = "ZADD";\n',
     "scheduler/reconcile/r.c": '/* r */\n#include "job/job.h"\n#include "base/status.h"\n',
     "dispatcher/loop.h": "/* l */\nint dt_loop(void);\n",
     "dispatcher/loop.c": '/* l: time(0), SELECT id FROM jobs */\n#include "loop.h"\nint f(int (*random)(void)) { return random(); }\n'

@@ -1,4 +1,4 @@
-# Writes OUT, a C file with the scripts in FILES (lua/*.lua) by their names; slices.lua goes before each of them.
+# Writes OUT, a C file with the scripts in FILES (lua/*.lua) by their names; pages.lua goes before each of them.
 cmake_policy(VERSION 3.25)
 function(as_string file out)
   file(READ ${file} text)
@@ -12,8 +12,8 @@ endfunction()
 
 list(FILTER FILES EXCLUDE REGEX "^$")
 set(scripts ${FILES})
-list(FILTER scripts EXCLUDE REGEX "/slices\\.lua$")
-list(FILTER FILES INCLUDE REGEX "/slices\\.lua$")
+list(FILTER scripts EXCLUDE REGEX "/pages\\.lua$")
+list(FILTER FILES INCLUDE REGEX "/pages\\.lua$")
 as_string(${FILES} shared)
 set(texts "")
 foreach(file IN LISTS scripts)
@@ -21,4 +21,4 @@ foreach(file IN LISTS scripts)
   as_string(${file} text)
   string(APPEND texts "\nconst char dt_lua_${name}[] =\n${shared}\n${text};\n")
 endforeach()
-file(WRITE ${OUT} "/* Generated from index/lua/ by index/embed.cmake. */\n#include \"index/index_scripts.h\"\n${texts}")
+file(WRITE ${OUT} "/* Generated from index/lua/ by index/embed.cmake. */\n#include \"index/lua/index_scripts.h\"\n${texts}")

@@ -1,9 +1,9 @@
 /*
- * Owns the bytes of members and of packed slices. Refuses to know keys, scripts and connections.
+ * Owns the bytes of members and of packed pages. Refuses to know keys, scripts and connections.
  *
- * A packed slice is what DUMP would give for a small sorted set (Redis 7: type 17, a listpack of member, score, member,
- * score, …; then the version of the format and a CRC-64 of it all), so that a set that was lost comes back in blocks
- * rather than entry by entry.
+ * A packed page is what DUMP gives for a small sorted set: Redis 7's type 17, a listpack of member, score, member,
+ * score, …; then the version of the format, and a CRC-64 of it all. A set that was lost is filled page by page rather
+ * than entry by entry.
  */
 #include "index/index_pack.h"
 
@@ -17,7 +17,7 @@
 #define CRC_JONES_REFLECTED UINT64_C(0x95ac9329ac4bc9b5)
 #define LISTPACK_HEADER     6u
 #define LISTPACK_ENTRY_MAX  11u /* an integer of 64 bits, or 8 bytes as a string, with all about it */
-#define LISTPACK_BYTES_MAX  (LISTPACK_HEADER + 2u * DT_SLICE_MAX * LISTPACK_ENTRY_MAX + 1u)
+#define LISTPACK_BYTES_MAX  (LISTPACK_HEADER + 2u * DT_PAGE_MAX * LISTPACK_ENTRY_MAX + 1u)
 
 /* ---- members ---- */
 
@@ -86,20 +86,20 @@ void dt_items_sort(struct dt_item *items, size_t n)
     }
 }
 
-/* ---- slices ---- */
+/* ---- pages ---- */
 
-size_t dt_slice_cut(const struct dt_item *items, size_t n, size_t *tied)
+size_t dt_page_cut(const struct dt_item *items, size_t n, size_t *tied)
 {
     size_t whole = 0;
     size_t end = 0;
 
     *tied = 0;
-    while (end < n && (end < DT_SLICE_FULL || whole == 0)) {
+    while (end < n && (end < DT_PAGE_FULL || whole == 0)) {
         int64_t due_ms = items[end].due_ms;
 
         while (end < n && items[end].due_ms == due_ms)
             end++;
-        if (end <= DT_SLICE_FULL || (whole == 0 && end <= DT_SLICE_MAX))
+        if (end <= DT_PAGE_FULL || (whole == 0 && end <= DT_PAGE_MAX))
             whole = end;
         else
             break;
@@ -109,7 +109,8 @@ size_t dt_slice_cut(const struct dt_item *items, size_t n, size_t *tied)
     return whole;
 }
 
-/* Two tables of sixteen: half a byte at a time, nothing to prepare or to share between threads but 16 constants. */
+/* CRC-64 as Redis computes it, half a byte at a time. The table has 16 entries and is made anew for each page, so no
+ * thread shares or prepares anything. */
 static uint64_t crc_of(const unsigned char *p, size_t n)
 {
     uint64_t half[16];
@@ -137,7 +138,7 @@ static unsigned char *put_le(unsigned char *p, uint64_t value, unsigned bytes)
     return p;
 }
 
-/* The end of a listpack's entry: its length so far. */
+/* Ends a listpack's entry with its length so far. */
 static unsigned char *end_entry(unsigned char *begin, unsigned char *end)
 {
     *end = (unsigned char)(end - begin);
@@ -173,7 +174,7 @@ static unsigned char *put_integer(unsigned char *p, int64_t value)
     return end_entry(begin, p);
 }
 
-/* Redis keeps what looks like a decimal integer as one, and expects to find it so. */
+/* Redis keeps a member that looks like a decimal integer as an integer, and expects to find it so. */
 static bool looks_like_integer(const struct dt_member *member, int64_t *value)
 {
     unsigned i = member->bytes[0] == '-';
@@ -216,7 +217,7 @@ static size_t listpack_of(unsigned char *pack, const struct dt_item *items, size
     return (size_t)(p - pack);
 }
 
-void dt_slice_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n)
+void dt_page_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n)
 {
     unsigned char text[3 + LISTPACK_BYTES_MAX + 10];
     unsigned char *pack = text + 3;

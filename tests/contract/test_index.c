@@ -130,7 +130,7 @@ static void spread_over_endpoints(struct fixture *fx)
     "if ARGV[1] == 'ZADD' then return redis.call('ZADD', KEYS[1], ARGV[3], bytes) end\n"                               \
     "return redis.call(ARGV[1], KEYS[1], bytes)"
 
-/* The score that the entry has in a slice, on whichever endpoint; -1 = none. */
+/* The score that the entry has in a page, on whichever endpoint; -1 = none. */
 static int64_t raw_score(struct fixture *fx, int64_t id, int64_t begin_ms, int digits)
 {
     for (unsigned i = 0; i < (strchr(fx->endpoints, ',') ? 2 : 1); i++) {
@@ -146,7 +146,7 @@ static int64_t raw_score(struct fixture *fx, int64_t id, int64_t begin_ms, int d
     return -1;
 }
 
-static void put_stores_an_entry_in_a_slice_of_its_shards_set(void **state)
+static void put_stores_an_entry_in_a_page_of_its_shards_set(void **state)
 {
     struct fixture *fx = *state;
     const int64_t due_ms = INT64_C(1800000000123), begin_ms = due_ms - due_ms % 32768;
@@ -1012,15 +1012,15 @@ static void members_that_are_nobodys_are_removed_where_they_are_met(void **state
     assert_int_equal(clean, 1); /* the endpoint that has the shard */
 }
 
-/* ---- slices ---- */
+/* ---- pages ---- */
 
 #define NOON_2027 INT64_C(1820966400000)
 
 /* What a set says of itself: "" when all is as index.h describes it. */
 static const char SOUND[] =
-    "local slices, before = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(inf', 'WITHSCORES'), -1\n"
-    "for i = 1, #slices, 2 do\n"
-    "  local key, start, top = KEYS[1] .. ':' .. slices[i], tonumber(slices[i + 1]), tonumber(slices[i + 3] or 'inf')\n"
+    "local pages, before = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(inf', 'WITHSCORES'), -1\n"
+    "for i = 1, #pages, 2 do\n"
+    "  local key, start, top = KEYS[1] .. ':' .. pages[i], tonumber(pages[i + 1]), tonumber(pages[i + 3] or 'inf')\n"
     "  local e = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')\n"
     "  local n = #e / 2\n"
     "  if n == 0 then return 'nothing in ' .. key end\n"
@@ -1029,7 +1029,7 @@ static const char SOUND[] =
     "end\n"
     "return ''";
 
-/* What a packed one looks like: how many slices are kept otherwise. */
+/* What a packed one looks like: how many pages are kept otherwise. */
 static const char UNPACKED[] =
     "local n = 0\n"
     "for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(inf')) do\n"
@@ -1202,7 +1202,7 @@ static void model_compares(struct model *m)
     assert_int_equal(seen, present_in(m, from_ms, to_ms));
 }
 
-static void a_set_in_slices_is_what_a_plain_one_would_be_after_any_changes(void **state)
+static void a_set_in_pages_is_what_a_plain_one_would_be_after_any_changes(void **state)
 {
     struct model *m = calloc(1, sizeof(*m));
 
@@ -1257,7 +1257,7 @@ static void many_entries_take_less_than_a_seventh_of_the_memory_of_a_plain_set(v
     free(entries);
 }
 
-static void a_lost_set_comes_back_in_packed_slices_that_a_distrustful_server_takes(void **state)
+static void a_lost_set_comes_back_in_packed_pages_that_a_distrustful_server_takes(void **state)
 {
     struct fixture *fx = *state;
     enum { N = 30000 };
@@ -1315,7 +1315,7 @@ static void an_entry_whose_old_place_nobody_knew_is_there_beside_the_old_one(voi
     bool marked;
     size_t n;
 
-    put_one(fx, id_of(fx, 0, id), 100000); /* another slice begins behind the first */
+    put_one(fx, id_of(fx, 0, id), 100000); /* another page begins behind the first */
     move_one(fx, id, 0, 500);
     move_one(fx, id, 0, 100500);
     assert_int_equal(score(fx, id), -1);
@@ -1328,7 +1328,7 @@ static void an_entry_whose_old_place_nobody_knew_is_there_beside_the_old_one(voi
 }
 
 /* Evicted, or deleted by hand: its entries went with it, as those of a set do with the set. */
-static void a_slice_that_is_gone_takes_the_marker_along(void **state)
+static void a_page_that_is_gone_takes_the_marker_along(void **state)
 {
     struct fixture *fx = *state;
     int64_t id = id_of(fx, 0, 0), other = id_of(fx, 0, id), next;
@@ -1337,7 +1337,7 @@ static void a_slice_that_is_gone_takes_the_marker_along(void **state)
     size_t n;
 
     put_one(fx, other, 100000);
-    put_one(fx, id, 100); /* in a slice of its own */
+    put_one(fx, id, 100); /* in a page of its own */
     OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
     for (int i = 0; i < n_endpoints(fx); i++)
         redis_fixture_number(fx->endpoints, (unsigned)i, "DEL %s:{0}:due:0", fx->installation);
@@ -1348,7 +1348,7 @@ static void a_slice_that_is_gone_takes_the_marker_along(void **state)
     assert_int_equal(next, 100000);
     OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
     assert_false(intact);  /* the leader has it filled again */
-    put_one(fx, other, 0); /* a slice that is emptied takes nothing along */
+    put_one(fx, other, 0); /* a page that is emptied takes nothing along */
     OK(dt_index_due(fx->index, 0, MARKER, 1000000, 4, got, &n, &next, &marked, &fx->err));
     OK(dt_index_due(fx->index, 0, MARKER, 1000000, 4, got, &n, &next, &marked, &fx->err));
     assert_true(marked);
@@ -1370,7 +1370,7 @@ static void all_places_that_are_named_are_left(void **state)
     assert_int_equal(score(fx, id), 0);
 }
 
-static void a_server_that_cannot_take_packed_slices_is_filled_entry_by_entry(void **state)
+static void a_server_that_cannot_take_packed_pages_is_filled_entry_by_entry(void **state)
 {
     struct fixture *fx = *state;
     enum { N = 3000 };
@@ -1876,7 +1876,7 @@ int main(void)
 {
 #define T(f, setup) cmocka_unit_test_setup_teardown(f, setup, done)
     const struct CMUnitTest tests[] = {
-        T(put_stores_an_entry_in_a_slice_of_its_shards_set, shared),
+        T(put_stores_an_entry_in_a_page_of_its_shards_set, shared),
         T(put_moves_removes_and_is_idempotent, shared),
         T(put_removes_what_is_due_after_the_horizon, shared),
         T(put_does_not_look_for_what_was_far_after_the_horizon, private),
@@ -1908,14 +1908,14 @@ int main(void)
         T(filling_adds_to_all_shards_and_never_overwrites, shared),
         T(scores_come_in_the_order_of_the_ids_asked_for, shared),
         T(members_that_are_nobodys_are_removed_where_they_are_met, shared),
-        T(a_set_in_slices_is_what_a_plain_one_would_be_after_any_changes, shared),
+        T(a_set_in_pages_is_what_a_plain_one_would_be_after_any_changes, shared),
         T(many_entries_take_less_than_a_seventh_of_the_memory_of_a_plain_set, private),
-        T(a_lost_set_comes_back_in_packed_slices_that_a_distrustful_server_takes, private),
+        T(a_lost_set_comes_back_in_packed_pages_that_a_distrustful_server_takes, private),
         T(what_came_since_the_loss_stays_beside_what_is_filled_in, shared),
         T(an_entry_whose_old_place_nobody_knew_is_there_beside_the_old_one, shared),
-        T(a_slice_that_is_gone_takes_the_marker_along, shared),
+        T(a_page_that_is_gone_takes_the_marker_along, shared),
         T(all_places_that_are_named_are_left, shared),
-        T(a_server_that_cannot_take_packed_slices_is_filled_entry_by_entry, private),
+        T(a_server_that_cannot_take_packed_pages_is_filled_entry_by_entry, private),
         T(a_lost_wake_channel_is_told_and_comes_back_by_itself, private),
         T(a_server_that_is_emptied_says_so, private),
         T(a_server_that_may_not_say_that_is_listened_to_all_the_same, private),

@@ -1,5 +1,5 @@
 """The index in Redis, read without the product's code, from what scheduler/index/index.h says of it: a shard's set is a sorted set of
-slices (score: where one begins), each slice a sorted set of entries (score: ms after that; member: the id's bytes, the highest first,
+pages (score: where one begins), each page a sorted set of entries (score: ms after that; member: the id's bytes, the highest first,
 without the home day where that is the day of the entry's time)."""
 DAY_MS = 86400000
 FIRST_DAY_MS = 1735689600000  # 2025-01-01
@@ -19,12 +19,12 @@ def member_of(job, ms):
 def entries_of(client, name):
     """(id, ms) of all entries, in the order of Redis."""
     found = []
-    slices = [(member, int(start)) for member, start in client.zrangebyscore(name, "-inf", "(inf", withscores=True)]
-    for at in range(0, len(slices), 500):
+    pages = [(member, int(start)) for member, start in client.zrangebyscore(name, "-inf", "(inf", withscores=True)]
+    for at in range(0, len(pages), 500):
         pipeline = client.pipeline(transaction=False)
-        for member, _ in slices[at:at + 500]:
+        for member, _ in pages[at:at + 500]:
             pipeline.zrange(name.encode() + b":" + member, 0, -1, withscores=True)
-        for (_, start), entries in zip(slices[at:at + 500], pipeline.execute()):
+        for (_, start), entries in zip(pages[at:at + 500], pipeline.execute()):
             for member, score in entries:
                 ms = start + int(score)
                 assert len(member) in (4, 5, 8), (name, member)
@@ -35,7 +35,7 @@ def entries_of(client, name):
 def count(client, name):
     """Entries of a shard's set, in one step of the server."""
     return client.eval("""local n = 0
-for _, slice in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(inf')) do n = n + redis.call('ZCARD', KEYS[1] .. ':' .. slice) end
+for _, page in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(inf')) do n = n + redis.call('ZCARD', KEYS[1] .. ':' .. page) end
 return n""", 1, name)
 
 
@@ -46,8 +46,8 @@ def is_whole(client, name):
 
 
 def add(client, name, job, ms):
-    """An entry by a stranger's hand, into whichever slice there is for it."""
+    """An entry by a stranger's hand, into whichever page there is for it."""
     before = client.zrevrangebyscore(name, ms, "-inf", start=0, num=1, withscores=True)
-    slice_name, start = before[0] if before else (str(ms).encode(), ms)
-    client.zadd(name, {slice_name: start})
-    client.zadd(name.encode() + b":" + slice_name, {member_of(job, ms): ms - int(start)})
+    page_name, start = before[0] if before else (str(ms).encode(), ms)
+    client.zadd(name, {page_name: start})
+    client.zadd(name.encode() + b":" + page_name, {member_of(job, ms): ms - int(start)})

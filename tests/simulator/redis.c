@@ -1,6 +1,6 @@
 /*
  * index/index.h on sets in memory: entries (score, id), of which a job may have several as long as they are not near
- * each other (in one slice: SLICE_MS here). Every call is one request; a write may be lost, be done without an answer,
+ * each other (in one page: PAGE_MS here). Every call is one request; a write may be lost, be done without an answer,
  * or come late, after its sender gave up.
  */
 #include "simulator/redis.h"
@@ -15,7 +15,7 @@
 
 #define HELD_MAX  16
 #define WAKES_MAX 64
-#define SLICE_MS  512
+#define PAGE_MS   512
 
 struct entry {
     int64_t id, score;
@@ -73,11 +73,11 @@ static bool comes_before(const struct entry *a, const struct entry *b)
     return a->score != b->score ? a->score < b->score : compare_bytes(a->id, b->id) < 0;
 }
 
-/* The entry of the job in the slice of a time. */
+/* The entry of the job in the page of a time. */
 static struct entry *set_find(struct set *s, int64_t id, int64_t at_ms)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (s->v[i].id == id && s->v[i].score / SLICE_MS == at_ms / SLICE_MS)
+        if (s->v[i].id == id && s->v[i].score / PAGE_MS == at_ms / PAGE_MS)
             return &s->v[i];
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* Members of the index, and slices as Redis takes them. */
+/* Members of the index, and pages as Redis takes them. */
 #include "index/index_pack.h"
 
 #include <setjmp.h>
@@ -68,7 +68,7 @@ static struct dt_item *entries(size_t n, size_t each)
     return items;
 }
 
-static void a_slice_ends_between_two_milliseconds_and_is_never_too_large(void **state)
+static void a_page_ends_between_two_milliseconds_and_is_never_too_large(void **state)
 {
     static const struct {
         size_t n, each, cut, tied;
@@ -81,14 +81,14 @@ static void a_slice_ends_between_two_milliseconds_and_is_never_too_large(void **
         struct dt_item *items = entries(cases[i].n, cases[i].each);
         size_t tied;
 
-        assert_int_equal(dt_slice_cut(items, cases[i].n, &tied), cases[i].cut);
+        assert_int_equal(dt_page_cut(items, cases[i].n, &tied), cases[i].cut);
         assert_int_equal(tied, cases[i].tied);
         free(items);
     }
 }
 
 /* As DUMP of Redis 7.0 gave it for ZADD k 0 <00 00 00 01> 127 <00 00 00 02> 128 1001 70000 <00 00 00 03>. */
-static void a_packed_slice_is_what_redis_itself_would_dump(void **state)
+static void a_packed_page_is_what_redis_itself_would_dump(void **state)
 {
     static const unsigned char dumped[] = {
         0x11, 0x28, 0x28, 0x00, 0x00, 0x00, 0x08, 0x00, 0x84, 0x00, 0x00, 0x00, 0x01, 0x05, 0x00, 0x01, 0x84, 0x00,
@@ -101,7 +101,7 @@ static void a_packed_slice_is_what_redis_itself_would_dump(void **state)
 
     (void)state;
     dt_strbuf_init(&out);
-    dt_slice_pack(&out, items, 4);
+    dt_page_pack(&out, items, 4);
     /* the length stands in two bytes here, in one there: both are its forms, the rest is the same but for the sum */
     assert_int_equal((unsigned char)out.p[0], dumped[0]);
     assert_memory_equal(out.p + 3, dumped + 2, sizeof(dumped) - 2 - 8);
@@ -168,7 +168,7 @@ static void assert_packed(const struct dt_item *items, size_t n)
     struct dt_strbuf out;
 
     dt_strbuf_init(&out);
-    dt_slice_pack(&out, items, n);
+    dt_page_pack(&out, items, n);
     const unsigned char *p = (const unsigned char *)out.p, *pack = p + 3;
     size_t bytes = (size_t)((p[1] & 0x3F) << 8 | p[2]), at = 6;
 
@@ -262,11 +262,11 @@ static void members_that_look_like_numbers_are_packed_as_numbers(void **state)
     }
 }
 
-static void slices_of_every_length_are_packed_whole(void **state)
+static void pages_of_every_length_are_packed_whole(void **state)
 {
     (void)state;
-    for (size_t n = 1; n <= DT_SLICE_MAX; n++) {
-        struct dt_item items[DT_SLICE_MAX];
+    for (size_t n = 1; n <= DT_PAGE_MAX; n++) {
+        struct dt_item items[DT_PAGE_MAX];
 
         for (size_t i = 0; i < n; i++) /* of another day: eight bytes a member, and large scores */
             items[i] = dt_item_of(dt_job_id(NOON, (int64_t)i + 1), NOON + DT_DAY_MS * (int64_t)(2 + i * i), 0);
@@ -296,11 +296,11 @@ int main(void)
         cmocka_unit_test(a_member_is_short_on_the_ids_home_day_and_gives_the_id_back),
         cmocka_unit_test(what_cannot_be_a_member_is_refused),
         cmocka_unit_test(items_are_sorted_by_time_and_then_by_their_members_bytes),
-        cmocka_unit_test(a_slice_ends_between_two_milliseconds_and_is_never_too_large),
-        cmocka_unit_test(a_packed_slice_is_what_redis_itself_would_dump),
+        cmocka_unit_test(a_page_ends_between_two_milliseconds_and_is_never_too_large),
+        cmocka_unit_test(a_packed_page_is_what_redis_itself_would_dump),
         cmocka_unit_test(scores_of_every_size_are_packed_as_redis_reads_them),
         cmocka_unit_test(members_that_look_like_numbers_are_packed_as_numbers),
-        cmocka_unit_test(slices_of_every_length_are_packed_whole),
+        cmocka_unit_test(pages_of_every_length_are_packed_whole),
         cmocka_unit_test(items_that_are_sorted_but_for_the_last_are_sorted),
     };
 

@@ -6,7 +6,7 @@ local base, how, r = KEYS[1], ARGV[3], tonumber(ARGV[4])
 local gone, new, step = {}, {}, how == 'fix' and 3 or 2
 
 local function earliest()
-  local name, start = slice_after(base, '-inf')
+  local name, start = page_after(base, '-inf')
   local e = name and call('ZRANGE', base .. ':' .. name, 0, 0, 'WITHSCORES') or {}
   return e[1] and start + e[2] or huge
 end

@@ -1,6 +1,6 @@
 -- KEYS set; ARGV from, to. Gives how many, and where to go on ('' = that is all).
 local base, from, to, AT_ONCE = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), 1000
-local name, start = slice_of(base, from)
+local name, start = page_of(base, from)
 local n = name and call('ZCOUNT', base .. ':' .. name, from - start, '(' .. to - start) or 0
 local s = call('ZRANGEBYSCORE', base, '(' .. from, '(' .. to, 'WITHSCORES', 'LIMIT', 0, AT_ONCE + 1)
 for x = 1, math.min(#s, 2 * AT_ONCE), 2 do

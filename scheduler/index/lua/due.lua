@@ -1,6 +1,6 @@
 -- KEYS set; ARGV now, how many are wanted. Gives the time of the first entry after now ('' = none, or not asked since
--- enough are due), then for each slice its name, its beginning, and what of it is due: member, score, … (nil: there is
--- no such slice)
+-- enough are due), then for each page its name, its beginning, and what of it is due: member, score, … (nil: there is
+-- no such page)
 local base, now, want = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local out, got, skip, s = {''}, 0, 0, nil
 repeat
@@ -15,13 +15,13 @@ repeat
   skip = skip + 32
 until #s == 0 or got >= want
 if got >= want then return out end
-local name, start = slice_of(base, now)
+local name, start = page_of(base, now)
 local e = {}
 if name then
   e = call('ZRANGEBYSCORE', base .. ':' .. name, '(' .. now - start, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 end
 if not e[1] then
-  name, start = slice_after(base, now)
+  name, start = page_after(base, now)
   e = name and call('ZRANGE', base .. ':' .. name, 0, 0, 'WITHSCORES') or {}
 end
 if e[1] then out[1] = string.format('%.0f', start + e[2]) end

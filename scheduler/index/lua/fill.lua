@@ -1,10 +1,10 @@
--- KEYS set; ARGV for each packed slice: the times of its first and last entry, and what RESTORE takes. It becomes a
--- slice as it is where nothing is in between, else its entries are added where they are missing. Gives 0 when this
--- server cannot take packed slices.
+-- KEYS set; ARGV for each packed page: the times of its first and last entry, and what RESTORE takes. It becomes a
+-- page as it is where nothing is in between, else its entries are added where they are missing. Gives 0 when this
+-- server cannot take packed pages.
 local base = KEYS[1]
 
 local function is_free(first, last)
-  local name, start = slice_of(base, last)
+  local name, start = page_of(base, last)
   if not name then return true end
   if start >= first then return false end
   local e = call('ZRANGE', base .. ':' .. name, -1, -1, 'WITHSCORES')
@@ -19,7 +19,7 @@ end
 -- Slices that are there as they came, and of which the set does not know yet.
 local known = {}
 
-local function enter_slices()
+local function enter_pages()
   if known[1] then call('ZADD', base, unpack(known)) end
 end
 
@@ -30,7 +30,7 @@ for i = 1, #ARGV, 3 do
   local key = base .. ':' .. (free and ARGV[i] or 'packed')
   local err = restore(key, ARGV[i + 2])
   if err then
-    enter_slices()
+    enter_pages()
     if string.find(err, 'OOM') or string.find(err, 'READONLY') then return {err = err} end
     return 0
   end
@@ -47,5 +47,5 @@ for i = 1, #ARGV, 3 do
     add(base, list, true)
   end
 end
-enter_slices()
+enter_pages()
 return 1

@@ -1,6 +1,6 @@
 -- KEYS set; ARGV from, to, how many are wanted, a member. With a member: what comes after (from, member) by rank,
--- whether or not that one is still there. Gives for each slice its name, its beginning, and entries: member, score, …
--- (nil: there is no such slice)
+-- whether or not that one is still there. Gives for each page its name, its beginning, and entries: member, score, …
+-- (nil: there is no such page)
 local base, from, to, want, after = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local out, got = {}, 0
 
@@ -23,9 +23,9 @@ local function rank_after(key, at)
   return lo
 end
 
-local name, start = slice_of(base, from)
+local name, start = page_of(base, from)
 if not name then
-  name, start = slice_after(base, from)
+  name, start = page_after(base, from)
   after = ''
 end
 while name and start < to and got < want do
@@ -39,6 +39,6 @@ while name and start < to and got < want do
   out[#out + 1], out[#out + 2], out[#out + 3] = name, tostring(start), (e[1] or call('EXISTS', key) == 1) and e
   got = got + #e / 2
   after = ''
-  name, start = slice_after(base, start)
+  name, start = page_after(base, start)
 end
 return out

@@ -1,39 +1,39 @@
--- What the scripts share. A set is `base`: a sorted set of slices, score = where the slice begins, member = its name;
--- the entries of a slice are the sorted set `base:name`, scores counted from its beginning. A slice ends where the next
+-- What the scripts share. A set is `base`: a sorted set of pages, score = where the page begins, member = its name;
+-- the entries of a page are the sorted set `base:name`, scores counted from its beginning. A page ends where the next
 -- begins. It has at most MAX entries, so that Redis keeps it packed (and half as many as it would pack, since what is
 -- packed is searched from its beginning), unless one millisecond alone has more: then it begins with that millisecond
 -- and has nothing else. Lists of entries are flat: time, member, time, member, …,
--- ascending. What is at +inf in `base` is the leader's marker, no slice.
+-- ascending. What is at +inf in `base` is the leader's marker, no page.
 local call, huge = redis.call, math.huge
 local MAX, FULL, WIDTH, AHEAD = 64, 60, 32768, 32
 
-local function slice_of(base, at)
+local function page_of(base, at)
   local s = call('ZREVRANGEBYSCORE', base, at, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
   return s[1], tonumber(s[2])
 end
 
-local function slice_after(base, at)
+local function page_after(base, at)
   local s = call('ZRANGEBYSCORE', base, '(' .. at, '(inf', 'WITHSCORES', 'LIMIT', 0, 1)
   return s[1], tonumber(s[2])
 end
 
--- The slices that were read ahead for a list, since a call for each is dear: their names, where they begin and where the
+-- The pages that were read ahead for a list, since a call for each is dear: their names, where they begin and where the
 -- one after them does; x: where we are; reach: how many are read at once.
 local names, starts, x, reach = {}, {}, 0, 1
 
-local function forget_slices()
+local function forget_pages()
   names, starts, x = {}, {}, 0
 end
 
 -- As many as the list may have use for.
 local function begin_list(base, list)
   local n = #list / 2
-  forget_slices()
+  forget_pages()
   reach = n > 1 and call('ZCOUNT', base, list[1], list[2 * n - 1]) < 4 * n and math.min(n, AHEAD) or 1
 end
 
-local function read_slices(base, at)
-  local name, start = slice_of(base, at)
+local function read_pages(base, at)
+  local name, start = page_of(base, at)
   local s = call('ZRANGEBYSCORE', base, '(' .. at, '(inf', 'WITHSCORES', 'LIMIT', 0, reach)
   names, starts, x = {name or false}, {start or -huge}, 1
   for i = 1, #s, 2 do
@@ -42,11 +42,11 @@ local function read_slices(base, at)
   if #s < 2 * reach then starts[#starts + 1] = huge end
 end
 
--- The slice of a time (false: none begins before), where it begins and where the next one does. Times ascend until
--- forget_slices.
+-- The page of a time (false: none begins before), where it begins and where the next one does. Times ascend until
+-- forget_pages.
 local function seek(base, at)
   while starts[x + 1] and starts[x + 1] <= at do x = x + 1 end
-  if not starts[x + 1] then read_slices(base, at) end
+  if not starts[x + 1] then read_pages(base, at) end
   return names[x], starts[x], starts[x + 1]
 end
 
@@ -57,10 +57,10 @@ local function run_end(top, list, i)
   return j
 end
 
-local function begin_slice(base, start)
+local function begin_page(base, start)
   local name = string.format('%.0f', start)
   call('ZADD', base, start, name)
-  forget_slices()
+  forget_pages()
   return name
 end
 
@@ -73,7 +73,7 @@ local function store(key, start, list, i, j, nx)
   if nx then call('ZADD', key, 'NX', unpack(args)) else call('ZADD', key, unpack(args)) end
 end
 
--- A slice's entries and list[i..j], merged. Where both have a member, nx says that the old one stays.
+-- A page's entries and list[i..j], merged. Where both have a member, nx says that the old one stays.
 local function merged(old, start, list, i, j, nx)
   local known, all, n, o = {}, {}, 0, 1
   if nx then
@@ -101,7 +101,7 @@ local function merged(old, start, list, i, j, nx)
   return all, n
 end
 
--- Where a slice that begins with all[first] ends: after `want` entries at most, but between two milliseconds.
+-- Where a page that begins with all[first] ends: after `want` entries at most, but between two milliseconds.
 local function piece_end(all, n, first, want)
   local last = first - 2
   while last + 2 < n do
@@ -115,7 +115,7 @@ local function piece_end(all, n, first, want)
   return last
 end
 
--- Adds what a slice has no room for: it is cut into as many as needed. What comes in ascending order leaves full slices
+-- Adds what a page has no room for: it is cut into as many as needed. What comes in ascending order leaves full pages
 -- behind; otherwise all get the same room.
 local function regroup(base, name, start, list, i, j, nx)
   local key = base .. ':' .. name
@@ -130,10 +130,10 @@ local function regroup(base, name, start, list, i, j, nx)
     local last = piece_end(all, n, first, want)
     local from, where = all[first], name
     if first > 1 then
-      where = begin_slice(base, from)
+      where = begin_page(base, from)
     elseif from > start and (last - first) / 2 + 1 > MAX then
       call('ZREM', base, name)
-      where = begin_slice(base, from)
+      where = begin_page(base, from)
     else
       from = start
     end
@@ -150,7 +150,7 @@ local function add(base, list, nx)
     local name, start, top = seek(base, at)
     if not name then
       start = at - at % WIDTH
-      name = begin_slice(base, start)
+      name = begin_page(base, start)
     end
     local key, j = base .. ':' .. name, run_end(top, list, i)
     local there = call('ZCARD', key)
@@ -158,8 +158,8 @@ local function add(base, list, nx)
       store(key, start, list, i, j, nx)
     elseif there <= MAX then
       regroup(base, name, start, list, i, j, nx)
-    elseif at > start then -- behind a millisecond that fills a slice
-      begin_slice(base, at)
+    elseif at > start then -- behind a millisecond that fills a page
+      begin_page(base, at)
       j = i - 2
     else
       while list[j] > at do j = j - 2 end

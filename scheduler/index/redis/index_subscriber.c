@@ -31,16 +31,16 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
-#include "index/index_link.h"
+#include "index/redis/index_link.h"
 
 #define PING_US INT64_C(5000000)
 #define FLUSHED "__redis__:invalidate"
 
-enum ear_state { EAR_DOWN, EAR_CONNECTING, EAR_GREETING, EAR_SUBSCRIBING, EAR_UP };
+enum subscriber_state { SUB_DOWN, SUB_CONNECTING, SUB_GREETING, SUB_SUBSCRIBING, SUB_UP };
 
-struct ear {
+struct subscriber {
     const struct dt_endpoint *endpoint;
-    enum ear_state state;
+    enum subscriber_state state;
     redisContext *c;
     bool unsent;         /* commands wait for the socket to take them */
     unsigned owed;       /* GREETING, SUBSCRIBING: answers to come before the one that is waited for */
@@ -59,8 +59,8 @@ struct dt_wake {
     void *arg;
     char channel[128];
     struct dt_endpoint *endpoints;
-    struct ear *ears;
-    struct pollfd *fds; /* fds[0] is the stop event, fds[i + 1] belongs to ears[i] */
+    struct subscriber *subscribers;
+    struct pollfd *fds; /* fds[0] is the stop event, fds[i + 1] belongs to subscribers[i] */
     unsigned n;
     _Atomic unsigned n_up; /* any thread reads */
     int stop_fd;
@@ -68,123 +68,123 @@ struct dt_wake {
     bool started;
 };
 
-/* ---- the life of an ear ---- */
+/* ---- the life of a subscriber ---- */
 
-static void ear_fail(struct dt_wake *wake, struct ear *ear, const char *why)
+static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const char *why)
 {
     int64_t now_us = dt_clock_mono_us(wake->clock);
-    bool was_up = ear->state == EAR_UP;
+    bool was_up = sub->state == SUB_UP;
     struct dt_error err = {0};
 
-    (void)dt_fail(&err, DT_UNAVAILABLE, "redis %s: %s", ear->endpoint->name, why);
-    dt_outage_failed(&ear->outage, DT_OUTAGE_REDIS, "index", "wake channel lost", DT_UNAVAILABLE, &err);
-    if (ear->c)
-        redisFree(ear->c);
-    ear->c = NULL;
-    ear->unsent = ear->pinged = false;
-    ear->owed = 0;
-    ear->tracks = false;
-    ear->state = EAR_DOWN;
+    (void)dt_fail(&err, DT_UNAVAILABLE, "redis %s: %s", sub->endpoint->name, why);
+    dt_outage_failed(&sub->outage, DT_OUTAGE_REDIS, "index", "wake channel lost", DT_UNAVAILABLE, &err);
+    if (sub->c)
+        redisFree(sub->c);
+    sub->c = NULL;
+    sub->unsent = sub->pinged = false;
+    sub->owed = 0;
+    sub->tracks = false;
+    sub->state = SUB_DOWN;
     wake->n_up -= was_up;
-    ear->deadline_us = now_us + dt_backoff_us(&ear->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)ear);
-    dt_metric_set(ear->up, 0);
+    sub->deadline_us = now_us + dt_backoff_us(&sub->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)sub);
+    dt_metric_set(sub->up, 0);
     if (was_up)
         wake->on_wake(wake->arg, -1, false);
 }
 
-static void ear_connect(struct dt_wake *wake, struct ear *ear)
+static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
 {
-    ear->c = redisConnectNonBlock(ear->endpoint->host, ear->endpoint->port);
-    if (!ear->c || ear->c->err) {
-        ear_fail(wake, ear, ear->c ? ear->c->errstr : "no memory");
+    sub->c = redisConnectNonBlock(sub->endpoint->host, sub->endpoint->port);
+    if (!sub->c || sub->c->err) {
+        subscriber_fail(wake, sub, sub->c ? sub->c->errstr : "no memory");
         return;
     }
-    ear->state = EAR_CONNECTING;
-    ear->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
+    sub->state = SUB_CONNECTING;
+    sub->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
 }
 
 /* Writes what the socket takes; the rest waits for POLLOUT. */
-static void ear_send(struct dt_wake *wake, struct ear *ear)
+static void subscriber_send(struct dt_wake *wake, struct subscriber *sub)
 {
     int done = 0;
 
-    if (redisBufferWrite(ear->c, &done) != REDIS_OK)
-        ear_fail(wake, ear, ear->c->errstr);
+    if (redisBufferWrite(sub->c, &done) != REDIS_OK)
+        subscriber_fail(wake, sub, sub->c->errstr);
     else
-        ear->unsent = !done;
+        sub->unsent = !done;
 }
 
-static void ear_greet(struct dt_wake *wake, struct ear *ear)
+static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
 {
     const char *password = wake->config->redis_password;
     int problem = 0;
     socklen_t size = sizeof(problem);
 
-    if (getsockopt(ear->c->fd, SOL_SOCKET, SO_ERROR, &problem, &size) != 0)
+    if (getsockopt(sub->c->fd, SOL_SOCKET, SO_ERROR, &problem, &size) != 0)
         problem = errno;
     if (problem) {
-        ear_fail(wake, ear, strerror(problem));
+        subscriber_fail(wake, sub, strerror(problem));
         return;
     }
-    ear->state = EAR_GREETING;
-    ear->owed = password && password[0];
-    dt_link_keep_alive(ear->c->fd);
-    if ((ear->owed && redisAppendCommand(ear->c, "AUTH %s", password) != REDIS_OK) ||
-        redisAppendCommand(ear->c, "CLIENT ID") != REDIS_OK) {
-        ear_fail(wake, ear, "no memory");
+    sub->state = SUB_GREETING;
+    sub->owed = password && password[0];
+    dt_link_keep_alive(sub->c->fd);
+    if ((sub->owed && redisAppendCommand(sub->c, "AUTH %s", password) != REDIS_OK) ||
+        redisAppendCommand(sub->c, "CLIENT ID") != REDIS_OK) {
+        subscriber_fail(wake, sub, "no memory");
         return;
     }
-    ear_send(wake, ear);
+    subscriber_send(wake, sub);
 }
 
 /* What tracking has to say goes to this very connection. */
-static void ear_subscribe(struct dt_wake *wake, struct ear *ear, long long id)
+static void subscriber_subscribe(struct dt_wake *wake, struct subscriber *sub, long long id)
 {
-    ear->state = EAR_SUBSCRIBING;
-    ear->owed = id > 0;
-    ear->tracks = id > 0;
-    if ((ear->tracks && redisAppendCommand(ear->c, "CLIENT TRACKING ON REDIRECT %lld", id) != REDIS_OK) ||
-        redisAppendCommand(ear->c, "SUBSCRIBE %s", wake->channel) != REDIS_OK ||
-        (ear->tracks && redisAppendCommand(ear->c, "SUBSCRIBE " FLUSHED) != REDIS_OK)) {
-        ear_fail(wake, ear, "no memory");
+    sub->state = SUB_SUBSCRIBING;
+    sub->owed = id > 0;
+    sub->tracks = id > 0;
+    if ((sub->tracks && redisAppendCommand(sub->c, "CLIENT TRACKING ON REDIRECT %lld", id) != REDIS_OK) ||
+        redisAppendCommand(sub->c, "SUBSCRIBE %s", wake->channel) != REDIS_OK ||
+        (sub->tracks && redisAppendCommand(sub->c, "SUBSCRIBE " FLUSHED) != REDIS_OK)) {
+        subscriber_fail(wake, sub, "no memory");
         return;
     }
-    ear_send(wake, ear);
+    subscriber_send(wake, sub);
 }
 
-static void ear_up(struct dt_wake *wake, struct ear *ear)
+static void subscriber_up(struct dt_wake *wake, struct subscriber *sub)
 {
-    ear->state = EAR_UP;
+    sub->state = SUB_UP;
     wake->n_up++;
-    ear->backoff.failures = 0;
-    dt_outage_over(&ear->outage);
-    dt_metric_set(ear->up, 1);
+    sub->backoff.failures = 0;
+    dt_outage_over(&sub->outage);
+    dt_metric_set(sub->up, 1);
     wake->on_wake(wake->arg, -1, false);
 }
 
-static void ear_ping(struct dt_wake *wake, struct ear *ear)
+static void subscriber_ping(struct dt_wake *wake, struct subscriber *sub)
 {
-    if (ear->pinged) {
-        ear_fail(wake, ear, "no answer");
+    if (sub->pinged) {
+        subscriber_fail(wake, sub, "no answer");
         return;
     }
-    if (redisAppendCommand(ear->c, "PING") != REDIS_OK) {
-        ear_fail(wake, ear, "no memory");
+    if (redisAppendCommand(sub->c, "PING") != REDIS_OK) {
+        subscriber_fail(wake, sub, "no memory");
         return;
     }
-    ear->pinged = true;
-    ear->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
-    ear_send(wake, ear);
+    sub->pinged = true;
+    sub->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
+    subscriber_send(wake, sub);
 }
 
-static void ear_late(struct dt_wake *wake, struct ear *ear)
+static void subscriber_late(struct dt_wake *wake, struct subscriber *sub)
 {
-    if (ear->state == EAR_DOWN)
-        ear_connect(wake, ear);
-    else if (ear->state == EAR_UP)
-        ear_ping(wake, ear);
+    if (sub->state == SUB_DOWN)
+        subscriber_connect(wake, sub);
+    else if (sub->state == SUB_UP)
+        subscriber_ping(wake, sub);
     else
-        ear_fail(wake, ear, "timed out");
+        subscriber_fail(wake, sub, "timed out");
 }
 
 /* ---- messages ---- */
@@ -208,66 +208,66 @@ static const char *word(const redisReply *reply, size_t i)
 }
 
 /* The answers of a greeting: to AUTH, where there is a password, and to CLIENT ID. */
-static void ear_greeted(struct dt_wake *wake, struct ear *ear, const redisReply *reply)
+static void subscriber_greeted(struct dt_wake *wake, struct subscriber *sub, const redisReply *reply)
 {
-    if (!ear->owed)
-        ear_subscribe(wake, ear, reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0);
+    if (!sub->owed)
+        subscriber_subscribe(wake, sub, reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0);
     else if (reply->type == REDIS_REPLY_ERROR)
-        ear_fail(wake, ear, reply->str);
+        subscriber_fail(wake, sub, reply->str);
     else
-        ear->owed--;
+        sub->owed--;
 }
 
 /* "message" of either channel: of FLUSHED it has no text. */
-static void ear_take(struct dt_wake *wake, struct ear *ear, const redisReply *reply)
+static void subscriber_take(struct dt_wake *wake, struct subscriber *sub, const redisReply *reply)
 {
-    if (ear->state == EAR_GREETING)
-        ear_greeted(wake, ear, reply);
-    else if (ear->owed)
-        ear->owed--; /* whether it tracks or not */
-    else if (reply->type == REDIS_REPLY_ERROR && ear->state == EAR_UP && ear->tracks)
-        ear->tracks = false;
+    if (sub->state == SUB_GREETING)
+        subscriber_greeted(wake, sub, reply);
+    else if (sub->owed)
+        sub->owed--; /* whether it tracks or not */
+    else if (reply->type == REDIS_REPLY_ERROR && sub->state == SUB_UP && sub->tracks)
+        sub->tracks = false;
     else if (reply->type == REDIS_REPLY_ERROR)
-        ear_fail(wake, ear, reply->str);
+        subscriber_fail(wake, sub, reply->str);
     else if (reply->type != REDIS_REPLY_ARRAY)
         return;
     else if (strcmp(word(reply, 0), "message") == 0)
         announce(wake, word(reply, 2));
-    else if (strcmp(word(reply, 0), "subscribe") == 0 && ear->state == EAR_SUBSCRIBING)
-        ear_up(wake, ear);
+    else if (strcmp(word(reply, 0), "subscribe") == 0 && sub->state == SUB_SUBSCRIBING)
+        subscriber_up(wake, sub);
 }
 
-static void ear_hear(struct dt_wake *wake, struct ear *ear)
+static void subscriber_read(struct dt_wake *wake, struct subscriber *sub)
 {
-    if (redisBufferRead(ear->c) != REDIS_OK) {
-        ear_fail(wake, ear, ear->c->errstr);
+    if (redisBufferRead(sub->c) != REDIS_OK) {
+        subscriber_fail(wake, sub, sub->c->errstr);
         return;
     }
-    while (ear->c) {
+    while (sub->c) {
         void *raw = NULL;
 
-        if (redisGetReplyFromReader(ear->c, &raw) != REDIS_OK) {
-            ear_fail(wake, ear, ear->c->errstr);
+        if (redisGetReplyFromReader(sub->c, &raw) != REDIS_OK) {
+            subscriber_fail(wake, sub, sub->c->errstr);
             return;
         }
         if (!raw)
             break;
-        ear_take(wake, ear, raw);
+        subscriber_take(wake, sub, raw);
         freeReplyObject(raw);
     }
-    if (ear->state == EAR_UP) { /* whatever was heard is a sign of life */
-        ear->pinged = false;
-        ear->deadline_us = dt_clock_mono_us(wake->clock) + PING_US;
+    if (sub->state == SUB_UP) { /* whatever was heard is a sign of life */
+        sub->pinged = false;
+        sub->deadline_us = dt_clock_mono_us(wake->clock) + PING_US;
     }
 }
 
 /* ---- the thread ---- */
 
-static short interests(const struct ear *ear)
+static short interests(const struct subscriber *sub)
 {
-    if (ear->state == EAR_CONNECTING)
+    if (sub->state == SUB_CONNECTING)
         return POLLOUT;
-    return (short)(POLLIN | (ear->unsent ? POLLOUT : 0));
+    return (short)(POLLIN | (sub->unsent ? POLLOUT : 0));
 }
 
 /* Fills the poll set; the answer is the timeout in ms, rounded up so that a deadline is over when it is looked at. */
@@ -277,28 +277,28 @@ static int prepare_poll(struct dt_wake *wake)
     int64_t wait_us;
 
     for (unsigned i = 0; i < wake->n; i++) {
-        const struct ear *ear = &wake->ears[i];
+        const struct subscriber *sub = &wake->subscribers[i];
 
-        wake->fds[i + 1] = (struct pollfd){.fd = ear->c ? ear->c->fd : -1, .events = interests(ear)};
-        if (ear->deadline_us < first_us)
-            first_us = ear->deadline_us;
+        wake->fds[i + 1] = (struct pollfd){.fd = sub->c ? sub->c->fd : -1, .events = interests(sub)};
+        if (sub->deadline_us < first_us)
+            first_us = sub->deadline_us;
     }
     wait_us = first_us - dt_clock_mono_us(wake->clock);
     return wait_us <= 0 ? 0 : (int)(wait_us / 1000 + 1);
 }
 
-static void serve(struct dt_wake *wake, struct ear *ear, short events)
+static void serve(struct dt_wake *wake, struct subscriber *sub, short events)
 {
-    if (events && ear->state == EAR_CONNECTING) {
-        ear_greet(wake, ear);
+    if (events && sub->state == SUB_CONNECTING) {
+        subscriber_greet(wake, sub);
         return;
     }
     if (events & POLLOUT)
-        ear_send(wake, ear);
-    if (ear->c && (events & (POLLIN | POLLERR | POLLHUP)))
-        ear_hear(wake, ear);
-    if (dt_clock_mono_us(wake->clock) >= ear->deadline_us)
-        ear_late(wake, ear);
+        subscriber_send(wake, sub);
+    if (sub->c && (events & (POLLIN | POLLERR | POLLHUP)))
+        subscriber_read(wake, sub);
+    if (dt_clock_mono_us(wake->clock) >= sub->deadline_us)
+        subscriber_late(wake, sub);
 }
 
 static void *listen_for_ever(void *arg)
@@ -316,7 +316,7 @@ static void *listen_for_ever(void *arg)
         if (wake->fds[0].revents)
             break;
         for (unsigned i = 0; i < wake->n; i++)
-            serve(wake, &wake->ears[i], wake->fds[i + 1].revents);
+            serve(wake, &wake->subscribers[i], wake->fds[i + 1].revents);
     }
     return NULL;
 }
@@ -329,16 +329,16 @@ static dt_status fill(struct dt_wake *wake, struct dt_error *err)
 
     if (status != DT_OK)
         return status;
-    wake->ears = calloc(wake->n, sizeof(*wake->ears));
+    wake->subscribers = calloc(wake->n, sizeof(*wake->subscribers));
     wake->fds = calloc(wake->n + 1, sizeof(*wake->fds));
-    if (!wake->ears || !wake->fds)
+    if (!wake->subscribers || !wake->fds)
         return dt_fail(err, DT_NOMEM, "wake channel");
     for (unsigned i = 0; i < wake->n; i++) {
         char labels[160];
 
         snprintf(labels, sizeof(labels), "endpoint=\"%.120s\"", wake->endpoints[i].name);
-        wake->ears[i] = (struct ear){.endpoint = &wake->endpoints[i], .state = EAR_DOWN};
-        wake->ears[i].up = dt_gauge("duetime_redis_wake_up", "1 while the wake channel is subscribed.", labels);
+        wake->subscribers[i] = (struct subscriber){.endpoint = &wake->endpoints[i], .state = SUB_DOWN};
+        wake->subscribers[i].up = dt_gauge("duetime_redis_wake_up", "1 while the wake channel is subscribed.", labels);
     }
     wake->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake->stop_fd < 0)
@@ -405,14 +405,14 @@ void dt_wake_stop(dt_wake *wake)
         if (write(wake->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
             pthread_join(wake->thread, NULL);
     }
-    for (unsigned i = 0; wake->ears && i < wake->n; i++) {
-        if (wake->ears[i].c)
-            redisFree(wake->ears[i].c);
+    for (unsigned i = 0; wake->subscribers && i < wake->n; i++) {
+        if (wake->subscribers[i].c)
+            redisFree(wake->subscribers[i].c);
     }
     if (wake->stop_fd >= 0)
         close(wake->stop_fd);
     dt_endpoints_free(wake->endpoints, wake->n);
-    free(wake->ears);
+    free(wake->subscribers);
     free(wake->fds);
     free(wake);
 }

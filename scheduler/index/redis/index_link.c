@@ -1,15 +1,16 @@
 /*
- * Owns the hiredis contexts of the index and their back-off. Refuses to know what the commands mean.
- * Invariants: link->c is NULL or has never failed; `out` holds exactly the text of `pending` commands, kept until their
- * replies are read, so that a turn can be sent again after NOSCRIPT, or on a new connection when the old one turns out
- * to be dead.
+ * Owns the hiredis contexts of the index, their back-off, and the form of replies. Refuses to know what the commands
+ * mean.
+ * Invariants: link->c is NULL or has never failed; `out` holds exactly the text of `pending` commands until their
+ * replies are read, so that they can be sent again after NOSCRIPT, or on a new connection when the old one turns out to
+ * be dead.
  *
- * A connection that was well may have ended while nobody used it (the server's `timeout`, CLIENT KILL, a restart): that
- * is no outage. It is looked at before a turn; where the end comes between that look and the first answer, the turn is
- * sent once more. Neither waits for a back-off, which is for servers that cannot be had. A server that is silent is not
- * asked again: its time is over.
+ * A connection that was well may end while nobody uses it (the server's `timeout`, CLIENT KILL, a restart). Such an end
+ * is no outage. dt_link_ready looks for it before a round trip; where it comes between that look and the first answer,
+ * the round trip is sent once more. Neither waits for the back-off, which is for servers that cannot be reached. A
+ * server that is silent is not asked again within a round trip: its time is over.
  */
-#include "index/index_link.h"
+#include "index/redis/index_link.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -35,14 +36,14 @@ struct dt_link {
     unsigned n_scripts;
     char sha[DT_LINK_SCRIPTS][SHA_LEN + 1];
     redisContext *c;
-    bool served; /* c has answered a whole turn */
+    bool served; /* c has answered a whole round trip */
     bool failing;
     struct dt_strbuf out;
     size_t pending;
     struct dt_backoff backoff;
     struct dt_outage_part outage;
     int64_t retry_at_us;
-    int64_t began_us; /* this turn */
+    int64_t began_us; /* this round trip */
     dt_metric *seconds, *errors, *up;
 };
 
@@ -178,9 +179,9 @@ dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *
     link->n_scripts = n_scripts <= DT_LINK_SCRIPTS ? n_scripts : DT_LINK_SCRIPTS;
     dt_strbuf_init(&link->out);
     snprintf(labels, sizeof(labels), "endpoint=\"%.120s\"", endpoint->name);
-    link->seconds = dt_histogram("duetime_redis_call_seconds", "Time of a pipelined turn with Redis.", labels);
-    link->errors = dt_counter("duetime_redis_errors_total", "Turns with Redis that failed.", labels);
-    link->up = dt_gauge("duetime_redis_up", "1 when the last turn with this Redis server succeeded.", labels);
+    link->seconds = dt_histogram("duetime_redis_call_seconds", "Time of a pipelined round trip to Redis.", labels);
+    link->errors = dt_counter("duetime_redis_errors_total", "Round trips to Redis that failed.", labels);
+    link->up = dt_gauge("duetime_redis_up", "1 when the last round trip to this Redis server succeeded.", labels);
     *out = link;
     return DT_OK;
 }
@@ -208,7 +209,7 @@ static void forget_commands(dt_link *link)
     link->pending = 0;
 }
 
-/* A server that lets us wait for its silence is asked less often: at most a fifth of our time goes into waiting for it.
+/* A server that answers with silence is asked less often: at most a fifth of the caller's time goes into waiting for it.
  */
 static int64_t backoff_after(dt_link *link, int64_t now_us)
 {
@@ -218,7 +219,7 @@ static int64_t backoff_after(dt_link *link, int64_t now_us)
     return wait_us > silence_us ? wait_us : silence_us;
 }
 
-/* The connection is of no use any more: drop it and wait a while before the next one. */
+/* Drops the connection, and begins the back-off before the next one. */
 static dt_status drop(dt_link *link, struct dt_error *err, const char *what)
 {
     char reason[160];
@@ -237,7 +238,7 @@ static dt_status drop(dt_link *link, struct dt_error *err, const char *what)
     return dt_fail(err, DT_UNAVAILABLE, "%s", why.text);
 }
 
-/* One command and its reply, for the handshake. *reply may be an error reply. */
+/* Sends one command of the handshake and reads its reply. *reply may be an error reply; the caller frees it. */
 static dt_status ask(dt_link *link, const char *what, redisReply **reply, struct dt_error *err, int argc,
                      const char **argv)
 {
@@ -263,7 +264,7 @@ static dt_status authenticate(dt_link *link, struct dt_error *err)
     return status;
 }
 
-/* An error reply (a server that is still loading, or wants a password) ends the attempt to connect. */
+/* Loads all scripts. An error reply (the server is loading still, or wants a password) ends the attempt to connect. */
 static dt_status load_scripts(dt_link *link, struct dt_error *err)
 {
     dt_status status = DT_OK;
@@ -311,8 +312,8 @@ bool dt_link_failing(const dt_link *link)
     return link->failing;
 }
 
-/* Between two turns nothing is owed: whatever can be read is the end of the connection, or nothing that was asked for.
- */
+/* Between two round trips no answer is owed, so whatever can be read is the end of the connection, or a message that
+ * nobody asked for. */
 static bool has_ended(const dt_link *link)
 {
     char byte;
@@ -341,6 +342,37 @@ dt_status dt_link_ready(dt_link *link, struct dt_error *err)
     link->backoff.failures = 0;
     dt_outage_over(&link->outage);
     return DT_OK;
+}
+
+/* ---- replies ---- */
+
+bool dt_reply_integer(const dt_reply *reply, int64_t *out)
+{
+    if (reply->type == REDIS_REPLY_INTEGER)
+        *out = reply->integer;
+    return reply->type == REDIS_REPLY_INTEGER;
+}
+
+struct dt_str dt_reply_text(const dt_reply *reply)
+{
+    if (reply->type != REDIS_REPLY_STRING)
+        return (struct dt_str){0};
+    return (struct dt_str){reply->str, (size_t)reply->len};
+}
+
+bool dt_reply_is_nil(const dt_reply *reply)
+{
+    return reply->type == REDIS_REPLY_NIL;
+}
+
+size_t dt_reply_count(const dt_reply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+}
+
+const dt_reply *dt_reply_element(const dt_reply *reply, size_t i)
+{
+    return reply->element[i];
 }
 
 /* ---- commands ---- */
@@ -394,12 +426,7 @@ void dt_link_script(dt_link *link, unsigned script, unsigned n_keys, unsigned n_
     dt_link_arg_i64(link, n_keys);
 }
 
-size_t dt_link_pending(const dt_link *link)
-{
-    return link->pending;
-}
-
-/* ---- a turn ---- */
+/* ---- a round trip ---- */
 
 static dt_status write_commands(dt_link *link)
 {
@@ -414,8 +441,8 @@ static dt_status write_commands(dt_link *link)
     return DT_OK;
 }
 
-/* Right after a failure: a connection that was well has ended. The first turn of a connection that ends is not such:
- * who is refused again and again must wait. */
+/* Right after a failure: whether a connection that had answered before was ended by the server. A connection that ends
+ * before its first answer is not stale: a client that is refused again and again must wait. */
 static bool was_stale(const dt_link *link)
 {
     bool ended = link->c->err == REDIS_ERR_EOF ||
@@ -424,7 +451,7 @@ static bool was_stale(const dt_link *link)
     return ended && link->served;
 }
 
-/* The commands are sent once more, on a new connection: every one is idempotent, wherever the old one ended. */
+/* Sends the commands once more, on a new connection. Every command is idempotent, wherever the old connection ended. */
 static dt_status send_again(dt_link *link, struct dt_error *err)
 {
     dt_status status;
@@ -447,20 +474,20 @@ dt_status dt_link_flush(dt_link *link, struct dt_error *err)
     return was_stale(link) ? send_again(link, err) : drop(link, err, "write");
 }
 
-struct turn {
+struct outcome {
     char error[160]; /* the first error reply that is not NOSCRIPT */
     bool no_script;
 };
 
-static void note_error(struct turn *turn, const char *text)
+static void note_error(struct outcome *outcome, const char *text)
 {
     if (strncmp(text, "NOSCRIPT", 8) == 0)
-        turn->no_script = true;
-    else if (!turn->error[0])
-        snprintf(turn->error, sizeof(turn->error), "%s", text);
+        outcome->no_script = true;
+    else if (!outcome->error[0])
+        snprintf(outcome->error, sizeof(outcome->error), "%s", text);
 }
 
-/* The next reply; the first one also from the connection that takes a stale one's place. */
+/* Reads the next reply. Where the connection is stale, the first reply comes from the connection that replaces it. */
 static dt_status get_reply(dt_link *link, bool first, void **raw, struct dt_error *err)
 {
     dt_status status;
@@ -475,10 +502,10 @@ static dt_status get_reply(dt_link *link, bool first, void **raw, struct dt_erro
     return drop(link, err, "read");
 }
 
-static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct turn *turn,
+static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct outcome *outcome,
                            struct dt_error *err)
 {
-    memset(turn, 0, sizeof(*turn));
+    memset(outcome, 0, sizeof(*outcome));
     for (size_t i = 0, n = link->pending; i < n; i++) {
         void *raw = NULL;
         dt_status status = get_reply(link, i == 0, &raw, err);
@@ -487,7 +514,7 @@ static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg,
             return status;
         redisReply *reply = raw;
         if (reply->type == REDIS_REPLY_ERROR)
-            note_error(turn, reply->str);
+            note_error(outcome, reply->str);
         else if (on_reply)
             on_reply(arg, i, reply);
         freeReplyObject(reply);
@@ -495,39 +522,39 @@ static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg,
     return DT_OK;
 }
 
-static dt_status again_with_scripts(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct turn *turn,
-                                    struct dt_error *err)
+static dt_status read_with_scripts(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct outcome *outcome,
+                                   struct dt_error *err)
 {
     dt_status status = load_scripts(link, err);
 
     if (status == DT_OK)
         status = dt_link_flush(link, err);
     if (status == DT_OK)
-        status = read_once(link, on_reply, arg, turn, err);
-    if (status == DT_OK && turn->no_script)
-        note_error(turn, "scripts vanish as fast as they are loaded");
+        status = read_once(link, on_reply, arg, outcome, err);
+    if (status == DT_OK && outcome->no_script)
+        note_error(outcome, "scripts vanish as fast as they are loaded");
     return status;
 }
 
 dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err)
 {
-    struct turn turn;
+    struct outcome outcome;
     dt_status status;
 
     if (link->pending == 0)
         return DT_OK;
-    status = read_once(link, on_reply, arg, &turn, err);
-    if (status == DT_OK && turn.no_script)
-        status = again_with_scripts(link, on_reply, arg, &turn, err);
+    status = read_once(link, on_reply, arg, &outcome, err);
+    if (status == DT_OK && outcome.no_script)
+        status = read_with_scripts(link, on_reply, arg, &outcome, err);
     forget_commands(link);
     if (status != DT_OK)
         return status;
     link->served = true;
     dt_metric_observe(link->seconds, (double)(dt_clock_mono_us(link->clock) - link->began_us) / 1e6);
-    dt_metric_set(link->up, turn.error[0] ? 0 : 1);
-    link->failing = turn.error[0];
-    if (!turn.error[0])
+    dt_metric_set(link->up, outcome.error[0] ? 0 : 1);
+    link->failing = outcome.error[0];
+    if (!outcome.error[0])
         return DT_OK;
     dt_metric_add(link->errors, 1);
-    return dt_fail(err, DT_UNAVAILABLE, "redis %s: %s", link->endpoint->name, turn.error);
+    return dt_fail(err, DT_UNAVAILABLE, "redis %s: %s", link->endpoint->name, outcome.error);
 }

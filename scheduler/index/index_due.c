@@ -1,0 +1,115 @@
+/*
+ * Owns the due scan of a shard's leader: which entries are due, when the next one is, and whether the leader's marker is
+ * there. Refuses to know what becomes of the entries.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "index/index_keys.h"
+#include "index/index_known.h"
+#include "index/index_reading.h"
+#include "index/lua/index_scripts.h"
+
+/* The replies to the two commands of a due scan. */
+struct due_reply {
+    struct dt_reading reading;
+    int64_t next_ms;
+    bool marked;
+};
+
+static void on_due(void *arg, size_t i, const dt_reply *reply)
+{
+    struct due_reply *due = arg;
+    const dt_reply *next;
+    double next_ms;
+
+    if (i == 1)
+        due->marked = dt_reply_text(reply).p;
+    if (i != 0 || dt_reply_count(reply) == 0)
+        return;
+    next = dt_reply_element(reply, 0);
+    if (dt_reply_text(next).n > 0 && dt_reply_number(next, &next_ms))
+        due->next_ms = (int64_t)next_ms;
+    dt_reading_take(&due->reading, reply, 1);
+}
+
+static void build_due(dt_index *index, dt_link *link, unsigned shard, struct dt_marker marker, int64_t now_ms,
+                      size_t limit)
+{
+    dt_link_script(link, DT_SCRIPT_DUE, 1, 3);
+    dt_arg_set(index, link, shard);
+    dt_link_arg_i64(link, now_ms);
+    dt_link_arg_i64(link, (int64_t)limit + 1);
+
+    dt_link_command(link, 3);
+    dt_arg_word(link, "ZSCORE");
+    dt_arg_set(index, link, shard);
+    dt_arg_marker(link, marker);
+}
+
+/* Keeps of each job the earliest entry, in place; how many are left. A later entry of a job is met by a due scan after
+ * the earlier one is gone. */
+static size_t keep_ids_once(dt_index *index, struct dt_entry *entries, size_t n)
+{
+    size_t kept = 0;
+
+    if (n > DT_KNOWN_MAX)
+        n = DT_KNOWN_MAX;
+    dt_known_clear(index, n);
+    for (size_t i = 0; i < n; i++) {
+        struct dt_known_id *known = dt_known_find(index, entries[i].id);
+
+        if (known->id)
+            continue;
+        known->id = entries[i].id;
+        entries[kept++] = entries[i];
+    }
+    return kept;
+}
+
+/* From a reply of up to limit + 1 entries: which ones are due, and when the next due scan has something to find. */
+static void take_due(dt_index *index, struct due_reply *due, int64_t now_ms, size_t limit, struct dt_entry *entries,
+                     size_t *n, int64_t *next_ms)
+{
+    struct dt_reading *reading = &due->reading;
+    size_t once = keep_ids_once(index, reading->out, reading->n);
+
+    *n = dt_at_most(once, limit);
+    memcpy(entries, reading->out, *n * sizeof(*entries));
+    *next_ms = due->next_ms;
+    if (once > limit)
+        *next_ms = reading->out[limit].due_ms;
+    else if (reading->seen > limit)
+        *next_ms = once ? reading->out[once - 1].due_ms : now_ms;
+}
+
+dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms, size_t limit,
+                       struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked, struct dt_error *err)
+{
+    dt_link *link = dt_index_link(index, shard);
+    struct due_reply *due;
+    dt_status status;
+
+    *n = 0;
+    *next_ms = 0;
+    *marked = false;
+    status = dt_link_ready(link, err);
+    if (status != DT_OK)
+        return status;
+    due = malloc(sizeof(*due) + (limit + 1) * sizeof(struct dt_entry));
+    if (!due)
+        return dt_fail(err, DT_NOMEM, "dt_index_due");
+    *due = (struct due_reply){0};
+    due->reading.out = (struct dt_entry *)(due + 1);
+    due->reading.cap = limit + 1;
+    due->reading.to_ms = INT64_MAX;
+    build_due(index, link, shard, marker, now_ms, limit);
+    status = dt_index_round_trip(link, on_due, due, err);
+    if (status == DT_OK) {
+        take_due(index, due, now_ms, limit, entries, n, next_ms);
+        *marked = due->marked;
+        (void)dt_reading_tidy(index, shard, &due->reading);
+    }
+    free(due);
+    return status;
+}

@@ -1,0 +1,135 @@
+/*
+ * Owns dt_index_fill: sets that were lost are filled again, in packed pages where the server takes them. Refuses to know
+ * who reads the entries, and how far the filling has come (index_filling.c).
+ *
+ * A packed page is made here in Redis's own serialized form and restored as it is (lua/fill.lua), which costs a fraction
+ * of adding its entries. Entries that are too few for a page, or of which one millisecond has too many, are added as
+ * missing ones.
+ */
+#include "index/index_batch.h"
+#include "index/index_change.h"
+#include "index/index_keys.h"
+#include "index/lua/index_scripts.h"
+
+#define PACKED_PAGES 64u /* packed pages of one command */
+#define PACKED_LEAST 16u /* fewer entries are not worth a page of their own */
+
+/* ---- commands ---- */
+
+/* Cuts pages off the head of items: their sizes in cuts[PACKED_PAGES], how many there are. *done: the entries of all of
+ * them; *tied: see dt_page_cut. */
+static size_t cut_pages(const struct dt_item *items, size_t n, size_t *cuts, size_t *done, size_t *tied)
+{
+    size_t n_cuts = 0;
+
+    *done = *tied = 0;
+    while (n_cuts < PACKED_PAGES && *done < n) {
+        size_t cut = dt_page_cut(items + *done, n - *done, tied);
+
+        if (cut < PACKED_LEAST)
+            break;
+        *done += cuts[n_cuts++] = cut;
+    }
+    return n_cuts;
+}
+
+static void arg_page(dt_index *index, dt_link *link, const struct dt_item *items, size_t n)
+{
+    dt_strbuf_reset(&index->page);
+    dt_page_pack(&index->page, items, n);
+    dt_link_arg_i64(link, items[0].due_ms);
+    dt_link_arg_i64(link, items[n - 1].due_ms);
+    dt_link_arg(link, dt_strbuf_str(&index->page));
+}
+
+/* Adds a command with the packed pages at the head of items; *done: how many entries it has. False: there is nothing to
+ * pack at the head of items, and the first *done of them are to be added as missing ones. */
+static bool pack_command(dt_index *index, unsigned shard, const struct dt_item *items, size_t n, size_t *done)
+{
+    dt_link *link = dt_index_link(index, shard);
+    size_t cuts[PACKED_PAGES];
+    size_t tied;
+    size_t n_cuts = cut_pages(items, n, cuts, done, &tied);
+
+    if (n_cuts == 0) {
+        *done = tied ? dt_at_most(tied, DT_CHUNK) : dt_at_most(n, PACKED_LEAST);
+        return false;
+    }
+    dt_link_script(link, DT_SCRIPT_FILL, 1, (unsigned)(1 + 3 * n_cuts));
+    dt_arg_set(index, link, shard);
+    for (size_t i = 0; i < n_cuts; items += cuts[i++])
+        arg_page(index, link, items, cuts[i]);
+    return true;
+}
+
+static void build_packed(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
+{
+    (void)n_gone;
+    for (size_t at = 0, done; at < n_new; at += done) {
+        const struct dt_item *items = index->batch->new + at;
+
+        if (!pack_command(index, shard, items, n_new - at, &done))
+            dt_change_command(index, shard, false, DT_CHANGE_MISSING, NULL, 0, items, done);
+    }
+}
+
+static void build_missing(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
+{
+    (void)n_gone;
+    for (size_t at = 0, some; at < n_new; at += some) {
+        some = dt_at_most(n_new - at, DT_CHUNK);
+        dt_change_command(index, shard, false, DT_CHANGE_MISSING, NULL, 0, index->batch->new + at, some);
+    }
+}
+
+/* ---- round trips ---- */
+
+/* Both scripts answer with an integer; 0 means that the server does not take packed pages. */
+static void on_filled(void *arg, size_t i, const dt_reply *reply)
+{
+    int64_t taken = 1;
+
+    (void)i;
+    if (dt_reply_integer(reply, &taken) && taken == 0)
+        *(bool *)arg = true;
+}
+
+static dt_status send_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                           struct dt_error *err)
+{
+    dt_index_batch_load(index, map, entries, n, INT64_MAX);
+    return dt_index_batch_send(index, index->refuses_packed ? build_missing : build_packed, err);
+}
+
+dt_status dt_index_end_fill(dt_index *index, struct dt_error *err)
+{
+    bool refused = false;
+    dt_status status = dt_index_receive(index, on_filled, &refused, err);
+
+    if (!refused)
+        return status;
+    index->refuses_packed = true;
+    return dt_index_batch_ask(index, build_missing, err); /* the same entries, one by one */
+}
+
+dt_status dt_index_begin_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                              struct dt_error *err)
+{
+    dt_status first = DT_OK;
+
+    for (; n > DT_INDEX_BATCH_MAX; entries += DT_INDEX_BATCH_MAX, n -= DT_INDEX_BATCH_MAX) {
+        dt_keep_first(&first, send_fill(index, map, entries, DT_INDEX_BATCH_MAX, first == DT_OK ? err : NULL));
+        dt_keep_first(&first, dt_index_end_fill(index, first == DT_OK ? err : NULL));
+    }
+    dt_keep_first(&first, send_fill(index, map, entries, n, first == DT_OK ? err : NULL));
+    return first;
+}
+
+dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                        struct dt_error *err)
+{
+    dt_status begun = dt_index_begin_fill(index, map, entries, n, err);
+    dt_status ended = dt_index_end_fill(index, begun == DT_OK ? err : NULL);
+
+    return begun == DT_OK ? ended : begun;
+}

@@ -1,0 +1,151 @@
+/*
+ * Owns the handle: its connections, its scratch memory, which endpoint holds which shard, and whether the endpoints
+ * answer. Refuses to know entries.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "index/index_batch.h"
+#include "index/index_keys.h"
+#include "index/index_known.h"
+#include "index/lua/index_scripts.h"
+
+static const char *const SCRIPT_TEXTS[DT_SCRIPTS] = {
+    [DT_SCRIPT_CHANGE] = dt_lua_change, [DT_SCRIPT_HOLD] = dt_lua_hold,     [DT_SCRIPT_UNHOLD] = dt_lua_unhold,
+    [DT_SCRIPT_MARK] = dt_lua_mark,     [DT_SCRIPT_DUE] = dt_lua_due,       [DT_SCRIPT_RANGE] = dt_lua_range,
+    [DT_SCRIPT_COUNT] = dt_lua_count,   [DT_SCRIPT_SCORES] = dt_lua_scores, [DT_SCRIPT_FILL] = dt_lua_fill,
+    [DT_SCRIPT_FILLED] = dt_lua_filled, [DT_SCRIPT_TIDY] = dt_lua_tidy,     [DT_SCRIPT_DROP] = dt_lua_drop,
+    [DT_SCRIPT_PROBE] = dt_lua_probe,
+};
+
+_Static_assert(DT_SCRIPTS <= DT_LINK_SCRIPTS, "a link has no room for so many scripts");
+
+/* ---- the handle ---- */
+
+static dt_status alloc_scratch(dt_index *index)
+{
+    index->names = calloc(index->n_links, sizeof(*index->names));
+    index->links = calloc(index->n_links, sizeof(dt_link *));
+    index->wanted = calloc(index->n_links, sizeof(*index->wanted));
+    index->sent = calloc(index->n_links, sizeof(*index->sent));
+    index->known = malloc(DT_KNOWN_SLOTS * sizeof(*index->known));
+    dt_strbuf_init(&index->page);
+    if (!index->names || !index->links || !index->wanted || !index->sent || !index->known)
+        return DT_NOMEM;
+    return dt_index_batch_new(&index->batch);
+}
+
+static dt_status make_links(dt_index *index, const struct dt_config *config, const dt_clock *clock)
+{
+    dt_status status = alloc_scratch(index);
+
+    if (status != DT_OK)
+        return status;
+    for (unsigned i = 0; i < index->n_links; i++) {
+        status = dt_link_new(config, &index->endpoints[i], clock, SCRIPT_TEXTS, DT_SCRIPTS, &index->links[i]);
+        if (status != DT_OK)
+            return status;
+        index->names[i] = dt_str(index->endpoints[i].name);
+    }
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        index->link_of[shard] = (uint16_t)dt_rendezvous(shard, index->names, index->n_links);
+    return DT_OK;
+}
+
+dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock, dt_index **out,
+                       struct dt_error *err)
+{
+    dt_index *index;
+    dt_status status;
+    int64_t self;
+
+    *out = NULL;
+    if (getrandom(&self, sizeof(self), 0) != (ssize_t)sizeof(self))
+        return dt_fail(err, DT_SYSTEM, "getrandom: %s", strerror(errno));
+    if (!installation[0] || strlen(installation) >= sizeof(index->installation))
+        return dt_fail(err, DT_INVALID, "the installation's name must have 1-100 bytes");
+    index = calloc(1, sizeof(*index));
+    if (!index)
+        return dt_fail(err, DT_NOMEM, "index");
+    index->self = self;
+    snprintf(index->installation, sizeof(index->installation), "%s", installation);
+    status = dt_endpoints_parse(config->redis_endpoints, &index->endpoints, &index->n_links, err);
+    if (status == DT_OK) {
+        status = make_links(index, config, clock);
+        if (status != DT_OK)
+            status = dt_fail(err, status, "index");
+    }
+    if (status != DT_OK) {
+        dt_index_free(index);
+        return status;
+    }
+    *out = index;
+    return DT_OK;
+}
+
+void dt_index_free(dt_index *index)
+{
+    if (!index)
+        return;
+    for (unsigned i = 0; index->links && i < index->n_links; i++)
+        dt_link_free(index->links[i]);
+    dt_endpoints_free(index->endpoints, index->n_links);
+    free(index->names);
+    free(index->links);
+    free(index->wanted);
+    free(index->sent);
+    free(index->known);
+    free(index->batch);
+    dt_strbuf_clear(&index->page);
+    free(index);
+}
+
+/* ---- the endpoints ---- */
+
+const char *dt_index_home(const dt_index *index, unsigned shard)
+{
+    return index->endpoints[index->link_of[shard]].name;
+}
+
+void dt_index_failing(const dt_index *index, char *out, size_t cap)
+{
+    size_t n = 0;
+    unsigned failing = 0;
+
+    out[0] = '\0';
+    for (unsigned i = 0; i < index->n_links && n < cap; i++) {
+        if (!dt_link_failing(index->links[i]))
+            continue;
+        n += (size_t)snprintf(out + n, cap - n, "%s%s", n ? "," : "", index->endpoints[i].name);
+        failing++;
+    }
+    if (n >= cap || failing == index->n_links)
+        snprintf(out, cap, "*");
+}
+
+static void build_ping(dt_index *index, unsigned i, const void *arg)
+{
+    (void)arg;
+    dt_link_command(index->links[i], 1);
+    dt_arg_word(index->links[i], "PING");
+}
+
+dt_status dt_index_ping(dt_index *index, struct dt_error *err)
+{
+    return dt_index_ask_all(index, build_ping, err);
+}
+
+static void build_probe(dt_index *index, unsigned i, const void *arg)
+{
+    (void)arg;
+    dt_link_script(index->links[i], DT_SCRIPT_PROBE, 1, 1);
+    dt_arg_probe(index, index->links[i]);
+}
+
+dt_status dt_index_probe(dt_index *index, struct dt_error *err)
+{
+    return dt_index_ask_all(index, build_probe, err);
+}

@@ -1,0 +1,39 @@
+/*
+ * Owns the wake-ups that are published on their own. Refuses to know who subscribes (redis/index_subscriber.c). A
+ * wake-up that belongs to a change of entries is published by lua/change.lua.
+ */
+#include <stdio.h>
+
+#include "index/index_keys.h"
+
+#define MESSAGE_CAP 32
+
+dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_error *err)
+{
+    dt_link *link = dt_index_link(index, shard);
+    char text[MESSAGE_CAP];
+    int n = snprintf(text, sizeof(text), outbox ? "%u outbox" : "%u", shard);
+    dt_status status = dt_link_ready(link, err);
+
+    if (status != DT_OK)
+        return status;
+    dt_link_command(link, 3);
+    dt_arg_word(link, "PUBLISH");
+    dt_arg_channel(index, link);
+    dt_link_arg(link, (struct dt_str){text, (size_t)n});
+    return dt_index_round_trip(link, NULL, NULL, err);
+}
+
+static void build_wake_all(dt_index *index, unsigned i, const void *arg)
+{
+    (void)arg;
+    dt_link_command(index->links[i], 3);
+    dt_arg_word(index->links[i], "PUBLISH");
+    dt_arg_channel(index, index->links[i]);
+    dt_arg_word(index->links[i], "topic");
+}
+
+dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
+{
+    return dt_index_ask_all(index, build_wake_all, err);
+}
