@@ -2,7 +2,6 @@
  * duetime-dispatcher: options, signals, and one dispatcher.
  */
 #include <getopt.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "chores/metrics_mhd.h"
 #include "dispatcher.h"
 #include "store/db/db.h"
@@ -116,7 +116,7 @@ static void reload(const char *file)
     DT_LOG(INFO, "main", "reloaded");
 }
 
-static void *wait_for_signals(void *arg)
+static void wait_for_signals(void *arg)
 {
     struct signals *s = arg;
     int number;
@@ -128,7 +128,6 @@ static void *wait_for_signals(void *arg)
         else
             dt_dispatcher_stop(s->dispatcher);
     }
-    return NULL;
 }
 
 static void block_signals(struct signals *s)
@@ -144,7 +143,7 @@ static void block_signals(struct signals *s)
 
 static dt_status serve(const struct dt_config *config, struct signals *signals, struct dt_error *err)
 {
-    pthread_t thread;
+    struct dt_thread thread = {0};
     dt_metrics_server *metrics = NULL;
     uint16_t port = 0;
     dt_status status = dt_db_library_init();
@@ -153,14 +152,14 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
     if (status != DT_OK)
         return status;
     status = dt_metrics_server_start((uint16_t)config->dispatch_metrics_port, &port, &metrics, err);
-    if (status == DT_OK && pthread_create(&thread, NULL, wait_for_signals, signals) != 0)
-        status = dt_fail(err, DT_SYSTEM, "no thread for signals");
+    if (status == DT_OK)
+        status = dt_thread_start(&thread, "signals", wait_for_signals, signals, err);
     if (status == DT_OK) {
         DT_LOG(INFO, "main", "started", DT_S("version", DUETIME_VERSION), DT_I("pid", getpid()),
                DT_I("metrics_port", port));
         status = dt_dispatcher_run(signals->dispatcher, err);
-        pthread_kill(thread, SIGUSR1);
-        pthread_join(thread, NULL);
+        pthread_kill(thread.id, SIGUSR1);
+        dt_thread_join(&thread);
     }
     dt_metrics_server_stop(metrics);
     dt_dispatcher_free(signals->dispatcher);

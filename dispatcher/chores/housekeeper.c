@@ -13,7 +13,6 @@
  */
 #include "housekeeper.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,7 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/thread.h"
 #include "index/index.h"
 #include "reconcile/reconcile.h"
 #include "store/dispatch/store_dispatch.h"
@@ -40,9 +40,8 @@
 
 struct dt_housekeeper {
     struct dt_housekeeper_env env;
-    pthread_t thread;
+    struct dt_thread thread;
     dt_mailbox *mailbox;
-    _Atomic bool stop;
     dt_store *store;
     dt_index *index;
     dt_reconciler *reconciler;
@@ -301,19 +300,18 @@ static void reconcile(dt_housekeeper *h)
     }
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     dt_housekeeper *h = arg;
-    while (!h->stop) {
+    while (!dt_thread_stopping(&h->thread)) {
         reconcile(h);
         chores(h);
         tell_stats(h);
         audit(h);
         int64_t until_us = dt_earlier(h->audit_us, dt_earlier(h->chores_us, h->stats_us));
-        if (!h->stop && !h->hurry)
+        if (!dt_thread_stopping(&h->thread) && !h->hurry)
             dt_mailbox_wait(h->mailbox, dt_earlier(h->reconcile_us, until_us));
     }
-    return NULL;
 }
 
 static void free_parts(dt_housekeeper *h)
@@ -351,8 +349,8 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
         status = dt_index_new(env->config, env->installation, env->clock, &h->index, err);
     if (status == DT_OK)
         status = dt_reconciler_new(env->config, h->store, h->index, &h->reconciler, err);
-    if (status == DT_OK && pthread_create(&h->thread, NULL, run, h) != 0)
-        status = dt_fail(err, DT_SYSTEM, "no thread for the housekeeper");
+    if (status == DT_OK)
+        status = dt_thread_start(&h->thread, "housekeeper", run, h, err);
     if (status != DT_OK) {
         free_parts(h);
         return status;
@@ -387,8 +385,6 @@ void dt_housekeeper_stop(dt_housekeeper *h)
 {
     if (!h)
         return;
-    h->stop = true;
-    dt_mailbox_signal(h->mailbox, 1);
-    pthread_join(h->thread, NULL);
+    dt_thread_stop(&h->thread, h->mailbox);
     free_parts(h);
 }

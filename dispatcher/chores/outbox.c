@@ -7,7 +7,6 @@
  */
 #include "outbox.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -17,6 +16,7 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/thread.h"
 #include "delivery/kafka/message.h"
 #include "store/dispatch/store_dispatch.h"
 
@@ -26,13 +26,12 @@
 #define SEND_MS     5000
 #define SHARD_WORDS (DT_SHARDS_MAX / 32)
 
-enum { NOTICES = 1, STOP = 2 }; /* signals */
+enum { NOTICES = 1 }; /* a signal */
 
 struct dt_outbox {
     struct dt_outbox_env env;
-    pthread_t thread;
+    struct dt_thread thread;
     dt_mailbox *mailbox;
-    _Atomic bool stop;
     _Atomic uint32_t told[SHARD_WORDS];
     dt_store *store;
     struct dt_arena arena;
@@ -70,7 +69,7 @@ static dt_status empty(dt_outbox *o, unsigned shard, struct dt_error *err)
     int64_t after_id = 0;
     dt_status status = DT_OK;
     dt_status refused = DT_OK;
-    while (status == DT_OK && n == BATCH && !o->stop) {
+    while (status == DT_OK && n == BATCH && !dt_thread_stopping(&o->thread)) {
         struct dt_notice *notices;
         dt_arena_reset(&o->arena);
         status = dt_store_outbox(o->store, shard, after_id, BATCH, &o->arena, &notices, &n, err);
@@ -100,7 +99,8 @@ static dt_status look(dt_outbox *o, bool all)
     struct dt_error err = {0};
     dt_status status = DT_OK;
     bool failed = false;
-    for (unsigned shard = 0, shards = o->env.shards(o->env.arg); shard < shards && !o->stop; shard++) {
+    for (unsigned shard = 0, shards = o->env.shards(o->env.arg); shard < shards && !dt_thread_stopping(&o->thread);
+         shard++) {
         if (!take(o, shard, all))
             continue;
         dt_status emptied = empty(o, shard, &err);
@@ -119,21 +119,20 @@ static dt_status look(dt_outbox *o, bool all)
     return status;
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     dt_outbox *o = arg;
     int64_t all_us = 0;
-    while (!o->stop) {
+    while (!dt_thread_stopping(&o->thread)) {
         int64_t now_us = dt_clock_mono_us(o->env.clock);
         bool all = now_us >= all_us;
         if (all)
             all_us = now_us + LOOK_US;
         if (look(o, all) != DT_OK)
-            dt_mailbox_pause(o->mailbox, dt_clock_mono_us(o->env.clock) + RETRY_US, STOP);
-        else if (!o->stop)
+            dt_mailbox_pause(o->mailbox, dt_clock_mono_us(o->env.clock) + RETRY_US, DT_THREAD_STOP);
+        else if (!dt_thread_stopping(&o->thread))
             dt_mailbox_wait(o->mailbox, all_us);
     }
-    return NULL;
 }
 
 static void free_parts(dt_outbox *o)
@@ -155,8 +154,8 @@ dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out, stru
     dt_status status = dt_mailbox_new(&o->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, NULL, &o->store);
-    if (status == DT_OK && pthread_create(&o->thread, NULL, run, o) != 0)
-        status = dt_fail(err, DT_SYSTEM, "no thread for the outbox");
+    if (status == DT_OK)
+        status = dt_thread_start(&o->thread, "outbox", run, o, err);
     if (status != DT_OK) {
         free_parts(o);
         return status;
@@ -175,8 +174,6 @@ void dt_outbox_stop(dt_outbox *o)
 {
     if (!o)
         return;
-    o->stop = true;
-    dt_mailbox_signal(o->mailbox, STOP);
-    pthread_join(o->thread, NULL);
+    dt_thread_stop(&o->thread, o->mailbox);
     free_parts(o);
 }

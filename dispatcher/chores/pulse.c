@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/strbuf.h"
+#include "base/thread.h"
 #include "store/store.h"
 
 #define EVERY_US INT64_C(1000000) /* the row is written */
@@ -25,21 +26,21 @@
 #define DOWN_US  INT64_C(3000000) /* a writer here that lost something so short a time ago may lose more */
 #define APART_US INT64_C(20000)   /* looks, however much there is to tell */
 
-enum { LOOK = 1, STOP = 2 }; /* signals */
+enum { LOOK = 1 }; /* a signal */
 
 struct dt_pulse {
     struct dt_pulse_env env;
     dt_store *store;
     dt_mailbox *mailbox;
-    pthread_t thread;
-    _Atomic bool stop, owes; /* owes: owed is not empty */
-    pthread_mutex_t lock;    /* of the next four */
-    int64_t losses;          /* of this process */
-    int64_t lost_us;         /* mono */
-    char down[256];          /* where: all that failed since it was well the last time */
-    char owed[1024];         /* endpoints that somebody cannot write to */
-    int64_t told;            /* losses that the leaders here know of */
-    uint64_t seen;           /* of the table, as it was read last */
+    struct dt_thread thread;
+    _Atomic bool owes;    /* owes: owed is not empty */
+    pthread_mutex_t lock; /* of the next four */
+    int64_t losses;       /* of this process */
+    int64_t lost_us;      /* mono */
+    char down[256];       /* where: all that failed since it was well the last time */
+    char owed[1024];      /* endpoints that somebody cannot write to */
+    int64_t told;         /* losses that the leaders here know of */
+    uint64_t seen;        /* of the table, as it was read last */
     struct dt_strbuf leads;
     bool waits_kafka, waits_redis;
 };
@@ -151,12 +152,12 @@ static dt_status look(dt_pulse *p, bool beats, struct dt_error *err)
     return status;
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     dt_pulse *p = arg;
     int64_t beat_us = 0;
     bool told = false, asked = true;
-    while (!p->stop) {
+    while (!dt_thread_stopping(&p->thread)) {
         struct dt_error err = {0};
         bool beats = asked || dt_clock_mono_us(p->env.clock) - beat_us >= EVERY_US;
         dt_status status = look(p, beats, &err);
@@ -166,12 +167,13 @@ static void *run(void *arg)
             DT_LOG(WARN, "pulse", "nobody is told that this process lives", DT_S("reason", err.text));
         told = status != DT_OK;
         int64_t now_us = dt_clock_mono_us(p->env.clock);
-        uint32_t came = p->stop ? STOP : dt_mailbox_pause(p->mailbox, now_us + APART_US, STOP);
+        uint32_t came = dt_thread_stopping(&p->thread)
+                            ? DT_THREAD_STOP
+                            : dt_mailbox_pause(p->mailbox, now_us + APART_US, DT_THREAD_STOP);
         if (!came)
             came = dt_mailbox_wait(p->mailbox, now_us + DEBTS_US);
         asked = came != 0;
     }
-    return NULL;
 }
 
 static void free_parts(dt_pulse *p)
@@ -194,8 +196,8 @@ dt_status dt_pulse_start(const struct dt_pulse_env *env, dt_pulse **out, struct 
     dt_status status = dt_mailbox_new(&p->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, NULL, &p->store);
-    if (status == DT_OK && pthread_create(&p->thread, NULL, run, p) != 0)
-        status = dt_fail(err, DT_SYSTEM, "no thread for the pulse");
+    if (status == DT_OK)
+        status = dt_thread_start(&p->thread, "pulse", run, p, err);
     if (status != DT_OK) {
         free_parts(p);
         return status;
@@ -208,9 +210,7 @@ void dt_pulse_stop(dt_pulse *p)
 {
     if (!p)
         return;
-    p->stop = true;
-    dt_mailbox_signal(p->mailbox, STOP);
-    pthread_join(p->thread, NULL);
+    dt_thread_stop(&p->thread, p->mailbox);
     free_parts(p);
 }
 

@@ -11,13 +11,13 @@
  */
 #include "read_watch.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/hooks/guard.h"
 #include "base/log.h"
 #include "base/mailbox.h"
+#include "base/thread.h"
 #include "job/shard.h"
 
 #define WAIT_MS     INT64_C(30000)
@@ -27,14 +27,13 @@
 #define RETRY_US    INT64_C(200000) /* Kafka did not answer */
 #define SHARD_WORDS (DT_SHARDS_MAX / 32)
 
-enum { WANTED = 1, STOP = 2 }; /* signals */
+enum { WANTED = 1 }; /* a signal */
 
 struct dt_read_watch {
     struct dt_read_watch_env env;
-    pthread_t thread;
+    struct dt_thread thread;
     dt_mailbox *mailbox;
     dt_result_lag *lag;
-    _Atomic bool stop;
     _Atomic int64_t up_to_ms, wanted_ms;
     _Atomic int64_t asked_us; /* mono: when a leader said last that it waits */
     _Atomic uint32_t waiting[SHARD_WORDS];
@@ -149,7 +148,7 @@ static void serve(dt_read_watch *w)
     w->mark_ms = 0;
     w->pause_us = PAUSE_FIRST;
     w->told = false;
-    while (!w->stop && somebody_waits(w)) {
+    while (!dt_thread_stopping(&w->thread) && somebody_waits(w)) {
         struct dt_error err = {0};
         int64_t was_ms = w->up_to_ms;
         dt_status status = look(w, &err);
@@ -159,19 +158,18 @@ static void serve(dt_read_watch *w)
         if (w->up_to_ms > was_ms)
             wake_leaders(w);
         if (somebody_waits(w) && w->up_to_ms == was_ms)
-            dt_mailbox_pause(w->mailbox, mono_us(w) + pause_of(w, status), STOP);
+            dt_mailbox_pause(w->mailbox, mono_us(w) + pause_of(w, status), DT_THREAD_STOP);
     }
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     dt_read_watch *w = arg;
-    while (!w->stop) {
+    while (!dt_thread_stopping(&w->thread)) {
         serve(w);
-        if (!w->stop)
+        if (!dt_thread_stopping(&w->thread))
             dt_mailbox_wait(w->mailbox, INT64_MAX);
     }
-    return NULL;
 }
 
 /* ---- life ---- */
@@ -193,8 +191,8 @@ dt_status dt_read_watch_start(const struct dt_read_watch_env *env, dt_read_watch
     dt_status status = dt_mailbox_new(&w->mailbox);
     if (status == DT_OK)
         status = dt_result_lag_new(env->kafka, &w->lag, err);
-    if (status == DT_OK && pthread_create(&w->thread, NULL, run, w) != 0)
-        status = dt_fail(err, DT_SYSTEM, "no thread to watch how far results are read");
+    if (status == DT_OK)
+        status = dt_thread_start(&w->thread, "read-watch", run, w, err);
     if (status != DT_OK) {
         free_parts(w);
         return status;
@@ -207,8 +205,6 @@ void dt_read_watch_stop(dt_read_watch *w)
 {
     if (!w)
         return;
-    w->stop = true;
-    dt_mailbox_signal(w->mailbox, STOP);
-    pthread_join(w->thread, NULL);
+    dt_thread_stop(&w->thread, w->mailbox);
     free_parts(w);
 }

@@ -10,7 +10,6 @@
  */
 #include "results.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/hooks/fail_point.h"
@@ -19,6 +18,7 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/thread.h"
 #include "index/index.h"
 #include "job/result_json.h"
 #include "store/store.h"
@@ -36,8 +36,6 @@
 #define DEFERRED_MAX   1000000           /* with so many stored nothing more is read */
 #define REJECTED_MAX   500000 /* bytes that are kept of a key or value: both fit into Kafka's default limit */
 
-enum { STOP = 1 }; /* signal */
-
 struct rejected {
     const struct dt_kafka_record *record;
     struct dt_str reason;
@@ -45,8 +43,7 @@ struct rejected {
 
 struct dt_results {
     struct dt_results_env env;
-    pthread_t thread;
-    _Atomic bool stop;
+    struct dt_thread thread;
     dt_mailbox *mailbox; /* only to sleep on, interruptibly */
     dt_store *store;
     dt_index *index;
@@ -288,7 +285,7 @@ static void pause_after_failure(dt_results *r, unsigned failures)
 {
     int64_t pause_us = PAUSE_FIRST_US << (failures < 6 ? failures : 6);
     int64_t until = dt_clock_mono_us(r->env.clock) + (pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US);
-    dt_mailbox_pause(r->mailbox, until, STOP);
+    dt_mailbox_pause(r->mailbox, until, DT_THREAD_STOP);
 }
 
 /* Before ZooKeeper was seen for the first time there is no share, and nothing to read. With other partitions comes what
@@ -328,8 +325,8 @@ static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct
         return status;
     if (r->deferred.stored > DEFERRED_MAX)
         return dt_fail(err, DT_BUSY, "too many results wait for jobs that are locked");
-    status = dt_result_consumer_poll(consumer, (size_t)r->env.config->results_batch, wait_ms(r), LINGER_MS, &r->stop,
-                                     &records, &n, err);
+    status = dt_result_consumer_poll(consumer, (size_t)r->env.config->results_batch, wait_ms(r), LINGER_MS,
+                                     &r->thread.stopping, &records, &n, err);
     if (status != DT_OK || n == 0)
         return status;
     DT_FAIL_POINT("results.read");
@@ -345,7 +342,7 @@ static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct
 static dt_result_consumer *connect(dt_results *r)
 {
     dt_result_consumer *consumer = NULL;
-    for (unsigned failures = 0; !r->stop && !consumer; failures++) {
+    for (unsigned failures = 0; !dt_thread_stopping(&r->thread) && !consumer; failures++) {
         struct dt_error err = {0};
         if (dt_result_consumer_new(r->env.kafka, &consumer, &err) == DT_OK)
             break;
@@ -356,12 +353,12 @@ static dt_result_consumer *connect(dt_results *r)
     return consumer;
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     dt_results *r = arg;
     dt_result_consumer *consumer = connect(r);
     unsigned failures = 0;
-    while (!r->stop) {
+    while (!dt_thread_stopping(&r->thread)) {
         struct dt_error err = {0};
         dt_status status = serve_batch(r, consumer, &err);
         if (status == DT_OK) {
@@ -369,13 +366,12 @@ static void *run(void *arg)
             failures = 0;
             continue;
         }
-        if (!r->stop)
+        if (!dt_thread_stopping(&r->thread))
             dt_outage_failed(&r->outage, dt_store_connected(r->store) ? DT_OUTAGE_KAFKA : DT_OUTAGE_MYSQL, "results",
                              "results wait", status, &err);
         pause_after_failure(r, failures++);
     }
     dt_result_consumer_free(consumer);
-    return NULL;
 }
 
 /* ---- life ---- */
@@ -428,8 +424,8 @@ dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, s
         status = dt_index_new(env->config, env->kafka->installation, env->clock, &r->index, err);
     if (status == DT_OK)
         status = dt_json_new(&r->json);
-    if (status == DT_OK && pthread_create(&r->thread, NULL, run, r) != 0)
-        status = dt_fail(err, DT_SYSTEM, "no thread for results");
+    if (status == DT_OK)
+        status = dt_thread_start(&r->thread, "results", run, r, err);
     if (status != DT_OK) {
         free_parts(r);
         return status;
@@ -442,8 +438,6 @@ void dt_results_stop(dt_results *r)
 {
     if (!r)
         return;
-    r->stop = true;
-    dt_mailbox_signal(r->mailbox, STOP);
-    pthread_join(r->thread, NULL);
+    dt_thread_stop(&r->thread, r->mailbox);
     free_parts(r);
 }

@@ -37,16 +37,10 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/outage.h"
+#include "base/thread.h"
 #include "elector_share.h"
 
-enum {
-    SIGNAL_INBOX = 1,
-    SIGNAL_SESSION = 2,
-    SIGNAL_MEMBERS = 4,
-    SIGNAL_LEADERS = 8,
-    SIGNAL_CALLER = 16,
-    SIGNAL_STOP = 32
-};
+enum { SIGNAL_INBOX = 1, SIGNAL_SESSION = 2, SIGNAL_MEMBERS = 4, SIGNAL_LEADERS = 8, SIGNAL_CALLER = 16 };
 enum { BACKOFF_MIN_US = 100000, BACKOFF_MAX_US = 5000000, CLOSE_WAIT_US = 300000 };
 enum { PATH_SIZE = 256, GUID_SIZE = 33 };
 
@@ -89,14 +83,14 @@ struct dt_elector {
     struct dt_elector_events events;
     char members_path[PATH_SIZE], leaders_path[PATH_SIZE];
     char paths[4][PATH_SIZE];
-    pthread_t thread;
+    struct dt_thread thread;
     dt_mailbox *box;
 
     /* shared with every thread */
     pthread_mutex_t lock; /* inbox */
     struct reply *inbox, **inbox_end;
     _Atomic unsigned shards;
-    _Atomic bool leaving, stopping;
+    _Atomic bool leaving;
     _Atomic bool released[DT_SHARDS_MAX];
     _Atomic bool leads[DT_SHARDS_MAX]; /* HELD or RELEASING */
     _Atomic unsigned n_leads;
@@ -964,17 +958,16 @@ static int64_t next_turn_us(const struct dt_elector *e)
     return at;
 }
 
-static void *elector_main(void *arg)
+static void elector_main(void *arg)
 {
     struct dt_elector *e = arg;
     uint32_t signals = 0;
 
-    while (!atomic_load(&e->stopping)) {
+    while (!dt_thread_stopping(&e->thread)) {
         turn(e, signals);
         signals = dt_mailbox_wait(e->box, next_turn_us(e));
     }
     session_close(e);
-    return NULL;
 }
 
 /* ---- the interface ---- */
@@ -1031,9 +1024,7 @@ void dt_elector_stop(dt_elector *e)
 {
     if (!e)
         return;
-    atomic_store(&e->stopping, true);
-    dt_mailbox_signal(e->box, SIGNAL_STOP);
-    pthread_join(e->thread, NULL);
+    dt_thread_stop(&e->thread, e->box);
     elector_free(e);
 }
 
@@ -1088,8 +1079,8 @@ dt_status dt_elector_start(const struct dt_config *config, const char *installat
     zoo_set_debug_level(ZOO_LOG_LEVEL_WARN);
     *out = e; /* before anything is called back */
     status = make_paths(e, installation, err);
-    if (status == DT_OK && pthread_create(&e->thread, NULL, elector_main, e) != 0)
-        status = dt_fail(err, DT_SYSTEM, "elector: thread");
+    if (status == DT_OK)
+        status = dt_thread_start(&e->thread, "election", elector_main, e, err);
     if (status != DT_OK) {
         *out = NULL;
         elector_free(e);

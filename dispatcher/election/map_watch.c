@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/outage.h"
+#include "base/thread.h"
 
 #define EVERY_US   INT64_C(3000000)
 #define LEAVING_US INT64_C(500000)
@@ -29,7 +30,7 @@
 #define ORPHAN_US  INT64_C(10000000) /* others hear of the number, wait for their grace and step down in less */
 #define RETRY_US   INT64_C(500000)
 
-enum { LOOK = 1, STOP = 2 }; /* signals */
+enum { LOOK = 1 }; /* a signal */
 
 /* A shard that the map does not name. */
 struct leaving {
@@ -41,11 +42,10 @@ struct dt_map_watch {
     struct dt_map_watch_env env;
     dt_store *store;
     dt_mailbox *mailbox;
-    pthread_t thread;
+    struct dt_thread thread;
     pthread_mutex_t lock; /* of map */
     struct dt_shard_map map;
     _Atomic unsigned named, rows;
-    _Atomic bool stop;
     unsigned led;
     int64_t grace_us; /* mono: until then nothing that was led is given up */
     struct leaving leaving[DT_SHARDS_MAX];
@@ -126,11 +126,11 @@ static dt_status look(dt_map_watch *w, struct dt_error *err)
     return DT_OK;
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     dt_map_watch *w = arg;
     struct dt_outage_part outage = {0};
-    while (!w->stop) {
+    while (!dt_thread_stopping(&w->thread)) {
         struct dt_error err = {0};
         dt_status status = look(w, &err);
         if (status != DT_OK)
@@ -140,14 +140,13 @@ static void *run(void *arg)
             dt_outage_over(&outage);
         dt_outage_look();
         int64_t pause_us = status != DT_OK ? RETRY_US : w->led > w->named ? LEAVING_US : EVERY_US;
-        if (w->stop)
+        if (dt_thread_stopping(&w->thread))
             break;
         if (status == DT_OK)
             dt_mailbox_wait(w->mailbox, dt_clock_mono_us(w->env.clock) + pause_us);
         else
-            dt_mailbox_pause(w->mailbox, dt_clock_mono_us(w->env.clock) + pause_us, STOP);
+            dt_mailbox_pause(w->mailbox, dt_clock_mono_us(w->env.clock) + pause_us, DT_THREAD_STOP);
     }
-    return NULL;
 }
 
 static void free_parts(dt_map_watch *w)
@@ -174,8 +173,8 @@ dt_status dt_map_watch_start(const struct dt_map_watch_env *env, const struct dt
     dt_status status = dt_mailbox_new(&w->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, NULL, &w->store);
-    if (status == DT_OK && pthread_create(&w->thread, NULL, run, w) != 0)
-        status = dt_fail(err, DT_SYSTEM, "no thread for the number of shards");
+    if (status == DT_OK)
+        status = dt_thread_start(&w->thread, "shard-map", run, w, err);
     if (status != DT_OK) {
         free_parts(w);
         return status;
@@ -188,9 +187,7 @@ void dt_map_watch_stop(dt_map_watch *w)
 {
     if (!w)
         return;
-    w->stop = true;
-    dt_mailbox_signal(w->mailbox, STOP);
-    pthread_join(w->thread, NULL);
+    dt_thread_stop(&w->thread, w->mailbox);
     free_parts(w);
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/outage.h"
+#include "base/thread.h"
 
 /* ---- settings ---- */
 
@@ -274,7 +275,7 @@ static void reap_now(const struct reaped *r)
         r->done(r->arg);
 }
 
-static void *reaper_main(void *arg)
+static void reaper_main(void *arg)
 {
     struct reaped *r = arg;
 
@@ -284,16 +285,13 @@ static void *reaper_main(void *arg)
     reaping--;
     pthread_cond_broadcast(&reaper_changed);
     pthread_mutex_unlock(&reaper_lock);
-    return NULL;
 }
 
 /* Waits until fewer than n handles are being destroyed, or until until_us. Holds the lock. */
 static void await_fewer_than(unsigned n, int64_t until_us)
 {
-    const struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
-
     while (reaping >= n) {
-        if (pthread_cond_clockwait(&reaper_changed, &reaper_lock, CLOCK_MONOTONIC, &until) != 0)
+        if (!dt_clock_wait(&reaper_changed, &reaper_lock, until_us))
             break;
     }
 }
@@ -311,9 +309,6 @@ void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void 
 {
     struct reaped *r = malloc(sizeof(*r));
     struct reaped here = {.rk = rk, .before = before, .done = done, .arg = arg};
-    pthread_attr_t attr;
-    pthread_t thread;
-    int failed;
 
     if (!r) {
         reap_now(&here);
@@ -321,11 +316,7 @@ void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void 
     }
     *r = here;
     reaper_enter();
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    failed = pthread_create(&thread, &attr, reaper_main, r);
-    pthread_attr_destroy(&attr);
-    if (failed)
+    if (!dt_thread_start_detached(reaper_main, r))
         reaper_main(r);
 }
 

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <uthash.h>
 #include <utlist.h>
 
+#include "base/thread.h"
 #include "kafka_admin_parts.h"
 #include "topic_queue.h"
 
@@ -48,12 +48,10 @@ struct dt_kafka_asker {
 
 struct dt_kafka_lookups {
     struct dt_kafka_admin *admin;
-    pthread_t thread;
-    bool started;
+    struct dt_thread thread;
     pthread_mutex_t find_lock; /* around asking, of those who wait: what one finds the next one need not ask for */
     pthread_mutex_t lock;      /* for all below */
     pthread_cond_t changed;
-    bool closing;
     int64_t down_until_us;
     struct known *known;
     dt_topic_queue *wanted;
@@ -158,10 +156,8 @@ static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_find
 
 static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
 {
-    const struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
-
-    while (!l->closing && dt_kafka_now_us() < until_us)
-        pthread_cond_clockwait(&l->changed, &l->lock, CLOCK_MONOTONIC, &until);
+    while (!dt_thread_stopping(&l->thread) && dt_kafka_now_us() < until_us)
+        dt_clock_wait(&l->changed, &l->lock, until_us);
 }
 
 /* What is to be asked for next, not before rest_until_us; 0: the end. */
@@ -171,11 +167,11 @@ static size_t next_wanted(struct dt_kafka_lookups *l, int64_t rest_until_us, str
 
     pthread_mutex_lock(&l->lock);
     await_until(l, rest_until_us);
-    while (!l->closing && dt_topic_queue_length(l->wanted) == 0)
+    while (!dt_thread_stopping(&l->thread) && dt_topic_queue_length(l->wanted) == 0)
         pthread_cond_wait(&l->changed, &l->lock);
     await_until(l, dt_kafka_now_us() + LINGER_US);
     await_until(l, l->down_until_us);
-    for (; !l->closing && n < DT_KAFKA_FIND_MAX; n++) {
+    for (; !dt_thread_stopping(&l->thread) && n < DT_KAFKA_FIND_MAX; n++) {
         v[n] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE};
         if (!dt_topic_queue_take(l->wanted, v[n].name))
             break;
@@ -184,7 +180,7 @@ static size_t next_wanted(struct dt_kafka_lookups *l, int64_t rest_until_us, str
     return n;
 }
 
-static void *lookups_main(void *arg)
+static void lookups_main(void *arg)
 {
     struct dt_kafka_lookups *l = arg;
     struct dt_kafka_finding v[DT_KAFKA_FIND_MAX];
@@ -199,7 +195,6 @@ static void *lookups_main(void *arg)
         rest_us = (dt_kafka_now_us() - began_us) / REST_SHARE;
         rest_until_us = dt_kafka_now_us() + (rest_us > REST_US ? rest_us : REST_US);
     }
-    return NULL;
 }
 
 /* ---- those who must not wait ---- */
@@ -379,8 +374,7 @@ dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err)
     pthread_cond_init(&l->changed, NULL);
     if (dt_topic_queue_new(&l->wanted) != DT_OK)
         return dt_fail(err, DT_NOMEM, "kafka topics");
-    l->started = pthread_create(&l->thread, NULL, lookups_main, l) == 0;
-    return l->started ? DT_OK : dt_fail(err, DT_SYSTEM, "kafka topics: no thread");
+    return dt_thread_start(&l->thread, "kafka-topics", lookups_main, l, err);
 }
 
 void dt_kafka_lookups_free(struct dt_kafka_lookups *l)
@@ -391,11 +385,10 @@ void dt_kafka_lookups_free(struct dt_kafka_lookups *l)
     if (!l)
         return;
     pthread_mutex_lock(&l->lock);
-    l->closing = true;
+    dt_thread_ask_stop(&l->thread, NULL);
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
-    if (l->started)
-        pthread_join(l->thread, NULL);
+    dt_thread_join(&l->thread);
     HASH_ITER(hh, l->known, k, next)
     {
         HASH_DEL(l->known, k);

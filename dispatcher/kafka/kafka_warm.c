@@ -9,7 +9,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "base/thread.h"
 
 struct dt_kafka_warm {
     const struct dt_kafka_env *env;
@@ -21,13 +22,6 @@ struct dt_kafka_warm {
     bool held, janitor, closing;
     int64_t used_us; /* when it was let go last */
 };
-
-static void await(struct dt_kafka_warm *w, int64_t until_us)
-{
-    const struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
-
-    pthread_cond_clockwait(&w->changed, &w->lock, CLOCK_MONOTONIC, &until);
-}
 
 static void reap(const struct dt_kafka_warm_ops *ops, rd_kafka_t *rk)
 {
@@ -48,7 +42,7 @@ static rd_kafka_t *take_unused(struct dt_kafka_warm *w, int64_t *again_us)
     return rk;
 }
 
-static void *janitor_main(void *arg)
+static void janitor_main(void *arg)
 {
     struct dt_kafka_warm *w = arg;
     const struct dt_kafka_warm_ops *ops = w->ops;
@@ -57,25 +51,11 @@ static void *janitor_main(void *arg)
 
     pthread_mutex_lock(&w->lock);
     while (!w->closing && w->rk && (unused = take_unused(w, &again_us)) == NULL)
-        await(w, again_us);
+        dt_clock_wait(&w->changed, &w->lock, again_us);
     w->janitor = false;
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->lock); /* w may be gone from here on */
     reap(ops, unused);
-    return NULL;
-}
-
-static void start_janitor(struct dt_kafka_warm *w)
-{
-    pthread_attr_t attr;
-    pthread_t thread;
-
-    if (w->janitor)
-        return;
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    w->janitor = pthread_create(&thread, &attr, janitor_main, w) == 0;
-    pthread_attr_destroy(&attr);
 }
 
 dt_status dt_kafka_warm_hold(dt_kafka_warm *w, rd_kafka_t **rk, struct dt_error *err)
@@ -91,7 +71,7 @@ dt_status dt_kafka_warm_hold(dt_kafka_warm *w, rd_kafka_t **rk, struct dt_error 
     }
     if (status == DT_OK) {
         w->held = true;
-        start_janitor(w);
+        w->janitor = w->janitor || dt_thread_start_detached(janitor_main, w);
     }
     *rk = w->rk;
     pthread_mutex_unlock(&w->lock);

@@ -13,8 +13,8 @@
  */
 #include "base/clock.h"
 
+#include <errno.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <time.h>
 
 /* Two disciplined clocks are not further apart than this: microseconds a second. */
@@ -50,6 +50,16 @@ const dt_clock *dt_clock_system(void)
     static const dt_clock clock = {.mono_us = system_mono_us, .real_ms = system_real_ms};
 
     return &clock;
+}
+
+bool dt_clock_wait(pthread_cond_t *wake, pthread_mutex_t *lock, int64_t until_us)
+{
+    const struct timespec until = {.tv_sec = (time_t)(until_us / MILLION),
+                                   .tv_nsec = (long)(until_us % MILLION) * 1000};
+
+    if (until_us == INT64_MAX)
+        return pthread_cond_wait(wake, lock) == 0;
+    return pthread_cond_clockwait(wake, lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT;
 }
 
 static int64_t floor_div(int64_t a, int64_t b)

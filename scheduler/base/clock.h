@@ -6,7 +6,9 @@
 #ifndef DT_BASE_CLOCK_H
 #define DT_BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct dt_clock dt_clock;
@@ -32,6 +34,13 @@ static inline int64_t dt_earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
+
+/*
+ * Waits on the condition, its lock held, until it is signalled or the host's monotonic clock reads until_us (absolute;
+ * INT64_MAX = for ever). False: the time is up. The condition needs no attribute, and may wake for no reason, as every
+ * condition.
+ */
+bool dt_clock_wait(pthread_cond_t *wake, pthread_mutex_t *lock, int64_t until_us);
 
 /*
  * MySQL's clock as seen from this process: due times are judged by MySQL's clock alone, so that a wrong

@@ -4,30 +4,16 @@
  */
 #include "base/mailbox.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 struct dt_mailbox {
     pthread_mutex_t mutex;
     pthread_cond_t posted;
     uint32_t bits;
 };
-
-static int init_condition(pthread_cond_t *cond)
-{
-    pthread_condattr_t attr;
-    int rc = pthread_condattr_init(&attr);
-
-    if (rc)
-        return rc;
-    rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    if (!rc)
-        rc = pthread_cond_init(cond, &attr);
-    pthread_condattr_destroy(&attr);
-    return rc;
-}
 
 dt_status dt_mailbox_new(dt_mailbox **out)
 {
@@ -40,7 +26,7 @@ dt_status dt_mailbox_new(dt_mailbox **out)
         free(box);
         return DT_SYSTEM;
     }
-    if (init_condition(&box->posted)) {
+    if (pthread_cond_init(&box->posted, NULL)) {
         pthread_mutex_destroy(&box->mutex);
         free(box);
         return DT_SYSTEM;
@@ -69,14 +55,12 @@ void dt_mailbox_signal(dt_mailbox *box, uint32_t bits)
 
 uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
 {
-    struct timespec until = {.tv_sec = (time_t)(until_us / 1000000), .tv_nsec = (long)(until_us % 1000000) * 1000};
     uint32_t bits;
-    int rc = 0;
+    bool in_time = until_us > 0;
 
     pthread_mutex_lock(&box->mutex);
-    while (!box->bits && until_us > 0 && rc != ETIMEDOUT)
-        rc = until_us == INT64_MAX ? pthread_cond_wait(&box->posted, &box->mutex)
-                                   : pthread_cond_timedwait(&box->posted, &box->mutex, &until);
+    while (!box->bits && in_time)
+        in_time = dt_clock_wait(&box->posted, &box->mutex, until_us);
     bits = box->bits;
     box->bits = 0;
     pthread_mutex_unlock(&box->mutex);

@@ -520,6 +520,14 @@ int __wrap_pthread_join(pthread_t thread, void **result)
     return 0;
 }
 
+/* Fibers share one thread of the system, which keeps its name. */
+int __wrap_pthread_setname_np(pthread_t thread, const char *name);
+int __wrap_pthread_setname_np(pthread_t thread, const char *name)
+{
+    (void)thread, (void)name;
+    return 0;
+}
+
 /* A mutex that is held while its holder waits for a server keeps others waiting, as it would. */
 static bool try_lock(pthread_mutex_t *mutex)
 {

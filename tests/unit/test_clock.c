@@ -263,6 +263,21 @@ static void readers_never_see_half_of_a_sample(void **state)
     assert_int_equal(mixed, 0);
 }
 
+static void a_wait_on_a_condition_ends_at_its_time_and_not_before(void **state)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000;
+
+    (void)state;
+    pthread_mutex_lock(&lock);
+    while (dt_clock_wait(&wake, &lock, until_us))
+        ;
+    assert_true(dt_clock_mono_us(dt_clock_system()) >= until_us);
+    assert_false(dt_clock_wait(&wake, &lock, 0));
+    pthread_mutex_unlock(&lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +295,7 @@ int main(void)
         cmocka_unit_test(one_who_sleeps_until_a_due_time_wakes_up_exactly_then),
         cmocka_unit_test(a_due_time_in_the_past_is_a_monotonic_time_in_the_past),
         cmocka_unit_test(readers_never_see_half_of_a_sample),
+        cmocka_unit_test(a_wait_on_a_condition_ends_at_its_time_and_not_before),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,90 @@
+/*
+ * Owns the life of threads: creation, name, the request to end, the one join.
+ * Refuses to know what a thread does, and what it sleeps on.
+ * Invariant: a thread that was started is joined exactly once.
+ */
+#include "base/thread.h"
+
+#include <stdlib.h>
+
+static void *begin(void *arg)
+{
+    struct dt_thread *thread = arg;
+
+    pthread_setname_np(pthread_self(), thread->name);
+    thread->run(thread->arg);
+    return NULL;
+}
+
+dt_status dt_thread_start(struct dt_thread *thread, const char *name, void (*run)(void *arg), void *arg,
+                          struct dt_error *err)
+{
+    thread->name = name;
+    thread->run = run;
+    thread->arg = arg;
+    if (pthread_create(&thread->id, NULL, begin, thread) != 0)
+        return dt_fail(err, DT_SYSTEM, "no thread for %s", name);
+    thread->started = true;
+    return DT_OK;
+}
+
+struct detached {
+    void (*run)(void *arg);
+    void *arg;
+};
+
+static void *begin_detached(void *arg)
+{
+    struct detached detached = *(struct detached *)arg;
+
+    free(arg);
+    detached.run(detached.arg);
+    return NULL;
+}
+
+static bool create_detached(struct detached *detached)
+{
+    pthread_attr_t attr;
+    pthread_t id;
+    int failed;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    failed = pthread_create(&id, &attr, begin_detached, detached);
+    pthread_attr_destroy(&attr);
+    return !failed;
+}
+
+bool dt_thread_start_detached(void (*run)(void *arg), void *arg)
+{
+    struct detached *detached = malloc(sizeof(*detached));
+
+    if (!detached)
+        return false;
+    *detached = (struct detached){run, arg};
+    if (create_detached(detached))
+        return true;
+    free(detached);
+    return false;
+}
+
+void dt_thread_ask_stop(struct dt_thread *thread, dt_mailbox *mailbox)
+{
+    atomic_store(&thread->stopping, true);
+    if (mailbox)
+        dt_mailbox_signal(mailbox, DT_THREAD_STOP);
+}
+
+void dt_thread_join(struct dt_thread *thread)
+{
+    if (!thread->started)
+        return;
+    pthread_join(thread->id, NULL);
+    thread->started = false;
+}
+
+void dt_thread_stop(struct dt_thread *thread, dt_mailbox *mailbox)
+{
+    dt_thread_ask_stop(thread, mailbox);
+    dt_thread_join(thread);
+}
