@@ -415,13 +415,12 @@ static void serve(dt_shard_loop *l)
     }
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     dt_shard_loop *l = arg;
     serve(l);
     dt_delivery_close(l->delivery);
     l->env->stopped(l->env->arg, l->shard);
-    return NULL;
 }
 
 /* ---- life ---- */
@@ -519,8 +518,8 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     dt_arena_init(&l->lanes.arena);
     make_meters(l);
     dt_status status = make_parts(l);
-    if (status == DT_OK && pthread_create(&l->thread, NULL, run, l) != 0)
-        status = DT_SYSTEM;
+    if (status == DT_OK)
+        status = dt_thread_start(&l->thread, "shard", run, l, NULL);
     if (status != DT_OK) {
         free_parts(l);
         return status;
@@ -533,7 +532,7 @@ void dt_shard_loop_free(dt_shard_loop *l)
 {
     if (!l)
         return;
-    pthread_join(l->thread, NULL);
+    dt_thread_join(&l->thread);
     free_parts(l);
 }
 

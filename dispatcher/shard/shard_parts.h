@@ -17,6 +17,7 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/thread.h"
 #include "delivery/delivery.h"
 #include "fair.h"
 #include "job/job.h"
@@ -75,7 +76,7 @@ struct dt_lanes {
 struct dt_shard_loop {
     const struct dt_loop_env *env;
     unsigned shard;
-    pthread_t thread;
+    struct dt_thread thread;
     dt_mailbox *mailbox;        /* any thread posts */
     _Atomic bool stop, release; /* any thread sets */
     _Atomic bool abort;         /* what blocking Kafka calls look at: stop */
