@@ -26,7 +26,7 @@
 /* The bit that dt_thread_ask_stop signals. A mailbox whose thread is stopped this way has no other use for the bit. */
 #define DT_THREAD_STOP (UINT32_C(1) << 31)
 
-/* Only `stopping` is read outside of thread.c, and only by its address: code that waits elsewhere can be given it. */
+/* The owner may read id and started. A function that waits elsewhere may be given the address of stopping. */
 struct dt_thread {
     _Atomic bool stopping; /* somebody asked for the end; never false again */
     bool started;          /* the owner's: there is a thread that was not joined */
