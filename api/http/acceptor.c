@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 #include "head.h"
 
 #define ACCEPTS_MAX 64      /* in a row, before guests are looked at again */
@@ -61,7 +61,7 @@ struct dt_acceptor {
     const struct dt_config *config;
     const dt_clock *clock;
     struct dt_acceptor_server server;
-    pthread_t thread;
+    struct dt_thread thread;
     bool runs;
     int listening, epoll, waker;
     struct guest *guests;
@@ -400,7 +400,7 @@ static void serve(dt_acceptor *a, const struct epoll_event *event)
     }
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     dt_acceptor *a = arg;
     struct epoll_event events[EVENTS_MAX];
@@ -417,7 +417,6 @@ static void *run(void *arg)
         sweep(a);
         ask_for_places(a);
     }
-    return NULL;
 }
 
 /* ---- beginning and end ---- */
@@ -454,8 +453,8 @@ static dt_status open_parts(dt_acceptor *a)
     dt_status status = watch(a, a->listening, LISTENER);
     if (status == DT_OK)
         status = watch(a, a->waker, WAKER);
-    if (status == DT_OK && pthread_create(&a->thread, NULL, run, a) != 0)
-        status = DT_SYSTEM;
+    if (status == DT_OK)
+        status = dt_thread_start(&a->thread, "acceptor", run, a, NULL);
     a->runs = status == DT_OK;
     return status;
 }
@@ -501,7 +500,7 @@ void dt_acceptor_close(dt_acceptor *a)
         return;
     atomic_store(&a->closing, true);
     wake(a);
-    pthread_join(a->thread, NULL);
+    dt_thread_join(&a->thread);
     a->runs = false;
     close(a->listening);
     a->listening = -1;

@@ -28,7 +28,6 @@
  * when the head of their first request is there; `places` counts them and they are shared out evenly, so that the
  * library never refuses one.
  */
-#include <errno.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -46,6 +45,7 @@
 #include "api.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 #include "http_connections.h"
 #include "http_detached.h"
 #include "http_linger.h"
@@ -130,9 +130,7 @@ struct dt_http {
     _Atomic size_t slots; /* taken: let in, and not closed */
     size_t slots_max;
     struct dt_connections connections; /* … and known to their threads */
-    pthread_t janitor;
-    bool janitor_runs;
-    _Atomic bool stopping;
+    struct dt_thread janitor;
     pthread_mutex_t lock;
     pthread_cond_t quiet;     /* nothing under way */
     struct bell *bells;       /* under the lock */
@@ -1059,12 +1057,12 @@ static void evict(void *arg, size_t n, bool pressing)
 
 /* ---- the janitor ---- */
 
-static void *clean(void *arg)
+static void clean(void *arg)
 {
     struct dt_http *http = arg;
     int64_t swept_us = 0;
     bool any = false;
-    while (!atomic_load(&http->stopping)) {
+    while (!dt_thread_stopping(&http->janitor)) {
         dt_linger_wait(http->linger, now_us(http), any ? SWEEP_US / 1000 : -1);
         if (now_us(http) - swept_us < SWEEP_US) {
             any = true; /* perhaps it was woken for the first connection since the last sweep: look again soon */
@@ -1074,7 +1072,6 @@ static void *clean(void *arg)
         any = dt_connections_sweep(&http->connections);
         dt_deadlines_expire(http->api, swept_us);
     }
-    return NULL;
 }
 
 /* ---- beginning and end ---- */
@@ -1201,24 +1198,6 @@ static void http_free(struct dt_http *http)
     free(http);
 }
 
-static void init_lock(struct dt_http *http)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init(&http->lock, NULL);
-    pthread_cond_init(&http->quiet, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
-static dt_status start_janitor(struct dt_http *http)
-{
-    if (pthread_create(&http->janitor, NULL, clean, http) != 0)
-        return DT_SYSTEM;
-    http->janitor_runs = true;
-    return DT_OK;
-}
-
 dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http **out, struct dt_error *err)
 {
     *out = NULL;
@@ -1228,14 +1207,15 @@ dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_h
     http->api = api;
     http->router = router;
     dt_connections_init(&http->connections, api->config, api->clock);
-    init_lock(http);
+    pthread_mutex_init(&http->lock, NULL);
+    pthread_cond_init(&http->quiet, NULL);
     dt_status status = dt_linger_new(&http->linger);
     if (status == DT_OK)
         status = prepare_ids(http);
     if (status == DT_OK)
         status = prepare_routes(http);
     if (status == DT_OK)
-        status = start_janitor(http);
+        status = dt_thread_start(&http->janitor, "janitor", clean, http, NULL);
     if (status == DT_OK)
         status = start_servers(http, err);
     else
@@ -1257,10 +1237,9 @@ int dt_http_port(const dt_http *http)
 
 static void wait_until_quiet(struct dt_http *http, int64_t until_us)
 {
-    struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
     pthread_mutex_lock(&http->lock);
     while (atomic_load(&http->under_way) > 0)
-        if (pthread_cond_timedwait(&http->quiet, &http->lock, &until) == ETIMEDOUT)
+        if (!dt_clock_wait(&http->quiet, &http->lock, until_us))
             break;
     pthread_mutex_unlock(&http->lock);
 }
@@ -1298,7 +1277,7 @@ static void send_the_rest(struct dt_http *http)
 {
     struct timespec pause = {0, 10 * 1000000};
     int64_t until_us = now_us(http) + LINGER_US;
-    while (http->janitor_runs && dt_linger_unsent(http->linger) > 0 && now_us(http) < until_us)
+    while (http->janitor.started && dt_linger_unsent(http->linger) > 0 && now_us(http) < until_us)
         nanosleep(&pause, NULL);
 }
 
@@ -1311,10 +1290,9 @@ void dt_http_stop(dt_http *http)
     for (size_t i = 0; i < http->n_servers; i++)
         MHD_stop_daemon(http->servers[i].daemon);
     send_the_rest(http);
-    atomic_store(&http->stopping, true);
-    if (http->janitor_runs) {
+    dt_thread_ask_stop(&http->janitor, NULL);
+    if (http->janitor.started)
         dt_linger_wake(http->linger);
-        pthread_join(http->janitor, NULL);
-    }
+    dt_thread_join(&http->janitor);
     http_free(http);
 }

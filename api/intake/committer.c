@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/thread.h"
 #include "id_block.h"
 #include "work/commit_window.h"
 #include "work/session.h"
@@ -40,7 +41,7 @@ struct queue {
 
 struct worker {
     struct dt_committer *committer;
-    pthread_t thread;
+    struct dt_thread thread;
     struct dt_session session;
     struct dt_id_block ids;
     struct dt_insert **rows;  /* of the commit under way; room for commit_jobs */
@@ -263,9 +264,8 @@ static void sleep_locked(dt_committer *c, int64_t until_us)
 {
     c->sleeping++;
     if (until_us < c->watched_us) { /* else somebody else is up in time */
-        struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
         c->watched_us = until_us;
-        pthread_cond_timedwait(&c->wake, &c->lock, &until);
+        dt_clock_wait(&c->wake, &c->lock, until_us);
         c->watched_us = DT_COMMIT_WINDOW_NEVER;
     } else {
         pthread_cond_wait(&c->wake, &c->lock);
@@ -565,7 +565,7 @@ static void commit(struct worker *w, struct dt_unit *units)
     dt_id_block_refill(&w->ids, w->session.store, (size_t)c->config->api_commit_jobs);
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     struct worker *w = arg;
     for (struct dt_unit *units = take(w); units; units = take(w)) {
@@ -575,7 +575,6 @@ static void *run(void *arg)
         commit_over(w);
     }
     dt_session_clear(&w->session);
-    return NULL;
 }
 
 /* ---- beginning and end ---- */
@@ -590,16 +589,6 @@ static void register_metrics(dt_committer *c)
     c->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"insert\"");
 }
 
-static void init_lock(dt_committer *c)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->wake, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 static dt_status worker_start(dt_committer *c, struct worker *w)
 {
     size_t room = (size_t)c->config->api_commit_jobs;
@@ -612,12 +601,12 @@ static dt_status worker_start(dt_committer *c, struct worker *w)
     dt_status status = dt_session_init(&w->session, c->config, c->clock, c->ref);
     if (status != DT_OK)
         return status;
-    if (pthread_create(&w->thread, NULL, run, w) != 0) {
+    status = dt_thread_start(&w->thread, "committer", run, w, NULL);
+    if (status == DT_OK)
+        c->n_workers++;
+    else
         dt_session_clear(&w->session);
-        return DT_SYSTEM;
-    }
-    c->n_workers++;
-    return DT_OK;
+    return status;
 }
 
 dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
@@ -638,7 +627,8 @@ dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clo
     c->many.most = config->api_committers > 1 ? (size_t)config->api_committers - 1 : 1;
     c->watched_us = DT_COMMIT_WINDOW_NEVER;
     c->unit_rows = config->api_commit_jobs < DT_UNIT_ROWS ? (size_t)config->api_commit_jobs : DT_UNIT_ROWS;
-    init_lock(c);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->wake, NULL);
     register_metrics(c);
     c->workers = calloc((size_t)config->api_committers, sizeof(*c->workers));
     dt_status status = c->workers ? DT_OK : DT_NOMEM;
@@ -660,7 +650,7 @@ void dt_committer_stop(dt_committer *c)
     pthread_cond_broadcast(&c->wake);
     pthread_mutex_unlock(&c->lock);
     for (size_t i = 0; i < c->n_workers; i++)
-        pthread_join(c->workers[i].thread, NULL);
+        dt_thread_join(&c->workers[i].thread);
 }
 
 void dt_committer_free(dt_committer *c)

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/thread.h"
 
 #define RING_ENTRIES 262144u /* power of two; 6 MiB */
 #define PUT_ENTRIES  4096u
@@ -48,14 +49,14 @@ struct dt_index_writer {
     const dt_clock *clock;
     dt_refclock *ref;
     dt_topic_cache *topics;
-    pthread_t thread;
+    struct dt_thread thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* Below: under the lock. */
     struct dt_entry *ring;
     size_t head, n;                             /* first entry, how many */
     uint64_t outbox[(DT_SHARDS_MAX + 63) / 64]; /* shards whose outbox has news: a bit each */
-    bool outbox_news, topic_news, stopping, sleeping;
+    bool outbox_news, topic_news, sleeping;
     bool urgent;       /* something in the ring must not wait */
     int64_t oldest_us; /* when the ring stopped being empty */
     /* The thread's own. */
@@ -183,7 +184,7 @@ static int64_t probe_at_us(const dt_index_writer *w)
 static bool something_to_do_locked(const dt_index_writer *w)
 {
     int64_t now_us = dt_clock_mono_us(w->clock);
-    return now_us >= probe_at_us(w) || w->stopping || w->outbox_news || w->topic_news || w->urgent ||
+    return now_us >= probe_at_us(w) || dt_thread_stopping(&w->thread) || w->outbox_news || w->topic_news || w->urgent ||
            w->n >= LINGER_MAX || (w->n && now_us >= w->oldest_us + LINGER_US);
 }
 
@@ -192,9 +193,8 @@ static void sleep_locked(dt_index_writer *w)
     int64_t until_us = probe_at_us(w);
     if (w->n)
         until_us = dt_earlier(until_us, w->oldest_us + LINGER_US);
-    struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
     w->sleeping = true;
-    pthread_cond_timedwait(&w->wake, &w->lock, &until);
+    dt_clock_wait(&w->wake, &w->lock, until_us);
     w->sleeping = false;
 }
 
@@ -214,7 +214,7 @@ static void take(dt_index_writer *w, struct round *round)
     memset(w->outbox, 0, sizeof(w->outbox));
     round->outbox_news = w->outbox_news;
     round->topic_news = w->topic_news;
-    round->stopping = w->stopping && w->n == 0;
+    round->stopping = dt_thread_stopping(&w->thread) && w->n == 0;
     w->outbox_news = w->topic_news = false;
     pthread_mutex_unlock(&w->lock);
 }
@@ -355,7 +355,7 @@ static bool connect_when_known(dt_index_writer *w)
 static bool gives_up(dt_index_writer *w)
 {
     pthread_mutex_lock(&w->lock);
-    bool stops = w->stopping;
+    bool stops = dt_thread_stopping(&w->thread);
     size_t left = stops ? w->n : 0;
     w->n -= left;
     pthread_mutex_unlock(&w->lock);
@@ -363,7 +363,7 @@ static bool gives_up(dt_index_writer *w)
     return stops;
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     dt_index_writer *w = arg;
     for (bool stop = false; !stop;) {
@@ -374,7 +374,6 @@ static void *run(void *arg)
             serve(w, &round);
         stop = round.stopping || (!atomic_load(&w->up) && gives_up(w));
     }
-    return NULL;
 }
 
 /* ---- beginning and end ---- */
@@ -387,16 +386,6 @@ static void register_metrics(dt_index_writer *w)
     w->dropped_redis = dt_counter("duetime_api_index_dropped_total", dropped, "reason=\"redis\"");
     w->seconds = dt_histogram("duetime_api_redis_call_seconds", "Time of one pipeline of index entries.", "");
     w->sizes = dt_histogram_count("duetime_api_index_batch_entries", "Entries in one pipeline.", "");
-}
-
-static void init_lock(dt_index_writer *w)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->wake, &attr);
-    pthread_condattr_destroy(&attr);
 }
 
 dt_status dt_index_writer_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
@@ -412,11 +401,12 @@ dt_status dt_index_writer_start(const struct dt_config *config, const dt_clock *
     w->topics = topics;
     atomic_store(&w->up, true);
     w->tried_us = dt_clock_mono_us(clock) - PROBE_US + RETRY_US;
-    init_lock(w);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->wake, NULL);
     register_metrics(w);
     w->ring = malloc(RING_ENTRIES * sizeof(*w->ring));
     w->batch = malloc(PUT_ENTRIES * sizeof(*w->batch));
-    if (!w->ring || !w->batch || pthread_create(&w->thread, NULL, run, w) != 0) {
+    if (!w->ring || !w->batch || dt_thread_start(&w->thread, "index-writer", run, w, NULL) != DT_OK) {
         dt_index_writer_free(w);
         return dt_fail(err, DT_SYSTEM, "the index writer cannot start");
     }
@@ -427,10 +417,10 @@ dt_status dt_index_writer_start(const struct dt_config *config, const dt_clock *
 void dt_index_writer_stop(dt_index_writer *w)
 {
     pthread_mutex_lock(&w->lock);
-    w->stopping = true;
+    dt_thread_ask_stop(&w->thread, NULL);
     pthread_cond_signal(&w->wake);
     pthread_mutex_unlock(&w->lock);
-    pthread_join(w->thread, NULL);
+    dt_thread_join(&w->thread);
 }
 
 void dt_index_writer_free(dt_index_writer *w)

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/thread.h"
 #include "work/session.h"
 
 #define QUEUE_MAX 20000u
@@ -22,7 +23,7 @@ struct dt_results_batcher {
     const dt_clock *clock;
     dt_topic_cache *topics;
     dt_index_writer *index;
-    pthread_t thread;
+    struct dt_thread thread;
     struct dt_session session;
     /* The thread's own; room for results.batch. */
     struct dt_report **reports;
@@ -34,7 +35,7 @@ struct dt_results_batcher {
     /* Below: under the lock. */
     struct dt_report *head, **tail;
     size_t queued;
-    bool sleeping, stopping;
+    bool sleeping;
     dt_metric *seconds, *sizes, *outcomes[DT_OUTCOME_BUSY + 1];
 };
 
@@ -49,7 +50,7 @@ void dt_results_batcher_submit(dt_results_batcher *r, struct dt_report *report)
     dt_status status = dt_session_stalled(&r->session) ? DT_UNAVAILABLE : DT_OK;
     report->next = NULL;
     pthread_mutex_lock(&r->lock);
-    if (r->stopping)
+    if (dt_thread_stopping(&r->thread))
         status = DT_SHUTDOWN;
     else if (r->queued == QUEUE_MAX)
         status = DT_FULL;
@@ -98,7 +99,7 @@ static size_t take(dt_results_batcher *r)
 {
     size_t n = 0;
     pthread_mutex_lock(&r->lock);
-    while (!r->head && !r->stopping) {
+    while (!r->head && !dt_thread_stopping(&r->thread)) {
         r->sleeping = true;
         pthread_cond_wait(&r->wake, &r->lock);
         r->sleeping = false;
@@ -164,13 +165,12 @@ static void commit(dt_results_batcher *r, size_t n)
         tell_index(r, n);
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     dt_results_batcher *r = arg;
     for (size_t n = take(r); n; n = take(r))
         commit(r, n);
     dt_session_clear(&r->session);
-    return NULL;
 }
 
 /* ---- beginning and end ---- */
@@ -199,11 +199,10 @@ static dt_status prepare(dt_results_batcher *r, dt_refclock *ref)
     dt_status status = dt_session_init(&r->session, r->config, r->clock, ref);
     if (status != DT_OK)
         return status;
-    if (pthread_create(&r->thread, NULL, run, r) != 0) {
+    status = dt_thread_start(&r->thread, "results", run, r, NULL);
+    if (status != DT_OK)
         dt_session_clear(&r->session);
-        return DT_SYSTEM;
-    }
-    return DT_OK;
+    return status;
 }
 
 dt_status dt_results_batcher_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
@@ -234,10 +233,10 @@ dt_status dt_results_batcher_start(const struct dt_config *config, const dt_cloc
 void dt_results_batcher_stop(dt_results_batcher *r)
 {
     pthread_mutex_lock(&r->lock);
-    r->stopping = true;
+    dt_thread_ask_stop(&r->thread, NULL);
     pthread_cond_signal(&r->wake);
     pthread_mutex_unlock(&r->lock);
-    pthread_join(r->thread, NULL);
+    dt_thread_join(&r->thread);
 }
 
 void dt_results_batcher_free(dt_results_batcher *r)

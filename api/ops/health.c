@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/thread.h"
 #include "work/session.h"
 
 #define TICK_US  INT64_C(1000000)
@@ -32,7 +33,7 @@ struct dt_health {
     dt_refclock *ref;
     dt_topic_cache *topics;
     dt_auth *auth;
-    pthread_t thread;
+    struct dt_thread thread;
     struct dt_session session;
     dt_index_writer *index;
     int64_t id; /* of the row */
@@ -44,7 +45,7 @@ struct dt_health {
     pthread_cond_t wake;
     /* Below: under the lock. */
     struct dt_health_state state;
-    bool stopping, lost;
+    bool lost;
     dt_metric *mysql_up, *redis_up;
 };
 
@@ -208,19 +209,18 @@ static enum news wait_until(dt_health *h, int64_t until_us, int64_t losses_us)
     pthread_mutex_lock(&h->lock);
     for (;;) {
         int64_t now_us = dt_clock_mono_us(h->clock);
-        news = h->stopping ? STOP : h->lost && now_us >= losses_us ? LOSSES : NOTHING;
+        news = dt_thread_stopping(&h->thread) ? STOP : h->lost && now_us >= losses_us ? LOSSES : NOTHING;
         if (news != NOTHING || now_us >= until_us)
             break;
         int64_t end_us = h->lost ? dt_earlier(until_us, losses_us) : until_us;
-        struct timespec end = {end_us / 1000000, end_us % 1000000 * 1000};
-        pthread_cond_timedwait(&h->wake, &h->lock, &end);
+        dt_clock_wait(&h->wake, &h->lock, end_us);
     }
     h->lost &= news != LOSSES;
     pthread_mutex_unlock(&h->lock);
     return news;
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     dt_health *h = arg;
     int64_t look_us = dt_clock_mono_us(h->clock) + TICK_US;
@@ -235,20 +235,9 @@ static void *run(void *arg)
         look_us = dt_clock_mono_us(h->clock) + TICK_US;
     }
     dt_session_clear(&h->session);
-    return NULL;
 }
 
 /* ---- beginning and end ---- */
-
-static void init_lock(dt_health *h)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init(&h->lock, NULL);
-    pthread_cond_init(&h->wake, &attr);
-    pthread_condattr_destroy(&attr);
-}
 
 /* Numbers that are alike would only make two processes look like one for a while. */
 static void name_row(dt_health *h)
@@ -281,13 +270,15 @@ dt_status dt_health_start(const struct dt_config *config, const dt_clock *clock,
     h->state.mysql = DT_SHUTDOWN; /* not looked at yet: the first look is news, whatever it finds */
     h->mysql_up = dt_gauge("duetime_api_mysql_up", "1 = MySQL answers and has the schema.", "");
     h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");
-    init_lock(h);
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_cond_init(&h->wake, NULL);
     dt_status status = dt_session_init(&h->session, config, clock, ref);
     if (status == DT_OK)
         look(h);
-    if (status == DT_OK && pthread_create(&h->thread, NULL, run, h) != 0) {
-        dt_session_clear(&h->session);
-        status = DT_SYSTEM;
+    if (status == DT_OK) {
+        status = dt_thread_start(&h->thread, "health", run, h, err);
+        if (status != DT_OK)
+            dt_session_clear(&h->session);
     }
     if (status != DT_OK) {
         dt_health_free(h);
@@ -301,10 +292,10 @@ dt_status dt_health_start(const struct dt_config *config, const dt_clock *clock,
 void dt_health_stop(dt_health *h)
 {
     pthread_mutex_lock(&h->lock);
-    h->stopping = true;
+    dt_thread_ask_stop(&h->thread, NULL);
     pthread_cond_signal(&h->wake);
     pthread_mutex_unlock(&h->lock);
-    pthread_join(h->thread, NULL);
+    dt_thread_join(&h->thread);
 }
 
 void dt_health_free(dt_health *h)

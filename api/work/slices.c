@@ -10,12 +10,13 @@
 #include <sys/resource.h>
 
 #include "base/metrics.h"
+#include "base/thread.h"
 
 #define NICE 5 /* answers that somebody waits for come first when processors are scarce */
 
 struct dt_slices {
-    pthread_t *threads;
-    size_t n_threads; /* started */
+    struct dt_thread *threads;
+    size_t n_threads; /* the last of them may not have started */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* Below: under the lock. */
@@ -64,7 +65,7 @@ static struct dt_slice *take_locked(dt_slices *slices)
     return slice;
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     dt_slices *slices = arg;
     setpriority(PRIO_PROCESS, 0, NICE); /* of this thread alone; when it is not permitted it is as it was */
@@ -79,7 +80,6 @@ static void *run(void *arg)
             count_locked(slices, -1);
     }
     pthread_mutex_unlock(&slices->lock);
-    return NULL;
 }
 
 dt_status dt_slices_start(size_t threads, dt_slices **out, struct dt_error *err)
@@ -95,10 +95,7 @@ dt_status dt_slices_start(size_t threads, dt_slices **out, struct dt_error *err)
     slices->threads = calloc(threads, sizeof(*slices->threads));
     dt_status status = slices->threads ? DT_OK : DT_NOMEM;
     for (; status == DT_OK && slices->n_threads < threads; slices->n_threads++)
-        if (pthread_create(&slices->threads[slices->n_threads], NULL, run, slices) != 0) {
-            status = DT_SYSTEM;
-            break;
-        }
+        status = dt_thread_start(&slices->threads[slices->n_threads], "slices", run, slices, NULL);
     if (status != DT_OK) {
         dt_slices_stop(slices);
         dt_slices_free(slices);
@@ -115,7 +112,7 @@ void dt_slices_stop(dt_slices *slices)
     pthread_cond_broadcast(&slices->wake);
     pthread_mutex_unlock(&slices->lock);
     for (size_t i = 0; i < slices->n_threads; i++)
-        pthread_join(slices->threads[i], NULL);
+        dt_thread_join(&slices->threads[i]);
     slices->n_threads = 0;
 }
 

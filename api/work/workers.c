@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/thread.h"
 #include "session.h"
 
 #define QUEUE_MAX 4096u /* power of two; more than all connections can have under way */
@@ -37,7 +38,7 @@ struct put_off {
 
 struct worker {
     struct dt_workers *pool;
-    pthread_t thread;
+    struct dt_thread thread;
     struct dt_session session;
     struct dt_outage_part outage;
 };
@@ -173,8 +174,7 @@ static void sleep_until_there_is_something(dt_workers *pool)
     pool->sleeping++;
     if (pool->n_later) {
         int64_t until_us = pool->later[pool->later_head].until_us;
-        struct timespec until = {until_us / 1000000, until_us % 1000000 * 1000};
-        pthread_cond_timedwait(&pool->wake, &pool->lock, &until);
+        dt_clock_wait(&pool->wake, &pool->lock, until_us);
     } else {
         pthread_cond_wait(&pool->wake, &pool->lock);
     }
@@ -296,7 +296,7 @@ static void serve(struct worker *w, struct task task)
     dt_session_end(&w->session);
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
     struct worker *w = arg;
     struct task task;
@@ -309,7 +309,6 @@ static void *run(void *arg)
         work_over(w->pool, &task);
     }
     dt_session_clear(&w->session);
-    return NULL;
 }
 
 static dt_status worker_start(dt_workers *pool, struct worker *w)
@@ -318,22 +317,12 @@ static dt_status worker_start(dt_workers *pool, struct worker *w)
     dt_status status = dt_session_init(&w->session, pool->config, pool->clock, pool->ref);
     if (status != DT_OK)
         return status;
-    if (pthread_create(&w->thread, NULL, run, w) != 0) {
+    status = dt_thread_start(&w->thread, "worker", run, w, NULL);
+    if (status == DT_OK)
+        pool->n_workers++;
+    else
         dt_session_clear(&w->session);
-        return DT_SYSTEM;
-    }
-    pool->n_workers++;
-    return DT_OK;
-}
-
-static void init_lock(dt_workers *pool)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init(&pool->lock, NULL);
-    pthread_cond_init(&pool->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    return status;
 }
 
 dt_status dt_workers_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref, dt_workers **out,
@@ -347,7 +336,8 @@ dt_status dt_workers_start(const struct dt_config *config, const dt_clock *clock
     pool->clock = clock;
     pool->ref = ref;
     pool->most = config->http_workers > 1 ? (size_t)(config->http_workers - (config->http_workers + 3) / 4) : 1;
-    init_lock(pool);
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->wake, NULL);
     pool->full = dt_counter("duetime_api_workers_full_total", "Requests refused because all workers were busy.", "");
     pool->queued = dt_gauge("duetime_api_workers_queued", "Requests that wait for a worker.", "");
     pool->at_work = dt_gauge("duetime_api_workers_busy", "Workers that serve a request.", "");
@@ -371,7 +361,7 @@ void dt_workers_stop(dt_workers *pool)
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
     for (size_t i = 0; i < pool->n_workers; i++)
-        pthread_join(pool->workers[i].thread, NULL);
+        dt_thread_join(&pool->workers[i].thread);
 }
 
 void dt_workers_free(dt_workers *pool)

@@ -31,6 +31,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/thread.h"
 #include "index/redis/index_link.h"
 
 #define PING_US INT64_C(5000000)
@@ -64,8 +65,7 @@ struct dt_wake {
     unsigned n;
     _Atomic unsigned n_up; /* any thread reads */
     int stop_fd;
-    pthread_t thread;
-    bool started;
+    struct dt_thread thread;
 };
 
 /* ---- the life of a subscriber ---- */
@@ -301,7 +301,7 @@ static void serve(struct dt_wake *wake, struct subscriber *sub, short events)
         subscriber_late(wake, sub);
 }
 
-static void *listen_for_ever(void *arg)
+static void listen_for_ever(void *arg)
 {
     struct dt_wake *wake = arg;
 
@@ -318,7 +318,6 @@ static void *listen_for_ever(void *arg)
         for (unsigned i = 0; i < wake->n; i++)
             serve(wake, &wake->subscribers[i], wake->fds[i + 1].revents);
     }
-    return NULL;
 }
 
 /* ---- the handle ---- */
@@ -348,18 +347,17 @@ static dt_status fill(struct dt_wake *wake, struct dt_error *err)
 }
 
 /* Signals are for the main thread. */
-static int start_thread(struct dt_wake *wake)
+static dt_status start_thread(struct dt_wake *wake, struct dt_error *err)
 {
     sigset_t all;
     sigset_t before;
-    int problem;
+    dt_status status;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    problem = pthread_create(&wake->thread, NULL, listen_for_ever, wake);
+    status = dt_thread_start(&wake->thread, "wake", listen_for_ever, wake, err);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    wake->started = problem == 0;
-    return problem;
+    return status;
 }
 
 dt_status dt_wake_start(const struct dt_config *config, const char *installation,
@@ -368,7 +366,6 @@ dt_status dt_wake_start(const struct dt_config *config, const char *installation
 {
     struct dt_wake *wake = calloc(1, sizeof(*wake));
     dt_status status;
-    int problem;
 
     *out = NULL;
     if (!wake)
@@ -380,8 +377,8 @@ dt_status dt_wake_start(const struct dt_config *config, const char *installation
     wake->stop_fd = -1;
     snprintf(wake->channel, sizeof(wake->channel), "%s:wake", installation);
     status = fill(wake, err);
-    if (status == DT_OK && (problem = start_thread(wake)) != 0)
-        status = dt_fail(err, DT_SYSTEM, "thread: %s", strerror(problem));
+    if (status == DT_OK)
+        status = start_thread(wake, err);
     if (status != DT_OK) {
         dt_wake_stop(wake);
         return status;
@@ -399,11 +396,11 @@ void dt_wake_stop(dt_wake *wake)
 {
     if (!wake)
         return;
-    if (wake->started) {
+    if (wake->thread.started) {
         uint64_t one = 1;
 
         if (write(wake->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
-            pthread_join(wake->thread, NULL);
+            dt_thread_join(&wake->thread);
     }
     for (unsigned i = 0; wake->subscribers && i < wake->n; i++) {
         if (wake->subscribers[i].c)
