@@ -32,7 +32,7 @@ struct look {
     rd_kafka_resp_err_t code;
     char retention_ms[32], cleanup_policy[32];
     int64_t max_message_bytes;
-    char reason[200]; /* of a code that came from making it; Kafka's own words */
+    char reason[200]; /* of a code that came from making or growing it; Kafka's own words */
     bool made;
 };
 
@@ -168,22 +168,15 @@ static void describe(struct dt_kafka_admin *a, struct look *v, size_t n)
     rd_kafka_ConfigResource_destroy_array(resources, n);
 }
 
-static void take_made(struct look *v, size_t n, const rd_kafka_topic_result_t **results, size_t n_results)
+static const rd_kafka_topic_result_t **topic_results(rd_kafka_event_t *event, size_t *n)
 {
-    for (size_t i = 0; i < n_results; i++) {
-        struct look *look = look_of(v, n, rd_kafka_topic_result_name(results[i]));
-        const char *text = rd_kafka_topic_result_error_string(results[i]);
-
-        if (!look)
-            continue;
-        look->code = rd_kafka_topic_result_error(results[i]);
-        snprintf(look->reason, sizeof(look->reason), "%s", text ? text : rd_kafka_err2str(look->code));
-        if (look->code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
-            look->code = RD_KAFKA_RESP_ERR_NO_ERROR;
-    }
+    if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_CREATETOPICS_RESULT)
+        return rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), n);
+    return rd_kafka_CreatePartitions_result_topics(rd_kafka_event_CreatePartitions_result(event), n);
 }
 
-static void read_made(rd_kafka_event_t *event, struct look *v, size_t n)
+/* event: NULL when nobody answered. */
+static void read_change(rd_kafka_event_t *event, struct look *v, size_t n)
 {
     rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
     const rd_kafka_topic_result_t **results;
@@ -194,8 +187,26 @@ static void read_made(rd_kafka_event_t *event, struct look *v, size_t n)
         snprintf(v[i].reason, sizeof(v[i].reason), "%s", event ? rd_kafka_err2str(code) : "no answer");
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
-    results = rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &n_results);
-    take_made(v, n, results, n_results);
+    results = topic_results(event, &n_results);
+    for (size_t i = 0; i < n_results; i++) {
+        struct look *look = look_of(v, n, rd_kafka_topic_result_name(results[i]));
+        const char *text = rd_kafka_topic_result_error_string(results[i]);
+
+        if (!look)
+            continue;
+        look->code = rd_kafka_topic_result_error(results[i]);
+        snprintf(look->reason, sizeof(look->reason), "%s", text ? text : rd_kafka_err2str(look->code));
+    }
+}
+
+/* Waits for the answer to a request that makes or grows topics, and puts Kafka's code and words into each of them. */
+static void await_change(struct dt_kafka_admin *a, rd_kafka_event_type_t type, struct look *v, size_t n)
+{
+    rd_kafka_event_t *event = await_event(a, type);
+
+    read_change(event, v, n);
+    if (event)
+        rd_kafka_event_destroy(event);
 }
 
 static rd_kafka_NewTopic_t *new_topic(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger)
@@ -220,7 +231,6 @@ static void create(struct dt_kafka_admin *a, struct look *v, size_t n, int parti
     rd_kafka_NewTopic_t *topics[DT_KAFKA_FIND_MAX];
     struct look asked[DT_KAFKA_FIND_MAX];
     rd_kafka_AdminOptions_t *options;
-    rd_kafka_event_t *event;
     size_t n_asked = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -232,60 +242,32 @@ static void create(struct dt_kafka_admin *a, struct look *v, size_t n, int parti
         return;
     options = options_new(a, RD_KAFKA_ADMIN_OP_CREATETOPICS);
     rd_kafka_CreateTopics(a->rk, topics, n_asked, options, a->queue);
-    event = await_event(a, RD_KAFKA_EVENT_CREATETOPICS_RESULT);
-    read_made(event, asked, n_asked);
-    for (size_t i = 0; i < n_asked; i++)
+    await_change(a, RD_KAFKA_EVENT_CREATETOPICS_RESULT, asked, n_asked);
+    for (size_t i = 0; i < n_asked; i++) {
+        if (asked[i].code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
+            asked[i].code = RD_KAFKA_RESP_ERR_NO_ERROR;
         *look_of(v, n, asked[i].topic) = asked[i];
-    if (event)
-        rd_kafka_event_destroy(event);
+    }
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_NewTopic_destroy_array(topics, n_asked);
 }
 
-/* The first error of a list of topic results, with Kafka's own words. */
-static rd_kafka_resp_err_t topic_result(const rd_kafka_topic_result_t **results, size_t n, char *reason, size_t size)
+/* Asks for a topic to have this many partitions; its code tells how it went. */
+static void grow(struct dt_kafka_admin *a, struct look *look, unsigned partitions)
 {
-    for (size_t i = 0; i < n; i++) {
-        rd_kafka_resp_err_t code = rd_kafka_topic_result_error(results[i]);
-        const char *text = rd_kafka_topic_result_error_string(results[i]);
-
-        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-            continue;
-        snprintf(reason, size, "%s", text ? text : rd_kafka_err2str(code));
-        return code;
-    }
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-static rd_kafka_resp_err_t grow(struct dt_kafka_admin *a, const char *topic, unsigned partitions, char *reason,
-                                size_t size)
-{
-    rd_kafka_NewPartitions_t *more = rd_kafka_NewPartitions_new(topic, partitions, reason, size);
+    rd_kafka_NewPartitions_t *more =
+        rd_kafka_NewPartitions_new(look->topic, partitions, look->reason, sizeof(look->reason));
     rd_kafka_AdminOptions_t *options;
-    rd_kafka_event_t *event;
-    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__TIMED_OUT;
-    const rd_kafka_topic_result_t **results;
-    size_t n;
 
-    if (!more)
-        return RD_KAFKA_RESP_ERR_INVALID_PARTITIONS;
+    if (!more) {
+        look->code = RD_KAFKA_RESP_ERR_INVALID_PARTITIONS;
+        return;
+    }
     options = options_new(a, RD_KAFKA_ADMIN_OP_CREATEPARTITIONS);
     rd_kafka_CreatePartitions(a->rk, &more, 1, options, a->queue);
-    event = await_event(a, RD_KAFKA_EVENT_CREATEPARTITIONS_RESULT);
-    snprintf(reason, size, "no answer");
-    if (event) {
-        code = rd_kafka_event_error(event);
-        snprintf(reason, size, "%s", rd_kafka_err2str(code));
-    }
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        results = rd_kafka_CreatePartitions_result_topics(rd_kafka_event_CreatePartitions_result(event), &n);
-        code = topic_result(results, n, reason, size);
-    }
-    if (event)
-        rd_kafka_event_destroy(event);
+    await_change(a, RD_KAFKA_EVENT_CREATEPARTITIONS_RESULT, look, 1);
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_NewPartitions_destroy(more);
-    return code;
 }
 
 /* Only for topics that exist: metadata would make others. */
@@ -491,10 +473,8 @@ static dt_status check_ledger_settings(const struct look *s, struct dt_error *er
 static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool repair, struct dt_error *err)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
-    char reason[256] = "";
     struct look look = {.topic = topic};
     int partitions = 0;
-    rd_kafka_resp_err_t code;
     dt_status status = dt_kafka_topic_name(a->env, "ledger", topic, err);
 
     if (status == DT_OK)
@@ -507,10 +487,10 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
         return status;
     if (!repair)
         return dt_fail(err, DT_REFUSED, "topic %s has %d partitions for %u shards", topic, partitions, shards);
-    code = grow(a, topic, shards, reason, sizeof(reason));
+    grow(a, &look, shards);
     /* Two processes may grow it at once: the later one is told that it has that many. */
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR && code != RD_KAFKA_RESP_ERR_INVALID_PARTITIONS)
-        return dt_fail(err, dt_kafka_error_status(code), "more partitions for %s: %s", topic, reason);
+    if (look.code != RD_KAFKA_RESP_ERR_NO_ERROR && look.code != RD_KAFKA_RESP_ERR_INVALID_PARTITIONS)
+        return dt_fail(err, dt_kafka_error_status(look.code), "more partitions for %s: %s", topic, look.reason);
     return DT_OK;
 }
 
