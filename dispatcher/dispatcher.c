@@ -547,7 +547,12 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 {
     d->servers = (struct dt_delivery_servers){.kafka = &d->kafka};
-    struct dt_elector_events events = {d, on_gained, on_release, on_lost};
+    struct dt_elector_env elector = {.config = d->config,
+                                     .installation = d->inst.name,
+                                     .shards = d->range.led,
+                                     .owner = d->owner,
+                                     .clock = d->clock,
+                                     .events = {d, on_gained, on_release, on_lost}};
     d->loop_env = (struct dt_loop_env){.config = &d->brief,
                                        .servers = &d->servers,
                                        .installation = d->inst.name,
@@ -570,7 +575,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .outbox = outbox_here,
                                        .stopped = on_stopped,
                                        .random = random_number};
-    return dt_elector_start(d->config, d->inst.name, d->range.led, d->owner, d->clock, &events, &d->elector, err);
+    return dt_elector_start(&elector, &d->elector, err);
 }
 
 /* In the order of dependence: what calls others ends first. */

@@ -32,7 +32,7 @@ VENDORS = {
     r"mysql|mysql/.*|mariadb/.*|errmsg|mysqld_error": ["scheduler/store/db/db_mysql.c"],
     r"hiredis/.*|sds": ["scheduler/index/redis/index_*.c"],
     r"librdkafka/.*": ["dispatcher/kafka/kafka_*.[ch]", "dispatcher/delivery/kafka/kafka_*.[ch]"],
-    r"zookeeper/.*": ["dispatcher/election/elector_zk.c"],
+    r"zookeeper/.*": ["dispatcher/election/zk.c"],
     r"yajl/.*": ["scheduler/base/json.c"],
     r"ini": ["scheduler/base/config.c"],
     r"microhttpd": ["api/http/http*.c", "dispatcher/chores/metrics_mhd.c"],
@@ -51,7 +51,7 @@ VENDORS = {
 
 # What talks to one vendor's library may be longer.
 ADAPTERS = {"scheduler/store/db/db_mysql.c", "scheduler/base/json.c", "api/http/http_mhd.c",
-            "dispatcher/election/elector_zk.c", "dispatcher/delivery/kafka/kafka_txn_producer.c",
+            "dispatcher/delivery/kafka/kafka_txn_producer.c",
             "api/intake/batch.c", "scheduler/base/config.c", "scheduler/store/dispatch/store_results.c", "scheduler/store/dispatch/store_turn.c",
             "scheduler/store/jobs/store_jobs.c"}
 

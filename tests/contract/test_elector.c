@@ -121,7 +121,13 @@ static struct player *start(int number)
     memset(p, 0, sizeof(*p));
     p->number = number;
     snprintf(owner, sizeof(owner), "host:%d", number);
-    if (dt_elector_start(&config, installation, SHARDS, owner, dt_clock_system(), &events, &p->elector, &err) != DT_OK)
+    const struct dt_elector_env env = {.config = &config,
+                                       .installation = installation,
+                                       .shards = SHARDS,
+                                       .owner = owner,
+                                       .clock = dt_clock_system(),
+                                       .events = events};
+    if (dt_elector_start(&env, &p->elector, &err) != DT_OK)
         fail_msg("%s", err.text);
     return p;
 }

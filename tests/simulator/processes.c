@@ -180,19 +180,13 @@ void zookeeper_two_leaders(unsigned shard, int64_t us)
 
 /* ---- elector.h ---- */
 
-dt_status dt_elector_start(const struct dt_config *config, const char *installation, unsigned shards, const char *owner,
-                           const dt_clock *clock, const struct dt_elector_events *events, dt_elector **out,
-                           struct dt_error *err)
+dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err)
 {
-    (void)config;
-    (void)installation;
-    (void)owner;
-    (void)clock;
     (void)err;
     if (it.n_electors == ELECTORS_MAX)
         broken("too many electors");
     struct dt_elector *e = world_alloc(sizeof *e);
-    *e = (struct dt_elector){.proc = proc_self(), .events = *events, .number = it.n_electors, .shards = shards};
+    *e = (struct dt_elector){.proc = proc_self(), .events = env->events, .number = it.n_electors, .shards = env->shards};
     it.electors[it.n_electors++] = e;
     *out = e;
     at(now_us + rnd_in(1 * MS, 20 * MS), elect, NULL);

@@ -1,0 +1,261 @@
+/*
+ * Owns:            the leader nodes of shards, and what this process may believe of each.
+ * Refuses to know: who should lead what (elector_share.c), and what leading a shard means.
+ *
+ *   NONE ──create──▶ TAKING ──ours──▶ HELD ──above share──▶ RELEASING ──released──▶ DROPPING ──gone──▶ NONE
+ *                      │               │                        │                       │
+ *                      └──answer lost──┴───────lease over───────┴──────answer lost──────┴──▶ UNSURE
+ *   UNSURE ──look──▶ HELD, DROPPING or NONE
+ *
+ * Invariants:
+ *   - A shard is gained only while the lease runs.
+ *   - A node is believed to be ours only by the answer to its creation, or by looking that its owner is our session.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "elector_parts.h"
+
+/* ---- states ---- */
+
+static bool leads_in(enum dt_node_state state)
+{
+    return state == DT_NODE_HELD || state == DT_NODE_RELEASING;
+}
+
+/* The one place where a node's state changes. */
+static void node_to(dt_elector *e, unsigned shard, enum dt_node_state state)
+{
+    struct dt_node *node = &e->nodes[shard];
+    const bool led = leads_in(node->state);
+    const bool leads = leads_in(state);
+
+    node->state = state;
+    if (state == DT_NODE_NONE || state == DT_NODE_HELD)
+        node->unwanted = false;
+    if (state == DT_NODE_HELD)
+        atomic_store(&e->released[shard], false);
+    if (led == leads)
+        return;
+    atomic_store(&e->leads[shard], leads);
+    if (leads)
+        atomic_fetch_add(&e->n_leads, 1);
+    else
+        atomic_fetch_sub(&e->n_leads, 1);
+}
+
+/* Ends the leadership now. Whether the node is still ours is looked at later. */
+static void lose(dt_elector *e, unsigned shard)
+{
+    struct dt_node *node = &e->nodes[shard];
+
+    node->unwanted = node->unwanted || node->state == DT_NODE_RELEASING;
+    node_to(e, shard, DT_NODE_UNSURE);
+    e->events.lost(e->events.arg, shard);
+}
+
+void dt_nodes_lose_all(dt_elector *e, const char *why)
+{
+    unsigned n = atomic_load(&e->n_leads);
+
+    if (n == 0)
+        return;
+    DT_LOG(WARN, "elector", "stepping down", DT_S("reason", why), DT_I("shards", n));
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
+        if (leads_in(e->nodes[s].state))
+            lose(e, s);
+    }
+}
+
+void dt_nodes_forget(dt_elector *e)
+{
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
+        node_to(e, s, DT_NODE_NONE);
+        e->nodes[s] = (struct dt_node){0};
+    }
+}
+
+void dt_nodes_view(const dt_elector *e, bool *mine, bool *taken)
+{
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
+        const struct dt_node *node = &e->nodes[s];
+        enum dt_node_state state = node->state;
+
+        mine[s] = (state == DT_NODE_HELD || state == DT_NODE_TAKING || state == DT_NODE_UNSURE) && !node->unwanted;
+        taken[s] = e->taken[s] || state != DT_NODE_NONE;
+    }
+}
+
+/* ---- requests ---- */
+
+static void leader_path(const dt_elector *e, unsigned shard, char *path)
+{
+    snprintf(path, DT_ELECTOR_PATH + 16, "%s/%u", e->leaders_path, shard);
+}
+
+void dt_nodes_take(dt_elector *e, unsigned shard)
+{
+    char path[DT_ELECTOR_PATH + 16];
+    char data[DT_ELECTOR_GUID + 256];
+    struct dt_zk_reply *r = dt_elector_request(e, DT_ASK_TAKE, shard);
+
+    if (!r)
+        return;
+    node_to(e, shard, DT_NODE_TAKING);
+    leader_path(e, shard, path);
+    snprintf(data, sizeof(data), "%s %s", e->guid, e->owner);
+    dt_zk_create(e->zk, r, path, data, DT_ZK_EPHEMERAL);
+}
+
+/* Only for a node that is known to be ours: none but its owner's session deletes it, so no version is needed. */
+static void ask_drop(dt_elector *e, unsigned shard)
+{
+    char path[DT_ELECTOR_PATH + 16];
+    struct dt_zk_reply *r = dt_elector_request(e, DT_ASK_DROP, shard);
+
+    if (!r) {
+        e->nodes[shard].unwanted = true;
+        node_to(e, shard, DT_NODE_UNSURE);
+        return;
+    }
+    node_to(e, shard, DT_NODE_DROPPING);
+    leader_path(e, shard, path);
+    dt_zk_delete(e->zk, r, path);
+}
+
+static void ask_look(dt_elector *e, unsigned shard)
+{
+    char path[DT_ELECTOR_PATH + 16];
+    struct dt_zk_reply *r = dt_elector_request(e, DT_ASK_LOOK, shard);
+
+    if (!r)
+        return;
+    e->nodes[shard].looking = true;
+    leader_path(e, shard, path);
+    dt_zk_owner(e->zk, r, path);
+}
+
+void dt_nodes_release(dt_elector *e, unsigned shard)
+{
+    struct dt_node *node = &e->nodes[shard];
+
+    if (node->state != DT_NODE_HELD) {
+        node->unwanted = true; /* dropped as soon as it is known to be ours */
+        return;
+    }
+    node_to(e, shard, DT_NODE_RELEASING);
+    e->events.release(e->events.arg, shard);
+}
+
+void dt_nodes_serve(dt_elector *e)
+{
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
+        struct dt_node *node = &e->nodes[s];
+
+        if (node->state == DT_NODE_UNSURE && !node->looking)
+            ask_look(e, s);
+        if (node->state == DT_NODE_RELEASING && atomic_load(&e->released[s]))
+            ask_drop(e, s);
+    }
+}
+
+void dt_nodes_serve_disconnected(dt_elector *e)
+{
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
+        if (e->nodes[s].state == DT_NODE_RELEASING && atomic_load(&e->released[s])) {
+            e->nodes[s].unwanted = true;
+            node_to(e, s, DT_NODE_UNSURE);
+        }
+    }
+}
+
+/* ---- answers ---- */
+
+/* The node is ours. Lead, unless it is not wanted any more or the lease ran out while we were told. */
+static void own(dt_elector *e, unsigned shard)
+{
+    struct dt_node *node = &e->nodes[shard];
+
+    if (node->unwanted || atomic_load(&e->leaving)) {
+        node->unwanted = true;
+        ask_drop(e, shard);
+        return;
+    }
+    if (!dt_lease_runs(&e->lease, dt_elector_now_us(e))) {
+        node_to(e, shard, DT_NODE_UNSURE);
+        return;
+    }
+    node_to(e, shard, DT_NODE_HELD);
+    e->events.gained(e->events.arg, shard);
+}
+
+void dt_nodes_taken(dt_elector *e, const struct dt_zk_reply *r)
+{
+    if (e->nodes[r->index].state != DT_NODE_TAKING)
+        return;
+    if (r->outcome == DT_ZK_OK) {
+        own(e, r->index);
+        return;
+    }
+    node_to(e, r->index, r->outcome != DT_ZK_LOST ? DT_NODE_NONE : DT_NODE_UNSURE);
+    e->taken[r->index] = e->taken[r->index] || r->outcome == DT_ZK_EXISTS;
+    if (r->outcome == DT_ZK_MISSING)
+        dt_elector_paths_gone(e);
+    if (r->outcome != DT_ZK_LOST && r->outcome != DT_ZK_EXISTS)
+        dt_elector_trouble(e, "take", r);
+}
+
+void dt_nodes_dropped(dt_elector *e, const struct dt_zk_reply *r)
+{
+    if (e->nodes[r->index].state != DT_NODE_DROPPING)
+        return;
+    if (r->outcome == DT_ZK_OK || r->outcome == DT_ZK_MISSING) {
+        node_to(e, r->index, DT_NODE_NONE);
+        return;
+    }
+    e->nodes[r->index].unwanted = true;
+    node_to(e, r->index, DT_NODE_UNSURE);
+    if (r->outcome != DT_ZK_LOST)
+        dt_elector_trouble(e, "drop", r);
+}
+
+void dt_nodes_looked(dt_elector *e, const struct dt_zk_reply *r)
+{
+    struct dt_node *node = &e->nodes[r->index];
+    const bool ours = r->outcome == DT_ZK_OK && r->owner_session == dt_zk_session(e->zk);
+
+    node->looking = false;
+    if (r->outcome == DT_ZK_LOST || (node->state != DT_NODE_UNSURE && !leads_in(node->state)))
+        return;
+    if (ours && node->state == DT_NODE_UNSURE) {
+        own(e, r->index);
+    } else if (!ours) {
+        if (leads_in(node->state))
+            lose(e, r->index);
+        node_to(e, r->index, DT_NODE_NONE);
+    }
+}
+
+void dt_nodes_listed(dt_elector *e, const struct dt_zk_reply *r)
+{
+    e->leaders.asked = false;
+    if (r->outcome != DT_ZK_OK) {
+        dt_elector_list_failed(e, &e->leaders, r);
+        return;
+    }
+    e->leaders.known = true;
+    memset(e->taken, 0, sizeof(e->taken));
+    for (size_t i = 0; i < r->n_children; i++) {
+        unsigned long s = strtoul(r->children[i], NULL, 10);
+
+        if (s < DT_SHARDS_MAX)
+            e->taken[s] = true;
+    }
+    /* Somebody deleted a leader's node by a manual edit: look, so that two do not believe in it for ever. */
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
+        if (e->nodes[s].state == DT_NODE_HELD && !e->taken[s] && !e->nodes[s].looking)
+            ask_look(e, s);
+    }
+}

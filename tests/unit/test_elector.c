@@ -1,0 +1,420 @@
+/*
+ * An elector's decisions, step by step, on a ZooKeeper in memory and a clock that is moved by hand: this file stands in
+ * for zk.c. Requests are answered when a test says so.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "election/elector_parts.h"
+
+enum { SHARDS = 2, TIMEOUT_MS = 3000, OURS = 7, SOMEBODY = 8, ASKED_MAX = 64 };
+
+/* ---- ZooKeeper ---- */
+
+struct dt_zk {
+    enum dt_zk_state state;
+    struct dt_zk_reply *asked[ASKED_MAX]; /* in order */
+    size_t n_asked;
+    struct dt_zk_reply *ready, **ready_end;
+};
+
+static struct dt_zk zk;
+
+void dt_zk_reply_free(struct dt_zk_reply *reply)
+{
+    for (size_t i = 0; i < reply->n_children; i++)
+        free(reply->children[i]);
+    free(reply->children);
+    free(reply->name);
+    free(reply);
+}
+
+dt_status dt_zk_new(dt_mailbox *mailbox, dt_zk **out)
+{
+    (void)mailbox;
+    zk = (struct dt_zk){.ready_end = &zk.ready};
+    *out = &zk;
+    return DT_OK;
+}
+
+static void answer(struct dt_zk_reply *reply, enum dt_zk_outcome outcome)
+{
+    reply->outcome = outcome;
+    reply->reason = "as the test says";
+    reply->next = NULL;
+    if (reply->lease && outcome != DT_ZK_LOST)
+        dt_lease_extend(reply->lease, reply->sent_us);
+    *zk.ready_end = reply;
+    zk.ready_end = &reply->next;
+}
+
+void dt_zk_free(dt_zk *unused)
+{
+    (void)unused;
+}
+
+bool dt_zk_open(dt_zk *unused, const char *servers, int timeout_ms)
+{
+    (void)unused, (void)servers, (void)timeout_ms;
+    zk.state = DT_ZK_CONNECTED;
+    return true;
+}
+
+void dt_zk_close(dt_zk *unused)
+{
+    (void)unused;
+    zk.state = DT_ZK_CLOSED;
+}
+
+enum dt_zk_state dt_zk_state(dt_zk *unused, int *timeout_ms)
+{
+    (void)unused;
+    *timeout_ms = TIMEOUT_MS;
+    return zk.state;
+}
+
+int64_t dt_zk_session(dt_zk *unused)
+{
+    (void)unused;
+    return OURS;
+}
+
+struct dt_zk_reply *dt_zk_take(dt_zk *unused)
+{
+    struct dt_zk_reply *list = zk.ready;
+
+    (void)unused;
+    zk.ready = NULL;
+    zk.ready_end = &zk.ready;
+    return list;
+}
+
+static void note(struct dt_zk_reply *reply)
+{
+    assert_true(zk.n_asked < ASKED_MAX);
+    zk.asked[zk.n_asked++] = reply;
+}
+
+void dt_zk_create(dt_zk *unused, struct dt_zk_reply *reply, const char *path, const char *data, enum dt_zk_node node)
+{
+    (void)unused, (void)path, (void)data, (void)node;
+    note(reply);
+}
+
+void dt_zk_delete(dt_zk *unused, struct dt_zk_reply *reply, const char *path)
+{
+    (void)unused, (void)path;
+    note(reply);
+}
+
+void dt_zk_list(dt_zk *unused, struct dt_zk_reply *reply, const char *path, struct dt_zk_watch *watch)
+{
+    (void)unused, (void)path, (void)watch;
+    note(reply);
+}
+
+void dt_zk_owner(dt_zk *unused, struct dt_zk_reply *reply, const char *path)
+{
+    (void)unused, (void)path;
+    note(reply);
+}
+
+void dt_zk_ping(dt_zk *unused, struct dt_zk_reply *reply, const char *path, struct dt_lease *lease)
+{
+    (void)unused, (void)path;
+    reply->lease = lease;
+    note(reply);
+}
+
+/* The oldest request of this kind that nobody has answered; NULL: there is none. */
+static struct dt_zk_reply *take(enum dt_elector_request request)
+{
+    for (size_t i = 0; i < zk.n_asked; i++) {
+        struct dt_zk_reply *reply = zk.asked[i];
+
+        if (reply->request != (int)request)
+            continue;
+        memmove(&zk.asked[i], &zk.asked[i + 1], (--zk.n_asked - i) * sizeof(*zk.asked));
+        return reply;
+    }
+    return NULL;
+}
+
+static void answer_all(enum dt_elector_request request, enum dt_zk_outcome outcome)
+{
+    for (struct dt_zk_reply *reply; (reply = take(request)) != NULL;)
+        answer(reply, outcome);
+}
+
+static void answer_list(enum dt_elector_request request, const char *name)
+{
+    struct dt_zk_reply *reply = take(request);
+
+    assert_non_null(reply);
+    if (name) {
+        reply->children = calloc(1, sizeof(*reply->children));
+        reply->children[0] = strdup(name);
+        reply->n_children = 1;
+    }
+    answer(reply, DT_ZK_OK);
+}
+
+static bool is_asked(enum dt_elector_request request)
+{
+    for (size_t i = 0; i < zk.n_asked; i++)
+        if (zk.asked[i]->request == (int)request)
+            return true;
+    return false;
+}
+
+/* The clock does not move by itself, so nothing may be waited for when a session is closed. */
+static void lose_requests(void)
+{
+    for (size_t i = 0; i < zk.n_asked; i++)
+        answer(zk.asked[i], DT_ZK_LOST);
+    zk.n_asked = 0;
+}
+
+/* ---- the elector ---- */
+
+static int64_t now_us;
+static int gained[DT_SHARDS_MAX], released[DT_SHARDS_MAX], lost[DT_SHARDS_MAX];
+
+static int64_t mono(const dt_clock *clock)
+{
+    (void)clock;
+    return now_us;
+}
+
+static const dt_clock by_hand = {.mono_us = mono};
+
+static void on_gained(void *arg, unsigned shard)
+{
+    (void)arg;
+    gained[shard]++;
+}
+
+static void on_release(void *arg, unsigned shard)
+{
+    (void)arg;
+    released[shard]++;
+}
+
+static void on_lost(void *arg, unsigned shard)
+{
+    (void)arg;
+    lost[shard]++;
+}
+
+static int start(void **state)
+{
+    static char servers[] = "nowhere:1";
+    const struct dt_config config = {.zookeeper_servers = servers, .zookeeper_session_timeout = TIMEOUT_MS};
+    const struct dt_elector_env env = {.config = &config,
+                                       .installation = "test",
+                                       .shards = SHARDS,
+                                       .owner = "host:1",
+                                       .clock = &by_hand,
+                                       .events = {NULL, on_gained, on_release, on_lost}};
+    dt_elector *e = NULL;
+
+    now_us = 1000000000;
+    memset(gained, 0, sizeof(gained));
+    memset(released, 0, sizeof(released));
+    memset(lost, 0, sizeof(lost));
+    assert_int_equal(dt_elector_new(&env, &e, NULL), DT_OK);
+    *state = e;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    dt_elector *e = *state;
+
+    lose_requests();
+    dt_elector_session_close(e);
+    dt_elector_stop(e);
+    return 0;
+}
+
+static void step(dt_elector *e)
+{
+    dt_elector_step(e, 0);
+}
+
+/* Connected, joined, alone, and both shards are asked for. */
+static void ask_for_shards(dt_elector *e)
+{
+    char name[64];
+
+    step(e);
+    step(e);
+    answer_all(DT_ASK_PATH, DT_ZK_OK);
+    step(e);
+    answer_all(DT_ASK_JOIN, DT_ZK_OK);
+    answer_all(DT_ASK_MEMBERS, DT_ZK_LOST); /* it was asked for before the answer to the join */
+    step(e);
+    snprintf(name, sizeof(name), "m-%s-0000000001", e->guid);
+    answer_list(DT_ASK_MEMBERS, name);
+    answer_list(DT_ASK_LEADERS, NULL);
+    step(e);
+    assert_true(is_asked(DT_ASK_TAKE));
+}
+
+static void lead_both(dt_elector *e)
+{
+    ask_for_shards(e);
+    answer_all(DT_ASK_TAKE, DT_ZK_OK);
+    step(e);
+    assert_int_equal(gained[0] + gained[1], 2);
+}
+
+static void one_who_is_alone_leads_every_shard(void **state)
+{
+    unsigned rank;
+    unsigned members;
+
+    lead_both(*state);
+    assert_true(dt_elector_leads(*state, 0) && dt_elector_leads(*state, 1));
+    assert_true(dt_elector_rank(*state, &rank, &members));
+    assert_int_equal(rank, 0);
+    assert_int_equal(members, 1);
+}
+
+static void a_shard_that_somebody_has_is_not_led(void **state)
+{
+    ask_for_shards(*state);
+    answer(take(DT_ASK_TAKE), DT_ZK_EXISTS);
+    answer(take(DT_ASK_TAKE), DT_ZK_OK);
+    step(*state);
+    assert_int_equal(gained[0] + gained[1], 1);
+}
+
+static void when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before(void **state)
+{
+    dt_elector *e = *state;
+    int64_t begun_us = now_us;
+
+    lead_both(e);
+    now_us = begun_us + TIMEOUT_MS * INT64_C(1000) * 2 / 3 - 1;
+    step(e);
+    assert_int_equal(lost[0] + lost[1], 0);
+    assert_true(dt_elector_leads(e, 0));
+    now_us++;
+    assert_false(dt_elector_leads(e, 0)); /* also before the next step */
+    step(e);
+    assert_int_equal(lost[0] + lost[1], 2);
+    assert_true(dt_elector_idle(e));
+}
+
+static void an_answered_ping_extends_the_lease_from_its_sending(void **state)
+{
+    dt_elector *e = *state;
+    int64_t sent_us;
+
+    lead_both(e);
+    now_us += TIMEOUT_MS * INT64_C(300);
+    sent_us = now_us;
+    assert_true(dt_elector_next_us(e) <= now_us + TIMEOUT_MS * INT64_C(400));
+    step(e);
+    now_us += 500000;
+    answer_all(DT_ASK_PING, DT_ZK_OK);
+    assert_int_equal(atomic_load(&e->lease.until_us), sent_us + TIMEOUT_MS * INT64_C(1000) * 2 / 3);
+}
+
+static void a_node_whose_creation_was_not_answered_is_led_only_after_a_look(void **state)
+{
+    dt_elector *e = *state;
+    struct dt_zk_reply *look;
+
+    ask_for_shards(e);
+    answer_all(DT_ASK_TAKE, DT_ZK_LOST);
+    step(e);
+    assert_int_equal(gained[0] + gained[1], 0);
+    look = take(DT_ASK_LOOK);
+    assert_non_null(look);
+    look->owner_session = look->index == 0 ? OURS : SOMEBODY;
+    answer(look, DT_ZK_OK);
+    look = take(DT_ASK_LOOK);
+    look->owner_session = look->index == 0 ? OURS : SOMEBODY;
+    answer(look, DT_ZK_OK);
+    step(e);
+    assert_int_equal(gained[0], 1);
+    assert_int_equal(gained[1], 0);
+}
+
+static void an_answer_that_comes_after_the_lease_gains_nothing(void **state)
+{
+    dt_elector *e = *state;
+
+    ask_for_shards(e);
+    now_us += TIMEOUT_MS * INT64_C(1000);
+    answer_all(DT_ASK_TAKE, DT_ZK_OK);
+    step(e);
+    assert_int_equal(gained[0] + gained[1], 0);
+    assert_true(is_asked(DT_ASK_LOOK));
+}
+
+static void a_node_is_kept_until_its_loop_has_stopped(void **state)
+{
+    dt_elector *e = *state;
+    struct dt_zk_reply *drop;
+
+    lead_both(e);
+    dt_elector_leave(e);
+    step(e);
+    assert_int_equal(released[0] + released[1], 2);
+    assert_false(is_asked(DT_ASK_DROP));
+    dt_elector_released(e, 1);
+    step(e);
+    drop = take(DT_ASK_DROP);
+    assert_non_null(drop);
+    assert_int_equal(drop->index, 1);
+    answer(drop, DT_ZK_OK);
+    assert_true(dt_elector_leads(e, 0));
+}
+
+static void an_expired_session_loses_everything_and_is_followed_by_another(void **state)
+{
+    dt_elector *e = *state;
+    char guid[DT_ELECTOR_GUID];
+
+    lead_both(e);
+    memcpy(guid, e->guid, sizeof(guid));
+    lose_requests();
+    zk.state = DT_ZK_EXPIRED;
+    step(e);
+    assert_int_equal(lost[0] + lost[1], 2);
+    assert_int_equal(zk.state, DT_ZK_CLOSED);
+    step(e);
+    assert_int_equal(zk.state, DT_ZK_CLOSED); /* not at once */
+    now_us = dt_elector_next_us(e);
+    step(e);
+    assert_int_equal(zk.state, DT_ZK_CONNECTED);
+    assert_string_not_equal(guid, e->guid);
+}
+
+#define STARTED(test) cmocka_unit_test_setup_teardown(test, start, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STARTED(one_who_is_alone_leads_every_shard),
+        STARTED(a_shard_that_somebody_has_is_not_led),
+        STARTED(when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before),
+        STARTED(an_answered_ping_extends_the_lease_from_its_sending),
+        STARTED(a_node_whose_creation_was_not_answered_is_led_only_after_a_look),
+        STARTED(an_answer_that_comes_after_the_lease_gains_nothing),
+        STARTED(a_node_is_kept_until_its_loop_has_stopped),
+        STARTED(an_expired_session_loses_everything_and_is_followed_by_another),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
