@@ -25,7 +25,7 @@ struct dt_zk {
     struct dt_zk_reply *ready, **ready_end;
 };
 
-static struct dt_zk zk;
+static struct dt_zk fake;
 
 void dt_zk_reply_free(struct dt_zk_reply *reply)
 {
@@ -39,8 +39,8 @@ void dt_zk_reply_free(struct dt_zk_reply *reply)
 dt_status dt_zk_new(dt_mailbox *mailbox, dt_zk **out)
 {
     (void)mailbox;
-    zk = (struct dt_zk){.ready_end = &zk.ready};
-    *out = &zk;
+    fake = (struct dt_zk){.ready_end = &fake.ready};
+    *out = &fake;
     return DT_OK;
 }
 
@@ -51,84 +51,84 @@ static void answer(struct dt_zk_reply *reply, enum dt_zk_outcome outcome)
     reply->next = NULL;
     if (reply->lease && outcome != DT_ZK_LOST)
         dt_lease_extend(reply->lease, reply->sent_us);
-    *zk.ready_end = reply;
-    zk.ready_end = &reply->next;
+    *fake.ready_end = reply;
+    fake.ready_end = &reply->next;
 }
 
-void dt_zk_free(dt_zk *unused)
+void dt_zk_free(dt_zk *zk)
 {
-    (void)unused;
+    (void)zk;
 }
 
-bool dt_zk_open(dt_zk *unused, const char *servers, int timeout_ms)
+bool dt_zk_open(dt_zk *zk, const char *servers, int timeout_ms)
 {
-    (void)unused, (void)servers, (void)timeout_ms;
-    zk.state = DT_ZK_CONNECTED;
+    (void)zk, (void)servers, (void)timeout_ms;
+    fake.state = DT_ZK_CONNECTED;
     return true;
 }
 
-void dt_zk_close(dt_zk *unused)
+void dt_zk_close(dt_zk *zk)
 {
-    (void)unused;
-    zk.state = DT_ZK_CLOSED;
+    (void)zk;
+    fake.state = DT_ZK_CLOSED;
 }
 
-enum dt_zk_state dt_zk_state(dt_zk *unused, int *timeout_ms)
+enum dt_zk_state dt_zk_state(dt_zk *zk, int *timeout_ms)
 {
-    (void)unused;
+    (void)zk;
     *timeout_ms = TIMEOUT_MS;
-    return zk.state;
+    return fake.state;
 }
 
-int64_t dt_zk_session(dt_zk *unused)
+int64_t dt_zk_session(dt_zk *zk)
 {
-    (void)unused;
+    (void)zk;
     return OURS;
 }
 
-struct dt_zk_reply *dt_zk_take(dt_zk *unused)
+struct dt_zk_reply *dt_zk_take(dt_zk *zk)
 {
-    struct dt_zk_reply *list = zk.ready;
+    struct dt_zk_reply *list = fake.ready;
 
-    (void)unused;
-    zk.ready = NULL;
-    zk.ready_end = &zk.ready;
+    (void)zk;
+    fake.ready = NULL;
+    fake.ready_end = &fake.ready;
     return list;
 }
 
 static void note(struct dt_zk_reply *reply)
 {
-    assert_true(zk.n_asked < ASKED_MAX);
-    zk.asked[zk.n_asked++] = reply;
+    assert_true(fake.n_asked < ASKED_MAX);
+    fake.asked[fake.n_asked++] = reply;
 }
 
-void dt_zk_create(dt_zk *unused, struct dt_zk_reply *reply, const char *path, const char *data, enum dt_zk_node node)
+void dt_zk_create(dt_zk *zk, struct dt_zk_reply *reply, const char *path, const char *data, enum dt_zk_node node)
 {
-    (void)unused, (void)path, (void)data, (void)node;
+    (void)zk, (void)path, (void)data, (void)node;
     note(reply);
 }
 
-void dt_zk_delete(dt_zk *unused, struct dt_zk_reply *reply, const char *path)
+void dt_zk_delete(dt_zk *zk, struct dt_zk_reply *reply, const char *path)
 {
-    (void)unused, (void)path;
+    (void)zk, (void)path;
     note(reply);
 }
 
-void dt_zk_list(dt_zk *unused, struct dt_zk_reply *reply, const char *path, struct dt_zk_watch *watch)
+void dt_zk_list(dt_zk *zk, struct dt_zk_reply *reply, const char *path, struct dt_zk_watch *watch)
 {
-    (void)unused, (void)path, (void)watch;
+    (void)zk, (void)path, (void)watch;
     note(reply);
 }
 
-void dt_zk_owner(dt_zk *unused, struct dt_zk_reply *reply, const char *path)
+void dt_zk_owner(dt_zk *zk, struct dt_zk_reply *reply, const char *path)
 {
-    (void)unused, (void)path;
+    (void)zk, (void)path;
     note(reply);
 }
 
-void dt_zk_ping(dt_zk *unused, struct dt_zk_reply *reply, const char *path, struct dt_lease *lease)
+void dt_zk_ping(dt_zk *zk, struct dt_zk_reply *reply, const char *path, struct dt_lease *lease)
 {
-    (void)unused, (void)path;
+    (void)zk, (void)path;
     reply->lease = lease;
     note(reply);
 }
@@ -136,12 +136,12 @@ void dt_zk_ping(dt_zk *unused, struct dt_zk_reply *reply, const char *path, stru
 /* The oldest request of this kind that nobody has answered; NULL: there is none. */
 static struct dt_zk_reply *take(enum dt_elector_request request)
 {
-    for (size_t i = 0; i < zk.n_asked; i++) {
-        struct dt_zk_reply *reply = zk.asked[i];
+    for (size_t i = 0; i < fake.n_asked; i++) {
+        struct dt_zk_reply *reply = fake.asked[i];
 
         if (reply->request != (int)request)
             continue;
-        memmove(&zk.asked[i], &zk.asked[i + 1], (--zk.n_asked - i) * sizeof(*zk.asked));
+        memmove(&fake.asked[i], &fake.asked[i + 1], (--fake.n_asked - i) * sizeof(*fake.asked));
         return reply;
     }
     return NULL;
@@ -168,8 +168,8 @@ static void answer_list(enum dt_elector_request request, const char *name)
 
 static bool is_asked(enum dt_elector_request request)
 {
-    for (size_t i = 0; i < zk.n_asked; i++)
-        if (zk.asked[i]->request == (int)request)
+    for (size_t i = 0; i < fake.n_asked; i++)
+        if (fake.asked[i]->request == (int)request)
             return true;
     return false;
 }
@@ -177,9 +177,9 @@ static bool is_asked(enum dt_elector_request request)
 /* The clock does not move by itself, so nothing may be waited for when a session is closed. */
 static void lose_requests(void)
 {
-    for (size_t i = 0; i < zk.n_asked; i++)
-        answer(zk.asked[i], DT_ZK_LOST);
-    zk.n_asked = 0;
+    for (size_t i = 0; i < fake.n_asked; i++)
+        answer(fake.asked[i], DT_ZK_LOST);
+    fake.n_asked = 0;
 }
 
 /* ---- the elector ---- */
@@ -389,15 +389,15 @@ static void an_expired_session_loses_everything_and_is_followed_by_another(void 
     lead_both(e);
     memcpy(guid, e->guid, sizeof(guid));
     lose_requests();
-    zk.state = DT_ZK_EXPIRED;
+    fake.state = DT_ZK_EXPIRED;
     step(e);
     assert_int_equal(lost[0] + lost[1], 2);
-    assert_int_equal(zk.state, DT_ZK_CLOSED);
+    assert_int_equal(fake.state, DT_ZK_CLOSED);
     step(e);
-    assert_int_equal(zk.state, DT_ZK_CLOSED); /* not at once */
+    assert_int_equal(fake.state, DT_ZK_CLOSED); /* not at once */
     now_us = dt_elector_next_us(e);
     step(e);
-    assert_int_equal(zk.state, DT_ZK_CONNECTED);
+    assert_int_equal(fake.state, DT_ZK_CONNECTED);
     assert_string_not_equal(guid, e->guid);
 }
 
