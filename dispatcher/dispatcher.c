@@ -21,13 +21,13 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/outage.h"
+#include "chores/heartbeat.h"
 #include "chores/housekeeper.h"
 #include "chores/outbox.h"
-#include "chores/pulse.h"
-#include "chores/read_watch.h"
 #include "chores/results.h"
+#include "chores/results_watermark.h"
 #include "election/elector.h"
-#include "election/map_watch.h"
+#include "election/shard_map.h"
 #include "kafka/kafka.h"
 #include "shard/shard_loop.h"
 #include "store/store.h"
@@ -62,17 +62,17 @@ struct dt_dispatcher {
     struct dt_delivery_servers servers; /* what the deliveries use */
     dt_store *store;
     dt_kafka_admin *admin;
-    dt_sender *sender;
+    dt_notice_producer *notices;
     dt_elector *elector;
     dt_results *results;
-    dt_read_watch *read_watch;
+    dt_results_watermark *results_watermark;
     dt_outbox *outbox;
     dt_housekeeper *housekeeper;
-    dt_pulse *pulse;  /* loops and threads that are started before it may ask */
-    dt_wake *wake;    /* likewise */
-    dt_index *notify; /* for telling other processes; under notify_lock */
+    dt_heartbeat *heartbeat; /* loops and threads that are started before it may ask */
+    dt_wake *wake;           /* likewise */
+    dt_index *notify;        /* for telling other processes; under notify_lock */
     pthread_mutex_t notify_lock, table_lock;
-    dt_map_watch *watch;
+    dt_shard_map_source *watch;
     struct dt_shard_range range; /* as it was at the start; then the watch has it */
     _Atomic bool stop;
     bool again; /* a loop did not start: try once more */
@@ -132,7 +132,7 @@ static unsigned share(void *arg)
     struct dt_shard_map map;
     unsigned rank = 0;
     unsigned members = 1;
-    dt_map_watch_get(d->watch, &map);
+    dt_shard_map_source_get(d->watch, &map);
     if (!place(d, &rank, &members) || !members)
         members = 1;
     return map.shards > members ? (map.shards + members - 1) / members : 1;
@@ -141,13 +141,13 @@ static unsigned share(void *arg)
 static void get_map(void *arg, struct dt_shard_map *out)
 {
     dt_dispatcher *d = arg;
-    dt_map_watch_get(d->watch, out);
+    dt_shard_map_source_get(d->watch, out);
 }
 
 static void stale_map(void *arg)
 {
     dt_dispatcher *d = arg;
-    dt_map_watch_stale(d->watch);
+    dt_shard_map_source_stale(d->watch);
 }
 
 static void wake_loop(dt_dispatcher *d, unsigned shard, bool topics)
@@ -178,7 +178,7 @@ static void on_led(void *arg, unsigned shards)
 static unsigned shards_here(void *arg)
 {
     dt_dispatcher *d = arg;
-    return dt_map_watch_rows(d->watch);
+    return dt_shard_map_source_rows(d->watch);
 }
 
 /* Notices of a shard that the map no longer names, which somebody with an old map wrote: one of the others sends them.
@@ -186,7 +186,7 @@ static unsigned shards_here(void *arg)
 static bool sends_notices(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
-    return leads(d, shard % dt_map_watch_named(d->watch));
+    return leads(d, shard % dt_shard_map_source_named(d->watch));
 }
 
 static void index_lost(void *arg, unsigned shard)
@@ -201,21 +201,21 @@ static void index_doubted(void *arg)
     dt_housekeeper_doubt(d->housekeeper);
 }
 
-static dt_pulse *pulse_of(dt_dispatcher *d)
+static dt_heartbeat *heartbeat_of(dt_dispatcher *d)
 {
-    return __atomic_load_n(&d->pulse, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&d->heartbeat, __ATOMIC_ACQUIRE);
 }
 
 static void index_untold(void *arg, const dt_index *index)
 {
     char down[256];
     dt_index_failing(index, down, sizeof(down));
-    dt_pulse_lost(pulse_of(arg), down);
+    dt_heartbeat_lost(heartbeat_of(arg), down);
 }
 
 static bool index_told(void *arg, const char *endpoint)
 {
-    return !dt_pulse_owed(pulse_of(arg), endpoint);
+    return !dt_heartbeat_owed(heartbeat_of(arg), endpoint);
 }
 
 static bool hears(void *arg)
@@ -227,7 +227,7 @@ static bool hears(void *arg)
 
 static void led_news(void *arg)
 {
-    dt_pulse_news(pulse_of(arg));
+    dt_heartbeat_news(heartbeat_of(arg));
 }
 
 static void outbox_here(void *arg, unsigned shard)
@@ -268,13 +268,13 @@ static void wake_shard(void *arg, unsigned shard)
 static int64_t read_up_to(void *arg)
 {
     dt_dispatcher *d = arg;
-    return dt_read_watch_up_to(d->read_watch);
+    return dt_results_watermark_up_to(d->results_watermark);
 }
 
 static void want_read(void *arg, unsigned shard, int64_t deadline_ms)
 {
     dt_dispatcher *d = arg;
-    dt_read_watch_want(d->read_watch, shard, deadline_ms);
+    dt_results_watermark_want(d->results_watermark, shard, deadline_ms);
 }
 
 static void held_shard(void *arg, unsigned shard)
@@ -296,8 +296,8 @@ static void on_wake(void *arg, int shard, bool outbox)
             wake_loop(d, s, shard < 0);
     pthread_mutex_unlock(&d->table_lock);
     if (shard < 0) {
-        dt_map_watch_stale(d->watch);
-        dt_pulse_news(pulse_of(d));
+        dt_shard_map_source_stale(d->watch);
+        dt_heartbeat_news(heartbeat_of(d));
     }
     if (shard >= 0 && outbox)
         dt_outbox_post(d->outbox, (unsigned)shard);
@@ -486,12 +486,12 @@ static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
 }
 
 /* Others look at both while they are made. */
-static dt_status start_listening(dt_dispatcher *d, const struct dt_pulse_env *env, struct dt_error *err)
+static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env *env, struct dt_error *err)
 {
-    dt_pulse *pulse = NULL;
+    dt_heartbeat *heartbeat = NULL;
     dt_wake *wake = NULL;
-    dt_status status = dt_pulse_start(env, &pulse, err);
-    __atomic_store_n(&d->pulse, pulse, __ATOMIC_RELEASE);
+    dt_status status = dt_heartbeat_start(env, &heartbeat, err);
+    __atomic_store_n(&d->heartbeat, heartbeat, __ATOMIC_RELEASE);
     if (status == DT_OK)
         status = dt_wake_start(d->config, d->inst.name, on_wake, d, &wake, err);
     __atomic_store_n(&d->wake, wake, __ATOMIC_RELEASE);
@@ -515,33 +515,33 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                        .held = held_shard,
                                        .index_whole = index_whole,
                                        .index_sure = index_sure};
-    struct dt_pulse_env pulse = {.config = d->config,
-                                 .clock = d->clock,
-                                 .name = d->owner,
-                                 .id = (int64_t)(d->random() >> 1),
-                                 .arg = d,
-                                 .shards = shards_here,
-                                 .state = loop_state,
-                                 .doubt = doubt_all,
-                                 .announce = announce_loss};
-    struct dt_read_watch_env reads = {
+    struct dt_heartbeat_env heartbeat = {.config = d->config,
+                                         .clock = d->clock,
+                                         .name = d->owner,
+                                         .id = (int64_t)(d->random() >> 1),
+                                         .arg = d,
+                                         .shards = shards_here,
+                                         .state = loop_state,
+                                         .doubt = doubt_all,
+                                         .announce = announce_loss};
+    struct dt_results_watermark_env reads = {
         .kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard};
-    struct dt_map_watch_env watch = {d->config, d->clock, d, on_map, on_led};
-    dt_status status = dt_map_watch_start(&watch, &d->inst, &d->range, &d->watch, err);
+    struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
+    dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch, err);
     if (status == DT_OK)
-        status = dt_sender_new(&d->kafka, &d->sender, err);
-    outbox.sender = results.sender = d->sender;
+        status = dt_notice_producer_new(&d->kafka, &d->notices, err);
+    outbox.notices = results.notices = d->notices;
     if (status == DT_OK)
         status = dt_index_new(d->config, d->inst.name, d->clock, &d->notify, err);
     if (status == DT_OK)
         status = dt_outbox_start(&outbox, &d->outbox, err);
     if (status == DT_OK)
-        status = dt_read_watch_start(&reads, &d->read_watch, err);
+        status = dt_results_watermark_start(&reads, &d->results_watermark, err);
     if (status == DT_OK)
         status = dt_results_start(&results, &d->results, err);
     if (status == DT_OK)
         status = dt_housekeeper_start(&house, &d->housekeeper, err);
-    return status == DT_OK ? start_listening(d, &pulse, err) : status;
+    return status == DT_OK ? start_listening(d, &heartbeat, err) : status;
 }
 
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
@@ -583,15 +583,15 @@ static void end_parts(dt_dispatcher *d)
 {
     dt_wake_stop(d->wake);
     dt_results_stop(d->results);
-    dt_pulse_stop(d->pulse);
+    dt_heartbeat_stop(d->heartbeat);
     dt_housekeeper_stop(d->housekeeper);
-    dt_read_watch_stop(d->read_watch);
+    dt_results_watermark_stop(d->results_watermark);
     dt_outbox_stop(d->outbox);
-    dt_map_watch_stop(d->watch);
+    dt_shard_map_source_stop(d->watch);
     if (d->elector)
         dt_elector_stop(d->elector);
     dt_index_free(d->notify);
-    dt_sender_free(d->sender);
+    dt_notice_producer_free(d->notices);
     dt_kafka_admin_free(d->admin);
     dt_kafka_drain(DRAIN_MS); /* the offsets of the last results are committed */
 }

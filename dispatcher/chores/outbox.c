@@ -52,7 +52,7 @@ static dt_status send_notices(dt_outbox *o, const struct dt_notice *notices, siz
         if (status != DT_OK)
             return status;
     }
-    dt_status status = dt_sender_send(o->env.sender, messages, n, sent, SEND_MS, err);
+    dt_status status = dt_notice_producer_send(o->env.notices, messages, n, sent, SEND_MS, err);
     for (size_t i = 0; i < n; i++)
         if (DT_GUARD(LETTER_SENT, sent[i]))
             ids[n_ids++] = notices[i].outbox_id;

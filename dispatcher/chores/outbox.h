@@ -15,7 +15,7 @@ struct dt_outbox_env {
     const struct dt_config *config;
     const struct dt_kafka_env *kafka;
     const dt_clock *clock;
-    dt_sender *sender;
+    dt_notice_producer *notices;
     void *arg;
     bool (*sends)(void *arg, unsigned shard); /* does this process send the shard's notices? */
     unsigned (*shards)(void *arg);            /* shards below it may have notices */

@@ -173,7 +173,7 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
         messages[i] = (struct dt_kafka_message){
             .topic = dt_str(topic), .key = key, .value = value, .headers = &headers[i], .n_headers = 1};
     }
-    dt_status status = dt_sender_send(r->env.sender, messages, r->n_rejected, sent, REJECT_MS, err);
+    dt_status status = dt_notice_producer_send(r->env.notices, messages, r->n_rejected, sent, REJECT_MS, err);
     if (status != DT_REFUSED)
         return status;
     /* They stay where they were read from; to wait for Kafka to change its mind would hold up everybody's results. */

@@ -20,7 +20,7 @@ struct dt_results_env {
     const struct dt_kafka_env *kafka;
     const dt_clock *clock;
     dt_refclock *ref;
-    dt_sender *sender;
+    dt_notice_producer *notices;
     void *arg;
     void (*map)(void *arg, struct dt_shard_map *out);
     /* This process's place among the dispatchers, which share the partitions; false: not known yet. */

@@ -75,14 +75,15 @@ DT_MUST_CHECK dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str 
 /* The topic did not take what it should: it is looked up anew when it is next asked for. */
 void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic);
 
-/* ---- plain idempotent producer for notices (kafka_plain.c) ---- */
-typedef struct dt_sender dt_sender;
-DT_MUST_CHECK dt_status dt_sender_new(const struct dt_kafka_env *env, dt_sender **out, struct dt_error *err);
-void dt_sender_free(dt_sender *sender);
+/* ---- plain idempotent producer for notices (kafka_notices.c) ---- */
+typedef struct dt_notice_producer dt_notice_producer;
+DT_MUST_CHECK dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_producer **out,
+                                               struct dt_error *err);
+void dt_notice_producer_free(dt_notice_producer *notices);
 /* Sends all and waits for every delivery report; sent[i] tells which arrived. OK only when all did; REFUSED when all
  * did but those that Kafka will not take. At most timeout_ms. Thread-safe. */
-DT_MUST_CHECK dt_status dt_sender_send(dt_sender *sender, const struct dt_kafka_message *messages, size_t n, bool *sent,
-                                       int timeout_ms, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_notice_producer_send(dt_notice_producer *notices, const struct dt_kafka_message *messages,
+                                                size_t n, bool *sent, int timeout_ms, struct dt_error *err);
 
 /* ---- results (kafka_results.c) ---- */
 typedef struct dt_result_consumer dt_result_consumer;

@@ -44,7 +44,7 @@ static dt_status begin(struct dt_kafka_admin *a, struct dt_error *err)
     dt_status status;
 
     pthread_mutex_lock(&a->request_lock);
-    status = dt_kafka_warm_hold(a->warm, &a->rk, err);
+    status = dt_kafka_on_demand_hold(a->handle, &a->rk, err);
     if (status == DT_OK)
         a->queue = rd_kafka_queue_new(a->rk);
     else
@@ -55,7 +55,7 @@ static dt_status begin(struct dt_kafka_admin *a, struct dt_error *err)
 static void end(struct dt_kafka_admin *a)
 {
     rd_kafka_queue_destroy(a->queue);
-    dt_kafka_warm_let_go(a->warm);
+    dt_kafka_on_demand_let_go(a->handle);
     pthread_mutex_unlock(&a->request_lock);
 }
 
@@ -543,7 +543,7 @@ static dt_status admin_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **ou
     return dt_kafka_conf_new(env, NULL, out, err);
 }
 
-static const struct dt_kafka_warm_ops warm_ops = {.conf = admin_conf};
+static const struct dt_kafka_on_demand_ops on_demand_ops = {.conf = admin_conf};
 
 dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err)
 {
@@ -555,7 +555,7 @@ dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **ou
         return dt_fail(err, DT_NOMEM, "kafka admin");
     a->env = env;
     pthread_mutex_init(&a->request_lock, NULL);
-    status = dt_kafka_warm_new(env, &warm_ops, KEEP_HANDLE_MS, &a->warm, err);
+    status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &a->handle, err);
     if (status == DT_OK)
         status = dt_kafka_lookups_new(a, err);
     if (status != DT_OK) {
@@ -571,7 +571,7 @@ void dt_kafka_admin_free(dt_kafka_admin *a)
     if (!a)
         return;
     dt_kafka_lookups_free(a->lookups);
-    dt_kafka_warm_free(a->warm);
+    dt_kafka_on_demand_free(a->handle);
     pthread_mutex_destroy(&a->request_lock);
     free(a);
 }

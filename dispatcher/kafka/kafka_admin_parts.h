@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "kafka_common.h"
-#include "kafka_warm.h"
+#include "kafka_handle.h"
 
 /* So many topics are asked for in one request: while it is under way everybody else waits. */
 #define DT_KAFKA_FIND_MAX 16
@@ -20,7 +20,7 @@ struct dt_kafka_lookups;
 struct dt_kafka_admin {
     const struct dt_kafka_env *env;
     pthread_mutex_t request_lock; /* around requests, and for the three below */
-    dt_kafka_warm *warm;
+    dt_kafka_on_demand *handle;
     rd_kafka_t *rk; /* while a request is under way */
     rd_kafka_queue_t *queue;
     struct dt_kafka_lookups *lookups;

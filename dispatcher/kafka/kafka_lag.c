@@ -5,7 +5,7 @@
  * counts as read only when its offset was committed, that is after it was applied. What cannot be told (no answer, an
  * offset beyond the end: a topic that was made anew) counts as unread.
  */
-#include "kafka_warm.h"
+#include "kafka_handle.h"
 
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ enum { KEEP_HANDLE_MS = 60000, ANSWER_MS = 2000 };
 
 struct dt_result_lag {
     const struct dt_kafka_env *env;
-    dt_kafka_warm *warm;
+    dt_kafka_on_demand *handle;
     char topic[DT_KAFKA_TOPIC_MAX + 1];    /* the group has its name */
     rd_kafka_topic_partition_list_t *ends; /* offset: where the partition ends; NULL = nothing is noted */
 };
@@ -82,15 +82,15 @@ static dt_status mark(struct dt_result_lag *l, rd_kafka_t *rk, struct dt_error *
 static void close_handle(struct dt_result_lag *l, dt_status status)
 {
     if (status == DT_OK)
-        dt_kafka_warm_let_go(l->warm);
+        dt_kafka_on_demand_let_go(l->handle);
     else
-        dt_kafka_warm_discard(l->warm);
+        dt_kafka_on_demand_discard(l->handle);
 }
 
 dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
 {
     rd_kafka_t *rk;
-    dt_status status = dt_kafka_warm_hold(l->warm, &rk, err);
+    dt_status status = dt_kafka_on_demand_hold(l->handle, &rk, err);
 
     forget(l);
     if (status != DT_OK)
@@ -211,7 +211,7 @@ static dt_status passed_on(struct dt_result_lag *l, rd_kafka_t *rk, bool *passed
 dt_status dt_result_lag_passed(dt_result_lag *l, bool *passed, struct dt_error *err)
 {
     rd_kafka_t *rk;
-    dt_status status = l->ends ? dt_kafka_warm_hold(l->warm, &rk, err)
+    dt_status status = l->ends ? dt_kafka_on_demand_hold(l->handle, &rk, err)
                                : dt_fail(err, DT_UNAVAILABLE, "nothing is noted of %s", l->topic);
 
     *passed = false;
@@ -237,7 +237,7 @@ static dt_status lag_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out,
     return status;
 }
 
-static const struct dt_kafka_warm_ops warm_ops = {.type = RD_KAFKA_CONSUMER, .conf = lag_conf};
+static const struct dt_kafka_on_demand_ops on_demand_ops = {.type = RD_KAFKA_CONSUMER, .conf = lag_conf};
 
 dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err)
 {
@@ -250,7 +250,7 @@ dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out,
     l->env = env;
     status = dt_kafka_topic_name(env, "results", l->topic, err);
     if (status == DT_OK)
-        status = dt_kafka_warm_new(env, &warm_ops, KEEP_HANDLE_MS, &l->warm, err);
+        status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &l->handle, err);
     if (status != DT_OK) {
         dt_result_lag_free(l);
         return status;
@@ -264,6 +264,6 @@ void dt_result_lag_free(dt_result_lag *l)
     if (!l)
         return;
     forget(l);
-    dt_kafka_warm_free(l->warm);
+    dt_kafka_on_demand_free(l->handle);
     free(l);
 }

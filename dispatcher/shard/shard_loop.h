@@ -35,7 +35,7 @@ struct dt_loop_env {
     bool (*index_told)(void *arg, const char *endpoint);
     bool (*hears)(void *arg); /* wake-ups arrive */
     void (*led)(void *arg);   /* a leadership began or ended */
-    /* Up to which deadline attempts may time out (read_watch.h), and: the shard waits for a later one. */
+    /* Up to which deadline attempts may time out (results_watermark.h), and: the shard waits for a later one. */
     int64_t (*read_up_to)(void *arg);
     void (*want_read)(void *arg, unsigned shard, int64_t deadline_ms);
     void (*outbox)(void *arg, unsigned shard);  /* there is something in the outbox */

@@ -53,7 +53,7 @@ static void report(int from, int n)
     char(*values)[16] = calloc((size_t)n, sizeof(*values)), topic[128];
     bool *sent = calloc((size_t)n, sizeof(*sent));
     struct dt_error err = {0};
-    dt_sender *sender = NULL;
+    dt_notice_producer *notices = NULL;
 
     snprintf(topic, sizeof(topic), "%s", own("results"));
     for (int i = 0; i < n; i++) {
@@ -61,9 +61,9 @@ static void report(int from, int n)
         messages[i] =
             (struct dt_kafka_message){.topic = dt_str(topic), .key = dt_str(values[i]), .value = dt_str(values[i])};
     }
-    KAFKA_FIXTURE_OK(dt_sender_new(&fx.env, &sender, &err), &err);
-    KAFKA_FIXTURE_OK(dt_sender_send(sender, messages, (size_t)n, sent, 10000, &err), &err);
-    dt_sender_free(sender);
+    KAFKA_FIXTURE_OK(dt_notice_producer_new(&fx.env, &notices, &err), &err);
+    KAFKA_FIXTURE_OK(dt_notice_producer_send(notices, messages, (size_t)n, sent, 10000, &err), &err);
+    dt_notice_producer_free(notices);
     free(messages);
     free(values);
     free(sent);
@@ -477,7 +477,7 @@ static void notices_arrive_and_say_so(void **state)
     struct dt_error err = {0};
     bool sent[2] = {false, false};
     char topic[128];
-    dt_sender *sender = NULL;
+    dt_notice_producer *notices = NULL;
     size_t n;
 
     (void)state;
@@ -488,11 +488,11 @@ static void notices_arrive_and_say_so(void **state)
                                          .value = DT_STR_LIT("{}"),
                                          .headers = &header,
                                          .n_headers = 1};
-    KAFKA_FIXTURE_OK(dt_sender_new(&fx.env, &sender, &err), &err);
-    KAFKA_FIXTURE_OK(dt_sender_send(sender, m, 2, sent, 10000, &err), &err);
+    KAFKA_FIXTURE_OK(dt_notice_producer_new(&fx.env, &notices, &err), &err);
+    KAFKA_FIXTURE_OK(dt_notice_producer_send(notices, m, 2, sent, 10000, &err), &err);
     assert_true(sent[0] && sent[1]);
-    KAFKA_FIXTURE_OK(dt_sender_send(sender, NULL, 0, NULL, 10000, &err), &err);
-    dt_sender_free(sender);
+    KAFKA_FIXTURE_OK(dt_notice_producer_send(notices, NULL, 0, NULL, 10000, &err), &err);
+    dt_notice_producer_free(notices);
     n = kafka_fixture_read(&fx, topic, true, &seen);
     assert_int_equal(n, 2);
     assert_string_equal(seen[0].header, "17/3/dead");
@@ -506,7 +506,7 @@ static void a_notice_that_kafka_refuses_is_told_from_the_others(void **state)
     char payload[2000], topic[128];
     struct dt_error err = {0};
     bool sent[3];
-    dt_sender *sender = NULL;
+    dt_notice_producer *notices = NULL;
 
     (void)state;
     memset(payload, 'p', sizeof(payload));
@@ -516,11 +516,11 @@ static void a_notice_that_kafka_refuses_is_told_from_the_others(void **state)
         m[i] = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("{}")};
     m[1].topic = dt_str(fx.topic);
     m[1].value = (struct dt_str){payload, sizeof(payload)};
-    KAFKA_FIXTURE_OK(dt_sender_new(&fx.env, &sender, &err), &err);
-    assert_int_equal(dt_sender_send(sender, m, 3, sent, 10000, &err), DT_REFUSED);
+    KAFKA_FIXTURE_OK(dt_notice_producer_new(&fx.env, &notices, &err), &err);
+    assert_int_equal(dt_notice_producer_send(notices, m, 3, sent, 10000, &err), DT_REFUSED);
     assert_true(sent[0] && !sent[1] && sent[2]);
-    KAFKA_FIXTURE_OK(dt_sender_send(sender, m, 1, sent, 10000, &err), &err);
-    dt_sender_free(sender);
+    KAFKA_FIXTURE_OK(dt_notice_producer_send(notices, m, 1, sent, 10000, &err), &err);
+    dt_notice_producer_free(notices);
 }
 
 /* Each fits into the topic, all together do not. */
@@ -532,7 +532,7 @@ static void notices_that_are_refused_together_go_one_by_one(void **state)
     char payload[700];
     struct dt_error err = {0};
     bool sent[N];
-    dt_sender *sender = NULL;
+    dt_notice_producer *notices = NULL;
 
     (void)state;
     memset(payload, 'p', sizeof(payload));
@@ -540,11 +540,11 @@ static void notices_that_are_refused_together_go_one_by_one(void **state)
     for (int i = 0; i < N; i++)
         m[i] = (struct dt_kafka_message){
             .topic = dt_str(fx.topic), .key = DT_STR_LIT("1"), .value = {payload, sizeof(payload)}};
-    KAFKA_FIXTURE_OK(dt_sender_new(&fx.env, &sender, &err), &err);
-    KAFKA_FIXTURE_OK(dt_sender_send(sender, m, N, sent, 20000, &err), &err);
+    KAFKA_FIXTURE_OK(dt_notice_producer_new(&fx.env, &notices, &err), &err);
+    KAFKA_FIXTURE_OK(dt_notice_producer_send(notices, m, N, sent, 20000, &err), &err);
     for (int i = 0; i < N; i++)
         assert_true(sent[i]);
-    dt_sender_free(sender);
+    dt_notice_producer_free(notices);
 }
 
 static void notices_without_a_broker_are_unavailable_in_time_and_go_out_later(void **state)
@@ -554,21 +554,21 @@ static void notices_without_a_broker_are_unavailable_in_time_and_go_out_later(vo
     bool sent = true;
     char topic[128];
     int64_t begin_us;
-    dt_sender *sender = NULL;
+    dt_notice_producer *notices = NULL;
 
     (void)state;
     snprintf(topic, sizeof(topic), "%s", own("dead"));
     m = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("{}")};
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
-    KAFKA_FIXTURE_OK(dt_sender_new(&fx.env, &sender, &err), &err);
+    KAFKA_FIXTURE_OK(dt_notice_producer_new(&fx.env, &notices, &err), &err);
     begin_us = kafka_fixture_now_us();
-    assert_int_equal(dt_sender_send(sender, &m, 1, &sent, 300, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_notice_producer_send(notices, &m, 1, &sent, 300, &err), DT_UNAVAILABLE);
     assert_false(sent);
     assert_in_range(kafka_fixture_now_us() - begin_us, 290000, 1500000);
     snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA")); /* the broker is there again */
-    KAFKA_FIXTURE_OK(dt_sender_send(sender, &m, 1, &sent, 10000, &err), &err);
+    KAFKA_FIXTURE_OK(dt_notice_producer_send(notices, &m, 1, &sent, 10000, &err), &err);
     assert_true(sent);
-    dt_sender_free(sender);
+    dt_notice_producer_free(notices);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, clear)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "kafka/kafka_warm.h"
+#include "kafka/kafka_handle.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
 
@@ -339,29 +339,29 @@ static dt_status plain_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **ou
 
 static bool is_closed(void *arg)
 {
-    return !dt_kafka_warm_open(arg);
+    return !dt_kafka_on_demand_open(arg);
 }
 
 static void a_handle_that_is_not_used_goes_and_comes_back_with_its_use(void **state)
 {
-    const struct dt_kafka_warm_ops ops = {.conf = plain_conf};
+    const struct dt_kafka_on_demand_ops ops = {.conf = plain_conf};
     struct dt_error err = {0};
-    dt_kafka_warm *warm;
+    dt_kafka_on_demand *handle;
     rd_kafka_t *rk;
 
     (void)state;
-    KAFKA_FIXTURE_OK(dt_kafka_warm_new(&fx.env, &ops, 20, &warm, &err), &err);
-    assert_false(dt_kafka_warm_open(warm));
+    KAFKA_FIXTURE_OK(dt_kafka_on_demand_new(&fx.env, &ops, 20, &handle, &err), &err);
+    assert_false(dt_kafka_on_demand_open(handle));
     for (int i = 0; i < 3; i++) {
-        KAFKA_FIXTURE_OK(dt_kafka_warm_hold(warm, &rk, &err), &err);
-        assert_false(wait_until(is_closed, warm, 60)); /* not while it is held */
-        dt_kafka_warm_let_go(warm);
-        assert_true(wait_until(is_closed, warm, 5000));
+        KAFKA_FIXTURE_OK(dt_kafka_on_demand_hold(handle, &rk, &err), &err);
+        assert_false(wait_until(is_closed, handle, 60)); /* not while it is held */
+        dt_kafka_on_demand_let_go(handle);
+        assert_true(wait_until(is_closed, handle, 5000));
     }
-    KAFKA_FIXTURE_OK(dt_kafka_warm_hold(warm, &rk, &err), &err);
-    dt_kafka_warm_discard(warm);
-    assert_false(dt_kafka_warm_open(warm));
-    dt_kafka_warm_free(warm);
+    KAFKA_FIXTURE_OK(dt_kafka_on_demand_hold(handle, &rk, &err), &err);
+    dt_kafka_on_demand_discard(handle);
+    assert_false(dt_kafka_on_demand_open(handle));
+    dt_kafka_on_demand_free(handle);
 }
 
 int main(void)

@@ -28,7 +28,7 @@
 static struct mysql_fixture fx;
 static struct kafka_fixture kafka;
 static struct dt_config config;
-static dt_sender *sender;
+static dt_notice_producer *notices;
 static dt_outbox *outbox;
 static struct dt_error err;
 
@@ -41,10 +41,10 @@ static _Atomic bool refuse_odd;                /* Kafka refuses the messages of 
 static _Atomic int64_t refuse_from, refuse_to; /* and those of these jobs */
 static _Atomic bool lose_the_rest;             /* of a batch nothing arrives but its first message */
 
-dt_status __real_dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
-                                int timeout_ms, struct dt_error *e);
-dt_status __wrap_dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
-                                int timeout_ms, struct dt_error *e);
+dt_status __real_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
+                                         bool *sent, int timeout_ms, struct dt_error *e);
+dt_status __wrap_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
+                                         bool *sent, int timeout_ms, struct dt_error *e);
 dt_status __real_dt_store_outbox_sent(dt_store *store, const int64_t *ids, size_t n, struct dt_error *e);
 dt_status __wrap_dt_store_outbox_sent(dt_store *store, const int64_t *ids, size_t n, struct dt_error *e);
 
@@ -71,8 +71,8 @@ static bool is_refused(const struct dt_kafka_message *m)
 }
 
 /* As the real one does: all but what is refused is sent. */
-dt_status __wrap_dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
-                                int timeout_ms, struct dt_error *e)
+dt_status __wrap_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
+                                         bool *sent, int timeout_ms, struct dt_error *e)
 {
     struct dt_kafka_message *taken = calloc(n, sizeof *taken);
     bool *arrived = calloc(n, sizeof *arrived);
@@ -84,7 +84,7 @@ dt_status __wrap_dt_sender_send(dt_sender *s, const struct dt_kafka_message *mes
             taken[n_taken++] = messages[i];
     bool fails = spend(&sends_to_fail);
     dt_status status = fails ? dt_fail(e, DT_UNAVAILABLE, "no answer")
-                             : __real_dt_sender_send(s, taken, n_taken, arrived, timeout_ms, e);
+                             : __real_dt_notice_producer_send(s, taken, n_taken, arrived, timeout_ms, e);
     for (size_t i = 0; i < n; i++)
         if (!is_refused(&messages[i]) && k < n_taken)
             sent[i] = arrived[k++];
@@ -121,7 +121,7 @@ static void start(void)
     const struct dt_outbox_env env = {.config = &config,
                                       .kafka = &kafka.env,
                                       .clock = dt_clock_system(),
-                                      .sender = sender,
+                                      .notices = notices,
                                       .sends = sends_shard,
                                       .shards = shards};
     MYSQL_FIXTURE_OK(dt_outbox_start(&env, &outbox, &err), &err);
@@ -143,14 +143,14 @@ static int open_all(void **state)
     config.kafka_brokers = kafka.config.kafka_brokers;
     config.kafka_transaction_timeout = kafka.config.kafka_transaction_timeout;
     kafka.env.config = &config;
-    MYSQL_FIXTURE_OK(dt_sender_new(&kafka.env, &sender, &err), &err);
+    MYSQL_FIXTURE_OK(dt_notice_producer_new(&kafka.env, &notices, &err), &err);
     return 0;
 }
 
 static int close_all(void **state)
 {
     (void)state;
-    dt_sender_free(sender);
+    dt_notice_producer_free(notices);
     kafka_fixture_clear(&kafka);
     mysql_fixture_drop(&fx);
     return 0;

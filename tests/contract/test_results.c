@@ -29,7 +29,7 @@ static struct kafka_fixture kafka;
 static struct dt_config config;
 static struct dt_shard_map map;
 static dt_refclock ref;
-static dt_sender *sender;
+static dt_notice_producer *notices;
 static dt_index *index_of_test;
 static dt_results *results;
 static dt_store *onlooker; /* of the reader's thread */
@@ -45,10 +45,10 @@ static _Atomic int applies_to_fail, sends_to_fail, commits_to_fail;
 static _Atomic int read_so_far, commits, committed_too_early;
 static char refused_value[TEXT_SIZE]; /* Kafka refuses messages with it */
 
-dt_status __real_dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
-                                int timeout_ms, struct dt_error *e);
-dt_status __wrap_dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
-                                int timeout_ms, struct dt_error *e);
+dt_status __real_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
+                                         bool *sent, int timeout_ms, struct dt_error *e);
+dt_status __wrap_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
+                                         bool *sent, int timeout_ms, struct dt_error *e);
 dt_status __real_dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms, int linger_ms,
                                          const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
                                          struct dt_error *e);
@@ -71,8 +71,8 @@ static bool spend(_Atomic int *budget)
 }
 
 /* All but the message that is refused. */
-dt_status __wrap_dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
-                                int timeout_ms, struct dt_error *e)
+dt_status __wrap_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
+                                         bool *sent, int timeout_ms, struct dt_error *e)
 {
     dt_status status = DT_OK;
     if (spend(&sends_to_fail)) {
@@ -83,7 +83,7 @@ dt_status __wrap_dt_sender_send(dt_sender *s, const struct dt_kafka_message *mes
         sent[i] = false;
         if (refused_value[0] && dt_str_is(messages[i].value, refused_value))
             status = dt_fail(e, DT_REFUSED, "one is refused");
-        else if (__real_dt_sender_send(s, &messages[i], 1, &sent[i], timeout_ms, e) != DT_OK)
+        else if (__real_dt_notice_producer_send(s, &messages[i], 1, &sent[i], timeout_ms, e) != DT_OK)
             return dt_fail(e, DT_UNAVAILABLE, "not sent");
     }
     return status;
@@ -166,7 +166,7 @@ static void start(void)
                                        .kafka = &kafka.env,
                                        .clock = dt_clock_system(),
                                        .ref = &ref,
-                                       .sender = sender,
+                                       .notices = notices,
                                        .map = get_map,
                                        .place = place,
                                        .outbox = outbox};
@@ -194,7 +194,7 @@ static int open_all(void **state)
     kafka.env.config = &config;
     dt_shard_map_init(&map, 1, SHARDS);
     dt_refclock_init(&ref, dt_clock_system());
-    MYSQL_FIXTURE_OK(dt_sender_new(&kafka.env, &sender, &err), &err);
+    MYSQL_FIXTURE_OK(dt_notice_producer_new(&kafka.env, &notices, &err), &err);
     MYSQL_FIXTURE_OK(dt_index_new(&config, kafka.installation, dt_clock_system(), &index_of_test, &err), &err);
     MYSQL_FIXTURE_OK(dt_store_new(&config, &ref, &onlooker), &err);
     MYSQL_FIXTURE_OK(dt_store_ping(onlooker, &err), &err);
@@ -206,7 +206,7 @@ static int close_all(void **state)
     (void)state;
     dt_store_free(onlooker);
     dt_index_free(index_of_test);
-    dt_sender_free(sender);
+    dt_notice_producer_free(notices);
     redis_fixture_forget(redis_fixture_endpoints(), kafka.installation);
     kafka_fixture_clear(&kafka);
     mysql_fixture_drop(&fx);
@@ -281,7 +281,7 @@ static void report_all(int64_t first, int64_t last)
         messages[i] =
             (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("k"), .value = dt_str(values[i])};
     }
-    MYSQL_FIXTURE_OK(__real_dt_sender_send(sender, messages, n, sent, 20000, &err), &err);
+    MYSQL_FIXTURE_OK(__real_dt_notice_producer_send(notices, messages, n, sent, 20000, &err), &err);
     free(messages);
     free(values);
     free(sent);

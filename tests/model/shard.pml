@@ -115,7 +115,7 @@ byte forbidden;         /* attempts that can never come: cancelled, or ended by 
 bit extended[JOBS];     /* a caller's extension was answered, and its time has not come */
 bit went_back;          /* MySQL did */
 
-/* ---- the topic of results, and how far it has been read (dispatcher/chores/read_watch.c) ---- */
+/* ---- the topic of results, and how far it has been read (dispatcher/chores/results_watermark.c) ---- */
 #if REPORTS
 byte lying;             /* attempts with a report that came before their deadline, and is not applied yet */
 byte mark_over;         /* of the last mark: attempts whose deadline had passed before it … */

@@ -5,7 +5,7 @@
  * InitProducerId raises the epoch, ends what was open and waits for its markers. EndTxn is answered before the markers;
  * asked again, it is answered again. A transaction that is open for too long is aborted partitions    a topic has one,
  * the ledger one a shard. A record is visible to a read_committed reader when the marker of its transaction is in its
- * partition, and no earlier record's is missing network       a request can be held and come later; its sender asks
+ * partition, and no earlier record's is missing network       a request can be held and come later; its notices asks
  * again, or gives up. What comes with an old epoch is refused
  *
  * The producer keeps the real one's promises, by the same rules: one EndTxn request, or it is in doubt.
@@ -924,11 +924,11 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t
 
 /* ---- plain sends ---- */
 
-struct dt_sender {
+struct dt_notice_producer {
     int unused;
 };
 
-dt_status dt_sender_new(const struct dt_kafka_env *env, dt_sender **out, struct dt_error *err)
+dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_producer **out, struct dt_error *err)
 {
     (void)env;
     (void)err;
@@ -936,9 +936,9 @@ dt_status dt_sender_new(const struct dt_kafka_env *env, dt_sender **out, struct 
     return *out ? DT_OK : DT_NOMEM;
 }
 
-void dt_sender_free(dt_sender *sender)
+void dt_notice_producer_free(dt_notice_producer *notices)
 {
-    free(sender);
+    free(notices);
 }
 
 static struct letter *letter_of(int64_t job, int64_t attempt)
@@ -984,11 +984,11 @@ static bool take_nonsense(const struct dt_kafka_message *m)
 }
 
 /* Of a batch some may have arrived when nothing more is heard of the others. */
-dt_status dt_sender_send(dt_sender *sender, const struct dt_kafka_message *messages, size_t n, bool *sent,
-                         int timeout_ms, struct dt_error *err)
+dt_status dt_notice_producer_send(dt_notice_producer *notices, const struct dt_kafka_message *messages, size_t n,
+                                  bool *sent, int timeout_ms, struct dt_error *err)
 {
     bool refused = false;
-    (void)sender;
+    (void)notices;
     memset(sent, 0, n * sizeof *sent);
     dt_status status = reach(false, now_us + (int64_t)timeout_ms * 1000, NULL, err);
     if (status != DT_OK)

@@ -12,7 +12,7 @@
  * count the same generation again with another number: hence both are compared. What is read here decides who tries,
  * never what is right: a map that is old for a while costs time alone.
  */
-#include "map_watch.h"
+#include "shard_map.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -38,8 +38,8 @@ struct leaving {
     bool orphan;             /* until the row tells of another, or of none */
 };
 
-struct dt_map_watch {
-    struct dt_map_watch_env env;
+struct dt_shard_map_source {
+    struct dt_shard_map_source_env env;
     dt_store *store;
     dt_mailbox *mailbox;
     struct dt_thread thread;
@@ -51,7 +51,7 @@ struct dt_map_watch {
     struct leaving leaving[DT_SHARDS_MAX];
 };
 
-static void take_map(dt_map_watch *w, const struct dt_installation *inst)
+static void take_map(dt_shard_map_source *w, const struct dt_installation *inst)
 {
     if (inst->generation == w->map.generation && inst->shards == w->map.shards)
         return;
@@ -69,7 +69,7 @@ static void take_map(dt_map_watch *w, const struct dt_installation *inst)
 
 /* What stands before this process leads anything may be nobody's. If somebody has it still, he steps down by himself.
  */
-static void take_standing(dt_map_watch *w, const struct dt_shard_range *range)
+static void take_standing(dt_shard_map_source *w, const struct dt_shard_range *range)
 {
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         w->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
@@ -77,7 +77,7 @@ static void take_standing(dt_map_watch *w, const struct dt_shard_range *range)
 
 /* Never a leadership of this process, or it would go on for ever: none that it may hold, and none since it last might
  * have begun one. */
-static bool is_orphan(dt_map_watch *w, unsigned shard, int64_t token, int64_t now_us)
+static bool is_orphan(dt_shard_map_source *w, unsigned shard, int64_t token, int64_t now_us)
 {
     struct leaving *shards = &w->leaving[shard];
     if (token == 0 || token != shards->token)
@@ -89,7 +89,7 @@ static bool is_orphan(dt_map_watch *w, unsigned shard, int64_t token, int64_t no
     return shards->orphan && !DT_UNGUARDED(ORPHANS);
 }
 
-static unsigned with_orphans(dt_map_watch *w, const struct dt_shard_range *range, unsigned led)
+static unsigned with_orphans(dt_shard_map_source *w, const struct dt_shard_range *range, unsigned led)
 {
     int64_t now_us = dt_clock_mono_us(w->env.clock);
     unsigned last = led;
@@ -99,7 +99,7 @@ static unsigned with_orphans(dt_map_watch *w, const struct dt_shard_range *range
     return last;
 }
 
-static void take_range(dt_map_watch *w, const struct dt_shard_range *range)
+static void take_range(dt_shard_map_source *w, const struct dt_shard_range *range)
 {
     bool grace = dt_clock_mono_us(w->env.clock) < w->grace_us;
     unsigned led = with_orphans(w, range, grace && range->led < w->led ? w->led : range->led);
@@ -110,7 +110,7 @@ static void take_range(dt_map_watch *w, const struct dt_shard_range *range)
     w->env.led(w->env.arg, led);
 }
 
-static dt_status look(dt_map_watch *w, struct dt_error *err)
+static dt_status look(dt_shard_map_source *w, struct dt_error *err)
 {
     struct dt_installation inst;
     struct dt_shard_range range;
@@ -128,7 +128,7 @@ static dt_status look(dt_map_watch *w, struct dt_error *err)
 
 static void run(void *arg)
 {
-    dt_map_watch *w = arg;
+    dt_shard_map_source *w = arg;
     struct dt_outage_part outage = {0};
     while (!dt_thread_stopping(&w->thread)) {
         struct dt_error err = {0};
@@ -149,7 +149,7 @@ static void run(void *arg)
     }
 }
 
-static void free_parts(dt_map_watch *w)
+static void free_parts(dt_shard_map_source *w)
 {
     dt_store_free(w->store);
     dt_mailbox_free(w->mailbox);
@@ -157,10 +157,10 @@ static void free_parts(dt_map_watch *w)
     free(w);
 }
 
-dt_status dt_map_watch_start(const struct dt_map_watch_env *env, const struct dt_installation *inst,
-                             const struct dt_shard_range *range, dt_map_watch **out, struct dt_error *err)
+dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, const struct dt_installation *inst,
+                                    const struct dt_shard_range *range, dt_shard_map_source **out, struct dt_error *err)
 {
-    dt_map_watch *w = calloc(1, sizeof(*w));
+    dt_shard_map_source *w = calloc(1, sizeof(*w));
     if (!w)
         return DT_NOMEM;
     w->env = *env;
@@ -183,7 +183,7 @@ dt_status dt_map_watch_start(const struct dt_map_watch_env *env, const struct dt
     return DT_OK;
 }
 
-void dt_map_watch_stop(dt_map_watch *w)
+void dt_shard_map_source_stop(dt_shard_map_source *w)
 {
     if (!w)
         return;
@@ -191,24 +191,24 @@ void dt_map_watch_stop(dt_map_watch *w)
     free_parts(w);
 }
 
-void dt_map_watch_get(dt_map_watch *w, struct dt_shard_map *out)
+void dt_shard_map_source_get(dt_shard_map_source *w, struct dt_shard_map *out)
 {
     pthread_mutex_lock(&w->lock);
     *out = w->map;
     pthread_mutex_unlock(&w->lock);
 }
 
-void dt_map_watch_stale(dt_map_watch *w)
+void dt_shard_map_source_stale(dt_shard_map_source *w)
 {
     dt_mailbox_signal(w->mailbox, LOOK);
 }
 
-unsigned dt_map_watch_named(const dt_map_watch *w)
+unsigned dt_shard_map_source_named(const dt_shard_map_source *w)
 {
     return w->named;
 }
 
-unsigned dt_map_watch_rows(const dt_map_watch *w)
+unsigned dt_shard_map_source_rows(const dt_shard_map_source *w)
 {
     return w->rows;
 }

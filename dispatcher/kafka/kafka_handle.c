@@ -5,16 +5,16 @@
  * sleeps until the handle may have gone unused for long enough, so it wakes about once in that time; without a handle
  * there is no thread.
  */
-#include "kafka_warm.h"
+#include "kafka_handle.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/thread.h"
 
-struct dt_kafka_warm {
+struct dt_kafka_on_demand {
     const struct dt_kafka_env *env;
-    const struct dt_kafka_warm_ops *ops;
+    const struct dt_kafka_on_demand_ops *ops;
     int64_t keep_us;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -23,14 +23,14 @@ struct dt_kafka_warm {
     int64_t used_us; /* when it was let go last */
 };
 
-static void reap(const struct dt_kafka_warm_ops *ops, rd_kafka_t *rk)
+static void reap(const struct dt_kafka_on_demand_ops *ops, rd_kafka_t *rk)
 {
     if (rk)
         dt_kafka_reap(rk, ops->closing, NULL, rk);
 }
 
 /* The handle when it has gone unused for long enough, else NULL and the time to look again. Holds the lock. */
-static rd_kafka_t *take_unused(struct dt_kafka_warm *w, int64_t *again_us)
+static rd_kafka_t *take_unused(struct dt_kafka_on_demand *w, int64_t *again_us)
 {
     const int64_t now_us = dt_kafka_now_us();
     rd_kafka_t *rk = w->rk;
@@ -44,8 +44,8 @@ static rd_kafka_t *take_unused(struct dt_kafka_warm *w, int64_t *again_us)
 
 static void janitor_main(void *arg)
 {
-    struct dt_kafka_warm *w = arg;
-    const struct dt_kafka_warm_ops *ops = w->ops;
+    struct dt_kafka_on_demand *w = arg;
+    const struct dt_kafka_on_demand_ops *ops = w->ops;
     rd_kafka_t *unused = NULL;
     int64_t again_us;
 
@@ -58,7 +58,7 @@ static void janitor_main(void *arg)
     reap(ops, unused);
 }
 
-dt_status dt_kafka_warm_hold(dt_kafka_warm *w, rd_kafka_t **rk, struct dt_error *err)
+dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *w, rd_kafka_t **rk, struct dt_error *err)
 {
     rd_kafka_conf_t *conf;
     dt_status status = DT_OK;
@@ -78,7 +78,7 @@ dt_status dt_kafka_warm_hold(dt_kafka_warm *w, rd_kafka_t **rk, struct dt_error 
     return status;
 }
 
-void dt_kafka_warm_let_go(dt_kafka_warm *w)
+void dt_kafka_on_demand_let_go(dt_kafka_on_demand *w)
 {
     pthread_mutex_lock(&w->lock);
     w->held = false;
@@ -86,7 +86,7 @@ void dt_kafka_warm_let_go(dt_kafka_warm *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-void dt_kafka_warm_discard(dt_kafka_warm *w)
+void dt_kafka_on_demand_discard(dt_kafka_on_demand *w)
 {
     rd_kafka_t *rk;
 
@@ -99,7 +99,7 @@ void dt_kafka_warm_discard(dt_kafka_warm *w)
     reap(w->ops, rk);
 }
 
-bool dt_kafka_warm_open(dt_kafka_warm *w)
+bool dt_kafka_on_demand_open(dt_kafka_on_demand *w)
 {
     bool open;
 
@@ -109,10 +109,10 @@ bool dt_kafka_warm_open(dt_kafka_warm *w)
     return open;
 }
 
-dt_status dt_kafka_warm_new(const struct dt_kafka_env *env, const struct dt_kafka_warm_ops *ops, int keep_ms,
-                            dt_kafka_warm **out, struct dt_error *err)
+dt_status dt_kafka_on_demand_new(const struct dt_kafka_env *env, const struct dt_kafka_on_demand_ops *ops, int keep_ms,
+                                 dt_kafka_on_demand **out, struct dt_error *err)
 {
-    struct dt_kafka_warm *w = calloc(1, sizeof(*w));
+    struct dt_kafka_on_demand *w = calloc(1, sizeof(*w));
 
     *out = w;
     if (!w)
@@ -125,7 +125,7 @@ dt_status dt_kafka_warm_new(const struct dt_kafka_env *env, const struct dt_kafk
     return DT_OK;
 }
 
-void dt_kafka_warm_free(dt_kafka_warm *w)
+void dt_kafka_on_demand_free(dt_kafka_on_demand *w)
 {
     rd_kafka_t *rk;
 

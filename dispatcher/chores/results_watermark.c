@@ -9,7 +9,7 @@
  * without a break, no deadline is waited for longer than WAIT_MS: then nobody reads, or Kafka does not say. A leader
  * that was silent for a while was not waiting (its MySQL was away, say, as the reader's was), and begins anew.
  */
-#include "read_watch.h"
+#include "results_watermark.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@
 
 enum { WANTED = 1 }; /* a signal */
 
-struct dt_read_watch {
-    struct dt_read_watch_env env;
+struct dt_results_watermark {
+    struct dt_results_watermark_env env;
     struct dt_thread thread;
     dt_mailbox *mailbox;
     dt_result_lag *lag;
@@ -46,7 +46,7 @@ struct dt_read_watch {
     bool told; /* that it waits long */
 };
 
-static int64_t mono_us(const dt_read_watch *w)
+static int64_t mono_us(const dt_results_watermark *w)
 {
     return dt_clock_mono_us(w->env.clock);
 }
@@ -60,12 +60,12 @@ static void rise(_Atomic int64_t *to, int64_t value)
 
 /* ---- for leaders ---- */
 
-int64_t dt_read_watch_up_to(const dt_read_watch *w)
+int64_t dt_results_watermark_up_to(const dt_results_watermark *w)
 {
     return w->up_to_ms;
 }
 
-void dt_read_watch_want(dt_read_watch *w, unsigned shard, int64_t deadline_ms)
+void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t deadline_ms)
 {
     rise(&w->wanted_ms, deadline_ms);
     w->asked_us = mono_us(w);
@@ -73,7 +73,7 @@ void dt_read_watch_want(dt_read_watch *w, unsigned shard, int64_t deadline_ms)
     dt_mailbox_signal(w->mailbox, WANTED);
 }
 
-static void wake_leaders(dt_read_watch *w)
+static void wake_leaders(dt_results_watermark *w)
 {
     for (unsigned i = 0; i < SHARD_WORDS; i++) {
         uint32_t bits = atomic_exchange(&w->waiting[i], 0);
@@ -83,14 +83,14 @@ static void wake_leaders(dt_read_watch *w)
     }
 }
 
-static bool somebody_waits(const dt_read_watch *w)
+static bool somebody_waits(const dt_results_watermark *w)
 {
     return w->wanted_ms > w->up_to_ms && mono_us(w) - w->asked_us < SILENCE_US;
 }
 
 /* ---- one look ---- */
 
-static dt_status mark(dt_read_watch *w, struct dt_error *err)
+static dt_status mark(dt_results_watermark *w, struct dt_error *err)
 {
     int64_t us = mono_us(w);
     int64_t ms = dt_refclock_earliest_ms(w->env.ref);
@@ -100,7 +100,7 @@ static dt_status mark(dt_read_watch *w, struct dt_error *err)
     return status;
 }
 
-static void has_read(dt_read_watch *w)
+static void has_read(dt_results_watermark *w)
 {
     rise(&w->up_to_ms, w->mark_ms);
     w->since_us = w->since_us > w->mark_us ? w->since_us : w->mark_us;
@@ -110,7 +110,7 @@ static void has_read(dt_read_watch *w)
 }
 
 /* OK also when the reader is not that far. */
-static dt_status look(dt_read_watch *w, struct dt_error *err)
+static dt_status look(dt_results_watermark *w, struct dt_error *err)
 {
     bool passed = false;
     dt_status status = w->mark_ms ? DT_OK : mark(w, err);
@@ -122,7 +122,7 @@ static dt_status look(dt_read_watch *w, struct dt_error *err)
 }
 
 /* Deadlines that leaders have waited for long enough. */
-static void give_up(dt_read_watch *w)
+static void give_up(dt_results_watermark *w)
 {
     if (mono_us(w) - w->since_us < WAIT_MS * 1000)
         return;
@@ -134,7 +134,7 @@ static void give_up(dt_read_watch *w)
     rise(&w->up_to_ms, dt_refclock_earliest_ms(w->env.ref) - WAIT_MS);
 }
 
-static int64_t pause_of(dt_read_watch *w, dt_status status)
+static int64_t pause_of(dt_results_watermark *w, dt_status status)
 {
     int64_t us = status == DT_OK ? w->pause_us : RETRY_US;
     w->pause_us = dt_earlier(w->pause_us * 2, PAUSE_MOST);
@@ -142,7 +142,7 @@ static int64_t pause_of(dt_read_watch *w, dt_status status)
 }
 
 /* From the first leader that waits until none does. */
-static void serve(dt_read_watch *w)
+static void serve(dt_results_watermark *w)
 {
     w->since_us = mono_us(w);
     w->mark_ms = 0;
@@ -164,7 +164,7 @@ static void serve(dt_read_watch *w)
 
 static void run(void *arg)
 {
-    dt_read_watch *w = arg;
+    dt_results_watermark *w = arg;
     while (!dt_thread_stopping(&w->thread)) {
         serve(w);
         if (!dt_thread_stopping(&w->thread))
@@ -174,16 +174,17 @@ static void run(void *arg)
 
 /* ---- life ---- */
 
-static void free_parts(dt_read_watch *w)
+static void free_parts(dt_results_watermark *w)
 {
     dt_result_lag_free(w->lag);
     dt_mailbox_free(w->mailbox);
     free(w);
 }
 
-dt_status dt_read_watch_start(const struct dt_read_watch_env *env, dt_read_watch **out, struct dt_error *err)
+dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env, dt_results_watermark **out,
+                                     struct dt_error *err)
 {
-    dt_read_watch *w = calloc(1, sizeof(*w));
+    dt_results_watermark *w = calloc(1, sizeof(*w));
     if (!w)
         return DT_NOMEM;
     w->env = *env;
@@ -192,7 +193,7 @@ dt_status dt_read_watch_start(const struct dt_read_watch_env *env, dt_read_watch
     if (status == DT_OK)
         status = dt_result_lag_new(env->kafka, &w->lag, err);
     if (status == DT_OK)
-        status = dt_thread_start(&w->thread, "read-watch", run, w, err);
+        status = dt_thread_start(&w->thread, "watermark", run, w, err);
     if (status != DT_OK) {
         free_parts(w);
         return status;
@@ -201,7 +202,7 @@ dt_status dt_read_watch_start(const struct dt_read_watch_env *env, dt_read_watch
     return DT_OK;
 }
 
-void dt_read_watch_stop(dt_read_watch *w)
+void dt_results_watermark_stop(dt_results_watermark *w)
 {
     if (!w)
         return;

@@ -4,7 +4,7 @@
  * last report is in or its messages were given up by librdkafka, also when the caller has stopped waiting; reports are
  * served by whichever caller waits, under one lock.
  */
-#include "kafka_warm.h"
+#include "kafka_handle.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 
 enum { KEEP_HANDLE_MS = 10000 };
 
-struct dt_sender {
+struct dt_notice_producer {
     pthread_mutex_t lock; /* one batch at a time; for both below */
-    dt_kafka_warm *warm;
+    dt_kafka_on_demand *handle;
     rd_kafka_t *rk; /* of the batch under way */
 };
 
@@ -48,8 +48,8 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
     free(r);
 }
 
-static rd_kafka_resp_err_t produce(struct dt_sender *s, const struct dt_kafka_message *m, struct report *report,
-                                   int64_t deadline_us)
+static rd_kafka_resp_err_t produce(struct dt_notice_producer *s, const struct dt_kafka_message *m,
+                                   struct report *report, int64_t deadline_us)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
     bool ok;
@@ -83,8 +83,8 @@ static rd_kafka_resp_err_t produce(struct dt_sender *s, const struct dt_kafka_me
     return code;
 }
 
-static void produce_all(struct dt_sender *s, const struct dt_kafka_message *messages, size_t n, struct batch *b,
-                        int64_t deadline_us)
+static void produce_all(struct dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
+                        struct batch *b, int64_t deadline_us)
 {
     for (size_t i = 0; i < n; i++) {
         struct report *r = malloc(sizeof(*r));
@@ -105,7 +105,7 @@ static void produce_all(struct dt_sender *s, const struct dt_kafka_message *mess
 }
 
 /* Frees the batch, unless reports of it are still to come. */
-static dt_status await_batch(struct dt_sender *s, struct batch *b, int64_t deadline_us, struct dt_error *err)
+static dt_status await_batch(struct dt_notice_producer *s, struct batch *b, int64_t deadline_us, struct dt_error *err)
 {
     dt_status status;
     int64_t left_us;
@@ -122,16 +122,16 @@ static dt_status await_batch(struct dt_sender *s, struct batch *b, int64_t deadl
 }
 
 /* Messages that may still arrive may be repeated by the caller: at least once. */
-static void close_batch(struct dt_sender *s, bool late)
+static void close_batch(struct dt_notice_producer *s, bool late)
 {
     if (late || rd_kafka_fatal_error(s->rk, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR)
-        dt_kafka_warm_discard(s->warm);
+        dt_kafka_on_demand_discard(s->handle);
     else
-        dt_kafka_warm_let_go(s->warm);
+        dt_kafka_on_demand_let_go(s->handle);
 }
 
-static dt_status send_together(struct dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
-                               int64_t deadline_us, struct dt_error *err)
+static dt_status send_together(struct dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
+                               bool *sent, int64_t deadline_us, struct dt_error *err)
 {
     struct batch *b;
     dt_status status;
@@ -142,7 +142,7 @@ static dt_status send_together(struct dt_sender *s, const struct dt_kafka_messag
         return dt_fail(err, DT_NOMEM, "notices");
     b->sent = sent;
     pthread_mutex_lock(&s->lock);
-    status = dt_kafka_warm_hold(s->warm, &s->rk, err);
+    status = dt_kafka_on_demand_hold(s->handle, &s->rk, err);
     if (status == DT_OK) {
         produce_all(s, messages, n, b, deadline_us);
         status = await_batch(s, b, deadline_us, err);
@@ -155,8 +155,8 @@ static dt_status send_together(struct dt_sender *s, const struct dt_kafka_messag
 }
 
 /* A batch is refused as a whole for one message, or for being large: what it left behind goes one by one. */
-static dt_status send_singly(struct dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
-                             int64_t deadline_us, struct dt_error *err)
+static dt_status send_singly(struct dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
+                             bool *sent, int64_t deadline_us, struct dt_error *err)
 {
     dt_status refused = DT_OK;
 
@@ -171,8 +171,8 @@ static dt_status send_singly(struct dt_sender *s, const struct dt_kafka_message 
     return refused;
 }
 
-dt_status dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
-                         struct dt_error *err)
+dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
+                                  int timeout_ms, struct dt_error *err)
 {
     const int64_t deadline_us = dt_kafka_now_us() + timeout_ms * INT64_C(1000);
     dt_status status = n == 0 ? DT_OK : send_together(s, messages, n, sent, deadline_us, err);
@@ -182,7 +182,7 @@ dt_status dt_sender_send(dt_sender *s, const struct dt_kafka_message *messages, 
 
 /* ---- life ---- */
 
-static dt_status sender_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
+static dt_status notices_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
 {
     char most[24];
     char batch[24];
@@ -217,7 +217,7 @@ static dt_status sender_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **o
 }
 
 /* Reports of a batch that was given up are served once more, so that its memory goes. */
-static void sender_closing(void *rk)
+static void notices_closing(void *rk)
 {
     const int64_t until_us = dt_kafka_now_us() + 1000000;
 
@@ -226,31 +226,31 @@ static void sender_closing(void *rk)
         rd_kafka_poll(rk, 100);
 }
 
-static const struct dt_kafka_warm_ops warm_ops = {.conf = sender_conf, .closing = sender_closing};
+static const struct dt_kafka_on_demand_ops on_demand_ops = {.conf = notices_conf, .closing = notices_closing};
 
-dt_status dt_sender_new(const struct dt_kafka_env *env, dt_sender **out, struct dt_error *err)
+dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_producer **out, struct dt_error *err)
 {
-    struct dt_sender *s = calloc(1, sizeof(*s));
+    struct dt_notice_producer *s = calloc(1, sizeof(*s));
     dt_status status;
 
     *out = NULL;
     if (!s)
         return dt_fail(err, DT_NOMEM, "notices");
     pthread_mutex_init(&s->lock, NULL);
-    status = dt_kafka_warm_new(env, &warm_ops, KEEP_HANDLE_MS, &s->warm, err);
+    status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &s->handle, err);
     if (status != DT_OK) {
-        dt_sender_free(s);
+        dt_notice_producer_free(s);
         return status;
     }
     *out = s;
     return DT_OK;
 }
 
-void dt_sender_free(dt_sender *s)
+void dt_notice_producer_free(dt_notice_producer *s)
 {
     if (!s)
         return;
-    dt_kafka_warm_free(s->warm);
+    dt_kafka_on_demand_free(s->handle);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }

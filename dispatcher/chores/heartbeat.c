@@ -5,7 +5,7 @@
  * loss is known has it. Leaders stop believing the index before the compare is asked for; while a writer is down they
  * go on so, since it loses more.
  */
-#include "pulse.h"
+#include "heartbeat.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,8 +28,8 @@
 
 enum { LOOK = 1 }; /* a signal */
 
-struct dt_pulse {
-    struct dt_pulse_env env;
+struct dt_heartbeat {
+    struct dt_heartbeat_env env;
     dt_store *store;
     dt_mailbox *mailbox;
     struct dt_thread thread;
@@ -45,7 +45,7 @@ struct dt_pulse {
     bool waits_kafka, waits_redis;
 };
 
-static void list_led(dt_pulse *p)
+static void list_led(dt_heartbeat *p)
 {
     struct dt_loop_state state;
     dt_strbuf_reset(&p->leads);
@@ -71,7 +71,7 @@ static bool names(const char *list, const char *endpoint)
 }
 
 /* What the row says of this process; well again after a while without a loss. */
-static int64_t own_losses(dt_pulse *p, char down[static sizeof(p->down)])
+static int64_t own_losses(dt_heartbeat *p, char down[static sizeof(p->down)])
 {
     pthread_mutex_lock(&p->lock);
     if (dt_clock_mono_us(p->env.clock) - p->lost_us >= DOWN_US)
@@ -82,7 +82,7 @@ static int64_t own_losses(dt_pulse *p, char down[static sizeof(p->down)])
     return losses;
 }
 
-static dt_status beat(dt_pulse *p, struct dt_error *err)
+static dt_status beat(dt_heartbeat *p, struct dt_error *err)
 {
     char down[sizeof(p->down)];
     int64_t losses = own_losses(p, down);
@@ -103,7 +103,7 @@ static dt_status beat(dt_pulse *p, struct dt_error *err)
 }
 
 /* True: another list than before. */
-static bool owe(dt_pulse *p, const char *down)
+static bool owe(dt_heartbeat *p, const char *down)
 {
     pthread_mutex_lock(&p->lock);
     bool news = strcmp(p->owed, down) != 0;
@@ -114,7 +114,7 @@ static bool owe(dt_pulse *p, const char *down)
 }
 
 /* What happened here need not be read first. */
-static bool tell_own_losses(dt_pulse *p)
+static bool tell_own_losses(dt_heartbeat *p)
 {
     char down[sizeof(p->down)];
     int64_t losses = own_losses(p, down);
@@ -125,20 +125,20 @@ static bool tell_own_losses(dt_pulse *p)
     return true;
 }
 
-static void take_debts(dt_pulse *p, const struct dt_index_debts *debts)
+static void take_debts(dt_heartbeat *p, const struct dt_index_debts *debts)
 {
     bool owed = p->owes, news = owe(p, debts->down);
     if (!owed && debts->down[0])
-        DT_LOG(WARN, "pulse", "somebody cannot tell the index: due jobs are read from MySQL",
+        DT_LOG(WARN, "heartbeat", "somebody cannot tell the index: due jobs are read from MySQL",
                DT_S("endpoints", debts->down));
     if (owed && !debts->down[0])
-        DT_LOG(INFO, "pulse", "everybody can tell the index again");
+        DT_LOG(INFO, "heartbeat", "everybody can tell the index again");
     if (news || debts->losses != p->seen)
         p->env.doubt(p->env.arg);
     p->seen = debts->losses;
 }
 
-static dt_status look(dt_pulse *p, bool beats, struct dt_error *err)
+static dt_status look(dt_heartbeat *p, bool beats, struct dt_error *err)
 {
     struct dt_index_debts debts;
     bool lost = tell_own_losses(p);
@@ -154,7 +154,7 @@ static dt_status look(dt_pulse *p, bool beats, struct dt_error *err)
 
 static void run(void *arg)
 {
-    dt_pulse *p = arg;
+    dt_heartbeat *p = arg;
     int64_t beat_us = 0;
     bool told = false, asked = true;
     while (!dt_thread_stopping(&p->thread)) {
@@ -164,7 +164,7 @@ static void run(void *arg)
         if (beats)
             beat_us = dt_clock_mono_us(p->env.clock);
         if (status != DT_OK && !told)
-            DT_LOG(WARN, "pulse", "nobody is told that this process lives", DT_S("reason", err.text));
+            DT_LOG(WARN, "heartbeat", "nobody is told that this process lives", DT_S("reason", err.text));
         told = status != DT_OK;
         int64_t now_us = dt_clock_mono_us(p->env.clock);
         uint32_t came = dt_thread_stopping(&p->thread)
@@ -176,7 +176,7 @@ static void run(void *arg)
     }
 }
 
-static void free_parts(dt_pulse *p)
+static void free_parts(dt_heartbeat *p)
 {
     pthread_mutex_destroy(&p->lock);
     dt_store_free(p->store);
@@ -185,9 +185,9 @@ static void free_parts(dt_pulse *p)
     free(p);
 }
 
-dt_status dt_pulse_start(const struct dt_pulse_env *env, dt_pulse **out, struct dt_error *err)
+dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out, struct dt_error *err)
 {
-    dt_pulse *p = calloc(1, sizeof(*p));
+    dt_heartbeat *p = calloc(1, sizeof(*p));
     if (!p)
         return DT_NOMEM;
     p->env = *env;
@@ -197,7 +197,7 @@ dt_status dt_pulse_start(const struct dt_pulse_env *env, dt_pulse **out, struct 
     if (status == DT_OK)
         status = dt_store_new(env->config, NULL, &p->store);
     if (status == DT_OK)
-        status = dt_thread_start(&p->thread, "pulse", run, p, err);
+        status = dt_thread_start(&p->thread, "heartbeat", run, p, err);
     if (status != DT_OK) {
         free_parts(p);
         return status;
@@ -206,7 +206,7 @@ dt_status dt_pulse_start(const struct dt_pulse_env *env, dt_pulse **out, struct 
     return DT_OK;
 }
 
-void dt_pulse_stop(dt_pulse *p)
+void dt_heartbeat_stop(dt_heartbeat *p)
 {
     if (!p)
         return;
@@ -214,7 +214,7 @@ void dt_pulse_stop(dt_pulse *p)
     free_parts(p);
 }
 
-static void add_down(dt_pulse *p, const char *down)
+static void add_down(dt_heartbeat *p, const char *down)
 {
     if (!p->down[0])
         snprintf(p->down, sizeof(p->down), "%s", down);
@@ -222,7 +222,7 @@ static void add_down(dt_pulse *p, const char *down)
         snprintf(p->down, sizeof(p->down), "*"); /* several */
 }
 
-void dt_pulse_lost(dt_pulse *p, const char *down)
+void dt_heartbeat_lost(dt_heartbeat *p, const char *down)
 {
     if (!p)
         return;
@@ -234,13 +234,13 @@ void dt_pulse_lost(dt_pulse *p, const char *down)
     dt_mailbox_signal(p->mailbox, LOOK);
 }
 
-void dt_pulse_news(dt_pulse *p)
+void dt_heartbeat_news(dt_heartbeat *p)
 {
     if (p)
         dt_mailbox_signal(p->mailbox, LOOK);
 }
 
-bool dt_pulse_owed(dt_pulse *p, const char *endpoint)
+bool dt_heartbeat_owed(dt_heartbeat *p, const char *endpoint)
 {
     if (!p || !p->owes)
         return false;

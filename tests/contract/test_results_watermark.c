@@ -1,5 +1,5 @@
 /*
- * Up to which instant results are read (read_watch.h), against a Kafka that answers as the test says. Time is real.
+ * Up to which instant results are read (results_watermark.h), against a Kafka that answers as the test says. Time is real.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-#include "chores/read_watch.h"
+#include "chores/results_watermark.h"
 #include "support/redis_fixture.h"
 
 static dt_refclock ref;
-static dt_read_watch *watch;
+static dt_results_watermark *watch;
 static _Atomic int woken[8];
 
 /* ---- Kafka's answers ---- */
@@ -80,7 +80,7 @@ static void wake(void *arg, unsigned shard)
 
 static int begin_test(void **state)
 {
-    const struct dt_read_watch_env env = {.clock = dt_clock_system(), .ref = &ref, .wake = wake};
+    const struct dt_results_watermark_env env = {.clock = dt_clock_system(), .ref = &ref, .wake = wake};
     struct dt_error err = {0};
     int64_t us = mono_us();
     (void)state;
@@ -90,13 +90,13 @@ static int begin_test(void **state)
     marks = looks = 0;
     for (unsigned i = 0; i < 8; i++)
         woken[i] = 0;
-    return dt_read_watch_start(&env, &watch, &err) == DT_OK ? 0 : -1;
+    return dt_results_watermark_start(&env, &watch, &err) == DT_OK ? 0 : -1;
 }
 
 static int end_test(void **state)
 {
     (void)state;
-    dt_read_watch_stop(watch);
+    dt_results_watermark_stop(watch);
     return 0;
 }
 
@@ -106,9 +106,9 @@ static int64_t deadline_ms;
 static bool is_read(void *arg)
 {
     unsigned shard = *(unsigned *)arg;
-    if (dt_read_watch_up_to(watch) >= deadline_ms)
+    if (dt_results_watermark_up_to(watch) >= deadline_ms)
         return true;
-    dt_read_watch_want(watch, shard, deadline_ms);
+    dt_results_watermark_want(watch, shard, deadline_ms);
     return false;
 }
 
@@ -124,14 +124,14 @@ static void a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken(
     (void)state;
     deadline_ms = now_ms();
     int64_t us = mono_us();
-    dt_read_watch_want(watch, 3, deadline_ms);
+    dt_results_watermark_want(watch, 3, deadline_ms);
     assert_true(waits_at_most(3, 5000));
     print_message("read after %lld us\n", (long long)(mono_us() - us));
     for (int i = 0; i < 1000 && !woken[3]; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     assert_true(woken[3] > 0);
     assert_int_equal(woken[2], 0);
-    assert_true(dt_read_watch_up_to(watch) <= now_ms());
+    assert_true(dt_results_watermark_up_to(watch) <= now_ms());
 }
 
 static void kafka_is_asked_only_while_somebody_waits(void **state)
@@ -184,7 +184,7 @@ static void nobody_is_waited_for_longer_than_thirty_seconds(void **state)
     int64_t first_ms = now_ms(), us = mono_us();
     deadline_ms = first_ms + 2000;
     assert_false(waits_at_most(2, 29500));
-    assert_true(dt_read_watch_up_to(watch) < first_ms);
+    assert_true(dt_results_watermark_up_to(watch) < first_ms);
     assert_true(waits_at_most(2, 5000));
     int64_t waited_us = mono_us() - us;
     print_message("the second deadline was given up %lld ms after it\n", (long long)waited_us / 1000 - 2000);

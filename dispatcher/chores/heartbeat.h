@@ -4,16 +4,16 @@
  * somebody lost is known here at once when it happened in this process, and when a writer can still announce it on any
  * Redis; within a second otherwise.
  */
-#ifndef DT_DISPATCHER_PULSE_H
-#define DT_DISPATCHER_PULSE_H
+#ifndef DT_DISPATCHER_HEARTBEAT_H
+#define DT_DISPATCHER_HEARTBEAT_H
 
 #include "base/clock.h"
 #include "base/config.h"
 #include "shard/shard_loop.h"
 
-typedef struct dt_pulse dt_pulse;
+typedef struct dt_heartbeat dt_heartbeat;
 
-struct dt_pulse_env {
+struct dt_heartbeat_env {
     const struct dt_config *config;
     const dt_clock *clock;
     const char *name; /* host:pid */
@@ -21,21 +21,22 @@ struct dt_pulse_env {
     void *arg;
     unsigned (*shards)(void *arg);                                       /* shards below it may be led here */
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
-    /* Both on the pulse's thread. Entries are missing in the index, any shard's: leaders must not believe it. */
+    /* Both on the heartbeat's thread. Entries are missing in the index, any shard's: leaders must not believe it. */
     void (*doubt)(void *arg);
     /* Something was lost here: whoever can hear it should look at the table now. */
     void (*announce)(void *arg);
 };
 
-DT_MUST_CHECK dt_status dt_pulse_start(const struct dt_pulse_env *env, dt_pulse **out, struct dt_error *err);
-void dt_pulse_stop(dt_pulse *pulse); /* joins, frees; NULL is accepted */
+DT_MUST_CHECK dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out,
+                                           struct dt_error *err);
+void dt_heartbeat_stop(dt_heartbeat *heartbeat); /* joins, frees; NULL is accepted */
 
 /* ---- any thread; none of them waits; NULL is accepted ---- */
 /* The index could not be told of a change; down: the endpoints that failed (dt_index_failing). */
-void dt_pulse_lost(dt_pulse *pulse, const char *down);
+void dt_heartbeat_lost(dt_heartbeat *heartbeat, const char *down);
 /* A leadership began or ended, or somebody announced something: look now. */
-void dt_pulse_news(dt_pulse *pulse);
+void dt_heartbeat_news(dt_heartbeat *heartbeat);
 /* Whether somebody who changes jobs cannot tell the index at that endpoint ("host:port") just now. */
-bool dt_pulse_owed(dt_pulse *pulse, const char *endpoint);
+bool dt_heartbeat_owed(dt_heartbeat *heartbeat, const char *endpoint);
 
 #endif

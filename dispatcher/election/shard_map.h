@@ -2,17 +2,17 @@
  * How many shards there are, as MySQL says: for everybody in this process, looked at by a thread of its own, so that
  * nobody else waits for MySQL. See scheduler/store/store_shards.c for what rests on it, and what does not.
  */
-#ifndef DT_DISPATCHER_MAP_WATCH_H
-#define DT_DISPATCHER_MAP_WATCH_H
+#ifndef DT_DISPATCHER_SHARD_MAP_H
+#define DT_DISPATCHER_SHARD_MAP_H
 
 #include "base/clock.h"
 #include "base/config.h"
 #include "job/shard.h"
 #include "store/store.h"
 
-typedef struct dt_map_watch dt_map_watch;
+typedef struct dt_shard_map_source dt_shard_map_source;
 
-struct dt_map_watch_env {
+struct dt_shard_map_source_env {
     const struct dt_config *config;
     const dt_clock *clock;
     void *arg;
@@ -23,18 +23,19 @@ struct dt_map_watch_env {
 };
 
 /* inst and range: as they were just read, and before this process led a shard. */
-DT_MUST_CHECK dt_status dt_map_watch_start(const struct dt_map_watch_env *env, const struct dt_installation *inst,
-                                           const struct dt_shard_range *range, dt_map_watch **out,
-                                           struct dt_error *err);
-void dt_map_watch_stop(dt_map_watch *watch); /* joins, frees; NULL is accepted */
+DT_MUST_CHECK dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env,
+                                                  const struct dt_installation *inst,
+                                                  const struct dt_shard_range *range, dt_shard_map_source **out,
+                                                  struct dt_error *err);
+void dt_shard_map_source_stop(dt_shard_map_source *watch); /* joins, frees; NULL is accepted */
 
 /* ---- any thread; none of them waits ---- */
-void dt_map_watch_get(dt_map_watch *watch, struct dt_shard_map *out);
+void dt_shard_map_source_get(dt_shard_map_source *watch, struct dt_shard_map *out);
 /* Somebody has seen another generation, or heard that something changed: look now. */
-void dt_map_watch_stale(dt_map_watch *watch);
+void dt_shard_map_source_stale(dt_shard_map_source *watch);
 /* How many shards the map names. */
-unsigned dt_map_watch_named(const dt_map_watch *watch);
+unsigned dt_shard_map_source_named(const dt_shard_map_source *watch);
 /* Shards below it have a row. */
-unsigned dt_map_watch_rows(const dt_map_watch *watch);
+unsigned dt_shard_map_source_rows(const dt_shard_map_source *watch);
 
 #endif
