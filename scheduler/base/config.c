@@ -1,8 +1,8 @@
 /*
- * Configuration: the table made into a parser, a printer and a page.
+ * Configuration: loading.
  *
  * Owns reading of INI files (through inih, the only calls to it) and of the environment. Refuses to know what options
- * are for, but for the few words that a text option may be (see `rules`).
+ * are for.
  *
  * A value goes in three steps: its text is collected (a value of inih may come in several lines), then parsed and
  * checked against the table, then stored. A value is stored twice from one source only by mistake, so that is an error.
@@ -17,113 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/config_options.h"
 #include "base/strbuf.h"
 #include "base/text/timetext.h"
 
-enum type { INT_OPTION, DURATION_OPTION, BOOL_OPTION, TEXT_OPTION };
-
-struct option {
-    const char *section, *key;
-    enum type type;
-    size_t offset; /* of its member in struct dt_config */
-    int64_t def, min, max;
-    const char *def_text;
-    unsigned flags;
-    const char *help;
-};
-
-#define AT(section_, key_) .section = #section_, .key = #key_, .offset = offsetof(struct dt_config, section_##_##key_)
-#define INT(s, k, def_, min_, max_, flags_, help_)                                                                     \
-    {AT(s, k), .type = INT_OPTION, .def = (def_), .min = (min_), .max = (max_), .flags = (flags_), .help = (help_)},
-#define DURATION(s, k, def_, min_, max_, flags_, help_)                                                                \
-    {AT(s, k),      .type = DURATION_OPTION, .def = (def_),  .min = (min_),                                            \
-     .max = (max_), .flags = (flags_),       .help = (help_)},
-#define BOOL(s, k, def_, flags_, help_)                                                                                \
-    {AT(s, k), .type = BOOL_OPTION, .def = (def_), .flags = (flags_), .help = (help_)},
-#define TEXT(s, k, def_, flags_, help_)                                                                                \
-    {AT(s, k), .type = TEXT_OPTION, .def_text = (def_), .flags = (flags_), .help = (help_)},
-static const struct option options[] = {DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT)};
-#undef INT
-#undef DURATION
-#undef BOOL
-#undef TEXT
-#undef AT
-
-#define OPTIONS         (sizeof(options) / sizeof(options[0]))
 #define SECRET_FILE_MAX 4096
-
-static void *member_of(const struct dt_config *config, const struct option *option)
-{
-    return (char *)config + option->offset;
-}
-
-static bool is_secret(const struct option *option)
-{
-    return option->flags & DT_OPT_SECRET;
-}
-
-/* ---- rules for texts ---- */
-
-static bool level_ok(const char *text)
-{
-    enum dt_log_level level;
-
-    return dt_log_level_parse(text, &level) == DT_OK;
-}
-
-static bool name_ok(const char *text)
-{
-    size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-
-    return n >= 1 && n <= 100 && text[n] == '\0' && text[0] != '.' && strncmp(text, "__", 2) != 0;
-}
-
-static bool present(const char *text)
-{
-    return text[0] != '\0';
-}
-
-/* Names and prefixes of Kafka topics: "shared.audit,public.*"; nothing at all is fine. */
-static bool topics_ok(const char *text)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-
-    while (*text) {
-        size_t n = strspn(text, letters);
-
-        if (n > 249 || (n == 0 && text[n] != '*'))
-            return false;
-        text += n + (text[n] == '*');
-        if (*text == ',' && text[1])
-            text++;
-        else if (*text)
-            return false;
-    }
-    return true;
-}
-
-static const struct rule {
-    const char *section, *key;
-    bool (*ok)(const char *text);
-    const char *accepted;
-} rules[] = {
-    {"log", "level", level_ok, "debug, info, warn or error"},
-    {"installation", "name", name_ok, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
-    {"redis", "endpoints", present, "a comma-separated list of host:port"},
-    {"kafka", "brokers", present, "a comma-separated list of host:port"},
-    {"kafka", "allow_topics", topics_ok, "names of Kafka topics, or prefixes that end in *, separated by commas"},
-    {"zookeeper", "servers", present, "a ZooKeeper connect string"},
-    {"http", "listen", present, "an address"},
-};
-
-static const struct rule *rule_of(const struct option *option)
-{
-    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-        if (strcmp(rules[i].section, option->section) == 0 && strcmp(rules[i].key, option->key) == 0)
-            return &rules[i];
-    return NULL;
-}
 
 /* ---- loading ---- */
 
@@ -135,12 +33,12 @@ struct loader {
     const char *file;
     FILE *in;
     int line;
-    bool indented;                /* the line that inih has just been given begins with white space */
-    const struct option *pending; /* its text is still being collected */
-    bool pending_file;            /* it came as <key>_file */
+    bool indented;                   /* the line that inih has just been given begins with white space */
+    const struct dt_option *pending; /* its text is still being collected */
+    bool pending_file;               /* it came as <key>_file */
     int pending_line;
     struct dt_strbuf text;
-    bool seen[OPTIONS]; /* in this source */
+    bool seen[DT_OPTIONS]; /* in this source */
 };
 
 /* Where a value stands, for the error: "FILE:3: [http] port" or "DUETIME_HTTP_PORT: [http] port". */
@@ -182,48 +80,19 @@ static dt_status fail_at(struct loader *loader, const struct place *place, dt_st
 
 /* ---- values ---- */
 
-static void add_value_text(struct dt_strbuf *out, const struct option *option, int64_t v)
-{
-    if (option->type == INT_OPTION)
-        dt_strbuf_add_i64(out, v);
-    else if (option->type == BOOL_OPTION)
-        dt_strbuf_adds(out, v ? "true" : "false");
-    else if (v % 1000 == 0)
-        dt_duration_add_short(out, v);
-    else
-        dt_duration_add_iso(out, v);
-}
-
-/* "a whole number from 1 to 65535" */
-static void add_accepted(struct dt_strbuf *out, const struct option *option)
-{
-    const struct rule *rule = rule_of(option);
-
-    if (option->type == BOOL_OPTION) {
-        dt_strbuf_adds(out, "true or false");
-    } else if (option->type == TEXT_OPTION) {
-        dt_strbuf_adds(out, rule ? rule->accepted : "any text");
-    } else {
-        dt_strbuf_adds(out, option->type == INT_OPTION ? "a whole number from " : "a duration from ");
-        add_value_text(out, option, option->min);
-        dt_strbuf_adds(out, " to ");
-        add_value_text(out, option, option->max);
-    }
-}
-
-static dt_status fail_value(struct loader *loader, const struct place *place, const struct option *option,
+static dt_status fail_value(struct loader *loader, const struct place *place, const struct dt_option *option,
                             const char *text)
 {
     struct dt_strbuf what;
     dt_status status;
 
     dt_strbuf_init(&what);
-    if (is_secret(option))
+    if (dt_option_is_secret(option))
         dt_strbuf_adds(&what, "bad value");
     else
         dt_strbuf_addf(&what, "bad value \"%.40s\"", text);
     dt_strbuf_adds(&what, ", accepted: ");
-    add_accepted(&what, option);
+    dt_option_add_accepted(&what, option);
     status = fail_at(loader, place, DT_INVALID, what.p ? what.p : "bad value");
     dt_strbuf_clear(&what);
     return status;
@@ -252,34 +121,34 @@ static bool parse_bool(const char *text, int64_t *out)
     return false;
 }
 
-static bool parse_number(const struct option *option, const char *text, int64_t *out)
+static bool parse_number(const struct dt_option *option, const char *text, int64_t *out)
 {
-    if (option->type == BOOL_OPTION)
+    if (option->type == DT_OPTION_BOOL)
         return parse_bool(text, out);
-    if (option->type == INT_OPTION ? !parse_whole(text, out) : dt_duration_parse(dt_str(text), out) != DT_OK)
+    if (option->type == DT_OPTION_INT ? !parse_whole(text, out) : dt_duration_parse(dt_str(text), out) != DT_OK)
         return false;
     return *out >= option->min && *out <= option->max;
 }
 
-static void store_number(struct dt_config *config, const struct option *option, int64_t v)
+static void store_number(struct dt_config *config, const struct dt_option *option, int64_t v)
 {
-    if (option->type == BOOL_OPTION)
-        *(bool *)member_of(config, option) = v != 0;
+    if (option->type == DT_OPTION_BOOL)
+        *(bool *)dt_option_member(config, option) = v != 0;
     else
-        *(int64_t *)member_of(config, option) = v;
+        *(int64_t *)dt_option_member(config, option) = v;
 }
 
-static void forget_text(char **at, const struct option *option)
+static void forget_text(char **at, const struct dt_option *option)
 {
-    if (*at && is_secret(option))
+    if (*at && dt_option_is_secret(option))
         explicit_bzero(*at, strlen(*at));
     free(*at);
     *at = NULL;
 }
 
-static bool store_text(struct dt_config *config, const struct option *option, const char *text)
+static bool store_text(struct dt_config *config, const struct dt_option *option, const char *text)
 {
-    char **at = member_of(config, option);
+    char **at = dt_option_member(config, option);
     char *copy = strdup(text);
 
     if (!copy)
@@ -289,12 +158,13 @@ static bool store_text(struct dt_config *config, const struct option *option, co
     return true;
 }
 
-static dt_status assign(struct loader *loader, const struct place *place, const struct option *option, const char *text)
+static dt_status assign(struct loader *loader, const struct place *place, const struct dt_option *option,
+                        const char *text)
 {
-    const struct rule *rule = rule_of(option);
+    const struct dt_option_rule *rule = dt_option_rule(option);
     int64_t v;
 
-    if (option->type != TEXT_OPTION) {
+    if (option->type != DT_OPTION_TEXT) {
         if (!parse_number(option, text, &v))
             return fail_value(loader, place, option, text);
         store_number(loader->config, option, v);
@@ -308,7 +178,7 @@ static dt_status assign(struct loader *loader, const struct place *place, const 
 }
 
 /* The secret is the file's text without the line end that editors put there. */
-static dt_status assign_from_file(struct loader *loader, const struct place *place, const struct option *option,
+static dt_status assign_from_file(struct loader *loader, const struct place *place, const struct dt_option *option,
                                   const char *path)
 {
     char text[SECRET_FILE_MAX + 1];
@@ -400,16 +270,16 @@ static bool quote_is_open(const char *text)
 
 /* ---- the file ---- */
 
-static const struct option *find_option(const char *section, const char *key, bool *from_file)
+static const struct dt_option *find_option(const char *section, const char *key, bool *from_file)
 {
-    for (size_t i = 0; i < OPTIONS; i++) {
-        size_t n = strlen(options[i].key);
+    for (size_t i = 0; i < DT_OPTIONS; i++) {
+        size_t n = strlen(dt_options[i].key);
 
-        if (strcmp(options[i].section, section) != 0 || strncmp(options[i].key, key, n) != 0)
+        if (strcmp(dt_options[i].section, section) != 0 || strncmp(dt_options[i].key, key, n) != 0)
             continue;
-        *from_file = is_secret(&options[i]) && strcmp(key + n, "_file") == 0;
+        *from_file = dt_option_is_secret(&dt_options[i]) && strcmp(key + n, "_file") == 0;
         if (key[n] == '\0' || *from_file)
-            return &options[i];
+            return &dt_options[i];
     }
     return NULL;
 }
@@ -421,15 +291,15 @@ static dt_status fail_unknown(struct loader *loader, const struct place *place)
     const char *separator = "";
     dt_status status;
 
-    for (size_t i = 0; i < OPTIONS; i++)
-        known_section |= strcmp(options[i].section, place->section) == 0;
+    for (size_t i = 0; i < DT_OPTIONS; i++)
+        known_section |= strcmp(dt_options[i].section, place->section) == 0;
     dt_strbuf_init(&what);
     dt_strbuf_adds(&what, known_section ? "unknown key, accepted: " : "unknown section, accepted: ");
-    for (size_t i = 0; i < OPTIONS; i++) {
-        if (known_section ? strcmp(options[i].section, place->section) != 0
-                          : i && strcmp(options[i].section, options[i - 1].section) == 0)
+    for (size_t i = 0; i < DT_OPTIONS; i++) {
+        if (known_section ? strcmp(dt_options[i].section, place->section) != 0
+                          : i && strcmp(dt_options[i].section, dt_options[i - 1].section) == 0)
             continue;
-        dt_strbuf_addf(&what, "%s%s", separator, known_section ? options[i].key : options[i].section);
+        dt_strbuf_addf(&what, "%s%s", separator, known_section ? dt_options[i].key : dt_options[i].section);
         separator = ", ";
     }
     status = fail_at(loader, place, DT_INVALID, what.p ? what.p : "unknown");
@@ -440,7 +310,7 @@ static dt_status fail_unknown(struct loader *loader, const struct place *place)
 /* The collected text is whole: parse and store it. */
 static void finish_pending(struct loader *loader)
 {
-    const struct option *option = loader->pending;
+    const struct dt_option *option = loader->pending;
     struct place place;
 
     loader->pending = NULL;
@@ -449,7 +319,7 @@ static void finish_pending(struct loader *loader)
     place = (struct place){loader->file, loader->pending_line, option->section, option->key};
     if (loader->text.failed)
         fail_at(loader, &place, DT_NOMEM, "out of memory");
-    else if (option->type == TEXT_OPTION && !unquote(loader->text.p))
+    else if (option->type == DT_OPTION_TEXT && !unquote(loader->text.p))
         fail_at(loader, &place, DT_INVALID,
                 "the quotes are not closed, or hold an unknown escape, or text follows them");
     else if (loader->pending_file)
@@ -464,7 +334,7 @@ static void continue_pending(struct loader *loader, const struct place *place, c
     const struct dt_strbuf *text = &loader->text;
     bool wanted = text->n && (text->p[text->n - 1] == ',' || quote_is_open(text->p));
 
-    if (!wanted || loader->pending->type != TEXT_OPTION)
+    if (!wanted || loader->pending->type != DT_OPTION_TEXT)
         fail_at(loader, place, DT_INVALID,
                 "an indented line continues the value before it, which must end with a comma or be inside quotes");
     dt_strbuf_adds(&loader->text, value);
@@ -474,7 +344,7 @@ static int on_value(void *user, const char *section, const char *key, const char
 {
     struct loader *loader = user;
     struct place place = {loader->file, loader->line, section, key};
-    const struct option *option;
+    const struct dt_option *option;
     bool from_file = false;
 
     if (loader->status != DT_OK)
@@ -489,9 +359,9 @@ static int on_value(void *user, const char *section, const char *key, const char
         fail_unknown(loader, &place);
         return 1;
     }
-    if (loader->seen[option - options])
+    if (loader->seen[option - dt_options])
         fail_at(loader, &place, DT_INVALID, "given twice");
-    loader->seen[option - options] = true;
+    loader->seen[option - dt_options] = true;
     loader->pending = option;
     loader->pending_file = from_file;
     loader->pending_line = loader->line;
@@ -541,36 +411,25 @@ static void load_file(struct loader *loader)
 
 /* ---- the environment ---- */
 
-static void add_env_name(struct dt_strbuf *out, const struct option *option, const char *suffix)
-{
-    size_t from;
-
-    dt_strbuf_adds(out, "DUETIME_");
-    from = out->n;
-    dt_strbuf_addf(out, "%s_%s%s", option->section, option->key, suffix);
-    for (; from < out->n; from++)
-        out->p[from] = (char)toupper((unsigned char)out->p[from]);
-}
-
-static void load_variable(struct loader *loader, const struct option *option, bool from_file)
+static void load_variable(struct loader *loader, const struct dt_option *option, bool from_file)
 {
     struct place place = {.section = option->section, .key = option->key};
     struct dt_strbuf name;
     const char *value;
 
     dt_strbuf_init(&name);
-    add_env_name(&name, option, from_file ? "_file" : "");
+    dt_option_add_env_name(&name, option, from_file ? "_file" : "");
     place.source = name.p;
     value = name.failed ? NULL : getenv(name.p);
     if (!value || loader->status != DT_OK)
         goto out;
-    if (loader->seen[option - options])
+    if (loader->seen[option - dt_options])
         fail_at(loader, &place, DT_INVALID, "given twice, as itself and as a file");
     else if (from_file)
         assign_from_file(loader, &place, option, value);
     else
         assign(loader, &place, option, value);
-    loader->seen[option - options] = true;
+    loader->seen[option - dt_options] = true;
 out:
     dt_strbuf_clear(&name);
 }
@@ -578,10 +437,10 @@ out:
 static void load_environment(struct loader *loader)
 {
     memset(loader->seen, 0, sizeof(loader->seen));
-    for (size_t i = 0; i < OPTIONS; i++) {
-        load_variable(loader, &options[i], false);
-        if (is_secret(&options[i]))
-            load_variable(loader, &options[i], true);
+    for (size_t i = 0; i < DT_OPTIONS; i++) {
+        load_variable(loader, &dt_options[i], false);
+        if (dt_option_is_secret(&dt_options[i]))
+            load_variable(loader, &dt_options[i], true);
     }
 }
 
@@ -604,10 +463,10 @@ static void check_together(struct loader *loader)
 
 static void load_defaults(struct loader *loader)
 {
-    for (size_t i = 0; i < OPTIONS; i++) {
-        if (options[i].type != TEXT_OPTION)
-            store_number(loader->config, &options[i], options[i].def);
-        else if (!store_text(loader->config, &options[i], options[i].def_text))
+    for (size_t i = 0; i < DT_OPTIONS; i++) {
+        if (dt_options[i].type != DT_OPTION_TEXT)
+            store_number(loader->config, &dt_options[i], dt_options[i].def);
+        else if (!store_text(loader->config, &dt_options[i], dt_options[i].def_text))
             loader->status = dt_fail(loader->err, DT_NOMEM, "out of memory");
     }
 }
@@ -633,144 +492,8 @@ dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_e
 
 void dt_config_clear(struct dt_config *config)
 {
-    for (size_t i = 0; i < OPTIONS; i++)
-        if (options[i].type == TEXT_OPTION)
-            forget_text(member_of(config, &options[i]), &options[i]);
+    for (size_t i = 0; i < DT_OPTIONS; i++)
+        if (dt_options[i].type == DT_OPTION_TEXT)
+            forget_text(dt_option_member(config, &dt_options[i]), &dt_options[i]);
     memset(config, 0, sizeof(*config));
-}
-
-/* ---- printing ---- */
-
-/* Bytes of a value on one line, so that inih's 200 are never reached. */
-#define FOLD 120
-
-/* Would inih give this text back as it is? */
-static bool needs_quotes(const char *text)
-{
-    size_t n = strlen(text);
-
-    if (n == 0)
-        return false;
-    if (n > FOLD || text[0] == '"' || text[0] == ' ' || text[n - 1] == ' ')
-        return true;
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == ';' || *text == '#')
-            return true;
-    return false;
-}
-
-/* Everything that inih could take for a comment or cut off is escaped; long texts go on in indented lines. */
-static void print_quoted(const char *text, FILE *out)
-{
-    size_t column = 0;
-
-    fputc('"', out);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (column >= FOLD && (c & 0xc0) != 0x80) {
-            fputs("\n  ", out);
-            column = 0;
-        }
-        if (c == '"' || c == '\\')
-            column += (size_t)fprintf(out, "\\%c", c);
-        else if (c < ' ' || c == ';' || c == '#' || c == '=' || c == ':' || c == '[' ||
-                 (c == ' ' && column >= FOLD - 1) || (c == ' ' && column == 0))
-            column += (size_t)fprintf(out, "\\x%02x", c);
-        else
-            column += fputc(c, out) != EOF;
-    }
-    fputc('"', out);
-}
-
-static void print_text(const char *text, FILE *out)
-{
-    if (needs_quotes(text))
-        print_quoted(text, out);
-    else
-        fputs(text, out);
-}
-
-static void print_number(const struct dt_config *config, const struct option *option, FILE *out)
-{
-    int64_t v =
-        option->type == BOOL_OPTION ? *(bool *)member_of(config, option) : *(int64_t *)member_of(config, option);
-    struct dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    add_value_text(&text, option, v);
-    fputs(text.p ? text.p : "", out);
-    dt_strbuf_clear(&text);
-}
-
-/* A secret that is set is printed as a comment, so that the text can be read back without its stars becoming a
- * password. */
-static void print_option(const struct dt_config *config, const struct option *option, FILE *out)
-{
-    const char *text = option->type == TEXT_OPTION ? *(char **)member_of(config, option) : NULL;
-
-    if (text && text[0] && is_secret(option)) {
-        fprintf(out, "# %s = ***\n", option->key);
-        return;
-    }
-    fprintf(out, "%s = ", option->key);
-    if (text)
-        print_text(text, out);
-    else
-        print_number(config, option, out);
-    fputc('\n', out);
-}
-
-static bool starts_section(size_t i)
-{
-    return i == 0 || strcmp(options[i].section, options[i - 1].section) != 0;
-}
-
-void dt_config_print(const struct dt_config *config, FILE *out)
-{
-    for (size_t i = 0; i < OPTIONS; i++) {
-        if (starts_section(i))
-            fprintf(out, "%s[%s]\n", i ? "\n" : "", options[i].section);
-        print_option(config, &options[i], out);
-    }
-}
-
-static void print_reference_row(const struct option *option, FILE *out)
-{
-    struct dt_strbuf row;
-
-    dt_strbuf_init(&row);
-    dt_strbuf_addf(&row, "| `%s` | `", option->key);
-    add_env_name(&row, option, "");
-    dt_strbuf_adds(&row, "` | ");
-    add_accepted(&row, option);
-    dt_strbuf_adds(&row, " | ");
-    if (option->type != TEXT_OPTION || option->def_text[0]) {
-        dt_strbuf_addc(&row, '`');
-        if (option->type == TEXT_OPTION)
-            dt_strbuf_adds(&row, option->def_text);
-        else
-            add_value_text(&row, option, option->def);
-        dt_strbuf_addc(&row, '`');
-    }
-    dt_strbuf_addf(&row, " | %s%s%s |\n", option->help,
-                   is_secret(option) ? " Secret: also as `_file`, the name of a file that holds it." : "",
-                   option->flags & DT_OPT_RELOAD ? " Read again on SIGHUP." : "");
-    fputs(row.p ? row.p : "", out);
-    dt_strbuf_clear(&row);
-}
-
-void dt_config_reference(FILE *out)
-{
-    fputs("# Configuration\n\nMade from the table in `scheduler/base/config_table.h`. The environment wins over the "
-          "file, the file over the default.\nDurations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or a number of "
-          "milliseconds.\n",
-          out);
-    for (size_t i = 0; i < OPTIONS; i++) {
-        if (starts_section(i))
-            fprintf(out,
-                    "\n## [%s]\n\n| key | environment | accepted | default | what it is |\n|---|---|---|---|---|\n",
-                    options[i].section);
-        print_reference_row(&options[i], out);
-    }
 }

@@ -1,0 +1,137 @@
+/*
+ * Owns: the options as data, the few words that a text option may be, and how options and values are written.
+ * Refuses to know: what options are for, and where values come from.
+ */
+#include "base/config_options.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text/timetext.h"
+
+#define AT(section_, key_) .section = #section_, .key = #key_, .offset = offsetof(struct dt_config, section_##_##key_)
+#define INT(s, k, def_, min_, max_, flags_, help_)                                                                     \
+    {AT(s, k), .type = DT_OPTION_INT, .def = (def_), .min = (min_), .max = (max_), .flags = (flags_), .help = (help_)},
+#define DURATION(s, k, def_, min_, max_, flags_, help_)                                                                \
+    {AT(s, k),      .type = DT_OPTION_DURATION, .def = (def_),  .min = (min_),                                         \
+     .max = (max_), .flags = (flags_),          .help = (help_)},
+#define BOOL(s, k, def_, flags_, help_)                                                                                \
+    {AT(s, k), .type = DT_OPTION_BOOL, .def = (def_), .flags = (flags_), .help = (help_)},
+#define TEXT(s, k, def_, flags_, help_)                                                                                \
+    {AT(s, k), .type = DT_OPTION_TEXT, .def_text = (def_), .flags = (flags_), .help = (help_)},
+const struct dt_option dt_options[DT_OPTIONS] = {DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT)};
+#undef INT
+#undef DURATION
+#undef BOOL
+#undef TEXT
+#undef AT
+
+void *dt_option_member(const struct dt_config *config, const struct dt_option *option)
+{
+    return (char *)config + option->offset;
+}
+
+bool dt_option_is_secret(const struct dt_option *option)
+{
+    return option->flags & DT_OPT_SECRET;
+}
+
+/* ---- rules for texts ---- */
+
+static bool level_ok(const char *text)
+{
+    enum dt_log_level level;
+
+    return dt_log_level_parse(text, &level) == DT_OK;
+}
+
+static bool name_ok(const char *text)
+{
+    size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+
+    return n >= 1 && n <= 100 && text[n] == '\0' && text[0] != '.' && strncmp(text, "__", 2) != 0;
+}
+
+static bool present(const char *text)
+{
+    return text[0] != '\0';
+}
+
+/* Names and prefixes of Kafka topics: "shared.audit,public.*"; nothing at all is fine. */
+static bool topics_ok(const char *text)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+    while (*text) {
+        size_t n = strspn(text, letters);
+
+        if (n > 249 || (n == 0 && text[n] != '*'))
+            return false;
+        text += n + (text[n] == '*');
+        if (*text == ',' && text[1])
+            text++;
+        else if (*text)
+            return false;
+    }
+    return true;
+}
+
+static const struct dt_option_rule rules[] = {
+    {"log", "level", level_ok, "debug, info, warn or error"},
+    {"installation", "name", name_ok, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
+    {"redis", "endpoints", present, "a comma-separated list of host:port"},
+    {"kafka", "brokers", present, "a comma-separated list of host:port"},
+    {"kafka", "allow_topics", topics_ok, "names of Kafka topics, or prefixes that end in *, separated by commas"},
+    {"zookeeper", "servers", present, "a ZooKeeper connect string"},
+    {"http", "listen", present, "an address"},
+};
+
+const struct dt_option_rule *dt_option_rule(const struct dt_option *option)
+{
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (strcmp(rules[i].section, option->section) == 0 && strcmp(rules[i].key, option->key) == 0)
+            return &rules[i];
+    return NULL;
+}
+
+/* ---- options and values as text ---- */
+
+void dt_option_add_value(struct dt_strbuf *out, const struct dt_option *option, int64_t v)
+{
+    if (option->type == DT_OPTION_INT)
+        dt_strbuf_add_i64(out, v);
+    else if (option->type == DT_OPTION_BOOL)
+        dt_strbuf_adds(out, v ? "true" : "false");
+    else if (v % 1000 == 0)
+        dt_duration_add_short(out, v);
+    else
+        dt_duration_add_iso(out, v);
+}
+
+void dt_option_add_accepted(struct dt_strbuf *out, const struct dt_option *option)
+{
+    const struct dt_option_rule *rule = dt_option_rule(option);
+
+    if (option->type == DT_OPTION_BOOL) {
+        dt_strbuf_adds(out, "true or false");
+    } else if (option->type == DT_OPTION_TEXT) {
+        dt_strbuf_adds(out, rule ? rule->accepted : "any text");
+    } else {
+        dt_strbuf_adds(out, option->type == DT_OPTION_INT ? "a whole number from " : "a duration from ");
+        dt_option_add_value(out, option, option->min);
+        dt_strbuf_adds(out, " to ");
+        dt_option_add_value(out, option, option->max);
+    }
+}
+
+void dt_option_add_env_name(struct dt_strbuf *out, const struct dt_option *option, const char *suffix)
+{
+    size_t from;
+
+    dt_strbuf_adds(out, "DUETIME_");
+    from = out->n;
+    dt_strbuf_addf(out, "%s_%s%s", option->section, option->key, suffix);
+    for (; from < out->n; from++)
+        out->p[from] = (char)toupper((unsigned char)out->p[from]);
+}

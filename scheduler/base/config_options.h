@@ -1,0 +1,62 @@
+/*
+ * The table of options as data, for the files of the configuration alone (config_*.c): made from config_table.h, in its
+ * order, so that options of one section stand together.
+ *
+ *   config_options.c   the table, the rules for texts, and how options and values are written
+ *   config.c           loading: the file, the environment, the checks
+ *   config_print.c     the effective values as an INI file, and the reference page
+ */
+#ifndef DT_BASE_CONFIG_OPTIONS_H
+#define DT_BASE_CONFIG_OPTIONS_H
+
+#include <stddef.h>
+
+#include "base/config.h"
+#include "base/strbuf.h"
+
+enum dt_option_type { DT_OPTION_INT, DT_OPTION_DURATION, DT_OPTION_BOOL, DT_OPTION_TEXT };
+
+struct dt_option {
+    const char *section, *key;
+    enum dt_option_type type;
+    size_t offset; /* of its member in struct dt_config */
+    int64_t def, min, max;
+    const char *def_text;
+    unsigned flags;
+    const char *help;
+};
+
+/* How many options there are. */
+enum {
+    DT_OPTIONS = 0
+#define COUNT_INT(section, key, def, min, max, flags, help)      +1
+#define COUNT_DURATION(section, key, def, min, max, flags, help) +1
+#define COUNT_BOOL(section, key, def, flags, help)               +1
+#define COUNT_TEXT(section, key, def, flags, help)               +1
+    DT_CONFIG_MAP(COUNT_INT, COUNT_DURATION, COUNT_BOOL, COUNT_TEXT)
+#undef COUNT_INT
+#undef COUNT_DURATION
+#undef COUNT_BOOL
+#undef COUNT_TEXT
+};
+extern const struct dt_option dt_options[DT_OPTIONS];
+
+/* Which texts an option takes. */
+struct dt_option_rule {
+    const char *section, *key;
+    bool (*ok)(const char *text);
+    const char *accepted; /* for people: "an address" */
+};
+
+/* The option's rule; NULL: any text will do. */
+const struct dt_option_rule *dt_option_rule(const struct dt_option *option);
+/* Where the option's value stands in config: int64_t, bool or char *, by its type. */
+void *dt_option_member(const struct dt_config *config, const struct dt_option *option);
+bool dt_option_is_secret(const struct dt_option *option);
+
+/* Append "a whole number from 1 to 65535"; a value as the file takes it; DUETIME_<SECTION>_<KEY> and the suffix. */
+void dt_option_add_accepted(struct dt_strbuf *out, const struct dt_option *option);
+void dt_option_add_value(struct dt_strbuf *out, const struct dt_option *option, int64_t v);
+void dt_option_add_env_name(struct dt_strbuf *out, const struct dt_option *option, const char *suffix);
+
+#endif

@@ -1,0 +1,141 @@
+/*
+ * Owns: the effective values as an INI file that can be read back, and the reference page.
+ * Refuses to know: where values come from.
+ */
+#include <string.h>
+
+#include "base/config_options.h"
+
+/* Bytes of a value on one line, so that inih's 200 are never reached. */
+#define FOLD 120
+
+/* Whether inih would not give the text back as it is. */
+static bool needs_quotes(const char *text)
+{
+    size_t n = strlen(text);
+
+    if (n == 0)
+        return false;
+    if (n > FOLD || text[0] == '"' || text[0] == ' ' || text[n - 1] == ' ')
+        return true;
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == ';' || *text == '#')
+            return true;
+    return false;
+}
+
+/* Everything that inih could take for a comment or cut off is escaped; long texts go on in indented lines. */
+static void print_quoted(const char *text, FILE *out)
+{
+    size_t column = 0;
+
+    fputc('"', out);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (column >= FOLD && (c & 0xc0) != 0x80) {
+            fputs("\n  ", out);
+            column = 0;
+        }
+        if (c == '"' || c == '\\')
+            column += (size_t)fprintf(out, "\\%c", c);
+        else if (c < ' ' || c == ';' || c == '#' || c == '=' || c == ':' || c == '[' ||
+                 (c == ' ' && column >= FOLD - 1) || (c == ' ' && column == 0))
+            column += (size_t)fprintf(out, "\\x%02x", c);
+        else
+            column += fputc(c, out) != EOF;
+    }
+    fputc('"', out);
+}
+
+static void print_text(const char *text, FILE *out)
+{
+    if (needs_quotes(text))
+        print_quoted(text, out);
+    else
+        fputs(text, out);
+}
+
+static void print_number(const struct dt_config *config, const struct dt_option *option, FILE *out)
+{
+    int64_t v = option->type == DT_OPTION_BOOL ? *(bool *)dt_option_member(config, option)
+                                               : *(int64_t *)dt_option_member(config, option);
+    struct dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_option_add_value(&text, option, v);
+    fputs(text.p ? text.p : "", out);
+    dt_strbuf_clear(&text);
+}
+
+/* A secret that is set is printed as a comment, so that the text can be read back without its stars becoming a
+ * password. */
+static void print_option(const struct dt_config *config, const struct dt_option *option, FILE *out)
+{
+    const char *text = option->type == DT_OPTION_TEXT ? *(char **)dt_option_member(config, option) : NULL;
+
+    if (text && text[0] && dt_option_is_secret(option)) {
+        fprintf(out, "# %s = ***\n", option->key);
+        return;
+    }
+    fprintf(out, "%s = ", option->key);
+    if (text)
+        print_text(text, out);
+    else
+        print_number(config, option, out);
+    fputc('\n', out);
+}
+
+static bool starts_section(size_t i)
+{
+    return i == 0 || strcmp(dt_options[i].section, dt_options[i - 1].section) != 0;
+}
+
+void dt_config_print(const struct dt_config *config, FILE *out)
+{
+    for (size_t i = 0; i < DT_OPTIONS; i++) {
+        if (starts_section(i))
+            fprintf(out, "%s[%s]\n", i ? "\n" : "", dt_options[i].section);
+        print_option(config, &dt_options[i], out);
+    }
+}
+
+static void print_reference_row(const struct dt_option *option, FILE *out)
+{
+    struct dt_strbuf row;
+
+    dt_strbuf_init(&row);
+    dt_strbuf_addf(&row, "| `%s` | `", option->key);
+    dt_option_add_env_name(&row, option, "");
+    dt_strbuf_adds(&row, "` | ");
+    dt_option_add_accepted(&row, option);
+    dt_strbuf_adds(&row, " | ");
+    if (option->type != DT_OPTION_TEXT || option->def_text[0]) {
+        dt_strbuf_addc(&row, '`');
+        if (option->type == DT_OPTION_TEXT)
+            dt_strbuf_adds(&row, option->def_text);
+        else
+            dt_option_add_value(&row, option, option->def);
+        dt_strbuf_addc(&row, '`');
+    }
+    dt_strbuf_addf(&row, " | %s%s%s |\n", option->help,
+                   dt_option_is_secret(option) ? " Secret: also as `_file`, the name of a file that holds it." : "",
+                   option->flags & DT_OPT_RELOAD ? " Read again on SIGHUP." : "");
+    fputs(row.p ? row.p : "", out);
+    dt_strbuf_clear(&row);
+}
+
+void dt_config_reference(FILE *out)
+{
+    fputs("# Configuration\n\nMade from the table in `scheduler/base/config_table.h`. The environment wins over the "
+          "file, the file over the default.\nDurations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or a number of "
+          "milliseconds.\n",
+          out);
+    for (size_t i = 0; i < DT_OPTIONS; i++) {
+        if (starts_section(i))
+            fprintf(out,
+                    "\n## [%s]\n\n| key | environment | accepted | default | what it is |\n|---|---|---|---|---|\n",
+                    dt_options[i].section);
+        print_reference_row(&dt_options[i], out);
+    }
+}
