@@ -45,19 +45,19 @@ struct dt_heartbeat {
     bool waits_kafka, waits_redis;
 };
 
-static void list_led(dt_heartbeat *p)
+static void list_led(dt_heartbeat *h)
 {
     struct dt_loop_state state;
-    dt_strbuf_reset(&p->leads);
-    p->waits_kafka = p->waits_redis = false;
-    for (unsigned shard = 0, all = p->env.shards(p->env.arg); shard < all; shard++)
-        if (p->env.state(p->env.arg, shard, &state)) {
+    dt_strbuf_reset(&h->leads);
+    h->waits_kafka = h->waits_redis = false;
+    for (unsigned shard = 0, all = h->env.shards(h->env.arg); shard < all; shard++)
+        if (h->env.state(h->env.arg, shard, &state)) {
             if (state.leading)
-                dt_strbuf_addf(&p->leads, "%s%u", p->leads.n ? "," : "", shard);
-            p->waits_kafka |= state.waiting && strcmp(state.waiting, "kafka") == 0;
-            p->waits_redis |= state.waiting && strcmp(state.waiting, "redis") == 0;
+                dt_strbuf_addf(&h->leads, "%s%u", h->leads.n ? "," : "", shard);
+            h->waits_kafka |= state.waiting && strcmp(state.waiting, "kafka") == 0;
+            h->waits_redis |= state.waiting && strcmp(state.waiting, "redis") == 0;
         }
-    dt_strbuf_addc(&p->leads, '\0');
+    dt_strbuf_addc(&h->leads, '\0');
 }
 
 /* A list of endpoints has this one. */
@@ -71,181 +71,181 @@ static bool names(const char *list, const char *endpoint)
 }
 
 /* What the row says of this process; well again after a while without a loss. */
-static int64_t own_losses(dt_heartbeat *p, char down[static sizeof(p->down)])
+static int64_t own_losses(dt_heartbeat *h, char down[static sizeof(h->down)])
 {
-    pthread_mutex_lock(&p->lock);
-    if (dt_clock_mono_us(p->env.clock) - p->lost_us >= DOWN_US)
-        p->down[0] = '\0';
-    memcpy(down, p->down, sizeof(p->down));
-    int64_t losses = p->losses;
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_lock(&h->lock);
+    if (dt_clock_mono_us(h->env.clock) - h->lost_us >= DOWN_US)
+        h->down[0] = '\0';
+    memcpy(down, h->down, sizeof(h->down));
+    int64_t losses = h->losses;
+    pthread_mutex_unlock(&h->lock);
     return losses;
 }
 
-static dt_status beat(dt_heartbeat *p, struct dt_error *err)
+static dt_status beat(dt_heartbeat *h, struct dt_error *err)
 {
-    char down[sizeof(p->down)];
-    int64_t losses = own_losses(p, down);
-    list_led(p);
-    if (p->leads.failed)
+    char down[sizeof(h->down)];
+    int64_t losses = own_losses(h, down);
+    list_led(h);
+    if (h->leads.failed)
         return DT_NOMEM;
-    struct dt_process row = {.id = p->env.id,
+    struct dt_process row = {.id = h->env.id,
                              .dispatcher = true,
-                             .name = p->env.name,
+                             .name = h->env.name,
                              .index_down = down[0] ? down : NULL,
                              .index_losses = losses,
-                             .leads = p->leads.p,
-                             .waits = p->waits_kafka && p->waits_redis ? "kafka,redis"
-                                      : p->waits_kafka                 ? "kafka"
-                                      : p->waits_redis                 ? "redis"
+                             .leads = h->leads.p,
+                             .waits = h->waits_kafka && h->waits_redis ? "kafka,redis"
+                                      : h->waits_kafka                 ? "kafka"
+                                      : h->waits_redis                 ? "redis"
                                                                        : NULL};
-    return dt_store_beat(p->store, &row, err);
+    return dt_store_beat(h->store, &row, err);
 }
 
 /* True: another list than before. */
-static bool owe(dt_heartbeat *p, const char *down)
+static bool owe(dt_heartbeat *h, const char *down)
 {
-    pthread_mutex_lock(&p->lock);
-    bool news = strcmp(p->owed, down) != 0;
-    snprintf(p->owed, sizeof(p->owed), "%s", down);
-    p->owes = down[0] != '\0';
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_lock(&h->lock);
+    bool news = strcmp(h->owed, down) != 0;
+    snprintf(h->owed, sizeof(h->owed), "%s", down);
+    h->owes = down[0] != '\0';
+    pthread_mutex_unlock(&h->lock);
     return news;
 }
 
 /* What happened here need not be read first. */
-static bool tell_own_losses(dt_heartbeat *p)
+static bool tell_own_losses(dt_heartbeat *h)
 {
-    char down[sizeof(p->down)];
-    int64_t losses = own_losses(p, down);
-    if (losses == p->told)
+    char down[sizeof(h->down)];
+    int64_t losses = own_losses(h, down);
+    if (losses == h->told)
         return false;
-    p->told = losses;
-    p->env.doubt(p->env.arg);
+    h->told = losses;
+    h->env.doubt(h->env.arg);
     return true;
 }
 
-static void take_debts(dt_heartbeat *p, const struct dt_index_debts *debts)
+static void take_debts(dt_heartbeat *h, const struct dt_index_debts *debts)
 {
-    bool owed = p->owes, news = owe(p, debts->down);
+    bool owed = h->owes, news = owe(h, debts->down);
     if (!owed && debts->down[0])
         DT_LOG(WARN, "heartbeat", "somebody cannot tell the index: due jobs are read from MySQL",
                DT_S("endpoints", debts->down));
     if (owed && !debts->down[0])
         DT_LOG(INFO, "heartbeat", "everybody can tell the index again");
-    if (news || debts->losses != p->seen)
-        p->env.doubt(p->env.arg);
-    p->seen = debts->losses;
+    if (news || debts->losses != h->seen)
+        h->env.doubt(h->env.arg);
+    h->seen = debts->losses;
 }
 
-static dt_status look(dt_heartbeat *p, bool beats, struct dt_error *err)
+static dt_status look(dt_heartbeat *h, bool beats, struct dt_error *err)
 {
     struct dt_index_debts debts;
-    bool lost = tell_own_losses(p);
-    dt_status status = beats || lost ? beat(p, err) : DT_OK;
+    bool lost = tell_own_losses(h);
+    dt_status status = beats || lost ? beat(h, err) : DT_OK;
     if (status == DT_OK)
-        status = dt_store_index_debts(p->store, &debts, err);
+        status = dt_store_index_debts(h->store, &debts, err);
     if (status == DT_OK)
-        take_debts(p, &debts);
+        take_debts(h, &debts);
     if (lost)
-        p->env.announce(p->env.arg);
+        h->env.announce(h->env.arg);
     return status;
 }
 
 static void run(void *arg)
 {
-    dt_heartbeat *p = arg;
+    dt_heartbeat *h = arg;
     int64_t beat_us = 0;
     bool told = false, asked = true;
-    while (!dt_thread_stopping(&p->thread)) {
+    while (!dt_thread_stopping(&h->thread)) {
         struct dt_error err = {0};
-        bool beats = asked || dt_clock_mono_us(p->env.clock) - beat_us >= EVERY_US;
-        dt_status status = look(p, beats, &err);
+        bool beats = asked || dt_clock_mono_us(h->env.clock) - beat_us >= EVERY_US;
+        dt_status status = look(h, beats, &err);
         if (beats)
-            beat_us = dt_clock_mono_us(p->env.clock);
+            beat_us = dt_clock_mono_us(h->env.clock);
         if (status != DT_OK && !told)
             DT_LOG(WARN, "heartbeat", "nobody is told that this process lives", DT_S("reason", err.text));
         told = status != DT_OK;
-        int64_t now_us = dt_clock_mono_us(p->env.clock);
-        uint32_t came = dt_thread_stopping(&p->thread)
+        int64_t now_us = dt_clock_mono_us(h->env.clock);
+        uint32_t came = dt_thread_stopping(&h->thread)
                             ? DT_THREAD_STOP
-                            : dt_mailbox_pause(p->mailbox, now_us + APART_US, DT_THREAD_STOP);
+                            : dt_mailbox_pause(h->mailbox, now_us + APART_US, DT_THREAD_STOP);
         if (!came)
-            came = dt_mailbox_wait(p->mailbox, now_us + DEBTS_US);
+            came = dt_mailbox_wait(h->mailbox, now_us + DEBTS_US);
         asked = came != 0;
     }
 }
 
-static void free_parts(dt_heartbeat *p)
+static void free_parts(dt_heartbeat *h)
 {
-    pthread_mutex_destroy(&p->lock);
-    dt_store_free(p->store);
-    dt_mailbox_free(p->mailbox);
-    dt_strbuf_clear(&p->leads);
-    free(p);
+    pthread_mutex_destroy(&h->lock);
+    dt_store_free(h->store);
+    dt_mailbox_free(h->mailbox);
+    dt_strbuf_clear(&h->leads);
+    free(h);
 }
 
 dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out, struct dt_error *err)
 {
-    dt_heartbeat *p = calloc(1, sizeof(*p));
-    if (!p)
+    dt_heartbeat *h = calloc(1, sizeof(*h));
+    if (!h)
         return DT_NOMEM;
-    p->env = *env;
-    pthread_mutex_init(&p->lock, NULL);
-    dt_strbuf_init(&p->leads);
-    dt_status status = dt_mailbox_new(&p->mailbox);
+    h->env = *env;
+    pthread_mutex_init(&h->lock, NULL);
+    dt_strbuf_init(&h->leads);
+    dt_status status = dt_mailbox_new(&h->mailbox);
     if (status == DT_OK)
-        status = dt_store_new(env->config, NULL, &p->store);
+        status = dt_store_new(env->config, NULL, &h->store);
     if (status == DT_OK)
-        status = dt_thread_start(&p->thread, "heartbeat", run, p, err);
+        status = dt_thread_start(&h->thread, "heartbeat", run, h, err);
     if (status != DT_OK) {
-        free_parts(p);
+        free_parts(h);
         return status;
     }
-    *out = p;
+    *out = h;
     return DT_OK;
 }
 
-void dt_heartbeat_stop(dt_heartbeat *p)
+void dt_heartbeat_stop(dt_heartbeat *h)
 {
-    if (!p)
+    if (!h)
         return;
-    dt_thread_stop(&p->thread, p->mailbox);
-    free_parts(p);
+    dt_thread_stop(&h->thread, h->mailbox);
+    free_parts(h);
 }
 
-static void add_down(dt_heartbeat *p, const char *down)
+static void add_down(dt_heartbeat *h, const char *down)
 {
-    if (!p->down[0])
-        snprintf(p->down, sizeof(p->down), "%s", down);
-    else if (strcmp(p->down, down) != 0 && !names(p->down, down))
-        snprintf(p->down, sizeof(p->down), "*"); /* several */
+    if (!h->down[0])
+        snprintf(h->down, sizeof(h->down), "%s", down);
+    else if (strcmp(h->down, down) != 0 && !names(h->down, down))
+        snprintf(h->down, sizeof(h->down), "*"); /* several */
 }
 
-void dt_heartbeat_lost(dt_heartbeat *p, const char *down)
+void dt_heartbeat_lost(dt_heartbeat *h, const char *down)
 {
-    if (!p)
+    if (!h)
         return;
-    pthread_mutex_lock(&p->lock);
-    p->lost_us = dt_clock_mono_us(p->env.clock);
-    p->losses++;
-    add_down(p, down[0] ? down : "*");
-    pthread_mutex_unlock(&p->lock);
-    dt_mailbox_signal(p->mailbox, LOOK);
+    pthread_mutex_lock(&h->lock);
+    h->lost_us = dt_clock_mono_us(h->env.clock);
+    h->losses++;
+    add_down(h, down[0] ? down : "*");
+    pthread_mutex_unlock(&h->lock);
+    dt_mailbox_signal(h->mailbox, LOOK);
 }
 
-void dt_heartbeat_news(dt_heartbeat *p)
+void dt_heartbeat_news(dt_heartbeat *h)
 {
-    if (p)
-        dt_mailbox_signal(p->mailbox, LOOK);
+    if (h)
+        dt_mailbox_signal(h->mailbox, LOOK);
 }
 
-bool dt_heartbeat_owed(dt_heartbeat *p, const char *endpoint)
+bool dt_heartbeat_owed(dt_heartbeat *h, const char *endpoint)
 {
-    if (!p || !p->owes)
+    if (!h || !h->owes)
         return false;
-    pthread_mutex_lock(&p->lock);
-    bool owed = names(p->owed, endpoint);
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_lock(&h->lock);
+    bool owed = names(h->owed, endpoint);
+    pthread_mutex_unlock(&h->lock);
     return owed;
 }

@@ -1,8 +1,8 @@
 /*
- * One thread a process that says once a second, in MySQL, that the process lives and what it leads, and that learns
- * from the same table whether all who change jobs can tell the index: a leader may believe the index only then. What
- * somebody lost is known here at once when it happened in this process, and when a writer can still announce it on any
- * Redis; within a second otherwise.
+ * The heartbeat: one thread a process that writes once a second, in MySQL, that the process lives and what it leads. From
+ * the same table it learns whether every process that changes jobs can write to the index. A leader may believe the index
+ * only then. An entry that was lost in this process is known at once, and so is one that its writer can still announce on
+ * any Redis; every other loss is known within a second.
  */
 #ifndef DT_DISPATCHER_HEARTBEAT_H
 #define DT_DISPATCHER_HEARTBEAT_H
@@ -21,7 +21,7 @@ struct dt_heartbeat_env {
     void *arg;
     unsigned (*shards)(void *arg);                                       /* shards below it may be led here */
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
-    /* Both on the heartbeat's thread. Entries are missing in the index, any shard's: leaders must not believe it. */
+    /* Both on the heartbeat's thread. Entries of any shard may be missing in the index: leaders must not believe it. */
     void (*doubt)(void *arg);
     /* Something was lost here: whoever can hear it should look at the table now. */
     void (*announce)(void *arg);

@@ -1,11 +1,11 @@
 /*
- * A loop of bounded steps. The reconciler says when it wants to be called next; promotion and the move of finished jobs
- * to history run in the process that leads the lowest shard (two at once do no harm: every step is idempotent), a step
+ * A loop of bounded steps. The reconciler says when it wants to be called next; promotion and the archive of finished
+ * jobs run in the process that leads the lowest shard (two at once do no harm: every step is idempotent), a step
  * after the other with a pause between, so that they never hold up anything; what leaders say about their shards is
  * written once a period.
  *
  * That process also audits the counters of jobs (store_audit.c), a piece after the other for ever, in steps of
- * AUDIT_ROWS: at rest a piece in [reconcile] audit, and never more than a hundredth of the time.
+ * AUDIT_ROWS: when idle a piece in [reconcile] audit, and never more than a hundredth of the time.
  *
  * Partitions of history are made a day or two ahead, looked after once in PARTS_US, and at once when the mover misses
  * one. Where they cannot be had (a reader is in the way, no right to ALTER) the mover makes do with `rest` until the
@@ -30,13 +30,13 @@
 #define STEP_ROWS     1000
 #define STEP_PAUSE_US INT64_C(20000)
 #define IDLE_US       INT64_C(5000000)
-#define REST_ROWS     200
+#define DEFAULT_ROWS  200
 #define KEY_ROWS      500
 #define PARTS_US      INT64_C(300000000) /* partitions are looked after so often */
 #define PARTS_SOON_US INT64_C(10000000)  /* after it failed, or did not end */
 #define DAYS_AHEAD    2
 #define AUDIT_ROWS    20000
-#define AUDIT_SHARE   100 /* a step that took 20 ms is followed by 2 s of rest, before the next piece if it is none */
+#define AUDIT_SHARE   100 /* a piece that took 20 ms is followed by a pause of 2 s */
 
 struct dt_housekeeper {
     struct dt_housekeeper_env env;
@@ -124,7 +124,7 @@ static bool move_finished(dt_housekeeper *h, int64_t now_ms)
     return left.more || (status == DT_OK && left.n_wanted);
 }
 
-/* Keys that become free, and `rest`. */
+/* Frees keys, and empties the default partition (SQL calls it `rest`). */
 static bool keep_history(dt_housekeeper *h, int64_t now_ms)
 {
     struct dt_error err = {0};
@@ -132,7 +132,7 @@ static bool keep_history(dt_housekeeper *h, int64_t now_ms)
     size_t sorted = 0;
     dt_status status = dt_store_free_keys(h->store, now_ms, KEY_ROWS, &freed, &err);
     if (status == DT_OK && h->mover.parts.read)
-        status = dt_store_sort_rest(h->store, &h->mover, now_ms, REST_ROWS, &sorted, &err);
+        status = dt_store_sort_rest(h->store, &h->mover, now_ms, DEFAULT_ROWS, &sorted, &err);
     tell_wait(h, "history waits", status, &err);
     dt_metric_add(h->freed, (int64_t)freed);
     return status == DT_OK && (freed == KEY_ROWS || sorted > 0);
@@ -197,8 +197,8 @@ static void audit(dt_housekeeper *h)
         return;
     }
     tell_audited(h, &audited);
-    int64_t rest_us = AUDIT_SHARE * h->audit_took_us;
-    h->audit_us = mono_us(h) + (rest_us > pause_us ? rest_us : pause_us);
+    int64_t share_us = AUDIT_SHARE * h->audit_took_us;
+    h->audit_us = mono_us(h) + (share_us > pause_us ? share_us : pause_us);
     h->audit_took_us = 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * One thread a process for what has time: the reconciler's ticks, promotion of jobs whose day comes near, the move of
- * finished jobs to history and what becomes of them there, and what leaders say about their shards.
+ * One thread a process for work that is not urgent: the reconciler's ticks, promotion of jobs whose day comes near, the
+ * archive of finished jobs with its partitions, the audit of counters, and the statistics of the shards led here.
  */
 #ifndef DT_DISPATCHER_HOUSEKEEPER_H
 #define DT_DISPATCHER_HOUSEKEEPER_H
@@ -12,6 +12,7 @@
 
 typedef struct dt_housekeeper dt_housekeeper;
 
+/* Shared parts; must outlive the housekeeper. Callbacks run on its thread. */
 struct dt_housekeeper_env {
     const struct dt_config *config;
     const char *installation;
@@ -31,7 +32,7 @@ DT_MUST_CHECK dt_status dt_housekeeper_start(const struct dt_housekeeper_env *en
                                              struct dt_error *err);
 /* The shard's set in Redis was lost: rebuild it, nearest first. Any thread; NULL is accepted. */
 void dt_housekeeper_rebuild(dt_housekeeper *housekeeper, unsigned shard);
-/* The index was out of reach: look through all of it soon. Any thread; NULL is accepted. */
+/* The index was out of reach: compare all of it with MySQL soon. Any thread; NULL is accepted. */
 void dt_housekeeper_doubt(dt_housekeeper *housekeeper);
 void dt_housekeeper_stop(dt_housekeeper *housekeeper); /* joins, frees; NULL is accepted */
 

@@ -1,4 +1,4 @@
-/* The dispatcher's own small window: GET /metrics and GET /healthz on the loopback. */
+/* The dispatcher's HTTP server: GET /metrics and GET /healthz on the loopback, from a thread of libmicrohttpd's. */
 #ifndef DT_DISPATCHER_METRICS_MHD_H
 #define DT_DISPATCHER_METRICS_MHD_H
 

@@ -1,6 +1,6 @@
 /*
- * Notices (dead letters) leave for Kafka from the outbox table: at least once, with an id that lets a reader drop
- * repeats. One thread for the shards that this process leads.
+ * Sends notices (dead letters) from the outbox table to Kafka: at least once, with an id that lets a reader drop repeats.
+ * One thread a process, for the shards that it leads.
  */
 #ifndef DT_DISPATCHER_OUTBOX_H
 #define DT_DISPATCHER_OUTBOX_H
@@ -11,13 +11,14 @@
 
 typedef struct dt_outbox dt_outbox;
 
+/* Shared parts; must outlive the outbox. Callbacks run on its thread. */
 struct dt_outbox_env {
     const struct dt_config *config;
     const struct dt_kafka_env *kafka;
     const dt_clock *clock;
     dt_notice_producer *notices;
     void *arg;
-    bool (*sends)(void *arg, unsigned shard); /* does this process send the shard's notices? */
+    bool (*sends)(void *arg, unsigned shard); /* whether this process sends the shard's notices */
     unsigned (*shards)(void *arg);            /* shards below it may have notices */
 };
 

@@ -1,7 +1,7 @@
 /*
  * Results from Kafka: one thread that consumes <installation>.results in batches, applies them in MySQL, tells the
- * index, and only then commits the offsets. What cannot be understood goes to <installation>.results.rejected with the
- * reason. Results of jobs whose row another session keeps locked wait in MySQL (deferred_results), not in memory.
+ * index, and only then commits the offsets. A record that cannot be understood goes to <installation>.results.rejected
+ * with the reason. Results of jobs whose row another session keeps locked wait in MySQL (deferred_results), not in memory.
  */
 #ifndef DT_DISPATCHER_RESULTS_H
 #define DT_DISPATCHER_RESULTS_H
@@ -14,7 +14,7 @@
 
 typedef struct dt_results dt_results;
 
-/* Shared parts; must outlive it. Callbacks run on its thread. */
+/* Shared parts; must outlive the reader. Callbacks run on its thread. */
 struct dt_results_env {
     const struct dt_config *config;
     const struct dt_kafka_env *kafka;

@@ -10,8 +10,8 @@
 
 enum { DT_SHARDS_MAX = 1024 };
 
-/* How many of `shards` the member with this rank (0 = joined first) leads among `members` (> 0). Sums up to `shards`.
- */
+/* How many of `shards` the member with this rank (0 = joined first) leads among `members` (> 0). All shares sum up to
+ * `shards`. */
 unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank);
 
 /*
@@ -20,7 +20,7 @@ unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank);
  */
 bool dt_share_rank(const char *const *names, size_t n, const char *guid, unsigned *rank);
 
-/* What a member sees. mine and taken are indexed by shard and DT_SHARDS_MAX long. */
+/* A member's view. mine and taken are indexed by shard and DT_SHARDS_MAX long. */
 struct dt_share_view {
     unsigned shards, members, rank;
     bool leaving;      /* its share is none */
@@ -34,7 +34,7 @@ struct dt_share_plan {
 };
 
 /*
- * What to do now. A member above its share gives back the surplus (highest numbers first) and takes nothing; one below
+ * Plans the next step. A member above its share gives back the surplus (highest numbers first) and takes nothing; one below
  * it takes free shards, starting at a place of its own so that members who take at the same time seldom want the same
  * one. Shards that the map no longer names are given back.
  */

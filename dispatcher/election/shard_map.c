@@ -51,164 +51,164 @@ struct dt_shard_map_source {
     struct leaving leaving[DT_SHARDS_MAX];
 };
 
-static void take_map(dt_shard_map_source *w, const struct dt_installation *inst)
+static void take_map(dt_shard_map_source *s, const struct dt_installation *inst)
 {
-    if (inst->generation == w->map.generation && inst->shards == w->map.shards)
+    if (inst->generation == s->map.generation && inst->shards == s->map.shards)
         return;
-    if (inst->shards < w->map.shards)
-        w->grace_us = dt_clock_mono_us(w->env.clock) + GRACE_US;
-    DT_LOG(INFO, "dispatcher", "the number of shards changed", DT_I("from", w->map.shards), DT_I("to", inst->shards),
+    if (inst->shards < s->map.shards)
+        s->grace_us = dt_clock_mono_us(s->env.clock) + GRACE_US;
+    DT_LOG(INFO, "dispatcher", "the number of shards changed", DT_I("from", s->map.shards), DT_I("to", inst->shards),
            DT_I("generation", inst->generation));
-    pthread_mutex_lock(&w->lock);
-    dt_shard_map_init(&w->map, inst->generation, inst->shards);
-    pthread_mutex_unlock(&w->lock);
-    w->named = inst->shards;
+    pthread_mutex_lock(&s->lock);
+    dt_shard_map_init(&s->map, inst->generation, inst->shards);
+    pthread_mutex_unlock(&s->lock);
+    s->named = inst->shards;
     if (!DT_UNGUARDED(MAP_WAKE))
-        w->env.changed(w->env.arg);
+        s->env.changed(s->env.arg);
 }
 
 /* What stands before this process leads anything may be nobody's. If somebody has it still, he steps down by himself.
  */
-static void take_standing(dt_shard_map_source *w, const struct dt_shard_range *range)
+static void take_standing(dt_shard_map_source *s, const struct dt_shard_range *range)
 {
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        w->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
+        s->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
 }
 
 /* Never a leadership of this process, or it would go on for ever: none that it may hold, and none since it last might
  * have begun one. */
-static bool is_orphan(dt_shard_map_source *w, unsigned shard, int64_t token, int64_t now_us)
+static bool is_orphan(dt_shard_map_source *s, unsigned shard, int64_t token, int64_t now_us)
 {
-    struct leaving *shards = &w->leaving[shard];
+    struct leaving *shards = &s->leaving[shard];
     if (token == 0 || token != shards->token)
         *shards = (struct leaving){token, now_us, false};
-    else if (shard < w->led && !shards->orphan)
+    else if (shard < s->led && !shards->orphan)
         shards->since_us = now_us;
     else if (now_us - shards->since_us >= ORPHAN_US)
         shards->orphan = true;
     return shards->orphan && !DT_UNGUARDED(ORPHANS);
 }
 
-static unsigned with_orphans(dt_shard_map_source *w, const struct dt_shard_range *range, unsigned led)
+static unsigned with_orphans(dt_shard_map_source *s, const struct dt_shard_range *range, unsigned led)
 {
-    int64_t now_us = dt_clock_mono_us(w->env.clock);
+    int64_t now_us = dt_clock_mono_us(s->env.clock);
     unsigned last = led;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        if (is_orphan(w, shard, shard < led ? 0 : range->standing[shard], now_us))
+        if (is_orphan(s, shard, shard < led ? 0 : range->standing[shard], now_us))
             last = shard + 1;
     return last;
 }
 
-static void take_range(dt_shard_map_source *w, const struct dt_shard_range *range)
+static void take_range(dt_shard_map_source *s, const struct dt_shard_range *range)
 {
-    bool grace = dt_clock_mono_us(w->env.clock) < w->grace_us;
-    unsigned led = with_orphans(w, range, grace && range->led < w->led ? w->led : range->led);
-    w->rows = range->rows;
-    if (led == w->led)
+    bool grace = dt_clock_mono_us(s->env.clock) < s->grace_us;
+    unsigned led = with_orphans(s, range, grace && range->led < s->led ? s->led : range->led);
+    s->rows = range->rows;
+    if (led == s->led)
         return;
-    w->led = led;
-    w->env.led(w->env.arg, led);
+    s->led = led;
+    s->env.led(s->env.arg, led);
 }
 
-static dt_status look(dt_shard_map_source *w, struct dt_error *err)
+static dt_status look(dt_shard_map_source *s, struct dt_error *err)
 {
     struct dt_installation inst;
     struct dt_shard_range range;
-    dt_status status = dt_store_installation(w->store, &inst, err);
+    dt_status status = dt_store_installation(s->store, &inst, err);
     if (status == DT_OK && (inst.shards < 1 || inst.shards > DT_SHARDS_MAX))
         status = dt_fail(err, DT_CORRUPT, "installation.shards is %u", inst.shards);
     if (status == DT_OK)
-        status = dt_store_shard_range(w->store, &inst, &range, err);
+        status = dt_store_shard_range(s->store, &inst, &range, err);
     if (status != DT_OK)
         return status;
-    take_map(w, &inst);
-    take_range(w, &range);
+    take_map(s, &inst);
+    take_range(s, &range);
     return DT_OK;
 }
 
 static void run(void *arg)
 {
-    dt_shard_map_source *w = arg;
+    dt_shard_map_source *s = arg;
     struct dt_outage_part outage = {0};
-    while (!dt_thread_stopping(&w->thread)) {
+    while (!dt_thread_stopping(&s->thread)) {
         struct dt_error err = {0};
-        dt_status status = look(w, &err);
+        dt_status status = look(s, &err);
         if (status != DT_OK)
             dt_outage_failed(&outage, DT_OUTAGE_MYSQL, "dispatcher", "the number of shards cannot be read", status,
                              &err);
         else
             dt_outage_over(&outage);
         dt_outage_look();
-        int64_t pause_us = status != DT_OK ? RETRY_US : w->led > w->named ? LEAVING_US : EVERY_US;
-        if (dt_thread_stopping(&w->thread))
+        int64_t pause_us = status != DT_OK ? RETRY_US : s->led > s->named ? LEAVING_US : EVERY_US;
+        if (dt_thread_stopping(&s->thread))
             break;
         if (status == DT_OK)
-            dt_mailbox_wait(w->mailbox, dt_clock_mono_us(w->env.clock) + pause_us);
+            dt_mailbox_wait(s->mailbox, dt_clock_mono_us(s->env.clock) + pause_us);
         else
-            dt_mailbox_pause(w->mailbox, dt_clock_mono_us(w->env.clock) + pause_us, DT_THREAD_STOP);
+            dt_mailbox_pause(s->mailbox, dt_clock_mono_us(s->env.clock) + pause_us, DT_THREAD_STOP);
     }
 }
 
-static void free_parts(dt_shard_map_source *w)
+static void free_parts(dt_shard_map_source *s)
 {
-    dt_store_free(w->store);
-    dt_mailbox_free(w->mailbox);
-    pthread_mutex_destroy(&w->lock);
-    free(w);
+    dt_store_free(s->store);
+    dt_mailbox_free(s->mailbox);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
 }
 
 dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, const struct dt_installation *inst,
                                     const struct dt_shard_range *range, dt_shard_map_source **out, struct dt_error *err)
 {
-    dt_shard_map_source *w = calloc(1, sizeof(*w));
-    if (!w)
+    dt_shard_map_source *s = calloc(1, sizeof(*s));
+    if (!s)
         return DT_NOMEM;
-    w->env = *env;
-    pthread_mutex_init(&w->lock, NULL);
-    dt_shard_map_init(&w->map, inst->generation, inst->shards);
-    w->named = inst->shards;
-    w->rows = range->rows;
-    w->led = range->led;
-    take_standing(w, range);
-    dt_status status = dt_mailbox_new(&w->mailbox);
+    s->env = *env;
+    pthread_mutex_init(&s->lock, NULL);
+    dt_shard_map_init(&s->map, inst->generation, inst->shards);
+    s->named = inst->shards;
+    s->rows = range->rows;
+    s->led = range->led;
+    take_standing(s, range);
+    dt_status status = dt_mailbox_new(&s->mailbox);
     if (status == DT_OK)
-        status = dt_store_new(env->config, NULL, &w->store);
+        status = dt_store_new(env->config, NULL, &s->store);
     if (status == DT_OK)
-        status = dt_thread_start(&w->thread, "shard-map", run, w, err);
+        status = dt_thread_start(&s->thread, "shard-map", run, s, err);
     if (status != DT_OK) {
-        free_parts(w);
+        free_parts(s);
         return status;
     }
-    *out = w;
+    *out = s;
     return DT_OK;
 }
 
-void dt_shard_map_source_stop(dt_shard_map_source *w)
+void dt_shard_map_source_stop(dt_shard_map_source *s)
 {
-    if (!w)
+    if (!s)
         return;
-    dt_thread_stop(&w->thread, w->mailbox);
-    free_parts(w);
+    dt_thread_stop(&s->thread, s->mailbox);
+    free_parts(s);
 }
 
-void dt_shard_map_source_get(dt_shard_map_source *w, struct dt_shard_map *out)
+void dt_shard_map_source_get(dt_shard_map_source *s, struct dt_shard_map *out)
 {
-    pthread_mutex_lock(&w->lock);
-    *out = w->map;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_lock(&s->lock);
+    *out = s->map;
+    pthread_mutex_unlock(&s->lock);
 }
 
-void dt_shard_map_source_stale(dt_shard_map_source *w)
+void dt_shard_map_source_stale(dt_shard_map_source *s)
 {
-    dt_mailbox_signal(w->mailbox, LOOK);
+    dt_mailbox_signal(s->mailbox, LOOK);
 }
 
-unsigned dt_shard_map_source_named(const dt_shard_map_source *w)
+unsigned dt_shard_map_source_named(const dt_shard_map_source *s)
 {
-    return w->named;
+    return s->named;
 }
 
-unsigned dt_shard_map_source_rows(const dt_shard_map_source *w)
+unsigned dt_shard_map_source_rows(const dt_shard_map_source *s)
 {
-    return w->rows;
+    return s->rows;
 }

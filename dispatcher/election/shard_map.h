@@ -1,6 +1,6 @@
 /*
- * How many shards there are, as MySQL says: for everybody in this process, looked at by a thread of its own, so that
- * nobody else waits for MySQL. See scheduler/store/store_shards.c for what rests on it, and what does not.
+ * The source of the shard map: how many shards there are, as MySQL says, for every part of this process. A thread of its
+ * own reads it, so that nobody else waits for MySQL. See scheduler/store/store_shards.c for what rests on it, and what does not.
  */
 #ifndef DT_DISPATCHER_SHARD_MAP_H
 #define DT_DISPATCHER_SHARD_MAP_H
@@ -16,7 +16,7 @@ struct dt_shard_map_source_env {
     const struct dt_config *config;
     const dt_clock *clock;
     void *arg;
-    /* Both on the watch's thread. There is another map: whoever sleeps with the old one should look. */
+    /* Both on the source's thread. There is another map: loops that sleep with the old one should read it. */
     void (*changed)(void *arg);
     /* The shards below `shards` are to be led from now on. */
     void (*led)(void *arg, unsigned shards);
@@ -27,15 +27,15 @@ DT_MUST_CHECK dt_status dt_shard_map_source_start(const struct dt_shard_map_sour
                                                   const struct dt_installation *inst,
                                                   const struct dt_shard_range *range, dt_shard_map_source **out,
                                                   struct dt_error *err);
-void dt_shard_map_source_stop(dt_shard_map_source *watch); /* joins, frees; NULL is accepted */
+void dt_shard_map_source_stop(dt_shard_map_source *source); /* joins, frees; NULL is accepted */
 
 /* ---- any thread; none of them waits ---- */
-void dt_shard_map_source_get(dt_shard_map_source *watch, struct dt_shard_map *out);
-/* Somebody has seen another generation, or heard that something changed: look now. */
-void dt_shard_map_source_stale(dt_shard_map_source *watch);
+void dt_shard_map_source_get(dt_shard_map_source *source, struct dt_shard_map *out);
+/* Somebody has seen another generation, or heard of a change: the row is read at once. */
+void dt_shard_map_source_stale(dt_shard_map_source *source);
 /* How many shards the map names. */
-unsigned dt_shard_map_source_named(const dt_shard_map_source *watch);
+unsigned dt_shard_map_source_named(const dt_shard_map_source *source);
 /* Shards below it have a row. */
-unsigned dt_shard_map_source_rows(const dt_shard_map_source *watch);
+unsigned dt_shard_map_source_rows(const dt_shard_map_source *source);
 
 #endif

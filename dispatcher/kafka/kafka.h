@@ -1,6 +1,7 @@
 /*
- * What all users of Kafka share: its topics, plain sends, results. What sends jobs (producers, ledger) is
- * delivery/kafka's. Only kafka_*.c include librdkafka. A handle is used by one thread. librdkafka's threads only post.
+ * The port to Kafka that does not send jobs: topics, notices, results. Transactional producers and the ledger are
+ * delivery/kafka's. Only kafka_*.c include librdkafka. A handle belongs to one thread unless its comment says
+ * thread-safe; librdkafka's threads only post.
  */
 #ifndef DT_DISPATCHER_KAFKA_H
 #define DT_DISPATCHER_KAFKA_H
@@ -20,8 +21,8 @@ struct dt_kafka_env {
         *admin; /* where producers look up the size limits of topics; NULL: they take Kafka's default for granted */
 };
 
-/* Handles that were freed are destroyed in the background: waits for them, at most timeout_ms. Before a process ends.
- */
+/* Waits until all handles that were freed are destroyed, which happens in the background; at most timeout_ms. Called
+ * before a process ends. */
 void dt_kafka_drain(int timeout_ms);
 
 struct dt_kafka_header {
@@ -58,10 +59,10 @@ struct dt_kafka_topic_info {
  */
 DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic,
                                              struct dt_kafka_topic_info *out, struct dt_error *err);
-/* Has all of them known, in few requests; the first that is not OK is told of, and *at_fault says which it is. */
+/* Finds out all of them, in few requests. Not OK: the status of the first that is not, and *at_fault is its place. */
 DT_MUST_CHECK dt_status dt_kafka_admin_topics(dt_kafka_admin *admin, const struct dt_str *topics, size_t n,
                                               size_t *at_fault, struct dt_error *err);
-/* Somebody who must not wait. `told` is called on a thread of the admin's when there may be an answer to what was BUSY;
+/* An asker must not wait. `told` is called on a thread of the admin's when there may be an answer to what was BUSY;
  * it must not call the admin. Freed before the admin; not called any more then. */
 typedef struct dt_kafka_asker dt_kafka_asker;
 DT_MUST_CHECK dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), void *arg,
@@ -122,8 +123,7 @@ void dt_result_lag_free(dt_result_lag *lag);
 /* Notes where every partition of <installation>.results ends now: what was committed there before the call lies below.
  * UNAVAILABLE: Kafka does not tell, and nothing is noted. */
 DT_MUST_CHECK dt_status dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err);
-/* Has the group committed its offsets up to what was noted last, in every partition? Whoever reads, and whether anybody
- * does, makes no difference. UNAVAILABLE: Kafka does not tell, or nothing is noted. */
+/* Whether the group has committed its offsets up to what was noted last, in every partition, whoever reads them. UNAVAILABLE: Kafka does not tell, or nothing is noted. */
 DT_MUST_CHECK dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err);
 
 #endif

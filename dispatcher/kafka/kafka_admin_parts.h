@@ -12,7 +12,7 @@
 #include "kafka_common.h"
 #include "kafka_handle.h"
 
-/* So many topics are asked for in one request: while it is under way everybody else waits. */
+/* The most topics that one request asks for. Everybody else waits while it is under way. */
 #define DT_KAFKA_FIND_MAX 16
 
 struct dt_kafka_lookups;
@@ -26,7 +26,7 @@ struct dt_kafka_admin {
     struct dt_kafka_lookups *lookups;
 };
 
-/* What was found out of one topic. */
+/* A topic that is asked for, and the answer. */
 struct dt_kafka_finding {
     char name[DT_KAFKA_TOPIC_MAX + 1]; /* in */
     dt_status status;                  /* OK, REFUSED, or UNAVAILABLE: nobody can say now */

@@ -30,116 +30,116 @@ static void reap(const struct dt_kafka_on_demand_ops *ops, rd_kafka_t *rk)
 }
 
 /* The handle when it has gone unused for long enough, else NULL and the time to look again. Holds the lock. */
-static rd_kafka_t *take_unused(struct dt_kafka_on_demand *w, int64_t *again_us)
+static rd_kafka_t *take_unused(struct dt_kafka_on_demand *h, int64_t *again_us)
 {
     const int64_t now_us = dt_kafka_now_us();
-    rd_kafka_t *rk = w->rk;
+    rd_kafka_t *rk = h->rk;
 
-    *again_us = w->held ? now_us + w->keep_us : w->used_us + w->keep_us;
-    if (w->held || now_us < *again_us)
+    *again_us = h->held ? now_us + h->keep_us : h->used_us + h->keep_us;
+    if (h->held || now_us < *again_us)
         return NULL;
-    w->rk = NULL;
+    h->rk = NULL;
     return rk;
 }
 
 static void janitor_main(void *arg)
 {
-    struct dt_kafka_on_demand *w = arg;
-    const struct dt_kafka_on_demand_ops *ops = w->ops;
+    struct dt_kafka_on_demand *h = arg;
+    const struct dt_kafka_on_demand_ops *ops = h->ops;
     rd_kafka_t *unused = NULL;
     int64_t again_us;
 
-    pthread_mutex_lock(&w->lock);
-    while (!w->closing && w->rk && (unused = take_unused(w, &again_us)) == NULL)
-        dt_clock_wait(&w->changed, &w->lock, again_us);
-    w->janitor = false;
-    pthread_cond_broadcast(&w->changed);
-    pthread_mutex_unlock(&w->lock); /* w may be gone from here on */
+    pthread_mutex_lock(&h->lock);
+    while (!h->closing && h->rk && (unused = take_unused(h, &again_us)) == NULL)
+        dt_clock_wait(&h->changed, &h->lock, again_us);
+    h->janitor = false;
+    pthread_cond_broadcast(&h->changed);
+    pthread_mutex_unlock(&h->lock); /* h may be gone from here on */
     reap(ops, unused);
 }
 
-dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *w, rd_kafka_t **rk, struct dt_error *err)
+dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *h, rd_kafka_t **rk, struct dt_error *err)
 {
     rd_kafka_conf_t *conf;
     dt_status status = DT_OK;
 
-    pthread_mutex_lock(&w->lock);
-    if (!w->rk) {
-        status = w->ops->conf(w->env, &conf, err);
+    pthread_mutex_lock(&h->lock);
+    if (!h->rk) {
+        status = h->ops->conf(h->env, &conf, err);
         if (status == DT_OK)
-            status = dt_kafka_handle_new(w->ops->type, conf, &w->rk, err);
+            status = dt_kafka_handle_new(h->ops->type, conf, &h->rk, err);
     }
     if (status == DT_OK) {
-        w->held = true;
-        w->janitor = w->janitor || dt_thread_start_detached(janitor_main, w);
+        h->held = true;
+        h->janitor = h->janitor || dt_thread_start_detached(janitor_main, h);
     }
-    *rk = w->rk;
-    pthread_mutex_unlock(&w->lock);
+    *rk = h->rk;
+    pthread_mutex_unlock(&h->lock);
     return status;
 }
 
-void dt_kafka_on_demand_let_go(dt_kafka_on_demand *w)
+void dt_kafka_on_demand_let_go(dt_kafka_on_demand *h)
 {
-    pthread_mutex_lock(&w->lock);
-    w->held = false;
-    w->used_us = dt_kafka_now_us();
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_lock(&h->lock);
+    h->held = false;
+    h->used_us = dt_kafka_now_us();
+    pthread_mutex_unlock(&h->lock);
 }
 
-void dt_kafka_on_demand_discard(dt_kafka_on_demand *w)
+void dt_kafka_on_demand_discard(dt_kafka_on_demand *h)
 {
     rd_kafka_t *rk;
 
-    pthread_mutex_lock(&w->lock);
-    w->held = false;
-    rk = w->rk;
-    w->rk = NULL;
-    pthread_cond_broadcast(&w->changed);
-    pthread_mutex_unlock(&w->lock);
-    reap(w->ops, rk);
+    pthread_mutex_lock(&h->lock);
+    h->held = false;
+    rk = h->rk;
+    h->rk = NULL;
+    pthread_cond_broadcast(&h->changed);
+    pthread_mutex_unlock(&h->lock);
+    reap(h->ops, rk);
 }
 
-bool dt_kafka_on_demand_open(dt_kafka_on_demand *w)
+bool dt_kafka_on_demand_open(dt_kafka_on_demand *h)
 {
     bool open;
 
-    pthread_mutex_lock(&w->lock);
-    open = w->rk != NULL;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_lock(&h->lock);
+    open = h->rk != NULL;
+    pthread_mutex_unlock(&h->lock);
     return open;
 }
 
 dt_status dt_kafka_on_demand_new(const struct dt_kafka_env *env, const struct dt_kafka_on_demand_ops *ops, int keep_ms,
                                  dt_kafka_on_demand **out, struct dt_error *err)
 {
-    struct dt_kafka_on_demand *w = calloc(1, sizeof(*w));
+    struct dt_kafka_on_demand *h = calloc(1, sizeof(*h));
 
-    *out = w;
-    if (!w)
+    *out = h;
+    if (!h)
         return dt_fail(err, DT_NOMEM, "kafka handle");
-    w->env = env;
-    w->ops = ops;
-    w->keep_us = keep_ms * INT64_C(1000);
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->changed, NULL);
+    h->env = env;
+    h->ops = ops;
+    h->keep_us = keep_ms * INT64_C(1000);
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_cond_init(&h->changed, NULL);
     return DT_OK;
 }
 
-void dt_kafka_on_demand_free(dt_kafka_on_demand *w)
+void dt_kafka_on_demand_free(dt_kafka_on_demand *h)
 {
     rd_kafka_t *rk;
 
-    if (!w)
+    if (!h)
         return;
-    pthread_mutex_lock(&w->lock);
-    w->closing = true;
-    pthread_cond_broadcast(&w->changed);
-    while (w->janitor)
-        pthread_cond_wait(&w->changed, &w->lock);
-    rk = w->rk;
-    pthread_mutex_unlock(&w->lock);
-    reap(w->ops, rk);
-    pthread_cond_destroy(&w->changed);
-    pthread_mutex_destroy(&w->lock);
-    free(w);
+    pthread_mutex_lock(&h->lock);
+    h->closing = true;
+    pthread_cond_broadcast(&h->changed);
+    while (h->janitor)
+        pthread_cond_wait(&h->changed, &h->lock);
+    rk = h->rk;
+    pthread_mutex_unlock(&h->lock);
+    reap(h->ops, rk);
+    pthread_cond_destroy(&h->changed);
+    pthread_mutex_destroy(&h->lock);
+    free(h);
 }

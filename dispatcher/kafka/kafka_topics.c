@@ -23,8 +23,8 @@ enum {
     BAD_FOR_US = 5000000,
     DOWN_FOR_US = 1000000, /* a broker that did not answer is not asked again by everybody */
     LINGER_US = 2000,      /* what is wanted at the same time is asked for together */
-    REST_US = 2000,        /* between two requests of the thread, at least … */
-    REST_SHARE = 4,        /* … and this part of what the last one took */
+    PACING_US = 2000,      /* between two requests of the thread, at least … */
+    PACING_SHARE = 4,      /* … and this part of what the last one took */
 };
 
 struct known {
@@ -140,7 +140,7 @@ static void tell_askers(struct dt_kafka_lookups *l)
     }
 }
 
-/* That Kafka does not answer is nothing to remember of a topic. */
+/* A silence of Kafka's is remembered for all topics at once, not for each. */
 static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_finding *v, size_t n, dt_status status)
 {
     pthread_mutex_lock(&l->lock);
@@ -160,13 +160,13 @@ static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
         dt_clock_wait(&l->changed, &l->lock, until_us);
 }
 
-/* What is to be asked for next, not before rest_until_us; 0: the end. */
-static size_t next_wanted(struct dt_kafka_lookups *l, int64_t rest_until_us, struct dt_kafka_finding *v)
+/* Takes the names to be asked for next, not before not_before_us; 0: the end. */
+static size_t next_wanted(struct dt_kafka_lookups *l, int64_t not_before_us, struct dt_kafka_finding *v)
 {
     size_t n = 0;
 
     pthread_mutex_lock(&l->lock);
-    await_until(l, rest_until_us);
+    await_until(l, not_before_us);
     while (!dt_thread_stopping(&l->thread) && dt_topic_queue_length(l->wanted) == 0)
         pthread_cond_wait(&l->changed, &l->lock);
     await_until(l, dt_kafka_now_us() + LINGER_US);
@@ -184,16 +184,16 @@ static void lookups_main(void *arg)
 {
     struct dt_kafka_lookups *l = arg;
     struct dt_kafka_finding v[DT_KAFKA_FIND_MAX];
-    int64_t rest_until_us = 0;
+    int64_t not_before_us = 0;
     size_t n;
 
-    while ((n = next_wanted(l, rest_until_us, v)) > 0) {
+    while ((n = next_wanted(l, not_before_us, v)) > 0) {
         const int64_t began_us = dt_kafka_now_us();
-        int64_t rest_us;
+        int64_t pause_us;
 
         take_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, NULL));
-        rest_us = (dt_kafka_now_us() - began_us) / REST_SHARE;
-        rest_until_us = dt_kafka_now_us() + (rest_us > REST_US ? rest_us : REST_US);
+        pause_us = (dt_kafka_now_us() - began_us) / PACING_SHARE;
+        not_before_us = dt_kafka_now_us() + (pause_us > PACING_US ? pause_us : PACING_US);
     }
 }
 

@@ -1,7 +1,7 @@
 /*
- * Names of topics that somebody wants to know of, in turns: who wants very many must not keep the others waiting, so
- * the first name of each group goes before the second of any. A group is what stands before a name's first dot, which
- * is how topics of one owner are named, as a rule. Pure; one user at a time. Bounded.
+ * A fair queue of topics' names, by owner: the first name of each group goes before the second of any, so that an owner
+ * who wants very many topics does not keep the others waiting. A group is what stands before a name's first dot, which is
+ * how topics of one owner are named, as a rule. Pure; one user at a time. Bounded.
  */
 #ifndef DT_DISPATCHER_TOPIC_QUEUE_H
 #define DT_DISPATCHER_TOPIC_QUEUE_H
@@ -16,9 +16,9 @@ typedef struct dt_topic_queue dt_topic_queue;
 
 DT_MUST_CHECK dt_status dt_topic_queue_new(dt_topic_queue **out);
 void dt_topic_queue_free(dt_topic_queue *queue); /* accepts NULL */
-/* OK: it is in the queue, be it from before. FULL: no room for it. INVALID: empty or too long. NOMEM. */
+/* OK: the name is in the queue, also when it was before. FULL: no room for it. INVALID: empty or too long. NOMEM. */
 dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name);
-/* Takes the name whose turn it is; false: none is there. */
+/* Takes the name that goes next; false: the queue is empty. */
 bool dt_topic_queue_take(dt_topic_queue *queue, char name[DT_TOPIC_NAME_MAX + 1]);
 size_t dt_topic_queue_length(const dt_topic_queue *queue);
 

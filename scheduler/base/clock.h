@@ -29,7 +29,7 @@ static inline int64_t dt_clock_real_ms(const dt_clock *clock)
     return clock->real_ms(clock);
 }
 
-/* The earlier of two times, for loops that sleep until the first of several things. */
+/* The earlier of two times: for loops that sleep until the first of several things. */
 static inline int64_t dt_earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -26,18 +26,18 @@ struct dt_option {
     const char *help;
 };
 
-/* How many options there are. */
+/* The place of each option in the table; the last enumerator is how many there are. */
 enum {
-    DT_OPTIONS = 0
-#define COUNT_INT(section, key, def, min, max, flags, help)      +1
-#define COUNT_DURATION(section, key, def, min, max, flags, help) +1
-#define COUNT_BOOL(section, key, def, flags, help)               +1
-#define COUNT_TEXT(section, key, def, flags, help)               +1
-    DT_CONFIG_MAP(COUNT_INT, COUNT_DURATION, COUNT_BOOL, COUNT_TEXT)
-#undef COUNT_INT
-#undef COUNT_DURATION
-#undef COUNT_BOOL
-#undef COUNT_TEXT
+#define INT(section, key, def, min, max, flags, help)      DT_OPTION_OF_##section##_##key,
+#define DURATION(section, key, def, min, max, flags, help) DT_OPTION_OF_##section##_##key,
+#define BOOL(section, key, def, flags, help)               DT_OPTION_OF_##section##_##key,
+#define TEXT(section, key, def, flags, help)               DT_OPTION_OF_##section##_##key,
+    DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT)
+#undef INT
+#undef DURATION
+#undef BOOL
+#undef TEXT
+        DT_OPTIONS
 };
 extern const struct dt_option dt_options[DT_OPTIONS];
 

@@ -1,8 +1,8 @@
 /*
- * Structured log lines (logfmt) on stderr:
+ * Structured log lines (logfmt) on stderr, from any thread:
  *   time=2026-11-21T10:30:00.000Z level=info component=shard msg="took over" shard=3 epoch=17
- * One write(2) a line. Values are quoted where they need it. Never log payloads or secrets.
- * Thread-safe.
+ * A line is one write(2), so lines of threads do not mix. Values are quoted where they need it. Payloads and secrets are
+ * never logged. The fields are evaluated only when the level is enabled.
  *
  *   DT_LOG(INFO, "shard", "took over", DT_I("shard", s), DT_I("epoch", e), DT_S("owner", owner));
  */
@@ -23,6 +23,7 @@ struct dt_field {
     struct dt_str s;
 };
 
+/* A field: a whole number, a terminated text (NULL = ""), bytes (struct dt_str). */
 #define DT_I(name_, value)                                                                                             \
     {                                                                                                                  \
         .name = (name_), .type = DT_FIELD_INT, .i = (int64_t)(value)                                                   \
@@ -42,9 +43,12 @@ struct dt_field {
             dt_log_write(DT_LOG_##level, component, msg, (const struct dt_field[]){__VA_ARGS__ __VA_OPT__(, ){0}});    \
     } while (0)
 
+/* Lines below this level are not written; INFO to begin with. */
 void dt_log_set_level(enum dt_log_level level);
 bool dt_log_enabled(enum dt_log_level level);
+/* "debug", "info", "warn" or "error"; INVALID for any other word, and *out is as it was. */
 DT_MUST_CHECK dt_status dt_log_level_parse(const char *word, enum dt_log_level *out);
+/* Writes one line; DT_LOG calls it. fields ends with a name that is NULL. */
 void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields);
 
 #endif

@@ -2,7 +2,7 @@
  * Metrics in the Prometheus text format. A family is registered once, by name; a series within it by its
  * label text ("shard=\"3\""; "" = none). Handles live as long as the process; registering the same family
  * and labels again gives the same handle. Updates are lock-free; every function is thread-safe.
- * A NULL handle (memory was out when registering) is accepted and does nothing.
+ * A NULL handle is accepted and does nothing: registering returns NULL when memory is out.
  */
 #ifndef DT_BASE_METRICS_H
 #define DT_BASE_METRICS_H

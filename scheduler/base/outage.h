@@ -1,20 +1,20 @@
 /*
- * What is told of a server that does not do what it is asked: what changes, not each attempt. There is one outage for
- * each server and process, whatever number of threads meet it:
+ * Log lines about a server that does not do what it is asked. The beginning and the end of an outage are told, not each
+ * attempt. A process has one outage for each server, whatever number of threads meet it:
  *
  *   warn   … "results wait" outage=mysql begins=true status=UNAVAILABLE reason=…     when it begins
  *   warn   … "results wait" outage=mysql begins=false tries=512 seconds=60 …         once a minute, by whoever fails
  * then info   … "outage ended" outage=mysql tries=601 seconds=71                        when it ends
  *
- * It lasts as long as some part of the process fails: each thread that asks the server has a dt_outage_part, says of
- * each attempt that failed dt_outage_failed, and of the first one that did not dt_outage_over. A part that asks only
- * when it is asked itself may never get to say that; so whoever looks regularly (the health of an API, the main loop of
- * a dispatcher) calls dt_outage_look, which ends what nobody has met for DT_OUTAGE_QUIET_US. An outage that begins
- * again within DT_OUTAGE_PAUSE_US of the end that was told is told of when those are over, if it still lasts then.
+ * An outage lasts as long as some part of the process fails. Each thread that asks the server has a dt_outage_part. It
+ * calls dt_outage_failed for each attempt that failed, and dt_outage_over for each that did not. A part that asks rarely
+ * may never get to call dt_outage_over. So somebody who runs regularly (the health of an API, a loop of a dispatcher)
+ * calls dt_outage_look, which ends an outage that nobody has met for DT_OUTAGE_QUIET_US. An outage that begins again
+ * within DT_OUTAGE_PAUSE_US of its end is told only if it lasts longer than that.
  *
- * What no further attempt mends (an error that is marked `alarm`, a status of the class permanent or fatal) is told at
- * ERROR, once an outage, at once. Such an outage ends only when nobody has met it for DT_OUTAGE_QUIET_US: what a server
- * forbids is asked now and then, between much that it does.
+ * A failure that no further attempt repairs (an error that is marked `alarm`, a status of the class permanent or fatal)
+ * is told at ERROR, at once, and once an outage. Such an outage ends only when nobody has met it for DT_OUTAGE_QUIET_US,
+ * because a server that forbids one request serves many others meanwhile.
  *
  * Each single attempt is a line at DEBUG. Thread-safe; a part belongs to one thread at a time. Metrics: duetime_outage
  * {of} is 1 while one lasts, duetime_outage_alarm{of} while it is one for an operator;
@@ -46,20 +46,21 @@ struct dt_outage_part {
     uint32_t generation;  /* of that outage */
 };
 
-/* An attempt failed. What stands still because of it is `what` ("results wait"). err: why; NULL or empty = the status's
+/* An attempt failed. what: the effect of it, for people ("results wait"). err: the reason; NULL or empty = the status's
  * own text. */
 void dt_outage_failed(struct dt_outage_part *part, enum dt_outage_of of, const char *component, const char *what,
                       dt_status status, const struct dt_error *err);
 /* An attempt succeeded; costs nothing when the one before it did, too. */
 void dt_outage_over(struct dt_outage_part *part);
+/* Ends outages that nobody has met for DT_OUTAGE_QUIET_US. Any thread, every few seconds. */
 void dt_outage_look(void);
 
-/* The same with the time told, for tests. */
+/* For tests: as the three above, at a given time of the monotonic clock. */
 void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_outage_of of, const char *component,
                          const char *what, dt_status status, const struct dt_error *err);
 void dt_outage_over_at(int64_t now_us, struct dt_outage_part *part);
 void dt_outage_look_at(int64_t now_us);
-/* Forgets all outages, untold. */
+/* For tests: forgets all outages, and tells nothing. */
 void dt_outage_forget(void);
 
 #endif

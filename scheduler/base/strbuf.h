@@ -33,9 +33,9 @@ static inline bool dt_str_is(struct dt_str a, const char *s)
 {
     return dt_str_eq(a, dt_str(s));
 }
-/* Whether it is this text, which has no capital letters, but for the case of its ASCII letters. */
+/* Whether s is `lower`, whatever the case of its ASCII letters; lower has no capital letters. */
 bool dt_str_is_caseless(struct dt_str s, const char *lower);
-/* Without the spaces and tabs at its ends. */
+/* The slice of s without the spaces and tabs at its ends. */
 struct dt_str dt_str_trimmed(struct dt_str s);
 /* FNV-1a, 32 bits: for tables in memory. */
 static inline uint32_t dt_str_hash(struct dt_str s)
@@ -58,7 +58,7 @@ void dt_strbuf_reset(struct dt_strbuf *sb); /* n = 0, memory kept, failed forgot
 void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra);
 /* Bytes by which cap would grow if so many were appended at once; 0 = there is room. */
 size_t dt_strbuf_growth(const struct dt_strbuf *sb, size_t extra);
-/* Gives back what is not used. */
+/* Gives back memory that is not used. */
 void dt_strbuf_fit(struct dt_strbuf *sb);
 void dt_strbuf_add(struct dt_strbuf *sb, const void *p, size_t n);
 void dt_strbuf_adds(struct dt_strbuf *sb, const char *s);

@@ -186,7 +186,8 @@ dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, s
     if (it.n_electors == ELECTORS_MAX)
         broken("too many electors");
     struct dt_elector *e = world_alloc(sizeof *e);
-    *e = (struct dt_elector){.proc = proc_self(), .events = env->events, .number = it.n_electors, .shards = env->shards};
+    *e =
+        (struct dt_elector){.proc = proc_self(), .events = env->events, .number = it.n_electors, .shards = env->shards};
     it.electors[it.n_electors++] = e;
     *out = e;
     at(now_us + rnd_in(1 * MS, 20 * MS), elect, NULL);
