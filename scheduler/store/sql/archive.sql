@@ -35,19 +35,6 @@ SELECT t.part, t.until, job_id, attempt, status, due_at, dispatched_at, finished
       until BIGINT PATH '$[3]')) t
   STRAIGHT_JOIN attempts a FORCE INDEX (PRIMARY) ON a.job_id = t.id;
 
--- name: archive_jobs
-INSERT INTO history (id, part, key_until, topic, job_key, state, run_at, attempt, failures, attempt_status,
-     due_at, dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
-     updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
-     error_message, headers, payload)
-SELECT t.id, t.part, t.key_until, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
-       dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
-       updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
-       error_message, headers, payload
-  FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', part INT PATH '$[1]', key_until BIGINT PATH '$[2]',
-      until BIGINT PATH '$[3]')) t
-  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id;
-
 -- name: archive_keys
 INSERT INTO key_ends (free_at, job_id, topic, job_key)
 SELECT t.key_until, t.id, j.topic, j.job_key

@@ -1,32 +1,5 @@
 -- One job: read, changed, cancelled, run now, redriven; its attempts.
 
--- name: select_job
-SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
-       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
-       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
-  FROM jobs j
- WHERE j.id = ?;
-
--- name: lock_job
-SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
-       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
-       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
-  FROM jobs j
- WHERE j.id = ?
-   FOR UPDATE; -- guard: CANCEL
-
--- name: select_archived_job
-SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
-       j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
-       j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
-       j.error_at, j.created_at, j.updated_at, j.version, j.payload
-  FROM history j
- WHERE j.id = ?
-   AND j.part IN (?,?,?,?,?,?,?,?)
-   AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
-
 -- The ids of the list that `jobs` has.
 -- name: find_jobs
 SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id IN (?,...);
@@ -48,19 +21,6 @@ SELECT j.key_until
    AND j.state = 'dead'
    AND j.purge_at > ?
    FOR UPDATE;
-
--- name: bring_back_job
-INSERT INTO jobs (id, leave_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
-     dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
-     updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
-     error_message, headers, payload)
-SELECT h.id, h.purge_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
-       dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
-       updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
-       error_message, headers, payload
-  FROM history h
- WHERE h.id = ?
-   AND h.part = ?;
 
 -- name: bring_back_attempts
 INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message)
@@ -125,19 +85,6 @@ UPDATE jobs
 
 -- name: select_topic_defaults
 SELECT retry, ack_timeout_ms FROM topics WHERE name = ?;
-
--- name: patch_content
-UPDATE jobs
-   SET payload = ?, content_type = ?, payload_binary = ?
- WHERE id = ?;
-
--- name: patch_job
-UPDATE jobs
-   SET run_at = ?, next_at = ?, near = ?, retry = ?, ack_timeout_ms = ?, partition_key = ?, headers = ?,
-       version = version + 1, updated_at = ?
- WHERE id = ?
-   AND state = 'scheduled'
-   AND version = ?;
 
 -- One statement, so that an attempt that is being archived is seen once. The row's own part comes in any case, whatever its number (0 =
 -- none yet): without it there is no job.

@@ -1,0 +1,323 @@
+-- Every statement that names all columns of a job, or those that a caller gives: what a new column has to be added to. Columns are read
+-- in the order of job/job_columns.h; tests/unit/test_job_columns.c compares.
+
+-- name: select_job
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
+  FROM jobs j
+ WHERE j.id = ?;
+
+-- name: lock_job
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
+  FROM jobs j
+ WHERE j.id = ?
+   FOR UPDATE; -- guard: CANCEL
+
+-- name: select_archived_job
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
+       j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
+       j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
+       j.error_at, j.created_at, j.updated_at, j.version, j.payload
+  FROM history j
+ WHERE j.id = ?
+   AND j.part IN (?,?,?,?,?,?,?,?)
+   AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
+
+-- A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do.
+-- name: insert_job
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload)
+VALUES (?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_near
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, near)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_key
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, job_key)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_near_key
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, near, job_key)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_extras
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, partition_key, content_type, payload_binary, headers)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_near_extras
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, near, partition_key, content_type, payload_binary, headers)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_key_extras
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, job_key, partition_key, content_type, payload_binary, headers)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: insert_job_near_key_extras
+INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
+     payload, near, job_key, partition_key, content_type, payload_binary, headers)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: patch_job
+UPDATE jobs
+   SET run_at = ?, next_at = ?, near = ?, retry = ?, ack_timeout_ms = ?, partition_key = ?, headers = ?,
+       version = version + 1, updated_at = ?
+ WHERE id = ?
+   AND state = 'scheduled'
+   AND version = ?;
+
+-- name: patch_content
+UPDATE jobs
+   SET payload = ?, content_type = ?, payload_binary = ?
+ WHERE id = ?;
+
+-- name: archive_jobs
+INSERT INTO history (id, part, key_until, topic, job_key, state, run_at, attempt, failures, attempt_status,
+     due_at, dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
+     updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
+     error_message, headers, payload)
+SELECT t.id, t.part, t.key_until, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
+       dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
+       updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
+       error_message, headers, payload
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', part INT PATH '$[1]', key_until BIGINT PATH '$[2]',
+      until BIGINT PATH '$[3]')) t
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id;
+
+-- name: bring_back_job
+INSERT INTO jobs (id, leave_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
+     dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
+     updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
+     error_message, headers, payload)
+SELECT h.id, h.purge_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
+       dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
+       updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
+       error_message, headers, payload
+  FROM history h
+ WHERE h.id = ?
+   AND h.part = ?;
+
+-- name: list_live_by_id
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version
+  FROM jobs j FORCE INDEX (PRIMARY)
+ WHERE j.id > ?
+   AND j.id <= ?
+   AND (? IS NULL OR j.topic = ?)
+   AND (? = 0 OR j.state = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+ ORDER BY j.id LIMIT ?;
+
+-- name: list_all_by_id
+(SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+        j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+        j.error_message, j.error_at, j.created_at, j.updated_at, j.version
+   FROM jobs j FORCE INDEX (PRIMARY)
+  WHERE j.id > ?
+    AND j.id <= ?
+    AND (? IS NULL OR j.topic = ?)
+    AND (? = 0 OR j.state = ?)
+    AND j.run_at >= ?
+    AND j.run_at < ?
+    AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+  ORDER BY j.id LIMIT ?)
+UNION ALL
+(SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
+        j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
+        j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
+        j.error_at, j.created_at, j.updated_at, j.version
+   FROM history j FORCE INDEX (PRIMARY)
+  WHERE j.id > ?
+    AND j.id <= ?
+    AND (? IS NULL OR j.topic = ?)
+    AND (? = 0 OR j.state = ?)
+    AND j.run_at >= ?
+    AND j.run_at < ?
+    AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+  ORDER BY j.id LIMIT ?)
+ORDER BY 1 LIMIT ?;
+
+-- name: list_live_payloads_by_id
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
+  FROM jobs j FORCE INDEX (PRIMARY)
+ WHERE j.id > ?
+   AND j.id <= ?
+   AND (? IS NULL OR j.topic = ?)
+   AND (? = 0 OR j.state = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+ ORDER BY j.id LIMIT ?;
+
+-- name: list_all_payloads_by_id
+(SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+        j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
+   FROM jobs j FORCE INDEX (PRIMARY)
+  WHERE j.id > ?
+    AND j.id <= ?
+    AND (? IS NULL OR j.topic = ?)
+    AND (? = 0 OR j.state = ?)
+    AND j.run_at >= ?
+    AND j.run_at < ?
+    AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+  ORDER BY j.id LIMIT ?)
+UNION ALL
+(SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
+        j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
+        j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
+        j.error_at, j.created_at, j.updated_at, j.version, j.payload
+   FROM history j FORCE INDEX (PRIMARY)
+  WHERE j.id > ?
+    AND j.id <= ?
+    AND (? IS NULL OR j.topic = ?)
+    AND (? = 0 OR j.state = ?)
+    AND j.run_at >= ?
+    AND j.run_at < ?
+    AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+  ORDER BY j.id LIMIT ?)
+ORDER BY 1 LIMIT ?;
+
+-- name: list_live_by_key
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version
+  FROM job_keys k FORCE INDEX (PRIMARY)
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id
+ WHERE k.topic = ?
+   AND k.job_key >= ?
+   AND k.job_key < UNHEX(?)
+   AND (? OR k.job_key <> ?)
+   AND k.job_key <= COALESCE(?, UNHEX(?))
+   AND (? IS NULL OR j.topic = ?)
+   AND (? = 0 OR j.state = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+ ORDER BY k.job_key LIMIT ?;
+
+-- name: list_all_by_key
+(SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+        j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+        j.error_message, j.error_at, j.created_at, j.updated_at, j.version
+   FROM job_keys k FORCE INDEX (PRIMARY)
+   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id
+  WHERE k.topic = ?
+    AND k.job_key >= ?
+    AND k.job_key < UNHEX(?)
+    AND (? OR k.job_key <> ?)
+    AND k.job_key <= COALESCE(?, UNHEX(?))
+    AND (? IS NULL OR j.topic = ?)
+    AND (? = 0 OR j.state = ?)
+    AND j.run_at >= ?
+    AND j.run_at < ?
+    AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+  ORDER BY k.job_key LIMIT ?)
+UNION ALL
+(SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
+        j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
+        j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
+        j.error_at, j.created_at, j.updated_at, j.version
+   FROM job_keys k FORCE INDEX (PRIMARY)
+   STRAIGHT_JOIN history_days d FORCE INDEX (PRIMARY) ON d.home_day = k.job_id DIV 1099511627776
+   STRAIGHT_JOIN history j FORCE INDEX (PRIMARY) ON j.id = k.job_id
+  WHERE k.topic = ?
+    AND k.job_key >= ?
+    AND k.job_key < UNHEX(?)
+    AND (? OR k.job_key <> ?)
+    AND k.job_key <= COALESCE(?, UNHEX(?))
+    AND (? IS NULL OR j.topic = ?)
+    AND (? = 0 OR j.state = ?)
+    AND j.run_at >= ?
+    AND j.run_at < ?
+    AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+    AND j.part = d.part
+    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+    AND (SELECT COUNT(*) FROM jobs x WHERE x.id = k.job_id) = 0
+  ORDER BY k.job_key LIMIT ?)
+ORDER BY 3 LIMIT ?;
+
+-- name: list_live_payloads_by_key
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
+  FROM job_keys k FORCE INDEX (PRIMARY)
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id
+ WHERE k.topic = ?
+   AND k.job_key >= ?
+   AND k.job_key < UNHEX(?)
+   AND (? OR k.job_key <> ?)
+   AND k.job_key <= COALESCE(?, UNHEX(?))
+   AND (? IS NULL OR j.topic = ?)
+   AND (? = 0 OR j.state = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+ ORDER BY k.job_key LIMIT ?;
+
+-- name: list_all_payloads_by_key
+(SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+        j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
+   FROM job_keys k FORCE INDEX (PRIMARY)
+   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id
+  WHERE k.topic = ?
+    AND k.job_key >= ?
+    AND k.job_key < UNHEX(?)
+    AND (? OR k.job_key <> ?)
+    AND k.job_key <= COALESCE(?, UNHEX(?))
+    AND (? IS NULL OR j.topic = ?)
+    AND (? = 0 OR j.state = ?)
+    AND j.run_at >= ?
+    AND j.run_at < ?
+    AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+  ORDER BY k.job_key LIMIT ?)
+UNION ALL
+(SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
+        j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
+        j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
+        j.error_at, j.created_at, j.updated_at, j.version, j.payload
+   FROM job_keys k FORCE INDEX (PRIMARY)
+   STRAIGHT_JOIN history_days d FORCE INDEX (PRIMARY) ON d.home_day = k.job_id DIV 1099511627776
+   STRAIGHT_JOIN history j FORCE INDEX (PRIMARY) ON j.id = k.job_id
+  WHERE k.topic = ?
+    AND k.job_key >= ?
+    AND k.job_key < UNHEX(?)
+    AND (? OR k.job_key <> ?)
+    AND k.job_key <= COALESCE(?, UNHEX(?))
+    AND (? IS NULL OR j.topic = ?)
+    AND (? = 0 OR j.state = ?)
+    AND j.run_at >= ?
+    AND j.run_at < ?
+    AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+    AND j.part = d.part
+    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+    AND (SELECT COUNT(*) FROM jobs x WHERE x.id = k.job_id) = 0
+  ORDER BY k.job_key LIMIT ?)
+ORDER BY 3 LIMIT ?;
