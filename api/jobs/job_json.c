@@ -1,29 +1,6 @@
 /* Answers about jobs and attempts: see job_json.h. The JSON of a job itself is scheduler/job/job_encode.c. */
 #include "job_json.h"
 
-void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t created_ms)
-{
-    *job = (struct dt_job){
-        .id = made->id,
-        .topic = made->topic,
-        .key = made->key,
-        .state = DT_SCHEDULED,
-        .run_at_ms = made->run_at_ms,
-        .next_at_ms = made->run_at_ms,
-        .claim_shard = -1,
-        .retry = made->retry,
-        .ack_timeout_ms = made->ack_timeout_ms,
-        .partition_key = made->partition_key,
-        .headers = made->headers,
-        .content_type = made->content_type,
-        .payload = made->payload,
-        .payload_binary = made->payload_binary,
-        .created_at_ms = created_ms,
-        .updated_at_ms = created_ms,
-        .version = 1,
-    };
-}
-
 /* ---- attempt ---- */
 
 static void add_text(struct dt_strbuf *out, const char *name, struct dt_str text)

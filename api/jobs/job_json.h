@@ -63,9 +63,6 @@ const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms)
 
 /* ---- answers ---- */
 
-/* The job that an insert made, without reading it back. Slices stay borrowed. */
-void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t created_ms);
-
 /* An element of GET /v1/jobs/{id}/attempts. */
 void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt);
 /* counts may be NULL (lists). */

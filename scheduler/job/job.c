@@ -1,6 +1,6 @@
 /*
- * Words and small sums of the domain: names of states, rules for topic names, the id's home day, the near end.
- * Pure; refuses to know where jobs are kept.
+ * Words and small sums of the domain: names of states, rules for topic names, the id's home day, the near end, and what is
+ * done with every column of a job. Pure; refuses to know where jobs are kept.
  */
 #include "job/job.h"
 
@@ -108,4 +108,61 @@ int64_t dt_near_end_ms(int64_t now_ms)
     if (into_day_ms < 0)
         into_day_ms += DT_DAY_MS;
     return then_ms - into_day_ms + DT_DAY_MS;
+}
+
+/* ---- by the table of columns ---- */
+
+#define BYTES(kind, member, column) BYTES_##kind(member)
+#define BYTES_TEXT(member)          n += job->member.n;
+#define BYTES_INT(member)
+#define BYTES_FLAG(member)
+#define BYTES_SHARD(member)
+#define BYTES_STATE(member)
+#define BYTES_STATUS(member)
+
+size_t dt_job_bytes(const struct dt_job *job)
+{
+    size_t n = job->payload.n;
+    DT_JOB_COLUMNS(BYTES, BYTES, BYTES)
+    return n;
+}
+
+size_t dt_new_job_bytes(const struct dt_new_job *job)
+{
+    size_t n = job->topic.n + job->key.n + job->retry.n + job->payload.n;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, BYTES, BYTES)
+    return n;
+}
+
+#define HAS(kind, member, column) HAS_##kind(member)
+#define HAS_TEXT(member)          has |= job->member.p != NULL;
+#define HAS_FLAG(member)          has |= job->member;
+
+bool dt_new_job_has_extras(const struct dt_new_job *job)
+{
+    bool has = false;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, HAS, HAS)
+    return has;
+}
+
+#define COPY(kind, member, column) job->member = made->member;
+
+void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t created_ms)
+{
+    *job = (struct dt_job){
+        .id = made->id,
+        .topic = made->topic,
+        .key = made->key,
+        .state = DT_SCHEDULED,
+        .run_at_ms = made->run_at_ms,
+        .next_at_ms = made->run_at_ms,
+        .claim_shard = -1,
+        .retry = made->retry,
+        .ack_timeout_ms = made->ack_timeout_ms,
+        .payload = made->payload,
+        .created_at_ms = created_ms,
+        .updated_at_ms = created_ms,
+        .version = 1,
+    };
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, COPY, COPY)
 }

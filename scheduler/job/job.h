@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
+#include "job/job_columns.h"
 
 #define DT_TOPIC_MAX              200
 #define DT_KAFKA_TOPIC_MAX        249
@@ -44,30 +45,13 @@ static inline bool dt_job_state_terminal(enum dt_job_state s)
     return s >= DT_SUCCEEDED;
 }
 
-/* A row of `jobs` as read. Slices belong to the arena or result that it was read into; NULL columns are absent (.p
- * NULL). */
+/* A row of `jobs` or `history` as read. Slices belong to the arena or result that it was read into; NULL columns are
+ * absent (.p NULL). */
 struct dt_job {
-    int64_t id;
-    struct dt_str topic, key;
-    enum dt_job_state state;
-    int64_t run_at_ms;
-    int64_t next_at_ms;     /* 0 in terminal states */
+    DT_JOB_COLUMNS(DT_COLUMN_MEMBER, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
+    struct dt_str payload;
     int64_t was_next_at_ms; /* of what a change gives back: next_at before it, for the index; else 0 */
     bool unsettled;         /* of a change that was refused: only an attempt in flight is in its way; see store.h */
-    int64_t attempt, failures;
-    enum dt_attempt_status attempt_status;
-    int64_t due_at_ms;        /* next_at that the latest attempt was claimed at; 0 = none */
-    int64_t dispatched_at_ms; /* when the latest attempt was claimed; 0 = none */
-    int64_t finished_at_ms;   /* when the latest attempt, or the job, ended; 0 = not */
-    int claim_shard;          /* shard that claimed the latest attempt; -1 = none */
-    bool no_retries;          /* cancelled from further attempts */
-    struct dt_str retry;      /* canonical text, see retry.h; empty = no retries */
-    int64_t ack_timeout_ms;
-    struct dt_str partition_key, headers /* JSON object text */, content_type, payload;
-    bool payload_binary;                     /* made with payload_base64 */
-    struct dt_str error_code, error_message; /* last failure; absent = none */
-    int64_t error_at_ms;
-    int64_t created_at_ms, updated_at_ms, version;
 };
 
 /* What makes a job. Slices are borrowed. */
@@ -77,10 +61,18 @@ struct dt_new_job {
     int64_t run_at_ms;
     struct dt_str retry;    /* absent = the topic's, copied at insert */
     int64_t ack_timeout_ms; /* 0 = the topic's, copied at insert */
-    struct dt_str partition_key, headers, content_type, payload;
-    bool payload_binary;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
+    struct dt_str payload;
     unsigned char digest[16]; /* of the request, see api/jobs/job_json.h */
 };
+
+/* Bytes of its texts and its payload. */
+size_t dt_job_bytes(const struct dt_job *job);
+size_t dt_new_job_bytes(const struct dt_new_job *job);
+/* Whether it has any of CONTENT and EXTRA. */
+bool dt_new_job_has_extras(const struct dt_new_job *job);
+/* The job as its row is when it was just made: scheduled, version 1. Slices are those of `made`. */
+void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t created_ms);
 
 /* Topic names: 1-200 of [A-Za-z0-9._-], not "." or "..", not starting with "__" or "<installation>.". NULL = fine, else
  * the reason. */

@@ -105,15 +105,17 @@ DT_MUST_CHECK dt_status dt_store_find_key(dt_store *store, struct dt_str topic, 
 /* Does an attempt of the job stand in this shard's list of what is claimed and not settled? To tell, not to decide. */
 DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err);
 
+#define DT_PATCH_MEMBER(kind, member, column)                                                                          \
+    bool has_##member;                                                                                                 \
+    DT_COLUMN_TYPE_##kind member; /* absent = none */
 struct dt_patch {
-    bool has_run_at, has_payload, has_retry, has_ack_timeout, has_partition_key, has_headers;
+    bool has_run_at, has_payload, has_retry, has_ack_timeout;
     int64_t run_at_ms;
     bool run_at_is_delay; /* then run_at_ms is the delay, counted from MySQL's clock */
-    struct dt_str payload, content_type;
-    bool payload_binary;
-    struct dt_str retry;                  /* absent = the topic's */
-    int64_t ack_timeout_ms;               /* 0 = the topic's */
-    struct dt_str partition_key, headers; /* absent = none */
+    struct dt_str payload;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_PATCH_MEMBER) /* CONTENT: with has_payload */
+    struct dt_str retry;                                              /* absent = the topic's */
+    int64_t ack_timeout_ms;                                           /* 0 = the topic's */
 };
 /* if_version: 0 = any. prefixes: see api auth; NULL = all. */
 DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, int64_t if_version,

@@ -29,7 +29,6 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-#define JOB_COLUMNS     17 /* at most */
 #define KEY_COLUMNS     3
 #define NUMBERS_A_MS    INT64_C(16)
 #define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for as long */
@@ -39,19 +38,24 @@
 
 /* A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do. */
 enum { HAS_NEAR = 1, HAS_KEY = 2, HAS_EXTRAS = 4 };
-static const struct job_form {
-    const char *sql;
-    size_t columns;
-} job_forms[] = {
-    {dt_sql_insert_job, 11},
-    {dt_sql_insert_job_near, 12},
-    {dt_sql_insert_job_key, 12},
-    {dt_sql_insert_job_near_key, 13},
-    {dt_sql_insert_job_extras, 15},
-    {dt_sql_insert_job_near_extras, 16},
-    {dt_sql_insert_job_key_extras, 16},
-    {dt_sql_insert_job_near_key_extras, JOB_COLUMNS},
+enum { OWN_COLUMNS = 11, EXTRA_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };
+enum { JOB_COLUMNS = OWN_COLUMNS + 2 + EXTRA_COLUMNS }; /* at most */
+static const char *const insert_forms[] = {
+    [0] = dt_sql_insert_job,
+    [HAS_NEAR] = dt_sql_insert_job_near,
+    [HAS_KEY] = dt_sql_insert_job_key,
+    [HAS_NEAR | HAS_KEY] = dt_sql_insert_job_near_key,
+    [HAS_EXTRAS] = dt_sql_insert_job_extras,
+    [HAS_NEAR | HAS_EXTRAS] = dt_sql_insert_job_near_extras,
+    [HAS_KEY | HAS_EXTRAS] = dt_sql_insert_job_key_extras,
+    [HAS_NEAR | HAS_KEY | HAS_EXTRAS] = dt_sql_insert_job_near_key_extras,
 };
+
+static size_t columns_of(unsigned has)
+{
+    return OWN_COLUMNS + (has & HAS_NEAR ? 1u : 0u) + (has & HAS_KEY ? 1u : 0u) +
+           (has & HAS_EXTRAS ? EXTRA_COLUMNS : 0u);
+}
 
 /* ---- ids ---- */
 
@@ -148,15 +152,13 @@ static void sort_keyed(struct batch *b)
 
 static size_t row_bytes(const struct dt_new_job *job)
 {
-    return ROW_OVERHEAD + job->topic.n + job->key.n + job->retry.n + job->partition_key.n + job->headers.n +
-           job->content_type.n + job->payload.n;
+    return ROW_OVERHEAD + dt_new_job_bytes(job);
 }
 
 static unsigned what_it_has(const struct dt_insert *row)
 {
     const struct dt_new_job *job = &row->job;
-    bool extras = job->payload_binary || job->partition_key.p || job->content_type.p || job->headers.p;
-    return (row->near ? HAS_NEAR : 0u) | (job->key.p ? HAS_KEY : 0u) | (extras ? HAS_EXTRAS : 0u);
+    return (row->near ? HAS_NEAR : 0u) | (job->key.p ? HAS_KEY : 0u) | (dt_new_job_has_extras(job) ? HAS_EXTRAS : 0u);
 }
 
 /* What can be said without asking. CREATED means from here on: nothing speaks against it yet. */
@@ -184,7 +186,9 @@ static void start_outcomes(struct batch *b)
     sort_keyed(b);
 }
 
-/* A row for the form of those that have so much; returns its end. */
+#define PUSH(kind, member, column) *p++ = DT_COLUMN_PARAM_##kind(job->member);
+
+/* The parameters of a row, in the order of insert_forms[has]; returns their end. */
 static struct dt_param *job_params(const struct batch *b, unsigned has, const struct dt_insert *row, struct dt_param *p)
 {
     const struct dt_new_job *job = &row->job;
@@ -205,10 +209,7 @@ static struct dt_param *job_params(const struct batch *b, unsigned has, const st
         *p++ = DT_P_STR_OR_NULL(job->key);
     if (!(has & HAS_EXTRAS))
         return p;
-    *p++ = DT_P_STR_OR_NULL(job->partition_key);
-    *p++ = DT_P_STR_OR_NULL(job->content_type);
-    *p++ = DT_P_INT(job->payload_binary);
-    *p++ = DT_P_STR_OR_NULL(job->headers);
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, PUSH, PUSH)
     return p;
 }
 
@@ -373,8 +374,7 @@ static void count_made(struct batch *b, const struct dt_new_job *job)
 
 static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
 {
-    const struct job_form *form = &job_forms[b->has];
-    dt_status status = dt_db_run_many(b->db, form->sql, b->params, form->columns, n, NULL, err);
+    dt_status status = dt_db_run_many(b->db, insert_forms[b->has], b->params, columns_of(b->has), n, NULL, err);
     for (size_t i = 0; i < b->n && status == DT_OK; i++)
         if (b->rows[i]->outcome == DT_INSERT_CREATED)
             count_made(b, &b->rows[i]->job);
@@ -403,9 +403,9 @@ static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct
 {
     struct dt_param params[JOB_COLUMNS];
     bool ours = false;
-    const struct job_form *form = &job_forms[what_it_has(row)];
-    job_params(b, what_it_has(row), row, params);
-    dt_status status = dt_db_run(b->db, form->sql, params, form->columns, NULL, err);
+    const unsigned has = what_it_has(row);
+    job_params(b, has, row, params);
+    dt_status status = dt_db_run(b->db, insert_forms[has], params, columns_of(has), NULL, err);
     if (status == DT_OK)
         count_made(b, &row->job);
     if (status == DT_INVALID) {

@@ -424,6 +424,11 @@ static int64_t patched_time_ms(const struct change *c)
     return at_ms > c->now_ms ? at_ms : c->now_ms;
 }
 
+#define TAKE(kind, member, column) want->member = p->member;
+#define TAKE_EXTRA(kind, member, column)                                                                               \
+    if (p->has_##member)                                                                                               \
+        want->member = p->member;
+
 static dt_status wanted(struct change *c, struct dt_job *want)
 {
     const struct dt_patch *p = c->patch;
@@ -445,14 +450,10 @@ static dt_status wanted(struct change *c, struct dt_job *want)
         want->retry = retry;
     if (p->has_ack_timeout)
         want->ack_timeout_ms = ack_timeout_ms;
-    if (p->has_partition_key)
-        want->partition_key = p->partition_key;
-    if (p->has_headers)
-        want->headers = p->headers;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, TAKE_EXTRA)
     if (p->has_payload) {
         want->payload = p->payload;
-        want->content_type = p->content_type;
-        want->payload_binary = p->payload_binary;
+        DT_JOB_COLUMNS(DT_COLUMN_NONE, TAKE, DT_COLUMN_NONE)
     }
     return DT_OK;
 }
@@ -462,37 +463,60 @@ static bool same_text(struct dt_str a, struct dt_str b)
     return !a.p == !b.p && dt_str_eq(a, b);
 }
 
+#define SAME(kind, member, column) SAME_##kind(member)
+#define SAME_TEXT(member)          same &= same_text(a->member, b->member);
+#define SAME_FLAG(member)          same &= a->member == b->member;
+
 static bool same_content(const struct dt_job *a, const struct dt_job *b)
 {
-    return a->payload_binary == b->payload_binary && same_text(a->content_type, b->content_type) &&
-           dt_str_eq(a->payload, b->payload);
+    bool same = dt_str_eq(a->payload, b->payload);
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, SAME, DT_COLUMN_NONE)
+    return same;
 }
 
 static bool same_job(const struct dt_job *a, const struct dt_job *b)
 {
-    return a->run_at_ms == b->run_at_ms && a->next_at_ms == b->next_at_ms && dt_str_eq(a->retry, b->retry) &&
-           a->ack_timeout_ms == b->ack_timeout_ms && same_text(a->partition_key, b->partition_key) &&
-           same_text(a->headers, b->headers) && same_content(a, b);
+    bool same = a->run_at_ms == b->run_at_ms && a->next_at_ms == b->next_at_ms && dt_str_eq(a->retry, b->retry) &&
+                a->ack_timeout_ms == b->ack_timeout_ms;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, SAME)
+    return same && same_content(a, b);
 }
+
+#define PARAM(kind, member, column) DT_COLUMN_PARAM_##kind(want->member),
 
 static dt_status write_content(struct change *c, const struct dt_job *want)
 {
-    return dt_db_run(c->db, dt_sql_patch_content,
-                     DT_PARAMS(DT_P_STR(want->payload), DT_P_STR_OR_NULL(want->content_type),
-                               DT_P_INT(want->payload_binary), DT_P_INT(c->id)),
-                     NULL, c->err);
+    const struct dt_param params[] = {DT_P_STR(want->payload),
+                                      DT_JOB_COLUMNS(DT_COLUMN_NONE, PARAM, DT_COLUMN_NONE) DT_P_INT(c->id)};
+    return dt_db_run(c->db, dt_sql_patch_content, params, sizeof(params) / sizeof(*params), NULL, c->err);
 }
 
 static dt_status write_patch(struct change *c, const struct dt_job *want)
 {
-    dt_status status = write_job(
-        c, dt_sql_patch_job,
-        DT_PARAMS(DT_P_INT(want->run_at_ms), DT_P_INT(want->next_at_ms), DT_P_INT(near_of(c, want->next_at_ms)),
-                  DT_P_STR(want->retry), DT_P_INT(want->ack_timeout_ms), DT_P_STR_OR_NULL(want->partition_key),
-                  DT_P_STR_OR_NULL(want->headers), DT_P_INT(c->now_ms), DT_P_INT(c->id), DT_P_INT(c->job->version)));
+    const struct dt_param params[] = {
+        DT_P_INT(want->run_at_ms),
+        DT_P_INT(want->next_at_ms),
+        DT_P_INT(near_of(c, want->next_at_ms)),
+        DT_P_STR(want->retry),
+        DT_P_INT(want->ack_timeout_ms),
+        DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, PARAM) DT_P_INT(c->now_ms),
+        DT_P_INT(c->id),
+        DT_P_INT(c->job->version),
+    };
+    dt_status status = write_job(c, dt_sql_patch_job, params, sizeof(params) / sizeof(*params));
     if (status == DT_OK && !same_content(want, c->job))
         status = write_content(c, want);
     return status;
+}
+
+#define CHANGES(kind, member, column) changes |= p->has_##member;
+
+/* Whether a message of the job would be another one. */
+static bool changes_message(const struct dt_patch *p)
+{
+    bool changes = p->has_payload;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, CHANGES)
+    return changes;
 }
 
 /* Times and policy of a waiting job may always change; what its messages say not while one is on its way. */
@@ -503,7 +527,7 @@ static dt_status decide_patch(struct change *c)
     dt_status status = DT_OK;
     if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
         return too_late(c);
-    if (p->has_payload || p->has_partition_key || p->has_headers)
+    if (changes_message(p))
         status = refuse_in_flight(c);
     if (status == DT_OK && c->if_version && c->if_version != c->job->version)
         status = dt_fail(c->err, DT_VERSION, "job %lld has version %lld", (long long)c->id, (long long)c->job->version);

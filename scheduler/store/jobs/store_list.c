@@ -249,12 +249,6 @@ static dt_status read_row(struct page *p, struct dt_job *job)
     return status != DT_OK ? dt_fail(p->err, status, "job %lld cannot be read", (long long)job->id) : DT_OK;
 }
 
-static size_t job_bytes(const struct dt_job *job)
-{
-    return sizeof(*job) + job->topic.n + job->key.n + job->retry.n + job->partition_key.n + job->headers.n +
-           job->content_type.n + job->error_code.n + job->error_message.n + job->payload.n;
-}
-
 /* Whether another row may be taken: one as large as the largest must fit. */
 static bool full(const struct page *p)
 {
@@ -276,7 +270,7 @@ static size_t part_rows(const struct page *p)
 /* True: the row is the page's. Otherwise it is one too many, and will be read again. */
 static bool take_row(struct page *p)
 {
-    size_t bytes = job_bytes(&p->jobs[p->n]);
+    size_t bytes = sizeof(*p->jobs) + dt_job_bytes(&p->jobs[p->n]);
     size_t max = p->filter->bytes;
     if (max && p->n > 0 && p->bytes + bytes > max) {
         p->largest = bytes;

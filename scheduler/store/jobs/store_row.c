@@ -44,37 +44,20 @@ static void forget_next_at_of_finished(struct dt_job *job)
         job->next_at_ms = 0;
 }
 
+#define READ(kind, member, column) READ_##kind(member);
+#define READ_INT(member)           job->member = dt_db_i64(c->db, n++)
+#define READ_FLAG(member)          job->member = dt_db_i64(c->db, n++) != 0
+#define READ_SHARD(member)         job->member = (int)dt_db_i64(c->db, n++)
+#define READ_TEXT(member)          job->member = copy(c, n++)
+#define READ_STATE(member)         status = dt_row_state(c->db, n++, &job->member)
+#define READ_STATUS(member)        job->member = dt_row_attempt_status(c->db, n++)
+
 static dt_status read_head(struct copier *c, unsigned first, struct dt_job *job)
 {
-    const dt_db *db = c->db;
+    dt_status status = DT_OK;
     unsigned n = first;
     memset(job, 0, sizeof(*job));
-    job->id = dt_db_i64(db, n++);
-    job->topic = copy(c, n++);
-    job->key = copy(c, n++);
-    dt_status status = dt_row_state(db, n++, &job->state);
-    job->run_at_ms = dt_db_i64(db, n++);
-    job->next_at_ms = dt_db_i64(db, n++);
-    job->attempt = dt_db_i64(db, n++);
-    job->failures = dt_db_i64(db, n++);
-    job->attempt_status = dt_row_attempt_status(db, n++);
-    job->due_at_ms = dt_db_i64(db, n++);
-    job->dispatched_at_ms = dt_db_i64(db, n++);
-    job->finished_at_ms = dt_db_i64(db, n++);
-    job->claim_shard = (int)dt_db_i64(db, n++);
-    job->no_retries = dt_db_i64(db, n++) != 0;
-    job->retry = copy(c, n++);
-    job->ack_timeout_ms = dt_db_i64(db, n++);
-    job->partition_key = copy(c, n++);
-    job->headers = copy(c, n++);
-    job->content_type = copy(c, n++);
-    job->payload_binary = dt_db_i64(db, n++) != 0;
-    job->error_code = copy(c, n++);
-    job->error_message = copy(c, n++);
-    job->error_at_ms = dt_db_i64(db, n++);
-    job->created_at_ms = dt_db_i64(db, n++);
-    job->updated_at_ms = dt_db_i64(db, n++);
-    job->version = dt_db_i64(db, n++);
+    DT_JOB_COLUMNS(READ, READ, READ)
     forget_next_at_of_finished(job);
     return status;
 }

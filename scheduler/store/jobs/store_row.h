@@ -19,14 +19,13 @@
     "j.id,j.topic,j.job_key,j.state+0,j.run_at," next_at ",j.attempt,j.failures,j.attempt_status+0,j.due_at,"          \
     "j.dispatched_at,j.finished_at,j.claim_shard,j.no_retries,j.retry,j.ack_timeout_ms,j.partition_key,j.headers,"     \
     "j.content_type,j.payload_binary,j.error_code,j.error_message,j.error_at,j.created_at,j.updated_at,j.version"
-#define DT_ROW_HEAD         DT_ROW_HEAD_OF(DT_SQL_NEXT_AT)
-#define DT_ROW_HEAD_COLUMNS 26
+#define DT_ROW_HEAD DT_ROW_HEAD_OF(DT_SQL_NEXT_AT)
+enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };
 /* The same from `history j`. Whoever reads there shows a row only while its purge_at is to come. */
 #define DT_ROW_HEAD_PAST DT_ROW_HEAD_OF("0")
 /* The whole row. */
-#define DT_ROW_FULL         DT_ROW_HEAD ",j.payload"
-#define DT_ROW_FULL_PAST    DT_ROW_HEAD_PAST ",j.payload"
-#define DT_ROW_FULL_COLUMNS 27
+#define DT_ROW_FULL      DT_ROW_HEAD ",j.payload"
+#define DT_ROW_FULL_PAST DT_ROW_HEAD_PAST ",j.payload"
 /* What `jobs` and `history` have in common, but for the id; `attempts` and `history_attempts`. */
 #define DT_KEPT_COLUMNS                                                                                                \
     "topic, job_key, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, finished_at, "           \
@@ -62,5 +61,9 @@ DT_MUST_CHECK dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt
 /* The value of an ENUM column selected as col+0; attempt statuses: 'none' and NULL are NONE. */
 DT_MUST_CHECK dt_status dt_row_state(const dt_db *db, unsigned column, enum dt_job_state *out);
 enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column);
+
+/* The parameter that writes a member of CONTENT or EXTRA, for DT_JOB_COLUMNS. */
+#define DT_COLUMN_PARAM_TEXT(value) DT_P_STR_OR_NULL(value)
+#define DT_COLUMN_PARAM_FLAG(value) DT_P_INT(value)
 
 #endif

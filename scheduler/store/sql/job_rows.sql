@@ -51,22 +51,22 @@ VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: insert_job_extras
 INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
-     payload, partition_key, content_type, payload_binary, headers)
+     payload, partition_key, headers, content_type, payload_binary)
 VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: insert_job_near_extras
 INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
-     payload, near, partition_key, content_type, payload_binary, headers)
+     payload, near, partition_key, headers, content_type, payload_binary)
 VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: insert_job_key_extras
 INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
-     payload, job_key, partition_key, content_type, payload_binary, headers)
+     payload, job_key, partition_key, headers, content_type, payload_binary)
 VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: insert_job_near_key_extras
 INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
-     payload, near, job_key, partition_key, content_type, payload_binary, headers)
+     payload, near, job_key, partition_key, headers, content_type, payload_binary)
 VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: patch_job
