@@ -41,16 +41,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "acceptor.h"
 #include "api.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread.h"
+#include "http/front/acceptor.h"
+#include "http/front/http_listen.h"
+#include "http/front/http_receiver.h"
 #include "http_connections.h"
 #include "http_detached.h"
 #include "http_linger.h"
-#include "http_listen.h"
-#include "http_receiver.h"
 #include "request/http.h"
 #include "work/deadlines.h"
 

@@ -3,7 +3,7 @@
  * what waits for more is bounded; and what was passed begins with whole heads that the parser of heads takes.
  */
 #include "fuzz.h"
-#include "http/frames.h"
+#include "http/front/frames.h"
 
 /* Sends bytes as they would come, `step` at a time; returns how many were passed. */
 static size_t send_all(struct dt_frames *frames, struct dt_str text, size_t step)

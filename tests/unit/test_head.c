@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "http/head.h"
+#include "http/front/head.h"
 
 static struct dt_head head;
 
