@@ -1,10 +1,10 @@
 /*
- * The handlers that routes.c names, one for each route; http.h says what they may do and on which thread they run.
+ * The handlers that routes.c names, one for each route; request.h says what they may do and on which thread they run.
  */
 #ifndef DT_API_HANDLERS_H
 #define DT_API_HANDLERS_H
 
-#include "request/http.h"
+#include "request/request.h"
 
 /* handlers_jobs.c */
 enum dt_next dt_handle_job_create(struct dt_request *req);

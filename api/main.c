@@ -18,7 +18,8 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "commands.h"
-#include "request/http.h"
+#include "http/front/http_listen.h"
+#include "http/http_server.h"
 #include "request/router.h"
 #include "store/db/db.h"
 

@@ -19,7 +19,7 @@
 #include "base/config.h"
 #include "base/metrics.h"
 #include "http/front/http_receiver.h"
-#include "request/http.h"
+#include "request/request.h"
 
 enum dt_phase { DT_PHASE_IDLE, DT_PHASE_READING, DT_PHASE_BUSY, DT_PHASE_SENDING };
 enum { DT_CUT_NOT = -1 }; /* besides enum dt_cut */

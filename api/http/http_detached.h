@@ -1,5 +1,5 @@
 /*
- * Answers that are written past the HTTP library, on sockets that it has no more or never had. dt_detached_answer (http.h)
+ * Answers that are written past the HTTP library, on sockets that it has no more or never had. dt_detached_answer (request.h)
  * answers with a body, dt_detached_problem with a problem; either ends the detached, and the connection.
  */
 #ifndef DT_API_HTTP_DETACHED_H
@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "http_linger.h"
-#include "request/http.h"
+#include "request/request.h"
 
 /* Takes the socket over, whatever happens. id is copied. The client has patience_us to take the answer. NULL: there
  * was no memory, and the socket is closed. */

@@ -51,7 +51,8 @@
 #include "http_connections.h"
 #include "http_detached.h"
 #include "http_linger.h"
-#include "request/http.h"
+#include "http_server.h"
+#include "request/request.h"
 #include "work/deadlines.h"
 
 #define SLOTS_PER_THREAD  112u

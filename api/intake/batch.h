@@ -21,7 +21,7 @@
 #include "api.h"
 #include "batch_gate.h"
 #include "jobs/job_json.h"
-#include "request/http.h"
+#include "request/request.h"
 
 /* A chunk is full with this much text, or with dt_committer_unit_rows elements. */
 #define DT_BATCH_CHUNK_BYTES (1U << 20)

@@ -7,8 +7,8 @@
 
 #include "api.h"
 #include "auth/cursor.h"
-#include "http.h"
 #include "jobs/job_json.h"
+#include "request.h"
 
 /* From the configuration and a snapshot (whose installation it borrows; NULL: the name from the configuration). */
 struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view);

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "http.h"
+#include "request.h"
 
 struct dt_str dt_request_query(const struct dt_request *req, const char *name)
 {

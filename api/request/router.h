@@ -14,7 +14,7 @@
 struct dt_request;
 struct dt_stream;
 
-/* What a handler says: the answer is filled in, or somebody else has the request now (see http.h). */
+/* What a handler says: the answer is filled in, or somebody else has the request now (see request.h). */
 enum dt_next { DT_REPLY, DT_PENDING };
 
 #define DT_ROUTE_PARAMS 2
@@ -23,7 +23,7 @@ enum dt_next { DT_REPLY, DT_PENDING };
 enum dt_body {
     DT_BODY_NONE,  /* takes none: white space or {} is let pass, anything else 422 */
     DT_BODY_JSON,  /* application/json (or missing type), limit limits.body; handle gets it whole, perhaps empty */
-    DT_BODY_STREAM /* application/json or application/x-ndjson, limit limits.batch_body, see http.h dt_stream */
+    DT_BODY_STREAM /* application/json or application/x-ndjson, limit limits.batch_body, see request.h dt_stream */
 };
 
 enum dt_media { DT_MEDIA_JSON, DT_MEDIA_NDJSON, DT_MEDIA_OTHER };

@@ -7,7 +7,7 @@
  * shared without a lock. Charge in large steps (a buffer's growth, a chunk), not for each job: every charge touches a
  * cache line that all threads share.
  *
- * Outside of the budget: what each connection has anyway, bounded by their number (see DT_REQUEST_FREE in http.h).
+ * Outside of the budget: what each connection has anyway, bounded by their number (see DT_REQUEST_FREE in request.h).
  */
 #ifndef DT_API_BUDGET_H
 #define DT_API_BUDGET_H

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "request/http.h"
+#include "request/request.h"
 #include "store/store.h"
 
 typedef struct dt_workers dt_workers;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "request/http.h"
+#include "request/request.h"
 
 #define THREADS 4
 #define ROUNDS  20000

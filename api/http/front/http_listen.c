@@ -10,8 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "request/http.h"
-
 static dt_status resolve(const char *listen, int port, struct addrinfo **out, struct dt_error *err)
 {
     char service[16];

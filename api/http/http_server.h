@@ -1,0 +1,40 @@
+/*
+ * The HTTP server: it listens, lets connections in and calls the handlers of routes for their requests (request.h).
+ *
+ * Calling sequence: dt_http_start, dt_http_drain, dt_http_cut (more than once, if need be), dt_http_stop; all on one
+ * thread. The handlers run on threads of the server.
+ */
+#ifndef DT_API_HTTP_SERVER_H
+#define DT_API_HTTP_SERVER_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "request/router.h"
+
+struct dt_api;
+
+typedef struct dt_http dt_http;
+
+/*
+ * Listens on http.listen and http.port, and serves. api and router are borrowed until dt_http_stop. SYSTEM: the port is
+ * taken, or not permitted, or a thread cannot start; INVALID: http.listen is no address. *out is NULL on failure.
+ */
+DT_MUST_CHECK dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http **out,
+                                      struct dt_error *err);
+/* The port that it listens on: http.port, or the one that the kernel chose for 0. */
+int dt_http_port(const dt_http *http);
+/*
+ * Accepts no more connections, and closes each connection after its answer. Returns when no request is under way, or at
+ * until_us (monotonic).
+ */
+void dt_http_drain(dt_http *http, int64_t until_us);
+/* After a drain: cuts off bodies that are not complete. Returns as dt_http_drain does. */
+void dt_http_cut(dt_http *http, int64_t until_us);
+/*
+ * Closes all connections, ends the threads and frees the server. Accepts NULL. No request may be suspended any more:
+ * committers and workers are stopped before.
+ */
+void dt_http_stop(dt_http *http);
+
+#endif

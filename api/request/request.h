@@ -1,0 +1,174 @@
+/*
+ * What a request is: what came in, what goes out, and what a handler may do with it. Knows no HTTP library; the server
+ * (http/) fills a request in and sends its answer.
+ *
+ * A request belongs to exactly one thread at a time, so nothing in it is locked:
+ *
+ *   HTTP thread   checks the head (framing, route, token, scope, topic prefix, limits, content type, names in the
+ *                 query), reads the body, and calls route->handle(req), which returns
+ *     DT_REPLY    The answer is filled in, and is sent.
+ *     DT_PENDING  The handler has called dt_request_suspend and has handed the request to another thread. The request
+ *                 is that thread's until it calls dt_request_resume. The HTTP thread then calls req->then(req) if it is
+ *                 set, which may return DT_PENDING again; without it the answer is sent.
+ *
+ * Handlers, feeds of streams and `then` run on an HTTP thread that serves more than a hundred connections. They never
+ * block, and never talk to MySQL or Redis: work with the store goes to dt_workers_submit, new jobs to
+ * dt_committer_submit, results to dt_results_batcher_submit. Each of these resumes every request that it is given. The
+ * wait of a suspended request ends with its deadline at the latest (work/deadlines.h), or a few seconds later when
+ * MySQL is already at work on it.
+ *
+ * Everything that belongs to the request (arena, body, query, out) lives until its answer was sent, and is then used
+ * again for the next request of the same connection.
+ *
+ * The server refuses before a handler runs: 400 (framing, bad escapes), 401, 403, 404, 405 with Allow, 408, 413, 414,
+ * 415, 431, 505, 422 (an unknown query parameter, a body where none is taken), 503 (the tokens are unknown because
+ * MySQL was never reached, or the process is shutting down). It never answers 411: chunked bodies are taken.
+ */
+#ifndef DT_API_REQUEST_H
+#define DT_API_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "auth/auth.h"
+#include "base/strbuf.h"
+#include "problem.h"
+#include "router.h"
+#include "work/budget.h"
+
+struct dt_api;
+
+#define DT_REQUEST_QUERY_MAX  32
+#define DT_REQUEST_HEADER_MAX 8
+#define DT_REQUEST_ID_MAX     128
+/* Bytes of each of body, answer and arena that a connection has outside of the budget, and keeps between requests. */
+#define DT_REQUEST_FREE ((size_t)32 * 1024)
+
+struct dt_pair {
+    struct dt_str name, value;
+};
+
+struct dt_request {
+    struct dt_api *api;
+
+    /* In. Slices are terminated. */
+    const struct dt_route *route;
+    struct dt_str method, path;                 /* path as it was sent, without the query */
+    struct dt_str params[DT_ROUTE_PARAMS];      /* path parameters in order, percent-decoded; may hold NUL for %00 */
+    struct dt_pair query[DT_REQUEST_QUERY_MAX]; /* decoded; names are among route->query, each at most once */
+    unsigned n_query;
+    bool truncated;                  /* a stream went beyond limits.batch_body: what lies past it was dropped */
+    struct dt_str body;              /* whole; absent for streams */
+    struct dt_str content_type;      /* as sent; absent when missing */
+    enum dt_media media;             /* what content_type says; DT_MEDIA_JSON when missing */
+    struct dt_str if_match;          /* absent when missing */
+    struct dt_str request_id;        /* the caller's, or ours; never absent */
+    struct dt_caller caller;         /* scopes and topics of the token; cleared by the server */
+    int64_t started_us, deadline_us; /* monotonic */
+
+    /* Out. */
+    int status;                                    /* 0 = not answered yet */
+    const char *reply_type;                        /* Content-Type, static text; default application/json */
+    struct dt_strbuf out;                          /* the answer's body */
+    struct dt_pair headers[DT_REQUEST_HEADER_MAX]; /* added with dt_request_header */
+    unsigned n_headers;
+    bool close;   /* the connection is closed after the answer */
+    bool changed; /* something was done for it already: a refusal from here on says that its outcome is unknown */
+
+    /* The handler's own. */
+    /* Called on the HTTP thread after a resume. NULL: the answer is sent. */
+    enum dt_next (*then)(struct dt_request *req);
+    /* Called after the answer was sent or the client left, and never while the request is suspended. NULL: none. */
+    void (*cleanup)(struct dt_request *req);
+    void *state;
+    struct dt_arena arena; /* reset when the answer was sent */
+    struct dt_hold hold;   /* of the budget; ended with the request */
+};
+
+/* The value of a query parameter; absent (.p NULL) when it was not given. */
+struct dt_str dt_request_query(const struct dt_request *req, const char *name);
+/*
+ * Adds a response header. name is static text, the value is copied into the arena. X-Request-Id and Content-Type need
+ * not be added. Beyond DT_REQUEST_HEADER_MAX, and when memory is out, the header is left out.
+ */
+void dt_request_header(struct dt_request *req, const char *name, struct dt_str value);
+
+/*
+ * Charges n bytes to the budget of all requests (budget.h), before they are allocated. Called by the thread that owns
+ * the request. False: nothing was charged; the handler answers 503 unavailable if nothing was changed yet. The server
+ * gives back all that a request holds when the request ends. When the answer is sent, it also weighs body, out and
+ * arena itself, and charges only what they have beyond the hold.
+ */
+DT_MUST_CHECK bool dt_request_hold(struct dt_request *req, size_t n);
+/* Gives n bytes of the hold back before the request ends. */
+void dt_request_let_go(struct dt_request *req, size_t n);
+/* Called when the answer is filled in: gives back all that the hold has beyond what the request's buffers have. */
+void dt_request_trim(struct dt_request *req);
+/* Fills in the 503 of a request that was refused by the budget. Always DT_REPLY. */
+enum dt_next dt_request_no_room(struct dt_request *req);
+
+/*
+ * Fills in a problem: status, type, body with the request's id, Retry-After where one is due. Replaces what out held.
+ */
+void dt_request_problem(struct dt_request *req, const struct dt_problem *problem);
+/* As dt_request_problem, with a detail and nothing else. */
+void dt_request_refuse(struct dt_request *req, enum dt_problem_type type, const char *fmt, ...) DT_PRINTF(3, 4);
+
+/*
+ * Suspends the request, on the HTTP thread, inside handle, feed or then, before it is handed to another thread. The
+ * caller then returns DT_PENDING (feed: DT_FEED_WAIT) and touches the request no more.
+ */
+void dt_request_suspend(struct dt_request *req);
+/* Gives the request back to its HTTP thread. Any thread, exactly once a suspend; may come before the suspending
+ * handler has returned. */
+void dt_request_resume(struct dt_request *req);
+/* Says whether it is suspended. Only for the thread that owns the request. */
+bool dt_request_suspended(const struct dt_request *req);
+
+/* ---- streams: routes whose body is taken as it arrives (router.h, DT_BODY_STREAM) ---- */
+
+enum dt_feed { DT_FEED_MORE, DT_FEED_WAIT, DT_FEED_DROP };
+enum dt_cut { DT_CUT_CLIENT, DT_CUT_LATE, DT_CUT_SHUTDOWN, DT_CUT_MALFORMED, DT_CUT_SLOW };
+
+/*
+ * All functions run on the HTTP thread, in this order: begin, feed for each piece of the body, then the route's handle
+ * when the body is complete, or cut when it breaks off; at last the request's cleanup, if one is set. If units are
+ * still at a committer when cleanup is called, it must not free what they use: such state is counted memory of its own.
+ */
+struct dt_stream {
+    /*
+     * Called when the head was found fine, whether or not a body follows. DT_PENDING: go on. DT_REPLY: the request is
+     * refused, the answer is filled in, and the body is dropped. *buffer is false before; a stream that does not want
+     * this request streamed (a JSON array) sets it: the body is then collected in req->body (at most
+     * limits.batch_body), and only handle is called.
+     */
+    enum dt_next (*begin)(struct dt_request *req, bool *buffer);
+    /*
+     * MORE: all n bytes were taken, *taken need not be set. WAIT: *taken bytes were taken and the request was
+     * suspended; feed is called again with the remainder after the resume (`then` is not called for it). DROP: the
+     * answer is decided, or nothing more is wanted; the remainder of the body is read and dropped, then handle is
+     * called.
+     */
+    enum dt_feed (*feed)(struct dt_request *req, const char *p, size_t n, size_t *taken);
+    /*
+     * Called when the body breaks off: its client left, its time is up, it is slow and others wait for a connection,
+     * the server ends, or its chunks are malformed. handle is not called after it. It may detach the answer
+     * (dt_request_detach); otherwise the server sends a problem where one is due.
+     */
+    void (*cut)(struct dt_request *req, enum dt_cut why);
+};
+
+/*
+ * The answer to a request whose body broke off. The HTTP library closes such a connection unanswered, so its socket is
+ * kept, and the answer is written to it past the library. Called inside a stream's cut. NULL: not possible.
+ */
+typedef struct dt_detached dt_detached;
+dt_detached *dt_request_detach(struct dt_request *req);
+/*
+ * Sends the answer and frees the detached answer. Any thread, exactly once. Takes over body and the hold that pays for
+ * it. status 0: there is no answer, and the client is told that the outcome is unknown.
+ */
+void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
+                        struct dt_hold *hold);
+
+#endif
