@@ -35,7 +35,7 @@ VENDORS = {
     r"zookeeper/.*": ["dispatcher/election/zk.c"],
     r"yajl/.*": ["scheduler/base/json.c"],
     r"ini": ["scheduler/base/config.c"],
-    r"microhttpd": ["api/http/http*.c", "dispatcher/chores/metrics_mhd.c"],
+    r"microhttpd": ["api/http/http_mhd.c", "dispatcher/chores/metrics_mhd.c"],
     r"curl/.*": ["dispatcher/delivery/http/http*.c"],
     r"openssl/.*": ["api/auth/auth.c", "api/auth/cursor.c"],
     r"zlib": ["scheduler/job/shard.c"],
@@ -50,7 +50,7 @@ VENDORS = {
 }
 
 # What talks to one vendor's library may be longer.
-ADAPTERS = {"scheduler/store/db/db_mysql.c", "scheduler/base/json.c", "api/http/http_mhd.c",
+ADAPTERS = {"scheduler/store/db/db_mysql.c", "scheduler/base/json.c",
             "dispatcher/delivery/kafka/kafka_txn_producer.c",
             "api/intake/batch.c", "scheduler/store/dispatch/store_results.c", "scheduler/store/dispatch/store_turn.c",
             "scheduler/store/jobs/store_jobs.c"}

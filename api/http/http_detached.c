@@ -2,9 +2,10 @@
  */
 #include "http_detached.h"
 
-#include <microhttpd.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "http_mhd.h"
 
 struct dt_detached {
     dt_linger *linger;
@@ -37,7 +38,7 @@ void dt_detached_when_ended(dt_detached *detached, void (*ended)(void *arg), voi
 static void add_head(struct dt_strbuf *text, int status, const char *type, const char *id, size_t n)
 {
     dt_strbuf_addf(text, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n", status,
-                   MHD_get_reason_phrase_for((unsigned)status), type, id);
+                   dt_mhd_reason(status), type, id);
     if (status == 503)
         dt_strbuf_addf(text, "Retry-After: %u\r\n", dt_problem_retry_after_s(DT_PROBLEM_UNAVAILABLE));
     dt_strbuf_addf(text, "Content-Length: %zu\r\n\r\n", n);

@@ -1,0 +1,276 @@
+/*
+ * Owns the checks of a request's head: what route it takes, who calls, how large and of what kind its body is, what its
+ * query says. Refuses to know how an answer is sent. Heads come in sound framing (front/http_receiver.h).
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "http_exchange.h"
+#include "http_mhd.h"
+
+/* ---- headers ---- */
+
+static bool sane_id(struct dt_str id)
+{
+    if (id.n == 0 || id.n > DT_REQUEST_ID_MAX)
+        return false;
+    for (size_t i = 0; i < id.n; i++) {
+        char ch = id.p[i];
+        bool fine = (ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '.' ||
+                    ch == '_' || ch == '-';
+        if (!fine)
+            return false;
+    }
+    return true;
+}
+
+static void take_id(struct dt_exchange *e, struct dt_str value)
+{
+    if (!sane_id(value))
+        return;
+    memcpy(e->id, value.p, value.n);
+    e->id[value.n] = '\0';
+    e->req.request_id = (struct dt_str){e->id, value.n};
+}
+
+/* One header, whose framing was judged before; the names that matter here differ in length or in their first letter. */
+static bool take_header(void *arg, struct dt_str name, struct dt_str v)
+{
+    struct dt_exchange *e = arg;
+    switch (name.n) {
+    case 6:
+        if (dt_str_is_caseless(name, "expect"))
+            e->expects = true;
+        break;
+    case 8:
+        if (dt_str_is_caseless(name, "if-match"))
+            e->req.if_match = v;
+        break;
+    case 12:
+        if (dt_str_is_caseless(name, "content-type"))
+            e->req.content_type = v;
+        else if (dt_str_is_caseless(name, "x-request-id"))
+            take_id(e, v);
+        break;
+    case 13:
+        if (dt_str_is_caseless(name, "authorization"))
+            e->authorization = v;
+        break;
+    case 14:
+        if (dt_str_is_caseless(name, "content-length"))
+            e->length = strtoull(v.p, NULL, 10);
+        break;
+    case 16:
+        if (dt_str_is_caseless(name, "content-encoding"))
+            e->encoding = v;
+        break;
+    case 17:
+        if (dt_str_is_caseless(name, "transfer-encoding"))
+            e->chunked = true;
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
+void dt_exchange_read_headers(struct dt_exchange *e)
+{
+    dt_mhd_headers(e->mhd, take_header, e);
+    if (!e->req.request_id.p)
+        e->req.request_id = dt_http_make_id(e->http, e->id);
+}
+
+/* ---- the checks: each of them fills in a problem, or says true ---- */
+
+/* A connection that the receiver does not see would be open to all that it keeps out. */
+static bool check_received(struct dt_exchange *e)
+{
+    if (++e->begun <= dt_receiver_heads(e->connection.receiver))
+        return true;
+    DT_LOG(ERROR, "http",
+           "a request has come past the receiver: this program's recv is not the one that the HTTP library calls");
+    dt_request_refuse(&e->req, DT_PROBLEM_INTERNAL, "the request was not looked at");
+    e->req.close = true;
+    return false;
+}
+
+static dt_status decode_text(struct dt_arena *arena, struct dt_str text, struct dt_str *out)
+{
+    char *copy = dt_arena_alloc(arena, text.n + 1);
+    size_t length = 0;
+    dt_status status = copy ? dt_percent_decode(text, copy, &length) : DT_NOMEM;
+    if (status == DT_OK)
+        *out = (struct dt_str){copy, length};
+    return status;
+}
+
+/* A text that could not be decoded: the caller's mistake, or our want of memory. */
+static void refuse_text(struct dt_exchange *e, dt_status status, const char *what)
+{
+    if (status == DT_MALFORMED)
+        dt_request_refuse(&e->req, DT_PROBLEM_MALFORMED, "the %s has a bad %%-escape", what);
+    else
+        dt_request_refuse(&e->req, DT_PROBLEM_INTERNAL, "out of memory");
+}
+
+static bool decode_params(struct dt_exchange *e, const struct dt_match *match)
+{
+    dt_status status = DT_OK;
+    for (int i = 0; status == DT_OK && i < DT_ROUTE_PARAMS && match->params[i].p; i++)
+        status = decode_text(&e->req.arena, match->params[i], &e->req.params[i]);
+    if (status != DT_OK)
+        refuse_text(e, status, "path");
+    return status == DT_OK;
+}
+
+static bool find_route(struct dt_exchange *e)
+{
+    struct dt_match match = {.params = {DT_STR_NONE}};
+    dt_router_match(e->http->router, e->req.method, e->req.path, &match);
+    e->req.route = match.route;
+    e->route_index = match.route ? match.index : dt_router_count(e->http->router);
+    if (match.route)
+        return decode_params(e, &match);
+    if (!match.allow[0]) {
+        dt_request_refuse(&e->req, DT_PROBLEM_NOT_FOUND, "there is nothing at this path");
+        return false;
+    }
+    dt_request_refuse(&e->req, DT_PROBLEM_METHOD_NOT_ALLOWED, "this path takes %s", match.allow);
+    dt_request_header(&e->req, "Allow", dt_str(match.allow));
+    return false;
+}
+
+static bool check_caller(struct dt_exchange *e)
+{
+    struct dt_request *req = &e->req;
+    if (req->route->scope == DT_SCOPE_NONE)
+        return true;
+    dt_status status = dt_auth_check(e->http->api->auth, e->authorization, &req->caller);
+    if (status == DT_DENIED) {
+        dt_request_refuse(req, DT_PROBLEM_UNAUTHORIZED, e->authorization.p ? "the token is not known" : "no token");
+        dt_request_header(req, "WWW-Authenticate", DT_STR_LIT("Bearer realm=\"duetime\""));
+        return false;
+    }
+    if (status != DT_OK) {
+        dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the tokens are not known: MySQL could not be asked for them");
+        return false;
+    }
+    atomic_store_explicit(&e->connection.known, true, memory_order_relaxed);
+    enum dt_scope scope = req->route->scope;
+    if (!dt_caller_may(&req->caller, dt_scope_named(scope))) {
+        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token lacks the scope that this request needs");
+        return false;
+    }
+    if (!dt_caller_may(&req->caller, scope)) {
+        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token is for some topics, and this concerns all");
+        return false;
+    }
+    if (e->http->topic_first[e->route_index] && !dt_caller_sees(&req->caller, req->params[0])) {
+        dt_request_refuse(req, DT_PROBLEM_NOT_FOUND, "there is no such topic");
+        return false;
+    }
+    return true;
+}
+
+static bool check_size(struct dt_exchange *e)
+{
+    const struct dt_config *config = e->http->api->config;
+    e->limit = (size_t)(e->req.route->body == DT_BODY_STREAM ? config->limits_batch_body : config->limits_body);
+    if (e->length <= e->limit)
+        return true;
+    dt_request_refuse(&e->req, DT_PROBLEM_TOO_LARGE, "the body has %zu bytes, at most %zu are taken here", e->length,
+                      e->limit);
+    return false;
+}
+
+static bool check_media(struct dt_exchange *e)
+{
+    struct dt_request *req = &e->req;
+    req->media = dt_media_parse(req->content_type);
+    bool fine = req->media == DT_MEDIA_JSON || (req->media == DT_MEDIA_NDJSON && req->route->body == DT_BODY_STREAM);
+    bool plain = !e->encoding.p || dt_str_is_caseless(e->encoding, "identity");
+    if (!dt_exchange_has_body(e) || req->route->body == DT_BODY_NONE || (fine && plain))
+        return true;
+    dt_request_refuse(req, DT_PROBLEM_UNSUPPORTED_MEDIA_TYPE, "%s",
+                      !plain                               ? "encoded bodies are not taken"
+                      : req->route->body == DT_BODY_STREAM ? "a batch is application/json or application/x-ndjson"
+                                                           : "the body must be application/json");
+    return false;
+}
+
+/* ---- the query ---- */
+
+struct query {
+    struct dt_request *req;
+    struct dt_faults faults;
+    dt_status status; /* of decoding */
+};
+
+static bool listed(const char *names, struct dt_str name)
+{
+    for (const char *p = names; p && *p;) {
+        size_t n = strcspn(p, " ");
+        if (n == name.n && memcmp(p, name.p, n) == 0)
+            return true;
+        p += n;
+        p += *p == ' ';
+    }
+    return false;
+}
+
+/* The first parameter that cannot be decoded ends it. */
+static bool take_query(void *arg, struct dt_str name, struct dt_str value)
+{
+    struct query *q = arg;
+    struct dt_request *req = q->req;
+    struct dt_pair pair;
+    q->status = decode_text(&req->arena, name, &pair.name);
+    if (q->status == DT_OK)
+        q->status = decode_text(&req->arena, value, &pair.value);
+    if (q->status != DT_OK)
+        return false;
+    if (!listed(req->route->query, pair.name))
+        dt_faults_add_query(&q->faults, pair.name, "this request has no such parameter");
+    else if (dt_request_query(req, pair.name.p).p)
+        dt_faults_add_query(&q->faults, pair.name, "given more than once");
+    else if (req->n_query < DT_REQUEST_QUERY_MAX)
+        req->query[req->n_query++] = pair;
+    return true;
+}
+
+static bool check_query(struct dt_exchange *e)
+{
+    struct query q = {.req = &e->req};
+    dt_faults_init(&q.faults, &e->req.arena);
+    dt_mhd_query(e->mhd, take_query, &q);
+    if (q.status != DT_OK) {
+        refuse_text(e, q.status, "query");
+        return false;
+    }
+    if (q.faults.n == 0)
+        return true;
+    dt_request_problem(&e->req, &(struct dt_problem){.type = DT_PROBLEM_INVALID,
+                                                     .detail = DT_STR_LIT("the query is not understood"),
+                                                     .faults = &q.faults});
+    return false;
+}
+
+/* ---- all together ---- */
+
+bool dt_exchange_admit(struct dt_exchange *e)
+{
+    if (!check_received(e) || !find_route(e) || !check_caller(e) || !check_size(e) || !check_media(e) ||
+        !check_query(e))
+        return false;
+    const struct dt_stream *stream = e->req.route->stream;
+    if (!stream)
+        return true;
+    bool buffer = false;
+    if (stream->begin(&e->req, &buffer) == DT_REPLY)
+        return false;
+    e->streaming = !buffer;
+    return true;
+}

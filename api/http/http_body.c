@@ -1,0 +1,98 @@
+/*
+ * Owns what becomes of a request's body as it arrives: it goes into a buffer within the budget, to a stream, or is
+ * dropped. Refuses to know what a body says.
+ */
+#include <stdatomic.h>
+
+#include "http_exchange.h"
+#include "http_mhd.h"
+
+#define DROP_MAX (32u << 20) /* chunked bodies are dropped up to this, then the connection is closed */
+
+static void drop_remainder(struct dt_exchange *e)
+{
+    e->dropping = true;
+    e->streaming = false;
+}
+
+/* A body of unannounced length went beyond its limit: a stream is told, others are refused. */
+static void overflow(struct dt_exchange *e)
+{
+    bool streaming = e->streaming;
+    drop_remainder(e);
+    e->req.truncated = e->drop_handle = streaming;
+    if (!streaming)
+        dt_request_refuse(&e->req, DT_PROBLEM_TOO_LARGE, "the body has more than %zu bytes", e->limit);
+}
+
+/* Gives the stream what it may have; *n becomes what it did not take. True: the stream waits. */
+static bool feed(struct dt_exchange *e, const char *p, size_t *n)
+{
+    size_t room = e->limit - e->received;
+    size_t offered = *n < room ? *n : room;
+    size_t taken = offered;
+    enum dt_feed next = e->req.route->stream->feed(&e->req, p, offered, &taken);
+    if (next != DT_FEED_WAIT)
+        taken = offered;
+    e->received += taken;
+    *n -= taken;
+    if (next == DT_FEED_DROP) {
+        drop_remainder(e);
+        e->drop_handle = true;
+    }
+    return next == DT_FEED_WAIT;
+}
+
+/* False: it is too much to wait for its end. */
+static bool drop(struct dt_exchange *e, size_t *n)
+{
+    e->received += *n;
+    *n = 0;
+    return e->received <= e->limit + DROP_MAX;
+}
+
+/* Charges what the buffer grows by for n more bytes of the body. False: the budget is used up. */
+static bool charge_growth(struct dt_exchange *e, size_t n)
+{
+    size_t cap = e->body.cap + dt_strbuf_growth(&e->body, n);
+    return dt_request_hold(&e->req, dt_exchange_beyond_free(cap) - dt_exchange_beyond_free(e->body.cap));
+}
+
+/* Whether nothing more of this body is taken: its time is up, it was cut off, or the server ends. */
+static bool is_cut(struct dt_exchange *e, int64_t now)
+{
+    int64_t until_us = e->req.deadline_us + (dt_exchange_stream_open(e) ? DT_STREAM_GRACE_US : 0);
+    bool ends = atomic_load_explicit(&e->http->connections.cutting, memory_order_relaxed);
+    if (now < until_us && !ends)
+        return atomic_load_explicit(&e->connection.cut, memory_order_relaxed) != DT_CUT_NOT;
+    atomic_store_explicit(&e->connection.cut, ends ? DT_CUT_SHUTDOWN : DT_CUT_LATE, memory_order_relaxed);
+    return true;
+}
+
+bool dt_exchange_body(struct dt_exchange *e, const char *p, size_t *n)
+{
+    if (dt_mhd_suspended(e->mhd))
+        return true; /* a further chunk of the same read: later */
+    int64_t now = dt_http_now_us(e->http);
+    atomic_store_explicit(&e->connection.heard_us, now, memory_order_relaxed);
+    if (is_cut(e, now))
+        return false;
+    if (e->streaming && e->received < e->limit && feed(e, p, n))
+        return true;
+    if (*n == 0)
+        return true;
+    if (!e->dropping && e->received + *n > e->limit)
+        overflow(e);
+    if (!e->dropping && !charge_growth(e, *n)) {
+        drop_remainder(e);
+        dt_strbuf_clear(&e->body);
+        dt_hold_end(&e->req.hold);
+        dt_request_no_room(&e->req);
+    }
+    if (e->dropping)
+        return drop(e, n);
+    dt_strbuf_add(&e->body, p, *n);
+    e->received += *n;
+    *n = 0;
+    return true;
+}
