@@ -1,39 +1,46 @@
 /*
- * The handlers that routes.c names, one for each route; request.h says what they may do and on which thread they run.
+ * The handlers that routes.c names, one for each route, by the file that has them. request.h says what a handler may do
+ * and on which thread it runs. A handler decodes the request, calls the part that carries it out, and encodes the answer.
  */
 #ifndef DT_API_HANDLERS_H
 #define DT_API_HANDLERS_H
 
 #include "request/request.h"
 
-/* handlers_jobs.c */
+/* intake/handlers_create.c */
 enum dt_next dt_handle_job_create(struct dt_request *req);
-enum dt_next dt_handle_job_list(struct dt_request *req);
+enum dt_next dt_handle_key_put(struct dt_request *req);
+
+/* intake/handlers_batch.c */
+extern const struct dt_stream dt_batch_stream;
+enum dt_next dt_handle_batch(struct dt_request *req);
+
+/* intake/handlers_results.c */
+enum dt_next dt_handle_job_results(struct dt_request *req);
+
+/* jobs/handlers_jobs.c */
 enum dt_next dt_handle_job_get(struct dt_request *req);
 enum dt_next dt_handle_job_patch(struct dt_request *req);
 enum dt_next dt_handle_job_cancel(struct dt_request *req);
 enum dt_next dt_handle_job_run_now(struct dt_request *req);
 enum dt_next dt_handle_job_redrive(struct dt_request *req);
-enum dt_next dt_handle_job_results(struct dt_request *req);
 enum dt_next dt_handle_job_attempts(struct dt_request *req);
-enum dt_next dt_handle_key_put(struct dt_request *req);
 enum dt_next dt_handle_key_get(struct dt_request *req);
 
-/* handlers_batch.c */
-extern const struct dt_stream dt_batch_stream;
-enum dt_next dt_handle_batch(struct dt_request *req);
+/* jobs/handlers_list.c */
+enum dt_next dt_handle_job_list(struct dt_request *req);
 
-/* handlers_topics.c */
+/* topics/handlers_topics.c */
 enum dt_next dt_handle_topic_list(struct dt_request *req);
 enum dt_next dt_handle_topic_get(struct dt_request *req);
 enum dt_next dt_handle_topic_put(struct dt_request *req);
 enum dt_next dt_handle_topic_pause(struct dt_request *req);
 enum dt_next dt_handle_topic_resume(struct dt_request *req);
 
-/* handlers_admin.c */
+/* ops/handlers_admin.c */
 enum dt_next dt_handle_shards(struct dt_request *req);
 
-/* handlers_ops.c */
+/* ops/handlers_ops.c */
 enum dt_next dt_handle_healthz(struct dt_request *req);
 enum dt_next dt_handle_readyz(struct dt_request *req);
 enum dt_next dt_handle_metrics(struct dt_request *req);

@@ -310,7 +310,7 @@ static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool mi
     }
 }
 
-static dt_status begin(struct server *s, bool *migrate_later, struct dt_error *err)
+static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_error *err)
 {
     enum dt_log_level level;
     dt_status status = dt_log_level_parse(s->config.log_level, &level);
@@ -340,7 +340,7 @@ static int serve(struct server *s)
     sigset_t set;
     bool migrate_later = false;
     block_signals(&set);
-    dt_status status = begin(s, &migrate_later, &err);
+    dt_status status = begin_serving(s, &migrate_later, &err);
     dt_metric_set(dt_gauge("duetime_build_info", "Always 1; the labels say what runs.",
                            "program=\"api\",version=\"" DUETIME_VERSION "\""),
                   1);
@@ -358,7 +358,7 @@ static int serve(struct server *s)
     return status == DT_OK ? 0 : 1;
 }
 
-static int run(struct server *s, const struct options *options)
+static int run_command(struct server *s, const struct options *options)
 {
     switch (options->command) {
     case CHECK:
@@ -400,7 +400,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "duetime-api: %s\n", err.text);
         return 1;
     }
-    code = run(&server, &options);
+    code = run_command(&server, &options);
     dt_config_clear(&server.config);
     return code;
 }

@@ -224,7 +224,7 @@ static dt_status set_fill(struct dt_token_set *set, const struct dt_token *token
     return DT_OK;
 }
 
-static void publish(dt_auth *auth, struct dt_token_set *set)
+static void publish_set(dt_auth *auth, struct dt_token_set *set)
 {
     pthread_mutex_lock(&auth->lock);
     struct dt_token_set *old = auth->set;
@@ -250,7 +250,7 @@ dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, en
     else if (rule == DT_TOKENS_WAIVED)
         auth->asked = false;
     set->open = !auth->asked && !auth->need_tokens;
-    publish(auth, set);
+    publish_set(auth, set);
     return DT_OK;
 }
 
@@ -278,7 +278,7 @@ dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err)
         return forgotten ? dt_store_tokens_ask(store, err) : DT_OK;
     }
     if (status != DT_UNAVAILABLE && status != DT_NOMEM && ++auth->failures >= FAILURES_MAX)
-        publish(auth, NULL);
+        publish_set(auth, NULL);
     return status;
 }
 

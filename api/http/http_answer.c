@@ -38,7 +38,7 @@ void dt_request_trim(struct dt_request *req)
  * From here until the client has read its answer, the request holds what its buffers have, no more and no less. When
  * there is no room for that, its answer is given up.
  */
-static void weigh(struct dt_request *req, const struct dt_strbuf *body)
+static void weigh_answer(struct dt_request *req, const struct dt_strbuf *body)
 {
     if (dt_hold_exactly(&req->hold, weight_of(req, body)))
         return;
@@ -55,7 +55,7 @@ bool dt_exchange_answer(struct dt_exchange *e)
     struct dt_request *req = &e->req;
     if (req->status == 0 || req->out.failed)
         dt_request_refuse(req, DT_PROBLEM_INTERNAL, "no answer was made");
-    weigh(req, &e->body);
+    weigh_answer(req, &e->body);
     dt_connection_enter(&e->http->connections, &e->connection, DT_PHASE_SENDING);
     return dt_mhd_answer(e->mhd, req,
                          req->close || atomic_load_explicit(&e->http->connections.draining, memory_order_relaxed));

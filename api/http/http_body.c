@@ -26,7 +26,7 @@ static void overflow(struct dt_exchange *e)
 }
 
 /* Gives the stream what it may have; *n becomes what it did not take. True: the stream waits. */
-static bool feed(struct dt_exchange *e, const char *p, size_t *n)
+static bool feed_stream(struct dt_exchange *e, const char *p, size_t *n)
 {
     size_t room = e->limit - e->received;
     size_t offered = *n < room ? *n : room;
@@ -44,7 +44,7 @@ static bool feed(struct dt_exchange *e, const char *p, size_t *n)
 }
 
 /* False: it is too much to wait for its end. */
-static bool drop(struct dt_exchange *e, size_t *n)
+static bool drop_piece(struct dt_exchange *e, size_t *n)
 {
     e->received += *n;
     *n = 0;
@@ -77,7 +77,7 @@ bool dt_exchange_body(struct dt_exchange *e, const char *p, size_t *n)
     atomic_store_explicit(&e->connection.heard_us, now, memory_order_relaxed);
     if (is_cut(e, now))
         return false;
-    if (e->streaming && e->received < e->limit && feed(e, p, n))
+    if (e->streaming && e->received < e->limit && feed_stream(e, p, n))
         return true;
     if (*n == 0)
         return true;
@@ -90,7 +90,7 @@ bool dt_exchange_body(struct dt_exchange *e, const char *p, size_t *n)
         dt_request_no_room(&e->req);
     }
     if (e->dropping)
-        return drop(e, n);
+        return drop_piece(e, n);
     dt_strbuf_add(&e->body, p, *n);
     e->received += *n;
     *n = 0;

@@ -44,7 +44,7 @@ static void add_head(struct dt_strbuf *text, int status, const char *type, const
     dt_strbuf_addf(text, "Content-Length: %zu\r\n\r\n", n);
 }
 
-static void end(dt_detached *detached)
+static void end_detached(dt_detached *detached)
 {
     if (detached->ended)
         detached->ended(detached->arg);
@@ -84,5 +84,5 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
                        dt_clock_mono_us(detached->clock) + detached->patience_us);
     dt_strbuf_clear(&text);
     dt_hold_end(hold);
-    end(detached);
+    end_detached(detached);
 }

@@ -160,7 +160,7 @@ static short events_of(const struct slot *slot)
     return (short)((slot->heard_all ? 0 : POLLIN) | (slot->text.p ? POLLOUT : 0));
 }
 
-static nfds_t collect(dt_linger *linger, struct pollfd *fds, int *slots, int64_t now_us)
+static nfds_t collect_sockets(dt_linger *linger, struct pollfd *fds, int *slots, int64_t now_us)
 {
     nfds_t n = 0;
     fds[n++] = (struct pollfd){.fd = linger->wake_fd, .events = POLLIN};
@@ -206,7 +206,7 @@ void dt_linger_wait(dt_linger *linger, int64_t now_us, int timeout_ms)
 {
     struct pollfd fds[SOCKETS_MAX + 1];
     int slots[SOCKETS_MAX + 1];
-    nfds_t n = collect(linger, fds, slots, now_us);
+    nfds_t n = collect_sockets(linger, fds, slots, now_us);
     if (n > 1 && (timeout_ms < 0 || timeout_ms > 1000))
         timeout_ms = 1000;
     if (poll(fds, n, timeout_ms) <= 0)

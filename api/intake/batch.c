@@ -109,7 +109,7 @@ static void charge(struct dt_batch *batch)
         dt_hold_less(&batch->hold, batch->hold.n - held);
 }
 
-static void weigh(struct dt_batch *batch, struct chunk *chunk)
+static void weigh_chunk(struct dt_batch *batch, struct chunk *chunk)
 {
     size_t weight =
         chunk->room * (sizeof(*chunk->rows) + sizeof(*chunk->slots)) + chunk->arena.size + chunk->refusals.cap;
@@ -144,7 +144,7 @@ static size_t keys_room(const struct dt_batch *batch)
     return room;
 }
 
-static bool make_room(struct chunk *chunk, size_t room)
+static bool grow_chunk(struct chunk *chunk, size_t room)
 {
     struct dt_create *rows = reallocarray(chunk->rows, room, sizeof(*rows));
     chunk->rows = rows ? rows : chunk->rows;
@@ -167,7 +167,7 @@ static struct chunk *chunk_new(struct dt_batch *batch)
     dt_arena_init(&chunk->arena);
     chunk->keys = calloc(keys_room(batch), sizeof(*chunk->keys));
     size_t room = batch->elements > FIRST_ROWS || batch->unit_rows < FIRST_ROWS ? batch->unit_rows : FIRST_ROWS;
-    if (chunk->keys && make_room(chunk, room))
+    if (chunk->keys && grow_chunk(chunk, room))
         return chunk;
     chunk_free(chunk);
     return NULL;
@@ -192,7 +192,7 @@ static bool open_chunk(struct dt_batch *batch)
         batch->spare = batch->open == batch->spare ? NULL : batch->spare;
     }
     struct chunk *chunk = batch->open;
-    if (chunk && chunk->n_slots == chunk->room && !make_room(chunk, batch->unit_rows))
+    if (chunk && chunk->n_slots == chunk->room && !grow_chunk(chunk, batch->unit_rows))
         chunk = NULL;
     batch->failed = batch->failed || !chunk;
     return chunk != NULL;
@@ -336,7 +336,7 @@ static void write_chunk(struct dt_batch *batch, struct chunk *chunk)
 }
 
 /* Writes what came back, in order; one chunk's memory is kept for the next. */
-static void collect(struct dt_batch *batch)
+static void collect_results(struct dt_batch *batch)
 {
     while (batch->head && batch->head->done) {
         struct chunk *chunk = batch->head;
@@ -461,7 +461,7 @@ void dt_batch_rest(dt_batch *batch)
 
 bool dt_batch_room(dt_batch *batch)
 {
-    collect(batch);
+    collect_results(batch);
     return !is_full(batch) || dt_batch_flush(batch);
 }
 
@@ -511,7 +511,7 @@ bool dt_batch_wait(dt_batch *batch, bool finished)
 
 /* ---- elements ---- */
 
-static void refuse(struct dt_batch *batch, const struct dt_problem *problem)
+static void refuse_element(struct dt_batch *batch, const struct dt_problem *problem)
 {
     struct chunk *chunk = batch->open;
     struct slot *slot = &chunk->slots[chunk->n_slots++];
@@ -528,12 +528,12 @@ void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *det
     batch->bytes++;
     if (!open_chunk(batch))
         return;
-    refuse(batch, &(struct dt_problem){.type = type, .detail = dt_str(detail)});
-    weigh(batch, batch->open);
+    refuse_element(batch, &(struct dt_problem){.type = type, .detail = dt_str(detail)});
+    weigh_chunk(batch, batch->open);
 }
 
-static dt_status decode(struct dt_batch *batch, struct dt_str text, struct dt_faults *faults, struct dt_new_job *job,
-                        struct dt_error *err)
+static dt_status decode_element(struct dt_batch *batch, struct dt_str text, struct dt_faults *faults,
+                                struct dt_new_job *job, struct dt_error *err)
 {
     struct dt_json_limits limits = dt_job_json_limits(&batch->rules, 0);
     dt_json *json = dt_scratch_json();
@@ -556,7 +556,7 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
         problem.detail = dt_str(err->text);
     else if (faults->n > 0)
         problem.detail = DT_STR_LIT("see errors for each member that is wrong");
-    refuse(batch, &problem);
+    refuse_element(batch, &problem);
 }
 
 /* The place of a hash in a chunk's table, or the free one where it would stand. */
@@ -598,7 +598,7 @@ static void share_topic(const struct chunk *chunk, struct dt_new_job *job)
         job->topic = before;
 }
 
-static void add(struct dt_batch *batch, struct dt_str text, bool keep)
+static void add_element(struct dt_batch *batch, struct dt_str text, bool keep)
 {
     struct chunk *chunk = batch->open;
     struct dt_create *row = &chunk->rows[chunk->n_rows];
@@ -607,7 +607,7 @@ static void add(struct dt_batch *batch, struct dt_str text, bool keep)
     err.status = DT_OK;
     err.text[0] = '\0';
     dt_faults_init(&faults, &chunk->arena);
-    dt_status status = decode(batch, text, &faults, &row->row.job, &err);
+    dt_status status = decode_element(batch, text, &faults, &row->row.job, &err);
     if (status == DT_OK && keep && !keep_payload(chunk, &row->row.job))
         status = DT_NOMEM;
     if (status != DT_OK) {
@@ -615,7 +615,8 @@ static void add(struct dt_batch *batch, struct dt_str text, bool keep)
         return;
     }
     if (!dt_caller_sees(&batch->caller, row->row.job.topic)) {
-        refuse(batch, &(struct dt_problem){.type = DT_PROBLEM_NOT_FOUND, .detail = DT_STR_LIT("no such topic")});
+        refuse_element(batch,
+                       &(struct dt_problem){.type = DT_PROBLEM_NOT_FOUND, .detail = DT_STR_LIT("no such topic")});
         return;
     }
     share_topic(chunk, &row->row.job);
@@ -641,8 +642,8 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
     if (!open_chunk(batch))
         return;
     struct chunk *chunk = batch->open;
-    add(batch, text, keep);
-    weigh(batch, chunk);
+    add_element(batch, text, keep);
+    weigh_chunk(batch, chunk);
 }
 
 /* ---- the answer ---- */
@@ -651,7 +652,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
 static void write_all(struct dt_batch *batch)
 {
     dt_gate_leave(&batch->entry);
-    collect(batch);
+    collect_results(batch);
     for (struct chunk *chunk = batch->head; chunk; chunk = chunk->next)
         write_chunk(batch, chunk);
     if (batch->rest) {

@@ -274,7 +274,7 @@ static void sleep_locked(dt_committer *c, int64_t until_us)
 }
 
 /* The unit goes into this commit: the first one whatever its size. */
-static bool fits(const struct worker *w, const struct dt_unit *unit, size_t bytes)
+static bool fits_commit(const struct worker *w, const struct dt_unit *unit, size_t bytes)
 {
     return w->taken == 0 || (w->taken + unit->n <= (size_t)w->committer->config->api_commit_jobs &&
                              bytes + unit->bytes <= DT_COMMIT_BYTES);
@@ -291,7 +291,7 @@ static struct queue *next_queue_locked(dt_committer *c, int64_t now_us)
 }
 
 /* All that has gathered, up to the bounds of one commit. NULL: the end. */
-static struct dt_unit *take(struct worker *w)
+static struct dt_unit *take_units(struct worker *w)
 {
     dt_committer *c = w->committer;
     struct dt_unit *first = NULL;
@@ -304,7 +304,7 @@ static struct dt_unit *take(struct worker *w)
     w->begun_us = dt_clock_mono_us(c->clock);
     struct queue *q = next_queue_locked(c, w->begun_us);
     w->from = q;
-    while (q->head && fits(w, q->head, bytes)) {
+    while (q->head && fits_commit(w, q->head, bytes)) {
         struct dt_unit *unit = pop_locked(c, q);
         w->taken += unit->n;
         bytes += unit->bytes;
@@ -356,7 +356,7 @@ static bool made_already(const struct worker *w, size_t n, struct dt_str name)
     return false;
 }
 
-static void refuse(struct dt_create *row, dt_status status, const char *reason)
+static void mark_refused(struct dt_create *row, dt_status status, const char *reason)
 {
     row->row.outcome = status == DT_NOT_FOUND ? DT_INSERT_NO_TOPIC : DT_INSERT_REFUSED;
     row->reason = reason;
@@ -390,7 +390,7 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
             else if (status != DT_NOT_FOUND && status != DT_INVALID)
                 return status;
             else
-                refuse(row, status, reason);
+                mark_refused(row, status, reason);
             unknown = status == DT_OK ? DT_STR_NONE : name;
         }
     }
@@ -432,7 +432,7 @@ static void fill_from_topic(struct dt_new_job *job, const struct dt_topic_settin
 }
 
 /* The rows to insert, with their topics' settings; returns how many. Units keep the snapshot that lends the texts. */
-static size_t collect(struct worker *w, struct dt_unit *units, struct dt_view *view)
+static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_view *view)
 {
     size_t n = 0;
     const struct dt_topic_settings *topic = NULL;
@@ -511,7 +511,7 @@ static dt_status attempt(struct worker *w, struct dt_unit *units, int64_t *creat
     dt_status status = topics_for(w, units, &view, err);
     if (status != DT_OK)
         return status;
-    size_t n = collect(w, units, view);
+    size_t n = collect_rows(w, units, view);
     dt_view_release(view);
     return insert(w, n, created_ms, err);
 }
@@ -536,7 +536,7 @@ static void note_outcome(struct worker *w, dt_status status, const struct dt_err
     dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "committer", "a commit failed", status, err);
 }
 
-static void commit(struct worker *w, struct dt_unit *units)
+static void commit_units(struct worker *w, struct dt_unit *units)
 {
     dt_committer *c = w->committer;
     struct dt_error err = {0};
@@ -568,10 +568,10 @@ static void commit(struct worker *w, struct dt_unit *units)
 static void run(void *arg)
 {
     struct worker *w = arg;
-    for (struct dt_unit *units = take(w); units; units = take(w)) {
+    for (struct dt_unit *units = take_units(w); units; units = take_units(w)) {
         units = drop_expired(w->committer, units);
         if (units)
-            commit(w, units);
+            commit_units(w, units);
         commit_over(w);
     }
     dt_session_clear(&w->session);

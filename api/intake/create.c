@@ -1,7 +1,7 @@
 /* What became of a row: see create.h. */
 #include "create.h"
 
-static int refuse(struct dt_faults *faults, struct dt_problem *problem, const char *pointer, const char *reason)
+static int say_invalid(struct dt_faults *faults, struct dt_problem *problem, const char *pointer, const char *reason)
 {
     dt_faults_add(faults, pointer, reason);
     *problem = (struct dt_problem){.type = DT_PROBLEM_INVALID, .detail = dt_str(reason), .faults = faults};
@@ -33,9 +33,10 @@ int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, s
                                        .id = row->row.existing_id};
         return 0;
     case DT_INSERT_NO_TOPIC:
-        return refuse(faults, problem, "/topic", "there is no such topic, and topics are not made by their first job");
+        return say_invalid(faults, problem, "/topic",
+                           "there is no such topic, and topics are not made by their first job");
     case DT_INSERT_REFUSED:
-        return refuse(faults, problem, "/topic", row->reason ? row->reason : "the job cannot be stored");
+        return say_invalid(faults, problem, "/topic", row->reason ? row->reason : "the job cannot be stored");
     case DT_INSERT_ID_TAKEN:
         break;
     }

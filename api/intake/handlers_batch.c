@@ -32,7 +32,7 @@ static void drop_lines(struct dt_request *req)
     dt_batch_release(lines->batch);
 }
 
-static enum dt_next begin(struct dt_request *req, bool *buffer)
+static enum dt_next begin_lines(struct dt_request *req, bool *buffer)
 {
     if (!dt_answer_clock(req))
         return DT_REPLY;
@@ -93,7 +93,7 @@ static enum dt_feed drop_rest(struct lines *lines, size_t n, size_t *taken)
     return DT_FEED_DROP;
 }
 
-static enum dt_feed feed(struct dt_request *req, const char *p, size_t n, size_t *taken)
+static enum dt_feed feed_lines(struct dt_request *req, const char *p, size_t n, size_t *taken)
 {
     struct lines *lines = req->state;
     dt_batch_look(lines->batch);
@@ -276,7 +276,7 @@ static bool flush_array(struct array *array)
 }
 
 /* A piece of the array, on a thread of the slices. */
-static bool step(struct dt_request *req)
+static bool step_array(struct dt_request *req)
 {
     struct array *array = req->state;
     switch (array->next) {
@@ -306,7 +306,7 @@ static enum dt_next take_array(struct dt_request *req)
     if (dt_json_new(&array->json) != DT_OK || !array->batch)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     dt_request_suspend(req);
-    if (dt_batch_run_in_slices(array->batch, step))
+    if (dt_batch_run_in_slices(array->batch, step_array))
         return DT_PENDING;
     dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the server is shutting down");
     dt_request_resume(req);
@@ -318,4 +318,4 @@ enum dt_next dt_handle_batch(struct dt_request *req)
     return req->media == DT_MEDIA_NDJSON ? finish_lines(req) : take_array(req);
 }
 
-const struct dt_stream dt_batch_stream = {.begin = begin, .feed = feed, .cut = cut};
+const struct dt_stream dt_batch_stream = {.begin = begin_lines, .feed = feed_lines, .cut = cut};

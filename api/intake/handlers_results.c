@@ -96,7 +96,7 @@ static bool keep_texts(struct dt_request *req, struct dt_result *result)
     return fine;
 }
 
-static enum dt_next decode(struct dt_request *req, int64_t id, struct reporting *r)
+static enum dt_next decode_result(struct dt_request *req, int64_t id, struct reporting *r)
 {
     struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_result *result = &r->report.apply.result;
@@ -128,5 +128,5 @@ enum dt_next dt_handle_job_results(struct dt_request *req)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     *r = (struct reporting){.report = {.done = reported, .arg = r, .deadline_us = req->deadline_us}, .req = req};
     req->state = r;
-    return decode(req, id, r);
+    return decode_result(req, id, r);
 }

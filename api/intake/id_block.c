@@ -5,7 +5,7 @@
 
 #define BLOCK_IDS INT64_C(20000)
 
-static dt_status take(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err)
+static dt_status take_block(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err)
 {
     int64_t want = (int64_t)n > BLOCK_IDS ? (int64_t)n : BLOCK_IDS;
     int64_t first = 0;
@@ -23,13 +23,13 @@ dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t
 {
     if (block->end - block->next >= (int64_t)n)
         return DT_OK;
-    return take(block, store, n, err);
+    return take_block(block, store, n, err);
 }
 
 void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n)
 {
     if (block->end - block->next < (int64_t)n)
-        (void)!take(block, store, n, NULL);
+        (void)!take_block(block, store, n, NULL);
 }
 
 void dt_id_block_drop(struct dt_id_block *block)

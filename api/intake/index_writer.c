@@ -199,7 +199,7 @@ static void sleep_locked(dt_index_writer *w)
 }
 
 /* Sleeps until there is something to do, and takes it. */
-static void take(dt_index_writer *w, struct round *round)
+static void take_round(dt_index_writer *w, struct round *round)
 {
     pthread_mutex_lock(&w->lock);
     while (!something_to_do_locked(w))
@@ -227,7 +227,7 @@ static dt_status connect_index(dt_index_writer *w, const struct dt_view *view, s
     return dt_index_new(w->config, view->installation.name, w->clock, &w->index, err);
 }
 
-static dt_status announce(dt_index_writer *w, const struct round *round, unsigned shards, struct dt_error *err)
+static dt_status wake_leaders(dt_index_writer *w, const struct round *round, unsigned shards, struct dt_error *err)
 {
     dt_status status = DT_OK;
     for (unsigned shard = 0; round->outbox_news && shard < shards && status == DT_OK; shard++)
@@ -253,7 +253,7 @@ static dt_status send(dt_index_writer *w, const struct round *round, struct dt_e
         dt_metric_observe(w->sizes, (double)round->n);
     }
     if (status == DT_OK)
-        status = announce(w, round, view->map.shards, err);
+        status = wake_leaders(w, round, view->map.shards, err);
     dt_view_release(view);
     return status;
 }
@@ -326,7 +326,7 @@ static dt_status probe(dt_index_writer *w, struct dt_error *err)
     return status == DT_OK ? dt_index_probe(w->index, err) : status;
 }
 
-static void serve(dt_index_writer *w, const struct round *round)
+static void write_round(dt_index_writer *w, const struct round *round)
 {
     struct dt_error err = {0};
     bool idle = !round->n && !round->outbox_news && !round->topic_news;
@@ -368,10 +368,10 @@ static void run(void *arg)
     dt_index_writer *w = arg;
     for (bool stop = false; !stop;) {
         struct round round;
-        take(w, &round);
+        take_round(w, &round);
         bool idle = !round.n && !round.outbox_news && !round.topic_news;
         if (!idle || (!round.stopping && connect_when_known(w)))
-            serve(w, &round);
+            write_round(w, &round);
         stop = round.stopping || (!atomic_load(&w->up) && gives_up(w));
     }
 }

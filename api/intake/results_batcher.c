@@ -95,7 +95,7 @@ void dt_results_batcher_expire(dt_results_batcher *r, int64_t now_us)
 }
 
 /* All that has gathered; 0 = the end. */
-static size_t take(dt_results_batcher *r)
+static size_t take_reports(dt_results_batcher *r)
 {
     size_t n = 0;
     pthread_mutex_lock(&r->lock);
@@ -146,7 +146,7 @@ static void tell_index(dt_results_batcher *r, size_t n)
     dt_index_writer_post(r->index, r->entries, k);
 }
 
-static void commit(dt_results_batcher *r, size_t n)
+static void commit_reports(dt_results_batcher *r, size_t n)
 {
     struct dt_error err = {0};
     dt_status status = dt_session_begin(&r->session, &err);
@@ -168,8 +168,8 @@ static void commit(dt_results_batcher *r, size_t n)
 static void run(void *arg)
 {
     dt_results_batcher *r = arg;
-    for (size_t n = take(r); n; n = take(r))
-        commit(r, n);
+    for (size_t n = take_reports(r); n; n = take_reports(r))
+        commit_reports(r, n);
     dt_session_clear(&r->session);
 }
 

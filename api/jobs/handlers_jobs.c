@@ -68,7 +68,7 @@ static enum dt_next answer_row(struct dt_request *req, dt_store *store, const st
 }
 
 /* What is about to be read and answered, held before anything is done. False: 503 is filled in. */
-static bool make_room(struct dt_request *req)
+static bool hold_room(struct dt_request *req)
 {
     struct change *change = req->state;
     if (!change->held && !dt_request_hold(req, dt_answer_job_room(req->api))) {
@@ -144,7 +144,7 @@ static enum dt_next get_job(struct dt_request *req, dt_store *store)
     const struct change *change = req->state;
     struct dt_job job;
     struct dt_error err = {0};
-    if (!make_room(req))
+    if (!hold_room(req))
         return DT_REPLY;
     dt_status status = dt_store_get(store, change->id, &req->arena, &job, &err);
     if (status == DT_NOT_FOUND || (status == DT_OK && !dt_caller_sees(&req->caller, job.topic)))
@@ -158,7 +158,7 @@ static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
 {
     struct change *change = req->state;
     struct dt_error err = {0};
-    if (!make_room(req))
+    if (!hold_room(req))
         return DT_REPLY;
     dt_status status = dt_store_find_key(store, req->params[0], change->key, &change->id, &err);
     if (status == DT_NOT_FOUND)
@@ -189,7 +189,7 @@ static enum dt_next patch_job(struct dt_request *req, dt_store *store)
     struct dt_job job = {0};
     struct dt_error err = {0};
     int64_t version = 0;
-    if (!make_room(req))
+    if (!hold_room(req))
         return DT_REPLY;
     if (still_unsettled(req, store, patch_job))
         return DT_PENDING;
@@ -208,7 +208,7 @@ static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
     const struct change *change = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
-    if (!make_room(req))
+    if (!hold_room(req))
         return DT_REPLY;
     if (still_unsettled(req, store, cancel_job))
         return DT_PENDING;
@@ -225,7 +225,7 @@ static enum dt_next run_job_now(struct dt_request *req, dt_store *store)
     const struct change *change = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
-    if (!make_room(req))
+    if (!hold_room(req))
         return DT_REPLY;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
@@ -238,7 +238,7 @@ static enum dt_next redrive_job(struct dt_request *req, dt_store *store)
     const struct change *change = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
-    if (!make_room(req))
+    if (!hold_room(req))
         return DT_REPLY;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)

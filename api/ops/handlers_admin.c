@@ -37,7 +37,8 @@ static void read_count(const struct dt_json_node *node, struct dt_faults *faults
         *count = (unsigned)node->i;
 }
 
-static void decode(const dt_json *json, const struct dt_json_node *body, struct dt_faults *faults, unsigned *count)
+static void decode_count(const dt_json *json, const struct dt_json_node *body, struct dt_faults *faults,
+                         unsigned *count)
 {
     bool given = false;
     if (body->type != DT_JSON_OBJECT) {
@@ -67,7 +68,7 @@ enum dt_next dt_handle_shards(struct dt_request *req)
     if (!json)
         return DT_REPLY;
     dt_faults_init(&faults, &req->arena);
-    decode(json, root, &faults, count);
+    decode_count(json, root, &faults, count);
     if (faults.n > 0)
         return dt_answer_faults(req, faults.failed ? DT_NOMEM : DT_INVALID, &faults);
     req->state = count;

@@ -151,7 +151,8 @@ static const char *word_of(dt_status status, const struct dt_error *err)
     return status == DT_UNAVAILABLE ? "unavailable" : "failing";
 }
 
-static void publish(dt_health *h, dt_status status, const struct dt_error *err, const struct dt_index_verdict *index)
+static void publish_state(dt_health *h, dt_status status, const struct dt_error *err,
+                          const struct dt_index_verdict *index)
 {
     bool redis = index->status == DT_OK;
     pthread_mutex_lock(&h->lock);
@@ -187,7 +188,7 @@ static void look(dt_health *h)
         h->schema_fits = false; /* it may be another server when it comes back */
     dt_session_end(&h->session);
     dt_index_writer_verdict(h->index, &index);
-    publish(h, status, &err, &index);
+    publish_state(h, status, &err, &index);
     h->ticks++;
 }
 

@@ -27,7 +27,7 @@ void dt_faults_init(struct dt_faults *faults, struct dt_arena *arena)
 }
 
 /* Room for one more: doubled from 4 up to DT_FAULTS_MAX. */
-static bool make_room(struct dt_faults *faults)
+static bool grow_faults(struct dt_faults *faults)
 {
     if (faults->n < faults->room)
         return true;
@@ -44,14 +44,14 @@ static bool make_room(struct dt_faults *faults)
     return true;
 }
 
-static void add(struct dt_faults *faults, struct dt_str pointer, struct dt_str reason)
+static void add_fault(struct dt_faults *faults, struct dt_str pointer, struct dt_str reason)
 {
     if (faults->n >= DT_FAULTS_MAX) {
         faults->n++;
         return;
     }
     struct dt_str copy = dt_arena_copy(faults->arena, reason);
-    if (!copy.p || !pointer.p || !make_room(faults)) {
+    if (!copy.p || !pointer.p || !grow_faults(faults)) {
         faults->failed = true;
         return;
     }
@@ -60,7 +60,7 @@ static void add(struct dt_faults *faults, struct dt_str pointer, struct dt_str r
 
 void dt_faults_add(struct dt_faults *faults, const char *pointer, const char *reason)
 {
-    add(faults, dt_arena_copy(faults->arena, dt_str(pointer)), dt_str(reason));
+    add_fault(faults, dt_arena_copy(faults->arena, dt_str(pointer)), dt_str(reason));
 }
 
 void dt_faults_addf(struct dt_faults *faults, const char *pointer, const char *fmt, ...)
@@ -97,7 +97,7 @@ void dt_faults_add_member(struct dt_faults *faults, const char *parent, struct d
     if (faults->n >= DT_FAULTS_MAX)
         faults->n++;
     else
-        add(faults, pointer_of(faults->arena, parent, name), dt_str(reason));
+        add_fault(faults, pointer_of(faults->arena, parent, name), dt_str(reason));
 }
 
 void dt_faults_add_item(struct dt_faults *faults, const char *parent, size_t index, const char *reason)
@@ -116,7 +116,7 @@ void dt_faults_add_query(struct dt_faults *faults, struct dt_str name, const cha
             memcpy(p + 1, name.p, name.n);
         p[name.n + 1] = '\0';
     }
-    add(faults, (struct dt_str){p, p ? name.n + 1 : 0}, dt_str(reason));
+    add_fault(faults, (struct dt_str){p, p ? name.n + 1 : 0}, dt_str(reason));
 }
 
 /* ---- the document ---- */
@@ -181,7 +181,7 @@ enum dt_problem_type dt_problem_of_status(dt_status status)
     return DT_PROBLEM_INTERNAL;
 }
 
-static void add_text(struct dt_strbuf *out, const char *name, struct dt_str text)
+static void add_string(struct dt_strbuf *out, const char *name, struct dt_str text)
 {
     dt_strbuf_adds(out, name);
     dt_json_add_string(out, text);
@@ -193,8 +193,8 @@ static void add_faults(struct dt_strbuf *out, const struct dt_faults *faults)
     for (size_t i = 0; i < faults->n && i < DT_FAULTS_MAX; i++) {
         if (i > 0)
             dt_strbuf_addc(out, ',');
-        add_text(out, "{\"pointer\":", faults->v[i].pointer);
-        add_text(out, ",\"reason\":", faults->v[i].reason);
+        add_string(out, "{\"pointer\":", faults->v[i].pointer);
+        add_string(out, ",\"reason\":", faults->v[i].reason);
         dt_strbuf_addc(out, '}');
     }
     dt_strbuf_addc(out, ']');
@@ -211,7 +211,7 @@ static void add_job(struct dt_strbuf *out, enum dt_problem_type type, const stru
         dt_strbuf_add_i64(out, job->version);
         return;
     }
-    add_text(out, ",\"state\":", dt_str(dt_job_state_name(job->state)));
+    add_string(out, ",\"state\":", dt_str(dt_job_state_name(job->state)));
     dt_strbuf_adds(out, ",\"attempt\":");
     dt_strbuf_add_i64(out, job->attempt);
 }
@@ -221,13 +221,13 @@ void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, str
     const struct kind *kind = &kinds[problem->type];
     dt_strbuf_adds(out, "{\"type\":\"/problems/");
     dt_strbuf_adds(out, kind->slug);
-    add_text(out, "\",\"title\":", dt_str(kind->title));
+    add_string(out, "\",\"title\":", dt_str(kind->title));
     dt_strbuf_adds(out, ",\"status\":");
     dt_strbuf_add_i64(out, kind->status);
     if (problem->detail.p)
-        add_text(out, ",\"detail\":", problem->detail);
+        add_string(out, ",\"detail\":", problem->detail);
     if (request_id.p)
-        add_text(out, ",\"request_id\":", request_id);
+        add_string(out, ",\"request_id\":", request_id);
     if (problem->faults && problem->faults->n > 0)
         add_faults(out, problem->faults);
     if (problem->id > 0) {

@@ -138,8 +138,8 @@ static bool decodes_to(struct dt_str segment, struct dt_str literal)
 }
 
 /* Whether the path's segments fit this route; parameters are noted on the way. */
-static bool fits(const struct compiled *c, const struct dt_str *parts, unsigned n,
-                 struct dt_str params[DT_ROUTE_PARAMS])
+static bool route_fits(const struct compiled *c, const struct dt_str *parts, unsigned n,
+                       struct dt_str params[DT_ROUTE_PARAMS])
 {
     if (c->n != n)
         return false;
@@ -194,7 +194,7 @@ void dt_router_match(const dt_router *router, struct dt_str method, struct dt_st
     for (size_t i = 0; i < router->n; i++) {
         const struct compiled *c = &router->routes[i];
         struct dt_str params[DT_ROUTE_PARAMS] = {DT_STR_NONE};
-        if (!fits(c, parts, (unsigned)n, params))
+        if (!route_fits(c, parts, (unsigned)n, params))
             continue;
         if (!serves(c->route, method)) {
             add_allow(out, c->route);
@@ -230,7 +230,7 @@ dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n)
 }
 
 /* Cuts what stands before the first `c` off; all of it when there is none. */
-static struct dt_str cut_at(struct dt_str *rest, char c)
+static struct dt_str next_part(struct dt_str *rest, char c)
 {
     const char *at = rest->n ? memchr(rest->p, c, rest->n) : NULL;
     struct dt_str cut = {rest->p, at ? (size_t)(at - rest->p) : rest->n};
@@ -251,8 +251,8 @@ static bool is_utf8(struct dt_str charset)
 static bool reads_as_utf8(struct dt_str parameters)
 {
     while (parameters.n) {
-        struct dt_str value = cut_at(&parameters, ';');
-        struct dt_str name = dt_str_trimmed(cut_at(&value, '='));
+        struct dt_str value = next_part(&parameters, ';');
+        struct dt_str name = dt_str_trimmed(next_part(&value, '='));
         if (dt_str_is_caseless(name, "charset") && !is_utf8(dt_str_trimmed(value)))
             return false;
     }
@@ -264,7 +264,7 @@ enum dt_media dt_media_parse(struct dt_str content_type)
     if (!content_type.p)
         return DT_MEDIA_JSON;
     struct dt_str parameters = content_type;
-    struct dt_str type = dt_str_trimmed(cut_at(&parameters, ';'));
+    struct dt_str type = dt_str_trimmed(next_part(&parameters, ';'));
     if (!reads_as_utf8(parameters))
         return DT_MEDIA_OTHER;
     if (dt_str_is_caseless(type, "application/json"))

@@ -209,7 +209,7 @@ static void work_over(dt_workers *pool, const struct task *task)
 
 static const char too_late[] = "the request waited too long for the database";
 
-static void refuse(struct dt_request *req, const char *why)
+static void refuse_request(struct dt_request *req, const char *why)
 {
     req->then = NULL;
     dt_request_refuse(req, req->changed ? DT_PROBLEM_OUTCOME_UNKNOWN : DT_PROBLEM_UNAVAILABLE, "%s", why);
@@ -253,7 +253,7 @@ void dt_workers_expire(dt_workers *pool, int64_t now_us)
         pthread_mutex_unlock(&pool->lock);
         if (!late)
             return;
-        refuse(late, too_late);
+        refuse_request(late, too_late);
     }
 }
 
@@ -265,7 +265,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
     if (status == DT_FULL)
         dt_metric_add(pool->full, 1);
     if (status != DT_OK)
-        refuse(req, status == DT_FULL       ? "too many requests are waiting"
+        refuse_request(req, status == DT_FULL       ? "too many requests are waiting"
                     : status == DT_SHUTDOWN ? "the server is shutting down"
                                             : "the database does not answer");
     return DT_PENDING;
@@ -273,11 +273,11 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
 
 /* ---- the threads ---- */
 
-static void serve(struct worker *w, struct task task)
+static void serve_task(struct worker *w, struct task task)
 {
     struct dt_request *req = task.req;
     if (req->deadline_us <= dt_clock_mono_us(w->pool->clock)) {
-        refuse(req, too_late);
+        refuse_request(req, too_late);
         return;
     }
     struct dt_error err = {0};
@@ -291,7 +291,7 @@ static void serve(struct worker *w, struct task task)
         }
     } else {
         dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "workers", "requests are not served", status, &err);
-        refuse(req, "the database does not answer");
+        refuse_request(req, "the database does not answer");
     }
     dt_session_end(&w->session);
 }
@@ -303,9 +303,9 @@ static void run(void *arg)
     bool stopping;
     while (pop(w->pool, &task, &stopping)) {
         if (stopping)
-            refuse(task.req, "the server is shutting down");
+            refuse_request(task.req, "the server is shutting down");
         else
-            serve(w, task);
+            serve_task(w, task);
         work_over(w->pool, &task);
     }
     dt_session_clear(&w->session);

@@ -117,7 +117,7 @@ static void close_guest(dt_acceptor *a, struct guest *guest)
     leave(a, guest);
 }
 
-static void refuse(dt_acceptor *a, struct guest *guest, enum dt_problem_type type, const char *detail)
+static void refuse_guest(dt_acceptor *a, struct guest *guest, enum dt_problem_type type, const char *detail)
 {
     int fd = guest->fd;
     (void)epoll_ctl(a->epoll, EPOLL_CTL_DEL, fd, NULL);
@@ -230,7 +230,7 @@ static void look_at(dt_acceptor *a, struct guest *guest, bool hung_up)
         become_ready(a, guest, &head);
         return;
     case DT_HEAD_REFUSED:
-        refuse(a, guest, head.problem, head.detail);
+        refuse_guest(a, guest, head.problem, head.detail);
         return;
     case DT_HEAD_MORE:
         break;
@@ -286,7 +286,7 @@ static void take_in(dt_acceptor *a, int fd, const struct guest *newcomer)
 {
     make_room_for(a, newcomer);
     if (!a->free.first)
-        refuse(a, last_ready(a), DT_PROBLEM_UNAVAILABLE, "too many connections");
+        refuse_guest(a, last_ready(a), DT_PROBLEM_UNAVAILABLE, "too many connections");
     struct guest *guest = a->free.first;
     guest->fd = fd;
     guest->since_us = newcomer->since_us;
@@ -336,7 +336,7 @@ static void sweep_queue(dt_acceptor *a, const struct queue *queue, int64_t until
     for (struct guest *guest = queue->first, *next; guest; guest = next) {
         next = guest->next;
         if (guest->since_us < until_us)
-            refuse(a, guest, type, detail);
+            refuse_guest(a, guest, type, detail);
     }
 }
 
@@ -387,7 +387,7 @@ static void serve_guest(dt_acceptor *a, struct guest *guest, uint32_t events)
         rank_anew(a, guest);
 }
 
-static void serve(dt_acceptor *a, const struct epoll_event *event)
+static void serve_event(dt_acceptor *a, const struct epoll_event *event)
 {
     if (event->data.u64 == LISTENER) {
         accept_some(a);
@@ -408,7 +408,7 @@ static void run(void *arg)
     while (!atomic_load(&a->closing)) {
         int n = epoll_wait(a->epoll, events, EVENTS_MAX, a->n ? SWEEP_MS : -1);
         for (int i = 0; i < n; i++)
-            serve(a, &events[i]);
+            serve_event(a, &events[i]);
         if (a->n_ready)
             let_ready_in(a);
         if (dt_clock_mono_us(a->clock) - swept_us < SWEEP_MS * 1000)
@@ -507,7 +507,7 @@ void dt_acceptor_close(dt_acceptor *a)
     for (size_t i = 0; i < a->room; i++) {
         struct guest *guest = &a->guests[i];
         if (guest->fd >= 0 && guest->ready)
-            refuse(a, guest, DT_PROBLEM_UNAVAILABLE, "the server is shutting down");
+            refuse_guest(a, guest, DT_PROBLEM_UNAVAILABLE, "the server is shutting down");
         else if (guest->fd >= 0)
             close_guest(a, guest);
     }

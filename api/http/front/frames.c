@@ -150,7 +150,7 @@ static size_t pass_trailers(struct dt_frames *frames, struct dt_str text)
                : HELD;
 }
 
-static size_t step(struct dt_frames *frames, struct dt_str text)
+static size_t next_frame(struct dt_frames *frames, struct dt_str text)
 {
     switch (frames->next) {
     case DT_FRAME_HEAD:
@@ -173,7 +173,7 @@ size_t dt_frames_pass(struct dt_frames *frames, struct dt_str text)
 {
     size_t passed = 0;
     size_t n;
-    while (passed < text.n && (n = step(frames, (struct dt_str){text.p + passed, text.n - passed})) != HELD)
+    while (passed < text.n && (n = next_frame(frames, (struct dt_str){text.p + passed, text.n - passed})) != HELD)
         passed += n;
     return passed;
 }

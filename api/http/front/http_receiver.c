@@ -99,7 +99,7 @@ static void note_held(dt_receiver *r)
 }
 
 /* Tells the client why it is over, once all that came before was answered. */
-static ssize_t end(dt_receiver *r)
+static ssize_t end_input(dt_receiver *r)
 {
     if (r->frames.next == DT_FRAME_REFUSED)
         r->refuse(r->arg, r->frames.problem, r->frames.detail);
@@ -171,7 +171,7 @@ static ssize_t nothing(dt_receiver *r, ssize_t got)
     if (r->held.failed)
         return fail(ENOMEM);
     if (got == 0 || r->frames.next == DT_FRAME_REFUSED)
-        return end(r);
+        return end_input(r);
     return got < 0 ? got : fail(EAGAIN);
 }
 
