@@ -7,6 +7,7 @@
 #include "http_connections.h"
 
 #include <sys/socket.h>
+#include <utlist.h>
 
 #define UNUSED_US        INT64_C(1000000) /* a connection that is silent for so long may lose its place … */
 #define SLOW_US          INT64_C(500000)  /* … and one whose body is slow for so long … */
@@ -42,10 +43,7 @@ void dt_connection_enter(const struct dt_connections *table, struct dt_connectio
 bool dt_connections_add(struct dt_connections *table, struct dt_connection *conn)
 {
     pthread_mutex_lock(&table->lock);
-    conn->next = table->first;
-    if (conn->next)
-        conn->next->prev = conn;
-    table->first = conn;
+    DL_PREPEND(table->first, conn);
     bool only = table->n++ == 0;
     dt_metric_set(table->connections, (double)table->n);
     pthread_mutex_unlock(&table->lock);
@@ -55,12 +53,7 @@ bool dt_connections_add(struct dt_connections *table, struct dt_connection *conn
 void dt_connections_remove(struct dt_connections *table, struct dt_connection *conn)
 {
     pthread_mutex_lock(&table->lock);
-    if (conn->prev)
-        conn->prev->next = conn->next;
-    else
-        table->first = conn->next;
-    if (conn->next)
-        conn->next->prev = conn->prev;
+    DL_DELETE(table->first, conn);
     table->n--;
     dt_metric_set(table->connections, (double)table->n);
     pthread_mutex_unlock(&table->lock);

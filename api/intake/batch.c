@@ -13,7 +13,9 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <utlist.h>
 
+#include "batch_chunk.h"
 #include "create.h"
 #include "request/answer.h"
 #include "work/scratch.h"
@@ -26,28 +28,6 @@
  * for 24 MB of answer. */
 #define RESULTS_TIMES 8
 #define RESULTS_MIN   ((size_t)1 << 20)
-
-/* The place of one element: a row of the unit, or the text of its refusal. */
-struct slot {
-    int64_t row; /* -1 = refused */
-    size_t at, n;
-};
-
-struct chunk {
-    struct chunk *next;
-    struct dt_batch *batch;
-    struct dt_unit unit;
-    struct dt_create *rows; /* what is not the decoder's to fill in is the committer's */
-    struct slot *slots;
-    size_t room;    /* of rows and slots */
-    uint64_t *keys; /* hashes of its rows' keys, keys_room(batch) places, 0 = free */
-    size_t n_rows, n_slots, bytes;
-    size_t weight; /* of its memory, as counted in the batch */
-    struct dt_strbuf refusals;
-    struct dt_arena arena;
-    bool submitted;
-    _Atomic bool done; /* set under the gate's lock, looked at without: for each line */
-};
 
 /* Why a batch ends early: what its elements are told, and what is said for all that are not looked at. */
 static const struct ending {
@@ -82,8 +62,8 @@ struct dt_batch {
     bool array;
     size_t unit_rows, elements, elements_max, bytes;
     struct dt_strbuf results;
-    struct chunk *head, **tail; /* submitted, in order */
-    struct chunk *open, *spare;
+    struct dt_chunk *head; /* submitted, in order (utlist) */
+    struct dt_chunk *open, *spare;
     const struct ending *ending; /* NULL: it has not ended early */
     bool rest;                   /* there is more that gets no result of its own */
     bool failed;                 /* memory was out */
@@ -109,10 +89,9 @@ static void charge(struct dt_batch *batch)
         dt_hold_less(&batch->hold, batch->hold.n - held);
 }
 
-static void weigh_chunk(struct dt_batch *batch, struct chunk *chunk)
+static void weigh_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 {
-    size_t weight =
-        chunk->room * (sizeof(*chunk->rows) + sizeof(*chunk->slots)) + chunk->arena.size + chunk->refusals.cap;
+    size_t weight = dt_chunk_weight(chunk);
     if (weight == chunk->weight)
         return;
     batch->weight = batch->weight - chunk->weight + weight;
@@ -122,85 +101,33 @@ static void weigh_chunk(struct dt_batch *batch, struct chunk *chunk)
 
 /* ---- chunks ---- */
 
-static void chunk_free(struct chunk *chunk)
+static void free_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 {
-    if (!chunk)
-        return;
-    chunk->batch->weight -= chunk->weight;
-    free(chunk->rows);
-    free(chunk->slots);
-    free(chunk->keys);
-    dt_strbuf_clear(&chunk->refusals);
-    dt_arena_clear(&chunk->arena);
-    free(chunk);
+    if (chunk)
+        batch->weight -= chunk->weight;
+    dt_chunk_free(chunk);
 }
 
-/* A power of two, at least twice as many as there can be keys. */
-static size_t keys_room(const struct dt_batch *batch)
+static struct dt_chunk *new_chunk(struct dt_batch *batch)
 {
-    size_t room = 16;
-    while (room < 2 * batch->unit_rows)
-        room *= 2;
-    return room;
+    return dt_chunk_new(batch, batch->elements > FIRST_ROWS ? batch->unit_rows : FIRST_ROWS, batch->unit_rows);
 }
 
-static bool grow_chunk(struct chunk *chunk, size_t room)
-{
-    struct dt_create *rows = reallocarray(chunk->rows, room, sizeof(*rows));
-    chunk->rows = rows ? rows : chunk->rows;
-    struct slot *slots = reallocarray(chunk->slots, room, sizeof(*slots));
-    chunk->slots = slots ? slots : chunk->slots;
-    if (!rows || !slots)
-        return false;
-    memset(rows + chunk->room, 0, (room - chunk->room) * sizeof(*rows));
-    chunk->room = room;
-    return true;
-}
-
-static struct chunk *chunk_new(struct dt_batch *batch)
-{
-    struct chunk *chunk = calloc(1, sizeof(*chunk));
-    if (!chunk)
-        return NULL;
-    chunk->batch = batch;
-    dt_strbuf_init(&chunk->refusals);
-    dt_arena_init(&chunk->arena);
-    chunk->keys = calloc(keys_room(batch), sizeof(*chunk->keys));
-    size_t room = batch->elements > FIRST_ROWS || batch->unit_rows < FIRST_ROWS ? batch->unit_rows : FIRST_ROWS;
-    if (chunk->keys && grow_chunk(chunk, room))
-        return chunk;
-    chunk_free(chunk);
-    return NULL;
-}
-
-static void chunk_empty(struct chunk *chunk)
-{
-    chunk->next = NULL;
-    chunk->n_rows = chunk->n_slots = chunk->bytes = 0;
-    chunk->submitted = false;
-    chunk->done = false;
-    memset(chunk->keys, 0, keys_room(chunk->batch) * sizeof(*chunk->keys));
-    dt_strbuf_reset(&chunk->refusals);
-    dt_arena_reset(&chunk->arena);
-}
-
-/* A place for one more element. */
+/* Sees to room for one more element. */
 static bool open_chunk(struct dt_batch *batch)
 {
     if (!batch->open) {
-        batch->open = batch->spare ? batch->spare : chunk_new(batch);
+        batch->open = batch->spare ? batch->spare : new_chunk(batch);
         batch->spare = batch->open == batch->spare ? NULL : batch->spare;
     }
-    struct chunk *chunk = batch->open;
-    if (chunk && chunk->n_slots == chunk->room && !grow_chunk(chunk, batch->unit_rows))
-        chunk = NULL;
-    batch->failed = batch->failed || !chunk;
-    return chunk != NULL;
+    bool open = batch->open && dt_chunk_reserve(batch->open);
+    batch->failed = batch->failed || !open;
+    return open;
 }
 
 static bool is_full(const struct dt_batch *batch)
 {
-    const struct chunk *chunk = batch->open;
+    const struct dt_chunk *chunk = batch->open;
     return chunk && (chunk->n_slots == batch->unit_rows || chunk->bytes >= DT_BATCH_CHUNK_BYTES);
 }
 
@@ -235,7 +162,6 @@ dt_batch *dt_batch_new(struct dt_request *req, bool array)
     batch->unit_rows = dt_committer_unit_rows(req->api->committer);
     batch->elements_max = (size_t)req->api->config->limits_batch_lines;
     dt_strbuf_init(&batch->results);
-    batch->tail = &batch->head;
     batch->refs = 1;
     dt_gate_entry_init(&batch->entry, req->api->gate, req->deadline_us, resume);
     dt_hold_init(&batch->hold, req->api->memory);
@@ -245,14 +171,14 @@ dt_batch *dt_batch_new(struct dt_request *req, bool array)
 static void batch_free(struct dt_batch *batch)
 {
     while (batch->head) {
-        struct chunk *chunk = batch->head;
-        batch->head = chunk->next;
+        struct dt_chunk *chunk = batch->head;
+        DL_DELETE(batch->head, chunk);
         if (chunk->submitted)
             dt_unit_clear(&chunk->unit);
-        chunk_free(chunk);
+        free_chunk(batch, chunk);
     }
-    chunk_free(batch->open);
-    chunk_free(batch->spare);
+    free_chunk(batch, batch->open);
+    free_chunk(batch, batch->spare);
     dt_strbuf_clear(&batch->results);
     dt_view_release(batch->view);
     dt_caller_clear(&batch->caller);
@@ -294,7 +220,7 @@ static void write_problem(struct dt_batch *batch, enum dt_problem_type type, con
     dt_problem_add(&batch->results, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, DT_STR_NONE);
 }
 
-static void write_made(struct dt_batch *batch, struct chunk *chunk, const struct dt_create *row)
+static void write_made(struct dt_batch *batch, struct dt_chunk *chunk, const struct dt_create *row)
 {
     struct dt_faults faults;
     struct dt_problem problem;
@@ -309,7 +235,7 @@ static void write_made(struct dt_batch *batch, struct chunk *chunk, const struct
     dt_strbuf_adds(&batch->results, "\"}");
 }
 
-static void write_row(struct dt_batch *batch, struct chunk *chunk, int64_t row)
+static void write_row(struct dt_batch *batch, struct dt_chunk *chunk, int64_t row)
 {
     if (!chunk->submitted)
         write_problem(batch, batch->ending->type, batch->ending->element);
@@ -319,11 +245,11 @@ static void write_row(struct dt_batch *batch, struct chunk *chunk, int64_t row)
         write_made(batch, chunk, &chunk->rows[row]);
 }
 
-static void write_chunk(struct dt_batch *batch, struct chunk *chunk)
+static void write_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     size_t before = batch->results.cap;
     for (size_t i = 0; i < chunk->n_slots; i++) {
-        const struct slot *slot = &chunk->slots[i];
+        const struct dt_chunk_slot *slot = &chunk->slots[i];
         begin_result(batch);
         if (slot->row >= 0)
             write_row(batch, chunk, slot->row);
@@ -339,16 +265,14 @@ static void write_chunk(struct dt_batch *batch, struct chunk *chunk)
 static void collect_results(struct dt_batch *batch)
 {
     while (batch->head && batch->head->done) {
-        struct chunk *chunk = batch->head;
-        batch->head = chunk->next;
-        if (!batch->head)
-            batch->tail = &batch->head;
+        struct dt_chunk *chunk = batch->head;
+        DL_DELETE(batch->head, chunk);
         write_chunk(batch, chunk);
         if (chunk->submitted)
             dt_unit_clear(&chunk->unit);
-        chunk_empty(chunk);
+        dt_chunk_reset(chunk);
         if (batch->spare)
-            chunk_free(chunk);
+            free_chunk(batch, chunk);
         else
             batch->spare = chunk;
         charge(batch);
@@ -359,7 +283,7 @@ static void collect_results(struct dt_batch *batch)
 
 static void set_done(void *arg, unsigned under_way)
 {
-    struct chunk *chunk = arg;
+    struct dt_chunk *chunk = arg;
     (void)under_way;
     chunk->done = true; /* from here on it may be emptied */
 }
@@ -367,18 +291,17 @@ static void set_done(void *arg, unsigned under_way)
 /* On a committer's thread, or inside the submit. */
 static void came_back(struct dt_unit *unit)
 {
-    struct chunk *chunk = unit->arg;
+    struct dt_chunk *chunk = unit->arg;
     struct dt_batch *batch = chunk->batch;
     dt_gate_back(&batch->entry, unit->n, set_done, chunk);
     unref(batch);
 }
 
-static void append(struct dt_batch *batch, struct chunk *chunk)
+static void append(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     batch->open = NULL;
     batch->entry.in_order = false;
-    *batch->tail = chunk;
-    batch->tail = &chunk->next;
+    DL_APPEND(batch->head, chunk);
 }
 
 /* What was not submitted is not: its elements are told why. */
@@ -392,7 +315,7 @@ static void close_open_chunk(struct dt_batch *batch)
 
 bool dt_batch_flush(dt_batch *batch)
 {
-    struct chunk *chunk = batch->open;
+    struct dt_chunk *chunk = batch->open;
     if (!chunk || chunk->n_slots == 0)
         return true;
     if (chunk->n_rows == 0) {
@@ -511,24 +434,13 @@ bool dt_batch_wait(dt_batch *batch, bool finished)
 
 /* ---- elements ---- */
 
-static void refuse_element(struct dt_batch *batch, const struct dt_problem *problem)
-{
-    struct chunk *chunk = batch->open;
-    struct slot *slot = &chunk->slots[chunk->n_slots++];
-    slot->row = -1;
-    slot->at = chunk->refusals.n;
-    dt_problem_add(&chunk->refusals, problem, DT_STR_NONE);
-    slot->n = chunk->refusals.n - slot->at;
-    chunk->bytes += slot->n;
-}
-
 void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *detail)
 {
     batch->elements++;
     batch->bytes++;
     if (!open_chunk(batch))
         return;
-    refuse_element(batch, &(struct dt_problem){.type = type, .detail = dt_str(detail)});
+    dt_chunk_add_refusal(batch->open, &(struct dt_problem){.type = type, .detail = dt_str(detail)});
     weigh_chunk(batch, batch->open);
 }
 
@@ -556,73 +468,44 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
         problem.detail = dt_str(err->text);
     else if (faults->n > 0)
         problem.detail = DT_STR_LIT("see errors for each member that is wrong");
-    refuse_element(batch, &problem);
+    dt_chunk_add_refusal(batch->open, &problem);
 }
 
-/* The place of a hash in a chunk's table, or the free one where it would stand. */
-static uint64_t *key_place(const struct dt_batch *batch, const struct chunk *chunk, uint64_t hash)
-{
-    size_t mask = keys_room(batch) - 1;
-    size_t i = (size_t)hash & mask;
-    while (chunk->keys[i] != 0 && chunk->keys[i] != hash)
-        i = (i + 1) & mask;
-    return &chunk->keys[i];
-}
-
-static void note_key(struct dt_batch *batch, struct chunk *chunk, const struct dt_new_job *job)
+/* Elements with one key are made in their order: this chunk waits for chunks that have the key and may be under way. */
+static void note_key(struct dt_batch *batch, struct dt_chunk *chunk, const struct dt_new_job *job)
 {
     if (!job->key.p)
         return;
     uint64_t hash = dt_key_hash(job->topic, job->key);
-    *key_place(batch, chunk, hash) = hash;
-    for (const struct chunk *c = batch->head; c && !batch->entry.in_order; c = c->next)
-        batch->entry.in_order = *key_place(batch, c, hash) != 0;
+    dt_chunk_note_key(chunk, hash);
+    for (const struct dt_chunk *c = batch->head; c && !batch->entry.in_order; c = c->next)
+        batch->entry.in_order = dt_chunk_has_key(c, hash);
 }
 
-/* A payload of a request that is streamed lives in the chunk, others stay in the body. */
-static bool keep_payload(struct chunk *chunk, struct dt_new_job *job)
-{
-    if (job->payload_binary)
-        return true;
-    job->payload = dt_arena_copy(&chunk->arena, job->payload);
-    return job->payload.p != NULL;
-}
-
-/* Mostly the topic of the element before: with one text for both, whoever compares them later need not read it. */
-static void share_topic(const struct chunk *chunk, struct dt_new_job *job)
-{
-    if (chunk->n_rows == 0)
-        return;
-    struct dt_str before = chunk->rows[chunk->n_rows - 1].row.job.topic;
-    if (dt_str_eq(before, job->topic))
-        job->topic = before;
-}
-
+/* keep: the text does not live on. */
 static void add_element(struct dt_batch *batch, struct dt_str text, bool keep)
 {
-    struct chunk *chunk = batch->open;
-    struct dt_create *row = &chunk->rows[chunk->n_rows];
+    struct dt_chunk *chunk = batch->open;
+    struct dt_create *row = dt_chunk_next_row(chunk);
     struct dt_faults faults;
     struct dt_error err; /* large: for each element only its beginning is emptied */
     err.status = DT_OK;
     err.text[0] = '\0';
     dt_faults_init(&faults, &chunk->arena);
     dt_status status = decode_element(batch, text, &faults, &row->row.job, &err);
-    if (status == DT_OK && keep && !keep_payload(chunk, &row->row.job))
+    if (status == DT_OK && keep && !dt_chunk_keep_payload(chunk))
         status = DT_NOMEM;
     if (status != DT_OK) {
         refuse_decoded(batch, status, &faults, &err);
         return;
     }
     if (!dt_caller_sees(&batch->caller, row->row.job.topic)) {
-        refuse_element(batch,
-                       &(struct dt_problem){.type = DT_PROBLEM_NOT_FOUND, .detail = DT_STR_LIT("no such topic")});
+        dt_chunk_add_refusal(chunk,
+                             &(struct dt_problem){.type = DT_PROBLEM_NOT_FOUND, .detail = DT_STR_LIT("no such topic")});
         return;
     }
-    share_topic(chunk, &row->row.job);
     note_key(batch, chunk, &row->row.job);
-    chunk->slots[chunk->n_slots++] = (struct slot){.row = (int64_t)chunk->n_rows++};
-    chunk->bytes += text.n;
+    dt_chunk_add_row(chunk, text.n);
 }
 
 void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
@@ -641,7 +524,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
     batch->bytes += text.n + 1;
     if (!open_chunk(batch))
         return;
-    struct chunk *chunk = batch->open;
+    struct dt_chunk *chunk = batch->open;
     add_element(batch, text, keep);
     weigh_chunk(batch, chunk);
 }
@@ -653,7 +536,7 @@ static void write_all(struct dt_batch *batch)
 {
     dt_gate_leave(&batch->entry);
     collect_results(batch);
-    for (struct chunk *chunk = batch->head; chunk; chunk = chunk->next)
+    for (struct dt_chunk *chunk = batch->head; chunk; chunk = chunk->next)
         write_chunk(batch, chunk);
     if (batch->rest) {
         begin_result(batch);

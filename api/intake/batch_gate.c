@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "base/metrics.h"
 
@@ -21,7 +22,7 @@ struct dt_gate {
     /* Below: under the lock. */
     size_t rows;
     size_t n_waiting;
-    struct dt_gate_entry *first, *last; /* the queue, first come first served */
+    struct dt_gate_entry *first; /* the queue, first come first served (utlist) */
     dt_metric *rows_out, *waiting, *open;
 };
 
@@ -72,13 +73,7 @@ static void enqueue(struct dt_gate_entry *entry, enum dt_gate_for what)
 {
     dt_gate *gate = entry->gate;
     entry->waits_for = what;
-    entry->next = NULL;
-    entry->prev = gate->last;
-    if (gate->last)
-        gate->last->next = entry;
-    else
-        gate->first = entry;
-    gate->last = entry;
+    DL_APPEND(gate->first, entry);
     gate->n_waiting++;
 }
 
@@ -86,14 +81,7 @@ static void enqueue(struct dt_gate_entry *entry, enum dt_gate_for what)
 static void end_wait(struct dt_gate_entry *entry)
 {
     dt_gate *gate = entry->gate;
-    if (entry->prev)
-        entry->prev->next = entry->next;
-    else
-        gate->first = entry->next;
-    if (entry->next)
-        entry->next->prev = entry->prev;
-    else
-        gate->last = entry->prev;
+    DL_DELETE(gate->first, entry);
     gate->n_waiting--;
     entry->waits_for = 0;
     entry->call(entry);

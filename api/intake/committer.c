@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <utlist.h>
 
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
@@ -33,7 +34,7 @@
 #define PASSES   8  /* so many commits of such units in a row, while a batch waits */
 
 struct queue {
-    struct dt_unit *head, **tail;
+    struct dt_unit *units;          /* utlist */
     size_t rows;                    /* of the units in it */
     struct dt_commit_window window; /* when its next commit begins */
     size_t most;                    /* commits of its units at once */
@@ -94,20 +95,6 @@ static void finish(struct dt_unit *unit, dt_status status)
     unit->done(unit);
 }
 
-static void queue_empty(struct queue *q)
-{
-    q->head = NULL;
-    q->tail = &q->head;
-    q->rows = 0;
-}
-
-static void queue_append(struct queue *q, struct dt_unit *unit)
-{
-    *q->tail = unit;
-    q->tail = &unit->next;
-    q->rows += unit->n;
-}
-
 static size_t rows_locked(const dt_committer *c)
 {
     return c->few.rows + c->many.rows;
@@ -115,7 +102,7 @@ static size_t rows_locked(const dt_committer *c)
 
 static bool is_empty_locked(const dt_committer *c)
 {
-    return !c->few.head && !c->many.head;
+    return !c->few.units && !c->many.units;
 }
 
 /* Whether there is room; a queue that is empty takes any unit. */
@@ -164,7 +151,9 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
     dt_status status = admit_locked(c, unit);
     if (status == DT_OK) {
         bool first = is_empty_locked(c);
-        queue_append(unit->n <= FEW_ROWS ? &c->few : &c->many, unit);
+        struct queue *q = unit->n <= FEW_ROWS ? &c->few : &c->many;
+        DL_APPEND(q->units, unit);
+        q->rows += unit->n;
         c->queued_bytes += unit->bytes;
         call_sleeper_locked(c, first);
     }
@@ -177,27 +166,24 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
 static struct dt_unit *take_everything(dt_committer *c)
 {
     pthread_mutex_lock(&c->lock);
-    *c->few.tail = c->many.head;
-    struct dt_unit *first = c->few.head;
-    queue_empty(&c->few);
-    queue_empty(&c->many);
-    c->queued_bytes = 0;
+    struct dt_unit *units = c->few.units;
+    DL_CONCAT(units, c->many.units);
+    c->few.units = c->many.units = NULL;
+    c->few.rows = c->many.rows = c->queued_bytes = 0;
     pthread_mutex_unlock(&c->lock);
-    return first;
+    return units;
 }
 
-static void finish_all(struct dt_unit *unit, dt_status status)
+static void finish_all(struct dt_unit *units, dt_status status)
 {
-    while (unit) {
-        struct dt_unit *next = unit->next; /* the unit is gone after its done */
+    for (struct dt_unit *unit = units, *next; unit; unit = next) {
+        next = unit->next; /* the unit is gone after its done */
         finish(unit, status);
-        unit = next;
     }
 }
 
 void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
 {
-    unit->next = NULL;
     unit->view = NULL;
     unit->status = DT_OK;
     unit->bytes = unit_bytes(unit);
@@ -219,45 +205,33 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
     finish(unit, status);
 }
 
-static void move_late_locked(dt_committer *c, struct queue *from, int64_t now_us, struct queue *late)
+static void remove_locked(dt_committer *c, struct queue *q, struct dt_unit *unit)
 {
-    struct dt_unit *unit = from->head;
-    struct dt_unit *next;
-    queue_empty(from);
-    for (; unit; unit = next) {
+    DL_DELETE(q->units, unit);
+    q->rows -= unit->n;
+    c->queued_bytes -= unit->bytes;
+}
+
+static void move_late_locked(dt_committer *c, struct queue *q, int64_t now_us, struct dt_unit **late)
+{
+    for (struct dt_unit *unit = q->units, *next; unit; unit = next) {
         next = unit->next;
-        unit->next = NULL;
-        if (unit->deadline_us == 0 || unit->deadline_us > now_us) {
-            queue_append(from, unit);
+        if (unit->deadline_us == 0 || unit->deadline_us > now_us)
             continue;
-        }
-        c->queued_bytes -= unit->bytes;
-        queue_append(late, unit);
+        remove_locked(c, q, unit);
+        DL_APPEND(*late, unit);
     }
 }
 
 void dt_committer_expire(dt_committer *c, int64_t now_us)
 {
-    struct queue late;
-    queue_empty(&late);
+    struct dt_unit *late = NULL;
     pthread_mutex_lock(&c->lock);
     move_late_locked(c, &c->few, now_us, &late);
     move_late_locked(c, &c->many, now_us, &late);
     dt_metric_set(c->queue, (double)rows_locked(c));
     pthread_mutex_unlock(&c->lock);
-    finish_all(late.head, DT_UNAVAILABLE);
-}
-
-static struct dt_unit *pop_locked(dt_committer *c, struct queue *q)
-{
-    struct dt_unit *unit = q->head;
-    q->head = unit->next;
-    if (!q->head)
-        q->tail = &q->head;
-    unit->next = NULL;
-    q->rows -= unit->n;
-    c->queued_bytes -= unit->bytes;
-    return unit;
+    finish_all(late, DT_UNAVAILABLE);
 }
 
 static void sleep_locked(dt_committer *c, int64_t until_us)
@@ -283,8 +257,8 @@ static bool fits_commit(const struct worker *w, const struct dt_unit *unit, size
 /* The queue whose commit begins now; at the end, one that is not empty. */
 static struct queue *next_queue_locked(dt_committer *c, int64_t now_us)
 {
-    bool few = c->stopping ? c->few.head != NULL : queue_begins_at(&c->few) <= now_us;
-    bool many = c->stopping ? c->many.head != NULL : queue_begins_at(&c->many) <= now_us;
+    bool few = c->stopping ? c->few.units != NULL : queue_begins_at(&c->few) <= now_us;
+    bool many = c->stopping ? c->many.units != NULL : queue_begins_at(&c->many) <= now_us;
     bool passes = few && (!many || c->passes < PASSES);
     c->passes = passes && many ? c->passes + 1 : 0;
     return passes ? &c->few : &c->many;
@@ -294,8 +268,7 @@ static struct queue *next_queue_locked(dt_committer *c, int64_t now_us)
 static struct dt_unit *take_units(struct worker *w)
 {
     dt_committer *c = w->committer;
-    struct dt_unit *first = NULL;
-    struct dt_unit **last = &first;
+    struct dt_unit *units = NULL;
     size_t bytes = 0;
     w->taken = 0;
     pthread_mutex_lock(&c->lock);
@@ -304,18 +277,18 @@ static struct dt_unit *take_units(struct worker *w)
     w->begun_us = dt_clock_mono_us(c->clock);
     struct queue *q = next_queue_locked(c, w->begun_us);
     w->from = q;
-    while (q->head && fits_commit(w, q->head, bytes)) {
-        struct dt_unit *unit = pop_locked(c, q);
+    while (q->units && fits_commit(w, q->units, bytes)) {
+        struct dt_unit *unit = q->units;
+        remove_locked(c, q, unit);
         w->taken += unit->n;
         bytes += unit->bytes;
-        *last = unit;
-        last = &unit->next;
+        DL_APPEND(units, unit);
     }
     dt_commit_window_begun(&q->window, w->begun_us);
     call_sleeper_locked(c, true); /* for what did not go into this commit */
     dt_metric_set(c->queue, (double)rows_locked(c));
     pthread_mutex_unlock(&c->lock);
-    return first;
+    return units;
 }
 
 static void commit_over(struct worker *w)
@@ -329,23 +302,17 @@ static void commit_over(struct worker *w)
 /* ---- one commit ---- */
 
 /* Units whose request has no time left are answered unbegun; the others are returned. */
-static struct dt_unit *drop_expired(dt_committer *c, struct dt_unit *unit)
+static struct dt_unit *drop_expired(dt_committer *c, struct dt_unit *units)
 {
     int64_t now_us = dt_clock_mono_us(c->clock);
-    struct dt_unit *kept = NULL;
-    struct dt_unit **last = &kept;
-    while (unit) {
-        struct dt_unit *next = unit->next;
-        unit->next = NULL;
-        if (unit->deadline_us && unit->deadline_us <= now_us) {
-            finish(unit, DT_UNAVAILABLE);
-        } else {
-            *last = unit;
-            last = &unit->next;
-        }
-        unit = next;
+    for (struct dt_unit *unit = units, *next; unit; unit = next) {
+        next = unit->next;
+        if (unit->deadline_us == 0 || unit->deadline_us > now_us)
+            continue;
+        DL_DELETE(units, unit);
+        finish(unit, DT_UNAVAILABLE);
     }
-    return kept;
+    return units;
 }
 
 static bool made_already(const struct worker *w, size_t n, struct dt_str name)
@@ -621,8 +588,6 @@ dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clo
     c->ref = ref;
     c->topics = topics;
     c->index = index;
-    queue_empty(&c->few);
-    queue_empty(&c->many);
     c->few.most = (size_t)config->api_committers;
     c->many.most = config->api_committers > 1 ? (size_t)config->api_committers - 1 : 1;
     c->watched_us = DT_COMMIT_WINDOW_NEVER;

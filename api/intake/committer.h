@@ -55,7 +55,7 @@ struct dt_unit {
     struct dt_view *view; /* the topics as this commit saw them; NULL when it never got that far */
 
     /* The committer's own. */
-    struct dt_unit *next;
+    struct dt_unit *prev, *next;
     size_t bytes;
 };
 

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "base/log.h"
 #include "base/metrics.h"
@@ -33,7 +34,7 @@ struct dt_results_batcher {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* Below: under the lock. */
-    struct dt_report *head, **tail;
+    struct dt_report *queue; /* utlist */
     size_t queued;
     bool sleeping;
     dt_metric *seconds, *sizes, *outcomes[DT_OUTCOME_BUSY + 1];
@@ -48,15 +49,13 @@ static void finish(struct dt_report *report, dt_status status)
 void dt_results_batcher_submit(dt_results_batcher *r, struct dt_report *report)
 {
     dt_status status = dt_session_stalled(&r->session) ? DT_UNAVAILABLE : DT_OK;
-    report->next = NULL;
     pthread_mutex_lock(&r->lock);
     if (dt_thread_stopping(&r->thread))
         status = DT_SHUTDOWN;
     else if (r->queued == QUEUE_MAX)
         status = DT_FULL;
     if (status == DT_OK) {
-        *r->tail = report;
-        r->tail = &report->next;
+        DL_APPEND(r->queue, report);
         r->queued++;
         if (r->sleeping)
             pthread_cond_signal(&r->wake);
@@ -69,28 +68,19 @@ void dt_results_batcher_submit(dt_results_batcher *r, struct dt_report *report)
 void dt_results_batcher_expire(dt_results_batcher *r, int64_t now_us)
 {
     struct dt_report *late = NULL;
-    struct dt_report **last = &late;
     pthread_mutex_lock(&r->lock);
-    for (struct dt_report **at = &r->head; *at;) {
-        struct dt_report *report = *at;
-        if (report->deadline_us == 0 || report->deadline_us > now_us) {
-            at = &report->next;
+    for (struct dt_report *report = r->queue, *next; report; report = next) {
+        next = report->next;
+        if (report->deadline_us == 0 || report->deadline_us > now_us)
             continue;
-        }
-        *at = report->next;
+        DL_DELETE(r->queue, report);
+        DL_APPEND(late, report);
         r->queued--;
-        *last = report;
-        last = &report->next;
     }
-    *last = NULL;
-    r->tail = &r->head;
-    while (*r->tail)
-        r->tail = &(*r->tail)->next;
     pthread_mutex_unlock(&r->lock);
-    while (late) {
-        struct dt_report *next = late->next; /* the report is gone after its done */
-        finish(late, DT_UNAVAILABLE);
-        late = next;
+    for (struct dt_report *report = late, *next; report; report = next) {
+        next = report->next; /* the report is gone after its done */
+        finish(report, DT_UNAVAILABLE);
     }
 }
 
@@ -99,17 +89,16 @@ static size_t take_reports(dt_results_batcher *r)
 {
     size_t n = 0;
     pthread_mutex_lock(&r->lock);
-    while (!r->head && !dt_thread_stopping(&r->thread)) {
+    while (!r->queue && !dt_thread_stopping(&r->thread)) {
         r->sleeping = true;
         pthread_cond_wait(&r->wake, &r->lock);
         r->sleeping = false;
     }
-    while (r->head && n < (size_t)r->config->results_batch) {
-        r->reports[n++] = r->head;
-        r->head = r->head->next;
+    while (r->queue && n < (size_t)r->config->results_batch) {
+        struct dt_report *report = r->queue;
+        DL_DELETE(r->queue, report);
+        r->reports[n++] = report;
     }
-    if (!r->head)
-        r->tail = &r->head;
     r->queued -= n;
     pthread_mutex_unlock(&r->lock);
     return n;
@@ -217,7 +206,6 @@ dt_status dt_results_batcher_start(const struct dt_config *config, const dt_cloc
     r->clock = clock;
     r->topics = topics;
     r->index = index;
-    r->tail = &r->head;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->wake, NULL);
     register_metrics(r);

@@ -20,7 +20,7 @@ struct dt_report {
     int64_t deadline_us; /* monotonic: not begun by then -> UNAVAILABLE; 0 = none */
     dt_status status;    /* out. OK: the outcome counts. UNAVAILABLE, BUSY, FULL, SHUTDOWN: nothing happened. UNKNOWN:
                             perhaps; a repeat is harmless. */
-    struct dt_report *next;
+    struct dt_report *prev, *next; /* the batcher's own */
 };
 
 typedef struct dt_results_batcher dt_results_batcher;

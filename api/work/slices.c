@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <utlist.h>
 
 #include "base/metrics.h"
 #include "base/thread.h"
@@ -20,8 +21,8 @@ struct dt_slices {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* Below: under the lock. */
-    struct dt_slice *head, **tail;
-    size_t n; /* queued or being run */
+    struct dt_slice *queue; /* utlist */
+    size_t n;               /* queued or being run */
     bool stopping;
     dt_metric *queued;
 };
@@ -34,9 +35,7 @@ static void count_locked(dt_slices *slices, int change)
 
 static void append_locked(dt_slices *slices, struct dt_slice *slice)
 {
-    slice->next = NULL;
-    *slices->tail = slice;
-    slices->tail = &slice->next;
+    DL_APPEND(slices->queue, slice);
     pthread_cond_signal(&slices->wake);
 }
 
@@ -55,13 +54,11 @@ bool dt_slices_add(dt_slices *slices, struct dt_slice *slice)
 /* NULL: the end, when all is done. */
 static struct dt_slice *take_locked(dt_slices *slices)
 {
-    while (!slices->head && !slices->stopping)
+    while (!slices->queue && !slices->stopping)
         pthread_cond_wait(&slices->wake, &slices->lock);
-    struct dt_slice *slice = slices->head;
+    struct dt_slice *slice = slices->queue;
     if (slice)
-        slices->head = slice->next;
-    if (!slices->head)
-        slices->tail = &slices->head;
+        DL_DELETE(slices->queue, slice);
     return slice;
 }
 
@@ -90,7 +87,6 @@ dt_status dt_slices_start(size_t threads, dt_slices **out, struct dt_error *err)
         return dt_fail(err, DT_NOMEM, "no memory for the threads of batches");
     pthread_mutex_init(&slices->lock, NULL);
     pthread_cond_init(&slices->wake, NULL);
-    slices->tail = &slices->head;
     slices->queued = dt_gauge("duetime_api_turns", "Arrays of jobs that are being taken apart, or wait for that.", "");
     slices->threads = calloc(threads, sizeof(*slices->threads));
     dt_status status = slices->threads ? DT_OK : DT_NOMEM;

@@ -18,7 +18,7 @@ struct dt_slice {
     /* One piece. True: there is more to do now. False: nothing of the slice is touched any more, until it is queued
      * again. */
     bool (*run)(struct dt_slice *slice);
-    struct dt_slice *next;
+    struct dt_slice *prev, *next; /* of the queue */
 };
 
 DT_MUST_CHECK dt_status dt_slices_start(size_t threads, dt_slices **out, struct dt_error *err);

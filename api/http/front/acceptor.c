@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "base/log.h"
 #include "base/metrics.h"
@@ -39,7 +40,7 @@
 enum rank { PARTLY, PARTLY_WITH_TOKEN, WHOLE, WHOLE_WITH_TOKEN, HEALTH, RANKS };
 
 struct queue {
-    struct guest *first, *last;
+    struct guest *first; /* utlist */
     size_t n;
 };
 
@@ -77,20 +78,15 @@ struct dt_acceptor {
 
 static void leave_queue(struct guest *guest)
 {
-    struct queue *queue = guest->queue;
-    *(guest->prev ? &guest->prev->next : &queue->first) = guest->next;
-    *(guest->next ? &guest->next->prev : &queue->last) = guest->prev;
-    queue->n--;
+    DL_DELETE(guest->queue->first, guest);
+    guest->queue->n--;
 }
 
 /* Behind all others. */
 static void join(struct queue *queue, struct guest *guest)
 {
     guest->queue = queue;
-    guest->prev = queue->last;
-    guest->next = NULL;
-    *(queue->last ? &queue->last->next : &queue->first) = guest;
-    queue->last = guest;
+    DL_APPEND(queue->first, guest);
     queue->n++;
 }
 
@@ -272,9 +268,10 @@ static void make_room_for(dt_acceptor *a, const struct guest *newcomer)
 static struct guest *last_ready(const dt_acceptor *a)
 {
     int rank = 0;
-    while (rank < RANKS - 1 && !a->ready[rank].last)
+    while (rank < RANKS - 1 && !a->ready[rank].first)
         rank++;
-    return a->ready[rank].last;
+    struct guest *first = a->ready[rank].first;
+    return first ? first->prev : NULL; /* the first one's prev is the last */
 }
 
 static uint64_t name_of(const dt_acceptor *a, const struct guest *guest)
