@@ -14,14 +14,24 @@
 #include <time.h>
 
 #include "api.h"
+#include "auth/auth.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "commands.h"
 #include "http/front/http_listen.h"
 #include "http/http_server.h"
+#include "intake/batch_gate.h"
+#include "intake/committer.h"
+#include "intake/index_writer.h"
+#include "intake/results_batcher.h"
+#include "ops/health.h"
 #include "request/router.h"
 #include "store/db/db.h"
+#include "topics/topic_cache.h"
+#include "work/budget.h"
+#include "work/slices.h"
+#include "work/workers.h"
 
 #define DRAIN_US INT64_C(10000000)
 #define CUT_US   INT64_C(2000000) /* for answers once nothing more is waited for */
@@ -147,6 +157,18 @@ struct server {
     dt_http *http;
     bool loopback;
 };
+
+/*
+ * Ends every wait behind a suspended request at the request's deadline. Each queue leaves it to its threads to take
+ * requests in time; this is for when those threads are all held up.
+ */
+static void expire_waits(const struct dt_api *api, int64_t now_us)
+{
+    dt_workers_expire(api->workers, now_us);
+    dt_committer_expire(api->committer, now_us);
+    dt_results_batcher_expire(api->results, now_us);
+    dt_gate_expire(api->gate, now_us);
+}
 
 static dt_status start_parts(struct server *s, struct dt_error *err)
 {
@@ -330,7 +352,7 @@ static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_
     if (status == DT_OK)
         status = check_door(s, err);
     if (status == DT_OK)
-        status = dt_http_start(&s->api, s->router, &s->http, err);
+        status = dt_http_start(&s->api, s->router, expire_waits, &s->http, err);
     return status;
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api.h"
+#include "auth/auth.h"
 #include "base/log.h"
 #include "http_exchange.h"
 #include "http_mhd.h"

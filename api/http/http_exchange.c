@@ -11,9 +11,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "api.h"
+#include "auth/auth.h"
 #include "http/front/http_receiver.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
+#include "work/budget.h"
 
 static void enter(struct dt_exchange *e, enum dt_phase phase)
 {

@@ -6,8 +6,7 @@
  * threads, and some are kept for health and for callers with a token.
  *
  * The janitor is one thread. It sends detached answers and drops the input of refused requests (http_linger.h), ends
- * connections whose time is up (http_connections.h), and answers requests whose deadline has passed
- * (work/deadlines.h). It may shut down a socket of the library's, and never writes to one.
+ * connections whose time is up (http_connections.h), and has requests answered whose deadline has passed. It may shut down a socket of the library's, and never writes to one.
  */
 #include "http_server.h"
 
@@ -16,6 +15,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "api.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "http/front/acceptor.h"
@@ -23,7 +23,6 @@
 #include "http_exchange.h"
 #include "http_mhd.h"
 #include "http_shared.h"
-#include "work/deadlines.h"
 
 #define SLOTS_PER_THREAD 112u /* the library forgets connections when it has more: http_mhd.h */
 #define SLOTS_KEPT       8u   /* a thread, for health and for callers who show a token */
@@ -38,6 +37,7 @@ struct http_thread {
 
 struct dt_http {
     struct dt_http_shared shared;
+    dt_http_expire *expire;
     struct http_thread *threads; /* as many as http.threads */
     size_t n_threads;            /* that run */
     int port;
@@ -136,7 +136,7 @@ static void run_janitor(void *arg)
         }
         swept_us = dt_http_now_us(shared);
         any = dt_connections_sweep(&shared->connections);
-        dt_deadlines_expire(shared->api, swept_us);
+        http->expire(shared->api, swept_us);
     }
 }
 
@@ -197,12 +197,14 @@ static void http_free(struct dt_http *http)
     free(http);
 }
 
-dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http **out, struct dt_error *err)
+dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http_expire *expire, dt_http **out,
+                        struct dt_error *err)
 {
     *out = NULL;
     struct dt_http *http = calloc(1, sizeof(*http));
     if (!http)
         return dt_fail(err, DT_NOMEM, "no memory for the HTTP server");
+    http->expire = expire;
     dt_status status = dt_http_shared_init(&http->shared, api, router);
     if (status == DT_OK)
         status = dt_thread_start(&http->janitor, "janitor", run_janitor, http, NULL);

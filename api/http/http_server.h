@@ -17,11 +17,17 @@ struct dt_api;
 typedef struct dt_http dt_http;
 
 /*
+ * Answers every suspended request whose deadline has passed. Called by the janitor several times a second while there
+ * are connections; must not block on anything but the locks of queues.
+ */
+typedef void dt_http_expire(const struct dt_api *api, int64_t now_us);
+
+/*
  * Listens on http.listen and http.port, and serves. api and router are borrowed until dt_http_stop. SYSTEM: the port is
  * taken, or not permitted, or a thread cannot start; INVALID: http.listen is no address. *out is NULL on failure.
  */
-DT_MUST_CHECK dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http **out,
-                                      struct dt_error *err);
+DT_MUST_CHECK dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http_expire *expire,
+                                      dt_http **out, struct dt_error *err);
 /* The port that it listens on: http.port, or the one that the kernel chose for 0. */
 int dt_http_port(const dt_http *http);
 /*

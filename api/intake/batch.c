@@ -15,10 +15,15 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "answer.h"
+#include "auth/auth.h"
 #include "batch_chunk.h"
+#include "committer.h"
 #include "create.h"
-#include "request/answer.h"
+#include "topics/topic_cache.h"
+#include "work/budget.h"
 #include "work/scratch.h"
+#include "work/slices.h"
 
 #define FIRST_ROWS  64                 /* room of a batch's first chunk, which may be all of it */
 #define FREE_WEIGHT ((size_t)64 << 10) /* of what a connection has outside of the budget (limits.memory) */

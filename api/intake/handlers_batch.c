@@ -4,9 +4,10 @@
  * hundred jobs at a time. Both feed a dt_batch, which commits in chunks and holds the feeder back. Knows nothing of a
  * job's members.
  */
+#include "answer.h"
+#include "api.h"
 #include "batch.h"
 #include "handlers.h"
-#include "request/answer.h"
 
 /* ---- NDJSON ---- */
 

@@ -3,11 +3,16 @@
  * after the durable commit. A job that was made is answered from memory; only an existing one (an equal request came
  * before) is read, by a worker. Never talks to the store itself.
  */
+#include "answer.h"
+#include "api.h"
+#include "auth/auth.h"
+#include "committer.h"
 #include "create.h"
 #include "handlers.h"
+#include "jobs/job_answer.h"
 #include "jobs/waiting.h"
-#include "request/answer.h"
-#include "work/scratch.h"
+#include "topics/topic_cache.h"
+#include "work/workers.h"
 
 struct create {
     struct dt_unit unit;
@@ -56,12 +61,7 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
         status = DT_UNAVAILABLE;
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    struct dt_waiting waiting;
-    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
-    struct dt_job_view view = {
-        .payload = true, .waiting_for = dt_waiting_for(&waiting, &job), .check = dt_scratch_json()};
-    dt_waiting_clear(&waiting);
-    return dt_answer_job(req, 200, &job, &view);
+    return dt_answer_stored(req, store, &job, NULL);
 }
 
 /* ---- the request ---- */

@@ -2,11 +2,14 @@
  * POST /v1/jobs/{id}/results: decode on the HTTP thread, apply through the results batcher, read the job on a worker
  * for the answer. A token that reaches some topics only has its job looked at first.
  */
+#include "answer.h"
+#include "api.h"
+#include "auth/auth.h"
 #include "handlers.h"
 #include "job/result_json.h"
-#include "jobs/waiting.h"
-#include "request/answer.h"
-#include "work/scratch.h"
+#include "jobs/job_answer.h"
+#include "results_batcher.h"
+#include "work/workers.h"
 
 struct reporting {
     struct dt_report report;
@@ -38,14 +41,7 @@ static enum dt_next answer_result(struct dt_request *req, dt_store *store)
         return answer_without_job(req, id, outcome_word(r->report.apply.outcome));
     if (status != DT_OK) /* it was applied: asking again is answered "duplicate" */
         return dt_answer_status(req, status == DT_UNAVAILABLE ? DT_UNKNOWN : status, NULL, &err);
-    struct dt_waiting waiting;
-    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
-    struct dt_job_view view = {.payload = true,
-                               .waiting_for = dt_waiting_for(&waiting, &job),
-                               .outcome = outcome_word(r->report.apply.outcome),
-                               .check = dt_scratch_json()};
-    dt_waiting_clear(&waiting);
-    return dt_answer_job(req, 200, &job, &view);
+    return dt_answer_stored(req, store, &job, outcome_word(r->report.apply.outcome));
 }
 
 /* On the batcher's thread, or inside the submit. */

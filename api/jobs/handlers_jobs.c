@@ -10,11 +10,15 @@
  */
 #include <stdio.h>
 
+#include "answer.h"
+#include "api.h"
+#include "auth/auth.h"
 #include "handlers.h"
+#include "intake/index_writer.h"
 #include "job/result_json.h"
-#include "request/answer.h"
-#include "waiting.h"
-#include "work/scratch.h"
+#include "job_answer.h"
+#include "topics/topic_cache.h"
+#include "work/workers.h"
 
 #define BY_ATTEMPT     'a'
 #define ATTEMPTS_MAX   1000 /* in a page */
@@ -59,12 +63,7 @@ static enum dt_next answer_row(struct dt_request *req, dt_store *store, const st
     /* What leaders and topics say is a second old at most; when it cannot be read the last known holds. */
     if (dt_topic_cache_refresh(req->api->topics, store, NULL) == DT_OK)
         (void)(dt_topic_cache_refresh_shards(req->api->topics, store, NULL) == DT_OK);
-    struct dt_waiting waiting;
-    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
-    struct dt_job_view view = {
-        .payload = true, .waiting_for = dt_waiting_for(&waiting, job), .check = dt_scratch_json()};
-    dt_waiting_clear(&waiting);
-    return dt_answer_job(req, 200, job, &view);
+    return dt_answer_stored(req, store, job, NULL);
 }
 
 /* What is about to be read and answered, held before anything is done. False: 503 is filled in. */

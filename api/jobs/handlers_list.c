@@ -2,12 +2,15 @@
  * GET /v1/jobs: the filter is read on the HTTP thread, with every fault in it, the page by a worker. A cursor's
  * position is an id, or with key_prefix a key.
  */
+#include "answer.h"
+#include "api.h"
+#include "auth/auth.h"
 #include "handlers.h"
 #include "job/result_json.h"
 #include "job/retry.h"
-#include "request/answer.h"
 #include "waiting.h"
 #include "work/scratch.h"
+#include "work/workers.h"
 
 #define BY_ID      'i'
 #define BY_KEY     'k'

@@ -2,9 +2,13 @@
  * What changes the installation as a whole: the number of shards. The change itself is one row in MySQL
  * (scheduler/store/store_shards.c); the dispatchers follow it by themselves, and are told so that they do it at once.
  */
+#include "answer.h"
+#include "api.h"
 #include "base/json.h"
 #include "handlers.h"
-#include "request/answer.h"
+#include "intake/index_writer.h"
+#include "topics/topic_cache.h"
+#include "work/workers.h"
 
 /* ---- on a worker ---- */
 

@@ -14,7 +14,7 @@
  * Handlers, feeds of streams and `then` run on an HTTP thread that serves more than a hundred connections. They never
  * block, and never talk to MySQL or Redis: work with the store goes to dt_workers_submit, new jobs to
  * dt_committer_submit, results to dt_results_batcher_submit. Each of these resumes every request that it is given. The
- * wait of a suspended request ends with its deadline at the latest (work/deadlines.h), or a few seconds later when
+ * wait of a suspended request ends with its deadline at the latest, or a few seconds later when
  * MySQL is already at work on it.
  *
  * Everything that belongs to the request (arena, body, query, out) lives until its answer was sent, and is then used

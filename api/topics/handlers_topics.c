@@ -2,9 +2,14 @@
  * Topics: GET, PUT, list, pause, resume. All work is a worker's; after a change the cache is made to read again and the
  * dispatchers are told. The router has checked the token's topics already.
  */
+#include "answer.h"
+#include "api.h"
+#include "auth/auth.h"
 #include "handlers.h"
-#include "request/answer.h"
+#include "intake/index_writer.h"
+#include "topic_cache.h"
 #include "work/scratch.h"
+#include "work/workers.h"
 
 #define BY_NAME     't'
 #define TOPIC_BYTES ((size_t)8 << 10) /* a topic in an answer: twice a retry schedule, three names */

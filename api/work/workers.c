@@ -266,8 +266,8 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
         dt_metric_add(pool->full, 1);
     if (status != DT_OK)
         refuse_request(req, status == DT_FULL       ? "too many requests are waiting"
-                    : status == DT_SHUTDOWN ? "the server is shutting down"
-                                            : "the database does not answer");
+                            : status == DT_SHUTDOWN ? "the server is shutting down"
+                                                    : "the database does not answer");
     return DT_PENDING;
 }
 

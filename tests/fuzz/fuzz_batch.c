@@ -5,9 +5,15 @@
  * each element, or none at all. The committer, workers and the HTTP server are stood in for here.
  */
 #include "api.h"
+#include "auth/auth.h"
 #include "fuzz.h"
 #include "handlers.h"
 #include "intake/batch.h"
+#include "intake/batch_gate.h"
+#include "intake/committer.h"
+#include "topics/topic_cache.h"
+#include "work/budget.h"
+#include "work/slices.h"
 
 #define ROWS      4u
 #define LINES_MAX 500

@@ -12,7 +12,13 @@
 
 #include <cmocka.h>
 
+#include "auth/auth.h"
 #include "intake/batch.h"
+#include "intake/batch_gate.h"
+#include "intake/committer.h"
+#include "topics/topic_cache.h"
+#include "work/budget.h"
+#include "work/slices.h"
 
 #define ROWS  10u /* of a unit */
 #define QUEUE 80  /* of the committer: batches may have half of it, four units */
@@ -77,7 +83,7 @@ void dt_request_resume(struct dt_request *req)
 }
 
 static struct dt_strbuf detached_text; /* what was answered past the HTTP server */
-static int parted_status;
+static int detached_status;
 struct dt_detached {
     int unused;
 };
@@ -92,7 +98,7 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
 {
     (void)detached;
     assert_string_equal(type, "application/x-ndjson");
-    parted_status = status;
+    detached_status = status;
     detached_text = *body;
     dt_strbuf_init(body);
     dt_hold_end(hold);
@@ -158,7 +164,7 @@ static int make(void **state)
         return -1;
     api = (struct dt_api){.config = &config, .ref = &ref, .clock = dt_clock_system(), .memory = &memory, .gate = gate};
     dt_strbuf_init(&detached_text);
-    parted_status = 0;
+    detached_status = 0;
     memset(units, 0, sizeof(units));
     n_units = most_under_way = under_way = 0;
     suspended = resumed = 0;
@@ -658,10 +664,10 @@ static void a_body_that_breaks_off_is_answered_when_all_chunks_are_back(void **s
     dt_batch_detach(batch);
     dt_batch_release(batch); /* the request is over */
     request_clear(&req);
-    assert_int_equal(parted_status, 0);
+    assert_int_equal(detached_status, 0);
     give_back(0, DT_OK);
     run_slice();
-    assert_int_equal(parted_status, 200);
+    assert_int_equal(detached_status, 200);
     assert_int_equal(count(detached_text.p, "\"status\":201"), ROWS);
     assert_int_equal(count(detached_text.p, "\"status\":408"), 3 + 1);
     assert_int_equal(count(detached_text.p, "no job was made from here on"), 1);

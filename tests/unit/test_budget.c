@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "request/request.h"
+#include "work/budget.h"
 
 #define THREADS 4
 #define ROUNDS  20000

@@ -5,6 +5,7 @@
 
 #include "base/outage.h"
 #include "job/result_json.h"
+#include "topics/topic_cache.h"
 #include "work/scratch.h"
 
 struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view)

@@ -1,0 +1,88 @@
+/*
+ * What several handlers need: to parse a body and an id, to show a job, to turn a status of the store into a problem, to
+ * page through a list. Knows requests and JSON, and none of the store's functions.
+ *
+ * Functions that return a bool fill in the answer themselves when they say false. Functions that return an enum dt_next
+ * fill in the answer and return DT_REPLY always, so that a handler ends with `return dt_answer_…`.
+ */
+#ifndef DT_API_ANSWER_H
+#define DT_API_ANSWER_H
+
+#include "api.h"
+#include "auth/cursor.h"
+#include "jobs/job_json.h"
+#include "request/request.h"
+
+struct dt_view;
+
+/*
+ * The limits of the configuration, as decoders want them. The installation's name is borrowed from the snapshot, or
+ * taken from the configuration when view is NULL.
+ */
+struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view);
+
+/*
+ * Parses the body with this thread's parser (work/scratch.h): the tree lives until this thread parses again. *root is the
+ * top of the document. NULL: a problem is filled in.
+ */
+dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, const struct dt_json_node **root);
+
+/* Reads params[0] as a job's id. False: 404. */
+bool dt_answer_id(struct dt_request *req, int64_t *id);
+
+/* Whether the clock can be trusted to add delays to. False: 503, MySQL was never reached. */
+bool dt_answer_clock(struct dt_request *req);
+
+/* A decoder's refusal: 413, or 422 with all faults, or what the status is otherwise. */
+enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const struct dt_faults *faults);
+
+/*
+ * A problem for a status of the store. job: the job as it is now, which too-late, not-dead and version-mismatch show;
+ * NULL = unknown. err: NULL = nothing more is known. What is MySQL's fault is logged as an outage.
+ */
+enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const struct dt_job *job,
+                              const struct dt_error *err);
+/* 404: "no such job", for what = "job". */
+enum dt_next dt_answer_not_found(struct dt_request *req, const char *what);
+
+/* The job as JSON with its ETag. status: 200, or 201 which adds Location. */
+enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_job *job,
+                           const struct dt_job_view *view);
+
+/*
+ * A page ends when its answer has this many bytes, whatever its limit; one row always comes. The memory for a page is
+ * held (dt_request_hold) before it is read: the rows, and the answer, whose buffer may be twice as large as its text.
+ */
+#define DT_PAGE_BYTES ((size_t)4 << 20)
+static inline size_t dt_page_room(size_t bytes)
+{
+    return 3 * bytes;
+}
+/*
+ * Bytes that reading and answering one job may take: its payload with the client library, in a cell, in the arena, and
+ * in a buffer that grew by doubling, perhaps as base64.
+ */
+size_t dt_answer_job_room(const struct dt_api *api);
+
+/*
+ * Names a list for its cursors (auth/cursor.h): its kind, the fields of its filter, and who asks. False: 503, MySQL was
+ * never reached.
+ */
+bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fields, size_t n,
+                    struct dt_cursor_list *list);
+/*
+ * Reads the parameter "cursor": where the list goes on. The position is absent when the list begins. False: a fault was
+ * added, and the answer is not filled in.
+ */
+bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,
+                      struct dt_str *position);
+/* Ends a page: `],"next_cursor":…}`. more: the list goes on behind position. */
+void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more,
+                           struct dt_str position);
+
+/*
+ * Reads the parameter "limit": 1 to 1,000, default 100. False: a fault was added, and the answer is not filled in.
+ */
+bool dt_answer_limit(const struct dt_request *req, struct dt_faults *faults, unsigned *limit);
+
+#endif
