@@ -85,14 +85,14 @@ void dt_auth_free(dt_auth *auth)
 
 /* ---- scopes and prefixes ---- */
 
-/* The next element of a list with commas, which may be empty; false at its end. *rest is absent after the last one. */
-static bool next_element(struct dt_str *rest, struct dt_str *element)
+/* The next element of a list with commas, which may be empty; false at its end. *remainder is absent after the last one. */
+static bool next_element(struct dt_str *remainder, struct dt_str *element)
 {
-    if (!rest->p)
+    if (!remainder->p)
         return false;
-    const char *comma = rest->n ? memchr(rest->p, ',', rest->n) : NULL;
-    *element = (struct dt_str){rest->p, comma ? (size_t)(comma - rest->p) : rest->n};
-    *rest = comma ? (struct dt_str){comma + 1, rest->n - element->n - 1} : DT_STR_NONE;
+    const char *comma = remainder->n ? memchr(remainder->p, ',', remainder->n) : NULL;
+    *element = (struct dt_str){remainder->p, comma ? (size_t)(comma - remainder->p) : remainder->n};
+    *remainder = comma ? (struct dt_str){comma + 1, remainder->n - element->n - 1} : DT_STR_NONE;
     return true;
 }
 

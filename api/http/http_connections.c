@@ -1,7 +1,8 @@
 /*
- * Owns the list of connections and the rules of their time: see http_connections.h. Refuses to know what is asked on them.
+ * Owns the connection table and the rules of its time: see http_connections.h. Refuses to know what is asked on a
+ * connection.
  *
- * Slow is a body that comes at less than QUICK_BYTES a second. Nobody minds that as long as there are places; when
+ * Slow is a body that comes at less than QUICK_BYTES a second. Nobody minds that as long as there are free slots; when
  * there are none, a body that has been slow for SLOW_US is as good as a connection that says nothing.
  */
 #include "http_connections.h"
@@ -9,7 +10,7 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
-#define UNUSED_US        INT64_C(1000000) /* a connection that is silent for so long may lose its place … */
+#define UNUSED_US        INT64_C(1000000) /* a connection that is silent for so long may lose its slot … */
 #define SLOW_US          INT64_C(500000)  /* … and one whose body is slow for so long … */
 #define PARTLY_US        INT64_C(100000)  /* … and one whose next head comes in pieces for so long */
 #define QUICK_BYTES      4096             /* a second */

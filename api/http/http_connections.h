@@ -1,12 +1,12 @@
 /*
- * The places of the HTTP server: every connection that was let in has one, for as long as its socket is open. Here is
- * decided when its time is up, and, when others wait for a place, who loses his: whoever has made no use of it for the
- * longest, be he silent or be his body so slow that it might as well be.
+ * The connection table: every connection that was let in, for as long as its socket is open. It decides when the time
+ * of a connection is up and, when others wait for a slot, which connection ends: the one that has been of no use for
+ * the longest, because it is silent, or its body is so slow that it might as well be.
  *
- *   IDLE --headers--> READING --body complete--> BUSY --answer queued--> SENDING --sent--> IDLE
+ *   IDLE --head--> READING --body complete--> BUSY --answer queued--> SENDING --sent--> IDLE
  *
- * add, remove and dt_connection_enter: on the connection's HTTP thread. Whoever looks at places may only shut down a
- * socket; the connection's thread then finds out, and looks at `cut` for the reason.
+ * dt_connections_add, dt_connections_remove and dt_connection_enter are called on the connection's HTTP thread. The
+ * other functions may only shut down a socket; the connection's thread then finds out, and reads the reason in `cut`.
  */
 #ifndef DT_API_HTTP_CONNECTIONS_H
 #define DT_API_HTTP_CONNECTIONS_H
@@ -26,19 +26,19 @@ enum { DT_CUT_NOT = -1 }; /* besides enum dt_cut */
 
 #define DT_STREAM_GRACE_US INT64_C(2000000) /* after its deadline a stream that still comes may come to its end */
 
-/* One connection's. fd and receiver are set before it is added; the atomics are for its thread, too. */
+/* One connection, embedded in its exchange. fd and receiver are set before it is added; its thread writes the atomics. */
 struct dt_connection {
     int fd;
     dt_receiver *receiver;
     _Atomic int phase;        /* enum dt_phase */
     _Atomic int64_t since_us; /* begin of the phase */
     _Atomic int64_t heard_us; /* when something of the body was taken */
-    _Atomic bool suspended;   /* whoever has the request knows its deadline */
-    _Atomic bool known;       /* somebody who was let through to more than health has used it */
+    _Atomic bool suspended;   /* its request is with another thread, which keeps its deadline */
+    _Atomic bool known;       /* a caller with a known token has used it */
     _Atomic int cut;          /* why the body under way was cut off: enum dt_cut, or DT_CUT_NOT */
     /* Under the lock. */
     struct dt_connection *prev, *next;
-    bool leaving;         /* it was given to somebody else */
+    bool leaving;         /* it was evicted */
     uint64_t heard_bytes; /* when it was looked at */
     int64_t quick_us;     /* when its body was last found to be quick enough */
 };
@@ -47,7 +47,7 @@ struct dt_connections {
     const struct dt_config *config;
     const dt_clock *clock;
     _Atomic bool draining, cutting; /* the server ends: answers close, bodies are waited for no longer */
-    pthread_mutex_t lock;           /* of the list; a place in it has its socket open */
+    pthread_mutex_t lock;           /* of the list; a connection in it has its socket open */
     struct dt_connection *first;
     size_t n;
     int64_t looked_us;
@@ -58,15 +58,17 @@ void dt_connections_init(struct dt_connections *table, const struct dt_config *c
 void dt_connections_clear(struct dt_connections *table);
 
 void dt_connection_enter(const struct dt_connections *table, struct dt_connection *conn, enum dt_phase phase);
-/* True: it is the only one. */
+/* True: the table was empty before. */
 bool dt_connections_add(struct dt_connections *table, struct dt_connection *conn);
-/* Before its socket is closed. */
+/* Called before the socket is closed. */
 void dt_connections_remove(struct dt_connections *table, struct dt_connection *conn);
 
-/* Ends those whose time is up. Now and then, by one thread. Returns whether there are places to come back for. */
+/* Ends the connections whose time is up. Called several times a second by one thread. False: the table is empty. */
 bool dt_connections_sweep(struct dt_connections *table);
-/* n wait: ends up to n that are of no use. Connections of callers who are known and only silent just now are spared,
- * unless it is pressing. */
+/*
+ * Ends up to n connections that are of no use, because n others wait for a slot. Connections of known callers that are
+ * only silent are spared, unless it is pressing.
+ */
 void dt_connections_evict(struct dt_connections *table, size_t n, bool pressing);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns the socket of a detached until its answer is with dt_linger: see http_detached.h. Refuses to know why it detached.
+/* Owns the socket of a detached answer until dt_linger has it: see http_detached.h. Refuses to know why it is detached.
  */
 #include "http_detached.h"
 

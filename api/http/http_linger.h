@@ -1,9 +1,9 @@
 /*
- * Lingering close: a request that is refused before its body was read is answered at once, and what the client still
- * sends is read and dropped for a short while; otherwise the kernel would answer the rest with a reset, which takes the
- * answer away from clients that send first and read later. An answer that the HTTP server cannot send, because the body
- * of its request broke off, is sent from here, too. Also the alarm clock of the thread that does it.
- * dt_linger_wait: one thread; the others: any thread.
+ * Sockets that outlive their requests. A request that is refused before its body was read is answered at once; what its
+ * client still sends is then read and dropped for a short while, because the kernel would answer it with a reset, which
+ * takes the answer away from clients that send first and read later. Detached answers are sent from here, too.
+ *
+ * dt_linger_wait is called by one thread, for which it is also the alarm clock; all other functions by any thread.
  */
 #ifndef DT_API_HTTP_LINGER_H
 #define DT_API_HTTP_LINGER_H
@@ -21,10 +21,10 @@ DT_MUST_CHECK dt_status dt_linger_new(dt_linger **out);
 void dt_linger_free(dt_linger *linger);
 /*
  * Writes text to this socket, which is taken over, as its peer reads it, then shuts it down for writing and lingers;
- * all until until_us. text and hold are taken over, whatever happens.
+ * at until_us (monotonic) the socket is closed. text and hold are taken over, whatever happens.
  */
 void dt_linger_send(dt_linger *linger, int fd, struct dt_strbuf *text, struct dt_hold *hold, int64_t until_us);
-/* Answers that are not sent yet. */
+/* The number of answers that are not sent yet. */
 size_t dt_linger_unsent(dt_linger *linger);
 /* Keeps a duplicate of this socket open until its peer closes, or until_us. Too many at a time: no lingering. */
 void dt_linger_add(dt_linger *linger, int fd, int64_t until_us);

@@ -38,7 +38,7 @@
 static const struct ending {
     enum dt_problem_type type;
     bool answers_each; /* elements that still come get a result of their own */
-    const char *element, *rest;
+    const char *element, *remainder;
 } endings[] = {
     [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time is up; no job was made",
                        "the request's time is up; no job was made from here on"},
@@ -70,7 +70,7 @@ struct dt_batch {
     struct dt_chunk *head; /* submitted, in order (utlist) */
     struct dt_chunk *open, *spare;
     const struct ending *ending; /* NULL: it has not ended early */
-    bool rest;                   /* there is more that gets no result of its own */
+    bool remainder;              /* there is more that gets no result of its own */
     bool failed;                 /* memory was out */
     struct dt_hold hold;
     size_t weight;         /* of chunks and results */
@@ -382,9 +382,9 @@ bool dt_batch_over(dt_batch *batch)
     return batch->failed || batch->elements >= 2 * batch->elements_max;
 }
 
-void dt_batch_rest(dt_batch *batch)
+void dt_batch_remainder(dt_batch *batch)
 {
-    batch->rest = batch->ending != NULL;
+    batch->remainder = batch->ending != NULL;
 }
 
 bool dt_batch_room(dt_batch *batch)
@@ -543,9 +543,9 @@ static void write_all(struct dt_batch *batch)
     collect_results(batch);
     for (struct dt_chunk *chunk = batch->head; chunk; chunk = chunk->next)
         write_chunk(batch, chunk);
-    if (batch->rest) {
+    if (batch->remainder) {
         begin_result(batch);
-        write_problem(batch, batch->ending->type, batch->ending->rest);
+        write_problem(batch, batch->ending->type, batch->ending->remainder);
         end_result(batch);
     }
     if (batch->array)
@@ -590,7 +590,7 @@ void dt_batch_detach(dt_batch *batch)
 {
     if (batch->elements == 0)
         return; /* nothing was done, so the request may end as others do */
-    dt_batch_rest(batch);
+    dt_batch_remainder(batch);
     dt_gate_leave(&batch->entry);
     batch->detached = dt_request_detach(batch->req);
     if (!batch->detached)

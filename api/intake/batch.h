@@ -9,7 +9,7 @@
  *
  * A batch may end early: its time is up, the server ends, memory is scarce, its answer would be out of proportion, the
  * body breaks off. Then nothing more of it is made, and the answer still tells what became of each element that came
- * by until then; what is not looked at any more is told in one last result (dt_batch_rest). So nobody need repeat what
+ * by until then; what is not looked at any more is told in one last result (dt_batch_remainder). So nobody need repeat what
  * was made.
  *
  * Owned by the thread that owns the request; only `done` of a unit comes from elsewhere. A batch lives until its
@@ -50,7 +50,7 @@ void dt_batch_end(dt_batch *batch, enum dt_batch_end why);
 /* Looks at the clock, and whether the server ends. True: the batch has ended early. */
 bool dt_batch_look(dt_batch *batch);
 /* There is more that gets no result of its own; nothing when the batch has not ended early. */
-void dt_batch_rest(dt_batch *batch);
+void dt_batch_remainder(dt_batch *batch);
 
 /* Submits the open chunk. False: there is no room for it now. */
 bool dt_batch_flush(dt_batch *batch);

@@ -54,7 +54,7 @@ static enum dt_next begin_lines(struct dt_request *req, bool *buffer)
     return DT_PENDING;
 }
 
-/* p[0..n): the rest of a line whose beginning may wait in partial. */
+/* p[0..n): the remainder of a line whose beginning may wait in partial. */
 static void take_line(struct lines *lines, const char *p, size_t n)
 {
     if (lines->skipping || lines->partial.n + n > lines->line_max) {
@@ -85,10 +85,10 @@ static void keep_beginning(struct dt_request *req, struct lines *lines, const ch
         dt_batch_end(lines->batch, DT_BATCH_MEMORY);
 }
 
-/* No more lines are looked at; whatever is still to come is a rest. */
-static enum dt_feed drop_rest(struct lines *lines, size_t n, size_t *taken)
+/* No more lines are looked at; what is still to come is the remainder. */
+static enum dt_feed drop_remainder(struct lines *lines, size_t n, size_t *taken)
 {
-    dt_batch_rest(lines->batch);
+    dt_batch_remainder(lines->batch);
     dt_strbuf_clear(&lines->partial);
     *taken = n;
     return DT_FEED_DROP;
@@ -102,7 +102,7 @@ static enum dt_feed feed_lines(struct dt_request *req, const char *p, size_t n, 
         const char *start = p + *taken;
         const char *end = memchr(start, '\n', n - *taken);
         if (dt_batch_over(lines->batch))
-            return drop_rest(lines, n, taken);
+            return drop_remainder(lines, n, taken);
         if (!end) {
             keep_beginning(req, lines, start, n - *taken);
             *taken = n;
@@ -134,7 +134,7 @@ static void take_last_line(struct lines *lines, bool truncated)
     lines->ended = true;
     if (dt_batch_over(lines->batch)) {
         if (begun || truncated)
-            dt_batch_rest(lines->batch);
+            dt_batch_remainder(lines->batch);
         return;
     }
     if (truncated)
@@ -262,7 +262,7 @@ static bool feed_array(struct array *array)
     if (array->element && !dt_batch_over(array->batch))
         return true;
     if (array->element)
-        dt_batch_rest(array->batch);
+        dt_batch_remainder(array->batch);
     array->next = FLUSH;
     return true;
 }

@@ -230,12 +230,12 @@ dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n)
 }
 
 /* Cuts what stands before the first `c` off; all of it when there is none. */
-static struct dt_str next_part(struct dt_str *rest, char c)
+static struct dt_str next_part(struct dt_str *remainder, char c)
 {
-    const char *at = rest->n ? memchr(rest->p, c, rest->n) : NULL;
-    struct dt_str cut = {rest->p, at ? (size_t)(at - rest->p) : rest->n};
-    rest->p += cut.n + (at ? 1 : 0);
-    rest->n -= cut.n + (at ? 1 : 0);
+    const char *at = remainder->n ? memchr(remainder->p, c, remainder->n) : NULL;
+    struct dt_str cut = {remainder->p, at ? (size_t)(at - remainder->p) : remainder->n};
+    remainder->p += cut.n + (at ? 1 : 0);
+    remainder->n -= cut.n + (at ? 1 : 0);
     return cut;
 }
 
@@ -286,7 +286,7 @@ struct dt_str dt_target_path(struct dt_str target)
     size_t scheme = begins_caseless(target, "http://") ? 7 : begins_caseless(target, "https://") ? 8 : 0;
     if (scheme == 0)
         return target;
-    struct dt_str rest = {target.p + scheme, target.n - scheme};
-    const char *slash = rest.n ? memchr(rest.p, '/', rest.n) : NULL;
-    return slash ? (struct dt_str){slash, rest.n - (size_t)(slash - rest.p)} : DT_STR_LIT("/");
+    struct dt_str remainder = {target.p + scheme, target.n - scheme};
+    const char *slash = remainder.n ? memchr(remainder.p, '/', remainder.n) : NULL;
+    return slash ? (struct dt_str){slash, remainder.n - (size_t)(slash - remainder.p)} : DT_STR_LIT("/");
 }

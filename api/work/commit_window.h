@@ -1,5 +1,5 @@
 /*
- * When to begin a commit with what is queued. Pure: the time is passed in; the caller locks.
+ * The commit window: when to begin a commit with the rows that are queued. Pure: the time is passed in; the caller locks.
  *
  * A commit costs the server as much as some thirty rows, so a small one waits for company, and no longer than pays:
  *
@@ -23,17 +23,17 @@
 #define DT_COMMIT_WINDOW_HUNG_US INT64_C(10000) /* … but for one beside two others */
 #define DT_COMMIT_WINDOW_NEVER   INT64_MAX
 
-struct dt_commit_window { /* zero = at rest */
+struct dt_commit_window { /* zero = idle */
     unsigned busy;        /* commits under way */
     int64_t begun_us;     /* of the latest */
     size_t expected;      /* rows that clients seen at the end of the last one may bring … */
     int64_t until_us;     /* … by then */
 };
 
-/* With so many rows queued: monotonic time to begin at, 0 = at once, DT_COMMIT_WINDOW_NEVER = when there is something. */
+/* The monotonic time to begin at with `queued` rows: 0 = at once, DT_COMMIT_WINDOW_NEVER = no rows are queued. */
 int64_t dt_commit_window_begin_at(const struct dt_commit_window *window, size_t queued);
 void dt_commit_window_begun(struct dt_commit_window *window, int64_t now_us);
-/* A commit of so many rows, begun then, has ended, while so many are queued. */
+/* A commit of `rows` rows, begun at begun_us, has ended while `queued` rows wait. */
 void dt_commit_window_ended(struct dt_commit_window *window, size_t rows, int64_t begun_us, size_t queued,
                             int64_t now_us);
 

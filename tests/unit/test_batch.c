@@ -690,7 +690,7 @@ static void a_batch_ends_early_when_memory_is_scarce_and_says_so(void **state)
     for (unsigned n = 0; n < 4 * ROWS && !dt_batch_over(batch); n++) /* they are not given back */
         add(batch, text);
     assert_true(dt_batch_over(batch));
-    dt_batch_rest(batch);
+    dt_batch_remainder(batch);
     assert_true(dt_batch_flush(batch));
     give_all_back();
     dt_batch_answer(batch);
@@ -714,7 +714,7 @@ static void two_hundred_kilobytes_of_line_feeds_make_no_answer_of_many_megabytes
     for (; n < 200000 && !dt_batch_over(batch); n++)
         add(batch, "");
     assert_true(n < 20000);
-    dt_batch_rest(batch);
+    dt_batch_remainder(batch);
     assert_true(dt_batch_flush(batch));
     dt_batch_answer(batch);
     assert_true(req.out.n < 2000000);

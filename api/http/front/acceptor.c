@@ -31,7 +31,7 @@
 #define ACCEPTS_MAX 64      /* in a row, before guests are looked at again */
 #define EVENTS_MAX  128     /* at once */
 #define SWEEP_MS    100     /* between two looks at deadlines, while anybody waits */
-#define PATIENCE_US 50000   /* without a place, before somebody's is asked for … */
+#define PATIENCE_US 50000   /* without a slot, before somebody's is asked for … */
 #define PRESSING_US 1000000 /* … and with a whole request, before it is asked for with emphasis */
 #define LISTENER    UINT64_MAX
 #define WAKER       (UINT64_MAX - 1)
@@ -47,7 +47,7 @@ struct queue {
 struct guest {
     struct guest *prev, *next;
     struct queue *queue;
-    uint32_t stay; /* tells guests of the same place in the table apart */
+    uint32_t stay; /* tells guests of the same cell of the table apart */
     int fd;
     bool ready; /* its head is whole; health, token and wanted are those of its request */
     bool health, token;
@@ -68,7 +68,7 @@ struct dt_acceptor {
     struct guest *guests;
     size_t room, n, n_ready;
     struct queue free, waiting, ready[RANKS];
-    _Atomic bool wanted; /* somebody waits for a place */
+    _Atomic bool wanted; /* somebody waits for a slot */
     _Atomic bool closing;
     char head[DT_HEAD_MAX];
     dt_metric *waiting_gauge, *late, *crowded, *refused;
@@ -201,7 +201,7 @@ static void become_ready(dt_acceptor *a, struct guest *guest, const struct dt_he
     let_ready_in(a);
 }
 
-/* More of its body has come, while it waits for a place. */
+/* More of its body has come, while it waits for a slot. */
 static void rank_anew(dt_acceptor *a, struct guest *guest)
 {
     enum rank rank = rank_of(guest);
@@ -264,7 +264,7 @@ static void make_room_for(dt_acceptor *a, const struct guest *newcomer)
     }
 }
 
-/* When all of them only wait for a place, who would be the last to get one gives way to somebody who may go first. */
+/* When all of them only wait for a slot, who would be the last to get one gives way to somebody who may go first. */
 static struct guest *last_ready(const dt_acceptor *a)
 {
     int rank = 0;
@@ -337,7 +337,7 @@ static void sweep_queue(dt_acceptor *a, const struct queue *queue, int64_t until
     }
 }
 
-/* Sends away whose head does not come, and who finds no place in a request's time. */
+/* Sends away whose head does not come, and who finds no slot in a request's time. */
 static void sweep(dt_acceptor *a)
 {
     int64_t now_us = dt_clock_mono_us(a->clock);
@@ -358,7 +358,7 @@ static bool is_pressing(const dt_acceptor *a, int64_t now_us)
     return false;
 }
 
-static void ask_for_places(dt_acceptor *a)
+static void ask_for_slots(dt_acceptor *a)
 {
     const struct guest *next = a->n_ready ? next_ready(a) : NULL;
     int64_t now_us = dt_clock_mono_us(a->clock);
@@ -412,7 +412,7 @@ static void run(void *arg)
             continue;
         swept_us = dt_clock_mono_us(a->clock);
         sweep(a);
-        ask_for_places(a);
+        ask_for_slots(a);
     }
 }
 

@@ -1,15 +1,15 @@
 /*
- * Where connections wait until they have said what they want. Owns the listening socket and every connection until the
- * head of its first request has arrived whole; only then the HTTP server gets it, so that whoever says nothing, or says
- * it a byte at a time, keeps nobody else out. What is no request is refused with a problem before it takes a place.
- * Heads are looked at (MSG_PEEK), not read; later ones of a connection are looked at by http_receiver.h.
+ * The acceptor: it owns the listening socket, and every connection until the head of its first request has arrived
+ * whole. Only then the HTTP server gets the connection, so a client that says nothing, or says it a byte at a time,
+ * takes no slot from others. What is no request is refused with a problem. Heads are looked at (MSG_PEEK), not read;
+ * later heads of a connection are judged by http_receiver.h.
  *
- *   accepted -> waits for its head -> let in
- *                    |                  '--- no place: waits for one; whose request is there whole goes first, and of
- *                    |                       these /healthz, /readyz, and who shows a token
- *                    '--- too slow: 408, refused: 4xx, the longest waiting when the acceptor is full: closed
+ *   accepted -> waits for its head -> handed over
+ *                    |                  '--- no slot: waits for one. Requests that are there whole go first, and of these
+ *                    |                       /healthz, /readyz, and callers who show a token
+ *                    '--- too slow: 408; refused: 4xx; the acceptor is full: the longest waiting is closed
  *
- * One thread of its own. dt_acceptor_slot_freed: any thread; the others: one thread.
+ * It has one thread, on which it calls the server. dt_acceptor_slot_freed: any thread; the others: one thread.
  */
 #ifndef DT_API_ACCEPTOR_H
 #define DT_API_ACCEPTOR_H
@@ -22,15 +22,15 @@
 
 typedef struct dt_acceptor dt_acceptor;
 
+/* The HTTP server behind it. All functions are called on the acceptor's thread. */
 struct dt_acceptor_server {
     void *arg;
-    /* first: it may have one of those that are kept for health and for callers with a token, if their requests are
-     * there whole. */
+    /* first: the connection may have one of the slots that are kept for health and for callers with a token. */
     bool (*has_slot)(void *arg, bool first);
-    /* The socket is taken over; there was a place. */
+    /* Takes the socket over; has_slot has just said true. */
     void (*hand_over)(void *arg, int fd, const struct sockaddr *address, socklen_t n);
-    /* So many have waited for a place in vain: ends up to n connections that are silent or slow. pressing: whole
-     * requests have waited for long. */
+    /* n connections have waited for a slot in vain: ends up to n that are silent or slow. pressing: whole requests have
+     * waited for long. */
     void (*evict)(void *arg, size_t n, bool pressing);
     /* The socket is taken over; the problem is sent on it. */
     void (*refuse)(void *arg, int fd, enum dt_problem_type type, const char *detail);
@@ -40,10 +40,9 @@ struct dt_acceptor_server {
 DT_MUST_CHECK dt_status dt_acceptor_start(const struct dt_config *config, const dt_clock *clock, int listening,
                                           const struct dt_acceptor_server *server, dt_acceptor **out,
                                           struct dt_error *err);
-/* A place may have become free. */
+/* A slot may have become free. */
 void dt_acceptor_slot_freed(dt_acceptor *acceptor);
-/* Nobody is accepted any more, and who waits is sent away. Returns when the thread has ended. Accepts NULL, and twice.
- */
+/* Accepts nobody any more, and refuses who waits. Returns when the thread has ended. Accepts NULL, and twice. */
 void dt_acceptor_close(dt_acceptor *acceptor);
 void dt_acceptor_free(dt_acceptor *acceptor);
 

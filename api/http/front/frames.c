@@ -88,12 +88,12 @@ static int hex_digit(char c)
 }
 
 /* An extension is text, and what is behind the size begins with a semicolon. */
-static bool is_extension(struct dt_str rest)
+static bool is_extension(struct dt_str remainder)
 {
-    for (size_t i = 0; i < rest.n; i++)
-        if ((unsigned char)rest.p[i] < ' ' && rest.p[i] != '\t')
+    for (size_t i = 0; i < remainder.n; i++)
+        if ((unsigned char)remainder.p[i] < ' ' && remainder.p[i] != '\t')
             return false;
-    return rest.n == 0 || rest.p[0] == ';';
+    return remainder.n == 0 || remainder.p[0] == ';';
 }
 
 static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)

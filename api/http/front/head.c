@@ -10,7 +10,7 @@
 #define FIELD_BYTES 64 /* that the library has for each header, query parameter and cookie */
 
 struct line_reader {
-    struct dt_str rest;
+    struct dt_str remainder;
 };
 
 /* What a head says of its framing, and what it weighs. */
@@ -24,12 +24,12 @@ struct reading {
 /* The next line without its end; false: it is not whole. */
 static bool next_line(struct line_reader *reader, struct dt_str *line)
 {
-    const char *end = reader->rest.n ? memchr(reader->rest.p, '\n', reader->rest.n) : NULL;
+    const char *end = reader->remainder.n ? memchr(reader->remainder.p, '\n', reader->remainder.n) : NULL;
     if (!end)
         return false;
-    size_t n = (size_t)(end - reader->rest.p);
-    *line = (struct dt_str){reader->rest.p, n && end[-1] == '\r' ? n - 1 : n};
-    reader->rest = (struct dt_str){end + 1, reader->rest.n - n - 1};
+    size_t n = (size_t)(end - reader->remainder.p);
+    *line = (struct dt_str){reader->remainder.p, n && end[-1] == '\r' ? n - 1 : n};
+    reader->remainder = (struct dt_str){end + 1, reader->remainder.n - n - 1};
     return true;
 }
 
@@ -82,13 +82,13 @@ static size_t count_of(struct dt_str s, char c)
 }
 
 /* Cuts what stands before the first `c` off; false when there is none. */
-static bool cut_at(struct dt_str *rest, char c, struct dt_str *cut)
+static bool cut_at(struct dt_str *remainder, char c, struct dt_str *cut)
 {
-    const char *at = rest->n ? memchr(rest->p, c, rest->n) : NULL;
+    const char *at = remainder->n ? memchr(remainder->p, c, remainder->n) : NULL;
     if (!at)
         return false;
-    *cut = (struct dt_str){rest->p, (size_t)(at - rest->p)};
-    *rest = (struct dt_str){at + 1, rest->n - cut->n - 1};
+    *cut = (struct dt_str){remainder->p, (size_t)(at - remainder->p)};
+    *remainder = (struct dt_str){at + 1, remainder->n - cut->n - 1};
     return true;
 }
 
@@ -263,7 +263,7 @@ static const char *end_of(struct line_reader begins)
     struct dt_str line;
     while (next_line(&begins, &line))
         if (line.n == 0)
-            return begins.rest.p;
+            return begins.remainder.p;
     return NULL;
 }
 
@@ -283,5 +283,5 @@ enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
         head->n = (size_t)(end - text.p);
         return judge_lines(&reader, line, head);
     }
-    return text.n < DT_HEAD_MAX ? DT_HEAD_MORE : too_large(begins.rest.n ? begins.rest : text, head);
+    return text.n < DT_HEAD_MAX ? DT_HEAD_MORE : too_large(begins.remainder.n ? begins.remainder : text, head);
 }
