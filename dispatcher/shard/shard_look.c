@@ -19,7 +19,7 @@
 #include "base/hooks/guard.h"
 #include "base/log.h"
 #include "base/outage.h"
-#include "reconcile/reconcile.h" /* sets of shards */
+#include "job/shard_set.h"
 #include "shard_parts.h"
 
 #define SOON_MS       2000             /* a leader looks by itself once a second */

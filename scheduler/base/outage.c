@@ -49,7 +49,7 @@ static void make_meters(struct outage *o, enum dt_outage_of of)
         return;
     snprintf(label, sizeof(label), "of=\"%s\"", names[of]);
     o->lasts = dt_gauge("duetime_outage", "1 while the server does not do what this process asks of it.", label);
-    o->alarm = dt_gauge("duetime_outage_alarm", "1 while no further attempt mends that: an operator must.", label);
+    o->alarm = dt_gauge("duetime_outage_alarm", "1 while no further attempt repairs that: an operator must.", label);
     o->failures = dt_counter("duetime_outage_failures_total", "Attempts that failed on a server.", label);
 }
 

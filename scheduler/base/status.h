@@ -64,7 +64,7 @@ enum dt_class dt_status_class(dt_status status);
  */
 struct dt_error {
     dt_status status;
-    bool alarm; /* no further attempt mends it: somebody must do something about it */
+    bool alarm; /* no further attempt repairs it: somebody must do something about it */
     char text[320];
 };
 

@@ -1,6 +1,6 @@
 /*
  * The port to Redis: one set a shard of entries (next_at in ms, id), ascending. Entries are hints: every write is
- * idempotent, a lost one is mended by the reconciler, and nothing here is ever an error of a caller's request. A job
+ * idempotent, a lost one is repaired by the reconciler, and nothing here is ever an error of a caller's request. A job
  * has one entry; whoever moves it says where it was. Where that was not known, or two who moved it came in the wrong
  * order, an old entry stays behind, which the claim refuses and takes out; the right one is there all the same.
  *

@@ -12,7 +12,7 @@
  *             suspects, and in the end all rows that no entry equalled.
  *
  * Rows are read before entries here, which decides nothing: an entry that equals a row as it was a moment ago was right
- * a moment ago, and whoever changed the row since tells the index. mend.c looks at suspects again, Redis first.
+ * a moment ago, and whoever changed the row since tells the index. repair.c looks at suspects again, Redis first.
  */
 #include <stdlib.h>
 
@@ -221,8 +221,8 @@ dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct d
     DT_FAIL_POINT_STATUS("reconcile.entries", status, err);
     r->work_us += (int64_t)r->n_suspects * SUSPECT_US;
     if (status == DT_OK)
-        status = dt_mend(r, err);
-    leave_out(compare, &r->unmended);
+        status = dt_repair(r, err);
+    leave_out(compare, &r->unrepaired);
     if (status != DT_OK)
         compare->phase = DT_COMPARE_IDLE;
     return status;

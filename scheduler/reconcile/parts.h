@@ -1,5 +1,5 @@
 /*
- * What the files of reconcile/ share: the reconciler itself, a compare (compare.c), the mending (mend.c), the rebuild
+ * What the files of reconcile/ share: the reconciler itself, a compare (compare.c), the repair (repair.c), the rebuild
  * (rebuild.c). Internal.
  */
 #ifndef DT_RECONCILE_PARTS_H
@@ -11,6 +11,9 @@
 #include "base/outage.h"
 #include "reconcile/reconcile.h"
 #include "store/dispatch/store_dispatch.h"
+
+/* Whoever changed a row has told the index by then, or does not any more. */
+#define DT_RECONCILE_DOUBT_US INT64_C(2000000)
 
 /* A job or an entry whose row and index entry do not look alike. */
 struct dt_suspect {
@@ -84,10 +87,10 @@ struct dt_reconciler {
 
     struct dt_compare near, overdue, edge, exact;
     bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* this period's */
-    bool slower_owed;             /* one step of what does not belong to a period */
-    bool unsure;                  /* as this tick was told */
-    int64_t hurry_us;             /* while it is so, the next period begins no later */
-    struct dt_shard_set unmended; /* of a compare's step: shards whose Redis did not do what was asked */
+    bool slower_owed;               /* one step of what does not belong to a period */
+    bool unsure;                    /* as this tick was told */
+    int64_t hurry_us;               /* while it is so, the next period begins no later */
+    struct dt_shard_set unrepaired; /* of a compare's step: shards whose Redis did not do what was asked */
     int64_t next_period_us, next_overdue_us, next_walk_us, quiet_until_us;
     int64_t near_end_ms, edge_done_ms;
     struct dt_shard_set near_shards, walk_shards;
@@ -125,8 +128,8 @@ static inline bool dt_compare_active(const struct dt_compare *compare)
 /* One bounded step. A failure is MySQL's: the compare is given up. */
 DT_MUST_CHECK dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err);
 
-/* mend.c: decides about r->suspects and empties them. A failure is MySQL's. */
-DT_MUST_CHECK dt_status dt_mend(dt_reconciler *r, struct dt_error *err);
+/* repair.c: decides about r->suspects and empties them. A failure is MySQL's. */
+DT_MUST_CHECK dt_status dt_repair(dt_reconciler *r, struct dt_error *err);
 
 /* rebuild.c */
 void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards);
@@ -134,14 +137,21 @@ bool dt_rebuild_active(const dt_reconciler *r);
 void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads); /* what is led still */
 DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 
-/* reconcile.c: the horizon's end at this tick, held sets, and whether a leader must be woken for what is due then. */
+/* horizon.c */
+
+/* The end of the horizon as of this tick. */
 int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r);
-/* r->held anew, of all shards that are led. */
-DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
-/* Was a rebuild asked for that has not begun? */
-bool dt_reconcile_is_lost(dt_reconciler *r, unsigned shard);
-/* A whole round of the walk, soon, and as fast as it goes. */
-void dt_reconcile_walk_soon(dt_reconciler *r);
+/* True: the shard's leader must be woken for what is due then; it would look too late by itself. */
 bool dt_reconcile_is_soon(const dt_reconciler *r, int64_t due_ms);
+/* Reads into r->held which topics of the shards that are led have held sets. A failure is NOMEM. */
+DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
+/* Asks for a whole round of the full scan, soon, and as fast as it goes. */
+void dt_reconcile_walk_soon(dt_reconciler *r);
+
+/* True: somebody has asked for a rebuild of the shard's set that has not begun. */
+static inline bool dt_reconcile_is_lost(const dt_reconciler *r, unsigned shard)
+{
+    return r->lost[shard / 64] >> (shard % 64) & 1;
+}
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Owns the order and the pace of the looks: what this tick does, and when the next one is wanted. Refuses to compare or
- * to mend (compare.c, mend.c, rebuild.c).
+ * to repair (compare.c, repair.c, rebuild.c).
  *
  * A tick does the first of these that is owed: promotion of what was moved near by hand; the near window; this period's
  * slice of what is overdue, and its count; a step at the edge of the horizon; a page of the rebuild; an exact compare
@@ -20,52 +20,23 @@
 #include "base/log.h"
 #include "reconcile/parts.h"
 
-#define NEAR_MAX_MS      (48 * DT_HOUR) /* rows beyond it may be in the far part of the due index */
-#define OVERDUE_MS       1000           /* due for longer than this counts as overdue */
-#define OVERLAP_MS       2000           /* of two looks at the edge: commits that came out of order */
-#define WAKE_MS          2000           /* a leader looks by itself once a second */
+#define OVERDUE_MS       1000 /* due for longer than this counts as overdue */
+#define OVERLAP_MS       2000 /* of two looks at the edge: commits that came out of order */
 #define OVERDUE_PAUSE_US INT64_C(200000)
 #define OVERDUE_SHARE    20             /* the rest of a long queue takes at most a twentieth of the time */
 #define WALK_PAUSE_US    INT64_C(50000) /* at least, between two steps of the walk */
 #define WALK_SHARE       3              /* compares that the walk asked for take at most a quarter of the time */
 #define PROMOTE_ROWS     1000           /* the bulk of a day is promoted by the housekeeper */
 #define FAIL_PAUSE_US    INT64_C(1000000)
-#define WALK_STEPS       12               /* of a round in which there is little to count */
-#define EXACT_ROWS       1000             /* a step of the walk with so few is compared exactly: that costs no more */
-#define EXACT_TURNS      16               /* of the others one in so many, another one in each round */
-#define UNSURE_US        INT64_C(250000)  /* periods that leaders wait for begin so far apart */
-#define DOUBT_US         INT64_C(2000000) /* whoever changed a row has told the index by then, or does not any more */
-
-/* ---- sets of shards ---- */
-
-bool dt_shard_set_empty(const struct dt_shard_set *set)
-{
-    uint64_t any = 0;
-
-    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
-        any |= set->bits[i];
-    return any == 0;
-}
-
-static struct dt_shard_set without(const struct dt_shard_set *a, const struct dt_shard_set *b)
-{
-    struct dt_shard_set rest;
-
-    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
-        rest.bits[i] = a->bits[i] & ~b->bits[i];
-    return rest;
-}
-
-void dt_shard_set_keep(struct dt_shard_set *set, const struct dt_shard_set *others)
-{
-    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
-        set->bits[i] &= others->bits[i];
-}
+#define WALK_STEPS       12              /* of a round in which there is little to count */
+#define EXACT_ROWS       1000            /* a step of the walk with so few is compared exactly: that costs no more */
+#define EXACT_TURNS      16              /* of the others one in so many, another one in each round */
+#define UNSURE_US        INT64_C(250000) /* periods that leaders wait for begin so far apart */
 
 /* Shards whose windows may be compared: led, and not being rebuilt. */
 static struct dt_shard_set comparable(const dt_reconciler *r)
 {
-    return without(&r->leads, &r->rebuild.shards);
+    return dt_shard_set_without(&r->leads, &r->rebuild.shards);
 }
 
 /* ---- the handle ---- */
@@ -164,11 +135,6 @@ void dt_reconciler_lost(dt_reconciler *r, unsigned shard)
         atomic_fetch_or(&r->lost[shard / 64], UINT64_C(1) << (shard % 64));
 }
 
-bool dt_reconcile_is_lost(dt_reconciler *r, unsigned shard)
-{
-    return r->lost[shard / 64] >> (shard % 64) & 1;
-}
-
 void dt_reconciler_doubt(dt_reconciler *r)
 {
     r->doubt = true;
@@ -201,25 +167,13 @@ static void view_begin(dt_reconciler *r, unsigned shard)
 
         snprintf(labels, sizeof(labels), "shard=\"%u\",kind=\"%s\"", shard, kinds[kind]);
         view->meter[kind] = dt_counter("duetime_index_drift_total",
-                                       "Index entries that were not as MySQL says, and were mended.", labels);
+                                       "Index entries that were not as MySQL says, and were repaired.", labels);
     }
-}
-
-/* Nobody but the walk sees what the index was not told: the round that is under way is not spread over its time any
- * more, and another one follows it. */
-void dt_reconcile_walk_soon(dt_reconciler *r)
-{
-    if (r->walk_at_ms)
-        r->next_walk_us = r->now_us;
-    else if (!r->walk_owed)
-        r->next_walk_us = r->now_us + DOUBT_US;
-    r->walk_owed = r->walk_hurries = true;
-    r->doubt_us = r->now_us;
 }
 
 static void update_leads(dt_reconciler *r, const struct dt_shard_set *leads)
 {
-    struct dt_shard_set gained = without(leads, &r->leads);
+    struct dt_shard_set gained = dt_shard_set_without(leads, &r->leads);
 
     if (!dt_shard_set_empty(&gained)) /* its last leader may have died between a commit and its word */
         dt_reconcile_walk_soon(r);
@@ -243,11 +197,11 @@ static void update_leads(dt_reconciler *r, const struct dt_shard_set *leads)
 /* Windows that run leave out the shards that are being rebuilt from now on. */
 static void leave_to_rebuild(dt_reconciler *r, const struct dt_shard_set *shards)
 {
-    r->near.shards = without(&r->near.shards, shards);
-    r->overdue.shards = without(&r->overdue.shards, shards);
-    r->edge.shards = without(&r->edge.shards, shards);
-    r->exact.shards = without(&r->exact.shards, shards);
-    r->walk_shards = without(&r->walk_shards, shards);
+    r->near.shards = dt_shard_set_without(&r->near.shards, shards);
+    r->overdue.shards = dt_shard_set_without(&r->overdue.shards, shards);
+    r->edge.shards = dt_shard_set_without(&r->edge.shards, shards);
+    r->exact.shards = dt_shard_set_without(&r->exact.shards, shards);
+    r->walk_shards = dt_shard_set_without(&r->walk_shards, shards);
     dt_rebuild_request(r, shards);
 }
 
@@ -267,18 +221,6 @@ static void take_requests(dt_reconciler *r)
 
 /* ---- the windows of a period ---- */
 
-int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r)
-{
-    int64_t horizon_ms = r->config->index_horizon;
-
-    return r->now_ms + (horizon_ms < NEAR_MAX_MS ? horizon_ms : NEAR_MAX_MS);
-}
-
-bool dt_reconcile_is_soon(const dt_reconciler *r, int64_t due_ms)
-{
-    return due_ms <= r->now_ms + WAKE_MS;
-}
-
 static void report_drift(dt_reconciler *r)
 {
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -294,7 +236,7 @@ static void report_drift(dt_reconciler *r)
             sum += fresh[kind];
         }
         if (sum)
-            DT_LOG(WARN, "reconcile", "the index had drifted and was mended", DT_I("shard", shard),
+            DT_LOG(WARN, "reconcile", "the index had drifted and was repaired", DT_I("shard", shard),
                    DT_I("missing", fresh[DT_DRIFT_MISSING]), DT_I("extra", fresh[DT_DRIFT_EXTRA]),
                    DT_I("wrong", fresh[DT_DRIFT_WRONG]));
     }
@@ -352,29 +294,6 @@ static dt_status step_promote(dt_reconciler *r, struct dt_error *err)
 
     r->promote_owed = false;
     return status == DT_BUSY ? DT_OK : status; /* somebody else is at it */
-}
-
-/* Which topics have held sets: due rows of theirs that are in no due set are no drift. */
-dt_status dt_reconcile_list_held(dt_reconciler *r)
-{
-    dt_arena_reset(&r->held_arena);
-    r->n_held = 0;
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
-        struct dt_str *topics;
-        struct dt_error err;
-        size_t n = 0;
-
-        if (!dt_shard_set_has(&r->leads, shard) ||
-            dt_index_held(r->index, shard, &r->held_arena, &topics, &n, &err) != DT_OK || n == 0)
-            continue;
-        struct dt_held *grown = realloc(r->held, (r->n_held + n) * sizeof(*grown));
-        if (!grown)
-            return DT_NOMEM;
-        r->held = grown;
-        for (size_t i = 0; i < n; i++)
-            r->held[r->n_held++] = (struct dt_held){shard, topics[i]};
-    }
-    return DT_OK;
 }
 
 /* Only with what is overdue is the part below the near window's end complete. */
@@ -489,7 +408,7 @@ static void place_walk(dt_reconciler *r)
 {
     if (r->walk_at_ms == 0) {
         r->walk_shards = comparable(r);
-        r->walk_owed = r->now_us < r->doubt_us + DOUBT_US; /* who told nothing may still tell */
+        r->walk_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US; /* who told nothing may still tell */
     }
     if (r->walk_at_ms < r->near_end_ms)
         r->walk_at_ms = r->near_end_ms;
@@ -565,7 +484,7 @@ static dt_status step_walk(dt_reconciler *r, struct dt_error *err)
     span_ms = r->edge_done_ms - r->near_end_ms;
     if (r->walk_at_ms >= r->edge_done_ms) {
         end_walk(r);
-        r->next_walk_us = r->now_us + (r->walk_owed  ? DOUBT_US
+        r->next_walk_us = r->now_us + (r->walk_owed  ? DT_RECONCILE_DOUBT_US
                                        : span_ms > 0 ? WALK_PAUSE_US
                                                      : r->config->reconcile_walk * 1000);
         return DT_OK;
@@ -583,7 +502,7 @@ static dt_status step_walk(dt_reconciler *r, struct dt_error *err)
     return DT_OK;
 }
 
-/* What the walk found to differ, slice by slice; the walk goes on when it is mended, and has rested. */
+/* What the walk found to differ, slice by slice; the walk goes on when it is repaired, and has rested. */
 static dt_status step_exact(dt_reconciler *r, struct dt_error *err)
 {
     dt_status status = dt_compare_step(r, &r->exact, err);

@@ -1,5 +1,5 @@
 /*
- * The bounded compare of MySQL (the truth) with Redis (the index), for the shards that this process leads. It mends the
+ * The bounded compare of MySQL (the truth) with Redis (the index), for the shards that this process leads. It repairs the
  * index and tidies rows; it has no dispatch right: what it finds due goes into the index and its leader is woken.
  *
  * A tick: the caller calls dt_reconcile_tick, which does one bounded step (at most about [reconcile] slice rows, of a
@@ -23,29 +23,10 @@
 
 #include "base/config.h"
 #include "index/index.h"
-#include "job/shard.h"
+#include "job/shard_set.h"
 #include "store/store.h"
 
 typedef struct dt_reconciler dt_reconciler;
-
-/* A set of shards; a value, {0} is empty. */
-struct dt_shard_set {
-    uint64_t bits[DT_SHARDS_MAX / 64];
-};
-static inline bool dt_shard_set_has(const struct dt_shard_set *set, unsigned shard)
-{
-    return set->bits[shard / 64] >> (shard % 64) & 1;
-}
-static inline void dt_shard_set_add(struct dt_shard_set *set, unsigned shard)
-{
-    set->bits[shard / 64] |= UINT64_C(1) << (shard % 64);
-}
-static inline void dt_shard_set_remove(struct dt_shard_set *set, unsigned shard)
-{
-    set->bits[shard / 64] &= ~(UINT64_C(1) << (shard % 64));
-}
-bool dt_shard_set_empty(const struct dt_shard_set *set);
-void dt_shard_set_keep(struct dt_shard_set *set, const struct dt_shard_set *others); /* what is in both */
 
 /* Borrows all three; they must outlive it. */
 DT_MUST_CHECK dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_index *index,
@@ -72,7 +53,7 @@ struct dt_reconcile_out {
     struct dt_shard_set wake;  /* something that is due now, or within two seconds, was added: wake these leaders */
     struct dt_shard_set held;  /* something was put into a held set: these leaders should look at theirs */
     bool near_begun;           /* a compare of what is near began at this step … */
-    struct dt_shard_set near;  /* … and was finished for these, and the index mended, by this one */
+    struct dt_shard_set near;  /* … and was finished for these, and the index repaired, by this one */
     struct dt_shard_set whole; /* the rebuild of these was finished by this step */
 };
 void dt_reconcile_tick(dt_reconciler *reconciler, const struct dt_reconcile_in *in, struct dt_reconcile_out *out);
@@ -82,7 +63,7 @@ struct dt_reconcile_stats {
     int64_t overdue; /* rows due for more than a second; counting stops after a slice of all shards' rows: at least this
                         many */
     int64_t oldest_due_at_ms;                        /* of them; 0 = none */
-    int64_t drift_missing, drift_extra, drift_wrong; /* mended since the shard was gained (rebuilds not counted) */
+    int64_t drift_missing, drift_extra, drift_wrong; /* repaired since the shard was gained (rebuilds not counted) */
     bool rebuilding;
 };
 void dt_reconciler_stats(const dt_reconciler *reconciler, unsigned shard, struct dt_reconcile_stats *out);

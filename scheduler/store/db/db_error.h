@@ -11,7 +11,7 @@
 dt_status dt_db_error_status(unsigned number);
 /* The connection is gone, or not worth keeping (the server is a replica now). */
 bool dt_db_error_loses_connection(unsigned number);
-/* Neither the caller nor another attempt mends it: what the server forbids us, has no room for or does not have. */
+/* Neither the caller nor another attempt repairs it: what the server forbids us, has no room for or does not have. */
 bool dt_db_error_needs_an_operator(unsigned number);
 
 #endif

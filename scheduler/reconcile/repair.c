@@ -99,7 +99,7 @@ static bool failed_at(dt_reconciler *r, unsigned shard, dt_status status)
 {
     if (status != DT_OK) {
         dt_metric_add(r->failures, 1);
-        dt_shard_set_add(&r->unmended, shard);
+        dt_shard_set_add(&r->unrepaired, shard);
     }
     return status != DT_OK;
 }
@@ -402,7 +402,7 @@ static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, str
     return verdicts ? apply(r, verdicts, shards, err) : dt_fail(err, DT_NOMEM, "reconciler");
 }
 
-dt_status dt_mend(dt_reconciler *r, struct dt_error *err)
+dt_status dt_repair(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_shard_set shards = {0};
     dt_status status = DT_OK;
