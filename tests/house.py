@@ -252,6 +252,53 @@ def check_sizes(tree, names, found):
             breach(found, folder, 1, f"{len(inside)} files, {FOLDER_FILES} at most")
 
 
+DEFINED = re.compile(r"^(?!static\b|typedef\b|extern\b)[A-Za-z_][\w \t*]*?\b(\w+)\((?=([^{};]*)\{)", re.M)
+
+
+def calls_of(tree, names):
+    """{source: {source that has a function named in it: its names}}"""
+    texts = {name: code_only((tree / name).read_text()) for name in names if name.startswith(PRODUCT) and name.endswith(".c")}
+    owner = {match[1]: name for name, text in texts.items() for match in DEFINED.finditer(text)}
+    calls = {name: {} for name in texts}
+    for name, text in texts.items():
+        for word in set(re.findall(r"\w+", text)) & owner.keys():
+            if owner[word] != name:
+                calls[name].setdefault(owner[word], []).append(word)
+    return calls
+
+
+def circles(calls):
+    """Groups of sources of which each can reach the others (Tarjan, 1972)."""
+    number, low, path, groups = {}, {}, [], []
+
+    def visit(name):
+        number[name] = low[name] = len(number)
+        path.append(name)
+        for other in calls[name]:
+            if other not in number:
+                visit(other)
+            if other in path:
+                low[name] = min(low[name], low[other])
+        if low[name] == number[name]:
+            at = path.index(name)
+            groups.append(sorted(path[at:]))
+            del path[at:]
+
+    for name in sorted(calls):
+        if name not in number:
+            visit(name)
+    return [group for group in groups if len(group) > 1]
+
+
+def check_circles(tree, names, found):
+    """Files call downwards."""
+    calls = calls_of(tree, names)
+    for group in circles(calls):
+        for name in group:
+            down = "; ".join(f"{other} ({calls[name][other][0]})" for other in group if other in calls[name])
+            breach(found, name, 1, f"stands in a circle: it calls {down}")
+
+
 def check_story(tree, names, found):
     """A file opens with what it owns."""
     for name in names:
@@ -338,7 +385,7 @@ def check_headers(tree, names, found):
                 breach(found, name, 1, f"does not compile alone ({compiler}): {told}")
 
 
-RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_story, check_machine,
+RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles, check_story, check_machine,
          check_links, check_recipes, check_front_door, check_headers]
 
 
@@ -363,6 +410,7 @@ GOOD = {
     "dispatcher/loop.c": '/* l: time(0), SELECT id FROM jobs */\n#include "loop.h"\nint f(int (*random)(void)) { return random(); }\n'
                          .replace("random()", "x->random()"),
     "api/h.c": '/* h */\n#include "job/job.h"\nconst char *s = "{\\"error\\":{\\"code\\":1}", *t = "SELECTED by time(0)";\n',
+    "api/x.c": "/* x */\nvoid b(void)\n{\n    a();\n}\n",
     "tests/t.c": "#include <mysql.h>\n",
     "README.md": "text, and [a room](api/h.c#x), [another](https://example.org/)\n```\n[no link](x)\n```\n",
     ".hidden": "text\n",
@@ -407,6 +455,7 @@ BAD = [
     ("api/s.c", "/* b */\nvoid f(int status) { if (!status) g(); }\n", "api/s.c:2: a status is compared"),
     ("api/t.c", "/* b */\nint f(struct s *x) { return x->status ? 1 : 2; }\n", "api/t.c:2: a status is compared"),
     ("api/u.c", "/* b */\n\nstatic const size_t LIMIT = 5;\n", "api/u.c:3: a constant is a #define"),
+    ("api/w.c", "/* b */\nvoid a(void)\n{\n    b();\n}\n", "api/w.c:1: stands in a circle: it calls api/x.c (b)"),
     ("dispatcher/v.c", "/* b */\n" + "int f(void);\n" * 800, "801 lines, 700 at most"),
     ("deploy/a", "curl http://deb." + "debian.org/x\n", "deploy/a:1: names a host"),
     ("deploy/b", "\nindex-url = https://py" + "pi.org\n", "deploy/b:2: names a host"),

@@ -27,8 +27,6 @@
 #include "base/outage.h"
 #include "shard_parts.h"
 
-enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16 };
-
 #define LOOK_US         INT64_C(1000000) /* a leader looks at its row and its index at least this often */
 #define POLL_US         INT64_C(150000)  /* and so often while nobody would wake it … */
 #define POLL_SHARE_US   INT64_C(10000)   /* … or less often, where many shards do so at once */
@@ -543,35 +541,6 @@ void dt_shard_loop_wake(dt_shard_loop *l)
 void dt_shard_loop_topics(dt_shard_loop *l)
 {
     dt_mailbox_signal(l->mailbox, TOPICS);
-}
-
-void dt_shard_loop_index_whole(dt_shard_loop *l, uint64_t losses)
-{
-    pthread_mutex_lock(&l->state_lock);
-    if (l->state.losses == losses)
-        l->index_whole = true;
-    pthread_mutex_unlock(&l->state_lock);
-    dt_mailbox_signal(l->mailbox, WAKE);
-}
-
-void dt_shard_loop_doubt(dt_shard_loop *l)
-{
-    pthread_mutex_lock(&l->state_lock);
-    l->index_sure = false;
-    l->state.doubts++;
-    pthread_mutex_unlock(&l->state_lock);
-    dt_mailbox_signal(l->mailbox, WAKE);
-}
-
-void dt_shard_loop_index_sure(dt_shard_loop *l, uint64_t doubts)
-{
-    pthread_mutex_lock(&l->state_lock);
-    if (l->state.doubts == doubts) {
-        l->index_sure = true;
-        l->state.unsure = false;
-    }
-    pthread_mutex_unlock(&l->state_lock);
-    dt_mailbox_signal(l->mailbox, WAKE);
 }
 
 void dt_shard_loop_release(dt_shard_loop *l)

@@ -1,10 +1,12 @@
 /*
- * The inside of a shard loop, shared by its six files and nobody else. Everything but what is marked otherwise belongs
+ * The inside of a shard loop, shared by its files and nobody else. Everything but what is marked otherwise belongs
  * to the loop's own thread.
  *
  *   shard_takeover.c   from "ZooKeeper names us" to a row and a ledger that tell one story; the hint of a refusal
  *   shard_batch.c      the batch: the leader's turn in MySQL, and sending its head to Kafka
- *   shard_look.c       what may be due: Redis, or MySQL when Redis is away; telling the index
+ *   shard_look.c       the due scan: what may be due, from the index or from MySQL
+ *   shard_trust.c      whether the index may be believed
+ *   shard_tell.c       what the index is told
  *   shard_lanes.c      who goes first when more is due than a batch; held sets
  *   shard_loop.c       the thread: when to do which, rest, stepping down, what it says about itself
  */
@@ -24,6 +26,9 @@
 #include "lane_memory.h"
 #include "shard_loop.h"
 #include "store/dispatch/store_dispatch.h"
+
+/* Signals of a loop's mailbox. */
+enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16 };
 
 struct dt_shard_meters {
     dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *turn_seconds, *epoch, *leading, *halted;
@@ -159,26 +164,45 @@ DT_MUST_CHECK dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, st
 /* Settles what was sent, and nothing else. */
 DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
 
-/* ---- shard_look.c ---- */
-/* l->map is the present one. */
+/* ---- shard_trust.c ---- */
+
+/* Reads the present map into l->map. */
 void dt_shard_read_map(dt_shard_loop *l);
-/* At the start of a leadership. */
-void dt_shard_look_init(dt_shard_loop *l);
-/* Fills l->hints with what may be due at now_ms; *next_ms: when something is due after that (0 = not known). */
-DT_MUST_CHECK dt_status dt_shard_look(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err);
-/* Tells the index what became of the hints. */
+/* The marker as this leadership has written it last. */
+struct dt_marker dt_shard_marker(const dt_shard_loop *l);
+/* True: the index is asked what is due; otherwise MySQL is. */
+bool dt_shard_believes_index(const dt_shard_loop *l);
+/* Entries may be missing in the set: it is not believed until it was compared with MySQL. */
+void dt_shard_doubt_index(dt_shard_loop *l);
+/* Takes note of the doubts that other threads have raised. */
+void dt_shard_take_doubts(dt_shard_loop *l);
+/*
+ * Puts this leadership's marker into the set, which shows that the index takes changes. there: our last marker was seen
+ * in it. A failure is the index's.
+ */
+DT_MUST_CHECK dt_status dt_shard_mark(dt_shard_loop *l, bool there, struct dt_error *err);
+/* Says in the marker that the set is whole. */
+DT_MUST_CHECK dt_status dt_shard_vouch(dt_shard_loop *l, struct dt_error *err);
+/* Makes the next due scans go past the index: MySQL is read from the longest overdue on, with a cursor. */
+void dt_shard_pass_by_index(dt_shard_loop *l);
+/* Takes the readers of MySQL back to the longest overdue: what they passed by may go now. */
+void dt_shard_look_from_start(dt_shard_loop *l);
+
+/* ---- shard_tell.c ---- */
+
+/* Tells the index what became of the hints. What it cannot be told is in doubt. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn);
 /* Tells the index when a job is due next (0 = never), whatever it says now. */
 void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done);
-/* The index is asked what is due; otherwise MySQL is. */
-bool dt_shard_believes_index(const dt_shard_loop *l);
-/* The next looks go past the index: MySQL is read from the longest overdue on, with a cursor. */
-void dt_shard_pass_by_index(dt_shard_loop *l);
-/* What the readers of MySQL passed by may go now. */
-void dt_shard_look_from_start(dt_shard_loop *l);
-struct dt_marker dt_shard_marker(const dt_shard_loop *l);
-/* Before stepping down: the set of a shard that the map no longer names goes. */
+/* Drops the set of a shard that the map no longer names, before stepping down. */
 void dt_shard_leave_index(dt_shard_loop *l);
+
+/* ---- shard_look.c ---- */
+
+/* Begins the due scans of a leadership. */
+void dt_shard_look_init(dt_shard_loop *l);
+/* Fills l->hints with what may be due at now_ms; *next_ms: when something is due after that (0 = not known). */
+DT_MUST_CHECK dt_status dt_shard_look(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err);
 
 /* ---- shard_lanes.c ---- */
 #define DT_LOOK_BATCHES 8 /* a look goes so many batches deep */

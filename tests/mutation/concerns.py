@@ -31,7 +31,7 @@ BY_HAND = [
     (r"store/(store_list)\.c", "contract/test_store_list contract/test_store_history api/test_lists"),
     (r"store/(store_jobs|store_insert|store_results)\.c", "contract/test_store_history api/test_changes api/test_keys"),
     (r"store/(store_shards)\.c", "contract/test_store_shards api/test_shards"),
-    (r"dispatcher/kafka_(admin|topics|warm|watch)\.c", "contract/test_kafka_topics contract/test_kafka_producer integration/test_refused"),
+    (r"dispatcher/kafka_(admin.*|topics|warm|watch)\.c", "contract/test_kafka_topics contract/test_kafka_producer integration/test_refused"),
     (r"dispatcher/kafka_(common|txn_producer|ledger|plain|producer|trim)\.c", "contract/test_kafka_producer contract/test_kafka_results contract/test_kafka_topics"),
     (r"dispatcher/kafka_results\.c", "contract/test_kafka_results"),
     (r"dispatcher/(delivery|delivery_kafka|message|ledger_\w+)\.c", "unit/test_dead_letter contract/test_kafka_producer integration/test_life"),

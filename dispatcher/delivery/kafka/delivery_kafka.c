@@ -24,11 +24,6 @@
 
 /* ---- the hint ---- */
 
-void dt_kafka_forget_refusal(struct dt_kafka_delivery *d)
-{
-    d->refused.list.n = 0;
-}
-
 static void forget_refusal(dt_delivery *delivery)
 {
     dt_kafka_forget_refusal(dt_kafka_delivery_of(delivery));

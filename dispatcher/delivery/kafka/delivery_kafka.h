@@ -77,8 +77,11 @@ static inline int64_t dt_kafka_delivery_mono_us(const struct dt_kafka_delivery *
     return dt_clock_mono_us(d->env.clock);
 }
 
-/* ---- delivery_kafka.c ---- */
-void dt_kafka_forget_refusal(struct dt_kafka_delivery *d);
+/* Forgets the hint of what Kafka refused: it answers for no other list than that one. */
+static inline void dt_kafka_forget_refusal(struct dt_kafka_delivery *d)
+{
+    d->refused.list.n = 0;
+}
 
 /* ---- ledger_judge.c: members of dt_delivery_kafka ---- */
 DT_MUST_CHECK dt_status dt_kafka_fence(dt_delivery *delivery, const struct dt_lease *lease, struct dt_error *err);

@@ -1,0 +1,186 @@
+/*
+ * Owns the question whether the shard's set in the index may be believed, and the marker that says so in the set itself.
+ * Refuses to know: what is due, and who goes first.
+ *
+ * Invariants: whatever the index says is a hint, the claim decides. The set is believed only while it carries this
+ * leadership's marker with the present count: the count rises with every marking, so a set that was lost, replaced,
+ * or put back from an older copy is noticed at the next look, and MySQL is read until it is rebuilt. So is a set
+ * that was filled for another map, in which the shard had fewer slots: its marker has that map's generation. A
+ * marker says that its set is whole only when that is known: from an earlier marker that said so, or since the set
+ * was rebuilt; a leader that dies meanwhile leaves a set that nobody believes.
+ *
+ * A whole set may lack entries all the same: those that somebody could not write. As soon as that is known, or the
+ * index was out of reach, or a change of our own did not arrive, it is not believed until (1) every writer can write
+ * again, (2) what is due soon has been compared with MySQL since (index_sure), and (3) MySQL was read through once for
+ * what was due by then (not index_stuck).
+ */
+#include "base/hooks/guard.h"
+#include "base/outage.h"
+#include "shard_parts.h"
+
+struct dt_marker dt_shard_marker(const dt_shard_loop *l)
+{
+    return (struct dt_marker){l->lease.epoch,       l->lease.token, l->mark_count,    l->filled_for,
+                              l->lease.index_epoch, !l->vouched,    l->map.generation};
+}
+
+/* With the lock, so that whoever ends a rebuild has seen either all of it or nothing. */
+static void lose(dt_shard_loop *l)
+{
+    l->vouched = l->lost = false;
+    pthread_mutex_lock(&l->state_lock);
+    l->index_whole = false;
+    l->state.losses++;
+    l->env->index_lost(l->env->arg, l->shard);
+    pthread_mutex_unlock(&l->state_lock);
+}
+
+/* A map that only takes slots away leaves the set whole: what is too much in it is handed on when it is due, or removed
+ * by the reconciler. From one map to the next only; in between the shard may have had fewer. */
+void dt_shard_read_map(dt_shard_loop *l)
+{
+    struct dt_shard_map next;
+    l->env->map(l->env->arg, &next);
+    if (next.generation == l->map.generation && next.shards == l->map.shards)
+        return;
+    bool whole =
+        l->map.shards && next.generation == l->map.generation + 1 && !dt_shard_map_gains(&l->map, &next, l->shard);
+    l->map = next;
+    if (whole || (l->filled_for && DT_UNGUARDED(FILLED_FOR)))
+        return;
+    l->filled_for = next.generation;
+    if (l->marked && !l->vouched) /* it is being rebuilt for the old one */
+        lose(l);
+}
+
+/* Something may be missing in the set from now on, or have been up to now. */
+void dt_shard_doubt_index(dt_shard_loop *l)
+{
+    dt_shard_loop_doubt(l);
+    l->env->index_doubted(l->env->arg);
+}
+
+/* With the lock, so that whoever compares knows which doubts his compare answers. */
+void dt_shard_take_doubts(dt_shard_loop *l)
+{
+    pthread_mutex_lock(&l->state_lock);
+    uint64_t doubts = l->state.doubts;
+    l->state.unsure = l->index_up && l->index_whole && !l->index_sure;
+    pthread_mutex_unlock(&l->state_lock);
+    if (doubts != l->doubts)
+        dt_shard_pass_by_index(l);
+    l->doubts = doubts;
+}
+
+bool dt_shard_believes_index(const dt_shard_loop *l)
+{
+    return l->index_up && l->index_whole && l->index_sure && !l->index_stuck &&
+           l->env->index_told(l->env->arg, dt_index_home(l->index, l->shard));
+}
+
+/* The next marker, in place of whatever is there: the present one, as far as we have seen. */
+static dt_status put_marker(dt_shard_loop *l, bool there, bool vouches, bool *intact, bool *gone, struct dt_error *err)
+{
+    const struct dt_marker present = dt_shard_marker(l);
+    struct dt_marker next = present;
+    next.count++;
+    next.filling = !vouches;
+    dt_status status = dt_index_mark(l->index, l->shard, next, there ? &present : NULL, intact, gone, err);
+    l->mark_unsure = status != DT_OK;
+    l->mark_vouches = vouches;
+    if (status != DT_OK)
+        return status;
+    l->mark_count = next.count;
+    l->vouched = vouches;
+    l->marked_us = dt_shard_mono_us(l);
+    return DT_OK;
+}
+
+/* The first marker of ours, or the first since the set was lost. */
+static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
+{
+    bool intact, gone;
+    /* Another leader's marker is as good, once: later it means that an old copy of Redis came back. And where the
+     * answer to the first marking was lost, nobody knows what was there before. */
+    if (l->marked)
+        l->lost = true;
+    l->marked = l->vouched = false;
+    dt_status status = put_marker(l, false, false, &intact, &gone, err);
+    if (status != DT_OK)
+        return status;
+    if (l->lost || !intact) {
+        struct dt_error why = {0};
+        (void)dt_fail(&why, DT_UNAVAILABLE, "the marker of shard %u is not there, or another one", l->shard);
+        dt_outage_failed(&l->index_outage, DT_OUTAGE_REDIS, "shard",
+                         "the index was lost: reading from MySQL while it is rebuilt", DT_UNAVAILABLE, &why);
+        lose(l);
+    }
+    l->marked = true;
+    return DT_OK;
+}
+
+/* The next one of ours; where the last one, that we have just seen, is gone all of a sudden, the set went with it. */
+static dt_status mark_again(dt_shard_loop *l, bool vouches, struct dt_error *err)
+{
+    bool intact, gone;
+    dt_status status = put_marker(l, true, vouches, &intact, &gone, err);
+    return status == DT_OK && gone ? mark_anew(l, err) : status;
+}
+
+/*
+ * Puts our marker into the set, and sees that the index takes changes: one that answers but cannot be told anything
+ * (read-only, out of memory) lacks new jobs and keeps old entries, so it must not be believed.
+ */
+dt_status dt_shard_mark(dt_shard_loop *l, bool there, struct dt_error *err)
+{
+    if (there && l->marked)
+        return mark_again(l, l->vouched, err);
+    l->lost |= there; /* the answer to its marking was lost */
+    return mark_anew(l, err);
+}
+
+/* The set is whole by now, and its marker does not say so yet. */
+dt_status dt_shard_vouch(dt_shard_loop *l, struct dt_error *err)
+{
+    return mark_again(l, true, err);
+}
+
+void dt_shard_pass_by_index(dt_shard_loop *l)
+{
+    l->index_stuck = true;
+    dt_shard_look_from_start(l);
+}
+
+void dt_shard_look_from_start(dt_shard_loop *l)
+{
+    l->scan_ms = l->scan_id = l->ahead_ms = l->ahead_id = l->ahead_us = 0;
+}
+
+void dt_shard_loop_index_whole(dt_shard_loop *l, uint64_t losses)
+{
+    pthread_mutex_lock(&l->state_lock);
+    if (l->state.losses == losses)
+        l->index_whole = true;
+    pthread_mutex_unlock(&l->state_lock);
+    dt_mailbox_signal(l->mailbox, WAKE);
+}
+
+void dt_shard_loop_doubt(dt_shard_loop *l)
+{
+    pthread_mutex_lock(&l->state_lock);
+    l->index_sure = false;
+    l->state.doubts++;
+    pthread_mutex_unlock(&l->state_lock);
+    dt_mailbox_signal(l->mailbox, WAKE);
+}
+
+void dt_shard_loop_index_sure(dt_shard_loop *l, uint64_t doubts)
+{
+    pthread_mutex_lock(&l->state_lock);
+    if (l->state.doubts == doubts) {
+        l->index_sure = true;
+        l->state.unsure = false;
+    }
+    pthread_mutex_unlock(&l->state_lock);
+    dt_mailbox_signal(l->mailbox, WAKE);
+}
