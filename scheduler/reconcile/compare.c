@@ -1,6 +1,6 @@
 /*
  * Owns:            the exact compare of a window of time.
- * Refuses to know: what is done about a difference; a row or an entry that does not look alike becomes a suspect.
+ * Refuses to know: what is done about a mismatch; a row or an entry that does not look alike becomes a suspect.
  *
  * A window is cut into pieces of at most a slice of rows. One step of a piece:
  *

@@ -44,14 +44,14 @@ dt_status dt_reconcile_list_held(dt_reconciler *r)
     return DT_OK;
 }
 
-/* Nobody but the walk sees what the index was not told: the round that is under way is not spread over its time any
+/* Only the full scan sees what the index was not told. So the round that is under way is not spread over its time any
  * more, and another one follows it. */
-void dt_reconcile_walk_soon(dt_reconciler *r)
+void dt_reconcile_full_scan_soon(dt_reconciler *r)
 {
-    if (r->walk_at_ms)
-        r->next_walk_us = r->now_us;
-    else if (!r->walk_owed)
-        r->next_walk_us = r->now_us + DT_RECONCILE_DOUBT_US;
-    r->walk_owed = r->walk_hurries = true;
+    if (r->scan_at_ms)
+        r->next_scan_us = r->now_us;
+    else if (!r->scan_owed)
+        r->next_scan_us = r->now_us + DT_RECONCILE_DOUBT_US;
+    r->scan_owed = r->scan_hurries = true;
     r->doubt_us = r->now_us;
 }

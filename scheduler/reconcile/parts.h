@@ -49,7 +49,7 @@ struct dt_shard_view {
     int64_t loaded_ms; /* all below it was in the index once: what is missing there is drift, above it loading */
     int64_t near_ms;   /* end of the last near window that was compared */
     bool overdue_seen; /* what is overdue was compared once since the shard was gained */
-    bool walked;       /* the whole horizon was seen since the shard was gained */
+    bool scanned;      /* the whole horizon was seen since the shard was gained */
     int64_t overdue, oldest_ms;
 };
 
@@ -91,12 +91,12 @@ struct dt_reconciler {
     bool unsure;                    /* as this tick was told */
     int64_t hurry_us;               /* while it is so, the next period begins no later */
     struct dt_shard_set unrepaired; /* of a compare's step: shards whose Redis did not do what was asked */
-    int64_t next_period_us, next_overdue_us, next_walk_us, quiet_until_us;
+    int64_t next_period_us, next_overdue_us, next_scan_us, quiet_until_us;
     int64_t near_end_ms, edge_done_ms;
-    struct dt_shard_set near_shards, walk_shards;
-    int64_t walk_at_ms;
-    unsigned walk_rounds, walk_steps; /* steps: of this round */
-    bool walk_hurries, walk_owed;     /* this round is not spread over its time; another one follows it */
+    struct dt_shard_set near_shards, scan_shards;
+    int64_t scan_at_ms;
+    unsigned scan_rounds, scan_steps; /* steps: of this round */
+    bool scan_hurries, scan_owed;     /* this round is not spread over its time; another one follows it */
     int64_t doubt_us;                 /* when it was last wanted */
     struct dt_rebuild rebuild;
 
@@ -146,7 +146,7 @@ bool dt_reconcile_is_soon(const dt_reconciler *r, int64_t due_ms);
 /* Reads into r->held which topics of the shards that are led have held sets. A failure is NOMEM. */
 DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
 /* Asks for a whole round of the full scan, soon, and as fast as it goes. */
-void dt_reconcile_walk_soon(dt_reconciler *r);
+void dt_reconcile_full_scan_soon(dt_reconciler *r);
 
 /* True: somebody has asked for a rebuild of the shard's set that has not begun. */
 static inline bool dt_reconcile_is_lost(const dt_reconciler *r, unsigned shard)

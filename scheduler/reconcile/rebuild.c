@@ -4,7 +4,7 @@
  *
  * A pass goes through MySQL's due index once, from the longest overdue row up to the horizon, which moves on meanwhile:
  * it is over when a page is not full. While a page is added MySQL reads the next ones, AHEAD of them in one statement,
- * the last of which waits for the next step: what is told the index meanwhile is looked through once more by the walk.
+ * the last of which waits for the next step: the full scan looks once more through what the index is told meanwhile.
  *
  * Who makes a pass fills other leaders' lost sets as well, since reading is most of the work. It begins GATHER_US after
  * a shard asked, so that those find each other that lost theirs together; which of them is first fills, and notes in
@@ -360,14 +360,14 @@ static void finish(dt_reconciler *r, int64_t to_ms)
             continue;
         dt_shard_set_remove(&b->shards, shard);
         r->views[shard].loaded_ms = to_ms;
-        r->views[shard].walked = r->views[shard].overdue_seen = true;
+        r->views[shard].scanned = r->views[shard].overdue_seen = true;
         if (!dt_reconcile_is_lost(r, shard)) /* again meanwhile: all over again */
             dt_shard_set_add(&r->out->whole, shard);
     }
     b->filling = (struct dt_shard_set){0};
     b->passing = false;
     b->not_before_us = r->now_us;
-    dt_reconcile_walk_soon(r); /* what a result ended between a page and its writing was put back */
+    dt_reconcile_full_scan_soon(r); /* what a result ended between a page and its writing was put back */
     if (dt_shard_set_empty(&b->shards) && dt_shard_set_empty(&b->again)) {
         DT_LOG(INFO, "reconcile", "index rebuilt", DT_I("entries", b->entries),
                DT_I("ms", (r->now_us - b->started_us) / 1000));

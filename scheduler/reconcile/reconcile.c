@@ -1,13 +1,13 @@
 /*
- * Owns the order and the pace of the looks: what this tick does, and when the next one is wanted. Refuses to compare or
+ * Owns the order and the pace of the compares: what this tick does, and when the next one is wanted. Refuses to compare or
  * to repair (compare.c, repair.c, rebuild.c).
  *
- * A tick does the first of these that is owed: promotion of what was moved near by hand; the near window; this period's
+ * A tick does the first of these that is owed: promotion of what a manual edit moved near; the near window; this period's
  * slice of what is overdue, and its count; a step at the edge of the horizon; a page of the rebuild; an exact compare
- * that the walk asked for; a step of the walk; the rest of the edge; one more slice of a long overdue queue. So a
- * rebuild never keeps the other shards' near jobs waiting, and a walk never a rebuild. The next period begins when this
- * one's looks are through and one step of the rest was done: where they take longer than a period, everything is
- * slower, and nothing is left out.
+ * that the full scan asked for; a step of the full scan; the remainder of the edge; one more slice of a long overdue
+ * queue. So a rebuild never keeps the other shards' near jobs waiting, and a full scan never a rebuild. The next period
+ * begins when this one's compares are done, and one step of what is not bound to a period. Where they take longer than
+ * a period, everything is slower, and nothing is left out.
  *
  * Invariants: windows never contain shards that are being rebuilt or not led; a shard's loaded_ms never runs ahead of
  * what was compared or added for it, so that loading is not taken for drift and drift not for loading.
@@ -21,16 +21,16 @@
 #include "reconcile/parts.h"
 
 #define OVERDUE_MS       1000 /* due for longer than this counts as overdue */
-#define OVERLAP_MS       2000 /* of two looks at the edge: commits that came out of order */
+#define OVERLAP_MS       2000 /* of two compares of the edge: commits that came out of order */
 #define OVERDUE_PAUSE_US INT64_C(200000)
-#define OVERDUE_SHARE    20             /* the rest of a long queue takes at most a twentieth of the time */
-#define WALK_PAUSE_US    INT64_C(50000) /* at least, between two steps of the walk */
-#define WALK_SHARE       3              /* compares that the walk asked for take at most a quarter of the time */
+#define OVERDUE_SHARE    20             /* the remainder of a long queue takes at most a twentieth of the time */
+#define SCAN_PAUSE_US    INT64_C(50000) /* at least, between two steps of the full scan */
+#define SCAN_SHARE       3              /* compares that the full scan asked for take at most a quarter of the time */
 #define PROMOTE_ROWS     1000           /* the bulk of a day is promoted by the housekeeper */
 #define FAIL_PAUSE_US    INT64_C(1000000)
-#define WALK_STEPS       12              /* of a round in which there is little to count */
-#define EXACT_ROWS       1000            /* a step of the walk with so few is compared exactly: that costs no more */
-#define EXACT_TURNS      16              /* of the others one in so many, another one in each round */
+#define SCAN_STEPS       12   /* of a round in which there is little to count */
+#define EXACT_ROWS       1000 /* a step of the full scan with so few is compared exactly: that costs no more */
+#define EXACT_ROUNDS     16   /* of the others one in so many, another one in each round */
 #define UNSURE_US        INT64_C(250000) /* periods that leaders wait for begin so far apart */
 
 /* Shards whose windows may be compared: led, and not being rebuilt. */
@@ -176,7 +176,7 @@ static void update_leads(dt_reconciler *r, const struct dt_shard_set *leads)
     struct dt_shard_set gained = dt_shard_set_without(leads, &r->leads);
 
     if (!dt_shard_set_empty(&gained)) /* its last leader may have died between a commit and its word */
-        dt_reconcile_walk_soon(r);
+        dt_reconcile_full_scan_soon(r);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         bool was = dt_shard_set_has(&r->leads, shard), is = dt_shard_set_has(leads, shard);
 
@@ -190,7 +190,7 @@ static void update_leads(dt_reconciler *r, const struct dt_shard_set *leads)
     dt_shard_set_keep(&r->overdue.shards, leads);
     dt_shard_set_keep(&r->edge.shards, leads);
     dt_shard_set_keep(&r->exact.shards, leads);
-    dt_shard_set_keep(&r->walk_shards, leads);
+    dt_shard_set_keep(&r->scan_shards, leads);
     dt_rebuild_keep(r, leads);
 }
 
@@ -201,7 +201,7 @@ static void leave_to_rebuild(dt_reconciler *r, const struct dt_shard_set *shards
     r->overdue.shards = dt_shard_set_without(&r->overdue.shards, shards);
     r->edge.shards = dt_shard_set_without(&r->edge.shards, shards);
     r->exact.shards = dt_shard_set_without(&r->exact.shards, shards);
-    r->walk_shards = dt_shard_set_without(&r->walk_shards, shards);
+    r->scan_shards = dt_shard_set_without(&r->scan_shards, shards);
     dt_rebuild_request(r, shards);
 }
 
@@ -214,7 +214,7 @@ static void take_requests(dt_reconciler *r)
         asked.bits[i] = atomic_fetch_and(&r->lost[i], ~r->leads.bits[i]) & r->leads.bits[i];
     leave_to_rebuild(r, &asked);
     if (atomic_exchange(&r->doubt, false)) {
-        dt_reconcile_walk_soon(r);
+        dt_reconcile_full_scan_soon(r);
         r->next_period_us = dt_earlier(r->next_period_us, r->now_us);
     }
 }
@@ -286,7 +286,7 @@ static bool period_is_through(const dt_reconciler *r)
 
 /* ---- steps ---- */
 
-/* A far row that was moved near by hand is in the far part of the due index still; normally there is none. */
+/* A far row that a manual edit moved near is still in the far part of the due index; normally there is none. */
 static dt_status step_promote(dt_reconciler *r, struct dt_error *err)
 {
     size_t done = 0;
@@ -337,8 +337,8 @@ static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
         if (!dt_shard_set_has(&r->leads, shard))
             continue;
         if (!dt_shard_set_has(&r->edge.shards, shard) && !dt_shard_set_has(&r->rebuild.shards, shard))
-            view->walked = false; /* Redis did not answer: what entered meanwhile is for the next walk to load */
-        else if (view->walked && view->loaded_ms < end_ms)
+            view->scanned = false; /* Redis did not answer: what entered meanwhile is for the next full scan to load */
+        else if (view->scanned && view->loaded_ms < end_ms)
             view->loaded_ms = end_ms;
     }
     return DT_OK;
@@ -384,49 +384,49 @@ static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
     return status;
 }
 
-/* ---- the walk ---- */
+/* ---- the full scan ---- */
 
-static void end_walk(dt_reconciler *r)
+static void end_full_scan(dt_reconciler *r)
 {
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct dt_shard_view *view = &r->views[shard];
 
-        if (!dt_shard_set_has(&r->walk_shards, shard))
+        if (!dt_shard_set_has(&r->scan_shards, shard))
             continue;
-        view->walked = true;
-        if (view->loaded_ms < r->walk_at_ms)
-            view->loaded_ms = r->walk_at_ms;
+        view->scanned = true;
+        if (view->loaded_ms < r->scan_at_ms)
+            view->loaded_ms = r->scan_at_ms;
     }
-    r->walk_at_ms = 0;
-    r->walk_hurries = r->walk_owed;
-    r->walk_steps = 0;
-    r->walk_rounds++;
+    r->scan_at_ms = 0;
+    r->scan_hurries = r->scan_owed;
+    r->scan_steps = 0;
+    r->scan_rounds++;
 }
 
 /* A new round, or on from where it was; the part that has become near is left out. */
-static void place_walk(dt_reconciler *r)
+static void place_full_scan(dt_reconciler *r)
 {
-    if (r->walk_at_ms == 0) {
-        r->walk_shards = comparable(r);
-        r->walk_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US; /* who told nothing may still tell */
+    if (r->scan_at_ms == 0) {
+        r->scan_shards = comparable(r);
+        r->scan_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US; /* who told nothing may still tell */
     }
-    if (r->walk_at_ms < r->near_end_ms)
-        r->walk_at_ms = r->near_end_ms;
+    if (r->scan_at_ms < r->near_end_ms)
+        r->scan_at_ms = r->near_end_ms;
 }
 
-/* A step counts a slice of rows, however close together they are; a round takes WALK_STEPS steps when there are few. */
+/* A step counts a slice of rows, however close together they are; a round takes SCAN_STEPS steps when there are few. */
 static dt_status end_of_step(dt_reconciler *r, int64_t *to_ms, struct dt_error *err)
 {
-    int64_t steps = r->config->reconcile_walk * 1000 / WALK_PAUSE_US;
+    int64_t steps = r->config->reconcile_walk * 1000 / SCAN_PAUSE_US;
     int64_t widest_ms = (r->edge_done_ms - r->near_end_ms) / (steps < 1            ? 1
-                                                              : steps > WALK_STEPS ? WALK_STEPS
+                                                              : steps > SCAN_STEPS ? SCAN_STEPS
                                                                                    : steps) +
                         1;
-    int64_t end_ms = dt_earlier(r->walk_at_ms + widest_ms, r->edge_done_ms);
-    dt_status status = dt_store_due_nth(r->store, r->walk_at_ms, end_ms, r->slice, to_ms, err);
+    int64_t end_ms = dt_earlier(r->scan_at_ms + widest_ms, r->edge_done_ms);
+    dt_status status = dt_store_due_nth(r->store, r->scan_at_ms, end_ms, r->slice, to_ms, err);
 
-    if (*to_ms <= r->walk_at_ms) /* all of them in one millisecond */
-        *to_ms = r->walk_at_ms + 1;
+    if (*to_ms <= r->scan_at_ms) /* all of them in one millisecond */
+        *to_ms = r->scan_at_ms + 1;
     return status;
 }
 
@@ -434,12 +434,12 @@ static dt_status end_of_step(dt_reconciler *r, int64_t *to_ms, struct dt_error *
  * by. */
 static bool exact_anyway(dt_reconciler *r, int64_t n_rows)
 {
-    return n_rows <= EXACT_ROWS || r->walk_steps++ % EXACT_TURNS == r->walk_rounds % EXACT_TURNS;
+    return n_rows <= EXACT_ROWS || r->scan_steps++ % EXACT_ROUNDS == r->scan_rounds % EXACT_ROUNDS;
 }
 
-/* Shards that are to be compared exactly, those whose counts differ at least; those whose Redis does not answer leave
+/* Shards that are to be compared exactly, at least those whose counts differ; those whose Redis does not answer leave
  * the round. Redis is counted first, MySQL second. */
-static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard_set *differ, struct dt_error *err)
+static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard_set *mismatched, struct dt_error *err)
 {
     int64_t slots[DT_SLOTS];
     int64_t n_rows = 0;
@@ -448,13 +448,13 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
     dt_status status;
 
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
-        if (!dt_shard_set_has(&r->walk_shards, shard) ||
-            dt_index_count(r->index, shard, r->walk_at_ms, to_ms, &entries[shard], NULL) == DT_OK)
+        if (!dt_shard_set_has(&r->scan_shards, shard) ||
+            dt_index_count(r->index, shard, r->scan_at_ms, to_ms, &entries[shard], NULL) == DT_OK)
             continue;
         dt_metric_add(r->failures, 1);
-        dt_shard_set_remove(&r->walk_shards, shard);
+        dt_shard_set_remove(&r->scan_shards, shard);
     }
-    status = dt_store_count_due(r->store, r->walk_at_ms, to_ms, slots, err);
+    status = dt_store_count_due(r->store, r->scan_at_ms, to_ms, slots, err);
     if (status != DT_OK)
         return status;
     for (unsigned slot = 0; slot < DT_SLOTS; slot++) {
@@ -462,54 +462,54 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
         n_rows += slots[slot];
     }
     if (exact_anyway(r, n_rows)) {
-        *differ = r->walk_shards;
+        *mismatched = r->scan_shards;
         return DT_OK;
     }
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
-        if (dt_shard_set_has(&r->walk_shards, shard) && entries[shard] != rows[shard])
-            dt_shard_set_add(differ, shard);
+        if (dt_shard_set_has(&r->scan_shards, shard) && entries[shard] != rows[shard])
+            dt_shard_set_add(mismatched, shard);
     }
     return DT_OK;
 }
 
-static dt_status step_walk(dt_reconciler *r, struct dt_error *err)
+static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
 {
-    struct dt_shard_set differ = {0};
+    struct dt_shard_set mismatched = {0};
     int64_t span_ms;
     int64_t to_ms;
     int64_t pause_us;
     dt_status status;
 
-    place_walk(r);
+    place_full_scan(r);
     span_ms = r->edge_done_ms - r->near_end_ms;
-    if (r->walk_at_ms >= r->edge_done_ms) {
-        end_walk(r);
-        r->next_walk_us = r->now_us + (r->walk_owed  ? DT_RECONCILE_DOUBT_US
-                                       : span_ms > 0 ? WALK_PAUSE_US
+    if (r->scan_at_ms >= r->edge_done_ms) {
+        end_full_scan(r);
+        r->next_scan_us = r->now_us + (r->scan_owed  ? DT_RECONCILE_DOUBT_US
+                                       : span_ms > 0 ? SCAN_PAUSE_US
                                                      : r->config->reconcile_walk * 1000);
         return DT_OK;
     }
     status = end_of_step(r, &to_ms, err);
     if (status != DT_OK)
         return status;
-    pause_us = (int64_t)((double)r->config->reconcile_walk * 1000 * (double)(to_ms - r->walk_at_ms) / (double)span_ms);
-    r->next_walk_us = r->now_us + (r->walk_hurries || pause_us < WALK_PAUSE_US ? WALK_PAUSE_US : pause_us);
-    status = compare_counts(r, to_ms, &differ, err);
+    pause_us = (int64_t)((double)r->config->reconcile_walk * 1000 * (double)(to_ms - r->scan_at_ms) / (double)span_ms);
+    r->next_scan_us = r->now_us + (r->scan_hurries || pause_us < SCAN_PAUSE_US ? SCAN_PAUSE_US : pause_us);
+    status = compare_counts(r, to_ms, &mismatched, err);
     if (status != DT_OK)
         return status;
-    dt_compare_start(&r->exact, &differ, r->walk_at_ms, to_ms);
-    r->walk_at_ms = to_ms;
+    dt_compare_start(&r->exact, &mismatched, r->scan_at_ms, to_ms);
+    r->scan_at_ms = to_ms;
     return DT_OK;
 }
 
-/* What the walk found to differ, slice by slice; the walk goes on when it is repaired, and has rested. */
+/* Compares exactly, slice by slice, where the full scan found mismatches. The full scan goes on after the repair and a pause. */
 static dt_status step_exact(dt_reconciler *r, struct dt_error *err)
 {
     dt_status status = dt_compare_step(r, &r->exact, err);
 
-    if (r->next_walk_us < r->now_us)
-        r->next_walk_us = r->now_us;
-    r->next_walk_us += WALK_SHARE * r->work_us;
+    if (r->next_scan_us < r->now_us)
+        r->next_scan_us = r->now_us;
+    r->next_scan_us += SCAN_SHARE * r->work_us;
     return status;
 }
 
@@ -536,8 +536,8 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
         return dt_rebuild_step(r, err);
     if (dt_compare_active(&r->exact))
         return step_exact(r, err);
-    if (r->edge_done_ms && r->now_us >= r->next_walk_us)
-        return step_walk(r, err);
+    if (r->edge_done_ms && r->now_us >= r->next_scan_us)
+        return step_full_scan(r, err);
     if (dt_compare_active(&r->edge))
         return step_edge(r, err);
     if (dt_compare_active(&r->overdue) && r->now_us >= r->next_overdue_us)
@@ -555,7 +555,7 @@ static int64_t next_us(const dt_reconciler *r)
         next = dt_earlier(next, r->rebuild.not_before_us);
     if (dt_compare_active(&r->overdue))
         next = dt_earlier(next, r->next_overdue_us);
-    return r->edge_done_ms ? dt_earlier(next, r->next_walk_us) : next;
+    return r->edge_done_ms ? dt_earlier(next, r->next_scan_us) : next;
 }
 
 /* MySQL did not answer: no window can be trusted; everything starts anew a little later. The rebuild keeps its place.

@@ -7,14 +7,14 @@
  * index given to it are used by nobody else meanwhile. Only dt_reconciler_lost and dt_reconciler_doubt may be called
  * from any thread.
  *
- * What is looked at, and when:
- *   near      [now, now + 2 periods)       each period, exactly
- *   overdue   [0, now)                     each period a slice, the rest in slices by a cursor
- *   edge      what enters the horizon      each period, exactly: loading, not drift
- *   walk      the rest of the horizon      once in [reconcile] walk, and soon after a shard was gained, rebuilt or out
- *                                          of reach; by counts: a slice whose counts differ is compared exactly, and
- *                                          so is one with few rows, and each of the others in one of sixteen rounds
- *   rebuild   [0, horizon), nearest first  for shards whose set was lost, as fast as pages and pipelines go
+ * The windows, and when each is compared:
+ *   near       [now, now + 2 periods)       each period, exactly
+ *   overdue    [0, now)                     each period a slice, the remainder in slices by a cursor
+ *   edge       what enters the horizon      each period, exactly: loading, not drift
+ *   full scan  the horizon beyond near      once in [reconcile] walk, and soon after a shard was gained, rebuilt or out
+ *                                           of reach; by counts: a slice whose counts differ is compared exactly, and
+ *                                           so is one with few rows, and each of the others in one of sixteen rounds
+ *   rebuild    [0, horizon), nearest first  for shards whose set was lost, as fast as pages and pipelines go
  *
  * When MySQL or a Redis server does not answer, the step ends, nothing is changed there, and it is tried again soon.
  */

@@ -88,7 +88,7 @@ def stream(stack, first_ms, last_ms):
     return int(rows), float(seconds)
 
 
-WALK = 4  # s after which the walk that follows a rebuild is over
+FULL_SCAN = 4  # s after which the full scan that follows a rebuild is over
 
 
 def rebuild(bench, pending):
@@ -122,7 +122,7 @@ def beside_dispatch(bench, stack, run, pending):
 
 def at_rest(bench, stack, run, pending):
     def flush():
-        time.sleep(WALK)
+        time.sleep(FULL_SCAN)
         return run.emptied_at_rest(pending)
     tell_rebuild(bench, "G5", "nothing due", pending, bench.rounds(flush, lambda: bare(stack, pending), bench.count(7, 2)))
 

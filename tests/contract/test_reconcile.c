@@ -373,7 +373,7 @@ static void a_row_moved_by_hand_takes_effect_within_a_period(void **state)
     a_period(fx);
     assert_true(is_where_its_row_says(fx, 7));
     assert_true(dt_shard_set_has(&fx->wake, dt_shard_of(&fx->map, 7)));
-    pass(fx, 70000); /* its old entry lies in a part of the horizon that is walked more slowly */
+    pass(fx, 70000); /* its old entry lies in a part of the horizon that is scanned more slowly */
     assert_int_equal(score(fx, 7), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 7"));
     assert_in_range(totals(fx).drift_wrong, 1, 2);
 }
@@ -626,7 +626,7 @@ static void more_jobs_than_a_slice_in_one_millisecond_are_compared(void **state)
     entry(fx, 600, START + 300002);
     entry(fx, 5000, START + 300000);
     entry(fx, 2001, 0);
-    pass(fx, 5001); /* a period later; the walk alone would have gone over them as well */
+    pass(fx, 5001); /* a period later; the full scan alone would have gone over them as well */
     assert_int_equal(entries_below(fx, FAR), 1236);
     assert_int_equal(score(fx, 600), START + 300000);
     expect_drift(fx, 4, 1, 1);
@@ -652,7 +652,7 @@ static void what_enters_the_horizon_is_loaded_and_is_no_drift(void **state)
     expect_drift(fx, 0, 0, 0);
 }
 
-static void a_missing_entry_far_behind_is_found_by_the_walk(void **state)
+static void a_missing_entry_far_behind_is_found_by_the_full_scan(void **state)
 {
     struct fixture *fx = *state;
 
@@ -852,7 +852,7 @@ static void slots_that_moved_are_filled_in_where_they_belong_and_removed_where_t
     pass(fx, 100);
     for (int64_t id = 1; id <= 300; id++)
         assert_int_equal(score(fx, id), START + 300000 + (id - 1) * 1000);
-    pass(fx, 65000); /* the walk removes them from where they were */
+    pass(fx, 65000); /* the full scan removes them from where they were */
     assert_int_equal(entries_below(fx, FAR), 300);
 }
 
@@ -1103,7 +1103,7 @@ static void a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own(v
 
 /* ---- what the index was not told ---- */
 
-/* An entry of a job that was ended by somebody who could not tell: far from being due, so that only the walk meets it,
+/* An entry of a job that was ended by somebody who could not tell: far from being due, so that only the full scan meets it,
  * and its next round would end a minute from now. */
 static void untold(struct fixture *fx)
 {
@@ -1117,7 +1117,7 @@ static void expect_seen_soon(struct fixture *fx)
     assert_int_equal(score(fx, 9001), 0);
 }
 
-static void nothing_but_the_walk_sees_what_is_far_behind(void **state)
+static void nothing_but_the_full_scan_sees_what_is_far_behind(void **state)
 {
     struct fixture *fx = *state;
 
@@ -1130,7 +1130,7 @@ static void nothing_but_the_walk_sees_what_is_far_behind(void **state)
     assert_int_not_equal(score(fx, 9001), 0);
 }
 
-static void a_walk_follows_a_rebuild_at_once(void **state)
+static void a_full_scan_follows_a_rebuild_at_once(void **state)
 {
     struct fixture *fx = *state;
 
@@ -1144,7 +1144,7 @@ static void a_walk_follows_a_rebuild_at_once(void **state)
     expect_seen_soon(fx);
 }
 
-static void a_walk_follows_the_gain_of_a_shard_at_once(void **state)
+static void a_full_scan_follows_the_gain_of_a_shard_at_once(void **state)
 {
     struct fixture *fx = *state;
     unsigned shard = dt_shard_of(&fx->map, 9001);
@@ -1158,7 +1158,7 @@ static void a_walk_follows_the_gain_of_a_shard_at_once(void **state)
     expect_seen_soon(fx);
 }
 
-static void a_walk_follows_at_once_when_redis_was_out_of_reach(void **state)
+static void a_full_scan_follows_at_once_when_redis_was_out_of_reach(void **state)
 {
     struct fixture *fx = *state;
 
@@ -1170,7 +1170,7 @@ static void a_walk_follows_at_once_when_redis_was_out_of_reach(void **state)
     expect_seen_soon(fx);
 }
 
-static void a_walk_is_not_begun_anew_by_every_doubt(void **state)
+static void a_full_scan_is_not_begun_anew_by_every_doubt(void **state)
 {
     struct fixture *fx = *state;
 
@@ -1425,18 +1425,18 @@ int main(void)
         T(a_long_overdue_queue_is_compared_in_slices_to_its_end, shared),
         T(more_jobs_than_a_slice_in_one_millisecond_are_compared, shared),
         T(what_enters_the_horizon_is_loaded_and_is_no_drift, shared),
-        T(a_missing_entry_far_behind_is_found_by_the_walk, shared),
+        T(a_missing_entry_far_behind_is_found_by_the_full_scan, shared),
         T(a_missing_entry_beside_one_too_many_is_found_in_a_round_where_rows_are_few, shared),
         T(a_missing_entry_beside_one_too_many_is_found_by_and_by_where_rows_are_many, shared),
         T(every_part_of_many_rows_is_compared_in_its_turn, shared),
         T(looks_that_take_longer_than_a_period_leave_nothing_out, shared),
         T(a_row_moved_beyond_the_horizon_leaves_the_index, shared),
         T(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared),
-        T(nothing_but_the_walk_sees_what_is_far_behind, shared),
-        T(a_walk_follows_a_rebuild_at_once, shared),
-        T(a_walk_follows_the_gain_of_a_shard_at_once, shared),
-        T(a_walk_follows_at_once_when_redis_was_out_of_reach, shared),
-        T(a_walk_is_not_begun_anew_by_every_doubt, shared),
+        T(nothing_but_the_full_scan_sees_what_is_far_behind, shared),
+        T(a_full_scan_follows_a_rebuild_at_once, shared),
+        T(a_full_scan_follows_the_gain_of_a_shard_at_once, shared),
+        T(a_full_scan_follows_at_once_when_redis_was_out_of_reach, shared),
+        T(a_full_scan_is_not_begun_anew_by_every_doubt, shared),
         T(a_rebuild_leaves_alone_what_is_there_and_the_other_shards, shared),
         T(a_request_that_came_before_the_lead_waits_for_it, shared),
         T(slots_that_moved_are_filled_in_where_they_belong_and_removed_where_they_were, shared),
