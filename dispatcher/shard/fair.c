@@ -1,6 +1,6 @@
 /*
- * Water into basins: what is left is spread evenly over the lanes that want more, until it is gone or nobody does. A
- * round either fills a lane or leaves less than one for each.
+ * Water into basins: what is left is spread evenly over the queues that want more, until it is gone or nobody does. A
+ * round either fills a queue or leaves less than one for each.
  */
 #include "fair.h"
 
@@ -11,39 +11,39 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static size_t wanting(const struct dt_fair_lane *lanes, size_t n, bool timeouts)
+static size_t wanting(const struct dt_fair_queue *queues, size_t n, bool timeouts)
 {
     size_t want = 0;
     for (size_t i = 0; i < n; i++)
-        want += lanes[i].timeouts == timeouts && lanes[i].quota < lanes[i].waiting;
+        want += queues[i].timeouts == timeouts && queues[i].quota < queues[i].waiting;
     return want;
 }
 
 /* Of one kind; what is left of the room. */
-static size_t pour(struct dt_fair_lane *lanes, size_t n, bool timeouts, size_t room)
+static size_t pour(struct dt_fair_queue *queues, size_t n, bool timeouts, size_t room)
 {
     size_t want;
-    while (room && (want = wanting(lanes, n, timeouts)) > 0) {
+    while (room && (want = wanting(queues, n, timeouts)) > 0) {
         size_t each = room / want ? room / want : 1;
         for (size_t i = 0; i < n && room; i++) {
-            if (lanes[i].timeouts != timeouts)
+            if (queues[i].timeouts != timeouts)
                 continue;
-            size_t more = smaller(smaller(each, room), lanes[i].waiting - lanes[i].quota);
-            lanes[i].quota += more;
+            size_t more = smaller(smaller(each, room), queues[i].waiting - queues[i].quota);
+            queues[i].quota += more;
             room -= more;
         }
     }
     return room;
 }
 
-void dt_fair_share(struct dt_fair_lane *lanes, size_t n, size_t room)
+void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
 {
     size_t late = room / TIMEOUTS_PART ? room / TIMEOUTS_PART : smaller(room, 1);
     for (size_t i = 0; i < n; i++)
-        lanes[i].quota = 0;
-    if (!wanting(lanes, n, false))
+        queues[i].quota = 0;
+    if (!wanting(queues, n, false))
         late = room;
-    room = room - late + pour(lanes, n, true, late);
-    room = pour(lanes, n, false, room);
-    pour(lanes, n, true, room);
+    room = room - late + pour(queues, n, true, late);
+    room = pour(queues, n, false, room);
+    pour(queues, n, true, room);
 }

@@ -61,7 +61,7 @@ static void send_ahead(void *arg, const struct dt_lease *next, const struct dt_o
     dt_delivery_begin_ahead(l->delivery, &batch);
 }
 
-dt_status dt_shard_send_rest(dt_shard_loop *l, struct dt_error *err)
+dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err)
 {
     const struct dt_claims head = {.v = l->flight.list.v, .n = l->lease.send_n};
     struct dt_outgoing *batch;
@@ -176,7 +176,7 @@ dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error 
     if (turn->orphan.p)
         note_orphan(l, turn->orphan);
     if (status == DT_OK && turn->rest)
-        status = dt_shard_send_rest(l, err);
+        status = dt_shard_send_remainder(l, err);
     return status;
 }
 

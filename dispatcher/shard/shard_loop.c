@@ -6,7 +6,7 @@
  *   TAKEOVER (shard_takeover.c): row, producer, barrier, ledger; what the ledger has is settled
  *            ▼                                                                                │
  *   LEADING: what is still in flight goes first (shard_batch.c); then, for ever:
- *            look (shard_look.c: Redis, or MySQL when Redis is away) ─▶ turn ─▶ tell the index ─▶ send (shard_batch.c:
+ *            due scan (shard_due.c: Redis, or MySQL without it) ─▶ turn ─▶ tell the index ─▶ send (shard_batch.c:
  *            Kafka has the messages while MySQL writes the claim and the index is told, and commits them after it)
  *            ─▶ sleep until the next due time, a wake-up, the settling of the last batch, or a second
  *
@@ -27,16 +27,17 @@
 #include "base/outage.h"
 #include "shard_parts.h"
 
-#define LOOK_US         INT64_C(1000000) /* a leader looks at its row and its index at least this often */
-#define POLL_US         INT64_C(150000)  /* and so often while nobody would wake it … */
-#define POLL_SHARE_US   INT64_C(10000)   /* … or less often, where many shards do so at once */
-#define CLOCK_US        INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that waking at rest is exact */
+#define CHECK_US      INT64_C(1000000) /* a leader looks at its row and its index at least this often */
+#define POLL_US       INT64_C(150000)  /* and so often while nobody would wake it … */
+#define POLL_SHARE_US INT64_C(10000)   /* … or less often, where many shards do so at once */
+#define CLOCK_US                                                                                                       \
+    INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that waking from idling is exact */
 #define ORPHAN_US       INT64_C(20000000) /* a topic without a row is told of for so long after it was met */
 #define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
-#define REST_EARLY_MS   1500           /* a shard at rest takes over so long before something is due */
+#define IDLE_EARLY_MS   1500           /* an idle shard takes over so long before something is due */
 #define STALE_MAP_US    INT64_C(10000) /* the map is on its way */
 
 static bool ending(const dt_shard_loop *l)
@@ -101,26 +102,26 @@ static int64_t settle_at_us(const dt_shard_loop *l)
 static int64_t longest_sleep_us(const dt_shard_loop *l)
 {
     if (dt_shard_believes_index(l) && l->env->hears(l->env->arg))
-        return LOOK_US;
+        return CHECK_US;
     int64_t many_us = l->env->share(l->env->arg) * POLL_SHARE_US;
-    return dt_earlier(LOOK_US, many_us > POLL_US ? many_us : POLL_US);
+    return dt_earlier(CHECK_US, many_us > POLL_US ? many_us : POLL_US);
 }
 
-/* When to look again, from what this step has seen. */
-static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_t next_ms, bool news)
+/* When to do the next step, from what this one has seen. */
+static int64_t next_step_us(dt_shard_loop *l, const struct dt_turn *turn, int64_t next_ms, bool news)
 {
     int64_t now_us = dt_shard_mono_us(l);
     int64_t at_us = now_us + longest_sleep_us(l);
     if (turn && turn->stale_map)
         return now_us + STALE_MAP_US;
-    if (dt_shard_has_rest(l) || (turn && (turn->more || news)))
+    if (dt_shard_has_remainder(l) || (turn && (turn->more || news)))
         return now_us;
     l->locked_pause_us = !turn || !turn->locked ? 0
-                         : l->locked_pause_us   ? dt_earlier(l->locked_pause_us * 2, LOOK_US)
+                         : l->locked_pause_us   ? dt_earlier(l->locked_pause_us * 2, CHECK_US)
                                                 : LOCKED_FIRST_US;
     if (l->locked_pause_us)
         at_us = dt_earlier(at_us, now_us + l->locked_pause_us);
-    bool all_locked = l->locked_pause_us && l->backlog && !turn->n_seen; /* the next look would see nothing else */
+    bool all_locked = l->locked_pause_us && l->backlog && !turn->n_seen; /* the next due scan would see nothing else */
     if (next_ms && !all_locked)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n)
@@ -129,23 +130,23 @@ static int64_t next_look_us(dt_shard_loop *l, const struct dt_turn *turn, int64_
 }
 
 /*
- * After a batch that took all that was due the shard rests while the process's other shards have their turn: so long
- * that about one batch is under way in a process, and at most up to the next beat. A steady stream would otherwise be
+ * Pacing: after a batch that took all that was due the shard pauses while the process's other shards work: so long that
+ * about one batch is under way in a process, and at most up to the next beat. A steady stream would otherwise be
  * cut into the smallest transactions that Kafka can follow, all at once, which cost all that the machine has; this way
  * they are fewer, and each of them is done sooner. A batch that was held up itself is followed at once by what waits
  * behind it.
  */
-static int64_t breath_us(const dt_shard_loop *l, const struct dt_turn *turn, int64_t began_us)
+static int64_t pacing_us(const dt_shard_loop *l, const struct dt_turn *turn, int64_t began_us)
 {
-    bool all = turn && turn->n_batch && !turn->more && !dt_shard_has_rest(l) && !l->backlog;
+    bool all = turn && turn->n_batch && !turn->more && !dt_shard_has_remainder(l) && !l->backlog;
     int64_t took_us = dt_shard_mono_us(l) - began_us;
     if (!all || took_us >= BEAT_US)
         return 0;
     return dt_earlier(took_us * (l->env->share(l->env->arg) - 1), BEAT_US - took_us);
 }
 
-/* A full look, most of which had to be left (rows that others hold locked, or that wait for another shard's list, or
- * whose topic Kafka says nothing about): the next look would see little else. Topics that are being looked up, or were
+/* A full due scan, most of which had to be left (rows that others hold locked, or that wait for another shard's list, or
+ * whose topic Kafka says nothing about): the next due scan would see little else. Topics that are being looked up, or were
  * a moment ago, are no such thing. */
 static bool left_in_front(const dt_shard_loop *l, const struct dt_turn *turn, bool news)
 {
@@ -155,13 +156,13 @@ static bool left_in_front(const dt_shard_loop *l, const struct dt_turn *turn, bo
 }
 
 /*
- * Rest: with nothing in flight and nothing due for a while the producer goes, and with it its threads, which wake up
+ * Idling: with nothing in flight and nothing due for a while the producer goes, and with it its threads, which wake up
  * every second for nothing. Shortly before something is due, or when something turns up, the shard is taken over again
  * in the ordinary way.
  */
-static void rest(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
+static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
-    bool far = !next_ms || next_ms - now_ms > 2 * REST_EARLY_MS;
+    bool far = !next_ms || next_ms - now_ms > 2 * IDLE_EARLY_MS;
     if (!dt_delivery_is_open(l->delivery) || l->flight.list.n || !far || !dt_shard_believes_index(l) ||
         dt_shard_mono_us(l) - l->busy_us < l->env->config->dispatch_rest_after * 1000)
         return;
@@ -171,21 +172,21 @@ static void rest(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 
 static bool must_resume(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
-    if (dt_delivery_is_open(l->delivery) || (!l->n_hints && (!next_ms || next_ms - now_ms > REST_EARLY_MS)))
+    if (dt_delivery_is_open(l->delivery) || (!l->n_hints && (!next_ms || next_ms - now_ms > IDLE_EARLY_MS)))
         return false;
     l->resume = true;
     return true;
 }
 
-/* Is there anything for a turn: hints, a batch that waits to be settled, a rest that waits to be sent? */
+/* Is there anything for a turn: hints, a batch that waits to be settled, a remainder that waits to be sent? */
 static bool has_work(const dt_shard_loop *l)
 {
     return l->n_hints ||
            (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && dt_shard_mono_us(l) >= settle_at_us(l)) ||
-           dt_shard_has_rest(l);
+           dt_shard_has_remainder(l);
 }
 
-/* What this turn put off, a retry after a timeout say, may be due before what the look saw next. */
+/* What this turn put off, a retry after a timeout say, may be due before what the due scan saw next. */
 static void note_put_off(const struct dt_turn *turn, int64_t *next_ms)
 {
     for (size_t i = 0; i < turn->n_seen; i++) {
@@ -195,8 +196,8 @@ static void note_put_off(const struct dt_turn *turn, int64_t *next_ms)
     }
 }
 
-/* Something left the head of the index, be it for a held set: what was added behind it since the look woke nobody,
- * because it was not the earliest then. (After a batch the look that comes with its settling finds it.) */
+/* Something left the head of the index, be it for a held set: what was added behind it since the due scan woke nobody,
+ * because it was not the earliest then. (After a batch the due scan that comes with its settling finds it.) */
 static bool cleared_head(const dt_shard_loop *l, const struct dt_turn *turn)
 {
     return turn->n_seen && !turn->n_batch && dt_shard_believes_index(l);
@@ -208,7 +209,7 @@ static bool learn_topics(dt_shard_loop *l)
     if (!dt_delivery_resolve(l->delivery))
         return false;
     l->topics_changed = true;
-    dt_shard_look_from_start(l);
+    dt_shard_due_from_start(l);
     return true;
 }
 
@@ -270,8 +271,8 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
         return dt_fail(err, DT_DEPOSED, "ZooKeeper does not name this process");
     dt_shard_read_map(l);
     (void)learn_topics(l);
-    dt_shard_look_at_held(l);
-    dt_status status = dt_shard_look(l, now_ms, &next_ms, err);
+    dt_shard_list_held(l);
+    dt_status status = dt_shard_due_scan(l, now_ms, &next_ms, err);
     if (status == DT_OK && must_resume(l, now_ms, next_ms))
         return DT_OK;
     if (l->n_hints)
@@ -279,21 +280,21 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     if (status == DT_OK && has_work(l)) {
         status = work(l, &turn, now_ms, &next_ms, &news, err);
         turned = true;
-    } else if (status == DT_OK && dt_shard_mono_us(l) - l->checked_us >= LOOK_US)
+    } else if (status == DT_OK && dt_shard_mono_us(l) - l->checked_us >= CHECK_US)
         status = check_lease(l, err);
     if (status == DT_OK)
         status = dt_delivery_tend(l->delivery, l->store, &l->lease, err);
     if (status != DT_OK)
         return status;
-    rest(l, now_ms, next_ms);
+    go_idle(l, now_ms, next_ms);
     say_what_it_waits_for(l);
     say_which_map(l);
-    *wake_us = next_look_us(l, turned ? &turn : NULL, next_ms, news);
-    l->breath_end_us = dt_shard_mono_us(l) + breath_us(l, turned ? &turn : NULL, began_us);
+    *wake_us = next_step_us(l, turned ? &turn : NULL, next_ms, news);
+    l->pacing_end_us = dt_shard_mono_us(l) + pacing_us(l, turned ? &turn : NULL, began_us);
     return DT_OK;
 }
 
-/* The last batch is settled, the row says that nobody leads. A rest stays in flight: the next leader sends it. */
+/* The last batch is settled, the row says that nobody leads. A remainder stays in flight: the next leader sends it. */
 static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
 {
     dt_status status = dt_shard_settle(l, err);
@@ -307,12 +308,12 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
     return status;
 }
 
-/* Until then, or until there is news; news does not cut a breath short. */
+/* Sleeps until wake_us or until there is news; news does not cut the pacing short. */
 static void wait_for_work(dt_shard_loop *l, int64_t wake_us)
 {
     uint32_t signals = dt_mailbox_wait(l->mailbox, wake_us);
-    if (!ending(l) && dt_shard_mono_us(l) < l->breath_end_us)
-        signals |= dt_mailbox_pause(l->mailbox, l->breath_end_us, STOP | RELEASE);
+    if (!ending(l) && dt_shard_mono_us(l) < l->pacing_end_us)
+        signals |= dt_mailbox_pause(l->mailbox, l->pacing_end_us, STOP | RELEASE);
     if (signals & TOPICS)
         l->topics_changed = true;
 }
@@ -321,10 +322,10 @@ static dt_status lead(dt_shard_loop *l, struct dt_error *err)
 {
     dt_status status = dt_delivery_start(l->delivery, l->store, &l->lease, err);
     if (status == DT_OK)
-        status = dt_shard_send_rest(l, err);
+        status = dt_shard_send_remainder(l, err);
     l->checked_us = l->busy_us = dt_shard_mono_us(l);
     l->resume = false;
-    dt_shard_look_init(l);
+    dt_shard_due_init(l);
     while (status == DT_OK && !ending(l)) {
         int64_t wake_us = 0;
         status = step(l, &wake_us, err);
@@ -407,7 +408,7 @@ static void serve(dt_shard_loop *l)
         dt_delivery_close(l->delivery); /* at once: it may be long before somebody can take over */
         /* Leaderships that end at once, time and again, must not follow each other without a pause. After a refusal the
          * next one gets further. */
-        bool well = led && (status == DT_REFUSED || dt_shard_mono_us(l) - start_us >= LOOK_US);
+        bool well = led && (status == DT_REFUSED || dt_shard_mono_us(l) - start_us >= CHECK_US);
         failures = status == DT_HALTED ? 8 : well ? 0 : failures + 1;
         pause_before_takeover(l, failures);
     }
@@ -467,8 +468,8 @@ static dt_status make_parts(dt_shard_loop *l)
     struct dt_error err = {0};
     size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
     l->hints = calloc(batch, sizeof(*l->hints));
-    l->entries = calloc(batch * DT_LOOK_BATCHES, sizeof(*l->entries));
-    l->due = calloc(batch * DT_LOOK_BATCHES, sizeof(*l->due));
+    l->entries = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->entries));
+    l->due = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->due));
     dt_status status = l->hints && l->entries && l->due ? dt_mailbox_new(&l->mailbox) : DT_NOMEM;
     if (status == DT_OK)
         status = dt_store_new(l->env->config, l->env->ref, &l->store);
@@ -490,9 +491,9 @@ static void free_parts(dt_shard_loop *l)
     dt_mailbox_free(l->mailbox);
     dt_claims_clear(&l->flight.list);
     dt_arena_clear(&l->arena);
-    dt_arena_clear(&l->lanes.arena);
-    dt_lane_memory_clear(&l->lanes.memory);
-    free(l->lanes.v);
+    dt_arena_clear(&l->fair.arena);
+    dt_topic_memory_clear(&l->fair.memory);
+    free(l->fair.v);
     pthread_mutex_destroy(&l->state_lock);
     free(l->hints);
     free(l->entries);
@@ -513,7 +514,7 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->state.losses = env->random(env->arg); /* those of two leaderships differ */
     pthread_mutex_init(&l->state_lock, NULL);
     dt_arena_init(&l->arena);
-    dt_arena_init(&l->lanes.arena);
+    dt_arena_init(&l->fair.arena);
     make_meters(l);
     dt_status status = make_parts(l);
     if (status == DT_OK)

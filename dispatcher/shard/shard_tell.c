@@ -55,7 +55,7 @@ static dt_status hand_on(dt_shard_loop *l, const struct dt_turn *turn, int64_t h
 }
 
 /* Tells the index what became of the hints. What it cannot be told stays at its head and would be met again at every
- * look, before all others. */
+ * due scan, before all others. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn)
 {
     if (!l->index_up || turn->n_seen + turn->n_moved == 0)

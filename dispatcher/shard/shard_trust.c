@@ -4,7 +4,7 @@
  *
  * Invariants: whatever the index says is a hint, the claim decides. The set is believed only while it carries this
  * leadership's marker with the present count: the count rises with every marking, so a set that was lost, replaced,
- * or put back from an older copy is noticed at the next look, and MySQL is read until it is rebuilt. So is a set
+ * or put back from an older copy is noticed at the next due scan, and MySQL is read until it is rebuilt. So is a set
  * that was filled for another map, in which the shard had fewer slots: its marker has that map's generation. A
  * marker says that its set is whole only when that is known: from an earlier marker that said so, or since the set
  * was rebuilt; a leader that dies meanwhile leaves a set that nobody believes.
@@ -148,10 +148,10 @@ dt_status dt_shard_vouch(dt_shard_loop *l, struct dt_error *err)
 void dt_shard_pass_by_index(dt_shard_loop *l)
 {
     l->index_stuck = true;
-    dt_shard_look_from_start(l);
+    dt_shard_due_from_start(l);
 }
 
-void dt_shard_look_from_start(dt_shard_loop *l)
+void dt_shard_due_from_start(dt_shard_loop *l)
 {
     l->scan_ms = l->scan_id = l->ahead_ms = l->ahead_id = l->ahead_us = 0;
 }

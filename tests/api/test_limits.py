@@ -94,7 +94,7 @@ def test_a_command_that_runs_out_says_so_and_ends(api_of, knobs, command, kind):
 # ---- start-up ----
 
 def ended_or_listening(api):
-    until(lambda: LISTENING.search(api.log()) or api.process.poll() is not None, 30, lambda: f"neither an end nor an ear\n{api.log()[-4000:]}")
+    until(lambda: LISTENING.search(api.log()) or api.process.poll() is not None, 30, lambda: f"neither an end nor a listening socket\n{api.log()[-4000:]}")
     return LISTENING.search(api.log())
 
 

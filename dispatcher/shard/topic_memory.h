@@ -7,8 +7,8 @@
  * topic never changes. Whether it waits for its acknowledgement does: only jobs that do not are remembered, and the
  * owner forgets those that it is about to claim.
  */
-#ifndef DT_DISPATCHER_LANE_MEMORY_H
-#define DT_DISPATCHER_LANE_MEMORY_H
+#ifndef DT_DISPATCHER_TOPIC_MEMORY_H
+#define DT_DISPATCHER_TOPIC_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,21 +16,21 @@
 
 #include "base/strbuf.h"
 
-#define DT_LANE_MEMORY_JOBS   65536 /* a megabyte, while there is a backlog */
-#define DT_LANE_MEMORY_TOPICS 64
+#define DT_TOPIC_MEMORY_JOBS   65536 /* a megabyte, while there is a backlog */
+#define DT_TOPIC_MEMORY_TOPICS 64
 
 struct dt_remembered;
 /* Starts as zeroes; clear gives back all it took, and may be called at any time. */
-struct dt_lane_memory {
+struct dt_topic_memory {
     struct dt_remembered *jobs; /* by a hash of the id; a newcomer takes the place of who was there */
-    char *topics[DT_LANE_MEMORY_TOPICS];
+    char *topics[DT_TOPIC_MEMORY_TOPICS];
     size_t n_topics;
 };
 
-void dt_lane_memory_clear(struct dt_lane_memory *memory);
-void dt_lane_memory_note(struct dt_lane_memory *memory, int64_t id, struct dt_str topic);
-void dt_lane_memory_forget(struct dt_lane_memory *memory, int64_t id);
+void dt_topic_memory_clear(struct dt_topic_memory *memory);
+void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_str topic);
+void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id);
 /* False: not known. *topic stays valid until the memory is cleared. */
-bool dt_lane_memory_find(const struct dt_lane_memory *memory, int64_t id, struct dt_str *topic);
+bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Owns the due scan: the shard's set in the index is asked what may be due, or MySQL where the set is not believed
- * (shard_trust.c). Refuses to decide who goes first when that is too much (shard_lanes.c).
+ * (shard_trust.c). Refuses to decide who goes first when that is too much (shard_queues.c).
  */
 #include <stdlib.h>
 
@@ -15,22 +15,22 @@
 #define AHEAD_US      INT64_C(5000000) /* MySQL's reader ahead begins anew at the cursor this often */
 #define AHEAD_BACK_MS 2000             /* otherwise so far back: commits come out of order, and clocks differ */
 
-void dt_shard_look_init(dt_shard_loop *l)
+void dt_shard_due_init(dt_shard_loop *l)
 {
     l->marked = l->vouched = l->mark_unsure = false;
     l->lost = !l->index_whole; /* a rebuild does not outlive the leadership that asked for it */
     l->mark_count = 0;
     l->held_us = l->marked_us = 0;
-    l->lanes.n = l->lanes.others = 0;
-    dt_lane_memory_clear(&l->lanes.memory);
-    dt_shard_look_from_start(l);
+    l->fair.n = l->fair.others = 0;
+    dt_topic_memory_clear(&l->fair.memory);
+    dt_shard_due_from_start(l);
 }
 
 /* ---- hints ---- */
 
 static void hint_due(dt_shard_loop *l, int64_t id, int64_t due_ms)
 {
-    dt_lane_memory_forget(&l->lanes.memory, id);
+    dt_topic_memory_forget(&l->fair.memory, id);
     l->hints[l->n_hints++] = (struct dt_hint){id, due_ms};
 }
 
@@ -42,13 +42,13 @@ static size_t batch_jobs(const dt_shard_loop *l)
 static dt_status ask_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms, bool *marked,
                            struct dt_error *err)
 {
-    return dt_index_due(l->index, l->shard, dt_shard_marker(l), now_ms, DT_LOOK_BATCHES * batch_jobs(l), l->entries, n,
+    return dt_index_due(l->index, l->shard, dt_shard_marker(l), now_ms, DT_SCAN_BATCHES * batch_jobs(l), l->entries, n,
                         next_ms, marked, err);
 }
 
 /* From Redis: *n of l->entries. The marker tells whether the set is the one that was filled. A marking whose answer was
  * lost may have come about. */
-static dt_status look_in_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms)
+static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms)
 {
     struct dt_error err = {0};
     bool marked = false;
@@ -75,20 +75,20 @@ static dt_status look_in_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int6
     return status;
 }
 
-/* What is due in order of time, or, when it is too much for that, each lane its part. */
+/* Hints at what is due in order of time, or, when it is too much for that, each queue its part. */
 static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     size_t batch = batch_jobs(l);
     dt_status status = DT_OK;
-    bool rest = n > batch, waits = dt_shard_lanes_wait(l);
+    bool remainder = n > batch, waits = dt_shard_parked_may_go(l);
     if (waits || n > 2 * batch)
-        status = n ? dt_shard_hint_fairly(l, n, &rest, err) : DT_OK;
+        status = n ? dt_shard_hint_fairly(l, n, &remainder, err) : DT_OK;
     else {
-        dt_lane_memory_clear(&l->lanes.memory);
+        dt_topic_memory_clear(&l->fair.memory);
         for (size_t i = 0; i < n && i < batch; i++)
             hint_due(l, l->entries[i].id, l->entries[i].due_ms);
     }
-    l->backlog = rest || n == DT_LOOK_BATCHES * batch || dt_shard_lanes_wait(l);
+    l->backlog = remainder || n == DT_SCAN_BATCHES * batch || dt_shard_parked_may_go(l);
     if (l->backlog)
         *next_ms = now_ms;
     return status;
@@ -97,8 +97,8 @@ static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_
 /* ---- MySQL instead ---- */
 
 /* Due rows of the shard after (*ms, *id), to l->entries[at...); the place that the scan reached. */
-static dt_status scan(dt_shard_loop *l, int64_t now_ms, size_t at, size_t limit, size_t rows, size_t *n, bool *end,
-                      int64_t *ms, int64_t *id, struct dt_error *err)
+static dt_status read_rows(dt_shard_loop *l, int64_t now_ms, size_t at, size_t limit, size_t rows, size_t *n, bool *end,
+                           int64_t *ms, int64_t *id, struct dt_error *err)
 {
     dt_status status =
         dt_store_scan_shard(l->store, &l->map, l->shard, now_ms, *ms, *id, rows, limit, l->due, n, end, ms, id, err);
@@ -126,23 +126,23 @@ static void place_ahead(dt_shard_loop *l, const struct dt_entry *last)
     l->n_skipped = 0;
 }
 
-/* A lane of which something was passed by gets a part for what stands at the cursor alone: a part for what must not be
+/* A queue of which something was passed by gets a part for what stands at the cursor alone: a part for what must not be
  * taken would be nobody's. */
 static void see_skipped(dt_shard_loop *l, size_t n_head)
 {
-    struct dt_lanes *lanes = &l->lanes;
-    for (size_t i = 0; i < lanes->n_queues; i++) {
-        struct dt_queue *queue = &lanes->queues[i];
+    struct dt_fair_queues *fair = &l->fair;
+    for (size_t i = 0; i < fair->n_queues; i++) {
+        struct dt_due_queue *queue = &fair->queues[i];
         for (size_t k = 0; k < l->n_skipped; k++)
             queue->skipped |= l->skipped[k] == queue->hash;
         queue->waiting = queue->skipped ? 0 : queue->waiting;
     }
     for (size_t i = 0; i < n_head; i++)
-        lanes->queues[lanes->of[i]].waiting += lanes->queues[lanes->of[i]].skipped;
+        fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
 }
 
 /* What the reader ahead leaves behind is the cursor's. False: it cannot remember any more. */
-static bool skip(dt_shard_loop *l, struct dt_queue *queue)
+static bool skip(dt_shard_loop *l, struct dt_due_queue *queue)
 {
     if (!queue->skipped && l->n_skipped < DT_SKIPPED) {
         l->skipped[l->n_skipped++] = queue->hash;
@@ -153,7 +153,7 @@ static bool skip(dt_shard_loop *l, struct dt_queue *queue)
 
 static bool take_row(dt_shard_loop *l, size_t i, bool may)
 {
-    struct dt_fair_lane *part = &l->lanes.parts[l->lanes.of[i]];
+    struct dt_fair_queue *part = &l->fair.parts[l->fair.of[i]];
     if (!may || part->quota == 0)
         return false;
     part->quota--;
@@ -163,14 +163,14 @@ static bool take_row(dt_shard_loop *l, size_t i, bool may)
 
 /*
  * Of l->entries the first n_head stand at the cursor, which moves as far as nothing is left behind that may go; the
- * others are further on. Each lane gets its part; of what is further on only lanes of which nothing was left at the
- * cursor, nor passed by further on, so that order is kept within a lane. True: the reader ahead may move on.
+ * others are further on. Each queue gets its part; of what is further on only queues of which nothing was left at the
+ * cursor, nor passed by further on, so that order is kept within a queue. True: the reader ahead may move on.
  */
 static bool hint_rows(dt_shard_loop *l, size_t n_head, size_t n)
 {
     bool passed = true;
     for (size_t i = 0; i < n_head; i++) {
-        struct dt_queue *queue = &l->lanes.queues[l->lanes.of[i]];
+        struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
         bool stays = !take_row(l, i, true) && !queue->closed;
         queue->left |= stays;
         passed &= !stays;
@@ -180,7 +180,7 @@ static bool hint_rows(dt_shard_loop *l, size_t n_head, size_t n)
         }
     }
     for (size_t i = n_head; i < n; i++) {
-        struct dt_queue *queue = &l->lanes.queues[l->lanes.of[i]];
+        struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
         if (!take_row(l, i, !queue->left && !queue->skipped) && !skip(l, queue))
             return false;
         l->ahead_ms = l->entries[i].due_ms;
@@ -190,17 +190,17 @@ static bool hint_rows(dt_shard_loop *l, size_t n_head, size_t n)
 }
 
 /* More than a batch is due: a second reader goes on ahead of the cursor for those who are not many. */
-static dt_status look_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, struct dt_error *err)
+static dt_status scan_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, struct dt_error *err)
 {
     size_t n = 0;
-    size_t room = DT_LOOK_BATCHES * batch_jobs(l) - n_head;
+    size_t room = DT_SCAN_BATCHES * batch_jobs(l) - n_head;
     bool end = true;
     place_ahead(l, &l->entries[n_head - 1]);
     int64_t ms = l->ahead_ms;
     int64_t id = l->ahead_id;
-    dt_status status = scan(l, now_ms, n_head, room, DT_LOOK_BATCHES * DEGRADED_SCAN, &n, &end, &ms, &id, err);
+    dt_status status = read_rows(l, now_ms, n_head, room, DT_SCAN_BATCHES * DEGRADED_SCAN, &n, &end, &ms, &id, err);
     if (status == DT_OK)
-        status = dt_shard_sort_lanes(l, n_head + n, err);
+        status = dt_shard_sort_queues(l, n_head + n, err);
     if (status != DT_OK)
         return status;
     see_skipped(l, n_head);
@@ -214,20 +214,20 @@ static dt_status look_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, str
     return DT_OK;
 }
 
-/* Bounded: a cursor goes through what is overdue, then starts over. */
-static dt_status look_in_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
+/* Reads a bounded part: a cursor goes through what is overdue, then starts over. */
+static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     size_t n = 0;
     bool end = true;
     int64_t ms = l->scan_ms;
     int64_t id = l->scan_id;
     l->n_hints = 0;
-    dt_status status = scan(l, now_ms, 0, batch_jobs(l), DEGRADED_SCAN, &n, &end, &ms, &id, err);
+    dt_status status = read_rows(l, now_ms, 0, batch_jobs(l), DEGRADED_SCAN, &n, &end, &ms, &id, err);
     if (status != DT_OK)
         return status;
     *next_ms = now_ms;
     if (n == batch_jobs(l))
-        return look_ahead(l, now_ms, n, err);
+        return scan_ahead(l, now_ms, n, err);
     for (size_t i = 0; i < n; i++)
         hint_due(l, l->entries[i].id, l->entries[i].due_ms);
     l->scan_ms = end ? 0 : ms;
@@ -238,15 +238,15 @@ static dt_status look_in_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_m
     return dt_store_next_due(l->store, &l->map, l->shard, now_ms, DEGRADED_SCAN, next_ms, err);
 }
 
-dt_status dt_shard_look(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
+dt_status dt_shard_due_scan(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     size_t n = 0;
     l->n_hints = 0;
     l->backlog = false;
     *next_ms = 0;
-    dt_status status = look_in_index(l, now_ms, &n, next_ms);
+    dt_status status = scan_index(l, now_ms, &n, next_ms);
     dt_shard_take_doubts(l);
     if (status == DT_OK && dt_shard_believes_index(l))
         return hint_entries(l, n, now_ms, next_ms, err);
-    return look_in_store(l, now_ms, next_ms, err);
+    return scan_store(l, now_ms, next_ms, err);
 }

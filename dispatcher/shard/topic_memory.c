@@ -2,7 +2,7 @@
  * Invariant: a place holds the id that was noted last of those that share it, with the number of its topic, or id 0.
  * Out of memory, or with too many topics, nothing more is remembered.
  */
-#include "lane_memory.h"
+#include "topic_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,46 +12,46 @@ struct dt_remembered {
     uint32_t topic;
 };
 
-static struct dt_remembered *place(const struct dt_lane_memory *memory, int64_t id)
+static struct dt_remembered *place(const struct dt_topic_memory *memory, int64_t id)
 {
     uint64_t mixed = (uint64_t)id * 0x9e3779b97f4a7c15u;
     return &memory->jobs[mixed >> 48];
 }
 
-/* DT_LANE_MEMORY_TOPICS: there is no room for one more. */
-static size_t number_of(struct dt_lane_memory *memory, struct dt_str topic)
+/* DT_TOPIC_MEMORY_TOPICS: there is no room for one more. */
+static size_t number_of(struct dt_topic_memory *memory, struct dt_str topic)
 {
     size_t n = memory->n_topics;
     for (size_t i = n; i-- > 0;)
         if (dt_str_is(topic, memory->topics[i]))
             return i;
-    if (n == DT_LANE_MEMORY_TOPICS)
+    if (n == DT_TOPIC_MEMORY_TOPICS)
         return n;
     memory->topics[n] = strndup(topic.p, topic.n);
     if (!memory->topics[n])
-        return DT_LANE_MEMORY_TOPICS;
+        return DT_TOPIC_MEMORY_TOPICS;
     memory->n_topics++;
     return n;
 }
 
-void dt_lane_memory_note(struct dt_lane_memory *memory, int64_t id, struct dt_str topic)
+void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_str topic)
 {
     if (!memory->jobs)
-        memory->jobs = calloc(DT_LANE_MEMORY_JOBS, sizeof(*memory->jobs));
+        memory->jobs = calloc(DT_TOPIC_MEMORY_JOBS, sizeof(*memory->jobs));
     if (!memory->jobs)
         return;
     size_t number = number_of(memory, topic);
-    if (number < DT_LANE_MEMORY_TOPICS)
+    if (number < DT_TOPIC_MEMORY_TOPICS)
         *place(memory, id) = (struct dt_remembered){id, (uint32_t)number};
 }
 
-void dt_lane_memory_forget(struct dt_lane_memory *memory, int64_t id)
+void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id)
 {
     if (memory->jobs && place(memory, id)->id == id)
         place(memory, id)->id = 0;
 }
 
-bool dt_lane_memory_find(const struct dt_lane_memory *memory, int64_t id, struct dt_str *topic)
+bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic)
 {
     if (!memory->jobs || id == 0 || place(memory, id)->id != id)
         return false;
@@ -59,10 +59,10 @@ bool dt_lane_memory_find(const struct dt_lane_memory *memory, int64_t id, struct
     return true;
 }
 
-void dt_lane_memory_clear(struct dt_lane_memory *memory)
+void dt_topic_memory_clear(struct dt_topic_memory *memory)
 {
     for (size_t i = 0; i < memory->n_topics; i++)
         free(memory->topics[i]);
     free(memory->jobs);
-    *memory = (struct dt_lane_memory){0};
+    *memory = (struct dt_topic_memory){0};
 }

@@ -1,6 +1,6 @@
 /*
  * Who goes first when more is due than a batch, and what is parked meanwhile. Redis' held sets, MySQL's topics and the
- * gate are fakes; fair.c and lane_memory.c are the real ones. A job's id tells its lane: 10,000 times the number of its
+ * gate are fakes; fair.c and topic_memory.c are the real ones. A job's id tells its queue: 10,000 times the number of its
  * topic, and from 5,000 on it waits for its acknowledgement.
  */
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #include "shard/shard_parts.h"
 
 #define BATCH    100
-#define LOOK     (DT_LOOK_BATCHES * BATCH)
+#define SCAN     (DT_SCAN_BATCHES * BATCH)
 #define TOPICS   100
 #define TIMEOUTS 5000
 #define SECOND   INT64_C(1000000)
@@ -26,7 +26,7 @@
 struct held_set {
     char name[DT_HELD_NAME_SIZE];
     size_t n;
-    int64_t ids[LOOK];
+    int64_t ids[SCAN];
 };
 
 static struct {
@@ -158,8 +158,8 @@ struct rig {
     struct dt_config config;
     struct dt_loop_env env;
     dt_shard_loop loop;
-    size_t n; /* entries of this look */
-    bool rest;
+    size_t n; /* entries of this due scan */
+    bool remainder;
 };
 
 static int make(void **state)
@@ -173,9 +173,9 @@ static int make(void **state)
     rig->env = (struct dt_loop_env){.config = &rig->config, .clock = &hand_clock};
     rig->loop.env = &rig->env;
     rig->loop.index_up = true;
-    rig->loop.entries = calloc(LOOK, sizeof *rig->loop.entries);
+    rig->loop.entries = calloc(SCAN, sizeof *rig->loop.entries);
     rig->loop.hints = calloc(BATCH, sizeof *rig->loop.hints);
-    dt_arena_init(&rig->loop.lanes.arena);
+    dt_arena_init(&rig->loop.fair.arena);
     *state = rig;
     return 0;
 }
@@ -183,9 +183,9 @@ static int make(void **state)
 static int clear(void **state)
 {
     struct rig *rig = *state;
-    dt_lane_memory_clear(&rig->loop.lanes.memory);
-    dt_arena_clear(&rig->loop.lanes.arena);
-    free(rig->loop.lanes.v);
+    dt_topic_memory_clear(&rig->loop.fair.memory);
+    dt_arena_clear(&rig->loop.fair.arena);
+    free(rig->loop.fair.v);
     free(rig->loop.entries);
     free(rig->loop.hints);
     free(fake.sets);
@@ -194,13 +194,13 @@ static int clear(void **state)
     return 0;
 }
 
-/* n more entries of a lane are due: its first+1st, at `due` and each a millisecond later. */
+/* n more entries of a queue are due: its first+1st, at `due` and each a millisecond later. */
 static void due(struct rig *rig, size_t topic, size_t first, size_t n, int64_t due_ms)
 {
     for (size_t i = 0; i < n; i++)
         rig->loop.entries[rig->n++] =
             (struct dt_entry){.id = (int64_t)(topic * 10000 + first + i), .due_ms = due_ms + (int64_t)i};
-    assert_in_range(rig->n, 0, LOOK);
+    assert_in_range(rig->n, 0, SCAN);
 }
 
 static int by_due(const void *a, const void *b)
@@ -210,16 +210,16 @@ static int by_due(const void *a, const void *b)
     return (d > 0) - (d < 0);
 }
 
-static void look(struct rig *rig)
+static void due_scan(struct rig *rig)
 {
     struct dt_error err = {0};
     qsort(rig->loop.entries, rig->n, sizeof *rig->loop.entries, by_due);
     rig->loop.n_hints = fake.n_sets = 0;
-    assert_int_equal(dt_shard_hint_fairly(&rig->loop, rig->n, &rig->rest, &err), DT_OK);
+    assert_int_equal(dt_shard_hint_fairly(&rig->loop, rig->n, &rig->remainder, &err), DT_OK);
     rig->n = 0;
 }
 
-/* So many of the hints are of the lane, its first ones and in order. */
+/* So many of the hints are of the queue, its first ones and in order. */
 static size_t hints_of(const struct rig *rig, size_t topic, size_t first)
 {
     size_t n = 0;
@@ -245,11 +245,11 @@ static size_t n_parked(const char *name)
     return parked(name) ? parked(name)->n : 0;
 }
 
-static const struct dt_lane *lane(const struct rig *rig, const char *name)
+static const struct dt_held_queue *held(const struct rig *rig, const char *name)
 {
-    for (size_t i = 0; i < rig->loop.lanes.n; i++)
-        if (strcmp(rig->loop.lanes.v[i].name, name) == 0)
-            return &rig->loop.lanes.v[i];
+    for (size_t i = 0; i < rig->loop.fair.n; i++)
+        if (strcmp(rig->loop.fair.v[i].name, name) == 0)
+            return &rig->loop.fair.v[i];
     return NULL;
 }
 
@@ -260,7 +260,7 @@ static void each_topic_gets_an_equal_part_in_order_of_time(void **state)
     struct rig *rig = *state;
     due(rig, 1, 0, 300, 1000); /* long due */
     due(rig, 2, 0, 60, 5000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(rig->loop.n_hints, BATCH);
     assert_int_equal(hints_of(rig, 1, 0), BATCH / 2);
     assert_int_equal(hints_of(rig, 2, 0), BATCH / 2);
@@ -271,10 +271,10 @@ static void what_a_topic_does_not_need_goes_to_the_others(void **state)
     struct rig *rig = *state;
     due(rig, 1, 0, 300, 1000);
     due(rig, 2, 0, 10, 5000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(hints_of(rig, 1, 0), BATCH - 10);
     assert_int_equal(hints_of(rig, 2, 0), 10);
-    assert_int_equal(rig->loop.lanes.others, BATCH);
+    assert_int_equal(rig->loop.fair.others, BATCH);
 }
 
 static void timeouts_queue_up_by_themselves_and_get_a_quarter(void **state)
@@ -282,7 +282,7 @@ static void timeouts_queue_up_by_themselves_and_get_a_quarter(void **state)
     struct rig *rig = *state;
     due(rig, 1, TIMEOUTS, 200, 1000);
     due(rig, 1, 0, 200, 3000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(hints_of(rig, 1, TIMEOUTS), BATCH / 4);
     assert_int_equal(hints_of(rig, 1, 0), BATCH - BATCH / 4);
 }
@@ -297,7 +297,7 @@ static void topics_that_are_being_looked_up_take_no_room_from_the_others(void **
         due(rig, topic, 0, 4, 1000);
     }
     due(rig, 1, 0, 300, 5000);
-    look(rig);
+    due_scan(rig);
     for (size_t topic = 2; topic < 60; topic++) {
         assert_in_range(hints_of(rig, topic, 0), 0, 1);
         tried += hints_of(rig, topic, 0);
@@ -305,7 +305,7 @@ static void topics_that_are_being_looked_up_take_no_room_from_the_others(void **
     }
     assert_int_equal(tried, 16); /* so that somebody asks again */
     assert_int_equal(hints_of(rig, 1, 0), BATCH - 16);
-    assert_true(rig->rest);
+    assert_true(rig->remainder);
 }
 
 /* ---- parking ---- */
@@ -315,15 +315,15 @@ static void more_than_a_batch_of_a_topic_is_parked_in_order_and_less_is_not(void
     struct rig *rig = *state;
     due(rig, 1, 0, 300, 1000);
     due(rig, 2, 0, 150, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(n_parked("t01"), 250);
     for (size_t i = 0; i < 250; i++)
         assert_int_equal(parked("t01")->ids[i], 10000 + 50 + i);
     assert_int_equal(n_parked("t02"), 0); /* a batch is left: it stays */
-    assert_true(rig->rest);
-    assert_true(lane(rig, "t01")->open);
-    assert_null(lane(rig, "t02"));
-    assert_true(dt_shard_lanes_wait(&rig->loop));
+    assert_true(rig->remainder);
+    assert_true(held(rig, "t01")->open);
+    assert_null(held(rig, "t02"));
+    assert_true(dt_shard_parked_may_go(&rig->loop));
 }
 
 static void one_more_than_a_batch_is_too_much(void **state)
@@ -331,7 +331,7 @@ static void one_more_than_a_batch_is_too_much(void **state)
     struct rig *rig = *state;
     due(rig, 1, 0, BATCH / 2 + BATCH, 1000);
     due(rig, 2, 0, BATCH / 2 + BATCH + 1, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(n_parked("t01"), 0);
     assert_int_equal(n_parked("t02"), BATCH + 1);
 }
@@ -340,34 +340,34 @@ static void when_all_the_rest_is_parked_nothing_that_may_go_is_left_where_it_is(
 {
     struct rig *rig = *state;
     due(rig, 1, 0, 300, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(n_parked("t01"), 200);
-    assert_false(rig->rest);
+    assert_false(rig->remainder);
 }
 
-static void a_look_that_came_to_its_limit_parks_what_is_more_than_a_lanes_part(void **state)
+static void a_due_scan_that_came_to_its_limit_parks_what_is_more_than_a_queues_part(void **state)
 {
     struct rig *rig = *state;
     for (size_t topic = 0; topic < 10; topic++)
-        due(rig, topic, 0, LOOK / 10 - (topic == 0), 1000); /* one less than the limit */
-    look(rig);
+        due(rig, topic, 0, SCAN / 10 - (topic == 0), 1000); /* one less than the limit */
+    due_scan(rig);
     assert_int_equal(fake.n_sets, 0);
     for (size_t topic = 0; topic < 10; topic++)
-        due(rig, topic, 0, LOOK / 10, 1000);
-    look(rig);
+        due(rig, topic, 0, SCAN / 10, 1000);
+    due_scan(rig);
     assert_int_equal(fake.n_sets, 10);
-    assert_int_equal(n_parked("t09"), LOOK / 10 - BATCH / 10);
+    assert_int_equal(n_parked("t09"), SCAN / 10 - BATCH / 10);
 }
 
-static void at_most_so_many_lanes_are_parked_at_one_look(void **state)
+static void at_most_so_many_queues_are_parked_at_one_due_scan(void **state)
 {
     struct rig *rig = *state;
     for (size_t topic = 0; topic < TOPICS; topic++)
-        due(rig, topic, 0, LOOK / TOPICS, 1000);
-    look(rig);
+        due(rig, topic, 0, SCAN / TOPICS, 1000);
+    due_scan(rig);
     assert_int_equal(rig->loop.n_hints, BATCH);
     assert_int_equal(fake.n_sets, 64);
-    assert_true(rig->rest);
+    assert_true(rig->remainder);
 }
 
 static void jobs_without_a_topic_are_never_parked(void **state)
@@ -375,9 +375,9 @@ static void jobs_without_a_topic_are_never_parked(void **state)
     struct rig *rig = *state;
     fake.orphan[1] = true;
     due(rig, 1, 0, 300, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(fake.n_sets, 0);
-    assert_true(rig->rest);
+    assert_true(rig->remainder);
     assert_int_equal(rig->loop.n_hints, BATCH);
 }
 
@@ -387,15 +387,15 @@ static void where_nothing_can_be_parked_the_index_is_passed_by(void **state)
     fake.refuse_hold = true;
     rig->loop.marked_us = fake.mono_us;
     due(rig, 1, 0, 300, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(rig->loop.n_hints, BATCH); /* these go all the same */
-    assert_true(rig->rest);
+    assert_true(rig->remainder);
     assert_int_equal(fake.passed_by, 1);
     assert_int_equal(rig->loop.marked_us, 0); /* does it take any change? */
-    assert_int_equal(rig->loop.lanes.n, 0);
+    assert_int_equal(rig->loop.fair.n, 0);
 }
 
-/* ---- closed lanes ---- */
+/* ---- closed queues ---- */
 
 static void of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked(void **state)
 {
@@ -403,11 +403,11 @@ static void of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked
     fake.closed[1] = true;
     due(rig, 1, 0, 50, 1000);
     due(rig, 2, 0, 300, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(hints_of(rig, 1, 0), 1);
     assert_int_equal(hints_of(rig, 2, 0), BATCH - 1);
     assert_int_equal(n_parked("t01"), 49);
-    assert_false(lane(rig, "t01")->open);
+    assert_false(held(rig, "t01")->open);
 }
 
 static void a_paused_topic_is_closed_and_its_timeouts_are_not(void **state)
@@ -416,17 +416,17 @@ static void a_paused_topic_is_closed_and_its_timeouts_are_not(void **state)
     fake.paused[1] = true;
     due(rig, 1, 0, 50, 1000);
     due(rig, 1, TIMEOUTS, 300, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(hints_of(rig, 1, 0), 1);
     assert_int_equal(hints_of(rig, 1, TIMEOUTS), BATCH - 1);
     assert_int_equal(n_parked("t01"), 49);
     assert_int_equal(n_parked("t01~"), 300 - (BATCH - 1));
-    assert_true(lane(rig, "t01~")->open);
+    assert_true(held(rig, "t01~")->open);
 }
 
-/* ---- lanes with a held set ---- */
+/* ---- queues with a held set ---- */
 
-static void of_a_lane_with_a_held_set_only_what_was_given_back_goes(void **state)
+static void of_a_queue_with_a_held_set_only_what_was_given_back_goes(void **state)
 {
     struct rig *rig = *state;
     dt_shard_note_held(&rig->loop, dt_str("t01"), true);
@@ -437,24 +437,24 @@ static void of_a_lane_with_a_held_set_only_what_was_given_back_goes(void **state
     due(rig, 1, 0, 40, 1000);  /* these came back: due before what is held still */
     due(rig, 1, 40, 30, 2001); /* newly due: behind them */
     due(rig, 2, 0, 10, 9000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(hints_of(rig, 1, 0), 40);
     assert_int_equal(hints_of(rig, 2, 0), 10);
     assert_int_equal(n_parked("t01"), 30);
-    assert_int_equal(rig->loop.lanes.others, 10); /* so much room the held ones did not have */
+    assert_int_equal(rig->loop.fair.others, 10); /* so much room the held ones did not have */
 }
 
 static void at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back(void **state)
 {
     struct rig *rig = *state;
     dt_shard_note_held(&rig->loop, dt_str("t01"), true);
-    rig->loop.lanes.others = BATCH - 20; /* half a batch is the least that it gets */
+    rig->loop.fair.others = BATCH - 20; /* half a batch is the least that it gets */
     fake.next_ms = 1000;
     dt_shard_give_back(&rig->loop);
     assert_int_equal(fake.given[0].n, BATCH / 2);
     for (size_t i = 0; i < 80; i++)
         due(rig, 1, i, 1, 1000); /* all at once */
-    look(rig);
+    due_scan(rig);
     assert_int_equal(hints_of(rig, 1, 0), BATCH / 2);
     assert_int_equal(n_parked("t01"), 80 - BATCH / 2);
 }
@@ -463,12 +463,12 @@ static void of_held_timeouts_as_many_go_as_came_back(void **state)
 {
     struct rig *rig = *state;
     dt_shard_note_held(&rig->loop, dt_str("t01~"), true);
-    rig->loop.lanes.others = BATCH;
+    rig->loop.fair.others = BATCH;
     fake.next_ms = 2000;
     dt_shard_give_back(&rig->loop);
     assert_int_equal(fake.given[0].n, BATCH / 2);
     due(rig, 1, TIMEOUTS, BATCH / 2 + 10, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(hints_of(rig, 1, TIMEOUTS), BATCH / 2);
     assert_int_equal(n_parked("t01~"), 10);
 }
@@ -478,13 +478,13 @@ static void timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back(void **sta
 {
     struct rig *rig = *state;
     dt_shard_note_held(&rig->loop, dt_str("t01"), true);
-    rig->loop.lanes.others = BATCH;
+    rig->loop.fair.others = BATCH;
     fake.next_ms = 2000;
     dt_shard_give_back(&rig->loop);
     due(rig, 1, TIMEOUTS, 30, 1000);
     due(rig, 1, 0, 50, 1100);
     due(rig, 1, 50, 40, 2001); /* newly due */
-    look(rig);
+    due_scan(rig);
     assert_int_equal(hints_of(rig, 1, 0), 50);
     assert_int_equal(n_parked("t01"), 40);
 }
@@ -497,11 +497,11 @@ static void an_empty_held_set_is_none(void **state)
     dt_shard_note_held(&rig->loop, dt_str("t03"), true);
     fake.next_ms = 0;
     dt_shard_give_back(&rig->loop);
-    assert_null(lane(rig, "t01"));
-    assert_null(lane(rig, "t03"));
-    assert_non_null(lane(rig, "t02")); /* a closed one got nothing, and stays */
+    assert_null(held(rig, "t01"));
+    assert_null(held(rig, "t03"));
+    assert_non_null(held(rig, "t02")); /* a closed one got nothing, and stays */
     assert_int_equal(fake.n_given, 2);
-    assert_false(dt_shard_lanes_wait(&rig->loop));
+    assert_false(dt_shard_parked_may_go(&rig->loop));
 }
 
 static void what_others_left_free_is_given_back_and_half_a_batch_at_least(void **state)
@@ -511,14 +511,14 @@ static void what_others_left_free_is_given_back_and_half_a_batch_at_least(void *
     fake.next_ms = 7;
     dt_shard_note_held(&rig->loop, dt_str("t01"), true);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        rig->loop.lanes.others = others[i];
+        rig->loop.fair.others = others[i];
         fake.n_given = 0;
         dt_shard_give_back(&rig->loop);
         assert_int_equal(fake.given[0].n, others[i] < BATCH / 2 ? BATCH - others[i] : BATCH / 2);
     }
 }
 
-static void many_held_lanes_take_turns_and_none_is_forgotten(void **state)
+static void many_held_queues_take_turns_and_none_is_forgotten(void **state)
 {
     enum { HELD = 30 };
     struct rig *rig = *state;
@@ -526,7 +526,7 @@ static void many_held_lanes_take_turns_and_none_is_forgotten(void **state)
     fake.next_ms = 7;
     for (size_t i = 0; i < HELD; i++)
         dt_shard_note_held(&rig->loop, topic_name(i), i % 5 != 0);
-    assert_int_equal(rig->loop.lanes.n, HELD);
+    assert_int_equal(rig->loop.fair.n, HELD);
     for (int round = 0; round < 60; round++) {
         fake.n_given = 0;
         dt_shard_give_back(&rig->loop);
@@ -551,26 +551,26 @@ static void where_nothing_is_given_back_nothing_is_counted_on(void **state)
     dt_shard_note_held(&rig->loop, dt_str("t01"), true);
     fake.refuse_unhold = true;
     dt_shard_give_back(&rig->loop);
-    assert_int_equal(lane(rig, "t01")->given, 0);
+    assert_int_equal(held(rig, "t01")->given, 0);
     due(rig, 1, 0, 30, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(rig->loop.n_hints, 0);
     assert_int_equal(n_parked("t01"), 30);
 }
 
-static void a_lane_is_noted_once_and_as_it_is_now(void **state)
+static void a_queue_is_noted_once_and_as_it_is_now(void **state)
 {
     struct rig *rig = *state;
     char longest[DT_HELD_NAME_SIZE + 1];
     memset(longest, 'x', sizeof longest);
     for (int i = 0; i < 3; i++)
         dt_shard_note_held(&rig->loop, dt_str("t01"), i % 2 == 0);
-    assert_int_equal(rig->loop.lanes.n, 1);
-    assert_true(lane(rig, "t01")->open);
+    assert_int_equal(rig->loop.fair.n, 1);
+    assert_true(held(rig, "t01")->open);
     dt_shard_note_held(&rig->loop, dt_str("t01"), false);
-    assert_false(dt_shard_lanes_wait(&rig->loop));
+    assert_false(dt_shard_parked_may_go(&rig->loop));
     dt_shard_note_held(&rig->loop, (struct dt_str){longest, DT_HELD_NAME_SIZE}, true); /* no name of ours */
-    assert_int_equal(rig->loop.lanes.n, 1);
+    assert_int_equal(rig->loop.fair.n, 1);
 }
 
 /* ---- listing held sets ---- */
@@ -578,40 +578,40 @@ static void a_lane_is_noted_once_and_as_it_is_now(void **state)
 static void held_sets_are_listed_when_topics_changed_and_every_five_seconds(void **state)
 {
     struct rig *rig = *state;
-    dt_shard_look_at_held(&rig->loop);
+    dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 1);
     assert_int_equal(fake.topics_read, 0); /* there are none */
     fake.mono_us += 5 * SECOND - 1;
-    dt_shard_look_at_held(&rig->loop);
+    dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 1);
     fake.mono_us += 1;
-    dt_shard_look_at_held(&rig->loop);
+    dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 2);
     rig->loop.topics_changed = true;
-    dt_shard_look_at_held(&rig->loop);
-    dt_shard_look_at_held(&rig->loop);
+    dt_shard_list_held(&rig->loop);
+    dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 3);
 }
 
-static void without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_look(void **state)
+static void without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_due_scan(void **state)
 {
     struct rig *rig = *state;
     rig->loop.topics_changed = true;
     rig->loop.index_up = false;
-    dt_shard_look_at_held(&rig->loop);
+    dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 0);
     rig->loop.index_up = true;
     fake.refuse_held = true;
     dt_shard_note_held(&rig->loop, dt_str("t01"), true);
-    dt_shard_look_at_held(&rig->loop);
+    dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 1);
     assert_true(rig->loop.topics_changed);
-    assert_non_null(lane(rig, "t01")); /* what was known stays */
+    assert_non_null(held(rig, "t01")); /* what was known stays */
     fake.refuse_held = false;
-    dt_shard_look_at_held(&rig->loop);
+    dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 2);
     assert_false(rig->loop.topics_changed);
-    assert_null(lane(rig, "t01"));
+    assert_null(held(rig, "t01"));
 }
 
 static void what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are(void **state)
@@ -622,21 +622,21 @@ static void what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are
     fake.n_listed = 5;
     fake.paused[2] = fake.closed[3] = true;
     rig->loop.topics_changed = true;
-    dt_shard_look_at_held(&rig->loop);
+    dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.topics_read, 1);
-    assert_true(lane(rig, "t01")->open);
-    assert_false(lane(rig, "t02")->open);
-    assert_false(lane(rig, "t03")->open);
-    assert_true(lane(rig, "t02~")->open);
-    assert_true(lane(rig, "t03~")->open);
+    assert_true(held(rig, "t01")->open);
+    assert_false(held(rig, "t02")->open);
+    assert_false(held(rig, "t03")->open);
+    assert_true(held(rig, "t02~")->open);
+    assert_true(held(rig, "t03~")->open);
     assert_int_equal(fake.n_given, 1); /* one of the topic that cannot be written finds out whether it can again */
     assert_string_equal(fake.given[0].name, "t03");
     assert_int_equal(fake.given[0].n, 1);
 }
 
-/* ---- whose lane ---- */
+/* ---- whose queue ---- */
 
-static void a_topic_and_its_timeouts_are_two_lanes_whatever_their_hashes(void **state)
+static void a_topic_and_its_timeouts_are_two_queues_whatever_their_hashes(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
@@ -646,10 +646,10 @@ static void a_topic_and_its_timeouts_are_two_lanes_whatever_their_hashes(void **
             due(rig, topic, 0, 1, 1000);
             due(rig, topic, TIMEOUTS, 1, 1000);
         }
-        assert_int_equal(dt_shard_sort_lanes(&rig->loop, rig->n, &err), DT_OK);
-        assert_int_equal(rig->loop.lanes.n_queues, 8);
+        assert_int_equal(dt_shard_sort_queues(&rig->loop, rig->n, &err), DT_OK);
+        assert_int_equal(rig->loop.fair.n_queues, 8);
         for (size_t i = 0; i < 8; i++) {
-            const struct dt_queue *queue = &rig->loop.lanes.queues[i];
+            const struct dt_due_queue *queue = &rig->loop.fair.queues[i];
             assert_int_equal(queue->waiting, 1);
             assert_true(!queue->timeouts ||
                         (queue->own && !queue->own->timeouts && dt_str_eq(queue->own->topic, queue->topic)));
@@ -662,12 +662,12 @@ static void mysql_is_asked_once_for_a_jobs_topic_while_it_waits_and_again_for_it
     struct rig *rig = *state;
     due(rig, 1, 0, 150, 1000);
     due(rig, 1, TIMEOUTS, 100, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(fake.ids_asked, 250);
     size_t went = hints_of(rig, 1, 0);
     due(rig, 1, went, 150 - went, 1000 + (int64_t)went);
     due(rig, 1, TIMEOUTS, 100, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(fake.ids_asked, 250 + 100);
     assert_int_equal(hints_of(rig, 1, TIMEOUTS), 25);
 }
@@ -677,10 +677,10 @@ static void what_is_about_to_be_claimed_is_asked_for_again(void **state)
     struct rig *rig = *state;
     due(rig, 1, 0, 50, 1000);
     due(rig, 2, 0, 50, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(rig->loop.n_hints, 100);
     due(rig, 1, 0, 50, 1000);
-    look(rig);
+    due_scan(rig);
     assert_int_equal(fake.ids_asked, 150);
 }
 
@@ -695,26 +695,26 @@ int main(void)
         T(more_than_a_batch_of_a_topic_is_parked_in_order_and_less_is_not),
         T(one_more_than_a_batch_is_too_much),
         T(when_all_the_rest_is_parked_nothing_that_may_go_is_left_where_it_is),
-        T(a_look_that_came_to_its_limit_parks_what_is_more_than_a_lanes_part),
+        T(a_due_scan_that_came_to_its_limit_parks_what_is_more_than_a_queues_part),
         T(topics_that_are_being_looked_up_take_no_room_from_the_others),
-        T(at_most_so_many_lanes_are_parked_at_one_look),
+        T(at_most_so_many_queues_are_parked_at_one_due_scan),
         T(jobs_without_a_topic_are_never_parked),
         T(where_nothing_can_be_parked_the_index_is_passed_by),
         T(of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked),
         T(a_paused_topic_is_closed_and_its_timeouts_are_not),
-        T(of_a_lane_with_a_held_set_only_what_was_given_back_goes),
+        T(of_a_queue_with_a_held_set_only_what_was_given_back_goes),
         T(at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back),
         T(of_held_timeouts_as_many_go_as_came_back),
         T(timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back),
         T(an_empty_held_set_is_none),
         T(what_others_left_free_is_given_back_and_half_a_batch_at_least),
-        T(many_held_lanes_take_turns_and_none_is_forgotten),
+        T(many_held_queues_take_turns_and_none_is_forgotten),
         T(where_nothing_is_given_back_nothing_is_counted_on),
-        T(a_lane_is_noted_once_and_as_it_is_now),
+        T(a_queue_is_noted_once_and_as_it_is_now),
         T(held_sets_are_listed_when_topics_changed_and_every_five_seconds),
-        T(without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_look),
+        T(without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_due_scan),
         T(what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are),
-        T(a_topic_and_its_timeouts_are_two_lanes_whatever_their_hashes),
+        T(a_topic_and_its_timeouts_are_two_queues_whatever_their_hashes),
         T(mysql_is_asked_once_for_a_jobs_topic_while_it_waits_and_again_for_its_timeout),
         T(what_is_about_to_be_claimed_is_asked_for_again),
     };

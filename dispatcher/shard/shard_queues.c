@@ -1,0 +1,449 @@
+/*
+ * Owns who goes first when more is due than a batch, and where the others wait. Refuses to find out what is due
+ * (shard_due.c).
+ *
+ * Each topic has a fair queue, and its acknowledgements that did not come in time have another one. While all that is
+ * due fits into two batches nobody asks for queues: due jobs leave in order of next_at. Beyond that a due scan takes
+ * several batches and asks MySQL once for the queue of each entry (topic_memory.h). Each queue gets an equal part of the
+ * next batch, in order of next_at. What a queue has too much of is parked in its held set, so that what is behind it
+ * comes to light. From then on the queue gets its part from its held set:
+ *
+ *             too much (below), closed,                               its part of each batch
+ *   due set ───── or the queue has a held set ──────▶ held:<queue> ────── while it is open ──────▶ due set
+ *
+ * Too much is more than a batch, or, when the due scan came to its limit, more than a queue's equal part of a batch:
+ * many queues together stand before others, too.
+ *
+ * A queue is closed while its topic is paused or cannot be written; timeouts are never closed. Parking costs a job one
+ * move there and one back, however many wait.
+ *
+ * Invariants: within a queue jobs leave in order of next_at: what is due of a queue that has a held set goes there,
+ * behind the others, but for as many as were just given back. Held sets are hints like the set itself: they are listed
+ * anew by every leadership and every few seconds.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "fair.h"
+#include "shard_parts.h"
+
+#define HELD_US         INT64_C(5000000) /* held sets are listed this often without being told */
+#define HELD_AT_ONCE    8                /* held sets that give something back before a due scan */
+#define PARKS_AT_ONCE   64               /* queues that are parked after a due scan */
+#define UNKNOWN_AT_ONCE 16               /* topics still being looked up of which one job each is tried */
+
+/* ---- fair queues that have a held set ---- */
+
+static struct dt_held_queue *find_held(struct dt_fair_queues *fair, struct dt_str name)
+{
+    for (size_t i = 0; i < fair->n; i++)
+        if (dt_str_is(name, fair->v[i].name))
+            return &fair->v[i];
+    return NULL;
+}
+
+static bool is_timeouts(struct dt_str name)
+{
+    return name.n && name.p[name.n - 1] == DT_HELD_TIMEOUTS[0];
+}
+
+/* May the jobs of a topic go, as far as this thread knows? */
+static enum dt_writable topic_writable(dt_shard_loop *l, struct dt_str topic)
+{
+    struct dt_str kafka_topic = dt_topic_book_kafka_topic(l->book, topic);
+    return kafka_topic.p && !dt_topic_book_paused(l->book, topic) ? dt_delivery_writable(l->delivery, kafka_topic, 0)
+                                                                  : DT_WRITABLE_NO;
+}
+
+static bool topic_open(dt_shard_loop *l, struct dt_str topic)
+{
+    return topic_writable(l, topic) != DT_WRITABLE_NO;
+}
+
+void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, bool open)
+{
+    struct dt_fair_queues *fair = &l->fair;
+    struct dt_held_queue *known = find_held(fair, name);
+    if (known)
+        known->open = open;
+    if (known || name.n >= sizeof(fair->v->name))
+        return;
+    if (fair->n == fair->cap) {
+        size_t cap = fair->cap ? fair->cap * 2 : 16;
+        struct dt_held_queue *v = realloc(fair->v, cap * sizeof(*v));
+        if (!v)
+            return; /* met again when they are listed */
+        fair->v = v;
+        fair->cap = cap;
+    }
+    struct dt_held_queue *held = &fair->v[fair->n++];
+    *held = (struct dt_held_queue){.open = open};
+    memcpy(held->name, name.p, name.n);
+}
+
+static void drop_held(struct dt_fair_queues *fair, size_t i)
+{
+    fair->v[i] = fair->v[--fair->n];
+}
+
+bool dt_shard_parked_may_go(const dt_shard_loop *l)
+{
+    for (size_t i = 0; i < l->fair.n; i++)
+        if (l->fair.v[i].open)
+            return true;
+    return false;
+}
+
+/* Of a topic that cannot be written, or that nobody knows, only the first entry comes back, so that the topic is asked
+ * for again: all of them would only be held again. */
+static void try_closed(dt_shard_loop *l)
+{
+    struct dt_error err;
+    int64_t next_ms;
+    for (size_t i = 0; i < l->fair.n; i++) {
+        const struct dt_held_queue *held = &l->fair.v[i];
+        if (!held->open && !dt_topic_book_paused(l->book, dt_str(held->name)) &&
+            dt_index_unhold(l->index, l->shard, dt_str(held->name), 1, &next_ms, &err) != DT_OK)
+            return;
+    }
+}
+
+void dt_shard_list_held(dt_shard_loop *l)
+{
+    struct dt_error err = {0};
+    struct dt_str *names;
+    size_t n = 0;
+    if (!l->index_up || (!l->topics_changed && dt_shard_mono_us(l) - l->held_us < HELD_US))
+        return;
+    dt_arena_reset(&l->fair.arena);
+    dt_status status = dt_index_held(l->index, l->shard, &l->fair.arena, &names, &n, &err);
+    if (status == DT_OK && n)
+        status = dt_store_read_topics(l->store, l->book, &err);
+    if (status != DT_OK)
+        return; /* again at the next due scan */
+    l->topics_changed = false;
+    l->held_us = dt_shard_mono_us(l);
+    l->fair.n = 0;
+    for (size_t i = 0; i < n; i++)
+        dt_shard_note_held(l, names[i], is_timeouts(names[i]) || topic_open(l, names[i]));
+    try_closed(l);
+}
+
+/* ---- giving back ---- */
+
+/* Chooses up to HELD_AT_ONCE open held sets, beginning one further each time, and the part of `room` that each gives. */
+static size_t choose_held(struct dt_fair_queues *fair, struct dt_fair_queue *parts, size_t *which, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < fair->n; i++)
+        fair->v[i].given = 0;
+    for (size_t i = 0; i < fair->n && n < HELD_AT_ONCE; i++) {
+        size_t at = (fair->next + i) % fair->n;
+        if (!fair->v[at].open)
+            continue;
+        parts[n] = (struct dt_fair_queue){.waiting = room, .timeouts = is_timeouts(dt_str(fair->v[at].name))};
+        which[n++] = at;
+    }
+    if (n)
+        fair->next = which[0] + 1;
+    dt_fair_share(parts, n, room);
+    return n;
+}
+
+/* Gives back as much as entries that are not held left free in the batch of the last due scan, half a batch at least. */
+void dt_shard_give_back(dt_shard_loop *l)
+{
+    struct dt_fair_queues *fair = &l->fair;
+    struct dt_fair_queue parts[HELD_AT_ONCE];
+    size_t which[HELD_AT_ONCE];
+    size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
+    size_t room = fair->others < batch / 2 ? batch - fair->others : batch - batch / 2;
+    size_t n = choose_held(fair, parts, which, room);
+    for (size_t i = 0; i < n; i++) {
+        struct dt_held_queue *held = &fair->v[which[i]];
+        struct dt_error err;
+        held->given = parts[i].quota;
+        if (held->given &&
+            dt_index_unhold(l->index, l->shard, dt_str(held->name), held->given, &held->next_ms, &err) != DT_OK) {
+            held->given = 0; /* the due scan will tell */
+            break;
+        }
+    }
+    for (size_t i = fair->n; i-- > 0;)
+        if (fair->v[i].given && fair->v[i].next_ms == 0)
+            drop_held(fair, i);
+}
+
+/* ---- which queue an entry belongs to ---- */
+
+static int by_number(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static bool same_queue(const struct dt_due_queue *queue, const struct dt_topic_of *of)
+{
+    return queue->timeouts == of->dispatched && (queue->topic.p == of->topic.p || dt_str_eq(queue->topic, of->topic));
+}
+
+static size_t hash(const struct dt_topic_of *of)
+{
+    return dt_str_hash(of->topic) ^ (of->dispatched ? 0x9e3779b9u : 0);
+}
+
+/* The slot of a queue, or the free one that it would get. slots: n_slots (a power of two), places among the queues + 1. */
+static size_t slot_of(const struct dt_fair_queues *fair, const uint32_t *slots, size_t n_slots,
+                      const struct dt_topic_of *of)
+{
+    size_t at = hash(of) & (n_slots - 1);
+    while (slots[at] && !same_queue(&fair->queues[slots[at] - 1], of))
+        at = (at + 1) & (n_slots - 1);
+    return at;
+}
+
+/* The place of a queue among those of this due scan; a new one at the end. */
+static uint32_t place_of(struct dt_fair_queues *fair, uint32_t *slots, size_t n_slots, const struct dt_topic_of *of)
+{
+    size_t at = slot_of(fair, slots, n_slots, of);
+    if (!slots[at]) {
+        fair->queues[fair->n_queues] =
+            (struct dt_due_queue){.topic = of->topic, .timeouts = of->dispatched, .hash = hash(of)};
+        slots[at] = (uint32_t)++fair->n_queues;
+    }
+    return slots[at] - 1;
+}
+
+static void find_own(struct dt_fair_queues *fair, const uint32_t *slots, size_t n_slots)
+{
+    for (size_t i = 0; i < fair->n_queues; i++) {
+        const struct dt_topic_of own = {.topic = fair->queues[i].topic};
+        size_t at = fair->queues[i].timeouts ? slot_of(fair, slots, n_slots, &own) : 0;
+        if (fair->queues[i].timeouts && slots[at])
+            fair->queues[i].own = &fair->queues[slots[at] - 1];
+    }
+}
+
+/*
+ * A queue may not send just what was given back to it: some of it was moved meanwhile, or is a hint that nobody
+ * has taken away, of a job that was claimed. So its part ends where what is held still begins; of what is due at the
+ * very same millisecond, where as many entries of its topic have been met as came back.
+ */
+static void end_parts(dt_shard_loop *l, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
+        struct dt_due_queue *own = queue->timeouts ? queue->own : queue;
+        int64_t due_ms = l->entries[i].due_ms;
+        bool counts = !queue->timeouts || queue->met++ >= queue->given;
+        if (!own || !counts || due_ms > own->next_ms || (due_ms == own->next_ms && own->met >= own->given))
+            continue;
+        own->met++;
+        own->may += own == queue;
+    }
+}
+
+static dt_status make_room(struct dt_fair_queues *fair, size_t n, size_t n_slots, uint32_t **slots)
+{
+    dt_arena_reset(&fair->arena);
+    fair->n_queues = 0;
+    fair->of = dt_arena_alloc(&fair->arena, n * sizeof(*fair->of));
+    fair->queues = dt_arena_alloc(&fair->arena, n * sizeof(*fair->queues));
+    fair->parts = dt_arena_alloc(&fair->arena, n * sizeof(*fair->parts));
+    *slots = dt_arena_alloc(&fair->arena, n_slots * sizeof(**slots));
+    if (!fair->of || !fair->queues || !fair->parts || !*slots)
+        return DT_NOMEM;
+    memset(*slots, 0, n_slots * sizeof(**slots));
+    return DT_OK;
+}
+
+static void see_queues(dt_shard_loop *l)
+{
+    for (size_t i = 0; i < l->fair.n_queues; i++) {
+        struct dt_due_queue *queue = &l->fair.queues[i];
+        char name[DT_HELD_NAME_SIZE];
+        const struct dt_held_queue *held = find_held(&l->fair, dt_held_name(queue->topic, queue->timeouts, name));
+        queue->held = held != NULL;
+        queue->given = held ? held->given : 0;
+        queue->next_ms = queue->given ? held->next_ms : 0;
+        if (queue->timeouts || !dt_topic_book_kafka_topic(l->book, queue->topic).p)
+            continue;
+        enum dt_writable writable = topic_writable(l, queue->topic);
+        queue->closed = writable == DT_WRITABLE_NO;
+        queue->unknown = writable == DT_WRITABLE_UNKNOWN;
+    }
+}
+
+/* The topics of ids[n), ascending: what is remembered, and for the others MySQL is asked. What queues up by its
+ * acknowledgement is asked for each time. */
+static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, struct dt_topic_of *out,
+                           struct dt_error *err)
+{
+    struct dt_fair_queues *fair = &l->fair;
+    int64_t *asked = dt_arena_alloc(&fair->arena, n * sizeof(*asked));
+    struct dt_topic_of *found = dt_arena_alloc(&fair->arena, n * sizeof(*found));
+    size_t n_asked = 0;
+    size_t at = 0;
+    if (!asked || !found)
+        return dt_fail(err, DT_NOMEM, "queues");
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (struct dt_topic_of){0};
+        if (!dt_topic_memory_find(&fair->memory, ids[i], &out[i].topic))
+            asked[n_asked++] = ids[i];
+    }
+    if (n_asked == 0)
+        return DT_OK;
+    dt_status status = dt_store_topics_of(l->store, asked, n_asked, &fair->arena, found, err);
+    for (size_t i = 0; status == DT_OK && i < n && at < n_asked; i++) {
+        if (ids[i] != asked[at])
+            continue;
+        out[i] = found[at++];
+        if (out[i].topic.p && !out[i].dispatched)
+            dt_topic_memory_note(&fair->memory, ids[i], out[i].topic);
+    }
+    return status;
+}
+
+dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, struct dt_error *err)
+{
+    struct dt_fair_queues *fair = &l->fair;
+    uint32_t *slots;
+    size_t n_slots = 16;
+    while (n_slots < 2 * n)
+        n_slots *= 2;
+    dt_status status = make_room(fair, n, n_slots, &slots);
+    int64_t *ids = dt_arena_alloc(&fair->arena, n * sizeof(*ids));
+    struct dt_topic_of *topics = dt_arena_alloc(&fair->arena, n * sizeof(*topics));
+    if (status != DT_OK || !ids || !topics)
+        return dt_fail(err, DT_NOMEM, "queues");
+    for (size_t i = 0; i < n; i++)
+        ids[i] = l->entries[i].id;
+    qsort(ids, n, sizeof(*ids), by_number);
+    status = topics_of(l, ids, n, topics, err);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        const int64_t *at = bsearch(&l->entries[i].id, ids, n, sizeof(*ids), by_number);
+        fair->of[i] = place_of(fair, slots, n_slots, &topics[at - ids]);
+        fair->queues[fair->of[i]].waiting++;
+    }
+    if (status != DT_OK)
+        return status;
+    find_own(fair, slots, n_slots);
+    see_queues(l);
+    return DT_OK;
+}
+
+/* ---- sharing out ---- */
+
+static size_t at_most(const struct dt_due_queue *queue, bool held_sets)
+{
+    size_t most = queue->waiting;
+    if (queue->closed)
+        most = 1; /* that one finds out whether the topic can be written again */
+    else if (held_sets && queue->held)
+        most = queue->timeouts ? queue->given : queue->may;
+    return most < queue->waiting ? most : queue->waiting;
+}
+
+void dt_shard_share(dt_shard_loop *l, bool held_sets)
+{
+    struct dt_fair_queues *fair = &l->fair;
+    size_t unknown = 0;
+    for (size_t i = 0; i < fair->n_queues; i++) {
+        const struct dt_due_queue *queue = &fair->queues[i];
+        fair->parts[i] = (struct dt_fair_queue){.waiting = at_most(queue, held_sets), .timeouts = queue->timeouts};
+        if (queue->unknown) /* nothing of it can go yet, and there may be more of them than there is room */
+            fair->parts[i].waiting = unknown++ < UNKNOWN_AT_ONCE;
+    }
+    dt_fair_share(fair->parts, fair->n_queues, (size_t)l->env->config->dispatch_batch_jobs);
+}
+
+/* Moves the entries of one queue that did not get a place to its held set. */
+static dt_status park_one(dt_shard_loop *l, size_t which, const struct dt_entry *entries, size_t n,
+                          struct dt_error *err)
+{
+    const struct dt_due_queue *queue = &l->fair.queues[which];
+    char name[DT_HELD_NAME_SIZE];
+    struct dt_str held = dt_held_name(queue->topic, queue->timeouts, name);
+    dt_status status = dt_index_hold(l->index, l->shard, held, entries, n, err);
+    if (status == DT_OK)
+        dt_shard_note_held(l, held, !queue->closed);
+    return status;
+}
+
+/* The number of a queue's entries that may stay in the due set. */
+static size_t may_stay(const dt_shard_loop *l, bool limit)
+{
+    size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
+    size_t queues = l->fair.n_queues < PARKS_AT_ONCE ? l->fair.n_queues : PARKS_AT_ONCE;
+    return limit && queues ? batch / queues : batch;
+}
+
+/* left: entries that did not get a place, queue by queue; those of queue i end where fair->parts[i].waiting says. True:
+ * all of them are parked. */
+static bool park(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
+{
+    struct dt_fair_queues *fair = &l->fair;
+    struct dt_error err = {0};
+    dt_status status = DT_OK;
+    size_t from = 0;
+    size_t parks = 0;
+    bool all = true;
+    for (size_t i = 0; status == DT_OK && i < fair->n_queues; i++) {
+        const struct dt_due_queue *queue = &fair->queues[i];
+        size_t n = fair->parts[i].waiting - from;
+        bool too_many = queue->closed || queue->held || n > stay;
+        if (n && too_many && queue->topic.p && parks < PARKS_AT_ONCE) {
+            status = park_one(l, i, left + from, n, &err);
+            parks++;
+        } else if (n)
+            all = false;
+        from = fair->parts[i].waiting;
+    }
+    if (status == DT_OK)
+        return all;
+    DT_LOG(DEBUG, "shard", "nothing was parked", DT_I("shard", l->shard), DT_S("reason", err.text));
+    l->marked_us = 0; /* does the index take any change? */
+    dt_shard_pass_by_index(l);
+    return false;
+}
+
+/* Takes what got a place; what is left is brought together queue by queue. */
+static size_t take(dt_shard_loop *l, size_t n, struct dt_entry *left)
+{
+    struct dt_fair_queues *fair = &l->fair;
+    size_t end = 0;
+    for (size_t i = 0; i < fair->n_queues; i++) {
+        size_t begin = end;
+        end += fair->queues[i].waiting - fair->parts[i].quota;
+        fair->parts[i].waiting = begin; /* from now on: where its next one goes */
+    }
+    fair->others = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct dt_fair_queue *part = &fair->parts[fair->of[i]];
+        if (part->quota == 0) {
+            left[part->waiting++] = l->entries[i];
+            continue;
+        }
+        part->quota--;
+        fair->others += !fair->queues[fair->of[i]].held;
+        dt_topic_memory_forget(&fair->memory, l->entries[i].id);
+        l->hints[l->n_hints++] = (struct dt_hint){l->entries[i].id, l->entries[i].due_ms};
+    }
+    return end;
+}
+
+dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *remainder, struct dt_error *err)
+{
+    dt_status status = dt_shard_sort_queues(l, n, err);
+    struct dt_entry *left = status == DT_OK ? dt_arena_alloc(&l->fair.arena, n * sizeof(*left)) : NULL;
+    if (status != DT_OK)
+        return status;
+    if (!left)
+        return dt_fail(err, DT_NOMEM, "queues");
+    end_parts(l, n);
+    dt_shard_share(l, true);
+    size_t limit = DT_SCAN_BATCHES * (size_t)l->env->config->dispatch_batch_jobs;
+    *remainder = take(l, n, left) > 0 && !park(l, left, may_stay(l, n == limit));
+    return DT_OK;
+}

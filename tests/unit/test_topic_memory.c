@@ -1,0 +1,91 @@
+/* Which topic a job has, remembered while there is a backlog. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "shard/topic_memory.h"
+
+static void what_was_noted_is_known_until_it_is_forgotten(void **state)
+{
+    struct dt_topic_memory memory = {0};
+    struct dt_str topic;
+    (void)state;
+    assert_false(dt_topic_memory_find(&memory, 7, &topic));
+    dt_topic_memory_forget(&memory, 7);
+    dt_topic_memory_note(&memory, 7, dt_str("mail"));
+    dt_topic_memory_note(&memory, 8, dt_str("post"));
+    assert_true(dt_topic_memory_find(&memory, 7, &topic) && dt_str_is(topic, "mail"));
+    assert_true(dt_topic_memory_find(&memory, 8, &topic) && dt_str_is(topic, "post"));
+    assert_false(dt_topic_memory_find(&memory, 9, &topic));
+    dt_topic_memory_forget(&memory, 7);
+    assert_false(dt_topic_memory_find(&memory, 7, &topic));
+    assert_true(dt_topic_memory_find(&memory, 8, &topic));
+    dt_topic_memory_clear(&memory);
+    assert_false(dt_topic_memory_find(&memory, 8, &topic));
+}
+
+/* Ids as they are given out: a day's, one after the other. */
+static void more_jobs_than_it_has_room_for_are_forgotten_never_mistaken(void **state)
+{
+    struct dt_topic_memory memory = {0};
+    struct dt_str topic;
+    const int64_t day = INT64_C(690) << 40;
+    size_t known = 0, halves = 0;
+    (void)state;
+    for (int64_t i = 0; i < 2 * DT_TOPIC_MEMORY_JOBS; i++)
+        dt_topic_memory_note(&memory, day + i, dt_str(i % 2 ? "odd" : "even"));
+    for (int64_t i = 0; i < 2 * DT_TOPIC_MEMORY_JOBS; i++) {
+        if (!dt_topic_memory_find(&memory, day + i, &topic))
+            continue;
+        assert_true(dt_str_is(topic, i % 2 ? "odd" : "even"));
+        known++;
+        halves += i >= DT_TOPIC_MEMORY_JOBS;
+    }
+    assert_in_range(known, DT_TOPIC_MEMORY_JOBS / 2, DT_TOPIC_MEMORY_JOBS);
+    assert_true(halves > known / 2); /* the later ones rather */
+    dt_topic_memory_clear(&memory);
+}
+
+static void a_backlog_of_one_shard_of_a_spike_is_known_nearly_whole(void **state)
+{
+    struct dt_topic_memory memory = {0};
+    struct dt_str topic;
+    size_t known = 0;
+    (void)state;
+    for (int64_t i = 0; i < 25000; i++)
+        dt_topic_memory_note(&memory, 4 * i, dt_str("spike"));
+    for (int64_t i = 0; i < 25000; i++)
+        known += dt_topic_memory_find(&memory, 4 * i, &topic);
+    assert_true(known > 20000);
+    dt_topic_memory_clear(&memory);
+}
+
+static void topics_beyond_its_room_are_not_remembered(void **state)
+{
+    struct dt_topic_memory memory = {0};
+    struct dt_str topic;
+    char name[20];
+    (void)state;
+    for (int64_t i = 1; i <= DT_TOPIC_MEMORY_TOPICS + 1; i++) {
+        snprintf(name, sizeof name, "topic-%d", (int)i);
+        dt_topic_memory_note(&memory, i, dt_str(name));
+    }
+    assert_true(dt_topic_memory_find(&memory, DT_TOPIC_MEMORY_TOPICS, &topic) && dt_str_is(topic, "topic-64"));
+    assert_false(dt_topic_memory_find(&memory, DT_TOPIC_MEMORY_TOPICS + 1, &topic));
+    dt_topic_memory_clear(&memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_noted_is_known_until_it_is_forgotten),
+        cmocka_unit_test(more_jobs_than_it_has_room_for_are_forgotten_never_mistaken),
+        cmocka_unit_test(a_backlog_of_one_shard_of_a_spike_is_known_nearly_whole),
+        cmocka_unit_test(topics_beyond_its_room_are_not_remembered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
