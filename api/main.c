@@ -308,8 +308,7 @@ static void block_signals(sigset_t *set)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* Until a signal ends it. While something has to wait for MySQL it looks again every second, afterwards it only sleeps.
- */
+/* Waits for the signal that ends the process. While something has to wait for MySQL it tries again every second. */
 static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool migrate_later, struct dt_error *err)
 {
     for (;;) {

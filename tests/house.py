@@ -306,6 +306,20 @@ def check_story(tree, names, found):
             breach(found, name, 1, "does not open with a comment that tells what it owns")
 
 
+COMMENT = re.compile(r"/\*[\s*]*(That|Those|The same|So many|Until)\b")
+
+
+def check_voice(tree, names, found):
+    """A comment is a whole sentence with a subject of its own: it can be read without the comment before it."""
+    for name in names:
+        if not name.startswith(PRODUCT) or not name.endswith((".c", ".h")):
+            continue
+        for match in _TOKEN.finditer((tree / name).read_text()):
+            begins = COMMENT.match(match[0])
+            if begins:
+                breach(found, name, match.string.count("\n", 0, match.start()) + 1, f'a comment begins with "{begins[1]}"')
+
+
 def check_machine(tree, names, found):
     """No addresses of package hosts, no paths of one machine."""
     for name in names:
@@ -385,8 +399,8 @@ def check_headers(tree, names, found):
                 breach(found, name, 1, f"does not compile alone ({compiler}): {told}")
 
 
-RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles, check_story, check_machine,
-         check_links, check_recipes, check_front_door, check_headers]
+RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles, check_story,
+         check_voice, check_machine, check_links, check_recipes, check_front_door, check_headers]
 
 
 def check(tree):
@@ -410,7 +424,7 @@ GOOD = {
     "dispatcher/loop.c": '/* l: time(0), SELECT id FROM jobs */\n#include "loop.h"\nint f(int (*random)(void)) { return random(); }\n'
                          .replace("random()", "x->random()"),
     "api/h.c": '/* h */\n#include "job/job.h"\nconst char *s = "{\\"error\\":{\\"code\\":1}", *t = "SELECTED by time(0)";\n',
-    "api/x.c": "/* x */\nvoid b(void)\n{\n    a();\n}\n",
+    "api/x.c": "/* x */\n/* Thatch: so many. */\nvoid b(void)\n{\n    a();\n}\n",
     "tests/t.c": "#include <mysql.h>\n",
     "README.md": "text, and [a room](api/h.c#x), [another](https://example.org/)\n```\n[no link](x)\n```\n",
     ".hidden": "text\n",
@@ -450,6 +464,8 @@ BAD = [
     ("scheduler/store/e.c", "/* b */\nvoid f(void) { gettimeofday(0, 0); }\n", "gettimeofday("),
     ("scheduler/base/c.c", "/* b */\nvoid f(void) { clock_gettime(0, 0); }\n", "clock_gettime("),
     ("api/n.c", "int f(void);\n", "api/n.c:1: does not open with a comment"),
+    ("api/v.c", "/* b */\n\n/*\n * The same for names.\n */\nint f(void);\n", 'api/v.c:3: a comment begins with "The same"'),
+    ("api/v.h", "/* b */\nint f(void); /* Until then. */\n", 'api/v.h:2: a comment begins with "Until"'),
     ("api/q.c", "/* b */\nvoid f(char *p) { g(p, sizeof *p); }\n", "api/q.c:2: sizeof takes"),
     ("api/r.c", "/* b */\nvoid f(char *p) { if (p == NULL) g(); }\n", "api/r.c:2: a pointer is tested"),
     ("api/s.c", "/* b */\nvoid f(int status) { if (!status) g(); }\n", "api/s.c:2: a status is compared"),

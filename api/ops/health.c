@@ -203,7 +203,7 @@ static void on_loss(void *arg)
 
 enum news { NOTHING, LOSSES, STOP };
 
-/* Until then, or until there is news; losses only when they may be told again. */
+/* Waits until until_us, or until there is news; losses are news only from losses_us on. */
 static enum news wait_until(dt_health *h, int64_t until_us, int64_t losses_us)
 {
     enum news news = NOTHING;

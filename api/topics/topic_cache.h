@@ -51,7 +51,8 @@ void dt_view_release(struct dt_view *view); /* accepts NULL */
 /* NULL = no such topic in the snapshot. */
 const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name);
 
-/* The same for shards (for waiting_for and /v1/info). */
+/* A counted reference to the latest snapshot of the shards, for waiting_for and /v1/info; NULL before MySQL was first
+ * reached. Thread-safe. */
 struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache);
 void dt_shards_release(struct dt_shards_view *shards); /* accepts NULL */
 /* NULL = unknown. */

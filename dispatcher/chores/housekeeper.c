@@ -339,7 +339,7 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
                             "Partitions of history dropped because the retention of their jobs was over.", "");
     h->audited = dt_counter("duetime_count_audited_jobs_total", "Jobs recounted by the audit of counters.", "");
     h->corrected = dt_counter("duetime_count_corrected_jobs_total",
-                              "Jobs that the audit found in another state than counted: hand edits, or faults.", "");
+                              "Jobs that the audit found in another state than counted: manual edits, or faults.", "");
     dt_status status = dt_mailbox_new(&h->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, env->ref, &h->store);

@@ -4,13 +4,13 @@
  * has one entry; whoever moves it says where it was. Where that was not known, or two who moved it came in the wrong
  * order, an old entry stays behind, which the claim refuses and takes out; the right one is there all the same.
  *
- * A set is kept in slices, small enough for Redis to pack them (14 to 17 bytes an entry instead of 110 to 144), which
- * is why an entry is found by its id and its time together only. Only index_redis.c and lua/ know Redis keys:
+ * A set is kept in pages, small enough for Redis to pack them (14 to 17 bytes an entry instead of 110 to 144). So an
+ * entry is found by its id and its time together only. Only this folder knows Redis keys:
  *
- * - `<installation>:{<shard>}:due`: the slices; score = where one begins, in ms, member = its name (the same in
+ * - `<installation>:{<shard>}:due`: the pages; score = where one begins, in ms, member = its name (the same in
  *   decimal). A member "!<epoch>:<token>:<count>:<generation>" with score +inf is the set's
  *   marker
- * - `<installation>:{<shard>}:due:<name>`: a slice; score = ms after its beginning, member: see index_pack.h. It ends
+ * - `<installation>:{<shard>}:due:<name>`: a page; score = ms after its beginning, member: see index_pack.h. It ends
  *   where the next one begins
  * - `<installation>:{<shard>}:held:<topic>`: due entries of a topic that cannot go now, or is one of many: score = ms,
  *   members likewise; with DT_HELD_TIMEOUTS behind the topic: its acknowledgements that did not come in time
@@ -18,7 +18,7 @@
  * - `<installation>:probe`: written and emptied again, to see whether the server takes changes
  * - `<installation>:wake`: pub/sub channel; messages "<shard>" or "<shard> outbox" or "topic"
  *
- * All keys of a shard have its hash tag, the scripts name those of slices themselves. Entries of one ms come in the
+ * All keys of a shard have its hash tag, the scripts name those of pages themselves. Entries of one ms come in the
  * order of their members' bytes: ids of the same home day as they were given, if that is the day of the ms. Anything
  * else in these keys is nobody's: it is removed where it is met.
  *
@@ -49,7 +49,7 @@ DT_MUST_CHECK dt_status dt_index_ping(dt_index *index, struct dt_error *err);
  * would fail (no memory, read-only, no right to scripts); detail in err. */
 DT_MUST_CHECK dt_status dt_index_probe(dt_index *index, struct dt_error *err);
 
-/* The endpoints whose last turn failed: "host:port,host:port"; "*" for all of them (another process may call a single
+/* The endpoints whose last round trip failed: "host:port,host:port"; "*" for all of them (another process may call a single
  * one otherwise), or where the names do not fit. Empty: none. */
 void dt_index_failing(const dt_index *index, char *out, size_t cap);
 
@@ -82,10 +82,9 @@ static inline size_t dt_entries_of_move(int64_t id, int64_t due_ms, const int64_
  */
 DT_MUST_CHECK dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                      size_t n, int64_t horizon_end_ms, bool wake, struct dt_error *err);
-/* Announce: the leader of `shard` should look (outbox: at its outbox too). */
+/* Publishes a wake-up for the leader of `shard` (outbox: it reads its outbox too). */
 DT_MUST_CHECK dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_error *err);
-/* Announce on every endpoint that all leaders should look (a topic was paused, resumed or changed): on_wake(-1) there.
- */
+/* Publishes on every endpoint a wake-up for all leaders (a topic was paused, resumed or changed): on_wake(-1) there. */
 DT_MUST_CHECK dt_status dt_index_wake_all(dt_index *index, struct dt_error *err);
 
 /* ---- for the leader of a shard ---- */
@@ -155,19 +154,18 @@ DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, int64_t 
                                        struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
                                        struct dt_error *err);
-/* Where ids have their entries, looked for at due_ms and in the rest of its slice: scores[n], 0 = not there. */
+/* Where ids have their entries, looked for at due_ms and in the remainder of its page: scores[n], 0 = not there. */
 DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                         int64_t *scores, struct dt_error *err);
-/* Adds entries that are missing; one of the job that is met in the same slice stays where it is instead. */
+/* Adds entries that are missing; one of the job that is met in the same page stays where it is instead. */
 DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                              struct dt_error *err);
 
-/* The same for entries of any shards, on all endpoints at once; where the sets are empty, in whole slices: as fast as
- * they can be sent. */
+/* Adds missing entries of any shards, on all endpoints at once. Empty sets get whole pages, as fast as they can be sent. */
 DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                       size_t n, struct dt_error *err);
-/* The same in two parts: what is sent, and the answers to it (whatever the first part gave). The servers work in
- * between; the index may be asked nothing else meanwhile. */
+/* dt_index_fill in two parts: sends the entries, and reads the answers, whatever the first part returned. The servers
+ * work in between; the index may be asked nothing else meanwhile. */
 DT_MUST_CHECK dt_status dt_index_begin_fill(dt_index *index, const struct dt_shard_map *map,
                                             const struct dt_entry *entries, size_t n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_end_fill(dt_index *index, struct dt_error *err);

@@ -80,7 +80,7 @@ static bool is_short(struct dt_str word)
     return true;
 }
 
-/* Other delays in the short form when they are whole seconds, else as ISO 8601; text that is none (a hand edit) as it
+/* Other delays in the short form when they are whole seconds, else as ISO 8601; text that is none (a manual edit) as it
  * is. */
 static void add_delay(struct dt_strbuf *out, struct dt_str word)
 {

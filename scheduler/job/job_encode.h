@@ -17,10 +17,10 @@ struct dt_job_view {
     dt_json *check;
 };
 void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt_job_view *view);
-/* The same for a job that was read from the store, with a parser of its own: for callers in no hurry. */
+/* Adds a job that was read from the store, with a parser of its own: for callers in no hurry. */
 void dt_job_add_json(struct dt_strbuf *out, const struct dt_job *job, bool with_payload, const char *waiting_for);
 
-/* A canonical (or hand-edited) retry schedule as a JSON list. */
+/* Adds a canonical (or manually edited) retry schedule as a JSON list. */
 void dt_retry_add_json(struct dt_strbuf *out, struct dt_str retry);
 /* "2026-11-21T10:30:00.000Z" in quotes; null for 0. */
 void dt_json_add_time(struct dt_strbuf *out, int64_t ms);

@@ -96,7 +96,7 @@ static bool applies(const struct dt_job *job, const struct dt_result *result, in
 }
 
 /*
- * The delay before the next attempt, or -1 when the budget is spent. A schedule that nobody can read (a hand edit gone
+ * The delay before the next attempt, or -1 when the budget is spent. A schedule that nobody can read (a manual edit gone
  * wrong) counts as the default one: a retry too many can be cancelled, a dead job has been given up.
  */
 static int64_t retry_delay_ms(const struct dt_job *job)
@@ -110,7 +110,7 @@ static int64_t retry_delay_ms(const struct dt_job *job)
     return job->failures >= 0 && job->failures < (int64_t)n ? delays_ms[job->failures] : -1;
 }
 
-/* Columns written by hand may hold anything: no time may overflow. */
+/* Columns may hold anything after a manual edit: no time may overflow. */
 static int64_t capped(int64_t duration_ms)
 {
     return duration_ms < DT_DURATION_MAX_MS ? duration_ms : DT_DURATION_MAX_MS;

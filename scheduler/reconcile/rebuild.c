@@ -167,7 +167,7 @@ void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
         b->not_before_us = r->now_us + GATHER_US;
 }
 
-/* Those whose Redis failed, from the start, a little later. */
+/* Starts the rebuild of the shards whose Redis failed anew, a little later. */
 static void start_over(dt_reconciler *r)
 {
     struct dt_shard_set again = r->rebuild.again;
@@ -223,7 +223,7 @@ static size_t pick(dt_reconciler *r)
     return n;
 }
 
-/* Those of one shard among the first n of r->entries, behind them. */
+/* Copies the entries of one shard among the first n of r->entries behind them; how many. */
 static size_t pick_shard(dt_reconciler *r, unsigned shard, size_t n)
 {
     size_t found = 0;

@@ -98,7 +98,8 @@ dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_
     r->loaded =
         dt_counter("duetime_index_loaded_total", "Entries added because their jobs came within the horizon.", "");
     r->rebuilt = dt_counter("duetime_index_rebuilt_total", "Entries added to sets that were lost.", "");
-    r->tidied = dt_counter("duetime_reconcile_tidied_total", "Rows finished by hand whose next_at was cleared.", "");
+    r->tidied = dt_counter("duetime_reconcile_tidied_total",
+                           "Rows that manual edits finished and whose next_at was cleared.", "");
     r->failures =
         dt_counter("duetime_reconcile_failures_total", "Looks that ended because a server did not answer.", "");
     *out = r;

@@ -45,7 +45,7 @@ struct dt_installation {
 };
 DT_MUST_CHECK dt_status dt_store_installation(dt_store *store, struct dt_installation *out, struct dt_error *err);
 
-/* The key that seals cursors, one for all processes: made by whoever asks first, or after a hand emptied it. */
+/* The key that seals cursors, one for all processes: made by whoever asks first, or after a manual edit emptied it. */
 #define DT_CURSOR_KEY 32
 DT_MUST_CHECK dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY], struct dt_error *err);
 
@@ -182,9 +182,9 @@ DT_MUST_CHECK dt_status dt_store_apply(dt_store *store, const struct dt_shard_ma
 
 /* ---- results that wait for a locked row (store_deferred.c) ---- */
 /*
- * The same, and what is BUSY is stored in the same transaction (deferred_results), to be applied later: after OK the
- * caller need not remember it. some_wait: results may be stored already, so a result whose job has earlier ones there
- * is BUSY, too, whether its row is locked or not, and no locked row is waited for.
+ * Applies results as dt_store_apply does, and stores what is BUSY in the same transaction (deferred_results), to be
+ * applied later: after OK the caller need not remember it. some_wait: results may be stored already, so a result whose
+ * job has earlier ones there is BUSY, too, whether its row is locked or not, and no locked row is waited for.
  */
 DT_MUST_CHECK dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map,
                                                 struct dt_apply *results, size_t n, bool some_wait,
@@ -208,7 +208,7 @@ struct dt_topic {
     int64_t created_at_ms, updated_at_ms, version;
 };
 struct dt_topic_counts {
-    int64_t by_state[DT_JOB_STATES]; /* exact, but for what hands have changed since the audit came by */
+    int64_t by_state[DT_JOB_STATES]; /* exact, but for what manual edits have changed since the audit came by */
     int64_t oldest_overdue_ms;       /* age of it, 0 = none */
 };
 DT_MUST_CHECK dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena,
@@ -267,7 +267,7 @@ enum dt_token_rule { DT_TOKENS_ASKED = 1, DT_TOKENS_NEVER_MADE, DT_TOKENS_WAIVED
 DT_MUST_CHECK dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_token_revoke(dt_store *store, struct dt_str name,
                                               struct dt_error *err); /* NOT_FOUND */
-/* A row whose hash is none (edited by hand) comes as a token that nobody can present. rule may be NULL. */
+/* A row whose hash is none (a manual edit) comes as a token that nobody can present. rule may be NULL. */
 DT_MUST_CHECK dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt_token **out, size_t *n,
                                             enum dt_token_rule *rule, struct dt_error *err);
 /* The rule is ASKED from now on. */
@@ -320,7 +320,7 @@ struct dt_shard_info {
     struct dt_str waiting, detail;
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra, drift_wrong;
 };
-/* Those that the map names, and those that it no longer names and somebody still leads, or has to. */
+/* Lists the shards that the map names, and those that it no longer names and somebody still leads, or has to. */
 DT_MUST_CHECK dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
                                         int64_t *now_ms, struct dt_error *err);
 

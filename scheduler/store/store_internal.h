@@ -30,8 +30,8 @@ DT_MUST_CHECK dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn 
  * reference clock. A connection that broke while it was idle is replaced unnoticed.
  */
 DT_MUST_CHECK dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt_error *err);
-/* The same without a transaction, and without asking the server: false, when its time was not asked for lately. Never
- * earlier than the server's time. */
+/* The server's time without a transaction, and without asking the server. False: its time was not asked for lately.
+ * *now_ms is never earlier than the server's time. */
 DT_MUST_CHECK bool dt_store_knows_now(const dt_store *store, int64_t *now_ms);
 /* The server told its time, in answer to what was asked at asked_us (mono): feeds the reference clock. */
 void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us);

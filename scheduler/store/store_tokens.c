@@ -2,7 +2,7 @@
  * Bearer tokens: names, hashes, scopes; and the rule that holds while there is none. Never sees a token itself.
  *
  * Invariant: a token is committed together with the rule ASKED, under a lock on the installation row that a waiver
- * takes as well. So tokens that go (revoked, deleted by hand, lost with their table) leave a closed door behind.
+ * takes as well. So tokens that go (revoked, deleted by a manual edit, lost with their table) leave a closed door behind.
  */
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
@@ -113,7 +113,7 @@ dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err)
     return status;
 }
 
-/* NULLs of a column that hands changed read as empty, which gives nothing. */
+/* NULLs of a column that a manual edit changed read as empty, which gives nothing. */
 static struct dt_str copy_text(struct dt_arena *arena, const dt_db *db, unsigned column)
 {
     struct dt_str text = dt_db_bytes(db, column);

@@ -271,7 +271,7 @@ static dt_status find_strangers(dt_txn_producer *p, const struct dt_kafka_messag
     return DT_OK;
 }
 
-/* That they exist, and their limits: asked for all at once. */
+/* Asks for all strangers at once whether they exist, and for their limits. */
 static dt_status know_strangers(dt_txn_producer *p, const struct strangers *s, struct dt_error *err)
 {
     size_t at_fault;
@@ -285,7 +285,7 @@ static dt_status know_strangers(dt_txn_producer *p, const struct strangers *s, s
     return status;
 }
 
-/* Those of which the end of a partition was told are known for sure; the others stay, in front. */
+/* Keeps, in front, the strangers of which no partition's end was told; the others are known for sure. */
 static void keep_unsure(struct strangers *s, const rd_kafka_topic_partition_list_t *told)
 {
     size_t n = 0;

@@ -17,7 +17,7 @@ DT_MUST_CHECK dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsi
  * has older producers with its id fenced and their transaction completed, without waiting for that. */
 DT_MUST_CHECK dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
                                               struct dt_error *err);
-/* Until that is done. */
+/* Waits until the fencing that dt_txn_producer_start began is done. */
 DT_MUST_CHECK dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
                                                      struct dt_error *err);
 void dt_txn_producer_free(dt_txn_producer *p);

@@ -16,7 +16,7 @@ local function restore(key, packed)
   return done.err
 end
 
--- Slices that are there as they came, and of which the set does not know yet.
+-- Pages that are there as they came, and of which the set does not know yet.
 local known = {}
 
 local function enter_pages()

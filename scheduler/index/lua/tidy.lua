@@ -1,5 +1,5 @@
 -- KEYS set; ARGV names of pages and members of them that are nobody's ('' = the page itself, if there is nothing in
--- it). Removes them. A page that has gone by itself (evicted, or by a stranger's hand) took its entries along: the
+-- it). Removes them. A page that has gone by itself (evicted, or removed by a stranger) took its entries along: the
 -- marker goes, too, so that the leader learns that the set is not whole.
 for i = 1, #ARGV, 2 do
   local key = KEYS[1] .. ':' .. ARGV[i]

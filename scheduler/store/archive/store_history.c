@@ -67,7 +67,7 @@ struct leave {
 
 /* ---- who leaves ---- */
 
-/* Rows that were finished by hand with next_at set to NULL as well: nobody said when they may go. */
+/* Rows that a manual edit finished, with next_at set to NULL as well: nobody said when they may go. */
 static dt_status tidy_untold(struct leave *l)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
 /*
- * Housekeeping in bounded steps: what comes near is indexed exactly, what was finished by hand is tidied. Each step is
+ * Housekeeping in bounded steps: what comes near is indexed exactly, what manual edits finished is tidied. Each step is
  * one short transaction over at most `limit` rows and can be repeated or cut off at any point. What leaves `jobs` is
  * store_history.c's.
  */

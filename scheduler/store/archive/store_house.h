@@ -8,7 +8,7 @@
 /* Runs a query for ids; the ids as a JSON list, and their number. */
 DT_MUST_CHECK dt_status dt_select_ids(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,
                                       struct dt_strbuf *ids, size_t *n, struct dt_error *err);
-/* Those of the list that were finished by hand and not tidied yet: next_at cleared, told when they leave. */
+/* Tidies the jobs of the list that a manual edit finished: next_at is cleared, purge_at and leave_at are set. */
 DT_MUST_CHECK dt_status dt_tidy_list(dt_store *store, dt_db *db, struct dt_str ids, uint64_t *changed,
                                      struct dt_error *err);
 

@@ -57,9 +57,9 @@ enum dt_server dt_db_server(const dt_db *db);
 size_t dt_db_packet_max(const dt_db *db); /* bytes of all parameters of a statement (of one row in dt_db_run_many) */
 
 DT_MUST_CHECK dt_status dt_db_begin(dt_db *db, struct dt_error *err);
-/* The same, and the server's time in ms, in one round trip. */
+/* Begins a transaction and reads the server's time in ms, in one round trip. */
 DT_MUST_CHECK dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err);
-/* The same as dt_db_begin, mostly without a round trip: the session keeps what it does for a commit from here on, until
+/* Begins a transaction, mostly without a round trip: the session keeps what it does for a commit from here on, until
  * something is done outside a transaction. For transactions that come one after the other. */
 DT_MUST_CHECK dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err);
 /* A transaction that only reads, everything as it was committed at its beginning. */
@@ -80,7 +80,7 @@ void dt_db_rollback(dt_db *db); /* no-op without a transaction; a failure leaves
 DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
                                   uint64_t *affected, struct dt_error *err);
 /*
- * The same INSERT for many rows: `sql` is "INSERT … VALUES (?,…,?)" with one group of placeholders, possibly followed
+ * One INSERT for many rows: `sql` is "INSERT … VALUES (?,…,?)" with one group of placeholders, possibly followed
  * by " ON DUPLICATE KEY UPDATE …"; params are row-major, rows * columns. MariaDB: one array-bound execution; otherwise
  * multi-row statements built from the same text. A column is INT or BYTES in all of its rows (NULLs allowed). BYTES are
  * stored as they are, in binary and ASCII columns: no character set is converted.
@@ -98,14 +98,14 @@ DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_err
 DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
                                     struct dt_error *err);
 /*
- * The same for rows that may be large: each is read from the server when dt_db_next asks for it, and none but that one
+ * A query for rows that may be large: each is read from the server when dt_db_next asks for it, and none but that one
  * is in memory. Whoever has enough simply ends: a remainder of more than a few rows is not read, the connection is cut
  * instead, and made anew by the next call of the store. Outside of transactions only.
  */
 DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
                                            struct dt_error *err);
 /*
- * The same for a scan that an index answers without the rows, and whose columns are numbers. It goes by text: run again
+ * A query that an index answers without the rows, and whose columns are numbers. It goes by text: run again
  * after any other session has used the table, a prepared statement of MariaDB 10.11 reads each row from the table as
  * well (10,000 entries: 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows come as they are found: who
  * waits for something else between them makes the server wait, which it does for mysql.io_timeout, or
@@ -113,11 +113,11 @@ DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, const str
  */
 DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
                                           struct dt_error *err);
-/* The same without waiting: the server works meanwhile, the first dt_db_next waits for it. What the statement fails
- * with is then told by dt_db_end. */
+/* dt_db_query_index without waiting: the server works meanwhile, the first dt_db_next waits for it. dt_db_end then
+ * returns the failure of the statement. */
 DT_MUST_CHECK dt_status dt_db_ask_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
                                         struct dt_error *err);
-/* The same for text that lives shortly (tests, an operator's question): prepared for this one time, no parameters. */
+/* A query whose text lives shortly (tests, an operator's question): prepared for this one time, no parameters. */
 DT_MUST_CHECK dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
 bool dt_db_owes(const dt_db *db);   /* something was asked, and its answer not read to its end */
 size_t dt_db_rows(const dt_db *db); /* of the open result set of dt_db_query */

@@ -12,7 +12,8 @@
 #define DT_OUTGOING_SQL                                                                                                \
     "j.job_key, j.partition_key, j.content_type, IF(" DT_OUTGOING_SMALL ", j.headers, NULL), IF(" DT_OUTGOING_SMALL    \
     ", j.payload, NULL)"
-/* Those columns of the current row, from `first` on, copied; *out stays NULL when the message is not small. */
+/* Copies the columns of DT_OUTGOING_SQL of the current row, from `first` on. *out stays NULL when the message is not
+ * small. */
 DT_MUST_CHECK dt_status dt_outgoing_small(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing **out);
 
 /* *out[i] belongs to claims->v[i]. A job whose row is gone has neither topic nor payload. */

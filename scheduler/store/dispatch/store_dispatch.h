@@ -213,9 +213,9 @@ struct dt_due {
 DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms,
                                           int64_t after_id, size_t limit, struct dt_due *out, size_t *n,
                                           struct dt_error *err);
-/* Those from from_ms on in several parts: the question, and its answer, page by page; it ends with a page that is not
- * full, with the `last` one, or with an error. The server works in between; the store may be asked nothing else before
- * the end. */
+/* dt_store_scan_due in several parts: the question, and its answer, page by page. The answer ends with a page that is
+ * not full, with the `last` one, or with an error. The server works in between; the store may be asked nothing else
+ * before the end. */
 DT_MUST_CHECK dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit,
                                          struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_due *out, size_t *n,

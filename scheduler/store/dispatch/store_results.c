@@ -483,7 +483,7 @@ static const char update_ended_well[] =
     "j.purge_at = r.purge_then, j.leave_at = r.leave_then, j.version = j.version + 1, j.updated_at = ? " DT_GUARD_SQL(
         RESULT, "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was", "WHERE TRUE");
 
-/* Those that nearly all of a batch are like: read as the same, and written the same. */
+/* Writes the successes that are alike, as nearly all of a batch are, with one list of values. */
 static const struct dt_id_in update_alike =
     DT_ID_IN("UPDATE jobs j FORCE INDEX (PRIMARY) "
              "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "

@@ -23,7 +23,7 @@ DT_MUST_CHECK dt_status dt_results_apply_within(dt_db *db, const struct dt_confi
  * written; waiting for others; or passing by what others hold, whose results are BUSY then. */
 enum dt_locking { DT_LOCK_NONE, DT_LOCK_WAITING, DT_LOCK_PASSING_BY };
 
-/* The same work with that locking. */
+/* dt_results_apply_within, with the locking that is given. */
 DT_MUST_CHECK dt_status dt_results_apply_locking(dt_db *db, const struct dt_config *config,
                                                  const struct dt_shard_map *map, int64_t now_ms,
                                                  enum dt_locking locking, struct dt_apply *results, size_t n,

@@ -146,7 +146,7 @@ dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, in
     return status;
 }
 
-/* The same comparison once more, in the statement that writes. */
+/* Compares the row once more, in the statement that writes. */
 #define ANY           " AND ? IS NOT NULL"
 #define LEASED_BY(is) DT_GUARD_SQL(LEASE_IN_TURN, DT_GUARD_SQL(LEASE_IN_TAKEOVER, is, ANY), ANY)
 #define LEASED                                                                                                         \

@@ -59,8 +59,8 @@ void dt_counts_leave(struct dt_counts *counts, struct dt_str topic, int64_t id, 
 /* In the order of (topic, piece), each once, without those in which nothing changed. */
 void dt_counts_merge(struct dt_counts *counts);
 
-/* The same as dt_store_finish, db may be NULL: writes them and commits when status is OK (nothing changed: only
- * commits), rolls back otherwise and when that fails. Clears the counts in any case. */
+/* Writes the counts and commits when status is OK (nothing changed: only commits); rolls back otherwise, and when that
+ * fails. Returns status, or the failure of the commit. Clears the counts in any case. db may be NULL (begin failed). */
 DT_MUST_CHECK dt_status dt_counts_finish(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err);
 
 #endif

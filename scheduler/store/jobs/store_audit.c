@@ -1,5 +1,5 @@
 /*
- * The audit of job_counts: recounts `jobs` a piece at a time (counts.h), and puts the counters right where hands, or
+ * The audit of job_counts: recounts `jobs` a piece at a time (counts.h), and repairs the counters where manual edits, or
  * faults, have changed rows behind them.
  *
  *     snapshot       the counters of the piece, then its rows in slices: all as committed at one moment

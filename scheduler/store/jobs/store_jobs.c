@@ -342,7 +342,7 @@ static dt_status cancel_retries(struct change *c)
 static dt_status decide_cancel(struct change *c)
 {
     enum dt_job_state state = c->job->state;
-    if (state == DT_CANCELLED) /* perhaps by hand or by a forged result, with its attempt still on its way */
+    if (state == DT_CANCELLED) /* perhaps by a manual edit or a forged result, with its attempt still on its way */
         return c->keep_attempt ? DT_OK : refuse_in_flight(c);
     if (dt_job_state_after(state, DT_EVENT_CANCEL) == DT_CANCELLED)
         return cancel_scheduled(c);
@@ -568,7 +568,7 @@ static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_atte
                              .finished_at_ms = dt_db_i64(db, 4),
                              .error_code = dt_arena_copy(arena, code),
                              .error_message = dt_arena_copy(arena, message)};
-    if (a->status == DT_ATTEMPT_NONE) /* a hand edit */
+    if (a->status == DT_ATTEMPT_NONE) /* a manual edit */
         a->status = DT_ATTEMPT_DISPATCHED;
     return (!code.p || a->error_code.p) && (!message.p || a->error_message.p);
 }

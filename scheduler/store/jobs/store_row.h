@@ -11,7 +11,7 @@
 #include "store/db/db.h"
 
 /* next_at of jobs j as everything here knows it: at least 1 where it is set, because zero, or less, is a legal way to
- * write "now" by hand, and 0 is what the absence of a time is here. The due index has the same (due_key). */
+ * write "now" in a manual edit, and 0 is what the absence of a time is here. The due index has the same (due_key). */
 #define DT_SQL_NEXT_AT "GREATEST(j.next_at, 1)"
 
 /* Everything but the payload, which may be large. */
@@ -21,7 +21,7 @@
     "j.content_type,j.payload_binary,j.error_code,j.error_message,j.error_at,j.created_at,j.updated_at,j.version"
 #define DT_ROW_HEAD DT_ROW_HEAD_OF(DT_SQL_NEXT_AT)
 enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };
-/* The same from `history j`. Whoever reads there shows a row only while its purge_at is to come. */
+/* The columns of DT_ROW_HEAD from `history j`. Whoever reads there shows a row only while its purge_at is to come. */
 #define DT_ROW_HEAD_PAST DT_ROW_HEAD_OF("0")
 /* The whole row. */
 #define DT_ROW_FULL      DT_ROW_HEAD ",j.payload"
@@ -52,7 +52,7 @@ enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_C
 
 /*
  * The current row of an open query into *job, all other members zero; slices are copied into the arena. next_at_ms is
- * 0 in terminal states, whatever a hand edit left in the column. NOMEM; CORRUPT: a state that is none.
+ * 0 in terminal states, whatever a manual edit left in the column. NOMEM; CORRUPT: a state that is none.
  */
 DT_MUST_CHECK dt_status dt_row_head(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 DT_MUST_CHECK dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);

@@ -480,7 +480,7 @@ static dt_status count_states(dt_db *db, struct dt_str name, struct dt_topic_cou
         return status;
     while (dt_db_next(db))
         add_counts(db, out);
-    for (int s = 0; s < DT_JOB_STATES; s++) /* rows that hands put in count once the audit has found them */
+    for (int s = 0; s < DT_JOB_STATES; s++) /* rows of manual edits count once the audit has found them */
         out->by_state[s] = out->by_state[s] > 0 ? out->by_state[s] : 0;
     return dt_db_end(db, err);
 }
