@@ -73,7 +73,7 @@
   INT(results, batch, 2000, 1, 10000, DT_OPT_NONE, "Most results applied in one transaction.") \
   DURATION(reconcile, period, 5*DT_SECOND, 200, 10*DT_MINUTE, DT_OPT_NONE, "Pause between two looks at what is overdue or due soon.") \
   INT(reconcile, slice, 10000, 100, 1000000, DT_OPT_NONE, "Most rows compared at once.") \
-  DURATION(reconcile, walk, DT_MINUTE, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Time in which the whole horizon is walked once.") \
+  DURATION(reconcile, walk, DT_MINUTE, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Time in which the full scan goes over the whole horizon once.") \
   DURATION(reconcile, audit, 20*DT_SECOND, 100, DT_DAY, DT_OPT_NONE, "Pause between two of the 32 pieces of the jobs that are recounted (job_counts); longer after a large piece.") \
   DURATION(history, after, 10*DT_MINUTE, 0, 30*DT_DAY, DT_OPT_NONE, "How long a job that succeeded or was cancelled stays among the live ones (table jobs) before it moves to the table history.") \
   DURATION(history, dead_after, DT_DAY, 0, 30*DT_DAY, DT_OPT_NONE, "The same for dead jobs, which operators repair in the table jobs.") \

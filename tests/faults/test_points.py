@@ -272,7 +272,7 @@ def empty_redis_until_it_dies(stack, part):
 
 
 def test_row36_a_reconciler_killed_in_the_middle_leaves_no_gap(stack, seed):
-    """Entries are lost all the while, so that there is something to mend; the far part of the horizon is walked through quickly."""
+    """Entries are lost all the while, so that there is something to repair; the full scan goes over the far part of the horizon quickly."""
     chance = random.Random(seed)
     quick = {"reconcile.walk": "PT5S"}
     with under_load(stack, seed) as run:
