@@ -10,6 +10,7 @@ struct decoder {
     struct dt_result *out;
     dt_bad_member_fn *bad;
     void *arg;
+    int64_t attempt; /* the attempt that the body answers; -1 = the body must carry it */
     unsigned errors;
 };
 
@@ -58,6 +59,8 @@ static void decode_attempt(struct decoder *d, const struct dt_json_node *node)
 {
     if (node->type != DT_JSON_INT || node->i < 1 || node->i > INT32_MAX)
         refuse(d, "/attempt", "must be a whole number from 1");
+    else if (d->attempt >= 0 && node->i != d->attempt)
+        refuse(d, "/attempt", "differs from the attempt that is answered");
     else
         d->out->attempt = node->i;
 }
@@ -151,27 +154,51 @@ static void decode_member(struct decoder *d, const struct dt_json_node *node)
     dt_strbuf_clear(&pointer);
 }
 
+static void require_members(struct decoder *d, const struct dt_json_node *body)
+{
+    if (d->out->job_id < 0 && !dt_json_member(d->json, body, "job_id"))
+        refuse(d, "/job_id", "is required");
+    if (d->attempt < 0 && !dt_json_member(d->json, body, "attempt"))
+        refuse(d, "/attempt", "is required");
+    if (!dt_json_member(d->json, body, "status"))
+        refuse(d, "/status", "is required");
+}
+
+static void check_delay(struct decoder *d)
+{
+    const struct dt_result *out = d->out;
+    if (out->status == DT_RESULT_SNOOZED && out->retry_after_ms < 0)
+        refuse(d, "/retry_after", "is required with status snoozed");
+    else if (out->retry_after_ms >= 0 && (out->status == DT_RESULT_SUCCEEDED || out->status == DT_RESULT_GAVE_UP))
+        refuse(d, "/retry_after", "does not go with this status");
+}
+
+static dt_status decode_body(struct decoder *d, const struct dt_json_node *body)
+{
+    if (body->type != DT_JSON_OBJECT) {
+        refuse(d, "", "must be an object");
+        return DT_INVALID;
+    }
+    for (const struct dt_json_node *m = dt_json_first(d->json, body); m; m = dt_json_sibling(d->json, body, m))
+        decode_member(d, m);
+    require_members(d, body);
+    if (d->errors == 0)
+        check_delay(d);
+    return d->errors ? DT_INVALID : DT_OK;
+}
+
 dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body, int64_t job_id, struct dt_result *out,
                            dt_bad_member_fn *bad, void *arg)
 {
-    struct decoder d = {.json = json, .out = out, .bad = bad, .arg = arg};
+    struct decoder d = {.json = json, .out = out, .bad = bad, .arg = arg, .attempt = -1};
     *out = (struct dt_result){.job_id = job_id, .retry_after_ms = -1};
-    if (body->type != DT_JSON_OBJECT) {
-        refuse(&d, "", "must be an object");
-        return DT_INVALID;
-    }
-    for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))
-        decode_member(&d, m);
-    if (out->job_id < 0 && !dt_json_member(json, body, "job_id"))
-        refuse(&d, "/job_id", "is required");
-    if (!dt_json_member(json, body, "attempt"))
-        refuse(&d, "/attempt", "is required");
-    if (!dt_json_member(json, body, "status"))
-        refuse(&d, "/status", "is required");
-    else if (d.errors == 0 && out->status == DT_RESULT_SNOOZED && out->retry_after_ms < 0)
-        refuse(&d, "/retry_after", "is required with status snoozed");
-    else if (d.errors == 0 && out->retry_after_ms >= 0 &&
-             (out->status == DT_RESULT_SUCCEEDED || out->status == DT_RESULT_GAVE_UP))
-        refuse(&d, "/retry_after", "does not go with this status");
-    return d.errors ? DT_INVALID : DT_OK;
+    return decode_body(&d, body);
+}
+
+dt_status dt_result_decode_answer(const dt_json *json, const struct dt_json_node *body, struct dt_result *out,
+                                  dt_bad_member_fn *bad, void *arg)
+{
+    struct decoder d = {.json = json, .out = out, .bad = bad, .arg = arg, .attempt = out->attempt};
+    *out = (struct dt_result){.job_id = out->job_id, .attempt = out->attempt, .retry_after_ms = -1};
+    return decode_body(&d, body);
 }

@@ -19,6 +19,13 @@ typedef void dt_bad_member_fn(void *arg, const char *pointer, const char *reason
 DT_MUST_CHECK dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body, int64_t job_id,
                                          struct dt_result *out, dt_bad_member_fn *bad, void *arg);
 
+/*
+ * Decodes the report in an answer to one attempt. The caller sets out->job_id and out->attempt; the body may carry them
+ * and must agree. Everything else is as of dt_result_decode.
+ */
+DT_MUST_CHECK dt_status dt_result_decode_answer(const dt_json *json, const struct dt_json_node *body,
+                                                struct dt_result *out, dt_bad_member_fn *bad, void *arg);
+
 /* A decimal id as in paths and bodies: digits only, no leading zero, > 0. */
 bool dt_job_id_parse(struct dt_str text, int64_t *out);
 

@@ -1,0 +1,62 @@
+/* Which headers callers may add: one table of names that are taken, and RFC 9110's character sets. */
+#include "job/callback/callback_header.h"
+
+#include <strings.h>
+
+static const struct taken {
+    struct dt_str name;
+    bool prefix; /* every name that begins so */
+    const char *reason;
+} taken[] = {
+#define OURS       "is a header of every callback"
+#define CONNECTION "rules the connection, not the request"
+    {DT_STR_LIT("ce-"), true, OURS},
+    {DT_STR_LIT("webhook-"), true, OURS},
+    {DT_STR_LIT("content-"), true, OURS},
+    {DT_STR_LIT("idempotency-key"), false, OURS},
+    {DT_STR_LIT("host"), false, OURS},
+    {DT_STR_LIT("user-agent"), false, OURS},
+    {DT_STR_LIT("connection"), false, CONNECTION},
+    {DT_STR_LIT("keep-alive"), false, CONNECTION},
+    {DT_STR_LIT("proxy-"), true, CONNECTION},
+    {DT_STR_LIT("te"), false, CONNECTION},
+    {DT_STR_LIT("trailer"), false, CONNECTION},
+    {DT_STR_LIT("transfer-encoding"), false, CONNECTION},
+    {DT_STR_LIT("upgrade"), false, CONNECTION},
+    {DT_STR_LIT("http2-settings"), false, CONNECTION},
+    {DT_STR_LIT("expect"), false, CONNECTION},
+};
+
+static bool token_character(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+static bool is_taken(const struct taken *row, struct dt_str name)
+{
+    if (row->prefix ? name.n < row->name.n : name.n != row->name.n)
+        return false;
+    return strncasecmp(name.p, row->name.p, row->name.n) == 0;
+}
+
+const char *dt_callback_header_name_check(struct dt_str name)
+{
+    if (name.n == 0)
+        return "must have a name";
+    for (size_t i = 0; i < name.n; i++)
+        if (!token_character(name.p[i]))
+            return "has a character that no header's name has";
+    for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
+        if (is_taken(&taken[i], name))
+            return taken[i].reason;
+    return NULL;
+}
+
+const char *dt_callback_header_value_check(struct dt_str value)
+{
+    for (size_t i = 0; i < value.n; i++)
+        if ((unsigned char)value.p[i] < ' ' || value.p[i] == '\x7f')
+            return "has a control character";
+    return NULL;
+}

@@ -1,0 +1,223 @@
+/*
+ * Reading the URL of a callback, part by part: scheme, authority, and a remainder of which only the characters matter.
+ * The grammar is RFC 3986's, narrowed to what every client reads alike.
+ */
+#include "job/callback/callback_url.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+
+#define LABEL_MAX 63
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool alphanumeric(char c)
+{
+    return digit(c) || (lower(c) >= 'a' && lower(c) <= 'z');
+}
+
+static bool hexadecimal(char c)
+{
+    return digit(c) || (lower(c) >= 'a' && lower(c) <= 'f');
+}
+
+static bool starts_with(struct dt_str s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    if (s.n < n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (lower(s.p[i]) != prefix[i])
+            return false;
+    return true;
+}
+
+static struct dt_str after(struct dt_str s, size_t n)
+{
+    return (struct dt_str){s.p + n, s.n - n};
+}
+
+/* Bytes of s before the first of these characters; s.n when none is there. */
+static size_t span_before(struct dt_str s, const char *ends)
+{
+    size_t n = 0;
+    while (n < s.n && !strchr(ends, s.p[n]))
+        n++;
+    return n;
+}
+
+static bool url_character(char c)
+{
+    return alphanumeric(c) || (c && strchr("-._~:/?#[]@!$&'()*+,;=%", c));
+}
+
+static const char *check_characters(struct dt_str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        if (!url_character(text.p[i]))
+            return "has a character that must be percent-encoded";
+        if (text.p[i] == '#')
+            return "has a fragment, which is never sent";
+        if (text.p[i] == '%' && (i + 2 >= text.n || !hexadecimal(text.p[i + 1]) || !hexadecimal(text.p[i + 2])))
+            return "has a % without two hexadecimal digits";
+    }
+    return NULL;
+}
+
+static const char *read_port(struct dt_str text, struct dt_callback_url *out)
+{
+    unsigned port = 0;
+    out->port = out->tls ? 443 : 80;
+    if (text.n == 0)
+        return NULL;
+    if (text.n > 5)
+        return "must have a port from 1 to 65535";
+    for (size_t i = 0; i < text.n; i++) {
+        if (!digit(text.p[i]))
+            return "must have a port from 1 to 65535";
+        port = port * 10 + (unsigned)(text.p[i] - '0');
+    }
+    if (port == 0 || port > UINT16_MAX)
+        return "must have a port from 1 to 65535";
+    out->port = (uint16_t)port;
+    return NULL;
+}
+
+static const char *read_ipv6(struct dt_str text, struct dt_callback_url *out)
+{
+    char buf[INET6_ADDRSTRLEN];
+    struct in6_addr address;
+    if (text.n >= sizeof(buf))
+        return "has brackets without an IPv6 address";
+    memcpy(buf, text.p, text.n);
+    buf[text.n] = '\0';
+    if (inet_pton(AF_INET6, buf, &address) != 1 || !inet_ntop(AF_INET6, &address, out->host, sizeof(out->host)))
+        return "has brackets without an IPv6 address";
+    return NULL;
+}
+
+static bool label_ok(const char *p, size_t n)
+{
+    if (n == 0 || n > LABEL_MAX || p[0] == '-' || p[n - 1] == '-')
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!alphanumeric(p[i]) && p[i] != '-' && p[i] != '_')
+            return false;
+    return true;
+}
+
+/* Whether a resolver may take the last label, and with it the whole name, for a number. */
+static bool numeric_label(const char *p)
+{
+    if (p[0] == '0' && p[1] == 'x')
+        return p[2 + strspn(p + 2, "0123456789abcdef")] == '\0';
+    return p[strspn(p, "0123456789")] == '\0';
+}
+
+static const char *check_labels(const char *host)
+{
+    struct in_addr address;
+    const char *label = host;
+    for (;;) {
+        size_t n = strcspn(label, ".");
+        if (!label_ok(label, n))
+            return "has no host name that can be resolved";
+        if (label[n] == '\0')
+            break;
+        label += n + 1;
+    }
+    if (numeric_label(label) && inet_pton(AF_INET, host, &address) != 1)
+        return "has a number as its host that is not four decimal parts";
+    return NULL;
+}
+
+static const char *read_name(struct dt_str text, struct dt_callback_url *out)
+{
+    if (text.n > 0 && text.p[text.n - 1] == '.')
+        text.n--;
+    if (text.n == 0)
+        return "has no host";
+    if (text.n > DT_HOST_MAX)
+        return "has a host name of more than 253 bytes";
+    for (size_t i = 0; i < text.n; i++)
+        out->host[i] = lower(text.p[i]);
+    out->host[text.n] = '\0';
+    return check_labels(out->host);
+}
+
+static const char *read_bracketed(struct dt_str authority, struct dt_callback_url *out)
+{
+    size_t n = span_before(authority, "]");
+    if (n == authority.n)
+        return "has a bracket that is not closed";
+    const char *wrong = read_ipv6((struct dt_str){authority.p + 1, n - 1}, out);
+    struct dt_str port = after(authority, n + 1);
+    if (wrong)
+        return wrong;
+    if (port.n > 0 && port.p[0] != ':')
+        return "has something other than a port behind its host";
+    return read_port(port.n > 0 ? after(port, 1) : port, out);
+}
+
+static const char *read_authority(struct dt_str authority, struct dt_callback_url *out)
+{
+    if (span_before(authority, "@") < authority.n)
+        return "must not have user information";
+    if (authority.n > 0 && authority.p[0] == '[')
+        return read_bracketed(authority, out);
+    size_t n = span_before(authority, ":");
+    const char *wrong = read_name((struct dt_str){authority.p, n}, out);
+    if (wrong)
+        return wrong;
+    return read_port(after(authority, n < authority.n ? n + 1 : n), out);
+}
+
+static const char *read_scheme(struct dt_str *text, struct dt_callback_url *out)
+{
+    out->tls = starts_with(*text, "https://");
+    if (!out->tls && !starts_with(*text, "http://"))
+        return "must begin with http:// or https://";
+    *text = after(*text, out->tls ? strlen("https://") : strlen("http://"));
+    return NULL;
+}
+
+static void make_key(struct dt_callback_url *url)
+{
+    bool ipv6 = strchr(url->host, ':');
+    int n = snprintf(url->key, sizeof(url->key), "%s://%s%s%s:%u", url->tls ? "https" : "http", ipv6 ? "[" : "",
+                     url->host, ipv6 ? "]" : "", (unsigned)url->port);
+    if (n < 0)
+        url->key[0] = '\0';
+}
+
+static const char *read_parts(struct dt_str text, struct dt_callback_url *out)
+{
+    const char *wrong = read_scheme(&text, out);
+    if (wrong)
+        return wrong;
+    size_t n = span_before(text, "/?");
+    wrong = read_authority((struct dt_str){text.p, n}, out);
+    if (wrong)
+        return wrong;
+    if (span_before(after(text, n), "[]") < text.n - n)
+        return "has a bracket that must be percent-encoded";
+    make_key(out);
+    return NULL;
+}
+
+const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *out)
+{
+    struct dt_callback_url unwanted;
+    if (text.n > DT_CALLBACK_URL_MAX)
+        return "has more than 2000 bytes";
+    const char *wrong = check_characters(text);
+    return wrong ? wrong : read_parts(text, out ? out : &unwanted);
+}

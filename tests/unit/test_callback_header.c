@@ -1,0 +1,130 @@
+/* Headers that callers may add, and the secrets that sign. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "job/callback/callback_header.h"
+#include "job/callback/callback_secret.h"
+
+static void names_that_are_ours_or_the_connections_are_refused(void **state)
+{
+    static const char *const names[] = {"ce-id",
+                                        "CE-Foo",
+                                        "ce-",
+                                        "webhook-id",
+                                        "Webhook-Signature",
+                                        "idempotency-key",
+                                        "Idempotency-Key",
+                                        "content-type",
+                                        "Content-Length",
+                                        "content-anything",
+                                        "host",
+                                        "User-Agent",
+                                        "connection",
+                                        "Keep-Alive",
+                                        "proxy-authorization",
+                                        "Proxy-Connection",
+                                        "te",
+                                        "trailer",
+                                        "Transfer-Encoding",
+                                        "upgrade",
+                                        "http2-settings",
+                                        "expect",
+                                        "",
+                                        "a b",
+                                        "a:b",
+                                        ":path",
+                                        "a\r",
+                                        "\xc3\xa4",
+                                        "a\tb",
+                                        "(a)"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (!dt_callback_header_name_check(dt_str(names[i])))
+            fail_msg("\"%s\" is taken", names[i]);
+    assert_non_null(dt_callback_header_name_check((struct dt_str){"a\0b", 3}));
+}
+
+static void other_names_are_taken(void **state)
+{
+    static const char *const names[] = {"authorization", "X-Api-Key", "traceparent", "accept",
+                                        "cookie",        "ce",        "webhook",     "hosts",
+                                        "tee",           "x_y",       "contents",    "idempotency-keys"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (dt_callback_header_name_check(dt_str(names[i])))
+            fail_msg("\"%s\" is refused", names[i]);
+}
+
+static void a_value_has_no_control_characters(void **state)
+{
+    (void)state;
+    assert_null(dt_callback_header_value_check(dt_str("Bearer a b, c; \"d\"")));
+    assert_null(dt_callback_header_value_check(dt_str("")));
+    assert_null(dt_callback_header_value_check(dt_str("\xc3\xa4")));
+    assert_non_null(dt_callback_header_value_check(dt_str("a\r\nb: c")));
+    assert_non_null(dt_callback_header_value_check(dt_str("a\tb")));
+    assert_non_null(dt_callback_header_value_check(dt_str("\x7f")));
+    assert_non_null(dt_callback_header_value_check((struct dt_str){"a\0", 2}));
+}
+
+static void one_secret_or_two_are_read(void **state)
+{
+    struct dt_callback_secret secret;
+    (void)state;
+    assert_null(dt_callback_secret_read(dt_str("whsec_QUJD"), &secret));
+    assert_int_equal(secret.n, 1);
+    assert_int_equal(secret.keys[0].n, 3);
+    assert_memory_equal(secret.keys[0].bytes, "ABC", 3);
+    assert_null(dt_callback_secret_read(dt_str("whsec_QUJD whsec_REU="), &secret));
+    assert_int_equal(secret.n, 2);
+    assert_int_equal(secret.keys[1].n, 2);
+    assert_memory_equal(secret.keys[1].bytes, "DE", 2);
+    dt_callback_secret_wipe(&secret);
+    assert_int_equal(secret.n, 0);
+    assert_int_equal(secret.keys[1].bytes[0], 0);
+}
+
+static void what_is_no_secret_is_refused(void **state)
+{
+    static const char *const texts[] = {"",
+                                        " ",
+                                        "whsec_",
+                                        "QUJD",
+                                        "whsec_QUJ",
+                                        "whsec_REU",
+                                        "whsec_Q!JD",
+                                        "WHSEC_QUJD",
+                                        "whsec_QUJD ",
+                                        " whsec_QUJD",
+                                        "whsec_QUJD  whsec_QUJD",
+                                        "whsec_QUJD whsec_QUJD whsec_QUJD",
+                                        "whsec_QUJD,whsec_QUJD",
+                                        "***"};
+    struct dt_callback_secret secret;
+    char longest[6 + 256 + 4 + 1] = "whsec_";
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        if (!dt_callback_secret_read(dt_str(texts[i]), &secret))
+            fail_msg("\"%s\" is taken", texts[i]);
+    memset(longest + 6, 'A', 256 + 4);
+    assert_null(dt_callback_secret_read((struct dt_str){longest, 6 + 256}, &secret));
+    assert_non_null(dt_callback_secret_read((struct dt_str){longest, 6 + 256 + 4}, &secret));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_that_are_ours_or_the_connections_are_refused),
+        cmocka_unit_test(other_names_are_taken),
+        cmocka_unit_test(a_value_has_no_control_characters),
+        cmocka_unit_test(one_secret_or_two_are_read),
+        cmocka_unit_test(what_is_no_secret_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
