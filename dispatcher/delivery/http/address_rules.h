@@ -1,0 +1,49 @@
+/*
+ * Which hosts and addresses a callback may reach. Pure: resolves no name, opens nothing. An address is judged when a
+ * socket is about to connect to it, so that no answer of a name server gets around the judgement.
+ *
+ * Refused, unless a network of `callbacks.allow_networks` contains the address: 0.0.0.0/8, ::, loopback, private,
+ * 100.64.0.0/10, link-local, site-local, unique-local, multicast, 240.0.0.0/4 and the metadata services of clouds; and
+ * each IPv6 form of these (IPv4-mapped, IPv4-compatible, NAT64 64:ff9b::/96, 6to4 2002::/16). The local NAT64 network
+ * 64:ff9b:1::/48 is refused whole, because an address in it does not say where its IPv4 address stands. An exception for
+ * an IPv4 network covers the IPv6 forms of its addresses. Families other than IPv4 and IPv6 are refused.
+ */
+#ifndef DT_DISPATCHER_ADDRESS_RULES_H
+#define DT_DISPATCHER_ADDRESS_RULES_H
+
+#include <sys/socket.h>
+
+#include "base/strbuf.h"
+
+#define DT_NETWORKS_MAX 64
+
+/* Addresses have 16 bytes; IPv4 stands behind ::ffff:0:0/96. */
+struct dt_network {
+    unsigned char address[16];
+    unsigned bits; /* 0 to 128; of an IPv4 network 96 more than in its text */
+};
+
+/* A value: copied by assignment, nothing to free. All zero = no exceptions. */
+struct dt_networks {
+    size_t n;
+    struct dt_network v[DT_NETWORKS_MAX];
+};
+
+/*
+ * Reads comma-separated CIDRs ("10.0.0.0/8, fd00::/8"); an address without a length is that address alone; blanks around
+ * an element and an empty text are fine. INVALID: err names the element and the fault; *out then has no networks.
+ */
+DT_MUST_CHECK dt_status dt_networks_parse(struct dt_str text, struct dt_networks *out, struct dt_error *err);
+
+/* Whether a socket may connect to this address. `allowed` holds the exceptions. */
+bool dt_address_allowed(const struct dt_networks *allowed, const struct sockaddr *address, size_t n);
+
+/*
+ * Checks comma-separated host names, of which each may begin with "*." (every name below it, but not the name itself).
+ * INVALID: err names the element and the fault. An empty text is fine and stands for every host.
+ */
+DT_MUST_CHECK dt_status dt_host_names_check(struct dt_str names, struct dt_error *err);
+/* Whether a list that dt_host_names_check took has this host (struct dt_callback_url: lower case, no final dot). */
+bool dt_host_allowed(struct dt_str names, const char *host);
+
+#endif

@@ -1,0 +1,215 @@
+/*
+ * Reading dates through a cursor, part by part. Each form is one function that either takes the whole text or none; the
+ * calendar is base/text/timetext's, which takes a date as RFC 3339 writes it.
+ */
+#include "http_date.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/text/timetext.h"
+
+#define YEAR_DIGITS_2 2
+#define SECONDS_MAX   INT64_C(1000000000000)
+
+struct cursor {
+    struct dt_str left;
+    bool failed;
+};
+
+struct date {
+    int year, month, day, hour, minute, second;
+};
+
+static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+static const char *const days[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
+
+static void skip(struct cursor *c, size_t n)
+{
+    c->left.p += n;
+    c->left.n -= n;
+}
+
+static bool follows(const struct cursor *c, const char *text, size_t n)
+{
+    return c->left.n >= n && strncasecmp(c->left.p, text, n) == 0;
+}
+
+static void take(struct cursor *c, const char *text)
+{
+    size_t n = strlen(text);
+    if (c->failed || !follows(c, text, n))
+        c->failed = true;
+    else
+        skip(c, n);
+}
+
+static int take_digits(struct cursor *c, unsigned n)
+{
+    int value = 0;
+    if (c->failed || c->left.n < n) {
+        c->failed = true;
+        return 0;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        char digit = c->left.p[i];
+        c->failed = c->failed || digit < '0' || digit > '9';
+        value = value * 10 + (digit - '0');
+    }
+    skip(c, n);
+    return value;
+}
+
+static int take_month(struct cursor *c)
+{
+    for (int i = 0; i < 12 && !c->failed; i++)
+        if (follows(c, months[i], 3)) {
+            skip(c, 3);
+            return i + 1;
+        }
+    c->failed = true;
+    return 0;
+}
+
+/* The whole name of a weekday, or its first letters. */
+static void take_weekday(struct cursor *c, size_t letters)
+{
+    for (int i = 0; i < 7 && !c->failed; i++) {
+        size_t n = letters ? letters : strlen(days[i]);
+        if (follows(c, days[i], n)) {
+            skip(c, n);
+            return;
+        }
+    }
+    c->failed = true;
+}
+
+static void take_time(struct cursor *c, struct date *date)
+{
+    date->hour = take_digits(c, 2);
+    take(c, ":");
+    date->minute = take_digits(c, 2);
+    take(c, ":");
+    date->second = take_digits(c, 2);
+}
+
+static bool whole(const struct cursor *c)
+{
+    return !c->failed && c->left.n == 0;
+}
+
+/* "Sun, 06 Nov 1994 08:49:37 GMT" */
+static bool read_imf(struct dt_str text, struct date *date)
+{
+    struct cursor c = {.left = text};
+    take_weekday(&c, 3);
+    take(&c, ", ");
+    date->day = take_digits(&c, 2);
+    take(&c, " ");
+    date->month = take_month(&c);
+    take(&c, " ");
+    date->year = take_digits(&c, 4);
+    take(&c, " ");
+    take_time(&c, date);
+    take(&c, " GMT");
+    return whole(&c);
+}
+
+/* "Sunday, 06-Nov-94 08:49:37 GMT" */
+static bool read_rfc850(struct dt_str text, struct date *date)
+{
+    struct cursor c = {.left = text};
+    take_weekday(&c, 0);
+    take(&c, ", ");
+    date->day = take_digits(&c, 2);
+    take(&c, "-");
+    date->month = take_month(&c);
+    take(&c, "-");
+    date->year = take_digits(&c, YEAR_DIGITS_2);
+    take(&c, " ");
+    take_time(&c, date);
+    take(&c, " GMT");
+    return whole(&c);
+}
+
+/* "Sun Nov  6 08:49:37 1994" */
+static bool read_asctime(struct dt_str text, struct date *date)
+{
+    struct cursor c = {.left = text};
+    take_weekday(&c, 3);
+    take(&c, " ");
+    date->month = take_month(&c);
+    take(&c, " ");
+    bool one_digit = follows(&c, " ", 1);
+    if (one_digit)
+        skip(&c, 1);
+    date->day = take_digits(&c, one_digit ? 1 : 2);
+    take(&c, " ");
+    take_time(&c, date);
+    take(&c, " ");
+    date->year = take_digits(&c, 4);
+    return whole(&c);
+}
+
+static int year_of(int64_t ms)
+{
+    char text[25];
+    struct cursor c = {.left = {text, 4}};
+    dt_time_format(ms, text);
+    return take_digits(&c, 4);
+}
+
+/* The year of two digits that lies at most 50 years ahead of this one. */
+static int full_year(int two_digits, int now)
+{
+    int year = now / 100 * 100 + two_digits;
+    if (year > now + 50)
+        return year - 100;
+    return year <= now - 50 ? year + 100 : year;
+}
+
+static bool to_ms(const struct date *date, int64_t *out_ms)
+{
+    char text[64];
+    int n = snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02dZ", date->year, date->month, date->day,
+                     date->hour, date->minute, date->second);
+    return n > 0 && dt_time_parse((struct dt_str){text, (size_t)n}, out_ms) == DT_OK;
+}
+
+bool dt_http_date_parse(struct dt_str text, int64_t now_ms, int64_t *out_ms)
+{
+    struct date date = {0};
+    if (read_imf(text, &date) || read_asctime(text, &date))
+        return to_ms(&date, out_ms);
+    if (!read_rfc850(text, &date))
+        return false;
+    date.year = full_year(date.year, year_of(now_ms));
+    return to_ms(&date, out_ms);
+}
+
+static bool read_seconds(struct dt_str text, int64_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] < '0' || text.p[i] > '9')
+            return false;
+        *out = *out > SECONDS_MAX ? *out : *out * 10 + (text.p[i] - '0');
+    }
+    return text.n > 0;
+}
+
+bool dt_retry_after_parse(struct dt_str text, int64_t now_ms, int64_t max_ms, int64_t *out_ms)
+{
+    int64_t seconds;
+    int64_t delay_ms;
+    text = dt_str_trimmed(text);
+    if (read_seconds(text, &seconds))
+        delay_ms = seconds > max_ms / 1000 ? max_ms : seconds * 1000;
+    else if (dt_http_date_parse(text, now_ms, &delay_ms))
+        delay_ms = delay_ms > now_ms ? delay_ms - now_ms : 0;
+    else
+        return false;
+    *out_ms = delay_ms < max_ms ? delay_ms : max_ms;
+    return true;
+}

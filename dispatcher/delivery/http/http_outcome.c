@@ -1,0 +1,169 @@
+/* Judging answers. What a report says is judged by job/result_json; here is decided only whether there is a report. */
+#include "http_outcome.h"
+
+#include <stdio.h>
+
+#include "http_date.h"
+#include "job/result_json.h"
+
+static const char *const end_codes[DT_HTTP_ENDS] = {
+    [DT_HTTP_TIMEOUT] = "http_timeout", [DT_HTTP_CONNECT] = "http_connect",     [DT_HTTP_DNS] = "http_dns",
+    [DT_HTTP_TLS] = "http_tls",         [DT_HTTP_FORBIDDEN] = "http_forbidden", [DT_HTTP_BROKEN] = "http_broken"};
+
+/* ---- messages ---- */
+
+/* Bytes of the character at p, which has n bytes left; 0 = none is there. */
+static size_t character(const char *p, size_t n)
+{
+    for (size_t bytes = 1; bytes <= 4 && bytes <= n; bytes++)
+        if (dt_utf8_valid((struct dt_str){p, bytes}))
+            return bytes;
+    return 0;
+}
+
+/* Whether the bytes from p on may be the beginning of a character of which the end is missing. */
+static bool cut_off(const char *p, size_t n)
+{
+    unsigned char lead = (unsigned char)p[0];
+    size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 1;
+    if (lead > 0xF4 || n >= length)
+        return false;
+    for (size_t i = 1; i < n; i++)
+        if (((unsigned char)p[i] & 0xC0) != 0x80)
+            return false;
+    return true;
+}
+
+struct dt_str dt_http_message(struct dt_str body, struct dt_arena *arena)
+{
+    bool shortened = body.n > DT_HTTP_MESSAGE_BYTES;
+    size_t n = shortened ? DT_HTTP_MESSAGE_BYTES : body.n;
+    char *out = dt_arena_alloc(arena, n + 1);
+    size_t length = 0;
+    for (size_t i = 0; out && i < n;) {
+        size_t bytes = character(body.p + i, n - i);
+        if (bytes == 0 && shortened && cut_off(body.p + i, n - i))
+            break;
+        if (bytes > 0)
+            memcpy(out + length, body.p + i, bytes);
+        else
+            out[length] = '?';
+        i += bytes ? bytes : 1;
+        length += bytes ? bytes : 1;
+    }
+    if (out)
+        out[length] = '\0';
+    return (struct dt_str){out, length};
+}
+
+/* ---- outcomes ---- */
+
+static dt_status add_error(struct dt_callback_outcome *out, const char *code, struct dt_str message,
+                           struct dt_arena *arena)
+{
+    out->result.error_code = dt_arena_copy(arena, dt_str(code));
+    out->result.error_message = dt_http_message(message, arena);
+    return out->result.error_code.p && out->result.error_message.p ? DT_OK : DT_NOMEM;
+}
+
+/* Whether the answer says that its body is a report: parameters of the media type do not matter. */
+static bool is_report(const struct dt_http_answer *answer)
+{
+    if (!answer->content_type.p)
+        return false;
+    const char *semicolon = memchr(answer->content_type.p, ';', answer->content_type.n);
+    size_t n = semicolon ? (size_t)(semicolon - answer->content_type.p) : answer->content_type.n;
+    return dt_str_is_caseless(dt_str_trimmed((struct dt_str){answer->content_type.p, n}),
+                              "application/vnd.duetime.result+json");
+}
+
+static void note_member(void *arg, const char *pointer, const char *reason)
+{
+    (void)pointer;
+    const char **fault = arg;
+    *fault = *fault ? *fault : reason;
+}
+
+/* The decoded texts live in the document, which is scratch. */
+static dt_status keep_texts(struct dt_result *result, struct dt_arena *arena)
+{
+    bool code = result->error_code.p;
+    bool message = result->error_message.p;
+    result->error_code = dt_arena_copy(arena, result->error_code);
+    result->error_message = dt_arena_copy(arena, result->error_message);
+    return (code && !result->error_code.p) || (message && !result->error_message.p) ? DT_NOMEM : DT_OK;
+}
+
+/* INVALID: out->fault says why the body is no report. */
+static dt_status read_report(const struct dt_http_answer *answer, dt_json *json, struct dt_callback_outcome *out)
+{
+    struct dt_json_limits limits = {.depth = 16};
+    out->fault = answer->body.n >= DT_HTTP_BODY_MAX ? "is too large" : "is not whole";
+    if (!answer->body_whole)
+        return DT_INVALID;
+    out->fault = "is not JSON";
+    dt_status status = dt_json_parse(json, answer->body, &limits, NULL);
+    if (status != DT_OK)
+        return status == DT_NOMEM ? DT_NOMEM : DT_INVALID;
+    out->fault = NULL;
+    return dt_result_decode_answer(json, dt_json_root(json), &out->result, note_member, &out->fault);
+}
+
+static void start_result(struct dt_callback_outcome *out, const struct dt_callback_attempt *attempt,
+                         enum dt_result_status status)
+{
+    out->result = (struct dt_result){
+        .job_id = attempt->job_id, .attempt = attempt->attempt, .status = status, .retry_after_ms = -1};
+}
+
+static dt_status judge_report(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
+                              dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
+{
+    dt_status status = read_report(answer, json, out);
+    if (status == DT_OK)
+        return keep_texts(&out->result, arena);
+    if (status == DT_NOMEM)
+        return status;
+    start_result(out, attempt, DT_RESULT_FAILED);
+    return add_error(out, "http_report", answer->body, arena);
+}
+
+static dt_status judge_failure(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
+                               struct dt_arena *arena, struct dt_callback_outcome *out)
+{
+    char code[32];
+    snprintf(code, sizeof(code), "http_%d", answer->status);
+    out->result.status = answer->status == 410 ? DT_RESULT_GAVE_UP : DT_RESULT_FAILED;
+    if (out->result.status == DT_RESULT_FAILED && answer->retry_after.p)
+        (void)dt_retry_after_parse(answer->retry_after, attempt->now_ms, attempt->max_delay_ms,
+                                   &out->result.retry_after_ms);
+    return add_error(out, code, answer->body, arena);
+}
+
+static dt_status judge_status(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
+                              dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
+{
+    out->http_status = answer->status;
+    if (answer->status < 200 || answer->status > 299)
+        return judge_failure(answer, attempt, arena, out);
+    if (is_report(answer))
+        return judge_report(answer, attempt, json, arena, out);
+    if (answer->status == 202)
+        out->kind = DT_CALLBACK_TAKEN;
+    return DT_OK;
+}
+
+dt_status dt_callback_outcome(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
+                              dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
+{
+    *out = (struct dt_callback_outcome){.kind = DT_CALLBACK_RESULT, .duration_ms = answer->duration_ms};
+    start_result(out, attempt, DT_RESULT_SUCCEEDED);
+    if (answer->end == DT_HTTP_ANSWERED)
+        return judge_status(answer, attempt, json, arena, out);
+    if (answer->end == DT_HTTP_UNKNOWN) {
+        out->kind = DT_CALLBACK_UNKNOWN;
+        return DT_OK;
+    }
+    out->result.status = DT_RESULT_FAILED;
+    return add_error(out, end_codes[answer->end], dt_str(answer->detail), arena);
+}

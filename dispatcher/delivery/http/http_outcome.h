@@ -1,0 +1,54 @@
+/*
+ * What an answer to a callback means for its attempt. Pure: one table, no I/O, time is passed in.
+ *
+ *   answer                                                   outcome
+ *   2xx with content-type application/vnd.duetime.result+json    the body is the report; unreadable: failed, http_report
+ *   202                                                      taken: a report follows, or the acknowledgement times out
+ *   another 2xx                                              succeeded
+ *   410                                                      gave_up, http_410
+ *   any other status                                         failed, http_<status>
+ *   no answer                                                failed, http_timeout, http_connect, http_dns, http_tls,
+ *                                                            http_forbidden, http_broken
+ *   the client was stopped                                   unknown: the attempt is lost
+ */
+#ifndef DT_DISPATCHER_HTTP_OUTCOME_H
+#define DT_DISPATCHER_HTTP_OUTCOME_H
+
+#include "base/json.h"
+#include "http_client.h"
+#include "job/job_state.h"
+
+#define DT_HTTP_MESSAGE_BYTES 500 /* of an answer's body that an error message keeps */
+
+enum dt_callback_kind { DT_CALLBACK_RESULT, DT_CALLBACK_TAKEN, DT_CALLBACK_UNKNOWN };
+
+/* Which attempt was sent, and what bounds its delay. */
+struct dt_callback_attempt {
+    int64_t job_id, attempt;
+    int64_t now_ms;       /* when the answer came, by the clock that due times go by */
+    int64_t max_delay_ms; /* limits.max_delay: the longest delay that Retry-After sets */
+};
+
+struct dt_callback_outcome {
+    enum dt_callback_kind kind;
+    struct dt_result result; /* when kind is RESULT */
+    int http_status;         /* 0 = no answer */
+    int64_t duration_ms;
+    const char *fault; /* http_report: what is wrong with the report, static text for the log; else NULL */
+};
+
+/*
+ * Fills *out. Texts of out->result live in the arena or are static. json is scratch. NOMEM: *out is then undefined.
+ * A message of an error is the beginning of the answer's body, made valid UTF-8, or, without an answer, its detail.
+ */
+DT_MUST_CHECK dt_status dt_callback_outcome(const struct dt_http_answer *answer,
+                                            const struct dt_callback_attempt *attempt, dt_json *json,
+                                            struct dt_arena *arena, struct dt_callback_outcome *out);
+
+/*
+ * Copies at most DT_HTTP_MESSAGE_BYTES of a text and makes them valid UTF-8: a byte that belongs to no character becomes
+ * "?", a character that is cut off at the end is left out. .p is NULL when memory is out.
+ */
+struct dt_str dt_http_message(struct dt_str body, struct dt_arena *arena);
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * Building the head in one list in the arena. Our own headers come first and cannot be replaced, because no header of a
+ * caller may have their names.
+ */
+#include "request_head.h"
+
+#include <strings.h>
+
+#include "base/text/timetext.h"
+#include "job/callback/callback_header.h"
+
+#define OWN_HEADERS_MAX 16
+#define TEXT_MAX        512
+
+struct head {
+    struct dt_arena *arena;
+    struct dt_http_header *v;
+    size_t n, cap;
+    bool failed; /* memory is out */
+};
+
+static void push(struct head *h, struct dt_str name, struct dt_str value)
+{
+    if (h->n == h->cap) {
+        size_t cap = h->cap ? h->cap * 2 : OWN_HEADERS_MAX;
+        struct dt_http_header *v = dt_arena_alloc(h->arena, cap * sizeof(*v));
+        if (!v) {
+            h->failed = true;
+            return;
+        }
+        if (h->n)
+            memcpy(v, h->v, h->n * sizeof(*v));
+        h->v = v;
+        h->cap = cap;
+    }
+    h->v[h->n++] = (struct dt_http_header){name, value};
+}
+
+static struct dt_str copy(struct head *h, struct dt_str s)
+{
+    struct dt_str copied = dt_arena_copy(h->arena, s);
+    h->failed = h->failed || (s.p && !copied.p);
+    return copied;
+}
+
+/* ---- ours ---- */
+
+void dt_percent_encode(struct dt_strbuf *out, struct dt_str value)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < value.n; i++) {
+        unsigned char c = (unsigned char)value.p[i];
+        if (c > ' ' && c <= '~' && c != '"' && c != '%') {
+            dt_strbuf_addc(out, (char)c);
+            continue;
+        }
+        dt_strbuf_addc(out, '%');
+        dt_strbuf_addc(out, digits[c >> 4]);
+        dt_strbuf_addc(out, digits[c & 15]);
+    }
+}
+
+static bool stands_as_it_is(struct dt_str value)
+{
+    for (size_t i = 0; i < value.n; i++)
+        if (value.p[i] <= ' ' || value.p[i] > '~' || value.p[i] == '"' || value.p[i] == '%')
+            return false;
+    return true;
+}
+
+static void add_attribute(struct head *h, struct dt_str name, struct dt_str value)
+{
+    if (!value.p)
+        return;
+    if (stands_as_it_is(value)) {
+        push(h, name, value);
+        return;
+    }
+    struct dt_strbuf encoded;
+    dt_strbuf_init(&encoded);
+    dt_percent_encode(&encoded, value);
+    h->failed = h->failed || encoded.failed;
+    if (!encoded.failed)
+        push(h, name, copy(h, dt_strbuf_str(&encoded)));
+    dt_strbuf_clear(&encoded);
+}
+
+/* printf into the arena. */
+static struct dt_str text(struct head *h, const char *fmt, ...) DT_PRINTF(2, 3);
+static struct dt_str text(struct head *h, const char *fmt, ...)
+{
+    char buf[TEXT_MAX];
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(buf, sizeof(buf), fmt, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof(buf)) {
+        h->failed = true;
+        return DT_STR_NONE;
+    }
+    return copy(h, (struct dt_str){buf, (size_t)n});
+}
+
+static struct dt_str time_text(struct head *h, int64_t ms)
+{
+    char buf[25];
+    dt_time_format(ms, buf);
+    return copy(h, dt_str(buf));
+}
+
+static struct dt_str content_type(const struct dt_outgoing *from)
+{
+    if (!from->content_type.p)
+        return DT_STR_LIT("application/json");
+    bool sound = from->content_type.n > 0 && !dt_callback_header_value_check(from->content_type);
+    return sound ? from->content_type : DT_STR_LIT("application/octet-stream");
+}
+
+static void add_attributes(struct head *h, const struct dt_outgoing *from, const char *installation, int64_t now_ms)
+{
+    struct dt_str id = text(h, "%lld", (long long)from->claim.id);
+    push(h, DT_STR_LIT("content-type"), content_type(from));
+    add_attribute(h, DT_STR_LIT("ce-specversion"), DT_STR_LIT("1.0"));
+    add_attribute(h, DT_STR_LIT("ce-id"),
+                  text(h, "%lld/%lld", (long long)from->claim.id, (long long)from->claim.attempt));
+    add_attribute(h, DT_STR_LIT("ce-source"), text(h, "/duetime/%s", installation));
+    add_attribute(h, DT_STR_LIT("ce-type"), from->topic);
+    add_attribute(h, DT_STR_LIT("ce-subject"), from->key.p ? from->key : id);
+    add_attribute(h, DT_STR_LIT("ce-time"), time_text(h, now_ms));
+    add_attribute(h, DT_STR_LIT("ce-jobid"), id);
+    add_attribute(h, DT_STR_LIT("ce-jobkey"), from->key);
+    add_attribute(h, DT_STR_LIT("ce-attempt"), text(h, "%lld", (long long)from->claim.attempt));
+    add_attribute(h, DT_STR_LIT("ce-scheduledtime"), time_text(h, from->claim.due_ms));
+}
+
+static dt_status add_signature(struct head *h, const struct dt_webhook *webhook,
+                               const struct dt_callback_secret *secret)
+{
+    struct dt_strbuf value;
+    dt_strbuf_init(&value);
+    dt_status status = dt_webhook_sign(webhook, secret, &value);
+    h->failed = h->failed || value.failed;
+    if (status == DT_OK && !value.failed)
+        push(h, DT_STR_LIT("webhook-signature"), copy(h, dt_strbuf_str(&value)));
+    dt_strbuf_clear(&value);
+    return status;
+}
+
+static dt_status add_webhook(struct head *h, const struct dt_outgoing *from, const struct dt_callback_setting *setting,
+                             int64_t now_ms)
+{
+    struct dt_webhook webhook = {.id = text(h, "%lld/%lld", (long long)from->claim.id, (long long)from->claim.attempt),
+                                 .timestamp_s = now_ms / 1000,
+                                 .body = from->payload};
+    push(h, DT_STR_LIT("idempotency-key"), webhook.id);
+    push(h, DT_STR_LIT("webhook-id"), webhook.id);
+    push(h, DT_STR_LIT("webhook-timestamp"), text(h, "%lld", (long long)webhook.timestamp_s));
+    push(h, DT_STR_LIT("user-agent"), DT_STR_LIT("duetime/" DUETIME_VERSION));
+    return setting->secret ? add_signature(h, &webhook, setting->secret) : DT_OK;
+}
+
+/* ---- the callers' ---- */
+
+static struct dt_http_header *find(struct head *h, struct dt_str name)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (h->v[i].name.n == name.n && strncasecmp(h->v[i].name.p, name.p, name.n) == 0)
+            return &h->v[i];
+    return NULL;
+}
+
+static void add_member(struct head *h, const struct dt_json_node *member)
+{
+    if (member->type != DT_JSON_STRING || dt_callback_header_name_check(member->name) ||
+        dt_callback_header_value_check(member->str))
+        return;
+    struct dt_str value = copy(h, member->str);
+    struct dt_http_header *there = find(h, member->name);
+    if (there)
+        there->value = value;
+    else
+        push(h, copy(h, member->name), value);
+}
+
+static void add_members(struct head *h, struct dt_str object, dt_json *json)
+{
+    struct dt_json_limits limits = {.depth = 2};
+    if (!object.p || dt_json_parse(json, object, &limits, NULL) != DT_OK || dt_json_root(json)->type != DT_JSON_OBJECT)
+        return;
+    const struct dt_json_node *root = dt_json_root(json);
+    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m))
+        add_member(h, m);
+}
+
+dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callback_setting *setting, int64_t now_ms,
+                          dt_json *json, struct dt_arena *arena, struct dt_http_request *request)
+{
+    struct head h = {.arena = arena};
+    add_attributes(&h, from, setting->installation, now_ms);
+    dt_status status = add_webhook(&h, from, setting, now_ms);
+    if (status != DT_OK)
+        return status;
+    add_members(&h, setting->headers, json);
+    add_members(&h, from->headers, json);
+    request->headers = h.v;
+    request->n_headers = h.n;
+    request->body = from->payload;
+    return h.failed ? DT_NOMEM : DT_OK;
+}

@@ -1,0 +1,237 @@
+/* Which addresses and hosts a callback may reach. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/un.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "delivery/http/address_rules.h"
+
+static bool allowed_with(const char *networks, const char *text)
+{
+    struct dt_networks allowed;
+    struct dt_error err = {0};
+    struct sockaddr_in in = {.sin_family = AF_INET};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+    if (dt_networks_parse(dt_str(networks), &allowed, &err) != DT_OK)
+        fail_msg("%s", err.text);
+    if (inet_pton(AF_INET, text, &in.sin_addr) == 1)
+        return dt_address_allowed(&allowed, (const struct sockaddr *)&in, sizeof(in));
+    assert_int_equal(inet_pton(AF_INET6, text, &in6.sin6_addr), 1);
+    return dt_address_allowed(&allowed, (const struct sockaddr *)&in6, sizeof(in6));
+}
+
+static void addresses_inside_are_refused_to_their_last(void **state)
+{
+    static const char *const rows[] = {"0.0.0.0",
+                                       "0.255.255.255",
+                                       "10.0.0.0",
+                                       "10.255.255.255",
+                                       "100.64.0.0",
+                                       "100.127.255.255",
+                                       "100.100.100.200",
+                                       "127.0.0.1",
+                                       "127.255.255.255",
+                                       "168.63.129.16",
+                                       "169.254.0.0",
+                                       "169.254.169.254",
+                                       "169.254.255.255",
+                                       "172.16.0.0",
+                                       "172.31.255.255",
+                                       "192.0.0.192",
+                                       "192.168.0.0",
+                                       "192.168.255.255",
+                                       "224.0.0.1",
+                                       "239.255.255.255",
+                                       "240.0.0.0",
+                                       "255.255.255.255",
+                                       "::",
+                                       "::1",
+                                       "fc00::",
+                                       "fdff:ffff::1",
+                                       "fd00:ec2::254",
+                                       "fe80::1",
+                                       "febf::1",
+                                       "fec0::1",
+                                       "ff00::",
+                                       "ff02::1",
+                                       "64:ff9b:1::",
+                                       "64:ff9b:1:ffff:ffff:ffff:ffff:ffff"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (allowed_with("", rows[i]))
+            fail_msg("%s is allowed", rows[i]);
+}
+
+static void addresses_outside_are_allowed_from_their_first(void **state)
+{
+    static const char *const rows[] = {
+        "1.0.0.0",     "9.255.255.255", "11.0.0.0",    "100.63.255.255",  "100.128.0.0",     "126.255.255.255",
+        "128.0.0.0",   "168.63.129.15", "169.253.0.1", "169.255.0.0",     "172.15.255.255",  "172.32.0.0",
+        "192.0.0.191", "192.167.1.1",   "192.169.0.0", "223.255.255.255", "8.8.8.8",         "203.0.113.7",
+        "2001:db8::1", "fbff::1",       "fe00::1",     "fe7f::1",         "2606:4700::1111", "64:ff9b:2::1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (!allowed_with("", rows[i]))
+            fail_msg("%s is refused", rows[i]);
+}
+
+static void an_ipv6_form_is_judged_by_the_ipv4_address_in_it(void **state)
+{
+    static const char *const forms[] = {"::ffff:%s", "64:ff9b::%s", "::%s", "::ffff:0:%s"};
+    static const char *const inside[] = {"127.0.0.1", "10.1.2.3",   "169.254.169.254", "192.168.1.1",
+                                         "0.0.0.5",   "100.64.1.1", "255.255.255.255"};
+    char text[64];
+    (void)state;
+    for (size_t form = 0; form < 4; form++) {
+        const char *percent = strchr(forms[form], '%');
+        for (size_t i = 0; i < sizeof(inside) / sizeof(*inside); i++) {
+            memcpy(text, forms[form], (size_t)(percent - forms[form]));
+            strcpy(text + (percent - forms[form]), inside[i]);
+            if (allowed_with("", text))
+                fail_msg("%s is allowed", text);
+        }
+        strcpy(text + (percent - forms[form]), "8.8.8.8");
+        if (!allowed_with("", text))
+            fail_msg("%s is refused", text);
+    }
+    assert_false(allowed_with("", "2002:7f00:1::1"));
+    assert_false(allowed_with("", "2002:a9fe:a9fe::"));
+    assert_false(allowed_with("", "2002:0a00:1::8.8.8.8"));
+    assert_true(allowed_with("", "2002:0808:0808::7f00:1"));
+}
+
+static void an_exception_holds_for_its_network_alone(void **state)
+{
+    (void)state;
+    assert_true(allowed_with("127.0.0.0/8", "127.5.5.5"));
+    assert_false(allowed_with("127.0.0.0/8", "10.0.0.1"));
+    assert_false(allowed_with("127.0.0.0/8", "::1"));
+    assert_true(allowed_with("127.0.0.0/8,::1/128", "::1"));
+    assert_true(allowed_with(" 10.0.0.0/9 , 192.168.7.9", "10.127.255.255"));
+    assert_false(allowed_with("10.0.0.0/9,192.168.7.9", "10.128.0.0"));
+    assert_true(allowed_with("10.0.0.0/9,192.168.7.9", "192.168.7.9"));
+    assert_false(allowed_with("10.0.0.0/9,192.168.7.9", "192.168.7.8"));
+    assert_true(allowed_with("fd00::/8", "fd12::1"));
+    assert_false(allowed_with("fd00::/8", "fc12::1"));
+    assert_true(allowed_with("0.0.0.0/0", "192.168.0.1"));
+    assert_true(allowed_with("::/0", "fe80::1"));
+}
+
+static void an_exception_for_ipv4_covers_its_ipv6_forms_and_no_exception_for_ipv6_covers_ipv4(void **state)
+{
+    (void)state;
+    assert_true(allowed_with("10.0.0.0/8", "::ffff:10.1.1.1"));
+    assert_true(allowed_with("10.0.0.0/8", "64:ff9b::10.1.1.1"));
+    assert_true(allowed_with("10.0.0.0/8", "2002:0a01:0101::1"));
+    assert_false(allowed_with("10.0.0.0/8", "64:ff9b::127.0.0.1"));
+    assert_true(allowed_with("::ffff:10.0.0.0/104", "10.1.1.1"));
+    assert_false(allowed_with("::/0", "10.1.1.1"));
+    assert_false(allowed_with("::/0", "::ffff:10.1.1.1"));
+}
+
+static void other_families_and_short_addresses_are_refused(void **state)
+{
+    struct dt_networks none = {0};
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x08080808)};
+    (void)state;
+    assert_false(dt_address_allowed(&none, (const struct sockaddr *)&local, sizeof(local)));
+    assert_true(dt_address_allowed(&none, (const struct sockaddr *)&in, sizeof(in)));
+    assert_false(dt_address_allowed(&none, (const struct sockaddr *)&in, sizeof(in) - 1));
+}
+
+static void a_bad_list_names_the_fault(void **state)
+{
+    static const char *const rows[][2] = {
+        {"10.0.0.0/33", "\"10.0.0.0/33\" must have a length from 0 to 32"},
+        {"::1/129", "\"::1/129\" must have a length from 0 to 128"},
+        {"10.0.0.0/", "must have a length"},
+        {"10.0.0.0/8x", "must have a length"},
+        {"10.0.0.0/-1", "must have a length"},
+        {"10.0.0.1/8", "\"10.0.0.1/8\" has bits behind its length"},
+        {"fd00::1/8", "has bits behind its length"},
+        {"10.0.0/8", "is not an IPv4 or IPv6 address"},
+        {"localhost", "\"localhost\" is not an IPv4"},
+        {"10.0.0.0/8,,::1", "\"\" is not an IPv4"},
+        {"10.0.0.0/8 ::1", "must have a length"},
+    };
+    struct dt_networks networks;
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct dt_error err = {0};
+        assert_int_equal(dt_networks_parse(dt_str(rows[i][0]), &networks, &err), DT_INVALID);
+        if (!strstr(err.text, rows[i][1]))
+            fail_msg("%s: %s", rows[i][0], err.text);
+        assert_int_equal(networks.n, 0);
+    }
+}
+
+static void sixty_four_networks_are_read_and_no_more(void **state)
+{
+    char text[65 * 8] = "";
+    struct dt_networks networks;
+    struct dt_error err = {0};
+    (void)state;
+    for (int i = 0; i < 64; i++)
+        strcat(text, i ? ",1.1.1.1" : "1.1.1.1");
+    assert_int_equal(dt_networks_parse(dt_str(text), &networks, &err), DT_OK);
+    assert_int_equal(networks.n, 64);
+    strcat(text, ",::");
+    assert_int_equal(dt_networks_parse(dt_str(text), &networks, &err), DT_INVALID);
+}
+
+static void names_restrict_hosts(void **state)
+{
+    struct dt_str names = DT_STR_LIT("hooks.example.com, *.Example.org ,127.0.0.1,::1");
+    (void)state;
+    assert_int_equal(dt_host_names_check(names, NULL), DT_OK);
+    assert_true(dt_host_allowed(DT_STR_LIT(""), "anything"));
+    assert_true(dt_host_allowed(DT_STR_LIT("  "), "anything"));
+    assert_true(dt_host_allowed(names, "hooks.example.com"));
+    assert_false(dt_host_allowed(names, "example.com"));
+    assert_false(dt_host_allowed(names, "a.hooks.example.com"));
+    assert_true(dt_host_allowed(names, "a.example.org"));
+    assert_true(dt_host_allowed(names, "a.b.example.org"));
+    assert_false(dt_host_allowed(names, "example.org"));
+    assert_false(dt_host_allowed(names, "badexample.org"));
+    assert_false(dt_host_allowed(names, "example.org.evil.com"));
+    assert_true(dt_host_allowed(names, "127.0.0.1"));
+    assert_true(dt_host_allowed(names, "::1"));
+}
+
+static void a_list_of_names_has_names_only(void **state)
+{
+    struct dt_error err = {0};
+    (void)state;
+    assert_int_equal(dt_host_names_check(DT_STR_LIT(""), &err), DT_OK);
+    assert_int_equal(dt_host_names_check(DT_STR_LIT("a,,b"), &err), DT_INVALID);
+    assert_int_equal(dt_host_names_check(DT_STR_LIT("*"), &err), DT_INVALID);
+    assert_int_equal(dt_host_names_check(DT_STR_LIT("a*.b"), &err), DT_INVALID);
+    assert_int_equal(dt_host_names_check(DT_STR_LIT("http://a"), &err), DT_INVALID);
+    assert_non_null(strstr(err.text, "\"http://a\""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_inside_are_refused_to_their_last),
+        cmocka_unit_test(addresses_outside_are_allowed_from_their_first),
+        cmocka_unit_test(an_ipv6_form_is_judged_by_the_ipv4_address_in_it),
+        cmocka_unit_test(an_exception_holds_for_its_network_alone),
+        cmocka_unit_test(an_exception_for_ipv4_covers_its_ipv6_forms_and_no_exception_for_ipv6_covers_ipv4),
+        cmocka_unit_test(other_families_and_short_addresses_are_refused),
+        cmocka_unit_test(a_bad_list_names_the_fault),
+        cmocka_unit_test(sixty_four_networks_are_read_and_no_more),
+        cmocka_unit_test(names_restrict_hosts),
+        cmocka_unit_test(a_list_of_names_has_names_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,310 @@
+/* What an answer to a callback means, row by row; Retry-After; messages of errors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "delivery/http/http_date.h"
+#include "delivery/http/http_outcome.h"
+
+#define NOW       INT64_C(784111777000) /* Sun, 06 Nov 1994 08:49:37 GMT */
+#define MAX_DELAY INT64_C(86400000)
+#define REPORT    "application/vnd.duetime.result+json"
+
+static struct dt_arena arena;
+static dt_json *json;
+static struct dt_callback_outcome outcome;
+
+static int setup(void **state)
+{
+    (void)state;
+    dt_arena_init(&arena);
+    return dt_json_new(&json) == DT_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    dt_json_free(json);
+    dt_arena_clear(&arena);
+    return 0;
+}
+
+static void judge(const struct dt_http_answer *answer)
+{
+    struct dt_callback_attempt attempt = {.job_id = 42, .attempt = 3, .now_ms = NOW, .max_delay_ms = MAX_DELAY};
+    assert_int_equal(dt_callback_outcome(answer, &attempt, json, &arena, &outcome), DT_OK);
+    if (outcome.kind == DT_CALLBACK_RESULT) {
+        assert_int_equal(outcome.result.job_id, 42);
+        assert_int_equal(outcome.result.attempt, 3);
+    }
+}
+
+static struct dt_http_answer answer_of(int status, const char *content_type, const char *body)
+{
+    return (struct dt_http_answer){.end = DT_HTTP_ANSWERED,
+                                   .status = status,
+                                   .content_type = dt_str(content_type),
+                                   .body = dt_str(body),
+                                   .body_whole = true,
+                                   .duration_ms = 7,
+                                   .detail = ""};
+}
+
+static void assert_error(enum dt_result_status status, const char *code, const char *message)
+{
+    assert_int_equal(outcome.kind, DT_CALLBACK_RESULT);
+    assert_int_equal(outcome.result.status, status);
+    if (!dt_str_is(outcome.result.error_code, code) || !dt_str_is(outcome.result.error_message, message))
+        fail_msg("%.*s: %.*s", (int)outcome.result.error_code.n, outcome.result.error_code.p,
+                 (int)outcome.result.error_message.n, outcome.result.error_message.p);
+}
+
+static void a_2xx_is_a_success(void **state)
+{
+    static const int statuses[] = {200, 201, 203, 204, 299};
+    (void)state;
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
+        struct dt_http_answer answer = answer_of(statuses[i], "text/plain", "fine");
+        answer.body_whole = false;
+        judge(&answer);
+        assert_int_equal(outcome.kind, DT_CALLBACK_RESULT);
+        assert_int_equal(outcome.result.status, DT_RESULT_SUCCEEDED);
+        assert_null(outcome.result.error_code.p);
+        assert_int_equal(outcome.http_status, statuses[i]);
+        assert_int_equal(outcome.duration_ms, 7);
+    }
+}
+
+static void a_202_is_taken(void **state)
+{
+    struct dt_http_answer answer = answer_of(202, NULL, "");
+    (void)state;
+    judge(&answer);
+    assert_int_equal(outcome.kind, DT_CALLBACK_TAKEN);
+    assert_int_equal(outcome.http_status, 202);
+}
+
+static void a_410_gives_up(void **state)
+{
+    struct dt_http_answer answer = answer_of(410, NULL, "gone");
+    (void)state;
+    answer.retry_after = dt_str("5");
+    judge(&answer);
+    assert_error(DT_RESULT_GAVE_UP, "http_410", "gone");
+    assert_int_equal(outcome.result.retry_after_ms, -1);
+}
+
+static void any_other_status_is_a_failure(void **state)
+{
+    static const int statuses[] = {100, 199, 300, 301, 302, 307, 308, 400, 401, 404, 408, 429, 500, 502, 503, 599, 999};
+    char code[16];
+    (void)state;
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
+        struct dt_http_answer answer = answer_of(statuses[i], REPORT, "{\"status\":\"succeeded\"}");
+        judge(&answer);
+        assert_true(snprintf(code, sizeof(code), "http_%d", statuses[i]) > 0);
+        assert_error(DT_RESULT_FAILED, code, "{\"status\":\"succeeded\"}");
+        assert_int_equal(outcome.result.retry_after_ms, -1);
+    }
+}
+
+static void no_answer_is_a_failure_with_its_reason(void **state)
+{
+    static const char *const codes[DT_HTTP_ENDS] = {
+        [DT_HTTP_TIMEOUT] = "http_timeout", [DT_HTTP_CONNECT] = "http_connect",     [DT_HTTP_DNS] = "http_dns",
+        [DT_HTTP_TLS] = "http_tls",         [DT_HTTP_FORBIDDEN] = "http_forbidden", [DT_HTTP_BROKEN] = "http_broken"};
+    (void)state;
+    for (int end = 0; end < DT_HTTP_ENDS; end++) {
+        struct dt_http_answer answer = {.end = (enum dt_http_end)end, .detail = "why"};
+        if (!codes[end])
+            continue;
+        judge(&answer);
+        assert_error(DT_RESULT_FAILED, codes[end], "why");
+        assert_int_equal(outcome.http_status, 0);
+    }
+}
+
+static void a_client_that_was_stopped_knows_nothing(void **state)
+{
+    struct dt_http_answer answer = {.end = DT_HTTP_UNKNOWN, .detail = "stopped"};
+    (void)state;
+    judge(&answer);
+    assert_int_equal(outcome.kind, DT_CALLBACK_UNKNOWN);
+}
+
+static void a_report_decides_whatever_the_2xx(void **state)
+{
+    static const int statuses[] = {200, 202, 204};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct dt_http_answer answer = answer_of(statuses[i], "Application/vnd.duetime.Result+JSON ; charset=utf-8",
+                                                 "{\"status\":\"snoozed\",\"retry_after\":\"PT5M\"}");
+        judge(&answer);
+        assert_int_equal(outcome.kind, DT_CALLBACK_RESULT);
+        assert_int_equal(outcome.result.status, DT_RESULT_SNOOZED);
+        assert_int_equal(outcome.result.retry_after_ms, 300000);
+    }
+}
+
+static void a_report_may_carry_its_attempt_and_an_error(void **state)
+{
+    struct dt_http_answer answer = answer_of(
+        200, REPORT,
+        "{\"job_id\":\"42\",\"attempt\":3,\"status\":\"failed\",\"error\":{\"code\":\"c\\n\",\"message\":\"m\"}}");
+    (void)state;
+    judge(&answer);
+    assert_error(DT_RESULT_FAILED, "c\n", "m");
+    assert_null(outcome.fault);
+}
+
+static void what_is_no_report_is_a_failure(void **state)
+{
+    static const char *const bodies[] = {"",
+                                         "nonsense",
+                                         "[]",
+                                         "{}",
+                                         "{\"status\":\"fine\"}",
+                                         "{\"status\":\"snoozed\"}",
+                                         "{\"status\":\"succeeded\",\"job_id\":\"43\"}",
+                                         "{\"status\":\"succeeded\",\"attempt\":2}",
+                                         "{\"status\":\"succeeded\",\"attempt\":0}",
+                                         "{\"status\":\"succeeded\",\"x\":1}",
+                                         "{\"status\":\"succeeded\"} {}",
+                                         "{\"status\":\"succeeded\",\"status\":\"failed\"}"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
+        struct dt_http_answer answer = answer_of(200, REPORT, bodies[i]);
+        judge(&answer);
+        assert_error(DT_RESULT_FAILED, "http_report", bodies[i]);
+        assert_non_null(outcome.fault);
+        assert_int_equal(outcome.http_status, 200);
+    }
+}
+
+static void a_report_that_is_not_whole_is_a_failure(void **state)
+{
+    struct dt_http_answer answer = answer_of(202, REPORT, "{\"status\":\"succeeded\"}");
+    (void)state;
+    answer.body_whole = false;
+    judge(&answer);
+    assert_error(DT_RESULT_FAILED, "http_report", "{\"status\":\"succeeded\"}");
+    assert_string_equal(outcome.fault, "is not whole");
+}
+
+static void a_media_type_that_is_similar_is_no_report(void **state)
+{
+    struct dt_http_answer answer = answer_of(200, REPORT "x", "{\"status\":\"failed\"}");
+    (void)state;
+    judge(&answer);
+    assert_int_equal(outcome.result.status, DT_RESULT_SUCCEEDED);
+}
+
+static void retry_after_sets_the_delay_of_a_failure(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } rows[] = {{"0", 0},
+                {"120", 120000},
+                {" 7 ", 7000},
+                {"86400", MAX_DELAY},
+                {"86401", MAX_DELAY},
+                {"99999999999999999999999999", MAX_DELAY},
+                {"Sun, 06 Nov 1994 08:50:37 GMT", 60000},
+                {"sun, 06 nov 1994 08:50:37 gmt", 60000},
+                {"Sunday, 06-Nov-94 08:50:37 GMT", 60000},
+                {"Sun Nov  6 08:50:37 1994", 60000},
+                {"Sun, 06 Nov 1994 08:49:36 GMT", 0},
+                {"Thu, 01 Jan 1970 00:00:00 GMT", 0},
+                {"Sun, 06 Nov 2094 08:49:37 GMT", MAX_DELAY},
+                {"", -1},
+                {"-5", -1},
+                {"+5", -1},
+                {"1.5", -1},
+                {"5s", -1},
+                {"soon", -1},
+                {"5, 6", -1},
+                {"Sun, 06 Nov 1994 08:50:37", -1},
+                {"Sun, 06 Nov 1994 08:50:37 CET", -1},
+                {"Sun, 31 Feb 1994 08:50:37 GMT", -1},
+                {"Sun, 06 Nov 1994 25:50:37 GMT", -1},
+                {"Xyz, 06 Nov 1994 08:50:37 GMT", -1},
+                {"Sun, 06 Xyz 1994 08:50:37 GMT", -1},
+                {"Sun, 6 Nov 1994 08:50:37 GMT", -1},
+                {"Sun Nov 6 08:50:37 1994", -1},
+                {"1994-11-06T08:50:37Z", -1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct dt_http_answer answer = answer_of(503, NULL, "");
+        answer.retry_after = dt_str(rows[i].text);
+        judge(&answer);
+        if (outcome.result.retry_after_ms != rows[i].ms)
+            fail_msg("%s: %lld", rows[i].text, (long long)outcome.result.retry_after_ms);
+    }
+}
+
+static void a_year_of_two_digits_is_the_nearest(void **state)
+{
+    int64_t ms = 0;
+    int64_t same;
+    (void)state;
+    assert_true(dt_http_date_parse(DT_STR_LIT("Sunday, 06-Nov-05 08:49:37 GMT"), NOW, &ms));
+    assert_true(dt_http_date_parse(DT_STR_LIT("Sun, 06 Nov 2005 08:49:37 GMT"), NOW, &same));
+    assert_true(ms == same);
+    assert_true(dt_http_date_parse(DT_STR_LIT("Sunday, 06-Nov-45 08:49:37 GMT"), NOW, &ms));
+    assert_true(dt_http_date_parse(DT_STR_LIT("Sun, 06 Nov 1945 08:49:37 GMT"), NOW, &same));
+    assert_true(ms == same);
+}
+
+static void a_message_has_500_bytes_of_valid_text(void **state)
+{
+    char body[600];
+    struct dt_str message;
+    (void)state;
+    memset(body, 'a', sizeof(body));
+    message = dt_http_message((struct dt_str){body, sizeof(body)}, &arena);
+    assert_int_equal(message.n, 500);
+    memcpy(body + 499, "\xc3\xa4", 2);
+    message = dt_http_message((struct dt_str){body, sizeof(body)}, &arena);
+    assert_int_equal(message.n, 499);
+    memcpy(body + 496, "\xf0\x9f\x98\x80", 4);
+    message = dt_http_message((struct dt_str){body, sizeof(body)}, &arena);
+    assert_int_equal(message.n, 500);
+    message = dt_http_message(DT_STR_LIT("a\xff\xc3(\xed\xa0\x80z\xc3"), &arena);
+    assert_true(dt_utf8_valid(message));
+    assert_string_equal(message.p, "a?"
+                                   "?(???z?");
+    message = dt_http_message(DT_STR_LIT(""), &arena);
+    assert_string_equal(message.p, "");
+    message = dt_http_message(DT_STR_NONE, &arena);
+    assert_string_equal(message.p, "");
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_2xx_is_a_success),
+        T(a_202_is_taken),
+        T(a_410_gives_up),
+        T(any_other_status_is_a_failure),
+        T(no_answer_is_a_failure_with_its_reason),
+        T(a_client_that_was_stopped_knows_nothing),
+        T(a_report_decides_whatever_the_2xx),
+        T(a_report_may_carry_its_attempt_and_an_error),
+        T(what_is_no_report_is_a_failure),
+        T(a_report_that_is_not_whole_is_a_failure),
+        T(a_media_type_that_is_similar_is_no_report),
+        T(retry_after_sets_the_delay_of_a_failure),
+        T(a_year_of_two_digits_is_the_nearest),
+        T(a_message_has_500_bytes_of_valid_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
