@@ -178,7 +178,7 @@ static size_t count_elements(struct dt_str list)
     return n;
 }
 
-/* What no topic begins with is left out: edited by hand into nonsense, it gives nothing. */
+/* Leaves out a prefix that no topic can begin with: a manual edit that made nonsense of it gives no right. */
 static dt_status copy_prefixes(struct dt_arena *arena, struct dt_str topics, struct entry *entry)
 {
     struct dt_str prefix;
@@ -200,7 +200,7 @@ static dt_status entry_fill(struct dt_arena *arena, const struct dt_token *token
     *entry = (struct entry){0};
     memcpy(entry->hash, token->hash, HASH_BYTES);
     if (dt_scopes_parse(token->scopes, &entry->scopes, NULL) != DT_OK)
-        entry->scopes = 0; /* edited by hand into nonsense: a token that may do nothing */
+        entry->scopes = 0; /* a manual edit made it nonsense: a token that may do nothing */
     if (dt_str_is(token->topics, DT_TOPICS_ALL)) {
         entry->scopes |= DT_SCOPE_ALL_TOPICS;
         return DT_OK;
@@ -265,7 +265,7 @@ static dt_status load(dt_auth *auth, dt_store *store, bool *forgotten, struct dt
     if (status == DT_OK)
         status = dt_auth_set(auth, tokens, n, rule);
     dt_arena_clear(&arena);
-    *forgotten = n > 0 && rule != DT_TOKENS_ASKED; /* made by hand, or the row is of an older copy */
+    *forgotten = n > 0 && rule != DT_TOKENS_ASKED; /* made by a manual edit, or the row is of an older copy */
     return status;
 }
 

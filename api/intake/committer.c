@@ -412,7 +412,7 @@ static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_vi
                 continue;
             if (!topic || !dt_str_eq(topic->name, row->row.job.topic))
                 topic = dt_view_topic(view, row->row.job.topic);
-            if (!topic) { /* removed by hand between two reads */
+            if (!topic) { /* removed by a manual edit between two reads */
                 row->row.outcome = DT_INSERT_NO_TOPIC;
                 continue;
             }

@@ -174,7 +174,7 @@ static void tell_audited(dt_housekeeper *h, const struct dt_audited *audited)
                DT_I("jobs", audited->corrected), DT_I("of", audited->rows));
 }
 
-/* A piece is one snapshot, so its steps follow each other closely; the rest comes after it. */
+/* A piece is one snapshot, so its steps follow each other closely; other work comes after it. */
 static void audit(dt_housekeeper *h)
 {
     struct dt_error err = {0};

@@ -166,7 +166,7 @@ static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
     if (!dt_delivery_is_open(l->delivery) || l->flight.list.n || !far || !dt_shard_believes_index(l) ||
         dt_shard_mono_us(l) - l->busy_us < l->env->config->dispatch_rest_after * 1000)
         return;
-    DT_LOG(DEBUG, "shard", "rests", DT_I("shard", l->shard));
+    DT_LOG(DEBUG, "shard", "goes idle", DT_I("shard", l->shard));
     dt_delivery_close(l->delivery);
 }
 

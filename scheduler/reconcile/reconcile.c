@@ -431,7 +431,7 @@ static dt_status end_of_step(dt_reconciler *r, int64_t *to_ms, struct dt_error *
     return status;
 }
 
-/* Counts do not tell a lost entry beside one too many: what is cheap is compared exactly each time, all the rest by and
+/* Counts do not tell a lost entry beside one too many: what is cheap is compared exactly each time, all others by and
  * by. */
 static bool exact_anyway(dt_reconciler *r, int64_t n_rows)
 {

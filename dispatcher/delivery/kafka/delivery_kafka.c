@@ -70,7 +70,7 @@ static dt_status make_messages(struct dt_kafka_delivery *d, const struct dt_deli
         return DT_NOMEM;
     for (size_t i = 0; i < n; i++) {
         const struct dt_outgoing *job = &batch->jobs[i];
-        if (!job->topic.p) { /* its row was deleted by hand: there is nothing to send, and nobody to tell */
+        if (!job->topic.p) { /* a manual edit deleted its row: there is nothing to send, and nobody to tell */
             DT_LOG(ERROR, "shard", "an attempt in flight has no job any more", DT_I("shard", d->env.shard),
                    DT_I("job", job->claim.id), DT_I("attempt", job->claim.attempt));
             continue;

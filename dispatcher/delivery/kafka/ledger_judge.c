@@ -84,7 +84,7 @@ static dt_status read_from_before(struct dt_kafka_delivery *d, int64_t from, str
     bool knows = knows_what_is_before(view->lease);
     if (is_young(view->lease))
         status = read_from(d, 0, view, next, err);
-    if (status == DT_INVALID && knows) { /* not young; or somebody deleted its beginning by hand */
+    if (status == DT_INVALID && knows) { /* not young; or somebody deleted its beginning */
         dt_ledger_view_again(view);
         status = read_from(d, from - 1, view, next, err);
     }
