@@ -1,0 +1,63 @@
+/*
+ * Which callbacks may be in flight: so many in the process, so many a host, so many bytes. Pure: time is passed in. Not
+ * thread-safe: the owner locks. Nothing queues here; who is refused asks again later.
+ *
+ * What holds:
+ *  - Never more than max_in_flight in all, per_host to one host, max_bytes in all (one request alone may be larger).
+ *  - Who does not answer leaves room. A topic at a host, a host, and a topic in the process each hold no more places than
+ *    stay free beside them: one that is dead leaves half. Once the first requests of n dead ones have timed out, they
+ *    leave one part of n + 1. Answers earn places beyond that, so that a topic that is alone and is answered uses all.
+ *  - Who found all places taken, and holds fewest, is next: for a second nobody else goes beyond the free part.
+ *  - A host that answers 429 or 503 or refuses connections gets half as many places, down to one, once for all requests
+ *    that were under way at that time. Each other answer gives one back.
+ */
+#ifndef DT_DISPATCHER_HTTP_PLACES_H
+#define DT_DISPATCHER_HTTP_PLACES_H
+
+#include "base/strbuf.h"
+
+#define DT_PLACES_REMEMBERED_US (INT64_C(600) * 1000000) /* a slowed host is forgotten after so long without requests */
+#define DT_PLACES_HOSTS_MAX     10000                    /* idle hosts that are remembered */
+
+struct dt_places_limits {
+    unsigned max_in_flight, per_host; /* from 1 */
+    size_t max_bytes;
+};
+
+/* How a request ended. */
+enum dt_place_end {
+    DT_PLACE_ANSWERED,    /* with any status but 429 and 503 */
+    DT_PLACE_PUSHED_BACK, /* 429, 503, or no connection */
+    DT_PLACE_SILENT,      /* without an answer: a timeout, a name without address, no TLS, a broken connection */
+    DT_PLACE_UNUSED       /* it was never sent: the claim did not come about */
+};
+
+typedef struct dt_places dt_places;
+
+/* A place that is taken. Filled by dt_places_take, given back once by dt_places_give_back; copied by assignment. */
+struct dt_place {
+    struct dt_place_host *host;
+    struct dt_place_topic *topic;
+    struct dt_place_share *share;
+    size_t bytes;
+    int64_t taken_us;
+};
+
+DT_MUST_CHECK dt_status dt_places_new(const struct dt_places_limits *limits, dt_places **out);
+/* Accepts NULL. Places that are taken end with it. */
+void dt_places_free(dt_places *places);
+
+/*
+ * Takes a place for a request of `bytes` of this topic to this host (struct dt_callback_url, key). now_us is monotonic.
+ * FULL: none is free for it now. NOMEM. *out is undefined unless OK.
+ */
+DT_MUST_CHECK dt_status dt_places_take(dt_places *places, struct dt_str host, struct dt_str topic, size_t bytes,
+                                       int64_t now_us, struct dt_place *out);
+void dt_places_give_back(dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us);
+
+/* Places that are taken. */
+unsigned dt_places_taken(const dt_places *places);
+/* Places that a host has now, taken ones included: per_host unless it was slowed. */
+unsigned dt_places_of_host(const dt_places *places, struct dt_str host);
+
+#endif
