@@ -28,10 +28,9 @@
 
 #include <stdlib.h>
 
-#include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
-#include "base/json.h"
 #include "store/db/id_in.h"
+#include "store/dispatch/json_rows.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
@@ -120,48 +119,6 @@ static size_t first_place(const struct batch *b, int64_t id)
             high = mid;
     }
     return low < b->n && b->places[low].id == id ? low : b->n;
-}
-
-/* ---- JSON parameters: an array of arrays ---- */
-
-static void begin_rows(struct dt_strbuf *text)
-{
-    dt_strbuf_reset(text);
-    dt_strbuf_addc(text, '[');
-}
-
-static void begin_row(struct dt_strbuf *text)
-{
-    dt_strbuf_adds(text, text->n > 1 ? ",[" : "[");
-}
-
-static void add_cell(struct dt_strbuf *text, int64_t value)
-{
-    dt_strbuf_add_i64(text, value);
-    dt_strbuf_addc(text, ',');
-}
-
-static void add_cell_or_null(struct dt_strbuf *text, int64_t value)
-{
-    if (value)
-        dt_strbuf_add_i64(text, value);
-    else
-        dt_strbuf_adds(text, "null");
-    dt_strbuf_addc(text, ',');
-}
-
-/* Cut at a character to what the column takes. */
-static void add_text(struct dt_strbuf *text, struct dt_str s, size_t max)
-{
-    if (!s.p) {
-        dt_strbuf_adds(text, "null");
-        return;
-    }
-    if (s.n > max) {
-        for (s.n = max; s.n > 0 && ((unsigned char)s.p[s.n] & 0xC0) == 0x80;)
-            s.n--;
-    }
-    dt_json_add_string(text, s);
 }
 
 /* ---- reading ---- */
@@ -335,15 +292,15 @@ static const char select_archived_past[] =
 
 static void list_archived(struct batch *b, const struct judged *jobs, size_t n_jobs)
 {
-    begin_rows(&b->text);
+    dt_json_rows_begin(&b->text);
     for (size_t k = 0; k < n_jobs; k++) {
         const struct judged *j = &jobs[k];
         for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
             const struct dt_apply *a = &b->results[b->places[i].index];
             if (a->outcome != DT_OUTCOME_STALE || !of_archived_attempt(j, &a->result))
                 continue;
-            begin_row(&b->text);
-            add_cell(&b->text, j->was.id);
+            dt_json_row_begin(&b->text);
+            dt_json_row_add(&b->text, j->was.id);
             dt_strbuf_add_i64(&b->text, a->result.attempt);
             dt_strbuf_addc(&b->text, ']');
         }
@@ -388,7 +345,7 @@ static const char read_past[] =
 static size_t list_unknown(struct batch *b)
 {
     size_t unknown = 0;
-    begin_rows(&b->text);
+    dt_json_rows_begin(&b->text);
     for (size_t i = 0; i < b->n; i++) {
         int64_t id = b->places[i].id;
         if ((i > 0 && id == b->places[i - 1].id) || was_read(b, id) ||
@@ -528,15 +485,15 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
 {
     if (n == 0)
         return DT_OK;
-    begin_rows(&b->text);
+    dt_json_rows_begin(&b->text);
     for (size_t i = 0; i < n; i++) {
         const struct judged *j = v[i];
-        begin_row(&b->text);
-        add_cell(&b->text, j->was.id);
-        add_cell(&b->text, j->was.attempt);
-        add_cell(&b->text, (int64_t)j->was.state + 1);
-        add_cell(&b->text, j->was.version);
-        add_cell(&b->text, purge_at_ms(b, j));
+        dt_json_row_begin(&b->text);
+        dt_json_row_add(&b->text, j->was.id);
+        dt_json_row_add(&b->text, j->was.attempt);
+        dt_json_row_add(&b->text, (int64_t)j->was.state + 1);
+        dt_json_row_add(&b->text, j->was.version);
+        dt_json_row_add(&b->text, purge_at_ms(b, j));
         dt_strbuf_add_i64(&b->text, leave_at_ms(b, j));
         dt_strbuf_addc(&b->text, ']');
     }
@@ -607,31 +564,31 @@ static void add_error(struct dt_strbuf *text, const struct dt_result *failure)
     struct dt_str code = failure ? failure->error_code : DT_STR_NONE;
     if (failure && !code.p && failure->status == DT_RESULT_TIMED_OUT)
         code = DT_STR_LIT("ack_timeout");
-    add_cell(text, failure ? 1 : 0);
-    add_text(text, code, DT_ERROR_CODE_MAX);
+    dt_json_row_add(text, failure ? 1 : 0);
+    dt_json_row_add_text(text, code, DT_ERROR_CODE_MAX);
     dt_strbuf_addc(text, ',');
-    add_text(text, failure ? failure->error_message : DT_STR_NONE, DT_ERROR_MESSAGE_MAX);
+    dt_json_row_add_text(text, failure ? failure->error_message : DT_STR_NONE, DT_ERROR_MESSAGE_MAX);
 }
 
 static void add_other(struct batch *b, const struct judged *j)
 {
     const struct dt_job *job = &j->job;
     struct dt_strbuf *text = &b->text;
-    begin_row(text);
-    add_cell(text, job->id);
-    add_cell(text, job->attempt);
-    add_cell(text, (int64_t)j->was.state + 1);
-    add_cell(text, (int64_t)job->state + 1);
-    add_cell(text, (int64_t)job->attempt_status);
-    add_cell_or_null(text, job->next_at_ms);
-    add_cell(text, job->next_at_ms < dt_near_end_ms(b->now_ms));
-    add_cell(text, job->failures);
-    add_cell(text, j->changes);
-    add_cell(text, j->finished);
-    add_cell_or_null(text, dt_job_state_terminal(job->state) ? purge_at_ms(b, j) : 0);
+    dt_json_row_begin(text);
+    dt_json_row_add(text, job->id);
+    dt_json_row_add(text, job->attempt);
+    dt_json_row_add(text, (int64_t)j->was.state + 1);
+    dt_json_row_add(text, (int64_t)job->state + 1);
+    dt_json_row_add(text, (int64_t)job->attempt_status);
+    dt_json_row_add_or_null(text, job->next_at_ms);
+    dt_json_row_add(text, job->next_at_ms < dt_near_end_ms(b->now_ms));
+    dt_json_row_add(text, job->failures);
+    dt_json_row_add(text, j->changes);
+    dt_json_row_add(text, j->finished);
+    dt_json_row_add_or_null(text, dt_job_state_terminal(job->state) ? purge_at_ms(b, j) : 0);
     add_error(text, j->failure);
     dt_strbuf_addc(text, ',');
-    add_cell(text, j->was.version);
+    dt_json_row_add(text, j->was.version);
     dt_strbuf_add_i64(text, dt_job_state_terminal(job->state) ? leave_at_ms(b, j) : 0);
     dt_strbuf_addc(text, ']');
 }
@@ -640,7 +597,7 @@ static dt_status write_others(struct batch *b)
 {
     if (!b->n_others)
         return DT_OK;
-    begin_rows(&b->text);
+    dt_json_rows_begin(&b->text);
     for (size_t i = 0; i < b->n_jobs; i++) {
         if (b->jobs[i].changes && !ended_well(&b->jobs[i]))
             add_other(b, &b->jobs[i]);
@@ -740,73 +697,4 @@ dt_status dt_results_apply_locking(dt_db *db, const struct dt_config *config, co
     dt_status status = apply(&b);
     dt_strbuf_clear(&b.text);
     return status;
-}
-
-dt_status dt_results_apply_within(dt_db *db, const struct dt_config *config, const struct dt_shard_map *map,
-                                  int64_t now_ms, struct dt_apply *results, size_t n, struct dt_counts *counts,
-                                  struct dt_arena *arena, struct dt_error *err)
-{
-    return dt_results_apply_locking(db, config, map, now_ms, DT_LOCK_WAITING, results, n, counts, arena, err);
-}
-
-/* ---- transactions ---- */
-
-static dt_status try_to(dt_store *store, enum dt_locking locking, dt_results_work_fn *work, void *arg,
-                        struct dt_error *err)
-{
-    dt_db *db;
-    int64_t now_ms;
-    struct dt_arena arena;
-    struct dt_counts counts;
-    dt_arena_init(&arena);
-    dt_counts_init(&counts);
-    dt_status status = dt_store_begin(store, &db, &now_ms, err);
-    if (status == DT_OK)
-        status = work(arg, db, now_ms, locking, &counts, &arena, err);
-    DT_FAIL_POINT_STATUS("results.commit", status, err);
-    status = dt_counts_finish(db, &counts, status, err);
-    dt_arena_clear(&arena);
-    return status;
-}
-
-/* First without locks; whoever came between (BUSY) finds the second try holding them from the start; and who had to
- * wait for a lock until the server gave up passes by. */
-dt_status dt_results_transact(dt_store *store, enum dt_locking locking, dt_results_work_fn *work, void *arg,
-                              struct dt_error *err)
-{
-    const int64_t wait_us = dt_store_config(store)->mysql_lock_timeout * 900;
-    struct dt_again again = {0};
-    for (;;) {
-        int64_t begun_us = dt_clock_mono_us(dt_clock_system());
-        dt_status status = try_to(store, locking, work, arg, err);
-        bool waited = dt_clock_mono_us(dt_clock_system()) - begun_us >= wait_us;
-        if (status == DT_BUSY && waited && locking != DT_LOCK_PASSING_BY)
-            locking = DT_LOCK_PASSING_BY;
-        else if (dt_store_again(&again, status))
-            locking = locking == DT_LOCK_NONE ? DT_LOCK_WAITING : locking;
-        else
-            return status;
-    }
-}
-
-struct request {
-    dt_store *store;
-    const struct dt_shard_map *map;
-    struct dt_apply *results;
-    size_t n;
-};
-
-static dt_status apply_request(void *arg, dt_db *db, int64_t now_ms, enum dt_locking locking, struct dt_counts *counts,
-                               struct dt_arena *arena, struct dt_error *err)
-{
-    const struct request *r = arg;
-    return dt_results_apply_locking(db, dt_store_config(r->store), r->map, now_ms, locking, r->results, r->n, counts,
-                                    arena, err);
-}
-
-dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,
-                         struct dt_error *err)
-{
-    struct request request = {store, map, results, n};
-    return n ? dt_results_transact(store, DT_LOCK_NONE, apply_request, &request, err) : DT_OK;
 }

@@ -1,0 +1,43 @@
+/* JSON parameters of statements that read many rows by JSON_TABLE: an array of arrays. Refuses to know any column. */
+#include "store/dispatch/json_rows.h"
+
+#include "base/json.h"
+
+void dt_json_rows_begin(struct dt_strbuf *text)
+{
+    dt_strbuf_reset(text);
+    dt_strbuf_addc(text, '[');
+}
+
+void dt_json_row_begin(struct dt_strbuf *text)
+{
+    dt_strbuf_adds(text, text->n > 1 ? ",[" : "[");
+}
+
+void dt_json_row_add(struct dt_strbuf *text, int64_t value)
+{
+    dt_strbuf_add_i64(text, value);
+    dt_strbuf_addc(text, ',');
+}
+
+void dt_json_row_add_or_null(struct dt_strbuf *text, int64_t value)
+{
+    if (value)
+        dt_strbuf_add_i64(text, value);
+    else
+        dt_strbuf_adds(text, "null");
+    dt_strbuf_addc(text, ',');
+}
+
+void dt_json_row_add_text(struct dt_strbuf *text, struct dt_str s, size_t max)
+{
+    if (!s.p) {
+        dt_strbuf_adds(text, "null");
+        return;
+    }
+    if (s.n > max) {
+        for (s.n = max; s.n > 0 && ((unsigned char)s.p[s.n] & 0xC0) == 0x80;)
+            s.n--;
+    }
+    dt_json_add_string(text, s);
+}
