@@ -398,7 +398,7 @@ static dt_status finish(struct leave *l, dt_status status)
     dt_counts_init(&counts);
     for (size_t i = 0; i < l->n && status == DT_OK && !DT_UNGUARDED(COUNT_LEAVER); i++)
         dt_counts_leave(&counts, l->v[i].topic, l->v[i].id, l->v[i].state);
-    return dt_counts_finish(l->db, &counts, status, l->err);
+    return dt_counts_commit(l->db, &counts, status, l->err);
 }
 
 static dt_status leave_batch(struct leave *l, struct dt_str candidates, size_t n)

@@ -28,7 +28,7 @@ static dt_status try_to(dt_store *store, enum dt_locking locking, dt_results_wor
     if (status == DT_OK)
         status = work(arg, db, now_ms, locking, &counts, &arena, err);
     DT_FAIL_POINT_STATUS("results.commit", status, err);
-    status = dt_counts_finish(db, &counts, status, err);
+    status = dt_counts_commit(db, &counts, status, err);
     dt_arena_clear(&arena);
     return status;
 }

@@ -389,7 +389,7 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, cons
         status = halt(db, lease->shard, findings->halt, err);
     else if (status == DT_OK)
         status = settle(db, dt_store_config(store), lease, &next, findings, row.now_ms, done, &counted, err);
-    status = dt_counts_finish(db, &counted.counts, status, err);
+    status = dt_counts_commit(db, &counted.counts, status, err);
     dt_arena_clear(&counted.topics);
     if (status == DT_OK)
         *lease = next;

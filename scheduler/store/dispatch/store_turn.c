@@ -833,7 +833,7 @@ dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn 
     if (status == DT_OK && !changed)
         dt_db_rollback(t.db);
     else
-        status = dt_counts_finish(t.db, &t.counts, status, err);
+        status = dt_counts_commit(t.db, &t.counts, status, err);
     dt_counts_clear(&t.counts);
     if (t.n_claims)
         DT_FAIL_POINT_STATUS("claim.committed", status, err);

@@ -167,7 +167,7 @@ static dt_status commit(dt_db *db, struct dt_counts *counts, struct dt_error *er
     return counts->n ? commit_with(db, counts, err) : dt_db_commit(db, err);
 }
 
-dt_status dt_counts_finish(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err)
+dt_status dt_counts_commit(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err)
 {
     if (db && status == DT_OK)
         status = commit(db, counts, err);

@@ -13,7 +13,7 @@
  *     struct dt_counts counts;
  *     dt_counts_init(&counts);                       // for each try of the transaction
  *     dt_counts_move(&counts, topic, id, was, is);   // what has really changed, after it has
- *     status = dt_counts_finish(db, &counts, status, err);   // in place of dt_store_finish
+ *     status = dt_counts_commit(db, &counts, status, err);   // in place of dt_store_finish
  */
 #ifndef DT_STORE_COUNTS_H
 #define DT_STORE_COUNTS_H
@@ -61,6 +61,6 @@ void dt_counts_merge(struct dt_counts *counts);
 
 /* Writes the counts and commits when status is OK (nothing changed: only commits); rolls back otherwise, and when that
  * fails. Returns status, or the failure of the commit. Clears the counts in any case. db may be NULL (begin failed). */
-DT_MUST_CHECK dt_status dt_counts_finish(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_counts_commit(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err);
 
 #endif

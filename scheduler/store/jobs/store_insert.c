@@ -464,7 +464,7 @@ static dt_status insert_singly(struct batch *b, struct dt_error *err)
 static dt_status finish(struct batch *b, dt_status status, struct dt_error *err)
 {
     DT_FAIL_POINT_STATUS("create.commit", status, err);
-    status = dt_counts_finish(b->db, &b->counts, status, err);
+    status = dt_counts_commit(b->db, &b->counts, status, err);
     DT_FAIL_POINT_STATUS("create.committed", status, err);
     return status;
 }

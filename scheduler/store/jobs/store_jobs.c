@@ -308,7 +308,7 @@ static dt_status change_job(dt_store *store, struct change *c, dt_status (*decid
             dt_counts_enter(&counts, c->job->topic, c->id, c->job->state);
         else if (status == DT_OK && c->written && !DT_UNGUARDED(COUNT_CHANGE))
             dt_counts_move(&counts, c->job->topic, c->id, was, c->job->state);
-        status = dt_counts_finish(c->db, &counts, status, c->err);
+        status = dt_counts_commit(c->db, &counts, status, c->err);
     } while (dt_store_again(&again, status));
     return status;
 }
