@@ -51,9 +51,7 @@ VENDORS = {
 
 # What talks to one vendor's library may be longer.
 ADAPTERS = {"scheduler/store/db/db_mysql.c", "scheduler/base/json.c",
-            "dispatcher/delivery/kafka/kafka_txn_producer.c",
-            "scheduler/store/dispatch/store_turn.c",
-            "scheduler/store/jobs/store_jobs.c"}
+            "dispatcher/delivery/kafka/kafka_txn_producer.c", "scheduler/store/dispatch/store_turn.c"}
 
 SQL = re.compile(r"\b(SELECT\s+[\w*@(`]|INSERT\s+(IGNORE\s+)?INTO\b|REPLACE\s+INTO\b|UPDATE\s+\w+\s+SET\b|DELETE\s+FROM\b"
                  r"|(CREATE|ALTER|DROP)\s+(TABLE|VIEW|PROCEDURE|DATABASE|USER)\b|START\s+TRANSACTION\b|FORCE\s+INDEX\b"

@@ -143,7 +143,7 @@ bool dt_store_knows_now(const dt_store *store, int64_t *now_ms)
     return true;
 }
 
-dt_status dt_store_finish(dt_db *db, dt_status status, struct dt_error *err)
+dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err)
 {
     if (!db)
         return status;

@@ -8,7 +8,7 @@
  *         status = dt_store_begin(store, &db, &now, err);
  *         if (!status)
  *             status = do_it(db, …, err);
- *         status = dt_store_finish(db, status, err);
+ *         status = dt_store_commit(db, status, err);
  *     } while (dt_store_again(&again, status));
  */
 #ifndef DT_STORE_STORE_INTERNAL_H
@@ -36,7 +36,7 @@ DT_MUST_CHECK bool dt_store_knows_now(const dt_store *store, int64_t *now_ms);
 /* The server told its time, in answer to what was asked at asked_us (mono): feeds the reference clock. */
 void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us);
 /* Commits when status is OK, rolls back otherwise; db may be NULL (begin failed). The status, or that of the commit. */
-DT_MUST_CHECK dt_status dt_store_finish(dt_db *db, dt_status status, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err);
 
 /*
  * Reads the rows of the open result, each by `read` into row_bytes of one array in the arena, and ends the result. *out

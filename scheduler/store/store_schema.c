@@ -102,7 +102,7 @@ static dt_status make_installation(dt_db *db, const struct dt_config *config, st
         status = dt_fail(err, DT_CORRUPT, "installation.shards is %lld", (long long)shards);
     if (status == DT_OK)
         status = make_shards(db, (unsigned)shards, err);
-    return dt_store_finish(db, status, err);
+    return dt_store_commit(db, status, err);
 }
 
 static dt_status apply(dt_db *db, const struct dt_config *config, const struct dt_migration *m,

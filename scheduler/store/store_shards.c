@@ -95,7 +95,7 @@ dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_instal
         status = dt_store_begin(store, &db, NULL, err);
         if (status == DT_OK)
             status = set_locked(db, shards, inst, err);
-        status = dt_store_finish(db, status, err);
+        status = dt_store_commit(db, status, err);
     } while (dt_store_again(&again, status));
     return status;
 }

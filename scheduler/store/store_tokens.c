@@ -58,7 +58,7 @@ dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, stru
             status = set_rule(db, DT_TOKENS_ASKED, err);
         if (status == DT_OK)
             status = insert_token(db, token, now_ms, err);
-        status = dt_store_finish(db, status, err);
+        status = dt_store_commit(db, status, err);
     } while (dt_store_again(&again, status));
     return status == DT_EXISTS ? dt_fail(err, DT_EXISTS, "a token of this name exists") : status;
 }
@@ -82,7 +82,7 @@ dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err)
         status = dt_store_begin(store, &db, NULL, err);
         if (status == DT_OK)
             status = set_rule(db, DT_TOKENS_ASKED, err);
-        status = dt_store_finish(db, status, err);
+        status = dt_store_commit(db, status, err);
     } while (dt_store_again(&again, status));
     return status;
 }
@@ -108,7 +108,7 @@ dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err)
             status = set_rule(db, DT_TOKENS_WAIVED, err); /* first: who makes a token meanwhile waits for this */
         if (status == DT_OK)
             status = refuse_if_any(db, err);
-        status = dt_store_finish(db, status, err);
+        status = dt_store_commit(db, status, err);
     } while (dt_store_again(&again, status));
     return status;
 }

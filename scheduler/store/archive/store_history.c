@@ -523,7 +523,7 @@ dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size
         status = dt_db_run(db, dt_sql_delete_ended_keys, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
     if (status == DT_OK && *done)
         status = dt_db_run(db, dt_sql_delete_key_ends, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
-    status = dt_store_finish(db, status, err);
+    status = dt_store_commit(db, status, err);
     dt_strbuf_clear(&ends);
     return status;
 }
@@ -616,7 +616,7 @@ dt_status dt_store_sort_rest(dt_store *store, struct dt_mover *mover, int64_t no
     if (status == DT_OK && n)
         status = note_sorted(db, &arena, v, n, err);
     if (n)
-        status = dt_store_finish(db, status, err);
+        status = dt_store_commit(db, status, err);
     *done = status == DT_OK ? n : 0;
     dt_arena_clear(&arena);
     return status;

@@ -152,7 +152,7 @@ static dt_status count_out(struct tending *t, int32_t part)
         status = dt_db_run(t->db, dt_sql_delete_dropped_counts, &number, 1, NULL, t->err);
     if (status == DT_OK)
         status = dt_db_run(t->db, dt_sql_delete_dropped_days, &number, 1, NULL, t->err);
-    return dt_store_finish(t->db, status, t->err);
+    return dt_store_commit(t->db, status, t->err);
 }
 
 static dt_status drop_part(struct tending *t, int32_t part)

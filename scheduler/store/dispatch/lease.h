@@ -15,7 +15,7 @@ struct dt_lease_row {
 };
 
 /*
- * A leader's transaction, for dt_store_finish whatever is returned: the shard's row is locked and compared with the
+ * A leader's transaction, for dt_store_commit whatever is returned: the shard's row is locked and compared with the
  * lease. *row is filled in also after DEPOSED (another leadership's, or MySQL went back to an earlier state) and
  * HALTED; NOT_FOUND: no such shard. One round trip mostly; a connection that broke while it was idle is replaced
  * unnoticed.

@@ -261,7 +261,7 @@ static dt_status halt(dt_db *db, unsigned shard, const char *reason, struct dt_e
 static dt_status halt_unreadable(dt_db *db, unsigned shard, struct dt_error *err)
 {
     static const char reason[] = "the in-flight list cannot be read";
-    dt_status status = dt_store_finish(db, halt(db, shard, reason, err), err);
+    dt_status status = dt_store_commit(db, halt(db, shard, reason, err), err);
     return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
 }
 
@@ -283,7 +283,7 @@ dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, cons
         return halt_unreadable(db, shard, err);
     if (status == DT_OK)
         status = write_epoch(db, lease, owner, index_at, err);
-    return dt_store_finish(db, status, err);
+    return dt_store_commit(db, status, err);
 }
 
 /* ---- step 3, and at rest ---- */
@@ -411,7 +411,7 @@ dt_status dt_store_trimmed(dt_store *store, struct dt_lease *lease, struct dt_er
                            DT_PARAMS(DT_P_INT(row.now_ms), DT_P_INT(lease->shard), DT_P_INT(lease->epoch),
                                      DT_P_INT(lease->token), DT_P_INT(lease->version)),
                            NULL, err);
-    status = dt_store_finish(db, status, err);
+    status = dt_store_commit(db, status, err);
     if (status != DT_OK)
         return status;
     lease->version++;

@@ -13,7 +13,7 @@
  *     struct dt_counts counts;
  *     dt_counts_init(&counts);                       // for each try of the transaction
  *     dt_counts_move(&counts, topic, id, was, is);   // what has really changed, after it has
- *     status = dt_counts_commit(db, &counts, status, err);   // in place of dt_store_finish
+ *     status = dt_counts_commit(db, &counts, status, err);   // in place of dt_store_commit
  */
 #ifndef DT_STORE_COUNTS_H
 #define DT_STORE_COUNTS_H

@@ -87,7 +87,7 @@ dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struc
         status = dt_store_begin(store, &db, &now_ms, err);
         if (status == DT_OK)
             status = take_block(db, now_ms, n, first, err);
-        status = dt_store_finish(db, status, err);
+        status = dt_store_commit(db, status, err);
     } while (dt_store_again(&again, status));
     /* A block whose COMMIT is in doubt is not used: numbers may be lost, never given twice. */
     return status == DT_UNKNOWN ? dt_fail(err, DT_UNAVAILABLE, "connection lost while taking ids") : status;

@@ -408,7 +408,7 @@ static dt_status put(dt_store *store, const struct dt_topic *t, enum put how, st
         status = dt_store_begin(store, &db, &now_ms, err);
         if (status == DT_OK)
             status = put_locked(db, t, how, terms, now_ms, created, err);
-        status = dt_store_finish(db, status, err);
+        status = dt_store_commit(db, status, err);
     } while (dt_store_again(&again, status));
     return status;
 }
@@ -457,7 +457,7 @@ dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused,
         status = dt_store_begin(store, &db, &now_ms, err);
         if (status == DT_OK)
             status = pause_locked(db, name, paused, now_ms, err);
-        status = dt_store_finish(db, status, err);
+        status = dt_store_commit(db, status, err);
     } while (dt_store_again(&again, status));
     return status;
 }
