@@ -59,13 +59,32 @@ static void slot_clear(struct slot *slot)
     dt_hold_end(&slot->hold);
 }
 
+/* Whether there is more to wait for. */
+static bool drop_input(int fd)
+{
+    char waste[16384];
+    for (int rounds = 0; rounds < 64; rounds++) {
+        ssize_t n = recv(fd, waste, sizeof(waste), MSG_DONTWAIT);
+        if (n == 0)
+            return false;
+        if (n < 0)
+            return true; /* would block; an error ends with the time limit, or with the next poll */
+    }
+    return true;
+}
+
+/* What has arrived is dropped before the last close, so that the kernel sends the answer to its end and no reset. */
 void dt_linger_free(dt_linger *linger)
 {
     if (!linger)
         return;
-    for (int i = 0; i < SOCKETS_MAX; i++)
-        if (linger->slots[i].fd >= 0)
-            slot_clear(&linger->slots[i]);
+    for (int i = 0; i < SOCKETS_MAX; i++) {
+        struct slot *slot = &linger->slots[i];
+        if (slot->fd < 0)
+            continue;
+        (void)drop_input(slot->fd);
+        slot_clear(slot);
+    }
     close(linger->wake_fd);
     pthread_mutex_destroy(&linger->lock);
     free(linger);
@@ -139,20 +158,6 @@ size_t dt_linger_unsent(dt_linger *linger)
         n += linger->slots[i].fd >= 0 && linger->slots[i].text.p != NULL;
     pthread_mutex_unlock(&linger->lock);
     return n;
-}
-
-/* Whether there is more to wait for. */
-static bool drop_input(int fd)
-{
-    char waste[16384];
-    for (int rounds = 0; rounds < 64; rounds++) {
-        ssize_t n = recv(fd, waste, sizeof(waste), MSG_DONTWAIT);
-        if (n == 0)
-            return false;
-        if (n < 0)
-            return true; /* would block; an error ends with the time limit, or with the next poll */
-    }
-    return true;
 }
 
 static short events_of(const struct slot *slot)
