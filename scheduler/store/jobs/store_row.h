@@ -1,8 +1,8 @@
 /*
  * The one place that knows how a row of `jobs` becomes a struct dt_job. For store/ only.
  *
- * A statement selects one of the column lists below (from `jobs j`), at any place in its list, and reads each row with
- * the function of the same name, giving the index of the first of those columns.
+ * A statement selects the columns of a function below, in the order of job/job_columns.h (store/sql/job_rows.sql), at any
+ * place in its list, and reads each row with that function, giving the index of the first of them.
  */
 #ifndef DT_STORE_STORE_ROW_H
 #define DT_STORE_STORE_ROW_H
@@ -14,24 +14,13 @@
  * write "now" in a manual edit, and 0 is what the absence of a time is here. The due index has the same (due_key). */
 #define DT_SQL_NEXT_AT "GREATEST(j.next_at, 1)"
 
-/* Everything but the payload, which may be large. */
-#define DT_ROW_HEAD_OF(next_at)                                                                                        \
-    "j.id,j.topic,j.job_key,j.state+0,j.run_at," next_at ",j.attempt,j.failures,j.attempt_status+0,j.due_at,"          \
-    "j.dispatched_at,j.finished_at,j.claim_shard,j.no_retries,j.retry,j.ack_timeout_ms,j.partition_key,j.headers,"     \
-    "j.content_type,j.payload_binary,j.error_code,j.error_message,j.error_at,j.created_at,j.updated_at,j.version"
-#define DT_ROW_HEAD DT_ROW_HEAD_OF(DT_SQL_NEXT_AT)
 enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };
-/* The columns of DT_ROW_HEAD from `history j`. Whoever reads there shows a row only while its purge_at is to come. */
-#define DT_ROW_HEAD_PAST DT_ROW_HEAD_OF("0")
-/* The whole row. */
-#define DT_ROW_FULL      DT_ROW_HEAD ",j.payload"
-#define DT_ROW_FULL_PAST DT_ROW_HEAD_PAST ",j.payload"
-/* What `jobs` and `history` have in common, but for the id; `attempts` and `history_attempts`. */
-#define DT_KEPT_COLUMNS                                                                                                \
-    "topic, job_key, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, finished_at, "           \
-    "claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, maker, digest, "       \
-    "partition_key, content_type, payload_binary, error_at, error_code, error_message, headers, payload"
-#define DT_ATTEMPT_COLUMNS "job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message"
+/* The whole row: the columns of job/job_columns.h, and the payload behind them. */
+#define DT_ROW_FULL                                                                                                    \
+    "j.id,j.topic,j.job_key,j.state+0,j.run_at," DT_SQL_NEXT_AT ",j.attempt,j.failures,j.attempt_status+0,j.due_at,"   \
+    "j.dispatched_at,j.finished_at,j.claim_shard,j.no_retries,j.retry,j.ack_timeout_ms,j.partition_key,j.headers,"     \
+    "j.content_type,j.payload_binary,j.error_code,j.error_message,j.error_at,j.created_at,j.updated_at,j.version,"     \
+    "j.payload"
 /*
  * Of history's many partitions only those can have a job that jobs of its home day have gone to (history_days). Where
  * many ids are asked for, a join finds them: (id, part) of each, a look. It costs the server about 2 ms to have all
