@@ -74,17 +74,19 @@ static bool drop_input(int fd)
 }
 
 /* What has arrived is dropped before the last close, so that the kernel sends the answer to its end and no reset. */
+static void end_slot(struct slot *slot)
+{
+    (void)drop_input(slot->fd);
+    slot_clear(slot);
+}
+
 void dt_linger_free(dt_linger *linger)
 {
     if (!linger)
         return;
-    for (int i = 0; i < SOCKETS_MAX; i++) {
-        struct slot *slot = &linger->slots[i];
-        if (slot->fd < 0)
-            continue;
-        (void)drop_input(slot->fd);
-        slot_clear(slot);
-    }
+    for (int i = 0; i < SOCKETS_MAX; i++)
+        if (linger->slots[i].fd >= 0)
+            end_slot(&linger->slots[i]);
     close(linger->wake_fd);
     pthread_mutex_destroy(&linger->lock);
     free(linger);
@@ -175,7 +177,7 @@ static nfds_t collect_sockets(dt_linger *linger, struct pollfd *fds, int *slots,
         if (slot->fd < 0)
             continue;
         if (slot->until_us <= now_us) {
-            slot_clear(slot);
+            end_slot(slot);
             continue;
         }
         slots[n] = i;
