@@ -219,7 +219,11 @@ static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
     return finish_change(req, store, status, &job, &err);
 }
 
-static enum dt_next run_job_now(struct dt_request *req, dt_store *store)
+/* One call of the store that changes the job, and nothing to wait for. */
+typedef dt_status change_fn(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                            struct dt_error *err);
+
+static enum dt_next change_job(struct dt_request *req, dt_store *store, change_fn *in_store)
 {
     const struct change *change = req->state;
     struct dt_job job = {0};
@@ -228,21 +232,18 @@ static enum dt_next run_job_now(struct dt_request *req, dt_store *store)
         return DT_REPLY;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
-        status = dt_store_run_now(store, change->id, &req->arena, &job, &err);
+        status = in_store(store, change->id, &req->arena, &job, &err);
     return finish_change(req, store, status, &job, &err);
+}
+
+static enum dt_next run_job_now(struct dt_request *req, dt_store *store)
+{
+    return change_job(req, store, dt_store_run_now);
 }
 
 static enum dt_next redrive_job(struct dt_request *req, dt_store *store)
 {
-    const struct change *change = req->state;
-    struct dt_job job = {0};
-    struct dt_error err = {0};
-    if (!hold_room(req))
-        return DT_REPLY;
-    dt_status status = check_visible(req, store, change->id, &err);
-    if (status == DT_OK)
-        status = dt_store_redrive(store, change->id, &req->arena, &job, &err);
-    return finish_change(req, store, status, &job, &err);
+    return change_job(req, store, dt_store_redrive);
 }
 
 /* A page: like those of other lists, but that next_cursor is there only when there are more. */
