@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text/hex.h"
+
 #define SEGMENTS_MAX 8
 
 struct segment {
@@ -106,17 +108,6 @@ size_t dt_router_count(const dt_router *router)
     return router->n;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* Whether the segment of a path, once it is decoded, is this literal. */
 static bool decodes_to(struct dt_str segment, struct dt_str literal)
 {
@@ -124,8 +115,8 @@ static bool decodes_to(struct dt_str segment, struct dt_str literal)
     for (size_t i = 0; i < segment.n; i++, k++) {
         char c = segment.p[i];
         if (c == '%') {
-            int hi = segment.n - i < 3 ? -1 : hex_digit(segment.p[i + 1]);
-            int lo = hi < 0 ? -1 : hex_digit(segment.p[i + 2]);
+            int hi = segment.n - i < 3 ? -1 : dt_hex_digit(segment.p[i + 1]);
+            int lo = hi < 0 ? -1 : dt_hex_digit(segment.p[i + 2]);
             if (lo < 0)
                 return false;
             c = (char)(hi * 16 + lo);
@@ -217,8 +208,8 @@ dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n)
         }
         if (text.n - i < 3)
             return DT_MALFORMED;
-        int hi = hex_digit(text.p[i + 1]);
-        int lo = hex_digit(text.p[i + 2]);
+        int hi = dt_hex_digit(text.p[i + 1]);
+        int lo = dt_hex_digit(text.p[i + 2]);
         if (hi < 0 || lo < 0)
             return DT_MALFORMED;
         out[k++] = (char)(hi * 16 + lo);

@@ -17,6 +17,7 @@
  * warm, and when memory is out one may jump out of yajl (which does not check) without losing anything.
  */
 #include "base/json.h"
+#include "base/text/hex.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -135,14 +136,6 @@ bool dt_utf8_valid(struct dt_str s)
 
 /* ---- escaped surrogates ---- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The unit of a \uXXXX at p, or -1 when there is none. */
 static int escaped_unit(const char *p, const char *end)
 {
@@ -151,7 +144,7 @@ static int escaped_unit(const char *p, const char *end)
     if (end - p < 6 || p[0] != '\\' || p[1] != 'u')
         return -1;
     for (int i = 2; i < 6; i++) {
-        int digit = hex_digit(p[i]);
+        int digit = dt_hex_digit(p[i]);
 
         if (digit < 0)
             return -1;
@@ -621,7 +614,7 @@ static bool scan_escape(struct scan *s)
     for (size_t i = 2; i < 6; i++) {
         if (i >= left)
             return ends_early(s);
-        if (hex_digit(at[i]) < 0)
+        if (dt_hex_digit(at[i]) < 0)
             return fault(s, at, "an escape that is none");
     }
     unit = escaped_unit(at, s->end);

@@ -6,6 +6,8 @@
  */
 #include "frames.h"
 
+#include "base/text/hex.h"
+
 #define SIZE_LINE_MAX  512 /* extensions included */
 #define SIZE_DIGITS    15  /* hexadecimal, so that nobody's number overflows */
 #define TRAILERS_MAX   1024
@@ -79,14 +81,6 @@ static size_t pass_body(struct dt_frames *frames, struct dt_str text)
     return n;
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* An extension is text, and what is behind the size begins with a semicolon. */
 static bool is_extension(struct dt_str remainder)
 {
@@ -102,8 +96,8 @@ static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
     size_t digits = 0;
     size_t length = line_length(text);
     uint64_t size = 0;
-    while (digits < text.n && hex_digit(text.p[digits]) >= 0 && digits <= SIZE_DIGITS)
-        size = size * 16 + (uint64_t)hex_digit(text.p[digits++]);
+    while (digits < text.n && dt_hex_digit(text.p[digits]) >= 0 && digits <= SIZE_DIGITS)
+        size = size * 16 + (uint64_t)dt_hex_digit(text.p[digits++]);
     if (digits == 0 || digits > SIZE_DIGITS || (length == 0 && text.n >= SIZE_LINE_MAX))
         return malformed(frames, wrong);
     if (length == 0)

@@ -7,6 +7,8 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 
+#include "base/text/hex.h"
+
 #define LABEL_MAX 63
 
 static char lower(char c)
@@ -22,11 +24,6 @@ static bool digit(char c)
 static bool alphanumeric(char c)
 {
     return digit(c) || (lower(c) >= 'a' && lower(c) <= 'z');
-}
-
-static bool hexadecimal(char c)
-{
-    return digit(c) || (lower(c) >= 'a' && lower(c) <= 'f');
 }
 
 static bool starts_with(struct dt_str s, const char *prefix)
@@ -66,7 +63,7 @@ static const char *check_characters(struct dt_str text)
             return "has a character that must be percent-encoded";
         if (text.p[i] == '#')
             return "has a fragment, which is never sent";
-        if (text.p[i] == '%' && (i + 2 >= text.n || !hexadecimal(text.p[i + 1]) || !hexadecimal(text.p[i + 2])))
+        if (text.p[i] == '%' && (i + 2 >= text.n || dt_hex_digit(text.p[i + 1]) < 0 || dt_hex_digit(text.p[i + 2]) < 0))
             return "has a % without two hexadecimal digits";
     }
     return NULL;
