@@ -282,3 +282,15 @@ struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s)
     p[s.n] = '\0';
     return (struct dt_str){p, s.n};
 }
+
+struct dt_str dt_arena_printf(struct dt_arena *arena, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof(text))
+        return DT_STR_NONE;
+    return dt_arena_copy(arena, (struct dt_str){text, (size_t)n});
+}

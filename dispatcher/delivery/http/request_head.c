@@ -6,11 +6,10 @@
 
 #include <strings.h>
 
-#include "base/text/timetext.h"
+#include "delivery/cloud_event.h"
 #include "job/callback/callback_header.h"
 
 #define OWN_HEADERS_MAX 16
-#define TEXT_MAX        512
 
 struct head {
     struct dt_arena *arena;
@@ -85,29 +84,6 @@ static void add_attribute(struct head *h, struct dt_str name, struct dt_str valu
     dt_strbuf_clear(&encoded);
 }
 
-/* printf into the arena. */
-static struct dt_str text(struct head *h, const char *fmt, ...) DT_PRINTF(2, 3);
-static struct dt_str text(struct head *h, const char *fmt, ...)
-{
-    char buf[TEXT_MAX];
-    va_list args;
-    va_start(args, fmt);
-    int n = vsnprintf(buf, sizeof(buf), fmt, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= sizeof(buf)) {
-        h->failed = true;
-        return DT_STR_NONE;
-    }
-    return copy(h, (struct dt_str){buf, (size_t)n});
-}
-
-static struct dt_str time_text(struct head *h, int64_t ms)
-{
-    char buf[25];
-    dt_time_format(ms, buf);
-    return copy(h, dt_str(buf));
-}
-
 static struct dt_str content_type(const struct dt_outgoing *from)
 {
     if (!from->content_type.p)
@@ -116,21 +92,32 @@ static struct dt_str content_type(const struct dt_outgoing *from)
     return sound ? from->content_type : DT_STR_LIT("application/octet-stream");
 }
 
+static struct dt_str made(struct head *h, struct dt_str text)
+{
+    h->failed = h->failed || !text.p;
+    return text;
+}
+
 static void add_attributes(struct head *h, const struct dt_outgoing *from, const char *installation, int64_t now_ms)
 {
-    struct dt_str id = text(h, "%lld", (long long)from->claim.id);
+    const struct dt_cloud_event event = {.job = from->claim.id,
+                                         .attempt = from->claim.attempt,
+                                         .id_suffix = "",
+                                         .installation = installation,
+                                         .type = from->topic,
+                                         .key = from->key,
+                                         .time_ms = now_ms,
+                                         .scheduled_ms = from->claim.due_ms};
+    struct dt_cloud_event_attribute attributes[DT_CLOUD_EVENT_ATTRIBUTES];
+    size_t n = 0;
     push(h, DT_STR_LIT("content-type"), content_type(from));
-    add_attribute(h, DT_STR_LIT("ce-specversion"), DT_STR_LIT("1.0"));
-    add_attribute(h, DT_STR_LIT("ce-id"),
-                  text(h, "%lld/%lld", (long long)from->claim.id, (long long)from->claim.attempt));
-    add_attribute(h, DT_STR_LIT("ce-source"), text(h, "/duetime/%s", installation));
-    add_attribute(h, DT_STR_LIT("ce-type"), from->topic);
-    add_attribute(h, DT_STR_LIT("ce-subject"), from->key.p ? from->key : id);
-    add_attribute(h, DT_STR_LIT("ce-time"), time_text(h, now_ms));
-    add_attribute(h, DT_STR_LIT("ce-jobid"), id);
-    add_attribute(h, DT_STR_LIT("ce-jobkey"), from->key);
-    add_attribute(h, DT_STR_LIT("ce-attempt"), text(h, "%lld", (long long)from->claim.attempt));
-    add_attribute(h, DT_STR_LIT("ce-scheduledtime"), time_text(h, from->claim.due_ms));
+    if (dt_cloud_event_attributes(&event, h->arena, attributes, &n) != DT_OK) {
+        h->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        add_attribute(h, made(h, dt_arena_printf(h->arena, "ce-%s", attributes[i].name + strlen("ce_"))),
+                      attributes[i].value);
 }
 
 static dt_status add_signature(struct head *h, const struct dt_webhook *webhook,
@@ -149,12 +136,14 @@ static dt_status add_signature(struct head *h, const struct dt_webhook *webhook,
 static dt_status add_webhook(struct head *h, const struct dt_outgoing *from, const struct dt_callback_setting *setting,
                              int64_t now_ms)
 {
-    struct dt_webhook webhook = {.id = text(h, "%lld/%lld", (long long)from->claim.id, (long long)from->claim.attempt),
+    struct dt_webhook webhook = {.id = made(h, dt_arena_printf(h->arena, "%lld/%lld", (long long)from->claim.id,
+                                                               (long long)from->claim.attempt)),
                                  .timestamp_s = now_ms / 1000,
                                  .body = from->payload};
     push(h, DT_STR_LIT("idempotency-key"), webhook.id);
     push(h, DT_STR_LIT("webhook-id"), webhook.id);
-    push(h, DT_STR_LIT("webhook-timestamp"), text(h, "%lld", (long long)webhook.timestamp_s));
+    push(h, DT_STR_LIT("webhook-timestamp"),
+         made(h, dt_arena_printf(h->arena, "%lld", (long long)webhook.timestamp_s)));
     push(h, DT_STR_LIT("user-agent"), DT_STR_LIT("duetime/" DUETIME_VERSION));
     return setting->secret ? add_signature(h, &webhook, setting->secret) : DT_OK;
 }

@@ -3,10 +3,10 @@
  */
 #include "message.h"
 
+#include "delivery/cloud_event.h"
 #include "job/job_encode.h"
-#include "job/retry.h"
 
-#define OWN_HEADERS_MAX 11
+#define OWN_HEADERS_MAX (1 + DT_CLOUD_EVENT_ATTRIBUTES)
 #define NOTICE_MAX      1000000 /* below Kafka's default limit of a message */
 
 struct headers {
@@ -20,25 +20,14 @@ static void add(struct headers *h, const char *name, struct dt_str value)
         h->v[h->n++] = (struct dt_kafka_header){dt_str(name), value};
 }
 
-/* printf into the arena. */
-static struct dt_str text(struct dt_arena *arena, const char *fmt, ...) DT_PRINTF(2, 3);
-static struct dt_str text(struct dt_arena *arena, const char *fmt, ...)
+static dt_status add_attributes(struct headers *h, const struct dt_cloud_event *event, struct dt_arena *arena)
 {
-    char buf[512];
-    va_list args;
-    va_start(args, fmt);
-    int n = vsnprintf(buf, sizeof(buf), fmt, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= sizeof(buf))
-        return DT_STR_NONE;
-    return dt_arena_copy(arena, (struct dt_str){buf, (size_t)n});
-}
-
-static struct dt_str time_text(struct dt_arena *arena, int64_t ms)
-{
-    char buf[25];
-    dt_time_format(ms, buf);
-    return dt_arena_copy(arena, dt_str(buf));
+    struct dt_cloud_event_attribute attributes[DT_CLOUD_EVENT_ATTRIBUTES];
+    size_t n;
+    dt_status status = dt_cloud_event_attributes(event, arena, attributes, &n);
+    for (size_t i = 0; status == DT_OK && i < n; i++)
+        add(h, attributes[i].name, attributes[i].value);
+    return status;
 }
 
 /* The caller's headers: a JSON object of strings, checked when the job was made; by hand it may be anything. */
@@ -70,25 +59,24 @@ dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installa
     struct headers h = {.v = dt_arena_alloc(arena, OWN_HEADERS_MAX * sizeof(*h.v))};
     if (!h.v)
         return DT_NOMEM;
-    struct dt_str id = text(arena, "%lld", (long long)from->claim.id);
+    const struct dt_cloud_event event = {.job = from->claim.id,
+                                         .attempt = from->claim.attempt,
+                                         .id_suffix = "",
+                                         .installation = installation,
+                                         .type = from->topic,
+                                         .key = from->key,
+                                         .time_ms = now_ms,
+                                         .scheduled_ms = from->claim.due_ms};
     add(&h, "content-type", from->content_type.p ? from->content_type : DT_STR_LIT("application/json"));
-    add(&h, "ce_specversion", DT_STR_LIT("1.0"));
-    add(&h, "ce_id", text(arena, "%lld/%lld", (long long)from->claim.id, (long long)from->claim.attempt));
-    add(&h, "ce_source", text(arena, "/duetime/%s", installation));
-    add(&h, "ce_type", from->topic);
-    add(&h, "ce_subject", from->key.p ? from->key : id);
-    add(&h, "ce_time", time_text(arena, now_ms));
-    add(&h, "ce_jobid", id);
-    add(&h, "ce_jobkey", from->key);
-    add(&h, "ce_attempt", text(arena, "%lld", (long long)from->claim.attempt));
-    add(&h, "ce_scheduledtime", time_text(arena, from->claim.due_ms));
-    dt_status status = add_callers(&h, from->headers, json, arena);
+    dt_status status = add_attributes(&h, &event, arena);
+    if (status == DT_OK)
+        status = add_callers(&h, from->headers, json, arena);
     *message = (struct dt_kafka_message){.topic = from->kafka_topic,
                                          .key = from->partition_key,
                                          .value = from->payload,
                                          .headers = h.v,
                                          .n_headers = h.n};
-    return status == DT_OK && !id.p ? DT_NOMEM : status;
+    return status;
 }
 
 /* The job as JSON; without its payload when that, as text, makes it larger than Kafka takes. */
@@ -112,23 +100,21 @@ dt_status dt_message_of_notice(const struct dt_notice *notice, const char *insta
     const struct dt_job *job = &notice->job;
     struct headers h = {.v = dt_arena_alloc(arena, OWN_HEADERS_MAX * sizeof(*h.v))};
     struct dt_str value = notice_body(job, arena);
-    struct dt_str id = text(arena, "%lld", (long long)job->id);
-    if (!h.v || !value.p || !id.p)
+    if (!h.v || !value.p)
         return DT_NOMEM;
+    const struct dt_cloud_event event = {.job = job->id,
+                                         .attempt = notice->attempt,
+                                         .id_suffix = "/dead",
+                                         .installation = installation,
+                                         .type = DT_STR_LIT("duetime.dead"),
+                                         .key = job->key,
+                                         .time_ms = notice->made_at_ms};
     add(&h, "content-type", DT_STR_LIT("application/json"));
-    add(&h, "ce_specversion", DT_STR_LIT("1.0"));
-    add(&h, "ce_id", text(arena, "%lld/%lld/dead", (long long)job->id, (long long)notice->attempt));
-    add(&h, "ce_source", text(arena, "/duetime/%s", installation));
-    add(&h, "ce_type", DT_STR_LIT("duetime.dead"));
-    add(&h, "ce_subject", job->key.p ? job->key : id);
-    add(&h, "ce_time", time_text(arena, notice->made_at_ms));
-    add(&h, "ce_jobid", id);
-    add(&h, "ce_jobkey", job->key);
-    add(&h, "ce_attempt", text(arena, "%lld", (long long)notice->attempt));
-    *message = (struct dt_kafka_message){.topic = text(arena, "%s.dead", installation),
+    dt_status status = add_attributes(&h, &event, arena);
+    *message = (struct dt_kafka_message){.topic = dt_arena_printf(arena, "%s.dead", installation),
                                          .key = job->partition_key,
                                          .value = value,
                                          .headers = h.v,
                                          .n_headers = h.n};
-    return message->topic.p ? DT_OK : DT_NOMEM;
+    return status == DT_OK && !message->topic.p ? DT_NOMEM : status;
 }
