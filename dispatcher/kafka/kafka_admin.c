@@ -373,6 +373,7 @@ static bool no_answer(const struct look *v, size_t n)
 static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bool made, int64_t deadline_us,
                            struct dt_kafka_finding *f)
 {
+    f->made = look->made;
     f->status = judge(look, made, false, &f->error);
     if (f->status != DT_OK)
         return;

@@ -31,6 +31,7 @@ struct dt_kafka_admin {
 struct dt_kafka_finding {
     char name[DT_KAFKA_TOPIC_MAX + 1]; /* in */
     dt_status status;                  /* OK, REFUSED, or UNAVAILABLE: nobody can say now */
+    bool made;                         /* it was missing */
     struct dt_kafka_topic_info info;   /* with OK */
     struct dt_error error;             /* otherwise */
 };

@@ -6,6 +6,8 @@
  * Invariants:
  *   - One lock guards all that is remembered, and is never held while Kafka is asked.
  *   - The thread sleeps unless something is wanted. Between two requests it lets those in who wait for one.
+ *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. So a hundred are made
+ *     as soon as they are wanted, and further ones at a steady pace.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +27,9 @@ enum {
     LINGER_US = 2000,      /* what is wanted at the same time is asked for together */
     PACING_US = 2000,      /* between two requests of the thread, at least … */
     PACING_SHARE = 4,      /* … and this part of what the last one took */
+    MADE_EACH_US = 50000,  /* a topic's share of the time, once … */
+    MADE_AT_ONCE = 100,    /* … so many were made without regard to that; then … */
+    FIND_FEW = 2,          /* … a request asks for so many, that nobody waits long for the next */
 };
 
 struct known {
@@ -154,24 +159,58 @@ static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_find
 
 /* ---- on the thread of its own ---- */
 
+/* When the next request may be sent, and how much it may ask for. */
+struct pace {
+    int64_t not_before_us;
+    size_t most;
+    int64_t paid_until_us; /* the shares of the topics that were made, one behind the other */
+};
+
+static size_t count_made(const struct dt_kafka_finding *v, size_t n)
+{
+    size_t n_made = 0;
+
+    for (size_t i = 0; i < n; i++)
+        n_made += v[i].made;
+    return n_made;
+}
+
+static int64_t later(int64_t a_us, int64_t b_us)
+{
+    return a_us > b_us ? a_us : b_us;
+}
+
+/* After a request that was sent at began_us, and made so many topics (the generic cell rate algorithm). */
+static void set_pace(struct pace *pace, int64_t began_us, size_t n_made)
+{
+    const int64_t now_us = dt_kafka_now_us();
+    const int64_t paced_us = now_us + later((now_us - began_us) / PACING_SHARE, PACING_US);
+    int64_t made_us;
+
+    pace->paid_until_us = later(pace->paid_until_us, now_us) + (int64_t)n_made * MADE_EACH_US;
+    made_us = pace->paid_until_us - (int64_t)MADE_AT_ONCE * MADE_EACH_US;
+    pace->not_before_us = later(paced_us, made_us);
+    pace->most = made_us > now_us ? FIND_FEW : DT_KAFKA_FIND_MAX;
+}
+
 static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
 {
     while (!dt_thread_stopping(&l->thread) && dt_kafka_now_us() < until_us)
         dt_clock_wait(&l->changed, &l->lock, until_us);
 }
 
-/* Takes the names to be asked for next, not before not_before_us; 0: the end. */
-static size_t next_wanted(struct dt_kafka_lookups *l, int64_t not_before_us, struct dt_kafka_finding *v)
+/* Takes the names to be asked for next; 0: the end. */
+static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, struct dt_kafka_finding *v)
 {
     size_t n = 0;
 
     pthread_mutex_lock(&l->lock);
-    await_until(l, not_before_us);
+    await_until(l, pace->not_before_us);
     while (!dt_thread_stopping(&l->thread) && dt_topic_queue_length(l->wanted) == 0)
         pthread_cond_wait(&l->changed, &l->lock);
     await_until(l, dt_kafka_now_us() + LINGER_US);
     await_until(l, l->down_until_us);
-    for (; !dt_thread_stopping(&l->thread) && n < DT_KAFKA_FIND_MAX; n++) {
+    for (; !dt_thread_stopping(&l->thread) && n < pace->most; n++) {
         v[n] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE};
         if (!dt_topic_queue_take(l->wanted, v[n].name))
             break;
@@ -184,16 +223,14 @@ static void lookups_main(void *arg)
 {
     struct dt_kafka_lookups *l = arg;
     struct dt_kafka_finding v[DT_KAFKA_FIND_MAX];
-    int64_t not_before_us = 0;
+    struct pace pace = {.most = DT_KAFKA_FIND_MAX};
     size_t n;
 
-    while ((n = next_wanted(l, not_before_us, v)) > 0) {
+    while ((n = next_wanted(l, &pace, v)) > 0) {
         const int64_t began_us = dt_kafka_now_us();
-        int64_t pause_us;
 
         take_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, NULL));
-        pause_us = (dt_kafka_now_us() - began_us) / PACING_SHARE;
-        not_before_us = dt_kafka_now_us() + (pause_us > PACING_US ? pause_us : PACING_US);
+        set_pace(&pace, began_us, count_made(v, n));
     }
 }
 
