@@ -10,7 +10,8 @@
  *
  * Single jobs do not stand behind batches: units of a few rows have a queue of their own, which goes first, in commits
  * of its own that are begun without regard to those of batches. After PASSES of these a batch is committed all the same.
- * Where there are several threads, batches never have all of them at once.
+ * Where there are several threads, batches never have all of them at once, and while single jobs come they have one:
+ * what many large statements do at once in MySQL is felt by all others there.
  */
 #include "committer.h"
 
@@ -30,8 +31,10 @@
 #include "work/commit_window.h"
 #include "work/session.h"
 
-#define FEW_ROWS 16 /* of a unit that goes before batches */
-#define PASSES   8  /* so many commits of such units in a row, while a batch waits */
+#define FEW_ROWS 16              /* of a unit that goes before batches */
+#define PASSES   8               /* so many commits of such units in a row, while a batch waits */
+#define CALM_US  INT64_C(500000) /* since the last of them began, before batches may have several threads */
+#define SLOW_US  INT64_C(200000) /* or since a batch began that is under way: it may hang */
 
 struct queue {
     struct dt_unit *units;          /* utlist */
@@ -130,18 +133,27 @@ static int64_t queue_begins_at(const struct queue *q)
     return q->window.busy < q->most ? dt_commit_window_begin_at(&q->window, q->rows) : DT_COMMIT_WINDOW_NEVER;
 }
 
+static int64_t many_begins_at(const dt_committer *c)
+{
+    int64_t at_us = queue_begins_at(&c->many);
+    if (c->many.window.busy == 0 || c->few.window.begun_us == 0)
+        return at_us;
+    int64_t alone_until_us = dt_earlier(c->few.window.begun_us + CALM_US, c->many.window.begun_us + SLOW_US);
+    return at_us > alone_until_us ? at_us : alone_until_us;
+}
+
 static int64_t begin_at_locked(const dt_committer *c)
 {
-    int64_t few_us = queue_begins_at(&c->few);
-    int64_t many_us = queue_begins_at(&c->many);
-    return few_us < many_us ? few_us : many_us;
+    return dt_earlier(queue_begins_at(&c->few), many_begins_at(c));
 }
 
 /* A sleeper is of use when it can begin, or to look at the clock sooner than those do who look at it already. */
 static void call_sleeper_locked(dt_committer *c, bool for_clock)
 {
+    if (!c->sleeping)
+        return;
     int64_t at_us = begin_at_locked(c);
-    if (c->sleeping && (at_us == 0 || (for_clock && at_us < c->watched_us)))
+    if (at_us <= dt_clock_mono_us(c->clock) || (for_clock && at_us < c->watched_us))
         pthread_cond_signal(&c->wake);
 }
 
@@ -258,7 +270,7 @@ static bool fits_commit(const struct worker *w, const struct dt_unit *unit, size
 static struct queue *next_queue_locked(dt_committer *c, int64_t now_us)
 {
     bool few = c->stopping ? c->few.units != NULL : queue_begins_at(&c->few) <= now_us;
-    bool many = c->stopping ? c->many.units != NULL : queue_begins_at(&c->many) <= now_us;
+    bool many = c->stopping ? c->many.units != NULL : many_begins_at(c) <= now_us;
     bool passes = few && (!many || c->passes < PASSES);
     c->passes = passes && many ? c->passes + 1 : 0;
     return passes ? &c->few : &c->many;

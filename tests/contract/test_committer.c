@@ -462,6 +462,35 @@ static void batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs(void **s
     free(rows);
 }
 
+/* What a batch that hangs is given before another one is begun beside it, while single jobs come. */
+static void while_single_jobs_come_batches_are_committed_one_at_a_time(void **state)
+{
+    struct fixture *f = *state;
+    enum { COMMITTERS = 4, BATCHES = 2, BATCH = 20, ALONE_US = 200000 };
+    static struct call batches[BATCHES], single;
+    f->mysql.config.api_committers = COMMITTERS;
+    f->mysql.config.api_commit_jobs = BATCH;
+    start(f);
+    struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
+    for (size_t i = 0; i < BATCHES; i++)
+        rows[i * BATCH].row.job.key = DT_STR_LIT("held");
+    prepare(f, &single, "t", 1);
+    mysql_fixture_run(&f->mysql, "START TRANSACTION");
+    mysql_fixture_run(&f->mysql, "INSERT INTO job_keys VALUES ('t', 'held', 1)");
+    submit(f, &single);
+    int64_t begun_us = dt_clock_mono_us(dt_clock_system());
+    submit_all(f, batches, BATCHES);
+    await_waiting_for_locks(f, BATCHES);
+    assert_true(dt_clock_mono_us(dt_clock_system()) - begun_us >= ALONE_US);
+    mysql_fixture_run(&f->mysql, "ROLLBACK");
+    for (size_t i = 0; i < BATCHES; i++) {
+        await(&batches[i]);
+        dt_unit_clear(&batches[i].unit);
+    }
+    dt_unit_clear(&single.unit);
+    free(rows);
+}
+
 static void a_batch_has_its_turn_however_many_single_jobs_there_are(void **state)
 {
     struct fixture *f = *state;
@@ -588,6 +617,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_bytes_that_have_left_it, make, drop),
         cmocka_unit_test_setup_teardown(a_single_job_does_not_stand_behind_batches, make, drop),
         cmocka_unit_test_setup_teardown(batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs, make, drop),
+        cmocka_unit_test_setup_teardown(while_single_jobs_come_batches_are_committed_one_at_a_time, make, drop),
         cmocka_unit_test_setup_teardown(a_batch_has_its_turn_however_many_single_jobs_there_are, make, drop),
         cmocka_unit_test_setup_teardown(what_is_large_is_committed_apart, make, drop),
         cmocka_unit_test_setup_teardown(stopping_commits_what_is_queued_and_takes_no_more, make, drop),
