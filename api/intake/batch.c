@@ -429,6 +429,11 @@ bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req
     return dt_slices_add(batch->api->slices, &batch->slice);
 }
 
+void dt_batch_leave_slices(dt_batch *batch)
+{
+    batch->entry.call = resume;
+}
+
 bool dt_batch_wait(dt_batch *batch, bool finished)
 {
     bool wait = dt_gate_wait(&batch->entry, what_of(finished), NULL);

@@ -66,6 +66,8 @@ bool dt_batch_suspend(dt_batch *batch, bool finished);
  * is more to do now. False: the server ends, step is not called.
  */
 bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req));
+/* In a step that says false, before the request is resumed: from here on it waits on its HTTP thread. */
+void dt_batch_leave_slices(dt_batch *batch);
 /* In a step, as dt_batch_suspend: after true the step says false, and is called again after the wait. */
 bool dt_batch_wait(dt_batch *batch, bool finished);
 

@@ -1,13 +1,16 @@
 /*
- * POST /v1/jobs:batch. Lines (NDJSON) are cut out of the stream on the HTTP thread as they arrive; an array is
- * collected and taken apart in time slices (slices.h): first all of it is read (if it cannot be, nothing is made), then some
- * hundred jobs at a time. Both feed a dt_batch, which commits in chunks and holds the feeder back. Knows nothing of a
- * job's members.
+ * POST /v1/jobs:batch. Lines (NDJSON) are cut out of the stream as they arrive: those of a small batch on the HTTP thread;
+ * what is more goes on in time slices (slices.h), behind which the requests that somebody waits for do not stand. An
+ * array is collected and taken apart in time slices: first all of it is read (if it cannot be, nothing is made), then
+ * some dozens of jobs at a time. Both feed a dt_batch, which commits in chunks and holds the feeder back. Knows nothing
+ * of a job's members.
  */
 #include "answer.h"
 #include "api.h"
 #include "batch.h"
 #include "handlers.h"
+
+#define SLICE 64 /* elements: about a quarter of a millisecond */
 
 /* ---- NDJSON ---- */
 
@@ -19,6 +22,8 @@
 struct lines {
     dt_batch *batch;
     struct dt_strbuf partial;
+    struct dt_strbuf piece; /* taken in slices, from `at` on */
+    size_t at;
     size_t line_max;
     bool skipping;
     bool ended; /* the last line was taken */
@@ -30,6 +35,7 @@ static void drop_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
     dt_strbuf_clear(&lines->partial);
+    dt_strbuf_clear(&lines->piece);
     dt_batch_release(lines->batch);
 }
 
@@ -49,6 +55,7 @@ static enum dt_next begin_lines(struct dt_request *req, bool *buffer)
     }
     *lines = (struct lines){.batch = batch, .line_max = (size_t)req->api->config->limits_body};
     dt_strbuf_init(&lines->partial);
+    dt_strbuf_init(&lines->piece);
     req->state = lines;
     req->cleanup = drop_lines;
     return DT_PENDING;
@@ -86,38 +93,106 @@ static void keep_beginning(struct dt_request *req, struct lines *lines, const ch
 }
 
 /* No more lines are looked at; what is still to come is the remainder. */
-static enum dt_feed drop_remainder(struct lines *lines, size_t n, size_t *taken)
+static void leave_remainder(struct lines *lines)
 {
     dt_batch_remainder(lines->batch);
     dt_strbuf_clear(&lines->partial);
-    *taken = n;
-    return DT_FEED_DROP;
+}
+
+enum progress { TAKEN, SLICE_OVER, NO_ROOM, OVER };
+
+/* Takes lines of p[*at..n), one slice at most. */
+static enum progress take_lines(struct dt_request *req, const char *p, size_t n, size_t *at)
+{
+    struct lines *lines = req->state;
+    dt_batch_look(lines->batch);
+    for (int i = 0; *at < n; i++) {
+        const char *start = p + *at;
+        const char *end = memchr(start, '\n', n - *at);
+        if (dt_batch_over(lines->batch))
+            return OVER;
+        if (!end) {
+            keep_beginning(req, lines, start, n - *at);
+            *at = n;
+            break;
+        }
+        if (!dt_batch_room(lines->batch))
+            return NO_ROOM;
+        if (i == SLICE)
+            return SLICE_OVER;
+        take_line(lines, start, (size_t)(end - start));
+        *at += (size_t)(end - start) + 1;
+    }
+    dt_batch_room(lines->batch); /* a chunk that is full now need not wait for the next line */
+    return TAKEN;
+}
+
+/* A part of the piece, on a thread of the slices; the request goes back to its HTTP thread when all of it was taken. */
+static bool step_lines(struct dt_request *req)
+{
+    struct lines *lines = req->state;
+    switch (take_lines(req, lines->piece.p, lines->piece.n, &lines->at)) {
+    case SLICE_OVER:
+        return true;
+    case NO_ROOM:
+        return !dt_batch_wait(lines->batch, false);
+    case OVER:
+        leave_remainder(lines);
+        break;
+    case TAKEN:
+        break;
+    }
+    dt_strbuf_reset(&lines->piece);
+    dt_batch_leave_slices(lines->batch);
+    dt_request_resume(req);
+    return false;
+}
+
+/* The library's buffer does not outlive feed, so what is taken later is copied. False: memory is out. */
+static bool keep_piece(struct dt_request *req, struct lines *lines, const char *p, size_t n)
+{
+    lines->at = 0;
+    if (dt_request_hold(req, dt_strbuf_growth(&lines->piece, n)))
+        dt_strbuf_add(&lines->piece, p, n);
+    else
+        dt_batch_end(lines->batch, DT_BATCH_MEMORY);
+    if (lines->piece.failed)
+        dt_batch_end(lines->batch, DT_BATCH_MEMORY);
+    return lines->piece.n == n;
+}
+
+/* More than a slice, or there is no room for it now. */
+static enum dt_feed take_in_slices(struct dt_request *req, const char *p, size_t n)
+{
+    struct lines *lines = req->state;
+    if (!keep_piece(req, lines, p, n)) {
+        leave_remainder(lines);
+        return DT_FEED_DROP;
+    }
+    dt_request_suspend(req);
+    if (dt_batch_run_in_slices(lines->batch, step_lines))
+        return DT_FEED_WAIT;
+    dt_batch_end(lines->batch, DT_BATCH_SHUTDOWN);
+    leave_remainder(lines);
+    dt_request_resume(req);
+    return DT_FEED_WAIT;
 }
 
 static enum dt_feed feed_lines(struct dt_request *req, const char *p, size_t n, size_t *taken)
 {
-    struct lines *lines = req->state;
-    dt_batch_look(lines->batch);
-    for (*taken = 0; *taken < n;) {
-        const char *start = p + *taken;
-        const char *end = memchr(start, '\n', n - *taken);
-        if (dt_batch_over(lines->batch))
-            return drop_remainder(lines, n, taken);
-        if (!end) {
-            keep_beginning(req, lines, start, n - *taken);
-            *taken = n;
-            break;
-        }
-        if (!dt_batch_room(lines->batch)) {
-            if (dt_batch_suspend(lines->batch, false))
-                return DT_FEED_WAIT;
-            continue;
-        }
-        take_line(lines, start, (size_t)(end - start));
-        *taken += (size_t)(end - start) + 1;
+    size_t at = 0;
+    *taken = n;
+    switch (take_lines(req, p, n, &at)) {
+    case TAKEN:
+        return DT_FEED_MORE;
+    case OVER:
+        leave_remainder(req->state);
+        return DT_FEED_DROP;
+    case SLICE_OVER:
+    case NO_ROOM:
+        break;
     }
-    dt_batch_room(lines->batch); /* a chunk that is full now need not wait for the next line */
-    return DT_FEED_MORE;
+    return take_in_slices(req, p + at, n - at);
 }
 
 static enum dt_next answer_lines(struct dt_request *req)
@@ -176,7 +251,6 @@ static void cut(struct dt_request *req, enum dt_cut why)
 
 #define NODES_AT_LEAST 100000
 #define NODE_BYTES     (3 * sizeof(struct dt_json_node) / 2) /* of one in a table that grows by half */
-#define A_TURN         250                                   /* elements: about a millisecond */
 
 struct array {
     dt_batch *batch;
@@ -252,7 +326,7 @@ static bool feed_array(struct array *array)
 {
     const struct dt_json_node *root = dt_json_root(array->json);
     dt_batch_look(array->batch);
-    for (int i = 0; i < A_TURN && array->element && !dt_batch_over(array->batch); i++) {
+    for (int i = 0; i < SLICE && array->element && !dt_batch_over(array->batch); i++) {
         while (!dt_batch_room(array->batch))
             if (dt_batch_wait(array->batch, false))
                 return false;

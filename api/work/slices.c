@@ -13,7 +13,7 @@
 #include "base/metrics.h"
 #include "base/thread.h"
 
-#define NICE 5 /* answers that somebody waits for come first when processors are scarce */
+#define NICE 10 /* answers that somebody waits for come first when processors are scarce */
 
 struct dt_slices {
     struct dt_thread *threads;
@@ -87,7 +87,7 @@ dt_status dt_slices_start(size_t threads, dt_slices **out, struct dt_error *err)
         return dt_fail(err, DT_NOMEM, "no memory for the threads of batches");
     pthread_mutex_init(&slices->lock, NULL);
     pthread_cond_init(&slices->wake, NULL);
-    slices->queued = dt_gauge("duetime_api_turns", "Arrays of jobs that are being taken apart, or wait for that.", "");
+    slices->queued = dt_gauge("duetime_api_turns", "Batches that are being taken apart, or wait for that.", "");
     slices->threads = calloc(threads, sizeof(*slices->threads));
     dt_status status = slices->threads ? DT_OK : DT_NOMEM;
     for (; status == DT_OK && slices->n_threads < threads; slices->n_threads++)

@@ -47,7 +47,7 @@
   BOOL(api, migrate, false, DT_OPT_NONE, "Bring the schema up to date at start.") \
   DURATION(api, database_timeout, 3*DT_SECOND, 2*DT_SECOND, DT_MINUTE, DT_OPT_NONE, "Longest wait of a request for one answer of MySQL; a request that MySQL leaves alone is refused within this and the two seconds that a new connection may take. Not longer than mysql.io_timeout.") \
   INT(api, committers, 4, 1, 64, DT_OPT_NONE, "Connections that commit new jobs.") \
-  INT(api, batch_threads, 2, 1, 64, DT_OPT_NONE, "Threads that take arrays of jobs apart, in time slices. Lines (NDJSON) need none.") \
+  INT(api, batch_threads, 4, 1, 64, DT_OPT_NONE, "Threads that take batches apart, in time slices, with a lower priority than what serves single requests.") \
   INT(api, queue_jobs, 20000, 100, 10000000, DT_OPT_NONE, "New jobs waiting for a commit; beyond it: 503.") \
   INT(api, queue_bytes, 134217728, 1048576, INT64_C(17179869184), DT_OPT_NONE, "Bytes of new jobs waiting for a commit; beyond it: 503.") \
   INT(api, commit_jobs, 3000, 1, 10000, DT_OPT_NONE, "Most jobs in one commit.") \

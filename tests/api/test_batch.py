@@ -1,6 +1,9 @@
 """Many jobs of one request: order, what refuses one and what refuses all, limits."""
 import json
 import re
+import statistics
+import threading
+import time
 
 import pytest
 
@@ -176,3 +179,26 @@ def test_a_fault_in_a_line_is_told_with_the_line_and_the_byte_in_it(api, topic):
     assert details[4].startswith("line 5: ") and details[4].endswith("at byte 4"), details
     whole = refused(api.post("/v1/jobs", lines[1]), 400, "malformed")
     assert whole["detail"].endswith("at byte 21"), whole
+
+
+def test_a_long_batch_lets_the_other_connections_of_its_thread_go_first(own_apis):
+    """Of one HTTP thread: as a rule nobody who asks while a batch is looked at waits for half of it."""
+    api = own_apis("lonely", {"http.threads": 1}).start()
+    shares, took = [], []
+
+    def send():
+        start = time.monotonic()
+        with Raw(api.url) as wire:
+            wire.send(b"POST /v1/jobs:batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: 60000\r\n\r\n" + b"\n" * 60000)
+            assert wire.answer()[0] == 200
+        took.append(time.monotonic() - start)
+    for _ in range(15):
+        thread, longest = threading.Thread(target=send), 0.0
+        thread.start()
+        while thread.is_alive():
+            start = time.monotonic()
+            assert api.rest.get("/healthz").status == 200
+            longest = max(longest, time.monotonic() - start)
+        thread.join()
+        shares.append(longest / took[-1])
+    assert len(took) == 15 and statistics.median(shares) < 0.5, (took, shares)
