@@ -18,6 +18,7 @@
  */
 #include "base/json.h"
 #include "base/text/hex.h"
+#include "base/text/utf8.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -76,34 +77,6 @@ struct dt_json {
 
 /* ---- UTF-8 ---- */
 
-static bool continues(unsigned char c)
-{
-    return (c & 0xc0) == 0x80;
-}
-
-/* Length of the well-formed sequence at p, or 0. n > 0. */
-static size_t utf8_sequence(const unsigned char *p, size_t n)
-{
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] < 0xc2)
-        return 0; /* a continuation, or overlong */
-    if (p[0] < 0xe0)
-        return n >= 2 && continues(p[1]) ? 2 : 0;
-    if (p[0] < 0xf0) {
-        if (n < 3 || !continues(p[1]) || !continues(p[2]))
-            return 0;
-        if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0))
-            return 0; /* overlong; surrogate */
-        return 3;
-    }
-    if (p[0] > 0xf4 || n < 4 || !continues(p[1]) || !continues(p[2]) || !continues(p[3]))
-        return 0;
-    if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
-        return 0; /* overlong; beyond U+10FFFF */
-    return 4;
-}
-
 /* Number of bytes at the start that are well-formed. */
 static size_t utf8_prefix(struct dt_str s)
 {
@@ -121,7 +94,7 @@ static size_t utf8_prefix(struct dt_str s)
         }
         if (i == s.n)
             break;
-        step = utf8_sequence(p + i, s.n - i);
+        step = dt_utf8_character(p + i, s.n - i);
         if (!step)
             break;
         i += step;
@@ -628,7 +601,7 @@ static bool scan_escape(struct scan *s)
 static bool scan_string(struct scan *s)
 {
     for (s->p++; s->p < s->end && *s->p != '"';) {
-        size_t step = utf8_sequence((const unsigned char *)s->p, (size_t)(s->end - s->p));
+        size_t step = dt_utf8_character((const unsigned char *)s->p, (size_t)(s->end - s->p));
 
         if (!step)
             return fault(s, s->p, "not UTF-8");
@@ -713,7 +686,8 @@ static bool scan_scalar(struct scan *s)
         if (*s->p == '-' || digits_at(s->p, s->end))
             return scan_number(s);
         return fault(s, s->p,
-                     (unsigned char)*s->p < 0x80 || utf8_sequence((const unsigned char *)s->p, (size_t)(s->end - s->p))
+                     (unsigned char)*s->p < 0x80 ||
+                             dt_utf8_character((const unsigned char *)s->p, (size_t)(s->end - s->p))
                          ? "a value is missing"
                          : "not UTF-8");
     }
@@ -1049,7 +1023,7 @@ static size_t clean_run(const unsigned char *p, size_t n)
     size_t i = 0;
 
     while (i < n && p[i] >= ' ' && p[i] != '"' && p[i] != '\\') {
-        size_t step = utf8_sequence(p + i, n - i);
+        size_t step = dt_utf8_character(p + i, n - i);
 
         if (!step)
             break;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/text/utf8.h"
 #include "http_date.h"
 #include "job/result_json.h"
 
@@ -12,28 +13,6 @@ static const char *const end_codes[DT_HTTP_ENDS] = {
 
 /* ---- messages ---- */
 
-/* Bytes of the character at p, which has n bytes left; 0 = none is there. */
-static size_t character(const char *p, size_t n)
-{
-    for (size_t bytes = 1; bytes <= 4 && bytes <= n; bytes++)
-        if (dt_utf8_valid((struct dt_str){p, bytes}))
-            return bytes;
-    return 0;
-}
-
-/* Whether the bytes from p on may be the beginning of a character of which the end is missing. */
-static bool cut_off(const char *p, size_t n)
-{
-    unsigned char lead = (unsigned char)p[0];
-    size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 1;
-    if (lead > 0xF4 || n >= length)
-        return false;
-    for (size_t i = 1; i < n; i++)
-        if (((unsigned char)p[i] & 0xC0) != 0x80)
-            return false;
-    return true;
-}
-
 struct dt_str dt_http_message(struct dt_str body, struct dt_arena *arena)
 {
     bool shortened = body.n > DT_HTTP_MESSAGE_BYTES;
@@ -41,11 +20,12 @@ struct dt_str dt_http_message(struct dt_str body, struct dt_arena *arena)
     char *out = dt_arena_alloc(arena, n + 1);
     size_t length = 0;
     for (size_t i = 0; out && i < n;) {
-        size_t bytes = character(body.p + i, n - i);
-        if (bytes == 0 && shortened && cut_off(body.p + i, n - i))
+        const unsigned char *at = (const unsigned char *)body.p + i;
+        size_t bytes = dt_utf8_character(at, n - i);
+        if (bytes == 0 && shortened && dt_utf8_cut_off(at, n - i))
             break;
         if (bytes > 0)
-            memcpy(out + length, body.p + i, bytes);
+            memcpy(out + length, at, bytes);
         else
             out[length] = '?';
         i += bytes ? bytes : 1;

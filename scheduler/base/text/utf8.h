@@ -1,0 +1,49 @@
+/* UTF-8, one character at a time. Pure. */
+#ifndef DT_BASE_TEXT_UTF8_H
+#define DT_BASE_TEXT_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static inline bool dt_utf8_continues(unsigned char c)
+{
+    return (c & 0xc0) == 0x80;
+}
+
+/* Bytes of the well-formed character at p, of which n > 0 bytes can be read; 0: there is none. Overlong forms, surrogates
+ * and what lies beyond U+10FFFF are not well-formed. */
+static inline size_t dt_utf8_character(const unsigned char *p, size_t n)
+{
+    if (p[0] < 0x80)
+        return 1;
+    if (p[0] < 0xc2)
+        return 0; /* a continuation, or overlong */
+    if (p[0] < 0xe0)
+        return n >= 2 && dt_utf8_continues(p[1]) ? 2 : 0;
+    if (p[0] < 0xf0) {
+        if (n < 3 || !dt_utf8_continues(p[1]) || !dt_utf8_continues(p[2]))
+            return 0;
+        if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0))
+            return 0; /* overlong; surrogate */
+        return 3;
+    }
+    if (p[0] > 0xf4 || n < 4 || !dt_utf8_continues(p[1]) || !dt_utf8_continues(p[2]) || !dt_utf8_continues(p[3]))
+        return 0;
+    if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
+        return 0; /* overlong; beyond U+10FFFF */
+    return 4;
+}
+
+/* Whether the n > 0 bytes at p may be the beginning of a character of which the end is missing. */
+static inline bool dt_utf8_cut_off(const unsigned char *p, size_t n)
+{
+    size_t length = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : p[0] >= 0xc2 ? 2 : 1;
+    if (p[0] > 0xf4 || n >= length)
+        return false;
+    for (size_t i = 1; i < n; i++)
+        if (!dt_utf8_continues(p[i]))
+            return false;
+    return true;
+}
+
+#endif
