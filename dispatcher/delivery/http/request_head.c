@@ -6,6 +6,7 @@
 
 #include <strings.h>
 
+#include "delivery/caller_headers.h"
 #include "delivery/cloud_event.h"
 #include "job/callback/callback_header.h"
 
@@ -158,27 +159,27 @@ static struct dt_http_header *find(struct head *h, struct dt_str name)
     return NULL;
 }
 
-static void add_member(struct head *h, const struct dt_json_node *member)
+static void add_caller(struct head *h, struct dt_str name, struct dt_str value)
 {
-    if (member->type != DT_JSON_STRING || dt_callback_header_name_check(member->name) ||
-        dt_callback_header_value_check(member->str))
+    if (dt_callback_header_name_check(name) || dt_callback_header_value_check(value))
         return;
-    struct dt_str value = copy(h, member->str);
-    struct dt_http_header *there = find(h, member->name);
+    struct dt_str copied = copy(h, value);
+    struct dt_http_header *there = find(h, name);
     if (there)
-        there->value = value;
+        there->value = copied;
     else
-        push(h, copy(h, member->name), value);
+        push(h, copy(h, name), copied);
 }
 
-static void add_members(struct head *h, struct dt_str object, dt_json *json)
+static void add_callers(struct head *h, struct dt_str text, dt_json *json)
 {
-    struct dt_json_limits limits = {.depth = 2};
-    if (!object.p || dt_json_parse(json, object, &limits, NULL) != DT_OK || dt_json_root(json)->type != DT_JSON_OBJECT)
-        return;
-    const struct dt_json_node *root = dt_json_root(json);
-    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m))
-        add_member(h, m);
+    struct dt_caller_headers callers;
+    struct dt_str name;
+    struct dt_str value;
+    if (dt_caller_headers_open(&callers, text, json) != DT_OK)
+        h->failed = true;
+    while (dt_caller_headers_next(&callers, &name, &value))
+        add_caller(h, name, value);
 }
 
 dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callback_setting *setting, int64_t now_ms,
@@ -189,8 +190,8 @@ dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callba
     dt_status status = add_webhook(&h, from, setting, now_ms);
     if (status != DT_OK)
         return status;
-    add_members(&h, setting->headers, json);
-    add_members(&h, from->headers, json);
+    add_callers(&h, setting->headers, json);
+    add_callers(&h, from->headers, json);
     request->headers = h.v;
     request->n_headers = h.n;
     request->body = from->payload;

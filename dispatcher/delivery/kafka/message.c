@@ -3,6 +3,7 @@
  */
 #include "message.h"
 
+#include "delivery/caller_headers.h"
 #include "delivery/cloud_event.h"
 #include "job/job_encode.h"
 
@@ -30,22 +31,21 @@ static dt_status add_attributes(struct headers *h, const struct dt_cloud_event *
     return status;
 }
 
-/* The caller's headers: a JSON object of strings, checked when the job was made; by hand it may be anything. */
-static dt_status add_callers(struct headers *h, struct dt_str object, dt_json *json, struct dt_arena *arena)
+static dt_status add_callers(struct headers *h, struct dt_str text, dt_json *json, struct dt_arena *arena)
 {
-    struct dt_json_limits limits = {.depth = 2};
-    if (!object.p || dt_json_parse(json, object, &limits, NULL) != DT_OK || dt_json_root(json)->type != DT_JSON_OBJECT)
-        return DT_OK;
-    const struct dt_json_node *root = dt_json_root(json);
-    struct dt_kafka_header *v = dt_arena_alloc(arena, (OWN_HEADERS_MAX + root->n) * sizeof(*v));
+    struct dt_caller_headers callers;
+    struct dt_str name;
+    struct dt_str value;
+    dt_status status = dt_caller_headers_open(&callers, text, json);
+    if (status != DT_OK || callers.max == 0)
+        return status;
+    struct dt_kafka_header *v = dt_arena_alloc(arena, (OWN_HEADERS_MAX + callers.max) * sizeof(*v));
     if (!v)
         return DT_NOMEM;
     memcpy(v, h->v, h->n * sizeof(*v));
     h->v = v;
-    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
-        if (m->type != DT_JSON_STRING)
-            continue;
-        struct dt_kafka_header header = {dt_arena_copy(arena, m->name), dt_arena_copy(arena, m->str)};
+    while (dt_caller_headers_next(&callers, &name, &value)) {
+        struct dt_kafka_header header = {dt_arena_copy(arena, name), dt_arena_copy(arena, value)};
         if (!header.name.p || !header.value.p)
             return DT_NOMEM;
         h->v[h->n++] = header;
