@@ -63,6 +63,11 @@ def mutants():
     return _script("mutation/selftest.py")
 
 
+def examples():
+    """The receiver of deploy/examples trusts what is signed, and nothing else."""
+    return _script("examples.py")
+
+
 def openapi():
     return _script("openapi.py", tree.BUILD / "api" / "duetime-api")
 
@@ -117,6 +122,6 @@ def run(report, named):
             report.fail(name, output)
 
 
-OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "scripts parse": scripts, "tests/mutants tells faults apart": mutants}
+OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "scripts parse": scripts, "examples do what they say": examples, "tests/mutants tells faults apart": mutants}
 OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration}
 OF_RELEASE = {"a release has no fail points": no_fail_points}
