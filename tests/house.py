@@ -36,7 +36,7 @@ VENDORS = {
     r"yajl/.*": ["scheduler/base/json.c"],
     r"ini": ["scheduler/base/config.c"],
     r"microhttpd": ["api/http/http_mhd.c", "dispatcher/chores/metrics_mhd.c"],
-    r"curl/.*": ["dispatcher/delivery/http/http_curl.c"],
+    r"curl/.*": ["dispatcher/delivery/http/http_curl*.c"],
     r"openssl/.*": ["api/auth/auth.c", "api/auth/cursor.c", "dispatcher/delivery/http/webhook_sign.c"],
     r"zlib": ["scheduler/job/shard.c"],
     r"xxhash": ["scheduler/job/shard.c", "scheduler/base/json.c", "api/jobs/job_digest.c", "api/jobs/handlers_list.c"],

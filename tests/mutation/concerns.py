@@ -41,6 +41,8 @@ BY_HAND = [
     (r"dispatcher/kafka_(common|txn_producer|ledger|plain|producer|trim)\.c", "contract/test_kafka_producer contract/test_kafka_results contract/test_kafka_topics"),
     (r"dispatcher/kafka_results\.c", "contract/test_kafka_results"),
     (r"dispatcher/(delivery|delivery_kafka|message|ledger_\w+)\.c", "unit/test_dead_letter contract/test_kafka_producer integration/test_life"),
+    (r"dispatcher/(http_curl\w*|host_names)\.c", "contract/test_http_curl"),
+    (r"dispatcher/(caller_headers|cloud_event)\.c", "unit/test_message unit/test_request_head"),
     (r"dispatcher/elector", "contract/test_elector"),
     (r"dispatcher/(shard_|fair|topic_memory|topic_gate|topic_queue)", "integration/test_new_topics integration/test_fair integration/test_life integration/test_refused"),
     (r"dispatcher/(outbox|results)\.c", "contract/test_outbox contract/test_results integration/test_life"),

@@ -1,5 +1,5 @@
 /*
- * The port to HTTP receivers: one POST, one answer. http_curl.c implements it with libcurl; only that file knows how.
+ * The port to HTTP receivers: one POST, one answer. http_curl*.c implement it with libcurl; only these files know how.
  *
  * A client has one thread of its own, on which every transfer runs and every answer is given. dt_http_client_send may be
  * called by any thread.
@@ -87,8 +87,9 @@ DT_MUST_CHECK dt_status dt_http_client_new(const struct dt_http_settings *settin
  */
 DT_MUST_CHECK dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_request *request);
 /*
- * Ends every request that is not answered with DT_HTTP_UNKNOWN, and waits until all answers are given and the thread has
- * ended. From then on nothing is taken. May be called twice, by one thread.
+ * Ends every request that is not answered: with its status when the head of the answer is whole, else with
+ * DT_HTTP_UNKNOWN. Waits until all answers are given and the thread has ended, but for no name server and no receiver. From
+ * then on nothing is taken. May be called twice, by one thread.
  */
 void dt_http_client_stop(dt_http_client *client);
 /* Stops, and frees. Accepts NULL. No other thread may be in a call of the client. */

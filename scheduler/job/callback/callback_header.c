@@ -40,13 +40,20 @@ static bool is_taken(const struct taken *row, struct dt_str name)
     return strncasecmp(name.p, row->name.p, row->name.n) == 0;
 }
 
+bool dt_header_name_is_token(struct dt_str name)
+{
+    for (size_t i = 0; i < name.n; i++)
+        if (!token_character(name.p[i]))
+            return false;
+    return name.n > 0;
+}
+
 const char *dt_callback_header_name_check(struct dt_str name)
 {
     if (name.n == 0)
         return "must have a name";
-    for (size_t i = 0; i < name.n; i++)
-        if (!token_character(name.p[i]))
-            return "has a character that no header's name has";
+    if (!dt_header_name_is_token(name))
+        return "has a character that no header's name has";
     for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
         if (is_taken(&taken[i], name))
             return taken[i].reason;

@@ -6,6 +6,8 @@
 
 #include "base/strbuf.h"
 
+/* Whether a header can have this name at all: a token of RFC 9110. */
+bool dt_header_name_is_token(struct dt_str name);
 /*
  * Returns NULL when a callback may carry a header of this name, else the reason, a static sentence. Refused: what is no
  * token of RFC 9110; the names that every request of ours has (ce-*, webhook-*, idempotency-key, content-*, host,

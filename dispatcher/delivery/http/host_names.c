@@ -1,0 +1,295 @@
+/*
+ * Looking names up: a table that belongs to the owner's thread, and lookups that belong to theirs. What both touch is
+ * struct exchange_point: the lookups that have ended, under a lock. It is counted, and goes with the last that knows it.
+ *
+ * A lookup carries a pointer to its entry, which only the owner follows: the entry stays while the lookup has not ended.
+ */
+#include "host_names.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "base/thread.h"
+
+#define PRUNE_EVERY_US (INT64_C(10) * 1000000)
+
+struct lookup {
+    struct exchange_point *point;
+    struct dt_host_name *name; /* the owner's */
+    struct lookup *next;
+    struct dt_strbuf addresses;
+    const char *reason; /* NULL = addresses were found */
+    char host[];
+};
+
+struct exchange_point {
+    pthread_mutex_t lock;
+    unsigned users; /* the table, and each lookup */
+    int wake_fd;
+    struct lookup *ended;
+};
+
+struct dt_host_names {
+    struct exchange_point *point;
+    struct dt_host_name *by_host;
+    struct dt_host_name *queue; /* ASKED, without a thread */
+    unsigned running;
+    int64_t pruned_us;
+};
+
+/* ---- the exchange point ---- */
+
+static struct exchange_point *point_new(int wake_fd)
+{
+    struct exchange_point *point = calloc(1, sizeof(*point));
+    if (!point)
+        return NULL;
+    point->users = 1;
+    point->wake_fd = dup(wake_fd);
+    if (point->wake_fd >= 0 && pthread_mutex_init(&point->lock, NULL) == 0)
+        return point;
+    if (point->wake_fd >= 0)
+        close(point->wake_fd);
+    free(point);
+    return NULL;
+}
+
+static void lookup_free(struct lookup *lookup)
+{
+    dt_strbuf_clear(&lookup->addresses);
+    free(lookup);
+}
+
+static void point_free(struct exchange_point *point)
+{
+    while (point->ended) {
+        struct lookup *lookup = point->ended;
+        point->ended = lookup->next;
+        lookup_free(lookup);
+    }
+    close(point->wake_fd);
+    pthread_mutex_destroy(&point->lock);
+    free(point);
+}
+
+static void point_join(struct exchange_point *point)
+{
+    pthread_mutex_lock(&point->lock);
+    point->users++;
+    pthread_mutex_unlock(&point->lock);
+}
+
+static void point_leave(struct exchange_point *point)
+{
+    pthread_mutex_lock(&point->lock);
+    bool last = --point->users == 0;
+    pthread_mutex_unlock(&point->lock);
+    if (last)
+        point_free(point);
+}
+
+static void put_ended(struct exchange_point *point, struct lookup *lookup)
+{
+    static const uint64_t one = 1;
+    pthread_mutex_lock(&point->lock);
+    LL_PREPEND(point->ended, lookup);
+    pthread_mutex_unlock(&point->lock);
+    ssize_t ignored = write(point->wake_fd, &one, sizeof(one)); /* a full counter wakes as well */
+    (void)ignored;
+}
+
+static struct lookup *take_ended(struct exchange_point *point)
+{
+    pthread_mutex_lock(&point->lock);
+    struct lookup *lookup = point->ended;
+    if (lookup)
+        point->ended = lookup->next;
+    pthread_mutex_unlock(&point->lock);
+    return lookup;
+}
+
+/* ---- a lookup, on its own thread ---- */
+
+static void add_address(struct dt_strbuf *out, const struct addrinfo *found)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    bool ipv6 = found->ai_family == AF_INET6;
+    if (ipv6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)found->ai_addr)->sin6_addr, text,
+                  sizeof(text));
+    else if (found->ai_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr, text, sizeof(text));
+    if (text[0])
+        dt_strbuf_addf(out, ipv6 ? "%s[%s]" : "%s%s", out->n > 0 ? "," : "", text);
+}
+
+static void look_up(void *arg)
+{
+    struct lookup *lookup = arg;
+    struct exchange_point *point = lookup->point;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    unsigned n = 0;
+    pthread_setname_np(pthread_self(), "lookup");
+    int failed = getaddrinfo(lookup->host, NULL, &hints, &found);
+    for (const struct addrinfo *a = failed ? NULL : found; a && n < DT_HOST_ADDRESSES; a = a->ai_next, n++)
+        add_address(&lookup->addresses, a);
+    if (!failed)
+        freeaddrinfo(found);
+    lookup->reason = failed                     ? gai_strerror(failed)
+                     : lookup->addresses.failed ? "memory is out"
+                     : lookup->addresses.n == 0 ? "the name has neither an IPv4 nor an IPv6 address"
+                                                : NULL;
+    put_ended(point, lookup);
+    point_leave(point);
+}
+
+static bool begin_lookup(dt_host_names *names, struct dt_host_name *name)
+{
+    size_t n = strlen(name->host) + 1;
+    struct lookup *lookup = calloc(1, sizeof(*lookup) + n);
+    if (!lookup)
+        return false;
+    lookup->point = names->point;
+    lookup->name = name;
+    dt_strbuf_init(&lookup->addresses);
+    memcpy(lookup->host, name->host, n);
+    point_join(names->point);
+    if (dt_thread_start_detached(look_up, lookup)) {
+        names->running++;
+        return true;
+    }
+    point_leave(names->point);
+    lookup_free(lookup);
+    return false;
+}
+
+/* A name that finds no thread stays in the queue; the next end of a lookup, or the next name, tries again. */
+static void begin_queued(dt_host_names *names)
+{
+    while (names->queue && names->running < DT_LOOKUPS_MAX) {
+        struct dt_host_name *name = names->queue;
+        if (!begin_lookup(names, name))
+            return;
+        DL_DELETE(names->queue, name);
+    }
+}
+
+/* ---- the table ---- */
+
+static void drop(dt_host_names *names, struct dt_host_name *name)
+{
+    HASH_DEL(names->by_host, name);
+    free(name->addresses);
+    free(name);
+}
+
+static void prune(dt_host_names *names, int64_t now_us)
+{
+    struct dt_host_name *name;
+    struct dt_host_name *next;
+    if (now_us - names->pruned_us < PRUNE_EVERY_US)
+        return;
+    names->pruned_us = now_us;
+    HASH_ITER(hh, names->by_host, name, next)
+    if (name->state != DT_HOST_NAME_ASKED && name->waiting == 0 && now_us >= name->known_until_us)
+        drop(names, name);
+}
+
+static struct dt_host_name *add(dt_host_names *names, const char *host)
+{
+    size_t n = strlen(host);
+    struct dt_host_name *name = calloc(1, sizeof(*name) + n + 1);
+    if (!name)
+        return NULL;
+    memcpy(name->host, host, n);
+    name->state = DT_HOST_NAME_FAILED;
+    HASH_ADD_KEYPTR(hh, names->by_host, name->host, n, name);
+    return name;
+}
+
+static bool fresh(const struct dt_host_name *name, int64_t now_us)
+{
+    return name->state == DT_HOST_NAME_ASKED || (name->state == DT_HOST_NAME_KNOWN && now_us < name->known_until_us);
+}
+
+dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t now_us, struct dt_host_name **out)
+{
+    struct dt_host_name *name;
+    HASH_FIND_STR(names->by_host, host, name);
+    if (!name) {
+        prune(names, now_us);
+        name = add(names, host);
+    }
+    *out = name;
+    if (!name)
+        return DT_NOMEM;
+    if (!fresh(name, now_us)) {
+        name->state = DT_HOST_NAME_ASKED;
+        DL_APPEND(names->queue, name);
+    }
+    begin_queued(names);
+    return DT_OK;
+}
+
+static void note(struct dt_host_name *name, struct lookup *lookup, int64_t now_us)
+{
+    name->state = lookup->reason ? DT_HOST_NAME_FAILED : DT_HOST_NAME_KNOWN;
+    name->reason = lookup->reason;
+    name->known_until_us = now_us + DT_HOST_NAME_KEPT_US;
+    free(name->addresses);
+    name->addresses = lookup->addresses.p;
+    dt_strbuf_init(&lookup->addresses);
+}
+
+struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us)
+{
+    struct lookup *lookup = take_ended(names->point);
+    if (!lookup)
+        return NULL;
+    struct dt_host_name *name = lookup->name;
+    names->running--;
+    note(name, lookup, now_us);
+    lookup_free(lookup);
+    begin_queued(names);
+    return name;
+}
+
+void dt_host_names_doubt(dt_host_names *names, const char *host)
+{
+    struct dt_host_name *name;
+    HASH_FIND_STR(names->by_host, host, name);
+    if (name)
+        name->known_until_us = 0;
+}
+
+dt_status dt_host_names_new(int wake_fd, dt_host_names **out)
+{
+    dt_host_names *names = calloc(1, sizeof(*names));
+    if (!names)
+        return DT_NOMEM;
+    names->point = point_new(wake_fd);
+    if (!names->point) {
+        free(names);
+        return DT_SYSTEM;
+    }
+    *out = names;
+    return DT_OK;
+}
+
+void dt_host_names_free(dt_host_names *names)
+{
+    struct dt_host_name *name;
+    struct dt_host_name *next;
+    if (!names)
+        return;
+    HASH_ITER(hh, names->by_host, name, next)
+    drop(names, name);
+    point_leave(names->point);
+    free(names);
+}

@@ -1,0 +1,576 @@
+/*
+ * The HTTP client: one thread, one multi handle of libcurl, one epoll set. Owns the lists of exchanges and what bounds
+ * them; what a single exchange says and hears is http_curl_request.c's and http_curl_answer.c's.
+ *
+ *   send() ──> inbox ──> [waits for its name, for a first connection] ──> under way in libcurl ──> answered
+ *      lock, wake_fd          host_names.h, first_contact.h                   sockets, timer
+ *
+ * Invariants:
+ *  - An exchange stands in exactly one of the three lists until it is answered; each is answered once and freed.
+ *  - Everything but the inbox, the two sums and the request to stop belongs to the thread.
+ *  - Work for an event is bounded by the exchanges it concerns: libcurl is told which socket is ready
+ *    (curl_multi_socket_action), and never goes through all that are under way.
+ *  - libcurl is never called from a callback of its own.
+ */
+#include <arpa/inet.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "base/thread.h"
+#include "first_contact.h"
+#include "http_curl.h"
+
+#define EVENTS_AT_ONCE 128
+#define SLEEP_MAX_US   (INT64_C(60) * 1000000)
+#define STOPPED        "the process stops"
+#define SPARE_MAX      128 /* libcurl handles that are kept for further requests */
+
+struct dt_http_client {
+    const dt_clock *clock;
+    dt_http_answered_fn *answered;
+    void *arg;
+    unsigned max_in_flight;
+    size_t max_bytes;
+    struct dt_networks allowed;
+    char *allow_hosts;
+    char *ca_file; /* NULL = the system's */
+    int wake_fd, epoll_fd;
+    struct dt_thread thread;
+
+    pthread_mutex_t lock;
+    struct dt_exchange *inbox;
+    _Atomic unsigned in_flight; /* written under the lock */
+    size_t bytes;
+
+    CURLM *multi;
+    int64_t timer_us; /* when libcurl wants to be called; INT64_MAX = not */
+    dt_host_names *names;
+    dt_contacts *contacts;
+    struct dt_exchange *waiting;
+    int64_t waiting_until_us; /* no exchange has waited long enough before; it may be too early */
+    struct dt_exchange *under_way;
+    CURL *spare[SPARE_MAX];
+    unsigned n_spare;
+};
+
+static int64_t now(const dt_http_client *client)
+{
+    return dt_clock_mono_us(client->clock);
+}
+
+static void wake(const dt_http_client *client)
+{
+    static const uint64_t one = 1;
+    ssize_t ignored = write(client->wake_fd, &one, sizeof(one)); /* a full counter wakes as well */
+    (void)ignored;
+}
+
+/* ---- ends ---- */
+
+static void give_answer(dt_http_client *client, struct dt_exchange *exchange, const struct dt_http_answer *answer)
+{
+    pthread_mutex_lock(&client->lock);
+    client->in_flight--;
+    client->bytes -= exchange->bytes;
+    pthread_mutex_unlock(&client->lock);
+    dt_contact_leave(exchange, now(client));
+    client->answered(client->arg, exchange->tag, answer);
+    dt_exchange_free(exchange);
+}
+
+/* Ends an exchange that libcurl has not got. */
+static void end_early(dt_http_client *client, struct dt_exchange *exchange, enum dt_http_end end, const char *detail)
+{
+    struct dt_http_answer answer = {
+        .end = end, .duration_ms = (now(client) - exchange->taken_us) / 1000, .detail = detail};
+    give_answer(client, exchange, &answer);
+}
+
+/* ---- handles ---- */
+
+static CURL *take_easy(dt_http_client *client)
+{
+    return client->n_spare > 0 ? client->spare[--client->n_spare] : dt_easy_new(client->ca_file);
+}
+
+static void give_easy_back(dt_http_client *client, CURL *easy)
+{
+    if (client->n_spare < SPARE_MAX)
+        client->spare[client->n_spare++] = easy;
+    else
+        curl_easy_cleanup(easy);
+}
+
+/* ---- beginnings ---- */
+
+/* Hands an exchange, which is in no list, to libcurl. addresses: NULL when the host is an address. */
+static void begin(dt_http_client *client, struct dt_exchange *exchange, const char *addresses)
+{
+    CURL *easy = take_easy(client);
+    if (!easy) {
+        end_early(client, exchange, DT_HTTP_CONNECT, "libcurl gives no handle");
+        return;
+    }
+    exchange->allowed = &client->allowed;
+    if (dt_exchange_attach(exchange, easy, addresses, now(client)) == DT_OK &&
+        curl_multi_add_handle(client->multi, easy) == CURLM_OK) {
+        DL_APPEND(client->under_way, exchange);
+        return;
+    }
+    curl_easy_cleanup(dt_exchange_detach(exchange));
+    end_early(client, exchange, DT_HTTP_CONNECT, "libcurl refuses the request");
+}
+
+static bool is_address(const char *host)
+{
+    struct in_addr address;
+    return strchr(host, ':') || inet_pton(AF_INET, host, &address) == 1;
+}
+
+static void wait_until(dt_http_client *client, struct dt_exchange *exchange, int64_t until_us)
+{
+    exchange->wait_until_us = dt_earlier(until_us, exchange->until_us);
+    client->waiting_until_us = dt_earlier(client->waiting_until_us, exchange->wait_until_us);
+    DL_APPEND(client->waiting, exchange);
+}
+
+static void wait_for_name(dt_http_client *client, struct dt_exchange *exchange, struct dt_host_name *name)
+{
+    name->waiting++;
+    exchange->name = name;
+    wait_until(client, exchange, exchange->until_us);
+}
+
+static void begin_in_turn(dt_http_client *client, struct dt_exchange *exchange, const char *addresses)
+{
+    int64_t now_us = now(client);
+    if (dt_contact_may_begin(client->contacts, exchange, now_us))
+        begin(client, exchange, addresses);
+    else
+        wait_until(client, exchange, now_us + DT_CONTACT_WAIT_US);
+}
+
+static void start(dt_http_client *client, struct dt_exchange *exchange)
+{
+    struct dt_host_name *name;
+    if (!dt_host_allowed(dt_str(client->allow_hosts), exchange->url.host))
+        end_early(client, exchange, DT_HTTP_FORBIDDEN, "the name of the host is not allowed");
+    else if (is_address(exchange->url.host))
+        begin_in_turn(client, exchange, NULL);
+    else if (dt_host_names_find(client->names, exchange->url.host, now(client), &name) != DT_OK)
+        end_early(client, exchange, DT_HTTP_DNS, "memory is out");
+    else if (name->state == DT_HOST_NAME_KNOWN)
+        begin_in_turn(client, exchange, name->addresses);
+    else
+        wait_for_name(client, exchange, name);
+}
+
+static struct dt_exchange *take_inbox(dt_http_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    struct dt_exchange *all = client->inbox;
+    client->inbox = NULL;
+    pthread_mutex_unlock(&client->lock);
+    return all;
+}
+
+static void start_inbox(dt_http_client *client)
+{
+    struct dt_exchange *all = take_inbox(client);
+    while (all) {
+        struct dt_exchange *exchange = all;
+        DL_DELETE(all, exchange);
+        start(client, exchange);
+    }
+}
+
+/* ---- those who wait ---- */
+
+static void stop_waiting(dt_http_client *client, struct dt_exchange *exchange)
+{
+    DL_DELETE(client->waiting, exchange);
+    if (exchange->name)
+        exchange->name->waiting--;
+    exchange->name = NULL;
+}
+
+static void serve_name(dt_http_client *client, const struct dt_host_name *name)
+{
+    struct dt_exchange *exchange;
+    struct dt_exchange *next;
+    DL_FOREACH_SAFE(client->waiting, exchange, next)
+    {
+        if (exchange->name != name)
+            continue;
+        stop_waiting(client, exchange);
+        if (name->state == DT_HOST_NAME_KNOWN)
+            begin_in_turn(client, exchange, name->addresses);
+        else
+            end_early(client, exchange, DT_HTTP_DNS, name->reason);
+    }
+}
+
+static void serve_names(dt_http_client *client)
+{
+    struct dt_host_name *name = dt_host_names_ended(client->names, now(client));
+    for (; name; name = dt_host_names_ended(client->names, now(client)))
+        serve_name(client, name);
+}
+
+static void serve_contact(dt_http_client *client, const struct dt_contact *contact)
+{
+    struct dt_exchange *exchange;
+    struct dt_exchange *next;
+    DL_FOREACH_SAFE(client->waiting, exchange, next)
+    {
+        if (exchange->contact != contact || exchange->name)
+            continue;
+        stop_waiting(client, exchange);
+        start(client, exchange);
+    }
+}
+
+static void serve_contacts(dt_http_client *client)
+{
+    const struct dt_contact *contact = dt_contacts_next_made(client->contacts);
+    for (; contact; contact = dt_contacts_next_made(client->contacts))
+        serve_contact(client, contact);
+}
+
+/* Who waited for a connection goes on without; who waited for a name, or has no time left, is over. */
+static void end_wait(dt_http_client *client, struct dt_exchange *exchange, int64_t now_us)
+{
+    bool resolved = !exchange->name;
+    stop_waiting(client, exchange);
+    if (resolved && now_us < exchange->until_us)
+        start(client, exchange);
+    else
+        end_early(client, exchange, DT_HTTP_TIMEOUT,
+                  resolved ? "the host has not answered in time" : "the name of the host was not resolved in time");
+}
+
+static void end_waits(dt_http_client *client)
+{
+    struct dt_exchange *exchange;
+    struct dt_exchange *next;
+    int64_t now_us = now(client);
+    if (now_us < client->waiting_until_us)
+        return;
+    client->waiting_until_us = INT64_MAX;
+    DL_FOREACH_SAFE(client->waiting, exchange, next)
+    {
+        if (now_us >= exchange->wait_until_us)
+            end_wait(client, exchange, now_us);
+        else
+            client->waiting_until_us = dt_earlier(client->waiting_until_us, exchange->wait_until_us);
+    }
+}
+
+/* ---- libcurl's events ---- */
+
+static int on_timer(CURLM *multi, long timeout_ms, void *arg)
+{
+    dt_http_client *client = arg;
+    (void)multi;
+    client->timer_us = timeout_ms < 0 ? INT64_MAX : now(client) + (int64_t)timeout_ms * 1000;
+    return 0;
+}
+
+/* known is what curl_multi_assign gave the socket: not NULL while the epoll set has it. */
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
+{
+    dt_http_client *client = arg;
+    struct epoll_event event = {.data.fd = fd};
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* a socket that was closed has left by itself */
+        return 0;
+    }
+    event.events = (what & CURL_POLL_IN ? (uint32_t)EPOLLIN : 0u) | (what & CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0u);
+    int op = known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    int other = known ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    if (epoll_ctl(client->epoll_fd, op, fd, &event) != 0 && (errno == EEXIST || errno == ENOENT))
+        (void)epoll_ctl(client->epoll_fd, other, fd, &event); /* the number belonged to another socket before */
+    curl_multi_assign(client->multi, fd, client);
+    return 0;
+}
+
+static void serve_socket(dt_http_client *client, const struct epoll_event *event)
+{
+    int running;
+    int flags = event->events & EPOLLOUT ? CURL_CSELECT_OUT : 0;
+    if (event->events & (EPOLLIN | EPOLLERR | EPOLLHUP))
+        flags |= CURL_CSELECT_IN; /* reading finds out what the fault is */
+    (void)curl_multi_socket_action(client->multi, event->data.fd, flags, &running);
+}
+
+static void serve_timer(dt_http_client *client)
+{
+    int running;
+    if (now(client) < client->timer_us)
+        return;
+    client->timer_us = INT64_MAX;
+    (void)curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+}
+
+static void finish(dt_http_client *client, struct dt_exchange *exchange, CURLcode code)
+{
+    struct dt_http_answer answer = dt_exchange_answer(exchange, (int)code, now(client));
+    curl_multi_remove_handle(client->multi, exchange->easy);
+    give_easy_back(client, dt_exchange_detach(exchange));
+    DL_DELETE(client->under_way, exchange);
+    if (!exchange->sent)
+        dt_host_names_doubt(client->names, exchange->url.host);
+    give_answer(client, exchange, &answer);
+}
+
+static void finish_done(dt_http_client *client)
+{
+    int left;
+    CURLMsg *message = curl_multi_info_read(client->multi, &left);
+    for (; message; message = curl_multi_info_read(client->multi, &left)) {
+        char *exchange = NULL;
+        CURLcode code = message->data.result;
+        if (message->msg == CURLMSG_DONE &&
+            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange) == CURLE_OK && exchange)
+            finish(client, (struct dt_exchange *)(void *)exchange, code);
+    }
+}
+
+/* ---- the thread ---- */
+
+static int sleep_ms(const dt_http_client *client)
+{
+    int64_t us = dt_earlier(client->timer_us, client->waiting_until_us);
+    us = us == INT64_MAX ? SLEEP_MAX_US : us - now(client);
+    return us <= 0 ? 0 : (int)((dt_earlier(us, SLEEP_MAX_US) + 999) / 1000);
+}
+
+static void drain_wake_ups(const dt_http_client *client)
+{
+    uint64_t count;
+    ssize_t ignored = read(client->wake_fd, &count, sizeof(count));
+    (void)ignored;
+}
+
+static void serve_events(dt_http_client *client)
+{
+    struct epoll_event events[EVENTS_AT_ONCE];
+    int n = epoll_wait(client->epoll_fd, events, EVENTS_AT_ONCE, sleep_ms(client));
+    for (int i = 0; i < n; i++) {
+        if (events[i].data.fd == client->wake_fd)
+            drain_wake_ups(client);
+        else
+            serve_socket(client, &events[i]);
+    }
+}
+
+static void end_list(dt_http_client *client, struct dt_exchange *list)
+{
+    while (list) {
+        struct dt_exchange *exchange = list;
+        DL_DELETE(list, exchange);
+        end_early(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
+    }
+}
+
+/* A head that is whole decides now as well. */
+static void abandon(dt_http_client *client, struct dt_exchange *exchange)
+{
+    struct dt_http_answer answer = dt_exchange_answer(exchange, (int)CURLE_ABORTED_BY_CALLBACK, now(client));
+    curl_multi_remove_handle(client->multi, exchange->easy);
+    curl_easy_cleanup(dt_exchange_detach(exchange));
+    if (answer.end == DT_HTTP_ANSWERED)
+        give_answer(client, exchange, &answer);
+    else
+        end_early(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
+}
+
+static void end_all(dt_http_client *client)
+{
+    while (client->under_way) {
+        struct dt_exchange *exchange = client->under_way;
+        DL_DELETE(client->under_way, exchange);
+        abandon(client, exchange);
+    }
+    end_list(client, client->waiting);
+    client->waiting = NULL;
+    end_list(client, take_inbox(client));
+}
+
+/* Writing to a connection that the receiver has reset must not end the process. */
+static void block_sigpipe(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static void run(void *arg)
+{
+    dt_http_client *client = arg;
+    block_sigpipe();
+    while (!dt_thread_stopping(&client->thread)) {
+        start_inbox(client);
+        serve_events(client);
+        serve_timer(client);
+        serve_names(client);
+        end_waits(client);
+        finish_done(client);
+        serve_contacts(client);
+    }
+    end_all(client);
+}
+
+/* ---- the port ---- */
+
+/* DT_OK: there is room, and it is taken. Under the lock. */
+static dt_status take_room(dt_http_client *client, size_t bytes)
+{
+    if (dt_thread_stopping(&client->thread))
+        return DT_SHUTDOWN;
+    if (client->in_flight >= client->max_in_flight)
+        return DT_FULL;
+    if (bytes > client->max_bytes || client->bytes > client->max_bytes - bytes)
+        return DT_FULL;
+    client->in_flight++;
+    client->bytes += bytes;
+    return DT_OK;
+}
+
+dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_request *request)
+{
+    struct dt_exchange *exchange;
+    dt_status status = dt_exchange_new(request, &exchange);
+    if (status != DT_OK)
+        return status;
+    exchange->taken_us = now(client);
+    exchange->until_us = exchange->taken_us + request->timeout_ms * 1000;
+    pthread_mutex_lock(&client->lock);
+    bool first = !client->inbox;
+    status = take_room(client, exchange->bytes);
+    if (status == DT_OK)
+        DL_APPEND(client->inbox, exchange);
+    pthread_mutex_unlock(&client->lock);
+    if (status != DT_OK)
+        dt_exchange_free(exchange);
+    else if (first)
+        wake(client);
+    return status;
+}
+
+unsigned dt_http_client_in_flight(const dt_http_client *client)
+{
+    return client->in_flight;
+}
+
+void dt_http_client_stop(dt_http_client *client)
+{
+    dt_thread_ask_stop(&client->thread, NULL);
+    wake(client);
+    dt_thread_join(&client->thread);
+}
+
+/* ---- lifetime ---- */
+
+static dt_status copy_settings(dt_http_client *client, const struct dt_http_settings *settings)
+{
+    bool own_ca = settings->ca_file && settings->ca_file[0];
+    client->clock = settings->clock;
+    client->answered = settings->answered;
+    client->arg = settings->arg;
+    client->max_in_flight = settings->max_in_flight;
+    client->max_bytes = settings->max_bytes;
+    client->allowed = settings->allowed;
+    client->allow_hosts = strndup(settings->allow_hosts.p ? settings->allow_hosts.p : "", settings->allow_hosts.n);
+    client->ca_file = own_ca ? strdup(settings->ca_file) : NULL;
+    return !client->allow_hosts || (own_ca && !client->ca_file) ? DT_NOMEM : DT_OK;
+}
+
+static dt_status open_events(dt_http_client *client)
+{
+    client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = client->wake_fd};
+    if (client->wake_fd < 0 || client->epoll_fd < 0 ||
+        epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, client->wake_fd, &event) != 0)
+        return DT_SYSTEM;
+    dt_status status = dt_contacts_new(&client->contacts);
+    return status == DT_OK ? dt_host_names_new(client->wake_fd, &client->names) : status;
+}
+
+/* Connections are kept up to max_in_flight, those in use included. */
+static dt_status open_multi(dt_http_client *client)
+{
+    client->multi = curl_multi_init();
+    if (!client->multi)
+        return DT_NOMEM;
+    bool ok = curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket) == CURLM_OK &&
+              curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client) == CURLM_OK &&
+              curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer) == CURLM_OK &&
+              curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client) == CURLM_OK &&
+              curl_multi_setopt(client->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX) == CURLM_OK &&
+              curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)client->max_in_flight) == CURLM_OK;
+    return ok ? DT_OK : DT_SYSTEM;
+}
+
+static dt_status open_all(dt_http_client *client, const struct dt_http_settings *settings, struct dt_error *err)
+{
+    dt_status status = dt_easy_check(settings->ca_file, err);
+    if (status == DT_OK)
+        status = copy_settings(client, settings);
+    if (status == DT_OK)
+        status = open_events(client);
+    if (status == DT_OK)
+        status = open_multi(client);
+    return status == DT_OK ? dt_thread_start(&client->thread, "callbacks", run, client, err) : status;
+}
+
+dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_client **out, struct dt_error *err)
+{
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return dt_fail(err, DT_SYSTEM, "libcurl does not start");
+    dt_http_client *client = calloc(1, sizeof(*client));
+    if (!client || pthread_mutex_init(&client->lock, NULL) != 0) {
+        free(client);
+        curl_global_cleanup();
+        return DT_NOMEM;
+    }
+    client->wake_fd = client->epoll_fd = -1;
+    client->timer_us = client->waiting_until_us = INT64_MAX;
+    dt_status status = open_all(client, settings, err);
+    if (status == DT_OK)
+        *out = client;
+    else
+        dt_http_client_free(client);
+    return status;
+}
+
+/* Kept connections are closed with the multi handle, over its own internal handle; the others may go before. */
+void dt_http_client_free(dt_http_client *client)
+{
+    if (!client)
+        return;
+    dt_http_client_stop(client);
+    while (client->n_spare > 0)
+        curl_easy_cleanup(client->spare[--client->n_spare]);
+    curl_multi_cleanup(client->multi);
+    dt_host_names_free(client->names);
+    dt_contacts_free(client->contacts);
+    if (client->wake_fd >= 0)
+        close(client->wake_fd);
+    if (client->epoll_fd >= 0)
+        close(client->epoll_fd);
+    pthread_mutex_destroy(&client->lock);
+    free(client->allow_hosts);
+    free(client->ca_file);
+    free(client);
+    curl_global_cleanup();
+}

@@ -1,0 +1,89 @@
+/*
+ * One exchange with a receiver: the copied request, the libcurl handle that carries it, and what came of the answer.
+ * Internal to http_curl*.c: http_curl.c has the thread and the lists, http_curl_request.c what libcurl is told,
+ * http_curl_answer.c what it tells.
+ *
+ * An exchange belongs to the client's thread once it was taken. It stands in one list at a time.
+ */
+#ifndef DT_DISPATCHER_HTTP_CURL_H
+#define DT_DISPATCHER_HTTP_CURL_H
+
+#include "host_names.h"
+#include "http_client.h"
+#include "job/callback/callback_url.h"
+
+struct curl_slist;
+struct dt_contact;
+
+/* A value of the answer's head. */
+struct dt_head_value {
+    bool seen; /* the head has such a header; of several the first counts */
+    bool kept;
+    size_t n;
+    char p[DT_HTTP_VALUE_MAX];
+};
+
+struct dt_exchange {
+    struct dt_exchange *prev;
+    struct dt_exchange *next;
+
+    /* The request. All texts lie behind the struct, in the same allocation. */
+    void *tag;
+    struct dt_callback_url url;
+    const char *url_text;
+    struct dt_str body;
+    struct curl_slist *headers;
+    size_t bytes; /* that count for max_bytes */
+    int64_t taken_us, until_us;
+    const struct dt_networks *allowed;
+
+    /* On its way. */
+    struct dt_host_name *name;  /* of which the lookup is waited for; NULL = none */
+    struct dt_contact *contact; /* first_contact.h; NULL = none */
+    int64_t wait_until_us;
+    void *easy; /* NULL = libcurl has not got it */
+    struct curl_slist *resolved;
+    struct dt_strbuf resolved_text;
+    bool refused; /* an address was refused */
+    bool opened;  /* a socket was opened for an address */
+    bool sent;    /* libcurl was let write the request to a connection */
+    bool again;   /* libcurl wanted to write it a second time, and was refused */
+    char detail[DT_HTTP_DETAIL_MAX];
+
+    /* The answer. */
+    bool in_head, head_whole;
+    int status;
+    size_t head_bytes; /* of all heads, interim ones too */
+    struct dt_head_value content_type, retry_after;
+    struct dt_strbuf answer_body;
+};
+
+/* ---- http_curl_request.c ---- */
+
+/* Copies a request. INVALID: its URL, or the name or value of a header. NOMEM. */
+DT_MUST_CHECK dt_status dt_exchange_new(const struct dt_http_request *request, struct dt_exchange **out);
+void dt_exchange_free(struct dt_exchange *exchange); /* accepts NULL; detached */
+
+/* INVALID: libcurl is too old or lacks a protocol, or ca_file is none; err says which. */
+DT_MUST_CHECK dt_status dt_easy_check(const char *ca_file, struct dt_error *err);
+/* A libcurl handle with the options that every request has; ca_file as in dt_http_settings. NULL: no memory, or libcurl
+ * lacks an option. Freed by curl_easy_cleanup. */
+void *dt_easy_new(const char *ca_file);
+/*
+ * Gives the exchange a handle, and the handle the exchange's options. addresses (struct dt_host_name) is copied; NULL: the
+ * host is an address itself. NOMEM: the exchange has the handle, and is detached as usual.
+ */
+DT_MUST_CHECK dt_status dt_exchange_attach(struct dt_exchange *exchange, void *easy, const char *addresses,
+                                           int64_t now_us);
+/* Takes the handle, which is in no multi handle any more, from the exchange, fit for another one. */
+void *dt_exchange_detach(struct dt_exchange *exchange);
+
+/* ---- http_curl_answer.c ---- */
+
+/* libcurl's callbacks for the head, line by line, and for the body. arg is the exchange. */
+size_t dt_exchange_on_head(char *line, size_t size, size_t n, void *arg);
+size_t dt_exchange_on_body(char *bytes, size_t size, size_t n, void *arg);
+/* The answer to an exchange that ended with this CURLcode. Its texts are borrowed from the exchange. */
+struct dt_http_answer dt_exchange_answer(struct dt_exchange *exchange, int curl_code, int64_t now_us);
+
+#endif

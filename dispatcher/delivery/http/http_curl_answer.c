@@ -1,0 +1,172 @@
+/*
+ * Reading an answer: its head line by line, its body to a bound, and how the exchange ended.
+ *
+ * A head is whole at its blank line. From there on its status decides: whatever ends the exchange afterwards (a timeout, a
+ * broken connection, a body that is too large) only means that the body is not whole. Interim heads (1xx) do not count,
+ * but for 101, after which no other head follows. All heads together have a bound, so that no receiver drips interim heads
+ * for ever.
+ */
+#include <curl/curl.h>
+
+#include "http_curl.h"
+
+#define STATUS_SWITCHED 101
+#define STATUS_FINAL    200
+
+/* ---- the head ---- */
+
+static void keep(struct dt_head_value *out, struct dt_str value)
+{
+    if (out->seen)
+        return;
+    out->seen = true;
+    out->kept = value.n <= sizeof(out->p);
+    out->n = value.n;
+    if (out->kept && value.n > 0)
+        memcpy(out->p, value.p, value.n);
+}
+
+static void note_header(struct dt_exchange *exchange, struct dt_str line)
+{
+    const char *colon = memchr(line.p, ':', line.n);
+    if (!colon)
+        return;
+    struct dt_str name = {line.p, (size_t)(colon - line.p)};
+    struct dt_str value = dt_str_trimmed((struct dt_str){colon + 1, line.n - name.n - 1});
+    if (dt_str_is_caseless(name, "content-type"))
+        keep(&exchange->content_type, value);
+    else if (dt_str_is_caseless(name, "retry-after"))
+        keep(&exchange->retry_after, value);
+}
+
+static void begin_head(struct dt_exchange *exchange)
+{
+    exchange->in_head = true;
+    exchange->content_type.seen = exchange->content_type.kept = false;
+    exchange->retry_after.seen = exchange->retry_after.kept = false;
+}
+
+static void end_head(struct dt_exchange *exchange)
+{
+    long status = 0;
+    exchange->in_head = false;
+    if (curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK)
+        return;
+    if (status != STATUS_SWITCHED && status < STATUS_FINAL)
+        return;
+    exchange->status = (int)status;
+    exchange->head_whole = true;
+}
+
+static struct dt_str without_line_end(struct dt_str line)
+{
+    while (line.n > 0 && (line.p[line.n - 1] == '\n' || line.p[line.n - 1] == '\r'))
+        line.n--;
+    return line;
+}
+
+size_t dt_exchange_on_head(char *line, size_t size, size_t n, void *arg)
+{
+    struct dt_exchange *exchange = arg;
+    struct dt_str text = without_line_end((struct dt_str){line, size * n});
+    if (exchange->head_whole)
+        return size * n; /* a trailer behind the body */
+    exchange->head_bytes += size * n;
+    if (exchange->head_bytes > DT_HTTP_HEAD_MAX)
+        return 0; /* ends the exchange */
+    if (!exchange->in_head)
+        begin_head(exchange);
+    else if (text.n == 0)
+        end_head(exchange);
+    else
+        note_header(exchange, text);
+    return size * n;
+}
+
+/* ---- the body ---- */
+
+size_t dt_exchange_on_body(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct dt_exchange *exchange = arg;
+    size_t room = DT_HTTP_BODY_MAX - exchange->answer_body.n;
+    size_t taken = size * n < room ? size * n : room;
+    dt_strbuf_add(&exchange->answer_body, bytes, taken);
+    return exchange->answer_body.failed ? 0 : taken; /* less than there is: ends the exchange */
+}
+
+/* ---- the end ---- */
+
+static bool is_tls_fault(int curl_code)
+{
+    switch (curl_code) {
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CRL_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+    case CURLE_SSL_CLIENTCERT:
+    case CURLE_SSL_ENGINE_INITFAILED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static enum dt_http_end end_of_unsent(const struct dt_exchange *exchange, int curl_code)
+{
+    if (exchange->refused && !exchange->opened)
+        return DT_HTTP_FORBIDDEN;
+    if (curl_code == CURLE_OPERATION_TIMEDOUT)
+        return DT_HTTP_TIMEOUT;
+    if (curl_code == CURLE_COULDNT_RESOLVE_HOST)
+        return DT_HTTP_DNS;
+    return is_tls_fault(curl_code) ? DT_HTTP_TLS : DT_HTTP_CONNECT;
+}
+
+static enum dt_http_end end_of(const struct dt_exchange *exchange, int curl_code)
+{
+    if (exchange->head_whole)
+        return DT_HTTP_ANSWERED;
+    if (!exchange->sent)
+        return end_of_unsent(exchange, curl_code);
+    return curl_code == CURLE_OPERATION_TIMEDOUT ? DT_HTTP_TIMEOUT : DT_HTTP_BROKEN;
+}
+
+static const char *detail_of(const struct dt_exchange *exchange, enum dt_http_end end, int curl_code)
+{
+    if (end == DT_HTTP_ANSWERED)
+        return "";
+    if (end == DT_HTTP_FORBIDDEN)
+        return "no address of the host is allowed";
+    if (exchange->again)
+        return "the connection ended before an answer came";
+    if (exchange->head_bytes > DT_HTTP_HEAD_MAX)
+        return "the head of the answer is too large";
+    if (curl_code == CURLE_OK)
+        return "the connection ended within the head of the answer";
+    return exchange->detail[0] ? exchange->detail : curl_easy_strerror((CURLcode)curl_code);
+}
+
+static struct dt_str text_of(const struct dt_head_value *value)
+{
+    return value->kept ? (struct dt_str){value->p, value->n} : DT_STR_NONE;
+}
+
+struct dt_http_answer dt_exchange_answer(struct dt_exchange *exchange, int curl_code, int64_t now_us)
+{
+    enum dt_http_end end = end_of(exchange, curl_code);
+    struct dt_http_answer answer = {
+        .end = end, .duration_ms = (now_us - exchange->taken_us) / 1000, .detail = detail_of(exchange, end, curl_code)};
+    if (end != DT_HTTP_ANSWERED)
+        return answer;
+    answer.status = exchange->status;
+    answer.content_type = text_of(&exchange->content_type);
+    answer.retry_after = text_of(&exchange->retry_after);
+    answer.body = exchange->answer_body.n > 0 ? dt_strbuf_str(&exchange->answer_body) : DT_STR_LIT("");
+    answer.body_whole = curl_code == CURLE_OK;
+    return answer;
+}

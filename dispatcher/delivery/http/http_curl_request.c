@@ -1,0 +1,367 @@
+/*
+ * What libcurl is told of a request: the options that all have, the options of one, and the three places at which libcurl
+ * asks: before it resolves a name, before it opens a socket, before it writes the request.
+ *
+ * At most once on the wire. libcurl takes a kept connection that turns out to be dead for bad luck and writes the request
+ * a second time, to another connection: Curl_retry_request, when a reused connection ends before a byte of an answer came.
+ * It does the same for a stream that an HTTP/2 server refused, or answered with HTTP_1_1_REQUIRED. No option switches this
+ * off, and the server may well have read the first copy. But each way there goes through the state in which libcurl asks
+ * CURLOPT_PREREQFUNCTION (since 7.80: MSTATE_DO, the only state that calls the protocol's "do", which writes). So
+ * before_request lets the first write through, and no second one; open_socket opens no connection for a second one. All
+ * other reasons to send again are off: redirects are not followed, there is neither Expect nor authentication nor TLS early
+ * data, and nothing upgrades.
+ *
+ * Names are never resolved by libcurl. Its resolver starts a thread a request, not a name, and waits for that thread when
+ * the request times out (CURLOPT_QUICK_EXIT helps where it is used, not in every version). host_names.h looks names up;
+ * CURLOPT_RESOLVE carries the addresses into libcurl's cache; before_resolving refuses all else.
+ */
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "http_curl.h"
+#include "job/callback/callback_header.h"
+
+#define LIBCURL_LEAST       0x075700 /* 7.87: CURLOPT_QUICK_EXIT; PROTOCOLS_STR is of 7.85 */
+#define CERTIFICATE_MARK    "-----BEGIN "
+#define READ_BUFFER_BYTES   8192L
+#define UPLOAD_BUFFER_BYTES 16384L /* the least that libcurl takes */
+/* A connection that idled for whole seconds beyond this is not used again. Servers close theirs after 2 s and more, perhaps
+ * just when a request is on its way that cannot be sent again; a host that gets less than a request a second can do with a
+ * connection for each. */
+#define IDLE_MAX_S       1L
+#define RESOLVED_KEPT_S  60L
+#define KEEPALIVE_IDLE_S 30L
+#define KEEPALIVE_EACH_S 10L
+#define UNACKNOWLEDGED_MS                                                                                              \
+    20000 /* a connection whose peer acknowledges nothing for so long is dead, for all its streams */
+
+_Static_assert(DT_HTTP_DETAIL_MAX >= CURL_ERROR_SIZE, "libcurl writes its error there");
+
+/* ---- copying a request ---- */
+
+static bool header_sound(const struct dt_http_header *header)
+{
+    return dt_header_name_is_token(header->name) && !dt_callback_header_value_check(header->value);
+}
+
+static bool headers_sound(const struct dt_http_request *request)
+{
+    for (size_t i = 0; i < request->n_headers; i++)
+        if (!header_sound(&request->headers[i]))
+            return false;
+    return true;
+}
+
+/* Bytes of the URL, the header lines and the body, each text with its end. */
+static size_t text_bytes(const struct dt_http_request *request)
+{
+    size_t n = request->url.n + 1 + request->body.n + 1;
+    for (size_t i = 0; i < request->n_headers; i++)
+        n += request->headers[i].name.n + strlen(": ") + request->headers[i].value.n + 1;
+    return n;
+}
+
+static char *put(char *at, struct dt_str text)
+{
+    if (text.n > 0)
+        memcpy(at, text.p, text.n);
+    return at + text.n;
+}
+
+static char *put_terminated(char *at, struct dt_str text)
+{
+    at = put(at, text);
+    *at = '\0';
+    return at + 1;
+}
+
+/* A header without a value is "name;" for libcurl; "name:" would take the header away. */
+static char *put_line(char *at, const struct dt_http_header *header)
+{
+    struct dt_str value = dt_str_trimmed(header->value);
+    at = put(at, header->name);
+    at = put(at, value.n > 0 ? DT_STR_LIT(": ") : DT_STR_LIT(";"));
+    return put_terminated(at, value);
+}
+
+/* Headers of libcurl's own that no request has; a header of the request with the same name stands before, and wins. */
+static char no_expect[] = "Expect:";
+static char no_form[] = "Content-Type:";
+#define TAKEN_AWAY 2
+
+static char *put_headers(struct curl_slist *nodes, char *at, const struct dt_http_request *request)
+{
+    size_t n = request->n_headers;
+    for (size_t i = 0; i < n; i++) {
+        nodes[i].data = at;
+        at = put_line(at, &request->headers[i]);
+    }
+    nodes[n].data = no_expect;
+    nodes[n + 1].data = no_form;
+    for (size_t i = 0; i + 1 < n + TAKEN_AWAY; i++)
+        nodes[i].next = &nodes[i + 1];
+    return at;
+}
+
+/* One allocation: the struct, the nodes of the headers and one for the addresses, the texts. */
+static void fill(struct dt_exchange *exchange, const struct dt_http_request *request)
+{
+    struct curl_slist *nodes = (struct curl_slist *)(void *)(exchange + 1);
+    char *at = (char *)(nodes + request->n_headers + TAKEN_AWAY + 1);
+    exchange->resolved = nodes;
+    exchange->headers = nodes + 1;
+    at = put_headers(exchange->headers, at, request);
+    exchange->url_text = at;
+    at = put_terminated(at, request->url);
+    exchange->body = (struct dt_str){at, request->body.n};
+    put_terminated(at, request->body);
+    exchange->tag = request->tag;
+    dt_strbuf_init(&exchange->answer_body);
+    dt_strbuf_init(&exchange->resolved_text);
+}
+
+dt_status dt_exchange_new(const struct dt_http_request *request, struct dt_exchange **out)
+{
+    struct dt_callback_url url;
+    if (dt_callback_url_check(request->url, &url) || !headers_sound(request))
+        return DT_INVALID;
+    size_t bytes = text_bytes(request);
+    struct dt_exchange *exchange =
+        calloc(1, sizeof(*exchange) + (request->n_headers + TAKEN_AWAY + 1) * sizeof(struct curl_slist) + bytes);
+    if (!exchange)
+        return DT_NOMEM;
+    exchange->url = url;
+    exchange->bytes = bytes;
+    fill(exchange, request);
+    *out = exchange;
+    return DT_OK;
+}
+
+void dt_exchange_free(struct dt_exchange *exchange)
+{
+    if (!exchange)
+        return;
+    dt_strbuf_clear(&exchange->answer_body);
+    dt_strbuf_clear(&exchange->resolved_text);
+    free(exchange);
+}
+
+/* ---- where libcurl asks ---- */
+
+/* An address needs no lookup, but libcurl asks all the same. */
+static int before_resolving(void *resolver, void *reserved, void *arg)
+{
+    struct dt_exchange *exchange = arg;
+    (void)resolver;
+    (void)reserved;
+    exchange->again = exchange->again || exchange->sent;
+    return exchange->again || exchange->resolved_text.n > 0;
+}
+
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct dt_exchange *exchange = arg;
+    static const int patience = UNACKNOWLEDGED_MS;
+    if (exchange->sent) {
+        exchange->again = true;
+        return CURL_SOCKET_BAD;
+    }
+    if (purpose != CURLSOCKTYPE_IPCXN || !dt_address_allowed(exchange->allowed, &address->addr, address->addrlen)) {
+        exchange->refused = true;
+        return CURL_SOCKET_BAD;
+    }
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    if (fd < 0)
+        return CURL_SOCKET_BAD;
+    exchange->opened = true;
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof(patience));
+    return fd;
+}
+
+static int before_request(void *arg, char *remote, char *local, int remote_port, int local_port)
+{
+    struct dt_exchange *exchange = arg;
+    (void)remote;
+    (void)local;
+    (void)remote_port;
+    (void)local_port;
+    exchange->again = exchange->sent;
+    exchange->sent = true;
+    return exchange->again ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+/* ---- options ---- */
+
+/* Sets an option unless one before it was refused. */
+#define SET(option, value) failed = failed ? failed : curl_easy_setopt(easy, option, value)
+
+static CURLcode set_protocol(CURL *easy)
+{
+    CURLcode failed = CURLE_OK;
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_FOLLOWLOCATION, 0L);
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    SET(CURLOPT_HTTP09_ALLOWED, 0L);
+    SET(CURLOPT_POST, 1L);
+    SET(CURLOPT_PATH_AS_IS, 1L);
+    SET(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    SET(CURLOPT_PROXY, "");
+    SET(CURLOPT_NOPROXY, "*");
+    return failed;
+}
+
+/* With a file of the operator's, the system's folder of certificates is not looked at either. */
+static CURLcode set_tls(CURL *easy, const char *ca_file)
+{
+    CURLcode failed = CURLE_OK;
+    SET(CURLOPT_SSL_VERIFYPEER, 1L);
+    SET(CURLOPT_SSL_VERIFYHOST, 2L);
+    if (ca_file && ca_file[0]) {
+        SET(CURLOPT_CAINFO, ca_file);
+        SET(CURLOPT_CAPATH, (char *)NULL);
+    }
+    return failed;
+}
+
+static CURLcode set_connections(CURL *easy)
+{
+    CURLcode failed = CURLE_OK;
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_QUICK_EXIT, 1L);
+    SET(CURLOPT_DNS_CACHE_TIMEOUT, RESOLVED_KEPT_S);
+    SET(CURLOPT_MAXAGE_CONN, IDLE_MAX_S);
+    SET(CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+    SET(CURLOPT_TCP_KEEPINTVL, KEEPALIVE_EACH_S);
+    SET(CURLOPT_BUFFERSIZE, READ_BUFFER_BYTES);
+    SET(CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
+    return failed;
+}
+
+static CURLcode set_callbacks(CURL *easy)
+{
+    CURLcode failed = CURLE_OK;
+    SET(CURLOPT_RESOLVER_START_FUNCTION, before_resolving);
+    SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    SET(CURLOPT_PREREQFUNCTION, before_request);
+    SET(CURLOPT_HEADERFUNCTION, dt_exchange_on_head);
+    SET(CURLOPT_WRITEFUNCTION, dt_exchange_on_body);
+    return failed;
+}
+
+void *dt_easy_new(const char *ca_file)
+{
+    CURL *easy = curl_easy_init();
+    if (!easy)
+        return NULL;
+    if (set_protocol(easy) == CURLE_OK && set_tls(easy, ca_file) == CURLE_OK && set_connections(easy) == CURLE_OK &&
+        set_callbacks(easy) == CURLE_OK)
+        return easy;
+    curl_easy_cleanup(easy);
+    return NULL;
+}
+
+/* "+host:port:addresses", with the host as the URL has it, a final dot included. The plus lets the entry grow old. */
+static bool put_addresses(struct dt_exchange *exchange, const char *addresses)
+{
+    size_t scheme = strlen(exchange->url.tls ? "https://" : "http://");
+    bool dot = exchange->url_text[scheme + strlen(exchange->url.host)] == '.';
+    dt_strbuf_addf(&exchange->resolved_text, "+%s%s:%u:", exchange->url.host, dot ? "." : "",
+                   (unsigned)exchange->url.port);
+    dt_strbuf_adds(&exchange->resolved_text, addresses);
+    exchange->resolved->data = exchange->resolved_text.p;
+    exchange->resolved->next = NULL;
+    return !exchange->resolved_text.failed;
+}
+
+static CURLcode set_request(CURL *easy, struct dt_exchange *exchange, long timeout_ms)
+{
+    CURLcode failed = CURLE_OK;
+    SET(CURLOPT_URL, exchange->url_text);
+    SET(CURLOPT_HTTPHEADER, exchange->headers);
+    SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body.n);
+    SET(CURLOPT_POSTFIELDS, exchange->body.p);
+    SET(CURLOPT_RESOLVE, exchange->resolved_text.n > 0 ? exchange->resolved : (struct curl_slist *)NULL);
+    SET(CURLOPT_TIMEOUT_MS, timeout_ms);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, timeout_ms);
+    return failed;
+}
+
+static CURLcode set_exchange(CURL *easy, struct dt_exchange *exchange)
+{
+    CURLcode failed = CURLE_OK;
+    SET(CURLOPT_PRIVATE, (void *)exchange);
+    SET(CURLOPT_RESOLVER_START_DATA, (void *)exchange);
+    SET(CURLOPT_OPENSOCKETDATA, (void *)exchange);
+    SET(CURLOPT_PREREQDATA, (void *)exchange);
+    SET(CURLOPT_HEADERDATA, (void *)exchange);
+    SET(CURLOPT_WRITEDATA, (void *)exchange);
+    SET(CURLOPT_ERRORBUFFER, exchange->detail);
+    return failed;
+}
+
+dt_status dt_exchange_attach(struct dt_exchange *exchange, void *easy, const char *addresses, int64_t now_us)
+{
+    int64_t remaining_ms = (exchange->until_us - now_us) / 1000;
+    exchange->easy = easy;
+    if (addresses && !put_addresses(exchange, addresses))
+        return DT_NOMEM;
+    if (set_request(easy, exchange, remaining_ms > 0 ? (long)remaining_ms : 1L) != CURLE_OK)
+        return DT_NOMEM;
+    return set_exchange(easy, exchange) == CURLE_OK ? DT_OK : DT_NOMEM;
+}
+
+/* What stays set (the data of callbacks) is read only while the handle is in a multi handle. */
+void *dt_exchange_detach(struct dt_exchange *exchange)
+{
+    CURL *easy = exchange->easy;
+    CURLcode failed = CURLE_OK;
+    SET(CURLOPT_HTTPHEADER, (struct curl_slist *)NULL);
+    SET(CURLOPT_RESOLVE, (struct curl_slist *)NULL);
+    SET(CURLOPT_POSTFIELDS, (char *)NULL);
+    SET(CURLOPT_ERRORBUFFER, (char *)NULL);
+    (void)failed;
+    exchange->easy = NULL;
+    return easy;
+}
+
+/* ---- what has to be there ---- */
+
+static dt_status check_libcurl(struct dt_error *err)
+{
+    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    unsigned found = 0;
+    if (info->version_num < LIBCURL_LEAST)
+        return dt_fail(err, DT_INVALID, "libcurl is %s, callbacks need 7.87 or newer", info->version);
+    for (const char *const *protocol = info->protocols; *protocol; protocol++)
+        found += strcmp(*protocol, "http") == 0 || strcmp(*protocol, "https") == 0;
+    if (found != 2)
+        return dt_fail(err, DT_INVALID, "libcurl %s was built without http or https", info->version);
+    return DT_OK;
+}
+
+/* libcurl reads the file at the first connection, which is late for an operator to learn that it is the wrong one. */
+static dt_status check_ca_file(const char *path, struct dt_error *err)
+{
+    char line[256];
+    bool found = false;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return dt_fail(err, DT_INVALID, "%s cannot be read", path);
+    while (!found && fgets(line, sizeof(line), file))
+        found = strncmp(line, CERTIFICATE_MARK, strlen(CERTIFICATE_MARK)) == 0;
+    fclose(file);
+    return found ? DT_OK : dt_fail(err, DT_INVALID, "%s has no certificate in PEM", path);
+}
+
+dt_status dt_easy_check(const char *ca_file, struct dt_error *err)
+{
+    dt_status status = check_libcurl(err);
+    return status == DT_OK && ca_file && ca_file[0] ? check_ca_file(ca_file, err) : status;
+}

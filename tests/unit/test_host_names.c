@@ -1,0 +1,287 @@
+/* Names and their addresses: one lookup a name, bounded threads, and an end that waits for nobody. */
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "delivery/http/host_names.h"
+
+#define NOW INT64_C(1000000000)
+
+/* ---- the C library's part: answers when the gate is open ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool open;
+    unsigned began, inside, most;
+} gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void pass_gate(void)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.began++;
+    gate.inside++;
+    gate.most = gate.inside > gate.most ? gate.inside : gate.most;
+    pthread_cond_broadcast(&gate.changed);
+    while (!gate.open)
+        pthread_cond_wait(&gate.changed, &gate.lock);
+    gate.inside--;
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void set_gate(bool open)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.open = open;
+    pthread_cond_broadcast(&gate.changed);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void wait_for_lookups(unsigned n)
+{
+    pthread_mutex_lock(&gate.lock);
+    while (gate.began < n)
+        pthread_cond_wait(&gate.changed, &gate.lock);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **out);
+void __wrap_freeaddrinfo(struct addrinfo *found);
+
+struct found {
+    struct addrinfo info;
+    struct sockaddr_in6 address;
+};
+
+static struct addrinfo *make(const char *text, struct addrinfo *next)
+{
+    struct found *f = calloc(1, sizeof(*f));
+    struct sockaddr_in *ipv4 = (struct sockaddr_in *)(void *)&f->address;
+    bool ipv6 = strchr(text, ':');
+    f->info = (struct addrinfo){
+        .ai_family = ipv6 ? AF_INET6 : AF_INET, .ai_addr = (struct sockaddr *)(void *)&f->address, .ai_next = next};
+    assert_int_equal(
+        ipv6 ? inet_pton(AF_INET6, text, &f->address.sin6_addr) : inet_pton(AF_INET, text, &ipv4->sin_addr), 1);
+    return &f->info;
+}
+
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **out)
+{
+    assert_null(service);
+    assert_int_equal(hints->ai_family, AF_UNSPEC);
+    pass_gate();
+    if (strcmp(name, "none") == 0)
+        return EAI_NONAME;
+    *out = make("192.0.2.1", NULL);
+    if (strcmp(name, "two") == 0)
+        *out = make("2001:db8::1", *out);
+    for (unsigned i = 0; strcmp(name, "many") == 0 && i < 40; i++)
+        *out = make("192.0.2.1", *out);
+    return 0;
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *found)
+{
+    while (found) {
+        struct addrinfo *next = found->ai_next;
+        free(found);
+        found = next;
+    }
+}
+
+/* ---- the table ---- */
+
+static dt_host_names *names;
+static int wake_fd;
+
+static int setup(void **state)
+{
+    (void)state;
+    gate.began = gate.inside = gate.most = 0;
+    set_gate(true);
+    wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return dt_host_names_new(wake_fd, &names) == DT_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    set_gate(true);
+    dt_host_names_free(names);
+    close(wake_fd);
+    return 0;
+}
+
+static struct dt_host_name *find(const char *host, int64_t now_us)
+{
+    struct dt_host_name *name = NULL;
+    assert_int_equal(dt_host_names_find(names, host, now_us, &name), DT_OK);
+    return name;
+}
+
+/* The next name of which the lookup has ended. */
+static struct dt_host_name *wait_for_end(int64_t now_us)
+{
+    uint64_t count;
+    struct dt_host_name *name = dt_host_names_ended(names, now_us);
+    while (!name) {
+        struct pollfd wake = {.fd = wake_fd, .events = POLLIN};
+        assert_int_equal(poll(&wake, 1, 10000), 1);
+        assert_int_equal(read(wake_fd, &count, sizeof(count)), sizeof(count));
+        name = dt_host_names_ended(names, now_us);
+    }
+    return name;
+}
+
+static void assert_addresses(const char *host, const char *addresses)
+{
+    struct dt_host_name *name = find(host, NOW);
+    assert_int_equal(name->state, DT_HOST_NAME_ASKED);
+    assert_ptr_equal(wait_for_end(NOW), name);
+    assert_int_equal(name->state, DT_HOST_NAME_KNOWN);
+    assert_string_equal(name->addresses, addresses);
+}
+
+static void addresses_are_told_in_their_order(void **state)
+{
+    (void)state;
+    assert_addresses("one", "192.0.2.1");
+    assert_addresses("two", "[2001:db8::1],192.0.2.1");
+}
+
+static void of_very_many_addresses_some_are_kept(void **state)
+{
+    (void)state;
+    (void)find("many", NOW);
+    assert_int_equal(strlen(wait_for_end(NOW)->addresses),
+                     DT_HOST_ADDRESSES * strlen("192.0.2.1") + DT_HOST_ADDRESSES - 1);
+}
+
+static void a_name_that_is_asked_for_is_looked_up_once(void **state)
+{
+    (void)state;
+    set_gate(false);
+    struct dt_host_name *name = find("one", NOW);
+    for (unsigned i = 0; i < 100; i++)
+        assert_ptr_equal(find("one", NOW + i), name);
+    wait_for_lookups(1);
+    set_gate(true);
+    assert_ptr_equal(wait_for_end(NOW), name);
+    assert_null(dt_host_names_ended(names, NOW));
+    assert_int_equal(gate.began, 1);
+}
+
+static void what_is_known_is_used_for_a_minute(void **state)
+{
+    (void)state;
+    (void)find("one", NOW);
+    (void)wait_for_end(NOW);
+    assert_int_equal(find("one", NOW + DT_HOST_NAME_KEPT_US - 1)->state, DT_HOST_NAME_KNOWN);
+    assert_int_equal(find("one", NOW + DT_HOST_NAME_KEPT_US)->state, DT_HOST_NAME_ASKED);
+    (void)wait_for_end(NOW);
+    assert_int_equal(gate.began, 2);
+}
+
+static void what_is_doubted_is_looked_up_anew(void **state)
+{
+    (void)state;
+    (void)find("one", NOW);
+    (void)wait_for_end(NOW);
+    dt_host_names_doubt(names, "one");
+    dt_host_names_doubt(names, "another");
+    assert_int_equal(find("one", NOW)->state, DT_HOST_NAME_ASKED);
+    (void)wait_for_end(NOW);
+}
+
+static void a_failure_is_told_and_not_kept(void **state)
+{
+    (void)state;
+    (void)find("none", NOW);
+    struct dt_host_name *name = wait_for_end(NOW);
+    assert_int_equal(name->state, DT_HOST_NAME_FAILED);
+    assert_true(name->reason[0]);
+    assert_int_equal(find("none", NOW)->state, DT_HOST_NAME_ASKED);
+    (void)wait_for_end(NOW);
+}
+
+static void names_that_nobody_uses_are_forgotten(void **state)
+{
+    (void)state;
+    struct dt_host_name *held = find("one", NOW);
+    held->waiting = 1;
+    (void)wait_for_end(NOW);
+    (void)find("two", NOW);
+    (void)wait_for_end(NOW);
+    (void)find("three", NOW + 2 * DT_HOST_NAME_KEPT_US);
+    (void)wait_for_end(NOW);
+    assert_string_equal(held->host, "one"); /* a sanitizer tells if it is gone */
+    held->waiting = 0;
+}
+
+static void lookups_have_a_bound(void **state)
+{
+    char host[32];
+    const unsigned all = DT_LOOKUPS_MAX + 20;
+    (void)state;
+    set_gate(false);
+    for (unsigned i = 0; i < all; i++) {
+        snprintf(host, sizeof(host), "name%u", i);
+        (void)find(host, NOW);
+    }
+    wait_for_lookups(DT_LOOKUPS_MAX);
+    set_gate(true);
+    for (unsigned i = 0; i < all; i++)
+        assert_int_equal(wait_for_end(NOW)->state, DT_HOST_NAME_KNOWN);
+    assert_int_equal(gate.began, all);
+    assert_true(gate.most <= DT_LOOKUPS_MAX);
+}
+
+static void the_end_waits_for_no_lookup(void **state)
+{
+    (void)state;
+    set_gate(false);
+    (void)find("one", NOW);
+    wait_for_lookups(1);
+    dt_host_names_free(names);
+    names = NULL;
+    set_gate(true);
+    pthread_mutex_lock(&gate.lock);
+    while (gate.inside > 0) {
+        pthread_mutex_unlock(&gate.lock);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        pthread_mutex_lock(&gate.lock);
+    }
+    pthread_mutex_unlock(&gate.lock);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* for the sanitizer: the lookup goes its last steps */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(addresses_are_told_in_their_order),
+        TEST(of_very_many_addresses_some_are_kept),
+        TEST(a_name_that_is_asked_for_is_looked_up_once),
+        TEST(what_is_known_is_used_for_a_minute),
+        TEST(what_is_doubted_is_looked_up_anew),
+        TEST(a_failure_is_told_and_not_kept),
+        TEST(names_that_nobody_uses_are_forgotten),
+        TEST(lookups_have_a_bound),
+        TEST(the_end_waits_for_no_lookup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
