@@ -135,12 +135,22 @@ static size_t body_length(const char *head)
     return at ? strtoul(at + strlen("\r\ncontent-length:"), NULL, 10) : 0;
 }
 
+/* Says what it thinks of a body before that is there, and reads on, so that no reset takes the answer away. */
+static bool answer_early(receiver_connection *c)
+{
+    receiver_say_text(c, "HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: 4\r\n\r\nmuch");
+    receiver_hold(c);
+    return false;
+}
+
 static bool serve_request(receiver_connection *c, char *head)
 {
     char path[4096] = "";
     if (!read_head(c, head))
         return false;
     size_t n = body_length(head);
+    if (strstr(head, " /early "))
+        return answer_early(c);
     char *body = calloc(1, n + 1);
     bool kept = body && read_whole(c, body, n);
     if (kept) {
@@ -163,7 +173,7 @@ static void serve_requests(receiver_connection *c)
 
 /* ---- HTTP/2 ---- */
 
-enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, PING = 6, GOAWAY = 7 };
+enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, PING = 6, GOAWAY = 7, WINDOW_UPDATE = 8 };
 #define END_STREAM     1
 #define ACK            1
 #define END_HEADERS    4
@@ -213,6 +223,18 @@ static bool answer_stream(receiver_connection *c, uint32_t stream)
     return say_frame(c, &answer);
 }
 
+/* The peer may send n more bytes, on the stream and on the connection. */
+static bool open_windows(receiver_connection *c, uint32_t stream, size_t n)
+{
+    struct frame f = {.n = 4,
+                      .type = WINDOW_UPDATE,
+                      .payload = {0, (unsigned char)(n >> 16), (unsigned char)(n >> 8), (unsigned char)n}};
+    if (!say_frame(c, &f))
+        return false;
+    f.stream = stream;
+    return say_frame(c, &f);
+}
+
 static bool serve_frame(receiver_connection *c, struct frame *f)
 {
     if (f->type == GOAWAY)
@@ -227,7 +249,7 @@ static bool serve_frame(receiver_connection *c, struct frame *f)
     }
     if ((f->type == HEADERS || f->type == DATA) && f->flags & END_STREAM)
         return answer_stream(c, f->stream);
-    return true;
+    return f->type != DATA || f->n == 0 || open_windows(c, f->stream, f->n);
 }
 
 static void serve_frames(receiver_connection *c)
