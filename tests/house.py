@@ -32,7 +32,7 @@ VENDORS = {
     r"mysql|mysql/.*|mariadb/.*|errmsg|mysqld_error": ["scheduler/store/db/db_mysql.c"],
     r"hiredis/.*|sds": ["scheduler/index/redis/index_*.c"],
     r"librdkafka/.*": ["dispatcher/kafka/kafka_*.[ch]", "dispatcher/delivery/kafka/kafka_*.[ch]"],
-    r"zookeeper/.*": ["dispatcher/election/zk.c"],
+    r"zookeeper/.*": ["dispatcher/election/zk/zk.c"],
     r"yajl/.*": ["scheduler/base/json.c"],
     r"ini": ["scheduler/base/config.c"],
     r"microhttpd": ["api/http/http_mhd.c", "dispatcher/chores/metrics_mhd.c"],

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "elector_parts.h"
+#include "election/zk/elector_parts.h"
 
 enum { BACKOFF_MIN_US = 100000, OWNER_MAX = 200 };
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "election/elector_parts.h"
+#include "election/zk/elector_parts.h"
 
 enum { SHARDS = 2, TIMEOUT_MS = 3000, OURS = 7, SOMEBODY = 8, ASKED_MAX = 64 };
 

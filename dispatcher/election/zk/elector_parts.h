@@ -15,9 +15,9 @@
 #include "base/mailbox.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "elector.h"
-#include "elector_share.h"
-#include "lease.h"
+#include "election/elector.h"
+#include "election/elector_share.h"
+#include "election/lease.h"
 #include "zk.h"
 
 /* Signals besides ZooKeeper's (zk.h). */
