@@ -1,0 +1,65 @@
+-- Leaders elected by leases: members that renew themselves, and the shards that they hold.
+
+-- name: join_election
+INSERT INTO election_members (id, name, timeout_ms, joined_at, renewed_at)
+VALUES (?, ?, ?, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED));
+
+-- name: forget_ended_members
+-- A dispatcher is told from one that ZooKeeper elected by its name in this table: rows stay for longer than a process that
+-- is gone counts as living (DT_PROCESS_FRESH_MS).
+DELETE FROM election_members
+ WHERE ended AND renewed_at < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - 60000;
+
+-- name: renew_member
+-- The count makes the row another one even twice in a millisecond.
+UPDATE election_members
+   SET renewed_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), renewals = renewals + 1, leaving = ?
+ WHERE id = ? AND NOT ended;
+
+-- name: end_member
+UPDATE election_members
+   SET ended = TRUE
+ WHERE id = ?;
+
+-- name: end_silent_member
+-- The row is locked while it is judged, so a renewal comes before, and then nothing ends, or after, and then it finds no
+-- member any more. A clock that stands before the renewal was set back.
+UPDATE election_members
+   SET ended = TRUE
+ WHERE id = ? AND renewals = ? AND NOT ended
+   AND (CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) >= renewed_at + timeout_ms
+    OR CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) < renewed_at);
+
+-- name: free_leases
+-- Of members that have ended, and of none at all (a manual edit).
+DELETE l
+  FROM leases l
+  LEFT JOIN election_members m ON m.id = l.member
+ WHERE m.id IS NULL OR m.ended;
+
+-- name: take_leases
+INSERT INTO leases (shard, member)
+SELECT s.shard, m.id
+  FROM election_members m
+  JOIN shards s
+  LEFT JOIN leases l ON l.shard = s.shard
+ WHERE m.id = ? AND NOT m.ended AND l.shard IS NULL AND s.shard IN (?,...);
+
+-- name: release_leases
+DELETE FROM leases
+ WHERE member = ? AND shard IN (?,...);
+
+-- name: select_election
+-- A row for each member and shard that it holds, or for the member alone. Last: dispatchers that live and lead without being
+-- members, since ZooKeeper elected them.
+SELECT m.id, m.renewals, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - m.renewed_at, m.timeout_ms, m.leaving, l.shard,
+       (SELECT COUNT(*)
+          FROM processes p
+         WHERE p.kind = 'dispatcher'
+           AND p.seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?
+           AND p.leads <> ''
+           AND NOT EXISTS (SELECT 1 FROM election_members e WHERE e.name = p.name))
+  FROM election_members m
+  LEFT JOIN leases l ON l.member = m.id
+ WHERE NOT m.ended
+ ORDER BY m.joined_at, m.id, l.shard;

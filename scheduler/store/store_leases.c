@@ -1,0 +1,114 @@
+/*
+ * Owns:            the rows of election_members and leases.
+ * Refuses to know: who should lead what, and when a member may be believed to be gone, but for what MySQL's clock says.
+ *
+ * Invariants: `ended` never becomes false again. A lease counts only while its member has not ended, so that ending a member
+ * is one statement; what is left of its leases is in nobody's way once it is freed. A lease of a member that lives is
+ * deleted by that member alone.
+ */
+#include "store/store_leases.h"
+
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+static dt_status run_one(dt_store *store, const char *sql, const struct dt_param *params, size_t n, uint64_t *changed,
+                         struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    return status == DT_OK ? dt_db_run(db, sql, params, n, changed, err) : status;
+}
+
+static dt_status run_list(dt_store *store, const struct dt_id_in *sql, int64_t id, const int64_t *shards, size_t n,
+                          struct dt_error *err)
+{
+    dt_db *db;
+    uint64_t changed;
+    dt_status status = dt_store_db(store, &db, err);
+    return status == DT_OK ? dt_id_in_run(db, sql, DT_PARAMS(DT_P_INT(id)), shards, n, &changed, err) : status;
+}
+
+dt_status dt_store_election_join(dt_store *store, int64_t id, const char *name, int64_t timeout_ms,
+                                 struct dt_error *err)
+{
+    dt_status status = run_one(store, dt_sql_forget_ended_members, DT_NO_PARAMS, NULL, err);
+    if (status != DT_OK)
+        return status;
+    return run_one(store, dt_sql_join_election, DT_PARAMS(DT_P_INT(id), DT_P_STR(dt_str(name)), DT_P_INT(timeout_ms)),
+                   NULL, err);
+}
+
+dt_status dt_store_election_renew(dt_store *store, int64_t id, bool leaving, bool *there, struct dt_error *err)
+{
+    uint64_t changed = 0;
+    dt_status status = run_one(store, dt_sql_renew_member, DT_PARAMS(DT_P_INT(leaving), DT_P_INT(id)), &changed, err);
+    *there = changed == 1;
+    return status;
+}
+
+dt_status dt_store_election_leave(dt_store *store, int64_t id, struct dt_error *err)
+{
+    return run_one(store, dt_sql_end_member, DT_PARAMS(DT_P_INT(id)), NULL, err);
+}
+
+dt_status dt_store_election_end(dt_store *store, int64_t id, int64_t renewals, struct dt_error *err)
+{
+    return run_one(store, dt_sql_end_silent_member, DT_PARAMS(DT_P_INT(id), DT_P_INT(renewals)), NULL, err);
+}
+
+dt_status dt_store_election_free(dt_store *store, struct dt_error *err)
+{
+    return run_one(store, dt_sql_free_leases, DT_NO_PARAMS, NULL, err);
+}
+
+dt_status dt_store_election_take(dt_store *store, int64_t id, const int64_t *shards, size_t n, struct dt_error *err)
+{
+    return run_list(store, &dt_sql_take_leases, id, shards, n, err);
+}
+
+dt_status dt_store_election_release(dt_store *store, int64_t id, const int64_t *shards, size_t n, struct dt_error *err)
+{
+    return run_list(store, &dt_sql_release_leases, id, shards, n, err);
+}
+
+/* ---- the look ---- */
+
+/* The rows of a member stand together. NULL: there are too many members. */
+static const struct dt_election_member *member_of(const dt_db *db, struct dt_election *out)
+{
+    int64_t id = dt_db_i64(db, 0);
+    if (out->n && out->members[out->n - 1].id == id)
+        return &out->members[out->n - 1];
+    if (out->n == DT_ELECTION_MEMBERS)
+        return NULL;
+    struct dt_election_member *m = &out->members[out->n++];
+    *m = (struct dt_election_member){.id = id,
+                                     .renewals = dt_db_i64(db, 1),
+                                     .age_ms = dt_db_i64(db, 2),
+                                     .timeout_ms = dt_db_i64(db, 3),
+                                     .leaving = dt_db_i64(db, 4) != 0};
+    return m;
+}
+
+static void take_row(const dt_db *db, struct dt_election *out)
+{
+    const struct dt_election_member *m = member_of(db, out);
+    int64_t shard = dt_db_i64(db, 5);
+    if (m && !dt_db_is_null(db, 5) && shard >= 0 && shard < DT_SHARDS_MAX)
+        out->holder[shard] = m->id;
+    out->elsewhere = dt_db_i64(db, 6) > 0;
+}
+
+dt_status dt_store_election_look(dt_store *store, struct dt_election *out, struct dt_error *err)
+{
+    dt_db *db;
+    *out = (struct dt_election){0};
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_select_election, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db))
+        take_row(db, out);
+    return dt_db_end(db, err);
+}

@@ -1,0 +1,57 @@
+/*
+ * Leases in MySQL: how dispatchers without ZooKeeper find out who tries to lead which shard. See store.h for what a
+ * dt_store is; each function is one statement that commits by itself, but for dt_store_election_join's two.
+ *
+ * A dispatcher joins as a member, renews its row, and takes shards that nobody holds. A member that does not renew itself
+ * for its timeout, by MySQL's clock, may be ended by any other; its leases are nobody's from then on. A member that has
+ * ended never comes back: its dispatcher joins anew, under another id.
+ *
+ * Nothing here protects what leaders write. That is done by the epoch of the shard's row (dispatch/store_dispatch.h), which
+ * rises with each takeover, whatever elected the leader.
+ */
+#ifndef DT_STORE_STORE_LEASES_H
+#define DT_STORE_STORE_LEASES_H
+
+#include "store/store.h"
+
+/* Members beyond these lead nothing: there are no more shards. */
+#define DT_ELECTION_MEMBERS DT_SHARDS_MAX
+
+struct dt_election_member {
+    int64_t id;
+    int64_t renewals;   /* another number with each renewal */
+    int64_t age_ms;     /* since its renewal, by MySQL's clock; negative: that clock was set back */
+    int64_t timeout_ms; /* its own */
+    bool leaving;
+};
+
+/* As it is committed at one moment. */
+struct dt_election {
+    struct dt_election_member members[DT_ELECTION_MEMBERS]; /* that have not ended, in order of joining */
+    size_t n;
+    int64_t holder[DT_SHARDS_MAX]; /* the member that holds the shard; 0: nobody */
+    bool elsewhere; /* a dispatcher that lives leads shards and is no member: ZooKeeper elected it. False when n is 0 */
+};
+
+/* id: a random number above 0, a new one for each time. EXISTS: draw another one. Removes members that ended long ago. */
+DT_MUST_CHECK dt_status dt_store_election_join(dt_store *store, int64_t id, const char *name, int64_t timeout_ms,
+                                               struct dt_error *err);
+/* Renews the member and so all of its leases, and says whether it is leaving. *there: false when it has ended. */
+DT_MUST_CHECK dt_status dt_store_election_renew(dt_store *store, int64_t id, bool leaving, bool *there,
+                                                struct dt_error *err);
+/* Ends the member. */
+DT_MUST_CHECK dt_status dt_store_election_leave(dt_store *store, int64_t id, struct dt_error *err);
+/* Ends a member whose timeout has passed by MySQL's clock, if it has renewed itself `renewals` times and no more. */
+DT_MUST_CHECK dt_status dt_store_election_end(dt_store *store, int64_t id, int64_t renewals, struct dt_error *err);
+/* Removes the leases of members that have ended, so that they can be taken. */
+DT_MUST_CHECK dt_status dt_store_election_free(dt_store *store, struct dt_error *err);
+/* Takes those of the shards (ascending; each has a row in `shards`) that nobody holds; a look tells which. EXISTS: somebody
+ * took one of them meanwhile, and this member has taken none. */
+DT_MUST_CHECK dt_status dt_store_election_take(dt_store *store, int64_t id, const int64_t *shards, size_t n,
+                                               struct dt_error *err);
+/* Gives back those of the shards (ascending) that the member holds. */
+DT_MUST_CHECK dt_status dt_store_election_release(dt_store *store, int64_t id, const int64_t *shards, size_t n,
+                                                  struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_election_look(dt_store *store, struct dt_election *out, struct dt_error *err);
+
+#endif

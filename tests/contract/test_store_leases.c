@@ -1,0 +1,328 @@
+/* Members of the election and their leases, as MySQL keeps them: store_leases.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/store_leases.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+
+enum { SHARDS = 4, TIMEOUT_MS = 60000, ONE = 11, TWO = 22 };
+
+struct rig {
+    struct mysql_fixture fx;
+    dt_store *store;
+    struct dt_election view;
+};
+
+static int setup(void **state)
+{
+    struct dt_error err = {0};
+    struct rig *rig = calloc(1, sizeof(*rig));
+
+    mysql_fixture_make(&rig->fx, "store_leases");
+    rig->fx.config.shards_count = SHARDS;
+    rig->store = mysql_fixture_store(&rig->fx);
+    OK(dt_store_migrate(rig->store, NULL, &err));
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *rig = *state;
+
+    dt_store_free(rig->store);
+    mysql_fixture_drop(&rig->fx);
+    free(rig);
+    return 0;
+}
+
+static int fresh(void **state)
+{
+    struct rig *rig = *state;
+
+    mysql_fixture_run(&rig->fx, "DELETE FROM election_members; DELETE FROM leases; DELETE FROM processes");
+    return 0;
+}
+
+static void join(struct rig *rig, int64_t id, const char *name)
+{
+    struct dt_error err = {0};
+
+    OK(dt_store_election_join(rig->store, id, name, TIMEOUT_MS, &err));
+}
+
+static bool renew(struct rig *rig, int64_t id, bool leaving)
+{
+    struct dt_error err = {0};
+    bool there = false;
+
+    OK(dt_store_election_renew(rig->store, id, leaving, &there, &err));
+    return there;
+}
+
+static void take(struct rig *rig, int64_t id, int64_t first, int64_t last)
+{
+    struct dt_error err = {0};
+    int64_t shards[SHARDS];
+    size_t n = 0;
+
+    while (first <= last)
+        shards[n++] = first++;
+    OK(dt_store_election_take(rig->store, id, shards, n, &err));
+}
+
+static void release(struct rig *rig, int64_t id, int64_t shard)
+{
+    struct dt_error err = {0};
+
+    OK(dt_store_election_release(rig->store, id, &shard, 1, &err));
+}
+
+static void end(struct rig *rig, int64_t id, int64_t renewals)
+{
+    struct dt_error err = {0};
+
+    OK(dt_store_election_end(rig->store, id, renewals, &err));
+}
+
+static void let_free(struct rig *rig)
+{
+    struct dt_error err = {0};
+
+    OK(dt_store_election_free(rig->store, &err));
+}
+
+static const struct dt_election *look(struct rig *rig)
+{
+    struct dt_error err = {0};
+
+    OK(dt_store_election_look(rig->store, &rig->view, &err));
+    return &rig->view;
+}
+
+static void make_silent(struct rig *rig, int64_t id, int64_t ms)
+{
+    mysql_fixture_run(&rig->fx, "UPDATE election_members SET renewed_at = renewed_at - %lld WHERE id = %lld",
+                      (long long)ms, (long long)id);
+}
+
+static void members_come_in_the_order_of_joining(void **state)
+{
+    struct rig *rig = *state;
+
+    join(rig, TWO, "host:2");
+    mysql_fixture_run(&rig->fx, "UPDATE election_members SET joined_at = joined_at - 5");
+    join(rig, ONE, "host:1");
+    assert_int_equal(look(rig)->n, 2);
+    assert_int_equal(rig->view.members[0].id, TWO);
+    assert_int_equal(rig->view.members[1].id, ONE);
+    assert_int_equal(rig->view.members[1].timeout_ms, TIMEOUT_MS);
+    assert_in_range(rig->view.members[1].age_ms, 0, 10000);
+    assert_false(rig->view.members[0].leaving);
+}
+
+static void a_number_that_is_taken_is_told(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+
+    join(rig, ONE, "host:1");
+    assert_int_equal(dt_store_election_join(rig->store, ONE, "host:1", TIMEOUT_MS, &err), DT_EXISTS);
+}
+
+static void each_renewal_counts_also_within_a_millisecond(void **state)
+{
+    struct rig *rig = *state;
+
+    join(rig, ONE, "host:1");
+    for (int i = 1; i <= 20; i++) {
+        assert_true(renew(rig, ONE, false));
+        assert_int_equal(look(rig)->members[0].renewals, i);
+    }
+    assert_true(renew(rig, ONE, true));
+    assert_true(look(rig)->members[0].leaving);
+}
+
+static void who_has_no_row_or_has_ended_is_not_renewed(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+
+    assert_false(renew(rig, ONE, false));
+    join(rig, ONE, "host:1");
+    OK(dt_store_election_leave(rig->store, ONE, &err));
+    assert_false(renew(rig, ONE, false));
+    assert_int_equal(look(rig)->n, 0);
+}
+
+static void only_what_nobody_holds_is_taken(void **state)
+{
+    struct rig *rig = *state;
+
+    join(rig, ONE, "host:1");
+    join(rig, TWO, "host:2");
+    take(rig, ONE, 0, 1);
+    take(rig, TWO, 0, 3);
+    look(rig);
+    assert_int_equal(rig->view.holder[0], ONE);
+    assert_int_equal(rig->view.holder[1], ONE);
+    assert_int_equal(rig->view.holder[2], TWO);
+    assert_int_equal(rig->view.holder[3], TWO);
+    assert_int_equal(rig->view.n, 2); /* a member is one, whatever it holds */
+}
+
+static void only_the_holder_gives_back(void **state)
+{
+    struct rig *rig = *state;
+
+    join(rig, ONE, "host:1");
+    join(rig, TWO, "host:2");
+    take(rig, ONE, 0, 1);
+    release(rig, TWO, 0);
+    assert_int_equal(look(rig)->holder[0], ONE);
+    release(rig, ONE, 0);
+    assert_int_equal(look(rig)->holder[0], 0);
+    assert_int_equal(rig->view.holder[1], ONE);
+}
+
+static void a_member_is_ended_after_its_timeout_and_not_before(void **state)
+{
+    struct rig *rig = *state;
+
+    join(rig, ONE, "host:1");
+    make_silent(rig, ONE, TIMEOUT_MS - 5000);
+    end(rig, ONE, 0);
+    assert_int_equal(look(rig)->n, 1);
+    make_silent(rig, ONE, 5000);
+    end(rig, ONE, 1); /* it has renewed itself less often than that: another row was seen */
+    assert_int_equal(look(rig)->n, 1);
+    end(rig, ONE, 0);
+    assert_int_equal(look(rig)->n, 0);
+    assert_false(renew(rig, ONE, false));
+}
+
+static void a_clock_that_was_set_back_keeps_nobody(void **state)
+{
+    struct rig *rig = *state;
+
+    join(rig, ONE, "host:1");
+    make_silent(rig, ONE, -3600000);
+    assert_true(look(rig)->members[0].age_ms < 0);
+    end(rig, ONE, 0);
+    assert_int_equal(look(rig)->n, 0);
+}
+
+static void leases_of_the_ended_count_no_more_and_can_be_taken_once_they_are_free(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+
+    join(rig, ONE, "host:1");
+    join(rig, TWO, "host:2");
+    take(rig, ONE, 0, 3);
+    OK(dt_store_election_leave(rig->store, ONE, &err));
+    assert_int_equal(look(rig)->holder[0], 0);
+    take(rig, TWO, 0, 0);
+    assert_int_equal(look(rig)->holder[0], 0);
+    let_free(rig);
+    take(rig, TWO, 0, 0);
+    assert_int_equal(look(rig)->holder[0], TWO);
+    let_free(rig);
+    assert_int_equal(look(rig)->holder[0], TWO);
+}
+
+static void leases_of_nobody_are_freed(void **state)
+{
+    struct rig *rig = *state;
+
+    mysql_fixture_run(&rig->fx, "INSERT INTO leases (shard, member) VALUES (1, 999)");
+    join(rig, ONE, "host:1");
+    let_free(rig);
+    take(rig, ONE, 1, 1);
+    assert_int_equal(look(rig)->holder[1], ONE);
+}
+
+static void who_has_ended_takes_nothing(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+
+    join(rig, ONE, "host:1");
+    OK(dt_store_election_leave(rig->store, ONE, &err));
+    take(rig, ONE, 0, 3);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM leases"), 0);
+}
+
+static void beat(struct rig *rig, int64_t id, const char *name, const char *leads)
+{
+    struct dt_error err = {0};
+    const struct dt_process p = {.id = id, .dispatcher = true, .name = name, .leads = leads};
+
+    OK(dt_store_beat(rig->store, &p, &err));
+}
+
+static void a_dispatcher_that_leads_and_is_no_member_was_elected_elsewhere(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+
+    join(rig, ONE, "host:1");
+    beat(rig, 1, "host:1", "0,1,2,3");
+    assert_false(look(rig)->elsewhere);
+    beat(rig, 2, "host:2", "");
+    assert_false(look(rig)->elsewhere);
+    beat(rig, 2, "host:2", "3");
+    assert_true(look(rig)->elsewhere);
+    mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - %d WHERE id = 2", DT_PROCESS_FRESH_MS + 1000);
+    assert_false(look(rig)->elsewhere);
+    join(rig, TWO, "host:2"); /* a member that has ended was one nevertheless: its process may be dead */
+    OK(dt_store_election_leave(rig->store, TWO, &err));
+    beat(rig, 2, "host:2", "3");
+    assert_false(look(rig)->elsewhere);
+}
+
+static void members_that_ended_are_forgotten_after_a_minute(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+
+    join(rig, ONE, "host:1");
+    OK(dt_store_election_leave(rig->store, ONE, &err));
+    join(rig, TWO, "host:2");
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM election_members"), 2);
+    make_silent(rig, ONE, 61000);
+    make_silent(rig, TWO, 61000);
+    join(rig, TWO + 1, "host:3");
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM election_members WHERE id <> %d", ONE), 2);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM election_members"), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(members_come_in_the_order_of_joining, fresh),
+        cmocka_unit_test_setup(a_number_that_is_taken_is_told, fresh),
+        cmocka_unit_test_setup(each_renewal_counts_also_within_a_millisecond, fresh),
+        cmocka_unit_test_setup(who_has_no_row_or_has_ended_is_not_renewed, fresh),
+        cmocka_unit_test_setup(only_what_nobody_holds_is_taken, fresh),
+        cmocka_unit_test_setup(only_the_holder_gives_back, fresh),
+        cmocka_unit_test_setup(a_member_is_ended_after_its_timeout_and_not_before, fresh),
+        cmocka_unit_test_setup(a_clock_that_was_set_back_keeps_nobody, fresh),
+        cmocka_unit_test_setup(leases_of_the_ended_count_no_more_and_can_be_taken_once_they_are_free, fresh),
+        cmocka_unit_test_setup(leases_of_nobody_are_freed, fresh),
+        cmocka_unit_test_setup(who_has_ended_takes_nothing, fresh),
+        cmocka_unit_test_setup(a_dispatcher_that_leads_and_is_no_member_was_elected_elsewhere, fresh),
+        cmocka_unit_test_setup(members_that_ended_are_forgotten_after_a_minute, fresh),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
