@@ -1,5 +1,5 @@
 /*
- * The supervisor. Threads that are not ours (ZooKeeper's, the wake thread) only set orders; this thread carries them
+ * The supervisor. Other threads (the elector's, the wake thread) only set orders; this thread carries them
  * out:
  *
  *   gained  -> start a shard loop (after an earlier one of the shard has ended)
@@ -230,6 +230,11 @@ static void led_news(void *arg)
     dt_heartbeat_news(heartbeat_of(arg));
 }
 
+static void on_moved(void *arg)
+{
+    dt_heartbeat_announce(heartbeat_of(arg));
+}
+
 static void outbox_here(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
@@ -298,6 +303,7 @@ static void on_wake(void *arg, int shard, bool outbox)
     if (shard < 0) {
         dt_shard_map_source_stale(d->watch);
         dt_heartbeat_news(heartbeat_of(d));
+        dt_elector_news(d->elector);
     }
     if (shard >= 0 && outbox)
         dt_outbox_post(d->outbox, (unsigned)shard);
@@ -326,13 +332,14 @@ static void doubt_all(void *arg)
     dt_housekeeper_doubt(d->housekeeper);
 }
 
-static void announce_loss(void *arg)
+/* Every process looks at what it else looks at now and then. */
+static void tell_all(void *arg)
 {
     dt_dispatcher *d = arg;
     struct dt_error err = {0};
     pthread_mutex_lock(&d->notify_lock);
     if (dt_index_wake_all(d->notify, &err) != DT_OK)
-        DT_LOG(DEBUG, "dispatcher", "a loss was not announced", DT_S("reason", err.text));
+        DT_LOG(DEBUG, "dispatcher", "news were not announced", DT_S("reason", err.text));
     pthread_mutex_unlock(&d->notify_lock);
 }
 
@@ -374,7 +381,7 @@ static void start_loop(dt_dispatcher *d, unsigned shard)
     if (status != DT_OK) {
         DT_LOG(ERROR, "dispatcher", "a shard loop did not start", DT_I("shard", shard),
                DT_S("status", dt_status_name(status)));
-        d->again = true; /* ZooKeeper names us: nobody else will */
+        d->again = true; /* the election names us: nobody else will */
         return;
     }
     pthread_mutex_lock(&d->table_lock);
@@ -382,7 +389,7 @@ static void start_loop(dt_dispatcher *d, unsigned shard)
     pthread_mutex_unlock(&d->table_lock);
 }
 
-/* The node in ZooKeeper goes once nobody works on the shard any more. */
+/* Others get the shard once nobody works on it here any more. */
 static void give_away(dt_dispatcher *d, unsigned shard)
 {
     int release = WANT_RELEASE;
@@ -523,7 +530,7 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                          .shards = shards_here,
                                          .state = loop_state,
                                          .doubt = doubt_all,
-                                         .announce = announce_loss};
+                                         .announce = tell_all};
     struct dt_results_watermark_env reads = {
         .kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard};
     struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
@@ -552,7 +559,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                      .shards = d->range.led,
                                      .owner = d->owner,
                                      .clock = d->clock,
-                                     .events = {d, on_gained, on_release, on_lost}};
+                                     .events = {d, on_gained, on_release, on_lost, on_moved}};
     d->loop_env = (struct dt_loop_env){.config = &d->brief,
                                        .servers = &d->servers,
                                        .installation = d->inst.name,

@@ -34,6 +34,7 @@ struct dt_heartbeat {
     dt_mailbox *mailbox;
     struct dt_thread thread;
     _Atomic bool owes;    /* owes: owed is not empty */
+    _Atomic bool news;    /* to be announced */
     pthread_mutex_t lock; /* of the next four */
     int64_t losses;       /* of this process */
     int64_t lost_us;      /* mono */
@@ -147,7 +148,7 @@ static dt_status look(dt_heartbeat *h, bool beats, struct dt_error *err)
         status = dt_store_index_debts(h->store, &debts, err);
     if (status == DT_OK)
         take_debts(h, &debts);
-    if (lost)
+    if (atomic_exchange(&h->news, false) || lost)
         h->env.announce(h->env.arg);
     return status;
 }
@@ -238,6 +239,14 @@ void dt_heartbeat_news(dt_heartbeat *h)
 {
     if (h)
         dt_mailbox_signal(h->mailbox, LOOK);
+}
+
+void dt_heartbeat_announce(dt_heartbeat *h)
+{
+    if (!h)
+        return;
+    h->news = true;
+    dt_mailbox_signal(h->mailbox, LOOK);
 }
 
 bool dt_heartbeat_owed(dt_heartbeat *h, const char *endpoint)

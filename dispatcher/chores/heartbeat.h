@@ -23,7 +23,7 @@ struct dt_heartbeat_env {
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
     /* Both on the heartbeat's thread. Entries of any shard may be missing in the index: leaders must not believe it. */
     void (*doubt)(void *arg);
-    /* Something was lost here: whoever can hear it should look at the table now. */
+    /* Something was lost here, or dt_heartbeat_announce was called: whoever can hear it should look at the table now. */
     void (*announce)(void *arg);
 };
 
@@ -36,6 +36,8 @@ void dt_heartbeat_stop(dt_heartbeat *heartbeat); /* joins, frees; NULL is accept
 void dt_heartbeat_lost(dt_heartbeat *heartbeat, const char *down);
 /* A leadership began or ended, or somebody announced something: look now. */
 void dt_heartbeat_news(dt_heartbeat *heartbeat);
+/* Other processes should look at what they look at now and then: announces it, which may wait for Redis. */
+void dt_heartbeat_announce(dt_heartbeat *heartbeat);
 /* Whether somebody who changes jobs cannot tell the index at that endpoint ("host:port") just now. */
 bool dt_heartbeat_owed(dt_heartbeat *heartbeat, const char *endpoint);
 

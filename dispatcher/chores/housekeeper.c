@@ -68,7 +68,7 @@ static unsigned shards(const dt_housekeeper *h)
     return h->env.shards(h->env.arg);
 }
 
-/* The process that ZooKeeper names for shard 0, whether or not it can lead just now: days come near and retention ends
+/* The process that the election names for shard 0, whether or not it can lead just now: days come near and retention ends
  * also while Kafka is away or the shard is halted. */
 static bool keeps_house(const dt_housekeeper *h)
 {

@@ -288,7 +288,7 @@ static void pause_after_failure(dt_results *r, unsigned failures)
     dt_mailbox_pause(r->mailbox, until, DT_THREAD_STOP);
 }
 
-/* Before ZooKeeper was seen for the first time there is no share, and nothing to read. With other partitions comes what
+/* Before the election was seen for the first time there is no share, and nothing to read. With other partitions comes what
  * was stored of them. */
 static dt_status take_share(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
 {

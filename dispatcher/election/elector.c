@@ -1,10 +1,7 @@
 /*
- * Owns:            the elector's thread and its step, the plan, and what other threads may ask.
- * Refuses to know: MySQL, Kafka, and what leading a shard means. Safety is theirs; here it is only decided who tries.
- *
- * One thread does everything. ZooKeeper's threads post replies and signal the mailbox (zk.h); calls of other threads set a
- * flag and signal. Requests are asynchronous throughout, so that a server that hangs cannot keep the thread from telling
- * the shards in time that they are lost.
+ * Owns:            an elector's thread, what other threads may ask of it, and the choice between the implementations.
+ * Refuses to know: how leaders are found (zk/, mysql/), and what leading a shard means. Safety is MySQL's and Kafka's; here
+ *                  it is only decided who tries.
  *
  * Invariant: gained, release and lost are called on this thread only. A shard is lost at the end of the lease at the
  * latest.
@@ -12,145 +9,31 @@
 #include "elector.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
-#include "election/zk/elector_parts.h"
+#include "base/metrics.h"
+#include "elector_kind.h"
 
-enum { BACKOFF_MIN_US = 100000, OWNER_MAX = 200 };
-
-/* ---- replies ---- */
-
-/* Any answer says that the session lived when the request was sent. */
-static void confirm(dt_elector *e, const struct dt_zk_reply *r)
+static const struct dt_elector_kind *kind_of(const struct dt_config *config)
 {
-    if (r->outcome == DT_ZK_LOST)
-        return;
-    if (r->outcome == DT_ZK_OK) {
-        e->backoff_us = BACKOFF_MIN_US;
-        dt_outage_over(&e->outage);
-    }
-    dt_lease_extend(&e->lease, r->sent_us);
+    return config->zookeeper_servers && config->zookeeper_servers[0] ? &dt_elector_zk : &dt_elector_mysql;
 }
 
-static void on_reply(dt_elector *e, struct dt_zk_reply *r)
+const char *dt_elector_name(const struct dt_config *config)
 {
-    confirm(e, r);
-    switch ((enum dt_elector_request)r->request) {
-    case DT_ASK_PATH:
-        dt_elector_session_path_made(e, r);
-        break;
-    case DT_ASK_JOIN:
-        dt_member_joined(e, r);
-        break;
-    case DT_ASK_QUIT:
-        dt_member_quit(e, r);
-        break;
-    case DT_ASK_MEMBERS:
-        dt_member_listed(e, r);
-        break;
-    case DT_ASK_LEADERS:
-        dt_nodes_listed(e, r);
-        break;
-    case DT_ASK_TAKE:
-        dt_nodes_taken(e, r);
-        break;
-    case DT_ASK_DROP:
-        dt_nodes_dropped(e, r);
-        break;
-    case DT_ASK_LOOK:
-        dt_nodes_looked(e, r);
-        break;
-    case DT_ASK_PING:
-        e->pinging = false;
-        break;
-    }
+    return kind_of(config)->name;
 }
 
-static void read_replies(dt_elector *e)
-{
-    struct dt_zk_reply *next;
-
-    for (struct dt_zk_reply *r = dt_zk_take(e->zk); r; r = next) {
-        next = r->next;
-        e->outstanding--;
-        on_reply(e, r);
-        dt_zk_reply_free(r);
-    }
-}
-
-/* ---- the plan ---- */
-
-static void make_plan(dt_elector *e)
-{
-    bool mine[DT_SHARDS_MAX];
-    bool taken[DT_SHARDS_MAX];
-    const struct dt_share_view view = {.shards = atomic_load(&e->shards),
-                                       .members = e->n_members,
-                                       .rank = e->rank,
-                                       .leaving = atomic_load(&e->leaving),
-                                       .mine = mine,
-                                       .taken = taken};
-
-    dt_nodes_view(e, mine, taken);
-    dt_share_plan(&view, &e->plan);
-    for (size_t i = 0; i < e->plan.n_release; i++)
-        dt_nodes_release(e, e->plan.release[i]);
-    for (size_t i = 0; i < e->plan.n_take && e->connected; i++)
-        dt_nodes_take(e, e->plan.take[i]);
-}
-
-static bool is_fresh(const struct dt_listing *list)
-{
-    return list->known && !list->stale && !list->asked;
-}
-
-static void serve_plan(dt_elector *e)
-{
-    if (atomic_load(&e->leaving) ||
-        (e->connected && e->joined == DT_JOIN_YES && is_fresh(&e->members) && is_fresh(&e->leaders)))
-        make_plan(e);
-}
-
-/* ---- the step ---- */
-
-static void serve_list(dt_elector *e, const struct dt_listing *list, enum dt_elector_request request)
-{
-    if (list->stale && !list->asked)
-        dt_elector_list(e, request);
-}
-
-static void serve_connected(dt_elector *e)
-{
-    dt_elector_session_ping(e);
-    if (dt_elector_now_us(e) < e->not_before_us || !dt_elector_session_paths_made(e))
-        return;
-    dt_member_serve(e);
-    serve_list(e, &e->members, DT_ASK_MEMBERS);
-    serve_list(e, &e->leaders, DT_ASK_LEADERS);
-    dt_nodes_serve(e);
-}
+/* ---- the thread ---- */
 
 void dt_elector_step(dt_elector *e, uint32_t signals)
 {
-    e->members.stale = e->members.stale || (signals & DT_ELECTOR_MEMBERS) != 0;
-    e->leaders.stale = e->leaders.stale || (signals & DT_ELECTOR_LEADERS) != 0;
-    read_replies(e);
-    if (!dt_lease_runs(&e->lease, dt_elector_now_us(e)))
-        dt_nodes_lose_all(e, "ZooKeeper has not answered for two thirds of the session timeout");
-    if (dt_elector_session_serve(e))
-        serve_connected(e);
-    else
-        dt_nodes_serve_disconnected(e);
-    serve_plan(e);
+    e->kind->step(e, signals);
 }
 
 int64_t dt_elector_next_us(const dt_elector *e)
 {
-    const int64_t at_us = dt_elector_session_next_us(e);
-
-    return e->not_before_us > dt_elector_now_us(e) ? dt_earlier(at_us, e->not_before_us) : at_us;
+    return e->kind->next_us(e);
 }
 
 static void run(void *arg)
@@ -162,10 +45,10 @@ static void run(void *arg)
         dt_elector_step(e, signals);
         signals = dt_mailbox_wait(e->box, dt_elector_next_us(e));
     }
-    dt_elector_session_close(e);
+    e->kind->close(e);
 }
 
-/* ---- the interface ---- */
+/* ---- any thread ---- */
 
 void dt_elector_released(dt_elector *e, unsigned shard)
 {
@@ -189,9 +72,20 @@ bool dt_elector_rank(const dt_elector *e, unsigned *rank, unsigned *members)
     return place != 0;
 }
 
+static unsigned sane_shards(unsigned shards)
+{
+    return shards < DT_SHARDS_MAX ? shards : (unsigned)DT_SHARDS_MAX;
+}
+
 void dt_elector_set_shards(dt_elector *e, unsigned shards)
 {
-    atomic_store(&e->shards, shards < DT_SHARDS_MAX ? shards : (unsigned)DT_SHARDS_MAX);
+    atomic_store(&e->shards, sane_shards(shards));
+    dt_mailbox_signal(e->box, DT_ELECTOR_CALLER);
+}
+
+void dt_elector_news(dt_elector *e)
+{
+    atomic_store(&e->news, true);
     dt_mailbox_signal(e->box, DT_ELECTOR_CALLER);
 }
 
@@ -210,11 +104,10 @@ bool dt_elector_idle(const dt_elector *e)
 
 static void elector_free(dt_elector *e)
 {
-    dt_zk_free(e->zk);
-    dt_mailbox_free(e->box);
-    free(e->servers);
-    free(e->owner);
-    free(e);
+    dt_mailbox *box = e->box;
+
+    e->kind->free(e);
+    dt_mailbox_free(box);
 }
 
 void dt_elector_stop(dt_elector *e)
@@ -225,52 +118,40 @@ void dt_elector_stop(dt_elector *e)
     elector_free(e);
 }
 
-static dt_status make_paths(dt_elector *e, const char *installation, struct dt_error *err)
-{
-    int n = snprintf(e->leaders_path, DT_ELECTOR_PATH, "/duetime/%s/leaders", installation);
-
-    if (n < 0 || n >= DT_ELECTOR_PATH)
-        return dt_fail(err, DT_INVALID, "elector: the installation's name is too long");
-    snprintf(e->members_path, DT_ELECTOR_PATH, "/duetime/%s/members", installation);
-    snprintf(e->paths[0], DT_ELECTOR_PATH, "/duetime");
-    snprintf(e->paths[1], DT_ELECTOR_PATH, "/duetime/%s", installation);
-    memcpy(e->paths[2], e->members_path, DT_ELECTOR_PATH);
-    memcpy(e->paths[3], e->leaders_path, DT_ELECTOR_PATH);
-    return DT_OK;
-}
-
-static dt_status make_parts(dt_elector *e, const struct dt_elector_env *env, struct dt_error *err)
-{
-    e->servers = strdup(env->config->zookeeper_servers);
-    e->owner = strndup(env->owner, OWNER_MAX);
-    if (!e->servers || !e->owner || dt_mailbox_new(&e->box) != DT_OK || dt_zk_new(e->box, &e->zk) != DT_OK)
-        return dt_fail(err, DT_NOMEM, "elector");
-    e->members_watch = (struct dt_zk_watch){e->box, DT_ELECTOR_MEMBERS};
-    e->leaders_watch = (struct dt_zk_watch){e->box, DT_ELECTOR_LEADERS};
-    return make_paths(e, env->installation, err);
-}
-
 dt_status dt_elector_new(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err)
 {
-    dt_elector *e = calloc(1, sizeof(*e));
-    dt_status status;
+    const struct dt_elector_kind *kind = kind_of(env->config);
+    dt_mailbox *box = NULL;
+    dt_elector *e = NULL;
 
     *out = NULL;
-    if (!e)
+    if (dt_mailbox_new(&box) != DT_OK)
         return dt_fail(err, DT_NOMEM, "elector");
-    e->clock = env->clock;
-    e->events = env->events;
-    e->backoff_us = BACKOFF_MIN_US;
-    e->timeout_ms = (int)env->config->zookeeper_session_timeout;
-    dt_lease_set_timeout(&e->lease, e->timeout_ms);
-    atomic_store(&e->shards, env->shards < DT_SHARDS_MAX ? env->shards : (unsigned)DT_SHARDS_MAX);
-    status = make_parts(e, env, err);
+    const dt_status status = kind->make(env, box, &e, err);
+
     if (status != DT_OK) {
-        elector_free(e);
+        dt_mailbox_free(box);
         return status;
     }
+    e->kind = kind;
+    e->clock = env->clock;
+    e->events = env->events;
+    e->box = box;
+    atomic_store(&e->shards, sane_shards(env->shards));
     *out = e;
     return DT_OK;
+}
+
+/* Says once, for people and for metrics, who elects. */
+static void tell(const struct dt_elector_kind *kind)
+{
+    char label[32];
+
+    snprintf(label, sizeof(label), "by=\"%s\"", kind->name);
+    dt_metric_set(
+        dt_gauge("duetime_election", "1; by: what elects the leaders of shards, zookeeper or mysql (leases).", label),
+        1);
+    DT_LOG(INFO, "elector", "leaders are elected", DT_S("by", kind->name));
 }
 
 dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err)
@@ -279,6 +160,8 @@ dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, s
 
     if (status == DT_OK)
         status = dt_thread_start(&(*out)->thread, "election", run, *out, err);
+    if (status == DT_OK)
+        tell((*out)->kind);
     if (status != DT_OK && *out) {
         elector_free(*out);
         *out = NULL;

@@ -1,10 +1,14 @@
 /*
- * Who tries to lead which shard: ZooKeeper, for liveness only. Balanced over the processes that run: with S shards and
- * M members (by order of joining) the first S mod M members lead one more than the others; a member above its share
- * releases, one below it takes free shards. So a join or a leave moves only what it must.
+ * Who tries to lead which shard, for liveness only: the fence in MySQL (store/dispatch/) decides whose writes count. Shards
+ * are balanced over the processes that run: with S shards and M members (by order of joining) the first S mod M members
+ * lead one more than the others; a member above its share releases, one below it takes free shards. So a join or a leave
+ * moves only what it must.
  *
- *   /duetime/<installation>/members/m-<guid>-<seq>   ephemeral sequential, one a process
- *   /duetime/<installation>/leaders/<shard>          ephemeral; data = guid of the leader
+ * Leaders are nodes in ZooKeeper, or leases in MySQL where zookeeper.servers is empty. The promise is the same:
+ *
+ *   - A process steps down by its own monotonic clock, two thirds of zookeeper.session_timeout after it sent the last
+ *     request that was answered.
+ *   - Another one leads a shard once it was released, or when the server says that the whole timeout has passed.
  *
  * An elector has a thread of its own, on which all events are called. Every function returns at once, but dt_elector_stop.
  */
@@ -23,14 +27,18 @@ struct dt_elector_events {
     /* This process should lead the shard now. */
     void (*gained)(void *arg, unsigned shard);
     /* Another process should lead the shard: step down in order, then call dt_elector_released. The elector keeps the
-     * node until then. */
+     * shard until then. */
     void (*release)(void *arg, unsigned shard);
-    /* The session expired, or ZooKeeper did not answer for two thirds of its timeout: step down now. Another process may
+    /* The session ended, or the server did not answer for two thirds of the timeout: step down now. Another process may
      * lead the shard already. */
     void (*lost)(void *arg, unsigned shard);
+    /* Shards were given back, or this process begins to leave, and the server notifies nobody: whoever can tell the other
+     * processes, so that they call dt_elector_news, spares them the wait for their next look. NULL: nobody is told. */
+    void (*moved)(void *arg);
 };
 
-/* config, installation and owner are read by dt_elector_start alone; the clock must outlive the elector. */
+/* installation and owner are read by dt_elector_start alone; config (read by a thread of the elector where leases are
+ * in MySQL) and the clock must outlive the elector. */
 struct dt_elector_env {
     const struct dt_config *config;
     const char *installation;
@@ -40,24 +48,30 @@ struct dt_elector_env {
     struct dt_elector_events events;
 };
 
-/* *out is set before the first event. Does not wait for ZooKeeper to be there; connects for ever, with capped back-off
+/* "zookeeper" or "mysql": what elects under this configuration. Static. */
+const char *dt_elector_name(const struct dt_config *config);
+
+/* *out is set before the first event. Does not wait for the server to be there; connects for ever, with capped back-off
  * and jitter. */
 DT_MUST_CHECK dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err);
-/* Closes the session, joins the thread, frees. NULL is accepted. */
+/* Leaves the election, so that others need not wait for a timeout; joins the threads, frees. Takes as long as the server
+ * does not answer, within its time limits. NULL is accepted. */
 void dt_elector_stop(dt_elector *elector);
 
 /* ---- any thread ---- */
 
-/* A shard's loop has stopped after `release`: the node is deleted, and others may take it. */
+/* A shard's loop has stopped after `release`: others may take the shard. */
 void dt_elector_released(dt_elector *elector, unsigned shard);
-/* Whether ZooKeeper, as far as this process knows, names it as the shard's leader: it is connected, or has been
- * disconnected for less than two thirds of the timeout. */
+/* Whether this process is the shard's leader, as far as it knows: the server has answered within two thirds of the
+ * timeout. */
 bool dt_elector_leads(const dt_elector *elector, unsigned shard);
 /* This process's place (0 = joined first) among the members, as last seen; false: never seen yet. For sharing out other
- * work, which then goes on in the last known order while ZooKeeper is away. */
+ * work, which then goes on in the last known order while the server is away. */
 bool dt_elector_rank(const dt_elector *elector, unsigned *rank, unsigned *members);
 /* Shards below it are to be led from now on. */
 void dt_elector_set_shards(dt_elector *elector, unsigned shards);
+/* Something was announced by another process, perhaps its `moved`: looks soon, if the server notifies nobody. */
+void dt_elector_news(dt_elector *elector);
 /* Takes no more shards, and calls `release` for all that are held. */
 void dt_elector_leave(dt_elector *elector);
 /* Whether nothing is led: after dt_elector_leave, whether all have been released. */

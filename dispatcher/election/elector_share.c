@@ -1,6 +1,6 @@
 /*
  * Owns: the shares and the plan of one member.
- * Refuses to know: ZooKeeper, time, other members' holdings: what is free is all that a member needs to see.
+ * Refuses to know: servers, time, other members' holdings: what is free is all that a member needs to see.
  * Invariants: shares differ by one at most and sum up to the shards; when a member leaves, nobody else's share shrinks,
  * so that only its own shards move; when one joins, only what it will lead moves.
  */

@@ -1,5 +1,5 @@
 /*
- * Who leads how many shards, who gives some back, who takes which: the election's arithmetic, without ZooKeeper.
+ * Who leads how many shards, who gives some back, who takes which: the election's arithmetic, without a server.
  * Pure: no I/O, no globals, no time.
  */
 #ifndef DT_DISPATCHER_ELECTOR_SHARE_H
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { DT_SHARDS_MAX = 1024 };
+#include "job/shard.h"
 
 /* How many of `shards` the member with this rank (0 = joined first) leads among `members` (> 0). All shares sum up to
  * `shards`. */

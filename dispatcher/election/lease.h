@@ -1,7 +1,8 @@
 /*
- * A lease: how long this process may believe that its session with ZooKeeper lives.
+ * A lease: how long this process may believe that its session with the server of the election lives (ZooKeeper's, or its
+ * row in MySQL).
  *
- * A request that ZooKeeper answered was sent at some time. At that time the session lived, and it lives on for its whole
+ * A request that the server answered was sent at some time. At that time the session lived, and it lives on for its whole
  * timeout from then. The lease ends two thirds of the timeout after the sending of the last answered request, by the
  * monotonic clock. So it does not matter how a silence began: cut, killed, stopped, or this process itself stopped for a
  * while.

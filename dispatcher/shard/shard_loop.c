@@ -11,7 +11,7 @@
  *            ─▶ sleep until the next due time, a wake-up, the settling of the last batch, or a second
  *
  * Invariants:
- *   - ZooKeeper only decides who tries. What is written is guarded by the shard's row (epoch, token, version) and by
+ *   - The election only decides who tries. What is written is guarded by the shard's row (epoch, token, version) and by
  *     Kafka's fencing.
  *   - After anything that is not a clean success the leadership is over: the producer is destroyed, the ledger decides.
  *   - The last batch is settled by itself after a few quiet milliseconds. While a remainder of a list waits, the next
@@ -268,7 +268,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     int64_t began_us = dt_shard_mono_us(l);
     bool news = false, turned = false;
     if (!l->env->leads(l->env->arg, l->shard))
-        return dt_fail(err, DT_DEPOSED, "ZooKeeper does not name this process");
+        return dt_fail(err, DT_DEPOSED, "the election does not name this process");
     dt_shard_read_map(l);
     (void)learn_topics(l);
     dt_shard_list_held(l);

@@ -22,8 +22,8 @@ struct dt_loop_env {
     dt_refclock *ref;
     const char *owner; /* host:pid */
     void *arg;
-    bool (*leads)(void *arg, unsigned shard);         /* does ZooKeeper still name this process? */
-    unsigned (*share)(void *arg);                     /* how many shards are this process's by ZooKeeper's sharing */
+    bool (*leads)(void *arg, unsigned shard);         /* does the election still name this process? */
+    unsigned (*share)(void *arg);                     /* how many shards are this process's by the election's sharing */
     void (*map)(void *arg, struct dt_shard_map *out); /* the present map */
     void (*stale_map)(void *arg);                     /* reload it */
     void (*index_lost)(void *arg,

@@ -2,7 +2,7 @@
  * The inside of a shard loop, shared by its files and nobody else. Everything but what is marked otherwise belongs
  * to the loop's own thread.
  *
- *   shard_takeover.c   from "ZooKeeper names us" to a row and a ledger that tell one story; the hint of a refusal
+ *   shard_takeover.c   from "the election names us" to a row and a ledger that tell one story; the hint of a refusal
  *   shard_batch.c      the batch: the leader's turn in MySQL, and sending its head to Kafka
  *   shard_due.c        the due scan: what may be due, from the index or from MySQL
  *   shard_trust.c      whether the index may be believed

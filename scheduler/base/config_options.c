@@ -58,6 +58,12 @@ static bool present(const char *text)
     return text[0] != '\0';
 }
 
+static bool anything(const char *text)
+{
+    (void)text;
+    return true;
+}
+
 /* Names and prefixes of Kafka topics: "shared.audit,public.*"; nothing at all is fine. */
 static bool topics_ok(const char *text)
 {
@@ -83,7 +89,7 @@ static const struct dt_option_rule rules[] = {
     {"redis", "endpoints", present, "a comma-separated list of host:port"},
     {"kafka", "brokers", present, "a comma-separated list of host:port"},
     {"kafka", "allow_topics", topics_ok, "names of Kafka topics, or prefixes that end in *, separated by commas"},
-    {"zookeeper", "servers", present, "a ZooKeeper connect string"},
+    {"zookeeper", "servers", anything, "a ZooKeeper connect string, or nothing"},
     {"http", "listen", present, "an address"},
 };
 

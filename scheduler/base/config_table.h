@@ -34,8 +34,8 @@
   INT(kafka, replication_factor, 1, 1, 32, DT_OPT_NONE, "Replication factor of topics that are created. Use 3 in production.") \
   TEXT(kafka, allow_topics, "", DT_OPT_NONE, "Kafka topics that a token bound to prefixes may name as a topic's kafka_topic, beside those that begin with one of its prefixes: comma-separated names, or prefixes that end in *. Internal topics of an installation (<any name>.ledger, .results, .commands, .dead, ...) are refused to everybody.") \
   DURATION(kafka, transaction_timeout, 10*DT_SECOND, DT_SECOND, 15*DT_MINUTE, DT_OPT_NONE, "transaction.timeout.ms of the dispatching producers: so long, and until Kafka looks (every ten seconds), a killed leader's last batch may hold up consumers of its partitions, if nobody takes its shard over.") \
-  TEXT(zookeeper, servers, "127.0.0.1:2181", DT_OPT_NONE, "ZooKeeper connect string.") \
-  DURATION(zookeeper, session_timeout, 4*DT_SECOND, 500, 10*DT_MINUTE, DT_OPT_NONE, "Session timeout asked for; leaders step down after two thirds of it without a connection.") \
+  TEXT(zookeeper, servers, "127.0.0.1:2181", DT_OPT_NONE, "ZooKeeper connect string. Empty: there is no ZooKeeper, and leaders are elected by leases in MySQL.") \
+  DURATION(zookeeper, session_timeout, 4*DT_SECOND, 500, 10*DT_MINUTE, DT_OPT_NONE, "Session timeout asked for, and without ZooKeeper the length of a lease in MySQL; leaders step down after two thirds of it without an answer.") \
   TEXT(http, listen, "127.0.0.1", DT_OPT_NONE, "Address to listen on. Anything but the loopback needs at least one token.") \
   INT(http, port, 8080, 0, 65535, DT_OPT_NONE, "TCP port of the API; 0 = any free one (it is logged).") \
   INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads; each serves 112 connections, eight of them kept for whole requests for /healthz, /readyz and with a token. When others wait, silent connections and slow bodies lose their places.") \

@@ -1,6 +1,6 @@
 /*
- * The dispatchers of the installation, from start to kill -9 and again; and ZooKeeper, which elects them, sometimes two
- * for one shard. The product's dispatcher.c runs as it is, on an elector (elector.h) that is told whom to believe in.
+ * The dispatchers of the installation, from start to kill -9 and again; and what elects them (ZooKeeper, or leases in
+ * MySQL; processes.h), sometimes two for one shard. The product's dispatcher.c runs as it is, on an elector (elector.h) that is told whom to believe in.
  */
 #include "simulator/processes.h"
 
@@ -224,6 +224,12 @@ void dt_elector_set_shards(dt_elector *e, unsigned shards)
     TRACE("%s%u: shards below %u are to be led", e->proc->name, e->proc->id, shards);
     e->shards = shards;
     at(now_us + rnd_in(1 * MS, 20 * MS), elect, NULL);
+}
+
+/* This election tells everybody by itself. */
+void dt_elector_news(dt_elector *e)
+{
+    (void)e;
 }
 
 void dt_elector_leave(dt_elector *e)

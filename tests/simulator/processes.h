@@ -1,5 +1,11 @@
 /*
- * Processes of the simulated installation, and ZooKeeper as they see it.
+ * Processes of the simulated installation, and the election as they see it.
+ *
+ * One election stands for both of the product's, ZooKeeper's sessions and leases in MySQL: elector.h promises the same of
+ * either, and this one breaks the promise in every way that either can. Sessions end while their process works on, a
+ * process learns of it late, and two are told at once that they lead one shard, for seconds (zookeeper_two_leaders): as
+ * after a MySQL whose clock jumped, or which came back without the last leases, or in an installation of which one half
+ * has ZooKeeper. So whatever a lease does wrong, the fence was tried against it. The names say ZooKeeper for short.
  */
 #ifndef DT_SIMULATOR_PROCESSES_H
 #define DT_SIMULATOR_PROCESSES_H

@@ -1,5 +1,5 @@
 /*
- * An elector's decisions, step by step, on a ZooKeeper in memory and a clock that is moved by hand: this file stands in
+ * The decisions of an elector by ZooKeeper, step by step, on a ZooKeeper in memory and a clock that is moved by hand: this file stands in
  * for zk.c. Requests are answered when a test says so.
  */
 #include <setjmp.h>
@@ -134,7 +134,7 @@ void dt_zk_ping(dt_zk *zk, struct dt_zk_reply *reply, const char *path, struct d
 }
 
 /* The oldest request of this kind that nobody has answered; NULL: there is none. */
-static struct dt_zk_reply *take(enum dt_elector_request request)
+static struct dt_zk_reply *take(enum dt_zk_request request)
 {
     for (size_t i = 0; i < fake.n_asked; i++) {
         struct dt_zk_reply *reply = fake.asked[i];
@@ -147,13 +147,13 @@ static struct dt_zk_reply *take(enum dt_elector_request request)
     return NULL;
 }
 
-static void answer_all(enum dt_elector_request request, enum dt_zk_outcome outcome)
+static void answer_all(enum dt_zk_request request, enum dt_zk_outcome outcome)
 {
     for (struct dt_zk_reply *reply; (reply = take(request)) != NULL;)
         answer(reply, outcome);
 }
 
-static void answer_list(enum dt_elector_request request, const char *name)
+static void answer_list(enum dt_zk_request request, const char *name)
 {
     struct dt_zk_reply *reply = take(request);
 
@@ -166,7 +166,7 @@ static void answer_list(enum dt_elector_request request, const char *name)
     answer(reply, DT_ZK_OK);
 }
 
-static bool is_asked(enum dt_elector_request request)
+static bool is_asked(enum dt_zk_request request)
 {
     for (size_t i = 0; i < fake.n_asked; i++)
         if (fake.asked[i]->request == (int)request)
@@ -222,7 +222,7 @@ static int start(void **state)
                                        .shards = SHARDS,
                                        .owner = "host:1",
                                        .clock = &by_hand,
-                                       .events = {NULL, on_gained, on_release, on_lost}};
+                                       .events = {.gained = on_gained, .release = on_release, .lost = on_lost}};
     dt_elector *e = NULL;
 
     now_us = 1000000000;
@@ -239,9 +239,14 @@ static int stop(void **state)
     dt_elector *e = *state;
 
     lose_requests();
-    dt_elector_session_close(e);
+    e->kind->close(e);
     dt_elector_stop(e);
     return 0;
+}
+
+static const char *guid_of(const dt_elector *e)
+{
+    return ((const dt_zk_elector *)e)->guid;
 }
 
 static void step(dt_elector *e)
@@ -261,7 +266,7 @@ static void ask_for_shards(dt_elector *e)
     answer_all(DT_ASK_JOIN, DT_ZK_OK);
     answer_all(DT_ASK_MEMBERS, DT_ZK_LOST); /* it was asked for before the answer to the join */
     step(e);
-    snprintf(name, sizeof(name), "m-%s-0000000001", e->guid);
+    snprintf(name, sizeof(name), "m-%s-0000000001", guid_of(e));
     answer_list(DT_ASK_MEMBERS, name);
     answer_list(DT_ASK_LEADERS, NULL);
     step(e);
@@ -387,7 +392,7 @@ static void an_expired_session_loses_everything_and_is_followed_by_another(void 
     char guid[DT_ELECTOR_GUID];
 
     lead_both(e);
-    memcpy(guid, e->guid, sizeof(guid));
+    memcpy(guid, guid_of(e), sizeof(guid));
     lose_requests();
     fake.state = DT_ZK_EXPIRED;
     step(e);
@@ -398,7 +403,7 @@ static void an_expired_session_loses_everything_and_is_followed_by_another(void 
     now_us = dt_elector_next_us(e);
     step(e);
     assert_int_equal(fake.state, DT_ZK_CONNECTED);
-    assert_string_not_equal(guid, e->guid);
+    assert_string_not_equal(guid, guid_of(e));
 }
 
 #define STARTED(test) cmocka_unit_test_setup_teardown(test, start, stop)

@@ -10,10 +10,10 @@
 #include "base/log.h"
 #include "elector_parts.h"
 
-static void ask_join(dt_elector *e)
+static void ask_join(dt_zk_elector *e)
 {
     char path[DT_ELECTOR_PATH + DT_ELECTOR_GUID + 8];
-    struct dt_zk_reply *r = dt_elector_request(e, DT_ASK_JOIN, 0);
+    struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_JOIN, 0);
 
     if (!r)
         return;
@@ -22,10 +22,10 @@ static void ask_join(dt_elector *e)
     dt_zk_create(e->zk, r, path, e->owner, DT_ZK_SEQUENTIAL);
 }
 
-static void ask_quit(dt_elector *e, const char *name)
+static void ask_quit(dt_zk_elector *e, const char *name)
 {
     char path[DT_ELECTOR_PATH * 2];
-    struct dt_zk_reply *r = dt_elector_request(e, DT_ASK_QUIT, 0);
+    struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_QUIT, 0);
 
     if (!r)
         return;
@@ -33,9 +33,9 @@ static void ask_quit(dt_elector *e, const char *name)
     dt_zk_delete(e->zk, r, path);
 }
 
-void dt_member_serve(dt_elector *e)
+void dt_member_serve(dt_zk_elector *e)
 {
-    if (!atomic_load(&e->leaving)) {
+    if (!atomic_load(&e->base.leaving)) {
         if (e->joined == DT_JOIN_NO)
             ask_join(e);
     } else if (e->member_name && !e->quit_asked) {
@@ -44,7 +44,7 @@ void dt_member_serve(dt_elector *e)
     }
 }
 
-void dt_member_joined(dt_elector *e, struct dt_zk_reply *r)
+void dt_member_joined(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     if (r->outcome == DT_ZK_OK) {
         e->joined = DT_JOIN_YES;
@@ -57,19 +57,19 @@ void dt_member_joined(dt_elector *e, struct dt_zk_reply *r)
     } else {
         e->joined = DT_JOIN_NO;
         e->paths_made = e->paths_asked = e->paths_made && r->outcome != DT_ZK_MISSING;
-        dt_elector_trouble(e, "join", r);
+        dt_zk_elector_trouble(e, "join", r);
     }
     e->members.stale = true;
 }
 
-void dt_member_quit(dt_elector *e, const struct dt_zk_reply *r)
+void dt_member_quit(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     e->quit_done = e->quit_done || r->outcome == DT_ZK_OK || r->outcome == DT_ZK_MISSING;
     e->quit_asked = e->quit_done;
 }
 
 /* Finds our place among the members, and deletes what is ours beyond one node. */
-static void find_self(dt_elector *e, const struct dt_zk_reply *r)
+static void find_self(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     const char *const *names = (const char *const *)r->children;
     bool found = dt_share_rank(names, r->n_children, e->guid, &e->rank);
@@ -86,10 +86,10 @@ static void find_self(dt_elector *e, const struct dt_zk_reply *r)
         e->joined = DT_JOIN_NO;
     e->n_members = (unsigned)r->n_children;
     if (found)
-        atomic_store(&e->place, (uint64_t)e->n_members << 32 | e->rank);
+        dt_elector_set_place(&e->base, e->rank, e->n_members);
 }
 
-static void remember_member(dt_elector *e, const struct dt_zk_reply *r)
+static void remember_member(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     for (size_t i = 0; !e->member_name && i < r->n_children; i++) {
         if (strstr(r->children[i], e->guid) != NULL)
@@ -97,11 +97,11 @@ static void remember_member(dt_elector *e, const struct dt_zk_reply *r)
     }
 }
 
-void dt_member_listed(dt_elector *e, const struct dt_zk_reply *r)
+void dt_member_listed(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     e->members.asked = false;
     if (r->outcome != DT_ZK_OK) {
-        dt_elector_list_failed(e, &e->members, r);
+        dt_zk_elector_list_failed(e, &e->members, r);
         return;
     }
     e->members.known = true;
@@ -109,7 +109,7 @@ void dt_member_listed(dt_elector *e, const struct dt_zk_reply *r)
     remember_member(e, r);
 }
 
-void dt_member_forget(dt_elector *e)
+void dt_member_forget(dt_zk_elector *e)
 {
     e->quit_asked = e->quit_done = false;
     e->joined = DT_JOIN_NO;

@@ -26,39 +26,31 @@ static bool leads_in(enum dt_node_state state)
 }
 
 /* The one place where a node's state changes. */
-static void node_to(dt_elector *e, unsigned shard, enum dt_node_state state)
+static void node_to(dt_zk_elector *e, unsigned shard, enum dt_node_state state)
 {
     struct dt_node *node = &e->nodes[shard];
-    const bool led = leads_in(node->state);
-    const bool leads = leads_in(state);
 
     node->state = state;
     if (state == DT_NODE_NONE || state == DT_NODE_HELD)
         node->unwanted = false;
     if (state == DT_NODE_HELD)
-        atomic_store(&e->released[shard], false);
-    if (led == leads)
-        return;
-    atomic_store(&e->leads[shard], leads);
-    if (leads)
-        atomic_fetch_add(&e->n_leads, 1);
-    else
-        atomic_fetch_sub(&e->n_leads, 1);
+        atomic_store(&e->base.released[shard], false);
+    dt_elector_set_leads(&e->base, shard, leads_in(state));
 }
 
 /* Ends the leadership now. Whether the node is still ours is looked at later. */
-static void lose(dt_elector *e, unsigned shard)
+static void lose(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
 
     node->unwanted = node->unwanted || node->state == DT_NODE_RELEASING;
     node_to(e, shard, DT_NODE_UNSURE);
-    e->events.lost(e->events.arg, shard);
+    e->base.events.lost(e->base.events.arg, shard);
 }
 
-void dt_nodes_lose_all(dt_elector *e, const char *why)
+void dt_nodes_lose_all(dt_zk_elector *e, const char *why)
 {
-    unsigned n = atomic_load(&e->n_leads);
+    unsigned n = atomic_load(&e->base.n_leads);
 
     if (n == 0)
         return;
@@ -69,7 +61,7 @@ void dt_nodes_lose_all(dt_elector *e, const char *why)
     }
 }
 
-void dt_nodes_forget(dt_elector *e)
+void dt_nodes_forget(dt_zk_elector *e)
 {
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         node_to(e, s, DT_NODE_NONE);
@@ -77,7 +69,7 @@ void dt_nodes_forget(dt_elector *e)
     }
 }
 
-void dt_nodes_view(const dt_elector *e, bool *mine, bool *taken)
+void dt_nodes_view(const dt_zk_elector *e, bool *mine, bool *taken)
 {
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         const struct dt_node *node = &e->nodes[s];
@@ -90,16 +82,16 @@ void dt_nodes_view(const dt_elector *e, bool *mine, bool *taken)
 
 /* ---- requests ---- */
 
-static void leader_path(const dt_elector *e, unsigned shard, char *path)
+static void leader_path(const dt_zk_elector *e, unsigned shard, char *path)
 {
     snprintf(path, DT_ELECTOR_PATH + 16, "%s/%u", e->leaders_path, shard);
 }
 
-void dt_nodes_take(dt_elector *e, unsigned shard)
+void dt_nodes_take(dt_zk_elector *e, unsigned shard)
 {
     char path[DT_ELECTOR_PATH + 16];
     char data[DT_ELECTOR_GUID + 256];
-    struct dt_zk_reply *r = dt_elector_request(e, DT_ASK_TAKE, shard);
+    struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_TAKE, shard);
 
     if (!r)
         return;
@@ -110,10 +102,10 @@ void dt_nodes_take(dt_elector *e, unsigned shard)
 }
 
 /* Only for a node that is known to be ours: none but its owner's session deletes it, so no version is needed. */
-static void ask_drop(dt_elector *e, unsigned shard)
+static void ask_drop(dt_zk_elector *e, unsigned shard)
 {
     char path[DT_ELECTOR_PATH + 16];
-    struct dt_zk_reply *r = dt_elector_request(e, DT_ASK_DROP, shard);
+    struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_DROP, shard);
 
     if (!r) {
         e->nodes[shard].unwanted = true;
@@ -125,10 +117,10 @@ static void ask_drop(dt_elector *e, unsigned shard)
     dt_zk_delete(e->zk, r, path);
 }
 
-static void ask_look(dt_elector *e, unsigned shard)
+static void ask_look(dt_zk_elector *e, unsigned shard)
 {
     char path[DT_ELECTOR_PATH + 16];
-    struct dt_zk_reply *r = dt_elector_request(e, DT_ASK_LOOK, shard);
+    struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_LOOK, shard);
 
     if (!r)
         return;
@@ -137,7 +129,7 @@ static void ask_look(dt_elector *e, unsigned shard)
     dt_zk_owner(e->zk, r, path);
 }
 
-void dt_nodes_release(dt_elector *e, unsigned shard)
+void dt_nodes_release(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
 
@@ -146,25 +138,25 @@ void dt_nodes_release(dt_elector *e, unsigned shard)
         return;
     }
     node_to(e, shard, DT_NODE_RELEASING);
-    e->events.release(e->events.arg, shard);
+    e->base.events.release(e->base.events.arg, shard);
 }
 
-void dt_nodes_serve(dt_elector *e)
+void dt_nodes_serve(dt_zk_elector *e)
 {
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         struct dt_node *node = &e->nodes[s];
 
         if (node->state == DT_NODE_UNSURE && !node->looking)
             ask_look(e, s);
-        if (node->state == DT_NODE_RELEASING && atomic_load(&e->released[s]))
+        if (node->state == DT_NODE_RELEASING && atomic_load(&e->base.released[s]))
             ask_drop(e, s);
     }
 }
 
-void dt_nodes_serve_disconnected(dt_elector *e)
+void dt_nodes_serve_disconnected(dt_zk_elector *e)
 {
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
-        if (e->nodes[s].state == DT_NODE_RELEASING && atomic_load(&e->released[s])) {
+        if (e->nodes[s].state == DT_NODE_RELEASING && atomic_load(&e->base.released[s])) {
             e->nodes[s].unwanted = true;
             node_to(e, s, DT_NODE_UNSURE);
         }
@@ -174,24 +166,24 @@ void dt_nodes_serve_disconnected(dt_elector *e)
 /* ---- answers ---- */
 
 /* The node is ours. Lead, unless it is not wanted any more or the lease ran out while we were told. */
-static void own(dt_elector *e, unsigned shard)
+static void own(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
 
-    if (node->unwanted || atomic_load(&e->leaving)) {
+    if (node->unwanted || atomic_load(&e->base.leaving)) {
         node->unwanted = true;
         ask_drop(e, shard);
         return;
     }
-    if (!dt_lease_runs(&e->lease, dt_elector_now_us(e))) {
+    if (!dt_lease_runs(&e->base.lease, dt_elector_now_us(&e->base))) {
         node_to(e, shard, DT_NODE_UNSURE);
         return;
     }
     node_to(e, shard, DT_NODE_HELD);
-    e->events.gained(e->events.arg, shard);
+    e->base.events.gained(e->base.events.arg, shard);
 }
 
-void dt_nodes_taken(dt_elector *e, const struct dt_zk_reply *r)
+void dt_nodes_taken(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     if (e->nodes[r->index].state != DT_NODE_TAKING)
         return;
@@ -202,12 +194,12 @@ void dt_nodes_taken(dt_elector *e, const struct dt_zk_reply *r)
     node_to(e, r->index, r->outcome != DT_ZK_LOST ? DT_NODE_NONE : DT_NODE_UNSURE);
     e->taken[r->index] = e->taken[r->index] || r->outcome == DT_ZK_EXISTS;
     if (r->outcome == DT_ZK_MISSING)
-        dt_elector_paths_gone(e);
+        dt_zk_elector_paths_gone(e);
     if (r->outcome != DT_ZK_LOST && r->outcome != DT_ZK_EXISTS)
-        dt_elector_trouble(e, "take", r);
+        dt_zk_elector_trouble(e, "take", r);
 }
 
-void dt_nodes_dropped(dt_elector *e, const struct dt_zk_reply *r)
+void dt_nodes_dropped(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     if (e->nodes[r->index].state != DT_NODE_DROPPING)
         return;
@@ -218,10 +210,10 @@ void dt_nodes_dropped(dt_elector *e, const struct dt_zk_reply *r)
     e->nodes[r->index].unwanted = true;
     node_to(e, r->index, DT_NODE_UNSURE);
     if (r->outcome != DT_ZK_LOST)
-        dt_elector_trouble(e, "drop", r);
+        dt_zk_elector_trouble(e, "drop", r);
 }
 
-void dt_nodes_looked(dt_elector *e, const struct dt_zk_reply *r)
+void dt_nodes_looked(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     struct dt_node *node = &e->nodes[r->index];
     const bool ours = r->outcome == DT_ZK_OK && r->owner_session == dt_zk_session(e->zk);
@@ -238,11 +230,11 @@ void dt_nodes_looked(dt_elector *e, const struct dt_zk_reply *r)
     }
 }
 
-void dt_nodes_listed(dt_elector *e, const struct dt_zk_reply *r)
+void dt_nodes_listed(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     e->leaders.asked = false;
     if (r->outcome != DT_ZK_OK) {
-        dt_elector_list_failed(e, &e->leaders, r);
+        dt_zk_elector_list_failed(e, &e->leaders, r);
         return;
     }
     e->leaders.known = true;

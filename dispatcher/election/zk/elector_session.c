@@ -16,14 +16,14 @@
 
 enum { CLOSE_WAIT_US = 300000, PATHS = 4 };
 
-static int64_t ping_every_us(const dt_elector *e)
+static int64_t ping_every_us(const dt_zk_elector *e)
 {
     return e->timeout_ms * INT64_C(300);
 }
 
 /* ---- opening and closing ---- */
 
-static void throw_replies_away(dt_elector *e)
+static void throw_replies_away(dt_zk_elector *e)
 {
     struct dt_zk_reply *next;
 
@@ -35,25 +35,26 @@ static void throw_replies_away(dt_elector *e)
 }
 
 /* ZooKeeper's client may lose what is under way while it closes: replies that are on their way are waited for a moment. */
-static void await_replies(dt_elector *e)
+static void await_replies(dt_zk_elector *e)
 {
-    const int64_t until_us = dt_elector_now_us(e) + CLOSE_WAIT_US;
+    const int64_t until_us = dt_elector_now_us(&e->base) + CLOSE_WAIT_US;
 
     throw_replies_away(e);
-    while (e->outstanding > 0 && dt_elector_now_us(e) < until_us) {
-        dt_mailbox_wait(e->box, dt_elector_now_us(e) + 10000); /* an answered ping signals nothing */
+    while (e->outstanding > 0 && dt_elector_now_us(&e->base) < until_us) {
+        dt_mailbox_wait(e->base.box, dt_elector_now_us(&e->base) + 10000); /* an answered ping signals nothing */
         throw_replies_away(e);
     }
 }
 
-static void session_open(dt_elector *e)
+static void session_open(dt_zk_elector *e)
 {
-    snprintf(e->guid, sizeof(e->guid), "%016" PRIx64 "%016" PRIx64, dt_elector_random(e), dt_elector_random(e));
+    snprintf(e->guid, sizeof(e->guid), "%016" PRIx64 "%016" PRIx64, dt_elector_random(&e->base),
+             dt_elector_random(&e->base));
     if (!dt_zk_open(e->zk, e->servers, e->timeout_ms))
-        dt_elector_back_off(e);
+        dt_zk_elector_back_off(e);
 }
 
-void dt_elector_session_close(dt_elector *e)
+void dt_zk_elector_session_close(dt_zk_elector *e)
 {
     int timeout_ms;
 
@@ -66,22 +67,22 @@ void dt_elector_session_close(dt_elector *e)
     e->outstanding = 0;
     dt_nodes_forget(e);
     dt_member_forget(e);
-    dt_elector_paths_gone(e);
+    dt_zk_elector_paths_gone(e);
     e->connected = e->pinging = false;
     e->members = e->leaders = (struct dt_listing){0};
     e->asked_us = 0;
-    dt_lease_end(&e->lease);
+    dt_lease_end(&e->base.lease);
 }
 
-static void on_connected(dt_elector *e, int timeout_ms)
+static void on_connected(dt_zk_elector *e, int timeout_ms)
 {
     e->timeout_ms = timeout_ms; /* as negotiated */
-    dt_lease_set_timeout(&e->lease, timeout_ms);
+    dt_lease_set_timeout(&e->base.lease, timeout_ms);
     e->asked_us = 0; /* a request at once: the lease may be short */
     DT_LOG(INFO, "elector", "connected to ZooKeeper", DT_I("session_timeout_ms", timeout_ms));
 }
 
-static bool note_state(dt_elector *e, bool connected, int timeout_ms)
+static bool note_state(dt_zk_elector *e, bool connected, int timeout_ms)
 {
     bool was = e->connected;
 
@@ -89,24 +90,24 @@ static bool note_state(dt_elector *e, bool connected, int timeout_ms)
     if (connected && !was)
         on_connected(e, timeout_ms);
     else if (was && !connected)
-        dt_elector_note(e, "connection to ZooKeeper lost", "session", "connection loss");
+        dt_zk_elector_note(e, "connection to ZooKeeper lost", "session", "connection loss");
     return connected;
 }
 
-bool dt_elector_session_serve(dt_elector *e)
+bool dt_zk_elector_session_serve(dt_zk_elector *e)
 {
     int timeout_ms = 0;
     enum dt_zk_state state = dt_zk_state(e->zk, &timeout_ms);
 
     switch (state) {
     case DT_ZK_CLOSED:
-        if (!atomic_load(&e->leaving) && dt_elector_now_us(e) >= e->not_before_us)
+        if (!atomic_load(&e->base.leaving) && dt_elector_now_us(&e->base) >= e->not_before_us)
             session_open(e);
         return false;
     case DT_ZK_EXPIRED:
         DT_LOG(WARN, "elector", "the ZooKeeper session has expired");
-        dt_elector_session_close(e);
-        dt_elector_back_off(e);
+        dt_zk_elector_session_close(e);
+        dt_zk_elector_back_off(e);
         return false;
     default:
         return note_state(e, state == DT_ZK_CONNECTED, timeout_ms);
@@ -115,38 +116,39 @@ bool dt_elector_session_serve(dt_elector *e)
 
 /* ---- the lease ---- */
 
-void dt_elector_session_ping(dt_elector *e)
+void dt_zk_elector_session_ping(dt_zk_elector *e)
 {
     struct dt_zk_reply *r;
 
-    if (atomic_load(&e->n_leads) == 0 || e->pinging || dt_elector_now_us(e) < e->asked_us + ping_every_us(e))
+    if (atomic_load(&e->base.n_leads) == 0 || e->pinging ||
+        dt_elector_now_us(&e->base) < e->asked_us + ping_every_us(e))
         return;
-    r = dt_elector_request(e, DT_ASK_PING, 0);
+    r = dt_zk_elector_request(e, DT_ASK_PING, 0);
     if (!r)
         return;
     e->pinging = true;
-    dt_zk_ping(e->zk, r, e->leaders_path, &e->lease);
+    dt_zk_ping(e->zk, r, e->leaders_path, &e->base.lease);
 }
 
-int64_t dt_elector_session_next_us(const dt_elector *e)
+int64_t dt_zk_elector_session_next_us(const dt_zk_elector *e)
 {
-    const int64_t now_us = dt_elector_now_us(e);
+    const int64_t now_us = dt_elector_now_us(&e->base);
     const int64_t ping_us = e->asked_us + ping_every_us(e);
     int64_t at_us;
 
-    if (atomic_load(&e->n_leads) == 0)
+    if (atomic_load(&e->base.n_leads) == 0)
         return INT64_MAX;
-    at_us = atomic_load(&e->lease.until_us);
+    at_us = atomic_load(&e->base.lease.until_us);
     return e->connected && ping_us > now_us ? dt_earlier(at_us, ping_us) : at_us;
 }
 
 /* ---- paths ---- */
 
-static void ask_paths(dt_elector *e)
+static void ask_paths(dt_zk_elector *e)
 {
     e->paths_asked = true;
     for (unsigned i = 0; i < PATHS; i++) {
-        struct dt_zk_reply *r = dt_elector_request(e, DT_ASK_PATH, i);
+        struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_PATH, i);
 
         if (r)
             dt_zk_create(e->zk, r, e->paths[i], "", DT_ZK_PERSISTENT);
@@ -155,19 +157,19 @@ static void ask_paths(dt_elector *e)
     }
 }
 
-bool dt_elector_session_paths_made(dt_elector *e)
+bool dt_zk_elector_session_paths_made(dt_zk_elector *e)
 {
     if (!e->paths_asked)
         ask_paths(e);
     return e->paths_made;
 }
 
-void dt_elector_session_path_made(dt_elector *e, const struct dt_zk_reply *r)
+void dt_zk_elector_session_path_made(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     if (r->outcome != DT_ZK_OK && r->outcome != DT_ZK_EXISTS) {
         e->paths_asked = false;
         if (r->outcome != DT_ZK_LOST && r->outcome != DT_ZK_MISSING)
-            dt_elector_trouble(e, e->paths[r->index], r);
+            dt_zk_elector_trouble(e, e->paths[r->index], r);
         return;
     }
     if (r->index == PATHS - 1 && e->paths_asked) {

@@ -1,0 +1,359 @@
+/*
+ * Owns:            what an elector by leases does at each step: it reads the answer, plans, and gives the next order.
+ * Refuses to know: SQL, and what leading a shard means.
+ *
+ *   every 0.3 timeouts    one statement renews the member and with it all of its leases; one reads who holds what
+ *   when something is to  a shard was released, or can be taken; a member is over: at once
+ *   below its share       looks after 10 ms, 20 ms, … up to 0.3 timeouts, as long as others have to give shards back
+ *
+ * One order is under way at a time, and nothing is believed because it was ordered: the view that ends each answer says
+ * what is ours.
+ *
+ * While a dispatcher that ZooKeeper elected leads shards, members lead none: they would fence each other in turn. So an
+ * installation goes from ZooKeeper to leases and back in a rolling restart, each dispatcher by its own configuration.
+ *
+ * Invariant: no answer is waited for, but for a moment when the elector ends.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "lease_parts.h"
+
+#define BACKOFF_MIN_US INT64_C(50000)
+#define BACKOFF_MAX_US INT64_C(1000000)
+#define LOOK_MIN_US    INT64_C(10000)
+#define NEWS_APART_US  INT64_C(50000) /* looks, however much is announced */
+#define CLOSE_WAIT_US  INT64_C(300000)
+#define OWNER_MAX      100 /* election_members.name */
+
+static dt_mysql_elector *of(dt_elector *base)
+{
+    return (dt_mysql_elector *)base; /* its first member */
+}
+
+static int64_t period_us(const dt_mysql_elector *e)
+{
+    return e->timeout_us * 3 / 10;
+}
+
+static bool is_leaving(const dt_mysql_elector *e)
+{
+    return atomic_load(&e->base.leaving);
+}
+
+/* ---- answers ---- */
+
+static void back_off(dt_mysql_elector *e)
+{
+    const int64_t step_us = e->backoff_us;
+
+    e->not_before_us =
+        dt_elector_now_us(&e->base) + step_us / 2 + (int64_t)(dt_elector_random(&e->base) % (uint64_t)(step_us / 2));
+    e->backoff_us = dt_earlier(step_us * 2, BACKOFF_MAX_US);
+}
+
+/* The membership is over: another one ended it, or its row is gone. The next one has another number. */
+static void forget(dt_mysql_elector *e, const char *why)
+{
+    dt_holds_lose_all(e, why);
+    dt_holds_forget(e);
+    dt_lease_end(&e->base.lease);
+    e->member = 0;
+    e->joined = e->known = e->told_leaving = false;
+    e->n_watches = 0;
+}
+
+/* Finds this member among those who take shards. False: it is not there at all. */
+static bool find_self(dt_mysql_elector *e)
+{
+    bool found = false;
+
+    e->n_members = e->rank = 0;
+    for (size_t i = 0; i < e->view.n; i++) {
+        const struct dt_election_member *m = &e->view.members[i];
+
+        if (m->id == e->member) {
+            found = true;
+            e->rank = e->n_members;
+        }
+        e->n_members += !m->leaving;
+    }
+    return found;
+}
+
+static void take_view(dt_mysql_elector *e, const struct dt_lease_answer *answer)
+{
+    e->view = answer->view;
+    if (!find_self(e)) {
+        forget(e, "the member is not there any more");
+        return;
+    }
+    e->known = true;
+    if (e->n_members > 0 && !is_leaving(e))
+        dt_elector_set_place(&e->base, e->rank, e->n_members);
+    dt_watches_update(e, answer->read_us);
+    dt_holds_update(e, dt_elector_now_us(&e->base));
+}
+
+static void take_good_answer(dt_mysql_elector *e, const struct dt_lease_answer *answer)
+{
+    e->backoff_us = BACKOFF_MIN_US;
+    dt_outage_over(&e->outage);
+    if (answer->gone) {
+        forget(e, "another process has ended the member after its timeout");
+        return;
+    }
+    if (!e->joined)
+        DT_LOG(INFO, "elector", "joined", DT_I("member", e->member));
+    e->joined = true;
+    take_view(e, answer);
+    if (e->tells && e->base.events.moved)
+        e->base.events.moved(e->base.events.arg);
+}
+
+static void read_answer(dt_mysql_elector *e)
+{
+    const struct dt_lease_answer *answer = dt_lease_link_take(e->link);
+
+    if (!answer)
+        return;
+    if (answer->status == DT_OK) {
+        take_good_answer(e, answer);
+        return;
+    }
+    e->renewed_us = 0; /* perhaps it did not get there: once more with the next order */
+    e->told_leaving = false;
+    dt_outage_failed(&e->outage, DT_OUTAGE_MYSQL, "elector", "the election waits", answer->status, &answer->err);
+    back_off(e);
+}
+
+/* ---- the plan ---- */
+
+/* A view with somebody who should lead more than it does is looked at again, less and less often. */
+static void pace(dt_mysql_elector *e, bool below)
+{
+    if (!below)
+        e->pause_us = 0;
+    else if (e->pause_us == 0)
+        e->pause_us = LOOK_MIN_US;
+}
+
+static void make_plan(dt_mysql_elector *e)
+{
+    bool mine[DT_SHARDS_MAX];
+    bool taken[DT_SHARDS_MAX];
+    const struct dt_share_view view = {.shards = atomic_load(&e->base.shards),
+                                       .members = e->n_members,
+                                       .rank = e->rank,
+                                       .leaving = is_leaving(e) || e->view.elsewhere,
+                                       .mine = mine,
+                                       .taken = taken};
+
+    dt_holds_view(e, mine, taken);
+    dt_share_plan(&view, &e->base.plan);
+    for (size_t i = 0; i < e->base.plan.n_release; i++)
+        dt_holds_release(e, e->base.plan.release[i]);
+}
+
+/* Whether this member should lead more than it does, and others may have to give something back first. */
+static bool is_below(const dt_mysql_elector *e)
+{
+    const unsigned shards = atomic_load(&e->base.shards);
+
+    if (!e->known || is_leaving(e) || e->view.elsewhere || e->n_members == 0)
+        return false;
+    return atomic_load(&e->base.n_leads) < dt_share_of(shards, e->n_members, e->rank);
+}
+
+static void serve_plan(dt_mysql_elector *e)
+{
+    e->base.plan.n_take = 0;
+    if (e->known || is_leaving(e))
+        make_plan(e);
+    if (!e->known)
+        e->base.plan.n_take = 0;
+    pace(e, is_below(e));
+}
+
+/* ---- orders ---- */
+
+static int by_number(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a;
+    const int64_t y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void order_takes(const dt_mysql_elector *e, struct dt_lease_order *order)
+{
+    order->n_take = e->base.plan.n_take;
+    for (size_t i = 0; i < order->n_take; i++)
+        order->take[i] = e->base.plan.take[i];
+    qsort(order->take, order->n_take, sizeof(*order->take), by_number);
+}
+
+static bool renewal_is_due(const dt_mysql_elector *e, int64_t now_us)
+{
+    return now_us >= e->renewed_us + period_us(e) || (is_leaving(e) && !e->told_leaving);
+}
+
+/* What others wait for. */
+static bool concerns_others(const dt_mysql_elector *e, const struct dt_lease_order *order)
+{
+    return order->n_drop > 0 || (order->renew && order->leaving && !e->told_leaving);
+}
+
+static void order_announcement(dt_mysql_elector *e, struct dt_lease_order *order, int64_t now_us)
+{
+    if (e->member == 0)
+        e->member = (int64_t)((dt_elector_random(&e->base) >> 1) | 1);
+    order->member = e->member;
+    order->join = !e->joined;
+    order->renew = e->joined && renewal_is_due(e, now_us);
+    order->leaving = is_leaving(e);
+    order->leave = false;
+    if (order->join || order->renew)
+        e->renewed_us = now_us;
+}
+
+static void give_order(dt_mysql_elector *e, int64_t now_us)
+{
+    struct dt_lease_order *order = dt_lease_link_order(e->link);
+
+    order_announcement(e, order, now_us);
+    order->n_over = dt_watches_over(e, now_us, order->over);
+    order->n_drop = dt_holds_dropping(e, order->drop);
+    order_takes(e, order);
+    order->free = order->n_take && e->took; /* what could not be taken may be left of a member that has ended */
+    e->tells = concerns_others(e, order);
+    e->told_leaving = e->told_leaving || (order->renew && order->leaving);
+    e->took = order->n_take > 0;
+    atomic_store(&e->base.news, false);
+    e->asked_us = now_us;
+    e->pause_us = dt_earlier(e->pause_us * 2, period_us(e));
+    dt_lease_link_ask(e->link);
+}
+
+/* Mono: when the next order is due; 0: now. */
+static int64_t order_due_us(const dt_mysql_elector *e)
+{
+    int64_t at_us;
+
+    if (!e->joined)
+        return is_leaving(e) ? INT64_MAX : 0;
+    if (e->drops || (is_leaving(e) && !e->told_leaving) || (e->base.plan.n_take > 0 && !e->took))
+        return 0;
+    at_us = dt_earlier(e->renewed_us + period_us(e), dt_watches_next_us(e));
+    if (atomic_load(&e->base.news))
+        at_us = dt_earlier(at_us, e->asked_us + NEWS_APART_US);
+    return e->pause_us > 0 ? dt_earlier(at_us, e->asked_us + e->pause_us) : at_us;
+}
+
+static void serve_orders(dt_mysql_elector *e)
+{
+    const int64_t now_us = dt_elector_now_us(&e->base);
+
+    e->drops = dt_holds_serve(e);
+    if (!dt_lease_link_busy(e->link) && now_us >= e->not_before_us && now_us >= order_due_us(e))
+        give_order(e, now_us);
+}
+
+/* ---- the step ---- */
+
+static void step(dt_elector *base, uint32_t signals)
+{
+    dt_mysql_elector *e = of(base);
+
+    (void)signals;
+    read_answer(e);
+    if (!dt_lease_runs(&base->lease, dt_elector_now_us(base)))
+        dt_holds_lose_all(e, "MySQL has not answered for two thirds of the timeout");
+    serve_plan(e);
+    serve_orders(e);
+}
+
+static int64_t next_us(const dt_elector *base)
+{
+    const dt_mysql_elector *e = (const dt_mysql_elector *)base;
+    const int64_t lease_us = atomic_load(&base->n_leads) ? atomic_load(&base->lease.until_us) : INT64_MAX;
+    int64_t order_us;
+
+    if (dt_lease_link_busy(e->link))
+        return lease_us;
+    order_us = order_due_us(e);
+    return dt_earlier(lease_us, order_us > e->not_before_us ? order_us : e->not_before_us);
+}
+
+/* ---- the end ---- */
+
+/* An answer that is under way; false: it did not come in time. */
+static bool await_answer(dt_mysql_elector *e)
+{
+    const int64_t until_us = dt_elector_now_us(&e->base) + CLOSE_WAIT_US;
+
+    while (dt_lease_link_busy(e->link) && !dt_lease_link_take(e->link) && dt_elector_now_us(&e->base) < until_us)
+        dt_mailbox_wait(e->base.box, until_us);
+    return !dt_lease_link_busy(e->link);
+}
+
+/* Ends the member, so that nobody waits for its timeout. */
+static void leave_election(dt_elector *base)
+{
+    dt_mysql_elector *e = of(base);
+    struct dt_lease_order *order;
+
+    dt_holds_lose_all(e, "the elector ends");
+    if (!await_answer(e) || e->member == 0)
+        return;
+    order = dt_lease_link_order(e->link);
+    order->member = e->member;
+    order->leave = true;
+    dt_lease_link_ask(e->link);
+    (void)await_answer(e);
+}
+
+static void free_mysql(dt_elector *base)
+{
+    dt_mysql_elector *e = of(base);
+
+    dt_lease_link_free(e->link);
+    free(e->owner);
+    free(e);
+}
+
+/* ---- the beginning ---- */
+
+static dt_status make_parts(dt_mysql_elector *e, const struct dt_elector_env *env, dt_mailbox *box,
+                            struct dt_error *err)
+{
+    e->owner = strndup(env->owner, OWNER_MAX);
+    if (!e->owner)
+        return dt_fail(err, DT_NOMEM, "elector");
+    const struct dt_lease_link_env link = {
+        .config = env->config, .clock = env->clock, .name = e->owner, .box = box, .lease = &e->base.lease};
+
+    return dt_lease_link_new(&link, &e->link, err);
+}
+
+static dt_status make(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err)
+{
+    dt_mysql_elector *e = calloc(1, sizeof(*e));
+
+    if (!e)
+        return dt_fail(err, DT_NOMEM, "elector");
+    e->timeout_us = env->config->zookeeper_session_timeout * 1000;
+    e->backoff_us = BACKOFF_MIN_US;
+    dt_lease_set_timeout(&e->base.lease, (int)env->config->zookeeper_session_timeout);
+    const dt_status status = make_parts(e, env, box, err);
+
+    if (status == DT_OK)
+        *out = &e->base;
+    else
+        free_mysql(&e->base);
+    return status;
+}
+
+const struct dt_elector_kind dt_elector_mysql = {
+    .name = "mysql", .make = make, .step = step, .next_us = next_us, .close = leave_election, .free = free_mysql};

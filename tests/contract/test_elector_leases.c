@@ -1,0 +1,422 @@
+/*
+ * The election by leases in MySQL: the contract that all elections keep (support/elector_suite.c), behind a door that is
+ * shut, held and opened again in place of a server that is killed, stopped and started; and what only leases can be asked.
+ */
+#include "support/elector_suite.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/dispatch/store_dispatch.h"
+#include "support/mysql_fixture.h"
+#include "support/mysql_wire.h"
+#include "support/tcp_proxy.h"
+#include "support/zk_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+
+enum { PERIOD_MS = TIMEOUT_MS * 3 / 10 };
+
+static struct mysql_fixture fx;
+static struct tcp_proxy door;
+static struct dt_config config; /* borrows fx.config's texts */
+static char nothing[] = "", loopback[] = "127.0.0.1";
+
+/* ---- the world ---- */
+
+static void prepare(void)
+{
+    mysql_fixture_make(&fx, "leases");
+    fx.config.shards_count = SHARDS * 2;
+    mysql_fixture_migrate(&fx);
+    tcp_proxy_open(&door, fx.config.mysql_socket, (int)fx.config.mysql_port);
+    config = fx.config;
+    config.zookeeper_servers = nothing;
+    config.zookeeper_session_timeout = TIMEOUT_MS;
+    config.mysql_socket = nothing;
+    config.mysql_host = loopback;
+    config.mysql_port = door.port;
+}
+
+static void remove_server(void)
+{
+    tcp_proxy_end(&door);
+    mysql_fixture_drop(&fx);
+}
+
+static void forget(void)
+{
+    tcp_proxy_hold(&door, false);
+    tcp_proxy_reopen(&door);
+    wire_heal();
+    mysql_fixture_run(&fx, "DELETE FROM election_members; DELETE FROM leases; DELETE FROM processes;"
+                           "UPDATE shards SET epoch = 0, token = 0, owner = NULL");
+}
+
+static void kill_server(void)
+{
+    tcp_proxy_shut(&door);
+}
+
+static void start_server(void)
+{
+    tcp_proxy_reopen(&door);
+}
+
+static void pause_server(void)
+{
+    tcp_proxy_hold(&door, true);
+}
+
+static void resume_server(void)
+{
+    tcp_proxy_hold(&door, false);
+}
+
+static const struct dt_config *config_of(void)
+{
+    return &config;
+}
+
+/* ---- tests ---- */
+
+static void sleep_ms(int ms)
+{
+    const int64_t until_us = now_us() + ms * INT64_C(1000);
+
+    while (now_us() < until_us)
+        usleep(10000); /* nothing must happen meanwhile */
+}
+
+static void what_elects_has_a_name(void **state)
+{
+    (void)state;
+    assert_string_equal(dt_elector_name(&config), "mysql");
+}
+
+static void every_lease_is_a_row_that_names_its_member(void **state)
+{
+    (void)state;
+    start(0);
+    start(1);
+    AWAIT_SPLIT(5000, 2, 2);
+    assert_int_equal(mysql_fixture_number(&fx,
+                                          "SELECT COUNT(*) FROM leases l JOIN election_members m ON m.id = l.member "
+                                          "WHERE m.name = 'host:1' AND NOT m.ended"),
+                     2);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM leases"), SHARDS);
+}
+
+static void who_stops_in_order_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    start(0);
+    AWAIT_SPLIT(5000, 4);
+    stop(&players[0]);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM leases"), 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM election_members WHERE NOT ended"), 0);
+    start(1);
+    AWAIT_SPLIT(TIMEOUT_MS / 2, 0, 4);
+}
+
+static bool renewed_often(void *arg)
+{
+    return mysql_fixture_number(&fx, "SELECT MIN(renewals) FROM election_members WHERE NOT ended") >= *(int *)arg;
+}
+
+static void connections_that_the_server_ends_cost_nothing(void **state)
+{
+    int enough = 6;
+
+    (void)state;
+    start(0);
+    start(1);
+    AWAIT_SPLIT(5000, 2, 2);
+    for (int i = 0; i < 4; i++) {
+        mysql_fixture_kill_sessions(&fx);
+        sleep_ms(PERIOD_MS);
+    }
+    assert_true(wait_until(renewed_often, &enough, 5000));
+    assert_int_equal(players[0].lost + players[1].lost, 0);
+    assert_int_equal(overlaps, 0);
+}
+
+static void answers_that_are_lost_cost_no_shard_and_no_member(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        wire_execution_loss = i % 2 ? LOSE_BEFORE : LOSE_AFTER;
+        start(i);
+        sleep_ms(PERIOD_MS / 3);
+    }
+    AWAIT_SPLIT(5000, 2, 1, 1);
+    for (int i = 0; i < 10; i++) {
+        wire_execution_loss = i % 2 ? LOSE_BEFORE : LOSE_AFTER;
+        sleep_ms(PERIOD_MS / 2);
+    }
+    wire_heal();
+    AWAIT_SPLIT(5000, 2, 1, 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM election_members WHERE NOT ended"), 3);
+    assert_int_equal(overlaps, 0);
+}
+
+static bool gained_again(void *arg)
+{
+    struct player *p = arg;
+
+    return atomic_load(&p->lost) == 1 && led_by(p) == SHARDS;
+}
+
+static void a_lease_that_somebody_deletes_is_lost_and_taken_again(void **state)
+{
+    (void)state;
+    start(0);
+    AWAIT_SPLIT(5000, 4);
+    mysql_fixture_run(&fx, "DELETE FROM leases WHERE shard = 2");
+    assert_true(wait_until(gained_again, &players[0], 5000));
+}
+
+static bool leads_all_anew(void *arg)
+{
+    struct player *p = arg;
+
+    return atomic_load(&p->gained) == 2 * SHARDS && led_by(p) == SHARDS;
+}
+
+static void a_member_that_was_ended_loses_its_shards_and_joins_anew(void **state)
+{
+    int64_t member;
+
+    (void)state;
+    start(0);
+    AWAIT_SPLIT(5000, 4);
+    member = mysql_fixture_number(&fx, "SELECT id FROM election_members WHERE NOT ended");
+    mysql_fixture_run(&fx, "UPDATE election_members SET ended = TRUE");
+    assert_true(wait_until(leads_all_anew, &players[0], 5000));
+    assert_int_equal(players[0].lost, SHARDS);
+    assert_int_not_equal(mysql_fixture_number(&fx, "SELECT id FROM election_members WHERE NOT ended"), member);
+}
+
+/* As if MySQL's clock had been set: renewals of before look too old, or still to come. */
+static void a_clock_of_the_server_that_jumps_takes_no_shard_from_a_leader_that_lives(void **state)
+{
+    (void)state;
+    start(0);
+    start(1);
+    AWAIT_SPLIT(5000, 2, 2);
+    for (int i = 0; i < 8; i++) {
+        mysql_fixture_run(&fx, "UPDATE election_members SET renewed_at = renewed_at %c 3600000", i % 2 ? '+' : '-');
+        sleep_ms(PERIOD_MS / 2);
+    }
+    sleep_ms(TIMEOUT_MS);
+    assert_int_equal(players[0].lost + players[1].lost, 0);
+    assert_int_equal(overlaps, 0);
+}
+
+static void a_clock_that_was_set_back_does_not_keep_a_dead_leaders_shards(void **state)
+{
+    struct other_process other;
+    int want[] = {0, 2, -1};
+
+    (void)state;
+    other_process_start(&other);
+    start(1);
+    assert_true(wait_until(lead_this_many, want, 5000));
+    other_process_kill(&other);
+    mysql_fixture_run(&fx, "UPDATE election_members SET renewed_at = renewed_at + 3600000 WHERE name = 'host:0'");
+    AWAIT_SPLIT(TIMEOUT_MS * 2, 0, 4);
+}
+
+static void a_member_is_not_ended_before_its_timeout(void **state)
+{
+    struct other_process other;
+    struct dt_config patient = config;
+    int64_t killed_us;
+
+    (void)state;
+    other_process_start(&other);
+    mysql_fixture_run(&fx, "UPDATE election_members SET timeout_ms = %d", TIMEOUT_MS * 2);
+    start_with(1, &patient);
+    sleep_ms(TIMEOUT_MS / 2);
+    killed_us = now_us();
+    other_process_kill(&other);
+    AWAIT_SPLIT(TIMEOUT_MS * 2 + 2 * TICK_MS + 250 + SLACK_MS, 0, 4);
+    assert_true(players[1].lost == 0);
+    assert_true(atomic_load(&players[1].gained_us) - killed_us >=
+                (TIMEOUT_MS * 2 - PERIOD_MS - TICK_MS) * INT64_C(1000));
+}
+
+/* With a timeout so long that the next look by itself is far away. */
+static void who_hears_that_something_was_given_back_takes_it_at_once(void **state)
+{
+    struct dt_config patient = config;
+    int64_t begun_us;
+
+    (void)state;
+    patient.zookeeper_session_timeout = 10000;
+    start_with(0, &patient);
+    AWAIT_SPLIT(5000, 4);
+    start_with(1, &patient);
+    AWAIT_SPLIT(10000, 2, 2);
+    atomic_store(&players_hear, true);
+    begun_us = now_us();
+    dt_elector_leave(players[0].elector);
+    AWAIT_SPLIT(2000, 0, 4);
+    print_message("handed over in %.1f ms\n", (double)(now_us() - begun_us) / 1e3);
+    atomic_store(&players_hear, false);
+    assert_int_equal(overlaps, 0);
+}
+
+/* ---- the fence ---- */
+
+static pthread_mutex_t fence_lock = PTHREAD_MUTEX_INITIALIZER;
+static dt_store *fence_store;
+static int64_t epochs[SHARDS * 2]; /* the latest, as leaders wrote it */
+static _Atomic int fences, repeated;
+
+/* What a leader does first: raises the epoch. */
+static void take_over(struct player *p, unsigned shard)
+{
+    struct dt_error err = {0};
+    struct dt_lease fence;
+    struct dt_claims inflight = {0};
+    char owner[16];
+
+    snprintf(owner, sizeof(owner), "host:%d", p->number);
+    pthread_mutex_lock(&fence_lock);
+    if (dt_store_takeover(fence_store, shard, p->number + 1, owner, "nowhere", &fence, &inflight, &err) == DT_OK) {
+        atomic_fetch_add(&fences, 1);
+        atomic_fetch_add(&repeated, fence.epoch <= epochs[shard]);
+        epochs[shard] = fence.epoch;
+    }
+    pthread_mutex_unlock(&fence_lock);
+    dt_claims_clear(&inflight);
+}
+
+/* What a dispatcher that leads says of itself once a second. */
+static void beat(int number, const char *leads)
+{
+    struct dt_error err = {0};
+    char name[16];
+
+    snprintf(name, sizeof(name), "host:%d", number);
+    const struct dt_process process = {.id = number + 1, .dispatcher = true, .name = name, .leads = leads};
+    pthread_mutex_lock(&fence_lock);
+    OK(dt_store_beat(fence_store, &process, &err));
+    pthread_mutex_unlock(&fence_lock);
+}
+
+static void begin_fencing(void)
+{
+    fence_store = mysql_fixture_store(&fx);
+    memset(epochs, 0, sizeof(epochs));
+    fences = repeated = 0;
+    player_gains = take_over;
+}
+
+static void end_fencing(void)
+{
+    player_gains = NULL;
+    dt_store_free(fence_store);
+}
+
+static void no_two_leaderships_of_a_shard_have_the_same_epoch(void **state)
+{
+    (void)state;
+    begin_fencing();
+    for (int i = 0; i < 3; i++) {
+        start(0);
+        start(1);
+        AWAIT_SPLIT(5000, 2, 2);
+        stop(&players[0]);
+        AWAIT_SPLIT(5000, 0, 4);
+        stop(&players[1]);
+    }
+    assert_true(fences >= 3 * SHARDS);
+    assert_int_equal(repeated, 0);
+    assert_int_equal(overlaps, 0);
+    end_fencing();
+}
+
+static bool leads_nothing(void *arg)
+{
+    return led_by(arg) == 0;
+}
+
+/* One dispatcher after the other gets another configuration, and back. */
+static void an_installation_goes_from_zookeeper_to_leases_and_back(void **state)
+{
+    static struct zk_server zk;
+
+    (void)state;
+    zk_server_prepare(&zk);
+    zk_server_start(&zk);
+    struct dt_config with_zk = config;
+    with_zk.zookeeper_servers = zk.endpoint;
+    begin_fencing();
+    start_with(0, &with_zk);
+    AWAIT_SPLIT(5000, 4, 0, 0);
+    beat(0, "0,1,2,3");
+
+    start(1); /* by leases, while ZooKeeper's leads: it waits */
+    sleep_ms(TIMEOUT_MS);
+    AWAIT_SPLIT(100, 4, 0, 0);
+    stop(&players[0]);
+    beat(0, "");
+    AWAIT_SPLIT(5000, 0, 4, 0);
+    beat(1, "0,1,2,3");
+    start(2);
+    AWAIT_SPLIT(5000, 0, 2, 2);
+    assert_int_equal(overlaps, 0);
+
+    stop(&players[2]);
+    AWAIT_SPLIT(5000, 0, 4, 0);
+    start_with(0, &with_zk); /* and back: ZooKeeper's leads at once, fenced by the epoch; those by leases give way */
+    AWAIT_SPLIT(5000, 4, 4, 0);
+    beat(0, "0,1,2,3");
+    assert_true(wait_until(leads_nothing, &players[1], 5000));
+    AWAIT_SPLIT(100, 4, 0, 0);
+    assert_int_equal(repeated, 0);
+    end_fencing();
+    stop(&players[0]);
+    zk_server_remove(&zk);
+}
+
+/* See test_elector.c. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libzookeeper_mt";
+}
+
+int main(void)
+{
+    static const struct elector_world world = {.prepare = prepare,
+                                               .remove = remove_server,
+                                               .fresh = forget,
+                                               .kill = kill_server,
+                                               .start = start_server,
+                                               .pause = pause_server,
+                                               .resume = resume_server,
+                                               .config = config_of};
+    const struct CMUnitTest own[] = {
+        ELECTOR_TEST(what_elects_has_a_name),
+        ELECTOR_TEST(every_lease_is_a_row_that_names_its_member),
+        ELECTOR_TEST(who_stops_in_order_leaves_nothing_behind),
+        ELECTOR_TEST(connections_that_the_server_ends_cost_nothing),
+        ELECTOR_TEST(answers_that_are_lost_cost_no_shard_and_no_member),
+        ELECTOR_TEST(a_lease_that_somebody_deletes_is_lost_and_taken_again),
+        ELECTOR_TEST(a_member_that_was_ended_loses_its_shards_and_joins_anew),
+        ELECTOR_TEST(a_clock_of_the_server_that_jumps_takes_no_shard_from_a_leader_that_lives),
+        ELECTOR_TEST(a_clock_that_was_set_back_does_not_keep_a_dead_leaders_shards),
+        ELECTOR_TEST(a_member_is_not_ended_before_its_timeout),
+        ELECTOR_TEST(who_hears_that_something_was_given_back_takes_it_at_once),
+        ELECTOR_TEST(no_two_leaderships_of_a_shard_have_the_same_epoch),
+        ELECTOR_TEST(an_installation_goes_from_zookeeper_to_leases_and_back),
+    };
+
+    return elector_suite_run(&world, own, sizeof(own) / sizeof(*own));
+}

@@ -1,0 +1,589 @@
+#include "support/elector_suite.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { OWN_TESTS_MAX = 32 };
+
+struct player players[ELECTORS];
+_Atomic int overlaps;
+char installation[64];
+const dt_clock *players_clock;
+_Atomic bool players_hear;
+void (*player_gains)(struct player *player, unsigned shard);
+static _Atomic int leader_of[SHARDS * 2]; /* player's number + 1; 0 = nobody */
+static const struct elector_world *world;
+
+int64_t now_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+/* ---- what the electors say ---- */
+
+static void on_gained(void *arg, unsigned shard)
+{
+    struct player *p = arg;
+    int nobody = 0;
+
+    if (player_gains)
+        player_gains(p, shard);
+    if (!atomic_compare_exchange_strong(&leader_of[shard], &nobody, p->number + 1))
+        atomic_fetch_add(&overlaps, 1);
+    atomic_store(&p->leads[shard], true);
+    atomic_store(&p->gained_us, now_us());
+    atomic_fetch_add(&p->gained, 1);
+}
+
+void let_go(struct player *p, unsigned shard)
+{
+    int me = p->number + 1;
+
+    atomic_store(&p->leads[shard], false);
+    atomic_compare_exchange_strong(&leader_of[shard], &me, 0);
+}
+
+static void on_lost(void *arg, unsigned shard)
+{
+    struct player *p = arg;
+
+    let_go(p, shard);
+    atomic_store(&p->lost_us, now_us());
+    atomic_fetch_add(&p->lost, 1);
+}
+
+static void on_release(void *arg, unsigned shard)
+{
+    struct player *p = arg;
+
+    atomic_store(&p->asked[shard], true);
+    if (atomic_load(&p->keep))
+        return;
+    let_go(p, shard);
+    atomic_store(&p->asked[shard], false);
+    dt_elector_released(p->elector, shard);
+}
+
+static void on_moved(void *arg)
+{
+    for (int i = 0; atomic_load(&players_hear) && i < ELECTORS; i++) {
+        if (&players[i] != arg && players[i].elector != NULL)
+            dt_elector_news(players[i].elector);
+    }
+}
+
+/* ---- players ---- */
+
+struct player *start_with(int number, const struct dt_config *config)
+{
+    struct player *p = &players[number];
+    const struct dt_elector_events events = {
+        .arg = p, .gained = on_gained, .release = on_release, .lost = on_lost, .moved = on_moved};
+    struct dt_error err = {0};
+    char owner[32];
+
+    memset(p, 0, sizeof(*p));
+    p->number = number;
+    snprintf(owner, sizeof(owner), "host:%d", number);
+    const struct dt_elector_env env = {.config = config,
+                                       .installation = installation,
+                                       .shards = SHARDS,
+                                       .owner = owner,
+                                       .clock = players_clock,
+                                       .events = events};
+    if (dt_elector_start(&env, &p->elector, &err) != DT_OK)
+        fail_msg("%s", err.text);
+    return p;
+}
+
+struct player *start(int number)
+{
+    return start_with(number, world->config());
+}
+
+void stop(struct player *p)
+{
+    dt_elector_stop(p->elector);
+    p->elector = NULL;
+}
+
+int led_by(const struct player *p)
+{
+    int n = 0;
+
+    for (unsigned s = 0; s < SHARDS * 2; s++)
+        n += atomic_load(&p->leads[s]);
+    return n;
+}
+
+int gains(void)
+{
+    int n = 0;
+
+    for (int i = 0; i < ELECTORS; i++)
+        n += atomic_load(&players[i].gained);
+    return n;
+}
+
+/* The numbers that each of the players should lead; -1 ends the list. */
+bool lead_this_many(void *arg)
+{
+    const int *want = arg;
+
+    for (int i = 0; i < ELECTORS && want[i] >= 0; i++) {
+        if (led_by(&players[i]) != want[i])
+            return false;
+    }
+    return true;
+}
+
+static bool is_idle(void *arg)
+{
+    return dt_elector_idle(((struct player *)arg)->elector);
+}
+
+bool has_lost_all(void *arg)
+{
+    return led_by(arg) == 0;
+}
+
+static bool asked_for_one(void *arg)
+{
+    const struct player *p = arg;
+
+    for (unsigned s = 0; s < SHARDS; s++) {
+        if (atomic_load(&p->asked[s]))
+            return true;
+    }
+    return false;
+}
+
+/* ---- a player in a process of its own ---- */
+
+/* Says "ready" when it leads, and whether it still leads each time that it is asked. */
+static void lead_until_killed(int ask, int answer)
+{
+    struct player *p = start(0);
+    char c;
+
+    while (led_by(p) != SHARDS)
+        usleep(1000);
+    (void)!write(answer, "r", 1);
+    while (read(ask, &c, 1) == 1)
+        (void)!write(answer, dt_elector_leads(p->elector, 0) ? "y" : "n", 1);
+    _exit(0);
+}
+
+void other_process_start(struct other_process *other)
+{
+    int ask[2], answer[2];
+    char c = '?';
+
+    assert_int_equal(pipe(ask), 0);
+    assert_int_equal(pipe(answer), 0);
+    other->pid = fork();
+    assert_true(other->pid >= 0);
+    if (other->pid == 0) {
+        close(ask[1]);
+        lead_until_killed(ask[0], answer[1]);
+    }
+    close(ask[0]);
+    close(answer[1]);
+    other->ask = ask[1];
+    other->answer = answer[0];
+    assert_int_equal(read(other->answer, &c, 1), 1);
+    assert_int_equal(c, 'r');
+}
+
+bool other_process_leads(const struct other_process *other)
+{
+    char c = '?';
+
+    assert_int_equal(write(other->ask, "?", 1), 1);
+    assert_int_equal(read(other->answer, &c, 1), 1);
+    return c == 'y';
+}
+
+void other_process_kill(struct other_process *other)
+{
+    kill(other->pid, SIGKILL);
+    waitpid(other->pid, NULL, 0);
+    close(other->ask);
+    close(other->answer);
+}
+
+/* ---- set up ---- */
+
+static int prepare(void **state)
+{
+    (void)state;
+    world->prepare();
+    return 0;
+}
+
+static int remove_world(void **state)
+{
+    (void)state;
+    world->remove();
+    return 0;
+}
+
+int elector_fresh(void **state)
+{
+    (void)state;
+    redis_fixture_name(installation, sizeof(installation), "elector");
+    memset(players, 0, sizeof(players));
+    for (unsigned s = 0; s < SHARDS * 2; s++)
+        atomic_store(&leader_of[s], 0);
+    atomic_store(&overlaps, 0);
+    players_clock = dt_clock_system();
+    atomic_store(&players_hear, false);
+    player_gains = NULL;
+    world->fresh();
+    return 0;
+}
+
+int elector_quit(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ELECTORS; i++) {
+        if (players[i].elector != NULL)
+            stop(&players[i]);
+    }
+    return 0;
+}
+
+/* ---- tests ---- */
+
+static void a_single_member_leads_every_shard(void **state)
+{
+    (void)state;
+    start(0);
+    AWAIT_SPLIT(5000, SHARDS);
+    for (unsigned s = 0; s < SHARDS; s++)
+        assert_true(dt_elector_leads(players[0].elector, s));
+    assert_false(dt_elector_leads(players[0].elector, SHARDS));
+}
+
+static void joins_move_only_what_the_new_member_will_lead(void **state)
+{
+    unsigned rank, members;
+    int before;
+
+    (void)state;
+    start(0);
+    AWAIT_SPLIT(5000, 4);
+    before = gains();
+    start(1);
+    AWAIT_SPLIT(5000, 2, 2);
+    print_message("second member: %d moves\n", gains() - before);
+    assert_int_equal(gains() - before, 2);
+    before = gains();
+    start(2);
+    AWAIT_SPLIT(5000, 2, 1, 1);
+    print_message("third member: %d moves\n", gains() - before);
+    assert_int_equal(gains() - before, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(dt_elector_rank(players[i].elector, &rank, &members));
+        assert_int_equal(rank, i);
+        assert_int_equal(members, 3);
+    }
+    assert_int_equal(overlaps, 0);
+}
+
+static void a_leaving_member_hands_over_at_once(void **state)
+{
+    int64_t begin_us;
+    int before;
+
+    (void)state;
+    start(0);
+    AWAIT_SPLIT(5000, 4);
+    start(1);
+    AWAIT_SPLIT(5000, 2, 2);
+    before = gains();
+    begin_us = now_us();
+    dt_elector_leave(players[0].elector);
+    AWAIT_SPLIT(TIMEOUT_MS / 2, 0, 4);
+    print_message("handed over in %.1f ms, %d moves\n", (double)(now_us() - begin_us) / 1e3, gains() - before);
+    assert_int_equal(gains() - before, 2);
+    assert_true(wait_until(is_idle, &players[0], 1000));
+    assert_int_equal(overlaps, 0);
+}
+
+static void a_shard_is_not_taken_before_it_was_released(void **state)
+{
+    struct player *first;
+
+    (void)state;
+    first = start(0);
+    AWAIT_SPLIT(5000, 4);
+    atomic_store(&first->keep, true);
+    start(1);
+    assert_true(wait_until(asked_for_one, first, 5000));
+    assert_false(wait_until(asked_for_one, &players[1], 50));
+    assert_int_equal(led_by(&players[1]), 0);
+    assert_int_equal(led_by(first), 4);
+    for (unsigned s = 0; s < SHARDS; s++) {
+        assert_true(dt_elector_leads(first->elector, s)); /* ours until we say that we have stopped */
+        if (atomic_load(&first->asked[s])) {
+            let_go(first, s);
+            dt_elector_released(first->elector, s);
+        }
+    }
+    AWAIT_SPLIT(5000, 2, 2);
+    assert_int_equal(overlaps, 0);
+}
+
+/* The process dies with its session open: only the timeout frees its shards. */
+static void a_killed_process_is_replaced_after_the_timeout(void **state)
+{
+    struct other_process other;
+    int64_t killed_us;
+    int want[] = {0, 2, -1}; /* the child hands over two to the new member */
+
+    (void)state;
+    other_process_start(&other);
+    start(1);
+    assert_true(wait_until(lead_this_many, want, 5000));
+    killed_us = now_us();
+    other_process_kill(&other);
+    AWAIT_SPLIT(TIMEOUT_MS + 2 * TICK_MS + 250 + SLACK_MS, 0, 4);
+    print_message("replaced %.0f ms after kill -9 (timeout %d ms)\n", (double)(now_us() - killed_us) / 1e3, TIMEOUT_MS);
+}
+
+static void shards_are_lost_within_two_thirds_of_the_timeout_when_the_server_hangs(void **state)
+{
+    struct player *p;
+    int64_t stopped_us;
+
+    (void)state;
+    p = start(0);
+    AWAIT_SPLIT(5000, 4);
+    world->pause();
+    stopped_us = now_us();
+    assert_true(wait_until(has_lost_all, p, LEASE_MS + SLACK_MS));
+    print_message("lost %.0f ms after the server stopped (two thirds of the timeout: %d ms)\n",
+                  (double)(atomic_load(&p->lost_us) - stopped_us) / 1e3, LEASE_MS);
+    assert_true(atomic_load(&p->lost_us) - stopped_us <= (LEASE_MS + SLACK_MS) * 1000);
+    for (unsigned s = 0; s < SHARDS; s++)
+        assert_false(dt_elector_leads(p->elector, s));
+    assert_true(dt_elector_idle(p->elector));
+    world->resume();
+    AWAIT_SPLIT(10000, 4);
+    assert_int_equal(overlaps, 0);
+}
+
+static void a_server_that_is_killed_and_started_again_gets_its_leaders_back(void **state)
+{
+    struct player *p;
+    int64_t killed_us;
+
+    (void)state;
+    p = start(0);
+    start(1);
+    AWAIT_SPLIT(5000, 2, 2);
+    world->kill();
+    killed_us = now_us();
+    assert_true(wait_until(has_lost_all, p, LEASE_MS + SLACK_MS));
+    assert_true(wait_until(has_lost_all, &players[1], LEASE_MS + SLACK_MS));
+    assert_true(atomic_load(&p->lost_us) - killed_us <= (LEASE_MS + SLACK_MS) * 1000);
+    world->start();
+    AWAIT_SPLIT(15000, 2, 2);
+    assert_int_equal(overlaps, 0);
+}
+
+static void a_member_that_starts_before_the_server_leads_when_it_comes(void **state)
+{
+    (void)state;
+    world->kill();
+    start(0);
+    world->start();
+    AWAIT_SPLIT(10000, 4);
+}
+
+static void leaving_does_not_wait_for_a_server_that_is_gone(void **state)
+{
+    struct player *p;
+
+    (void)state;
+    p = start(0);
+    AWAIT_SPLIT(5000, 4);
+    world->kill();
+    dt_elector_leave(p->elector);
+    assert_true(wait_until(is_idle, p, LEASE_MS));
+    stop(p);
+    world->start();
+}
+
+static void a_new_number_of_shards_is_shared_out(void **state)
+{
+    (void)state;
+    start(0);
+    AWAIT_SPLIT(5000, 4);
+    start(1);
+    AWAIT_SPLIT(5000, 2, 2);
+    dt_elector_set_shards(players[0].elector, 7);
+    dt_elector_set_shards(players[1].elector, 7);
+    AWAIT_SPLIT(5000, 4, 3);
+    dt_elector_set_shards(players[0].elector, 3);
+    dt_elector_set_shards(players[1].elector, 3);
+    AWAIT_SPLIT(5000, 2, 1);
+    assert_int_equal(overlaps, 0);
+}
+
+static void sleep_ms(int ms)
+{
+    const int64_t until_us = now_us() + ms * INT64_C(1000);
+
+    while (now_us() < until_us)
+        usleep(10000); /* the length of the stop is what is tested */
+}
+
+static void a_process_that_was_stopped_past_its_lease_does_not_lead(void **state)
+{
+    struct other_process other;
+
+    (void)state;
+    other_process_start(&other);
+    assert_int_equal(kill(other.pid, SIGSTOP), 0);
+    sleep_ms(LEASE_MS + 50);
+    assert_int_equal(kill(other.pid, SIGCONT), 0);
+    assert_false(other_process_leads(&other));
+    other_process_kill(&other);
+}
+
+/* The holder says so itself: at the moment when it goes on, long after another one began to lead. */
+static void a_holder_that_is_stopped_past_its_timeout_has_stepped_down_before_another_leads(void **state)
+{
+    struct other_process other;
+    int64_t stopped_us;
+
+    (void)state;
+    other_process_start(&other);
+    assert_int_equal(kill(other.pid, SIGSTOP), 0);
+    stopped_us = now_us();
+    start(1);
+    AWAIT_SPLIT(TIMEOUT_MS * 2 + 2 * TICK_MS + 250 + SLACK_MS, 0, 4);
+    /* Its last renewal was sent 0.3 timeouts before it was stopped at the earliest, and so it stepped down 0.67 after that. */
+    assert_true(atomic_load(&players[1].gained_us) - stopped_us >= (LEASE_MS - TICK_MS) * INT64_C(1000));
+    assert_int_equal(kill(other.pid, SIGCONT), 0);
+    assert_false(other_process_leads(&other));
+    other_process_kill(&other);
+}
+
+/* Members of an odd number come and go; nobody is ever above its share for long, and no two lead one shard. */
+static void members_that_come_and_go_share_the_shards_evenly(void **state)
+{
+    (void)state;
+    start(0);
+    AWAIT_SPLIT(5000, 4);
+    for (int round = 0; round < 2; round++) {
+        start(1);
+        AWAIT_SPLIT(5000, 2, 2);
+        start(2);
+        AWAIT_SPLIT(5000, 2, 1, 1);
+        dt_elector_leave(players[1].elector);
+        AWAIT_SPLIT(5000, 2, 0, 2);
+        stop(&players[1]);
+        dt_elector_leave(players[2].elector);
+        AWAIT_SPLIT(5000, 4, 0, 0);
+        stop(&players[2]);
+    }
+    assert_int_equal(overlaps, 0);
+}
+
+static int64_t real_ms_that_jumps(const dt_clock *clock)
+{
+    static _Atomic int calls;
+
+    (void)clock;
+    return dt_clock_real_ms(dt_clock_system()) + (atomic_fetch_add(&calls, 1) % 2 ? 3600000 : -3600000);
+}
+
+static int64_t system_mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return now_us();
+}
+
+static void a_clock_of_the_host_that_is_set_back_and_forth_moves_nothing(void **state)
+{
+    static const dt_clock jumping = {.mono_us = system_mono_us, .real_ms = real_ms_that_jumps};
+
+    (void)state;
+    players_clock = &jumping;
+    start(0);
+    start(1);
+    AWAIT_SPLIT(5000, 2, 2);
+    const int before = gains();
+
+    sleep_ms(TIMEOUT_MS * 2);
+    assert_int_equal(gains(), before);
+    assert_int_equal(players[0].lost + players[1].lost, 0);
+    assert_int_equal(overlaps, 0);
+}
+
+static bool has_place(void *arg)
+{
+    unsigned rank, members;
+
+    return dt_elector_rank(((struct player *)arg)->elector, &rank, &members);
+}
+
+static void a_place_is_not_known_before_the_server_was_seen_and_kept_while_it_is_away(void **state)
+{
+    unsigned rank = 9, members = 9;
+    struct player *p;
+
+    (void)state;
+    world->kill();
+    p = start(0);
+    assert_false(dt_elector_rank(p->elector, &rank, &members));
+    world->start();
+    assert_true(wait_until(has_place, p, 10000));
+    AWAIT_SPLIT(10000, 4);
+    world->kill();
+    assert_true(wait_until(has_lost_all, p, LEASE_MS + SLACK_MS));
+    assert_true(dt_elector_rank(p->elector, &rank, &members));
+    assert_int_equal(rank, 0);
+    assert_int_equal(members, 1);
+    world->start();
+    AWAIT_SPLIT(10000, 4);
+}
+
+/* ---- all of them ---- */
+
+int elector_suite_run(const struct elector_world *of, const struct CMUnitTest *own, size_t n)
+{
+    static const struct CMUnitTest shared[] = {
+        ELECTOR_TEST(a_single_member_leads_every_shard),
+        ELECTOR_TEST(joins_move_only_what_the_new_member_will_lead),
+        ELECTOR_TEST(a_leaving_member_hands_over_at_once),
+        ELECTOR_TEST(a_shard_is_not_taken_before_it_was_released),
+        ELECTOR_TEST(a_killed_process_is_replaced_after_the_timeout),
+        ELECTOR_TEST(shards_are_lost_within_two_thirds_of_the_timeout_when_the_server_hangs),
+        ELECTOR_TEST(a_server_that_is_killed_and_started_again_gets_its_leaders_back),
+        ELECTOR_TEST(a_member_that_starts_before_the_server_leads_when_it_comes),
+        ELECTOR_TEST(leaving_does_not_wait_for_a_server_that_is_gone),
+        ELECTOR_TEST(a_new_number_of_shards_is_shared_out),
+        ELECTOR_TEST(a_process_that_was_stopped_past_its_lease_does_not_lead),
+        ELECTOR_TEST(a_holder_that_is_stopped_past_its_timeout_has_stepped_down_before_another_leads),
+        ELECTOR_TEST(members_that_come_and_go_share_the_shards_evenly),
+        ELECTOR_TEST(a_clock_of_the_host_that_is_set_back_and_forth_moves_nothing),
+        ELECTOR_TEST(a_place_is_not_known_before_the_server_was_seen_and_kept_while_it_is_away),
+    };
+    enum { SHARED = sizeof(shared) / sizeof(*shared) };
+    struct CMUnitTest tests[SHARED + OWN_TESTS_MAX];
+
+    if (n > OWN_TESTS_MAX)
+        abort();
+    world = of;
+    memcpy(tests, shared, sizeof(shared));
+    memcpy(tests + SHARED, own, n * sizeof(*own));
+    return _cmocka_run_group_tests("elector", tests, SHARED + n, prepare, remove_world);
+}

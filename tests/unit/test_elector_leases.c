@@ -1,0 +1,569 @@
+/*
+ * The decisions of an elector by leases, step by step, on a link in memory and a clock that is moved by hand: this file
+ * stands in for lease_link.c. Orders are answered when a test says so, with the view that the test has prepared.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "election/mysql/lease_parts.h"
+
+enum { SHARDS = 2, TIMEOUT_MS = 3000, SOMEBODY = 8 };
+#define TIMEOUT_US (TIMEOUT_MS * INT64_C(1000))
+#define PERIOD_US  (TIMEOUT_US * 3 / 10)
+
+/* ---- the link ---- */
+
+struct dt_lease_link {
+    struct dt_lease *lease;
+    struct dt_lease_order order;
+    struct dt_lease_answer answer;
+    bool busy, answered;
+    int64_t sent_us;
+    unsigned asked; /* orders so far */
+};
+
+static struct dt_lease_link fake;
+static int64_t now_us;
+
+dt_status dt_lease_link_new(const struct dt_lease_link_env *env, dt_lease_link **out, struct dt_error *err)
+{
+    (void)err;
+    fake = (struct dt_lease_link){.lease = env->lease};
+    *out = &fake;
+    return DT_OK;
+}
+
+void dt_lease_link_free(dt_lease_link *link)
+{
+    (void)link;
+}
+
+struct dt_lease_order *dt_lease_link_order(dt_lease_link *link)
+{
+    assert_false(link->busy);
+    return &link->order;
+}
+
+void dt_lease_link_ask(dt_lease_link *link)
+{
+    link->busy = true;
+    link->sent_us = now_us;
+    link->asked++;
+    if (link->order.leave)
+        link->answered = true;
+}
+
+bool dt_lease_link_busy(const dt_lease_link *link)
+{
+    return link->busy;
+}
+
+const struct dt_lease_answer *dt_lease_link_take(dt_lease_link *link)
+{
+    if (!link->answered)
+        return NULL;
+    link->answered = link->busy = false;
+    return &link->answer;
+}
+
+/* ---- what the answers say ---- */
+
+static struct dt_election world;
+
+static void add_member(int64_t id, int64_t renewals, int64_t age_ms)
+{
+    world.members[world.n++] =
+        (struct dt_election_member){.id = id, .renewals = renewals, .age_ms = age_ms, .timeout_ms = TIMEOUT_MS};
+}
+
+/* Carries the order out in `world`. */
+static void obey(void)
+{
+    const struct dt_lease_order *o = &fake.order;
+
+    if (o->join)
+        add_member(o->member, 0, 0);
+    for (size_t i = 0; i < o->n_drop; i++)
+        world.holder[o->drop[i]] = 0;
+    for (size_t i = 0; i < o->n_take; i++)
+        if (!world.holder[o->take[i]])
+            world.holder[o->take[i]] = o->member;
+}
+
+static void answer_with(dt_status status)
+{
+    assert_true(fake.busy);
+    fake.answer.status = status;
+    fake.answer.gone = false;
+    fake.answer.read_us = now_us;
+    fake.answer.view = world;
+    if (status == DT_OK && (fake.order.join || fake.order.renew))
+        dt_lease_extend(fake.lease, fake.sent_us);
+    fake.answered = true;
+}
+
+static void answer(void)
+{
+    obey();
+    answer_with(DT_OK);
+}
+
+/* ---- the elector ---- */
+
+static int gained[DT_SHARDS_MAX], released[DT_SHARDS_MAX], lost[DT_SHARDS_MAX];
+
+static int64_t mono(const dt_clock *clock)
+{
+    (void)clock;
+    return now_us;
+}
+
+static const dt_clock by_hand = {.mono_us = mono};
+
+static void on_gained(void *arg, unsigned shard)
+{
+    (void)arg;
+    gained[shard]++;
+}
+
+static void on_release(void *arg, unsigned shard)
+{
+    (void)arg;
+    released[shard]++;
+}
+
+static void on_lost(void *arg, unsigned shard)
+{
+    (void)arg;
+    lost[shard]++;
+}
+
+static int start(void **state)
+{
+    static char nothing[] = "";
+    const struct dt_config config = {.zookeeper_servers = nothing, .zookeeper_session_timeout = TIMEOUT_MS};
+    const struct dt_elector_env env = {.config = &config,
+                                       .installation = "test",
+                                       .shards = SHARDS,
+                                       .owner = "host:1",
+                                       .clock = &by_hand,
+                                       .events = {.gained = on_gained, .release = on_release, .lost = on_lost}};
+    dt_elector *e = NULL;
+
+    now_us = 1000000000;
+    world = (struct dt_election){0};
+    memset(gained, 0, sizeof(gained));
+    memset(released, 0, sizeof(released));
+    memset(lost, 0, sizeof(lost));
+    assert_int_equal(dt_elector_new(&env, &e, NULL), DT_OK);
+    *state = e;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    dt_elector *e = *state;
+
+    fake.answered = fake.busy;
+    e->kind->close(e);
+    dt_elector_stop(e);
+    return 0;
+}
+
+static void step(dt_elector *e)
+{
+    dt_elector_step(e, 0);
+}
+
+/* As often as there is something to do now. */
+static void settle(dt_elector *e)
+{
+    step(e);
+    for (int i = 0; i < 20 && fake.busy; i++) {
+        answer();
+        step(e);
+    }
+    assert_false(fake.busy);
+}
+
+static void lead_both(dt_elector *e)
+{
+    settle(e);
+    assert_int_equal(gained[0] + gained[1], 2);
+}
+
+/* ---- tests ---- */
+
+static void one_who_is_alone_leads_every_shard(void **state)
+{
+    unsigned rank, members;
+
+    lead_both(*state);
+    assert_true(dt_elector_leads(*state, 0) && dt_elector_leads(*state, 1));
+    assert_true(dt_elector_rank(*state, &rank, &members));
+    assert_int_equal(rank, 0);
+    assert_int_equal(members, 1);
+}
+
+static void a_shard_that_somebody_holds_is_not_led(void **state)
+{
+    world.holder[1] = SOMEBODY;
+    add_member(SOMEBODY, 5, 0);
+    step(*state);
+    answer();
+    step(*state);
+    assert_true(fake.busy);
+    assert_int_equal(fake.order.n_take, 1);
+    assert_int_equal(fake.order.take[0], 0);
+    answer();
+    step(*state);
+    assert_int_equal(gained[0], 1);
+    assert_int_equal(gained[1], 0);
+}
+
+static void nothing_is_led_because_it_was_ordered(void **state)
+{
+    dt_elector *e = *state;
+
+    step(e);
+    answer();
+    step(e);
+    assert_int_equal(fake.order.n_take, SHARDS);
+    add_member(SOMEBODY, 1, 0);
+    world.holder[0] = SOMEBODY; /* it was faster */
+    answer();
+    step(e);
+    assert_int_equal(gained[0], 0);
+    assert_int_equal(gained[1], 1);
+}
+
+static void when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before(void **state)
+{
+    dt_elector *e = *state;
+    int64_t begun_us = now_us;
+
+    lead_both(e);
+    now_us = begun_us + TIMEOUT_US * 2 / 3 - 1;
+    step(e);
+    assert_int_equal(lost[0] + lost[1], 0);
+    assert_true(dt_elector_leads(e, 0));
+    assert_int_equal(dt_elector_next_us(e), now_us + 1);
+    now_us++;
+    assert_false(dt_elector_leads(e, 0)); /* also before the next step */
+    step(e);
+    assert_int_equal(lost[0] + lost[1], 2);
+    assert_true(dt_elector_idle(e));
+}
+
+static void a_renewal_extends_the_lease_from_its_sending(void **state)
+{
+    dt_elector *e = *state;
+    int64_t sent_us;
+
+    lead_both(e);
+    assert_int_equal(dt_elector_next_us(e), now_us + PERIOD_US);
+    sent_us = now_us += PERIOD_US;
+    step(e);
+    assert_true(fake.busy && fake.order.renew);
+    assert_int_equal(fake.order.n_take + fake.order.n_drop + fake.order.n_over, 0);
+    now_us += 500000;
+    answer();
+    step(e);
+    assert_int_equal(atomic_load(&e->lease.until_us), sent_us + TIMEOUT_US * 2 / 3);
+    assert_int_equal(dt_elector_next_us(e), sent_us + PERIOD_US);
+}
+
+static void an_answer_that_comes_after_the_lease_gains_nothing_before_the_next_renewal(void **state)
+{
+    dt_elector *e = *state;
+
+    step(e);
+    answer();
+    step(e); /* takes */
+    now_us += TIMEOUT_US;
+    answer();
+    step(e);
+    assert_int_equal(gained[0] + gained[1], 0);
+    assert_true(fake.busy && fake.order.renew);
+    answer();
+    step(e);
+    assert_int_equal(gained[0] + gained[1], 2);
+}
+
+static void a_lease_that_ran_out_is_led_again_once_it_was_renewed_in_time(void **state)
+{
+    dt_elector *e = *state;
+
+    lead_both(e);
+    now_us += TIMEOUT_US;
+    step(e);
+    assert_int_equal(lost[0] + lost[1], 2);
+    assert_true(fake.busy && fake.order.renew);
+    answer();
+    step(e);
+    assert_int_equal(gained[0] + gained[1], 4);
+}
+
+static void a_shard_is_kept_until_its_loop_has_stopped(void **state)
+{
+    dt_elector *e = *state;
+
+    lead_both(e);
+    dt_elector_leave(e);
+    step(e);
+    assert_int_equal(released[0] + released[1], 2);
+    assert_true(fake.busy && fake.order.renew && fake.order.leaving);
+    assert_int_equal(fake.order.n_drop, 0);
+    answer();
+    step(e);
+    assert_false(fake.busy);
+    dt_elector_released(e, 1);
+    step(e);
+    assert_true(fake.busy);
+    assert_int_equal(fake.order.n_drop, 1);
+    assert_int_equal(fake.order.drop[0], 1);
+    answer();
+    step(e);
+    assert_true(dt_elector_leads(e, 0));
+    assert_false(dt_elector_leads(e, 1));
+    assert_int_equal(world.holder[1], 0);
+}
+
+static void who_joins_later_gets_its_share(void **state)
+{
+    dt_elector *e = *state;
+
+    lead_both(e);
+    add_member(SOMEBODY, 0, 0);
+    now_us += PERIOD_US;
+    settle(e);
+    assert_int_equal(released[1], 1); /* the highest number first */
+    assert_int_equal(released[0], 0);
+}
+
+static void a_member_that_was_ended_joins_under_another_number(void **state)
+{
+    dt_elector *e = *state;
+    int64_t was;
+
+    lead_both(e);
+    was = fake.order.member;
+    now_us += PERIOD_US;
+    step(e);
+    answer_with(DT_OK);
+    fake.answer.gone = true;
+    world = (struct dt_election){0};
+    step(e);
+    assert_int_equal(lost[0] + lost[1], 2);
+    assert_false(dt_elector_leads(e, 0));
+    assert_true(fake.busy && fake.order.join);
+    assert_int_not_equal(fake.order.member, was);
+    settle(e);
+    assert_int_equal(gained[0] + gained[1], 4);
+}
+
+static void a_join_whose_answer_was_lost_is_tried_under_the_same_number(void **state)
+{
+    dt_elector *e = *state;
+    int64_t was;
+
+    step(e);
+    was = fake.order.member;
+    answer_with(DT_UNAVAILABLE);
+    step(e);
+    assert_false(fake.busy); /* not at once */
+    now_us = dt_elector_next_us(e);
+    step(e);
+    assert_true(fake.busy && fake.order.join);
+    assert_int_equal(fake.order.member, was);
+}
+
+static void a_renewal_that_failed_is_tried_again_within_the_lease(void **state)
+{
+    dt_elector *e = *state;
+
+    lead_both(e);
+    now_us += PERIOD_US;
+    step(e);
+    answer_with(DT_UNAVAILABLE);
+    step(e);
+    assert_true(dt_elector_next_us(e) < now_us + 100000);
+    now_us = dt_elector_next_us(e);
+    step(e);
+    assert_true(fake.busy && fake.order.renew);
+    answer();
+    step(e);
+    assert_int_equal(lost[0] + lost[1], 0);
+}
+
+/* The other member and its leases, as this one has seen them twice. */
+static void see_somebody_with_both(dt_elector *e)
+{
+    add_member(SOMEBODY, 5, 0);
+    world.holder[0] = world.holder[1] = SOMEBODY;
+    settle(e);
+}
+
+/* Answers until nothing is to be done now, or somebody is to be ended. */
+static void settle_but_ends(dt_elector *e)
+{
+    step(e);
+    while (fake.busy && fake.order.n_over == 0) {
+        answer();
+        step(e);
+    }
+}
+
+/* The answers say how old somebody's renewal is by now. Ends early when it is to be ended. */
+static void pass_until(dt_elector *e, int64_t until_us, int64_t since_us)
+{
+    while (now_us < until_us && !fake.busy) {
+        now_us = dt_earlier(dt_elector_next_us(e), until_us);
+        world.members[0].age_ms = (now_us - since_us) / 1000;
+        settle_but_ends(e);
+    }
+}
+
+static void a_member_that_is_silent_is_ended_after_its_timeout_and_not_before(void **state)
+{
+    dt_elector *e = *state;
+    int64_t begun_us = now_us;
+
+    see_somebody_with_both(e);
+    pass_until(e, begun_us + TIMEOUT_US - 1000, begun_us);
+    assert_false(fake.busy && fake.order.n_over > 0);
+    pass_until(e, begun_us + TIMEOUT_US + 400000, begun_us);
+    assert_true(fake.busy);
+    assert_int_equal(fake.order.n_over, 1);
+    assert_int_equal(fake.order.over[0].id, SOMEBODY);
+    assert_int_equal(fake.order.over[0].renewals, 5);
+    assert_true(now_us <= begun_us + TIMEOUT_US + 1000);
+}
+
+static void a_server_whose_clock_jumps_ends_nobody_who_was_seen_to_renew_itself(void **state)
+{
+    dt_elector *e = *state;
+    int64_t begun_us = now_us;
+
+    see_somebody_with_both(e);
+    for (int i = 0; i < 40; i++) {
+        now_us = dt_elector_next_us(e);
+        world.members[0].renewals += (now_us - begun_us) / PERIOD_US > world.members[0].renewals - 5;
+        world.members[0].age_ms = i % 2 ? -3600000 : 3600000;
+        settle_but_ends(e);
+        assert_false(fake.busy);
+    }
+    assert_int_equal(gained[0] + gained[1], 0);
+}
+
+static void while_zookeeper_elects_others_nothing_is_taken_and_all_is_given_back(void **state)
+{
+    dt_elector *e = *state;
+
+    lead_both(e);
+    world.elsewhere = true;
+    now_us += PERIOD_US;
+    settle(e);
+    assert_int_equal(released[0] + released[1], 2);
+    dt_elector_released(e, 0);
+    dt_elector_released(e, 1);
+    settle(e);
+    assert_int_equal(world.holder[0] + world.holder[1], 0);
+    now_us += PERIOD_US;
+    settle(e);
+    assert_true(dt_elector_idle(e));
+    world.elsewhere = false;
+    now_us += PERIOD_US;
+    settle(e);
+    assert_int_equal(gained[0] + gained[1], 4);
+}
+
+static int moved;
+
+static void on_moved(void *arg)
+{
+    (void)arg;
+    moved++;
+}
+
+static void what_is_given_back_is_announced_and_who_hears_of_it_looks(void **state)
+{
+    dt_elector *e = *state;
+    unsigned asked;
+
+    lead_both(e);
+    e->events.moved = on_moved;
+    moved = 0;
+    asked = fake.asked;
+    now_us += 100000;
+    dt_elector_news(e);
+    settle(e);
+    assert_int_equal(fake.asked, asked + 1);
+    assert_false(fake.order.renew);
+    assert_int_equal(moved, 0);
+    dt_elector_news(e);
+    settle(e);
+    assert_int_equal(fake.asked, asked + 1); /* not so soon after the other */
+    assert_true(dt_elector_next_us(e) <= now_us + 50000);
+    dt_elector_leave(e);
+    settle(e);
+    assert_int_equal(moved, 1);
+    dt_elector_released(e, 0);
+    settle(e);
+    assert_int_equal(moved, 2);
+}
+
+/* Two statements a period: a renewal and a look. */
+static void at_rest_there_is_one_order_a_period(void **state)
+{
+    dt_elector *e = *state;
+    unsigned asked;
+
+    lead_both(e);
+    add_member(SOMEBODY, 0, 0);
+    world.holder[1] = SOMEBODY;
+    now_us += PERIOD_US;
+    settle(e);
+    asked = fake.asked;
+    for (int i = 0; i < 10; i++) {
+        world.members[1].renewals++;
+        now_us = dt_elector_next_us(e);
+        settle(e);
+    }
+    assert_int_equal(fake.asked - asked, 10);
+    assert_true(now_us >= 1000000000 + 10 * PERIOD_US);
+}
+
+#define STARTED(test) cmocka_unit_test_setup_teardown(test, start, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STARTED(one_who_is_alone_leads_every_shard),
+        STARTED(a_shard_that_somebody_holds_is_not_led),
+        STARTED(nothing_is_led_because_it_was_ordered),
+        STARTED(when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before),
+        STARTED(a_renewal_extends_the_lease_from_its_sending),
+        STARTED(an_answer_that_comes_after_the_lease_gains_nothing_before_the_next_renewal),
+        STARTED(a_lease_that_ran_out_is_led_again_once_it_was_renewed_in_time),
+        STARTED(a_shard_is_kept_until_its_loop_has_stopped),
+        STARTED(who_joins_later_gets_its_share),
+        STARTED(a_member_that_was_ended_joins_under_another_number),
+        STARTED(a_join_whose_answer_was_lost_is_tried_under_the_same_number),
+        STARTED(a_renewal_that_failed_is_tried_again_within_the_lease),
+        STARTED(a_member_that_is_silent_is_ended_after_its_timeout_and_not_before),
+        STARTED(a_server_whose_clock_jumps_ends_nobody_who_was_seen_to_renew_itself),
+        STARTED(while_zookeeper_elects_others_nothing_is_taken_and_all_is_given_back),
+        STARTED(what_is_given_back_is_announced_and_who_hears_of_it_looks),
+        STARTED(at_rest_there_is_one_order_a_period),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
