@@ -201,6 +201,13 @@ static void add_health(struct dt_api *api, struct dt_strbuf *out)
     dt_strbuf_adds(out, "}}");
 }
 
+/* By this API's own configuration: the dispatchers' is the same, but for a while in a rolling restart. */
+static void add_configured(const struct dt_api *api, struct dt_strbuf *out)
+{
+    dt_strbuf_addf(out, "\"configured\":{\"election\":\"%s\"},",
+                   api->config->zookeeper_servers[0] ? "zookeeper" : "mysql");
+}
+
 static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_view *view,
                      const struct dt_shards_view *shards)
 {
@@ -209,6 +216,7 @@ static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_
     dt_strbuf_adds(out, "{\"version\":\"" DUETIME_VERSION "\",\"installation\":{\"name\":");
     dt_json_add_string(out, dt_str(installation->name));
     dt_strbuf_addf(out, ",\"uuid\":\"%s\"},", installation->uuid);
+    add_configured(api, out);
     add_shard_map(out, installation, shards);
     dt_strbuf_adds(out, ",\"shards\":[");
     for (size_t i = 0; i < shards->n; i++) {

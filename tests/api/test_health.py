@@ -31,7 +31,9 @@ def test_readiness_tells_how_old_each_part_is(api, well):
     ages = ready(api)["age_ms"]
     assert set(ages) == {"mysql", "redis", "leaders", "kafka"}
     assert all(0 <= age < 8000 for age in ages.values()), ages
-    health = api.get("/v1/info").json["health"]
+    info = api.get("/v1/info").json
+    assert info["configured"] == {"election": "zookeeper"}
+    health = info["health"]
     assert health["mysql"]["state"] == "ok" and health["redis"]["state"] == "ok" and health["mysql"]["age_ms"] >= 0
 
 
