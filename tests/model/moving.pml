@@ -23,7 +23,7 @@
 #ifndef EVENTS          /* cancels, deadlines that pass, hand edits */
 #define EVENTS 2
 #endif
-#ifndef FOREIGN         /* takeovers by those that ZooKeeper does not settle on in the end */
+#ifndef FOREIGN         /* takeovers by those that the election does not settle on in the end */
 #define FOREIGN 1
 #endif
 #ifndef EDITS           /* dispatched -> scheduled by hand, or by a forged result */

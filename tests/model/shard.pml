@@ -12,6 +12,13 @@
  *   Outside      callers, consumers, time, operators with SQL (store_jobs.c, store_results.c, job_state.c)
  *   Backup       a MySQL that goes back to an earlier state, once (only with RESTORE)
  *
+ * Who elects is no part of the model: a takeover begins whenever a dispatcher likes (FOREIGN times, and number 0 as often as
+ * it wants), as if any election, ZooKeeper's or by leases in MySQL, named both at once. P1 to P9 hold nevertheless, because
+ * each transaction of a leader locks the shard's row and compares the epoch that its own takeover raised, and because its
+ * takeover fenced the producer of the one before. So a lease that ends early, late or twice (a clock that jumps, a copy of
+ * MySQL that lacks the last leases, a process that was stopped) can cost time and takeovers, which is liveness; it cannot
+ * cost or double an attempt. Only "settles in the end" is asked of an election: FOREIGN takeovers are finite.
+ *
  * What is promised is asserted where it would break: "P1" … "P9" below, explained in README.md. OUT_… takes one guard
  * out; README.md has the list, and `check --guards` shows that each is needed.
  */
@@ -24,7 +31,7 @@
 #ifndef EVENTS          /* cancels, changes, extensions, deadlines that pass, hand edits */
 #define EVENTS 2
 #endif
-#ifndef FOREIGN         /* takeovers by the dispatcher that ZooKeeper does not settle on in the end */
+#ifndef FOREIGN         /* takeovers by the dispatcher that the election does not settle on in the end */
 #define FOREIGN 1
 #endif
 #ifndef POISON          /* attempts (bits) that Kafka will never take */
@@ -51,7 +58,7 @@
 #ifndef RESTORE         /* MySQL may go back */
 #define RESTORE 0
 #endif
-#define DISPATCHERS 2   /* number 0 is the one that ZooKeeper settles on */
+#define DISPATCHERS 2   /* number 0 is the one that the election settles on */
 #define HANDLES     4   /* one for each dispatcher and id */
 #define LAST 2          /* attempts of a job */
 #define RECORDS 12      /* never reached: what nobody will read again is dropped */
