@@ -10,6 +10,7 @@ from .servers import mysql
 from .stack import Stack, exists
 
 EXIT_NOT_RUNNING = 3
+PARTS_TO_SPARE = ["zookeeper"]  # what an installation need not have
 
 
 def count(text):
@@ -56,6 +57,10 @@ def parser():
     up.add_argument("--redis", type=count, help="number of Redis servers")
     up.add_argument("--mysql", choices=["mariadb", "mysql"], help="MariaDB from Debian, or MySQL 9.7 (needs root)")
     up.add_argument("--kafka", choices=["3", "4"], help="3.9 or 4.1")
+    up.add_argument("--without", action="append", choices=PARTS_TO_SPARE, metavar="SERVER",
+                    help=f"{' or '.join(PARTS_TO_SPARE)}: it is not started, and duetime does without it (leaders are elected by leases in MySQL); "
+                    "kept for later starts, until --with SERVER")
+    up.add_argument("--with", action="append", choices=PARTS_TO_SPARE, metavar="SERVER", dest="again", help="takes --without SERVER back, on the same data")
     up.add_argument("--set", action="append", type=setting, metavar="SECTION.KEY=VALUE", dest="settings",
                     help="a setting for all programs; kept for later starts; an empty value takes it away")
     up.add_argument("--via", action="append", type=detour, metavar="PART:SERVER=PORT",
@@ -91,12 +96,15 @@ def parser():
     return top
 
 
-def wanted_options(arguments, before):
+def wanted_options(arguments, options):
+    before = options["settings"]
     wanted = {name: getattr(arguments, name) for name in ("apis", "dispatchers", "shards", "redis", "mysql", "kafka", "kafka_jvm", "preset")
               if getattr(arguments, name) is not None}
     if arguments.settings:
         pairs = (text.split("=", 1) for text in arguments.settings)
         wanted["settings"] = {name: value for name, value in {**before, **dict(pairs)}.items() if value}
+    if arguments.without or arguments.again:
+        wanted["without"] = sorted({*options["without"], *(arguments.without or [])} - set(arguments.again or []))
     if arguments.via:
         wanted["via"] = {}
         for part, server, port in (re.split("[:=]", text) for text in arguments.via):
@@ -118,7 +126,7 @@ def up(home, arguments):
         raise say.StackError(f"--mysql mysql cannot be had here: {reason}; --mysql mariadb can")
     with locks.whole(home):
         stack = Stack(home)
-        stack.up(wanted_options(arguments, stack.state.options["settings"]), must_build=not arguments.no_build)
+        stack.up(wanted_options(arguments, stack.state.options), must_build=not arguments.no_build)
     say.step(f"up: {stack.apis[0].address}  (addresses: `deploy/local env`)")
 
 

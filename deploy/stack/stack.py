@@ -70,7 +70,7 @@ class Stack:
             "mysql": {"socket": self.mysql.socket, "user": self.mysql.user, "password": self.mysql.password, "database": DATABASE},
             "redis": {"endpoints": ",".join(redis.address for redis in self.redis)},
             "kafka": {"brokers": self.kafka.address},
-            "zookeeper": {"servers": self.zookeeper.address, "session_timeout": "PT2S"},
+            "zookeeper": {"servers": "" if self._without("zookeeper") else self.zookeeper.address, "session_timeout": "PT2S"},
             "shards": {"count": self.state.options["shards"]},
         }
         for name, value in self.state.options["settings"].items():
@@ -94,7 +94,10 @@ class Stack:
 
     @property
     def servers(self):
-        return [self.mysql, *self.redis, self.zookeeper, self.kafka]
+        return [self.mysql, *self.redis, *([] if self._without("zookeeper") else [self.zookeeper]), self.kafka]
+
+    def _without(self, server):
+        return server in self.state.options["without"]
 
     @property
     def programs(self):
@@ -133,7 +136,7 @@ class Stack:
 
     def _stop_superfluous(self, options):
         keep = {f"{kind}{n}" for kind, count in (("api", options["apis"]), ("dispatcher", options["dispatchers"]), ("redis", options["redis"]))
-                for n in range(1, count + 1)} | {"mysql", "zookeeper", "kafka"}
+                for n in range(1, count + 1)} | ({"mysql", "zookeeper", "kafka"} - set(options["without"]))
         for part in self.parts:
             if part.name not in keep:
                 part.process.stop()
@@ -239,7 +242,7 @@ class Stack:
             "DUETIME_URL": self.apis[0].address,
             "DUETIME_KAFKA": self.kafka.address,
             "DUETIME_REDIS": ",".join(redis.address for redis in self.redis),
-            "DUETIME_ZOOKEEPER": self.zookeeper.address,
+            "DUETIME_ZOOKEEPER": "" if self._without("zookeeper") else self.zookeeper.address,
             "DUETIME_MYSQL_SOCKET": str(self.mysql.socket),
             "DUETIME_MYSQL_PORT": str(self.mysql.port),
             "DUETIME_MYSQL_USER": self.mysql.user,

@@ -1,0 +1,154 @@
+"""Leaders elected by leases in MySQL: a whole installation without ZooKeeper, and one that gives it up and takes it back while it works.
+
+After each load the independent checker looks at everything: exactly once, never early, nothing lost.
+"""
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from harness.checker import connect, rows
+from harness.load import under_load
+from harness.rest import Rest
+from harness.stack import Stack, until
+from harness.takeover import leaders
+
+SHARDS = 4
+OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", str(SHARDS), "--sanitize", "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),
+           "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT2S"]
+DISPATCHERS = ["dispatcher1", "dispatcher2"]
+TIMEOUT = 2.0  # zookeeper.session_timeout of the local stack
+BOUND = TIMEOUT + 0.1 + 0.25  # a tick of ZooKeeper's, and what finding out may take
+SLACK = 0.65  # to the takeover in MySQL, on a busy machine with sanitizers
+SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
+LEASES = {"zookeeper.servers": ""}
+
+
+@pytest.fixture(scope="module")
+def with_zookeeper():
+    made = Stack(os.environ.get("DUETIME_TEST_STACK", "leases"), *OPTIONS).up()
+    yield made
+    made.reset()
+
+
+@pytest.fixture(scope="module")
+def stack(with_zookeeper):
+    """The same installation, a part poorer."""
+    yield with_zookeeper.up_again("--without", "zookeeper")
+
+
+def led_by(stack, *parts):
+    """How many shards each of them leads, by MySQL."""
+    pids = list(leaders(stack).values())
+    return [pids.count(stack.pid(part)) for part in parts]
+
+
+def balanced(stack):
+    until(lambda: led_by(stack, *DISPATCHERS) == [2, 2], 30, lambda: f"two each: {leaders(stack)}\n{stack.logs()}")
+
+
+def epochs(stack):
+    return {row["shard"]: row["epoch"] for row in rows(connect(stack), "SELECT shard, epoch FROM shards")}
+
+
+def test_an_installation_gives_zookeeper_up_and_takes_it_back_in_rolling_restarts(with_zookeeper):
+    stack = with_zookeeper
+    balanced(stack)
+    before = epochs(stack)
+    with under_load(stack, SEED) as run:
+        run.goes_on()
+        stack.restart("dispatcher1", settings=LEASES)
+        until(lambda: led_by(stack, "dispatcher2") == [SHARDS], 20, lambda: f"ZooKeeper's leads all: {leaders(stack)}")
+        run.goes_on()
+        stack.restart("dispatcher2", settings=LEASES)
+        balanced(stack)
+        run.goes_on()
+        assert rows(connect(stack), "SELECT COUNT(*) n FROM leases")[0]["n"] == SHARDS
+        stack.restart("dispatcher1")  # back
+        until(lambda: led_by(stack, "dispatcher1") == [SHARDS], 20, lambda: f"ZooKeeper's leads all: {leaders(stack)}\n{stack.logs()}")
+        run.goes_on()
+        stack.restart("dispatcher2")
+        balanced(stack)
+        run.goes_on()
+    after = epochs(stack)
+    assert all(after[shard] > before[shard] for shard in before), (before, after)
+
+
+def test_it_says_what_elects(stack):
+    balanced(stack)
+    api = Rest(stack["DUETIME_URL"])
+    assert api.get("/v1/info").json["configured"]["election"] == "mysql"
+    until(lambda: api.get("/readyz").json["leaders"] == "ok", 10, "every shard has a leader")
+    assert all(shard["leader"] for shard in api.get("/v1/info").json["shards"])
+    assert "DUETIME_PID_ZOOKEEPER" not in stack.env
+    metrics = Rest(stack["DUETIME_METRICS_DISPATCHER1"].removesuffix("/metrics")).get("/metrics").body.decode()
+    assert 'duetime_election{by="mysql"} 1' in metrics
+
+
+def test_a_killed_dispatcher_is_replaced_within_the_bound(stack):
+    balanced(stack)
+    took = []
+    with under_load(stack, SEED + 1) as run:
+        run.goes_on()
+        for victim, other in (DISPATCHERS, DISPATCHERS[::-1]):
+            killed = time.monotonic()
+            os.kill(stack.pid(victim), signal.SIGKILL)
+            until(lambda: led_by(stack, other) == [SHARDS], 10, lambda: f"{other} leads all: {leaders(stack)}", every=0.01)  # noqa: B023
+            took.append(time.monotonic() - killed)
+            run.goes_on()
+            stack.start(victim)
+            balanced(stack)
+    print("replaced after", [f"{seconds:.2f} s" for seconds in took])
+    assert max(took) <= BOUND + SLACK, took
+
+
+def test_one_that_was_stopped_past_its_lease_writes_nothing_and_comes_back(stack):
+    balanced(stack)
+    with under_load(stack, SEED + 2) as run:
+        run.goes_on()
+        stack.signal("dispatcher1", signal.SIGSTOP)
+        until(lambda: led_by(stack, "dispatcher2") == [SHARDS], 10, lambda: f"dispatcher2 leads all: {leaders(stack)}")
+        stack.signal("dispatcher1", signal.SIGCONT)
+        run.goes_on()
+        balanced(stack)
+
+
+def test_who_is_told_to_stop_hands_over_without_waiting_for_its_lease(stack):
+    balanced(stack)
+    with under_load(stack, SEED + 3) as run:
+        run.goes_on()
+        began = time.monotonic()
+        stack.signal("dispatcher1", signal.SIGTERM)
+        until(lambda: led_by(stack, "dispatcher2") == [SHARDS], 10, lambda: f"dispatcher2 leads all: {leaders(stack)}", every=0.01)
+        took = time.monotonic() - began
+        print(f"handed over in {took:.2f} s")
+        run.goes_on()
+        until(lambda: not stack.running("dispatcher1"), 20, "it ends")
+        stack.start("dispatcher1")
+        balanced(stack)
+    assert took < TIMEOUT, took
+
+
+def test_leaders_come_back_with_the_database(stack):
+    balanced(stack)
+    with under_load(stack, SEED + 4) as run:
+        run.goes_on()
+        stack.kill("mysql")
+        stack.start("mysql")
+        run.goes_on(seconds=60)
+        balanced(stack)
+
+
+def test_at_rest_the_election_asks_little(stack):
+    """Two statements in 0.3 timeouts of each dispatcher: a renewal and a look."""
+    balanced(stack)
+    connection = connect(stack)
+
+    def renewals():
+        return int(rows(connection, "SELECT SUM(renewals) n FROM election_members WHERE NOT ended")[0]["n"])
+    began, first = time.monotonic(), renewals()
+    time.sleep(6)  # what is counted is a rate
+    rate = (renewals() - first) / (time.monotonic() - began) / len(DISPATCHERS)
+    assert rate <= 1 / (0.3 * TIMEOUT) * 1.1, rate
