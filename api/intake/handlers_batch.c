@@ -10,7 +10,7 @@
 #include "batch.h"
 #include "handlers.h"
 
-#define SLICE 64 /* elements: about a quarter of a millisecond */
+#define SLICE 128 /* elements: about half a millisecond */
 
 /* ---- NDJSON ---- */
 

@@ -154,25 +154,31 @@ const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, 
 
 /* ---- freshness ---- */
 
-static bool fresh(const dt_topic_cache *cache, struct freshness *at)
+static bool fresh(struct freshness *at, int64_t since_us)
 {
     int64_t checked_us = atomic_load(&at->checked_us);
-    return checked_us != 0 && dt_clock_mono_us(cache->clock) - checked_us < MAX_AGE_US;
+    return checked_us != 0 && checked_us >= since_us;
+}
+
+static int64_t oldest_us(const dt_topic_cache *cache)
+{
+    return dt_clock_mono_us(cache->clock) - MAX_AGE_US;
 }
 
 typedef dt_status (*load_fn)(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
 
-static dt_status refresh(dt_topic_cache *cache, struct freshness *at, load_fn load, dt_store *store,
+/* Reads what was read before since_us. Nobody else waits for that whom an older snapshot serves. */
+static dt_status refresh(dt_topic_cache *cache, struct freshness *at, int64_t since_us, load_fn load, dt_store *store,
                          struct dt_error *err)
 {
-    if (fresh(cache, at))
+    if (fresh(at, since_us))
         return DT_OK;
     int64_t asked_us = dt_clock_mono_us(cache->clock);
     pthread_mutex_lock(&at->loading);
     dt_status status = DT_OK;
     if (at->failed_us > asked_us) { /* whoever was before us waited for nothing: do not wait as long again */
         status = dt_fail(err, at->failure, "topics and shards could not be read a moment ago");
-    } else if (!fresh(cache, at)) {
+    } else if (!fresh(at, since_us)) {
         unsigned changes = atomic_load(&at->changes);
         int64_t begun_us = dt_clock_mono_us(cache->clock);
         status = load(cache, store, err);
@@ -292,7 +298,7 @@ static dt_status load_topics(dt_topic_cache *cache, dt_store *store, struct dt_e
 
 dt_status dt_topic_cache_refresh(dt_topic_cache *cache, dt_store *store, struct dt_error *err)
 {
-    return refresh(cache, &cache->topics_at, load_topics, store, err);
+    return refresh(cache, &cache->topics_at, oldest_us(cache), load_topics, store, err);
 }
 
 void dt_topic_cache_invalidate(dt_topic_cache *cache)
@@ -396,11 +402,7 @@ static enum dt_topic_refusal full(dt_topic_cache *cache, struct dt_str name, con
 static dt_status ensure_when_full(dt_topic_cache *cache, dt_store *store, struct dt_str name, int64_t since_us,
                                   const struct dt_topic_terms *terms, struct dt_error *err)
 {
-    dt_status status = DT_OK;
-    if (atomic_load(&cache->topics_at.checked_us) < since_us) {
-        dt_topic_cache_invalidate(cache);
-        status = dt_topic_cache_refresh(cache, store, err);
-    }
+    dt_status status = refresh(cache, &cache->topics_at, since_us, load_topics, store, err);
     if (status != DT_OK)
         return status;
     struct dt_view *view = dt_topic_cache_view(cache);
@@ -454,5 +456,5 @@ static dt_status load_shards(dt_topic_cache *cache, dt_store *store, struct dt_e
 
 dt_status dt_topic_cache_refresh_shards(dt_topic_cache *cache, dt_store *store, struct dt_error *err)
 {
-    return refresh(cache, &cache->shards_at, load_shards, store, err);
+    return refresh(cache, &cache->shards_at, oldest_us(cache), load_shards, store, err);
 }
