@@ -10,14 +10,17 @@ import time
 import pytest
 
 from harness.checker import connect, rows
+from harness.detours import Detours
 from harness.load import under_load
 from harness.rest import Rest
 from harness.stack import Stack, until
 from harness.takeover import leaders
+from harness.zookeeper import logged
 
 SHARDS = 4
 OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", str(SHARDS), "--sanitize", "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),
-           "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT2S"]
+           "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT2S",
+           "--set", "mysql.io_timeout=PT3S"]
 DISPATCHERS = ["dispatcher1", "dispatcher2"]
 TIMEOUT = 2.0  # zookeeper.session_timeout of the local stack
 BOUND = TIMEOUT + 0.1 + 0.25  # a tick of ZooKeeper's, and what finding out may take
@@ -27,9 +30,18 @@ LEASES = {"zookeeper.servers": ""}
 
 
 @pytest.fixture(scope="module")
-def with_zookeeper():
-    made = Stack(os.environ.get("DUETIME_TEST_STACK", "leases"), *OPTIONS).up()
+def detours():
+    """The way of one dispatcher to MySQL."""
+    made = Detours([("dispatcher1", "mysql")])
     yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def with_zookeeper(detours):
+    made = Stack(os.environ.get("DUETIME_TEST_STACK", "leases"), *OPTIONS, *detours.options)
+    detours.attach(made)
+    yield made.up()
     made.reset()
 
 
@@ -47,6 +59,11 @@ def led_by(stack, *parts):
 
 def balanced(stack):
     until(lambda: led_by(stack, *DISPATCHERS) == [2, 2], 30, lambda: f"two each: {leaders(stack)}\n{stack.logs()}")
+
+
+def since(stack, part, message, after):
+    """When it said so first after that time; None."""
+    return next((at for at in logged(stack.log(part), message) if at > after), None)
 
 
 def epochs(stack):
@@ -113,6 +130,25 @@ def test_one_that_was_stopped_past_its_lease_writes_nothing_and_comes_back(stack
         stack.signal("dispatcher1", signal.SIGCONT)
         run.goes_on()
         balanced(stack)
+
+
+def test_one_that_is_cut_off_steps_down_before_another_leads(stack, detours):
+    balanced(stack)
+    with under_load(stack, SEED + 5) as run:
+        run.goes_on()
+        cut = time.time()
+        detours["dispatcher1", "mysql"].hold()
+        try:
+            down = until(lambda: since(stack, "dispatcher1", "stepping down", cut), 10, "it steps down")
+            took = until(lambda: since(stack, "dispatcher2", "took over", cut), 10, "the other takes over")
+            until(lambda: led_by(stack, "dispatcher2") == [SHARDS], 10, lambda: f"dispatcher2 leads all: {leaders(stack)}")
+        finally:
+            detours["dispatcher1", "mysql"].heal()
+        print(f"stepped down after {down - cut:.2f} s, taken over after {took - cut:.2f} s")
+        run.goes_on(seconds=60)
+        balanced(stack)
+    assert down - cut <= TIMEOUT * 2 / 3 + 0.35, down - cut
+    assert down < took, (down, took)
 
 
 def test_who_is_told_to_stop_hands_over_without_waiting_for_its_lease(stack):
