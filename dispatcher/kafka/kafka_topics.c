@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#define HASH_NONFATAL_OOM 1 /* without memory an element is not added, and has no table */
 #include <uthash.h>
 #include <utlist.h>
 
@@ -77,12 +78,15 @@ static struct known *entry(struct dt_kafka_lookups *l, struct dt_str name)
 {
     struct known *k = find(l, name);
 
-    if (!k && (k = calloc(1, sizeof(*k) + name.n + 1)) != NULL) {
-        memcpy(k->name, name.p, name.n);
-        k->name_n = name.n;
-        HASH_ADD_KEYPTR(hh, l->known, k->name, k->name_n, k);
-    }
-    return k;
+    if (k || (k = calloc(1, sizeof(*k) + name.n + 1)) == NULL)
+        return k;
+    memcpy(k->name, name.p, name.n);
+    k->name_n = name.n;
+    HASH_ADD_KEYPTR(hh, l->known, k->name, k->name_n, k);
+    if (k->hh.tbl)
+        return k;
+    free(k);
+    return NULL;
 }
 
 static void want(struct dt_kafka_lookups *l, struct dt_str name)

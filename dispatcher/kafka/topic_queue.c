@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+#define HASH_NONFATAL_OOM 1 /* without memory an element is not added, and has no table */
 #include <uthash.h>
 #include <utlist.h>
 
@@ -67,6 +69,10 @@ static struct group *group_of(dt_topic_queue *queue, struct dt_str name)
     memcpy(group->name, own.p, own.n);
     group->n = own.n;
     HASH_ADD_KEYPTR(hh, queue->groups, group->name, group->n, group);
+    if (!group->hh.tbl) {
+        free(group);
+        return NULL;
+    }
     DL_APPEND(queue->ring, group);
     return group;
 }
@@ -95,6 +101,10 @@ static dt_status append(dt_topic_queue *queue, struct group *group, struct dt_st
     memcpy(entry->name, name.p, name.n);
     entry->n = name.n;
     HASH_ADD_KEYPTR(hh, queue->entries, entry->name, entry->n, entry);
+    if (!entry->hh.tbl) {
+        free(entry);
+        return DT_NOMEM;
+    }
     DL_APPEND(group->entries, entry);
     group->n_entries++;
     queue->length++;

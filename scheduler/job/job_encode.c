@@ -132,15 +132,18 @@ static unsigned count_delays(struct dt_str retry)
 
 /* ---- job ---- */
 
-static bool is_json(dt_json *check, struct dt_str text)
+/* Without memory nobody knows: the job as a whole is then not there. */
+static bool is_json(struct dt_strbuf *out, dt_json *check, struct dt_str text)
 {
     const struct dt_json_limits limits = {.depth = STORED_DEPTH_MAX};
-    return !check || dt_json_parse(check, text, &limits, NULL) == DT_OK;
+    dt_status status = check ? dt_json_parse(check, text, &limits, NULL) : DT_OK;
+    out->failed = out->failed || status == DT_NOMEM;
+    return status == DT_OK;
 }
 
 static void add_payload(struct dt_strbuf *out, const struct dt_job *job, dt_json *check)
 {
-    if (!job->payload_binary && is_json(check, job->payload)) {
+    if (!job->payload_binary && is_json(out, check, job->payload)) {
         add_name(out, DT_STR_LIT(",\"payload\":"));
         dt_strbuf_add(out, job->payload.p, job->payload.n);
         return;
@@ -154,7 +157,7 @@ static void add_payload(struct dt_strbuf *out, const struct dt_job *job, dt_json
 
 static void add_headers(struct dt_strbuf *out, struct dt_str headers, dt_json *check)
 {
-    if (!headers.p || !is_json(check, headers))
+    if (!headers.p || !is_json(out, check, headers))
         return;
     add_name(out, DT_STR_LIT(",\"headers\":"));
     dt_strbuf_add(out, headers.p, headers.n);

@@ -13,7 +13,7 @@ struct dt_job_view {
     const char *waiting_for; /* NULL = null */
     const char *outcome;     /* of a result; NULL = no such member */
     /* A parser to check stored payload and headers with: a payload that is no JSON is shown as base64, such headers are
-     * left out. NULL: they come from a request that was checked. */
+     * left out; when the parser finds no memory, the buffer fails. NULL: they come from a request that was checked. */
     dt_json *check;
 };
 void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt_job_view *view);

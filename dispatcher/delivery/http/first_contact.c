@@ -8,6 +8,7 @@
 #include "first_contact.h"
 
 #include <stdlib.h>
+#define HASH_NONFATAL_OOM 1 /* without memory an element is not added, and has no table */
 #include <uthash.h>
 #include <utlist.h>
 
@@ -64,7 +65,10 @@ static struct dt_contact *add(dt_contacts *contacts, const char *key, int64_t no
     memcpy(contact->key, key, n);
     contact->used_us = now_us - WARM_US;
     HASH_ADD_KEYPTR(hh, contacts->by_key, contact->key, n, contact);
-    return contact;
+    if (contact->hh.tbl)
+        return contact;
+    free(contact);
+    return NULL;
 }
 
 static struct dt_contact *contact_of(dt_contacts *contacts, const char *key, int64_t now_us)

@@ -210,7 +210,10 @@ static struct dt_host_name *add(dt_host_names *names, const char *host)
     memcpy(name->host, host, n);
     name->state = DT_HOST_NAME_FAILED;
     HASH_ADD_KEYPTR(hh, names->by_host, name->host, n, name);
-    return name;
+    if (name->hh.tbl)
+        return name;
+    free(name);
+    return NULL;
 }
 
 static bool fresh(const struct dt_host_name *name, int64_t now_us)

@@ -15,6 +15,7 @@
 #ifndef DT_DISPATCHER_HOST_NAMES_H
 #define DT_DISPATCHER_HOST_NAMES_H
 
+#define HASH_NONFATAL_OOM 1 /* without memory an element is not added, and has no table */
 #include <uthash.h>
 
 #include "base/strbuf.h"

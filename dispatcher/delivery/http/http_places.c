@@ -5,6 +5,7 @@
 #include "http_places.h"
 
 #include <stdlib.h>
+#define HASH_NONFATAL_OOM 1 /* without memory an element is not added, and has no table */
 #include <uthash.h>
 
 #define WAITS_US   INT64_C(1000000)
@@ -141,8 +142,11 @@ static void drop_share(struct dt_place_host *host, struct dt_place_share *share)
     free(share);
 }
 
+/* The table stays, so this needs no memory. */
 static void move_to_end(dt_places *places, struct dt_place_host *host)
 {
+    if (!host->hh.next)
+        return;
     HASH_DEL(places->hosts, host);
     HASH_ADD_KEYPTR(hh, places->hosts, host->key, strlen(host->key), host);
 }
@@ -174,7 +178,10 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
     host->pool.limit = places->limits.per_host;
     host->slowed_us = INT64_MIN;
     HASH_ADD_KEYPTR(hh, places->hosts, host->key, key.n, host);
-    return host;
+    if (host->hh.tbl)
+        return host;
+    free(host);
+    return NULL;
 }
 
 static struct dt_place_topic *topic_of(dt_places *places, struct dt_str name)
@@ -188,7 +195,10 @@ static struct dt_place_topic *topic_of(dt_places *places, struct dt_str name)
         return NULL;
     memcpy(topic->name, name.p, name.n);
     HASH_ADD_KEYPTR(hh, places->topics, topic->name, name.n, topic);
-    return topic;
+    if (topic->hh.tbl)
+        return topic;
+    free(topic);
+    return NULL;
 }
 
 static struct dt_place_share *share_of(struct dt_place_host *host, struct dt_str name)
@@ -202,7 +212,10 @@ static struct dt_place_share *share_of(struct dt_place_host *host, struct dt_str
         return NULL;
     memcpy(share->name, name.p, name.n);
     HASH_ADD_KEYPTR(hh, host->shares, share->name, name.n, share);
-    return share;
+    if (share->hh.tbl)
+        return share;
+    free(share);
+    return NULL;
 }
 
 /* A waiter is kept until its second is over, so that its turn is not lost. */

@@ -73,11 +73,20 @@ static int64_t number(const struct dt_ledger_view *view, const char *name)
     return node && node->type == DT_JSON_INT ? node->i : 0;
 }
 
-static bool judge_batch(struct dt_ledger_view *view, int64_t offset)
+/* Reads the record's list into scratch. False: it has none, or view->status says that it could not be read. */
+static bool read_list(struct dt_ledger_view *view)
 {
     const struct dt_json_node *list = dt_json_member(view->json, dt_json_root(view->json), "list");
-    if (!list || dt_claims_parse(list->raw, &view->scratch) != DT_OK)
-        return problem(view, offset, "a batch record without a list");
+    dt_status status = list ? dt_claims_parse(list->raw, &view->scratch) : DT_MALFORMED;
+    if (status == DT_NOMEM)
+        view->status = status;
+    return status == DT_OK;
+}
+
+static bool judge_batch(struct dt_ledger_view *view, int64_t offset)
+{
+    if (!read_list(view))
+        return view->status == DT_OK && problem(view, offset, "a batch record without a list");
     if (!DT_GUARD(LEDGER_ONE, view->batches++ == 0))
         return problem(view, offset, "a second batch record after the settled ones");
     if (!DT_GUARD(LEDGER_LIST,
@@ -104,8 +113,7 @@ static bool judge_barrier(struct dt_ledger_view *view, int64_t offset)
 
 static bool begins_with_the_batch_in_flight(struct dt_ledger_view *view)
 {
-    const struct dt_json_node *list = dt_json_member(view->json, dt_json_root(view->json), "list");
-    return list && dt_claims_parse(list->raw, &view->scratch) == DT_OK && view->scratch.n && view->inflight->n &&
+    return read_list(view) && view->scratch.n && view->inflight->n &&
            view->scratch.v[0].id == view->inflight->v[0].id &&
            view->scratch.v[0].attempt == view->inflight->v[0].attempt;
 }
@@ -114,6 +122,8 @@ static bool judge_settled(struct dt_ledger_view *view, int64_t offset, bool ours
 {
     if (is_own(view) || begins_with_the_batch_in_flight(view))
         return problem(view, offset, "a new record below what was settled: the ledger was recreated");
+    if (view->status != DT_OK)
+        return false;
     view->anchored |= ours && offset == view->settled_below - 1;
     return true;
 }

@@ -11,6 +11,7 @@
 #include "topic_gate.h"
 
 #include <stdlib.h>
+#define HASH_NONFATAL_OOM 1 /* without memory an element is not added, and has no table */
 #include <uthash.h>
 
 #include "base/log.h"
@@ -90,7 +91,10 @@ static struct topic *lookup(dt_topic_gate *gate, struct dt_str name)
     memcpy(topic->name, name.p, name.n);
     topic->n = name.n;
     HASH_ADD_KEYPTR(hh, gate->topics, topic->name, topic->n, topic);
-    return topic;
+    if (topic->hh.tbl)
+        return topic;
+    free(topic);
+    return NULL;
 }
 
 static bool closed(const struct topic *topic)

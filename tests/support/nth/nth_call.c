@@ -82,6 +82,7 @@ static int fails(enum kind kind)
 WRAP_MEMORY(void *, malloc, (size_t size), (size))
 WRAP_MEMORY(void *, calloc, (size_t n, size_t size), (n, size))
 WRAP_MEMORY(void *, realloc, (void *old, size_t size), (old, size))
+WRAP_MEMORY(void *, reallocarray, (void *old, size_t n, size_t size), (old, n, size))
 WRAP_MEMORY(char *, strdup, (const char *text), (text))
 WRAP_MEMORY(char *, strndup, (const char *text, size_t n), (text, n))
 

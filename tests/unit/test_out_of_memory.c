@@ -1,0 +1,720 @@
+/*
+ * What needs memory says so when there is none, at each of its calls for it, and leaves nothing behind: one piece of
+ * work after the other is done again and again, and each time the next call fails. The linker wraps our own calls
+ * (tests/CMakeLists.txt). A work whose call failed ends with NOMEM, or is done as if nothing had happened; half of it
+ * is neither.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "auth/cursor.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "delivery/http/http_outcome.h"
+#include "delivery/http/http_places.h"
+#include "delivery/http/request_head.h"
+#include "delivery/kafka/ledger_record.h"
+#include "delivery/kafka/message.h"
+#include "index/index.h"
+#include "index/redis/index_link.h"
+#include "intake/batch_chunk.h"
+#include "jobs/job_json.h"
+#include "kafka/topic_queue.h"
+#include "store/jobs/counts.h"
+#include "store/store.h"
+#include "work/slices.h"
+
+#define NOW  INT64_C(1795257000000) /* 2026-11-21T10:30:00Z */
+#define MOST 5000                   /* calls of a work */
+
+/* ---- the calls for memory ---- */
+
+static _Thread_local long left; /* calls until one fails; 0: none does */
+static _Thread_local bool failed;
+
+static bool fails(void)
+{
+    if (left == 0 || --left > 0)
+        return false;
+    failed = true;
+    return true;
+}
+
+#define WRAP(type, name, params, args)                                                                                 \
+    type __real_##name params;                                                                                         \
+    type __wrap_##name params;                                                                                         \
+    type __wrap_##name params                                                                                          \
+    {                                                                                                                  \
+        return fails() ? NULL : __real_##name args;                                                                    \
+    }
+
+WRAP(void *, malloc, (size_t size), (size))
+WRAP(void *, calloc, (size_t n, size_t size), (n, size))
+WRAP(void *, realloc, (void *old, size_t size), (old, size))
+WRAP(void *, reallocarray, (void *old, size_t n, size_t size), (old, n, size))
+WRAP(char *, strdup, (const char *text), (text))
+WRAP(char *, strndup, (const char *text, size_t n), (text, n))
+
+/* Does the work until none of its calls for memory fails. */
+static void at_each_call(dt_status (*work)(void))
+{
+    dt_status status = DT_NOMEM;
+    long n = 0;
+    do {
+        failed = false;
+        left = ++n;
+        status = work();
+        left = 0;
+        if (failed ? status != DT_OK && status != DT_NOMEM : status != DT_OK)
+            fail_msg("call %ld: %s", n, dt_status_name(status));
+    } while (failed && n < MOST);
+    assert_int_equal(status, DT_OK);
+    assert_in_range(n, 2, MOST - 1);
+}
+
+/* ---- base ---- */
+
+static dt_status read_json(void)
+{
+    struct dt_strbuf text;
+    struct dt_error err = {0};
+    dt_json *json = NULL;
+    dt_strbuf_init(&text);
+    dt_strbuf_adds(&text, "{\"numbers\":[");
+    for (int i = 0; i < 300; i++)
+        dt_strbuf_addf(&text, "%s%d.5", i ? "," : "", i);
+    dt_strbuf_addc(&text, ']');
+    for (int i = 0; i < 300; i++)
+        dt_strbuf_addf(&text, ",\"name %d\":{\"\\u00e9\":\"\\ud83d\\ude00\"}", i);
+    dt_strbuf_addc(&text, '}');
+    dt_status status = text.failed ? DT_NOMEM : dt_json_new(&json);
+    if (status == DT_OK)
+        status = dt_json_parse(json, dt_strbuf_str(&text), &(struct dt_json_limits){.depth = 4}, &err);
+    if (status == DT_OK)
+        assert_int_equal(dt_json_member(json, dt_json_root(json), "numbers")->n, 300);
+    dt_json_free(json);
+    dt_strbuf_clear(&text);
+    return status;
+}
+
+static dt_status write_a_job(void)
+{
+    const struct dt_job job = {.id = 7,
+                               .topic = DT_STR_LIT("t"),
+                               .headers = DT_STR_LIT("{\"x\":\"y\"}"),
+                               .payload = DT_STR_LIT("{\"a\":[1,\"\\u00e9\"]}")};
+    struct dt_job_view view = {.payload = true};
+    struct dt_strbuf out;
+    dt_strbuf_init(&out);
+    dt_status status = dt_json_new(&view.check);
+    if (status == DT_OK) {
+        dt_job_add(&out, &job, &view);
+        status = out.failed ? DT_NOMEM : DT_OK;
+    }
+    if (status == DT_OK) {
+        assert_non_null(strstr(out.p, "\"payload\":{\"a\":[1,\"\\u00e9\"]}"));
+        assert_non_null(strstr(out.p, "\"headers\":{\"x\":\"y\"}"));
+    }
+    dt_json_free(view.check);
+    dt_strbuf_clear(&out);
+    return status;
+}
+
+static void a_job_is_written_whole_or_the_buffer_fails(void **state)
+{
+    (void)state;
+    at_each_call(write_a_job);
+}
+
+static void json_is_read_or_not(void **state)
+{
+    (void)state;
+    at_each_call(read_json);
+}
+
+static dt_status load_configuration(void)
+{
+    struct dt_config config;
+    struct dt_error err = {0};
+    dt_status status = dt_config_load(&config, NULL, &err);
+    if (status == DT_OK)
+        assert_non_null(config.redis_endpoints);
+    dt_config_clear(&config);
+    return status;
+}
+
+static void a_configuration_is_loaded_or_not(void **state)
+{
+    (void)state;
+    at_each_call(load_configuration);
+}
+
+static dt_status register_metrics(void)
+{
+    static int tries;
+    struct dt_strbuf out;
+    char name[40];
+    char line[60];
+    snprintf(name, sizeof(name), "t_memory_%d_total", ++tries);
+    snprintf(line, sizeof(line), "\n%s{a=\"b\"} 3\n", name);
+    dt_metric *metric = dt_counter(name, "Of a test.", "a=\"b\"");
+    dt_metric_add(metric, 3);
+    dt_strbuf_init(&out);
+    dt_metrics_write(&out);
+    bool there = out.p && strstr(out.p, line);
+    if (!out.failed)
+        assert_int_equal(there, metric != NULL);
+    dt_strbuf_clear(&out);
+    return there ? DT_OK : DT_NOMEM;
+}
+
+static void a_metric_is_there_or_not(void **state)
+{
+    (void)state;
+    at_each_call(register_metrics);
+}
+
+static dt_status make_a_mailbox(void)
+{
+    dt_mailbox *box = NULL;
+    dt_status status = dt_mailbox_new(&box);
+    dt_mailbox_free(box);
+    return status;
+}
+
+static void a_mailbox_is_made_or_not(void **state)
+{
+    (void)state;
+    at_each_call(make_a_mailbox);
+}
+
+/* ---- store and index ---- */
+
+static dt_status count_jobs(void)
+{
+    struct dt_counts counts;
+    char names[100][8];
+    dt_counts_init(&counts);
+    for (int i = 0; i < 100; i++) {
+        snprintf(names[i], sizeof(names[i]), "t%02d", i);
+        dt_counts_make(&counts, dt_str(names[i]), 1);
+    }
+    bool whole = !counts.failed;
+    if (whole)
+        assert_int_equal(counts.n, 100);
+    dt_counts_clear(&counts);
+    return whole ? DT_OK : DT_NOMEM;
+}
+
+static void counters_are_whole_or_said_to_be_not(void **state)
+{
+    (void)state;
+    at_each_call(count_jobs);
+}
+
+static dt_status read_claims(void)
+{
+    struct dt_strbuf text;
+    struct dt_claims claims = {0};
+    dt_strbuf_init(&text);
+    for (int i = 0; i < 200; i++)
+        dt_strbuf_addf(&text, "%s[%d,1,%d]", i ? "," : "[", i + 1, 1000 + i);
+    dt_strbuf_addc(&text, ']');
+    dt_status status = text.failed ? DT_NOMEM : dt_claims_parse(dt_strbuf_str(&text), &claims);
+    if (status == DT_OK) {
+        assert_int_equal(claims.n, 200);
+        assert_int_equal(claims.v[199].due_ms, 1199);
+    }
+    free(claims.v);
+    dt_strbuf_clear(&text);
+    return status;
+}
+
+static void a_list_of_claims_is_read_or_not(void **state)
+{
+    (void)state;
+    at_each_call(read_claims);
+}
+
+static dt_status open_a_store(void)
+{
+    struct dt_config config;
+    struct dt_error err = {0};
+    dt_store *store = NULL;
+    dt_status status = dt_config_load(&config, NULL, &err);
+    if (status == DT_OK)
+        status = dt_store_new(&config, NULL, &store);
+    dt_store_free(store);
+    dt_config_clear(&config);
+    return status;
+}
+
+static void a_store_is_made_or_not(void **state)
+{
+    (void)state;
+    at_each_call(open_a_store);
+}
+
+static dt_status read_endpoints(void)
+{
+    struct dt_endpoint *endpoints;
+    struct dt_error err = {0};
+    unsigned n;
+    dt_status status = dt_endpoints_parse("a:1,b:2,[::1]:3", &endpoints, &n, &err);
+    assert_int_equal(n, status == DT_OK ? 3 : 0);
+    assert_int_equal(endpoints != NULL, status == DT_OK);
+    dt_endpoints_free(endpoints, n);
+    return status;
+}
+
+static void endpoints_are_read_or_not(void **state)
+{
+    (void)state;
+    at_each_call(read_endpoints);
+}
+
+static dt_status make_an_index(void)
+{
+    struct dt_config config = {.redis_endpoints = (char *)(uintptr_t) "127.0.0.1:1,127.0.0.1:2", .redis_timeout = 100};
+    struct dt_error err = {0};
+    dt_index *index = NULL;
+    dt_status status = dt_index_new(&config, "duetime", dt_clock_system(), &index, &err);
+    if (status == DT_OK)
+        dt_index_free(index);
+    return status;
+}
+
+static void an_index_is_made_or_not(void **state)
+{
+    (void)state;
+    at_each_call(make_an_index);
+}
+
+static void nobody_called(void *arg, int shard, bool outbox)
+{
+    (void)arg, (void)shard, (void)outbox;
+}
+
+static dt_status start_a_wake_channel(void)
+{
+    struct dt_config config = {.redis_endpoints = (char *)(uintptr_t) "127.0.0.1:1,127.0.0.1:2", .redis_timeout = 100};
+    struct dt_error err = {0};
+    dt_wake *wake = NULL;
+    dt_status status = dt_wake_start(&config, "duetime", nobody_called, NULL, &wake, &err);
+    if (status == DT_OK)
+        dt_wake_stop(wake);
+    return status;
+}
+
+static void a_wake_channel_is_started_or_not(void **state)
+{
+    (void)state;
+    at_each_call(start_a_wake_channel);
+}
+
+/* ---- deliveries ---- */
+
+static const struct dt_outgoing outgoing = {.claim = {42, 3, NOW},
+                                            .topic = {"orders", 6},
+                                            .key = {"a key with blanks", 17},
+                                            .kafka_topic = {"orders", 6},
+                                            .content_type = {"text/plain", 10},
+                                            .headers = {"{\"x-a\":\"1\",\"x-b\":\"2\",\"x-c\":\"\\u00e9\"}", 36},
+                                            .payload = {"{}", 2}};
+
+/* Arena and JSON parser of a work; out of memory already when they cannot be had. */
+struct desk {
+    struct dt_arena arena;
+    dt_json *json;
+};
+
+static dt_status sit_down(struct desk *desk)
+{
+    dt_arena_init(&desk->arena);
+    desk->json = NULL;
+    return dt_json_new(&desk->json);
+}
+
+static void get_up(struct desk *desk)
+{
+    dt_json_free(desk->json);
+    dt_arena_clear(&desk->arena);
+}
+
+static dt_status make_a_message(void)
+{
+    struct desk desk;
+    struct dt_kafka_message message;
+    dt_status status = sit_down(&desk);
+    if (status == DT_OK)
+        status = dt_message_of_job(&outgoing, "duetime", NOW, desk.json, &desk.arena, &message);
+    if (status == DT_OK)
+        assert_int_equal(message.n_headers, 14); /* eleven of ours and the job's three */
+    get_up(&desk);
+    return status;
+}
+
+static void a_message_is_whole_or_none(void **state)
+{
+    (void)state;
+    at_each_call(make_a_message);
+}
+
+static dt_status make_the_head_of_a_callback(void)
+{
+    struct desk desk;
+    struct dt_http_request request = {0};
+    struct dt_callback_secret secret;
+    struct dt_callback_setting setting = {"duetime", DT_STR_LIT("{\"x-a\":\"topic\",\"x-d\":\"4\"}"), &secret};
+    assert_null(dt_callback_secret_read(dt_str("whsec_QUJD whsec_REU="), &secret));
+    dt_status status = sit_down(&desk);
+    if (status == DT_OK)
+        status = dt_request_head(&outgoing, &setting, NOW, desk.json, &desk.arena, &request);
+    if (status == DT_OK)
+        assert_int_equal(request.n_headers, 20); /* of the CloudEvent eleven, five of the webhook, and four */
+    get_up(&desk);
+    return status;
+}
+
+static void the_head_of_a_callback_is_whole_or_none(void **state)
+{
+    (void)state;
+    at_each_call(make_the_head_of_a_callback);
+}
+
+static dt_status judge_a_report(void)
+{
+    static const struct dt_http_answer answer = {
+        .end = DT_HTTP_ANSWERED,
+        .status = 200,
+        .content_type = {"application/vnd.duetime.result+json", 35},
+        .body = {"{\"status\":\"failed\",\"error\":{\"code\":\"c\\n\",\"message\":\"m\\n\"}}", 58},
+        .body_whole = true,
+        .detail = ""};
+    static const struct dt_callback_attempt attempt = {.job_id = 42, .attempt = 3, .now_ms = NOW};
+    struct desk desk;
+    struct dt_callback_outcome outcome;
+    dt_status status = sit_down(&desk);
+    if (status == DT_OK)
+        status = dt_callback_outcome(&answer, &attempt, desk.json, &desk.arena, &outcome);
+    if (status == DT_OK) {
+        assert_null(outcome.fault);
+        assert_true(dt_str_is(outcome.result.error_code, "c\n"));
+        assert_true(dt_str_is(outcome.result.error_message, "m\n"));
+    }
+    get_up(&desk);
+    return status;
+}
+
+static dt_status judge_a_failure(void)
+{
+    static const struct dt_http_answer answer = {
+        .end = DT_HTTP_ANSWERED, .status = 500, .body = {"why", 3}, .body_whole = true, .detail = ""};
+    static const struct dt_callback_attempt attempt = {.job_id = 42, .attempt = 3, .now_ms = NOW};
+    struct desk desk;
+    struct dt_callback_outcome outcome;
+    dt_status status = sit_down(&desk);
+    if (status == DT_OK)
+        status = dt_callback_outcome(&answer, &attempt, desk.json, &desk.arena, &outcome);
+    if (status == DT_OK) {
+        assert_true(dt_str_is(outcome.result.error_code, "http_500"));
+        assert_true(dt_str_is(outcome.result.error_message, "why"));
+    }
+    get_up(&desk);
+    return status;
+}
+
+static void an_answer_is_judged_by_what_it_says_or_not_at_all(void **state)
+{
+    (void)state;
+    at_each_call(judge_a_report);
+    at_each_call(judge_a_failure);
+}
+
+static dt_status take_places(void)
+{
+    const struct dt_places_limits limits = {10, 5, 1000};
+    struct dt_place place;
+    dt_places *places = NULL;
+    dt_status status = dt_places_new(&limits, &places);
+    if (status == DT_OK)
+        status = dt_places_take(places, DT_STR_LIT("http://a:80"), DT_STR_LIT("t"), 1, 1, &place);
+    if (status == DT_OK) {
+        dt_places_give_back(places, &place, DT_PLACE_ANSWERED, 2);
+        assert_int_equal(dt_places_taken(places), 0);
+    }
+    dt_places_free(places);
+    return status;
+}
+
+static void a_place_is_taken_or_not(void **state)
+{
+    (void)state;
+    at_each_call(take_places);
+}
+
+/* settled_below: with 1, the record is one that was settled. */
+static dt_status read_a_record(int64_t settled_below)
+{
+    struct dt_claim claims[] = {{1, 1, 10}, {2, 1, 20}};
+    const struct dt_claims inflight = {.v = claims, .n = 2};
+    const struct dt_lease lease = {.shard = 3, .epoch = 18, .token = 5, .batch_no = 42, .inflight = 2, .send_n = 2};
+    struct dt_lease before = lease;
+    struct dt_ledger_view view;
+    struct dt_strbuf record;
+    before.epoch = 17;
+    dt_strbuf_init(&record);
+    dt_ledger_format_batch(&record, "u", &before, claims, 2);
+    dt_status status = record.failed ? DT_NOMEM : dt_ledger_view_init(&view, "u", &lease, &inflight);
+    if (status == DT_OK) {
+        view.settled_below = settled_below;
+        (void)dt_ledger_view_record(&view, 0, DT_LEDGER_BATCH, dt_strbuf_str(&record));
+        status = view.status;
+        assert_int_equal(view.strangers, 0);
+        if (status == DT_OK && settled_below == 0)
+            assert_int_equal(view.batches, 1);
+        assert_int_equal(view.problem[0] != '\0', status == DT_OK && settled_below > 0); /* it should not be there */
+        dt_ledger_view_clear(&view);
+    }
+    dt_strbuf_clear(&record);
+    return status;
+}
+
+static dt_status read_a_new_record(void)
+{
+    return read_a_record(0);
+}
+
+static dt_status read_a_record_that_was_settled(void)
+{
+    return read_a_record(1);
+}
+
+static void a_record_of_the_ledger_is_understood_or_nothing_is_known(void **state)
+{
+    (void)state;
+    at_each_call(read_a_new_record);
+    at_each_call(read_a_record_that_was_settled);
+}
+
+static dt_status queue_topics(void)
+{
+    dt_topic_queue *queue = NULL;
+    char name[DT_TOPIC_NAME_MAX + 1];
+    dt_status status = dt_topic_queue_new(&queue);
+    for (int i = 0; status == DT_OK && i < 10; i++) {
+        snprintf(name, sizeof(name), "owner%d.topic", i);
+        status = dt_topic_queue_add(queue, dt_str(name));
+    }
+    if (status == DT_OK)
+        assert_int_equal(dt_topic_queue_length(queue), 10);
+    while (queue && dt_topic_queue_take(queue, name))
+        assert_memory_equal(name, "owner", 5);
+    dt_topic_queue_free(queue);
+    return status;
+}
+
+static void a_topic_is_queued_or_not(void **state)
+{
+    (void)state;
+    at_each_call(queue_topics);
+}
+
+/* ---- api ---- */
+
+static dt_status fill_a_chunk(void)
+{
+    struct dt_chunk *chunk = dt_chunk_new(NULL, 4, 64);
+    dt_status status = chunk ? DT_OK : DT_NOMEM;
+    for (int i = 0; status == DT_OK && i < 64; i++) {
+        if (!dt_chunk_reserve(chunk)) {
+            status = DT_NOMEM;
+            break;
+        }
+        struct dt_new_job *job = &dt_chunk_next_row(chunk)->row.job;
+        *job = (struct dt_new_job){.topic = DT_STR_LIT("t"), .payload = DT_STR_LIT("{}")};
+        status = dt_chunk_keep_payload(chunk) ? DT_OK : DT_NOMEM;
+        if (status == DT_OK)
+            dt_chunk_add_row(chunk, 10);
+    }
+    if (status == DT_OK)
+        assert_int_equal(chunk->n_rows, 64);
+    dt_chunk_free(chunk);
+    return status;
+}
+
+static void a_chunk_has_room_for_a_row_or_says_that_it_has_not(void **state)
+{
+    (void)state;
+    at_each_call(fill_a_chunk);
+}
+
+static dt_status set_tokens(void)
+{
+    static const struct dt_token tokens[] = {
+        {.name = {"a", 1}, .hash = {1}, .scopes = {"read", 4}, .topics = {"orders.,mail", 12}},
+        {.name = {"b", 1}, .hash = {2}, .scopes = {"admin", 5}, .topics = {"*", 1}}};
+    dt_auth *auth = NULL;
+    dt_status status = dt_auth_new(false, &auth);
+    if (status != DT_OK)
+        return status;
+    status = dt_auth_set(auth, tokens, 2, DT_TOKENS_ASKED);
+    assert_int_equal(dt_auth_known(auth), status == DT_OK);
+    if (status == DT_OK)
+        assert_int_equal(dt_auth_count(auth), 2);
+    dt_auth_free(auth);
+    return status;
+}
+
+static void a_list_of_tokens_is_taken_whole_or_not(void **state)
+{
+    (void)state;
+    at_each_call(set_tokens);
+}
+
+static dt_status seal_a_cursor(void)
+{
+    static const unsigned char key[DT_CURSOR_KEY] = {1};
+    static const struct dt_str prefixes[] = {{"orders.", 7}};
+    const struct dt_caller caller = {.scopes = DT_SCOPE_READ, .prefixes = prefixes, .n_prefixes = 1};
+    struct dt_cursor_list list;
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_status status = dt_cursor_list_init(&list, key, 'i', &caller, prefixes, 1);
+    if (status == DT_OK)
+        dt_cursor_add(&text, &list, DT_STR_LIT("7316522"));
+    if (status == DT_OK && text.failed)
+        status = DT_NOMEM;
+    if (status == DT_OK)
+        assert_true(text.n > 0);
+    dt_strbuf_clear(&text);
+    return status;
+}
+
+static void a_cursor_is_sealed_or_not(void **state)
+{
+    (void)state;
+    at_each_call(seal_a_cursor);
+}
+
+static const struct dt_job_rules rules = {.max_delay_ms = DT_DAY_MS,
+                                          .payload_max = 1000,
+                                          .headers_max = 100,
+                                          .json_depth = 8,
+                                          .installation = {"duetime", 7}};
+
+static size_t all_faults; /* of the body at fault, as they were found the first time */
+
+static void judge_decoded(dt_status status, const struct dt_new_job *job, const struct dt_faults *faults)
+{
+    if (status == DT_OK) {
+        assert_true(dt_str_is(job->topic, "orders"));
+        assert_true(dt_str_is(job->key, "k\n"));
+        assert_true(job->headers.n > 0);
+    } else {
+        all_faults = all_faults ? all_faults : faults->n;
+        assert_int_equal(faults->n, all_faults);
+    }
+}
+
+/* OK also for a body at fault of which all faults are told. */
+static dt_status decode(const char *body)
+{
+    const struct dt_json_limits limits = dt_job_json_limits(&rules, 0);
+    struct desk desk;
+    struct dt_faults faults;
+    struct dt_new_job job;
+    struct dt_error err = {0};
+    dt_status status = sit_down(&desk);
+    dt_faults_init(&faults, &desk.arena);
+    if (status == DT_OK)
+        status = dt_json_parse(desk.json, dt_str(body), &limits, &err);
+    if (status == DT_OK) {
+        status =
+            dt_job_decode(desk.json, dt_json_root(desk.json), &rules, DT_STR_NONE, DT_STR_NONE, NOW, &faults, &job);
+        status = faults.failed ? DT_NOMEM : status;
+        if (status == DT_OK || status == DT_INVALID)
+            judge_decoded(status, &job, &faults);
+    }
+    get_up(&desk);
+    return status == DT_INVALID ? DT_OK : status;
+}
+
+static dt_status decode_a_job(void)
+{
+    return decode(
+        "{\"topic\":\"orders\",\"key\":\"k\\n\",\"delay\":\"PT5M\",\"retry\":[\"15s\",\"3m\"],\"headers\":{\"b\":"
+        "\"2\",\"a\":\"\\u00e9\"},\"partition_key\":\"p\",\"payload\":{\"x\":[1,2,3]}}");
+}
+
+static dt_status decode_what_is_no_job(void)
+{
+    return decode("{\"topic\":5,\"keys\":1,\"delay\":\"soon\",\"retry\":[\"15s\",\"x\",\"y\"]}");
+}
+
+static void a_body_is_decoded_with_all_its_faults_or_not(void **state)
+{
+    (void)state;
+    at_each_call(decode_a_job);
+    assert_int_equal(decode_what_is_no_job(), DT_OK);
+    assert_true(all_faults >= 4);
+    at_each_call(decode_what_is_no_job);
+}
+
+static dt_status start_slices(void)
+{
+    dt_slices *slices = NULL;
+    struct dt_error err = {0};
+    dt_status status = dt_slices_start(2, &slices, &err);
+    if (status == DT_OK) {
+        dt_slices_stop(slices);
+        dt_slices_free(slices);
+    }
+    return status;
+}
+
+static void threads_for_slices_are_started_or_not(void **state)
+{
+    (void)state;
+    at_each_call(start_slices);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_is_read_or_not),
+        cmocka_unit_test(a_job_is_written_whole_or_the_buffer_fails),
+        cmocka_unit_test(a_configuration_is_loaded_or_not),
+        cmocka_unit_test(a_metric_is_there_or_not),
+        cmocka_unit_test(a_mailbox_is_made_or_not),
+        cmocka_unit_test(counters_are_whole_or_said_to_be_not),
+        cmocka_unit_test(a_list_of_claims_is_read_or_not),
+        cmocka_unit_test(a_store_is_made_or_not),
+        cmocka_unit_test(endpoints_are_read_or_not),
+        cmocka_unit_test(an_index_is_made_or_not),
+        cmocka_unit_test(a_wake_channel_is_started_or_not),
+        cmocka_unit_test(a_message_is_whole_or_none),
+        cmocka_unit_test(the_head_of_a_callback_is_whole_or_none),
+        cmocka_unit_test(an_answer_is_judged_by_what_it_says_or_not_at_all),
+        cmocka_unit_test(a_place_is_taken_or_not),
+        cmocka_unit_test(a_record_of_the_ledger_is_understood_or_nothing_is_known),
+        cmocka_unit_test(a_topic_is_queued_or_not),
+        cmocka_unit_test(a_chunk_has_room_for_a_row_or_says_that_it_has_not),
+        cmocka_unit_test(a_list_of_tokens_is_taken_whole_or_not),
+        cmocka_unit_test(a_cursor_is_sealed_or_not),
+        cmocka_unit_test(a_body_is_decoded_with_all_its_faults_or_not),
+        cmocka_unit_test(threads_for_slices_are_started_or_not),
+    };
+    return cmocka_run_group_tests_name("out of memory", tests, NULL, NULL);
+}
