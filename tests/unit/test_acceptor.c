@@ -1,0 +1,555 @@
+/*
+ * Connections before their first request: who goes in, in which order, who is sent away and with what, and that every
+ * socket is closed or handed over once. The server behind is a fake with as many slots as the test says; clients are
+ * sockets on the loopback, which has an address for each caller.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include <pthread.h>
+
+#include "base/metrics.h"
+#include "http/front/acceptor.h"
+
+#define SECOND  INT64_C(1000000)
+#define PATIENT (20 * SECOND)
+#define CLIENTS 16
+#define ROOM    4 /* connections that may wait */
+
+#define HOST  " HTTP/1.1\r\nHost: x\r\n"
+#define TOKEN "Authorization: Bearer t\r\n"
+#define BODY  "Content-Length: 5\r\n"
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* Under the lock. */
+    char log[4000]; /* a line for each connection that left the acceptor */
+    int slots, kept;
+    size_t evicted_for;
+    bool pressing;
+    in_port_t port; /* of the last one that went in */
+    /* The test's. */
+    _Atomic int64_t ahead_us; /* of the clock */
+    int clients[CLIENTS], n_clients, descriptors;
+    struct sockaddr_in listening;
+    struct dt_config config;
+} fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static dt_acceptor *acceptor;
+
+static int64_t host_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+static int64_t mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return host_us() + fake.ahead_us;
+}
+
+static const dt_clock shifted = {.mono_us = mono_us};
+
+/* ---- the server ---- */
+
+/* What the client has sent names it: the path of its request, or of as much of it as there is. Holds the lock. */
+static void write_down(const char *what, int fd, const char *why)
+{
+    char text[2000] = "";
+    char path[100] = "?";
+    ssize_t n = recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+    if (n > 0)
+        (void)sscanf(text, "%*s %99s", path);
+    size_t at = strlen(fake.log);
+    snprintf(fake.log + at, sizeof(fake.log) - at, "%s %s%s\n", what, path, why);
+    pthread_cond_broadcast(&fake.changed);
+}
+
+static bool has_slot(void *arg, bool first)
+{
+    assert_ptr_equal(arg, &fake);
+    pthread_mutex_lock(&fake.lock);
+    bool has = fake.slots > 0 || (first && fake.kept > 0);
+    pthread_mutex_unlock(&fake.lock);
+    return has;
+}
+
+static void hand_over(void *arg, int fd, const struct sockaddr *address, socklen_t n)
+{
+    assert_ptr_equal(arg, &fake);
+    pthread_mutex_lock(&fake.lock);
+    if (fake.slots > 0)
+        fake.slots--;
+    else
+        fake.kept--;
+    assert_int_equal(n, sizeof(struct sockaddr_in));
+    fake.port = ((const struct sockaddr_in *)(const void *)address)->sin_port;
+    write_down("in", fd, "");
+    pthread_mutex_unlock(&fake.lock);
+    close(fd);
+}
+
+static void evict(void *arg, size_t n, bool pressing)
+{
+    assert_ptr_equal(arg, &fake);
+    pthread_mutex_lock(&fake.lock);
+    fake.evicted_for = n;
+    fake.pressing = pressing;
+    pthread_cond_broadcast(&fake.changed);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static void refuse(void *arg, int fd, enum dt_problem_type type, const char *detail)
+{
+    char why[200];
+    assert_ptr_equal(arg, &fake);
+    snprintf(why, sizeof(why), " %s: %s", dt_problem_slug(type), detail);
+    pthread_mutex_lock(&fake.lock);
+    write_down("refused", fd, why);
+    pthread_mutex_unlock(&fake.lock);
+    close(fd);
+}
+
+static const struct dt_acceptor_server server = {&fake, has_slot, hand_over, evict, refuse};
+
+/* ---- clients ---- */
+
+static int connect_from(const char *address)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(inet_pton(AF_INET, address, &own.sin_addr), 1);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&own, sizeof(own)), 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&fake.listening, sizeof(fake.listening)), 0);
+    fake.clients[fake.n_clients++] = fd;
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* A client of its own that has said this. */
+static int client_from(const char *address, const char *text)
+{
+    int fd = connect_from(address);
+    say(fd, text);
+    return fd;
+}
+
+static int client(const char *text)
+{
+    return client_from("127.0.0.1", text);
+}
+
+static bool is_open(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+static void pause_a_moment(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void await_closed(int fd)
+{
+    for (int64_t until_us = host_us() + PATIENT; is_open(fd); pause_a_moment())
+        if (host_us() > until_us)
+            fail_msg("it is not closed");
+}
+
+/* ---- what happened ---- */
+
+static void await_log(const char *wanted)
+{
+    int64_t until_us = host_us() + PATIENT;
+    char log[sizeof(fake.log)];
+    pthread_mutex_lock(&fake.lock);
+    while (strcmp(fake.log, wanted) != 0 && dt_clock_wait(&fake.changed, &fake.lock, until_us))
+        ;
+    memcpy(log, fake.log, sizeof(log));
+    pthread_mutex_unlock(&fake.lock);
+    assert_string_equal(log, wanted);
+}
+
+static void await_log_that_begins(const char *wanted)
+{
+    int64_t until_us = host_us() + PATIENT;
+    pthread_mutex_lock(&fake.lock);
+    while (strncmp(fake.log, wanted, strlen(wanted)) != 0 && dt_clock_wait(&fake.changed, &fake.lock, until_us))
+        ;
+    bool begins = strncmp(fake.log, wanted, strlen(wanted)) == 0;
+    pthread_mutex_unlock(&fake.lock);
+    assert_true(begins);
+}
+
+/* So many are ready and wait for a slot: the server is asked for some again and again. */
+static void await_ready(size_t n, bool pressing)
+{
+    int64_t until_us = host_us() + PATIENT;
+    pthread_mutex_lock(&fake.lock);
+    fake.evicted_for = 0;
+    while ((fake.evicted_for != n || fake.pressing != pressing) && dt_clock_wait(&fake.changed, &fake.lock, until_us))
+        ;
+    size_t is = fake.evicted_for;
+    bool presses = fake.pressing;
+    pthread_mutex_unlock(&fake.lock);
+    assert_int_equal(is, n);
+    assert_int_equal(presses, pressing);
+}
+
+/* So many are with the acceptor. */
+static void await_waiting(int n)
+{
+    dt_metric *waiting = dt_gauge("duetime_http_waiting", "", "");
+    for (int64_t until_us = host_us() + PATIENT; dt_metric_value(waiting) != n; pause_a_moment())
+        if (host_us() > until_us)
+            fail_msg("%d wait, and not %d", (int)dt_metric_value(waiting), n);
+}
+
+static int sent_away(const char *reason)
+{
+    char labels[40];
+    snprintf(labels, sizeof(labels), "reason=\"%s\"", reason);
+    return (int)dt_metric_value(dt_counter("duetime_http_sent_away_total", "", labels));
+}
+
+/* They are counted a moment after they have left. */
+static void await_sent_away(const char *reason, int n)
+{
+    for (int64_t until_us = host_us() + PATIENT; sent_away(reason) != n; pause_a_moment())
+        if (host_us() > until_us)
+            fail_msg("%s: %d, and not %d", reason, sent_away(reason), n);
+}
+
+static void give_slots(int slots, int kept)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.slots += slots;
+    fake.kept += kept;
+    pthread_mutex_unlock(&fake.lock);
+    dt_acceptor_slot_freed(acceptor);
+}
+
+/* ---- the rig ---- */
+
+static int open_descriptors(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 4096; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static int make(void **state)
+{
+    struct dt_error err = {0};
+    socklen_t n = sizeof(fake.listening);
+    (void)state;
+    fake.descriptors = open_descriptors();
+    fake.log[0] = '\0';
+    fake.slots = fake.kept = fake.n_clients = 0;
+    fake.evicted_for = 0;
+    fake.pressing = false;
+    fake.ahead_us = 0;
+    fake.config.http_waiting = ROOM;
+    fake.config.http_head_timeout = 10000;
+    fake.config.http_request_timeout = 60000;
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    fake.listening = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(bind(listening, (const struct sockaddr *)&fake.listening, sizeof(fake.listening)), 0);
+    assert_int_equal(listen(listening, 64), 0);
+    assert_int_equal(getsockname(listening, (struct sockaddr *)&fake.listening, &n), 0);
+    assert_int_equal(dt_acceptor_start(&fake.config, &shifted, listening, &server, &acceptor, &err), DT_OK);
+    return 0;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    dt_acceptor_free(acceptor);
+    acceptor = NULL;
+    for (int i = 0; i < fake.n_clients; i++)
+        close(fake.clients[i]);
+    assert_int_equal(open_descriptors(), fake.descriptors);
+    return 0;
+}
+
+/* ---- the tests ---- */
+
+static void a_connection_goes_in_when_its_head_is_whole(void **state)
+{
+    struct sockaddr_in own;
+    socklen_t n = sizeof(own);
+    (void)state;
+    give_slots(2, 0);
+    int slow = client("GET /slow" HOST);
+    client("GET /other" HOST "\r\n");
+    await_log("in /other\n"); /* the slow one came before it, and takes no slot */
+    await_waiting(1);
+    say(slow, "\r\n");
+    await_log("in /other\nin /slow\n");
+    await_waiting(0);
+    assert_int_equal(getsockname(slow, (struct sockaddr *)&own, &n), 0);
+    assert_int_equal(fake.port, own.sin_port);
+}
+
+static void whole_requests_go_first_and_of_these_health_and_tokens(void **state)
+{
+    (void)state;
+    client("POST /part" HOST BODY "\r\n1234");
+    client("POST /whole" HOST BODY "\r\n12345");
+    client("POST /part-token" HOST BODY TOKEN "\r\n");
+    client("POST /whole-token" HOST TOKEN "\r\n");
+    await_ready(4, false);
+    give_slots(1, 0);
+    await_log("in /whole-token\n");
+    client("GET /healthz" HOST "\r\n");
+    await_ready(4, false);
+    give_slots(1, 0);
+    await_log("in /whole-token\nin /healthz\n");
+    give_slots(1, 0);
+    await_log("in /whole-token\nin /healthz\nin /whole\n");
+    give_slots(1, 0);
+    await_log("in /whole-token\nin /healthz\nin /whole\nin /part-token\n");
+    give_slots(1, 0);
+    await_log("in /whole-token\nin /healthz\nin /whole\nin /part-token\nin /part\n");
+    await_waiting(0);
+}
+
+static void slots_that_are_kept_are_for_health_and_tokens(void **state)
+{
+    (void)state;
+    client("GET /plain" HOST "\r\n");
+    client("GET /token" HOST TOKEN "\r\n");
+    await_ready(2, false);
+    give_slots(0, 3);
+    await_log("in /token\n");
+    client("GET /readyz" HOST "\r\n");
+    await_log("in /token\nin /readyz\n");
+    await_waiting(1); /* a slot is kept, and not for this one */
+    give_slots(1, 0);
+    await_log("in /token\nin /readyz\nin /plain\n");
+}
+
+static void those_of_one_rank_go_in_as_they_became_ready(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        char text[100];
+        snprintf(text, sizeof(text), "GET /%zu" HOST "\r\n", i);
+        client(text);
+        await_ready(i + 1, false);
+    }
+    give_slots(3, 0);
+    await_log("in /0\nin /1\nin /2\n");
+}
+
+static void a_body_that_arrives_while_its_request_waits_lifts_its_rank(void **state)
+{
+    (void)state;
+    int late = client("POST /late" HOST BODY "\r\n");
+    client("POST /token" HOST BODY TOKEN "\r\n");
+    client("POST /chunks" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"); /* its end is not known */
+    await_ready(3, false);
+    atomic_fetch_add(&fake.ahead_us, 2 * SECOND); /* so that a whole one presses */
+    say(late, "12345");
+    await_ready(3, true);
+    give_slots(1, 0);
+    await_log("in /late\n");
+    give_slots(2, 0);
+    await_log("in /late\nin /token\nin /chunks\n");
+}
+
+static void only_a_whole_request_that_has_waited_for_long_presses(void **state)
+{
+    (void)state;
+    client("POST /part" HOST BODY "\r\n");
+    await_ready(1, false);
+    atomic_fetch_add(&fake.ahead_us, 2 * SECOND);
+    client("GET /whole" HOST "\r\n");
+    await_ready(2, false);
+    atomic_fetch_add(&fake.ahead_us, 2 * SECOND);
+    await_ready(2, true);
+}
+
+static void a_head_that_does_not_come_is_refused_in_time(void **state)
+{
+    int late = sent_away("no_request");
+    int refused = sent_away("refused");
+    (void)state;
+    client("GET /slow");
+    connect_from("127.0.0.2");
+    client_from("127.0.0.3", "GET /ready" HOST "\r\n");
+    await_waiting(3);
+    await_ready(1, false);
+    atomic_fetch_add(&fake.ahead_us, 5 * SECOND);
+    await_ready(1, true);
+    await_log("");
+    atomic_fetch_add(&fake.ahead_us, 6 * SECOND);
+    await_log("refused /slow timeout: no whole request in time\nrefused ? timeout: no whole request in time\n");
+    await_waiting(1);
+    await_sent_away("no_request", late + 2);
+    atomic_fetch_add(&fake.ahead_us, 60 * SECOND);
+    await_log("refused /slow timeout: no whole request in time\nrefused ? timeout: no whole request in time\n"
+              "refused /ready unavailable: too many connections\n");
+    await_waiting(0);
+    await_sent_away("no_request", late + 2);
+    await_sent_away("refused", refused + 3);
+}
+
+static void what_is_no_request_is_refused_at_once(void **state)
+{
+    (void)state;
+    give_slots(1, 0);
+    client("GET /old HTTP/9.7\r\n\r\n");
+    await_log_that_begins("refused /old version-not-supported: ");
+    await_waiting(0);
+}
+
+static void who_leaves_before_his_head_is_there_leaves_nothing(void **state)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    int silent = connect_from("127.0.0.1");
+    int slow = client_from("127.0.0.2", "GET /slow");
+    int ready = client_from("127.0.0.3", "GET /ready" HOST "\r\n");
+    (void)state;
+    await_waiting(3);
+    await_ready(1, false);
+    shutdown(silent, SHUT_WR);
+    await_waiting(2);
+    shutdown(slow, SHUT_WR);
+    await_waiting(1);
+    assert_int_equal(setsockopt(ready, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+    fake.n_clients--;
+    close(ready); /* a reset */
+    await_waiting(0);
+    await_log("");
+}
+
+static void who_says_all_and_nothing_more_goes_in(void **state)
+{
+    (void)state;
+    int fd = client("GET /last" HOST "\r\n");
+    shutdown(fd, SHUT_WR);
+    await_ready(1, false);
+    give_slots(1, 0);
+    await_log("in /last\n");
+}
+
+static void an_address_has_half_of_the_room_at_most(void **state)
+{
+    int crowded = sent_away("crowded");
+    int first = connect_from("127.0.0.2");
+    (void)state;
+    await_waiting(1);
+    int second = connect_from("127.0.0.2");
+    await_waiting(2);
+    int third = connect_from("127.0.0.2");
+    await_closed(first);
+    assert_true(is_open(second));
+    int fourth = connect_from("127.0.0.2");
+    await_closed(second);
+    await_waiting(2);
+    assert_true(is_open(third));
+    assert_true(is_open(fourth));
+    await_sent_away("crowded", crowded + 2);
+}
+
+static void a_full_room_loses_who_has_waited_longest(void **state)
+{
+    static const char *const addresses[ROOM] = {"127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3"};
+    int fds[ROOM];
+    (void)state;
+    for (int i = 0; i < ROOM; i++) {
+        fds[i] = connect_from(addresses[i]);
+        await_waiting(i + 1);
+    }
+    int newcomer = connect_from("127.0.0.4");
+    await_closed(fds[0]);
+    await_waiting(ROOM);
+    for (int i = 1; i < ROOM; i++)
+        assert_true(is_open(fds[i]));
+    assert_true(is_open(newcomer));
+    await_log(""); /* nothing is said to who says nothing */
+}
+
+static void in_a_room_full_of_requests_the_last_gives_way(void **state)
+{
+    (void)state;
+    client("GET /a" HOST "\r\n");
+    await_ready(1, false);
+    client("POST /b" HOST BODY "\r\n");
+    await_ready(2, false);
+    client("POST /c" HOST BODY "\r\n");
+    await_ready(3, false);
+    client("GET /d" HOST "\r\n");
+    await_ready(4, false);
+    client("GET /healthz" HOST "\r\n");
+    await_log("refused /c unavailable: too many connections\n");
+    await_ready(4, false);
+    give_slots(4, 0);
+    await_log("refused /c unavailable: too many connections\nin /healthz\nin /a\nin /d\nin /b\n");
+}
+
+static void the_end_refuses_requests_and_closes_what_is_none(void **state)
+{
+    (void)state;
+    int silent = client("GET /silent");
+    client("GET /ready" HOST "\r\n");
+    await_waiting(2);
+    await_ready(1, false);
+    dt_acceptor_close(acceptor);
+    await_log("refused /ready unavailable: the server is shutting down\n");
+    await_closed(silent);
+    dt_acceptor_close(acceptor);
+    int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(late, (const struct sockaddr *)&fake.listening, sizeof(fake.listening)), -1);
+    close(late);
+    dt_acceptor_close(NULL);
+    dt_acceptor_free(NULL);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_connection_goes_in_when_its_head_is_whole),
+        T(whole_requests_go_first_and_of_these_health_and_tokens),
+        T(slots_that_are_kept_are_for_health_and_tokens),
+        T(those_of_one_rank_go_in_as_they_became_ready),
+        T(a_body_that_arrives_while_its_request_waits_lifts_its_rank),
+        T(only_a_whole_request_that_has_waited_for_long_presses),
+        T(a_head_that_does_not_come_is_refused_in_time),
+        T(what_is_no_request_is_refused_at_once),
+        T(who_leaves_before_his_head_is_there_leaves_nothing),
+        T(who_says_all_and_nothing_more_goes_in),
+        T(an_address_has_half_of_the_room_at_most),
+        T(a_full_room_loses_who_has_waited_longest),
+        T(in_a_room_full_of_requests_the_last_gives_way),
+        T(the_end_refuses_requests_and_closes_what_is_none),
+    };
+    return cmocka_run_group_tests_name("the acceptor", tests, NULL, NULL);
+}

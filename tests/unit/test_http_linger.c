@@ -1,0 +1,316 @@
+/*
+ * Sockets that outlive their requests: what is sent on them to the end, what is dropped, and that socket, memory and its
+ * hold are given back once, however the peer behaves.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "base/clock.h"
+#include "http/http_linger.h"
+
+#define LINGER_MAX   64
+#define SOCKETS_MAX  320
+#define LARGE        ((size_t)64 * 1024) /* more than a socket takes here */
+#define SOCKET_TAKES 4096
+#define LATER        INT64_C(1000000) /* us; `now` is 1 */
+
+static dt_linger *linger;
+static struct dt_budget budget;
+static int descriptors, theirs[SOCKETS_MAX + 2], n_theirs;
+
+static int open_descriptors(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 4096; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static int make(void **state)
+{
+    struct rlimit limit;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    descriptors = open_descriptors();
+    n_theirs = 0;
+    dt_budget_init(&budget, 1000 * LARGE);
+    assert_int_equal(dt_linger_new(&linger), DT_OK);
+    return 0;
+}
+
+static void hang_up(int i)
+{
+    close(theirs[i]);
+    theirs[i] = -1;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    dt_linger_free(linger);
+    assert_int_equal(dt_budget_held(&budget), 0);
+    for (int i = 0; i < n_theirs; i++)
+        if (theirs[i] >= 0)
+            close(theirs[i]);
+    assert_int_equal(open_descriptors(), descriptors);
+    return 0;
+}
+
+/* Our end of a new connection; the peer's is the last of theirs. */
+static int connection(void)
+{
+    const int takes = SOCKET_TAKES;
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    assert_int_equal(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &takes, sizeof(takes)), 0);
+    theirs[n_theirs++] = ends[1];
+    return ends[0];
+}
+
+static char pattern(size_t i)
+{
+    return (char)('a' + i % 23);
+}
+
+/* Hands over an answer of n bytes on a new connection. */
+static void answer(size_t n)
+{
+    struct dt_strbuf text;
+    struct dt_hold hold;
+    dt_strbuf_init(&text);
+    dt_hold_init(&hold, &budget);
+    assert_true(dt_hold_more(&hold, n));
+    for (size_t i = 0; i < n; i++)
+        dt_strbuf_addc(&text, pattern(i));
+    dt_linger_send(linger, connection(), &text, &hold, LATER);
+    assert_null(text.p);
+    assert_int_equal(hold.n, 0);
+}
+
+static void look(void)
+{
+    dt_linger_wait(linger, 1, 0);
+}
+
+/* What the peer finds, up to `most` bytes of it. -1: nothing now; 0: the end. */
+static ssize_t read_peer(int i, char *p, size_t most)
+{
+    return recv(theirs[i], p, most, MSG_DONTWAIT);
+}
+
+static void assert_end(int i)
+{
+    char byte;
+    assert_int_equal(read_peer(i, &byte, 1), 0);
+}
+
+static void assert_silence(int i)
+{
+    char byte;
+    assert_int_equal(read_peer(i, &byte, 1), -1);
+}
+
+/* ---- answers ---- */
+
+static void an_answer_is_sent_with_its_end_and_its_socket_stays_until_the_peer_leaves(void **state)
+{
+    char text[20];
+    (void)state;
+    answer(10);
+    assert_int_equal(dt_linger_unsent(linger), 0);
+    assert_int_equal(dt_budget_held(&budget), 0);
+    assert_int_equal(read_peer(0, text, sizeof(text)), 10);
+    for (size_t i = 0; i < 10; i++)
+        assert_int_equal(text[i], pattern(i));
+    assert_end(0);
+    int before = open_descriptors();
+    look();
+    look();
+    assert_int_equal(open_descriptors(), before);
+    assert_int_equal(send(theirs[0], "more", 4, MSG_NOSIGNAL), 4); /* nobody minds */
+    look();
+    assert_int_equal(open_descriptors(), before);
+    hang_up(0);
+    look();
+    assert_int_equal(open_descriptors(), before - 2);
+}
+
+static void a_large_answer_goes_as_its_peer_reads_it_and_is_paid_for_until_then(void **state)
+{
+    static char text[LARGE];
+    size_t got = 0;
+    (void)state;
+    answer(LARGE);
+    assert_int_equal(dt_linger_unsent(linger), 1);
+    assert_int_equal(dt_budget_held(&budget), LARGE);
+    for (int rounds = 0; got < LARGE && rounds < 100000; rounds++) {
+        ssize_t n = read_peer(0, text + got, 50000);
+        got += n > 0 ? (size_t)n : 0;
+        look();
+    }
+    assert_int_equal(got, LARGE);
+    for (size_t i = 0; i < LARGE; i++)
+        if (text[i] != pattern(i))
+            fail_msg("byte %zu", i);
+    look();
+    assert_end(0);
+    assert_int_equal(dt_linger_unsent(linger), 0);
+    assert_int_equal(dt_budget_held(&budget), 0);
+}
+
+static void an_answer_whose_peer_has_left_is_given_up(void **state)
+{
+    int before = open_descriptors();
+    (void)state;
+    answer(LARGE);
+    hang_up(0);
+    look();
+    assert_int_equal(dt_linger_unsent(linger), 0);
+    assert_int_equal(dt_budget_held(&budget), 0);
+    assert_int_equal(open_descriptors(), before);
+}
+
+static void a_peer_that_says_no_more_still_gets_its_answer(void **state)
+{
+    static char text[LARGE];
+    size_t got = 0;
+    (void)state;
+    answer(LARGE);
+    shutdown(theirs[0], SHUT_WR);
+    for (int rounds = 0; got < LARGE && rounds < 100000; rounds++) {
+        ssize_t n = read_peer(0, text, sizeof(text));
+        got += n > 0 ? (size_t)n : 0;
+        look();
+    }
+    assert_int_equal(got, LARGE);
+    look();
+    assert_int_equal(dt_linger_unsent(linger), 0);
+}
+
+static void whatever_is_not_over_in_time_ends(void **state)
+{
+    int before = open_descriptors();
+    (void)state;
+    answer(LARGE);
+    answer(10);
+    dt_linger_wait(linger, LATER - 1, 0);
+    assert_int_equal(dt_linger_unsent(linger), 1);
+    assert_int_equal(open_descriptors(), before + 4);
+    dt_linger_wait(linger, LATER, 0);
+    assert_int_equal(dt_linger_unsent(linger), 0);
+    assert_int_equal(dt_budget_held(&budget), 0);
+    assert_int_equal(open_descriptors(), before + 2);
+}
+
+static void every_place_can_be_taken_and_one_more_is_closed_at_once(void **state)
+{
+    int before = open_descriptors();
+    (void)state;
+    for (int i = 0; i < SOCKETS_MAX; i++)
+        answer(LARGE);
+    assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX);
+    answer(LARGE);
+    assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX);
+    assert_int_equal(dt_budget_held(&budget), SOCKETS_MAX * LARGE);
+    assert_int_equal(open_descriptors(), before + 2 * SOCKETS_MAX + 1);
+    look();
+    look();
+    hang_up(SOCKETS_MAX - 1); /* the last of them is looked at, too */
+    look();
+    assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX - 1);
+    answer(LARGE);
+    assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX);
+}
+
+/* ---- input that is dropped ---- */
+
+static void what_still_arrives_is_dropped_until_the_peer_leaves(void **state)
+{
+    static char waste[100000];
+    int fd = connection();
+    int before = open_descriptors();
+    (void)state;
+    dt_linger_add(linger, fd, LATER);
+    assert_int_equal(open_descriptors(), before + 1);
+    close(fd);
+    for (int i = 0; i < 50; i++) {
+        assert_true(send(theirs[0], waste, sizeof(waste), MSG_NOSIGNAL | MSG_DONTWAIT) > 0);
+        look();
+    }
+    assert_silence(0);
+    hang_up(0);
+    look();
+    assert_int_equal(open_descriptors(), before - 2);
+}
+
+static void so_many_linger_and_no_more(void **state)
+{
+    int before = open_descriptors();
+    (void)state;
+    for (int i = 0; i < LINGER_MAX + 1; i++) {
+        int fd = connection();
+        dt_linger_add(linger, fd, LATER);
+        close(fd);
+    }
+    assert_int_equal(open_descriptors(), before + 2 * LINGER_MAX + 1);
+    assert_end(LINGER_MAX);
+    assert_silence(LINGER_MAX - 1);
+    answer(10); /* has a place of its own */
+    assert_int_equal(open_descriptors(), before + 2 * LINGER_MAX + 3);
+    dt_linger_add(linger, -1, LATER); /* no socket */
+    assert_int_equal(open_descriptors(), before + 2 * LINGER_MAX + 3);
+}
+
+/* ---- waiting ---- */
+
+static void who_waits_is_woken(void **state)
+{
+    int64_t begin_us = dt_clock_mono_us(dt_clock_system());
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        dt_linger_wake(linger);
+        dt_linger_wake(linger);
+        dt_linger_wait(linger, 1, 60000);
+    }
+    int fd = connection();
+    dt_linger_add(linger, fd, LATER);
+    close(fd);
+    dt_linger_wait(linger, 1, 60000); /* who is added wakes, too */
+    assert_true(dt_clock_mono_us(dt_clock_system()) - begin_us < 20 * INT64_C(1000000));
+    begin_us = dt_clock_mono_us(dt_clock_system());
+    dt_linger_wait(linger, 1, 60000); /* while a socket has an end, it is looked at every second */
+    assert_in_range(dt_clock_mono_us(dt_clock_system()) - begin_us, 900000, 20000000);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(an_answer_is_sent_with_its_end_and_its_socket_stays_until_the_peer_leaves),
+        T(a_large_answer_goes_as_its_peer_reads_it_and_is_paid_for_until_then),
+        T(an_answer_whose_peer_has_left_is_given_up),
+        T(a_peer_that_says_no_more_still_gets_its_answer),
+        T(whatever_is_not_over_in_time_ends),
+        T(every_place_can_be_taken_and_one_more_is_closed_at_once),
+        T(what_still_arrives_is_dropped_until_the_peer_leaves),
+        T(so_many_linger_and_no_more),
+        T(who_waits_is_woken),
+    };
+    return cmocka_run_group_tests_name("sockets that linger", tests, NULL, NULL);
+}

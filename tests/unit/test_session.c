@@ -1,0 +1,264 @@
+/*
+ * When a connection to MySQL is asked how it is, and when nobody need try it: on a store that answers as the test says,
+ * by a clock that the test turns.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/db/db.h"
+#include "work/session.h"
+
+#define MS     INT64_C(1000)
+#define SECOND INT64_C(1000000)
+
+static struct {
+    int64_t us; /* of the clock */
+    int64_t ping_takes_us;
+    dt_status pings[8]; /* what each says; OK beyond */
+    unsigned n_pings;
+    bool connected, made, thread_ended;
+    const struct dt_config *config;
+    dt_refclock *ref;
+} fake;
+
+static int64_t mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return fake.us;
+}
+
+static const dt_clock turned = {.mono_us = mono_us};
+static struct dt_session session;
+static dt_refclock ref;
+
+/* ---- the store ---- */
+
+dt_status dt_store_new(const struct dt_config *config, dt_refclock *given, dt_store **out)
+{
+    fake.config = config;
+    fake.ref = given;
+    fake.made = true;
+    *out = (dt_store *)&fake;
+    return DT_OK;
+}
+
+void dt_store_free(dt_store *store)
+{
+    assert_ptr_equal(store, &fake);
+    fake.made = false;
+}
+
+dt_status dt_store_ping(dt_store *store, struct dt_error *err)
+{
+    assert_ptr_equal(store, &fake);
+    fake.us += fake.ping_takes_us;
+    dt_status status = fake.pings[fake.n_pings++];
+    return status == DT_OK ? DT_OK : dt_fail(err, status, "away");
+}
+
+bool dt_store_connected(const dt_store *store)
+{
+    assert_ptr_equal(store, &fake);
+    return fake.connected;
+}
+
+void dt_db_thread_end(void)
+{
+    fake.thread_ended = true;
+}
+
+static int make(void **state)
+{
+    static const struct dt_config config = {.api_database_timeout = 5000,
+                                            .mysql_io_timeout = 30000,
+                                            .mysql_connect_timeout = 10000,
+                                            .mysql_lock_timeout = 60000};
+    (void)state;
+    memset(&fake, 0, sizeof(fake));
+    fake.us = 100 * SECOND;
+    fake.connected = true;
+    assert_int_equal(dt_session_init(&session, &config, &turned, &ref), DT_OK);
+    return 0;
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    dt_session_clear(&session);
+    assert_false(fake.made);
+    assert_true(fake.thread_ended);
+    assert_null(session.store);
+    return 0;
+}
+
+static dt_status begin(void)
+{
+    struct dt_error err = {0};
+    return dt_session_begin(&session, &err);
+}
+
+static void work(int64_t us)
+{
+    assert_int_equal(begin(), DT_OK);
+    fake.us += us;
+    dt_session_end(&session);
+}
+
+/* ---- the tests ---- */
+
+static void waits_are_as_short_as_somebody_waits(void **state)
+{
+    (void)state;
+    assert_ptr_equal(fake.config, &session.config);
+    assert_ptr_equal(fake.ref, &ref);
+    assert_int_equal(session.config.mysql_io_timeout, 5000);
+    assert_int_equal(session.config.mysql_connect_timeout, 2000);
+    assert_int_equal(session.config.mysql_lock_timeout, 1000);
+}
+
+static void shorter_waits_of_the_process_stay(void **state)
+{
+    const struct dt_config config = {.api_database_timeout = 1500,
+                                     .mysql_io_timeout = 1200,
+                                     .mysql_connect_timeout = 700,
+                                     .mysql_lock_timeout = 800};
+    struct dt_session other;
+    (void)state;
+    assert_int_equal(dt_session_init(&other, &config, &turned, &ref), DT_OK);
+    assert_int_equal(other.config.mysql_io_timeout, 1200);
+    assert_int_equal(other.config.mysql_connect_timeout, 700);
+    assert_int_equal(other.config.mysql_lock_timeout, 500); /* the server gives up before it is given up */
+    dt_session_clear(&other);
+    fake.made = true;
+}
+
+static void a_connection_is_asked_when_it_was_idle_for_a_second(void **state)
+{
+    (void)state;
+    work(10 * MS);
+    assert_int_equal(fake.n_pings, 1); /* it was never used */
+    fake.us += SECOND - 1;
+    work(0);
+    assert_int_equal(fake.n_pings, 1);
+    fake.us += SECOND;
+    work(0);
+    assert_int_equal(fake.n_pings, 2);
+}
+
+static void a_connection_that_the_server_ended_is_made_anew_at_once(void **state)
+{
+    (void)state;
+    fake.pings[0] = DT_UNAVAILABLE;
+    fake.ping_takes_us = 100 * MS - 1;
+    work(0);
+    assert_int_equal(fake.n_pings, 2);
+}
+
+static void a_server_that_was_waited_for_is_not_waited_for_twice(void **state)
+{
+    (void)state;
+    fake.pings[0] = DT_UNAVAILABLE;
+    fake.ping_takes_us = 100 * MS;
+    assert_int_equal(begin(), DT_UNAVAILABLE);
+    assert_int_equal(fake.n_pings, 1);
+    dt_session_end(&session);
+}
+
+static void a_refusal_is_not_asked_for_again(void **state)
+{
+    (void)state;
+    fake.pings[0] = DT_SCHEMA;
+    fake.connected = false;
+    assert_int_equal(begin(), DT_SCHEMA);
+    assert_int_equal(fake.n_pings, 1);
+    dt_session_end(&session);
+    fake.connected = true;
+    work(0); /* and does not keep the next one from asking */
+    assert_int_equal(fake.n_pings, 2);
+}
+
+static void after_a_failure_nobody_tries_for_half_a_second(void **state)
+{
+    (void)state;
+    fake.pings[0] = fake.pings[1] = fake.pings[2] = fake.pings[3] = DT_UNAVAILABLE;
+    fake.connected = false;
+    assert_int_equal(begin(), DT_UNAVAILABLE);
+    assert_int_equal(fake.n_pings, 2);
+    dt_session_end(&session);
+    fake.us += 500 * MS - 1;
+    assert_int_equal(begin(), DT_UNAVAILABLE);
+    assert_int_equal(fake.n_pings, 2);
+    dt_session_end(&session);
+    fake.us += 1;
+    assert_int_equal(begin(), DT_UNAVAILABLE);
+    assert_int_equal(fake.n_pings, 4);
+    dt_session_end(&session);
+    fake.us += 500 * MS;
+    fake.connected = true;
+    work(0);
+    assert_int_equal(fake.n_pings, 5);
+    work(0);
+    assert_int_equal(fake.n_pings, 5);
+}
+
+static void a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung(void **state)
+{
+    (void)state;
+    work(0);
+    assert_int_equal(begin(), DT_OK);
+    fake.us += 2 * SECOND;
+    fake.connected = false;
+    dt_session_end(&session); /* it broke within two seconds */
+    fake.connected = true;
+    work(0);
+    assert_int_equal(fake.n_pings, 2);
+    assert_int_equal(begin(), DT_OK);
+    fake.us += 2 * SECOND + 1;
+    fake.connected = false;
+    dt_session_end(&session); /* it hung: nobody else need find that out */
+    assert_int_equal(begin(), DT_UNAVAILABLE);
+    assert_int_equal(fake.n_pings, 2);
+    dt_session_end(&session);
+    fake.us += 500 * MS;
+    fake.connected = true;
+    work(0);
+    assert_int_equal(fake.n_pings, 3);
+}
+
+static void a_piece_of_work_that_takes_longer_than_two_seconds_stalls(void **state)
+{
+    (void)state;
+    assert_false(dt_session_stalled(&session));
+    assert_int_equal(begin(), DT_OK);
+    fake.us += 2 * SECOND;
+    assert_false(dt_session_stalled(&session));
+    fake.us += 1;
+    assert_true(dt_session_stalled(&session));
+    dt_session_end(&session);
+    assert_false(dt_session_stalled(&session));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(waits_are_as_short_as_somebody_waits),
+        T(shorter_waits_of_the_process_stay),
+        T(a_connection_is_asked_when_it_was_idle_for_a_second),
+        T(a_connection_that_the_server_ended_is_made_anew_at_once),
+        T(a_server_that_was_waited_for_is_not_waited_for_twice),
+        T(a_refusal_is_not_asked_for_again),
+        T(after_a_failure_nobody_tries_for_half_a_second),
+        T(a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung),
+        T(a_piece_of_work_that_takes_longer_than_two_seconds_stalls),
+    };
+    return cmocka_run_group_tests_name("sessions", tests, NULL, NULL);
+}

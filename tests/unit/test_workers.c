@@ -1,0 +1,636 @@
+/*
+ * Workers: who is served next, who is refused and with what, and that each request leaves the pool exactly once. The
+ * connections to MySQL and the HTTP server behind a request are fakes; threads and queues are the real ones.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "work/session.h"
+#include "work/workers.h"
+
+#define MANY    4100 /* more than the queue takes */
+#define FULL    4096
+#define SECOND  INT64_C(1000000)
+#define PATIENT (60 * SECOND)
+
+/* A request and what became of it. Under the lock of the rig from its submission on. */
+struct call {
+    struct dt_request req; /* first: a request is its call */
+    bool suspended, held;  /* held: whoever runs it waits for let_go */
+    bool handed_on;        /* whoever runs it gives it to somebody else */
+    int times_later;       /* so many times it is put off before it is answered */
+    int runs, resumed, trimmed, order;
+};
+
+static struct rig {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct call calls[MANY];
+    int runs; /* of all calls */
+    int sessions, n_stalled, fail_session, asked_stalled;
+    dt_status begin;
+    struct dt_config config;
+    dt_refclock ref;
+    dt_workers *pool;
+    struct dt_error err;
+} * rig;
+
+static int64_t now_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+/* ---- the connection and the server ---- */
+
+dt_status dt_session_init(struct dt_session *session, const struct dt_config *config, const dt_clock *clock,
+                          dt_refclock *ref)
+{
+    assert_ptr_equal(config, &rig->config);
+    assert_ptr_equal(clock, dt_clock_system());
+    assert_ptr_equal(ref, &rig->ref);
+    if (rig->sessions == rig->fail_session)
+        return DT_NOMEM;
+    session->used_us = rig->sessions++;
+    return DT_OK;
+}
+
+void dt_session_clear(struct dt_session *session)
+{
+    (void)session;
+    pthread_mutex_lock(&rig->lock);
+    rig->sessions--;
+    pthread_mutex_unlock(&rig->lock);
+}
+
+dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
+{
+    (void)session;
+    return rig->begin == DT_OK ? DT_OK : dt_fail(err, rig->begin, "away");
+}
+
+void dt_session_end(struct dt_session *session)
+{
+    (void)session;
+}
+
+bool dt_session_stalled(const struct dt_session *session)
+{
+    return session->used_us < rig->n_stalled;
+}
+
+void dt_request_suspend(struct dt_request *req)
+{
+    struct call *call = (struct call *)req;
+    assert_false(call->suspended);
+    call->suspended = true;
+}
+
+bool dt_request_suspended(const struct dt_request *req)
+{
+    return ((const struct call *)req)->suspended;
+}
+
+void dt_request_resume(struct dt_request *req)
+{
+    struct call *call = (struct call *)req;
+    pthread_mutex_lock(&rig->lock);
+    call->resumed++;
+    pthread_cond_broadcast(&rig->changed);
+    pthread_mutex_unlock(&rig->lock);
+}
+
+void dt_request_trim(struct dt_request *req)
+{
+    struct call *call = (struct call *)req;
+    assert_int_equal(call->resumed, 0);
+    call->trimmed++;
+}
+
+/* ---- requests ---- */
+
+static enum dt_next serve(struct dt_request *req, dt_store *store)
+{
+    struct call *call = (struct call *)req;
+    (void)store;
+    pthread_mutex_lock(&rig->lock);
+    call->runs++;
+    call->order = ++rig->runs;
+    pthread_cond_broadcast(&rig->changed);
+    while (call->held)
+        pthread_cond_wait(&rig->changed, &rig->lock);
+    bool later = call->times_later > 0;
+    call->times_later -= later;
+    pthread_mutex_unlock(&rig->lock);
+    if (later) {
+        if (dt_workers_later(rig->pool, req, serve))
+            return DT_PENDING;
+        fail_msg("there is no room to put it off");
+    }
+    if (call->handed_on)
+        return DT_PENDING;
+    req->status = 200;
+    return DT_REPLY;
+}
+
+static enum dt_next go_on(struct dt_request *req)
+{
+    (void)req;
+    return DT_REPLY;
+}
+
+static void submit_by(struct call *call, uint8_t caller)
+{
+    call->req.caller.fair_queue = caller;
+    call->req.then = go_on;
+    if (call->req.deadline_us == 0)
+        call->req.deadline_us = now_us() + PATIENT;
+    assert_int_equal(dt_workers_submit(rig->pool, &call->req, serve), DT_PENDING);
+}
+
+static void submit(struct call *call)
+{
+    submit_by(call, 0);
+}
+
+static void await(const int *what, int wanted)
+{
+    int64_t until_us = now_us() + 20 * SECOND;
+    pthread_mutex_lock(&rig->lock);
+    while (*what < wanted && dt_clock_wait(&rig->changed, &rig->lock, until_us))
+        ;
+    int got = *what;
+    pthread_mutex_unlock(&rig->lock);
+    if (got < wanted)
+        fail_msg("%d, and not %d", got, wanted);
+}
+
+static int runs_of(const struct call *call)
+{
+    pthread_mutex_lock(&rig->lock);
+    int runs = call->runs;
+    pthread_mutex_unlock(&rig->lock);
+    return runs;
+}
+
+static void let_go(struct call *call)
+{
+    pthread_mutex_lock(&rig->lock);
+    call->held = false;
+    pthread_cond_broadcast(&rig->changed);
+    pthread_mutex_unlock(&rig->lock);
+}
+
+static void assert_served(struct call *call)
+{
+    await(&call->resumed, 1);
+    assert_int_equal(call->req.status, 200);
+    assert_int_equal(call->trimmed, 1);
+    assert_ptr_equal(call->req.then, go_on);
+}
+
+static void assert_refused(struct call *call, enum dt_problem_type type, const char *why)
+{
+    await(&call->resumed, 1);
+    assert_int_equal(call->req.status, dt_problem_http_status(type));
+    assert_non_null(strstr(call->req.out.p, dt_problem_slug(type)));
+    if (!strstr(call->req.out.p, why))
+        fail_msg("%s, and not \"%s\"", call->req.out.p, why);
+    assert_null(call->req.then);
+}
+
+/* So many requests wait in the pool, and so many are at work. */
+static void assert_shown(int queued, int busy)
+{
+    dt_metric *waiting = dt_gauge("duetime_api_workers_queued", "", "");
+    dt_metric *working = dt_gauge("duetime_api_workers_busy", "", "");
+    int64_t until_us = now_us() + 20 * SECOND;
+    while ((dt_metric_value(waiting) != queued || dt_metric_value(working) != busy) && now_us() < until_us)
+        sched_yield();
+    assert_int_equal((int)dt_metric_value(waiting), queued);
+    assert_int_equal((int)dt_metric_value(working), busy);
+}
+
+/* ---- the rig ---- */
+
+static int make(void **state)
+{
+    (void)state;
+    rig = calloc(1, sizeof(*rig));
+    assert_non_null(rig);
+    pthread_mutex_init(&rig->lock, NULL);
+    pthread_cond_init(&rig->changed, NULL);
+    rig->fail_session = -1;
+    for (int i = 0; i < MANY; i++) {
+        dt_strbuf_init(&rig->calls[i].req.out);
+        dt_arena_init(&rig->calls[i].req.arena);
+    }
+    return 0;
+}
+
+/* The end of the pool answers whoever is left, each once. */
+static int drop(void **state)
+{
+    (void)state;
+    if (rig->pool)
+        dt_workers_stop(rig->pool);
+    assert_int_equal(rig->sessions, 0);
+    dt_workers_free(rig->pool);
+    for (int i = 0; i < MANY; i++) {
+        struct call *call = &rig->calls[i];
+        assert_int_equal(call->resumed, call->suspended && !call->handed_on);
+        dt_strbuf_clear(&call->req.out);
+        dt_arena_clear(&call->req.arena);
+    }
+    pthread_mutex_destroy(&rig->lock);
+    pthread_cond_destroy(&rig->changed);
+    free(rig);
+    return 0;
+}
+
+static void start(int workers)
+{
+    rig->config.http_workers = workers;
+    assert_int_equal(dt_workers_start(&rig->config, dt_clock_system(), &rig->ref, &rig->pool, &rig->err), DT_OK);
+    assert_int_equal(rig->sessions, workers);
+}
+
+/* Keeps n workers busy until they are let go. */
+static void hold(struct call *calls, int n, uint8_t caller)
+{
+    for (int i = 0; i < n; i++) {
+        calls[i].held = true;
+        submit_by(&calls[i], caller);
+        await(&calls[i].runs, 1);
+    }
+}
+
+/* ---- the tests ---- */
+
+static void each_request_is_run_once_and_answered_once(void **state)
+{
+    (void)state;
+    start(4);
+    for (int i = 0; i < 500; i++)
+        submit_by(&rig->calls[i], (uint8_t)i);
+    for (int i = 0; i < 500; i++) {
+        assert_served(&rig->calls[i]);
+        assert_int_equal(rig->calls[i].runs, 1);
+    }
+    assert_shown(0, 0);
+}
+
+static void a_request_that_was_handed_on_is_left_alone(void **state)
+{
+    (void)state;
+    start(1);
+    rig->calls[0].handed_on = true;
+    submit(&rig->calls[0]);
+    submit(&rig->calls[1]);
+    assert_served(&rig->calls[1]);
+    assert_int_equal(rig->calls[0].runs, 1);
+    assert_int_equal(rig->calls[0].trimmed, 0);
+}
+
+static void a_request_that_is_suspended_already_is_not_suspended_again(void **state)
+{
+    (void)state;
+    start(1);
+    rig->calls[0].suspended = true; /* a unit's done hands it on */
+    submit(&rig->calls[0]);
+    assert_served(&rig->calls[0]);
+}
+
+static void what_waits_and_what_is_at_work_is_shown(void **state)
+{
+    struct call *calls = rig->calls;
+    (void)state;
+    start(2);
+    assert_shown(0, 0);
+    hold(calls, 2, 0);
+    for (int i = 2; i < 5; i++)
+        submit(&calls[i]);
+    assert_shown(3, 2);
+    let_go(&calls[0]);
+    for (int i = 2; i < 5; i++)
+        assert_served(&calls[i]);
+    assert_shown(0, 1);
+    let_go(&calls[1]);
+    assert_shown(0, 0);
+}
+
+static void the_caller_whom_none_has_served_for_the_longest_time_is_next(void **state)
+{
+    struct call *calls = rig->calls;
+    static const uint8_t callers[] = {1, 1, 1, 2, 3, 2};
+    static const int order[] = {2, 5, 7, 3, 4, 6}; /* in which each is run */
+    (void)state;
+    start(1);
+    hold(&calls[10], 1, 4);
+    for (int i = 0; i < 6; i++)
+        submit_by(&calls[i], callers[i]);
+    let_go(&calls[10]);
+    for (int i = 0; i < 6; i++) {
+        assert_served(&calls[i]);
+        assert_int_equal(calls[i].order, order[i]);
+    }
+}
+
+static void no_caller_has_all_workers_but_one_that_is_alone(void **state)
+{
+    struct call *calls = rig->calls;
+    (void)state;
+    start(4);
+    hold(calls, 3, 7);
+    submit_by(&calls[3], 7);
+    submit_by(&calls[4], 8); /* behind it, and not kept waiting by it */
+    assert_served(&calls[4]);
+    assert_int_equal(runs_of(&calls[3]), 0);
+    assert_shown(1, 3);
+    let_go(&calls[0]);
+    assert_served(&calls[3]);
+    for (int i = 1; i < 3; i++)
+        let_go(&calls[i]);
+    hold(&calls[5], 4, 0); /* without tokens */
+    for (int i = 5; i < 9; i++)
+        let_go(&calls[i]);
+    assert_shown(0, 0);
+}
+
+static void a_quarter_of_the_workers_is_left_to_others_and_one_serves_everybody(void **state)
+{
+    static const struct {
+        int workers, most;
+    } rows[] = {{1, 1}, {2, 1}, {3, 2}, {4, 3}, {5, 3}, {8, 6}, {9, 6}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct call *calls = &rig->calls[20 * i];
+        start(rows[i].workers);
+        hold(calls, rows[i].most, 5);
+        submit_by(&calls[10], 5);
+        assert_shown(1, rows[i].most);
+        for (int k = 0; k < rows[i].most; k++)
+            let_go(&calls[k]);
+        assert_served(&calls[10]);
+        dt_workers_stop(rig->pool);
+        dt_workers_free(rig->pool);
+        rig->pool = NULL;
+    }
+}
+
+static void when_every_connection_hangs_a_request_is_refused_at_once(void **state)
+{
+    struct call *calls = rig->calls;
+    (void)state;
+    start(2);
+    rig->n_stalled = 1;
+    submit(&calls[0]);
+    assert_served(&calls[0]);
+    rig->n_stalled = 2;
+    submit(&calls[1]);
+    assert_int_equal(calls[1].resumed, 1);
+    assert_refused(&calls[1], DT_PROBLEM_UNAVAILABLE, "the database does not answer");
+    assert_int_equal(calls[1].runs, 0);
+    rig->n_stalled = 0;
+}
+
+static void a_full_queue_refuses_and_says_so(void **state)
+{
+    struct call *calls = rig->calls;
+    (void)state;
+    start(1);
+    hold(calls, 1, 0);
+    for (int i = 1; i <= FULL; i++)
+        submit(&calls[i]);
+    assert_shown(FULL, 1);
+    assert_int_equal(calls[FULL].resumed, 0);
+    submit(&calls[FULL + 1]);
+    assert_refused(&calls[FULL + 1], DT_PROBLEM_UNAVAILABLE, "too many requests are waiting");
+    let_go(&calls[0]);
+    for (int i = 1; i <= FULL; i++)
+        assert_served(&calls[i]);
+    assert_int_equal(calls[1].order, 2);
+    assert_int_equal(calls[FULL].order, FULL + 1);
+    assert_shown(0, 0);
+}
+
+static void a_request_whose_time_is_up_leaves_the_queue_and_the_others_keep_their_order(void **state)
+{
+    struct call *calls = rig->calls;
+    int64_t us = now_us();
+    (void)state;
+    start(1);
+    hold(&calls[10], 1, 0);
+    for (int i = 0; i < 6; i++) {
+        calls[i].req.deadline_us = us + (i == 0 || i == 3 || i == 5 ? 30 : 90) * SECOND;
+        submit(&calls[i]);
+    }
+    dt_workers_expire(rig->pool, us + 30 * SECOND - 1);
+    assert_shown(6, 1);
+    dt_workers_expire(rig->pool, us + 30 * SECOND);
+    assert_shown(3, 1);
+    for (int i = 0; i < 6; i += i == 0 ? 3 : 2)
+        assert_refused(&calls[i], DT_PROBLEM_UNAVAILABLE, "the request waited too long for the database");
+    let_go(&calls[10]);
+    static const int stay[] = {1, 2, 4};
+    for (int i = 0; i < 3; i++) {
+        assert_served(&calls[stay[i]]);
+        assert_int_equal(calls[stay[i]].order, 2 + i);
+    }
+}
+
+static void a_refusal_of_what_was_begun_says_that_its_outcome_is_unknown(void **state)
+{
+    struct call *calls = rig->calls;
+    (void)state;
+    start(1);
+    rig->begin = DT_UNAVAILABLE;
+    calls[0].req.changed = true;
+    submit(&calls[0]);
+    assert_refused(&calls[0], DT_PROBLEM_OUTCOME_UNKNOWN, "the database does not answer");
+    submit(&calls[1]);
+    assert_refused(&calls[1], DT_PROBLEM_UNAVAILABLE, "the database does not answer");
+    assert_int_equal(calls[0].runs + calls[1].runs, 0);
+    rig->begin = DT_OK;
+    submit(&calls[2]);
+    assert_served(&calls[2]);
+    assert_shown(0, 0);
+}
+
+static void a_request_whose_time_is_up_when_its_turn_comes_is_not_run(void **state)
+{
+    struct call *calls = rig->calls;
+    (void)state;
+    start(1);
+    calls[0].req.deadline_us = now_us();
+    submit(&calls[0]);
+    assert_refused(&calls[0], DT_PROBLEM_UNAVAILABLE, "waited too long");
+    assert_int_equal(calls[0].runs, 0);
+}
+
+static void a_request_that_is_put_off_holds_no_worker_and_is_run_again(void **state)
+{
+    struct call *calls = rig->calls;
+    int64_t us = now_us();
+    (void)state;
+    start(1);
+    for (int i = 0; i < 3; i++) {
+        calls[i].times_later = 4;
+        submit(&calls[i]);
+    }
+    submit(&calls[3]);
+    assert_served(&calls[3]);
+    assert_int_equal(calls[3].runs, 1);
+    for (int i = 0; i < 3; i++) {
+        assert_served(&calls[i]);
+        assert_int_equal(calls[i].runs, 5);
+    }
+    assert_true(now_us() - us >= 4 * DT_WORKERS_LATER_US);
+    assert_shown(0, 0);
+}
+
+static void a_request_that_is_put_off_is_refused_when_its_time_is_up(void **state)
+{
+    struct call *calls = rig->calls;
+    int64_t us = now_us();
+    (void)state;
+    start(2);
+    calls[2].held = true; /* the other worker serves the others */
+    submit(&calls[2]);
+    await(&calls[2].runs, 1);
+    for (int i = 0; i < 5; i++) {
+        if (i == 2)
+            continue;
+        calls[i].times_later = 1000000;
+        calls[i].req.deadline_us = us + (i % 2 ? 90 : 30) * SECOND;
+        submit(&calls[i]);
+        await(&calls[i].runs, 1);
+    }
+    for (int i = 0; i < 5; i += 4)
+        while (calls[i].resumed == 0)
+            dt_workers_expire(rig->pool, us + 30 * SECOND);
+    assert_refused(&calls[0], DT_PROBLEM_UNAVAILABLE, "waited too long");
+    assert_refused(&calls[4], DT_PROBLEM_UNAVAILABLE, "waited too long");
+    for (int i = 1; i < 4; i += 2) {
+        await(&calls[i].runs, runs_of(&calls[i]) + 2);
+        pthread_mutex_lock(&rig->lock);
+        calls[i].times_later = 0;
+        pthread_mutex_unlock(&rig->lock);
+        assert_served(&calls[i]);
+    }
+    let_go(&calls[2]);
+    assert_served(&calls[2]);
+}
+
+static void *stop(void *arg)
+{
+    dt_workers_stop(arg);
+    return NULL;
+}
+
+/* All workers are held: what is answered was refused, so the end has begun. Gives how many were submitted until then. */
+static int submit_until_the_end(struct call *calls)
+{
+    const struct timespec pause = {.tv_nsec = 5000000};
+    bool refused = false;
+    int n = 0;
+    for (; n < FULL - 100 && !refused; n++) {
+        submit(&calls[n]);
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&rig->lock);
+        refused = calls[n].resumed > 0;
+        pthread_mutex_unlock(&rig->lock);
+    }
+    assert_true(refused);
+    return n;
+}
+
+static void the_end_refuses_what_waits_and_lets_what_runs_end(void **state)
+{
+    struct call *calls = rig->calls;
+    pthread_t stopper;
+    (void)state;
+    start(2);
+    calls[2].times_later = 1000000;
+    submit(&calls[2]);
+    await(&calls[2].runs, 3);
+    hold(calls, 2, 0);
+    submit_by(&calls[3], 9);
+    submit_by(&calls[4], 9);
+    assert_int_equal(pthread_create(&stopper, NULL, stop, rig->pool), 0);
+    int n = submit_until_the_end(&calls[10]);
+    let_go(&calls[0]);
+    let_go(&calls[1]);
+    pthread_join(stopper, NULL);
+    for (int i = 0; i < 2; i++)
+        assert_served(&calls[i]);
+    for (int i = 2; i < 10 + n; i++)
+        if (i < 5 || i >= 10)
+            assert_refused(&calls[i], DT_PROBLEM_UNAVAILABLE, "the server is shutting down");
+    for (int i = 3; i < 10 + n; i++)
+        assert_int_equal(calls[i].runs, 0);
+    assert_shown(0, 0);
+}
+
+static void what_comes_after_the_end_is_refused(void **state)
+{
+    (void)state;
+    start(1);
+    dt_workers_stop(rig->pool);
+    submit(&rig->calls[0]);
+    assert_refused(&rig->calls[0], DT_PROBLEM_UNAVAILABLE, "the server is shutting down");
+    dt_workers_free(rig->pool);
+    rig->pool = NULL;
+}
+
+static void a_pool_that_cannot_start_gives_everything_back(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        rig->fail_session = i;
+        rig->config.http_workers = 3;
+        assert_int_equal(dt_workers_start(&rig->config, dt_clock_system(), &rig->ref, &rig->pool, &rig->err), DT_NOMEM);
+        assert_null(rig->pool);
+        assert_int_equal(rig->sessions, 0);
+    }
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(each_request_is_run_once_and_answered_once),
+        T(a_request_that_was_handed_on_is_left_alone),
+        T(a_request_that_is_suspended_already_is_not_suspended_again),
+        T(what_waits_and_what_is_at_work_is_shown),
+        T(the_caller_whom_none_has_served_for_the_longest_time_is_next),
+        T(no_caller_has_all_workers_but_one_that_is_alone),
+        T(a_quarter_of_the_workers_is_left_to_others_and_one_serves_everybody),
+        T(when_every_connection_hangs_a_request_is_refused_at_once),
+        T(a_full_queue_refuses_and_says_so),
+        T(a_request_whose_time_is_up_leaves_the_queue_and_the_others_keep_their_order),
+        T(a_refusal_of_what_was_begun_says_that_its_outcome_is_unknown),
+        T(a_request_whose_time_is_up_when_its_turn_comes_is_not_run),
+        T(a_request_that_is_put_off_holds_no_worker_and_is_run_again),
+        T(a_request_that_is_put_off_is_refused_when_its_time_is_up),
+        T(the_end_refuses_what_waits_and_lets_what_runs_end),
+        T(what_comes_after_the_end_is_refused),
+        T(a_pool_that_cannot_start_gives_everything_back),
+    };
+    return cmocka_run_group_tests_name("workers", tests, NULL, NULL);
+}
