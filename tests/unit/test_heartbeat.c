@@ -1,0 +1,432 @@
+/*
+ * What a process says of itself, and what its leaders hear of the others: on a table in memory, with the real thread and
+ * mailbox. What the heartbeat does is written down in its order.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include <pthread.h>
+
+#include "chores/heartbeat.h"
+#include "store/store.h"
+
+#define SHARDS  5
+#define SECOND  INT64_C(1000000)
+#define PATIENT (20 * SECOND)
+
+/* Under the lock. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* the table */
+    char row[200];
+    unsigned beats, asked;
+    struct dt_index_debts debts;
+    dt_status beat_status, debts_status, new_status;
+    bool made;
+    /* the process */
+    struct dt_loop_state states[SHARDS];
+    bool there[SHARDS];
+    unsigned doubts, announced;
+    char order[4000]; /* b: a beat, d: the debts are read, !: a doubt, a: an announcement */
+} fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static dt_heartbeat *heartbeat;
+
+static int64_t now_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+/* Holds the lock. */
+static void write_down(char what)
+{
+    size_t n = strlen(fake.order);
+    if (n + 1 < sizeof(fake.order))
+        fake.order[n] = what;
+    pthread_cond_broadcast(&fake.changed);
+}
+
+/* ---- the table ---- */
+
+dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out)
+{
+    (void)config, (void)ref;
+    if (fake.new_status != DT_OK)
+        return fake.new_status;
+    fake.made = true;
+    *out = (dt_store *)&fake;
+    return DT_OK;
+}
+
+void dt_store_free(dt_store *store)
+{
+    if (store)
+        fake.made = false;
+}
+
+dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err)
+{
+    (void)store;
+    pthread_mutex_lock(&fake.lock);
+    snprintf(fake.row, sizeof(fake.row), "%lld %s %s down=%s losses=%lld leads=%s waits=%s", (long long)process->id,
+             process->dispatcher ? "dispatcher" : "api", process->name, process->index_down ? process->index_down : "",
+             (long long)process->index_losses, process->leads, process->waits ? process->waits : "");
+    fake.beats++;
+    write_down('b');
+    dt_status status = fake.beat_status;
+    pthread_mutex_unlock(&fake.lock);
+    return status == DT_OK ? DT_OK : dt_fail(err, status, "away");
+}
+
+dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, struct dt_error *err)
+{
+    (void)store;
+    pthread_mutex_lock(&fake.lock);
+    *out = fake.debts;
+    fake.asked++;
+    write_down('d');
+    dt_status status = fake.debts_status;
+    pthread_mutex_unlock(&fake.lock);
+    return status == DT_OK ? DT_OK : dt_fail(err, status, "away");
+}
+
+/* ---- the process ---- */
+
+static unsigned shards(void *arg)
+{
+    assert_ptr_equal(arg, &fake);
+    return SHARDS;
+}
+
+static bool state_of(void *arg, unsigned shard, struct dt_loop_state *out)
+{
+    assert_ptr_equal(arg, &fake);
+    pthread_mutex_lock(&fake.lock);
+    *out = fake.states[shard];
+    bool there = fake.there[shard];
+    pthread_mutex_unlock(&fake.lock);
+    return there;
+}
+
+static void doubt(void *arg)
+{
+    assert_ptr_equal(arg, &fake);
+    pthread_mutex_lock(&fake.lock);
+    fake.doubts++;
+    write_down('!');
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static void announce(void *arg)
+{
+    assert_ptr_equal(arg, &fake);
+    pthread_mutex_lock(&fake.lock);
+    fake.announced++;
+    write_down('a');
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static const struct dt_config config = {.mysql_host = NULL};
+
+static const struct dt_heartbeat_env *env(void)
+{
+    static struct dt_heartbeat_env made;
+    made = (struct dt_heartbeat_env){.config = &config,
+                                     .clock = dt_clock_system(),
+                                     .name = "host:1",
+                                     .id = 7,
+                                     .arg = &fake,
+                                     .shards = shards,
+                                     .state = state_of,
+                                     .doubt = doubt,
+                                     .announce = announce};
+    return &made;
+}
+
+static void start(void)
+{
+    struct dt_error err = {0};
+    assert_int_equal(dt_heartbeat_start(env(), &heartbeat, &err), DT_OK);
+}
+
+static int make(void **state)
+{
+    (void)state;
+    fake.row[0] = '\0';
+    memset(fake.order, 0, sizeof(fake.order));
+    memset(fake.states, 0, sizeof(fake.states));
+    memset(fake.there, 0, sizeof(fake.there));
+    fake.debts = (struct dt_index_debts){0};
+    fake.beat_status = fake.debts_status = fake.new_status = DT_OK;
+    fake.beats = fake.asked = fake.doubts = fake.announced = 0;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    dt_heartbeat_stop(heartbeat);
+    heartbeat = NULL;
+    assert_false(fake.made);
+    return 0;
+}
+
+/* Waits until the number is at least that. */
+static void await(const unsigned *number, unsigned wanted)
+{
+    int64_t until_us = now_us() + PATIENT;
+    pthread_mutex_lock(&fake.lock);
+    while (*number < wanted && dt_clock_wait(&fake.changed, &fake.lock, until_us))
+        ;
+    unsigned is = *number;
+    pthread_mutex_unlock(&fake.lock);
+    if (is < wanted)
+        fail_msg("%u, and not %u", is, wanted);
+}
+
+static unsigned value_of(const unsigned *number)
+{
+    pthread_mutex_lock(&fake.lock);
+    unsigned is = *number;
+    pthread_mutex_unlock(&fake.lock);
+    return is;
+}
+
+/* What is there now has been seen by the second look, which is over before the third. */
+static void let_it_look(void)
+{
+    for (int i = 0; i < 3; i++) {
+        unsigned asked = value_of(&fake.asked);
+        dt_heartbeat_news(heartbeat);
+        await(&fake.asked, asked + 1);
+    }
+}
+
+static void await_row(const char *wanted)
+{
+    int64_t until_us = now_us() + PATIENT;
+    char is[sizeof(fake.row)];
+    pthread_mutex_lock(&fake.lock);
+    while (strcmp(fake.row, wanted) != 0 && dt_clock_wait(&fake.changed, &fake.lock, until_us))
+        ;
+    memcpy(is, fake.row, sizeof(is));
+    pthread_mutex_unlock(&fake.lock);
+    assert_string_equal(is, wanted);
+}
+
+static void set_state(unsigned shard, bool leading, const char *waiting)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.there[shard] = true;
+    fake.states[shard] = (struct dt_loop_state){.leading = leading, .waiting = waiting};
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static void set_debts(const char *down, uint64_t losses)
+{
+    pthread_mutex_lock(&fake.lock);
+    snprintf(fake.debts.down, sizeof(fake.debts.down), "%s", down);
+    fake.debts.losses = losses;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+/* ---- the tests ---- */
+
+static void a_process_says_what_it_leads_and_what_its_leaders_wait_for(void **state)
+{
+    (void)state;
+    start();
+    await_row("7 dispatcher host:1 down= losses=0 leads= waits=");
+    set_state(1, true, NULL);
+    set_state(2, false, NULL);
+    set_state(4, true, "kafka");
+    dt_heartbeat_news(heartbeat);
+    await_row("7 dispatcher host:1 down= losses=0 leads=1,4 waits=kafka");
+    set_state(4, true, "redis");
+    dt_heartbeat_news(heartbeat);
+    await_row("7 dispatcher host:1 down= losses=0 leads=1,4 waits=redis");
+    set_state(2, false, "kafka"); /* it would lead */
+    dt_heartbeat_news(heartbeat);
+    await_row("7 dispatcher host:1 down= losses=0 leads=1,4 waits=kafka,redis");
+    for (unsigned i = 0; i < SHARDS; i++)
+        set_state(i, false, NULL);
+    dt_heartbeat_news(heartbeat);
+    await_row("7 dispatcher host:1 down= losses=0 leads= waits=");
+}
+
+static void news_are_written_at_once_and_the_rest_once_a_second(void **state)
+{
+    int64_t begin_us = now_us();
+    (void)state;
+    start();
+    await(&fake.beats, 1);
+    for (unsigned i = 0; i < 8; i++) {
+        unsigned beats = value_of(&fake.beats);
+        dt_heartbeat_news(heartbeat);
+        await(&fake.beats, beats + 1);
+    }
+    assert_true(now_us() - begin_us < 6 * SECOND); /* and not eight */
+    await(&fake.beats, value_of(&fake.beats) + 1); /* of something that was on its way */
+    unsigned beats = value_of(&fake.beats);
+    begin_us = now_us();
+    await(&fake.asked, value_of(&fake.asked) + 5); /* others are looked at more often */
+    assert_true(value_of(&fake.beats) <= beats + 1 + (unsigned)((now_us() - begin_us) / SECOND));
+    await(&fake.beats, beats + 2); /* without news */
+}
+
+static void a_loss_is_doubted_before_it_is_written_and_announced_after_it(void **state)
+{
+    (void)state;
+    start();
+    let_it_look();
+    assert_int_equal(value_of(&fake.doubts), 0);
+    pthread_mutex_lock(&fake.lock);
+    memset(fake.order, 0, sizeof(fake.order));
+    pthread_mutex_unlock(&fake.lock);
+    dt_heartbeat_lost(heartbeat, "a:1");
+    await(&fake.announced, 1);
+    pthread_mutex_lock(&fake.lock);
+    const char *from = strchr(fake.order, '!');
+    bool right = from && strncmp(from, "!bda", 4) == 0;
+    pthread_mutex_unlock(&fake.lock);
+    assert_true(right);
+    await_row("7 dispatcher host:1 down=a:1 losses=1 leads= waits=");
+    let_it_look();
+    assert_int_equal(value_of(&fake.doubts), 1);
+    assert_int_equal(value_of(&fake.announced), 1);
+}
+
+static void where_something_was_lost_is_said_until_nothing_is_lost_for_a_while(void **state)
+{
+    (void)state;
+    start();
+    dt_heartbeat_lost(heartbeat, "a:1");
+    dt_heartbeat_lost(heartbeat, "a:1");
+    await_row("7 dispatcher host:1 down=a:1 losses=2 leads= waits=");
+    int64_t begin_us = now_us();
+    dt_heartbeat_lost(heartbeat, "b:1");
+    await_row("7 dispatcher host:1 down=* losses=3 leads= waits=");
+    dt_heartbeat_lost(heartbeat, "a:1"); /* of all of them */
+    await_row("7 dispatcher host:1 down=* losses=4 leads= waits=");
+    await_row("7 dispatcher host:1 down= losses=4 leads= waits=");
+    assert_true(now_us() - begin_us >= 3 * SECOND);
+    dt_heartbeat_lost(heartbeat, "");
+    await_row("7 dispatcher host:1 down=* losses=5 leads= waits=");
+}
+
+static void what_others_cannot_tell_is_known_by_its_whole_name(void **state)
+{
+    (void)state;
+    start();
+    let_it_look();
+    assert_false(dt_heartbeat_owed(heartbeat, "a:1"));
+    set_debts("a:1,cc:22", 0);
+    let_it_look();
+    assert_true(dt_heartbeat_owed(heartbeat, "a:1"));
+    assert_true(dt_heartbeat_owed(heartbeat, "cc:22"));
+    assert_false(dt_heartbeat_owed(heartbeat, "b:1"));
+    assert_false(dt_heartbeat_owed(heartbeat, "a:11"));
+    assert_false(dt_heartbeat_owed(heartbeat, "a"));
+    assert_false(dt_heartbeat_owed(heartbeat, "c:22"));
+    set_debts("*", 0);
+    let_it_look();
+    assert_true(dt_heartbeat_owed(heartbeat, "b:1"));
+    set_debts("", 0);
+    let_it_look();
+    assert_false(dt_heartbeat_owed(heartbeat, "a:1"));
+}
+
+static void leaders_doubt_whenever_what_others_say_changes_and_only_then(void **state)
+{
+    static const struct {
+        const char *down;
+        uint64_t losses;
+        bool news;
+    } rows[] = {{"", 0, false},   {"", 5, true},    {"", 5, false},    {"a:1", 5, true}, {"a:1", 5, false},
+                {"b:1", 5, true}, {"b:1", 6, true}, {"b:1", 6, false}, {"", 6, true},    {"", 6, false}};
+    unsigned doubts = 0;
+    (void)state;
+    start();
+    let_it_look();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        set_debts(rows[i].down, rows[i].losses);
+        let_it_look();
+        doubts += rows[i].news;
+        if (value_of(&fake.doubts) != doubts)
+            fail_msg("row %zu: %u doubts, and not %u", i, value_of(&fake.doubts), doubts);
+    }
+}
+
+static void a_table_that_cannot_be_had_changes_nothing_and_is_asked_again(void **state)
+{
+    (void)state;
+    start();
+    set_debts("a:1", 3);
+    let_it_look();
+    unsigned doubts = value_of(&fake.doubts);
+    pthread_mutex_lock(&fake.lock);
+    fake.debts_status = DT_UNAVAILABLE;
+    pthread_mutex_unlock(&fake.lock);
+    set_debts("", 9);
+    let_it_look();
+    assert_true(dt_heartbeat_owed(heartbeat, "a:1"));
+    assert_int_equal(value_of(&fake.doubts), doubts);
+    pthread_mutex_lock(&fake.lock);
+    fake.debts_status = DT_OK;
+    fake.beat_status = DT_UNAVAILABLE;
+    pthread_mutex_unlock(&fake.lock);
+    dt_heartbeat_lost(heartbeat, "c:1"); /* is announced all the same */
+    await(&fake.announced, 1);
+    await(&fake.beats, value_of(&fake.beats) + 1);
+    pthread_mutex_lock(&fake.lock);
+    fake.beat_status = DT_OK;
+    pthread_mutex_unlock(&fake.lock);
+    let_it_look();
+    assert_false(dt_heartbeat_owed(heartbeat, "a:1"));
+}
+
+static void a_heartbeat_that_cannot_start_leaves_nothing(void **state)
+{
+    struct dt_error err = {0};
+    (void)state;
+    fake.new_status = DT_NOMEM;
+    assert_int_equal(dt_heartbeat_start(env(), &heartbeat, &err), DT_NOMEM);
+    assert_null(heartbeat);
+}
+
+static void without_a_heartbeat_nothing_is_told(void **state)
+{
+    (void)state;
+    dt_heartbeat_lost(NULL, "a:1");
+    dt_heartbeat_news(NULL);
+    assert_false(dt_heartbeat_owed(NULL, "a:1"));
+    dt_heartbeat_stop(NULL);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_process_says_what_it_leads_and_what_its_leaders_wait_for),
+        T(news_are_written_at_once_and_the_rest_once_a_second),
+        T(a_loss_is_doubted_before_it_is_written_and_announced_after_it),
+        T(where_something_was_lost_is_said_until_nothing_is_lost_for_a_while),
+        T(what_others_cannot_tell_is_known_by_its_whole_name),
+        T(leaders_doubt_whenever_what_others_say_changes_and_only_then),
+        T(a_table_that_cannot_be_had_changes_nothing_and_is_asked_again),
+        T(a_heartbeat_that_cannot_start_leaves_nothing),
+        T(without_a_heartbeat_nothing_is_told),
+    };
+    return cmocka_run_group_tests_name("the heartbeat", tests, NULL, NULL);
+}

@@ -1,0 +1,539 @@
+/*
+ * What a due scan hints at: from the index while it is believed, and from MySQL, with a cursor and a reader ahead of it,
+ * while it is not. The index, MySQL's rows, the question whether to believe, and the topics of the queues are fakes;
+ * fair.c is the real one. A job's id tells its topic: 100,000 times the number of it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "shard/shard_parts.h"
+
+#define BATCH  10
+#define SCAN   (DT_SCAN_BATCHES * BATCH)
+#define ROWS   5000
+#define TOPICS 8
+#define TOPIC  100000
+#define NOW    INT64_C(1000000)
+#define SECOND INT64_C(1000000)
+
+static struct {
+    int64_t mono_us;
+    /* the index */
+    struct dt_entry entries[SCAN];
+    size_t n_entries;
+    int64_t next_ms, marked_as; /* the count of the marker that is there; -1: none of ours */
+    int asked, marks, vouched, doubts, given_back;
+    dt_status index_status, mark_status;
+    /* MySQL: rows in their order */
+    struct dt_due rows[ROWS];
+    size_t n_rows;
+    int reads, fail_read; /* the read that fails; 0: none */
+    dt_status sort_status, next_status;
+    int64_t next_due_ms;
+    int64_t last[TOPICS]; /* id that was claimed */
+    /* the loop's other files */
+    bool believed, parked_may_go, closed[TOPICS];
+    int fairly;
+    struct dt_due_queue queues[TOPICS];
+    struct dt_fair_queue parts[TOPICS];
+    uint32_t of[SCAN];
+} fake;
+
+static struct dt_config config;
+static struct dt_loop_env env;
+static dt_shard_loop *l;
+
+static int64_t mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return fake.mono_us;
+}
+
+static const dt_clock turned = {.mono_us = mono_us};
+
+/* ---- the index ---- */
+
+struct dt_marker dt_shard_marker(const dt_shard_loop *loop)
+{
+    return (struct dt_marker){.count = loop->mark_count, .filling = !loop->vouched};
+}
+
+dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms, size_t limit,
+                       struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked, struct dt_error *err)
+{
+    (void)index, (void)shard;
+    assert_int_equal(now_ms, NOW);
+    assert_int_equal(limit, SCAN);
+    fake.asked++;
+    if (fake.index_status != DT_OK)
+        return dt_fail(err, fake.index_status, "away");
+    memcpy(entries, fake.entries, fake.n_entries * sizeof(*entries));
+    *n = fake.n_entries;
+    *next_ms = fake.next_ms;
+    *marked = marker.count == fake.marked_as;
+    return DT_OK;
+}
+
+dt_status dt_shard_mark(dt_shard_loop *loop, bool there, struct dt_error *err)
+{
+    fake.marks++;
+    if (fake.mark_status != DT_OK)
+        return dt_fail(err, fake.mark_status, "read-only");
+    loop->marked = true;
+    loop->vouched = loop->vouched && there;
+    loop->marked_us = fake.mono_us;
+    fake.marked_as = ++loop->mark_count;
+    return DT_OK;
+}
+
+dt_status dt_shard_vouch(dt_shard_loop *loop, struct dt_error *err)
+{
+    (void)err;
+    loop->vouched = true;
+    fake.vouched++;
+    return DT_OK;
+}
+
+bool dt_shard_believes_index(const dt_shard_loop *loop)
+{
+    return fake.believed && loop->index_up;
+}
+
+void dt_shard_take_doubts(dt_shard_loop *loop)
+{
+    (void)loop;
+}
+
+void dt_shard_doubt_index(dt_shard_loop *loop)
+{
+    (void)loop;
+    fake.doubts++;
+}
+
+void dt_shard_due_from_start(dt_shard_loop *loop)
+{
+    loop->scan_ms = loop->scan_id = loop->ahead_ms = loop->ahead_id = loop->ahead_us = 0;
+}
+
+/* ---- MySQL ---- */
+
+static bool stands_after(const struct dt_due *row, int64_t ms, int64_t id)
+{
+    return row->next_ms > ms || (row->next_ms == ms && row->id > id);
+}
+
+dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms,
+                              int64_t after_ms, int64_t after_id, size_t scan, size_t limit, struct dt_due *out,
+                              size_t *n, bool *end, int64_t *last_ms, int64_t *last_id, struct dt_error *err)
+{
+    (void)store, (void)map, (void)shard, (void)scan;
+    assert_int_equal(now_ms, NOW);
+    if (++fake.reads == fake.fail_read)
+        return dt_fail(err, DT_UNAVAILABLE, "away");
+    *n = 0;
+    *end = true;
+    for (size_t i = 0; i < fake.n_rows; i++) {
+        if (!stands_after(&fake.rows[i], after_ms, after_id))
+            continue;
+        if (*n == limit) {
+            *end = false;
+            break;
+        }
+        out[(*n)++] = fake.rows[i];
+        *last_ms = fake.rows[i].next_ms;
+        *last_id = fake.rows[i].id;
+    }
+    return DT_OK;
+}
+
+dt_status dt_store_next_due(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms,
+                            size_t scan, int64_t *next_ms, struct dt_error *err)
+{
+    (void)store, (void)map, (void)shard, (void)now_ms, (void)scan;
+    if (fake.next_status != DT_OK)
+        return dt_fail(err, fake.next_status, "away");
+    *next_ms = fake.next_due_ms;
+    return DT_OK;
+}
+
+/* ---- queues ---- */
+
+bool dt_shard_parked_may_go(const dt_shard_loop *loop)
+{
+    (void)loop;
+    return fake.parked_may_go;
+}
+
+void dt_shard_give_back(dt_shard_loop *loop)
+{
+    (void)loop;
+    fake.given_back++;
+}
+
+dt_status dt_shard_hint_fairly(dt_shard_loop *loop, size_t n, bool *remainder, struct dt_error *err)
+{
+    (void)loop, (void)err;
+    fake.fairly++;
+    *remainder = n > BATCH;
+    return DT_OK;
+}
+
+dt_status dt_shard_sort_queues(dt_shard_loop *loop, size_t n, struct dt_error *err)
+{
+    if (fake.sort_status != DT_OK)
+        return dt_fail(err, fake.sort_status, "away");
+    assert_in_range(n, 1, SCAN);
+    memset(fake.queues, 0, sizeof(fake.queues));
+    for (size_t i = 0; i < TOPICS; i++)
+        fake.queues[i] = (struct dt_due_queue){.hash = i + 1, .closed = fake.closed[i]};
+    for (size_t i = 0; i < n; i++) {
+        fake.of[i] = (uint32_t)(loop->entries[i].id / TOPIC);
+        if (!fake.closed[fake.of[i]])
+            fake.queues[fake.of[i]].waiting++;
+    }
+    loop->fair.queues = fake.queues;
+    loop->fair.parts = fake.parts;
+    loop->fair.of = fake.of;
+    loop->fair.n_queues = TOPICS;
+    return DT_OK;
+}
+
+void dt_shard_share(dt_shard_loop *loop, bool held_sets)
+{
+    assert_false(held_sets);
+    for (size_t i = 0; i < loop->fair.n_queues; i++)
+        fake.parts[i] = (struct dt_fair_queue){.waiting = fake.queues[i].waiting};
+    dt_fair_share(fake.parts, loop->fair.n_queues, BATCH);
+}
+
+/* ---- the rig ---- */
+
+static int make(void **state)
+{
+    (void)state;
+    memset(&fake, 0, sizeof(fake));
+    fake.mono_us = 100 * SECOND;
+    fake.marked_as = -1;
+    fake.believed = true;
+    l = calloc(1, sizeof(*l));
+    assert_non_null(l);
+    config.dispatch_batch_jobs = BATCH;
+    env = (struct dt_loop_env){.config = &config, .clock = &turned};
+    l->env = &env;
+    l->hints = calloc(BATCH, sizeof(*l->hints));
+    l->entries = calloc(SCAN, sizeof(*l->entries));
+    l->due = calloc(SCAN, sizeof(*l->due));
+    l->index_whole = true;
+    dt_shard_due_init(l);
+    return 0;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    dt_topic_memory_clear(&l->fair.memory);
+    free(l->hints);
+    free(l->entries);
+    free(l->due);
+    free(l);
+    return 0;
+}
+
+static dt_status try_scan(int64_t *next_ms)
+{
+    struct dt_error err = {0};
+    dt_status status = dt_shard_due_scan(l, NOW, next_ms, &err);
+    if (status != DT_OK)
+        assert_int_equal(err.status, status);
+    return status;
+}
+
+static int64_t scan(void)
+{
+    int64_t next_ms;
+    assert_int_equal(try_scan(&next_ms), DT_OK);
+    return next_ms;
+}
+
+static void fill_index(size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        fake.entries[i] = (struct dt_entry){.id = (int64_t)i + 1, .due_ms = (int64_t)i + 50};
+    fake.n_entries = n;
+}
+
+static void add_rows(int64_t topic, size_t n, int64_t from_ms)
+{
+    for (size_t i = 0; i < n; i++)
+        fake.rows[fake.n_rows++] = (struct dt_due){topic * TOPIC + (int64_t)i, from_ms + (int64_t)i};
+}
+
+static void take_out(int64_t id)
+{
+    for (size_t i = 0; i < fake.n_rows; i++)
+        if (fake.rows[i].id == id) {
+            memmove(&fake.rows[i], &fake.rows[i + 1], (--fake.n_rows - i) * sizeof(*fake.rows));
+            return;
+        }
+    fail_msg("job %lld is hinted at twice", (long long)id);
+}
+
+/* Each hint is claimed, or left when its topic is closed; counts them by topic, and sees to the order within it. */
+static void claim(size_t each[TOPICS])
+{
+    assert_true(l->n_hints <= BATCH);
+    for (size_t i = 0; i < l->n_hints; i++) {
+        size_t topic = (size_t)(l->hints[i].id / TOPIC);
+        if (fake.closed[topic])
+            continue;
+        assert_true(l->hints[i].id >= fake.last[topic]);
+        fake.last[topic] = l->hints[i].id;
+        each[topic]++;
+        take_out(l->hints[i].id);
+    }
+}
+
+static size_t rows_of(int64_t topic)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < fake.n_rows; i++)
+        n += fake.rows[i].id / TOPIC == topic;
+    return n;
+}
+
+/* ---- from the index ---- */
+
+static void what_the_index_says_is_hinted_at_up_to_a_batch(void **state)
+{
+    (void)state;
+    fill_index(BATCH);
+    fake.next_ms = NOW + 7;
+    assert_int_equal(scan(), NOW + 7);
+    assert_int_equal(l->n_hints, BATCH);
+    for (size_t i = 0; i < BATCH; i++) {
+        assert_int_equal(l->hints[i].id, i + 1);
+        assert_int_equal(l->hints[i].due_ms, i + 50);
+    }
+    assert_false(l->backlog);
+    fill_index(BATCH + 1);
+    assert_int_equal(scan(), NOW); /* there is more already */
+    assert_int_equal(l->n_hints, BATCH);
+    assert_true(l->backlog);
+    fill_index(0);
+    assert_int_equal(scan(), NOW + 7);
+    assert_int_equal(l->n_hints, 0);
+    assert_int_equal(fake.reads + fake.fairly, 0);
+}
+
+static void what_is_too_much_or_parked_goes_by_queues(void **state)
+{
+    (void)state;
+    fill_index(2 * BATCH);
+    scan();
+    assert_int_equal(fake.fairly, 0);
+    fill_index(2 * BATCH + 1);
+    scan();
+    assert_int_equal(fake.fairly, 1);
+    assert_true(l->backlog);
+    fake.parked_may_go = true;
+    fill_index(1);
+    scan();
+    assert_int_equal(fake.fairly, 2);
+    assert_true(l->backlog);
+    fill_index(0);
+    assert_int_equal(scan(), NOW);
+    assert_int_equal(fake.fairly, 2);
+    assert_int_equal(fake.given_back, 3); /* not before the index was up */
+}
+
+static void the_marker_is_put_there_and_again_every_five_seconds(void **state)
+{
+    (void)state;
+    scan();
+    assert_int_equal(fake.marks, 1);
+    scan();
+    fake.mono_us += 5 * SECOND - 1;
+    scan();
+    assert_int_equal(fake.marks, 1);
+    fake.mono_us += 1;
+    scan();
+    assert_int_equal(fake.marks, 2);
+    fake.marked_as = -1; /* it is gone */
+    scan();
+    assert_int_equal(fake.marks, 3);
+    assert_int_equal(fake.vouched, 2); /* the set is whole: said at first, and since it was gone */
+}
+
+static void a_marking_whose_answer_was_lost_is_looked_for(void **state)
+{
+    (void)state;
+    scan();
+    fake.asked = fake.marks = 0;
+    l->mark_unsure = true;
+    l->mark_vouches = true;
+    l->vouched = false;
+    fake.marked_as++; /* it came about */
+    scan();
+    assert_int_equal(fake.asked, 2);
+    assert_int_equal(fake.marks, 0);
+    assert_true(l->vouched);
+    fake.asked = 0;
+    l->mark_unsure = false;
+    fake.marked_as++;
+    scan();
+    assert_int_equal(fake.asked, 1);
+    assert_int_equal(fake.marks, 1);
+}
+
+static void an_index_that_fails_is_doubted_when_it_is_back(void **state)
+{
+    (void)state;
+    scan();
+    assert_int_equal(fake.doubts, 1); /* nobody knows what it missed before this leadership */
+    fake.index_status = DT_UNAVAILABLE;
+    scan();
+    assert_false(l->index_up);
+    assert_int_equal(fake.reads, 1);
+    fake.index_status = DT_OK;
+    fake.mark_status = DT_UNAVAILABLE; /* it answers, and takes no change */
+    fake.marked_as = -1;
+    scan();
+    assert_false(l->index_up);
+    assert_int_equal(fake.reads, 2);
+    assert_int_equal(fake.doubts, 1);
+    fake.mark_status = DT_OK;
+    scan();
+    assert_true(l->index_up);
+    assert_int_equal(fake.doubts, 2);
+    assert_int_equal(fake.reads, 2);
+    scan();
+    assert_int_equal(fake.doubts, 2);
+}
+
+/* ---- from MySQL ---- */
+
+static void what_is_overdue_is_read_in_its_order_and_from_the_start_again(void **state)
+{
+    size_t each[TOPICS] = {0};
+    (void)state;
+    fake.believed = false;
+    fake.next_due_ms = NOW + 9;
+    add_rows(1, 4, 100);
+    l->index_stuck = true;
+    assert_int_equal(scan(), NOW + 9);
+    assert_int_equal(l->n_hints, 4);
+    assert_false(l->index_stuck); /* read once through */
+    claim(each);
+    add_rows(1, 3, 50); /* before what was read */
+    scan();
+    assert_int_equal(l->n_hints, 3);
+    assert_int_equal(l->hints[0].due_ms, 50);
+}
+
+static void whatever_cannot_be_read_is_told(void **state)
+{
+    int64_t next_ms;
+    (void)state;
+    fake.believed = false;
+    add_rows(1, 3 * BATCH, 100);
+    for (int at = 1; at <= 2; at++) { /* at the cursor, and ahead of it */
+        fake.reads = 0;
+        fake.fail_read = at;
+        assert_int_equal(try_scan(&next_ms), DT_UNAVAILABLE);
+        assert_int_equal(l->n_hints, 0);
+    }
+    fake.fail_read = 0;
+    fake.sort_status = DT_UNAVAILABLE;
+    assert_int_equal(try_scan(&next_ms), DT_UNAVAILABLE);
+    assert_int_equal(l->n_hints, 0);
+    fake.sort_status = DT_OK;
+    fake.n_rows = 1;
+    fake.next_status = DT_UNAVAILABLE;
+    assert_int_equal(try_scan(&next_ms), DT_UNAVAILABLE);
+}
+
+static void a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order(void **state)
+{
+    size_t each[TOPICS] = {0};
+    int scans = 0;
+    (void)state;
+    fake.believed = false;
+    add_rows(1, 2000, 100);
+    add_rows(2, 30, 3000); /* behind all of the first */
+    add_rows(3, 1, 4000);
+    l->index_stuck = true;
+    while (each[3] == 0) {
+        assert_int_equal(scan(), NOW);
+        assert_true(l->n_hints > 0);
+        claim(each);
+        fake.mono_us += SECOND / 10;
+        assert_true(++scans < 100);
+    }
+    assert_true(each[1] < 1000);
+    assert_true(each[2] > 0);
+    while (fake.n_rows > 0) {
+        scan();
+        claim(each);
+        fake.mono_us += SECOND / 10;
+        assert_true(++scans < 600);
+    }
+    assert_int_equal(each[1], 2000);
+    assert_int_equal(each[2], 30);
+    scan();
+    assert_int_equal(l->n_hints, 0);
+    assert_false(l->index_stuck);
+}
+
+static void what_may_not_go_is_passed_by_at_the_cursor(void **state)
+{
+    size_t each[TOPICS] = {0};
+    int scans = 0;
+    (void)state;
+    fake.believed = false;
+    fake.closed[1] = true;
+    add_rows(1, 200, 100);
+    add_rows(2, 100, 1000);
+    add_rows(3, 20, 2000);
+    while (rows_of(2) + rows_of(3) > 0) {
+        scan();
+        claim(each);
+        fake.mono_us += SECOND / 10;
+        assert_true(++scans < 200);
+    }
+    assert_int_equal(rows_of(1), 200);
+    fake.closed[1] = false;
+    dt_shard_due_from_start(l);
+    while (fake.n_rows > 0) {
+        scan();
+        claim(each);
+        assert_true(++scans < 400);
+    }
+    assert_int_equal(each[1], 200);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(what_the_index_says_is_hinted_at_up_to_a_batch),
+        T(what_is_too_much_or_parked_goes_by_queues),
+        T(the_marker_is_put_there_and_again_every_five_seconds),
+        T(a_marking_whose_answer_was_lost_is_looked_for),
+        T(an_index_that_fails_is_doubted_when_it_is_back),
+        T(what_is_overdue_is_read_in_its_order_and_from_the_start_again),
+        T(whatever_cannot_be_read_is_told),
+        T(a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order),
+        T(what_may_not_go_is_passed_by_at_the_cursor),
+    };
+    return cmocka_run_group_tests_name("due scans", tests, NULL, NULL);
+}

@@ -1,0 +1,349 @@
+/*
+ * What the index is told after a claim or a settlement, in which order, and who hears when it cannot be told. The index
+ * is a fake that writes down what it is told; it fails at a call that the test names.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "shard/shard_parts.h"
+
+#define NOW     INT64_C(1000000)
+#define HORIZON INT64_C(60000)
+#define SHARD   3u
+#define SHARDS  8u
+
+static struct {
+    char told[2000];
+    int calls, fail_at; /* the call that fails; 0: none */
+    char untold_arg;    /* its address is the environment's arg */
+    char index;         /* and this one's the index */
+    int untold, doubted;
+} fake;
+
+static struct dt_config config;
+static struct dt_loop_env env;
+static dt_shard_loop *l;
+
+/* ---- the index ---- */
+
+static void write_down(const char *fmt, ...) DT_PRINTF(1, 2);
+static void write_down(const char *fmt, ...)
+{
+    size_t n = strlen(fake.told);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(fake.told + n, sizeof(fake.told) - n, fmt, args);
+    va_end(args);
+}
+
+static dt_status end_call(const dt_index *index, struct dt_error *err)
+{
+    assert_ptr_equal(index, &fake.index);
+    write_down("\n");
+    return ++fake.calls == fake.fail_at ? dt_fail(err, DT_UNAVAILABLE, "read-only") : DT_OK;
+}
+
+static void write_entries(const struct dt_entry *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        write_down(" %lld@%lld", (long long)entries[i].id, (long long)entries[i].due_ms);
+}
+
+dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                       int64_t horizon_end_ms, bool wake, struct dt_error *err)
+{
+    assert_ptr_equal(map, &l->map);
+    write_down("put%s below %lld:", wake ? " and wake" : "", (long long)horizon_end_ms);
+    for (size_t i = 0; i < n; i++)
+        write_down(" %lld@%lld was %lld", (long long)entries[i].id, (long long)entries[i].due_ms,
+                   (long long)entries[i].was_ms);
+    return end_call(index, err);
+}
+
+dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                        struct dt_error *err)
+{
+    assert_ptr_equal(map, &l->map);
+    write_down("fill");
+    write_entries(entries, n);
+    return end_call(index, err);
+}
+
+dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_error *err)
+{
+    write_down("wake %u%s", shard, outbox ? " for its outbox" : "");
+    return end_call(index, err);
+}
+
+dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n,
+                        struct dt_error *err)
+{
+    assert_int_equal(shard, SHARD);
+    write_down("hold %.*s", (int)topic.n, topic.p);
+    write_entries(entries, n);
+    return end_call(index, err);
+}
+
+dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n, struct dt_error *err)
+{
+    assert_int_equal(shard, SHARD);
+    write_down("fix");
+    for (size_t i = 0; i < n; i++)
+        write_down(" %lld@%lld>%lld", (long long)fixes[i].id, (long long)fixes[i].seen_ms, (long long)fixes[i].due_ms);
+    return end_call(index, err);
+}
+
+dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err)
+{
+    write_down("drop %u", shard);
+    return end_call(index, err);
+}
+
+/* ---- the loop ---- */
+
+void dt_shard_note_held(dt_shard_loop *loop, struct dt_str name, bool open)
+{
+    assert_ptr_equal(loop, l);
+    write_down("held %.*s%s\n", (int)name.n, name.p, open ? " open" : "");
+}
+
+void dt_shard_doubt_index(dt_shard_loop *loop)
+{
+    assert_ptr_equal(loop, l);
+    fake.doubted++;
+}
+
+static void untold(void *arg, const dt_index *index)
+{
+    assert_ptr_equal(arg, &fake.untold_arg);
+    assert_ptr_equal(index, &fake.index);
+    fake.untold++;
+}
+
+static int64_t mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return 5000000;
+}
+
+static int64_t real_ms(const dt_clock *clock)
+{
+    (void)clock;
+    return NOW;
+}
+
+static const dt_clock stopped_clock = {mono_us, real_ms};
+static dt_refclock ref;
+
+static int make(void **state)
+{
+    (void)state;
+    memset(&fake, 0, sizeof(fake));
+    l = calloc(1, sizeof(*l));
+    assert_non_null(l);
+    config.index_horizon = HORIZON;
+    dt_refclock_init(&ref, &stopped_clock);
+    env = (struct dt_loop_env){
+        .config = &config, .clock = &stopped_clock, .ref = &ref, .arg = &fake.untold_arg, .index_untold = untold};
+    l->env = &env;
+    l->shard = SHARD;
+    l->index = (dt_index *)&fake.index;
+    l->index_up = true;
+    l->marked_us = 7;
+    dt_arena_init(&l->arena);
+    dt_shard_map_init(&l->map, 1, SHARDS);
+    return 0;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    dt_arena_clear(&l->arena);
+    free(l);
+    return 0;
+}
+
+static void tell(struct dt_seen *seen, size_t n, struct dt_seen *moved, size_t n_moved)
+{
+    struct dt_turn turn = {.now_ms = NOW, .seen = seen, .n_seen = n, .moved = moved, .n_moved = n_moved};
+    dt_shard_tell_index(l, &turn);
+}
+
+static void assert_told(const char *wanted)
+{
+    if (strcmp(fake.told, wanted) != 0)
+        fail_msg("%s\nand not\n%s", fake.told, wanted);
+}
+
+/* An id whose shard is this one, greater than the last one that was given for it. */
+static int64_t id_of(unsigned shard, int64_t above)
+{
+    while (dt_shard_of(&l->map, ++above) != shard)
+        ;
+    return above;
+}
+
+/* ---- the tests ---- */
+
+static void an_entry_moves_to_its_next_time_or_goes_away(void **state)
+{
+    struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW + 5},
+                             {.id = 2, .hint_ms = 20},
+                             {.id = 3, .hint_ms = 30, .next_ms = NOW + HORIZON - 1},
+                             {.id = 4, .hint_ms = 40, .next_ms = NOW + HORIZON}};
+    (void)state;
+    tell(seen, 4, NULL, 0);
+    assert_told("fix 1@10>1000005 2@20>0 3@30>1059999 4@40>0\n");
+    assert_int_equal(fake.untold + fake.doubted, 0);
+    assert_int_equal(l->marked_us, 7);
+}
+
+static void a_single_entry_is_told_too(void **state)
+{
+    struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW}};
+    (void)state;
+    tell(seen, 1, NULL, 0);
+    assert_told("fix 1@10>1000000\n");
+    fake.told[0] = '\0';
+    tell(NULL, 0, seen, 1);
+    assert_told("fix 1@10>1000000\n");
+}
+
+static void deadlines_that_were_put_off_move_behind_the_others(void **state)
+{
+    struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW}};
+    struct dt_seen moved[] = {{.id = 8, .hint_ms = 80, .next_ms = NOW + 1},
+                              {.id = 9, .hint_ms = 90, .next_ms = NOW + HORIZON}};
+    (void)state;
+    tell(seen, 1, moved, 2);
+    assert_told("fix 1@10>1000000 8@80>1000001 9@90>0\n");
+}
+
+static void nothing_is_told_where_there_is_nothing_or_nobody_listens(void **state)
+{
+    struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW}};
+    (void)state;
+    tell(seen, 0, seen, 0);
+    l->index_up = false;
+    tell(seen, 1, NULL, 0);
+    assert_told("");
+    assert_int_equal(fake.untold + fake.doubted, 0);
+}
+
+static void what_is_parked_goes_to_its_topics_set_together(void **state)
+{
+    struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW, .hold = DT_STR_LIT("a")},
+                             {.id = 2, .hint_ms = 20, .next_ms = NOW, .hold = DT_STR_LIT("b")},
+                             {.id = 3, .hint_ms = 30, .next_ms = NOW + 1},
+                             {.id = 4, .hint_ms = 40, .next_ms = NOW, .hold = DT_STR_LIT("a")},
+                             {.id = 5, .hint_ms = 50, .next_ms = NOW, .hold = DT_STR_LIT("b")}};
+    (void)state;
+    tell(seen, 5, NULL, 0);
+    assert_told("hold a 1@10 4@40\nheld a\nhold b 2@20 5@50\nheld b\nfix 3@30>1000001\n");
+    fake.told[0] = '\0';
+    struct dt_seen alone[] = {{.id = 6, .hint_ms = 60, .next_ms = NOW, .hold = DT_STR_LIT("c")}};
+    tell(alone, 1, NULL, 0);
+    assert_told("hold c 6@60\nheld c\n");
+}
+
+static void what_belongs_elsewhere_goes_there_before_it_leaves_here_and_wakes_who_is_to_hurry(void **state)
+{
+    int64_t soon = id_of(5, 0);
+    int64_t later = id_of(6, 0);
+    int64_t last = id_of(5, soon);
+    int64_t far = id_of(7, 0);
+    struct dt_seen seen[] = {{.id = soon, .hint_ms = 10, .next_ms = NOW + 2000, .elsewhere = true},
+                             {.id = later, .hint_ms = 20, .next_ms = NOW + 2001, .elsewhere = true},
+                             {.id = last, .hint_ms = 30, .next_ms = NOW, .elsewhere = true},
+                             {.id = far, .hint_ms = 40, .next_ms = NOW + HORIZON, .elsewhere = true},
+                             {.id = 999, .hint_ms = 50, .next_ms = NOW}};
+    char wanted[400];
+    (void)state;
+    tell(seen, 5, NULL, 0);
+    snprintf(wanted, sizeof(wanted),
+             "fill %lld@1002000 %lld@1002001 %lld@1000000\nwake 5\nfix %lld@10>0 %lld@20>0 %lld@30>0 %lld@40>0 "
+             "999@50>1000000\n",
+             (long long)soon, (long long)later, (long long)last, (long long)soon, (long long)later, (long long)last,
+             (long long)far);
+    assert_told(wanted);
+}
+
+static void an_index_that_cannot_be_told_is_not_believed_and_others_hear_of_it(void **state)
+{
+    int64_t elsewhere = id_of(5, 0);
+    static const char *const last[] = {"fill", "wake", "hold", "fix"};
+    (void)state;
+    for (int at = 1; at <= 4; at++) {
+        struct dt_seen seen[] = {{.id = elsewhere, .hint_ms = 10, .next_ms = NOW, .elsewhere = true},
+                                 {.id = 2, .hint_ms = 20, .next_ms = NOW, .hold = DT_STR_LIT("a")},
+                                 {.id = 3, .hint_ms = 30, .next_ms = NOW}};
+        fake.told[0] = '\0';
+        fake.calls = fake.untold = fake.doubted = 0;
+        fake.fail_at = at;
+        l->marked_us = 7;
+        tell(seen, 3, NULL, 0);
+        assert_int_equal(fake.calls, at); /* nothing is told after it */
+        assert_int_equal(fake.untold, 1);
+        assert_int_equal(fake.doubted, 1);
+        assert_int_equal(l->marked_us, 0);
+        assert_non_null(strstr(fake.told, last[at - 1]));
+        assert_int_equal(strstr(fake.told, "held a") != NULL, at > 3);
+    }
+}
+
+static void a_job_that_ended_in_a_takeover_moves_wherever_its_entry_is(void **state)
+{
+    struct dt_settled done = {.next_ms = NOW + 9, .was_ms = {NOW + 1, 0, NOW + 3}};
+    (void)state;
+    l->index_up = false; /* other shards' entries are put all the same */
+    dt_shard_tell_moved(l, 42, &done);
+    assert_told("put below 1060000: 42@1000009 was 1000001 42@1000009 was 1000003\n");
+    assert_int_equal(fake.untold, 0);
+    fake.told[0] = '\0';
+    fake.calls = 0;
+    fake.fail_at = 1;
+    dt_shard_tell_moved(l, 43, &(struct dt_settled){0});
+    assert_told("put below 1060000: 43@0 was 0\n");
+    assert_int_equal(fake.untold, 1);
+}
+
+static void only_the_set_of_a_shard_that_is_not_needed_any_more_is_dropped(void **state)
+{
+    (void)state;
+    l->shard = SHARDS - 1;
+    dt_shard_leave_index(l);
+    assert_told("");
+    l->shard = SHARDS;
+    dt_shard_leave_index(l);
+    assert_told("drop 8\n");
+    fake.fail_at = 2;
+    dt_shard_leave_index(l);
+    assert_int_equal(fake.untold, 0);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(an_entry_moves_to_its_next_time_or_goes_away),
+        T(a_single_entry_is_told_too),
+        T(deadlines_that_were_put_off_move_behind_the_others),
+        T(nothing_is_told_where_there_is_nothing_or_nobody_listens),
+        T(what_is_parked_goes_to_its_topics_set_together),
+        T(what_belongs_elsewhere_goes_there_before_it_leaves_here_and_wakes_who_is_to_hurry),
+        T(an_index_that_cannot_be_told_is_not_believed_and_others_hear_of_it),
+        T(a_job_that_ended_in_a_takeover_moves_wherever_its_entry_is),
+        T(only_the_set_of_a_shard_that_is_not_needed_any_more_is_dropped),
+    };
+    return cmocka_run_group_tests_name("what the index is told", tests, NULL, NULL);
+}
