@@ -38,6 +38,7 @@ static dt_db *holder; /* keeps rows locked, while there is one */
 
 static _Atomic bool no_place;
 static _Atomic unsigned told[SHARDS];
+static _Atomic unsigned untold; /* times that the index could not be told */
 
 /* ---- between the reader and its servers ---- */
 
@@ -160,16 +161,26 @@ static void outbox(void *arg, unsigned shard)
     told[shard % SHARDS]++;
 }
 
+/* Both come as they were given, and no Redis answered. */
+static void index_untold(void *arg, const dt_index *index)
+{
+    char down[64];
+    dt_index_failing(index, down, sizeof(down));
+    untold += arg == &map && strcmp(down, "*") == 0;
+}
+
 static void start(void)
 {
     const struct dt_results_env env = {.config = &config,
+                                       .arg = &map,
                                        .kafka = &kafka.env,
                                        .clock = dt_clock_system(),
                                        .ref = &ref,
                                        .notices = notices,
                                        .map = get_map,
                                        .place = place,
-                                       .outbox = outbox};
+                                       .outbox = outbox,
+                                       .index_untold = index_untold};
     MYSQL_FIXTURE_OK(dt_results_start(&env, &results, &err), &err);
 }
 
@@ -234,6 +245,7 @@ static int begin_test(void **state)
     drain();
     forget_all();
     read_so_far = commits = committed_too_early = 0;
+    untold = 0;
     for (unsigned i = 0; i < SHARDS; i++)
         told[i] = 0;
     return 0;
@@ -353,6 +365,24 @@ static void a_result_is_applied_and_the_index_and_the_outbox_are_told(void **sta
         assert_int_equal(told[i], i == dt_shard_of(&map, 8));
     assert_int_equal(redis_fixture_score(index_of_test, &map, 7),
                      mysql_fixture_number(&fx, "SELECT next_at FROM jobs WHERE id = 7"));
+    assert_int_equal(untold, 0);
+}
+
+static void a_result_that_the_index_cannot_be_told_of_is_applied_and_said_to_be_untold(void **state)
+{
+    char *right = config.redis_endpoints;
+    (void)state;
+    stop();
+    config.redis_endpoints = (char *)(uintptr_t) "127.0.0.1:1"; /* nobody is there */
+    start();
+    job_row_dispatched(&fx, 7, 1, 0);
+    report("{\"job_id\":\"7\",\"attempt\":1,\"status\":\"failed\"}");
+    wait_for("SELECT COUNT(*) FROM jobs WHERE id = 7 AND state = 'scheduled' AND failures = 1", 1);
+    for (int i = 0; i < WAIT_MS / 10 && !untold; i++)
+        nap();
+    stop();
+    config.redis_endpoints = right;
+    assert_true(untold >= 1);
 }
 
 static void error_texts_of_one_batch_are_each_their_jobs_own(void **state)
@@ -596,6 +626,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
     const struct CMUnitTest tests[] = {
         T(a_result_is_applied_and_the_index_and_the_outbox_are_told),
+        T(a_result_that_the_index_cannot_be_told_of_is_applied_and_said_to_be_untold),
         T(error_texts_of_one_batch_are_each_their_jobs_own),
         T(nothing_is_read_before_there_is_a_share),
         T(offsets_are_committed_only_when_all_that_was_read_is_in_mysql),

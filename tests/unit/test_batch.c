@@ -288,6 +288,27 @@ static void refused_elements_keep_their_place_and_make_no_job(void **state)
     request_clear(&req);
 }
 
+static void a_refusal_says_what_is_wrong_and_in_which_line(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    request_init(&req);
+    dt_batch *batch = dt_batch_new(&req, false);
+    add(batch, "{");
+    dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "too long");
+    add(batch, "{\"topic\":\"t\"}");
+    add(batch, "[");
+    assert_true(dt_batch_flush(batch));
+    dt_batch_answer(batch);
+    assert_int_equal(count(req.out.p, "\n"), 4);
+    assert_int_equal(count(req.out.p, "\"detail\":\"line 1: "), 1);
+    assert_int_equal(count(req.out.p, "\"detail\":\"too long\""), 1);
+    assert_int_equal(count(req.out.p, "\"detail\":\"see errors for each member that is wrong\""), 1);
+    assert_int_equal(count(req.out.p, "\"detail\":\"line 4: "), 1);
+    dt_batch_release(batch);
+    request_clear(&req);
+}
+
 static void a_batch_of_refusals_needs_no_committer(void **state)
 {
     (void)state;
@@ -731,6 +752,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(results_stand_in_the_order_of_elements),
         TEST(refused_elements_keep_their_place_and_make_no_job),
+        TEST(a_refusal_says_what_is_wrong_and_in_which_line),
         TEST(a_batch_of_refusals_needs_no_committer),
         TEST(an_empty_batch_is_an_empty_answer),
         TEST(outcomes_become_results),

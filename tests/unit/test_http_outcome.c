@@ -238,6 +238,9 @@ static void retry_after_sets_the_delay_of_a_failure(void **state)
                 {"Sun, 06 Xyz 1994 08:50:37 GMT", -1},
                 {"Sun, 6 Nov 1994 08:50:37 GMT", -1},
                 {"Sun Nov 6 08:50:37 1994", -1},
+                {"Sun, 06 Nov 1994 08:50:37 GMTx", -1},
+                {"Sunday, 06-Nov-94 08:50:37 GMT x", -1},
+                {"Sun Nov  6 08:50:37 1994 GMT", -1},
                 {"1994-11-06T08:50:37Z", -1}};
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -260,6 +263,23 @@ static void a_year_of_two_digits_is_the_nearest(void **state)
     assert_true(dt_http_date_parse(DT_STR_LIT("Sunday, 06-Nov-45 08:49:37 GMT"), NOW, &ms));
     assert_true(dt_http_date_parse(DT_STR_LIT("Sun, 06 Nov 1945 08:49:37 GMT"), NOW, &same));
     assert_true(ms == same);
+}
+
+/* Each beginning stands in memory of its own, so that nothing is read behind it. */
+static void a_date_that_is_cut_off_anywhere_is_none(void **state)
+{
+    static const char *const forms[] = {"Sun, 06 Nov 1994 08:50:37 GMT", "Sunday, 06-Nov-94 08:50:37 GMT",
+                                        "Sun Nov  6 08:50:37 1994"};
+    int64_t ms;
+    (void)state;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+        for (size_t n = strlen(forms[i]) + 1; n-- > 0;) {
+            char *text = malloc(n ? n : 1);
+            assert_non_null(text);
+            memcpy(text, forms[i], n);
+            assert_int_equal(dt_http_date_parse((struct dt_str){text, n}, NOW, &ms), n == strlen(forms[i]));
+            free(text);
+        }
 }
 
 static void a_message_has_500_bytes_of_valid_text(void **state)
@@ -304,6 +324,7 @@ int main(void)
         T(a_media_type_that_is_similar_is_no_report),
         T(retry_after_sets_the_delay_of_a_failure),
         T(a_year_of_two_digits_is_the_nearest),
+        T(a_date_that_is_cut_off_anywhere_is_none),
         T(a_message_has_500_bytes_of_valid_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,8 @@ static void what_cannot_be_a_member_is_refused(void **state)
     assert_false(dt_member_id("\xff\0\0\0\0\0\0\0", 8, NOON, &id)); /* negative */
     assert_false(dt_member_id("\0\0\0\0\0\0\0\0", 8, NOON, &id));
     assert_false(dt_member_id("\0\0\0\0", 4, 5, &id)); /* id 0 */
+    assert_true(dt_member_id("\0\0\0\0\0\0\0\1", 8, NOON, &id));
+    assert_int_equal(id, 1);
 }
 
 static void items_are_sorted_by_time_and_then_by_their_members_bytes(void **state)

@@ -1,7 +1,7 @@
 /*
- * What the transactional producer makes of requests that fail, hang or lose their connection: on librdkafka's mock
- * cluster, which can be told to fail the n-th request. It knows nothing of isolation or fencing; that is tested on a
- * real broker (contract/test_kafka_producer.c).
+ * What the producers make of requests that fail, hang or lose their connection: on librdkafka's mock cluster, which can
+ * be told to fail the n-th request. It knows nothing of isolation or fencing; that is tested on a real broker
+ * (contract/test_kafka_producer.c).
  */
 #include <arpa/inet.h>
 #include <librdkafka/rdkafka.h>
@@ -23,6 +23,7 @@
 #include "kafka/kafka.h"
 #include "support/redis_fixture.h" /* wait_until */
 
+enum { LONGEST = 249 }; /* Kafka's own limit of a topic's name */
 enum { PRODUCE = 0, INIT_PRODUCER_ID = 22, ADD_PARTITIONS = 24, END_TXN = 26 };
 /* The mock cluster may take a second to come back, after which librdkafka waits up to two before it connects again. */
 enum { TIMEOUT_MS = 1500, LONG_TIMEOUT_MS = 15000 };
@@ -33,6 +34,8 @@ static struct {
     struct dt_config config;
     struct dt_kafka_env env;
     dt_producer *producer;
+    dt_notice_producer *notices;
+    char longest[LONGEST + 1]; /* the name of a topic */
 } fx;
 
 static int64_t now_us(void)
@@ -58,6 +61,8 @@ static int make_cluster(void **state)
     assert_non_null(fx.cluster);
     assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "mock.ledger", 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "orders", 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    memset(fx.longest, 'x', LONGEST);
+    assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, fx.longest, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     fx.config.kafka_brokers = (char *)(uintptr_t)rd_kafka_mock_cluster_bootstraps(fx.cluster);
     fx.config.kafka_transaction_timeout = TIMEOUT_MS;
     fx.env = (struct dt_kafka_env){.config = &fx.config, .installation = "mock", .uuid = "1", .shards = 1};
@@ -85,10 +90,21 @@ static int make_patient_producer(void **state)
     return make_with(state, LONG_TIMEOUT_MS);
 }
 
+static int make_notices(void **state)
+{
+    struct dt_error err = {0};
+
+    make_cluster(state);
+    if (dt_notice_producer_new(&fx.env, &fx.notices, &err) != DT_OK)
+        fail_msg("%s", err.text);
+    return 0;
+}
+
 static int clear(void **state)
 {
     (void)state;
     dt_producer_free(fx.producer);
+    dt_notice_producer_free(fx.notices);
     dt_kafka_drain(10000);
     rd_kafka_mock_cluster_destroy(fx.cluster);
     rd_kafka_destroy(fx.rk);
@@ -186,6 +202,43 @@ static void a_connection_that_breaks_between_two_transactions_does_no_harm(void 
     warm();
 }
 
+/* How many records a topic has. */
+static int64_t records_in(const char *topic)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    rd_kafka_t *rk;
+    char reason[256];
+    int64_t low = -1;
+    int64_t high = -1;
+
+    assert_int_equal(rd_kafka_conf_set(conf, "bootstrap.servers", fx.config.kafka_brokers, reason, sizeof(reason)),
+                     RD_KAFKA_CONF_OK);
+    rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, reason, sizeof(reason));
+    assert_non_null(rk);
+    assert_int_equal(rd_kafka_query_watermark_offsets(rk, topic, 0, &low, &high, 20000), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_destroy(rk);
+    return high;
+}
+
+static dt_status send_to_longest(struct dt_error *err)
+{
+    const struct dt_kafka_message message = {
+        .topic = dt_str(fx.longest), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("a")};
+    int64_t offset = -1;
+
+    return dt_producer_send(fx.producer, &message, 1, DT_STR_LIT("k"), DT_STR_LIT("v"), &offset, err);
+}
+
+static void a_topic_with_the_longest_name_gets_its_messages(void **state)
+{
+    struct dt_error err = {0};
+
+    (void)state;
+    if (send_to_longest(&err) != DT_OK)
+        fail_msg("%s", err.text);
+    assert_true(records_in(fx.longest) >= 1);
+}
+
 /* ---- doubt ---- */
 
 static void a_connection_that_breaks_after_endtxn_is_a_doubt_even_when_the_commit_succeeds(void **state)
@@ -271,6 +324,16 @@ static void a_topic_that_may_not_be_written_is_refused(void **state)
     assert_true(dt_producer_refusal(fx.producer).whole_topic);
 }
 
+static void a_refused_topic_with_the_longest_name_is_named(void **state)
+{
+    struct dt_error err = {0};
+
+    (void)state;
+    fail_next(PRODUCE, 2, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+    assert_int_equal(send_to_longest(&err), DT_REFUSED);
+    assert_string_equal(dt_producer_refusal(fx.producer).topic, fx.longest);
+}
+
 static void a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_refuses_no_message(void **state)
 {
     (void)state;
@@ -323,7 +386,93 @@ static void starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop(void **s
     pthread_join(thread, NULL);
 }
 
+/* ---- notices ---- */
+
+#define NOTICES 3
+
+/* Sends so many notices to a topic; sent: of each, whether it arrived. */
+static dt_status notify(const char *topic, size_t n, bool sent[NOTICES], int timeout_ms)
+{
+    const struct dt_kafka_header header = {DT_STR_LIT("reason"), DT_STR_LIT("why")};
+    struct dt_kafka_message messages[NOTICES] = {0};
+    struct dt_error err = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        messages[i] = (struct dt_kafka_message){.topic = dt_str(topic),
+                                                .key = DT_STR_LIT("1"),
+                                                .value = DT_STR_LIT("a"),
+                                                .headers = &header,
+                                                .n_headers = 1};
+        sent[i] = true;
+    }
+    return dt_notice_producer_send(fx.notices, messages, n, sent, timeout_ms, &err);
+}
+
+static void notices_arrive_and_each_is_said_to(void **state)
+{
+    bool sent[NOTICES];
+
+    (void)state;
+    assert_int_equal(notify("orders", NOTICES, sent, LONG_TIMEOUT_MS), DT_OK);
+    for (int i = 0; i < NOTICES; i++)
+        assert_true(sent[i]);
+    assert_int_equal(records_in("orders"), NOTICES);
+    assert_int_equal(notify(fx.longest, 1, sent, LONG_TIMEOUT_MS), DT_OK);
+    assert_int_equal(records_in(fx.longest), 1);
+}
+
+static void no_notices_need_no_broker(void **state)
+{
+    (void)state;
+    assert_int_equal(rd_kafka_mock_broker_set_down(fx.cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(notify("orders", 0, NULL, 1), DT_OK);
+}
+
+static void a_notice_that_kafka_refuses_is_refused_and_the_next_one_arrives(void **state)
+{
+    bool sent[NOTICES];
+
+    (void)state;
+    fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    assert_int_equal(notify("orders", 1, sent, LONG_TIMEOUT_MS), DT_REFUSED);
+    assert_false(sent[0]);
+    assert_int_equal(notify("orders", 1, sent, LONG_TIMEOUT_MS), DT_OK);
+    assert_true(sent[0]);
+    assert_int_equal(records_in("orders"), 1);
+}
+
+static void notices_that_are_refused_together_go_one_by_one(void **state)
+{
+    bool sent[NOTICES];
+
+    (void)state;
+    fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    assert_int_equal(notify("orders", NOTICES, sent, LONG_TIMEOUT_MS), DT_OK);
+    for (int i = 0; i < NOTICES; i++)
+        assert_true(sent[i]);
+    assert_int_equal(records_in("orders"), NOTICES);
+}
+
+static void a_broker_that_hangs_is_unavailable_in_time_and_asked_anew(void **state)
+{
+    bool sent[NOTICES];
+    int64_t begin_us;
+
+    (void)state;
+    assert_int_equal(notify("orders", 1, sent, LONG_TIMEOUT_MS), DT_OK);
+    rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 60000);
+    begin_us = now_us();
+    assert_int_equal(notify("orders", NOTICES, sent, TIMEOUT_MS), DT_UNAVAILABLE);
+    assert_in_range(now_us() - begin_us, (TIMEOUT_MS - 100) * 1000, (TIMEOUT_MS + 2500) * 1000);
+    for (int i = 0; i < NOTICES; i++)
+        assert_false(sent[i]);
+    rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 0);
+    assert_int_equal(notify("orders", 1, sent, LONG_TIMEOUT_MS), DT_OK);
+    assert_true(sent[0]);
+}
+
 #define TEST(name)         cmocka_unit_test_setup_teardown(name, make_producer, clear)
+#define TEST_NOTICES(name) cmocka_unit_test_setup_teardown(name, make_notices, clear)
 #define TEST_PATIENT(name) cmocka_unit_test_setup_teardown(name, make_patient_producer, clear)
 #define TEST_START(name)   cmocka_unit_test_setup_teardown(name, make_cluster, clear)
 
@@ -334,6 +483,7 @@ int main(void)
         TEST(a_leader_that_moved_is_found_again_inside_the_transaction),
         TEST(a_coordinator_that_still_completes_the_last_transaction_is_waited_for),
         TEST_PATIENT(a_connection_that_breaks_between_two_transactions_does_no_harm),
+        TEST(a_topic_with_the_longest_name_gets_its_messages),
         TEST(a_connection_that_breaks_after_endtxn_is_a_doubt_even_when_the_commit_succeeds),
         TEST(an_endtxn_that_was_sent_twice_is_a_doubt_even_when_the_commit_succeeds),
         TEST(a_connection_that_breaks_under_the_messages_is_a_doubt),
@@ -343,10 +493,16 @@ int main(void)
         TEST(a_broker_that_hangs_is_a_doubt_at_the_transaction_timeout),
         TEST(a_broker_that_is_gone_is_a_doubt_at_the_transaction_timeout),
         TEST(a_topic_that_may_not_be_written_is_refused),
+        TEST(a_refused_topic_with_the_longest_name_is_named),
         TEST(a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_refuses_no_message),
         TEST_START(starting_waits_for_a_coordinator_that_is_not_ready),
         TEST_START(starting_on_a_broker_that_hangs_is_unavailable_in_time),
         TEST_START(starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop),
+        TEST_NOTICES(notices_arrive_and_each_is_said_to),
+        TEST_NOTICES(no_notices_need_no_broker),
+        TEST_NOTICES(a_notice_that_kafka_refuses_is_refused_and_the_next_one_arrives),
+        TEST_NOTICES(notices_that_are_refused_together_go_one_by_one),
+        TEST_NOTICES(a_broker_that_hangs_is_unavailable_in_time_and_asked_anew),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
