@@ -11,6 +11,23 @@ def digest(text):
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+class Times(dict):
+    """How long each suite takes without a fault, None when it fails then. Those that pass are kept for the next campaign on the same tree."""
+
+    def __init__(self, path, tree):
+        super().__init__()
+        self.path, self.tree = path, tree
+        if path.exists():
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            self.update(kept["seconds"] if kept["tree"] == tree else {})
+
+    def __setitem__(self, suite, seconds):
+        super().__setitem__(suite, seconds)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        passing = {name: value for name, value in self.items() if value is not None}
+        self.path.write_text(json.dumps({"tree": self.tree, "seconds": passing}), encoding="utf-8")
+
+
 class Account:
     def __init__(self, path):
         self.path = path

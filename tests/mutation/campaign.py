@@ -4,16 +4,20 @@
          ─▶ the same object code ─▶ equivalent
          ─▶ a suite fails or hangs ─▶ caught
          ─▶ all pass ─▶ survived
+         ─▶ the cheap ones pass, the others were not to be run ─▶ open: a later campaign goes on with the others
 
 Before its first fault a suite is run without any: one that fails then decides nothing, and its time gives the deadline for the faults. What
-fails on real servers must fail twice, so that a busy machine catches nothing; a suite that hangs has noticed.
+fails on real servers, or in a suite that takes seconds, must fail twice, so that a busy machine catches nothing; a suite that hangs has
+noticed.
 """
 import difflib
 import time
 
 from .account import digest
+from .concerns import needs_servers
 
-TWICE = ("contract", "api", "integration")
+PASSED = ("open", "survived")
+LONG = 2  # seconds: what waits for something may fail for want of time
 
 
 def difference(fault, text):
@@ -22,9 +26,10 @@ def difference(fault, text):
 
 
 class Campaign:
-    def __init__(self, shop, trials, account, suites_of, say):
+    def __init__(self, shop, trials, account, suites_of, say, servers=True, times=None):
         self.shop, self.trials, self.account, self.suites_of, self.say = shop, trials, account, suites_of, say
-        self.seconds = {}  # suite -> its time without a fault; None when it fails then
+        self.servers = servers  # whether suites that need servers are run
+        self.seconds = {} if times is None else times  # suite -> its time without a fault; None when it fails then
 
     def usable(self, suite, fault):
         """Whether the suite passes without any fault: it was run so once, or twice."""
@@ -43,19 +48,25 @@ class Campaign:
         """What of the suite failed; None when all passed."""
         deadline = 20 + 4 * self.seconds[suite]
         good, what, _ = self.trials.run(suite, deadline)
-        if not good and what != "no end" and suite.split("/")[0] in TWICE:
+        waits = needs_servers(suite) or self.seconds[suite] > LONG
+        if not good and what != "no end" and waits and suite != "sim":
             single = what if what.startswith("test_") and "[" not in what else None
             good, what, _ = self.trials.run(suite, deadline, single)
         return None if good else what
 
-    def judge(self, fault, text):
-        """(outcome, suite, what failed, suites that were run)"""
+    def judge(self, fault, text, passed):
+        """(outcome, suite, what failed, suites that were run); `passed`: suites that the fault has passed before"""
         planted = fault.planted(text)
-        verdict = self.shop.verdict(fault.path, planted)
+        verdict = None if passed else self.shop.verdict(fault.path, planted)
         if verdict is not None:
             return verdict, None, None, []
-        run = []
+        run, open_ones = list(passed), False
         for suite in self.suites_of(fault.path):
+            if suite in passed:
+                continue
+            if not self.servers and needs_servers(suite):
+                open_ones = True
+                continue
             if not self.usable(suite, fault):
                 continue
             self.shop.write(fault.path, planted)
@@ -65,12 +76,12 @@ class Campaign:
             what = self.caught_by(suite)
             if what is not None:
                 return "caught", suite, what, run
-        return "survived", None, None, run
+        return "open" if open_ones else "survived", None, None, run
 
-    def one(self, fault, text):
+    def one(self, fault, text, passed=()):
         begun = time.monotonic()
         try:
-            outcome, suite, what, run = self.judge(fault, text)
+            outcome, suite, what, run = self.judge(fault, text, passed)
         finally:
             self.shop.restore(fault.path)
         entry = {"name": fault.name, "path": fault.path, "line": fault.line, "kind": fault.kind, "outcome": outcome, "by": suite, "what": what,
@@ -82,7 +93,8 @@ class Campaign:
         """Whether what is known of a fault will do; what survived some suites has not survived others."""
         if entry is None or entry["outcome"] in again:
             return False
-        return entry["outcome"] != "survived" or set(self.suites_of(entry["path"])) <= {*entry["suites"], *self.left_out()}
+        wanted = {suite for suite in self.suites_of(entry["path"]) if self.servers or not needs_servers(suite)}
+        return entry["outcome"] not in PASSED or wanted <= {*entry["suites"], *self.left_out()}
 
     def left_out(self):
         return {suite for suite, seconds in self.seconds.items() if seconds is None}
@@ -98,7 +110,8 @@ class Campaign:
                 if time.monotonic() > until:
                     self.say("the time is over; the same command goes on from here")
                     break
-                entry = self.one(fault, texts[fault.path])
+                passed = entry["suites"] if entry and entry["outcome"] in PASSED and entry["outcome"] not in again else ()
+                entry = self.one(fault, texts[fault.path], passed)
                 by = f" by {entry['by']}: {entry['what']}" if entry["by"] else ""
                 self.say(f"{entry['outcome']}{by}  {fault.name} {fault.path}:{fault.line} {fault.kind}  [{entry['seconds']:.0f} s]")
             if entry["outcome"] != "does not compile":
@@ -118,11 +131,14 @@ def tell(entries, out=print):
     out("")
     for area in areas:
         out(f"{area:24} {sum_of([entry for entry in entries if entry['path'].rsplit('/', 1)[0] == area])}")
+    for kind in sorted({entry["by"].split("/")[0] for entry in entries if entry.get("by")}):
+        out(f"caught by {kind:14} {sum((entry['by'] or '').split('/')[0] == kind for entry in entries)}")
     out(f"{'all':24} {sum_of(entries)}")
 
 
 def sum_of(entries):
-    number = {outcome: sum(entry["outcome"] == outcome for entry in entries) for outcome in ("caught", "survived", "equivalent", "judged")}
+    number = {outcome: sum(entry["outcome"] == outcome for entry in entries) for outcome in ("caught", "survived", "open", "equivalent", "judged")}
     counted = number["caught"] + number["survived"]
     rate = f", {100 * number['caught'] / counted:.0f} % of those that make a difference" if counted else ""
-    return f"{number['caught']} caught, {number['survived']} survived, {number['equivalent'] + number['judged']} equivalent{rate}"
+    waiting = f", {number['open']} open: suites on servers have not seen them" if number["open"] else ""
+    return f"{number['caught']} caught, {number['survived']} survived, {number['equivalent'] + number['judged']} equivalent{rate}{waiting}"

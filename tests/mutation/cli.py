@@ -9,7 +9,7 @@ import time
 from runner import cli, tree
 
 from . import campaign, concerns, faults, workshop
-from .account import Account
+from .account import Account, Times
 from .trial import Trials
 
 AREAS = ("scheduler", "dispatcher", "api")
@@ -26,6 +26,7 @@ def parser():
     top.add_argument("--only", metavar="NAME", action="append", help="only the faults of these names")
     top.add_argument("--with", dest="more", metavar="SUITE", action="append", default=[], help="a suite more for every fault, such as api/test_batch")
     top.add_argument("--suites", metavar="KIND", choices=concerns.ORDER, action="append", help="only suites of this kind: " + ", ".join(concerns.ORDER))
+    top.add_argument("--without-servers", action="store_true", help="runs no suite that needs servers: what passes the others is open, and a later campaign goes on with it")
     top.add_argument("--again", action="store_true", help="tries survivors of earlier campaigns again")
     top.add_argument("--list", action="store_true", help="prints what would be drawn, and plants nothing")
     top.add_argument("--tell", action="store_true", help="prints what is known of what would be drawn, and plants nothing")
@@ -90,9 +91,12 @@ def work(arguments, account, order, texts):
         found = [suite for suite in found if not arguments.suites or suite.split("/")[0] in arguments.suites]
         return sorted(dict.fromkeys(found), key=lambda suite: concerns.ORDER.index(suite.split("/")[0]))
 
+    again = campaign.PASSED if arguments.again or arguments.only else ()
+
     with contextlib.ExitStack() as stack:
-        made = campaign.Campaign(shop, Trials(stack), account, suites_of, say)
-        return made.run(order, texts, len(order) if arguments.only else arguments.count, until, ("survived",) if arguments.again or arguments.only else ())
+        times = Times(workshop.HOME / "suites.json", shop.tree)
+        made = campaign.Campaign(shop, Trials(stack), account, suites_of, say, not arguments.without_servers, times)
+        return made.run(order, texts, len(order) if arguments.only else arguments.count, until, again)
 
 
 def main():

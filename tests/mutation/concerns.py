@@ -8,6 +8,7 @@ import re
 from runner import tree
 
 ORDER = ("unit", "simulated", "sim", "contract", "api", "integration")
+ON_SERVERS = ("contract", "api", "integration")
 
 
 def _not_simulated():
@@ -40,15 +41,17 @@ BY_HAND = [
     (r"store/store_leases\.c", "contract/test_store_leases contract/test_elector_leases integration/test_without_zookeeper"),
     (r"dispatcher/kafka_(admin.*|topics|warm|watch)\.c", "contract/test_kafka_topics contract/test_kafka_producer integration/test_refused"),
     (r"dispatcher/kafka_(common|txn_producer|ledger|plain|producer|trim)\.c", "contract/test_kafka_producer contract/test_kafka_results contract/test_kafka_topics"),
-    (r"dispatcher/kafka_results\.c", "contract/test_kafka_results"),
+    (r"dispatcher/kafka_(results|lag)\.c", "contract/test_kafka_results"),
     (r"dispatcher/(delivery|delivery_kafka|message|ledger_\w+)\.c", "unit/test_dead_letter contract/test_kafka_producer integration/test_life"),
     (r"dispatcher/(http_curl\w*|host_names)\.c", "contract/test_http_curl"),
     (r"dispatcher/(caller_headers|cloud_event)\.c", "unit/test_message unit/test_request_head"),
-    (r"dispatcher/(elector|zk)", "contract/test_elector"),
     (r"dispatcher/(elector(_mysql|_share)?|lease_\w+)\.c", "contract/test_elector_leases"),
+    (r"dispatcher/(webhook_sign|http_date|places|outcome)", "unit/test_request_head unit/test_http_outcome"),
+    (r"dispatcher/(elector|zk)", "contract/test_elector"),
     (r"dispatcher/(shard_|fair|topic_memory|topic_gate|topic_queue)", "integration/test_new_topics integration/test_fair integration/test_life integration/test_refused"),
     (r"dispatcher/(outbox|results)\.c", "contract/test_outbox contract/test_results integration/test_life"),
-    (r"dispatcher/kafka_(notices|common)\.c", "unit/test_kafka_faults contract/test_outbox"),
+    (r"dispatcher/kafka_(txn_producer|producer|ledger|notices|common|handle|watch)\.c", "unit/test_kafka_faults"),
+    (r"dispatcher/kafka_(notices|common)\.c", "contract/test_outbox"),
     (r"dispatcher/(heartbeat|shard_due)\.c", "integration/test_index_losses"),
     (r"(dispatcher/(shard_loop|results|outbox|dispatcher)|base/outage)\.c", "integration/test_outage_lines"),
     (r"dispatcher/(dispatcher|main|shard_map|housekeeper|metrics_mhd)\.c", "integration/test_waiting_shards integration/test_history integration/test_rest integration/test_life api/test_shards"),
@@ -102,7 +105,12 @@ def suites_of(path, targets):
         if re.search(pattern, _flat(path)):
             found += suites.split()
     there = [suite for suite in dict.fromkeys(found) if _there(suite, targets)]
-    return sorted(there, key=lambda suite: ORDER.index(suite.split("/")[0]))
+    words = set(stem.split("_")) - {"store", "kafka"}
+    return sorted(there, key=lambda suite: (ORDER.index(suite.split("/")[0]), not words & set(suite.split("_"))))
+
+
+def needs_servers(suite):
+    return suite.split("/")[0] in ON_SERVERS
 
 
 def misnamed():

@@ -182,9 +182,24 @@ def what_is_said(folder):
     more = campaign.Campaign(shop, trials, Account(folder / "account.jsonl"), lambda _: ["unit/test_small", "unit/test_more"], made.say)
     more.run(list(chosen), texts, len(chosen), until)
     expect(trials.runs[before:].count("unit/test_more") == 2, "what survived other suites is not tried again")
+    what_waits_for_servers(shop, trials, Account(folder / "open.jsonl"), next(fault for fault in chosen if fault.name == survivor["name"]))
     lines = []
     campaign.tell(entries, lines.append)
     expect(lines[-1].endswith("2 caught, 1 survived, 1 equivalent, 67 % of those that make a difference"), f"the sum is {lines[-1]}")
+
+
+def what_waits_for_servers(shop, trials, account, fault):
+    """Without servers the fault stays open; a later campaign goes on with the suites that need them."""
+    def run(servers):
+        made = campaign.Campaign(shop, trials, account, lambda _: ["unit/test_small", "contract/test_more"], lambda _: None, servers)
+        begun = len(trials.runs)
+        entry, = made.run([fault], {"small.c": TEXT}, 1, time.monotonic() + 100)
+        return entry["outcome"], entry["suites"], trials.runs[begun:]
+    outcome, suites, ran = run(False)
+    expect((outcome, suites, set(ran)) == ("open", ["unit/test_small"], {"unit/test_small"}), f"without servers it is {outcome} after {ran}")
+    expect(run(False) == ("open", ["unit/test_small"], []), "what is open is tried again without servers")
+    outcome, suites, ran = run(True)
+    expect((outcome, suites, set(ran)) == ("survived", ["unit/test_small", "contract/test_more"], {"contract/test_more"}), f"with servers it is {outcome} after {ran}")
 
 
 def what_concerns_a_file():

@@ -1,8 +1,10 @@
-"""A copy of the tree below .local/mutants, where faults are planted, built and tried. The work tree itself is only read.
+"""A copy of the tree below .local/mutants (or in the folder DUETIME_MUTANTS_TREE, in memory say), where faults are planted, built and tried.
+The work tree itself is only read.
 
-The copy builds with the sanitizers and with shared libraries: a fault costs one compilation and one link, and every program takes it up.
+The copy builds with the sanitizers and without what a debugger needs: a fault costs one compilation and a short link of each program that is run.
 Warnings are errors as in the work tree, but for those that a fault makes as such (a variable that nobody uses any more).
 """
+import hashlib
 import json
 import os
 import shlex
@@ -13,14 +15,14 @@ from pathlib import Path
 from runner import command, tree
 
 HOME = tree.TREE / ".local" / "mutants"
-COPY = HOME / "tree"
+COPY = Path(os.environ.get("DUETIME_MUTANTS_TREE", HOME / "tree"))
 BUILD = COPY / "build" / "sanitize"
 SECONDS = 1800
 FORGIVEN = ("unused", "unused-variable", "unused-but-set-variable", "unused-parameter", "unused-function", "unused-value", "unused-result", "unused-label",
             "unused-const-variable", "unused-macros", "implicit-fallthrough", "parentheses", "type-limits", "maybe-uninitialized", "uninitialized",
             "empty-body", "return-type", "bool-compare", "tautological-compare", "logical-op", "int-in-bool-context", "array-bounds",
             "stringop-overflow", "nonnull", "restrict", "format-truncation", "dangling-else", "misleading-indentation")
-OPTIONS = ["-DCMAKE_C_COMPILER=gcc", "-DBUILD_SHARED_LIBS=ON", "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON"]
+OPTIONS = ["-DCMAKE_C_COMPILER=gcc", "-DCMAKE_C_FLAGS_DEBUG="]
 
 
 class CannotBuild(Exception):
@@ -37,15 +39,20 @@ class Workshop:
         self.say = say
         self.commands = {}
         self.objects = {}  # source -> its object without any fault
+        self.tree = None  # a digest of the work tree, once the copy is that
 
     def refresh(self):
         """The copy is what the work tree is; what changed is built anew."""
         names = _listed()
-        for name in names:
+        whole = hashlib.sha256()
+        for name in sorted(names):
             source, target = tree.TREE / name, COPY / name
-            if not target.exists() or target.read_bytes() != source.read_bytes():
+            bytes_of = source.read_bytes()
+            whole.update(name.encode() + b"\0" + bytes_of)
+            if not target.exists() or target.read_bytes() != bytes_of:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(source, target)
+        self.tree = whole.hexdigest()
         for path in COPY.rglob("*"):
             name = str(path.relative_to(COPY))
             if path.is_file() and not name.startswith(("build/", ".local/")) and "__pycache__" not in name and name not in names:
@@ -88,7 +95,7 @@ class Workshop:
     def object_of(self, path):
         """The code that an ordinary build (-O2, neither debugger nor sanitizers) has of the file; None when it does not compile."""
         words = [word for word in shlex.split(self.commands[path]) if not word.startswith(("-g", "-fsanitize", "-fno-sanitize", "-O")) and not word.endswith("ccache")]
-        target = HOME / "judged.o"
+        target = BUILD / "judged.o"
         words[words.index("-o") + 1] = str(target)
         code, _ = command.run([*words, "-O2", "-g0"], 120, cwd=BUILD)
         return target.read_bytes() if code == 0 else None

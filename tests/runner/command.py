@@ -15,20 +15,41 @@ def _end(child):
         pass
 
 
-def run(argv, seconds, env=None, cwd=None):
-    """(exit code or None when it ran out of time, output)."""
+def _until(child, seconds, enough):
+    """What it printed up to a line that is enough; then it is ended, as it is when its time is up (TimeoutExpired)."""
+    late = threading.Event()
+    timer = threading.Timer(seconds, lambda: (late.set(), _end(child)))
+    timer.start()
+    lines = []
+    try:
+        for line in child.stdout:
+            lines.append(line)
+            if enough(line):
+                _end(child)
+        child.wait()
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise subprocess.TimeoutExpired(child.args, seconds, "".join(lines))
+    return "".join(lines)
+
+
+def run(argv, seconds, env=None, cwd=None, enough=None):
+    """(exit code or None when it ran out of time, output). enough: whether it can be ended after a line that it printed."""
     with subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, env=env, cwd=cwd, text=True, errors="replace",
                           start_new_session=True) as child:
         with _lock:
             _running.add(child)
         try:
-            output, _ = child.communicate(timeout=seconds)
+            if enough:
+                output = _until(child, seconds, enough)
+            else:
+                output, _ = child.communicate(timeout=seconds)
             return child.returncode, output
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as late:
             _end(child)
-            output, _ = child.communicate()
-            return None, output
+            return None, late.output if enough else child.communicate()[0]
         except BaseException:
             _end(child)
             raise
