@@ -45,15 +45,15 @@ void dt_delivery_forget(dt_delivery *delivery)
     delivery->kind->forget(delivery);
 }
 
-dt_status dt_delivery_fence(dt_delivery *delivery, const struct dt_lease *lease, struct dt_error *err)
+dt_status dt_delivery_fence(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err)
 {
-    return delivery->kind->fence(delivery, lease, err);
+    return delivery->kind->fence(delivery, fence, err);
 }
 
-dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_lease *lease, const struct dt_claims *inflight,
+dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_claims *inflight,
                            struct dt_delivery_findings *findings, struct dt_error *err)
 {
-    return delivery->kind->read(delivery, lease, inflight, findings, err);
+    return delivery->kind->read(delivery, fence, inflight, findings, err);
 }
 
 void dt_delivery_settled(dt_delivery *delivery, const struct dt_delivery_findings *findings)
@@ -66,9 +66,9 @@ void dt_delivery_forget_refusal(dt_delivery *delivery)
     delivery->kind->forget_refusal(delivery);
 }
 
-dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store, struct dt_lease *lease, struct dt_error *err)
+dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
-    return delivery->kind->start(delivery, store, lease, err);
+    return delivery->kind->start(delivery, store, fence, err);
 }
 
 void dt_delivery_clear(dt_delivery *delivery)
@@ -96,10 +96,10 @@ dt_status dt_delivery_begin_status(const dt_delivery *delivery, struct dt_error 
     return delivery->kind->begin_status(delivery, err);
 }
 
-dt_status dt_delivery_commit(dt_delivery *delivery, const struct dt_lease *lease, const struct dt_claims *inflight,
+dt_status dt_delivery_commit(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_claims *inflight,
                              struct dt_delivered *out, struct dt_error *err)
 {
-    return delivery->kind->commit(delivery, lease, inflight, out, err);
+    return delivery->kind->commit(delivery, fence, inflight, out, err);
 }
 
 bool dt_delivery_resolve(dt_delivery *delivery)
@@ -112,9 +112,9 @@ bool dt_delivery_finding_out(const dt_delivery *delivery)
     return delivery->kind->finding_out(delivery);
 }
 
-dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store, struct dt_lease *lease, struct dt_error *err)
+dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
-    return delivery->kind->tend(delivery, store, lease, err);
+    return delivery->kind->tend(delivery, store, fence, err);
 }
 
 const char *dt_delivery_trouble(dt_delivery *delivery)

@@ -67,7 +67,7 @@ enum dt_outage_of dt_delivery_server(const dt_delivery *delivery);
 /* What a new leader learns from the delivery. */
 struct dt_delivery_findings {
     char halt[320];      /* not empty: what was sent and what the row says cannot both be true; the shard must halt */
-    bool sent;           /* the first lease->send_n entries of the in-flight list were sent and committed */
+    bool sent;           /* the first fence->send_n entries of the in-flight list were sent and committed */
     int64_t next_offset; /* where the next reading begins: the row's new ledger_offset */
     struct dt_claims
         refused;         /* borrowed: exactly what this process had sent when it was refused for good; n = 0: none */
@@ -78,10 +78,10 @@ struct dt_delivery_findings {
 void dt_delivery_forget(dt_delivery *delivery);
 /* Opens the delivery so that no earlier leader of the shard can send or commit anything from now on. UNAVAILABLE: try
  * again; REFUSED; SHUTDOWN. */
-DT_MUST_CHECK dt_status dt_delivery_fence(dt_delivery *delivery, const struct dt_lease *lease, struct dt_error *err);
-/* After fence: reads what was sent since lease->ledger_offset and judges it against the in-flight list. *findings is
+DT_MUST_CHECK dt_status dt_delivery_fence(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err);
+/* After fence: reads what was sent since fence->ledger_offset and judges it against the in-flight list. *findings is
  * valid only after OK; its borrowed members stay valid until dt_delivery_settled or dt_delivery_forget_refusal. */
-DT_MUST_CHECK dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_lease *lease,
+DT_MUST_CHECK dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_fence *fence,
                                          const struct dt_claims *inflight, struct dt_delivery_findings *findings,
                                          struct dt_error *err);
 /* The findings are settled and committed in MySQL: forgets the refusal, which was heard. */
@@ -90,14 +90,14 @@ void dt_delivery_settled(dt_delivery *delivery, const struct dt_delivery_finding
 void dt_delivery_forget_refusal(dt_delivery *delivery);
 /* The leadership begins: writes down in the shard's row what must stand there before anything is sent. Commits a
  * leader's transaction if there is anything. Any status but OK: the leadership is over. */
-DT_MUST_CHECK dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store, struct dt_lease *lease,
+DT_MUST_CHECK dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
                                           struct dt_error *err);
 
 /* ---- a batch ---- */
 
-/* The batch: the head of the in-flight list, the first lease->send_n entries. All borrowed until the commit. */
+/* The batch: the head of the in-flight list, the first fence->send_n entries. All borrowed until the commit. */
 struct dt_delivery_batch {
-    const struct dt_lease *lease;  /* as the row says; ahead of the claim: as it will say when the claim is committed */
+    const struct dt_fence *fence;  /* as the row says; ahead of the claim: as it will say when the claim is committed */
     const struct dt_claim *claims; /* the in-flight list */
     const struct dt_outgoing *jobs; /* what is sent for each entry; without a topic: its row is gone, nothing is sent */
     struct dt_arena *arena;         /* for the messages; lives until the commit */
@@ -117,10 +117,10 @@ void dt_delivery_begin(dt_delivery *delivery, const struct dt_delivery_batch *ba
 bool dt_delivery_begun(const dt_delivery *delivery);
 /* What was begun has failed already: why, in *err. OK: nothing was begun, or nothing has failed yet. */
 DT_MUST_CHECK dt_status dt_delivery_begin_status(const dt_delivery *delivery, struct dt_error *err);
-/* Commits what was begun; the claim is committed by now. lease and inflight as the row has them. Any status but OK ends
+/* Commits what was begun; the claim is committed by now. fence and inflight as the row has them. Any status but OK ends
  * the leadership; REFUSED: one of the messages will never be taken, and the delivery remembers the list for the next
  * takeover. */
-DT_MUST_CHECK dt_status dt_delivery_commit(dt_delivery *delivery, const struct dt_lease *lease,
+DT_MUST_CHECK dt_status dt_delivery_commit(dt_delivery *delivery, const struct dt_fence *fence,
                                            const struct dt_claims *inflight, struct dt_delivered *out,
                                            struct dt_error *err);
 
@@ -138,7 +138,7 @@ bool dt_delivery_finding_out(const dt_delivery *delivery);
 
 /* Upkeep while leading: a bounded step that returns at once. May commit a leader's transaction of its own. Any status but
  * OK: the leadership is over. */
-DT_MUST_CHECK dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store, struct dt_lease *lease,
+DT_MUST_CHECK dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
                                          struct dt_error *err);
 /* Why due jobs wait for the delivery; empty: they do not. Updates the delivery's gauges. Valid until the next call. */
 const char *dt_delivery_trouble(dt_delivery *delivery);

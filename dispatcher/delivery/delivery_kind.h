@@ -13,23 +13,23 @@ struct dt_delivery_kind {
     dt_status (*new)(const struct dt_delivery_env *env, dt_delivery **out);
     void (*free)(dt_delivery *delivery); /* never NULL */
     void (*forget)(dt_delivery *delivery);
-    dt_status (*fence)(dt_delivery *delivery, const struct dt_lease *lease, struct dt_error *err);
-    dt_status (*read)(dt_delivery *delivery, const struct dt_lease *lease, const struct dt_claims *inflight,
+    dt_status (*fence)(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err);
+    dt_status (*read)(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_claims *inflight,
                       struct dt_delivery_findings *findings, struct dt_error *err);
     void (*settled)(dt_delivery *delivery, const struct dt_delivery_findings *findings);
     void (*forget_refusal)(dt_delivery *delivery);
-    dt_status (*start)(dt_delivery *delivery, dt_store *store, struct dt_lease *lease, struct dt_error *err);
+    dt_status (*start)(dt_delivery *delivery, dt_store *store, struct dt_fence *fence, struct dt_error *err);
     void (*clear)(dt_delivery *delivery);
     void (*begin_ahead)(dt_delivery *delivery, const struct dt_delivery_batch *batch);
     void (*begin)(dt_delivery *delivery, const struct dt_delivery_batch *batch);
     bool (*begun)(const dt_delivery *delivery);
     dt_status (*begin_status)(const dt_delivery *delivery, struct dt_error *err);
-    dt_status (*commit)(dt_delivery *delivery, const struct dt_lease *lease, const struct dt_claims *inflight,
+    dt_status (*commit)(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_claims *inflight,
                         struct dt_delivered *out, struct dt_error *err);
     enum dt_writable (*writable)(dt_delivery *delivery, struct dt_str topic, int64_t bytes);
     bool (*resolve)(dt_delivery *delivery);
     bool (*finding_out)(const dt_delivery *delivery);
-    dt_status (*tend)(dt_delivery *delivery, dt_store *store, struct dt_lease *lease, struct dt_error *err);
+    dt_status (*tend)(dt_delivery *delivery, dt_store *store, struct dt_fence *fence, struct dt_error *err);
     const char *(*trouble)(dt_delivery *delivery);
     void (*notice)(const dt_delivery *delivery, char *text, size_t size);
     bool (*is_open)(const dt_delivery *delivery);

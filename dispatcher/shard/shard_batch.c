@@ -3,7 +3,7 @@
  * ledger record).
  *
  * Invariants:
- *   - A claim is never undone. flight.list is the list that the row holds. Its first lease.send_n entries are sent
+ *   - A claim is never undone. flight.list is the list that the row holds. Its first fence.send_n entries are sent
  *     exactly as they stand, and flight.sent becomes true only after a clean commit.
  *   - After anything that is not a clean commit nothing is sent again from memory: the caller takes over, the ledger
  *     decides.
@@ -22,17 +22,17 @@
 static void observe_sent(dt_shard_loop *l)
 {
     int64_t now_ms = dt_refclock_latest_ms(l->env->ref);
-    for (size_t i = 0; i < l->lease.send_n; i++)
+    for (size_t i = 0; i < l->fence.send_n; i++)
         dt_metric_observe(l->meters.lateness, (double)(now_ms - l->flight.list.v[i].due_ms) / 1000);
-    dt_metric_add(l->meters.dispatched, (int64_t)l->lease.send_n);
-    dt_metric_observe(l->meters.batch, (double)l->lease.send_n);
+    dt_metric_add(l->meters.dispatched, (int64_t)l->fence.send_n);
+    dt_metric_observe(l->meters.batch, (double)l->fence.send_n);
 }
 
 /* Commits what was begun. The list is in flight by now. */
 static dt_status commit_sending(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_delivered done;
-    dt_status status = dt_delivery_commit(l->delivery, &l->lease, &l->flight.list, &done, err);
+    dt_status status = dt_delivery_commit(l->delivery, &l->fence, &l->flight.list, &done, err);
     if (status != DT_OK)
         return status;
     l->flight.sent = true;
@@ -46,24 +46,24 @@ static dt_status commit_sending(dt_shard_loop *l, struct dt_error *err)
 static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *jobs, struct dt_error *err)
 {
     const struct dt_delivery_batch batch = {
-        .lease = &l->lease, .claims = l->flight.list.v, .jobs = jobs, .arena = &l->arena};
+        .fence = &l->fence, .claims = l->flight.list.v, .jobs = jobs, .arena = &l->arena};
     dt_delivery_begin(l->delivery, &batch);
     return commit_sending(l, err);
 }
 
 /* Called while MySQL writes the claim. */
-static void send_ahead(void *arg, const struct dt_lease *next, const struct dt_outgoing *jobs,
+static void send_ahead(void *arg, const struct dt_fence *next, const struct dt_outgoing *jobs,
                        const struct dt_claim *claims, size_t n)
 {
     dt_shard_loop *l = arg;
-    const struct dt_delivery_batch batch = {.lease = next, .claims = claims, .jobs = jobs, .arena = &l->arena};
+    const struct dt_delivery_batch batch = {.fence = next, .claims = claims, .jobs = jobs, .arena = &l->arena};
     (void)n;
     dt_delivery_begin_ahead(l->delivery, &batch);
 }
 
 dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err)
 {
-    const struct dt_claims head = {.v = l->flight.list.v, .n = l->lease.send_n};
+    const struct dt_claims head = {.v = l->flight.list.v, .n = l->fence.send_n};
     struct dt_outgoing *batch;
     if (head.n == 0)
         return DT_OK;
@@ -135,7 +135,7 @@ static dt_status turn_in_store(dt_shard_loop *l, struct dt_turn *turn, struct dt
     dt_arena_reset(&l->arena);
     dt_delivery_clear(l->delivery);
     *turn = turn_of(l, start_us);
-    dt_status status = dt_store_turn(l->store, &l->lease, turn, err);
+    dt_status status = dt_store_turn(l->store, &l->fence, turn, err);
     if (status != DT_OK) {
         tell_of_ahead(l);
         return status;

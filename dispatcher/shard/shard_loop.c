@@ -67,7 +67,7 @@ static void say_leading(dt_shard_loop *l, bool leading, bool halted)
     dt_metric_set(l->meters.leading, leading);
     dt_metric_set(l->meters.halted, halted);
     if (leading)
-        dt_metric_set(l->meters.epoch, (double)l->lease.epoch);
+        dt_metric_set(l->meters.epoch, (double)l->fence.epoch);
 }
 
 void dt_shard_loop_state(dt_shard_loop *l, struct dt_loop_state *out)
@@ -79,10 +79,10 @@ void dt_shard_loop_state(dt_shard_loop *l, struct dt_loop_state *out)
 
 /* ---- leading ---- */
 
-static dt_status check_lease(dt_shard_loop *l, struct dt_error *err)
+static dt_status check_fence(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_installation inst = {0};
-    dt_status status = dt_store_lease_check(l->store, &l->lease, &inst, err);
+    dt_status status = dt_store_fence_check(l->store, &l->fence, &inst, err);
     l->checked_us = dt_shard_mono_us(l);
     if (status == DT_OK && l->checked_us - l->clock_us >= CLOCK_US) {
         l->clock_us = l->checked_us;
@@ -281,9 +281,9 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
         status = work(l, &turn, now_ms, &next_ms, &news, err);
         turned = true;
     } else if (status == DT_OK && dt_shard_mono_us(l) - l->checked_us >= CHECK_US)
-        status = check_lease(l, err);
+        status = check_fence(l, err);
     if (status == DT_OK)
-        status = dt_delivery_tend(l->delivery, l->store, &l->lease, err);
+        status = dt_delivery_tend(l->delivery, l->store, &l->fence, err);
     if (status != DT_OK)
         return status;
     go_idle(l, now_ms, next_ms);
@@ -300,11 +300,11 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
     dt_status status = dt_shard_settle(l, err);
     DT_FAIL_POINT_STATUS("step_down.settled", status, err);
     if (status == DT_OK)
-        status = dt_store_step_down(l->store, &l->lease, err);
+        status = dt_store_step_down(l->store, &l->fence, err);
     if (status == DT_OK)
         dt_shard_leave_index(l);
     if (status == DT_OK)
-        DT_LOG(INFO, "shard", "stepped down", DT_I("shard", l->shard), DT_I("epoch", l->lease.epoch));
+        DT_LOG(INFO, "shard", "stepped down", DT_I("shard", l->shard), DT_I("epoch", l->fence.epoch));
     return status;
 }
 
@@ -320,7 +320,7 @@ static void wait_for_work(dt_shard_loop *l, int64_t wake_us)
 
 static dt_status lead(dt_shard_loop *l, struct dt_error *err)
 {
-    dt_status status = dt_delivery_start(l->delivery, l->store, &l->lease, err);
+    dt_status status = dt_delivery_start(l->delivery, l->store, &l->fence, err);
     if (status == DT_OK)
         status = dt_shard_send_remainder(l, err);
     l->checked_us = l->busy_us = dt_shard_mono_us(l);

@@ -38,7 +38,7 @@ struct dt_shard_meters {
 /* What the row's list holds, and how far its head has come. */
 struct dt_flight {
     struct dt_claims list;
-    bool sent;                   /* the first lease.send_n were committed; settle_offset is valid */
+    bool sent;                   /* the first fence.send_n were committed; settle_offset is valid */
     int64_t settle_offset;       /* first offset after their ledger record */
     int64_t claimed_us, sent_us; /* mono; 0 = who knows when */
     int64_t shortest_ack_ms;     /* of those that were claimed then; 0 = who knows */
@@ -99,7 +99,7 @@ struct dt_shard_loop {
     /* the leadership */
     struct dt_shard_map map;
     int64_t filled_for; /* generation of the map that the shard's set was filled for; it has got no slots since */
-    struct dt_lease lease;
+    struct dt_fence fence;
     struct dt_flight flight;
     int64_t checked_us, clock_us; /* mono: when the row was last compared; when MySQL's clock was last sampled */
     int64_t busy_us;              /* mono: when there was last something to do */
@@ -148,7 +148,7 @@ static inline int64_t dt_shard_mono_us(const dt_shard_loop *l)
 /* Something of the list is not sent yet: it goes before anything is claimed. */
 static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 {
-    return l->lease.inflight > l->lease.send_n;
+    return l->fence.inflight > l->fence.send_n;
 }
 
 /* ---- shard_takeover.c ---- */

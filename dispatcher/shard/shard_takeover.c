@@ -21,7 +21,7 @@ static dt_status halt(dt_shard_loop *l, const char *why, struct dt_error *err)
 {
     const struct dt_findings findings = {.inflight = &l->flight.list, .halt = why};
     struct dt_settled done;
-    dt_status status = dt_store_takeover_settle(l->store, &l->lease, &findings, &done, err);
+    dt_status status = dt_store_takeover_settle(l->store, &l->fence, &findings, &done, err);
     return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", why) : status;
 }
 
@@ -44,16 +44,16 @@ static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *fou
                                          .refusal = found->refusal,
                                          .map = &l->map};
     struct dt_settled done;
-    dt_status status = dt_store_takeover_settle(l->store, &l->lease, &findings, &done, err);
+    dt_status status = dt_store_takeover_settle(l->store, &l->fence, &findings, &done, err);
     if (status != DT_OK)
         return status;
     if (done.shrink.undeliverable)
         tell_undeliverable(l, &done, found->refusal);
     dt_delivery_settled(l->delivery, found);
     dt_claims_drop(&l->flight.list, done.shrink.leave);
-    DT_LOG(INFO, "shard", "took over", DT_I("shard", l->shard), DT_I("epoch", l->lease.epoch),
-           DT_I("settled", done.shrink.leave), DT_I("in_flight", l->flight.list.n), DT_I("send_n", l->lease.send_n),
-           DT_I("offset", l->lease.ledger_offset));
+    DT_LOG(INFO, "shard", "took over", DT_I("shard", l->shard), DT_I("epoch", l->fence.epoch),
+           DT_I("settled", done.shrink.leave), DT_I("in_flight", l->flight.list.n), DT_I("send_n", l->fence.send_n),
+           DT_I("offset", l->fence.ledger_offset));
     if (done.outbox)
         l->env->outbox(l->env->arg, l->shard);
     return DT_OK;
@@ -62,7 +62,7 @@ static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *fou
 static dt_status judge(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_delivery_findings found;
-    dt_status status = dt_delivery_read(l->delivery, &l->lease, &l->flight.list, &found, err);
+    dt_status status = dt_delivery_read(l->delivery, &l->fence, &l->flight.list, &found, err);
     if (status == DT_OK)
         status = found.halt[0] ? halt(l, found.halt, err) : settle(l, &found, err);
     DT_FAIL_POINT_STATUS("takeover.settled", status, err);
@@ -84,13 +84,13 @@ dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err)
     forget_leadership(l);
     dt_shard_read_map(l);
     dt_status status = dt_store_takeover(l->store, l->shard, (int64_t)l->env->random(l->env->arg), l->env->owner,
-                                         dt_index_home(l->index, l->shard), &l->lease, &l->flight.list, err);
+                                         dt_index_home(l->index, l->shard), &l->fence, &l->flight.list, err);
     DT_FAIL_POINT_STATUS("takeover.epoch", status, err);
     if (status == DT_OK)
-        status = dt_delivery_fence(l->delivery, &l->lease, err);
+        status = dt_delivery_fence(l->delivery, &l->fence, err);
     DT_FAIL_POINT_STATUS("takeover.producer", status, err);
     if (status == DT_OK)
-        status = dt_store_lease_check(l->store, &l->lease, &inst, err);
+        status = dt_store_fence_check(l->store, &l->fence, &inst, err);
     DT_FAIL_POINT_STATUS("takeover.checked", status, err);
     if (status == DT_OK)
         status = judge(l, err);

@@ -20,8 +20,8 @@
 
 struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 {
-    return (struct dt_marker){l->lease.epoch,       l->lease.token, l->mark_count,    l->filled_for,
-                              l->lease.index_epoch, !l->vouched,    l->map.generation};
+    return (struct dt_marker){l->fence.epoch,       l->fence.token, l->mark_count,    l->filled_for,
+                              l->fence.index_epoch, !l->vouched,    l->map.generation};
 }
 
 /* With the lock, so that whoever ends a rebuild has seen either all of it or nothing. */

@@ -92,7 +92,7 @@ static enum dt_writable always(void *arg, struct dt_str topic, int64_t bytes)
 struct leader {
     dt_store *store;
     dt_topic_book *book;
-    struct dt_lease lease;
+    struct dt_fence fence;
     struct dt_claims flight;
     struct dt_arena arena;
     unsigned shard;
@@ -101,12 +101,12 @@ struct leader {
 static dt_status lead(struct leader *l, struct dt_error *why)
 {
     static _Atomic int64_t token = 1;
-    dt_status status = dt_store_takeover(l->store, l->shard, token++, "h:1", "r:1", &l->lease, &l->flight, why);
+    dt_status status = dt_store_takeover(l->store, l->shard, token++, "h:1", "r:1", &l->fence, &l->flight, why);
     struct dt_settled done;
     const struct dt_findings findings = {
-        .inflight = &l->flight, .in_ledger = true, .next_offset = l->lease.ledger_offset + 1, .map = &map};
+        .inflight = &l->flight, .in_ledger = true, .next_offset = l->fence.ledger_offset + 1, .map = &map};
     if (status == DT_OK)
-        status = dt_store_takeover_settle(l->store, &l->lease, &findings, &done, why);
+        status = dt_store_takeover_settle(l->store, &l->fence, &findings, &done, why);
     if (status == DT_OK)
         dt_claims_drop(&l->flight, l->flight.n);
     return status;
@@ -117,7 +117,7 @@ static dt_status turn(struct leader *l, const struct dt_hint *hints, size_t n, s
 {
     struct dt_turn t = {.settle = &l->flight,
                         .read_up_to_ms = INT64_MAX,
-                        .settle_offset = l->lease.ledger_offset + 1,
+                        .settle_offset = l->fence.ledger_offset + 1,
                         .hints = hints,
                         .n_hints = n,
                         .max_jobs = 1000,
@@ -127,7 +127,7 @@ static dt_status turn(struct leader *l, const struct dt_hint *hints, size_t n, s
                         .writable = always,
                         .arena = &l->arena};
     dt_arena_reset(&l->arena);
-    dt_status status = dt_store_turn(l->store, &l->lease, &t, why);
+    dt_status status = dt_store_turn(l->store, &l->fence, &t, why);
     if (status != DT_OK)
         return status;
     dt_claims_clear(&l->flight);

@@ -25,7 +25,7 @@ struct rig {
     dt_topic_book *book;
     struct dt_arena arena;
     struct dt_claims flight;
-    struct dt_lease lease;
+    struct dt_fence fence;
     struct dt_settled done;
     enum dt_writable writable;
     int64_t most_bytes; /* of a message of its topic, as far as is known; 0 = any */
@@ -98,21 +98,21 @@ static int64_t field(struct rig *rig, const char *column, int64_t id)
 static void take_over(struct rig *rig, int64_t token)
 {
     struct dt_error err = {0};
-    OK(dt_store_takeover(rig->store, 0, token, "host:1", "redis:1", &rig->lease, &rig->flight, &err));
+    OK(dt_store_takeover(rig->store, 0, token, "host:1", "redis:1", &rig->fence, &rig->flight, &err));
 }
 
 /* Step 5 when the ledger has the batch (`sent`), or nothing of it. */
-static dt_status settle(struct rig *rig, struct dt_lease *lease, bool sent, int64_t next_offset, struct dt_error *err)
+static dt_status settle(struct rig *rig, struct dt_fence *fence, bool sent, int64_t next_offset, struct dt_error *err)
 {
     const struct dt_findings findings = {
         .inflight = &rig->flight, .in_ledger = sent, .next_offset = next_offset, .map = &rig->map};
-    return dt_store_takeover_settle(rig->store, lease, &findings, &rig->done, err);
+    return dt_store_takeover_settle(rig->store, fence, &findings, &rig->done, err);
 }
 
-static dt_status halt(struct rig *rig, struct dt_lease *lease, const char *why, struct dt_error *err)
+static dt_status halt(struct rig *rig, struct dt_fence *fence, const char *why, struct dt_error *err)
 {
     const struct dt_findings findings = {.inflight = &rig->flight, .halt = why};
-    return dt_store_takeover_settle(rig->store, lease, &findings, &rig->done, err);
+    return dt_store_takeover_settle(rig->store, fence, &findings, &rig->done, err);
 }
 
 /* Step 5 after Kafka refused n entries of the list from `first` on, and the ledger has nothing. */
@@ -120,11 +120,11 @@ static void refuse(struct rig *rig, size_t first, size_t n)
 {
     struct dt_error err = {0};
     const struct dt_findings findings = {.inflight = &rig->flight,
-                                         .next_offset = rig->lease.ledger_offset + 1,
+                                         .next_offset = rig->fence.ledger_offset + 1,
                                          .refused = {.v = rig->flight.v + first, .n = n},
                                          .refusal = "message too large",
                                          .map = &rig->map};
-    OK(dt_store_takeover_settle(rig->store, &rig->lease, &findings, &rig->done, &err));
+    OK(dt_store_takeover_settle(rig->store, &rig->fence, &findings, &rig->done, &err));
 }
 
 static enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
@@ -161,8 +161,8 @@ static struct dt_turn turn(struct rig *rig, const int64_t *ids, size_t n)
         hints[i] = (struct dt_hint){ids[i], 1};
     struct dt_turn t = turn_of(rig, hints, n);
     t.settle = &rig->flight;
-    t.settle_offset = rig->lease.ledger_offset + 2;
-    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
+    t.settle_offset = rig->fence.ledger_offset + 2;
+    OK(dt_store_turn(rig->store, &rig->fence, &t, &err));
     dt_claims_drop(&rig->flight, t.settled);
     for (size_t i = 0; i < t.n_batch; i++) {
         if (rig->flight.n == rig->flight.cap)
@@ -204,12 +204,12 @@ static void each_takeover_raises_the_epoch_and_deposes_the_one_before(void **sta
     struct dt_error err = {0};
     struct dt_installation inst;
     take_over(rig, 11);
-    struct dt_lease old = rig->lease;
-    OK(dt_store_lease_check(rig->store, &old, &inst, &err));
+    struct dt_fence old = rig->fence;
+    OK(dt_store_fence_check(rig->store, &old, &inst, &err));
     take_over(rig, 12);
-    assert_int_equal(rig->lease.epoch, old.epoch + 1);
-    assert_int_equal(dt_store_lease_check(rig->store, &old, &inst, &err), DT_DEPOSED);
-    OK(dt_store_lease_check(rig->store, &rig->lease, &inst, &err));
+    assert_int_equal(rig->fence.epoch, old.epoch + 1);
+    assert_int_equal(dt_store_fence_check(rig->store, &old, &inst, &err), DT_DEPOSED);
+    OK(dt_store_fence_check(rig->store, &rig->fence, &inst, &err));
 }
 
 static void a_deposed_leader_writes_nothing(void **state)
@@ -219,7 +219,7 @@ static void a_deposed_leader_writes_nothing(void **state)
     int64_t id = job(rig, now_ms(rig) - 1000);
     struct dt_hint hint = {id, 1};
     take_over(rig, 21);
-    struct dt_lease zombie = rig->lease;
+    struct dt_fence zombie = rig->fence;
     take_over(rig, 22);
     struct dt_turn t = turn_of(rig, &hint, 1);
     assert_int_equal(dt_store_turn(rig->store, &zombie, &t, &err), DT_DEPOSED);
@@ -239,7 +239,7 @@ static void an_equal_epoch_with_another_token_or_version_is_not_ours(void **stat
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         take_over(rig, 31);
         mysql_fixture_run(&rig->fx, "UPDATE shards SET %s WHERE shard = 0", changes[i]);
-        assert_int_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_DEPOSED);
+        assert_int_equal(dt_store_turn(rig->store, &rig->fence, &t, &err), DT_DEPOSED);
     }
 }
 
@@ -249,10 +249,10 @@ static void a_halted_shard_is_not_taken_over_until_it_is_cleared(void **state)
     struct dt_error err = {0};
     struct dt_turn t = turn_of(rig, NULL, 0);
     take_over(rig, 41);
-    struct dt_lease before = rig->lease;
-    OK(halt(rig, &rig->lease, "the ledger disagrees", &err));
+    struct dt_fence before = rig->fence;
+    OK(halt(rig, &rig->fence, "the ledger disagrees", &err));
     assert_int_not_equal(dt_store_turn(rig->store, &before, &t, &err), DT_OK);
-    assert_int_equal(dt_store_takeover(rig->store, 0, 42, "host:1", "redis:1", &rig->lease, &rig->flight, &err),
+    assert_int_equal(dt_store_takeover(rig->store, 0, 42, "host:1", "redis:1", &rig->fence, &rig->flight, &err),
                      DT_HALTED);
     assert_non_null(strstr(err.text, "the ledger disagrees"));
     mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = NULL");
@@ -270,10 +270,10 @@ static void what_the_ledger_has_is_settled_and_the_rest_stays_in_flight(void **s
     mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = 1 WHERE shard = 0");
     take_over(rig, 52);
     assert_int_equal(rig->flight.n, 2);
-    assert_int_equal(rig->lease.send_n, 1);
-    OK(settle(rig, &rig->lease, true, 77, &err));
-    assert_int_equal(rig->lease.ledger_offset, 77);
-    assert_int_equal(rig->lease.inflight, 1);
+    assert_int_equal(rig->fence.send_n, 1);
+    OK(settle(rig, &rig->fence, true, 77, &err));
+    assert_int_equal(rig->fence.ledger_offset, 77);
+    assert_int_equal(rig->fence.inflight, 1);
     assert_true(field(rig, "next_at", ids[0]) > now_ms(rig) + 50000);
     take_over(rig, 53);
     assert_int_equal(rig->flight.n, 1);
@@ -289,7 +289,7 @@ static void a_renewed_deadline_is_never_made_earlier(void **state)
     turn(rig, &id, 1);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = %lld WHERE id = %lld", (long long)late, (long long)id);
     take_over(rig, 62);
-    OK(settle(rig, &rig->lease, true, 3, &err));
+    OK(settle(rig, &rig->fence, true, 3, &err));
     assert_int_equal(field(rig, "next_at", id), late);
 }
 
@@ -304,11 +304,11 @@ static void a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for(voi
     take_over(rig, 64);
     mysql_fixture_run(&rig->fx, "START TRANSACTION");
     mysql_fixture_number(&rig->fx, "SELECT id FROM jobs WHERE id = %lld FOR UPDATE", (long long)ids[0]);
-    OK(settle(rig, &rig->lease, true, 3, &err));
+    OK(settle(rig, &rig->fence, true, 3, &err));
     mysql_fixture_run(&rig->fx, "ROLLBACK");
     assert_int_equal(field(rig, "next_at", ids[0]), 5);
     assert_true(field(rig, "next_at", ids[1]) > now_ms(rig) + 50000);
-    assert_int_equal(rig->lease.inflight, 0);
+    assert_int_equal(rig->fence.inflight, 0);
 }
 
 static void an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody(void **state)
@@ -323,7 +323,7 @@ static void an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody(v
     assert_int_equal(field(rig, "near", ids[0]), 0);
     take_over(rig, 66);
     struct dt_error err = {0};
-    OK(settle(rig, &rig->lease, true, 3, &err));
+    OK(settle(rig, &rig->fence, true, 3, &err));
 }
 
 /* ---- claims ---- */
@@ -374,13 +374,13 @@ static void due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong(
 /* Large ones are read apart; each has what a second reading of its row says. */
 struct told {
     struct rig *rig;
-    struct dt_lease next;
+    struct dt_fence next;
     struct dt_claim claims[4];
     struct dt_str payloads[4];
     size_t n, times;
 };
 
-static void note_claiming(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
+static void note_claiming(void *arg, const struct dt_fence *next, const struct dt_outgoing *batch,
                           const struct dt_claim *claims, size_t n)
 {
     struct told *told = arg;
@@ -410,7 +410,7 @@ static void what_is_about_to_be_claimed_is_told_before_anybody_sees_it(void **st
     struct dt_turn t = turn_of(rig, hints, 3);
     t.claiming = note_claiming;
     t.claiming_arg = &told;
-    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
+    OK(dt_store_turn(rig->store, &rig->fence, &t, &err));
     assert_int_equal(told.times, 1);
     assert_int_equal(told.n, t.n_batch);
     for (size_t i = 0; i < t.n_batch; i++) {
@@ -418,10 +418,10 @@ static void what_is_about_to_be_claimed_is_told_before_anybody_sees_it(void **st
         assert_int_equal(told.claims[i].attempt, 1);
         assert_true(dt_str_is(told.payloads[i], "small"));
     }
-    assert_int_equal(told.next.epoch, rig->lease.epoch);
-    assert_int_equal(told.next.token, rig->lease.token);
-    assert_int_equal(told.next.batch_no, rig->lease.batch_no);
-    assert_int_equal(told.next.send_n, rig->lease.send_n);
+    assert_int_equal(told.next.epoch, rig->fence.epoch);
+    assert_int_equal(told.next.token, rig->fence.token);
+    assert_int_equal(told.next.batch_no, rig->fence.batch_no);
+    assert_int_equal(told.next.send_n, rig->fence.send_n);
 }
 
 static void a_batch_with_a_large_message_is_told_of_when_that_was_read(void **state)
@@ -436,7 +436,7 @@ static void a_batch_with_a_large_message_is_told_of_when_that_was_read(void **st
     struct dt_turn t = turn_of(rig, hints, 2);
     t.claiming = note_claiming;
     t.claiming_arg = &told;
-    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
+    OK(dt_store_turn(rig->store, &rig->fence, &t, &err));
     assert_int_equal(t.n_batch, 2);
     assert_int_equal(told.times, 1);
     assert_int_equal(told.n, 2);
@@ -511,7 +511,7 @@ static void a_batch_keeps_to_its_limits_and_to_the_order(void **state)
     take_over(rig, 73);
     struct dt_turn t = turn_of(rig, hints, 4);
     t.max_bytes = 4000;
-    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
+    OK(dt_store_turn(rig->store, &rig->fence, &t, &err));
     assert_int_equal(t.n_batch, 1); /* the second oldest is too large for this batch: nothing younger passes it */
     assert_int_equal(t.batch[0].claim.id, hints[3].id);
     assert_true(t.more);
@@ -525,7 +525,7 @@ static void a_turn_refuses_to_forget_what_is_in_flight(void **state)
     take_over(rig, 74);
     turn(rig, &id, 1);
     struct dt_turn t = turn_of(rig, NULL, 0);
-    assert_int_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_INTERNAL);
+    assert_int_equal(dt_store_turn(rig->store, &rig->fence, &t, &err), DT_INTERNAL);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT LENGTH(inflight) > 2 FROM shards WHERE shard = 0"), 1);
 }
 
@@ -533,9 +533,9 @@ static void a_turn_without_work_writes_nothing(void **state)
 {
     struct rig *rig = *state;
     take_over(rig, 75);
-    int64_t version = rig->lease.version, id = job(rig, now_ms(rig) + HOUR);
+    int64_t version = rig->fence.version, id = job(rig, now_ms(rig) + HOUR);
     turn(rig, &id, 1);
-    assert_int_equal(rig->lease.version, version);
+    assert_int_equal(rig->fence.version, version);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT version FROM shards WHERE shard = 0"), version);
 }
 
@@ -692,15 +692,15 @@ static void a_refused_list_is_halved_and_stays_in_flight(void **state)
     int64_t ids[5];
     take_over(rig, 101);
     assert_int_equal(claim_some(rig, ids, 5), 5);
-    assert_int_equal(rig->lease.send_n, 5);
+    assert_int_equal(rig->fence.send_n, 5);
     take_over(rig, 102);
     refuse(rig, 0, 5);
     assert_true(rig->done.shrink.halved);
-    assert_int_equal(rig->lease.send_n, 2);
-    assert_int_equal(rig->lease.inflight, 5);
+    assert_int_equal(rig->fence.send_n, 2);
+    assert_int_equal(rig->fence.inflight, 5);
     assert_int_equal(row_send_n(rig), 2);
     take_over(rig, 103);
-    assert_int_equal(rig->lease.send_n, 2);
+    assert_int_equal(rig->fence.send_n, 2);
     assert_int_equal(rig->flight.n, 5);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM jobs WHERE state = 'dispatched'"), 5);
 }
@@ -717,7 +717,7 @@ static void an_attempt_refused_alone_ends_as_undeliverable_and_follows_the_retry
     refuse(rig, 0, 1);
     assert_true(rig->done.shrink.undeliverable);
     assert_false(rig->done.outbox);
-    assert_int_equal(rig->lease.inflight, 1);
+    assert_int_equal(rig->fence.inflight, 1);
     assert_int_equal(field(rig, "state+0", ids[0]), 1);
     assert_int_equal(field(rig, "attempt", ids[0]), 1);
     assert_int_equal(field(rig, "failures", ids[0]), 1);
@@ -746,7 +746,7 @@ static void the_last_attempt_refused_alone_ends_in_a_dead_letter(void **state)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM outbox WHERE job_id = %lld AND attempt = 1",
                                           (long long)id),
                      1);
-    assert_int_equal(rig->lease.inflight, 0);
+    assert_int_equal(rig->fence.inflight, 0);
 }
 
 static void an_undeliverable_attempt_stands_in_the_history_once_another_follows(void **state)
@@ -783,7 +783,7 @@ static void an_undeliverable_attempt_of_a_row_edited_by_hand_is_recorded_and_not
         mysql_fixture_run(&rig->fx, "UPDATE jobs SET %s WHERE id = %lld", edits[i], (long long)ids[0]);
         take_over(rig, 112);
         refuse(rig, 0, 1);
-        assert_int_equal(rig->lease.inflight, 0);
+        assert_int_equal(rig->fence.inflight, 0);
         assert_false(rig->done.ended);
         assert_int_equal(field(rig, after[i], ids[0]), 1);
         rig->flight.n = 0;
@@ -793,7 +793,7 @@ static void an_undeliverable_attempt_of_a_row_edited_by_hand_is_recorded_and_not
     mysql_fixture_run(&rig->fx, "DELETE FROM jobs WHERE id = %lld", (long long)ids[0]);
     take_over(rig, 114);
     refuse(rig, 0, 1);
-    assert_int_equal(rig->lease.inflight, 0);
+    assert_int_equal(rig->fence.inflight, 0);
 }
 
 static void a_hint_about_anything_but_the_head_of_the_list_changes_nothing(void **state)
@@ -812,7 +812,7 @@ static void a_hint_about_anything_but_the_head_of_the_list_changes_nothing(void 
     mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = 1 WHERE shard = 0");
     take_over(rig, 118);
     refuse(rig, 1, 1);
-    assert_int_equal(rig->lease.inflight, 4);
+    assert_int_equal(rig->fence.inflight, 4);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM jobs WHERE attempt_status = 'dispatched'"),
                      4);
 }
@@ -831,10 +831,10 @@ static void what_the_ledger_has_is_sent_even_if_it_was_refused(void **state)
                                          .refused = rig->flight,
                                          .refusal = "x",
                                          .map = &rig->map};
-    OK(dt_store_takeover_settle(rig->store, &rig->lease, &findings, &rig->done, &err));
+    OK(dt_store_takeover_settle(rig->store, &rig->fence, &findings, &rig->done, &err));
     assert_false(rig->done.shrink.undeliverable);
     assert_int_equal(field(rig, "state = 'dispatched' AND attempt_status = 'dispatched'", id), 1);
-    assert_int_equal(rig->lease.inflight, 0);
+    assert_int_equal(rig->fence.inflight, 0);
 }
 
 static void a_deposed_leader_records_no_refusal(void **state)
@@ -845,7 +845,7 @@ static void a_deposed_leader_records_no_refusal(void **state)
     take_over(rig, 121);
     claim_some(rig, &id, 1);
     take_over(rig, 122);
-    struct dt_lease zombie = rig->lease;
+    struct dt_fence zombie = rig->fence;
     take_over(rig, 123);
     const struct dt_findings findings = {
         .inflight = &rig->flight, .next_offset = 9, .refused = rig->flight, .refusal = "x", .map = &rig->map};
@@ -895,7 +895,7 @@ static void only_what_was_sent_gets_a_new_deadline(void **state)
     t.settle = &rig->flight;
     t.settle_offset = 9;
     t.extend_deadlines = true;
-    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
+    OK(dt_store_turn(rig->store, &rig->fence, &t, &err));
     assert_true(field(rig, "next_at", ids[0]) > now_ms(rig));
     assert_int_equal(field(rig, "next_at", ids[1]), 5);
     assert_int_equal(t.n_moved, 1); /* for the index */
@@ -914,7 +914,7 @@ static void a_send_n_that_makes_no_sense_means_the_whole_list(void **state)
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
         mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = %d WHERE shard = 0", strange[i]);
         take_over(rig, 129);
-        assert_int_equal(rig->lease.send_n, 3);
+        assert_int_equal(rig->fence.send_n, 3);
     }
 }
 
@@ -953,7 +953,7 @@ static void the_bytes_of_a_batch_are_shared_by_topics(void **state)
     take_over(rig, 132);
     struct dt_turn t = turn_of(rig, hints, 12);
     t.max_bytes = 24000;
-    OK(dt_store_turn(rig->store, &rig->lease, &t, &err));
+    OK(dt_store_turn(rig->store, &rig->fence, &t, &err));
     /* both of u, though all of t are longer due; and of t, in order, what the rest has room for */
     assert_int_equal(t.n_batch, 5);
     for (size_t i = 0; i < 3; i++)
@@ -1045,13 +1045,13 @@ static void trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transac
     struct dt_error err = {0};
     int64_t now = now_ms(rig), version;
     take_over(rig, 141);
-    assert_int_equal(rig->lease.trim_offset, -1);
-    OK(settle(rig, &rig->lease, false, 77, &err));
-    struct dt_lease zombie = rig->lease;
-    version = rig->lease.version;
-    OK(dt_store_trimmed(rig->store, &rig->lease, &err));
-    assert_int_equal(rig->lease.trim_offset, 77);
-    assert_int_equal(rig->lease.version, version + 1);
+    assert_int_equal(rig->fence.trim_offset, -1);
+    OK(settle(rig, &rig->fence, false, 77, &err));
+    struct dt_fence zombie = rig->fence;
+    version = rig->fence.version;
+    OK(dt_store_trimmed(rig->store, &rig->fence, &err));
+    assert_int_equal(rig->fence.trim_offset, 77);
+    assert_int_equal(rig->fence.version, version + 1);
     assert_int_equal(
         mysql_fixture_number(&rig->fx,
                              "SELECT trim_offset = 77 AND trim_at >= %lld AND version = %lld FROM shards WHERE "
@@ -1060,8 +1060,8 @@ static void trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transac
         1);
     assert_int_equal(dt_store_trimmed(rig->store, &zombie, &err), DT_DEPOSED);
     take_over(rig, 142);
-    assert_int_equal(rig->lease.trim_offset, 77);
-    assert_true(rig->lease.trim_at_ms >= now);
+    assert_int_equal(rig->fence.trim_offset, 77);
+    assert_true(rig->fence.trim_at_ms >= now);
     assert_int_equal(turn(rig, NULL, 0).n_batch, 0); /* the version was kept up with */
 }
 
@@ -1070,15 +1070,15 @@ static void a_list_that_cannot_be_read_halts_its_shard(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[1,2' WHERE shard = 0");
-    assert_int_equal(dt_store_takeover(rig->store, 0, 143, "host:1", "redis:1", &rig->lease, &rig->flight, &err),
+    assert_int_equal(dt_store_takeover(rig->store, 0, 143, "host:1", "redis:1", &rig->fence, &rig->flight, &err),
                      DT_HALTED);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM shards WHERE halted LIKE '%%in-flight%%'"),
                      1);
-    assert_int_equal(dt_store_takeover(rig->store, 0, 144, "host:1", "redis:1", &rig->lease, &rig->flight, &err),
+    assert_int_equal(dt_store_takeover(rig->store, 0, 144, "host:1", "redis:1", &rig->fence, &rig->flight, &err),
                      DT_HALTED);
     mysql_fixture_run(&rig->fx, "CALL dt_clear_halt(0, 'drop', NULL)");
     take_over(rig, 145);
-    assert_int_equal(rig->lease.inflight, 0);
+    assert_int_equal(rig->fence.inflight, 0);
 }
 
 /* ---- scans and housekeeping ---- */
@@ -1289,11 +1289,11 @@ static void stepping_down_clears_the_owner_of_this_leadership_only(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     take_over(rig, 97);
-    struct dt_lease old = rig->lease;
+    struct dt_fence old = rig->fence;
     take_over(rig, 98);
     OK(dt_store_step_down(rig->store, &old, &err));
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT owner IS NOT NULL FROM shards WHERE shard = 0"), 1);
-    OK(dt_store_step_down(rig->store, &rig->lease, &err));
+    OK(dt_store_step_down(rig->store, &rig->fence, &err));
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT owner IS NULL FROM shards WHERE shard = 0"), 1);
 }
 
@@ -1314,11 +1314,11 @@ static void a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been
         struct dt_error err = {0};
         int64_t epoch = mysql_fixture_number(&rig->fx, "SELECT epoch FROM shards WHERE shard = 0");
         wire_loss = losses[i];
-        dt_status status = dt_store_takeover(rig->store, 0, 101, "host:1", "redis:1", &rig->lease, &rig->flight, &err);
+        dt_status status = dt_store_takeover(rig->store, 0, 101, "host:1", "redis:1", &rig->fence, &rig->flight, &err);
         assert_true(status == DT_UNKNOWN || status == DT_UNAVAILABLE);
         assert_int_equal(wire_loss, LOSE_NOTHING);
         take_over(rig, 102);
-        assert_int_equal(rig->lease.epoch, epoch + 1 + i);
+        assert_int_equal(rig->fence.epoch, epoch + 1 + i);
     }
 }
 
@@ -1328,7 +1328,7 @@ static void a_takeover_needs_no_connection_from_before(void **state)
     take_over(rig, 103);
     mysql_fixture_kill_sessions(&rig->fx);
     take_over(rig, 104);
-    assert_int_equal(version_of_row(rig), rig->lease.version);
+    assert_int_equal(version_of_row(rig), rig->fence.version);
 }
 
 static void a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened(void **state)
@@ -1340,12 +1340,12 @@ static void a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened(void *
         int64_t id = job(rig, now_ms(rig) - 1000);
         struct dt_hint hint = {id, 1};
         take_over(rig, 105);
-        struct dt_lease before = rig->lease;
+        struct dt_fence before = rig->fence;
         struct dt_turn t = turn_of(rig, &hint, 1);
         wire_loss = losses[i];
-        assert_int_not_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_OK);
+        assert_int_not_equal(dt_store_turn(rig->store, &rig->fence, &t, &err), DT_OK);
         assert_int_equal(t.n_batch, 0);
-        assert_memory_equal(&before, &rig->lease, sizeof before);
+        assert_memory_equal(&before, &rig->fence, sizeof before);
         take_over(rig, 106);
         assert_int_equal(rig->flight.n, i);
         assert_int_equal(field(rig, "attempt", id), i);
@@ -1368,7 +1368,7 @@ static void a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection
     mysql_fixture_run(&rig->fx, "UPDATE shards SET version = version + 1 WHERE shard = 0");
     t = turn_of(rig, NULL, 0);
     t.settle = &rig->flight;
-    assert_int_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_DEPOSED);
+    assert_int_equal(dt_store_turn(rig->store, &rig->fence, &t, &err), DT_DEPOSED);
 }
 
 static void without_a_server_every_step_is_unavailable(void **state)
@@ -1385,15 +1385,15 @@ static void without_a_server_every_step_is_unavailable(void **state)
     rig->store = mysql_fixture_store(&rig->fx); /* does not connect yet */
     struct dt_turn t = turn_of(rig, NULL, 0);
     struct dt_claims none = {0};
-    struct dt_lease lease;
-    assert_int_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_UNAVAILABLE);
-    assert_int_equal(dt_store_takeover(rig->store, 0, 1, "host:1", "redis:1", &lease, &rig->flight, &err),
+    struct dt_fence fence;
+    assert_int_equal(dt_store_turn(rig->store, &rig->fence, &t, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_store_takeover(rig->store, 0, 1, "host:1", "redis:1", &fence, &rig->flight, &err),
                      DT_UNAVAILABLE);
-    assert_int_equal(settle(rig, &rig->lease, false, 1, &err), DT_UNAVAILABLE);
-    assert_int_equal(dt_store_trimmed(rig->store, &rig->lease, &err), DT_UNAVAILABLE);
-    assert_int_equal(dt_store_lease_check(rig->store, &rig->lease, &inst, &err), DT_UNAVAILABLE);
+    assert_int_equal(settle(rig, &rig->fence, false, 1, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_store_trimmed(rig->store, &rig->fence, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_store_fence_check(rig->store, &rig->fence, &inst, &err), DT_UNAVAILABLE);
     assert_int_equal(dt_store_read_outgoing(rig->store, &none, &rig->arena, &out, &err), DT_UNAVAILABLE);
-    assert_int_equal(dt_store_step_down(rig->store, &rig->lease, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_store_step_down(rig->store, &rig->fence, &err), DT_UNAVAILABLE);
     rig->fx.config.mysql_socket = socket;
 }
 
@@ -1409,11 +1409,11 @@ static void on_a_halted_row_every_transaction_of_its_leader_ends(void **state)
     take_over(rig, 109);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = 'by hand' WHERE shard = 0");
     struct dt_turn t = turn_of(rig, &hint, 1);
-    assert_int_equal(dt_store_turn(rig->store, &rig->lease, &t, &err), DT_HALTED);
-    assert_int_equal(settle(rig, &rig->lease, false, 5, &err), DT_HALTED);
-    assert_int_equal(dt_store_trimmed(rig->store, &rig->lease, &err), DT_HALTED);
-    assert_int_equal(dt_store_lease_check(rig->store, &rig->lease, &inst, &err), DT_HALTED);
-    assert_int_equal(version_of_row(rig), rig->lease.version);
+    assert_int_equal(dt_store_turn(rig->store, &rig->fence, &t, &err), DT_HALTED);
+    assert_int_equal(settle(rig, &rig->fence, false, 5, &err), DT_HALTED);
+    assert_int_equal(dt_store_trimmed(rig->store, &rig->fence, &err), DT_HALTED);
+    assert_int_equal(dt_store_fence_check(rig->store, &rig->fence, &inst, &err), DT_HALTED);
+    assert_int_equal(version_of_row(rig), rig->fence.version);
     assert_int_equal(field(rig, "attempt", id), 0);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = NULL");
 }
@@ -1423,13 +1423,13 @@ static void a_shard_without_a_row_is_nobodys(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_installation inst;
-    struct dt_lease lease;
-    assert_int_equal(dt_store_takeover(rig->store, SHARDS, 1, "host:1", "redis:1", &lease, &rig->flight, &err),
+    struct dt_fence fence;
+    assert_int_equal(dt_store_takeover(rig->store, SHARDS, 1, "host:1", "redis:1", &fence, &rig->flight, &err),
                      DT_NOT_FOUND);
-    lease = (struct dt_lease){.shard = SHARDS, .epoch = 1, .token = 1, .version = 1};
+    fence = (struct dt_fence){.shard = SHARDS, .epoch = 1, .token = 1, .version = 1};
     struct dt_turn t = turn_of(rig, NULL, 0);
-    assert_int_equal(dt_store_turn(rig->store, &lease, &t, &err), DT_NOT_FOUND);
-    assert_int_equal(dt_store_lease_check(rig->store, &lease, &inst, &err), DT_DEPOSED);
+    assert_int_equal(dt_store_turn(rig->store, &fence, &t, &err), DT_NOT_FOUND);
+    assert_int_equal(dt_store_fence_check(rig->store, &fence, &inst, &err), DT_DEPOSED);
 }
 
 static void a_check_of_the_lease_tells_what_the_installation_is_like(void **state)
@@ -1439,7 +1439,7 @@ static void a_check_of_the_lease_tells_what_the_installation_is_like(void **stat
     struct dt_installation inst = {0};
     take_over(rig, 110);
     mysql_fixture_run(&rig->fx, "UPDATE installation SET generation = 7, topics_version = 11");
-    OK(dt_store_lease_check(rig->store, &rig->lease, &inst, &err));
+    OK(dt_store_fence_check(rig->store, &rig->fence, &inst, &err));
     assert_int_equal(inst.generation, 7);
     assert_int_equal(inst.topics_version, 11);
     assert_int_equal(inst.shards, SHARDS);

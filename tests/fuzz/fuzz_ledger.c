@@ -9,7 +9,7 @@
 #define UUID "2ba0a1f2-0000-4000-8000-000000000001"
 
 static struct dt_claim list[] = {{101, 1, 1000}, {102, 2, 1001}, {103, 1, 1001}};
-static struct dt_lease lease = {.shard = 3, .epoch = 18, .token = 777, .version = 9, .batch_no = 42, .send_n = 2};
+static struct dt_fence fence = {.shard = 3, .epoch = 18, .token = 777, .version = 9, .batch_no = 42, .send_n = 2};
 static const struct dt_claims inflight = {.v = list, .n = 3};
 
 static struct dt_str key_of(unsigned char what)
@@ -41,13 +41,13 @@ static void check_own(unsigned char batches)
 {
     struct dt_ledger_view view;
     struct dt_strbuf batch, barrier;
-    struct dt_lease before = lease;
+    struct dt_fence before = fence;
     before.epoch = 17;
     dt_strbuf_init(&batch);
     dt_strbuf_init(&barrier);
     dt_ledger_format_batch(&batch, UUID, &before, list, 2);
-    dt_ledger_format_barrier(&barrier, UUID, &lease);
-    MUST(dt_ledger_view_init(&view, UUID, &lease, &inflight) == DT_OK);
+    dt_ledger_format_barrier(&barrier, UUID, &fence);
+    MUST(dt_ledger_view_init(&view, UUID, &fence, &inflight) == DT_OK);
     for (unsigned i = 0; i < batches % 3; i++)
         MUST(dt_ledger_view_record(&view, i, DT_LEDGER_BATCH, dt_strbuf_str(&batch)) == (i == 0));
     if (batches % 3 < 2) {
@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct input in = {(const char *)data, n};
     struct dt_ledger_view view;
     check_own(input_byte(&in));
-    MUST(dt_ledger_view_init(&view, UUID, &lease, &inflight) == DT_OK);
+    MUST(dt_ledger_view_init(&view, UUID, &fence, &inflight) == DT_OK);
     feed(&view, &in);
     MUST(view.batches <= 1 || view.problem[0]);
     dt_ledger_view_clear(&view);

@@ -425,7 +425,7 @@ static void note_statement(const struct stmt *st)
 }
 
 /* Whoever leads, or halts, a shard holds its row: the token in it is the one that this leadership wrote. */
-static void judge_lease(const struct session *s, const struct stmt *st)
+static void judge_fence(const struct session *s, const struct stmt *st)
 {
     if (st->kind != S_UPDATE || strcmp(st->table->name, "shards") != 0 || !proc_self() || !fiber_notes()->loop)
         return;
@@ -438,7 +438,7 @@ static void judge_lease(const struct session *s, const struct stmt *st)
         if (is != was)
             fiber_notes()->token = is; /* it takes over */
         else if (was != fiber_notes()->token)
-            violated("lease", "%s wrote into the row of shard %lld, which another leadership holds", proc_self()->name,
+            violated("fence", "%s wrote into the row of shard %lld, which another leadership holds", proc_self()->name,
                      (long long)row->current[shard].i);
     }
 }
@@ -501,7 +501,7 @@ static dt_status execute(dt_db *db, const char *sql, const struct dt_param *para
     if (tracing && (tracing_all || worth_telling(st, status, &db->result, changed)))
         trace_statement(st, params, n, status, &db->result, changed);
     if (status == DT_OK)
-        judge_lease(s, st);
+        judge_fence(s, st);
     if (!s->in_transaction && s->open)
         session_end_transaction(s, status == DT_OK);
     if (!s->open)

@@ -14,7 +14,7 @@
 #define UUID "0b9f2a52-1f0e-4c55-8a43-0d3a8a0f3c11"
 
 struct rig {
-    struct dt_lease lease;
+    struct dt_fence fence;
     struct dt_claim list[2];
     struct dt_claims inflight;
     struct dt_ledger_view view;
@@ -24,12 +24,12 @@ struct rig {
 static int setup(void **state)
 {
     struct rig *rig = calloc(1, sizeof *rig);
-    rig->lease = (struct dt_lease){.shard = 3, .epoch = 18, .token = 77, .batch_no = 5, .inflight = 2, .send_n = 2};
+    rig->fence = (struct dt_fence){.shard = 3, .epoch = 18, .token = 77, .batch_no = 5, .inflight = 2, .send_n = 2};
     rig->list[0] = (struct dt_claim){100, 1, 5000};
     rig->list[1] = (struct dt_claim){101, 2, 6000};
     rig->inflight = (struct dt_claims){.v = rig->list, .n = 2};
     dt_strbuf_init(&rig->text);
-    assert_int_equal(dt_ledger_view_init(&rig->view, UUID, &rig->lease, &rig->inflight), DT_OK);
+    assert_int_equal(dt_ledger_view_init(&rig->view, UUID, &rig->fence, &rig->inflight), DT_OK);
     *state = rig;
     return 0;
 }
@@ -45,20 +45,20 @@ static int teardown(void **state)
 
 static bool feed_batch(struct rig *rig, const char *uuid, int64_t epoch, const struct dt_claim *list, size_t n)
 {
-    struct dt_lease lease = rig->lease;
-    lease.epoch = epoch;
+    struct dt_fence fence = rig->fence;
+    fence.epoch = epoch;
     dt_strbuf_reset(&rig->text);
-    dt_ledger_format_batch(&rig->text, uuid, &lease, list, n);
+    dt_ledger_format_batch(&rig->text, uuid, &fence, list, n);
     return dt_ledger_view_record(&rig->view, 40, DT_LEDGER_BATCH, dt_strbuf_str(&rig->text));
 }
 
 static bool feed_barrier(struct rig *rig, int64_t epoch, int64_t token)
 {
-    struct dt_lease lease = rig->lease;
-    lease.epoch = epoch;
-    lease.token = token;
+    struct dt_fence fence = rig->fence;
+    fence.epoch = epoch;
+    fence.token = token;
     dt_strbuf_reset(&rig->text);
-    dt_ledger_format_barrier(&rig->text, UUID, &lease);
+    dt_ledger_format_barrier(&rig->text, UUID, &fence);
     return dt_ledger_view_record(&rig->view, 42, DT_LEDGER_BARRIER, dt_strbuf_str(&rig->text));
 }
 
@@ -139,7 +139,7 @@ static void a_batch_that_is_not_the_one_in_flight_halts(void **state)
 static void the_batch_is_the_head_of_a_list_that_goes_in_parts(void **state)
 {
     struct rig *rig = *state;
-    rig->lease.send_n = 1;
+    rig->fence.send_n = 1;
     assert_true(feed_batch(rig, UUID, 17, rig->list, 1));
     assert_false(feed_barrier(rig, 18, 77));
     assert_int_equal(rig->view.batches, 1);
@@ -149,7 +149,7 @@ static void the_batch_is_the_head_of_a_list_that_goes_in_parts(void **state)
 static void more_than_the_head_of_a_list_that_goes_in_parts_halts(void **state)
 {
     struct rig *rig = *state;
-    rig->lease.send_n = 1;
+    rig->fence.send_n = 1;
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "not the batch in flight");
 }
 
@@ -174,7 +174,7 @@ static void a_list_is_compared_entry_for_entry(void **state)
 static void a_batch_with_nothing_in_flight_halts(void **state)
 {
     struct rig *rig = *state;
-    rig->inflight.n = rig->lease.send_n = 0;
+    rig->inflight.n = rig->fence.send_n = 0;
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "not the batch in flight");
 }
 

@@ -52,21 +52,21 @@ static int64_t real_ms(const dt_clock *clock)
 
 static const dt_clock hand_clock = {.mono_us = mono_us, .real_ms = real_ms};
 
-dt_status dt_store_trimmed(dt_store *store, struct dt_lease *lease, struct dt_error *err)
+dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     (void)store;
     if (fake.move != DT_OK)
         return dt_fail(err, fake.move, "the row is another's");
     fake.moved++;
-    lease->trim_offset = lease->ledger_offset;
-    lease->trim_at_ms = BEGAN + fake.mono_us / 1000;
+    fence->trim_offset = fence->ledger_offset;
+    fence->trim_at_ms = BEGAN + fake.mono_us / 1000;
     return DT_OK;
 }
 
-dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, struct dt_installation *inst,
+dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence, struct dt_installation *inst,
                                struct dt_error *err)
 {
-    (void)store, (void)lease, (void)inst;
+    (void)store, (void)fence, (void)inst;
     fake.checks++;
     return fake.check == DT_OK ? DT_OK : dt_fail(err, fake.check, "the row is another's");
 }
@@ -113,7 +113,7 @@ struct rig {
     struct dt_config config;
     struct dt_kafka_env kafka;
     struct dt_kafka_delivery delivery;
-    struct dt_lease lease;
+    struct dt_fence fence;
 };
 
 /* An old ledger; what the row holds was written down just now. */
@@ -126,7 +126,7 @@ static int make(void **state)
     rig->config.ledger_trim_after = DAY;
     rig->delivery = (struct dt_kafka_delivery){
         .env = {.config = &rig->config, .clock = &hand_clock, .ref = &ref, .shard = 3}, .kafka = &rig->kafka};
-    rig->lease = (struct dt_lease){
+    rig->fence = (struct dt_fence){
         .shard = 3, .ledger_offset = 7000, .trim_offset = 5000, .trim_at_ms = BEGAN + fake.mono_us / 1000};
     *state = rig;
     return 0;
@@ -141,7 +141,7 @@ static int clear(void **state)
 static dt_status trim(struct rig *rig)
 {
     struct dt_error err = {0};
-    return dt_kafka_tend(&rig->delivery.base, NULL, &rig->lease, &err);
+    return dt_kafka_tend(&rig->delivery.base, NULL, &rig->fence, &err);
 }
 
 /* What the row holds has been there long enough, and Kafka is asked. */
@@ -189,11 +189,11 @@ static void the_day_is_the_one_that_is_configured(void **state)
 static void a_row_that_holds_nothing_yet_begins_to(void **state)
 {
     struct rig *rig = *state;
-    rig->lease.trim_offset = -1;
-    rig->lease.trim_at_ms = 0;
+    rig->fence.trim_offset = -1;
+    rig->fence.trim_at_ms = 0;
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.moved, 1);
-    assert_int_equal(rig->lease.trim_offset, 7000);
+    assert_int_equal(rig->fence.trim_offset, 7000);
     assert_int_equal(fake.started, 0);
     pass(DAY / 2);
     assert_int_equal(trim(rig), DT_OK);
@@ -218,18 +218,18 @@ static void what_lies_below_goes_but_for_the_last_record(void **state)
 static void a_young_ledger_keeps_its_beginning_and_its_row_goes_on(void **state)
 {
     struct rig *rig = *state;
-    rig->lease.trim_offset = DT_LEDGER_YOUNG - 1;
+    rig->fence.trim_offset = DT_LEDGER_YOUNG - 1;
     pass(DAY + 1);
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.started, 0);
     assert_int_equal(fake.moved, 1);
-    assert_int_equal(rig->lease.trim_offset, 7000);
+    assert_int_equal(rig->fence.trim_offset, 7000);
 }
 
 static void a_ledger_of_a_thousand_offsets_is_old(void **state)
 {
     struct rig *rig = *state;
-    rig->lease.trim_offset = DT_LEDGER_YOUNG;
+    rig->fence.trim_offset = DT_LEDGER_YOUNG;
     begin(rig);
     assert_int_equal(fake.before, DT_LEDGER_YOUNG - 1);
 }
@@ -256,12 +256,12 @@ static void the_row_moves_on_when_it_is_done_and_holds_that_for_a_day(void **sta
     }
     assert_int_equal(fake.started, 1);
     assert_int_equal(fake.moved, 0);
-    rig->lease.ledger_offset = 9000;
+    rig->fence.ledger_offset = 9000;
     end(DT_OK);
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.freed, 1);
     assert_int_equal(fake.moved, 1);
-    assert_int_equal(rig->lease.trim_offset, 9000);
+    assert_int_equal(rig->fence.trim_offset, 9000);
     pass(DAY / 2);
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.started, 1);
@@ -274,7 +274,7 @@ static void the_row_moves_on_when_it_is_done_and_holds_that_for_a_day(void **sta
 static void a_shard_that_sent_nothing_since_writes_nothing_and_asks_once(void **state)
 {
     struct rig *rig = *state;
-    rig->lease.ledger_offset = 5000;
+    rig->fence.ledger_offset = 5000;
     begin(rig);
     end(DT_OK);
     for (int i = 0; i < 3; i++) {
@@ -283,7 +283,7 @@ static void a_shard_that_sent_nothing_since_writes_nothing_and_asks_once(void **
     }
     assert_int_equal(fake.started, 1);
     assert_int_equal(fake.moved, 0);
-    rig->lease.ledger_offset = 5002; /* now it has: that is to be held from now on */
+    rig->fence.ledger_offset = 5002; /* now it has: that is to be held from now on */
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.moved, 1);
     assert_int_equal(fake.started, 1);
@@ -306,7 +306,7 @@ static void what_kafka_did_not_do_is_asked_for_again_after_a_minute(void **state
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.freed, 1);
     assert_int_equal(fake.moved, 0); /* the row still holds it: nothing was deleted */
-    assert_int_equal(rig->lease.trim_offset, 5000);
+    assert_int_equal(rig->fence.trim_offset, 5000);
     fake.done = false;
     pass(59000);
     assert_int_equal(trim(rig), DT_OK);
@@ -359,7 +359,7 @@ static void the_next_leadership_knows_nothing_of_what_was_under_way(void **state
     assert_int_equal(fake.started, 2);
     assert_int_equal(fake.before, 4999);
     end(DT_OK);
-    rig->lease.ledger_offset = 5000;
+    rig->fence.ledger_offset = 5000;
     assert_int_equal(trim(rig), DT_OK);
     dt_ledger_upkeep_forget(&rig->delivery.upkeep);
     fake.done = false;

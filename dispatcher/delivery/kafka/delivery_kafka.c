@@ -63,7 +63,7 @@ static void remember_refusal(struct dt_kafka_delivery *d, const struct dt_claim 
 static dt_status make_messages(struct dt_kafka_delivery *d, const struct dt_delivery_batch *batch)
 {
     struct dt_kafka_sending *s = &d->sending;
-    size_t n = batch->lease->send_n;
+    size_t n = batch->fence->send_n;
     int64_t now_ms = dt_refclock_latest_ms(d->env.ref);
     s->messages = dt_arena_alloc(batch->arena, (n ? n : 1) * sizeof(*s->messages));
     if (!s->messages)
@@ -92,7 +92,7 @@ static void begin_sending(struct dt_kafka_delivery *d, const struct dt_delivery_
     struct dt_strbuf record;
     *s = (struct dt_kafka_sending){.start_us = dt_kafka_delivery_mono_us(d)};
     dt_strbuf_init(&record);
-    dt_ledger_format_batch(&record, d->kafka->uuid, batch->lease, batch->claims, batch->lease->send_n);
+    dt_ledger_format_batch(&record, d->kafka->uuid, batch->fence, batch->claims, batch->fence->send_n);
     s->status = record.failed ? DT_NOMEM : make_messages(d, batch);
     if (s->status == DT_OK && ahead && !dt_producer_ready(d->producer, s->messages, s->n)) {
         dt_strbuf_clear(&record);
@@ -154,7 +154,7 @@ static bool tell_gate(struct dt_kafka_delivery *d)
     return reopened;
 }
 
-static dt_status commit_sending(struct dt_kafka_delivery *d, const struct dt_lease *lease, int64_t *offset)
+static dt_status commit_sending(struct dt_kafka_delivery *d, const struct dt_fence *fence, int64_t *offset)
 {
     struct dt_kafka_sending *s = &d->sending;
     dt_status status = s->status;
@@ -164,24 +164,24 @@ static dt_status commit_sending(struct dt_kafka_delivery *d, const struct dt_lea
     DT_FAIL_POINT_STATUS("settle.before", status, &s->err);
     if (DT_UNGUARDED(DOUBT) && status == DT_DOUBT) { /* taken for done */
         status = DT_OK;
-        *offset = lease->ledger_offset;
+        *offset = fence->ledger_offset;
     }
     return status;
 }
 
-static dt_status commit(dt_delivery *delivery, const struct dt_lease *lease, const struct dt_claims *inflight,
+static dt_status commit(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_claims *inflight,
                         struct dt_delivered *out, struct dt_error *err)
 {
     struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
     int64_t offset = -1;
-    dt_status status = commit_sending(d, lease, &offset);
+    dt_status status = commit_sending(d, fence, &offset);
     if (status != DT_OK && err)
         *err = d->sending.err;
     if (status == DT_REFUSED)
-        remember_refusal(d, inflight->v, lease->send_n, d->sending.err.text);
-    if (status == DT_OK && offset < lease->ledger_offset)
+        remember_refusal(d, inflight->v, fence->send_n, d->sending.err.text);
+    if (status == DT_OK && offset < fence->ledger_offset)
         status = dt_fail(err, DT_DOUBT, "the ledger record's offset %lld is below %lld", (long long)offset,
-                         (long long)lease->ledger_offset);
+                         (long long)fence->ledger_offset);
     if (status != DT_OK)
         return status;
     int64_t now_us = dt_kafka_delivery_mono_us(d);

@@ -84,8 +84,8 @@ static inline void dt_kafka_forget_refusal(struct dt_kafka_delivery *d)
 }
 
 /* ---- ledger_judge.c: members of dt_delivery_kafka ---- */
-DT_MUST_CHECK dt_status dt_kafka_fence(dt_delivery *delivery, const struct dt_lease *lease, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_kafka_read(dt_delivery *delivery, const struct dt_lease *lease,
+DT_MUST_CHECK dt_status dt_kafka_fence(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_kafka_read(dt_delivery *delivery, const struct dt_fence *fence,
                                       const struct dt_claims *inflight, struct dt_delivery_findings *findings,
                                       struct dt_error *err);
 
@@ -93,9 +93,9 @@ DT_MUST_CHECK dt_status dt_kafka_read(dt_delivery *delivery, const struct dt_lea
 /* Forgets the request that is under way; Kafka may still carry it out. */
 void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep);
 /* Members of dt_delivery_kafka. */
-DT_MUST_CHECK dt_status dt_kafka_start(dt_delivery *delivery, dt_store *store, struct dt_lease *lease,
+DT_MUST_CHECK dt_status dt_kafka_start(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
                                        struct dt_error *err);
-DT_MUST_CHECK dt_status dt_kafka_tend(dt_delivery *delivery, dt_store *store, struct dt_lease *lease,
+DT_MUST_CHECK dt_status dt_kafka_tend(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
                                       struct dt_error *err);
 
 #endif

@@ -23,18 +23,18 @@
 
 /* A shard that nobody has led yet is there because the number of shards has grown. Its first leader makes its
  * partition. */
-static dt_status make_partition(struct dt_kafka_delivery *d, const struct dt_lease *lease, struct dt_error *err)
+static dt_status make_partition(struct dt_kafka_delivery *d, const struct dt_fence *fence, struct dt_error *err)
 {
-    if (lease->ledger_offset != 0 || lease->inflight)
+    if (fence->ledger_offset != 0 || fence->inflight)
         return DT_OK;
     dt_status status = dt_kafka_admin_grow_ledger(d->kafka->admin, d->env.shard, err);
     return status == DT_REFUSED ? DT_OK : status; /* its settings: check_settings tells */
 }
 
-dt_status dt_kafka_fence(dt_delivery *delivery, const struct dt_lease *lease, struct dt_error *err)
+dt_status dt_kafka_fence(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err)
 {
     struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
-    dt_status status = make_partition(d, lease, err);
+    dt_status status = make_partition(d, fence, err);
     if (status == DT_OK)
         status = dt_producer_new(d->kafka, d->env.shard, d->env.abort, &d->producer, err);
     return status;
@@ -48,9 +48,9 @@ dt_status dt_kafka_fence(dt_delivery *delivery, const struct dt_lease *lease, st
  * not notice, or that died before it could, so it is read from its beginning. No leader has deleted that
  * (ledger_upkeep.c).
  */
-static bool is_young(const struct dt_lease *lease)
+static bool is_young(const struct dt_fence *fence)
 {
-    return lease->ledger_offset > 0 && lease->ledger_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(LEDGER_END);
+    return fence->ledger_offset > 0 && fence->ledger_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(LEDGER_END);
 }
 
 static dt_status read_with(struct dt_kafka_delivery *d, int64_t from, dt_ledger_fn *fn, void *arg, int64_t *next,
@@ -67,9 +67,9 @@ static dt_status read_from(struct dt_kafka_delivery *d, int64_t from, struct dt_
 }
 
 /* Where an operator has chosen the offset, anything may stand before it; so it may at a shard's beginning. */
-static bool knows_what_is_before(const struct dt_lease *lease)
+static bool knows_what_is_before(const struct dt_fence *fence)
 {
-    return lease->ledger_offset > 0 && lease->trim_offset >= 0;
+    return fence->ledger_offset > 0 && fence->trim_offset >= 0;
 }
 
 /*
@@ -81,8 +81,8 @@ static dt_status read_from_before(struct dt_kafka_delivery *d, int64_t from, str
                                   struct dt_error *err)
 {
     dt_status status = DT_INVALID;
-    bool knows = knows_what_is_before(view->lease);
-    if (is_young(view->lease))
+    bool knows = knows_what_is_before(view->fence);
+    if (is_young(view->fence))
         status = read_from(d, 0, view, next, err);
     if (status == DT_INVALID && knows) { /* not young; or somebody deleted its beginning */
         dt_ledger_view_again(view);
@@ -103,7 +103,7 @@ static dt_status read_ledger(struct dt_kafka_delivery *d, int64_t barrier_at, st
                              struct dt_error *err)
 {
     int64_t next;
-    int64_t from = view->lease->ledger_offset < 0 ? barrier_at : view->lease->ledger_offset;
+    int64_t from = view->fence->ledger_offset < 0 ? barrier_at : view->fence->ledger_offset;
     view->settled_below = from;
     dt_status status = read_from_before(d, from, view, &next, err);
     if (status == DT_OK && view->status != DT_OK)
@@ -146,26 +146,26 @@ static dt_status check_settings(struct dt_kafka_delivery *d, struct dt_delivery_
     return DT_OK;
 }
 
-static dt_status check_end(struct dt_kafka_delivery *d, const struct dt_lease *lease,
+static dt_status check_end(struct dt_kafka_delivery *d, const struct dt_fence *fence,
                            struct dt_delivery_findings *findings, struct dt_error *err)
 {
     int64_t next;
-    if (!is_young(lease))
+    if (!is_young(fence))
         return DT_OK;
-    dt_status status = read_with(d, lease->ledger_offset, NULL, NULL, &next, err);
+    dt_status status = read_with(d, fence->ledger_offset, NULL, NULL, &next, err);
     if (status != DT_INVALID)
         return status;
-    snprintf(findings->halt, sizeof(findings->halt), OUT_OF_RANGE, (long long)lease->ledger_offset);
+    snprintf(findings->halt, sizeof(findings->halt), OUT_OF_RANGE, (long long)fence->ledger_offset);
     return DT_OK;
 }
 
 /* A ledger that takes no barrier may be what refused the batch, too: then the hint is about no message. */
-static dt_status send_barrier(struct dt_kafka_delivery *d, const struct dt_lease *lease, int64_t *offset,
+static dt_status send_barrier(struct dt_kafka_delivery *d, const struct dt_fence *fence, int64_t *offset,
                               struct dt_error *err)
 {
     struct dt_strbuf value;
     dt_strbuf_init(&value);
-    dt_ledger_format_barrier(&value, d->kafka->uuid, lease);
+    dt_ledger_format_barrier(&value, d->kafka->uuid, fence);
     dt_status status =
         value.failed ? DT_NOMEM
                      : dt_producer_send(d->producer, NULL, 0, DT_LEDGER_BARRIER, dt_strbuf_str(&value), offset, err);
@@ -183,11 +183,11 @@ static void find(struct dt_kafka_delivery *d, const struct dt_ledger_view *view,
     find_halt(findings, view->problem);
 }
 
-static dt_status judge(struct dt_kafka_delivery *d, const struct dt_lease *lease, const struct dt_claims *inflight,
+static dt_status judge(struct dt_kafka_delivery *d, const struct dt_fence *fence, const struct dt_claims *inflight,
                        int64_t barrier_at, struct dt_delivery_findings *findings, struct dt_error *err)
 {
     struct dt_ledger_view view;
-    dt_status status = dt_ledger_view_init(&view, d->kafka->uuid, lease, inflight);
+    dt_status status = dt_ledger_view_init(&view, d->kafka->uuid, fence, inflight);
     if (status != DT_OK)
         return status;
     status = read_ledger(d, barrier_at, &view, err);
@@ -198,7 +198,7 @@ static dt_status judge(struct dt_kafka_delivery *d, const struct dt_lease *lease
     return status;
 }
 
-dt_status dt_kafka_read(dt_delivery *delivery, const struct dt_lease *lease, const struct dt_claims *inflight,
+dt_status dt_kafka_read(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_claims *inflight,
                         struct dt_delivery_findings *findings, struct dt_error *err)
 {
     struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
@@ -206,10 +206,10 @@ dt_status dt_kafka_read(dt_delivery *delivery, const struct dt_lease *lease, con
     *findings = (struct dt_delivery_findings){.refused = d->refused.list, .refusal = d->refused.why};
     dt_status status = check_settings(d, findings, err);
     if (status == DT_OK && !findings->halt[0])
-        status = check_end(d, lease, findings, err);
+        status = check_end(d, fence, findings, err);
     if (status != DT_OK || findings->halt[0])
         return status;
-    status = send_barrier(d, lease, &barrier_at, err);
+    status = send_barrier(d, fence, &barrier_at, err);
     DT_FAIL_POINT_STATUS("takeover.barrier", status, err);
-    return status == DT_OK ? judge(d, lease, inflight, barrier_at, findings, err) : status;
+    return status == DT_OK ? judge(d, fence, inflight, barrier_at, findings, err) : status;
 }

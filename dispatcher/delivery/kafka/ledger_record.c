@@ -26,31 +26,31 @@
 
 #include "base/hooks/guard.h"
 
-static void format_head(struct dt_strbuf *out, const char *uuid, const struct dt_lease *lease)
+static void format_head(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence)
 {
-    dt_strbuf_addf(out, "{\"installation\":\"%s\",\"shard\":%u,\"epoch\":%lld,\"token\":%lld", uuid, lease->shard,
-                   (long long)lease->epoch, (long long)lease->token);
+    dt_strbuf_addf(out, "{\"installation\":\"%s\",\"shard\":%u,\"epoch\":%lld,\"token\":%lld", uuid, fence->shard,
+                   (long long)fence->epoch, (long long)fence->token);
 }
 
-void dt_ledger_format_batch(struct dt_strbuf *out, const char *uuid, const struct dt_lease *lease,
+void dt_ledger_format_batch(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence,
                             const struct dt_claim *list, size_t n)
 {
-    format_head(out, uuid, lease);
-    dt_strbuf_addf(out, ",\"batch\":%lld,\"list\":", (long long)lease->batch_no);
+    format_head(out, uuid, fence);
+    dt_strbuf_addf(out, ",\"batch\":%lld,\"list\":", (long long)fence->batch_no);
     dt_claims_format(list, n, out);
     dt_strbuf_addc(out, '}');
 }
 
-void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const struct dt_lease *lease)
+void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence)
 {
-    format_head(out, uuid, lease);
+    format_head(out, uuid, fence);
     dt_strbuf_addc(out, '}');
 }
 
-dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_lease *lease,
+dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_fence *fence,
                               const struct dt_claims *inflight)
 {
-    *view = (struct dt_ledger_view){.uuid = uuid, .lease = lease, .inflight = inflight};
+    *view = (struct dt_ledger_view){.uuid = uuid, .fence = fence, .inflight = inflight};
     return dt_json_new(&view->json);
 }
 
@@ -90,7 +90,7 @@ static bool judge_batch(struct dt_ledger_view *view, int64_t offset)
     if (!DT_GUARD(LEDGER_ONE, view->batches++ == 0))
         return problem(view, offset, "a second batch record after the settled ones");
     if (!DT_GUARD(LEDGER_LIST,
-                  dt_claims_equal(view->scratch.v, view->scratch.n, view->inflight->v, view->lease->send_n)))
+                  dt_claims_equal(view->scratch.v, view->scratch.n, view->inflight->v, view->fence->send_n)))
         return problem(view, offset, "a batch record that is not the batch in flight");
     return true;
 }
@@ -98,8 +98,8 @@ static bool judge_batch(struct dt_ledger_view *view, int64_t offset)
 /* Known by its token: epochs repeat when MySQL goes back in time. */
 static bool is_own(const struct dt_ledger_view *view)
 {
-    return number(view, "epoch") == view->lease->epoch &&
-           DT_GUARD(BARRIER_TOKEN, number(view, "token") == view->lease->token);
+    return number(view, "epoch") == view->fence->epoch &&
+           DT_GUARD(BARRIER_TOKEN, number(view, "token") == view->fence->token);
 }
 
 static bool judge_barrier(struct dt_ledger_view *view, int64_t offset)
@@ -135,7 +135,7 @@ static bool judge_new(struct dt_ledger_view *view, int64_t offset, struct dt_str
         return problem(view, offset, "a record of another installation");
     if (!batch && !barrier)
         return problem(view, offset, "a record of a kind that this version does not know");
-    if (number(view, "epoch") >= view->lease->epoch && !(barrier && is_own(view)))
+    if (number(view, "epoch") >= view->fence->epoch && !(barrier && is_own(view)))
         return problem(view, offset, "a record of an epoch that is not below this one");
     return batch ? judge_batch(view, offset) : judge_barrier(view, offset);
 }

@@ -17,15 +17,15 @@
 #define DT_LEDGER_BATCH   DT_STR_LIT("batch")
 #define DT_LEDGER_BARRIER DT_STR_LIT("barrier")
 
-void dt_ledger_format_batch(struct dt_strbuf *out, const char *uuid, const struct dt_lease *lease,
+void dt_ledger_format_batch(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence,
                             const struct dt_claim *list, size_t n);
-void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const struct dt_lease *lease);
+void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence);
 
 /* Fed with the records in order; see dt_ledger_view_record. */
 struct dt_ledger_view {
     const char *uuid;
-    const struct dt_lease *lease;     /* of this takeover */
-    const struct dt_claims *inflight; /* as the row says; its first lease->send_n were to be sent */
+    const struct dt_fence *fence;     /* of this takeover */
+    const struct dt_claims *inflight; /* as the row says; its first fence->send_n were to be sent */
     int64_t settled_below;            /* what lies before this offset was judged in its time */
     dt_json *json;
     struct dt_claims scratch;
@@ -39,7 +39,7 @@ struct dt_ledger_view {
     dt_status status;    /* not OK: a record could not be read, for reasons that are not its own: nothing is known */
 };
 
-DT_MUST_CHECK dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_lease *lease,
+DT_MUST_CHECK dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_fence *fence,
                                             const struct dt_claims *inflight);
 void dt_ledger_view_clear(struct dt_ledger_view *view);
 /* The ledger is read anew, from another offset. */

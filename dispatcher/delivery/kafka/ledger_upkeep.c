@@ -46,12 +46,12 @@ void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep)
 }
 
 /* A shard that has sent nothing since has nothing to write down. */
-static dt_status move_on(dt_store *store, struct dt_lease *lease, struct dt_error *err)
+static dt_status move_on(dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
-    return lease->trim_offset < lease->ledger_offset ? dt_store_trimmed(store, lease, err) : DT_OK;
+    return fence->trim_offset < fence->ledger_offset ? dt_store_trimmed(store, fence, err) : DT_OK;
 }
 
-static dt_status finish(struct dt_kafka_delivery *d, dt_store *store, struct dt_lease *lease, struct dt_error *err)
+static dt_status finish(struct dt_kafka_delivery *d, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     struct dt_ledger_upkeep *upkeep = &d->upkeep;
     struct dt_error why = {0};
@@ -62,45 +62,45 @@ static dt_status finish(struct dt_kafka_delivery *d, dt_store *store, struct dt_
     upkeep->trim = NULL;
     if (status == DT_OK) {
         dt_outage_over(&upkeep->outage);
-        DT_LOG(INFO, "shard", "ledger trimmed", DT_I("shard", d->env.shard), DT_I("below", lease->trim_offset - 1));
+        DT_LOG(INFO, "shard", "ledger trimmed", DT_I("shard", d->env.shard), DT_I("below", fence->trim_offset - 1));
         dt_metric_add(upkeep->trims, 1);
-        upkeep->trimmed_below = lease->trim_offset;
-        return move_on(store, lease, err);
+        upkeep->trimmed_below = fence->trim_offset;
+        return move_on(store, fence, err);
     }
     upkeep->again_us = dt_kafka_delivery_mono_us(d) + AGAIN_US;
     dt_outage_failed(&upkeep->outage, DT_OUTAGE_KAFKA, "shard", not_trimmed, status, &why);
     return DT_OK;
 }
 
-static bool held_long_enough(const struct dt_kafka_delivery *d, const struct dt_lease *lease)
+static bool held_long_enough(const struct dt_kafka_delivery *d, const struct dt_fence *fence)
 {
-    return dt_refclock_earliest_ms(d->env.ref) - lease->trim_at_ms >= d->env.config->ledger_trim_after;
+    return dt_refclock_earliest_ms(d->env.ref) - fence->trim_at_ms >= d->env.config->ledger_trim_after;
 }
 
-static bool nothing_to_delete(const struct dt_ledger_upkeep *upkeep, const struct dt_lease *lease)
+static bool nothing_to_delete(const struct dt_ledger_upkeep *upkeep, const struct dt_fence *fence)
 {
-    bool young = lease->trim_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(TRIM_YOUNG);
-    return young || lease->trim_offset <= upkeep->trimmed_below;
+    bool young = fence->trim_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(TRIM_YOUNG);
+    return young || fence->trim_offset <= upkeep->trimmed_below;
 }
 
-dt_status dt_kafka_tend(dt_delivery *delivery, dt_store *store, struct dt_lease *lease, struct dt_error *err)
+dt_status dt_kafka_tend(dt_delivery *delivery, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
     struct dt_ledger_upkeep *upkeep = &d->upkeep;
     struct dt_error why = {0};
     struct dt_installation inst;
     if (upkeep->trim)
-        return finish(d, store, lease, err);
-    if (lease->trim_offset < 0) /* the row begins to hold it */
-        return dt_store_trimmed(store, lease, err);
-    if (!held_long_enough(d, lease) || dt_kafka_delivery_mono_us(d) < upkeep->again_us)
+        return finish(d, store, fence, err);
+    if (fence->trim_offset < 0) /* the row begins to hold it */
+        return dt_store_trimmed(store, fence, err);
+    if (!held_long_enough(d, fence) || dt_kafka_delivery_mono_us(d) < upkeep->again_us)
         return DT_OK;
-    if (nothing_to_delete(upkeep, lease))
-        return move_on(store, lease, err);
-    dt_status status = dt_store_lease_check(store, lease, &inst, err); /* it says so now, too */
+    if (nothing_to_delete(upkeep, fence))
+        return move_on(store, fence, err);
+    dt_status status = dt_store_fence_check(store, fence, &inst, err); /* it says so now, too */
     if (status != DT_OK)
         return status;
-    status = dt_ledger_trim_start(d->kafka, d->env.shard, lease->trim_offset - 1, &upkeep->trim, &why);
+    status = dt_ledger_trim_start(d->kafka, d->env.shard, fence->trim_offset - 1, &upkeep->trim, &why);
     if (status != DT_OK)
         upkeep->again_us = dt_kafka_delivery_mono_us(d) + (status == DT_FULL ? BUSY_US : AGAIN_US);
     if (status != DT_OK && status != DT_FULL)
@@ -109,7 +109,7 @@ dt_status dt_kafka_tend(dt_delivery *delivery, dt_store *store, struct dt_lease 
 }
 
 /* A row that holds no trim_offset begins to hold one before the ledger is relied on. */
-dt_status dt_kafka_start(dt_delivery *delivery, dt_store *store, struct dt_lease *lease, struct dt_error *err)
+dt_status dt_kafka_start(dt_delivery *delivery, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
-    return lease->trim_offset < 0 ? dt_kafka_tend(delivery, store, lease, err) : DT_OK;
+    return fence->trim_offset < 0 ? dt_kafka_tend(delivery, store, fence, err) : DT_OK;
 }

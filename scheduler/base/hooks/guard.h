@@ -2,7 +2,7 @@
  * Guards of the protocol, by name, so that each can be taken out of a build (-DDT_WITHOUT_<NAME>=1) to see that the
  * checks notice. In every ordinary build a guard is its condition and nothing else.
  *
- *   DT_GUARD(EPOCH, row.epoch == lease->epoch)     the condition; true once the guard is out
+ *   DT_GUARD(EPOCH, row.epoch == fence->epoch)     the condition; true once the guard is out
  *   DT_GUARD_SQL(CLAIM, " AND j.state = …", "")       text of a statement; the second one once the guard is out
  *   DT_UNGUARDED(REST)                                   whether it is out
  */

@@ -8,7 +8,7 @@
 #include "store/store.h"
 
 /* What a leadership knows of its own row: compared in each of its transactions. A value. */
-struct dt_lease {
+struct dt_fence {
     unsigned shard;
     int64_t epoch, token, version;
     int64_t ledger_offset; /* first offset of the ledger that is not settled */
@@ -63,19 +63,19 @@ struct dt_outgoing {
 };
 
 /* Takeover, step 1: fresh connection; epoch+1, new token, owner, and where the shard's set is (index_at, for
- * lease->index_epoch). HALTED (reason in err). NOT_FOUND: the shard has no
+ * fence->index_epoch). HALTED (reason in err). NOT_FOUND: the shard has no
  * row. UNKNOWN/UNAVAILABLE: start over; the row may hold the epoch that was tried. */
 DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner,
-                                          const char *index_at, struct dt_lease *lease, struct dt_claims *inflight,
+                                          const char *index_at, struct dt_fence *fence, struct dt_claims *inflight,
                                           struct dt_error *err);
 /* Step 3, and at every wake-up with nothing due: is the row as we wrote it? DEPOSED (also without a row), HALTED. OK:
  * *inst has the map's generation and shards and the topics' version as they are now, nothing else. */
-DT_MUST_CHECK dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease,
+DT_MUST_CHECK dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence,
                                              struct dt_installation *inst, struct dt_error *err);
 /* What a takeover found out between ledger_offset and its barrier, and remembers of a refusal. */
 struct dt_findings {
     const struct dt_claims *inflight; /* as step 1 read it */
-    bool in_ledger;                   /* the batch, the first lease->send_n entries, was committed */
+    bool in_ledger;                   /* the batch, the first fence->send_n entries, was committed */
     int64_t next_offset;              /* after our barrier */
     const char *halt;                 /* not NULL: what cannot be explained */
     struct dt_claims refused;         /* the hint (borrowed): see dt_claims_taken_over; n = 0: none */
@@ -97,12 +97,12 @@ struct dt_settled {
  * retry policy; only where the row still says dispatched with that attempt) and leaves the list. ledger_offset :=
  * next_offset. halt: writes the reason instead, nothing else. DEPOSED when the row is not ours. *done: after OK.
  */
-DT_MUST_CHECK dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease,
+DT_MUST_CHECK dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence,
                                                  const struct dt_findings *findings, struct dt_settled *done,
                                                  struct dt_error *err);
 /* A leader's transaction: the records below trim_offset are gone from the ledger; from now on the row holds the present
  * ledger_offset as the next trim_offset. Any status but OK: the leadership is over. */
-DT_MUST_CHECK dt_status dt_store_trimmed(dt_store *store, struct dt_lease *lease, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_error *err);
 /* Reads what is to be sent for claims that are in flight already (after a takeover): whatever their rows say by now. A
  * row that is gone: .payload absent and topic absent. */
 DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_claims *claims, struct dt_arena *arena,
@@ -144,7 +144,7 @@ enum dt_writable {
 /* One leader's transaction: what goes in and what comes out. */
 struct dt_turn {
     /* in */
-    const struct dt_claims *settle; /* the whole list in flight; its first lease->send_n were sent and committed; n = 0:
+    const struct dt_claims *settle; /* the whole list in flight; its first fence->send_n were sent and committed; n = 0:
                                        nothing is in flight */
     int64_t settle_offset;          /* first offset after their ledger record */
     bool extend_deadlines;          /* the claim is so old that deadlines are moved to now + ack timeout first */
@@ -158,11 +158,11 @@ struct dt_turn {
     enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t bytes);
     void *arg;
     /*
-     * NULL, or told what is about to be claimed, in order, with the lease as it will be, while the rows are locked and
+     * NULL, or told what is about to be claimed, in order, with the fence as it will be, while the rows are locked and
      * nothing is committed: whatever is prepared with it must come to nothing unless this transaction ends with OK.
      * Must not wait. Told before the claim is written, or, with large messages, after it, when these were read.
      */
-    void (*claiming)(void *arg, const struct dt_lease *next, const struct dt_outgoing *batch,
+    void (*claiming)(void *arg, const struct dt_fence *next, const struct dt_outgoing *batch,
                      const struct dt_claim *claims, size_t n);
     void *claiming_arg;
     struct dt_arena *arena; /* for everything below */
@@ -170,7 +170,7 @@ struct dt_turn {
     int64_t now_ms;            /* MySQL's clock in this transaction */
     bool stale_map;            /* the map's generation rose: reload it; nothing was claimed */
     size_t settled;            /* so many left the list at its head */
-    size_t rest;               /* so many are still in flight, their first lease->send_n go next: the hints were left */
+    size_t rest;               /* so many are still in flight, their first fence->send_n go next: the hints were left */
     struct dt_outgoing *batch; /* claimed now, in order of (due, id) */
     size_t n_batch;
     int64_t shortest_ack_ms; /* of the claimed: the shortest acknowledgement timeout */
@@ -189,20 +189,20 @@ struct dt_turn {
     struct dt_str orphan; /* present: a due job's topic has no row in `topics` (deleted by hand): its entry is held */
 };
 /*
- * Locks the shard row and compares it with the lease: DEPOSED (or HALTED) when it differs, nothing written. Settles;
+ * Locks the shard row and compares it with the fence: DEPOSED (or HALTED) when it differs, nothing written. Settles;
  * decides acknowledgement timeouts among the hints (of deadlines up to read_up_to_ms, and of jobs that no stored result
  * waits for: deferred_results); claims what is scheduled and due among them: of this shard's slots,
  * not paused, writable, with no earlier attempt in its claiming shard's list, in order of (due, id) within a topic, and
  * when not all of them fit an equal part of the bytes for each topic; writes the list, send_n, batch_no,
- * version; commits; updates the lease. While a rest is left in flight nothing is claimed and nothing times out. Writes
+ * version; commits; updates the fence. While a rest is left in flight nothing is claimed and nothing times out. Writes
  * nothing at all when there is nothing to settle, decide or claim. Any status but OK: the leadership is over, take over
  * again.
  */
-DT_MUST_CHECK dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn *turn,
+DT_MUST_CHECK dt_status dt_store_turn(dt_store *store, struct dt_fence *fence, struct dt_turn *turn,
                                       struct dt_error *err);
 
 /* Steps down cleanly: owner := NULL (only when nothing is in flight it is also a promise that all is settled). */
-DT_MUST_CHECK dt_status dt_store_step_down(dt_store *store, const struct dt_lease *lease, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_step_down(dt_store *store, const struct dt_fence *fence, struct dt_error *err);
 
 /* ---- scans (covering the due index, never locking) ---- */
 struct dt_due {

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "store/dispatch/lease.h"
+#include "store/dispatch/fence.h"
 #include "store/dispatch/outgoing.h"
 
 /* Where the claim of an id stands in the caller's order. */

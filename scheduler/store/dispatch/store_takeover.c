@@ -1,7 +1,7 @@
 /*
- * Taking a shard over, and the lease that a leadership holds afterwards.
+ * Taking a shard over, and the fence that a leadership holds afterwards.
  *
- * Invariants: a lease is what this leadership wrote last. Every transaction of a leader locks the row first and
+ * Invariants: a fence is what this leadership wrote last. Every transaction of a leader locks the row first and
  * compares epoch, token and version with it: the epoch fences other leaders, token and version notice a MySQL that went
  * back to an earlier state. Nothing here knows Kafka; what the ledger said comes in as numbers.
  */
@@ -9,7 +9,7 @@
 
 #include "base/hooks/guard.h"
 #include "store/db/id_list.h"
-#include "store/dispatch/lease.h"
+#include "store/dispatch/fence.h"
 #include "store/dispatch/store_results.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"
@@ -20,34 +20,34 @@ static const char lock_row[] = "SELECT s.epoch, s.token, s.version, s.halted, " 
                                " FROM shards s WHERE s.shard = ? FOR UPDATE";
 
 /* Does the row that was read say what this leadership wrote last? */
-static bool as_written(const dt_db *db, const struct dt_lease *lease)
+static bool as_written(const dt_db *db, const struct dt_fence *fence)
 {
-    return DT_GUARD(EPOCH, dt_db_i64(db, 0) == lease->epoch) && DT_GUARD(TOKEN, dt_db_i64(db, 1) == lease->token) &&
-           DT_GUARD(VERSION, dt_db_i64(db, 2) == lease->version);
+    return DT_GUARD(EPOCH, dt_db_i64(db, 0) == fence->epoch) && DT_GUARD(TOKEN, dt_db_i64(db, 1) == fence->token) &&
+           DT_GUARD(VERSION, dt_db_i64(db, 2) == fence->version);
 }
 
-static dt_status lock(dt_db *db, const struct dt_lease *lease, struct dt_lease_row *row, struct dt_error *err)
+static dt_status lock(dt_db *db, const struct dt_fence *fence, struct dt_fence_row *row, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, lock_row, DT_PARAMS(DT_P_INT(lease->shard)), err);
+    dt_status status = dt_db_query(db, lock_row, DT_PARAMS(DT_P_INT(fence->shard)), err);
     if (status == DT_OK && !dt_db_next(db))
-        status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", lease->shard);
+        status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", fence->shard);
     else if (status == DT_OK) {
-        *row = (struct dt_lease_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
-        if (!as_written(db, lease))
+        *row = (struct dt_fence_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
+        if (!as_written(db, fence))
             status = dt_fail(err, DT_DEPOSED,
                              "shard %u: the row says epoch %lld version %lld, this leadership wrote %lld %lld",
-                             lease->shard, (long long)dt_db_i64(db, 0), (long long)dt_db_i64(db, 2),
-                             (long long)lease->epoch, (long long)lease->version);
+                             fence->shard, (long long)dt_db_i64(db, 0), (long long)dt_db_i64(db, 2),
+                             (long long)fence->epoch, (long long)fence->version);
         else if (!dt_db_is_null(db, 3))
-            status = dt_fail(err, DT_HALTED, "shard %u is halted", lease->shard);
+            status = dt_fail(err, DT_HALTED, "shard %u is halted", fence->shard);
     }
     dt_status end = dt_db_end(db, status == DT_OK || status == DT_NOT_FOUND ? err : NULL);
     return end != DT_OK && (status == DT_OK || status == DT_NOT_FOUND) ? end : status;
 }
 
 struct locking {
-    const struct dt_lease *lease;
-    struct dt_lease_row *row;
+    const struct dt_fence *fence;
+    struct dt_fence_row *row;
 };
 
 static dt_status begin_with_lock(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
@@ -57,17 +57,17 @@ static dt_status begin_with_lock(dt_store *store, dt_db *db, void *arg, struct d
     dt_status status = dt_db_begin_soon(db, err);
     if (status != DT_OK)
         return status;
-    status = lock(db, l->lease, l->row, err);
+    status = lock(db, l->fence, l->row, err);
     if (l->row->now_ms)
         dt_store_heard_now(store, l->row->now_ms, asked_us);
     return status;
 }
 
-dt_status dt_lease_begin(dt_store *store, const struct dt_lease *lease, dt_db **db, struct dt_lease_row *row,
+dt_status dt_fence_begin(dt_store *store, const struct dt_fence *fence, dt_db **db, struct dt_fence_row *row,
                          struct dt_error *err)
 {
-    struct locking l = {lease, row};
-    *row = (struct dt_lease_row){0};
+    struct locking l = {fence, row};
+    *row = (struct dt_fence_row){0};
     return dt_store_first(store, db, begin_with_lock, &l, err);
 }
 
@@ -124,8 +124,8 @@ static const char extend_sent[] =
     " j.next_at = " DT_GUARD_SQL(DEADLINE_GREATEST, "GREATEST(j.next_at, ? + " DT_SQL_ACK_MS ")",
                                  "? + " DT_SQL_ACK_MS) " WHERE j.state = 'dispatched'";
 
-dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms, struct dt_seen *moved,
-                          size_t *n_moved, struct dt_error *err)
+dt_status dt_deadlines_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms, struct dt_seen *moved,
+                              size_t *n_moved, struct dt_error *err)
 {
     struct dt_strbuf list;
     struct dt_strbuf ids;
@@ -148,15 +148,15 @@ dt_status dt_lease_extend(dt_db *db, const struct dt_claim *claims, size_t n, in
 
 /* Compares the row once more, in the statement that writes. */
 #define ANY           " AND ? IS NOT NULL"
-#define LEASED_BY(is) DT_GUARD_SQL(LEASE_IN_TURN, DT_GUARD_SQL(LEASE_IN_TAKEOVER, is, ANY), ANY)
-#define LEASED                                                                                                         \
-    " WHERE shard = ?" LEASED_BY(DT_GUARD_SQL(EPOCH, " AND epoch = ?", ANY))                                           \
-        LEASED_BY(DT_GUARD_SQL(TOKEN, " AND token = ?", ANY))                                                          \
-            LEASED_BY(DT_GUARD_SQL(VERSION, " AND version = ?", ANY))
+#define FENCED_BY(is) DT_GUARD_SQL(FENCE_IN_LEADER_TXN, DT_GUARD_SQL(FENCE_IN_TAKEOVER, is, ANY), ANY)
+#define FENCED                                                                                                         \
+    " WHERE shard = ?" FENCED_BY(DT_GUARD_SQL(EPOCH, " AND epoch = ?", ANY))                                           \
+        FENCED_BY(DT_GUARD_SQL(TOKEN, " AND token = ?", ANY))                                                          \
+            FENCED_BY(DT_GUARD_SQL(VERSION, " AND version = ?", ANY))
 static const char write_row[] =
-    "UPDATE shards SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?" LEASED;
+    "UPDATE shards SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?" FENCED;
 
-dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_claim *inflight, size_t n, size_t send_n,
+dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_claim *inflight, size_t n, size_t send_n,
                          int64_t ledger_offset, int64_t batch_no, struct dt_error *err)
 {
     struct dt_strbuf list;
@@ -167,19 +167,19 @@ dt_status dt_lease_write(dt_db *db, struct dt_lease *lease, const struct dt_clai
     if (status == DT_OK)
         status = dt_db_run(db, write_row,
                            DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(send_n), DT_P_INT(ledger_offset),
-                                     DT_P_INT(batch_no), DT_P_INT(lease->shard), DT_P_INT(lease->epoch),
-                                     DT_P_INT(lease->token), DT_P_INT(lease->version)),
+                                     DT_P_INT(batch_no), DT_P_INT(fence->shard), DT_P_INT(fence->epoch),
+                                     DT_P_INT(fence->token), DT_P_INT(fence->version)),
                            &changed, err);
     dt_strbuf_clear(&list);
     if (status == DT_OK && changed != 1)
-        status = dt_fail(err, DT_DEPOSED, "shard %u: the locked row is not ours", lease->shard);
+        status = dt_fail(err, DT_DEPOSED, "shard %u: the locked row is not ours", fence->shard);
     if (status != DT_OK)
         return status;
-    lease->version++;
-    lease->ledger_offset = ledger_offset;
-    lease->batch_no = batch_no;
-    lease->inflight = n;
-    lease->send_n = send_n;
+    fence->version++;
+    fence->ledger_offset = ledger_offset;
+    fence->batch_no = batch_no;
+    fence->inflight = n;
+    fence->send_n = send_n;
     return DT_OK;
 }
 
@@ -196,41 +196,41 @@ static size_t sane_send_n(int64_t send_n, size_t inflight)
 }
 
 /* A set that was on another endpoint lacks what came meanwhile, whatever marker it carries. */
-static int64_t index_epoch(const dt_db *db, const struct dt_lease *lease, const char *index_at)
+static int64_t index_epoch(const dt_db *db, const struct dt_fence *fence, const char *index_at)
 {
-    return dt_str_is(dt_db_bytes(db, 9), index_at) ? dt_db_i64(db, 10) : lease->epoch;
+    return dt_str_is(dt_db_bytes(db, 9), index_at) ? dt_db_i64(db, 10) : fence->epoch;
 }
 
-static dt_status take_row(dt_db *db, struct dt_lease *lease, const char *index_at, struct dt_claims *inflight,
+static dt_status take_row(dt_db *db, struct dt_fence *fence, const char *index_at, struct dt_claims *inflight,
                           struct dt_error *err)
 {
     struct dt_str halted = dt_db_bytes(db, 8);
-    lease->epoch = dt_db_i64(db, 0) + 1;
-    lease->version = dt_db_i64(db, 1) + 1;
-    lease->ledger_offset = dt_db_i64(db, 2);
-    lease->batch_no = dt_db_i64(db, 3);
-    lease->trim_offset = dt_db_is_null(db, 6) ? -1 : dt_db_i64(db, 6);
-    lease->trim_at_ms = dt_db_i64(db, 7);
-    lease->index_epoch = index_epoch(db, lease, index_at);
+    fence->epoch = dt_db_i64(db, 0) + 1;
+    fence->version = dt_db_i64(db, 1) + 1;
+    fence->ledger_offset = dt_db_i64(db, 2);
+    fence->batch_no = dt_db_i64(db, 3);
+    fence->trim_offset = dt_db_is_null(db, 6) ? -1 : dt_db_i64(db, 6);
+    fence->trim_at_ms = dt_db_i64(db, 7);
+    fence->index_epoch = index_epoch(db, fence, index_at);
     if (halted.p)
         return dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p);
     dt_status status = dt_claims_parse(dt_db_bytes(db, 4), inflight);
     if (status != DT_OK)
         return status;
-    lease->inflight = inflight->n;
-    lease->send_n = sane_send_n(dt_db_i64(db, 5), inflight->n);
+    fence->inflight = inflight->n;
+    fence->send_n = sane_send_n(dt_db_i64(db, 5), inflight->n);
     return DT_OK;
 }
 
 /* MALFORMED: the list cannot be read. */
-static dt_status read_row(dt_db *db, struct dt_lease *lease, const char *index_at, struct dt_claims *inflight,
+static dt_status read_row(dt_db *db, struct dt_fence *fence, const char *index_at, struct dt_claims *inflight,
                           struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, read_locked, DT_PARAMS(DT_P_INT(lease->shard)), err);
+    dt_status status = dt_db_query(db, read_locked, DT_PARAMS(DT_P_INT(fence->shard)), err);
     if (status == DT_OK && !dt_db_next(db))
-        status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", lease->shard);
+        status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", fence->shard);
     else if (status == DT_OK)
-        status = take_row(db, lease, index_at, inflight, err);
+        status = take_row(db, fence, index_at, inflight, err);
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
     return status == DT_OK ? end : status;
 }
@@ -239,13 +239,13 @@ static const char write_leadership[] =
     "UPDATE shards SET epoch = ?, token = ?, version = ?, owner = ?, index_at = ?, index_epoch = ?,"
     " owner_since = " DT_SQL_NOW_MS " WHERE shard = ?";
 
-static dt_status write_epoch(dt_db *db, const struct dt_lease *lease, const char *owner, const char *index_at,
+static dt_status write_epoch(dt_db *db, const struct dt_fence *fence, const char *owner, const char *index_at,
                              struct dt_error *err)
 {
     return dt_db_run(db, write_leadership,
-                     DT_PARAMS(DT_P_INT(lease->epoch), DT_P_INT(lease->token), DT_P_INT(lease->version),
-                               DT_P_STR(dt_str(owner)), DT_P_STR(dt_str(index_at)), DT_P_INT(lease->index_epoch),
-                               DT_P_INT(lease->shard)),
+                     DT_PARAMS(DT_P_INT(fence->epoch), DT_P_INT(fence->token), DT_P_INT(fence->version),
+                               DT_P_STR(dt_str(owner)), DT_P_STR(dt_str(index_at)), DT_P_INT(fence->index_epoch),
+                               DT_P_INT(fence->shard)),
                      NULL, err);
 }
 
@@ -266,10 +266,10 @@ static dt_status halt_unreadable(dt_db *db, unsigned shard, struct dt_error *err
 }
 
 dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner, const char *index_at,
-                            struct dt_lease *lease, struct dt_claims *inflight, struct dt_error *err)
+                            struct dt_fence *fence, struct dt_claims *inflight, struct dt_error *err)
 {
     dt_db *db;
-    *lease = (struct dt_lease){.shard = shard, .token = token};
+    *fence = (struct dt_fence){.shard = shard, .token = token};
     dt_status status = dt_store_db(store, &db, err);
     /* A fresh connection: whatever an old one still had under way is over, or will lose against the row lock. */
     if (status == DT_OK)
@@ -278,11 +278,11 @@ dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, cons
         status = dt_db_begin(db, err);
     if (status != DT_OK)
         return status;
-    status = read_row(db, lease, index_at, inflight, err);
+    status = read_row(db, fence, index_at, inflight, err);
     if (status == DT_MALFORMED)
         return halt_unreadable(db, shard, err);
     if (status == DT_OK)
-        status = write_epoch(db, lease, owner, index_at, err);
+        status = write_epoch(db, fence, owner, index_at, err);
     return dt_store_commit(db, status, err);
 }
 
@@ -291,22 +291,22 @@ dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, cons
 static const char check_row[] = "SELECT s.epoch, s.token, s.version, s.halted, i.generation, i.topics_version, i.shards"
                                 " FROM shards s JOIN installation i WHERE s.shard = ?";
 
-dt_status dt_store_lease_check(dt_store *store, const struct dt_lease *lease, struct dt_installation *inst,
+dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence, struct dt_installation *inst,
                                struct dt_error *err)
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db, check_row, DT_PARAMS(DT_P_INT(lease->shard)), err);
+        status = dt_db_query(db, check_row, DT_PARAMS(DT_P_INT(fence->shard)), err);
     if (status != DT_OK)
         return status;
     if (!dt_db_next(db))
-        status = dt_fail(err, DT_DEPOSED, "shard %u has no row", lease->shard);
-    else if (dt_db_i64(db, 0) != lease->epoch || dt_db_i64(db, 1) != lease->token || dt_db_i64(db, 2) != lease->version)
-        status = dt_fail(err, DT_DEPOSED, "shard %u: the row says epoch %lld, this leadership has %lld", lease->shard,
-                         (long long)dt_db_i64(db, 0), (long long)lease->epoch);
+        status = dt_fail(err, DT_DEPOSED, "shard %u has no row", fence->shard);
+    else if (dt_db_i64(db, 0) != fence->epoch || dt_db_i64(db, 1) != fence->token || dt_db_i64(db, 2) != fence->version)
+        status = dt_fail(err, DT_DEPOSED, "shard %u: the row says epoch %lld, this leadership has %lld", fence->shard,
+                         (long long)dt_db_i64(db, 0), (long long)fence->epoch);
     else if (!dt_db_is_null(db, 3))
-        status = dt_fail(err, DT_HALTED, "shard %u is halted", lease->shard);
+        status = dt_fail(err, DT_HALTED, "shard %u is halted", fence->shard);
     else {
         inst->generation = dt_db_i64(db, 4);
         inst->topics_version = dt_db_i64(db, 5);
@@ -357,42 +357,42 @@ static dt_status end_undeliverable(dt_db *db, const struct dt_config *config, co
     return status;
 }
 
-static dt_status settle(dt_db *db, const struct dt_config *config, const struct dt_lease *lease, struct dt_lease *next,
+static dt_status settle(dt_db *db, const struct dt_config *config, const struct dt_fence *fence, struct dt_fence *next,
                         const struct dt_findings *f, int64_t now_ms, struct dt_settled *done, struct counted *counted,
                         struct dt_error *err)
 {
-    struct dt_shrink shrink = dt_claims_taken_over(f->inflight, lease->send_n, f->in_ledger, &f->refused);
+    struct dt_shrink shrink = dt_claims_taken_over(f->inflight, fence->send_n, f->in_ledger, &f->refused);
     dt_status status = shrink.undeliverable
                            ? end_undeliverable(db, config, f, now_ms, done, counted, err)
-                           : dt_lease_extend(db, f->inflight->v, shrink.leave, now_ms, NULL, NULL, err);
+                           : dt_deadlines_extend(db, f->inflight->v, shrink.leave, now_ms, NULL, NULL, err);
     done->shrink = shrink;
     if (status == DT_OK)
-        status = dt_lease_write(db, next, f->inflight->v + shrink.leave, f->inflight->n - shrink.leave, shrink.send_n,
-                                f->next_offset, lease->batch_no, err);
+        status = dt_fence_write(db, next, f->inflight->v + shrink.leave, f->inflight->n - shrink.leave, shrink.send_n,
+                                f->next_offset, fence->batch_no, err);
     return status;
 }
 
-dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, const struct dt_findings *findings,
+dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence, const struct dt_findings *findings,
                                    struct dt_settled *done, struct dt_error *err)
 {
     dt_db *db;
-    struct dt_lease_row row;
-    struct dt_lease next = *lease;
+    struct dt_fence_row row;
+    struct dt_fence next = *fence;
     struct counted counted;
     *done = (struct dt_settled){0};
     dt_counts_init(&counted.counts);
     dt_arena_init(&counted.topics);
-    dt_status status = dt_lease_begin(store, lease, &db, &row, err);
-    if (DT_UNGUARDED(LEASE_IN_TAKEOVER) && status == DT_DEPOSED)
+    dt_status status = dt_fence_begin(store, fence, &db, &row, err);
+    if (DT_UNGUARDED(FENCE_IN_TAKEOVER) && status == DT_DEPOSED)
         status = DT_OK;
     if (status == DT_OK && findings->halt)
-        status = halt(db, lease->shard, findings->halt, err);
+        status = halt(db, fence->shard, findings->halt, err);
     else if (status == DT_OK)
-        status = settle(db, dt_store_config(store), lease, &next, findings, row.now_ms, done, &counted, err);
+        status = settle(db, dt_store_config(store), fence, &next, findings, row.now_ms, done, &counted, err);
     status = dt_counts_commit(db, &counted.counts, status, err);
     dt_arena_clear(&counted.topics);
     if (status == DT_OK)
-        *lease = next;
+        *fence = next;
     return status;
 }
 
@@ -401,22 +401,22 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_lease *lease, cons
 static const char write_trim[] = "UPDATE shards SET version = version + 1, trim_offset = ledger_offset, trim_at = ?"
                                  " WHERE shard = ? AND epoch = ? AND token = ? AND version = ?";
 
-dt_status dt_store_trimmed(dt_store *store, struct dt_lease *lease, struct dt_error *err)
+dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     dt_db *db;
-    struct dt_lease_row row;
-    dt_status status = dt_lease_begin(store, lease, &db, &row, err);
+    struct dt_fence_row row;
+    dt_status status = dt_fence_begin(store, fence, &db, &row, err);
     if (status == DT_OK)
         status = dt_db_run(db, write_trim,
-                           DT_PARAMS(DT_P_INT(row.now_ms), DT_P_INT(lease->shard), DT_P_INT(lease->epoch),
-                                     DT_P_INT(lease->token), DT_P_INT(lease->version)),
+                           DT_PARAMS(DT_P_INT(row.now_ms), DT_P_INT(fence->shard), DT_P_INT(fence->epoch),
+                                     DT_P_INT(fence->token), DT_P_INT(fence->version)),
                            NULL, err);
     status = dt_store_commit(db, status, err);
     if (status != DT_OK)
         return status;
-    lease->version++;
-    lease->trim_offset = lease->ledger_offset;
-    lease->trim_at_ms = row.now_ms;
+    fence->version++;
+    fence->trim_offset = fence->ledger_offset;
+    fence->trim_at_ms = row.now_ms;
     return DT_OK;
 }
 
@@ -425,12 +425,12 @@ dt_status dt_store_trimmed(dt_store *store, struct dt_lease *lease, struct dt_er
 static const char write_no_owner[] =
     "UPDATE shards SET owner = NULL, owner_since = NULL WHERE shard = ? AND epoch = ? AND token = ?";
 
-dt_status dt_store_step_down(dt_store *store, const struct dt_lease *lease, struct dt_error *err)
+dt_status dt_store_step_down(dt_store *store, const struct dt_fence *fence, struct dt_error *err)
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
     if (status != DT_OK)
         return status;
     return dt_db_run(db, write_no_owner,
-                     DT_PARAMS(DT_P_INT(lease->shard), DT_P_INT(lease->epoch), DT_P_INT(lease->token)), NULL, err);
+                     DT_PARAMS(DT_P_INT(fence->shard), DT_P_INT(fence->epoch), DT_P_INT(fence->token)), NULL, err);
 }

@@ -20,7 +20,7 @@
 #include "base/hooks/guard.h"
 #include "store/db/id_in.h"
 #include "store/db/id_list.h"
-#include "store/dispatch/lease.h"
+#include "store/dispatch/fence.h"
 #include "store/dispatch/outgoing.h"
 #include "store/dispatch/store_results.h"
 #include "store/dispatch/topic_book.h"
@@ -45,10 +45,10 @@ struct candidate {
 struct turn {
     dt_db *db;
     const struct dt_config *config;
-    const struct dt_lease *lease;
+    const struct dt_fence *fence;
     struct dt_turn *io;
     struct dt_error *err;
-    struct dt_lease_row row;
+    struct dt_fence_row row;
     struct candidate *v; /* by id while judging, then by (next_ms, id) */
     size_t n;
     struct dt_claim *claims;
@@ -169,7 +169,7 @@ static dt_status lock_candidates(struct turn *t)
     const int64_t *ids = ids_of(t, any, &n);
     if (!ids)
         return DT_NOMEM;
-    return dt_id_in_read(t->db, &lock_hinted, DT_PARAMS(DT_P_INT(t->lease->shard)), ids, n, take_row, t, t->err);
+    return dt_id_in_read(t->db, &lock_hinted, DT_PARAMS(DT_P_INT(t->fence->shard)), ids, n, take_row, t, t->err);
 }
 
 static dt_status is_there(void *arg)
@@ -205,7 +205,7 @@ static int claim_by_id(const void *a, const void *b)
 
 static bool claimed_elsewhere(const struct turn *t, const struct candidate *c)
 {
-    return c->found && c->attempt > 0 && c->claim_shard >= 0 && c->claim_shard != (int)t->lease->shard;
+    return c->found && c->attempt > 0 && c->claim_shard >= 0 && c->claim_shard != (int)t->fence->shard;
 }
 
 /* The shards, as a JSON list, that claimed the latest attempt of a candidate whose slot has moved here since. */
@@ -350,7 +350,7 @@ static dt_status judge(struct turn *t, struct candidate *c)
         return DT_OK;
     if (dt_job_state_terminal(c->state))
         c->fate = FATE_GONE;
-    else if (dt_shard_of(t->io->map, c->id) != t->lease->shard)
+    else if (dt_shard_of(t->io->map, c->id) != t->fence->shard)
         c->fate = FATE_ELSEWHERE;
     else if (c->next_ms > t->row.now_ms && !(DT_UNGUARDED(DEADLINE) && c->state == DT_DISPATCHED))
         c->fate = FATE_MOVED;
@@ -405,7 +405,7 @@ static const struct candidate *goes_alone(const struct turn *t)
         first = first ? first : c;
         others |= !c->alone && !dt_str_eq(c->topic, first->topic);
     }
-    return first && first->alone && (!others || t->lease->batch_no % 2 == 0) ? first : NULL;
+    return first && first->alone && (!others || t->fence->batch_no % 2 == 0) ? first : NULL;
 }
 
 static struct part *part_of(struct part *parts, size_t *n, struct dt_str topic)
@@ -615,7 +615,7 @@ static dt_status write_claims(struct turn *t)
         ids[i] = t->claims[i].id;
     qsort(ids, t->n_claims, sizeof(*ids), by_number);
     dt_status status = dt_id_in_run(t->db, &claim_jobs,
-                                    DT_PARAMS(DT_P_INT(now), DT_P_INT(now), DT_P_INT(t->lease->shard), DT_P_INT(now),
+                                    DT_PARAMS(DT_P_INT(now), DT_P_INT(now), DT_P_INT(t->fence->shard), DT_P_INT(now),
                                               DT_P_INT(now), DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
                                     ids, t->n_claims, &changed, t->err);
     if (status == DT_OK && changed != t->n_claims)
@@ -693,7 +693,7 @@ static dt_status make_batch(struct turn *t, struct large *large)
 
 static void tell_claiming(const struct turn *t)
 {
-    struct dt_lease next = *t->lease;
+    struct dt_fence next = *t->fence;
     if (!t->io->claiming)
         return;
     next.batch_no++;
@@ -757,7 +757,7 @@ static dt_status settle(struct turn *t)
     struct dt_turn *io = t->io;
     if (io->settle->n == 0)
         return DT_OK;
-    t->shrink = dt_claims_sent(io->settle->n, t->lease->send_n);
+    t->shrink = dt_claims_sent(io->settle->n, t->fence->send_n);
     io->settled = t->shrink.leave;
     io->rest = io->settle->n - io->settled;
     if (!io->extend_deadlines)
@@ -765,21 +765,21 @@ static dt_status settle(struct turn *t)
     io->moved = dt_arena_alloc(io->arena, (io->settled ? io->settled : 1) * sizeof(*io->moved));
     if (!io->moved)
         return DT_NOMEM;
-    return dt_lease_extend(t->db, io->settle->v, io->settled, t->row.now_ms, io->moved, &io->n_moved, t->err);
+    return dt_deadlines_extend(t->db, io->settle->v, io->settled, t->row.now_ms, io->moved, &io->n_moved, t->err);
 }
 
-static dt_status write_row(struct turn *t, struct dt_lease *next)
+static dt_status write_row(struct turn *t, struct dt_fence *next)
 {
     const struct dt_turn *io = t->io;
-    int64_t offset = io->settled ? io->settle_offset : t->lease->ledger_offset;
+    int64_t offset = io->settled ? io->settle_offset : t->fence->ledger_offset;
     if (io->rest)
-        return dt_lease_write(t->db, next, io->settle->v + io->settled, io->rest, t->shrink.send_n, offset,
-                              t->lease->batch_no, t->err);
-    return dt_lease_write(t->db, next, t->claims, t->n_claims, t->n_claims, offset,
-                          t->lease->batch_no + (t->n_claims > 0), t->err);
+        return dt_fence_write(t->db, next, io->settle->v + io->settled, io->rest, t->shrink.send_n, offset,
+                              t->fence->batch_no, t->err);
+    return dt_fence_write(t->db, next, t->claims, t->n_claims, t->n_claims, offset,
+                          t->fence->batch_no + (t->n_claims > 0), t->err);
 }
 
-static dt_status work(struct turn *t, struct dt_lease *next, bool *changed)
+static dt_status work(struct turn *t, struct dt_fence *next, bool *changed)
 {
     t->io->now_ms = t->row.now_ms;
     t->io->stale_map = t->row.generation != t->io->map->generation;
@@ -810,18 +810,18 @@ static void reset_outputs(struct dt_turn *io)
     io->orphan = DT_STR_NONE;
 }
 
-dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn *io, struct dt_error *err)
+dt_status dt_store_turn(dt_store *store, struct dt_fence *fence, struct dt_turn *io, struct dt_error *err)
 {
-    struct turn t = {.config = dt_store_config(store), .lease = lease, .io = io, .err = err};
-    struct dt_lease next = *lease;
+    struct turn t = {.config = dt_store_config(store), .fence = fence, .io = io, .err = err};
+    struct dt_fence next = *fence;
     bool changed = false;
     reset_outputs(io);
-    if (io->settle->n != lease->inflight)
-        return dt_fail(err, DT_INTERNAL, "shard %u: %zu in flight, %zu to settle", lease->shard, lease->inflight,
+    if (io->settle->n != fence->inflight)
+        return dt_fail(err, DT_INTERNAL, "shard %u: %zu in flight, %zu to settle", fence->shard, fence->inflight,
                        io->settle->n);
     dt_counts_init(&t.counts);
-    dt_status status = dt_lease_begin(store, lease, &t.db, &t.row, err);
-    if (DT_UNGUARDED(LEASE_IN_TURN) && status == DT_DEPOSED)
+    dt_status status = dt_fence_begin(store, fence, &t.db, &t.row, err);
+    if (DT_UNGUARDED(FENCE_IN_LEADER_TXN) && status == DT_DEPOSED)
         status = DT_OK;
     if (status == DT_OK)
         status = work(&t, &next, &changed);
@@ -844,6 +844,6 @@ dt_status dt_store_turn(dt_store *store, struct dt_lease *lease, struct dt_turn 
         return status;
     }
     io->n_batch = t.n_claims;
-    *lease = next;
+    *fence = next;
     return DT_OK;
 }
