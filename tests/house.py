@@ -49,9 +49,9 @@ VENDORS = {
     r"|strings|syslog|termios|unistd|wordexp": ["*"],
 }
 
-# What talks to one vendor's library may be longer. (store_turn.c is no such file: it is to be parted.)
+# What talks to one vendor's library may be longer. (leader_txn.c is no such file: it is to be parted.)
 ADAPTERS = {"scheduler/store/db/db_mysql.c", "scheduler/base/json.c",
-            "dispatcher/delivery/kafka/kafka_txn_producer.c", "scheduler/store/dispatch/store_turn.c"}
+            "dispatcher/delivery/kafka/kafka_txn_producer.c", "scheduler/store/dispatch/leader_txn.c"}
 
 SQL = re.compile(r"\b(SELECT\s+[\w*@(`]|INSERT\s+(IGNORE\s+)?INTO\b|REPLACE\s+INTO\b|UPDATE\s+\w+\s+SET\b|DELETE\s+FROM\b"
                  r"|(CREATE|ALTER|DROP)\s+(TABLE|VIEW|PROCEDURE|DATABASE|USER)\b|START\s+TRANSACTION\b|FORCE\s+INDEX\b"

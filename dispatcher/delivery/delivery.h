@@ -89,7 +89,7 @@ void dt_delivery_settled(dt_delivery *delivery, const struct dt_delivery_finding
 /* A step of the takeover was refused: the remembered refusal may have been about us and not about a message. */
 void dt_delivery_forget_refusal(dt_delivery *delivery);
 /* The leadership begins: writes down in the shard's row what must stand there before anything is sent. Commits a
- * leader's transaction if there is anything. Any status but OK: the leadership is over. */
+ * leader transaction if there is anything. Any status but OK: the leadership is over. */
 DT_MUST_CHECK dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
                                           struct dt_error *err);
 
@@ -107,7 +107,7 @@ struct dt_delivered {
     bool reopened;         /* a topic that took nothing takes messages again */
 };
 
-/* A leader's transaction begins: nothing is begun. */
+/* A leader transaction begins: nothing is begun. */
 void dt_delivery_clear(dt_delivery *delivery);
 /* Begins sending while the claim is written, if that needs no waiting; dt_delivery_begun tells whether it did. */
 void dt_delivery_begin_ahead(dt_delivery *delivery, const struct dt_delivery_batch *batch);
@@ -127,7 +127,7 @@ DT_MUST_CHECK dt_status dt_delivery_commit(dt_delivery *delivery, const struct d
 /* ---- topics ---- */
 
 /* May a message of so many bytes go to this topic now? bytes = 0: the topic as a whole. Answers from memory; arg: the
- * delivery. For dt_turn.writable. */
+ * delivery. For dt_leader_txn.writable. */
 enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t bytes);
 /* Takes in what was found out of topics since. True: jobs that were left may go now. Never waits. */
 bool dt_delivery_resolve(dt_delivery *delivery);
@@ -136,7 +136,7 @@ bool dt_delivery_finding_out(const dt_delivery *delivery);
 
 /* ---- between batches ---- */
 
-/* Upkeep while leading: a bounded step that returns at once. May commit a leader's transaction of its own. Any status but
+/* Upkeep while leading: a bounded step that returns at once. May commit a leader transaction of its own. Any status but
  * OK: the leadership is over. */
 DT_MUST_CHECK dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
                                          struct dt_error *err);

@@ -72,23 +72,23 @@ dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err)
     return status == DT_OK ? send_head(l, batch, err) : status;
 }
 
-/* ---- a turn ---- */
+/* ---- the leader transaction ---- */
 
 /* flight.list is again what the row holds: what was settled is gone, or what was claimed is there. */
-static dt_status keep_flight(dt_shard_loop *l, const struct dt_turn *turn)
+static dt_status keep_flight(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
     struct dt_claims *list = &l->flight.list;
     l->flight.sent = false;
-    dt_claims_drop(list, turn->settled);
-    if (turn->n_batch > list->cap) {
-        struct dt_claim *v = realloc(list->v, turn->n_batch * sizeof(*v));
+    dt_claims_drop(list, txn->settled);
+    if (txn->n_batch > list->cap) {
+        struct dt_claim *v = realloc(list->v, txn->n_batch * sizeof(*v));
         if (!v)
             return DT_NOMEM;
         list->v = v;
-        list->cap = turn->n_batch;
+        list->cap = txn->n_batch;
     }
-    for (size_t i = 0; i < turn->n_batch; i++)
-        list->v[list->n++] = turn->batch[i].claim;
+    for (size_t i = 0; i < txn->n_batch; i++)
+        list->v[list->n++] = txn->batch[i].claim;
     return DT_OK;
 }
 
@@ -98,26 +98,26 @@ static bool ate_their_time(const struct dt_flight *flight, int64_t now_us)
     return now_us - flight->claimed_us > dt_ack_may_lose_ms(flight->shortest_ack_ms) * 1000;
 }
 
-static struct dt_turn turn_of(dt_shard_loop *l, int64_t now_us)
+static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
 {
-    return (struct dt_turn){.settle = &l->flight.list,
-                            .settle_offset = l->flight.settle_offset,
-                            .extend_deadlines = ate_their_time(&l->flight, now_us),
-                            .hints = l->hints,
-                            .n_hints = l->n_hints,
-                            .max_jobs = (size_t)l->env->config->dispatch_batch_jobs,
-                            .max_bytes = (size_t)l->env->config->dispatch_batch_bytes,
-                            .map = &l->map,
-                            .topics = l->book,
-                            .read_up_to_ms = l->env->read_up_to(l->env->arg),
-                            .writable = dt_delivery_writable,
-                            .arg = l->delivery,
-                            .claiming = send_ahead,
-                            .claiming_arg = l,
-                            .arena = &l->arena};
+    return (struct dt_leader_txn){.settle = &l->flight.list,
+                                  .settle_offset = l->flight.settle_offset,
+                                  .extend_deadlines = ate_their_time(&l->flight, now_us),
+                                  .hints = l->hints,
+                                  .n_hints = l->n_hints,
+                                  .max_jobs = (size_t)l->env->config->dispatch_batch_jobs,
+                                  .max_bytes = (size_t)l->env->config->dispatch_batch_bytes,
+                                  .map = &l->map,
+                                  .topics = l->book,
+                                  .read_up_to_ms = l->env->read_up_to(l->env->arg),
+                                  .writable = dt_delivery_writable,
+                                  .arg = l->delivery,
+                                  .claiming = send_ahead,
+                                  .claiming_arg = l,
+                                  .arena = &l->arena};
 }
 
-/* The failure of what was begun is not what ended the turn, and may be why it took so long. */
+/* The failure of what was begun is not what ended the leader transaction, and may be why it took so long. */
 static void tell_of_ahead(const dt_shard_loop *l)
 {
     struct dt_error err;
@@ -127,27 +127,27 @@ static void tell_of_ahead(const dt_shard_loop *l)
                DT_S("status", dt_status_name(status)), DT_S("reason", err.text));
 }
 
-static dt_status turn_in_store(dt_shard_loop *l, struct dt_turn *turn, struct dt_error *err)
+static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_error *err)
 {
     int64_t start_us = dt_shard_mono_us(l);
     if (l->flight.list.n && !l->flight.sent)
         return dt_fail(err, DT_INTERNAL, "a batch that was not sent cannot be settled");
     dt_arena_reset(&l->arena);
     dt_delivery_clear(l->delivery);
-    *turn = turn_of(l, start_us);
-    dt_status status = dt_store_turn(l->store, &l->fence, turn, err);
+    *txn = leader_txn_of(l, start_us);
+    dt_status status = dt_leader_txn_commit(l->store, &l->fence, txn, err);
     if (status != DT_OK) {
         tell_of_ahead(l);
         return status;
     }
-    dt_metric_observe(l->meters.turn_seconds, (double)(dt_shard_mono_us(l) - start_us) / 1e6);
-    dt_metric_add(l->meters.timed_out, (int64_t)turn->timed_out);
+    dt_metric_observe(l->meters.leader_txn_seconds, (double)(dt_shard_mono_us(l) - start_us) / 1e6);
+    dt_metric_add(l->meters.timed_out, (int64_t)txn->timed_out);
     l->checked_us = start_us;
-    if (turn->n_batch) {
+    if (txn->n_batch) {
         l->flight.claimed_us = start_us;
-        l->flight.shortest_ack_ms = turn->shortest_ack_ms;
+        l->flight.shortest_ack_ms = txn->shortest_ack_ms;
     }
-    return keep_flight(l, turn);
+    return keep_flight(l, txn);
 }
 
 static void note_orphan(dt_shard_loop *l, struct dt_str topic)
@@ -160,35 +160,35 @@ static void note_orphan(dt_shard_loop *l, struct dt_str topic)
                DT_S("topic", l->orphan));
 }
 
-dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error *err)
+dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_error *err)
 {
-    dt_status status = turn_in_store(l, turn, err);
+    dt_status status = commit_leader_txn(l, txn, err);
     if (status != DT_OK)
         return status;
     DT_FAIL_POINT("index.before_told");
-    dt_shard_tell_index(l, turn); /* while Kafka takes the messages; whether they are sent or not, they stay claimed */
-    if (turn->n_batch)
-        status = dt_delivery_begun(l->delivery) ? commit_sending(l, err) : send_head(l, turn->batch, err);
-    if (turn->outbox)
+    dt_shard_tell_index(l, txn); /* while Kafka takes the messages; whether they are sent or not, they stay claimed */
+    if (txn->n_batch)
+        status = dt_delivery_begun(l->delivery) ? commit_sending(l, err) : send_head(l, txn->batch, err);
+    if (txn->outbox)
         l->env->outbox(l->env->arg, l->shard);
-    if (turn->unread)
-        l->env->want_read(l->env->arg, l->shard, turn->unread_ms);
-    if (turn->orphan.p)
-        note_orphan(l, turn->orphan);
-    if (status == DT_OK && turn->rest)
+    if (txn->unread)
+        l->env->want_read(l->env->arg, l->shard, txn->unread_ms);
+    if (txn->orphan.p)
+        note_orphan(l, txn->orphan);
+    if (status == DT_OK && txn->rest)
         status = dt_shard_send_remainder(l, err);
     return status;
 }
 
 dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err)
 {
-    struct dt_turn turn;
+    struct dt_leader_txn txn;
     dt_status status;
     l->n_hints = 0;
     if (!l->flight.list.n || !l->flight.sent)
         return DT_OK;
-    status = turn_in_store(l, &turn, err);
+    status = commit_leader_txn(l, &txn, err);
     if (status == DT_OK)
-        dt_shard_tell_index(l, &turn);
+        dt_shard_tell_index(l, &txn);
     return status;
 }

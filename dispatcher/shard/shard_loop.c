@@ -6,7 +6,7 @@
  *   TAKEOVER (shard_takeover.c): row, producer, barrier, ledger; what the ledger has is settled
  *            ▼                                                                                │
  *   LEADING: what is still in flight goes first (shard_batch.c); then, for ever:
- *            due scan (shard_due.c: Redis, or MySQL without it) ─▶ turn ─▶ tell the index ─▶ send (shard_batch.c:
+ *            due scan (shard_due.c: Redis, or MySQL without it) ─▶ leader transaction ─▶ tell the index ─▶ send (shard_batch.c:
  *            Kafka has the messages while MySQL writes the claim and the index is told, and commits them after it)
  *            ─▶ sleep until the next due time, a wake-up, the settling of the last batch, or a second
  *
@@ -108,20 +108,20 @@ static int64_t longest_sleep_us(const dt_shard_loop *l)
 }
 
 /* When to do the next step, from what this one has seen. */
-static int64_t next_step_us(dt_shard_loop *l, const struct dt_turn *turn, int64_t next_ms, bool news)
+static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t next_ms, bool news)
 {
     int64_t now_us = dt_shard_mono_us(l);
     int64_t at_us = now_us + longest_sleep_us(l);
-    if (turn && turn->stale_map)
+    if (txn && txn->stale_map)
         return now_us + STALE_MAP_US;
-    if (dt_shard_has_remainder(l) || (turn && (turn->more || news)))
+    if (dt_shard_has_remainder(l) || (txn && (txn->more || news)))
         return now_us;
-    l->locked_pause_us = !turn || !turn->locked ? 0
-                         : l->locked_pause_us   ? dt_earlier(l->locked_pause_us * 2, CHECK_US)
-                                                : LOCKED_FIRST_US;
+    l->locked_pause_us = !txn || !txn->locked ? 0
+                         : l->locked_pause_us ? dt_earlier(l->locked_pause_us * 2, CHECK_US)
+                                              : LOCKED_FIRST_US;
     if (l->locked_pause_us)
         at_us = dt_earlier(at_us, now_us + l->locked_pause_us);
-    bool all_locked = l->locked_pause_us && l->backlog && !turn->n_seen; /* the next due scan would see nothing else */
+    bool all_locked = l->locked_pause_us && l->backlog && !txn->n_seen; /* the next due scan would see nothing else */
     if (next_ms && !all_locked)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n)
@@ -136,9 +136,9 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_turn *turn, int64_
  * they are fewer, and each of them is done sooner. A batch that was held up itself is followed at once by what waits
  * behind it.
  */
-static int64_t pacing_us(const dt_shard_loop *l, const struct dt_turn *turn, int64_t began_us)
+static int64_t pacing_us(const dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
 {
-    bool all = turn && turn->n_batch && !turn->more && !dt_shard_has_remainder(l) && !l->backlog;
+    bool all = txn && txn->n_batch && !txn->more && !dt_shard_has_remainder(l) && !l->backlog;
     int64_t took_us = dt_shard_mono_us(l) - began_us;
     if (!all || took_us >= BEAT_US)
         return 0;
@@ -148,11 +148,11 @@ static int64_t pacing_us(const dt_shard_loop *l, const struct dt_turn *turn, int
 /* A full due scan, most of which had to be left (rows that others hold locked, or that wait for another shard's list, or
  * whose topic Kafka says nothing about): the next due scan would see little else. Topics that are being looked up, or were
  * a moment ago, are no such thing. */
-static bool left_in_front(const dt_shard_loop *l, const struct dt_turn *turn, bool news)
+static bool left_in_front(const dt_shard_loop *l, const struct dt_leader_txn *txn, bool news)
 {
-    size_t dealt_with = turn->n_seen + (news || dt_delivery_finding_out(l->delivery) ? turn->unknown : 0);
+    size_t dealt_with = txn->n_seen + (news || dt_delivery_finding_out(l->delivery) ? txn->unknown : 0);
     bool full = l->backlog || l->n_hints == (size_t)l->env->config->dispatch_batch_jobs;
-    return turn->locked && !turn->more && full && dealt_with < l->n_hints / 2 && !l->index_stuck;
+    return txn->locked && !txn->more && full && dealt_with < l->n_hints / 2 && !l->index_stuck;
 }
 
 /*
@@ -178,7 +178,7 @@ static bool must_resume(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
     return true;
 }
 
-/* Is there anything for a turn: hints, a batch that waits to be settled, a remainder that waits to be sent? */
+/* Is there anything for a leader transaction: hints, a batch that waits to be settled, a remainder that waits to be sent? */
 static bool has_work(const dt_shard_loop *l)
 {
     return l->n_hints ||
@@ -186,11 +186,11 @@ static bool has_work(const dt_shard_loop *l)
            dt_shard_has_remainder(l);
 }
 
-/* What this turn put off, a retry after a timeout say, may be due before what the due scan saw next. */
-static void note_put_off(const struct dt_turn *turn, int64_t *next_ms)
+/* What this leader transaction put off, a retry after a timeout say, may be due before what the due scan saw next. */
+static void note_put_off(const struct dt_leader_txn *txn, int64_t *next_ms)
 {
-    for (size_t i = 0; i < turn->n_seen; i++) {
-        const struct dt_seen *seen = &turn->seen[i];
+    for (size_t i = 0; i < txn->n_seen; i++) {
+        const struct dt_seen *seen = &txn->seen[i];
         if (seen->id && seen->next_ms && !seen->hold.p)
             *next_ms = *next_ms ? dt_earlier(*next_ms, seen->next_ms) : seen->next_ms;
     }
@@ -198,9 +198,9 @@ static void note_put_off(const struct dt_turn *turn, int64_t *next_ms)
 
 /* Something left the head of the index, be it for a held set: what was added behind it since the due scan woke nobody,
  * because it was not the earliest then. (After a batch the due scan that comes with its settling finds it.) */
-static bool cleared_head(const dt_shard_loop *l, const struct dt_turn *turn)
+static bool cleared_head(const dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
-    return turn->n_seen && !turn->n_batch && dt_shard_believes_index(l);
+    return txn->n_seen && !txn->n_batch && dt_shard_believes_index(l);
 }
 
 /* True: topics that were not known are known now. */
@@ -213,21 +213,21 @@ static bool learn_topics(dt_shard_loop *l)
     return true;
 }
 
-static dt_status work(dt_shard_loop *l, struct dt_turn *turn, int64_t now_ms, int64_t *next_ms, bool *news,
+static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_ms, int64_t *next_ms, bool *news,
                       struct dt_error *err)
 {
-    dt_status status = dt_shard_turn(l, turn, err);
+    dt_status status = dt_shard_batch(l, txn, err);
     if (status != DT_OK)
         return status;
     *news = learn_topics(l);
-    if (left_in_front(l, turn, *news))
+    if (left_in_front(l, txn, *news))
         dt_shard_pass_by_index(l);
-    if (turn->stale_map)
+    if (txn->stale_map)
         l->env->stale_map(l->env->arg);
-    if (turn->n_batch && !turn->locked)
+    if (txn->n_batch && !txn->locked)
         *next_ms = *next_ms ? *next_ms : now_ms;
-    note_put_off(turn, next_ms);
-    if (cleared_head(l, turn))
+    note_put_off(txn, next_ms);
+    if (cleared_head(l, txn))
         *next_ms = now_ms;
     return DT_OK;
 }
@@ -262,11 +262,11 @@ static void say_what_it_waits_for(dt_shard_loop *l)
 
 static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
 {
-    struct dt_turn turn;
+    struct dt_leader_txn txn;
     int64_t next_ms = 0;
     int64_t now_ms = dt_refclock_earliest_ms(l->env->ref);
     int64_t began_us = dt_shard_mono_us(l);
-    bool news = false, turned = false;
+    bool news = false, worked = false;
     if (!l->env->leads(l->env->arg, l->shard))
         return dt_fail(err, DT_DEPOSED, "the election does not name this process");
     dt_shard_read_map(l);
@@ -278,8 +278,8 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     if (l->n_hints)
         l->busy_us = dt_shard_mono_us(l);
     if (status == DT_OK && has_work(l)) {
-        status = work(l, &turn, now_ms, &next_ms, &news, err);
-        turned = true;
+        status = work(l, &txn, now_ms, &next_ms, &news, err);
+        worked = true;
     } else if (status == DT_OK && dt_shard_mono_us(l) - l->checked_us >= CHECK_US)
         status = check_fence(l, err);
     if (status == DT_OK)
@@ -289,8 +289,8 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     go_idle(l, now_ms, next_ms);
     say_what_it_waits_for(l);
     say_which_map(l);
-    *wake_us = next_step_us(l, turned ? &turn : NULL, next_ms, news);
-    l->pacing_end_us = dt_shard_mono_us(l) + pacing_us(l, turned ? &turn : NULL, began_us);
+    *wake_us = next_step_us(l, worked ? &txn : NULL, next_ms, news);
+    l->pacing_end_us = dt_shard_mono_us(l) + pacing_us(l, worked ? &txn : NULL, began_us);
     return DT_OK;
 }
 
@@ -434,8 +434,8 @@ static void make_meters(dt_shard_loop *l)
         .batch = dt_histogram_count("duetime_dispatch_batch_jobs", "Jobs in one dispatch.", ""),
         .takeovers = dt_counter("duetime_takeovers_total", "Takeovers begun.", label),
         .timed_out = dt_counter("duetime_ack_timeouts_total", "Attempts whose result did not come in time.", label),
-        .turn_seconds = dt_histogram("duetime_mysql_turn_seconds",
-                                     "One leader's transaction in MySQL, with handing its batch to Kafka.", ""),
+        .leader_txn_seconds = dt_histogram("duetime_mysql_turn_seconds",
+                                           "One leader's transaction in MySQL, with handing its batch to Kafka.", ""),
         .epoch = dt_gauge("duetime_shard_epoch", "Epoch of the leadership in this process.", label),
         .undeliverable = dt_counter("duetime_undeliverable_total", "Attempts that Kafka refused for good.", label),
         .halted = dt_gauge("duetime_shard_halted", "1 while the shard waits for an operator (dt_clear_halt).", label),

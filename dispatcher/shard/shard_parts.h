@@ -3,7 +3,7 @@
  * to the loop's own thread.
  *
  *   shard_takeover.c   from "the election names us" to a row and a ledger that tell one story; the hint of a refusal
- *   shard_batch.c      the batch: the leader's turn in MySQL, and sending its head to Kafka
+ *   shard_batch.c      the batch: the leader transaction in MySQL, and sending its head to Kafka
  *   shard_due.c        the due scan: what may be due, from the index or from MySQL
  *   shard_trust.c      whether the index may be believed
  *   shard_tell.c       what the index is told
@@ -31,7 +31,7 @@
 enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16 };
 
 struct dt_shard_meters {
-    dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *turn_seconds, *epoch, *leading, *halted;
+    dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *leader_txn_seconds, *epoch, *leading, *halted;
     dt_metric *undeliverable;
 };
 
@@ -94,7 +94,7 @@ struct dt_shard_loop {
     dt_index *index;
     dt_topic_book *book;
     dt_delivery *delivery;
-    struct dt_arena arena; /* of one turn */
+    struct dt_arena arena; /* of one leader transaction */
 
     /* the leadership */
     struct dt_shard_map map;
@@ -158,9 +158,9 @@ DT_MUST_CHECK dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *er
 /* ---- shard_batch.c ---- */
 /* What is in flight and not sent: its head goes, read anew. OK also when nothing is in flight. */
 DT_MUST_CHECK dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err);
-/* One turn over l->hints: settles what was sent, claims, sends, tells the index; sends the remainder. Afterwards only
- * the numbers of *turn count. */
-DT_MUST_CHECK dt_status dt_shard_turn(dt_shard_loop *l, struct dt_turn *turn, struct dt_error *err);
+/* One leader transaction over l->hints: settles what was sent, claims, sends, tells the index; sends the remainder. Afterwards only
+ * the numbers of *txn count. */
+DT_MUST_CHECK dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_error *err);
 /* Settles what was sent, and nothing else. */
 DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
 
@@ -191,7 +191,7 @@ void dt_shard_due_from_start(dt_shard_loop *l);
 /* ---- shard_tell.c ---- */
 
 /* Tells the index what became of the hints. What it cannot be told is in doubt. */
-void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn);
+void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn);
 /* Tells the index when a job is due next (0 = never), whatever it says now. */
 void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done);
 /* Drops the set of a shard that the map no longer names, before stepping down. */

@@ -5,7 +5,7 @@
  *   2  The delivery is fenced: no earlier leader of the shard can send or commit anything from now on.
  *   3  Is the row still ours? (Safety does not need this: it ends fights early.)
  *   4  The delivery reads what was sent, and judges it against the in-flight list.
- *   5  One leader's transaction: what was sent is settled; then the hint of a refusal is heard; or the shard is halted.
+ *   5  One leader transaction: what was sent is settled; then the hint of a refusal is heard; or the shard is halted.
  *
  * Invariants:
  *   - Nothing is kept from before but the delivery's hint of a refusal.

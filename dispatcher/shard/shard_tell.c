@@ -32,17 +32,17 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
  * Entries of jobs whose slots have moved away (or that somebody with an old map put here): their shard gets them, its
  * leader is woken, and only then they leave this set. What their shard has already is newer than what was read here.
  */
-static dt_status hand_on(dt_shard_loop *l, const struct dt_turn *turn, int64_t horizon_ms, struct dt_entry *entries,
-                         struct dt_error *err)
+static dt_status hand_on(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t horizon_ms,
+                         struct dt_entry *entries, struct dt_error *err)
 {
     struct dt_shard_set soon = {0};
     size_t n = 0;
-    for (size_t i = 0; i < turn->n_seen; i++) {
-        const struct dt_seen *seen = &turn->seen[i];
+    for (size_t i = 0; i < txn->n_seen; i++) {
+        const struct dt_seen *seen = &txn->seen[i];
         if (!seen->elsewhere || seen->next_ms >= horizon_ms)
             continue;
         entries[n++] = (struct dt_entry){seen->id, seen->next_ms, 0};
-        if (seen->next_ms <= turn->now_ms + SOON_MS)
+        if (seen->next_ms <= txn->now_ms + SOON_MS)
             dt_shard_set_add(&soon, dt_shard_of(&l->map, seen->id));
     }
     if (n == 0 || DT_UNGUARDED(HAND_ON))
@@ -56,28 +56,28 @@ static dt_status hand_on(dt_shard_loop *l, const struct dt_turn *turn, int64_t h
 
 /* Tells the index what became of the hints. What it cannot be told stays at its head and would be met again at every
  * due scan, before all others. */
-void dt_shard_tell_index(dt_shard_loop *l, const struct dt_turn *turn)
+void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
-    if (!l->index_up || turn->n_seen + turn->n_moved == 0)
+    if (!l->index_up || txn->n_seen + txn->n_moved == 0)
         return;
-    int64_t horizon_ms = turn->now_ms + l->env->config->index_horizon;
-    struct dt_fix *fixes = dt_arena_alloc(&l->arena, (turn->n_seen + turn->n_moved) * sizeof(*fixes));
-    struct dt_entry *held = dt_arena_alloc(&l->arena, (turn->n_seen + 1) * sizeof(*held));
+    int64_t horizon_ms = txn->now_ms + l->env->config->index_horizon;
+    struct dt_fix *fixes = dt_arena_alloc(&l->arena, (txn->n_seen + txn->n_moved) * sizeof(*fixes));
+    struct dt_entry *held = dt_arena_alloc(&l->arena, (txn->n_seen + 1) * sizeof(*held));
     struct dt_error err = {0};
     dt_status status = fixes && held ? DT_OK : DT_NOMEM;
     size_t n = 0;
     if (status == DT_OK)
-        status = hand_on(l, turn, horizon_ms, held, &err);
-    for (size_t i = 0; status == DT_OK && i < turn->n_seen; i++) {
-        struct dt_seen *seen = &turn->seen[i];
+        status = hand_on(l, txn, horizon_ms, held, &err);
+    for (size_t i = 0; status == DT_OK && i < txn->n_seen; i++) {
+        struct dt_seen *seen = &txn->seen[i];
         bool stays = !seen->elsewhere && seen->next_ms < horizon_ms;
         if (seen->hold.p)
-            status = hold_topic(l, seen, turn->n_seen - i, held, &err);
+            status = hold_topic(l, seen, txn->n_seen - i, held, &err);
         else if (seen->id)
             fixes[n++] = (struct dt_fix){seen->id, seen->hint_ms, stays ? seen->next_ms : 0};
     }
-    for (size_t i = 0; status == DT_OK && i < turn->n_moved; i++) {
-        const struct dt_seen *moved = &turn->moved[i];
+    for (size_t i = 0; status == DT_OK && i < txn->n_moved; i++) {
+        const struct dt_seen *moved = &txn->moved[i];
         fixes[n++] = (struct dt_fix){moved->id, moved->hint_ms, moved->next_ms < horizon_ms ? moved->next_ms : 0};
     }
     if (status == DT_OK && n)

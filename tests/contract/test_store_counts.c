@@ -113,21 +113,21 @@ static dt_status lead(struct leader *l, struct dt_error *why)
 }
 
 /* Settles, times out and claims among the ids given. */
-static dt_status turn(struct leader *l, const struct dt_hint *hints, size_t n, struct dt_error *why)
+static dt_status leader_txn(struct leader *l, const struct dt_hint *hints, size_t n, struct dt_error *why)
 {
-    struct dt_turn t = {.settle = &l->flight,
-                        .read_up_to_ms = INT64_MAX,
-                        .settle_offset = l->fence.ledger_offset + 1,
-                        .hints = hints,
-                        .n_hints = n,
-                        .max_jobs = 1000,
-                        .max_bytes = 8 << 20,
-                        .map = &map,
-                        .topics = l->book,
-                        .writable = always,
-                        .arena = &l->arena};
+    struct dt_leader_txn t = {.settle = &l->flight,
+                              .read_up_to_ms = INT64_MAX,
+                              .settle_offset = l->fence.ledger_offset + 1,
+                              .hints = hints,
+                              .n_hints = n,
+                              .max_jobs = 1000,
+                              .max_bytes = 8 << 20,
+                              .map = &map,
+                              .topics = l->book,
+                              .writable = always,
+                              .arena = &l->arena};
     dt_arena_reset(&l->arena);
-    dt_status status = dt_store_turn(l->store, &l->fence, &t, why);
+    dt_status status = dt_leader_txn_commit(l->store, &l->fence, &t, why);
     if (status != DT_OK)
         return status;
     dt_claims_clear(&l->flight);
@@ -206,7 +206,7 @@ static void each_step_of_a_life_is_counted(void **state)
             hints[i] = (struct dt_hint){ids[i], 1};
         leader_open(&l[s], s);
         OK(lead(&l[s], &err));
-        OK(turn(&l[s], hints, 5, &err));
+        OK(leader_txn(&l[s], hints, 5, &err));
     }
     assert_audit("a", "6 1 5 0 0 0 0 0 0");
     assert_counted();
@@ -220,7 +220,7 @@ static void each_step_of_a_life_is_counted(void **state)
         {.result = {.job_id = 99, .attempt = 1, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}},
     };
     for (unsigned s = 0; s < SHARDS; s++)
-        OK(turn(&l[s], NULL, 0, &err));
+        OK(leader_txn(&l[s], NULL, 0, &err));
     OK(dt_store_apply(store, &map, results, 6, &err));
     assert_audit("a", "6 2 2 1 1 0 0 0 0");
     assert_counted();
@@ -229,7 +229,7 @@ static void each_step_of_a_life_is_counted(void **state)
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 1 WHERE id IN (2, %lld)", (long long)(5 + 40 * DAY));
     struct dt_hint again[] = {{2, 1}, {5 + 40 * DAY, 1}};
     for (unsigned s = 0; s < SHARDS; s++)
-        OK(turn(&l[s], again, 2, &err));
+        OK(leader_txn(&l[s], again, 2, &err));
     assert_audit("a", "6 2 2 1 1 0 0 0 0");
     assert_counted();
 
@@ -393,7 +393,7 @@ static void what_waits_for_a_counter_in_vain_is_not_done_and_can_be_done_again(v
     assert_waits_in_vain(make(l.store, more, 2, "a", false, 1));
     assert_waits_in_vain(make(l.store, keyed, 1, "a", true, 1));
     assert_waits_in_vain(dt_store_cancel(l.store, 2, false, &arena, &job, &err));
-    assert_waits_in_vain(turn(&l, &hint, 1, &err));
+    assert_waits_in_vain(leader_txn(&l, &hint, 1, &err));
     assert_waits_in_vain(dt_store_leave(l.store, mover, mysql_now_ms(&fx), 10, &left, &err));
     mysql_fixture_run(&fx, "ROLLBACK");
     assert_audit("a", "3 2 0 0 0 1 0 0 0");
@@ -404,7 +404,7 @@ static void what_waits_for_a_counter_in_vain_is_not_done_and_can_be_done_again(v
     assert_counted();
 
     /* by the same connection, and by the same leadership */
-    OK(turn(&l, &hint, 1, &err));
+    OK(leader_txn(&l, &hint, 1, &err));
     assert_int_equal(l.flight.n, 1);
     struct dt_apply done = {.result = {.job_id = 1, .attempt = 1, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}};
     hold_counters();
@@ -522,7 +522,7 @@ static void *lead_one(void *arg)
         int first = rand_r(&seed) % JOBS;
         for (int i = 0; i < 32; i++)
             hints[i] = (struct dt_hint){id_of((first + i) % JOBS), 1};
-        leads = (leads || lead(&l, &why) == DT_OK) && turn(&l, hints, 32, &why) == DT_OK;
+        leads = (leads || lead(&l, &why) == DT_OK) && leader_txn(&l, hints, 32, &why) == DT_OK;
     }
     leader_close(&l);
     dt_db_thread_end();

@@ -1,4 +1,4 @@
-/* store_dispatch.h on a real server: takeover, the leader's transaction, scans, housekeeping, outbox. */
+/* store_dispatch.h on a real server: takeover, the leader transaction, scans, housekeeping, outbox. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -136,33 +136,33 @@ static enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
 
 static int64_t read_up_to_ms = INT64_MAX; /* of the results */
 
-static struct dt_turn turn_of(struct rig *rig, const struct dt_hint *hints, size_t n)
+static struct dt_leader_txn leader_txn_of(struct rig *rig, const struct dt_hint *hints, size_t n)
 {
     static const struct dt_claims none;
-    return (struct dt_turn){.settle = &none,
-                            .read_up_to_ms = read_up_to_ms,
-                            .hints = hints,
-                            .n_hints = n,
-                            .max_jobs = 1000,
-                            .max_bytes = 8 << 20,
-                            .map = &rig->map,
-                            .topics = rig->book,
-                            .writable = writable,
-                            .arg = rig,
-                            .arena = &rig->arena};
+    return (struct dt_leader_txn){.settle = &none,
+                                  .read_up_to_ms = read_up_to_ms,
+                                  .hints = hints,
+                                  .n_hints = n,
+                                  .max_jobs = 1000,
+                                  .max_bytes = 8 << 20,
+                                  .map = &rig->map,
+                                  .topics = rig->book,
+                                  .writable = writable,
+                                  .arg = rig,
+                                  .arena = &rig->arena};
 }
 
-/* A turn over the hints, settling what is in flight. */
-static struct dt_turn turn(struct rig *rig, const int64_t *ids, size_t n)
+/* A leader transaction over the hints, settling what is in flight. */
+static struct dt_leader_txn leader_txn(struct rig *rig, const int64_t *ids, size_t n)
 {
     struct dt_error err = {0};
     static struct dt_hint hints[64];
     for (size_t i = 0; i < n; i++)
         hints[i] = (struct dt_hint){ids[i], 1};
-    struct dt_turn t = turn_of(rig, hints, n);
+    struct dt_leader_txn t = leader_txn_of(rig, hints, n);
     t.settle = &rig->flight;
     t.settle_offset = rig->fence.ledger_offset + 2;
-    OK(dt_store_turn(rig->store, &rig->fence, &t, &err));
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
     dt_claims_drop(&rig->flight, t.settled);
     for (size_t i = 0; i < t.n_batch; i++) {
         if (rig->flight.n == rig->flight.cap)
@@ -221,8 +221,8 @@ static void a_deposed_leader_writes_nothing(void **state)
     take_over(rig, 21);
     struct dt_fence zombie = rig->fence;
     take_over(rig, 22);
-    struct dt_turn t = turn_of(rig, &hint, 1);
-    assert_int_equal(dt_store_turn(rig->store, &zombie, &t, &err), DT_DEPOSED);
+    struct dt_leader_txn t = leader_txn_of(rig, &hint, 1);
+    assert_int_equal(dt_leader_txn_commit(rig->store, &zombie, &t, &err), DT_DEPOSED);
     assert_int_equal(t.n_batch, 0);
     assert_int_equal(field(rig, "state+0", id), 1);
     assert_int_equal(halt(rig, &zombie, "never", &err), DT_DEPOSED);
@@ -233,13 +233,13 @@ static void an_equal_epoch_with_another_token_or_version_is_not_ours(void **stat
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    struct dt_turn t = turn_of(rig, NULL, 0);
+    struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
     static const char *const changes[] = {"token = token + 1", "version = version + 1", "version = version - 1",
                                           "epoch = epoch - 1"};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         take_over(rig, 31);
         mysql_fixture_run(&rig->fx, "UPDATE shards SET %s WHERE shard = 0", changes[i]);
-        assert_int_equal(dt_store_turn(rig->store, &rig->fence, &t, &err), DT_DEPOSED);
+        assert_int_equal(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err), DT_DEPOSED);
     }
 }
 
@@ -247,11 +247,11 @@ static void a_halted_shard_is_not_taken_over_until_it_is_cleared(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    struct dt_turn t = turn_of(rig, NULL, 0);
+    struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
     take_over(rig, 41);
     struct dt_fence before = rig->fence;
     OK(halt(rig, &rig->fence, "the ledger disagrees", &err));
-    assert_int_not_equal(dt_store_turn(rig->store, &before, &t, &err), DT_OK);
+    assert_int_not_equal(dt_leader_txn_commit(rig->store, &before, &t, &err), DT_OK);
     assert_int_equal(dt_store_takeover(rig->store, 0, 42, "host:1", "redis:1", &rig->fence, &rig->flight, &err),
                      DT_HALTED);
     assert_non_null(strstr(err.text, "the ledger disagrees"));
@@ -265,7 +265,7 @@ static void what_the_ledger_has_is_settled_and_the_rest_stays_in_flight(void **s
     struct dt_error err = {0};
     int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 51);
-    assert_int_equal(turn(rig, ids, 2).n_batch, 2);
+    assert_int_equal(leader_txn(rig, ids, 2).n_batch, 2);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)ids[0]);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = 1 WHERE shard = 0");
     take_over(rig, 52);
@@ -286,7 +286,7 @@ static void a_renewed_deadline_is_never_made_earlier(void **state)
     struct dt_error err = {0};
     int64_t id = job(rig, now_ms(rig) - 1000), late = now_ms(rig) + 24 * HOUR;
     take_over(rig, 61);
-    turn(rig, &id, 1);
+    leader_txn(rig, &id, 1);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = %lld WHERE id = %lld", (long long)late, (long long)id);
     take_over(rig, 62);
     OK(settle(rig, &rig->fence, true, 3, &err));
@@ -299,7 +299,7 @@ static void a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for(voi
     struct dt_error err = {0};
     int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 63);
-    turn(rig, ids, 2);
+    leader_txn(rig, ids, 2);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5");
     take_over(rig, 64);
     mysql_fixture_run(&rig->fx, "START TRANSACTION");
@@ -318,7 +318,7 @@ static void an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody(v
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET ack_timeout_ms = 9223372036854775807 WHERE id = %lld",
                       (long long)ids[0]);
     take_over(rig, 65);
-    assert_int_equal(turn(rig, ids, 2).n_batch, 2);
+    assert_int_equal(leader_txn(rig, ids, 2).n_batch, 2);
     assert_true(field(rig, "next_at", ids[0]) > now_ms(rig) + 24 * 365 * 50 * HOUR);
     assert_int_equal(field(rig, "near", ids[0]), 0);
     take_over(rig, 66);
@@ -337,7 +337,7 @@ static void due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong(
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled', next_at = NULL WHERE id = %lld",
                       (long long)ids[4]);
     take_over(rig, 71);
-    struct dt_turn t = turn(rig, ids, 5);
+    struct dt_leader_txn t = leader_txn(rig, ids, 5);
     assert_int_equal(t.n_batch, 2);
     assert_int_equal(t.batch[0].claim.id, ids[1]);
     assert_int_equal(t.batch[1].claim.id, ids[0]);
@@ -407,10 +407,10 @@ static void what_is_about_to_be_claimed_is_told_before_anybody_sees_it(void **st
         hints[i] = (struct dt_hint){job(rig, now - 1000 - i), 1};
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = 'small'");
     take_over(rig, 75);
-    struct dt_turn t = turn_of(rig, hints, 3);
+    struct dt_leader_txn t = leader_txn_of(rig, hints, 3);
     t.claiming = note_claiming;
     t.claiming_arg = &told;
-    OK(dt_store_turn(rig->store, &rig->fence, &t, &err));
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
     assert_int_equal(told.times, 1);
     assert_int_equal(told.n, t.n_batch);
     for (size_t i = 0; i < t.n_batch; i++) {
@@ -433,10 +433,10 @@ static void a_batch_with_a_large_message_is_told_of_when_that_was_read(void **st
     const struct dt_hint hints[2] = {{job(rig, now - 1000), 1}, {job(rig, now - 900), 1}};
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 5000) WHERE id = %lld", (long long)hints[1].id);
     take_over(rig, 76);
-    struct dt_turn t = turn_of(rig, hints, 2);
+    struct dt_leader_txn t = leader_txn_of(rig, hints, 2);
     t.claiming = note_claiming;
     t.claiming_arg = &told;
-    OK(dt_store_turn(rig->store, &rig->fence, &t, &err));
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
     assert_int_equal(t.n_batch, 2);
     assert_int_equal(told.times, 1);
     assert_int_equal(told.n, 2);
@@ -463,7 +463,7 @@ static void a_batch_has_the_messages_of_its_claims_small_and_large(void **state)
         mysql_fixture_run(&rig->fx, "UPDATE jobs SET %s WHERE id = %lld", rows[i], (long long)ids[i]);
     }
     take_over(rig, 74);
-    struct dt_turn t = turn(rig, ids, 6);
+    struct dt_leader_txn t = leader_txn(rig, ids, 6);
     assert_int_equal(t.n_batch, 6);
     struct dt_claims list = {.v = calloc(6, sizeof *list.v), .n = 6};
     for (size_t i = 0; i < 6; i++)
@@ -490,7 +490,7 @@ static void nothing_is_claimed_before_its_time_by_the_servers_clock(void **state
     int64_t id = job(rig, now_ms(rig) + 300);
     take_over(rig, 72);
     for (;;) {
-        struct dt_turn t = turn(rig, &id, 1);
+        struct dt_leader_txn t = leader_txn(rig, &id, 1);
         if (t.n_batch) {
             assert_true(field(rig, "dispatched_at >= due_at", id));
             return;
@@ -509,23 +509,23 @@ static void a_batch_keeps_to_its_limits_and_to_the_order(void **state)
         hints[i] = (struct dt_hint){job(rig, now - 1000 - 10 * i), 1};
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 5000) WHERE id = %lld", (long long)hints[2].id);
     take_over(rig, 73);
-    struct dt_turn t = turn_of(rig, hints, 4);
+    struct dt_leader_txn t = leader_txn_of(rig, hints, 4);
     t.max_bytes = 4000;
-    OK(dt_store_turn(rig->store, &rig->fence, &t, &err));
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
     assert_int_equal(t.n_batch, 1); /* the second oldest is too large for this batch: nothing younger passes it */
     assert_int_equal(t.batch[0].claim.id, hints[3].id);
     assert_true(t.more);
 }
 
-static void a_turn_refuses_to_forget_what_is_in_flight(void **state)
+static void a_leader_transaction_refuses_to_forget_what_is_in_flight(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t id = job(rig, now_ms(rig) - 1000);
     take_over(rig, 74);
-    turn(rig, &id, 1);
-    struct dt_turn t = turn_of(rig, NULL, 0);
-    assert_int_equal(dt_store_turn(rig->store, &rig->fence, &t, &err), DT_INTERNAL);
+    leader_txn(rig, &id, 1);
+    struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
+    assert_int_equal(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err), DT_INTERNAL);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT LENGTH(inflight) > 2 FROM shards WHERE shard = 0"), 1);
 }
 
@@ -534,7 +534,7 @@ static void a_turn_without_work_writes_nothing(void **state)
     struct rig *rig = *state;
     take_over(rig, 75);
     int64_t version = rig->fence.version, id = job(rig, now_ms(rig) + HOUR);
-    turn(rig, &id, 1);
+    leader_txn(rig, &id, 1);
     assert_int_equal(rig->fence.version, version);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT version FROM shards WHERE shard = 0"), version);
 }
@@ -546,22 +546,22 @@ static void a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on(void **s
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job_of(rig, "u", now_ms(rig) - 1000)};
     take_over(rig, 81);
     rig->writable = DT_WRITABLE_UNKNOWN;
-    struct dt_turn t = turn(rig, ids, 2);
+    struct dt_leader_txn t = leader_txn(rig, ids, 2);
     assert_int_equal(t.n_batch, 0);
     assert_true(t.locked);
     rig->writable = DT_WRITABLE_YES;
     OK(dt_store_topic_pause(rig->other, dt_str("t"), true, &err));
-    t = turn(rig, ids, 2);
+    t = leader_txn(rig, ids, 2);
     assert_int_equal(t.n_batch, 1);
     assert_int_equal(t.batch[0].claim.id, ids[1]);
     assert_int_equal(t.held, 1);
     assert_true(dt_topic_book_paused(rig->book, dt_str("t")));
     OK(dt_store_topic_pause(rig->other, dt_str("u"), true, &err));
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)ids[1]);
-    t = turn(rig, &ids[1], 1);
+    t = leader_txn(rig, &ids[1], 1);
     assert_int_equal(t.timed_out, 1);
     OK(dt_store_topic_pause(rig->other, dt_str("t"), false, &err));
-    assert_int_equal(turn(rig, ids, 1).n_batch, 1);
+    assert_int_equal(leader_txn(rig, ids, 1).n_batch, 1);
 }
 
 static void a_row_locked_by_another_is_left_and_not_waited_for(void **state)
@@ -571,13 +571,13 @@ static void a_row_locked_by_another_is_left_and_not_waited_for(void **state)
     take_over(rig, 91);
     mysql_fixture_run(&rig->fx, "START TRANSACTION");
     mysql_fixture_number(&rig->fx, "SELECT id FROM jobs WHERE id = %lld FOR UPDATE", (long long)ids[0]);
-    struct dt_turn t = turn(rig, ids, 2);
+    struct dt_leader_txn t = leader_txn(rig, ids, 2);
     assert_int_equal(t.n_batch, 1);
     assert_int_equal(t.batch[0].claim.id, ids[1]);
     assert_true(t.locked);
     assert_int_equal(t.n_seen, 1);
     mysql_fixture_run(&rig->fx, "ROLLBACK");
-    assert_int_equal(turn(rig, ids, 1).n_batch, 1);
+    assert_int_equal(leader_txn(rig, ids, 1).n_batch, 1);
 }
 
 static void a_stale_map_claims_nothing_and_says_so(void **state)
@@ -586,11 +586,11 @@ static void a_stale_map_claims_nothing_and_says_so(void **state)
     int64_t id = job(rig, now_ms(rig) - 1000);
     take_over(rig, 92);
     mysql_fixture_run(&rig->fx, "UPDATE installation SET generation = 2");
-    struct dt_turn t = turn(rig, &id, 1);
+    struct dt_leader_txn t = leader_txn(rig, &id, 1);
     assert_true(t.stale_map);
     assert_int_equal(t.n_batch, 0);
     dt_shard_map_init(&rig->map, 2, SHARDS);
-    assert_int_equal(turn(rig, &id, 1).n_batch, 1);
+    assert_int_equal(leader_txn(rig, &id, 1).n_batch, 1);
 }
 
 static void an_earlier_attempt_in_another_shards_list_keeps_a_job_back(void **state)
@@ -600,9 +600,9 @@ static void an_earlier_attempt_in_another_shards_list_keeps_a_job_back(void **st
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, claim_shard = 2 WHERE id = %lld", (long long)id);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[%lld,1,5]]' WHERE shard = 2", (long long)id);
     take_over(rig, 93);
-    assert_int_equal(turn(rig, &id, 1).n_batch, 0);
+    assert_int_equal(leader_txn(rig, &id, 1).n_batch, 0);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[]' WHERE shard = 2");
-    struct dt_turn t = turn(rig, &id, 1);
+    struct dt_leader_txn t = leader_txn(rig, &id, 1);
     assert_int_equal(t.n_batch, 1);
     assert_int_equal(t.batch[0].claim.attempt, 2);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM attempts WHERE job_id = %lld AND attempt = 1",
@@ -615,24 +615,24 @@ static void a_deadline_waits_until_all_that_was_reported_before_it_has_been_read
     struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 194);
-    turn(rig, ids, 2);
+    leader_txn(rig, ids, 2);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 500 + id - %lld", (long long)ids[0]);
     int64_t second_ms = field(rig, "next_at", ids[1]);
     read_up_to_ms = 499;
-    struct dt_turn t = turn(rig, ids, 2);
+    struct dt_leader_txn t = leader_txn(rig, ids, 2);
     assert_int_equal(t.timed_out, 0);
     assert_int_equal(t.unread, 2);
     assert_int_equal(t.unread_ms, second_ms);
     assert_true(t.locked);
     assert_int_equal(t.n_seen, 0);
     read_up_to_ms = 500; /* the very instant of the first one's deadline */
-    t = turn(rig, ids, 2);
+    t = leader_txn(rig, ids, 2);
     read_up_to_ms = INT64_MAX;
     assert_int_equal(t.timed_out, 1);
     assert_int_equal(t.unread, 1);
     assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_TIMED_OUT);
     assert_int_equal(field(rig, "state+0", ids[1]), 2);
-    t = turn(rig, ids, 2);
+    t = leader_txn(rig, ids, 2);
     assert_int_equal(t.unread, 0);
     assert_int_equal(field(rig, "attempt_status+0", ids[1]), DT_ATTEMPT_TIMED_OUT);
 }
@@ -642,19 +642,19 @@ static void a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet(voi
     struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 195);
-    turn(rig, ids, 2);
+    leader_txn(rig, ids, 2);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5");
     mysql_fixture_run(&rig->fx,
                       "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
                       "(%lld, 1, 'succeeded', -1, 1)",
                       (long long)ids[0]);
-    struct dt_turn t = turn(rig, ids, 2);
+    struct dt_leader_txn t = leader_txn(rig, ids, 2);
     assert_int_equal(t.timed_out, 1);
     assert_true(t.locked);
     assert_int_equal(field(rig, "state+0", ids[0]), 2);
     assert_int_equal(field(rig, "attempt_status+0", ids[1]), DT_ATTEMPT_TIMED_OUT);
     mysql_fixture_run(&rig->fx, "DELETE FROM deferred_results");
-    assert_int_equal(turn(rig, ids, 1).timed_out, 1);
+    assert_int_equal(leader_txn(rig, ids, 1).timed_out, 1);
 }
 
 static void a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not(void **state)
@@ -662,9 +662,9 @@ static void a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not(void **
     struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 94);
-    turn(rig, ids, 2);
+    leader_txn(rig, ids, 2);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)ids[0]);
-    struct dt_turn t = turn(rig, ids, 2); /* settles first: both are out of flight now */
+    struct dt_leader_txn t = leader_txn(rig, ids, 2); /* settles first: both are out of flight now */
     assert_int_equal(t.timed_out, 1);
     assert_int_equal(field(rig, "state+0", ids[0]), 1);
     assert_int_equal(field(rig, "failures", ids[0]), 1);
@@ -678,7 +678,7 @@ static size_t claim_some(struct rig *rig, int64_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         ids[i] = job(rig, now_ms(rig) - 10000 + (int64_t)i);
-    return turn(rig, ids, n).n_batch;
+    return leader_txn(rig, ids, n).n_batch;
 }
 
 static int64_t row_send_n(struct rig *rig)
@@ -759,7 +759,7 @@ static void an_undeliverable_attempt_stands_in_the_history_once_another_follows(
     refuse(rig, 0, 1);
     rig->flight.n = 0;
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5");
-    assert_int_equal(turn(rig, &id, 1).n_batch, 1);
+    assert_int_equal(leader_txn(rig, &id, 1).n_batch, 1);
     assert_int_equal(
         mysql_fixture_number(&rig->fx,
                              "SELECT COUNT(*) FROM attempts WHERE job_id = %lld AND attempt = 1 AND status "
@@ -865,16 +865,16 @@ static void while_a_rest_is_in_flight_nothing_is_claimed_and_nothing_times_out(v
     waiting = job(rig, now_ms(rig) - 60000);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE state = 'dispatched'");
     int64_t hints[] = {waiting, ids[0], ids[4]};
-    struct dt_turn t = turn(rig, hints, 3);
+    struct dt_leader_txn t = leader_txn(rig, hints, 3);
     assert_int_equal(t.settled, 1);
     assert_int_equal(t.rest, 4);
     assert_int_equal(t.n_batch + t.timed_out + t.n_seen, 0);
     assert_int_equal(row_send_n(rig), 2);
-    t = turn(rig, hints, 3);
+    t = leader_txn(rig, hints, 3);
     assert_int_equal(t.settled, 2);
     assert_int_equal(t.rest, 2);
     assert_int_equal(row_send_n(rig), 2);
-    t = turn(rig, hints, 3); /* the last two: now they may */
+    t = leader_txn(rig, hints, 3); /* the last two: now they may */
     assert_int_equal(t.rest, 0);
     assert_int_equal(t.n_batch, 1);
     assert_int_equal(t.timed_out, 2);
@@ -891,11 +891,11 @@ static void only_what_was_sent_gets_a_new_deadline(void **state)
     mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = 1 WHERE shard = 0");
     take_over(rig, 127);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5");
-    struct dt_turn t = turn_of(rig, NULL, 0);
+    struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
     t.settle = &rig->flight;
     t.settle_offset = 9;
     t.extend_deadlines = true;
-    OK(dt_store_turn(rig->store, &rig->fence, &t, &err));
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
     assert_true(field(rig, "next_at", ids[0]) > now_ms(rig));
     assert_int_equal(field(rig, "next_at", ids[1]), 5);
     assert_int_equal(t.n_moved, 1); /* for the index */
@@ -927,14 +927,14 @@ static void a_message_that_may_be_too_large_is_claimed_alone(void **state)
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 9000) WHERE id = %lld", (long long)ids[2]);
     take_over(rig, 130);
     rig->most_bytes = 5000;
-    struct dt_turn t = turn(rig, ids, 5); /* the two before it, it, the two after it: order is kept */
+    struct dt_leader_txn t = leader_txn(rig, ids, 5); /* the two before it, it, the two after it: order is kept */
     assert_int_equal(t.n_batch, 2);
     assert_true(t.more);
-    t = turn(rig, ids, 5);
+    t = leader_txn(rig, ids, 5);
     assert_int_equal(t.n_batch, 1);
     assert_int_equal(t.batch[0].claim.id, ids[2]);
     assert_true(t.more);
-    t = turn(rig, ids, 5);
+    t = leader_txn(rig, ids, 5);
     assert_int_equal(t.n_batch, 2);
     assert_false(t.more);
 }
@@ -951,9 +951,9 @@ static void the_bytes_of_a_batch_are_shared_by_topics(void **state)
     for (int i = 10; i < 12; i++)
         hints[i] = (struct dt_hint){job_of(rig, "u", now - 1000 + i), 1};
     take_over(rig, 132);
-    struct dt_turn t = turn_of(rig, hints, 12);
+    struct dt_leader_txn t = leader_txn_of(rig, hints, 12);
     t.max_bytes = 24000;
-    OK(dt_store_turn(rig->store, &rig->fence, &t, &err));
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
     /* both of u, though all of t are longer due; and of t, in order, what the rest has room for */
     assert_int_equal(t.n_batch, 5);
     for (size_t i = 0; i < 3; i++)
@@ -975,7 +975,7 @@ static void those_that_go_alone_take_turns_with_other_topics(void **state)
     take_over(rig, 133);
     rig->most_bytes = 5000;
     for (int i = 0; i < 2; i++) {
-        struct dt_turn t = turn(rig, ids, 6);
+        struct dt_leader_txn t = leader_txn(rig, ids, 6);
         alone += t.n_batch == 1 && t.batch[0].claim.id == ids[0];
         others += t.n_batch == 3 && t.batch[0].claim.id == ids[3];
         assert_true(t.more);
@@ -990,11 +990,11 @@ static void hints_of_topics_that_nobody_knows_yet_are_counted(void **state)
     int64_t ids[] = {job(rig, now_ms(rig) - 3000), job(rig, now_ms(rig) - 2000)};
     take_over(rig, 134);
     rig->writable = DT_WRITABLE_UNKNOWN;
-    struct dt_turn t = turn(rig, ids, 2);
+    struct dt_leader_txn t = leader_txn(rig, ids, 2);
     assert_int_equal(t.n_batch, 0);
     assert_int_equal(t.unknown, 2);
     rig->writable = DT_WRITABLE_YES;
-    t = turn(rig, ids, 2);
+    t = leader_txn(rig, ids, 2);
     assert_int_equal(t.n_batch, 2);
     assert_int_equal(t.unknown, 0);
 }
@@ -1023,18 +1023,18 @@ static void jobs_whose_topic_has_no_row_are_held_and_named(void **state)
     int64_t ids[] = {job(rig, now_ms(rig) - 3000), job_of(rig, "gone", now_ms(rig) - 2000),
                      job_of(rig, "gone", now_ms(rig) - 2000)};
     take_over(rig, 131);
-    struct dt_turn t = turn(rig, ids, 3);
+    struct dt_leader_txn t = leader_txn(rig, ids, 3);
     assert_int_equal(t.n_batch, 1);
     assert_int_equal(t.held, 2);
     assert_true(dt_str_is(t.orphan, "gone"));
     assert_false(t.locked);
     assert_int_equal(field(rig, "state+0", ids[1]), 1);
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('gone', 0, 0)");
-    t = turn(rig, ids + 1, 2); /* made since the book was read: the next turn knows it */
+    t = leader_txn(rig, ids + 1, 2); /* made since the book was read: the next leader transaction knows it */
     assert_int_equal(t.n_batch + t.held, 0);
     assert_null(t.orphan.p);
     mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = topics_version + 1");
-    assert_int_equal(turn(rig, ids + 1, 2).n_batch, 2);
+    assert_int_equal(leader_txn(rig, ids + 1, 2).n_batch, 2);
 }
 
 /* ---- trimming, halting ---- */
@@ -1062,7 +1062,7 @@ static void trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transac
     take_over(rig, 142);
     assert_int_equal(rig->fence.trim_offset, 77);
     assert_true(rig->fence.trim_at_ms >= now);
-    assert_int_equal(turn(rig, NULL, 0).n_batch, 0); /* the version was kept up with */
+    assert_int_equal(leader_txn(rig, NULL, 0).n_batch, 0); /* the version was kept up with */
 }
 
 static void a_list_that_cannot_be_read_halts_its_shard(void **state)
@@ -1274,7 +1274,7 @@ static void a_claimed_job_that_was_edited_by_hand_is_still_sent(void **state)
     struct dt_outgoing *out;
     int64_t ids[] = {job(rig, now_ms(rig) - 5), job(rig, now_ms(rig) - 4)};
     take_over(rig, 95);
-    turn(rig, ids, 2);
+    leader_txn(rig, ids, 2);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled' WHERE id = %lld", (long long)ids[0]);
     mysql_fixture_run(&rig->fx, "DELETE FROM jobs WHERE id = %lld", (long long)ids[1]);
     take_over(rig, 96);
@@ -1341,9 +1341,9 @@ static void a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened(void *
         struct dt_hint hint = {id, 1};
         take_over(rig, 105);
         struct dt_fence before = rig->fence;
-        struct dt_turn t = turn_of(rig, &hint, 1);
+        struct dt_leader_txn t = leader_txn_of(rig, &hint, 1);
         wire_loss = losses[i];
-        assert_int_not_equal(dt_store_turn(rig->store, &rig->fence, &t, &err), DT_OK);
+        assert_int_not_equal(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err), DT_OK);
         assert_int_equal(t.n_batch, 0);
         assert_memory_equal(&before, &rig->fence, sizeof before);
         take_over(rig, 106);
@@ -1362,13 +1362,13 @@ static void a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection
     int64_t id = job(rig, now_ms(rig) - 1000);
     take_over(rig, 107);
     mysql_fixture_kill_sessions(&rig->fx);
-    struct dt_turn t = turn(rig, &id, 1);
+    struct dt_leader_txn t = leader_txn(rig, &id, 1);
     assert_int_equal(t.n_batch, 1);
     mysql_fixture_kill_sessions(&rig->fx);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET version = version + 1 WHERE shard = 0");
-    t = turn_of(rig, NULL, 0);
+    t = leader_txn_of(rig, NULL, 0);
     t.settle = &rig->flight;
-    assert_int_equal(dt_store_turn(rig->store, &rig->fence, &t, &err), DT_DEPOSED);
+    assert_int_equal(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err), DT_DEPOSED);
 }
 
 static void without_a_server_every_step_is_unavailable(void **state)
@@ -1383,10 +1383,10 @@ static void without_a_server_every_step_is_unavailable(void **state)
     char *socket = rig->fx.config.mysql_socket;
     rig->fx.config.mysql_socket = nowhere;
     rig->store = mysql_fixture_store(&rig->fx); /* does not connect yet */
-    struct dt_turn t = turn_of(rig, NULL, 0);
+    struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
     struct dt_claims none = {0};
     struct dt_fence fence;
-    assert_int_equal(dt_store_turn(rig->store, &rig->fence, &t, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err), DT_UNAVAILABLE);
     assert_int_equal(dt_store_takeover(rig->store, 0, 1, "host:1", "redis:1", &fence, &rig->flight, &err),
                      DT_UNAVAILABLE);
     assert_int_equal(settle(rig, &rig->fence, false, 1, &err), DT_UNAVAILABLE);
@@ -1408,8 +1408,8 @@ static void on_a_halted_row_every_transaction_of_its_leader_ends(void **state)
     struct dt_hint hint = {id, 1};
     take_over(rig, 109);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = 'by hand' WHERE shard = 0");
-    struct dt_turn t = turn_of(rig, &hint, 1);
-    assert_int_equal(dt_store_turn(rig->store, &rig->fence, &t, &err), DT_HALTED);
+    struct dt_leader_txn t = leader_txn_of(rig, &hint, 1);
+    assert_int_equal(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err), DT_HALTED);
     assert_int_equal(settle(rig, &rig->fence, false, 5, &err), DT_HALTED);
     assert_int_equal(dt_store_trimmed(rig->store, &rig->fence, &err), DT_HALTED);
     assert_int_equal(dt_store_fence_check(rig->store, &rig->fence, &inst, &err), DT_HALTED);
@@ -1427,8 +1427,8 @@ static void a_shard_without_a_row_is_nobodys(void **state)
     assert_int_equal(dt_store_takeover(rig->store, SHARDS, 1, "host:1", "redis:1", &fence, &rig->flight, &err),
                      DT_NOT_FOUND);
     fence = (struct dt_fence){.shard = SHARDS, .epoch = 1, .token = 1, .version = 1};
-    struct dt_turn t = turn_of(rig, NULL, 0);
-    assert_int_equal(dt_store_turn(rig->store, &fence, &t, &err), DT_NOT_FOUND);
+    struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
+    assert_int_equal(dt_leader_txn_commit(rig->store, &fence, &t, &err), DT_NOT_FOUND);
     assert_int_equal(dt_store_fence_check(rig->store, &fence, &inst, &err), DT_DEPOSED);
 }
 
@@ -1483,7 +1483,7 @@ int main(void)
         T(a_batch_has_the_messages_of_its_claims_small_and_large),
         T(nothing_is_claimed_before_its_time_by_the_servers_clock),
         T(a_batch_keeps_to_its_limits_and_to_the_order),
-        T(a_turn_refuses_to_forget_what_is_in_flight),
+        T(a_leader_transaction_refuses_to_forget_what_is_in_flight),
         T(a_turn_without_work_writes_nothing),
         T(a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on),
         T(a_row_locked_by_another_is_left_and_not_waited_for),

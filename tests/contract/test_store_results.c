@@ -634,7 +634,7 @@ static void a_job_that_changed_between_reading_and_writing_is_judged_again(void 
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox"), 1);
 }
 
-/* Inside a leader's transaction nothing can be judged again: the rows are locked while they are read. */
+/* Inside a leader transaction nothing can be judged again: the rows are locked while they are read. */
 static void inside_a_callers_transaction_rows_are_locked_while_they_are_read(void **state)
 {
     (void)state;

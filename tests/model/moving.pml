@@ -2,7 +2,7 @@
  * Two shards, and a number of shards that changes while attempts are in flight.
  *
  * Owns: who may claim, time out and cancel a job whose slot has moved, and how long a shard is led that the map no longer
- * names (scheduler/store/store_shards.c, store_turn.c, store_jobs.c, dispatcher/election/shard_map.c). The inside of a shard is
+ * names (scheduler/store/store_shards.c, leader_txn.c, store_jobs.c, dispatcher/election/shard_map.c). The inside of a shard is
  * shard.pml's business; here fencing is one step, and a Kafka transaction commits in one step while its producer is the
  * newest, or never. A step is atomic; a row that stays locked over more than one step is so in `locked` and `busy`.
  *
@@ -63,7 +63,7 @@ byte claimed, too_late, forbidden;
 #define FENCE  1
 #define SETTLE 2
 #define LEAD   3
-#define TURN   4        /* its transaction has read the generation */
+#define IN_TXN 4        /* its transaction has read the generation */
 #define DECIDE 5        /* … holds the shard's row and the job's */
 #define SEND   6
 byte at[4], flight[4], sent[4], my_number[4], my_generation[4], victim[4];
@@ -156,16 +156,16 @@ proctype Dispatcher(byte p)
     :: d_step { at[p] == LEAD && mine[p] && SHARD(p) >= my_number[p] && !flight[p] -> forget(p) }   /* steps down */
     /* its transaction reads the generation, and may then wait for its row while the number changes */
     :: d_step { at[p] == LEAD && mine[p] && my_generation[p] == generation && OWNER(0, my_number[p]) == SHARD(p) &&
-                (TO_CLAIM(0) || TO_TIME_OUT(0)) && !ELSEWHERE(0, p) -> at[p] = TURN; victim[p] = 0 }
+                (TO_CLAIM(0) || TO_TIME_OUT(0)) && !ELSEWHERE(0, p) -> at[p] = IN_TXN; victim[p] = 0 }
 #if JOBS > 1
     :: d_step { at[p] == LEAD && mine[p] && my_generation[p] == generation && OWNER(1, my_number[p]) == SHARD(p) &&
-                (TO_CLAIM(1) || TO_TIME_OUT(1)) && !ELSEWHERE(1, p) -> at[p] = TURN; victim[p] = 1 }
+                (TO_CLAIM(1) || TO_TIME_OUT(1)) && !ELSEWHERE(1, p) -> at[p] = IN_TXN; victim[p] = 1 }
 #endif
 #if defined(OUT_CLAIM_ELSEWHERE) || defined(OUT_TIMEOUT_ELSEWHERE)
     :: d_step { at[p] == LEAD && mine[p] && my_generation[p] == generation && OWNER(0, my_number[p]) == SHARD(p) &&
-                (TO_CLAIM(0) || TO_TIME_OUT(0)) -> at[p] = TURN; victim[p] = 0 }
+                (TO_CLAIM(0) || TO_TIME_OUT(0)) -> at[p] = IN_TXN; victim[p] = 0 }
 #endif
-    :: d_step { at[p] == TURN && !BUSY(SHARD(p)) ->
+    :: d_step { at[p] == IN_TXN && !BUSY(SHARD(p)) ->
         if
         :: !mine[p] -> forget(p)
         :: else ->

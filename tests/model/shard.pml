@@ -6,7 +6,7 @@
  * their own. Refuses to know: Redis (hints may be anything, so a claim here picks any jobs that are due), time but for
  * "has passed" and "has not", more than one shard.
  *
- *   Dispatcher   the shard loop: takeover, batch, rest (dispatcher/shard/shard_loop.c, scheduler/store/dispatch/store_turn.c,
+ *   Dispatcher   the shard loop: takeover, batch, rest (dispatcher/shard/shard_loop.c, scheduler/store/dispatch/leader_txn.c,
  *                store_takeover.c, dispatcher/delivery/kafka/kafka_producer.c, kafka_txn_producer.c)
  *   Broker       the transaction coordinator, and requests that the network held back
  *   Outside      callers, consumers, time, operators with SQL (store_jobs.c, store_results.c, job_state.c)
@@ -179,7 +179,7 @@ byte s_epoch, s_token, s_version, s_offset, s_list, s_send, s_state[JOBS], s_att
 #endif
 
 /*
- * Is the row what this leadership wrote last? A takeover writes an epoch and a token, each leader's transaction raises
+ * Is the row what this leadership wrote last? A takeover writes an epoch and a token, each leader transaction raises
  * the version. While MySQL never goes back, that is the same as "nobody took over since", which needs no numbers: so
  * many histories are one state. With RESTORE epochs repeat, and the numbers are compared as the program compares them.
  */
@@ -204,10 +204,10 @@ byte s_epoch, s_token, s_version, s_offset, s_list, s_send, s_state[JOBS], s_att
 #define WROTE(p)    skip
 #define TAKE_ROW(p) mine[0] = 0; mine[1] = 0; mine[p] = 1; barrier[p] = p + 1
 #endif
-#ifdef OUT_EPOCH_IN_TURN
-#define TURN_MAY_WRITE(p) 1
+#ifdef OUT_EPOCH_IN_LEADER_TXN
+#define TXN_MAY_WRITE(p) 1
 #else
-#define TURN_MAY_WRITE(p) MINE(p)
+#define TXN_MAY_WRITE(p) MINE(p)
 #endif
 #ifdef OUT_EPOCH_IN_TAKEOVER
 #define TAKEOVER_MAY_WRITE(p) 1
@@ -615,14 +615,14 @@ fence:
 lead:
 	if
 	/* Looked at with every wake-up: deposed, or MySQL went back. */
-	:: atomic { !MINE(p) && TURN_MAY_WRITE(p) == 0 -> goto lost }
+	:: atomic { !MINE(p) && TXN_MAY_WRITE(p) == 0 -> goto lost }
 	/*
-	 * While the leader's transaction is under way, what it is about to claim may go to Kafka, with its record, in a
+	 * While the leader transaction is under way, what it is about to claim may go to Kafka, with its record, in a
 	 * transaction that stays open. (Its rows are locked then. Here they are not, so that more can happen: a claim that
 	 * does not find them as they were is rolled back, which ends the leadership.)
 	 */
 	:: atomic {
-		!ahead[p] && TURN_MAY_WRITE(p) && SOME_DUE && (flight[p] & ~sent[p]) == 0 && GOOD(p) && MAY_BEGIN(p) ->
+		!ahead[p] && TXN_MAY_WRITE(p) && SOME_DUE && (flight[p] & ~sent[p]) == 0 && GOOD(p) && MAY_BEGIN(p) ->
 		i_ = 0;
 		do
 		:: i_ < JOBS ->
@@ -651,11 +651,11 @@ lead:
 		goto lead
 	}
 	:: atomic { ahead[p] && !ALL_AHEAD_DUE(p) -> goto lost }
-	/* The leader's transaction: settle what was sent; with nothing left in flight time out and claim. */
+	/* The leader transaction: settle what was sent; with nothing left in flight time out and claim. */
 #ifdef OUT_SETTLE_AT_REST
-	:: atomic { TURN_MAY_WRITE(p) && ANY_DUE && ALL_AHEAD_DUE(p) ->
+	:: atomic { TXN_MAY_WRITE(p) && ANY_DUE && ALL_AHEAD_DUE(p) ->
 #else
-	:: atomic { TURN_MAY_WRITE(p) && (sent[p] || ANY_DUE) && ALL_AHEAD_DUE(p) ->
+	:: atomic { TXN_MAY_WRITE(p) && (sent[p] || ANY_DUE) && ALL_AHEAD_DUE(p) ->
 #endif
 		d_step {
 			if

@@ -418,7 +418,7 @@ static void note_statement(const struct stmt *st)
     if (st->kind == S_SELECT && st->select.lock && st->select.sources[0].table &&
         strcmp(st->select.sources[0].table->name, "shards") == 0) {
         fiber_notes()->loop = true;
-        for (unsigned i = 0; i < st->select.n_items; i++) /* a takeover reads the list, a turn knows it */
+        for (unsigned i = 0; i < st->select.n_items; i++) /* a takeover reads the list, a leader transaction knows it */
             if (strcmp(st->select.items[i]->name, "inflight") == 0)
                 *fiber_notes() = (struct fiber_notes){.loop = true, .takeover = true};
     }

@@ -116,7 +116,7 @@ static void begin(dt_delivery *delivery, const struct dt_delivery_batch *batch)
 
 /*
  * While MySQL writes the claim, Kafka gets its messages. Nobody sees them before their transaction is committed, and
- * that is asked for only when the claim is. Whatever else ends the leader's transaction ends the leadership and the
+ * that is asked for only when the claim is. Whatever else ends the leader transaction ends the leadership and the
  * producer.
  */
 static void begin_ahead(dt_delivery *delivery, const struct dt_delivery_batch *batch)

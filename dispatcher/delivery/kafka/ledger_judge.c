@@ -7,7 +7,7 @@
  *           read from ledger_offset up to that barrier, with the record before, which must be one of ours. Whatever
  *           cannot be explained is a reason to halt.
  *
- * Refuses to know: what the leader does with the findings. Halting and settling are leader's transactions
+ * Refuses to know: what the leader does with the findings. Halting and settling are leader transactions
  * (shard/shard_takeover.c).
  */
 #include "base/hooks/fail_point.h"

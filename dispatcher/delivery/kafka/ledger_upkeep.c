@@ -7,7 +7,7 @@
  * The last record below trim_offset stays as well: whoever reads from there on must find it, or the ledger was
  * recreated (ledger_record.c).
  *
- * Kafka is asked on another thread, once in trim_after. A leader's transaction then writes down the next trim_offset.
+ * Kafka is asked on another thread, once in trim_after. A leader transaction then writes down the next trim_offset.
  * A process that is killed in between leaves the same records to the next leader, which deletes them again: that
  * changes nothing.
  *

@@ -1,4 +1,4 @@
-/* What takeover and turn share; for store/ only. */
+/* What takeover and leader transaction share; for store/ only. */
 #ifndef DT_STORE_FENCE_H
 #define DT_STORE_FENCE_H
 
@@ -9,13 +9,13 @@
 /* The time for a result, of jobs j: whatever was written there by hand, now + it is a time. */
 #define DT_SQL_ACK_MS "LEAST(j.ack_timeout_ms, 3155760000000)" /* DT_ACK_MAX_MS */
 
-/* Values that a leader's transaction reads with its row. */
+/* Values that a leader transaction reads with its row. */
 struct dt_fence_row {
     int64_t now_ms, generation, topics_version;
 };
 
 /*
- * A leader's transaction, for dt_store_commit whatever is returned: the shard's row is locked and compared with the
+ * A leader transaction, for dt_store_commit whatever is returned: the shard's row is locked and compared with the
  * fence. *row is filled in also after DEPOSED (another leadership's, or MySQL went back to an earlier state) and
  * HALTED; NOT_FOUND: no such shard. One round trip mostly; a connection that broke while it was idle is replaced
  * unnoticed.

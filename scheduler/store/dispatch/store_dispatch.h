@@ -1,5 +1,5 @@
 /*
- * The leader's side of the port to MySQL: takeover, the leader's transaction, and what reconciler and housekeeping
+ * The leader's side of the port to MySQL: takeover, the leader transaction, and what reconciler and housekeeping
  * read. See dispatcher/shard/shard_loop.c for the protocol that these are the steps of.
  */
 #ifndef DT_STORE_STORE_DISPATCH_H
@@ -56,7 +56,7 @@ struct dt_shrink dt_claims_sent(size_t n, size_t send_n);
 struct dt_shrink dt_claims_taken_over(const struct dt_claims *list, size_t send_n, bool in_ledger,
                                       const struct dt_claims *refused);
 
-/* What is to be sent for one claim, read under the claim's lock. Slices in the arena of the turn. */
+/* What is to be sent for one claim, read under the claim's lock. Slices in the arena of the leader transaction. */
 struct dt_outgoing {
     struct dt_claim claim;
     struct dt_str topic, kafka_topic, key, partition_key, content_type, headers, payload;
@@ -91,7 +91,7 @@ struct dt_settled {
     bool outbox;                /* a dead letter waits */
 };
 /*
- * Step 5, one leader's transaction. A batch that the ledger has leaves the list, and its rows get their deadlines (now
+ * Step 5, one leader transaction. A batch that the ledger has leaves the list, and its rows get their deadlines (now
  * + ack timeout, never earlier than it is, only where the row still says dispatched with that attempt). Only then the
  * hint: a list that was refused is halved; a single attempt that was refused ends as undeliverable (a failure, by the
  * retry policy; only where the row still says dispatched with that attempt) and leaves the list. ledger_offset :=
@@ -100,7 +100,7 @@ struct dt_settled {
 DT_MUST_CHECK dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence,
                                                  const struct dt_findings *findings, struct dt_settled *done,
                                                  struct dt_error *err);
-/* A leader's transaction: the records below trim_offset are gone from the ledger; from now on the row holds the present
+/* A leader transaction: the records below trim_offset are gone from the ledger; from now on the row holds the present
  * ledger_offset as the next trim_offset. Any status but OK: the leadership is over. */
 DT_MUST_CHECK dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_error *err);
 /* Reads what is to be sent for claims that are in flight already (after a takeover): whatever their rows say by now. A
@@ -112,7 +112,7 @@ DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_
 typedef struct dt_topic_book dt_topic_book;
 DT_MUST_CHECK dt_status dt_topic_book_new(dt_topic_book **out);
 void dt_topic_book_free(dt_topic_book *book);
-/* Rereads outside of a turn. */
+/* Rereads outside of a leader transaction. */
 DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_book *book, struct dt_error *err);
 /* Of the last reading; false for topics that are not known. */
 bool dt_topic_book_paused(const dt_topic_book *book, struct dt_str topic);
@@ -133,7 +133,7 @@ struct dt_seen {
         hold; /* present: due, but its topic is paused or cannot be written: the entry goes to this topic's held set */
 };
 
-/* UNKNOWN: left for a later turn, the caller finds out meanwhile. */
+/* UNKNOWN: left for a later leader transaction, the caller finds out meanwhile. */
 enum dt_writable {
     DT_WRITABLE_NO,
     DT_WRITABLE_YES,
@@ -141,8 +141,8 @@ enum dt_writable {
     DT_WRITABLE_ALONE /* perhaps too large for its topic: goes in a batch of its own, so that a refusal is about it */
 };
 
-/* One leader's transaction: what goes in and what comes out. */
-struct dt_turn {
+/* One leader transaction: what goes in and what comes out. */
+struct dt_leader_txn {
     /* in */
     const struct dt_claims *settle; /* the whole list in flight; its first fence->send_n were sent and committed; n = 0:
                                        nothing is in flight */
@@ -183,7 +183,7 @@ struct dt_turn {
     int64_t unread_ms; /* the latest of their deadlines */
     size_t unknown;    /* hints that were left because nobody could say yet whether their topic can be written */
     bool outbox;       /* a dead letter waits in the outbox */
-    bool more;         /* hints were left for the next turn: over the limits */
+    bool more;         /* hints were left for the next leader transaction: over the limits */
     bool locked;       /* hints were left because their rows are locked, wait for another shard's list, or for reports
                           that may be unread or wait to be applied, or unknown */
     struct dt_str orphan; /* present: a due job's topic has no row in `topics` (deleted by hand): its entry is held */
@@ -198,8 +198,8 @@ struct dt_turn {
  * nothing at all when there is nothing to settle, decide or claim. Any status but OK: the leadership is over, take over
  * again.
  */
-DT_MUST_CHECK dt_status dt_store_turn(dt_store *store, struct dt_fence *fence, struct dt_turn *turn,
-                                      struct dt_error *err);
+DT_MUST_CHECK dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct dt_leader_txn *txn,
+                                             struct dt_error *err);
 
 /* Steps down cleanly: owner := NULL (only when nothing is in flight it is also a promise that all is settled). */
 DT_MUST_CHECK dt_status dt_store_step_down(dt_store *store, const struct dt_fence *fence, struct dt_error *err);

@@ -14,7 +14,7 @@
  *
  * The first try reads without locks (which is much cheaper) and writes only where (attempt, state, version) is still
  * what was read: those are all that a decision rests on. If a row is not, all is taken back and the second try
- * locks while it reads. A leader's transaction, which cannot be taken back for that, locks at once: its decisions rest
+ * locks while it reads. A leader transaction, which cannot be taken back for that, locks at once: its decisions rest
  * on next_at, too, which a hand may change. A try that waited for a lock in vain is followed by one that passes by the
  * rows that others hold: their results are BUSY, and nobody else waits for them.
  *

@@ -1,5 +1,5 @@
 /*
- * The leader's transaction: settle what was sent, decide acknowledgement timeouts, claim what is due. It takes a
+ * The leader transaction: settle what was sent, decide acknowledgement timeouts, claim what is due. It takes a
  * handful of statements whatever the number of jobs (by id: one for every 960):
  *
  *   lock the shard row ─▶ extend old deadlines ─▶ lock and judge the hinted jobs ─▶ time out ─▶ archive ─▶ claim
@@ -42,11 +42,11 @@ struct candidate {
     struct dt_outgoing *message;      /* NULL: too large to be read before it is chosen */
 };
 
-struct turn {
+struct txn {
     dt_db *db;
     const struct dt_config *config;
     const struct dt_fence *fence;
-    struct dt_turn *io;
+    struct dt_leader_txn *io;
     struct dt_error *err;
     struct dt_fence_row row;
     struct candidate *v; /* by id while judging, then by (next_ms, id) */
@@ -76,7 +76,7 @@ static int by_due(const void *a, const void *b)
     return by_id(a, b);
 }
 
-static struct candidate *find(struct turn *t, int64_t id)
+static struct candidate *find(struct txn *t, int64_t id)
 {
     struct candidate key = {.id = id};
     return bsearch(&key, t->v, t->n, sizeof(*t->v), by_id);
@@ -84,7 +84,7 @@ static struct candidate *find(struct turn *t, int64_t id)
 
 /* ---- reading ---- */
 
-static dt_status candidates_from_hints(struct turn *t)
+static dt_status candidates_from_hints(struct txn *t)
 {
     t->n = t->io->n_hints;
     t->v = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*t->v));
@@ -98,7 +98,7 @@ static dt_status candidates_from_hints(struct turn *t)
 }
 
 /* The ids of the candidates that `wanted` picks, ascending; n of them. NULL: no memory. */
-static const int64_t *ids_of(const struct turn *t, bool (*wanted)(const struct candidate *c), size_t *n)
+static const int64_t *ids_of(const struct txn *t, bool (*wanted)(const struct candidate *c), size_t *n)
 {
     int64_t *ids = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*ids));
     *n = 0;
@@ -120,7 +120,7 @@ static bool not_found(const struct candidate *c)
 }
 
 /* One copy for as long as the same one comes. */
-static struct dt_str topic_of_row(struct turn *t)
+static struct dt_str topic_of_row(struct txn *t)
 {
     struct dt_str topic = dt_db_bytes(t->db, 7);
     if (!t->topic.p || !dt_str_eq(t->topic, topic))
@@ -130,7 +130,7 @@ static struct dt_str topic_of_row(struct turn *t)
 
 static dt_status take_row(void *arg)
 {
-    struct turn *t = arg;
+    struct txn *t = arg;
     struct candidate *c = find(t, dt_db_i64(t->db, 0));
     if (!c)
         return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
@@ -163,7 +163,7 @@ static const struct dt_id_in lock_hinted =
                                                                " WHERE ? IS NOT NULL") " AND j.id",
              " ORDER BY j.id" DT_GUARD_SQL(CLAIM, " FOR UPDATE SKIP LOCKED", ""));
 
-static dt_status lock_candidates(struct turn *t)
+static dt_status lock_candidates(struct txn *t)
 {
     size_t n;
     const int64_t *ids = ids_of(t, any, &n);
@@ -174,7 +174,7 @@ static dt_status lock_candidates(struct turn *t)
 
 static dt_status is_there(void *arg)
 {
-    struct turn *t = arg;
+    struct txn *t = arg;
     struct candidate *c = find(t, dt_db_i64(t->db, 0));
     if (c)
         c->fate = FATE_LEFT;
@@ -182,7 +182,7 @@ static dt_status is_there(void *arg)
 }
 
 /* Hints without a locked row: gone, or locked by somebody? */
-static dt_status tell_gone_from_locked(struct turn *t)
+static dt_status tell_gone_from_locked(struct txn *t)
 {
     size_t n;
     const int64_t *ids = ids_of(t, not_found, &n);
@@ -203,13 +203,13 @@ static int claim_by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static bool claimed_elsewhere(const struct turn *t, const struct candidate *c)
+static bool claimed_elsewhere(const struct txn *t, const struct candidate *c)
 {
     return c->found && c->attempt > 0 && c->claim_shard >= 0 && c->claim_shard != (int)t->fence->shard;
 }
 
 /* The shards, as a JSON list, that claimed the latest attempt of a candidate whose slot has moved here since. */
-static void foreign_shards(const struct turn *t, struct dt_strbuf *out)
+static void foreign_shards(const struct txn *t, struct dt_strbuf *out)
 {
     bool listed[DT_SHARDS_MAX] = {false};
     for (size_t i = 0; i < t->n; i++) {
@@ -243,7 +243,7 @@ static const char read_lists[] = "SELECT s.inflight FROM JSON_TABLE(?, '$[*]' CO
  * attempt of a job. An attempt enters a list only together with its job's row, so what is not there cannot come while
  * the row is locked.
  */
-static dt_status read_foreign_lists(struct turn *t)
+static dt_status read_foreign_lists(struct txn *t)
 {
     struct dt_claims list = {0};
     struct dt_strbuf shards;
@@ -269,7 +269,7 @@ static dt_status read_foreign_lists(struct turn *t)
     return status == DT_OK ? end : status;
 }
 
-static bool in_flight_elsewhere(const struct turn *t, const struct candidate *c)
+static bool in_flight_elsewhere(const struct txn *t, const struct candidate *c)
 {
     struct dt_claim key = {.id = c->id};
     if (!claimed_elsewhere(t, c))
@@ -278,14 +278,14 @@ static bool in_flight_elsewhere(const struct turn *t, const struct candidate *c)
 }
 
 /* One copy for as long as the same one comes: the book may be read again before the batch is sent. */
-static struct dt_str kafka_topic_of(struct turn *t, const struct dt_topic_entry *topic)
+static struct dt_str kafka_topic_of(struct txn *t, const struct dt_topic_entry *topic)
 {
     if (!t->kafka_topic.p || !dt_str_eq(t->kafka_topic, topic->kafka_name))
         t->kafka_topic = dt_arena_copy(t->io->arena, topic->kafka_name);
     return t->kafka_topic;
 }
 
-static dt_status judge_writable(struct turn *t, struct candidate *c, const struct dt_topic_entry *topic)
+static dt_status judge_writable(struct txn *t, struct candidate *c, const struct dt_topic_entry *topic)
 {
     enum dt_writable writable = !DT_UNGUARDED(PAUSE) && topic->paused
                                     ? DT_WRITABLE_NO
@@ -302,9 +302,9 @@ static dt_status judge_writable(struct turn *t, struct candidate *c, const struc
 
 static const char find_topic[] = "SELECT 1 FROM topics WHERE name = ?";
 
-/* Either its topic was made after this transaction read the book (the next turn knows it), or somebody deleted the
+/* Either its topic was made after this transaction read the book (the next leader transaction knows it), or somebody deleted the
  * topic's row by hand: then nobody can say where the job goes, and it waits in its held set until the row is back. */
-static dt_status judge_orphan(struct turn *t, struct candidate *c)
+static dt_status judge_orphan(struct txn *t, struct candidate *c)
 {
     if (t->io->orphan.p && dt_str_eq(t->io->orphan, c->topic)) {
         c->fate = FATE_HELD;
@@ -320,7 +320,7 @@ static dt_status judge_orphan(struct turn *t, struct candidate *c)
 }
 
 /* A report that came before the deadline counts, also when it is read later. */
-static void judge_timeout(struct turn *t, struct candidate *c)
+static void judge_timeout(struct txn *t, struct candidate *c)
 {
     if (DT_GUARD(UNREAD, c->next_ms <= t->io->read_up_to_ms)) {
         c->fate = FATE_TIMEOUT;
@@ -331,7 +331,7 @@ static void judge_timeout(struct turn *t, struct candidate *c)
         t->io->unread_ms = c->next_ms;
 }
 
-static dt_status judge_due(struct turn *t, struct candidate *c)
+static dt_status judge_due(struct txn *t, struct candidate *c)
 {
     c->fate = FATE_LEFT;
     if (!DT_UNGUARDED(LIST_ELSEWHERE) && in_flight_elsewhere(t, c))
@@ -344,7 +344,7 @@ static dt_status judge_due(struct turn *t, struct candidate *c)
     return topic ? judge_writable(t, c, topic) : judge_orphan(t, c);
 }
 
-static dt_status judge(struct turn *t, struct candidate *c)
+static dt_status judge(struct txn *t, struct candidate *c)
 {
     if (!c->found)
         return DT_OK;
@@ -366,7 +366,7 @@ static bool times_out(const struct candidate *c)
 
 static dt_status leave_to_result(void *arg)
 {
-    struct turn *t = arg;
+    struct txn *t = arg;
     struct candidate *c = find(t, dt_db_i64(t->db, 0));
     if (c)
         c->fate = FATE_LEFT;
@@ -377,7 +377,7 @@ static const struct dt_id_in find_deferred =
     DT_ID_IN("SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.job_id", "");
 
 /* Their results were read, and wait for a row that somebody kept locked: whoever reads applies them soon. */
-static dt_status leave_deferred(struct turn *t)
+static dt_status leave_deferred(struct txn *t)
 {
     size_t n;
     const int64_t *ids = ids_of(t, times_out, &n);
@@ -394,7 +394,7 @@ struct part {
 };
 
 /* The first one due goes alone; when other topics wait, every other time. */
-static const struct candidate *goes_alone(const struct turn *t)
+static const struct candidate *goes_alone(const struct txn *t)
 {
     const struct candidate *first = NULL;
     bool others = false;
@@ -418,7 +418,7 @@ static struct part *part_of(struct part *parts, size_t *n, struct dt_str topic)
 }
 
 /* Takes, in order of due time, what fits into the batch and into its topic's part; one of a topic at least. */
-static void fill(struct turn *t, struct part *parts, size_t n_parts, size_t part_bytes, size_t *jobs, size_t *bytes)
+static void fill(struct txn *t, struct part *parts, size_t n_parts, size_t part_bytes, size_t *jobs, size_t *bytes)
 {
     for (size_t i = 0; i < n_parts; i++)
         parts[i].full = false;
@@ -441,7 +441,7 @@ static void fill(struct turn *t, struct part *parts, size_t n_parts, size_t part
 }
 
 /* Not all fits: each topic gets an equal part of the bytes, and then what others left. */
-static dt_status choose_fairly(struct turn *t)
+static dt_status choose_fairly(struct txn *t)
 {
     struct part *parts = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*parts));
     size_t n_parts = 0;
@@ -457,7 +457,7 @@ static dt_status choose_fairly(struct turn *t)
     return DT_OK;
 }
 
-static dt_status choose(struct turn *t)
+static dt_status choose(struct txn *t)
 {
     size_t jobs = 0;
     size_t bytes = 0;
@@ -482,13 +482,13 @@ static dt_status choose(struct turn *t)
 }
 
 /* When its attempt was due; what is due whenever it was (next_at zero or less) is so from now on. */
-static int64_t due_of(const struct turn *t, const struct candidate *c)
+static int64_t due_of(const struct txn *t, const struct candidate *c)
 {
     return c->next_ms > 1 ? c->next_ms : t->row.now_ms;
 }
 
 /* In order of due time, as far as the limits of one batch reach. */
-static dt_status choose_claims(struct turn *t)
+static dt_status choose_claims(struct txn *t)
 {
     qsort(t->v, t->n, sizeof(*t->v), by_due);
     t->io->shortest_ack_ms = INT64_MAX;
@@ -510,7 +510,7 @@ static dt_status choose_claims(struct turn *t)
     return status;
 }
 
-static dt_status judge_all(struct turn *t)
+static dt_status judge_all(struct txn *t)
 {
     dt_status status = candidates_from_hints(t);
     if (status != DT_OK || t->n == 0)
@@ -531,7 +531,7 @@ static dt_status judge_all(struct turn *t)
 
 /* ---- writing ---- */
 
-static dt_status time_out(struct turn *t)
+static dt_status time_out(struct txn *t)
 {
     if (t->n_timeouts == 0)
         return DT_OK;
@@ -573,7 +573,7 @@ static const char archive_attempts[] =
     " ON DUPLICATE KEY UPDATE status = VALUES(status)";
 
 /* The previous attempt of a job that is claimed again moves from its row to `attempts`. */
-static dt_status archive(struct turn *t)
+static dt_status archive(struct txn *t)
 {
     struct dt_strbuf list;
     if (t->n_retries == 0)
@@ -603,7 +603,7 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static dt_status write_claims(struct turn *t)
+static dt_status write_claims(struct txn *t)
 {
     uint64_t changed = 0;
     int64_t now = t->row.now_ms;
@@ -624,7 +624,7 @@ static dt_status write_claims(struct turn *t)
     return status;
 }
 
-static void count_claims(struct turn *t)
+static void count_claims(struct txn *t)
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->v[i].fate == FATE_CLAIM && !DT_UNGUARDED(COUNT_CLAIM))
@@ -645,7 +645,7 @@ struct large {
     const struct candidate **of; /* whose it is */
 };
 
-static dt_status read_large(struct turn *t, const struct large *large)
+static dt_status read_large(struct txn *t, const struct large *large)
 {
     struct dt_outgoing *read;
     dt_status status = large->claims.n ? dt_outgoing_read(t->db, &large->claims, t->io->arena, &read, t->err) : DT_OK;
@@ -665,7 +665,7 @@ static void add_large(struct large *large, struct dt_claim claim, struct dt_outg
 }
 
 /* In the order of the claims, which is that of the candidates. What is large is still to be read. */
-static dt_status make_batch(struct turn *t, struct large *large)
+static dt_status make_batch(struct txn *t, struct large *large)
 {
     struct dt_arena *arena = t->io->arena;
     *large = (struct large){.claims = {.v = dt_arena_alloc(arena, t->n_claims * sizeof(*large->claims.v))},
@@ -691,7 +691,7 @@ static dt_status make_batch(struct turn *t, struct large *large)
     return DT_OK;
 }
 
-static void tell_claiming(const struct turn *t)
+static void tell_claiming(const struct txn *t)
 {
     struct dt_fence next = *t->fence;
     if (!t->io->claiming)
@@ -701,7 +701,7 @@ static void tell_claiming(const struct turn *t)
     t->io->claiming(t->io->claiming_arg, &next, t->io->batch, t->claims, t->n_claims);
 }
 
-static dt_status claim(struct turn *t)
+static dt_status claim(struct txn *t)
 {
     struct large large;
     if (t->n_claims == 0)
@@ -724,9 +724,9 @@ static dt_status claim(struct turn *t)
 
 /* ---- telling ---- */
 
-static dt_status report_seen(struct turn *t)
+static dt_status report_seen(struct txn *t)
 {
-    struct dt_turn *io = t->io;
+    struct dt_leader_txn *io = t->io;
     io->seen = dt_arena_alloc(io->arena, (t->n ? t->n : 1) * sizeof(*io->seen));
     if (!io->seen)
         return DT_NOMEM;
@@ -752,9 +752,9 @@ static dt_status report_seen(struct turn *t)
 }
 
 /* The batch was sent: it leaves the list, with the time for its results counted from now if it took long. */
-static dt_status settle(struct turn *t)
+static dt_status settle(struct txn *t)
 {
-    struct dt_turn *io = t->io;
+    struct dt_leader_txn *io = t->io;
     if (io->settle->n == 0)
         return DT_OK;
     t->shrink = dt_claims_sent(io->settle->n, t->fence->send_n);
@@ -768,9 +768,9 @@ static dt_status settle(struct turn *t)
     return dt_deadlines_extend(t->db, io->settle->v, io->settled, t->row.now_ms, io->moved, &io->n_moved, t->err);
 }
 
-static dt_status write_row(struct turn *t, struct dt_fence *next)
+static dt_status write_row(struct txn *t, struct dt_fence *next)
 {
-    const struct dt_turn *io = t->io;
+    const struct dt_leader_txn *io = t->io;
     int64_t offset = io->settled ? io->settle_offset : t->fence->ledger_offset;
     if (io->rest)
         return dt_fence_write(t->db, next, io->settle->v + io->settled, io->rest, t->shrink.send_n, offset,
@@ -779,7 +779,7 @@ static dt_status write_row(struct turn *t, struct dt_fence *next)
                           t->fence->batch_no + (t->n_claims > 0), t->err);
 }
 
-static dt_status work(struct turn *t, struct dt_fence *next, bool *changed)
+static dt_status work(struct txn *t, struct dt_fence *next, bool *changed)
 {
     t->io->now_ms = t->row.now_ms;
     t->io->stale_map = t->row.generation != t->io->map->generation;
@@ -798,7 +798,7 @@ static dt_status work(struct turn *t, struct dt_fence *next, bool *changed)
     return status;
 }
 
-static void reset_outputs(struct dt_turn *io)
+static void reset_outputs(struct dt_leader_txn *io)
 {
     io->now_ms = io->shortest_ack_ms = 0;
     io->stale_map = io->outbox = io->more = io->locked = false;
@@ -810,9 +810,9 @@ static void reset_outputs(struct dt_turn *io)
     io->orphan = DT_STR_NONE;
 }
 
-dt_status dt_store_turn(dt_store *store, struct dt_fence *fence, struct dt_turn *io, struct dt_error *err)
+dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct dt_leader_txn *io, struct dt_error *err)
 {
-    struct turn t = {.config = dt_store_config(store), .fence = fence, .io = io, .err = err};
+    struct txn t = {.config = dt_store_config(store), .fence = fence, .io = io, .err = err};
     struct dt_fence next = *fence;
     bool changed = false;
     reset_outputs(io);
