@@ -50,7 +50,7 @@ dt_status dt_delivery_fence(dt_delivery *delivery, const struct dt_fence *fence,
     return delivery->kind->fence(delivery, fence, err);
 }
 
-dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_claims *inflight,
+dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_inflight *inflight,
                            struct dt_delivery_findings *findings, struct dt_error *err)
 {
     return delivery->kind->read(delivery, fence, inflight, findings, err);
@@ -96,7 +96,7 @@ dt_status dt_delivery_begin_status(const dt_delivery *delivery, struct dt_error 
     return delivery->kind->begin_status(delivery, err);
 }
 
-dt_status dt_delivery_commit(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_claims *inflight,
+dt_status dt_delivery_commit(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_inflight *inflight,
                              struct dt_delivered *out, struct dt_error *err)
 {
     return delivery->kind->commit(delivery, fence, inflight, out, err);

@@ -69,7 +69,7 @@ struct dt_delivery_findings {
     char halt[320];      /* not empty: what was sent and what the row says cannot both be true; the shard must halt */
     bool sent;           /* the first fence->send_n entries of the in-flight list were sent and committed */
     int64_t next_offset; /* where the next reading begins: the row's new ledger_offset */
-    struct dt_claims
+    struct dt_inflight
         refused;         /* borrowed: exactly what this process had sent when it was refused for good; n = 0: none */
     const char *refusal; /* the reason of that refusal; borrowed */
 };
@@ -82,7 +82,7 @@ DT_MUST_CHECK dt_status dt_delivery_fence(dt_delivery *delivery, const struct dt
 /* After fence: reads what was sent since fence->ledger_offset and judges it against the in-flight list. *findings is
  * valid only after OK; its borrowed members stay valid until dt_delivery_settled or dt_delivery_forget_refusal. */
 DT_MUST_CHECK dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_fence *fence,
-                                         const struct dt_claims *inflight, struct dt_delivery_findings *findings,
+                                         const struct dt_inflight *inflight, struct dt_delivery_findings *findings,
                                          struct dt_error *err);
 /* The findings are settled and committed in MySQL: forgets the refusal, which was heard. */
 void dt_delivery_settled(dt_delivery *delivery, const struct dt_delivery_findings *findings);
@@ -121,7 +121,7 @@ DT_MUST_CHECK dt_status dt_delivery_begin_status(const dt_delivery *delivery, st
  * the leadership; REFUSED: one of the messages will never be taken, and the delivery remembers the list for the next
  * takeover. */
 DT_MUST_CHECK dt_status dt_delivery_commit(dt_delivery *delivery, const struct dt_fence *fence,
-                                           const struct dt_claims *inflight, struct dt_delivered *out,
+                                           const struct dt_inflight *inflight, struct dt_delivered *out,
                                            struct dt_error *err);
 
 /* ---- topics ---- */

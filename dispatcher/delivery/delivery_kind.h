@@ -14,7 +14,7 @@ struct dt_delivery_kind {
     void (*free)(dt_delivery *delivery); /* never NULL */
     void (*forget)(dt_delivery *delivery);
     dt_status (*fence)(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err);
-    dt_status (*read)(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_claims *inflight,
+    dt_status (*read)(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_inflight *inflight,
                       struct dt_delivery_findings *findings, struct dt_error *err);
     void (*settled)(dt_delivery *delivery, const struct dt_delivery_findings *findings);
     void (*forget_refusal)(dt_delivery *delivery);
@@ -24,7 +24,7 @@ struct dt_delivery_kind {
     void (*begin)(dt_delivery *delivery, const struct dt_delivery_batch *batch);
     bool (*begun)(const dt_delivery *delivery);
     dt_status (*begin_status)(const dt_delivery *delivery, struct dt_error *err);
-    dt_status (*commit)(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_claims *inflight,
+    dt_status (*commit)(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_inflight *inflight,
                         struct dt_delivered *out, struct dt_error *err);
     enum dt_writable (*writable)(dt_delivery *delivery, struct dt_str topic, int64_t bytes);
     bool (*resolve)(dt_delivery *delivery);

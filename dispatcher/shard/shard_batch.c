@@ -63,7 +63,7 @@ static void send_ahead(void *arg, const struct dt_fence *next, const struct dt_o
 
 dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err)
 {
-    const struct dt_claims head = {.v = l->flight.list.v, .n = l->fence.send_n};
+    const struct dt_inflight head = {.v = l->flight.list.v, .n = l->fence.send_n};
     struct dt_outgoing *batch;
     if (head.n == 0)
         return DT_OK;
@@ -77,9 +77,9 @@ dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err)
 /* flight.list is again what the row holds: what was settled is gone, or what was claimed is there. */
 static dt_status keep_flight(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
-    struct dt_claims *list = &l->flight.list;
+    struct dt_inflight *list = &l->flight.list;
     l->flight.sent = false;
-    dt_claims_drop(list, txn->settled);
+    dt_inflight_drop(list, txn->settled);
     if (txn->n_batch > list->cap) {
         struct dt_claim *v = realloc(list->v, txn->n_batch * sizeof(*v));
         if (!v)

@@ -178,7 +178,8 @@ static bool must_resume(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
     return true;
 }
 
-/* Is there anything for a leader transaction: hints, a batch that waits to be settled, a remainder that waits to be sent? */
+/* Is there anything for a leader transaction: hints, a batch that waits to be settled, a remainder that waits to be
+ * sent? */
 static bool has_work(const dt_shard_loop *l)
 {
     return l->n_hints ||
@@ -489,7 +490,7 @@ static void free_parts(dt_shard_loop *l)
     dt_index_free(l->index);
     dt_store_free(l->store);
     dt_mailbox_free(l->mailbox);
-    dt_claims_clear(&l->flight.list);
+    dt_inflight_clear(&l->flight.list);
     dt_arena_clear(&l->arena);
     dt_arena_clear(&l->fair.arena);
     dt_topic_memory_clear(&l->fair.memory);

@@ -37,7 +37,7 @@ struct dt_shard_meters {
 
 /* What the row's list holds, and how far its head has come. */
 struct dt_flight {
-    struct dt_claims list;
+    struct dt_inflight list;
     bool sent;                   /* the first fence.send_n were committed; settle_offset is valid */
     int64_t settle_offset;       /* first offset after their ledger record */
     int64_t claimed_us, sent_us; /* mono; 0 = who knows when */
@@ -158,8 +158,8 @@ DT_MUST_CHECK dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *er
 /* ---- shard_batch.c ---- */
 /* What is in flight and not sent: its head goes, read anew. OK also when nothing is in flight. */
 DT_MUST_CHECK dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err);
-/* One leader transaction over l->hints: settles what was sent, claims, sends, tells the index; sends the remainder. Afterwards only
- * the numbers of *txn count. */
+/* One leader transaction over l->hints: settles what was sent, claims, sends, tells the index; sends the remainder.
+ * Afterwards only the numbers of *txn count. */
 DT_MUST_CHECK dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_error *err);
 /* Settles what was sent, and nothing else. */
 DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);

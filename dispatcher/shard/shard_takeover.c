@@ -50,7 +50,7 @@ static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *fou
     if (done.shrink.undeliverable)
         tell_undeliverable(l, &done, found->refusal);
     dt_delivery_settled(l->delivery, found);
-    dt_claims_drop(&l->flight.list, done.shrink.leave);
+    dt_inflight_drop(&l->flight.list, done.shrink.leave);
     DT_LOG(INFO, "shard", "took over", DT_I("shard", l->shard), DT_I("epoch", l->fence.epoch),
            DT_I("settled", done.shrink.leave), DT_I("in_flight", l->flight.list.n), DT_I("send_n", l->fence.send_n),
            DT_I("offset", l->fence.ledger_offset));

@@ -93,7 +93,7 @@ struct leader {
     dt_store *store;
     dt_topic_book *book;
     struct dt_fence fence;
-    struct dt_claims flight;
+    struct dt_inflight flight;
     struct dt_arena arena;
     unsigned shard;
 };
@@ -108,7 +108,7 @@ static dt_status lead(struct leader *l, struct dt_error *why)
     if (status == DT_OK)
         status = dt_store_takeover_settle(l->store, &l->fence, &findings, &done, why);
     if (status == DT_OK)
-        dt_claims_drop(&l->flight, l->flight.n);
+        dt_inflight_drop(&l->flight, l->flight.n);
     return status;
 }
 
@@ -130,7 +130,7 @@ static dt_status leader_txn(struct leader *l, const struct dt_hint *hints, size_
     dt_status status = dt_leader_txn_commit(l->store, &l->fence, &t, why);
     if (status != DT_OK)
         return status;
-    dt_claims_clear(&l->flight);
+    dt_inflight_clear(&l->flight);
     l->flight.v = calloc(t.n_batch + 1, sizeof *l->flight.v);
     for (size_t i = 0; i < t.n_batch; i++)
         l->flight.v[l->flight.n++] = t.batch[i].claim;
@@ -148,7 +148,7 @@ static void leader_open(struct leader *l, unsigned shard)
 static void leader_close(struct leader *l)
 {
     dt_topic_book_free(l->book);
-    dt_claims_clear(&l->flight);
+    dt_inflight_clear(&l->flight);
     dt_arena_clear(&l->arena);
     dt_store_free(l->store);
 }

@@ -24,7 +24,7 @@ struct rig {
     struct dt_shard_map map;
     dt_topic_book *book;
     struct dt_arena arena;
-    struct dt_claims flight;
+    struct dt_inflight flight;
     struct dt_fence fence;
     struct dt_settled done;
     enum dt_writable writable;
@@ -56,7 +56,7 @@ static int teardown(void **state)
     wire_heal();
     dt_topic_book_free(rig->book);
     dt_arena_clear(&rig->arena);
-    dt_claims_clear(&rig->flight);
+    dt_inflight_clear(&rig->flight);
     dt_store_free(rig->store);
     dt_store_free(rig->other);
     mysql_fixture_drop(&rig->fx);
@@ -138,7 +138,7 @@ static int64_t read_up_to_ms = INT64_MAX; /* of the results */
 
 static struct dt_leader_txn leader_txn_of(struct rig *rig, const struct dt_hint *hints, size_t n)
 {
-    static const struct dt_claims none;
+    static const struct dt_inflight none;
     return (struct dt_leader_txn){.settle = &none,
                                   .read_up_to_ms = read_up_to_ms,
                                   .hints = hints,
@@ -163,7 +163,7 @@ static struct dt_leader_txn leader_txn(struct rig *rig, const int64_t *ids, size
     t.settle = &rig->flight;
     t.settle_offset = rig->fence.ledger_offset + 2;
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
-    dt_claims_drop(&rig->flight, t.settled);
+    dt_inflight_drop(&rig->flight, t.settled);
     for (size_t i = 0; i < t.n_batch; i++) {
         if (rig->flight.n == rig->flight.cap)
             rig->flight.v = realloc(rig->flight.v, (rig->flight.cap = rig->flight.cap * 2 + 8) * sizeof *rig->flight.v);
@@ -178,22 +178,22 @@ static void an_in_flight_list_survives_the_way_through_text(void **state)
 {
     (void)state;
     struct dt_claim v[] = {{INT64_C(758663023165448), 1, 1795273967083}, {7, 2147483647, 0}, {8, 1, -5}};
-    struct dt_claims back = {0};
+    struct dt_inflight back = {0};
     struct dt_strbuf text;
     dt_strbuf_init(&text);
-    dt_claims_format(v, 3, &text);
+    dt_inflight_format(v, 3, &text);
     assert_string_equal(text.p, "[[758663023165448,1,1795273967083],[7,2147483647,0],[8,1,-5]]");
-    assert_int_equal(dt_claims_parse(dt_strbuf_str(&text), &back), DT_OK);
+    assert_int_equal(dt_inflight_parse(dt_strbuf_str(&text), &back), DT_OK);
     assert_int_equal(back.n, 3);
     assert_memory_equal(back.v, v, sizeof v);
     static const char *const bad[] = {"[", "[[1,2]]",   "[[1,2,3]",    "[[1,2,3],]",
                                       "x", "[[1,2,x]]", "[[1,2,3]] x", "[[1,2,-]]"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal(dt_claims_parse(dt_str(bad[i]), &back), DT_MALFORMED);
-    assert_int_equal(dt_claims_parse(dt_str("[]"), &back), DT_OK);
+        assert_int_equal(dt_inflight_parse(dt_str(bad[i]), &back), DT_MALFORMED);
+    assert_int_equal(dt_inflight_parse(dt_str("[]"), &back), DT_OK);
     assert_int_equal(back.n, 0);
     dt_strbuf_clear(&text);
-    dt_claims_clear(&back);
+    dt_inflight_clear(&back);
 }
 
 /* ---- takeover ---- */
@@ -465,7 +465,7 @@ static void a_batch_has_the_messages_of_its_claims_small_and_large(void **state)
     take_over(rig, 74);
     struct dt_leader_txn t = leader_txn(rig, ids, 6);
     assert_int_equal(t.n_batch, 6);
-    struct dt_claims list = {.v = calloc(6, sizeof *list.v), .n = 6};
+    struct dt_inflight list = {.v = calloc(6, sizeof *list.v), .n = 6};
     for (size_t i = 0; i < 6; i++)
         list.v[i] = t.batch[i].claim;
     OK(dt_store_read_outgoing(rig->store, &list, &rig->arena, &again, &err));
@@ -481,7 +481,7 @@ static void a_batch_has_the_messages_of_its_claims_small_and_large(void **state)
         assert_same(a->payload, b->payload);
         assert_true(dt_str_is(a->kafka_topic, a->claim.id == ids[4] || a->claim.id == ids[5] ? "other" : "t"));
     }
-    dt_claims_clear(&list);
+    dt_inflight_clear(&list);
 }
 
 static void nothing_is_claimed_before_its_time_by_the_servers_clock(void **state)
@@ -1384,7 +1384,7 @@ static void without_a_server_every_step_is_unavailable(void **state)
     rig->fx.config.mysql_socket = nowhere;
     rig->store = mysql_fixture_store(&rig->fx); /* does not connect yet */
     struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
-    struct dt_claims none = {0};
+    struct dt_inflight none = {0};
     struct dt_fence fence;
     assert_int_equal(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err), DT_UNAVAILABLE);
     assert_int_equal(dt_store_takeover(rig->store, 0, 1, "host:1", "redis:1", &fence, &rig->flight, &err),

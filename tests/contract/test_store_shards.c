@@ -131,7 +131,7 @@ static void a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_ha
     struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_fence named, gone;
-    struct dt_claims flight = {0};
+    struct dt_inflight flight = {0};
     OK(dt_store_takeover(rig->store, 1, 11, "host:1", "redis-a:1", &named, &flight, &err));
     OK(dt_store_takeover(rig->store, 3, 13, "host:1", "redis-a:1", &gone, &flight, &err));
     ask_for(rig, 2);
@@ -143,7 +143,7 @@ static void a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_ha
     OK(dt_store_step_down(rig->store, &gone, &err));
     look(rig);
     assert_int_equal(rig->range.standing[3], 0);
-    dt_claims_clear(&flight);
+    dt_inflight_clear(&flight);
 }
 
 static void only_shards_that_are_named_or_still_at_work_are_told_of(void **state)
@@ -190,7 +190,7 @@ static void a_set_that_was_on_another_endpoint_has_an_epoch_from_which_on_it_is_
     struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_fence fence;
-    struct dt_claims flight = {0};
+    struct dt_inflight flight = {0};
     OK(dt_store_takeover(rig->store, 1, 11, "host:1", "redis-a:1", &fence, &flight, &err));
     assert_int_equal(fence.index_epoch, 1);
     OK(dt_store_takeover(rig->store, 1, 12, "host:1", "redis-a:1", &fence, &flight, &err));
@@ -199,7 +199,7 @@ static void a_set_that_was_on_another_endpoint_has_an_epoch_from_which_on_it_is_
     assert_int_equal(fence.index_epoch, 3);
     OK(dt_store_takeover(rig->store, 1, 14, "host:1", "redis-a:1", &fence, &flight, &err));
     assert_int_equal(fence.index_epoch, 4);
-    dt_claims_clear(&flight);
+    dt_inflight_clear(&flight);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

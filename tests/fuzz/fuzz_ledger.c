@@ -10,7 +10,7 @@
 
 static struct dt_claim list[] = {{101, 1, 1000}, {102, 2, 1001}, {103, 1, 1001}};
 static struct dt_fence fence = {.shard = 3, .epoch = 18, .token = 777, .version = 9, .batch_no = 42, .send_n = 2};
-static const struct dt_claims inflight = {.v = list, .n = 3};
+static const struct dt_inflight inflight = {.v = list, .n = 3};
 
 static struct dt_str key_of(unsigned char what)
 {

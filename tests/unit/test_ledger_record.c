@@ -16,7 +16,7 @@
 struct rig {
     struct dt_fence fence;
     struct dt_claim list[2];
-    struct dt_claims inflight;
+    struct dt_inflight inflight;
     struct dt_ledger_view view;
     struct dt_strbuf text;
 };
@@ -27,7 +27,7 @@ static int setup(void **state)
     rig->fence = (struct dt_fence){.shard = 3, .epoch = 18, .token = 77, .batch_no = 5, .inflight = 2, .send_n = 2};
     rig->list[0] = (struct dt_claim){100, 1, 5000};
     rig->list[1] = (struct dt_claim){101, 2, 6000};
-    rig->inflight = (struct dt_claims){.v = rig->list, .n = 2};
+    rig->inflight = (struct dt_inflight){.v = rig->list, .n = 2};
     dt_strbuf_init(&rig->text);
     assert_int_equal(dt_ledger_view_init(&rig->view, UUID, &rig->fence, &rig->inflight), DT_OK);
     *state = rig;

@@ -29,7 +29,7 @@ static void forget_refusal(dt_delivery *delivery)
     dt_kafka_forget_refusal(dt_kafka_delivery_of(delivery));
 }
 
-static bool copy_claims(struct dt_claims *to, const struct dt_claim *from, size_t n)
+static bool copy_claims(struct dt_inflight *to, const struct dt_claim *from, size_t n)
 {
     if (n > to->cap) {
         struct dt_claim *v = realloc(to->v, n * sizeof(*v));
@@ -169,7 +169,7 @@ static dt_status commit_sending(struct dt_kafka_delivery *d, const struct dt_fen
     return status;
 }
 
-static dt_status commit(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_claims *inflight,
+static dt_status commit(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_inflight *inflight,
                         struct dt_delivered *out, struct dt_error *err)
 {
     struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
@@ -275,7 +275,7 @@ static void free_all(dt_delivery *delivery)
     dt_json_free(d->json);
     dt_topic_gate_free(d->gate);
     dt_ledger_upkeep_forget(&d->upkeep);
-    dt_claims_clear(&d->refused.list);
+    dt_inflight_clear(&d->refused.list);
     free(d);
 }
 

@@ -40,7 +40,7 @@ struct dt_kafka_sending {
 
 /* Written by delivery_kafka.c: all that is remembered from one leadership to the next, as a hint. */
 struct dt_kafka_refused {
-    struct dt_claims list; /* exactly what was sent when Kafka refused; n = 0: nothing is remembered */
+    struct dt_inflight list; /* exactly what was sent when Kafka refused; n = 0: nothing is remembered */
     char why[320];
 };
 
@@ -86,7 +86,7 @@ static inline void dt_kafka_forget_refusal(struct dt_kafka_delivery *d)
 /* ---- ledger_judge.c: members of dt_delivery_kafka ---- */
 DT_MUST_CHECK dt_status dt_kafka_fence(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_kafka_read(dt_delivery *delivery, const struct dt_fence *fence,
-                                      const struct dt_claims *inflight, struct dt_delivery_findings *findings,
+                                      const struct dt_inflight *inflight, struct dt_delivery_findings *findings,
                                       struct dt_error *err);
 
 /* ---- ledger_upkeep.c ---- */

@@ -183,7 +183,7 @@ static void find(struct dt_kafka_delivery *d, const struct dt_ledger_view *view,
     find_halt(findings, view->problem);
 }
 
-static dt_status judge(struct dt_kafka_delivery *d, const struct dt_fence *fence, const struct dt_claims *inflight,
+static dt_status judge(struct dt_kafka_delivery *d, const struct dt_fence *fence, const struct dt_inflight *inflight,
                        int64_t barrier_at, struct dt_delivery_findings *findings, struct dt_error *err)
 {
     struct dt_ledger_view view;
@@ -198,7 +198,7 @@ static dt_status judge(struct dt_kafka_delivery *d, const struct dt_fence *fence
     return status;
 }
 
-dt_status dt_kafka_read(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_claims *inflight,
+dt_status dt_kafka_read(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_inflight *inflight,
                         struct dt_delivery_findings *findings, struct dt_error *err)
 {
     struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);

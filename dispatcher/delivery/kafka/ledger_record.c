@@ -37,7 +37,7 @@ void dt_ledger_format_batch(struct dt_strbuf *out, const char *uuid, const struc
 {
     format_head(out, uuid, fence);
     dt_strbuf_addf(out, ",\"batch\":%lld,\"list\":", (long long)fence->batch_no);
-    dt_claims_format(list, n, out);
+    dt_inflight_format(list, n, out);
     dt_strbuf_addc(out, '}');
 }
 
@@ -48,7 +48,7 @@ void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const str
 }
 
 dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_fence *fence,
-                              const struct dt_claims *inflight)
+                              const struct dt_inflight *inflight)
 {
     *view = (struct dt_ledger_view){.uuid = uuid, .fence = fence, .inflight = inflight};
     return dt_json_new(&view->json);
@@ -57,7 +57,7 @@ dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, con
 void dt_ledger_view_clear(struct dt_ledger_view *view)
 {
     dt_json_free(view->json);
-    dt_claims_clear(&view->scratch);
+    dt_inflight_clear(&view->scratch);
     view->json = NULL;
 }
 
@@ -77,7 +77,7 @@ static int64_t number(const struct dt_ledger_view *view, const char *name)
 static bool read_list(struct dt_ledger_view *view)
 {
     const struct dt_json_node *list = dt_json_member(view->json, dt_json_root(view->json), "list");
-    dt_status status = list ? dt_claims_parse(list->raw, &view->scratch) : DT_MALFORMED;
+    dt_status status = list ? dt_inflight_parse(list->raw, &view->scratch) : DT_MALFORMED;
     if (status == DT_NOMEM)
         view->status = status;
     return status == DT_OK;
@@ -90,7 +90,7 @@ static bool judge_batch(struct dt_ledger_view *view, int64_t offset)
     if (!DT_GUARD(LEDGER_ONE, view->batches++ == 0))
         return problem(view, offset, "a second batch record after the settled ones");
     if (!DT_GUARD(LEDGER_LIST,
-                  dt_claims_equal(view->scratch.v, view->scratch.n, view->inflight->v, view->fence->send_n)))
+                  dt_inflight_equal(view->scratch.v, view->scratch.n, view->inflight->v, view->fence->send_n)))
         return problem(view, offset, "a batch record that is not the batch in flight");
     return true;
 }

@@ -24,11 +24,11 @@ void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const str
 /* Fed with the records in order; see dt_ledger_view_record. */
 struct dt_ledger_view {
     const char *uuid;
-    const struct dt_fence *fence;     /* of this takeover */
-    const struct dt_claims *inflight; /* as the row says; its first fence->send_n were to be sent */
-    int64_t settled_below;            /* what lies before this offset was judged in its time */
+    const struct dt_fence *fence;       /* of this takeover */
+    const struct dt_inflight *inflight; /* as the row says; its first fence->send_n were to be sent */
+    int64_t settled_below;              /* what lies before this offset was judged in its time */
     dt_json *json;
-    struct dt_claims scratch;
+    struct dt_inflight scratch;
     size_t batches;      /* 0 or 1: the batch in flight was committed; more is a problem */
     bool barrier;        /* our own barrier came by, known by its token */
     int64_t next_offset; /* after the barrier */
@@ -40,7 +40,7 @@ struct dt_ledger_view {
 };
 
 DT_MUST_CHECK dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_fence *fence,
-                                            const struct dt_claims *inflight);
+                                            const struct dt_inflight *inflight);
 void dt_ledger_view_clear(struct dt_ledger_view *view);
 /* The ledger is read anew, from another offset. */
 void dt_ledger_view_again(struct dt_ledger_view *view);

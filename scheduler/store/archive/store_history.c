@@ -156,9 +156,9 @@ static int compare_ids(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static dt_status drop_in_flight(struct leave *l, struct dt_claims *list)
+static dt_status drop_in_flight(struct leave *l, struct dt_inflight *list)
 {
-    dt_status status = dt_claims_parse(dt_db_bytes(l->db, 0), list);
+    dt_status status = dt_inflight_parse(dt_db_bytes(l->db, 0), list);
     if (status != DT_OK || list->n == 0)
         return status;
     qsort(list->v, list->n, sizeof(*list->v), compare_ids);
@@ -176,12 +176,12 @@ static dt_status drop_in_flight(struct leave *l, struct dt_claims *list)
  * Read after the rows were locked, as committed now. */
 static dt_status spare_in_flight(struct leave *l)
 {
-    struct dt_claims list = {0};
+    struct dt_inflight list = {0};
     dt_status status = dt_db_query(l->db, dt_sql_select_lists_in_flight, DT_NO_PARAMS, l->err);
     while (status == DT_OK && dt_db_next(l->db))
         status = drop_in_flight(l, &list);
     dt_status end = dt_db_end(l->db, status == DT_OK ? l->err : NULL);
-    dt_claims_clear(&list);
+    dt_inflight_clear(&list);
     return status == DT_OK ? end : status;
 }
 

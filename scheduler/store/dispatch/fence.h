@@ -37,6 +37,6 @@ DT_MUST_CHECK dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const 
                                        size_t send_n, int64_t ledger_offset, int64_t batch_no, struct dt_error *err);
 
 /* Claims sorted by id, as a JSON parameter; rows are locked in this order. */
-DT_MUST_CHECK dt_status dt_claims_by_id(const struct dt_claim *claims, size_t n, struct dt_strbuf *out);
+DT_MUST_CHECK dt_status dt_inflight_format_by_id(const struct dt_claim *claims, size_t n, struct dt_strbuf *out);
 
 #endif

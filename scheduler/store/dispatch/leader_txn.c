@@ -55,9 +55,9 @@ struct txn {
     size_t n_claims, n_timeouts, n_retries;
     struct dt_str topic, kafka_topic; /* the latest copies */
     struct dt_counts counts;
-    struct dt_shrink shrink;  /* of the list that was sent */
-    struct dt_claims foreign; /* what other shards that claimed some of these have in flight: by id */
-    bool foreign_unknown;     /* somebody wrote into such a list by hand: it may have any job */
+    struct dt_shrink shrink;    /* of the list that was sent */
+    struct dt_inflight foreign; /* what other shards that claimed some of these have in flight: by id */
+    bool foreign_unknown;       /* somebody wrote into such a list by hand: it may have any job */
 };
 
 static int by_id(const void *a, const void *b)
@@ -222,7 +222,7 @@ static void foreign_shards(const struct txn *t, struct dt_strbuf *out)
     dt_id_list_end(out);
 }
 
-static dt_status add_claims(struct dt_claims *to, const struct dt_claims *from)
+static dt_status add_claims(struct dt_inflight *to, const struct dt_inflight *from)
 {
     if (from->n == 0)
         return DT_OK;
@@ -245,7 +245,7 @@ static const char read_lists[] = "SELECT s.inflight FROM JSON_TABLE(?, '$[*]' CO
  */
 static dt_status read_foreign_lists(struct txn *t)
 {
-    struct dt_claims list = {0};
+    struct dt_inflight list = {0};
     struct dt_strbuf shards;
     dt_strbuf_init(&shards);
     foreign_shards(t, &shards);
@@ -254,7 +254,7 @@ static dt_status read_foreign_lists(struct txn *t)
     if (status == DT_OK && some)
         status = dt_db_query(t->db, read_lists, DT_PARAMS(DT_P_STR(dt_strbuf_str(&shards))), t->err);
     while (status == DT_OK && some && dt_db_next(t->db)) {
-        status = dt_claims_parse(dt_db_bytes(t->db, 0), &list);
+        status = dt_inflight_parse(dt_db_bytes(t->db, 0), &list);
         t->foreign_unknown |= status == DT_MALFORMED;
         if (status == DT_OK)
             status = add_claims(&t->foreign, &list);
@@ -264,7 +264,7 @@ static dt_status read_foreign_lists(struct txn *t)
     dt_status end = some ? dt_db_end(t->db, status == DT_OK ? t->err : NULL) : DT_OK;
     if (t->foreign.n)
         qsort(t->foreign.v, t->foreign.n, sizeof(*t->foreign.v), claim_by_id);
-    dt_claims_clear(&list);
+    dt_inflight_clear(&list);
     dt_strbuf_clear(&shards);
     return status == DT_OK ? end : status;
 }
@@ -579,7 +579,7 @@ static dt_status archive(struct txn *t)
     if (t->n_retries == 0)
         return DT_OK;
     dt_strbuf_init(&list);
-    dt_status status = dt_claims_by_id(t->claims, t->n_claims, &list);
+    dt_status status = dt_inflight_format_by_id(t->claims, t->n_claims, &list);
     if (status == DT_OK)
         status = dt_db_run(t->db, archive_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), NULL, t->err);
     dt_strbuf_clear(&list);
@@ -640,7 +640,7 @@ static void address(struct dt_outgoing *out, const struct candidate *c)
 
 /* Large messages, which are read when it is known that they go: all in one statement. */
 struct large {
-    struct dt_claims claims;
+    struct dt_inflight claims;
     struct dt_outgoing **to;     /* where the message of each goes */
     const struct candidate **of; /* whose it is */
 };
@@ -757,7 +757,7 @@ static dt_status settle(struct txn *t)
     struct dt_leader_txn *io = t->io;
     if (io->settle->n == 0)
         return DT_OK;
-    t->shrink = dt_claims_sent(io->settle->n, t->fence->send_n);
+    t->shrink = dt_inflight_sent(io->settle->n, t->fence->send_n);
     io->settled = t->shrink.leave;
     io->rest = io->settle->n - io->settled;
     if (!io->extend_deadlines)
@@ -825,7 +825,7 @@ dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct d
         status = DT_OK;
     if (status == DT_OK)
         status = work(&t, &next, &changed);
-    dt_claims_clear(&t.foreign);
+    dt_inflight_clear(&t.foreign);
     if (io->settle->n)
         DT_FAIL_POINT_STATUS("settle.commit", status, err);
     if (t.n_claims)

@@ -17,7 +17,7 @@
 DT_MUST_CHECK dt_status dt_outgoing_small(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing **out);
 
 /* *out[i] belongs to claims->v[i]. A job whose row is gone has neither topic nor payload. */
-DT_MUST_CHECK dt_status dt_outgoing_read(dt_db *db, const struct dt_claims *claims, struct dt_arena *arena,
+DT_MUST_CHECK dt_status dt_outgoing_read(dt_db *db, const struct dt_inflight *claims, struct dt_arena *arena,
                                          struct dt_outgoing **out, struct dt_error *err);
 
 #endif

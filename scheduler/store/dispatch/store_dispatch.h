@@ -25,19 +25,19 @@ struct dt_fence {
 struct dt_claim {
     int64_t id, attempt, due_ms;
 };
-struct dt_claims {
+struct dt_inflight {
     struct dt_claim *v;
     size_t n, cap;
 };
-void dt_claims_clear(struct dt_claims *claims);
+void dt_inflight_clear(struct dt_inflight *list);
 /* The list as text, [[id,attempt,due],...]: the same in shards.inflight and in ledger records. MALFORMED when it is
  * not. */
-void dt_claims_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
-DT_MUST_CHECK dt_status dt_claims_parse(struct dt_str text, struct dt_claims *out);
+void dt_inflight_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
+DT_MUST_CHECK dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out);
 /* The first n leave. */
-void dt_claims_drop(struct dt_claims *claims, size_t n);
+void dt_inflight_drop(struct dt_inflight *list, size_t n);
 /* Entry for entry: id, attempt and due time, in the same order. */
-bool dt_claims_equal(const struct dt_claim *a, size_t n_a, const struct dt_claim *b, size_t n_b);
+bool dt_inflight_equal(const struct dt_claim *a, size_t n_a, const struct dt_claim *b, size_t n_b);
 
 /*
  * What becomes of a list of n entries whose first send_n are the batch. Pure: the only place that halves and doubles.
@@ -50,11 +50,11 @@ struct dt_shrink {
     size_t send_n; /* of what is left */
 };
 /* The batch went through: it leaves, and twice as many go next. */
-struct dt_shrink dt_claims_sent(size_t n, size_t send_n);
+struct dt_shrink dt_inflight_sent(size_t n, size_t send_n);
 /* At a takeover, after the ledger: in_ledger when it has the batch; refused: the list that this process had sent when
  * Kafka refused it for good (n = 0: none, or forgotten). */
-struct dt_shrink dt_claims_taken_over(const struct dt_claims *list, size_t send_n, bool in_ledger,
-                                      const struct dt_claims *refused);
+struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool in_ledger,
+                                        const struct dt_inflight *refused);
 
 /* What is to be sent for one claim, read under the claim's lock. Slices in the arena of the leader transaction. */
 struct dt_outgoing {
@@ -66,7 +66,7 @@ struct dt_outgoing {
  * fence->index_epoch). HALTED (reason in err). NOT_FOUND: the shard has no
  * row. UNKNOWN/UNAVAILABLE: start over; the row may hold the epoch that was tried. */
 DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner,
-                                          const char *index_at, struct dt_fence *fence, struct dt_claims *inflight,
+                                          const char *index_at, struct dt_fence *fence, struct dt_inflight *inflight,
                                           struct dt_error *err);
 /* Step 3, and at every wake-up with nothing due: is the row as we wrote it? DEPOSED (also without a row), HALTED. OK:
  * *inst has the map's generation and shards and the topics' version as they are now, nothing else. */
@@ -74,13 +74,13 @@ DT_MUST_CHECK dt_status dt_store_fence_check(dt_store *store, const struct dt_fe
                                              struct dt_installation *inst, struct dt_error *err);
 /* What a takeover found out between ledger_offset and its barrier, and remembers of a refusal. */
 struct dt_findings {
-    const struct dt_claims *inflight; /* as step 1 read it */
-    bool in_ledger;                   /* the batch, the first fence->send_n entries, was committed */
-    int64_t next_offset;              /* after our barrier */
-    const char *halt;                 /* not NULL: what cannot be explained */
-    struct dt_claims refused;         /* the hint (borrowed): see dt_claims_taken_over; n = 0: none */
-    const char *refusal;              /* what Kafka said, for the attempt's error */
-    const struct dt_shard_map *map;   /* whose leader sends a dead letter */
+    const struct dt_inflight *inflight; /* as step 1 read it */
+    bool in_ledger;                     /* the batch, the first fence->send_n entries, was committed */
+    int64_t next_offset;                /* after our barrier */
+    const char *halt;                   /* not NULL: what cannot be explained */
+    struct dt_inflight refused;         /* the hint (borrowed): see dt_inflight_taken_over; n = 0: none */
+    const char *refusal;                /* what Kafka said, for the attempt's error */
+    const struct dt_shard_map *map;     /* whose leader sends a dead letter */
 };
 /* What step 5 did. */
 struct dt_settled {
@@ -105,8 +105,8 @@ DT_MUST_CHECK dt_status dt_store_takeover_settle(dt_store *store, struct dt_fenc
 DT_MUST_CHECK dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_error *err);
 /* Reads what is to be sent for claims that are in flight already (after a takeover): whatever their rows say by now. A
  * row that is gone: .payload absent and topic absent. */
-DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_claims *claims, struct dt_arena *arena,
-                                               struct dt_outgoing **out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_inflight *claims,
+                                               struct dt_arena *arena, struct dt_outgoing **out, struct dt_error *err);
 
 /* What leaders need to know of topics; reread only when installation.topics_version rose. One a thread. */
 typedef struct dt_topic_book dt_topic_book;
@@ -144,11 +144,12 @@ enum dt_writable {
 /* One leader transaction: what goes in and what comes out. */
 struct dt_leader_txn {
     /* in */
-    const struct dt_claims *settle; /* the whole list in flight; its first fence->send_n were sent and committed; n = 0:
+    const struct dt_inflight
+        *settle;                 /* the whole list in flight; its first fence->send_n were sent and committed; n = 0:
                                        nothing is in flight */
-    int64_t settle_offset;          /* first offset after their ledger record */
-    bool extend_deadlines;          /* the claim is so old that deadlines are moved to now + ack timeout first */
-    const struct dt_hint *hints;    /* ids to look at, each once */
+    int64_t settle_offset;       /* first offset after their ledger record */
+    bool extend_deadlines;       /* the claim is so old that deadlines are moved to now + ack timeout first */
+    const struct dt_hint *hints; /* ids to look at, each once */
     size_t n_hints;
     size_t max_jobs, max_bytes;
     const struct dt_shard_map *map;

@@ -20,7 +20,7 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static struct place *sorted_places(const struct dt_claims *claims, struct dt_arena *arena)
+static struct place *sorted_places(const struct dt_inflight *claims, struct dt_arena *arena)
 {
     struct place *places = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(*places));
     if (!places)
@@ -64,14 +64,14 @@ static dt_status read_row(dt_db *db, struct dt_arena *arena, struct dt_outgoing 
     return copied ? DT_OK : DT_NOMEM;
 }
 
-dt_status dt_outgoing_read(dt_db *db, const struct dt_claims *claims, struct dt_arena *arena, struct dt_outgoing **out,
-                           struct dt_error *err)
+dt_status dt_outgoing_read(dt_db *db, const struct dt_inflight *claims, struct dt_arena *arena,
+                           struct dt_outgoing **out, struct dt_error *err)
 {
     struct dt_strbuf ids;
     dt_strbuf_init(&ids);
     struct place *places = sorted_places(claims, arena);
     *out = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(**out));
-    dt_status status = places && *out ? dt_claims_by_id(claims->v, claims->n, &ids) : DT_NOMEM;
+    dt_status status = places && *out ? dt_inflight_format_by_id(claims->v, claims->n, &ids) : DT_NOMEM;
     for (size_t i = 0; status == DT_OK && i < claims->n; i++)
         (*out)[i] = (struct dt_outgoing){.claim = claims->v[i]};
     if (status == DT_OK)
@@ -93,7 +93,7 @@ dt_status dt_outgoing_read(dt_db *db, const struct dt_claims *claims, struct dt_
     return status == DT_OK ? end : status;
 }
 
-dt_status dt_store_read_outgoing(dt_store *store, const struct dt_claims *claims, struct dt_arena *arena,
+dt_status dt_store_read_outgoing(dt_store *store, const struct dt_inflight *claims, struct dt_arena *arena,
                                  struct dt_outgoing **out, struct dt_error *err)
 {
     dt_db *db;

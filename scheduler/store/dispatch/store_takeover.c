@@ -78,7 +78,7 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-dt_status dt_claims_by_id(const struct dt_claim *claims, size_t n, struct dt_strbuf *out)
+dt_status dt_inflight_format_by_id(const struct dt_claim *claims, size_t n, struct dt_strbuf *out)
 {
     struct dt_claim *sorted = malloc((n ? n : 1) * sizeof(*sorted));
     if (!sorted)
@@ -86,7 +86,7 @@ dt_status dt_claims_by_id(const struct dt_claim *claims, size_t n, struct dt_str
     if (n)
         memcpy(sorted, claims, n * sizeof(*sorted));
     qsort(sorted, n, sizeof(*sorted), by_id);
-    dt_claims_format(sorted, n, out);
+    dt_inflight_format(sorted, n, out);
     free(sorted);
     return out->failed ? DT_NOMEM : DT_OK;
 }
@@ -132,7 +132,7 @@ dt_status dt_deadlines_extend(dt_db *db, const struct dt_claim *claims, size_t n
     dt_strbuf_init(&list);
     dt_strbuf_init(&ids);
     n = DT_UNGUARDED(DEADLINE_RENEWED) ? 0 : n;
-    dt_status status = n ? dt_claims_by_id(claims, n, &list) : DT_OK;
+    dt_status status = n ? dt_inflight_format_by_id(claims, n, &list) : DT_OK;
     if (status == DT_OK && n)
         status = lock_extended(db, dt_strbuf_str(&list), now_ms, &ids, moved, n_moved, err);
     int64_t near_end_ms = dt_near_end_ms(now_ms);
@@ -162,7 +162,7 @@ dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_clai
     struct dt_strbuf list;
     uint64_t changed = 0;
     dt_strbuf_init(&list);
-    dt_claims_format(inflight, n, &list);
+    dt_inflight_format(inflight, n, &list);
     dt_status status = list.failed ? DT_NOMEM : DT_OK;
     if (status == DT_OK)
         status = dt_db_run(db, write_row,
@@ -201,7 +201,7 @@ static int64_t index_epoch(const dt_db *db, const struct dt_fence *fence, const 
     return dt_str_is(dt_db_bytes(db, 9), index_at) ? dt_db_i64(db, 10) : fence->epoch;
 }
 
-static dt_status take_row(dt_db *db, struct dt_fence *fence, const char *index_at, struct dt_claims *inflight,
+static dt_status take_row(dt_db *db, struct dt_fence *fence, const char *index_at, struct dt_inflight *inflight,
                           struct dt_error *err)
 {
     struct dt_str halted = dt_db_bytes(db, 8);
@@ -214,7 +214,7 @@ static dt_status take_row(dt_db *db, struct dt_fence *fence, const char *index_a
     fence->index_epoch = index_epoch(db, fence, index_at);
     if (halted.p)
         return dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p);
-    dt_status status = dt_claims_parse(dt_db_bytes(db, 4), inflight);
+    dt_status status = dt_inflight_parse(dt_db_bytes(db, 4), inflight);
     if (status != DT_OK)
         return status;
     fence->inflight = inflight->n;
@@ -223,7 +223,7 @@ static dt_status take_row(dt_db *db, struct dt_fence *fence, const char *index_a
 }
 
 /* MALFORMED: the list cannot be read. */
-static dt_status read_row(dt_db *db, struct dt_fence *fence, const char *index_at, struct dt_claims *inflight,
+static dt_status read_row(dt_db *db, struct dt_fence *fence, const char *index_at, struct dt_inflight *inflight,
                           struct dt_error *err)
 {
     dt_status status = dt_db_query(db, read_locked, DT_PARAMS(DT_P_INT(fence->shard)), err);
@@ -266,7 +266,7 @@ static dt_status halt_unreadable(dt_db *db, unsigned shard, struct dt_error *err
 }
 
 dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner, const char *index_at,
-                            struct dt_fence *fence, struct dt_claims *inflight, struct dt_error *err)
+                            struct dt_fence *fence, struct dt_inflight *inflight, struct dt_error *err)
 {
     dt_db *db;
     *fence = (struct dt_fence){.shard = shard, .token = token};
@@ -361,7 +361,7 @@ static dt_status settle(dt_db *db, const struct dt_config *config, const struct 
                         const struct dt_findings *f, int64_t now_ms, struct dt_settled *done, struct counted *counted,
                         struct dt_error *err)
 {
-    struct dt_shrink shrink = dt_claims_taken_over(f->inflight, fence->send_n, f->in_ledger, &f->refused);
+    struct dt_shrink shrink = dt_inflight_taken_over(f->inflight, fence->send_n, f->in_ledger, &f->refused);
     dt_status status = shrink.undeliverable
                            ? end_undeliverable(db, config, f, now_ms, done, counted, err)
                            : dt_deadlines_extend(db, f->inflight->v, shrink.leave, now_ms, NULL, NULL, err);

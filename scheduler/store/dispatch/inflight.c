@@ -7,13 +7,13 @@
 #include "base/hooks/guard.h"
 #include "store/dispatch/store_dispatch.h"
 
-void dt_claims_clear(struct dt_claims *claims)
+void dt_inflight_clear(struct dt_inflight *list)
 {
-    free(claims->v);
-    *claims = (struct dt_claims){0};
+    free(list->v);
+    *list = (struct dt_inflight){0};
 }
 
-void dt_claims_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out)
+void dt_inflight_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out)
 {
     dt_strbuf_reserve(out, 2 + n * 56);
     dt_strbuf_addc(out, '[');
@@ -57,21 +57,21 @@ static bool take_number(struct cursor *c, int64_t *out)
     return digits > 0;
 }
 
-static dt_status append(struct dt_claims *claims, struct dt_claim claim)
+static dt_status append(struct dt_inflight *list, struct dt_claim claim)
 {
-    if (claims->n == claims->cap) {
-        size_t cap = claims->cap ? claims->cap * 2 : 64;
-        struct dt_claim *v = realloc(claims->v, cap * sizeof(*v));
+    if (list->n == list->cap) {
+        size_t cap = list->cap ? list->cap * 2 : 64;
+        struct dt_claim *v = realloc(list->v, cap * sizeof(*v));
         if (!v)
             return DT_NOMEM;
-        claims->v = v;
-        claims->cap = cap;
+        list->v = v;
+        list->cap = cap;
     }
-    claims->v[claims->n++] = claim;
+    list->v[list->n++] = claim;
     return DT_OK;
 }
 
-static dt_status parse_entries(struct cursor *c, struct dt_claims *out)
+static dt_status parse_entries(struct cursor *c, struct dt_inflight *out)
 {
     do {
         struct dt_claim claim;
@@ -85,7 +85,7 @@ static dt_status parse_entries(struct cursor *c, struct dt_claims *out)
     return take(c, ']') ? DT_OK : DT_MALFORMED;
 }
 
-dt_status dt_claims_parse(struct dt_str text, struct dt_claims *out)
+dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out)
 {
     struct cursor c = {text.p, text.p + text.n};
     out->n = 0;
@@ -105,15 +105,15 @@ dt_status dt_claims_parse(struct dt_str text, struct dt_claims *out)
 
 /* ---- how it shrinks ---- */
 
-void dt_claims_drop(struct dt_claims *claims, size_t n)
+void dt_inflight_drop(struct dt_inflight *list, size_t n)
 {
     if (n == 0)
         return;
-    claims->n -= n;
-    memmove(claims->v, claims->v + n, claims->n * sizeof(*claims->v));
+    list->n -= n;
+    memmove(list->v, list->v + n, list->n * sizeof(*list->v));
 }
 
-bool dt_claims_equal(const struct dt_claim *a, size_t n_a, const struct dt_claim *b, size_t n_b)
+bool dt_inflight_equal(const struct dt_claim *a, size_t n_a, const struct dt_claim *b, size_t n_b)
 {
     if (n_a != n_b)
         return false;
@@ -128,7 +128,7 @@ static size_t at_most(size_t n, size_t most)
     return n < most ? n : most;
 }
 
-struct dt_shrink dt_claims_sent(size_t n, size_t send_n)
+struct dt_shrink dt_inflight_sent(size_t n, size_t send_n)
 {
     size_t left = n - send_n;
     return (struct dt_shrink){.leave = send_n, .send_n = send_n > left / 2 ? left : send_n * 2};
@@ -136,12 +136,12 @@ struct dt_shrink dt_claims_sent(size_t n, size_t send_n)
 
 /* Only what was refused alone is known to be what Kafka refuses. After it one by one, then faster: a topic that takes
  * nothing makes each of its messages one of these. */
-struct dt_shrink dt_claims_taken_over(const struct dt_claims *list, size_t send_n, bool in_ledger,
-                                      const struct dt_claims *refused)
+struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool in_ledger,
+                                        const struct dt_inflight *refused)
 {
-    bool heard = refused->n && DT_GUARD(HINT, dt_claims_equal(list->v, send_n, refused->v, refused->n));
+    bool heard = refused->n && DT_GUARD(HINT, dt_inflight_equal(list->v, send_n, refused->v, refused->n));
     if (in_ledger && !(DT_UNGUARDED(HINT_LAST) && heard))
-        return dt_claims_sent(list->n, send_n);
+        return dt_inflight_sent(list->n, send_n);
     if (send_n == 0 || !heard)
         return (struct dt_shrink){.send_n = send_n};
     if (send_n > 1)

@@ -11,12 +11,12 @@
 #include "store/dispatch/store_dispatch.h"
 
 static struct dt_claim five[5] = {{100, 1, 10}, {101, 2, 20}, {102, 1, 30}, {103, 1, 40}, {104, 9, 50}};
-static const struct dt_claims list = {.v = five, .n = 5};
-static const struct dt_claims nothing;
+static const struct dt_inflight list = {.v = five, .n = 5};
+static const struct dt_inflight nothing;
 
-static struct dt_claims head(size_t n)
+static struct dt_inflight head(size_t n)
 {
-    return (struct dt_claims){.v = five, .n = n};
+    return (struct dt_inflight){.v = five, .n = n};
 }
 
 static void assert_shrink(struct dt_shrink is, size_t leave, bool undeliverable, size_t send_n)
@@ -29,44 +29,44 @@ static void assert_shrink(struct dt_shrink is, size_t leave, bool undeliverable,
 static void what_went_through_leaves_and_twice_as_many_go_next(void **state)
 {
     (void)state;
-    assert_shrink(dt_claims_sent(100, 1), 1, false, 2);
-    assert_shrink(dt_claims_sent(100, 30), 30, false, 60);
-    assert_shrink(dt_claims_sent(100, 40), 40, false, 60);
-    assert_shrink(dt_claims_sent(100, 100), 100, false, 0);
-    assert_shrink(dt_claims_sent(0, 0), 0, false, 0);
+    assert_shrink(dt_inflight_sent(100, 1), 1, false, 2);
+    assert_shrink(dt_inflight_sent(100, 30), 30, false, 60);
+    assert_shrink(dt_inflight_sent(100, 40), 40, false, 60);
+    assert_shrink(dt_inflight_sent(100, 100), 100, false, 0);
+    assert_shrink(dt_inflight_sent(0, 0), 0, false, 0);
 }
 
 static void without_a_hint_a_takeover_changes_nothing(void **state)
 {
     (void)state;
-    assert_shrink(dt_claims_taken_over(&list, 5, false, &nothing), 0, false, 5);
-    assert_shrink(dt_claims_taken_over(&list, 2, false, &nothing), 0, false, 2);
-    assert_shrink(dt_claims_taken_over(&nothing, 0, false, &nothing), 0, false, 0);
+    assert_shrink(dt_inflight_taken_over(&list, 5, false, &nothing), 0, false, 5);
+    assert_shrink(dt_inflight_taken_over(&list, 2, false, &nothing), 0, false, 2);
+    assert_shrink(dt_inflight_taken_over(&nothing, 0, false, &nothing), 0, false, 0);
 }
 
 static void a_refused_list_is_halved_down_to_one(void **state)
 {
     (void)state;
-    struct dt_claims four = head(4), three = head(3), two = head(2);
-    assert_shrink(dt_claims_taken_over(&list, 4, false, &four), 0, false, 2);
-    assert_shrink(dt_claims_taken_over(&list, 3, false, &three), 0, false, 1);
-    assert_shrink(dt_claims_taken_over(&list, 2, false, &two), 0, false, 1);
+    struct dt_inflight four = head(4), three = head(3), two = head(2);
+    assert_shrink(dt_inflight_taken_over(&list, 4, false, &four), 0, false, 2);
+    assert_shrink(dt_inflight_taken_over(&list, 3, false, &three), 0, false, 1);
+    assert_shrink(dt_inflight_taken_over(&list, 2, false, &two), 0, false, 1);
 }
 
 static void an_attempt_that_was_refused_alone_is_undeliverable_and_the_next_goes_alone(void **state)
 {
     (void)state;
-    struct dt_claims one = head(1);
-    assert_shrink(dt_claims_taken_over(&list, 1, false, &one), 1, true, 1);
-    assert_shrink(dt_claims_taken_over(&one, 1, false, &one), 1, true, 0);
+    struct dt_inflight one = head(1);
+    assert_shrink(dt_inflight_taken_over(&list, 1, false, &one), 1, true, 1);
+    assert_shrink(dt_inflight_taken_over(&one, 1, false, &one), 1, true, 0);
 }
 
 static void what_the_ledger_has_was_sent_whatever_the_hint_says(void **state)
 {
     (void)state;
-    struct dt_claims one = head(1), two = head(2);
-    assert_shrink(dt_claims_taken_over(&list, 1, true, &one), 1, false, 2);
-    assert_shrink(dt_claims_taken_over(&list, 2, true, &two), 2, false, 3);
+    struct dt_inflight one = head(1), two = head(2);
+    assert_shrink(dt_inflight_taken_over(&list, 1, true, &one), 1, false, 2);
+    assert_shrink(dt_inflight_taken_over(&list, 2, true, &two), 2, false, 3);
 }
 
 static void a_hint_about_another_list_is_not_heard(void **state)
@@ -74,7 +74,7 @@ static void a_hint_about_another_list_is_not_heard(void **state)
     (void)state;
     for (int i = 0; i < 5; i++) {
         struct dt_claim other[2] = {five[0], five[1]};
-        struct dt_claims hint = {.v = other, .n = i == 4 ? 1 : 2};
+        struct dt_inflight hint = {.v = other, .n = i == 4 ? 1 : 2};
         other[0].id += i == 0;
         other[1].attempt += i == 1;
         other[1].due_ms += i == 2;
@@ -82,10 +82,10 @@ static void a_hint_about_another_list_is_not_heard(void **state)
             other[0] = five[1];
             other[1] = five[0];
         }
-        assert_shrink(dt_claims_taken_over(&list, 2, false, &hint), 0, false, 2);
+        assert_shrink(dt_inflight_taken_over(&list, 2, false, &hint), 0, false, 2);
     }
-    struct dt_claims second = {.v = five + 1, .n = 1};
-    assert_shrink(dt_claims_taken_over(&list, 1, false, &second), 0, false, 1);
+    struct dt_inflight second = {.v = five + 1, .n = 1};
+    assert_shrink(dt_inflight_taken_over(&list, 1, false, &second), 0, false, 1);
 }
 
 /* Whatever is refused, in any list: halving and doubling end, everything else is sent once and in order. */
@@ -100,10 +100,10 @@ static void poison_anywhere_is_singled_out_and_all_others_are_sent_once(void **s
             for (unsigned i = 0; i < n; i++)
                 v[i] = (struct dt_claim){i, 1, i};
             while (at < n) {
-                struct dt_claims rest = {.v = v + at, .n = n - at}, batch = {.v = v + at, .n = send_n};
+                struct dt_inflight rest = {.v = v + at, .n = n - at}, batch = {.v = v + at, .n = send_n};
                 unsigned mask = ((1u << send_n) - 1) << at;
-                struct dt_shrink s =
-                    mask & poison ? dt_claims_taken_over(&rest, send_n, false, &batch) : dt_claims_sent(rest.n, send_n);
+                struct dt_shrink s = mask & poison ? dt_inflight_taken_over(&rest, send_n, false, &batch)
+                                                   : dt_inflight_sent(rest.n, send_n);
                 if (!(mask & poison))
                     sent |= mask;
                 else if (s.undeliverable)
