@@ -108,7 +108,7 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
                                   .max_jobs = (size_t)l->env->config->dispatch_batch_jobs,
                                   .max_bytes = (size_t)l->env->config->dispatch_batch_bytes,
                                   .map = &l->map,
-                                  .topics = l->book,
+                                  .topics = l->snapshot,
                                   .read_up_to_ms = l->env->read_up_to(l->env->arg),
                                   .writable = dt_delivery_writable,
                                   .arg = l->delivery,

@@ -6,8 +6,8 @@
  *   TAKEOVER (shard_takeover.c): row, producer, barrier, ledger; what the ledger has is settled
  *            ▼                                                                                │
  *   LEADING: what is still in flight goes first (shard_batch.c); then, for ever:
- *            due scan (shard_due.c: Redis, or MySQL without it) ─▶ leader transaction ─▶ tell the index ─▶ send (shard_batch.c:
- *            Kafka has the messages while MySQL writes the claim and the index is told, and commits them after it)
+ *            due scan (shard_due.c: Redis, or MySQL without it) ─▶ leader transaction ─▶ tell the index ─▶ send
+ *            (shard_batch.c: Kafka has the messages while MySQL writes the claim and the index is told, and commits them after it)
  *            ─▶ sleep until the next due time, a wake-up, the settling of the last batch, or a second
  *
  * Invariants:
@@ -477,7 +477,7 @@ static dt_status make_parts(dt_shard_loop *l)
     if (status == DT_OK)
         status = dt_index_new(l->env->config, l->env->installation, l->env->clock, &l->index, &err);
     if (status == DT_OK)
-        status = dt_topic_book_new(&l->book);
+        status = dt_topic_snapshot_new(&l->snapshot);
     if (status == DT_OK)
         status = make_delivery(l);
     return status;
@@ -486,7 +486,7 @@ static dt_status make_parts(dt_shard_loop *l)
 static void free_parts(dt_shard_loop *l)
 {
     dt_delivery_free(l->delivery);
-    dt_topic_book_free(l->book);
+    dt_topic_snapshot_free(l->snapshot);
     dt_index_free(l->index);
     dt_store_free(l->store);
     dt_mailbox_free(l->mailbox);

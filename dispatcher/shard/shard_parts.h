@@ -92,7 +92,7 @@ struct dt_shard_loop {
     /* parts that live as long as the loop */
     dt_store *store;
     dt_index *index;
-    dt_topic_book *book;
+    dt_topic_snapshot *snapshot;
     dt_delivery *delivery;
     struct dt_arena arena; /* of one leader transaction */
 

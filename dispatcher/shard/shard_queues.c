@@ -50,9 +50,10 @@ static bool is_timeouts(struct dt_str name)
 /* May the jobs of a topic go, as far as this thread knows? */
 static enum dt_writable topic_writable(dt_shard_loop *l, struct dt_str topic)
 {
-    struct dt_str kafka_topic = dt_topic_book_kafka_topic(l->book, topic);
-    return kafka_topic.p && !dt_topic_book_paused(l->book, topic) ? dt_delivery_writable(l->delivery, kafka_topic, 0)
-                                                                  : DT_WRITABLE_NO;
+    struct dt_str kafka_topic = dt_topic_snapshot_kafka_topic(l->snapshot, topic);
+    return kafka_topic.p && !dt_topic_snapshot_paused(l->snapshot, topic)
+               ? dt_delivery_writable(l->delivery, kafka_topic, 0)
+               : DT_WRITABLE_NO;
 }
 
 static bool topic_open(dt_shard_loop *l, struct dt_str topic)
@@ -102,7 +103,7 @@ static void try_closed(dt_shard_loop *l)
     int64_t next_ms;
     for (size_t i = 0; i < l->fair.n; i++) {
         const struct dt_held_queue *held = &l->fair.v[i];
-        if (!held->open && !dt_topic_book_paused(l->book, dt_str(held->name)) &&
+        if (!held->open && !dt_topic_snapshot_paused(l->snapshot, dt_str(held->name)) &&
             dt_index_unhold(l->index, l->shard, dt_str(held->name), 1, &next_ms, &err) != DT_OK)
             return;
     }
@@ -118,7 +119,7 @@ void dt_shard_list_held(dt_shard_loop *l)
     dt_arena_reset(&l->fair.arena);
     dt_status status = dt_index_held(l->index, l->shard, &l->fair.arena, &names, &n, &err);
     if (status == DT_OK && n)
-        status = dt_store_read_topics(l->store, l->book, &err);
+        status = dt_store_read_topics(l->store, l->snapshot, &err);
     if (status != DT_OK)
         return; /* again at the next due scan */
     l->topics_changed = false;
@@ -267,7 +268,7 @@ static void see_queues(dt_shard_loop *l)
         queue->held = held != NULL;
         queue->given = held ? held->given : 0;
         queue->next_ms = queue->given ? held->next_ms : 0;
-        if (queue->timeouts || !dt_topic_book_kafka_topic(l->book, queue->topic).p)
+        if (queue->timeouts || !dt_topic_snapshot_kafka_topic(l->snapshot, queue->topic).p)
             continue;
         enum dt_writable writable = topic_writable(l, queue->topic);
         queue->closed = writable == DT_WRITABLE_NO;

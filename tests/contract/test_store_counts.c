@@ -91,7 +91,7 @@ static enum dt_writable always(void *arg, struct dt_str topic, int64_t bytes)
 
 struct leader {
     dt_store *store;
-    dt_topic_book *book;
+    dt_topic_snapshot *snapshot;
     struct dt_fence fence;
     struct dt_inflight flight;
     struct dt_arena arena;
@@ -123,7 +123,7 @@ static dt_status leader_txn(struct leader *l, const struct dt_hint *hints, size_
                               .max_jobs = 1000,
                               .max_bytes = 8 << 20,
                               .map = &map,
-                              .topics = l->book,
+                              .topics = l->snapshot,
                               .writable = always,
                               .arena = &l->arena};
     dt_arena_reset(&l->arena);
@@ -142,12 +142,12 @@ static void leader_open(struct leader *l, unsigned shard)
 {
     *l = (struct leader){.store = mysql_fixture_store(&fx), .shard = shard};
     dt_arena_init(&l->arena);
-    assert_int_equal(dt_topic_book_new(&l->book), DT_OK);
+    assert_int_equal(dt_topic_snapshot_new(&l->snapshot), DT_OK);
 }
 
 static void leader_close(struct leader *l)
 {
-    dt_topic_book_free(l->book);
+    dt_topic_snapshot_free(l->snapshot);
     dt_inflight_clear(&l->flight);
     dt_arena_clear(&l->arena);
     dt_store_free(l->store);

@@ -22,7 +22,7 @@ struct rig {
     struct mysql_fixture fx;
     dt_store *store, *other;
     struct dt_shard_map map;
-    dt_topic_book *book;
+    dt_topic_snapshot *snapshot;
     struct dt_arena arena;
     struct dt_inflight flight;
     struct dt_fence fence;
@@ -44,7 +44,7 @@ static int setup(void **state)
     rig->next_id = INT64_C(690) << 40;
     dt_shard_map_init(&rig->map, 1, SHARDS);
     dt_arena_init(&rig->arena);
-    assert_int_equal(dt_topic_book_new(&rig->book), DT_OK);
+    assert_int_equal(dt_topic_snapshot_new(&rig->snapshot), DT_OK);
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 0, 0), ('u', 0, 0)");
     *state = rig;
     return 0;
@@ -54,7 +54,7 @@ static int teardown(void **state)
 {
     struct rig *rig = *state;
     wire_heal();
-    dt_topic_book_free(rig->book);
+    dt_topic_snapshot_free(rig->snapshot);
     dt_arena_clear(&rig->arena);
     dt_inflight_clear(&rig->flight);
     dt_store_free(rig->store);
@@ -146,7 +146,7 @@ static struct dt_leader_txn leader_txn_of(struct rig *rig, const struct dt_hint 
                                   .max_jobs = 1000,
                                   .max_bytes = 8 << 20,
                                   .map = &rig->map,
-                                  .topics = rig->book,
+                                  .topics = rig->snapshot,
                                   .writable = writable,
                                   .arg = rig,
                                   .arena = &rig->arena};
@@ -555,7 +555,7 @@ static void a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on(void **s
     assert_int_equal(t.n_batch, 1);
     assert_int_equal(t.batch[0].claim.id, ids[1]);
     assert_int_equal(t.held, 1);
-    assert_true(dt_topic_book_paused(rig->book, dt_str("t")));
+    assert_true(dt_topic_snapshot_paused(rig->snapshot, dt_str("t")));
     OK(dt_store_topic_pause(rig->other, dt_str("u"), true, &err));
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)ids[1]);
     t = leader_txn(rig, &ids[1], 1);
@@ -1030,7 +1030,7 @@ static void jobs_whose_topic_has_no_row_are_held_and_named(void **state)
     assert_false(t.locked);
     assert_int_equal(field(rig, "state+0", ids[1]), 1);
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('gone', 0, 0)");
-    t = leader_txn(rig, ids + 1, 2); /* made since the book was read: the next leader transaction knows it */
+    t = leader_txn(rig, ids + 1, 2); /* made since the snapshot was read: the next leader transaction knows it */
     assert_int_equal(t.n_batch + t.held, 0);
     assert_null(t.orphan.p);
     mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = topics_version + 1");
@@ -1445,24 +1445,24 @@ static void a_check_of_the_lease_tells_what_the_installation_is_like(void **stat
     assert_int_equal(inst.shards, SHARDS);
 }
 
-/* ---- the topic book ---- */
+/* ---- the topic snapshot ---- */
 
-static void the_topic_book_tells_of_topics_as_they_were_last_read(void **state)
+static void the_topic_snapshot_tells_of_topics_as_they_were_last_read(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
     const struct dt_topic v = {
         .name = DT_STR_LIT("v"), .kafka_topic = DT_STR_LIT("Elsewhere"), .retention_ms = -1, .paused = true};
     bool created;
-    assert_null(dt_topic_book_kafka_topic(rig->book, v.name).p);
-    assert_false(dt_topic_book_paused(rig->book, v.name));
-    OK(dt_store_read_topics(rig->store, rig->book, &err));
-    assert_true(dt_str_is(dt_topic_book_kafka_topic(rig->book, DT_STR_LIT("t")), "t"));
+    assert_null(dt_topic_snapshot_kafka_topic(rig->snapshot, v.name).p);
+    assert_false(dt_topic_snapshot_paused(rig->snapshot, v.name));
+    OK(dt_store_read_topics(rig->store, rig->snapshot, &err));
+    assert_true(dt_str_is(dt_topic_snapshot_kafka_topic(rig->snapshot, DT_STR_LIT("t")), "t"));
     OK(dt_store_topic_put(rig->store, &v, true, NULL, &created, &err));
-    assert_null(dt_topic_book_kafka_topic(rig->book, v.name).p);
-    OK(dt_store_read_topics(rig->store, rig->book, &err));
-    assert_true(dt_str_is(dt_topic_book_kafka_topic(rig->book, v.name), "Elsewhere"));
-    assert_true(dt_topic_book_paused(rig->book, v.name));
+    assert_null(dt_topic_snapshot_kafka_topic(rig->snapshot, v.name).p);
+    OK(dt_store_read_topics(rig->store, rig->snapshot, &err));
+    assert_true(dt_str_is(dt_topic_snapshot_kafka_topic(rig->snapshot, v.name), "Elsewhere"));
+    assert_true(dt_topic_snapshot_paused(rig->snapshot, v.name));
 }
 
 int main(void)
@@ -1529,7 +1529,7 @@ int main(void)
         T(on_a_halted_row_every_transaction_of_its_leader_ends),
         T(a_shard_without_a_row_is_nobodys),
         T(a_check_of_the_lease_tells_what_the_installation_is_like),
-        T(the_topic_book_tells_of_topics_as_they_were_last_read),
+        T(the_topic_snapshot_tells_of_topics_as_they_were_last_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,9 +103,9 @@ dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena,
     return DT_OK;
 }
 
-dt_status dt_store_read_topics(dt_store *store, dt_topic_book *book, struct dt_error *err)
+dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, struct dt_error *err)
 {
-    (void)store, (void)book, (void)err;
+    (void)store, (void)snapshot, (void)err;
     fake.topics_read++;
     return DT_OK;
 }
@@ -126,15 +126,15 @@ dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, stru
     return DT_OK;
 }
 
-struct dt_str dt_topic_book_kafka_topic(const dt_topic_book *book, struct dt_str topic)
+struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic)
 {
-    (void)book;
+    (void)snapshot;
     return topic.p ? topic : DT_STR_NONE;
 }
 
-bool dt_topic_book_paused(const dt_topic_book *book, struct dt_str topic)
+bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic)
 {
-    (void)book;
+    (void)snapshot;
     return fake.paused[number_of(topic)];
 }
 

@@ -23,7 +23,7 @@
 #include "store/dispatch/fence.h"
 #include "store/dispatch/outgoing.h"
 #include "store/dispatch/store_results.h"
-#include "store/dispatch/topic_book.h"
+#include "store/dispatch/topic_snapshot.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
@@ -277,7 +277,7 @@ static bool in_flight_elsewhere(const struct txn *t, const struct candidate *c)
     return t->foreign_unknown || (t->foreign.n && bsearch(&key, t->foreign.v, t->foreign.n, sizeof(key), claim_by_id));
 }
 
-/* One copy for as long as the same one comes: the book may be read again before the batch is sent. */
+/* One copy for as long as the same one comes: the snapshot may be read again before the batch is sent. */
 static struct dt_str kafka_topic_of(struct txn *t, const struct dt_topic_entry *topic)
 {
     if (!t->kafka_topic.p || !dt_str_eq(t->kafka_topic, topic->kafka_name))
@@ -302,8 +302,9 @@ static dt_status judge_writable(struct txn *t, struct candidate *c, const struct
 
 static const char find_topic[] = "SELECT 1 FROM topics WHERE name = ?";
 
-/* Either its topic was made after this transaction read the book (the next leader transaction knows it), or somebody deleted the
- * topic's row by hand: then nobody can say where the job goes, and it waits in its held set until the row is back. */
+/* Either its topic was made after this transaction read the snapshot (the next leader transaction knows it), or
+ * somebody deleted the topic's row by hand: then nobody can say where the job goes, and it waits in its held set until
+ * the row is back. */
 static dt_status judge_orphan(struct txn *t, struct candidate *c)
 {
     if (t->io->orphan.p && dt_str_eq(t->io->orphan, c->topic)) {
@@ -340,7 +341,7 @@ static dt_status judge_due(struct txn *t, struct candidate *c)
         judge_timeout(t, c);
         return DT_OK;
     }
-    const struct dt_topic_entry *topic = dt_topic_book_find(t->io->topics, c->topic);
+    const struct dt_topic_entry *topic = dt_topic_snapshot_find(t->io->topics, c->topic);
     return topic ? judge_writable(t, c, topic) : judge_orphan(t, c);
 }
 
@@ -515,7 +516,7 @@ static dt_status judge_all(struct txn *t)
     dt_status status = candidates_from_hints(t);
     if (status != DT_OK || t->n == 0)
         return status;
-    status = dt_topic_book_refresh(t->io->topics, t->db, t->row.topics_version, t->err);
+    status = dt_topic_snapshot_refresh(t->io->topics, t->db, t->row.topics_version, t->err);
     if (status == DT_OK)
         status = lock_candidates(t);
     if (status == DT_OK)

@@ -109,15 +109,15 @@ DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_
                                                struct dt_arena *arena, struct dt_outgoing **out, struct dt_error *err);
 
 /* What leaders need to know of topics; reread only when installation.topics_version rose. One a thread. */
-typedef struct dt_topic_book dt_topic_book;
-DT_MUST_CHECK dt_status dt_topic_book_new(dt_topic_book **out);
-void dt_topic_book_free(dt_topic_book *book);
+typedef struct dt_topic_snapshot dt_topic_snapshot;
+DT_MUST_CHECK dt_status dt_topic_snapshot_new(dt_topic_snapshot **out);
+void dt_topic_snapshot_free(dt_topic_snapshot *snapshot);
 /* Rereads outside of a leader transaction. */
-DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_book *book, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, struct dt_error *err);
 /* Of the last reading; false for topics that are not known. */
-bool dt_topic_book_paused(const dt_topic_book *book, struct dt_str topic);
-/* The Kafka topic of a topic; absent for topics that are not known. Valid until the book is read again. */
-struct dt_str dt_topic_book_kafka_topic(const dt_topic_book *book, struct dt_str topic);
+bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic);
+/* The Kafka topic of a topic; absent for topics that are not known. Valid until the snapshot is read again. */
+struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic);
 
 /* An index entry that says that a job may be due. */
 struct dt_hint {
@@ -153,7 +153,7 @@ struct dt_leader_txn {
     size_t n_hints;
     size_t max_jobs, max_bytes;
     const struct dt_shard_map *map;
-    dt_topic_book *topics;
+    dt_topic_snapshot *topics;
     int64_t read_up_to_ms; /* reports that were there at this instant have been applied: later deadlines wait */
     /* May this Kafka topic take a message of so many bytes now? Asked while the row is locked: answers from memory. */
     enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t bytes);

@@ -1,0 +1,125 @@
+/*
+ * A leader's copy of what it must know of topics: sorted, searched by halves. It is right for the transaction in which
+ * it was refreshed: a pause raises topics_version before it is answered, and each claim compares that version.
+ */
+#include "store/dispatch/topic_snapshot.h"
+
+#include <stdlib.h>
+
+struct dt_topic_snapshot {
+    struct dt_arena arena;
+    struct dt_topic_entry *v;
+    size_t n, cap;
+    int64_t version; /* 0 = nothing read yet */
+};
+
+dt_status dt_topic_snapshot_new(dt_topic_snapshot **out)
+{
+    dt_topic_snapshot *snapshot = calloc(1, sizeof(*snapshot));
+    if (!snapshot)
+        return DT_NOMEM;
+    dt_arena_init(&snapshot->arena);
+    *out = snapshot;
+    return DT_OK;
+}
+
+void dt_topic_snapshot_free(dt_topic_snapshot *snapshot)
+{
+    if (!snapshot)
+        return;
+    dt_arena_clear(&snapshot->arena);
+    free(snapshot->v);
+    free(snapshot);
+}
+
+static dt_status append(dt_topic_snapshot *snapshot, struct dt_topic_entry entry)
+{
+    if (!entry.name.p || !entry.kafka_name.p)
+        return DT_NOMEM;
+    if (snapshot->n == snapshot->cap) {
+        size_t cap = snapshot->cap ? snapshot->cap * 2 : 64;
+        struct dt_topic_entry *v = realloc(snapshot->v, cap * sizeof(*v));
+        if (!v)
+            return DT_NOMEM;
+        snapshot->v = v;
+        snapshot->cap = cap;
+    }
+    snapshot->v[snapshot->n++] = entry;
+    return DT_OK;
+}
+
+static dt_status read_rows(dt_topic_snapshot *snapshot, dt_db *db)
+{
+    while (dt_db_next(db)) {
+        dt_status status =
+            append(snapshot, (struct dt_topic_entry){.name = dt_arena_copy(&snapshot->arena, dt_db_bytes(db, 0)),
+                                                     .kafka_name = dt_arena_copy(&snapshot->arena, dt_db_bytes(db, 1)),
+                                                     .paused = dt_db_i64(db, 2) != 0});
+        if (status != DT_OK)
+            return status;
+    }
+    return DT_OK;
+}
+
+dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, dt_db *db, int64_t version, struct dt_error *err)
+{
+    if (snapshot->version == version)
+        return DT_OK;
+    snapshot->version = 0;
+    snapshot->n = 0;
+    dt_arena_reset(&snapshot->arena);
+    dt_status status = dt_db_query(db, "SELECT name, kafka_name, paused FROM topics ORDER BY name", DT_NO_PARAMS, err);
+    if (status == DT_OK)
+        status = read_rows(snapshot, db);
+    dt_status end = dt_db_end(db, err);
+    if (status == DT_OK)
+        status = end;
+    if (status == DT_OK)
+        snapshot->version = version;
+    return status;
+}
+
+dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_installation inst;
+    dt_status status = dt_store_installation(store, &inst, err);
+    if (status == DT_OK)
+        status = dt_store_db(store, &db, err);
+    return status == DT_OK ? dt_topic_snapshot_refresh(snapshot, db, inst.topics_version, err) : status;
+}
+
+static int compare(struct dt_str a, struct dt_str b)
+{
+    int order = memcmp(a.p, b.p, a.n < b.n ? a.n : b.n);
+    return order ? order : (a.n > b.n) - (a.n < b.n);
+}
+
+const struct dt_topic_entry *dt_topic_snapshot_find(const dt_topic_snapshot *snapshot, struct dt_str topic)
+{
+    size_t low = 0;
+    size_t high = topic.p ? snapshot->n : 0;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = compare(topic, snapshot->v[middle].name);
+        if (order == 0)
+            return &snapshot->v[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic)
+{
+    const struct dt_topic_entry *entry = dt_topic_snapshot_find(snapshot, topic);
+    return entry && entry->paused;
+}
+
+struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic)
+{
+    const struct dt_topic_entry *entry = dt_topic_snapshot_find(snapshot, topic);
+    return entry ? entry->kafka_name : DT_STR_NONE;
+}
