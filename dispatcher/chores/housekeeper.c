@@ -24,7 +24,10 @@
 #include "base/thread.h"
 #include "index/index.h"
 #include "reconcile/reconcile.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/archive/archive.h"
+#include "store/archive/housekeeping.h"
+#include "store/jobs/audit.h"
+#include "store/shard_stats.h"
 
 #define STATS_AT_ONCE 64
 #define STEP_ROWS     1000

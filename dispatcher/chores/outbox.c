@@ -18,7 +18,7 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "delivery/kafka/message.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/results/outbox.h"
 
 #define BATCH       500
 #define LOOK_US     INT64_C(5000000)

@@ -26,7 +26,10 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/outage.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/dispatch/fence.h"
+#include "store/dispatch/inflight.h"
+#include "store/dispatch/leader_txn.h"
+#include "store/dispatch/outgoing.h"
 
 typedef struct dt_delivery dt_delivery;
 
@@ -127,7 +130,7 @@ DT_MUST_CHECK dt_status dt_delivery_commit(dt_delivery *delivery, const struct d
 /* ---- topics ---- */
 
 /* May a message of so many bytes go to this topic now? bytes = 0: the topic as a whole. Answers from memory; arg: the
- * delivery. For dt_leader_txn.writable. */
+ * delivery. For dt_leader_gate.writable. */
 enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t bytes);
 /* Takes in what was found out of topics since. True: jobs that were left may go now. Never waits. */
 bool dt_delivery_resolve(dt_delivery *delivery);

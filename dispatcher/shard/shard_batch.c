@@ -79,16 +79,16 @@ static dt_status keep_flight(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
     struct dt_inflight *list = &l->flight.list;
     l->flight.sent = false;
-    dt_inflight_drop(list, txn->settled);
-    if (txn->n_batch > list->cap) {
-        struct dt_claim *v = realloc(list->v, txn->n_batch * sizeof(*v));
+    dt_inflight_drop(list, txn->settled.n);
+    if (txn->batch.n > list->cap) {
+        struct dt_claim *v = realloc(list->v, txn->batch.n * sizeof(*v));
         if (!v)
             return DT_NOMEM;
         list->v = v;
-        list->cap = txn->n_batch;
+        list->cap = txn->batch.n;
     }
-    for (size_t i = 0; i < txn->n_batch; i++)
-        list->v[list->n++] = txn->batch[i].claim;
+    for (size_t i = 0; i < txn->batch.n; i++)
+        list->v[list->n++] = txn->batch.jobs[i].claim;
     return DT_OK;
 }
 
@@ -100,20 +100,19 @@ static bool ate_their_time(const struct dt_flight *flight, int64_t now_us)
 
 static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
 {
-    return (struct dt_leader_txn){.settle = &l->flight.list,
-                                  .settle_offset = l->flight.settle_offset,
-                                  .extend_deadlines = ate_their_time(&l->flight, now_us),
-                                  .hints = l->hints,
-                                  .n_hints = l->n_hints,
-                                  .max_jobs = (size_t)l->env->config->dispatch_batch_jobs,
-                                  .max_bytes = (size_t)l->env->config->dispatch_batch_bytes,
-                                  .map = &l->map,
-                                  .topics = l->snapshot,
-                                  .read_up_to_ms = l->env->read_up_to(l->env->arg),
-                                  .writable = dt_delivery_writable,
-                                  .arg = l->delivery,
-                                  .claiming = send_ahead,
-                                  .claiming_arg = l,
+    const struct dt_config *config = l->env->config;
+    return (struct dt_leader_txn){.sent = {.list = &l->flight.list,
+                                           .offset = l->flight.settle_offset,
+                                           .extend_deadlines = ate_their_time(&l->flight, now_us)},
+                                  .due = {.hints = l->hints,
+                                          .n_hints = l->n_hints,
+                                          .max_jobs = (size_t)config->dispatch_batch_jobs,
+                                          .max_bytes = (size_t)config->dispatch_batch_bytes,
+                                          .map = &l->map,
+                                          .topics = l->snapshot,
+                                          .read_up_to_ms = l->env->read_up_to(l->env->arg)},
+                                  .gate = {.writable = dt_delivery_writable, .arg = l->delivery},
+                                  .listener = {.claiming = send_ahead, .arg = l},
                                   .arena = &l->arena};
 }
 
@@ -141,11 +140,11 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
         return status;
     }
     dt_metric_observe(l->meters.leader_txn_seconds, (double)(dt_shard_mono_us(l) - start_us) / 1e6);
-    dt_metric_add(l->meters.timed_out, (int64_t)txn->timed_out);
+    dt_metric_add(l->meters.timed_out, (int64_t)txn->timed_out.n);
     l->checked_us = start_us;
-    if (txn->n_batch) {
+    if (txn->batch.n) {
         l->flight.claimed_us = start_us;
-        l->flight.shortest_ack_ms = txn->shortest_ack_ms;
+        l->flight.shortest_ack_ms = txn->chosen.shortest_ack_ms;
     }
     return keep_flight(l, txn);
 }
@@ -167,15 +166,15 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
         return status;
     DT_FAIL_POINT("index.before_told");
     dt_shard_tell_index(l, txn); /* while Kafka takes the messages; whether they are sent or not, they stay claimed */
-    if (txn->n_batch)
-        status = dt_delivery_begun(l->delivery) ? commit_sending(l, err) : send_head(l, txn->batch, err);
-    if (txn->outbox)
+    if (txn->batch.n)
+        status = dt_delivery_begun(l->delivery) ? commit_sending(l, err) : send_head(l, txn->batch.jobs, err);
+    if (txn->timed_out.outbox)
         l->env->outbox(l->env->arg, l->shard);
-    if (txn->unread)
-        l->env->want_read(l->env->arg, l->shard, txn->unread_ms);
-    if (txn->orphan.p)
-        note_orphan(l, txn->orphan);
-    if (status == DT_OK && txn->rest)
+    if (txn->judged.unread)
+        l->env->want_read(l->env->arg, l->shard, txn->judged.unread_ms);
+    if (txn->judged.orphan.p)
+        note_orphan(l, txn->judged.orphan);
+    if (status == DT_OK && txn->settled.remainder)
         status = dt_shard_send_remainder(l, err);
     return status;
 }

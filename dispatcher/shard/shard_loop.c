@@ -114,14 +114,14 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     int64_t at_us = now_us + longest_sleep_us(l);
     if (txn && txn->stale_map)
         return now_us + STALE_MAP_US;
-    if (dt_shard_has_remainder(l) || (txn && (txn->more || news)))
+    if (dt_shard_has_remainder(l) || (txn && (txn->chosen.more || news)))
         return now_us;
-    l->locked_pause_us = !txn || !txn->locked ? 0
-                         : l->locked_pause_us ? dt_earlier(l->locked_pause_us * 2, CHECK_US)
-                                              : LOCKED_FIRST_US;
+    l->locked_pause_us = !txn || !txn->seen.locked ? 0
+                         : l->locked_pause_us      ? dt_earlier(l->locked_pause_us * 2, CHECK_US)
+                                                   : LOCKED_FIRST_US;
     if (l->locked_pause_us)
         at_us = dt_earlier(at_us, now_us + l->locked_pause_us);
-    bool all_locked = l->locked_pause_us && l->backlog && !txn->n_seen; /* the next due scan would see nothing else */
+    bool all_locked = l->locked_pause_us && l->backlog && !txn->seen.n; /* the next due scan would see nothing else */
     if (next_ms && !all_locked)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n)
@@ -138,7 +138,7 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
  */
 static int64_t pacing_us(const dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
 {
-    bool all = txn && txn->n_batch && !txn->more && !dt_shard_has_remainder(l) && !l->backlog;
+    bool all = txn && txn->batch.n && !txn->chosen.more && !dt_shard_has_remainder(l) && !l->backlog;
     int64_t took_us = dt_shard_mono_us(l) - began_us;
     if (!all || took_us >= BEAT_US)
         return 0;
@@ -150,9 +150,9 @@ static int64_t pacing_us(const dt_shard_loop *l, const struct dt_leader_txn *txn
  * a moment ago, are no such thing. */
 static bool left_in_front(const dt_shard_loop *l, const struct dt_leader_txn *txn, bool news)
 {
-    size_t dealt_with = txn->n_seen + (news || dt_delivery_finding_out(l->delivery) ? txn->unknown : 0);
+    size_t dealt_with = txn->seen.n + (news || dt_delivery_finding_out(l->delivery) ? txn->seen.unknown : 0);
     bool full = l->backlog || l->n_hints == (size_t)l->env->config->dispatch_batch_jobs;
-    return txn->locked && !txn->more && full && dealt_with < l->n_hints / 2 && !l->index_stuck;
+    return txn->seen.locked && !txn->chosen.more && full && dealt_with < l->n_hints / 2 && !l->index_stuck;
 }
 
 /*
@@ -190,8 +190,8 @@ static bool has_work(const dt_shard_loop *l)
 /* What this leader transaction put off, a retry after a timeout say, may be due before what the due scan saw next. */
 static void note_put_off(const struct dt_leader_txn *txn, int64_t *next_ms)
 {
-    for (size_t i = 0; i < txn->n_seen; i++) {
-        const struct dt_seen *seen = &txn->seen[i];
+    for (size_t i = 0; i < txn->seen.n; i++) {
+        const struct dt_seen *seen = &txn->seen.v[i];
         if (seen->id && seen->next_ms && !seen->hold.p)
             *next_ms = *next_ms ? dt_earlier(*next_ms, seen->next_ms) : seen->next_ms;
     }
@@ -201,7 +201,7 @@ static void note_put_off(const struct dt_leader_txn *txn, int64_t *next_ms)
  * because it was not the earliest then. (After a batch the due scan that comes with its settling finds it.) */
 static bool cleared_head(const dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
-    return txn->n_seen && !txn->n_batch && dt_shard_believes_index(l);
+    return txn->seen.n && !txn->batch.n && dt_shard_believes_index(l);
 }
 
 /* True: topics that were not known are known now. */
@@ -225,7 +225,7 @@ static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_m
         dt_shard_pass_by_index(l);
     if (txn->stale_map)
         l->env->stale_map(l->env->arg);
-    if (txn->n_batch && !txn->locked)
+    if (txn->batch.n && !txn->seen.locked)
         *next_ms = *next_ms ? *next_ms : now_ms;
     note_put_off(txn, next_ms);
     if (cleared_head(l, txn))

@@ -24,7 +24,12 @@
 #include "fair.h"
 #include "job/job.h"
 #include "shard_loop.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/dispatch/fence.h"
+#include "store/dispatch/inflight.h"
+#include "store/dispatch/leader_txn.h"
+#include "store/dispatch/scan.h"
+#include "store/dispatch/takeover.h"
+#include "store/dispatch/topic_snapshot.h"
 #include "topic_memory.h"
 
 /* Signals of a loop's mailbox. */

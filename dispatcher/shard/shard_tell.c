@@ -37,8 +37,8 @@ static dt_status hand_on(dt_shard_loop *l, const struct dt_leader_txn *txn, int6
 {
     struct dt_shard_set soon = {0};
     size_t n = 0;
-    for (size_t i = 0; i < txn->n_seen; i++) {
-        const struct dt_seen *seen = &txn->seen[i];
+    for (size_t i = 0; i < txn->seen.n; i++) {
+        const struct dt_seen *seen = &txn->seen.v[i];
         if (!seen->elsewhere || seen->next_ms >= horizon_ms)
             continue;
         entries[n++] = (struct dt_entry){seen->id, seen->next_ms, 0};
@@ -58,26 +58,26 @@ static dt_status hand_on(dt_shard_loop *l, const struct dt_leader_txn *txn, int6
  * due scan, before all others. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
-    if (!l->index_up || txn->n_seen + txn->n_moved == 0)
+    if (!l->index_up || txn->seen.n + txn->settled.moved.n == 0)
         return;
     int64_t horizon_ms = txn->now_ms + l->env->config->index_horizon;
-    struct dt_fix *fixes = dt_arena_alloc(&l->arena, (txn->n_seen + txn->n_moved) * sizeof(*fixes));
-    struct dt_entry *held = dt_arena_alloc(&l->arena, (txn->n_seen + 1) * sizeof(*held));
+    struct dt_fix *fixes = dt_arena_alloc(&l->arena, (txn->seen.n + txn->settled.moved.n) * sizeof(*fixes));
+    struct dt_entry *held = dt_arena_alloc(&l->arena, (txn->seen.n + 1) * sizeof(*held));
     struct dt_error err = {0};
     dt_status status = fixes && held ? DT_OK : DT_NOMEM;
     size_t n = 0;
     if (status == DT_OK)
         status = hand_on(l, txn, horizon_ms, held, &err);
-    for (size_t i = 0; status == DT_OK && i < txn->n_seen; i++) {
-        struct dt_seen *seen = &txn->seen[i];
+    for (size_t i = 0; status == DT_OK && i < txn->seen.n; i++) {
+        struct dt_seen *seen = &txn->seen.v[i];
         bool stays = !seen->elsewhere && seen->next_ms < horizon_ms;
         if (seen->hold.p)
-            status = hold_topic(l, seen, txn->n_seen - i, held, &err);
+            status = hold_topic(l, seen, txn->seen.n - i, held, &err);
         else if (seen->id)
             fixes[n++] = (struct dt_fix){seen->id, seen->hint_ms, stays ? seen->next_ms : 0};
     }
-    for (size_t i = 0; status == DT_OK && i < txn->n_moved; i++) {
-        const struct dt_seen *moved = &txn->moved[i];
+    for (size_t i = 0; status == DT_OK && i < txn->settled.moved.n; i++) {
+        const struct dt_seen *moved = &txn->settled.moved.v[i];
         fixes[n++] = (struct dt_fix){moved->id, moved->hint_ms, moved->next_ms < horizon_ms ? moved->next_ms : 0};
     }
     if (status == DT_OK && n)

@@ -10,7 +10,8 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "reconcile/reconcile.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/archive/housekeeping.h"
+#include "store/dispatch/scan.h"
 
 /* Whoever changed a row has told the index by then, or does not any more. */
 #define DT_RECONCILE_DOUBT_US INT64_C(2000000)

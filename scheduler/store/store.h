@@ -2,7 +2,7 @@
  * The port to MySQL: one function a transaction; with store_*.c and db_mysql.c the only SQL in C.
  *
  * A dt_store is one connection: one thread at a time. All functions return UNAVAILABLE when the connection breaks under
- * them, and reconnect by themselves at the next call; so do those on a fence (store_dispatch.h): it is the row that is
+ * them, and reconnect by themselves at the next call; so do those on a fence (dispatch/fence.h): it is the row that is
  * compared with the fence, whatever connection asks. BUSY (deadlock, lock timeout) is retried inside, a bounded number
  * of times, then returned. Slices in outputs live in the arena
  * given, inputs are borrowed for the call. `now` is always MySQL's clock.

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "chores/outbox.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/results/outbox.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"

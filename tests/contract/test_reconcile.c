@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/metrics.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/store.h"
 #include "support/mysql_fixture.h"
 #include "support/redis_fixture.h"
 

@@ -15,7 +15,13 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/dispatch/store_dispatch.h"
+#include "store/archive/archive.h"
+#include "store/dispatch/fence.h"
+#include "store/dispatch/inflight.h"
+#include "store/dispatch/leader_txn.h"
+#include "store/dispatch/takeover.h"
+#include "store/dispatch/topic_snapshot.h"
+#include "store/jobs/audit.h"
 #include "store/jobs/counts.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
@@ -115,26 +121,25 @@ static dt_status lead(struct leader *l, struct dt_error *why)
 /* Settles, times out and claims among the ids given. */
 static dt_status leader_txn(struct leader *l, const struct dt_hint *hints, size_t n, struct dt_error *why)
 {
-    struct dt_leader_txn t = {.settle = &l->flight,
-                              .read_up_to_ms = INT64_MAX,
-                              .settle_offset = l->fence.ledger_offset + 1,
-                              .hints = hints,
-                              .n_hints = n,
-                              .max_jobs = 1000,
-                              .max_bytes = 8 << 20,
-                              .map = &map,
-                              .topics = l->snapshot,
-                              .writable = always,
+    struct dt_leader_txn t = {.sent = {.list = &l->flight, .offset = l->fence.ledger_offset + 1},
+                              .due = {.hints = hints,
+                                      .n_hints = n,
+                                      .max_jobs = 1000,
+                                      .max_bytes = 8 << 20,
+                                      .map = &map,
+                                      .topics = l->snapshot,
+                                      .read_up_to_ms = INT64_MAX},
+                              .gate = {.writable = always},
                               .arena = &l->arena};
     dt_arena_reset(&l->arena);
     dt_status status = dt_leader_txn_commit(l->store, &l->fence, &t, why);
     if (status != DT_OK)
         return status;
     dt_inflight_clear(&l->flight);
-    l->flight.v = calloc(t.n_batch + 1, sizeof *l->flight.v);
-    for (size_t i = 0; i < t.n_batch; i++)
-        l->flight.v[l->flight.n++] = t.batch[i].claim;
-    l->flight.cap = t.n_batch + 1;
+    l->flight.v = calloc(t.batch.n + 1, sizeof *l->flight.v);
+    for (size_t i = 0; i < t.batch.n; i++)
+        l->flight.v[l->flight.n++] = t.batch.jobs[i].claim;
+    l->flight.cap = t.batch.n + 1;
     return DT_OK;
 }
 

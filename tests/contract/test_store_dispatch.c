@@ -1,4 +1,4 @@
-/* store_dispatch.h on a real server: takeover, the leader transaction, scans, housekeeping, outbox. */
+/* store/dispatch/ on a real server: takeover, the leader transaction, scans, housekeeping, outbox. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,16 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/dispatch/store_dispatch.h"
+#include "store/archive/housekeeping.h"
+#include "store/dispatch/fence.h"
+#include "store/dispatch/inflight.h"
+#include "store/dispatch/leader_txn.h"
+#include "store/dispatch/outgoing.h"
+#include "store/dispatch/scan.h"
+#include "store/dispatch/takeover.h"
+#include "store/dispatch/topic_snapshot.h"
+#include "store/results/outbox.h"
+#include "store/shard_stats.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
@@ -139,16 +148,15 @@ static int64_t read_up_to_ms = INT64_MAX; /* of the results */
 static struct dt_leader_txn leader_txn_of(struct rig *rig, const struct dt_hint *hints, size_t n)
 {
     static const struct dt_inflight none;
-    return (struct dt_leader_txn){.settle = &none,
-                                  .read_up_to_ms = read_up_to_ms,
-                                  .hints = hints,
-                                  .n_hints = n,
-                                  .max_jobs = 1000,
-                                  .max_bytes = 8 << 20,
-                                  .map = &rig->map,
-                                  .topics = rig->snapshot,
-                                  .writable = writable,
-                                  .arg = rig,
+    return (struct dt_leader_txn){.sent = {.list = &none},
+                                  .due = {.hints = hints,
+                                          .n_hints = n,
+                                          .max_jobs = 1000,
+                                          .max_bytes = 8 << 20,
+                                          .map = &rig->map,
+                                          .topics = rig->snapshot,
+                                          .read_up_to_ms = read_up_to_ms},
+                                  .gate = {.writable = writable, .arg = rig},
                                   .arena = &rig->arena};
 }
 
@@ -160,14 +168,14 @@ static struct dt_leader_txn leader_txn(struct rig *rig, const int64_t *ids, size
     for (size_t i = 0; i < n; i++)
         hints[i] = (struct dt_hint){ids[i], 1};
     struct dt_leader_txn t = leader_txn_of(rig, hints, n);
-    t.settle = &rig->flight;
-    t.settle_offset = rig->fence.ledger_offset + 2;
+    t.sent.list = &rig->flight;
+    t.sent.offset = rig->fence.ledger_offset + 2;
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
-    dt_inflight_drop(&rig->flight, t.settled);
-    for (size_t i = 0; i < t.n_batch; i++) {
+    dt_inflight_drop(&rig->flight, t.settled.n);
+    for (size_t i = 0; i < t.batch.n; i++) {
         if (rig->flight.n == rig->flight.cap)
             rig->flight.v = realloc(rig->flight.v, (rig->flight.cap = rig->flight.cap * 2 + 8) * sizeof *rig->flight.v);
-        rig->flight.v[rig->flight.n++] = t.batch[i].claim;
+        rig->flight.v[rig->flight.n++] = t.batch.jobs[i].claim;
     }
     return t;
 }
@@ -223,7 +231,7 @@ static void a_deposed_leader_writes_nothing(void **state)
     take_over(rig, 22);
     struct dt_leader_txn t = leader_txn_of(rig, &hint, 1);
     assert_int_equal(dt_leader_txn_commit(rig->store, &zombie, &t, &err), DT_DEPOSED);
-    assert_int_equal(t.n_batch, 0);
+    assert_int_equal(t.batch.n, 0);
     assert_int_equal(field(rig, "state+0", id), 1);
     assert_int_equal(halt(rig, &zombie, "never", &err), DT_DEPOSED);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM shards WHERE halted IS NOT NULL"), 0);
@@ -265,7 +273,7 @@ static void what_the_ledger_has_is_settled_and_the_rest_stays_in_flight(void **s
     struct dt_error err = {0};
     int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 51);
-    assert_int_equal(leader_txn(rig, ids, 2).n_batch, 2);
+    assert_int_equal(leader_txn(rig, ids, 2).batch.n, 2);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)ids[0]);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET send_n = 1 WHERE shard = 0");
     take_over(rig, 52);
@@ -318,7 +326,7 @@ static void an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody(v
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET ack_timeout_ms = 9223372036854775807 WHERE id = %lld",
                       (long long)ids[0]);
     take_over(rig, 65);
-    assert_int_equal(leader_txn(rig, ids, 2).n_batch, 2);
+    assert_int_equal(leader_txn(rig, ids, 2).batch.n, 2);
     assert_true(field(rig, "next_at", ids[0]) > now_ms(rig) + 24 * 365 * 50 * HOUR);
     assert_int_equal(field(rig, "near", ids[0]), 0);
     take_over(rig, 66);
@@ -338,16 +346,16 @@ static void due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong(
                       (long long)ids[4]);
     take_over(rig, 71);
     struct dt_leader_txn t = leader_txn(rig, ids, 5);
-    assert_int_equal(t.n_batch, 2);
-    assert_int_equal(t.batch[0].claim.id, ids[1]);
-    assert_int_equal(t.batch[1].claim.id, ids[0]);
-    assert_int_equal(t.batch[0].claim.attempt, 1);
-    assert_int_equal(t.batch[0].claim.due_ms, now - 3000);
-    assert_true(dt_str_is(t.batch[0].payload, "{}"));
-    assert_true(dt_str_is(t.batch[0].kafka_topic, "t"));
-    assert_int_equal(t.n_seen, 5);
-    for (size_t i = 0; i < t.n_seen; i++) {
-        const struct dt_seen *s = &t.seen[i];
+    assert_int_equal(t.batch.n, 2);
+    assert_int_equal(t.batch.jobs[0].claim.id, ids[1]);
+    assert_int_equal(t.batch.jobs[1].claim.id, ids[0]);
+    assert_int_equal(t.batch.jobs[0].claim.attempt, 1);
+    assert_int_equal(t.batch.jobs[0].claim.due_ms, now - 3000);
+    assert_true(dt_str_is(t.batch.jobs[0].payload, "{}"));
+    assert_true(dt_str_is(t.batch.jobs[0].kafka_topic, "t"));
+    assert_int_equal(t.seen.n, 5);
+    for (size_t i = 0; i < t.seen.n; i++) {
+        const struct dt_seen *s = &t.seen.v[i];
         if (s->id == ids[2])
             assert_int_equal(s->next_ms, later);
         else if (s->id == ids[3] || s->id == ids[4])
@@ -408,13 +416,13 @@ static void what_is_about_to_be_claimed_is_told_before_anybody_sees_it(void **st
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = 'small'");
     take_over(rig, 75);
     struct dt_leader_txn t = leader_txn_of(rig, hints, 3);
-    t.claiming = note_claiming;
-    t.claiming_arg = &told;
+    t.listener.claiming = note_claiming;
+    t.listener.arg = &told;
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
     assert_int_equal(told.times, 1);
-    assert_int_equal(told.n, t.n_batch);
-    for (size_t i = 0; i < t.n_batch; i++) {
-        assert_int_equal(told.claims[i].id, t.batch[i].claim.id);
+    assert_int_equal(told.n, t.batch.n);
+    for (size_t i = 0; i < t.batch.n; i++) {
+        assert_int_equal(told.claims[i].id, t.batch.jobs[i].claim.id);
         assert_int_equal(told.claims[i].attempt, 1);
         assert_true(dt_str_is(told.payloads[i], "small"));
     }
@@ -434,10 +442,10 @@ static void a_batch_with_a_large_message_is_told_of_when_that_was_read(void **st
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 5000) WHERE id = %lld", (long long)hints[1].id);
     take_over(rig, 76);
     struct dt_leader_txn t = leader_txn_of(rig, hints, 2);
-    t.claiming = note_claiming;
-    t.claiming_arg = &told;
+    t.listener.claiming = note_claiming;
+    t.listener.arg = &told;
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
-    assert_int_equal(t.n_batch, 2);
+    assert_int_equal(t.batch.n, 2);
     assert_int_equal(told.times, 1);
     assert_int_equal(told.n, 2);
     assert_int_equal(told.payloads[1].n, 5000);
@@ -464,13 +472,13 @@ static void a_batch_has_the_messages_of_its_claims_small_and_large(void **state)
     }
     take_over(rig, 74);
     struct dt_leader_txn t = leader_txn(rig, ids, 6);
-    assert_int_equal(t.n_batch, 6);
+    assert_int_equal(t.batch.n, 6);
     struct dt_inflight list = {.v = calloc(6, sizeof *list.v), .n = 6};
     for (size_t i = 0; i < 6; i++)
-        list.v[i] = t.batch[i].claim;
+        list.v[i] = t.batch.jobs[i].claim;
     OK(dt_store_read_outgoing(rig->store, &list, &rig->arena, &again, &err));
     for (size_t i = 0; i < 6; i++) {
-        const struct dt_outgoing *a = &t.batch[i], *b = &again[i];
+        const struct dt_outgoing *a = &t.batch.jobs[i], *b = &again[i];
         assert_int_equal(a->claim.id, ids[(i * 5) % 6]);
         assert_same(a->topic, b->topic);
         assert_same(a->kafka_topic, b->kafka_topic);
@@ -491,7 +499,7 @@ static void nothing_is_claimed_before_its_time_by_the_servers_clock(void **state
     take_over(rig, 72);
     for (;;) {
         struct dt_leader_txn t = leader_txn(rig, &id, 1);
-        if (t.n_batch) {
+        if (t.batch.n) {
             assert_true(field(rig, "dispatched_at >= due_at", id));
             return;
         }
@@ -510,11 +518,11 @@ static void a_batch_keeps_to_its_limits_and_to_the_order(void **state)
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 5000) WHERE id = %lld", (long long)hints[2].id);
     take_over(rig, 73);
     struct dt_leader_txn t = leader_txn_of(rig, hints, 4);
-    t.max_bytes = 4000;
+    t.due.max_bytes = 4000;
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
-    assert_int_equal(t.n_batch, 1); /* the second oldest is too large for this batch: nothing younger passes it */
-    assert_int_equal(t.batch[0].claim.id, hints[3].id);
-    assert_true(t.more);
+    assert_int_equal(t.batch.n, 1); /* the second oldest is too large for this batch: nothing younger passes it */
+    assert_int_equal(t.batch.jobs[0].claim.id, hints[3].id);
+    assert_true(t.chosen.more);
 }
 
 static void a_leader_transaction_refuses_to_forget_what_is_in_flight(void **state)
@@ -547,21 +555,21 @@ static void a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on(void **s
     take_over(rig, 81);
     rig->writable = DT_WRITABLE_UNKNOWN;
     struct dt_leader_txn t = leader_txn(rig, ids, 2);
-    assert_int_equal(t.n_batch, 0);
-    assert_true(t.locked);
+    assert_int_equal(t.batch.n, 0);
+    assert_true(t.seen.locked);
     rig->writable = DT_WRITABLE_YES;
     OK(dt_store_topic_pause(rig->other, dt_str("t"), true, &err));
     t = leader_txn(rig, ids, 2);
-    assert_int_equal(t.n_batch, 1);
-    assert_int_equal(t.batch[0].claim.id, ids[1]);
-    assert_int_equal(t.held, 1);
+    assert_int_equal(t.batch.n, 1);
+    assert_int_equal(t.batch.jobs[0].claim.id, ids[1]);
+    assert_int_equal(t.seen.held, 1);
     assert_true(dt_topic_snapshot_paused(rig->snapshot, dt_str("t")));
     OK(dt_store_topic_pause(rig->other, dt_str("u"), true, &err));
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)ids[1]);
     t = leader_txn(rig, &ids[1], 1);
-    assert_int_equal(t.timed_out, 1);
+    assert_int_equal(t.timed_out.n, 1);
     OK(dt_store_topic_pause(rig->other, dt_str("t"), false, &err));
-    assert_int_equal(leader_txn(rig, ids, 1).n_batch, 1);
+    assert_int_equal(leader_txn(rig, ids, 1).batch.n, 1);
 }
 
 static void a_row_locked_by_another_is_left_and_not_waited_for(void **state)
@@ -572,12 +580,12 @@ static void a_row_locked_by_another_is_left_and_not_waited_for(void **state)
     mysql_fixture_run(&rig->fx, "START TRANSACTION");
     mysql_fixture_number(&rig->fx, "SELECT id FROM jobs WHERE id = %lld FOR UPDATE", (long long)ids[0]);
     struct dt_leader_txn t = leader_txn(rig, ids, 2);
-    assert_int_equal(t.n_batch, 1);
-    assert_int_equal(t.batch[0].claim.id, ids[1]);
-    assert_true(t.locked);
-    assert_int_equal(t.n_seen, 1);
+    assert_int_equal(t.batch.n, 1);
+    assert_int_equal(t.batch.jobs[0].claim.id, ids[1]);
+    assert_true(t.seen.locked);
+    assert_int_equal(t.seen.n, 1);
     mysql_fixture_run(&rig->fx, "ROLLBACK");
-    assert_int_equal(leader_txn(rig, ids, 1).n_batch, 1);
+    assert_int_equal(leader_txn(rig, ids, 1).batch.n, 1);
 }
 
 static void a_stale_map_claims_nothing_and_says_so(void **state)
@@ -588,9 +596,9 @@ static void a_stale_map_claims_nothing_and_says_so(void **state)
     mysql_fixture_run(&rig->fx, "UPDATE installation SET generation = 2");
     struct dt_leader_txn t = leader_txn(rig, &id, 1);
     assert_true(t.stale_map);
-    assert_int_equal(t.n_batch, 0);
+    assert_int_equal(t.batch.n, 0);
     dt_shard_map_init(&rig->map, 2, SHARDS);
-    assert_int_equal(leader_txn(rig, &id, 1).n_batch, 1);
+    assert_int_equal(leader_txn(rig, &id, 1).batch.n, 1);
 }
 
 static void an_earlier_attempt_in_another_shards_list_keeps_a_job_back(void **state)
@@ -600,11 +608,11 @@ static void an_earlier_attempt_in_another_shards_list_keeps_a_job_back(void **st
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, claim_shard = 2 WHERE id = %lld", (long long)id);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[%lld,1,5]]' WHERE shard = 2", (long long)id);
     take_over(rig, 93);
-    assert_int_equal(leader_txn(rig, &id, 1).n_batch, 0);
+    assert_int_equal(leader_txn(rig, &id, 1).batch.n, 0);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[]' WHERE shard = 2");
     struct dt_leader_txn t = leader_txn(rig, &id, 1);
-    assert_int_equal(t.n_batch, 1);
-    assert_int_equal(t.batch[0].claim.attempt, 2);
+    assert_int_equal(t.batch.n, 1);
+    assert_int_equal(t.batch.jobs[0].claim.attempt, 2);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM attempts WHERE job_id = %lld AND attempt = 1",
                                           (long long)id),
                      1);
@@ -620,20 +628,20 @@ static void a_deadline_waits_until_all_that_was_reported_before_it_has_been_read
     int64_t second_ms = field(rig, "next_at", ids[1]);
     read_up_to_ms = 499;
     struct dt_leader_txn t = leader_txn(rig, ids, 2);
-    assert_int_equal(t.timed_out, 0);
-    assert_int_equal(t.unread, 2);
-    assert_int_equal(t.unread_ms, second_ms);
-    assert_true(t.locked);
-    assert_int_equal(t.n_seen, 0);
+    assert_int_equal(t.timed_out.n, 0);
+    assert_int_equal(t.judged.unread, 2);
+    assert_int_equal(t.judged.unread_ms, second_ms);
+    assert_true(t.seen.locked);
+    assert_int_equal(t.seen.n, 0);
     read_up_to_ms = 500; /* the very instant of the first one's deadline */
     t = leader_txn(rig, ids, 2);
     read_up_to_ms = INT64_MAX;
-    assert_int_equal(t.timed_out, 1);
-    assert_int_equal(t.unread, 1);
+    assert_int_equal(t.timed_out.n, 1);
+    assert_int_equal(t.judged.unread, 1);
     assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_TIMED_OUT);
     assert_int_equal(field(rig, "state+0", ids[1]), 2);
     t = leader_txn(rig, ids, 2);
-    assert_int_equal(t.unread, 0);
+    assert_int_equal(t.judged.unread, 0);
     assert_int_equal(field(rig, "attempt_status+0", ids[1]), DT_ATTEMPT_TIMED_OUT);
 }
 
@@ -649,12 +657,12 @@ static void a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet(voi
                       "(%lld, 1, 'succeeded', -1, 1)",
                       (long long)ids[0]);
     struct dt_leader_txn t = leader_txn(rig, ids, 2);
-    assert_int_equal(t.timed_out, 1);
-    assert_true(t.locked);
+    assert_int_equal(t.timed_out.n, 1);
+    assert_true(t.seen.locked);
     assert_int_equal(field(rig, "state+0", ids[0]), 2);
     assert_int_equal(field(rig, "attempt_status+0", ids[1]), DT_ATTEMPT_TIMED_OUT);
     mysql_fixture_run(&rig->fx, "DELETE FROM deferred_results");
-    assert_int_equal(leader_txn(rig, ids, 1).timed_out, 1);
+    assert_int_equal(leader_txn(rig, ids, 1).timed_out.n, 1);
 }
 
 static void a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not(void **state)
@@ -665,7 +673,7 @@ static void a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not(void **
     leader_txn(rig, ids, 2);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)ids[0]);
     struct dt_leader_txn t = leader_txn(rig, ids, 2); /* settles first: both are out of flight now */
-    assert_int_equal(t.timed_out, 1);
+    assert_int_equal(t.timed_out.n, 1);
     assert_int_equal(field(rig, "state+0", ids[0]), 1);
     assert_int_equal(field(rig, "failures", ids[0]), 1);
     assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_TIMED_OUT);
@@ -678,7 +686,7 @@ static size_t claim_some(struct rig *rig, int64_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         ids[i] = job(rig, now_ms(rig) - 10000 + (int64_t)i);
-    return leader_txn(rig, ids, n).n_batch;
+    return leader_txn(rig, ids, n).batch.n;
 }
 
 static int64_t row_send_n(struct rig *rig)
@@ -759,7 +767,7 @@ static void an_undeliverable_attempt_stands_in_the_history_once_another_follows(
     refuse(rig, 0, 1);
     rig->flight.n = 0;
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5");
-    assert_int_equal(leader_txn(rig, &id, 1).n_batch, 1);
+    assert_int_equal(leader_txn(rig, &id, 1).batch.n, 1);
     assert_int_equal(
         mysql_fixture_number(&rig->fx,
                              "SELECT COUNT(*) FROM attempts WHERE job_id = %lld AND attempt = 1 AND status "
@@ -866,18 +874,18 @@ static void while_a_rest_is_in_flight_nothing_is_claimed_and_nothing_times_out(v
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE state = 'dispatched'");
     int64_t hints[] = {waiting, ids[0], ids[4]};
     struct dt_leader_txn t = leader_txn(rig, hints, 3);
-    assert_int_equal(t.settled, 1);
-    assert_int_equal(t.rest, 4);
-    assert_int_equal(t.n_batch + t.timed_out + t.n_seen, 0);
+    assert_int_equal(t.settled.n, 1);
+    assert_int_equal(t.settled.remainder, 4);
+    assert_int_equal(t.batch.n + t.timed_out.n + t.seen.n, 0);
     assert_int_equal(row_send_n(rig), 2);
     t = leader_txn(rig, hints, 3);
-    assert_int_equal(t.settled, 2);
-    assert_int_equal(t.rest, 2);
+    assert_int_equal(t.settled.n, 2);
+    assert_int_equal(t.settled.remainder, 2);
     assert_int_equal(row_send_n(rig), 2);
     t = leader_txn(rig, hints, 3); /* the last two: now they may */
-    assert_int_equal(t.rest, 0);
-    assert_int_equal(t.n_batch, 1);
-    assert_int_equal(t.timed_out, 2);
+    assert_int_equal(t.settled.remainder, 0);
+    assert_int_equal(t.batch.n, 1);
+    assert_int_equal(t.timed_out.n, 2);
     assert_int_equal(row_send_n(rig), 1);
 }
 
@@ -892,16 +900,16 @@ static void only_what_was_sent_gets_a_new_deadline(void **state)
     take_over(rig, 127);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5");
     struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
-    t.settle = &rig->flight;
-    t.settle_offset = 9;
-    t.extend_deadlines = true;
+    t.sent.list = &rig->flight;
+    t.sent.offset = 9;
+    t.sent.extend_deadlines = true;
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
     assert_true(field(rig, "next_at", ids[0]) > now_ms(rig));
     assert_int_equal(field(rig, "next_at", ids[1]), 5);
-    assert_int_equal(t.n_moved, 1); /* for the index */
-    assert_int_equal(t.moved[0].id, ids[0]);
-    assert_int_equal(t.moved[0].hint_ms, 5);
-    assert_int_equal(t.moved[0].next_ms, field(rig, "next_at", ids[0]));
+    assert_int_equal(t.settled.moved.n, 1); /* for the index */
+    assert_int_equal(t.settled.moved.v[0].id, ids[0]);
+    assert_int_equal(t.settled.moved.v[0].hint_ms, 5);
+    assert_int_equal(t.settled.moved.v[0].next_ms, field(rig, "next_at", ids[0]));
 }
 
 static void a_send_n_that_makes_no_sense_means_the_whole_list(void **state)
@@ -928,15 +936,15 @@ static void a_message_that_may_be_too_large_is_claimed_alone(void **state)
     take_over(rig, 130);
     rig->most_bytes = 5000;
     struct dt_leader_txn t = leader_txn(rig, ids, 5); /* the two before it, it, the two after it: order is kept */
-    assert_int_equal(t.n_batch, 2);
-    assert_true(t.more);
+    assert_int_equal(t.batch.n, 2);
+    assert_true(t.chosen.more);
     t = leader_txn(rig, ids, 5);
-    assert_int_equal(t.n_batch, 1);
-    assert_int_equal(t.batch[0].claim.id, ids[2]);
-    assert_true(t.more);
+    assert_int_equal(t.batch.n, 1);
+    assert_int_equal(t.batch.jobs[0].claim.id, ids[2]);
+    assert_true(t.chosen.more);
     t = leader_txn(rig, ids, 5);
-    assert_int_equal(t.n_batch, 2);
-    assert_false(t.more);
+    assert_int_equal(t.batch.n, 2);
+    assert_false(t.chosen.more);
 }
 
 static void the_bytes_of_a_batch_are_shared_by_topics(void **state)
@@ -952,15 +960,15 @@ static void the_bytes_of_a_batch_are_shared_by_topics(void **state)
         hints[i] = (struct dt_hint){job_of(rig, "u", now - 1000 + i), 1};
     take_over(rig, 132);
     struct dt_leader_txn t = leader_txn_of(rig, hints, 12);
-    t.max_bytes = 24000;
+    t.due.max_bytes = 24000;
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
     /* both of u, though all of t are longer due; and of t, in order, what the rest has room for */
-    assert_int_equal(t.n_batch, 5);
+    assert_int_equal(t.batch.n, 5);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(t.batch[i].claim.id, hints[i].id);
-    assert_int_equal(t.batch[3].claim.id, hints[10].id);
-    assert_int_equal(t.batch[4].claim.id, hints[11].id);
-    assert_true(t.more);
+        assert_int_equal(t.batch.jobs[i].claim.id, hints[i].id);
+    assert_int_equal(t.batch.jobs[3].claim.id, hints[10].id);
+    assert_int_equal(t.batch.jobs[4].claim.id, hints[11].id);
+    assert_true(t.chosen.more);
 }
 
 static void those_that_go_alone_take_turns_with_other_topics(void **state)
@@ -976,9 +984,9 @@ static void those_that_go_alone_take_turns_with_other_topics(void **state)
     rig->most_bytes = 5000;
     for (int i = 0; i < 2; i++) {
         struct dt_leader_txn t = leader_txn(rig, ids, 6);
-        alone += t.n_batch == 1 && t.batch[0].claim.id == ids[0];
-        others += t.n_batch == 3 && t.batch[0].claim.id == ids[3];
-        assert_true(t.more);
+        alone += t.batch.n == 1 && t.batch.jobs[0].claim.id == ids[0];
+        others += t.batch.n == 3 && t.batch.jobs[0].claim.id == ids[3];
+        assert_true(t.chosen.more);
     }
     assert_int_equal(alone, 1);
     assert_int_equal(others, 1);
@@ -991,12 +999,12 @@ static void hints_of_topics_that_nobody_knows_yet_are_counted(void **state)
     take_over(rig, 134);
     rig->writable = DT_WRITABLE_UNKNOWN;
     struct dt_leader_txn t = leader_txn(rig, ids, 2);
-    assert_int_equal(t.n_batch, 0);
-    assert_int_equal(t.unknown, 2);
+    assert_int_equal(t.batch.n, 0);
+    assert_int_equal(t.seen.unknown, 2);
     rig->writable = DT_WRITABLE_YES;
     t = leader_txn(rig, ids, 2);
-    assert_int_equal(t.n_batch, 2);
-    assert_int_equal(t.unknown, 0);
+    assert_int_equal(t.batch.n, 2);
+    assert_int_equal(t.seen.unknown, 0);
 }
 
 static void what_queues_up_with_what_is_told_by_id(void **state)
@@ -1024,17 +1032,17 @@ static void jobs_whose_topic_has_no_row_are_held_and_named(void **state)
                      job_of(rig, "gone", now_ms(rig) - 2000)};
     take_over(rig, 131);
     struct dt_leader_txn t = leader_txn(rig, ids, 3);
-    assert_int_equal(t.n_batch, 1);
-    assert_int_equal(t.held, 2);
-    assert_true(dt_str_is(t.orphan, "gone"));
-    assert_false(t.locked);
+    assert_int_equal(t.batch.n, 1);
+    assert_int_equal(t.seen.held, 2);
+    assert_true(dt_str_is(t.judged.orphan, "gone"));
+    assert_false(t.seen.locked);
     assert_int_equal(field(rig, "state+0", ids[1]), 1);
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('gone', 0, 0)");
     t = leader_txn(rig, ids + 1, 2); /* made since the snapshot was read: the next leader transaction knows it */
-    assert_int_equal(t.n_batch + t.held, 0);
-    assert_null(t.orphan.p);
+    assert_int_equal(t.batch.n + t.seen.held, 0);
+    assert_null(t.judged.orphan.p);
     mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = topics_version + 1");
-    assert_int_equal(leader_txn(rig, ids + 1, 2).n_batch, 2);
+    assert_int_equal(leader_txn(rig, ids + 1, 2).batch.n, 2);
 }
 
 /* ---- trimming, halting ---- */
@@ -1062,7 +1070,7 @@ static void trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transac
     take_over(rig, 142);
     assert_int_equal(rig->fence.trim_offset, 77);
     assert_true(rig->fence.trim_at_ms >= now);
-    assert_int_equal(leader_txn(rig, NULL, 0).n_batch, 0); /* the version was kept up with */
+    assert_int_equal(leader_txn(rig, NULL, 0).batch.n, 0); /* the version was kept up with */
 }
 
 static void a_list_that_cannot_be_read_halts_its_shard(void **state)
@@ -1344,7 +1352,7 @@ static void a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened(void *
         struct dt_leader_txn t = leader_txn_of(rig, &hint, 1);
         wire_loss = losses[i];
         assert_int_not_equal(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err), DT_OK);
-        assert_int_equal(t.n_batch, 0);
+        assert_int_equal(t.batch.n, 0);
         assert_memory_equal(&before, &rig->fence, sizeof before);
         take_over(rig, 106);
         assert_int_equal(rig->flight.n, i);
@@ -1363,11 +1371,11 @@ static void a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection
     take_over(rig, 107);
     mysql_fixture_kill_sessions(&rig->fx);
     struct dt_leader_txn t = leader_txn(rig, &id, 1);
-    assert_int_equal(t.n_batch, 1);
+    assert_int_equal(t.batch.n, 1);
     mysql_fixture_kill_sessions(&rig->fx);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET version = version + 1 WHERE shard = 0");
     t = leader_txn_of(rig, NULL, 0);
-    t.settle = &rig->flight;
+    t.sent.list = &rig->flight;
     assert_int_equal(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err), DT_DEPOSED);
 }
 

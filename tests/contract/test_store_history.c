@@ -11,7 +11,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/dispatch/store_dispatch.h"
+#include "store/archive/archive.h"
 #include "support/job_rows.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

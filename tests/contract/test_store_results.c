@@ -13,7 +13,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/dispatch/store_results.h"
+#include "store/results/store_results.h"
 #include "support/job_rows.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
@@ -527,7 +527,14 @@ static dt_status apply_within(dt_db *db, int64_t now_ms, struct dt_apply *a)
     struct dt_counts counts;
     dt_arena_init(&arena);
     dt_counts_init(&counts);
-    dt_status status = dt_results_apply_within(db, &fx.config, &map, now_ms, a, 1, &counts, &arena, &err);
+    const struct dt_results_txn txn = {.db = db,
+                                       .config = &fx.config,
+                                       .map = &map,
+                                       .now_ms = now_ms,
+                                       .locking = DT_LOCK_WAITING,
+                                       .counts = &counts,
+                                       .arena = &arena};
+    dt_status status = dt_results_apply_within(&txn, a, 1, &err);
     dt_counts_clear(&counts);
     dt_arena_clear(&arena);
     return status;

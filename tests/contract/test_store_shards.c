@@ -9,7 +9,9 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/dispatch/store_dispatch.h"
+#include "store/dispatch/fence.h"
+#include "store/dispatch/inflight.h"
+#include "store/dispatch/takeover.h"
 #include "support/mysql_fixture.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

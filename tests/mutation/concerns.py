@@ -28,7 +28,7 @@ BY_HAND = [
     (r"scheduler/index/", "contract/test_index contract/test_reconcile contract/test_wake integration/test_index_losses"),
     (r"scheduler/reconcile/", "contract/test_reconcile"),
     (r"scheduler/store/", "simulated/test_store_dispatch simulated/test_store_jobs simulated/test_store_results simulated/test_store_history simulated/test_store_insert"),
-    (r"store/(leader_txn\w*|fence)|store/store_(takeover|scan|shards|outgoing|row|house)|store/inflight|store/id_in|store/topic_snapshot", "contract/test_store_dispatch"),
+    (r"store/(leader_\w+|fence|deadlines|shard_stats)|store/store_(takeover|scan|shards|outgoing|row|house)|store/inflight|store/id_in|store/topic_snapshot", "contract/test_store_dispatch"),
     (r"store/(db_mysql|db_error)\.c", "contract/test_db contract/test_store_insert contract/test_store_jobs"),
     (r"store/(store_parts|store_past|store_house|store_history)\.c", "contract/test_store_history"),
     (r"store/(store_audit|counts|topic_snapshot)\.c", "contract/test_store_counts"),

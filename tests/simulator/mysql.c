@@ -5,7 +5,8 @@
  * under way when the connection broke may still happen, and its locks are held until the server notices.
  */
 #include "simulator/mysql.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/archive/archive.h"
+#include "store/jobs/audit.h"
 
 #include <stdlib.h>
 #include <string.h>

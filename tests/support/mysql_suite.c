@@ -10,7 +10,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/dispatch/store_dispatch.h"
+#include "store/jobs/audit.h"
 #include "support/mysql_fixture.h"
 
 dt_store *mysql_fixture_store(struct mysql_fixture *fx)

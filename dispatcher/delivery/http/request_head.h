@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "http_client.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/dispatch/outgoing.h"
 #include "webhook_sign.h"
 
 /* What every job of a topic shares. Borrowed. */

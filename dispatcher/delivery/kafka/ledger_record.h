@@ -12,7 +12,8 @@
 #define DT_DISPATCHER_LEDGER_RECORD_H
 
 #include "base/json.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/dispatch/fence.h"
+#include "store/dispatch/inflight.h"
 
 #define DT_LEDGER_BATCH   DT_STR_LIT("batch")
 #define DT_LEDGER_BARRIER DT_STR_LIT("barrier")

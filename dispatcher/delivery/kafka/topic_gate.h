@@ -6,7 +6,7 @@
 #define DT_DISPATCHER_TOPIC_GATE_H
 
 #include "kafka/kafka.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/dispatch/leader_txn.h"
 
 typedef struct dt_topic_gate dt_topic_gate;
 
@@ -14,7 +14,7 @@ typedef struct dt_topic_gate dt_topic_gate;
 DT_MUST_CHECK dt_status dt_topic_gate_new(dt_kafka_admin *admin, const dt_clock *clock, void (*told)(void *arg),
                                           void *arg, dt_topic_gate **out);
 void dt_topic_gate_free(dt_topic_gate *gate);
-/* For dt_leader_txn.writable; arg: the gate. bytes = 0: of the topic as a whole. */
+/* For dt_leader_gate.writable; arg: the gate. bytes = 0: of the topic as a whole. */
 enum dt_writable dt_topic_gate_ask(void *arg, struct dt_str kafka_topic, int64_t bytes);
 /* Takes in what has been found out by now of topics that were asked for and not known; does not wait for the others.
  * True: there is news, hints that were left may go now. */

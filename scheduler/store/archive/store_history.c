@@ -23,9 +23,10 @@
 
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
+#include "store/archive/archive.h"
 #include "store/archive/store_house.h"
 #include "store/db/id_list.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/dispatch/inflight.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
@@ -149,26 +150,17 @@ static dt_status lock_all(struct leave *l, struct dt_str candidates, size_t n)
     return status == DT_OK ? end : status;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    const struct dt_claim *x = a;
-    const struct dt_claim *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 static dt_status drop_in_flight(struct leave *l, struct dt_inflight *list)
 {
     dt_status status = dt_inflight_parse(dt_db_bytes(l->db, 0), list);
     if (status != DT_OK || list->n == 0)
         return status;
-    qsort(list->v, list->n, sizeof(*list->v), compare_ids);
-    size_t kept = 0;
-    for (size_t i = 0; i < l->n; i++) {
-        struct dt_claim key = {.id = l->v[i].id};
-        if (!bsearch(&key, list->v, list->n, sizeof(*list->v), compare_ids))
-            l->v[kept++] = l->v[i];
-    }
-    l->n = kept;
+    dt_inflight_sort_by_id(list);
+    size_t stay = 0;
+    for (size_t i = 0; i < l->n; i++)
+        if (!dt_inflight_has(list, l->v[i].id))
+            l->v[stay++] = l->v[i];
+    l->n = stay;
     return DT_OK;
 }
 

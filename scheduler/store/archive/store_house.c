@@ -3,12 +3,11 @@
  * one short transaction over at most `limit` rows and can be repeated or cut off at any point. What leaves `jobs` is
  * store_history.c's.
  */
-#include <stdlib.h>
+#include "store/archive/housekeeping.h"
 
 #include "store/archive/store_house.h"
 #include "store/db/db.h"
 #include "store/db/id_list.h"
-#include "store/dispatch/store_dispatch.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -70,36 +69,5 @@ dt_status dt_store_tidy(dt_store *store, const int64_t *ids, size_t n, size_t *d
         status = dt_tidy_list(store, db, dt_strbuf_str(&list), &changed, err);
     *done = (size_t)changed;
     dt_strbuf_clear(&list);
-    return status;
-}
-
-/* ---- what leaders say about their shards ---- */
-
-dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n, struct dt_error *err)
-{
-    dt_db *db;
-    enum { COLUMNS = 10 };
-    dt_status status = dt_store_db(store, &db, err);
-    if (status != DT_OK || n == 0)
-        return status;
-    struct dt_param *params = calloc(n * COLUMNS, sizeof(*params));
-    if (!params)
-        return DT_NOMEM;
-    for (size_t i = 0; i < n; i++) {
-        const struct dt_shard_stats *s = &stats[i];
-        struct dt_param *p = &params[i * COLUMNS];
-        p[0] = DT_P_INT(s->shard);
-        p[1] = DT_P_INT(s->epoch);
-        p[2] = DT_P_STR_OR_NULL(dt_str(s->waiting));
-        p[3] = DT_P_STR_OR_NULL(dt_str(s->detail));
-        p[4] = DT_P_INT(s->overdue);
-        p[5] = DT_P_INT_OR_NULL(s->oldest_due_at_ms);
-        p[6] = DT_P_INT(s->drift_missing);
-        p[7] = DT_P_INT(s->drift_extra);
-        p[8] = DT_P_INT(s->drift_wrong);
-        p[9] = DT_P_INT(s->generation);
-    }
-    status = dt_db_run_many(db, dt_sql_put_shard_stats, params, COLUMNS, n, NULL, err);
-    free(params);
     return status;
 }

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "base/text/timetext.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/archive/archive.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 

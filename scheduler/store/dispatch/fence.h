@@ -1,42 +1,42 @@
-/* What takeover and leader transaction share; for store/ only. */
+/*
+ * The fence: what a leadership wrote last into its shard's row of `shards`. Each transaction of a leader locks the row and
+ * compares it with the fence; if they differ, another leadership holds the shard, or MySQL went back to an earlier
+ * state, and nothing is written.
+ *
+ * A fence is made by dt_store_takeover (takeover.h). It belongs to the leader's thread. Every call that changes the row
+ * updates the fence it is given, after the commit; after any status but OK the row may hold either, and the leadership
+ * is over.
+ */
 #ifndef DT_STORE_FENCE_H
 #define DT_STORE_FENCE_H
 
-#include "store/db/db.h"
-#include "store/dispatch/store_dispatch.h"
 #include "store/store.h"
 
-/* The time for a result, of jobs j: whatever was written there by hand, now + it is a time. */
-#define DT_SQL_ACK_MS "LEAST(j.ack_timeout_ms, 3155760000000)" /* DT_ACK_MAX_MS */
-
-/* Values that a leader transaction reads with its row. */
-struct dt_fence_row {
-    int64_t now_ms, generation, topics_version;
+/* A value. */
+struct dt_fence {
+    unsigned shard;
+    int64_t epoch, token, version;
+    int64_t ledger_offset; /* first offset of the ledger that is not settled */
+    int64_t batch_no;
+    size_t inflight;     /* entries of the row's in-flight list */
+    size_t send_n;       /* how many of them are the next batch: 1 to inflight; 0 when the list is empty */
+    int64_t index_epoch; /* since this epoch the shard's set has been on the endpoint that it is on */
+    /* Ledger records below trim_offset may be deleted once the row has held it since trim_at_ms for long enough; -1, 0:
+     * the row holds none yet. */
+    int64_t trim_offset, trim_at_ms;
 };
 
-/*
- * A leader transaction, for dt_store_commit whatever is returned: the shard's row is locked and compared with the
- * fence. *row is filled in also after DEPOSED (another leadership's, or MySQL went back to an earlier state) and
- * HALTED; NOT_FOUND: no such shard. One round trip mostly; a connection that broke while it was idle is replaced
- * unnoticed.
- */
-DT_MUST_CHECK dt_status dt_fence_begin(dt_store *store, const struct dt_fence *fence, dt_db **db,
-                                       struct dt_fence_row *row, struct dt_error *err);
+/* Compares the row with the fence, without a lock. DEPOSED: they differ, or there is no row. HALTED. OK: *inst has the
+ * map's generation, its shards and the topics' version as they are now; its other members are not written. */
+DT_MUST_CHECK dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence,
+                                             struct dt_installation *inst, struct dt_error *err);
 
-/*
- * Claims that were sent: their acknowledgement deadline becomes now + ack timeout, never earlier than it is, and only
- * where the row still says dispatched with that attempt. Rows that others hold locked are passed by. moved (or NULL;
- * room for n): the jobs whose deadline moved, from hint_ms to next_ms.
- */
-DT_MUST_CHECK dt_status dt_deadlines_extend(dt_db *db, const struct dt_claim *claims, size_t n, int64_t now_ms,
-                                            struct dt_seen *moved, size_t *n_moved, struct dt_error *err);
+/* Writes, after the ledger's records below trim_offset were deleted, the present ledger_offset as the next trim_offset.
+ * DEPOSED, HALTED, NOT_FOUND (no row): nothing was written. */
+DT_MUST_CHECK dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_error *err);
 
-/* Writes list (whose first send_n go next), ledger offset and batch number of the locked row and raises its version;
- * fence is updated in place (the caller drops it when the commit fails). */
-DT_MUST_CHECK dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_claim *inflight, size_t n,
-                                       size_t send_n, int64_t ledger_offset, int64_t batch_no, struct dt_error *err);
-
-/* Claims sorted by id, as a JSON parameter; rows are locked in this order. */
-DT_MUST_CHECK dt_status dt_inflight_format_by_id(const struct dt_claim *claims, size_t n, struct dt_strbuf *out);
+/* Steps down: the row has no owner afterwards. With an empty in-flight list that is also a promise that all is settled.
+ * A row that is another leadership's stays as it is, and the status is OK. */
+DT_MUST_CHECK dt_status dt_store_step_down(dt_store *store, const struct dt_fence *fence, struct dt_error *err);
 
 #endif

@@ -2,10 +2,11 @@
  * The in-flight list: how it shrinks, and what it looks like as text. The same bytes stand in shards.inflight and in
  * ledger records, so that "is this job in flight" can also be asked in SQL: INSTR(inflight, CONCAT('[', id, ',')).
  */
+#include "store/dispatch/inflight.h"
+
 #include <stdlib.h>
 
 #include "base/hooks/guard.h"
-#include "store/dispatch/store_dispatch.h"
 
 void dt_inflight_clear(struct dt_inflight *list)
 {
@@ -103,7 +104,52 @@ dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out)
     return c.p == c.end ? DT_OK : DT_MALFORMED;
 }
 
-/* ---- how it shrinks ---- */
+/* ---- entries ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct dt_claim *x = a;
+    const struct dt_claim *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+void dt_inflight_sort_by_id(struct dt_inflight *list)
+{
+    if (list->n)
+        qsort(list->v, list->n, sizeof(*list->v), by_id);
+}
+
+bool dt_inflight_has(const struct dt_inflight *list, int64_t id)
+{
+    struct dt_claim key = {.id = id};
+    return list->n && bsearch(&key, list->v, list->n, sizeof(*list->v), by_id);
+}
+
+dt_status dt_inflight_format_by_id(const struct dt_claim *v, size_t n, struct dt_strbuf *out)
+{
+    struct dt_inflight sorted = {.v = malloc((n ? n : 1) * sizeof(*sorted.v)), .n = n};
+    if (!sorted.v)
+        return DT_NOMEM;
+    if (n)
+        memcpy(sorted.v, v, n * sizeof(*sorted.v));
+    dt_inflight_sort_by_id(&sorted);
+    dt_inflight_format(sorted.v, n, out);
+    free(sorted.v);
+    return out->failed ? DT_NOMEM : DT_OK;
+}
+
+dt_status dt_inflight_append(struct dt_inflight *to, const struct dt_inflight *from)
+{
+    if (from->n == 0)
+        return DT_OK;
+    struct dt_claim *v = realloc(to->v, (to->n + from->n) * sizeof(*v));
+    if (!v)
+        return DT_NOMEM;
+    memcpy(v + to->n, from->v, from->n * sizeof(*v));
+    to->v = v;
+    to->n = to->cap = to->n + from->n;
+    return DT_OK;
+}
 
 void dt_inflight_drop(struct dt_inflight *list, size_t n)
 {
@@ -122,6 +168,8 @@ bool dt_inflight_equal(const struct dt_claim *a, size_t n_a, const struct dt_cla
             return false;
     return true;
 }
+
+/* ---- how it shrinks ---- */
 
 static size_t at_most(size_t n, size_t most)
 {

@@ -1,9 +1,23 @@
-/* Reading what is to be sent, inside a transaction; for store/ only. */
+/* What consumers get: the messages of claimed attempts, as their jobs' rows have them. */
 #ifndef DT_STORE_OUTGOING_H
 #define DT_STORE_OUTGOING_H
 
-#include "store/db/db.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/dispatch/inflight.h"
+#include "store/store.h"
+
+/* The message of one claim. Slices lie in the arena of the call that read it. */
+struct dt_outgoing {
+    struct dt_claim claim;
+    struct dt_str topic, kafka_topic, key, partition_key, content_type, headers, payload;
+};
+
+/* Reads the messages of attempts that are in flight already (after a takeover, or because a list was halved), whatever
+ * their rows say by now. *out: an array in the order of the claims. A job whose row is gone has neither topic nor
+ * payload. */
+DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_inflight *claims,
+                                               struct dt_arena *arena, struct dt_outgoing **out, struct dt_error *err);
+
+/* ---- inside a transaction; for store/ only ---- */
 
 /* What a message needs of its job's row `j`, in columns of their own, when it is small and may be claimed: else the
  * payload is NULL. */
@@ -14,10 +28,11 @@
     ", j.payload, NULL)"
 /* Copies the columns of DT_OUTGOING_SQL of the current row, from `first` on. *out stays NULL when the message is not
  * small. */
-DT_MUST_CHECK dt_status dt_outgoing_small(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing **out);
+DT_MUST_CHECK dt_status dt_outgoing_small(struct dt_db *db, unsigned first, struct dt_arena *arena,
+                                          struct dt_outgoing **out);
 
-/* *out[i] belongs to claims->v[i]. A job whose row is gone has neither topic nor payload. */
-DT_MUST_CHECK dt_status dt_outgoing_read(dt_db *db, const struct dt_inflight *claims, struct dt_arena *arena,
+/* Does what dt_store_read_outgoing does, inside the caller's transaction. */
+DT_MUST_CHECK dt_status dt_outgoing_read(struct dt_db *db, const struct dt_inflight *claims, struct dt_arena *arena,
                                          struct dt_outgoing **out, struct dt_error *err);
 
 #endif

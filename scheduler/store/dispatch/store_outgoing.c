@@ -2,10 +2,11 @@
  * What consumers get: the message of each claimed attempt. Small ones come with the row that is locked for the claim;
  * large ones, and those of a batch that is sent again, are read by id in one statement, whatever the row says by now.
  */
+#include "store/dispatch/outgoing.h"
+
 #include <stdlib.h>
 
-#include "store/dispatch/fence.h"
-#include "store/dispatch/outgoing.h"
+#include "store/db/db.h"
 
 /* Where the claim of an id stands in the caller's order. */
 struct place {

@@ -2,12 +2,13 @@
  * Bounded, ordered readings of the due index for reconciler and degraded leaders. They lock nothing and cover the
  * index: cost depends on the window, never on the table. What they find are hints; a claim decides.
  */
+#include "store/dispatch/scan.h"
+
 #include <stdlib.h>
 
 #include "store/db/db.h"
 #include "store/db/id_in.h"
 #include "store/db/id_list.h"
-#include "store/dispatch/store_dispatch.h"
 #include "store/jobs/store_row.h"
 
 /*

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "store/db/db.h"
+
 struct dt_topic_snapshot {
     struct dt_arena arena;
     struct dt_topic_entry *v;

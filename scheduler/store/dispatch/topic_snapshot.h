@@ -1,18 +1,34 @@
-/* The topic snapshot's inside, for store/ only; see store_dispatch.h. */
+/* The topic snapshot: a copy of all rows of `topics`, read again only when installation.topics_version rose. */
 #ifndef DT_STORE_TOPIC_SNAPSHOT_H
 #define DT_STORE_TOPIC_SNAPSHOT_H
 
-#include "store/db/db.h"
-#include "store/dispatch/store_dispatch.h"
+#include "store/store.h"
+
+/* One thread's. Empty until the first reading. */
+typedef struct dt_topic_snapshot dt_topic_snapshot;
+/* The caller frees it. NOMEM. */
+DT_MUST_CHECK dt_status dt_topic_snapshot_new(dt_topic_snapshot **out);
+void dt_topic_snapshot_free(dt_topic_snapshot *snapshot);
+
+/* Reads the topics again if their version rose. A leader transaction does so by itself. After a failure the snapshot may
+ * lack topics, and is read again the next time. */
+DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, struct dt_error *err);
+
+/* Was the topic paused at the last reading? False for a topic that is not known. */
+bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic);
+/* The Kafka topic of a topic at the last reading; absent for a topic that is not known. Valid until the next reading. */
+struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic);
+
+/* ---- inside a transaction; for store/ only ---- */
 
 struct dt_topic_entry {
     struct dt_str name, kafka_name;
     bool paused;
 };
-/* Rereads inside the caller's transaction when version differs from what is held. */
-DT_MUST_CHECK dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, dt_db *db, int64_t version,
+/* Reads the topics again, inside the caller's transaction, when `version` differs from what the snapshot holds. */
+DT_MUST_CHECK dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, struct dt_db *db, int64_t version,
                                                   struct dt_error *err);
-/* NULL when not known, as of a topic that is absent. */
+/* The entry of a topic, valid until the next refresh. NULL: the topic is not known, or absent. */
 const struct dt_topic_entry *dt_topic_snapshot_find(const dt_topic_snapshot *snapshot, struct dt_str topic);
 
 #endif

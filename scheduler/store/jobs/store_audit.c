@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 
-#include "store/dispatch/store_dispatch.h"
+#include "store/jobs/audit.h"
 #include "store/jobs/counts.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"

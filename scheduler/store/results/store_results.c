@@ -24,14 +24,14 @@
  *
  * Refuses to know where results come from, and what they mean: dt_job_decide is the judge.
  */
-#include "store/dispatch/store_results.h"
+#include "store/results/store_results.h"
 
 #include <stdlib.h>
 
 #include "base/hooks/guard.h"
 #include "store/db/id_in.h"
-#include "store/dispatch/json_rows.h"
 #include "store/jobs/store_row.h"
+#include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -676,19 +676,18 @@ static dt_status apply(struct batch *b)
     return status;
 }
 
-dt_status dt_results_apply_locking(dt_db *db, const struct dt_config *config, const struct dt_shard_map *map,
-                                   int64_t now_ms, enum dt_locking locking, struct dt_apply *results, size_t n,
-                                   struct dt_counts *counts, struct dt_arena *arena, struct dt_error *err)
+dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_apply *results, size_t n,
+                                  struct dt_error *err)
 {
-    struct batch b = {.db = db,
-                      .config = config,
-                      .map = map,
-                      .now_ms = now_ms,
-                      .locking = locking,
+    struct batch b = {.db = txn->db,
+                      .config = txn->config,
+                      .map = txn->map,
+                      .now_ms = txn->now_ms,
+                      .locking = txn->locking,
                       .results = results,
                       .n = n,
-                      .counts = counts,
-                      .arena = arena,
+                      .counts = txn->counts,
+                      .arena = txn->arena,
                       .err = err};
     if (n == 0)
         return DT_OK;

@@ -1,5 +1,5 @@
 /* JSON parameters of statements that read many rows by JSON_TABLE: an array of arrays. Refuses to know any column. */
-#include "store/dispatch/json_rows.h"
+#include "store/results/json_rows.h"
 
 #include "base/json.h"
 

@@ -10,16 +10,14 @@
 #include "base/hooks/guard.h"
 #include "store/db/id_in.h"
 #include "store/db/id_list.h"
-#include "store/dispatch/store_results.h"
+#include "store/results/store_results.h"
 #include "store/store_internal.h"
 
 struct deferring {
-    dt_store *store;
-    const struct dt_shard_map *map;
     struct dt_apply *results;
     size_t n;
     bool some_wait;
-    struct dt_arena *arena; /* of the try */
+    const struct dt_results_txn *txn; /* of the try */
     struct dt_error *err;
     /* of dt_store_apply_deferred */
     int64_t after_id;
@@ -69,11 +67,11 @@ static bool is_behind(const struct behind *b, const struct dt_apply *a)
 }
 
 /* Of the results' jobs, which have one stored with an id up to last_id? */
-static dt_status find_waiting(struct deferring *d, dt_db *db, int64_t last_id, struct behind *b)
+static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behind *b)
 {
-    *b = (struct behind){.db = db,
-                         .jobs = dt_arena_alloc(d->arena, d->n * sizeof(*b->jobs)),
-                         .waits = dt_arena_alloc(d->arena, d->n * sizeof(*b->waits))};
+    *b = (struct behind){.db = d->txn->db,
+                         .jobs = dt_arena_alloc(d->txn->arena, d->n * sizeof(*b->jobs)),
+                         .waits = dt_arena_alloc(d->txn->arena, d->n * sizeof(*b->waits))};
     if (!b->jobs || !b->waits)
         return DT_NOMEM;
     for (size_t i = 0; i < d->n; i++)
@@ -83,25 +81,23 @@ static dt_status find_waiting(struct deferring *d, dt_db *db, int64_t last_id, s
         if (i == 0 || b->jobs[i] != b->jobs[b->n - 1])
             b->jobs[b->n++] = b->jobs[i];
     memset(b->waits, 0, b->n * sizeof(*b->waits));
-    return dt_id_in_read(db, &read_waiting, DT_PARAMS(DT_P_INT(last_id)), b->jobs, b->n, mark_waiting, b, d->err);
+    return dt_id_in_read(b->db, &read_waiting, DT_PARAMS(DT_P_INT(last_id)), b->jobs, b->n, mark_waiting, b, d->err);
 }
 
 /* Applies those of jobs that have nothing stored before last_id; the others are BUSY. */
-static dt_status apply_others(struct deferring *d, dt_db *db, int64_t now_ms, enum dt_locking locking, int64_t last_id,
-                              struct dt_counts *counts)
+static dt_status apply_others(struct deferring *d, int64_t last_id)
 {
     struct behind behind;
-    struct dt_apply *free_ones = dt_arena_alloc(d->arena, d->n * sizeof(*free_ones));
+    struct dt_apply *free_ones = dt_arena_alloc(d->txn->arena, d->n * sizeof(*free_ones));
     size_t n = 0;
-    dt_status status = free_ones ? find_waiting(d, db, last_id, &behind) : DT_NOMEM;
+    dt_status status = free_ones ? find_waiting(d, last_id, &behind) : DT_NOMEM;
     for (size_t i = 0; status == DT_OK && i < d->n; i++) {
         d->results[i].outcome = DT_OUTCOME_BUSY;
         if (!is_behind(&behind, &d->results[i]))
             free_ones[n++] = d->results[i];
     }
     if (status == DT_OK)
-        status = dt_results_apply_locking(db, dt_store_config(d->store), d->map, now_ms, locking, free_ones, n, counts,
-                                          d->arena, d->err);
+        status = dt_results_apply_within(d->txn, free_ones, n, d->err);
     for (size_t i = 0, k = 0; status == DT_OK && i < d->n; i++)
         if (!is_behind(&behind, &d->results[i]))
             d->results[i] = free_ones[k++];
@@ -119,10 +115,10 @@ static struct dt_str cut(struct dt_str s, size_t max)
     return s.n > max ? (struct dt_str){s.p, max} : s;
 }
 
-static dt_status store_busy(struct deferring *d, dt_db *db, int64_t now_ms)
+static dt_status store_busy(struct deferring *d)
 {
     enum { COLUMNS = 7 };
-    struct dt_param *params = dt_arena_alloc(d->arena, (d->n * COLUMNS + 1) * sizeof(*params));
+    struct dt_param *params = dt_arena_alloc(d->txn->arena, (d->n * COLUMNS + 1) * sizeof(*params));
     struct dt_param *p = params;
     if (!params)
         return DT_NOMEM;
@@ -136,30 +132,27 @@ static dt_status store_busy(struct deferring *d, dt_db *db, int64_t now_ms)
         *p++ = DT_P_INT(r->retry_after_ms);
         *p++ = DT_P_STR_OR_NULL(cut(r->error_code, DT_ERROR_CODE_MAX));
         *p++ = DT_P_STR_OR_NULL(cut(r->error_message, DT_ERROR_MESSAGE_MAX));
-        *p++ = DT_P_INT(now_ms);
+        *p++ = DT_P_INT(d->txn->now_ms);
     }
     size_t rows = (size_t)(p - params) / COLUMNS;
-    return rows ? dt_db_run_many(db, insert_deferred, params, COLUMNS, rows, NULL, d->err) : DT_OK;
+    return rows ? dt_db_run_many(d->txn->db, insert_deferred, params, COLUMNS, rows, NULL, d->err) : DT_OK;
 }
 
-static dt_status apply_or_defer(void *arg, dt_db *db, int64_t now_ms, enum dt_locking locking, struct dt_counts *counts,
-                                struct dt_arena *arena, struct dt_error *err)
+static dt_status apply_or_defer(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
 {
     struct deferring *d = arg;
-    d->arena = arena;
+    d->txn = txn;
     d->err = err;
-    dt_status status = d->some_wait ? apply_others(d, db, now_ms, locking, INT64_MAX, counts)
-                                    : dt_results_apply_locking(db, dt_store_config(d->store), d->map, now_ms, locking,
-                                                               d->results, d->n, counts, arena, err);
-    return status == DT_OK ? store_busy(d, db, now_ms) : status;
+    dt_status status = d->some_wait ? apply_others(d, INT64_MAX) : dt_results_apply_within(txn, d->results, d->n, err);
+    return status == DT_OK ? store_busy(d) : status;
 }
 
 dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,
                                   bool some_wait, struct dt_error *err)
 {
-    struct deferring d = {.store = store, .map = map, .results = results, .n = n, .some_wait = some_wait};
+    struct deferring d = {.results = results, .n = n, .some_wait = some_wait};
     enum dt_locking locking = some_wait ? DT_LOCK_PASSING_BY : DT_LOCK_NONE;
-    return n ? dt_results_transact(store, locking, apply_or_defer, &d, err) : DT_OK;
+    return n ? dt_results_commit(store, map, locking, apply_or_defer, &d, err) : DT_OK;
 }
 
 /* ---- applying what is stored ---- */
@@ -225,24 +218,23 @@ static dt_status delete_applied(struct deferring *d, dt_db *db)
     return status;
 }
 
-static dt_status apply_deferred(void *arg, dt_db *db, int64_t now_ms, enum dt_locking locking, struct dt_counts *counts,
-                                struct dt_arena *arena, struct dt_error *err)
+static dt_status apply_deferred(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
 {
     struct deferring *d = arg;
-    d->arena = arena;
+    d->txn = txn;
     d->err = err;
-    dt_status status = read_page(d, db);
+    dt_status status = read_page(d, txn->db);
     if (status != DT_OK || d->n == 0)
         return status;
-    status = apply_others(d, db, now_ms, locking, d->after_id, counts);
-    return status == DT_OK ? delete_applied(d, db) : status;
+    status = apply_others(d, d->after_id);
+    return status == DT_OK ? delete_applied(d, txn->db) : status;
 }
 
 dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, int64_t *after_id, size_t limit,
                                   struct dt_arena *arena, struct dt_apply **out, size_t *n, struct dt_error *err)
 {
-    struct deferring d = {.store = store, .map = map, .after_id = *after_id, .limit = limit, .out_arena = arena};
-    dt_status status = dt_results_transact(store, DT_LOCK_PASSING_BY, apply_deferred, &d, err);
+    struct deferring d = {.after_id = *after_id, .limit = limit, .out_arena = arena};
+    dt_status status = dt_results_commit(store, map, DT_LOCK_PASSING_BY, apply_deferred, &d, err);
     *out = status == DT_OK ? d.results : NULL;
     *n = status == DT_OK ? d.n : 0;
     if (*n)

@@ -2,9 +2,10 @@
  * Notices that wait to leave for Kafka. They are written with the state change (store_results.c) and deleted once they
  * were sent; a job with a notice that waits is not purged.
  */
+#include "store/results/outbox.h"
+
 #include "store/db/db.h"
 #include "store/db/id_list.h"
-#include "store/dispatch/store_dispatch.h"
 #include "store/jobs/store_row.h"
 
 static dt_status read_notice(dt_db *db, struct dt_arena *arena, struct dt_notice *out)

@@ -1,0 +1,66 @@
+/*
+ * Deadlines of attempts that were sent: put off once their sending has eaten a part of their time.
+ *
+ * Invariants: a deadline never becomes earlier; only what the row still calls dispatched, with that attempt, is touched;
+ * rows are locked in order of ids, and one that another session holds locked keeps its deadline: a session that was left
+ * open must not hold up the shard.
+ */
+#include "store/dispatch/deadlines.h"
+
+#include "base/hooks/guard.h"
+#include "store/db/id_list.h"
+#include "store/jobs/store_row.h"
+
+static const char lock_sent[] = "SELECT j.id, " DT_SQL_NEXT_AT ", " DT_SQL_ACK_MS
+                                " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t"
+                                " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+                                " WHERE j.state = 'dispatched' AND j.attempt = t.attempt"
+                                " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED";
+
+static dt_status lock_extended(dt_db *db, struct dt_str sent, int64_t now_ms, struct dt_strbuf *ids,
+                               struct dt_seen_list *moved, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, lock_sent, DT_PARAMS(DT_P_STR(sent)), err);
+    while (status == DT_OK && dt_db_next(db)) {
+        struct dt_seen seen = {
+            .id = dt_db_i64(db, 0), .hint_ms = dt_db_i64(db, 1), .next_ms = now_ms + dt_db_i64(db, 2)};
+        dt_id_list_add(ids, seen.id);
+        if (moved && seen.next_ms > seen.hint_ms)
+            moved->v[moved->n++] = seen;
+    }
+    dt_id_list_end(ids);
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    if (status == DT_OK)
+        status = end;
+    return status == DT_OK && ids->failed ? DT_NOMEM : status;
+}
+
+/* `near` is computed so that it is right whether next_at was assigned before it or not. */
+static const char extend_sent[] =
+    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
+    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
+    " SET j.near = (j.next_at < ? AND ? + " DT_SQL_ACK_MS " < ?),"
+    " j.next_at = " DT_GUARD_SQL(DEADLINE_GREATEST, "GREATEST(j.next_at, ? + " DT_SQL_ACK_MS ")",
+                                 "? + " DT_SQL_ACK_MS) " WHERE j.state = 'dispatched'";
+
+dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms, struct dt_seen_list *moved,
+                              struct dt_error *err)
+{
+    struct dt_strbuf list;
+    struct dt_strbuf ids;
+    dt_strbuf_init(&list);
+    dt_strbuf_init(&ids);
+    size_t n = DT_UNGUARDED(DEADLINE_RENEWED) ? 0 : sent->n;
+    dt_status status = n ? dt_inflight_format_by_id(sent->v, n, &list) : DT_OK;
+    if (status == DT_OK && n)
+        status = lock_extended(db, dt_strbuf_str(&list), now_ms, &ids, moved, err);
+    int64_t near_end_ms = dt_near_end_ms(now_ms);
+    if (status == DT_OK && n)
+        status = dt_db_run(db, extend_sent,
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(near_end_ms), DT_P_INT(now_ms),
+                                     DT_P_INT(near_end_ms), DT_P_INT(now_ms)),
+                           NULL, err);
+    dt_strbuf_clear(&list);
+    dt_strbuf_clear(&ids);
+    return status;
+}

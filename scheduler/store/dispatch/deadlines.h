@@ -1,0 +1,20 @@
+/* The time for a result of attempts that were sent: counted from their sending if that took long. For store/ only. */
+#ifndef DT_STORE_DEADLINES_H
+#define DT_STORE_DEADLINES_H
+
+#include "store/db/db.h"
+#include "store/dispatch/inflight.h"
+#include "store/dispatch/leader_txn.h"
+
+/* The time for a result, of jobs j: whatever a manual edit left there, now + it is a time. */
+#define DT_SQL_ACK_MS "LEAST(j.ack_timeout_ms, 3155760000000)" /* DT_ACK_MAX_MS */
+
+/*
+ * Puts the deadlines of attempts that were sent to now_ms + their ack timeout, never earlier than they are, and only
+ * where the row still says dispatched with that attempt. Rows that others hold locked are passed by. moved (may be NULL;
+ * else with room for sent->n): gets the jobs whose deadline moved, from hint_ms to next_ms.
+ */
+DT_MUST_CHECK dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms,
+                                            struct dt_seen_list *moved, struct dt_error *err);
+
+#endif

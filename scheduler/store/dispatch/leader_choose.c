@@ -1,0 +1,151 @@
+/*
+ * Which of the jobs that may be claimed fit into one batch.
+ *
+ * Owns:            the claims of a leader transaction, and `chosen` of struct dt_leader_txn.
+ * Refuses to know: rows and messages.
+ *
+ * Invariants: within a topic jobs go in order of (due, id); when not all fit, each topic has an equal part of the bytes
+ * and what others left of theirs, and one job of it at least is looked at; what is perhaps too large for its topic goes
+ * alone, so that a refusal is about it.
+ */
+#include <stdlib.h>
+
+#include "store/dispatch/leader_parts.h"
+
+/* What one topic has of a batch that cannot take all. */
+struct part {
+    struct dt_str topic;
+    size_t jobs, bytes;
+    bool full; /* one of it did not fit: its later ones wait, too */
+};
+
+struct parts {
+    struct part *v;
+    size_t n;
+    size_t jobs, bytes; /* of the batch so far */
+};
+
+static int by_due(const void *a, const void *b)
+{
+    const struct dt_candidate *x = a;
+    const struct dt_candidate *y = b;
+    if (x->next_ms != y->next_ms)
+        return x->next_ms < y->next_ms ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* The first one due goes alone; when other topics wait, every other time. */
+static const struct dt_candidate *goes_alone(const struct dt_open_txn *t)
+{
+    const struct dt_candidate *first = NULL;
+    bool others = false;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct dt_candidate *c = &t->v[i];
+        if (c->fate != DT_FATE_CLAIM)
+            continue;
+        first = first ? first : c;
+        others |= !c->alone && !dt_str_eq(c->topic, first->topic);
+    }
+    return first && first->alone && (!others || t->fence->batch_no % 2 == 0) ? first : NULL;
+}
+
+static struct part *part_of(struct parts *parts, struct dt_str topic)
+{
+    for (size_t i = 0; i < parts->n; i++)
+        if (dt_str_eq(parts->v[i].topic, topic))
+            return &parts->v[i];
+    parts->v[parts->n] = (struct part){.topic = topic};
+    return &parts->v[parts->n++];
+}
+
+/* Takes, in order of due time, what fits into the batch and into its topic's part; one of a topic at least. */
+static void fill(struct dt_open_txn *t, struct parts *parts, size_t part_bytes)
+{
+    const struct dt_leader_due *due = &t->io->due;
+    for (size_t i = 0; i < parts->n; i++)
+        parts->v[i].full = false;
+    for (size_t i = 0; i < t->n; i++) {
+        struct dt_candidate *c = &t->v[i];
+        if (c->fate != DT_FATE_CLAIM || c->chosen)
+            continue;
+        struct part *part = part_of(parts, c->topic);
+        size_t size = (size_t)c->bytes;
+        part->full |= c->alone || parts->jobs == due->max_jobs ||
+                      (parts->jobs && parts->bytes + size > due->max_bytes) ||
+                      (part->jobs && part->bytes + size > part_bytes);
+        c->chosen = !part->full;
+        if (part->full)
+            continue;
+        parts->jobs++;
+        parts->bytes += size;
+        part->jobs++;
+        part->bytes += size;
+    }
+}
+
+/* Not all fits: each topic gets an equal part of the bytes, and then what others left. */
+static dt_status choose_fairly(struct dt_open_txn *t)
+{
+    struct parts parts = {.v = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*parts.v))};
+    if (!parts.v)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->v[i].fate == DT_FATE_CLAIM)
+            (void)part_of(&parts, t->v[i].topic);
+    fill(t, &parts, t->io->due.max_bytes / parts.n);
+    fill(t, &parts, t->io->due.max_bytes);
+    return DT_OK;
+}
+
+static dt_status choose(struct dt_open_txn *t)
+{
+    size_t jobs = 0;
+    size_t bytes = 0;
+    bool some_alone = false;
+    const struct dt_candidate *alone = goes_alone(t);
+    for (size_t i = 0; i < t->n; i++) {
+        struct dt_candidate *c = &t->v[i];
+        c->chosen = c == alone;
+        if (c->fate != DT_FATE_CLAIM)
+            continue;
+        jobs++;
+        bytes += (size_t)c->bytes;
+        some_alone |= c->alone;
+    }
+    if (alone)
+        return DT_OK;
+    if (some_alone || jobs > t->io->due.max_jobs || (jobs > 1 && bytes > t->io->due.max_bytes))
+        return choose_fairly(t);
+    for (size_t i = 0; i < t->n; i++)
+        t->v[i].chosen = true;
+    return DT_OK;
+}
+
+/* When its attempt was due; what is due whenever it was (next_at zero or less) is so from now on. */
+static int64_t due_of(const struct dt_open_txn *t, const struct dt_candidate *c)
+{
+    return c->next_ms > 1 ? c->next_ms : t->row.now_ms;
+}
+
+dt_status dt_claims_choose(struct dt_open_txn *t)
+{
+    struct dt_leader_chosen *chosen = &t->io->chosen;
+    qsort(t->v, t->n, sizeof(*t->v), by_due);
+    chosen->shortest_ack_ms = INT64_MAX;
+    dt_status status = choose(t);
+    for (size_t i = 0; status == DT_OK && i < t->n; i++) {
+        struct dt_candidate *c = &t->v[i];
+        t->n_timeouts += c->fate == DT_FATE_TIMEOUT;
+        if (c->fate != DT_FATE_CLAIM)
+            continue;
+        if (!c->chosen) {
+            c->fate = DT_FATE_LEFT;
+            chosen->more = true;
+            continue;
+        }
+        t->n_retries += c->attempt > 0;
+        chosen->shortest_ack_ms = dt_earlier(chosen->shortest_ack_ms, c->ack_timeout_ms);
+        t->claims[t->n_claims++] = (struct dt_claim){c->id, c->attempt + 1, due_of(t, c)};
+    }
+    return status;
+}

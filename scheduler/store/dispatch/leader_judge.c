@@ -1,0 +1,108 @@
+/*
+ * What becomes of each candidate of a leader transaction.
+ *
+ * Owns:            the fate of a locked row, and `judged` of struct dt_leader_txn.
+ * Refuses to know: how many fit into a batch (leader_choose.c), and how anything is written.
+ *
+ * Invariants: a finished job is gone, another shard's is handed on, one that is not due has moved, in this order; a job
+ * with an earlier attempt in another shard's list waits; nothing times out before the results up to its deadline were
+ * read.
+ */
+#include "base/hooks/guard.h"
+#include "job/job_state.h"
+#include "store/dispatch/leader_parts.h"
+#include "store/dispatch/topic_snapshot.h"
+#include "store/sql/statements.h"
+
+/* One copy for as long as the same one comes: the snapshot may be read again before the batch is sent. */
+static struct dt_str kafka_topic_of(struct dt_open_txn *t, const struct dt_topic_entry *topic)
+{
+    if (!t->kafka_topic.p || !dt_str_eq(t->kafka_topic, topic->kafka_name))
+        t->kafka_topic = dt_arena_copy(t->io->arena, topic->kafka_name);
+    return t->kafka_topic;
+}
+
+static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_topic_entry *topic)
+{
+    const struct dt_leader_gate *gate = &t->io->gate;
+    enum dt_writable writable =
+        !DT_UNGUARDED(PAUSE) && topic->paused ? DT_WRITABLE_NO : gate->writable(gate->arg, topic->kafka_name, c->bytes);
+    c->kafka_topic = kafka_topic_of(t, topic);
+    if (!c->kafka_topic.p)
+        return DT_NOMEM;
+    c->alone = writable == DT_WRITABLE_ALONE;
+    c->unknown = writable == DT_WRITABLE_UNKNOWN;
+    if (writable != DT_WRITABLE_UNKNOWN)
+        c->fate = writable == DT_WRITABLE_NO ? DT_FATE_HELD : DT_FATE_CLAIM;
+    return DT_OK;
+}
+
+static const char find_topic[] = "SELECT 1 FROM topics WHERE name = ?";
+
+/* Either its topic was made after this transaction read the snapshot (the next leader transaction knows it), or
+ * somebody deleted the topic's row by hand: then nobody can say where the job goes, and it waits in its held set until
+ * the row is back. */
+static dt_status judge_orphan(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    struct dt_str *orphan = &t->io->judged.orphan;
+    if (orphan->p && dt_str_eq(*orphan, c->topic)) {
+        c->fate = DT_FATE_HELD;
+        return DT_OK;
+    }
+    dt_status status = dt_db_query(t->db, find_topic, DT_PARAMS(DT_P_STR(c->topic)), t->err);
+    if (status == DT_OK && !dt_db_next(t->db)) {
+        *orphan = c->topic;
+        c->fate = DT_FATE_HELD;
+    }
+    dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
+    return status == DT_OK ? end : status;
+}
+
+/* A report that came before the deadline counts, also when it is read later. */
+static void judge_timeout(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    struct dt_leader_judged *judged = &t->io->judged;
+    if (DT_GUARD(UNREAD, c->next_ms <= t->io->due.read_up_to_ms)) {
+        c->fate = DT_FATE_TIMEOUT;
+        return;
+    }
+    judged->unread++;
+    if (judged->unread_ms < c->next_ms)
+        judged->unread_ms = c->next_ms;
+}
+
+static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    c->fate = DT_FATE_LEFT;
+    if (!DT_UNGUARDED(LIST_ELSEWHERE) && dt_candidate_in_flight_elsewhere(t, c))
+        return DT_OK;
+    if (c->state == DT_DISPATCHED) {
+        judge_timeout(t, c);
+        return DT_OK;
+    }
+    const struct dt_topic_entry *topic = dt_topic_snapshot_find(t->io->due.topics, c->topic);
+    return topic ? judge_writable(t, c, topic) : judge_orphan(t, c);
+}
+
+static dt_status judge(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    if (!c->found)
+        return DT_OK;
+    if (dt_job_state_terminal(c->state))
+        c->fate = DT_FATE_GONE;
+    else if (dt_shard_of(t->io->due.map, c->id) != t->fence->shard)
+        c->fate = DT_FATE_ELSEWHERE;
+    else if (c->next_ms > t->row.now_ms && !(DT_UNGUARDED(DEADLINE) && c->state == DT_DISPATCHED))
+        c->fate = DT_FATE_MOVED;
+    else
+        return judge_due(t, c);
+    return DT_OK;
+}
+
+dt_status dt_candidates_judge(struct dt_open_txn *t)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; status == DT_OK && i < t->n; i++)
+        status = judge(t, &t->v[i]);
+    return status;
+}

@@ -1,0 +1,108 @@
+/*
+ * What the files of the leader transaction share; nobody else includes this.
+ *
+ *   leader_txn.c         begins, goes through the others in this order, writes the shard's row, commits
+ *   leader_candidates.c  the hinted jobs: locked and read, with what other shards have in flight of them
+ *   leader_judge.c       what becomes of each
+ *   leader_choose.c      which of those that may be claimed fit into the batch
+ *   leader_timeouts.c    ends the attempts whose time for a result is over
+ *   leader_claim.c       writes the claim, and reads its messages
+ *
+ * All of it is one thread's, between the lock of the shard's row and the COMMIT. Memory comes from the arena of
+ * struct dt_leader_txn; only `foreign` and `counts` are freed, by leader_txn.c.
+ */
+#ifndef DT_STORE_LEADER_PARTS_H
+#define DT_STORE_LEADER_PARTS_H
+
+#include "store/db/db.h"
+#include "store/dispatch/fence_txn.h"
+#include "store/dispatch/leader_txn.h"
+#include "store/jobs/counts.h"
+
+/* What becomes of a hint in this transaction. */
+enum dt_fate {
+    DT_FATE_GONE,      /* nothing is due of it any more: its entry goes away */
+    DT_FATE_ELSEWHERE, /* its slot is another shard's */
+    DT_FATE_LEFT,      /* nothing now: it is looked at again later */
+    DT_FATE_MOVED,     /* it is due at another time */
+    DT_FATE_HELD,      /* it is due, but its topic takes nothing now */
+    DT_FATE_CLAIM,     /* it is claimed */
+    DT_FATE_TIMEOUT    /* its attempt has had its time for a result */
+};
+
+/* A hinted job as its locked row says. */
+struct dt_candidate {
+    int64_t id, hint_ms, next_ms, attempt, ack_timeout_ms, bytes;
+    int claim_shard;           /* -1: no attempt yet */
+    enum dt_job_state state;   /* as locked */
+    enum dt_job_state claimed; /* with DT_FATE_CLAIM: what a claim makes of it, by the table of states */
+    enum dt_fate fate;
+    bool found, alone, chosen, unknown;
+    struct dt_str topic, kafka_topic; /* kafka_topic: with DT_FATE_CLAIM and DT_FATE_HELD */
+    struct dt_outgoing *message;      /* NULL: too large to be read before it is chosen */
+};
+
+/* A leader transaction that is open. */
+struct dt_open_txn {
+    dt_db *db;
+    const struct dt_config *config;
+    const struct dt_fence *fence;
+    struct dt_leader_txn *io; /* the caller's: each part of it is written by the file that its comment names */
+    struct dt_error *err;
+    struct dt_fence_row row;
+
+    /* leader_candidates.c */
+    struct dt_candidate *v; /* by id; from dt_claims_choose on by (next_ms, id) */
+    size_t n;
+    struct dt_inflight foreign; /* what other shards that claimed some of these have in flight: by id */
+    bool foreign_unknown;       /* a manual edit broke such a list: it may have any job */
+    struct dt_str topic;        /* the latest copy of a topic's name */
+
+    /* leader_judge.c */
+    struct dt_str kafka_topic; /* the latest copy of a Kafka topic's name */
+
+    /* leader_choose.c */
+    struct dt_claim *claims;
+    size_t n_claims, n_timeouts, n_retries;
+
+    /* for the COMMIT */
+    struct dt_counts counts;
+    struct dt_shrink shrink; /* of the list that was sent */
+};
+
+/* ---- leader_candidates.c ---- */
+
+/* Makes a candidate of each hint, refreshes the topic snapshot, locks the rows and reads all that judging needs. Rows
+ * that others hold locked are passed by: their candidates are not `found`. */
+DT_MUST_CHECK dt_status dt_candidates_read(struct dt_open_txn *t);
+/* The candidate of an id, NULL if there is none. Only while they are sorted by id. */
+struct dt_candidate *dt_candidates_find(struct dt_open_txn *t, int64_t id);
+/* The ids of the candidates that `wanted` picks, in their order; *n of them. NULL: no memory. */
+const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(const struct dt_candidate *c), size_t *n);
+/* Does the shard that claimed the candidate's latest attempt still have it in flight, and is it another shard? */
+bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c);
+
+/* ---- leader_judge.c ---- */
+
+/* Gives every candidate its fate. */
+DT_MUST_CHECK dt_status dt_candidates_judge(struct dt_open_txn *t);
+
+/* ---- leader_choose.c ---- */
+
+/* Sorts the candidates by (next_ms, id), lists the claims that fit into one batch, and leaves the others. Counts
+ * timeouts and retries. */
+DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
+
+/* ---- leader_timeouts.c ---- */
+
+/* Leaves attempts to the results that wait for their jobs' rows (deferred_results). Before dt_claims_choose. */
+DT_MUST_CHECK dt_status dt_timeouts_leave_deferred(struct dt_open_txn *t);
+/* Ends the attempts whose fate is DT_FATE_TIMEOUT, as a reported failure ends one. Their fates become what came of it. */
+DT_MUST_CHECK dt_status dt_timeouts_write(struct dt_open_txn *t);
+
+/* ---- leader_claim.c ---- */
+
+/* Makes the chosen jobs dispatched, reads their messages, and tells the caller's listener while nothing is committed. */
+DT_MUST_CHECK dt_status dt_claims_write(struct dt_open_txn *t);
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * The leader transaction: one transaction of MySQL in which a leader settles the batch that was sent, times out attempts
+ * whose deadline has passed, and claims what is due. It takes a handful of statements whatever the number of jobs.
+ *
+ * The caller fills in the parts under "in", calls dt_leader_txn_commit, and reads the parts under "out" if that was OK.
+ * Everything goes on in the leader's thread. What goes in is borrowed for the call; what comes out lies in the arena.
+ */
+#ifndef DT_STORE_LEADER_TXN_H
+#define DT_STORE_LEADER_TXN_H
+
+#include "store/dispatch/fence.h"
+#include "store/dispatch/inflight.h"
+#include "store/dispatch/outgoing.h"
+#include "store/dispatch/topic_snapshot.h"
+
+/* An index entry that says that a job may be due. */
+struct dt_hint {
+    int64_t id, due_ms;
+};
+
+/* What became of a hint: what the index should say now. */
+struct dt_seen {
+    int64_t id, hint_ms;
+    int64_t next_ms;    /* 0 = the entry goes away */
+    bool elsewhere;     /* its slot is another shard's: the entry goes there */
+    struct dt_str hold; /* present: due, but this topic of it is paused or cannot be written: the entry is parked */
+};
+struct dt_seen_list {
+    struct dt_seen *v;
+    size_t n;
+};
+
+/* May a Kafka topic take a message? */
+enum dt_writable {
+    DT_WRITABLE_NO,
+    DT_WRITABLE_YES,
+    DT_WRITABLE_UNKNOWN, /* left for a later leader transaction, the caller finds out meanwhile */
+    DT_WRITABLE_ALONE /* perhaps too large for its topic: goes in a batch of its own, so that a refusal is about it */
+};
+
+/* ---- in ---- */
+
+/* The batch that was sent. */
+struct dt_leader_sent {
+    const struct dt_inflight
+        *list;             /* the whole in-flight list; its first fence->send_n entries were sent and committed;
+                                       n = 0: nothing is in flight */
+    int64_t offset;        /* first offset after its ledger record */
+    bool extend_deadlines; /* its claim is so old that its deadlines are counted from now */
+};
+
+/* What may be due, and what is known of it. */
+struct dt_leader_due {
+    const struct dt_hint *hints; /* each id once */
+    size_t n_hints;
+    size_t max_jobs, max_bytes; /* of a batch */
+    const struct dt_shard_map *map;
+    dt_topic_snapshot *topics; /* refreshed if it is old */
+    int64_t read_up_to_ms;     /* reports that were there at this instant have been applied: later deadlines wait */
+};
+
+/* Asked while rows are locked: it answers from memory. */
+struct dt_leader_gate {
+    enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t bytes);
+    void *arg;
+};
+
+/*
+ * Told what is about to be claimed, in order, with the fence as it will be, while rows are locked and nothing is
+ * committed: whatever is prepared with it must come to nothing unless the transaction ends with OK. It does not wait.
+ * It is told before the claim is written, or behind it when large messages had to be read first. claiming may be NULL.
+ */
+struct dt_leader_listener {
+    void (*claiming)(void *arg, const struct dt_fence *next, const struct dt_outgoing *batch,
+                     const struct dt_claim *claims, size_t n);
+    void *arg;
+};
+
+/* ---- out ---- */
+
+/* By leader_txn.c: the list that was sent. */
+struct dt_leader_settled {
+    size_t n;         /* entries that left the list at its head */
+    size_t remainder; /* entries that are still in flight, their first fence->send_n go next: no hint was looked at */
+    struct dt_seen_list moved; /* settled attempts whose acknowledgement deadline was put off */
+};
+
+/* By leader_judge.c: why hints wait. */
+struct dt_leader_judged {
+    size_t unread;        /* attempts past their deadline, reports of which may be unread */
+    int64_t unread_ms;    /* the latest of their deadlines */
+    struct dt_str orphan; /* present: a due job's topic has no row in `topics` (a manual edit): its entry is held */
+};
+
+/* By leader_choose.c. */
+struct dt_leader_chosen {
+    int64_t shortest_ack_ms; /* the shortest acknowledgement timeout of the claimed */
+    bool more;               /* hints were left for the next leader transaction: they are over the limits */
+};
+
+/* By leader_timeouts.c. */
+struct dt_leader_timed_out {
+    size_t n;
+    bool outbox; /* a dead letter waits in the outbox */
+};
+
+/* By leader_claim.c: what was claimed, in order of (due, id). */
+struct dt_leader_batch {
+    struct dt_outgoing *jobs;
+    size_t n;
+};
+
+/* By leader_txn.c: the hints that were settled one way or other, the claimed ones too, and how many were not. */
+struct dt_leader_seen {
+    struct dt_seen *v;
+    size_t n;
+    size_t held;    /* of them, those that are parked */
+    size_t unknown; /* left because nobody could say yet whether their topic can be written */
+    bool locked;    /* some were left because their rows are locked, or they wait for another shard's list, for reports
+                       that may be unread or wait to be applied, or are unknown */
+};
+
+struct dt_leader_txn {
+    /* in */
+    struct dt_leader_sent sent;
+    struct dt_leader_due due;
+    struct dt_leader_gate gate;
+    struct dt_leader_listener listener;
+    struct dt_arena *arena; /* for all that comes out */
+
+    /* out; all zero after any status but OK */
+    int64_t now_ms; /* MySQL's clock in this transaction */
+    bool stale_map; /* the map's generation rose: reload it; nothing was claimed */
+    struct dt_leader_settled settled;
+    struct dt_leader_judged judged;
+    struct dt_leader_chosen chosen;
+    struct dt_leader_timed_out timed_out;
+    struct dt_leader_batch batch;
+    struct dt_leader_seen seen;
+};
+
+/*
+ * Locks the shard's row, compares it with the fence, does all of the following, and commits:
+ *
+ *   - settles the batch: it leaves the in-flight list;
+ *   - times out, among the hints, attempts whose deadline is not later than read_up_to_ms and whose jobs no stored
+ *     result waits for (deferred_results);
+ *   - claims, among the hints, what is scheduled and due: of this shard's slots, not paused, writable, with no earlier
+ *     attempt in its claiming shard's list; in order of (due, id) within a topic, and when not all of it fits an equal
+ *     part of the bytes for each topic;
+ *   - writes list, send_n, batch_no and version into the row, and updates *fence.
+ *
+ * While a remainder of the list is in flight nothing is claimed and nothing times out. Nothing at all is written when
+ * there is nothing to settle, time out or claim. DEPOSED, HALTED, NOT_FOUND: nothing was written. Any status but OK: the
+ * leadership is over, take over again.
+ */
+DT_MUST_CHECK dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct dt_leader_txn *txn,
+                                             struct dt_error *err);
+
+#endif

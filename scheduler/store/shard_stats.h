@@ -1,0 +1,20 @@
+/* What leaders say about their shards, for the API and for operators (`shard_stats`). It decides nothing. */
+#ifndef DT_STORE_SHARD_STATS_H
+#define DT_STORE_SHARD_STATS_H
+
+#include "store/store.h"
+
+struct dt_shard_stats {
+    unsigned shard;
+    int64_t epoch;
+    const char *waiting; /* what the leader waits for; NULL: nothing */
+    const char *detail;  /* NULL: nothing; cut to 500 characters */
+    int64_t generation;  /* of the map that the leader works with, its set filled for it; 0 = not yet */
+    int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra,
+        drift_wrong; /* oldest_due_at_ms 0 = nothing is due */
+};
+/* Replaces what was said about these shards. */
+DT_MUST_CHECK dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n,
+                                           struct dt_error *err);
+
+#endif
