@@ -47,6 +47,11 @@ int dt_job_state_after(enum dt_job_state state, enum dt_event event)
     return after[state][event];
 }
 
+bool dt_job_deadline_passed(int64_t deadline_ms, int64_t now_ms)
+{
+    return DT_GUARD(DEADLINE, deadline_ms <= now_ms);
+}
+
 /* ---- results ---- */
 
 /* What an attempt reads after the result. */
@@ -91,7 +96,7 @@ static bool applies(const struct dt_job *job, const struct dt_result *result, in
     if (job->state != DT_DISPATCHED)
         return false;
     if (result->status == DT_RESULT_TIMED_OUT)
-        return DT_GUARD(DEADLINE, job->next_at_ms <= now_ms); /* an extension may have moved the deadline meanwhile */
+        return dt_job_deadline_passed(job->next_at_ms, now_ms); /* an extension may have moved it meanwhile */
     return result->status != DT_RESULT_SNOOZED || result->retry_after_ms >= 0;
 }
 

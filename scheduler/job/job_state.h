@@ -31,6 +31,9 @@ enum dt_event {
 /* The state after the event, or DT_STATE_ILLEGAL. */
 int dt_job_state_after(enum dt_job_state state, enum dt_event event);
 
+/* Has an attempt had its time for a result? deadline_ms: next_at of a job that is dispatched. */
+bool dt_job_deadline_passed(int64_t deadline_ms, int64_t now_ms);
+
 /* ---- results ---- */
 enum dt_result_status {
     DT_RESULT_SUCCEEDED,

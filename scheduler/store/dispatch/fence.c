@@ -21,6 +21,17 @@ static bool as_written(const dt_db *db, const struct dt_fence *fence)
            DT_GUARD(VERSION, dt_db_i64(db, 2) == fence->version);
 }
 
+/* The answer of a row whose first columns are epoch, token, version and halted. */
+static dt_status judge_row(const dt_db *db, const struct dt_fence *fence, struct dt_error *err)
+{
+    if (!as_written(db, fence))
+        return dt_fail(err, DT_DEPOSED,
+                       "shard %u: the row says epoch %lld version %lld, this leadership wrote %lld %lld", fence->shard,
+                       (long long)dt_db_i64(db, 0), (long long)dt_db_i64(db, 2), (long long)fence->epoch,
+                       (long long)fence->version);
+    return dt_db_is_null(db, 3) ? DT_OK : dt_fail(err, DT_HALTED, "shard %u is halted", fence->shard);
+}
+
 static const char lock_row[] = "SELECT s.epoch, s.token, s.version, s.halted, " DT_SQL_NOW_MS ","
                                " (SELECT generation FROM installation), (SELECT topics_version FROM installation)"
                                " FROM shards s WHERE s.shard = ? FOR UPDATE";
@@ -32,13 +43,7 @@ static dt_status lock(dt_db *db, const struct dt_fence *fence, struct dt_fence_r
         status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", fence->shard);
     else if (status == DT_OK) {
         *row = (struct dt_fence_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
-        if (!as_written(db, fence))
-            status = dt_fail(err, DT_DEPOSED,
-                             "shard %u: the row says epoch %lld version %lld, this leadership wrote %lld %lld",
-                             fence->shard, (long long)dt_db_i64(db, 0), (long long)dt_db_i64(db, 2),
-                             (long long)fence->epoch, (long long)fence->version);
-        else if (!dt_db_is_null(db, 3))
-            status = dt_fail(err, DT_HALTED, "shard %u is halted", fence->shard);
+        status = judge_row(db, fence, err);
     }
     dt_status end = dt_db_end(db, status == DT_OK || status == DT_NOT_FOUND ? err : NULL);
     return end != DT_OK && (status == DT_OK || status == DT_NOT_FOUND) ? end : status;
@@ -125,12 +130,9 @@ dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence, st
         return status;
     if (!dt_db_next(db))
         status = dt_fail(err, DT_DEPOSED, "shard %u has no row", fence->shard);
-    else if (dt_db_i64(db, 0) != fence->epoch || dt_db_i64(db, 1) != fence->token || dt_db_i64(db, 2) != fence->version)
-        status = dt_fail(err, DT_DEPOSED, "shard %u: the row says epoch %lld, this leadership has %lld", fence->shard,
-                         (long long)dt_db_i64(db, 0), (long long)fence->epoch);
-    else if (!dt_db_is_null(db, 3))
-        status = dt_fail(err, DT_HALTED, "shard %u is halted", fence->shard);
-    else {
+    else
+        status = judge_row(db, fence, err);
+    if (status == DT_OK) {
         inst->generation = dt_db_i64(db, 4);
         inst->topics_version = dt_db_i64(db, 5);
         inst->shards = (unsigned)dt_db_i64(db, 6);

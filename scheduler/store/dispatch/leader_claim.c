@@ -82,7 +82,7 @@ static void count_claims(struct dt_open_txn *t)
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->v[i].fate == DT_FATE_CLAIM && !DT_UNGUARDED(COUNT_CLAIM))
-            dt_counts_move(&t->counts, t->v[i].topic, t->v[i].id, t->v[i].state, DT_DISPATCHED);
+            dt_counts_move(&t->counts, t->v[i].topic, t->v[i].id, t->v[i].state, t->v[i].claimed);
 }
 
 /* ---- messages ---- */

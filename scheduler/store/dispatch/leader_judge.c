@@ -73,15 +73,23 @@ static void judge_timeout(struct dt_open_txn *t, struct dt_candidate *c)
 
 static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
 {
+    const int claimed = dt_job_state_after(c->state, DT_EVENT_CLAIM);
     c->fate = DT_FATE_LEFT;
     if (!DT_UNGUARDED(LIST_ELSEWHERE) && dt_candidate_in_flight_elsewhere(t, c))
         return DT_OK;
-    if (c->state == DT_DISPATCHED) {
+    if (c->state == DT_DISPATCHED)
         judge_timeout(t, c);
+    if (claimed == DT_STATE_ILLEGAL)
         return DT_OK;
-    }
+    c->claimed = (enum dt_job_state)claimed;
     const struct dt_topic_entry *topic = dt_topic_snapshot_find(t->io->due.topics, c->topic);
     return topic ? judge_writable(t, c, topic) : judge_orphan(t, c);
+}
+
+/* Is it the job's time: its deadline if it waits for a result, else the time that it was given? */
+static bool is_due(const struct dt_open_txn *t, const struct dt_candidate *c)
+{
+    return c->state == DT_DISPATCHED ? dt_job_deadline_passed(c->next_ms, t->row.now_ms) : c->next_ms <= t->row.now_ms;
 }
 
 static dt_status judge(struct dt_open_txn *t, struct dt_candidate *c)
@@ -92,7 +100,7 @@ static dt_status judge(struct dt_open_txn *t, struct dt_candidate *c)
         c->fate = DT_FATE_GONE;
     else if (dt_shard_of(t->io->due.map, c->id) != t->fence->shard)
         c->fate = DT_FATE_ELSEWHERE;
-    else if (c->next_ms > t->row.now_ms && !(DT_UNGUARDED(DEADLINE) && c->state == DT_DISPATCHED))
+    else if (!is_due(t, c))
         c->fate = DT_FATE_MOVED;
     else
         return judge_due(t, c);
