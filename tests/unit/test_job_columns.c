@@ -53,6 +53,20 @@ static void what_is_read_are_the_columns_in_their_order(void **state)
     expect(expect_columns(expect(dt_sql_lock_job, "SELECT "), OF_JOBS), ", j.payload FROM jobs j WHERE");
     expect(expect_columns(expect(dt_sql_select_archived_job, "SELECT "), OF_HISTORY),
            ", j.payload FROM history j WHERE");
+    expect(expect_columns(expect(dt_sql_select_notices, "SELECT o.id, o.attempt, o.made_at, "), OF_JOBS),
+           ", j.payload FROM outbox o");
+}
+
+static void the_longest_time_for_a_result_is_that_of_the_program(void **state)
+{
+    static const char *const *const statements[] = {dt_sql_lock_hinted.sql, dt_sql_claim_jobs.sql};
+    char longest[80];
+    (void)state;
+    snprintf(longest, sizeof(longest), "LEAST(j.ack_timeout_ms, %lld)", (long long)DT_ACK_MAX_MS);
+    assert_non_null(strstr(dt_sql_lock_sent, longest));
+    assert_non_null(strstr(dt_sql_extend_sent, longest));
+    for (size_t i = 0; i < sizeof(statements) / sizeof(*statements); i++)
+        assert_non_null(strstr(statements[i][0], longest));
 }
 
 static void lists_read_the_columns_with_or_without_the_payload(void **state)
@@ -153,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_read_are_the_columns_in_their_order),
+        cmocka_unit_test(the_longest_time_for_a_result_is_that_of_the_program),
         cmocka_unit_test(lists_read_the_columns_with_or_without_the_payload),
         cmocka_unit_test(what_callers_give_is_inserted_in_order),
         cmocka_unit_test(what_callers_change_is_written_in_order),

@@ -9,18 +9,12 @@
 
 #include "base/hooks/guard.h"
 #include "store/db/id_list.h"
-#include "store/jobs/store_row.h"
-
-static const char lock_sent[] = "SELECT j.id, " DT_SQL_NEXT_AT ", " DT_SQL_ACK_MS
-                                " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t"
-                                " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
-                                " WHERE j.state = 'dispatched' AND j.attempt = t.attempt"
-                                " ORDER BY t.id FOR UPDATE /*!80001 OF j */ SKIP LOCKED";
+#include "store/sql/statements.h"
 
 static dt_status lock_extended(dt_db *db, struct dt_str sent, int64_t now_ms, struct dt_strbuf *ids,
                                struct dt_seen_list *moved, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, lock_sent, DT_PARAMS(DT_P_STR(sent)), err);
+    dt_status status = dt_db_query(db, dt_sql_lock_sent, DT_PARAMS(DT_P_STR(sent)), err);
     while (status == DT_OK && dt_db_next(db)) {
         struct dt_seen seen = {
             .id = dt_db_i64(db, 0), .hint_ms = dt_db_i64(db, 1), .next_ms = now_ms + dt_db_i64(db, 2)};
@@ -35,14 +29,6 @@ static dt_status lock_extended(dt_db *db, struct dt_str sent, int64_t now_ms, st
     return status == DT_OK && ids->failed ? DT_NOMEM : status;
 }
 
-/* `near` is computed so that it is right whether next_at was assigned before it or not. */
-static const char extend_sent[] =
-    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t"
-    " STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id"
-    " SET j.near = (j.next_at < ? AND ? + " DT_SQL_ACK_MS " < ?),"
-    " j.next_at = " DT_GUARD_SQL(DEADLINE_GREATEST, "GREATEST(j.next_at, ? + " DT_SQL_ACK_MS ")",
-                                 "? + " DT_SQL_ACK_MS) " WHERE j.state = 'dispatched'";
-
 dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms, struct dt_seen_list *moved,
                               struct dt_error *err)
 {
@@ -56,7 +42,7 @@ dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t
         status = lock_extended(db, dt_strbuf_str(&list), now_ms, &ids, moved, err);
     int64_t near_end_ms = dt_near_end_ms(now_ms);
     if (status == DT_OK && n)
-        status = dt_db_run(db, extend_sent,
+        status = dt_db_run(db, dt_sql_extend_sent,
                            DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(near_end_ms), DT_P_INT(now_ms),
                                      DT_P_INT(near_end_ms), DT_P_INT(now_ms)),
                            NULL, err);

@@ -6,9 +6,6 @@
 #include "store/dispatch/inflight.h"
 #include "store/dispatch/leader_txn.h"
 
-/* The time for a result, of jobs j: whatever a manual edit left there, now + it is a time. */
-#define DT_SQL_ACK_MS "LEAST(j.ack_timeout_ms, 3155760000000)" /* DT_ACK_MAX_MS */
-
 /*
  * Puts the deadlines of attempts that were sent to now_ms + their ack timeout, never earlier than they are, and only
  * where the row still says dispatched with that attempt. Rows that others hold locked are passed by. moved (may be NULL;

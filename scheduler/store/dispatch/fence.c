@@ -12,6 +12,7 @@
 
 #include "base/hooks/guard.h"
 #include "store/dispatch/fence_txn.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 /* Does the row that was read say what this leadership wrote last? */
@@ -32,13 +33,9 @@ static dt_status judge_row(const dt_db *db, const struct dt_fence *fence, struct
     return dt_db_is_null(db, 3) ? DT_OK : dt_fail(err, DT_HALTED, "shard %u is halted", fence->shard);
 }
 
-static const char lock_row[] = "SELECT s.epoch, s.token, s.version, s.halted, " DT_SQL_NOW_MS ","
-                               " (SELECT generation FROM installation), (SELECT topics_version FROM installation)"
-                               " FROM shards s WHERE s.shard = ? FOR UPDATE";
-
 static dt_status lock(dt_db *db, const struct dt_fence *fence, struct dt_fence_row *row, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, lock_row, DT_PARAMS(DT_P_INT(fence->shard)), err);
+    dt_status status = dt_db_query(db, dt_sql_lock_fence, DT_PARAMS(DT_P_INT(fence->shard)), err);
     if (status == DT_OK && !dt_db_next(db))
         status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", fence->shard);
     else if (status == DT_OK) {
@@ -77,16 +74,6 @@ dt_status dt_fence_begin(dt_store *store, const struct dt_fence *fence, dt_db **
 
 /* ---- writing ---- */
 
-/* Compares the row once more, in the statement that writes. */
-#define ANY           " AND ? IS NOT NULL"
-#define FENCED_BY(is) DT_GUARD_SQL(FENCE_IN_LEADER_TXN, DT_GUARD_SQL(FENCE_IN_TAKEOVER, is, ANY), ANY)
-#define FENCED                                                                                                         \
-    " WHERE shard = ?" FENCED_BY(DT_GUARD_SQL(EPOCH, " AND epoch = ?", ANY))                                           \
-        FENCED_BY(DT_GUARD_SQL(TOKEN, " AND token = ?", ANY))                                                          \
-            FENCED_BY(DT_GUARD_SQL(VERSION, " AND version = ?", ANY))
-static const char write_row[] =
-    "UPDATE shards SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?" FENCED;
-
 dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fence_values *values, struct dt_error *err)
 {
     struct dt_strbuf list;
@@ -96,7 +83,7 @@ dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fenc
     dt_status status = list.failed ? DT_NOMEM : DT_OK;
     if (status == DT_OK)
         status =
-            dt_db_run(db, write_row,
+            dt_db_run(db, dt_sql_write_fence,
                       DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(values->send_n),
                                 DT_P_INT(values->ledger_offset), DT_P_INT(values->batch_no), DT_P_INT(fence->shard),
                                 DT_P_INT(fence->epoch), DT_P_INT(fence->token), DT_P_INT(fence->version)),
@@ -116,16 +103,13 @@ dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fenc
 
 /* ---- a look without a lock ---- */
 
-static const char check_row[] = "SELECT s.epoch, s.token, s.version, s.halted, i.generation, i.topics_version, i.shards"
-                                " FROM shards s JOIN installation i WHERE s.shard = ?";
-
 dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence, struct dt_installation *inst,
                                struct dt_error *err)
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db, check_row, DT_PARAMS(DT_P_INT(fence->shard)), err);
+        status = dt_db_query(db, dt_sql_check_fence, DT_PARAMS(DT_P_INT(fence->shard)), err);
     if (status != DT_OK)
         return status;
     if (!dt_db_next(db))
@@ -143,16 +127,13 @@ dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence, st
 
 /* ---- trimming ---- */
 
-static const char write_trim[] = "UPDATE shards SET version = version + 1, trim_offset = ledger_offset, trim_at = ?"
-                                 " WHERE shard = ? AND epoch = ? AND token = ? AND version = ?";
-
 dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     dt_db *db;
     struct dt_fence_row row;
     dt_status status = dt_fence_begin(store, fence, &db, &row, err);
     if (status == DT_OK)
-        status = dt_db_run(db, write_trim,
+        status = dt_db_run(db, dt_sql_write_trim_offset,
                            DT_PARAMS(DT_P_INT(row.now_ms), DT_P_INT(fence->shard), DT_P_INT(fence->epoch),
                                      DT_P_INT(fence->token), DT_P_INT(fence->version)),
                            NULL, err);
@@ -167,15 +148,12 @@ dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_er
 
 /* ---- the end ---- */
 
-static const char write_no_owner[] =
-    "UPDATE shards SET owner = NULL, owner_since = NULL WHERE shard = ? AND epoch = ? AND token = ?";
-
 dt_status dt_store_step_down(dt_store *store, const struct dt_fence *fence, struct dt_error *err)
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
     if (status != DT_OK)
         return status;
-    return dt_db_run(db, write_no_owner,
+    return dt_db_run(db, dt_sql_remove_owner,
                      DT_PARAMS(DT_P_INT(fence->shard), DT_P_INT(fence->epoch), DT_P_INT(fence->token)), NULL, err);
 }

@@ -9,13 +9,11 @@
  */
 #include <stdlib.h>
 
-#include "base/hooks/guard.h"
 #include "store/db/id_in.h"
 #include "store/db/id_list.h"
 #include "store/dispatch/leader_parts.h"
 #include "store/dispatch/outgoing.h"
 #include "store/dispatch/topic_snapshot.h"
-#include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
 
 static int by_id(const void *a, const void *b)
@@ -72,6 +70,7 @@ static struct dt_str topic_of_row(struct dt_open_txn *t)
     return t->topic;
 }
 
+/* The columns of dt_sql_lock_hinted. */
 static dt_status take_row(void *arg)
 {
     struct dt_open_txn *t = arg;
@@ -89,31 +88,13 @@ static dt_status take_row(void *arg)
     return c->topic.p ? dt_outgoing_small(t->db, 8, t->io->arena, &c->message) : DT_NOMEM;
 }
 
-/*
- * A row whose attempt is in flight elsewhere (its slot has moved here since) is not even locked: the shard that has it
- * in flight will renew its deadline, and passes by what is locked.
- */
-#define NOT_IN_FLIGHT_ELSEWHERE                                                                                        \
-    " WHERE (j.claim_shard IN (-1, ?) OR NOT EXISTS (SELECT 1 FROM shards s WHERE s.shard = j.claim_shard"             \
-    " AND INSTR(s.inflight, CONCAT('[', j.id, ',')) > 0))"
-
-static const struct dt_id_in lock_hinted =
-    DT_ID_IN("SELECT j.id, j.state+0, j.attempt, " DT_SQL_NEXT_AT ", COALESCE(j.claim_shard, -1), " DT_SQL_ACK_MS ","
-             " LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic)"
-             /* the key stands in two headers; names and values of ours, the installation's among them */
-             " + 2 * COALESCE(LENGTH(j.job_key), 0) + COALESCE(LENGTH(j.partition_key), 0)"
-             " + COALESCE(LENGTH(j.content_type), 0) + 900, j.topic, " DT_OUTGOING_SQL
-             " FROM jobs j FORCE INDEX (PRIMARY)" DT_GUARD_SQL(LIST_ELSEWHERE, NOT_IN_FLIGHT_ELSEWHERE,
-                                                               " WHERE ? IS NOT NULL") " AND j.id",
-             " ORDER BY j.id" DT_GUARD_SQL(CLAIM, " FOR UPDATE SKIP LOCKED", ""));
-
 static dt_status lock_candidates(struct dt_open_txn *t)
 {
     size_t n;
     const int64_t *ids = dt_candidates_ids(t, any, &n);
     if (!ids)
         return DT_NOMEM;
-    return dt_id_in_read(t->db, &lock_hinted, DT_PARAMS(DT_P_INT(t->fence->shard)), ids, n, take_row, t, t->err);
+    return dt_id_in_read(t->db, &dt_sql_lock_hinted, DT_PARAMS(DT_P_INT(t->fence->shard)), ids, n, take_row, t, t->err);
 }
 
 /* ---- what was not locked ---- */
@@ -166,9 +147,6 @@ static void foreign_shards(const struct dt_open_txn *t, struct dt_strbuf *out)
     dt_id_list_end(out);
 }
 
-static const char read_lists[] = "SELECT s.inflight FROM JSON_TABLE(?, '$[*]' COLUMNS(shard INT PATH '$')) t"
-                                 " STRAIGHT_JOIN shards s FORCE INDEX (PRIMARY) ON s.shard = t.shard";
-
 /*
  * Read after the jobs' rows were locked, as committed now: the claiming shard's list is authoritative for the latest
  * attempt of a job. An attempt enters a list only together with its job's row, so what is not there cannot come while
@@ -183,7 +161,7 @@ static dt_status read_foreign_lists(struct dt_open_txn *t)
     bool some = shards.n > 2;
     dt_status status = shards.failed ? DT_NOMEM : DT_OK;
     if (status == DT_OK && some)
-        status = dt_db_query(t->db, read_lists, DT_PARAMS(DT_P_STR(dt_strbuf_str(&shards))), t->err);
+        status = dt_db_query(t->db, dt_sql_select_lists_of_shards, DT_PARAMS(DT_P_STR(dt_strbuf_str(&shards))), t->err);
     while (status == DT_OK && some && dt_db_next(t->db)) {
         status = dt_inflight_parse(dt_db_bytes(t->db, 0), &list);
         t->foreign_unknown |= status == DT_MALFORMED;

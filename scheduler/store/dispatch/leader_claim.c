@@ -16,16 +16,6 @@
 #include "store/dispatch/outgoing.h"
 #include "store/sql/statements.h"
 
-static const char archive_attempts[] =
-    "INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message)"
-    " SELECT j.id, j.attempt, COALESCE(j.attempt_status, 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,"
-    " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),"
-    " IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)"
-    " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON "
-    "j.id = t.id"
-    " WHERE j.attempt > 0"
-    " ON DUPLICATE KEY UPDATE status = VALUES(status)";
-
 /* The previous attempt of a job that is claimed again moves from its row to `attempts`. */
 static dt_status archive(struct dt_open_txn *t)
 {
@@ -35,20 +25,10 @@ static dt_status archive(struct dt_open_txn *t)
     dt_strbuf_init(&list);
     dt_status status = dt_inflight_format_by_id(t->claims, t->n_claims, &list);
     if (status == DT_OK)
-        status = dt_db_run(t->db, archive_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), NULL, t->err);
+        status = dt_db_run(t->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), NULL, t->err);
     dt_strbuf_clear(&list);
     return status;
 }
-
-/* What was read when the row was locked is what is written here: nobody changes a locked row. */
-static const struct dt_id_in claim_jobs =
-    DT_ID_IN("UPDATE jobs j FORCE INDEX (PRIMARY)"
-             " SET j.state = 'dispatched', j.attempt = j.attempt + 1, j.attempt_status = 'dispatched',"
-             " j.due_at = IF(j.next_at > 1, j.next_at, ?),"
-             " j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?, j.next_at = ? + " DT_SQL_ACK_MS ","
-             " j.near = (? + " DT_SQL_ACK_MS " < ?), j.updated_at = ?, j.version = j.version + 1" DT_GUARD_SQL(
-                 CLAIM, " WHERE j.state = 'scheduled' AND j.next_at <= ?", " WHERE ? > 0") " AND j.id",
-             "");
 
 static int by_number(const void *a, const void *b)
 {
@@ -68,7 +48,7 @@ static dt_status write_claims(struct dt_open_txn *t)
     for (size_t i = 0; i < t->n_claims; i++)
         ids[i] = t->claims[i].id;
     qsort(ids, t->n_claims, sizeof(*ids), by_number);
-    dt_status status = dt_id_in_run(t->db, &claim_jobs,
+    dt_status status = dt_id_in_run(t->db, &dt_sql_claim_jobs,
                                     DT_PARAMS(DT_P_INT(now), DT_P_INT(now), DT_P_INT(t->fence->shard), DT_P_INT(now),
                                               DT_P_INT(now), DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
                                     ids, t->n_claims, &changed, t->err);

@@ -37,8 +37,6 @@ static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, c
     return DT_OK;
 }
 
-static const char find_topic[] = "SELECT 1 FROM topics WHERE name = ?";
-
 /* Either its topic was made after this transaction read the snapshot (the next leader transaction knows it), or
  * somebody deleted the topic's row by hand: then nobody can say where the job goes, and it waits in its held set until
  * the row is back. */
@@ -49,7 +47,7 @@ static dt_status judge_orphan(struct dt_open_txn *t, struct dt_candidate *c)
         c->fate = DT_FATE_HELD;
         return DT_OK;
     }
-    dt_status status = dt_db_query(t->db, find_topic, DT_PARAMS(DT_P_STR(c->topic)), t->err);
+    dt_status status = dt_db_query(t->db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(c->topic)), t->err);
     if (status == DT_OK && !dt_db_next(t->db)) {
         *orphan = c->topic;
         c->fate = DT_FATE_HELD;

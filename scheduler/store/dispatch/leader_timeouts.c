@@ -23,9 +23,6 @@ static dt_status leave_to_result(void *arg)
     return DT_OK;
 }
 
-static const struct dt_id_in find_deferred =
-    DT_ID_IN("SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.job_id", "");
-
 /* Their results were read, and wait for a row that somebody kept locked: whoever reads applies them soon. */
 dt_status dt_timeouts_leave_deferred(struct dt_open_txn *t)
 {
@@ -33,7 +30,7 @@ dt_status dt_timeouts_leave_deferred(struct dt_open_txn *t)
     const int64_t *ids = dt_candidates_ids(t, times_out, &n);
     if (!ids)
         return DT_NOMEM;
-    return dt_id_in_read(t->db, &find_deferred, DT_NO_PARAMS, ids, n, leave_to_result, t, t->err);
+    return dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, ids, n, leave_to_result, t, t->err);
 }
 
 static struct dt_apply timeout_of(const struct dt_candidate *c)

@@ -19,15 +19,8 @@ DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_
 
 /* ---- inside a transaction; for store/ only ---- */
 
-/* What a message needs of its job's row `j`, in columns of their own, when it is small and may be claimed: else the
- * payload is NULL. */
-#define DT_OUTGOING_SMALL                                                                                              \
-    "j.state = 'scheduled' AND LENGTH(j.payload) <= 2048 AND COALESCE(LENGTH(j.headers), 0) <= 1024"
-#define DT_OUTGOING_SQL                                                                                                \
-    "j.job_key, j.partition_key, j.content_type, IF(" DT_OUTGOING_SMALL ", j.headers, NULL), IF(" DT_OUTGOING_SMALL    \
-    ", j.payload, NULL)"
-/* Copies the columns of DT_OUTGOING_SQL of the current row, from `first` on. *out stays NULL when the message is not
- * small. */
+/* Copies the message's columns of the current row, from `first` on (job_rows.sql: lock_hinted). *out is NULL when the
+ * message is not small, so that its payload was not read. */
 DT_MUST_CHECK dt_status dt_outgoing_small(struct dt_db *db, unsigned first, struct dt_arena *arena,
                                           struct dt_outgoing **out);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "store/db/db.h"
+#include "store/sql/statements.h"
 
 /* Where the claim of an id stands in the caller's order. */
 struct place {
@@ -76,14 +77,7 @@ dt_status dt_outgoing_read(dt_db *db, const struct dt_inflight *claims, struct d
     for (size_t i = 0; status == DT_OK && i < claims->n; i++)
         (*out)[i] = (struct dt_outgoing){.claim = claims->v[i]};
     if (status == DT_OK)
-        status = dt_db_query(
-            db,
-            "SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.content_type,"
-            " j.headers, j.payload"
-            " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) "
-            "ON j.id = t.id"
-            " LEFT JOIN topics p ON p.name = j.topic",
-            DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), err);
+        status = dt_db_query(db, dt_sql_select_messages, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), err);
     while (status == DT_OK && dt_db_next(db)) {
         struct place key = {.id = dt_db_i64(db, 0)};
         const struct place *place = bsearch(&key, places, claims->n, sizeof(*places), by_id);

@@ -9,16 +9,7 @@
 #include "store/db/db.h"
 #include "store/db/id_in.h"
 #include "store/db/id_list.h"
-#include "store/jobs/store_row.h"
-
-/*
- * A scan goes on after (ms, id) in two statements: the rest of that millisecond, then what is later. Each is one range
- * of the covering index and nothing else; a condition beside the range makes MariaDB read the rows themselves at times.
- */
-static const char rest_sql[] = "SELECT id, due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND due_key = ?"
-                               " AND id > ? ORDER BY id LIMIT ?";
-static const char later_sql[] = "SELECT id, due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND due_key >= ?"
-                                " AND due_key < ? ORDER BY due_key, id LIMIT ?";
+#include "store/sql/statements.h"
 
 /* Up to limit rows; answers false when it wants no more. */
 typedef bool visit_due(void *arg, int64_t id, int64_t due_ms);
@@ -32,7 +23,8 @@ static dt_status visit_rows(dt_db *db, visit_due *visit, void *arg, size_t *seen
     return dt_db_end(db, err);
 }
 
-/* Near rows of [from_ms, to_ms), but of after_ms only those behind after_id (0 = all of it). */
+/* Near rows of [from_ms, to_ms), but of after_ms only those behind after_id (0 = all of it): what is left of that
+ * millisecond in one statement, and what is later in another. */
 static dt_status scan_near(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms, int64_t after_id,
                            size_t limit, visit_due *visit, void *arg, struct dt_error *err)
 {
@@ -41,8 +33,8 @@ static dt_status scan_near(dt_store *store, int64_t from_ms, int64_t to_ms, int6
     bool enough = false, within = after_id && after_ms >= from_ms;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK && within && after_ms < to_ms) {
-        status =
-            dt_db_query_index(db, rest_sql, DT_PARAMS(DT_P_INT(after_ms), DT_P_INT(after_id), DT_P_INT(limit)), err);
+        status = dt_db_query_index(db, dt_sql_select_due_behind,
+                                   DT_PARAMS(DT_P_INT(after_ms), DT_P_INT(after_id), DT_P_INT(limit)), err);
         if (status == DT_OK)
             status = visit_rows(db, visit, arg, &seen, &enough, err);
     }
@@ -52,8 +44,8 @@ static dt_status scan_near(dt_store *store, int64_t from_ms, int64_t to_ms, int6
         from_ms = after_ms;
     if (status != DT_OK || enough || seen == limit || from_ms >= to_ms)
         return status;
-    status =
-        dt_db_query_index(db, later_sql, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(limit - seen)), err);
+    status = dt_db_query_index(db, dt_sql_select_due_between,
+                               DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(limit - seen)), err);
     return status == DT_OK ? visit_rows(db, visit, arg, &seen, &enough, err) : status;
 }
 
@@ -81,9 +73,9 @@ dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    return status != DT_OK
-               ? status
-               : dt_db_ask_index(db, later_sql, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(limit)), err);
+    return status != DT_OK ? status
+                           : dt_db_ask_index(db, dt_sql_select_due_between,
+                                             DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(limit)), err);
 }
 
 dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_due *out, size_t *n,
@@ -170,9 +162,7 @@ dt_status dt_store_due_nth(dt_store *store, int64_t from_ms, int64_t to_ms, size
     *due_ms = to_ms;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query_index(db,
-                                   "SELECT due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND due_key >= ?"
-                                   " AND due_key < ? ORDER BY due_key LIMIT 1 OFFSET ?",
+        status = dt_db_query_index(db, dt_sql_select_nth_due,
                                    DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(n)), err);
     if (status != DT_OK)
         return status;
@@ -187,10 +177,7 @@ dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, in
     memset(counts, 0, DT_SLOTS * sizeof(*counts));
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query_index(db,
-                                   "SELECT CRC32(id) % 1024 AS slot, COUNT(*) FROM jobs FORCE INDEX (due)"
-                                   " WHERE due_band = 1 AND due_key >= ? AND due_key < ? GROUP BY slot",
-                                   DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms)), err);
+        status = dt_db_query_index(db, dt_sql_count_due_by_slot, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db))
@@ -225,14 +212,7 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
     if (status == DT_OK)
         status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db,
-                             "SELECT j.id, IF(j.state IN ('scheduled','dispatched'), " DT_SQL_NEXT_AT
-                             ", 0), j.state+0, j.topic,"
-                             " COALESCE(p.paused, 0), j.updated_at, (SELECT generation FROM installation)"
-                             " FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN jobs j FORCE "
-                             "INDEX (PRIMARY) ON j.id = t.id"
-                             " LEFT JOIN topics p ON p.name = j.topic ORDER BY j.id",
-                             DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
+        status = dt_db_query(db, dt_sql_select_truth, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
     dt_strbuf_clear(&list);
     if (status != DT_OK)
         return status;
@@ -277,10 +257,10 @@ static dt_status read_topic(void *arg)
 dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
                              struct dt_topic_of *out, struct dt_error *err)
 {
-    static const struct dt_id_in select_topics =
-        DT_ID_IN("SELECT j.id, j.state+0, j.topic FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id", "");
     struct topics_of t = {.arena = arena, .ids = ids, .n = n, .out = out};
     memset(out, 0, n * sizeof(*out));
     dt_status status = dt_store_db(store, &t.db, err);
-    return status != DT_OK ? status : dt_id_in_read(t.db, &select_topics, DT_NO_PARAMS, ids, n, read_topic, &t, err);
+    return status != DT_OK
+               ? status
+               : dt_id_in_read(t.db, &dt_sql_select_queues_of_jobs, DT_NO_PARAMS, ids, n, read_topic, &t, err);
 }

@@ -14,13 +14,10 @@
 #include "store/dispatch/fence_txn.h"
 #include "store/jobs/counts.h"
 #include "store/results/store_results.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 /* ---- step 1 ---- */
-
-static const char read_locked[] = "SELECT epoch, version, ledger_offset, batch_no, inflight, send_n, trim_offset, "
-                                  "trim_at, halted, index_at, index_epoch"
-                                  " FROM shards WHERE shard = ? FOR UPDATE";
 
 /* Whatever stands in the row: between 1 and the length of the list. */
 static size_t sane_send_n(int64_t send_n, size_t inflight)
@@ -59,7 +56,7 @@ static dt_status take_row(dt_db *db, struct dt_fence *fence, const char *index_a
 static dt_status read_row(dt_db *db, struct dt_fence *fence, const char *index_at, struct dt_inflight *inflight,
                           struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, read_locked, DT_PARAMS(DT_P_INT(fence->shard)), err);
+    dt_status status = dt_db_query(db, dt_sql_lock_for_takeover, DT_PARAMS(DT_P_INT(fence->shard)), err);
     if (status == DT_OK && !dt_db_next(db))
         status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", fence->shard);
     else if (status == DT_OK)
@@ -68,26 +65,20 @@ static dt_status read_row(dt_db *db, struct dt_fence *fence, const char *index_a
     return status == DT_OK ? end : status;
 }
 
-static const char write_leadership[] =
-    "UPDATE shards SET epoch = ?, token = ?, version = ?, owner = ?, index_at = ?, index_epoch = ?,"
-    " owner_since = " DT_SQL_NOW_MS " WHERE shard = ?";
-
 static dt_status write_epoch(dt_db *db, const struct dt_fence *fence, const char *owner, const char *index_at,
                              struct dt_error *err)
 {
-    return dt_db_run(db, write_leadership,
+    return dt_db_run(db, dt_sql_write_leadership,
                      DT_PARAMS(DT_P_INT(fence->epoch), DT_P_INT(fence->token), DT_P_INT(fence->version),
                                DT_P_STR(dt_str(owner)), DT_P_STR(dt_str(index_at)), DT_P_INT(fence->index_epoch),
                                DT_P_INT(fence->shard)),
                      NULL, err);
 }
 
-static const char write_halt[] = "UPDATE shards SET halted = LEFT(?, 500), version = version + 1 WHERE shard = ?";
-
 /* The row is locked, and ours or nobody's. */
 static dt_status halt(dt_db *db, unsigned shard, const char *reason, struct dt_error *err)
 {
-    return dt_db_run(db, write_halt, DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(shard)), NULL, err);
+    return dt_db_run(db, dt_sql_halt_shard, DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(shard)), NULL, err);
 }
 
 /* Somebody wrote into it by hand: what is in flight is not known, so nothing may be claimed. */
@@ -120,10 +111,6 @@ dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, cons
 }
 
 /* ---- step 5 ---- */
-
-static const char record_undeliverable[] =
-    "UPDATE jobs SET attempt_status = 'undeliverable', error_at = ?, error_code = 'undeliverable',"
-    " error_message = LEFT(?, 1000), updated_at = ?, version = version + 1 WHERE id = ? AND attempt = ?";
 
 /* Step 5 under way. */
 struct settling {
@@ -163,7 +150,7 @@ static dt_status end_undeliverable(struct settling *s)
     dt_status status = dt_results_apply_within(&txn, &apply, 1, s->err);
     s->done->ended = status == DT_OK && apply.outcome == DT_OUTCOME_APPLIED;
     if (status == DT_OK && !s->done->ended)
-        status = dt_db_run(s->db, record_undeliverable,
+        status = dt_db_run(s->db, dt_sql_record_undeliverable,
                            DT_PARAMS(DT_P_INT(now_ms), DT_P_STR(dt_str(f->refusal)), DT_P_INT(now_ms),
                                      DT_P_INT(apply.result.job_id), DT_P_INT(apply.result.attempt)),
                            NULL, s->err);

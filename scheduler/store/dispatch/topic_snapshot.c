@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "store/db/db.h"
+#include "store/sql/statements.h"
 
 struct dt_topic_snapshot {
     struct dt_arena arena;
@@ -70,7 +71,7 @@ dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, dt_db *db, int6
     snapshot->version = 0;
     snapshot->n = 0;
     dt_arena_reset(&snapshot->arena);
-    dt_status status = dt_db_query(db, "SELECT name, kafka_name, paused FROM topics ORDER BY name", DT_NO_PARAMS, err);
+    dt_status status = dt_db_query(db, dt_sql_select_topic_snapshot, DT_NO_PARAMS, err);
     if (status == DT_OK)
         status = read_rows(snapshot, db);
     dt_status end = dt_db_end(db, err);

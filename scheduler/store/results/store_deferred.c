@@ -11,6 +11,7 @@
 #include "store/db/id_in.h"
 #include "store/db/id_list.h"
 #include "store/results/store_results.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 struct deferring {
@@ -57,9 +58,6 @@ static dt_status mark_waiting(void *arg)
     return DT_OK;
 }
 
-static const struct dt_id_in read_waiting =
-    DT_ID_IN("SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.id <= ? AND d.job_id", "");
-
 static bool is_behind(const struct behind *b, const struct dt_apply *a)
 {
     const bool *waits = place_of(b, a->result.job_id);
@@ -81,7 +79,8 @@ static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behin
         if (i == 0 || b->jobs[i] != b->jobs[b->n - 1])
             b->jobs[b->n++] = b->jobs[i];
     memset(b->waits, 0, b->n * sizeof(*b->waits));
-    return dt_id_in_read(b->db, &read_waiting, DT_PARAMS(DT_P_INT(last_id)), b->jobs, b->n, mark_waiting, b, d->err);
+    return dt_id_in_read(b->db, &dt_sql_find_waiting_results, DT_PARAMS(DT_P_INT(last_id)), b->jobs, b->n, mark_waiting,
+                         b, d->err);
 }
 
 /* Applies those of jobs that have nothing stored before last_id; the others are BUSY. */
@@ -105,10 +104,6 @@ static dt_status apply_others(struct deferring *d, int64_t last_id)
 }
 
 /* ---- storing ---- */
-
-static const char insert_deferred[] =
-    "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, error_code, error_message, deferred_at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)";
 
 static struct dt_str cut(struct dt_str s, size_t max)
 {
@@ -135,7 +130,7 @@ static dt_status store_busy(struct deferring *d)
         *p++ = DT_P_INT(d->txn->now_ms);
     }
     size_t rows = (size_t)(p - params) / COLUMNS;
-    return rows ? dt_db_run_many(d->txn->db, insert_deferred, params, COLUMNS, rows, NULL, d->err) : DT_OK;
+    return rows ? dt_db_run_many(d->txn->db, dt_sql_insert_deferred, params, COLUMNS, rows, NULL, d->err) : DT_OK;
 }
 
 static dt_status apply_or_defer(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
@@ -156,10 +151,6 @@ dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *ma
 }
 
 /* ---- applying what is stored ---- */
-
-static const char read_deferred[] =
-    "SELECT d.id, d.job_id, d.attempt, d.status+0, d.retry_after_ms, d.error_code, d.error_message"
-    " FROM deferred_results d FORCE INDEX (PRIMARY) WHERE d.id > ? ORDER BY d.id LIMIT ?";
 
 static bool copy_text(struct deferring *d, dt_db *db, unsigned column, struct dt_str *out)
 {
@@ -187,7 +178,8 @@ static dt_status read_page(struct deferring *d, dt_db *db)
     d->ids = dt_arena_alloc(d->out_arena, d->limit * sizeof(*d->ids));
     if (!d->results || !d->ids)
         return DT_NOMEM;
-    dt_status status = dt_db_query(db, read_deferred, DT_PARAMS(DT_P_INT(d->after_id), DT_P_INT(d->limit)), d->err);
+    dt_status status =
+        dt_db_query(db, dt_sql_select_deferred, DT_PARAMS(DT_P_INT(d->after_id), DT_P_INT(d->limit)), d->err);
     if (status != DT_OK)
         return status;
     while (status == DT_OK && d->n < d->limit && dt_db_next(db))
@@ -195,10 +187,6 @@ static dt_status read_page(struct deferring *d, dt_db *db)
     dt_status ended = dt_db_end(db, status != DT_OK ? NULL : d->err);
     return status != DT_OK ? status : ended;
 }
-
-static const char delete_deferred[] =
-    "DELETE d FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN deferred_results d"
-    " FORCE INDEX (PRIMARY) ON d.id = t.id";
 
 static dt_status delete_applied(struct deferring *d, dt_db *db)
 {
@@ -213,7 +201,7 @@ static dt_status delete_applied(struct deferring *d, dt_db *db)
     dt_id_list_end(&ids);
     dt_status status = ids.failed ? DT_NOMEM : DT_OK;
     if (status == DT_OK && n)
-        status = dt_db_run(db, delete_deferred, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, d->err);
+        status = dt_db_run(db, dt_sql_delete_deferred, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, d->err);
     dt_strbuf_clear(&ids);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "store/db/db.h"
 #include "store/db/id_list.h"
 #include "store/jobs/store_row.h"
+#include "store/sql/statements.h"
 
 static dt_status read_notice(dt_db *db, struct dt_arena *arena, struct dt_notice *out)
 {
@@ -23,12 +24,8 @@ dt_status dt_store_outbox(dt_store *store, unsigned shard, int64_t after_id, siz
     *out = dt_arena_alloc(arena, (limit ? limit : 1) * sizeof(**out));
     dt_status status = *out ? dt_store_db(store, &db, err) : DT_NOMEM;
     if (status == DT_OK)
-        status = dt_db_query(
-            db,
-            "SELECT o.id, o.attempt, o.made_at, " DT_ROW_FULL
-            " FROM outbox o FORCE INDEX (by_shard) STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = o.job_id"
-            " WHERE o.shard = ? AND o.id > ? ORDER BY o.id LIMIT ?",
-            DT_PARAMS(DT_P_INT(shard), DT_P_INT(after_id), DT_P_INT(limit)), err);
+        status = dt_db_query(db, dt_sql_select_notices, DT_PARAMS(DT_P_INT(shard), DT_P_INT(after_id), DT_P_INT(limit)),
+                             err);
     if (status != DT_OK)
         return status;
     while (status == DT_OK && *n < limit && dt_db_next(db)) {
@@ -49,10 +46,7 @@ dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_
     dt_id_list_end(&ids);
     dt_status status = ids.failed ? DT_NOMEM : dt_store_db(store, &db, err);
     if (status == DT_OK && n)
-        status = dt_db_run(db,
-                           "DELETE o FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t STRAIGHT_JOIN outbox o "
-                           "FORCE INDEX (PRIMARY) ON o.id = t.id",
-                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, err);
+        status = dt_db_run(db, dt_sql_delete_notices, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, err);
     dt_strbuf_clear(&ids);
     return status;
 }

@@ -137,16 +137,9 @@ static dt_status list_ids(struct batch *b)
     return DT_OK;
 }
 
-#define READ(retention) "SELECT " DT_ROW_JUDGED ", j.version, " retention ", j.topic FROM jobs j FORCE INDEX (PRIMARY)"
-/* The topic of row after row is mostly the same, and a join looks its row up once for as long as it is. It would lock
- * that row, too: who locks asks for each job instead. */
-#define READ_ALL READ("t.retention_ms") " LEFT JOIN topics t FORCE INDEX (PRIMARY) ON t.name = j.topic"
-#define LOCK_ALL READ("(SELECT t.retention_ms FROM topics t WHERE t.name = j.topic)")
-static const struct dt_id_in read_jobs = DT_ID_IN(READ_ALL " WHERE j.id", " ORDER BY j.id");
-static const struct dt_id_in lock_jobs = DT_ID_IN(LOCK_ALL " WHERE j.id", " ORDER BY j.id FOR UPDATE");
-static const struct dt_id_in lock_free_jobs = DT_ID_IN(LOCK_ALL " WHERE j.id", " ORDER BY j.id FOR UPDATE SKIP LOCKED");
-static const struct dt_id_in *const readings[] = {
-    [DT_LOCK_NONE] = &read_jobs, [DT_LOCK_WAITING] = &lock_jobs, [DT_LOCK_PASSING_BY] = &lock_free_jobs};
+static const struct dt_id_in *const readings[] = {[DT_LOCK_NONE] = &dt_sql_select_judged,
+                                                  [DT_LOCK_WAITING] = &dt_sql_lock_judged,
+                                                  [DT_LOCK_PASSING_BY] = &dt_sql_lock_free_judged};
 
 /* One copy for as long as the same one comes. */
 static struct dt_str read_job_topic(struct batch *b, const struct judged *before, unsigned column)
@@ -282,14 +275,6 @@ static void judge_job(struct batch *b, struct judged *j)
 
 /* ---- results of attempts that a later one followed ---- */
 
-#define SELECT_ARCHIVED(attempts)                                                                                      \
-    "SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED) "                                                          \
-    "FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r " attempts               \
-    " a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt"
-static const char select_archived[] = SELECT_ARCHIVED("STRAIGHT_JOIN attempts");
-static const char select_archived_past[] =
-    SELECT_ARCHIVED(DT_PAST_JOIN("r.id", "history_attempts")) " AND a.part = d.part";
-
 static void list_archived(struct batch *b, const struct judged *jobs, size_t n_jobs)
 {
     dt_json_rows_begin(&b->text);
@@ -336,12 +321,6 @@ static dt_status judge_archived(struct batch *b, const char *sql, const struct j
 
 /* ---- results of jobs that have left `jobs` ---- */
 
-/* By id, so asked only for those that `jobs` does not have. A job moves in one transaction: whoever did not find it
- * there finds it here. */
-static const char read_past[] =
-    "SELECT " DT_ROW_JUDGED_PAST " FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r " DT_PAST_JOIN(
-        "r.id", "history") " j FORCE INDEX (PRIMARY) ON j.id = r.id AND j.part = d.part WHERE j.purge_at > ?";
-
 static size_t list_unknown(struct batch *b)
 {
     size_t unknown = 0;
@@ -364,8 +343,8 @@ static dt_status read_all_past(struct batch *b, size_t asked)
     b->past = dt_arena_alloc(b->arena, asked * sizeof(*b->past));
     if (b->text.failed || !b->past)
         return no_memory(b);
-    dt_status status =
-        dt_db_query(b->db, read_past, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms)), b->err);
+    dt_status status = dt_db_query(b->db, dt_sql_select_archived_judged,
+                                   DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms)), b->err);
     if (status != DT_OK)
         return status;
     while (status == DT_OK && b->n_past < asked && dt_db_next(b->db)) {
@@ -397,7 +376,7 @@ static dt_status judge_past(struct batch *b)
     dt_status status = read_all_past(b, unknown);
     for (size_t i = 0; status == DT_OK && i < b->n_past; i++)
         judge_past_job(b, &b->past[i]);
-    return status != DT_OK ? status : judge_archived(b, select_archived_past, b->past, b->n_past);
+    return status != DT_OK ? status : judge_archived(b, dt_sql_select_reported_archived_attempts, b->past, b->n_past);
 }
 
 /* ---- writing ---- */
@@ -432,23 +411,6 @@ static dt_status write_rows(struct batch *b, const char *sql, const struct dt_pa
     return status != DT_OK ? status : expect_written(b, affected, rows);
 }
 
-static const char update_ended_well[] =
-    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]', "
-    "version BIGINT PATH '$[3]', purge_then BIGINT PATH '$[4]', leave_then BIGINT PATH '$[5]')) r STRAIGHT_JOIN jobs j "
-    "FORCE INDEX (PRIMARY) ON j.id = r.id "
-    "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "
-    "j.purge_at = r.purge_then, j.leave_at = r.leave_then, j.version = j.version + 1, j.updated_at = ? " DT_GUARD_SQL(
-        RESULT, "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was", "WHERE TRUE");
-
-/* Writes the successes that are alike, as nearly all of a batch are, with one list of values. */
-static const struct dt_id_in update_alike =
-    DT_ID_IN("UPDATE jobs j FORCE INDEX (PRIMARY) "
-             "SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, "
-             "j.purge_at = ?, j.leave_at = ?, j.version = j.version + 1, j.updated_at = ? " DT_GUARD_SQL(
-                 RESULT, "WHERE j.attempt = ? AND j.version = ? AND j.state = ?",
-                 "WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL") " AND j.id",
-             "");
-
 static int by_likeness(const void *a, const void *b)
 {
     const struct judged *x = *(struct judged *const *)a;
@@ -474,7 +436,7 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
     for (size_t i = 0; i < n; i++)
         ids[i] = group[i]->was.id;
     dt_status status = dt_id_in_run(
-        b->db, &update_alike,
+        b->db, &dt_sql_write_alike_successes,
         DT_PARAMS(DT_P_INT(b->now_ms), DT_P_INT(purge_at_ms(b, j)), DT_P_INT(leave_at_ms(b, j)), DT_P_INT(b->now_ms),
                   DT_P_INT(j->was.attempt), DT_P_INT(j->was.version), DT_P_INT((int64_t)j->was.state + 1)),
         ids, n, &written, b->err);
@@ -498,7 +460,7 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
         dt_strbuf_addc(&b->text, ']');
     }
     dt_strbuf_addc(&b->text, ']');
-    return write_rows(b, update_ended_well,
+    return write_rows(b, dt_sql_write_successes,
                       DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)), n);
 }
 
@@ -540,24 +502,6 @@ static dt_status write_ended_well(struct batch *b)
     qsort(v, left, sizeof(struct judged *), by_job);
     return status != DT_OK ? status : write_each(b, v, left);
 }
-
-static const char update_others[] =
-    "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]', "
-    "state INT PATH '$[3]', attempt_status INT PATH '$[4]', next_at BIGINT PATH '$[5]', near INT PATH '$[6]', "
-    "failures BIGINT PATH '$[7]', changes INT PATH '$[8]', finished INT PATH '$[9]', purge_then BIGINT PATH '$[10]', "
-    "failed INT PATH '$[11]', code VARCHAR(100) CHARACTER SET utf8mb4 PATH '$[12]', "
-    "message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]', version BIGINT PATH '$[14]', leave_then BIGINT PATH "
-    "'$[15]')) r STRAIGHT_JOIN jobs j "
-    "FORCE INDEX (PRIMARY) ON j.id = "
-    "r.id "
-    "SET j.state = r.state, j.attempt_status = r.attempt_status, j.next_at = r.next_at, "
-    "j.near = IF(r.next_at IS NULL, j.near, r.near), j.failures = r.failures, "
-    "j.finished_at = IF(r.finished, ?, j.finished_at), j.purge_at = r.purge_then, "
-    "j.leave_at = r.leave_then, j.error_at = IF(r.failed, ?, j.error_at), j.error_code = IF(r.failed, r.code, "
-    "j.error_code), "
-    "j.error_message = IF(r.failed, r.message, j.error_message), "
-    "j.version = j.version + r.changes, j.updated_at = ? " DT_GUARD_SQL(
-        RESULT, "WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was", "WHERE TRUE");
 
 static void add_error(struct dt_strbuf *text, const struct dt_result *failure)
 {
@@ -604,7 +548,7 @@ static dt_status write_others(struct batch *b)
     }
     dt_strbuf_addc(&b->text, ']');
     return write_rows(
-        b, update_others,
+        b, dt_sql_write_outcomes,
         DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)),
         b->n_others);
 }
@@ -627,9 +571,7 @@ static dt_status write_dead_letters(struct batch *b)
         *p++ = DT_P_INT(j->was.attempt);
         *p++ = DT_P_INT(b->now_ms);
     }
-    return dt_db_run_many(b->db,
-                          "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (?, 'dead', ?, ?, ?)",
-                          params, COLUMNS, b->n_dead, NULL, b->err);
+    return dt_db_run_many(b->db, dt_sql_insert_dead_letters, params, COLUMNS, b->n_dead, NULL, b->err);
 }
 
 /* Every row was written as it was judged. */
@@ -662,7 +604,7 @@ static dt_status apply(struct batch *b)
         return status;
     for (size_t i = 0; i < b->n_jobs; i++)
         judge_job(b, &b->jobs[i]);
-    status = judge_archived(b, select_archived, b->jobs, b->n_jobs);
+    status = judge_archived(b, dt_sql_select_reported_attempts, b->jobs, b->n_jobs);
     if (status == DT_OK)
         status = judge_past(b);
     if (status == DT_OK)

@@ -1,5 +1,6 @@
 -- Every statement that names all columns of a job, or those that a caller gives: what a new column has to be added to. Columns are read
--- in the order of job/job_columns.h; tests/unit/test_job_columns.c compares.
+-- in the order of job/job_columns.h; tests/unit/test_job_columns.c compares. next_at is read as 1 at least where it is set: zero, or less,
+-- is a legal way to write "now" in a manual edit, and 0 is the absence of a time. The due index has the same (due_key).
 
 -- name: select_job
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
@@ -27,6 +28,47 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, 
  WHERE j.id = ?
    AND j.part IN (?,?,?,?,?,?,?,?)
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
+
+-- Notices of the outbox, and their jobs.
+-- name: select_notices
+SELECT o.id, o.attempt, o.made_at, j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt,
+       j.failures, j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries,
+       j.retry, j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
+  FROM outbox o FORCE INDEX (by_shard)
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = o.job_id
+ WHERE o.shard = ?
+   AND o.id > ?
+ ORDER BY o.id LIMIT ?;
+
+-- Jobs that may be due, and the messages of those that may be claimed and are small: up to 2 KiB with 1 KiB of headers. Of all
+-- others the payload is NULL, and is read when it is known that they go (select_messages). A row whose attempt is in
+-- flight elsewhere (its slot has moved here since) is not even locked: the shard that has it in flight will renew its
+-- deadline, and passes by what is locked. The seventh column is how large the message is at most: the key stands in two
+-- headers; 900 are names and values of ours, the installation's among them.
+-- name: lock_hinted
+SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), COALESCE(j.claim_shard, -1),
+       LEAST(j.ack_timeout_ms, 3155760000000),
+       LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic) + 2 * COALESCE(LENGTH(j.job_key), 0)
+       + COALESCE(LENGTH(j.partition_key), 0) + COALESCE(LENGTH(j.content_type), 0) + 900,
+       j.topic, j.job_key, j.partition_key, j.content_type,
+       IF(j.state = 'scheduled' AND LENGTH(j.payload) <= 2048 AND COALESCE(LENGTH(j.headers), 0) <= 1024, j.headers, NULL),
+       IF(j.state = 'scheduled' AND LENGTH(j.payload) <= 2048 AND COALESCE(LENGTH(j.headers), 0) <= 1024, j.payload, NULL)
+  FROM jobs j FORCE INDEX (PRIMARY)
+ WHERE (j.claim_shard IN (-1, ?)                                          -- guard: LIST_ELSEWHERE or: WHERE ? IS NOT NULL
+        OR NOT EXISTS (SELECT 1 FROM shards s WHERE s.shard = j.claim_shard   -- guard: LIST_ELSEWHERE
+                       AND INSTR(s.inflight, CONCAT('[', j.id, ',')) > 0))    -- guard: LIST_ELSEWHERE
+   AND j.id IN (?,...)
+ ORDER BY j.id
+   FOR UPDATE SKIP LOCKED; -- guard: CLAIM
+
+-- The messages of claims, whatever their rows say by now.
+-- name: select_messages
+SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.content_type, j.headers,
+       j.payload
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
+  LEFT JOIN topics p ON p.name = j.topic;
 
 -- A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do.
 -- name: insert_job

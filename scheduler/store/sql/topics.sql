@@ -70,3 +70,7 @@ SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
          WHERE due_band = 1
            AND due_key < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
          ORDER BY due_key LIMIT ?) due;
+
+-- What leaders know of topics.
+-- name: select_topic_snapshot
+SELECT name, kafka_name, paused FROM topics ORDER BY name;

@@ -1,0 +1,47 @@
+-- What is due, from the covering index alone: near rows are due_band 1, by due_key and id. Each statement is one range of the index and
+-- nothing else: a condition beside the range makes MariaDB read the rows themselves at times.
+
+-- What is left of a millisecond.
+-- name: select_due_behind
+SELECT id, due_key
+  FROM jobs FORCE INDEX (due)
+ WHERE due_band = 1
+   AND due_key = ?
+   AND id > ?
+ ORDER BY id LIMIT ?;
+
+-- name: select_due_between
+SELECT id, due_key
+  FROM jobs FORCE INDEX (due)
+ WHERE due_band = 1
+   AND due_key >= ?
+   AND due_key < ?
+ ORDER BY due_key, id LIMIT ?;
+
+-- name: select_nth_due
+SELECT due_key
+  FROM jobs FORCE INDEX (due)
+ WHERE due_band = 1
+   AND due_key >= ?
+   AND due_key < ?
+ ORDER BY due_key LIMIT 1 OFFSET ?;
+
+-- name: count_due_by_slot
+SELECT CRC32(id) % 1024 AS slot, COUNT(*)
+  FROM jobs FORCE INDEX (due)
+ WHERE due_band = 1
+   AND due_key >= ?
+   AND due_key < ?
+ GROUP BY slot;
+
+-- Jobs as they are now; next_at of finished ones is 0.
+-- name: select_truth
+SELECT j.id, IF(j.state IN ('scheduled','dispatched'), GREATEST(j.next_at, 1), 0), j.state+0, j.topic,
+       COALESCE(p.paused, 0), j.updated_at, (SELECT generation FROM installation)
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
+  LEFT JOIN topics p ON p.name = j.topic
+ ORDER BY j.id;
+
+-- name: select_queues_of_jobs
+SELECT j.id, j.state+0, j.topic FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id IN (?,...);

@@ -1,0 +1,59 @@
+-- What a leader does to jobs: lock what may be due, claim it, put deadlines off. Times for a result are at most DT_ACK_MAX_MS, whatever a
+-- manual edit left in ack_timeout_ms, so that now + it is a time. The locking of hinted jobs reads their messages, too: job_rows.sql.
+
+-- What other shards have in flight.
+-- name: select_lists_of_shards
+SELECT s.inflight
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(shard INT PATH '$')) t
+  STRAIGHT_JOIN shards s FORCE INDEX (PRIMARY) ON s.shard = t.shard;
+
+-- Of the jobs, those that have a result which waits for their row.
+-- name: find_deferred
+SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.job_id IN (?,...);
+
+-- The latest attempt of jobs that are claimed again.
+-- name: keep_latest_attempts
+INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message)
+SELECT j.id, j.attempt, COALESCE(j.attempt_status, 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,
+       IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
+       IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL)
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
+ WHERE j.attempt > 0
+ON DUPLICATE KEY UPDATE status = VALUES(status);
+
+-- What was read when the rows were locked is what is written: nobody changes a locked row.
+-- name: claim_jobs
+UPDATE jobs j FORCE INDEX (PRIMARY)
+   SET j.state = 'dispatched', j.attempt = j.attempt + 1, j.attempt_status = 'dispatched',
+       j.due_at = IF(j.next_at > 1, j.next_at, ?), j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?,
+       j.next_at = ? + LEAST(j.ack_timeout_ms, 3155760000000),
+       j.near = (? + LEAST(j.ack_timeout_ms, 3155760000000) < ?), j.updated_at = ?, j.version = j.version + 1
+ WHERE j.state = 'scheduled' AND j.next_at <= ? -- guard: CLAIM or: WHERE ? > 0
+   AND j.id IN (?,...);
+
+-- Attempts that were sent, in the order of their ids. Rows that others hold locked keep their deadlines.
+-- name: lock_sent
+SELECT j.id, GREATEST(j.next_at, 1), LEAST(j.ack_timeout_ms, 3155760000000)
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
+ WHERE j.state = 'dispatched'
+   AND j.attempt = t.attempt
+ ORDER BY t.id
+   FOR UPDATE /*!80001 OF j */ SKIP LOCKED;
+
+-- `near` is computed so that it is right whether next_at was assigned before it or not.
+-- name: extend_sent
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
+   SET j.near = (j.next_at < ? AND ? + LEAST(j.ack_timeout_ms, 3155760000000) < ?),
+       j.next_at = GREATEST(j.next_at, ? + LEAST(j.ack_timeout_ms, 3155760000000)) -- guard: DEADLINE_GREATEST or: j.next_at = ? + LEAST(j.ack_timeout_ms, 3155760000000)
+ WHERE j.state = 'dispatched';
+
+-- Of an attempt that Kafka refused, and that a manual edit or a forged result has ended meanwhile: the state stays theirs.
+-- name: record_undeliverable
+UPDATE jobs
+   SET attempt_status = 'undeliverable', error_at = ?, error_code = 'undeliverable', error_message = LEFT(?, 1000),
+       updated_at = ?, version = version + 1
+ WHERE id = ?
+   AND attempt = ?;

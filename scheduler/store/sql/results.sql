@@ -1,0 +1,118 @@
+-- Results: reading the jobs that they are for, and writing what was decided; results that wait for a locked row; the outbox.
+
+-- What dt_job_decide looks at, and what the index is to forget, of each job; its version, its topic's retention and its topic.
+-- The topic of row after row is mostly the same, and a join looks its row up once for as long as it is.
+-- name: select_judged
+SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.due_at, j.dispatched_at, j.version, t.retention_ms, j.topic
+  FROM jobs j FORCE INDEX (PRIMARY)
+  LEFT JOIN topics t FORCE INDEX (PRIMARY) ON t.name = j.topic
+ WHERE j.id IN (?,...)
+ ORDER BY j.id;
+
+-- A join would lock the row of the topic, too: who locks asks for each job instead.
+-- name: lock_judged
+SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.due_at, j.dispatched_at, j.version,
+       (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic), j.topic
+  FROM jobs j FORCE INDEX (PRIMARY)
+ WHERE j.id IN (?,...)
+ ORDER BY j.id
+   FOR UPDATE;
+
+-- name: lock_free_judged
+SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.due_at, j.dispatched_at, j.version,
+       (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic), j.topic
+  FROM jobs j FORCE INDEX (PRIMARY)
+ WHERE j.id IN (?,...)
+ ORDER BY j.id
+   FOR UPDATE SKIP LOCKED;
+
+-- The same columns of archived jobs, up to dispatched_at. Asked only for jobs that `jobs` does not have: a job moves in one transaction, so
+-- whoever did not find it there finds it here. Of history's many partitions only those can have a job that jobs of its home day have gone to
+-- (history_days), so a join finds them; it costs the server about 2 ms to have all partitions at hand.
+-- name: select_archived_judged
+SELECT j.id, j.state+0, 0, j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry, j.ack_timeout_ms,
+       j.due_at, j.dispatched_at
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r
+  STRAIGHT_JOIN history_days d FORCE INDEX (PRIMARY) ON d.home_day = r.id DIV 1099511627776
+  STRAIGHT_JOIN history j FORCE INDEX (PRIMARY) ON j.id = r.id AND j.part = d.part
+ WHERE j.purge_at > ?;
+
+-- Earlier attempts of jobs that live.
+-- name: select_reported_attempts
+SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED)
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r
+  STRAIGHT_JOIN attempts a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt;
+
+-- Earlier attempts of archived jobs.
+-- name: select_reported_archived_attempts
+SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED)
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r
+  STRAIGHT_JOIN history_days d FORCE INDEX (PRIMARY) ON d.home_day = r.id DIV 1099511627776
+  STRAIGHT_JOIN history_attempts a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt
+   AND a.part = d.part;
+
+-- Successes, each with values of its own.
+-- name: write_successes
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]',
+       version BIGINT PATH '$[3]', purge_then BIGINT PATH '$[4]', leave_then BIGINT PATH '$[5]')) r
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id
+   SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?,
+       j.purge_at = r.purge_then, j.leave_at = r.leave_then, j.version = j.version + 1, j.updated_at = ?
+ WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was; -- guard: RESULT or: WHERE TRUE
+
+-- Successes that are alike, as nearly all of a batch are, with one list of values.
+-- name: write_alike_successes
+UPDATE jobs j FORCE INDEX (PRIMARY)
+   SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, j.purge_at = ?,
+       j.leave_at = ?, j.version = j.version + 1, j.updated_at = ?
+ WHERE j.attempt = ? AND j.version = ? AND j.state = ? -- guard: RESULT or: WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL
+   AND j.id IN (?,...);
+
+-- All other outcomes.
+-- name: write_outcomes
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]',
+       state INT PATH '$[3]', attempt_status INT PATH '$[4]', next_at BIGINT PATH '$[5]', near INT PATH '$[6]',
+       failures BIGINT PATH '$[7]', changes INT PATH '$[8]', finished INT PATH '$[9]', purge_then BIGINT PATH '$[10]',
+       failed INT PATH '$[11]', code VARCHAR(100) CHARACTER SET utf8mb4 PATH '$[12]',
+       message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]', version BIGINT PATH '$[14]',
+       leave_then BIGINT PATH '$[15]')) r
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id
+   SET j.state = r.state, j.attempt_status = r.attempt_status, j.next_at = r.next_at,
+       j.near = IF(r.next_at IS NULL, j.near, r.near), j.failures = r.failures,
+       j.finished_at = IF(r.finished, ?, j.finished_at), j.purge_at = r.purge_then, j.leave_at = r.leave_then,
+       j.error_at = IF(r.failed, ?, j.error_at), j.error_code = IF(r.failed, r.code, j.error_code),
+       j.error_message = IF(r.failed, r.message, j.error_message), j.version = j.version + r.changes,
+       j.updated_at = ?
+ WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was; -- guard: RESULT or: WHERE TRUE
+
+-- name: insert_dead_letters
+INSERT INTO outbox (shard, kind, job_id, attempt, made_at)
+VALUES (?, 'dead', ?, ?, ?);
+
+-- Notices that were sent.
+-- name: delete_notices
+DELETE o
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
+  STRAIGHT_JOIN outbox o FORCE INDEX (PRIMARY) ON o.id = t.id;
+
+-- Of the jobs, those that have a result stored, up to an id.
+-- name: find_waiting_results
+SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.id <= ? AND d.job_id IN (?,...);
+
+-- name: insert_deferred
+INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, error_code, error_message, deferred_at)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: select_deferred
+SELECT d.id, d.job_id, d.attempt, d.status+0, d.retry_after_ms, d.error_code, d.error_message
+  FROM deferred_results d FORCE INDEX (PRIMARY)
+ WHERE d.id > ?
+ ORDER BY d.id LIMIT ?;
+
+-- name: delete_deferred
+DELETE d
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
+  STRAIGHT_JOIN deferred_results d FORCE INDEX (PRIMARY) ON d.id = t.id;
