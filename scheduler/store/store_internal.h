@@ -1,15 +1,10 @@
 /*
  * What the files of store/ share, and nobody else includes.
  *
- * A transaction that may be repeated reads:
- *
- *     struct dt_again again = {0};
- *     do {
- *         status = dt_store_begin(store, &db, &now, err);
- *         if (!status)
- *             status = do_it(db, …, err);
- *         status = dt_store_commit(db, status, err);
- *     } while (dt_store_again(&again, status));
+ * A transaction that may be repeated is a function of its work, given to dt_store_commit_work. What a leader does under
+ * its fence is never repeated (dispatch/fence_txn.h); inserting, which may have to find out what became of a COMMIT, and
+ * applying results, which lock more the second time, have loops of their own (jobs/store_insert.c,
+ * results/results_txn.c).
  */
 #ifndef DT_STORE_STORE_INTERNAL_H
 #define DT_STORE_STORE_INTERNAL_H
@@ -37,6 +32,17 @@ DT_MUST_CHECK bool dt_store_knows_now(const dt_store *store, int64_t *now_ms);
 void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us);
 /* Commits when status is OK, rolls back otherwise; db may be NULL (begin failed). The status, or that of the commit. */
 DT_MUST_CHECK dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err);
+
+/* The work of one transaction, between its beginning and its COMMIT. now_ms: the server's time in it. */
+typedef dt_status dt_work_fn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err);
+/* Begins, does the work, and commits if that was OK; else rolls back. counts (may be NULL): made empty, filled by the work,
+ * written with the COMMIT (jobs/counts.h). The status of the first step that failed. */
+struct dt_counts;
+DT_MUST_CHECK dt_status dt_store_commit_once(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
+                                             struct dt_error *err);
+/* Repeats dt_store_commit_once while it is BUSY, as dt_store_again says: the work sets all of its outputs each time. */
+DT_MUST_CHECK dt_status dt_store_commit_work(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
+                                             struct dt_error *err);
 
 /*
  * Reads the rows of the open result, each by `read` into row_bytes of one array in the arena, and ends the result. *out

@@ -65,9 +65,19 @@ static dt_status add_rows(dt_db *db, unsigned rows, unsigned shards, struct dt_e
     return rows < shards ? dt_db_run_many(db, dt_sql_add_shard, params, 1, shards - rows, NULL, err) : DT_OK;
 }
 
-static dt_status set_locked(dt_db *db, unsigned shards, struct dt_installation *inst, struct dt_error *err)
+struct setting {
+    unsigned shards;
+    struct dt_installation *inst;
+};
+
+static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
+    const struct setting *s = arg;
+    const unsigned shards = s->shards;
+    struct dt_installation *inst = s->inst;
     unsigned rows = 0;
+    (void)now_ms;
+    *inst = (struct dt_installation){0};
     dt_status status = lock_number(db, inst, err);
     if (status != DT_OK || inst->shards == shards)
         return status;
@@ -85,19 +95,11 @@ static dt_status set_locked(dt_db *db, unsigned shards, struct dt_installation *
 
 dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_installation *inst, struct dt_error *err)
 {
-    struct dt_again again = {0};
-    dt_status status;
-    dt_db *db;
+    struct setting setting = {shards, inst};
     if (shards < 1 || shards > DT_SHARDS_MAX)
         return dt_fail(err, DT_INVALID, "1 to %d shards", DT_SHARDS_MAX);
-    do {
-        *inst = (struct dt_installation){0};
-        status = dt_store_begin(store, &db, NULL, err);
-        if (status == DT_OK)
-            status = set_locked(db, shards, inst, err);
-        status = dt_store_commit(db, status, err);
-    } while (dt_store_again(&again, status));
-    return status;
+    *inst = (struct dt_installation){0};
+    return dt_store_commit_work(store, NULL, set_number, &setting, err);
 }
 
 dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *inst, struct dt_shard_range *out,

@@ -46,20 +46,16 @@ static dt_status insert_token(dt_db *db, const struct dt_token *token, int64_t n
         NULL, err);
 }
 
+static dt_status add_token(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const struct dt_token *const *token = arg;
+    dt_status status = set_rule(db, DT_TOKENS_ASKED, err);
+    return status == DT_OK ? insert_token(db, *token, now_ms, err) : status;
+}
+
 dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, struct dt_error *err)
 {
-    struct dt_again again = {0};
-    dt_status status;
-    dt_db *db;
-    int64_t now_ms;
-    do {
-        status = dt_store_begin(store, &db, &now_ms, err);
-        if (status == DT_OK)
-            status = set_rule(db, DT_TOKENS_ASKED, err);
-        if (status == DT_OK)
-            status = insert_token(db, token, now_ms, err);
-        status = dt_store_commit(db, status, err);
-    } while (dt_store_again(&again, status));
+    dt_status status = dt_store_commit_work(store, NULL, add_token, &token, err);
     return status == DT_EXISTS ? dt_fail(err, DT_EXISTS, "a token of this name exists") : status;
 }
 
@@ -73,18 +69,15 @@ dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_e
     return status == DT_OK && gone == 0 ? dt_fail(err, DT_NOT_FOUND, "no token of this name") : status;
 }
 
+static dt_status ask_for_tokens(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    (void)arg, (void)now_ms;
+    return set_rule(db, DT_TOKENS_ASKED, err);
+}
+
 dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err)
 {
-    struct dt_again again = {0};
-    dt_status status;
-    dt_db *db;
-    do {
-        status = dt_store_begin(store, &db, NULL, err);
-        if (status == DT_OK)
-            status = set_rule(db, DT_TOKENS_ASKED, err);
-        status = dt_store_commit(db, status, err);
-    } while (dt_store_again(&again, status));
-    return status;
+    return dt_store_commit_work(store, NULL, ask_for_tokens, NULL, err);
 }
 
 static dt_status refuse_if_any(dt_db *db, struct dt_error *err)
@@ -97,20 +90,16 @@ static dt_status refuse_if_any(dt_db *db, struct dt_error *err)
     return status || n == 0 ? status : dt_fail(err, DT_EXISTS, "there are %lld tokens", (long long)n);
 }
 
+static dt_status waive_tokens(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    (void)arg, (void)now_ms;
+    dt_status status = set_rule(db, DT_TOKENS_WAIVED, err); /* first: who makes a token meanwhile waits for this */
+    return status == DT_OK ? refuse_if_any(db, err) : status;
+}
+
 dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err)
 {
-    struct dt_again again = {0};
-    dt_status status;
-    dt_db *db;
-    do {
-        status = dt_store_begin(store, &db, NULL, err);
-        if (status == DT_OK)
-            status = set_rule(db, DT_TOKENS_WAIVED, err); /* first: who makes a token meanwhile waits for this */
-        if (status == DT_OK)
-            status = refuse_if_any(db, err);
-        status = dt_store_commit(db, status, err);
-    } while (dt_store_again(&again, status));
-    return status;
+    return dt_store_commit_work(store, NULL, waive_tokens, NULL, err);
 }
 
 /* NULLs of a column that a manual edit changed read as empty, which gives nothing. */

@@ -59,8 +59,14 @@ static size_t columns_of(unsigned has)
 
 /* ---- ids ---- */
 
-static dt_status take_block(dt_db *db, int64_t now_ms, int64_t n, int64_t *first, struct dt_error *err)
+struct block {
+    int64_t n, first;
+};
+
+static dt_status take_block(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
+    struct block *block = arg;
+    int64_t *first = &block->first;
     dt_status status = dt_db_query(db, dt_sql_lock_next_id, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
@@ -72,23 +78,16 @@ static dt_status take_block(dt_db *db, int64_t now_ms, int64_t n, int64_t *first
         return dt_fail(err, DT_SCHEMA, "the row of id_sequence is missing");
     if (*first < now_ms * NUMBERS_A_MS)
         *first = now_ms * NUMBERS_A_MS;
-    return dt_db_run(db, dt_sql_set_next_id, DT_PARAMS(DT_P_INT(*first + n)), NULL, err);
+    return dt_db_run(db, dt_sql_set_next_id, DT_PARAMS(DT_P_INT(*first + block->n)), NULL, err);
 }
 
 dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err)
 {
-    struct dt_again again = {0};
-    dt_status status;
-    int64_t now_ms;
-    dt_db *db;
+    struct block block = {.n = n};
     if (n < 1)
         return dt_fail(err, DT_INVALID, "a block of %lld ids", (long long)n);
-    do {
-        status = dt_store_begin(store, &db, &now_ms, err);
-        if (status == DT_OK)
-            status = take_block(db, now_ms, n, first, err);
-        status = dt_store_commit(db, status, err);
-    } while (dt_store_again(&again, status));
+    dt_status status = dt_store_commit_work(store, NULL, take_block, &block, err);
+    *first = block.first;
     /* A block whose COMMIT is in doubt is not used: numbers may be lost, never given twice. */
     return status == DT_UNKNOWN ? dt_fail(err, DT_UNAVAILABLE, "connection lost while taking ids") : status;
 }

@@ -37,6 +37,8 @@ struct change {
     bool past;          /* it was found in history, where it is not locked */
     bool written;
     bool unsettled; /* refused only because an earlier attempt is in flight */
+    dt_status (*decide)(struct change *);
+    struct dt_counts counts; /* of the try */
     struct dt_error *err;
 };
 
@@ -281,36 +283,36 @@ static dt_status bring_back(struct change *c)
     return status;
 }
 
-/* Locks, judges and writes by `decide`, reads back, commits. */
-static dt_status change_job(dt_store *store, struct change *c, dt_status (*decide)(struct change *))
+/* Locks, judges and writes by `decide`, reads back, counts. */
+static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
-    struct dt_again again = {0};
-    struct dt_counts counts;
-    dt_status status;
-    c->config = dt_store_config(store);
-    do {
-        int64_t was_ms = 0;
-        c->written = c->unsettled = false;
-        dt_counts_init(&counts);
-        status = dt_store_begin(store, &c->db, &c->now_ms, c->err);
-        if (status == DT_OK)
-            status = read_job_anywhere(c->db, dt_sql_lock_job, c->id, c->arena, c->job, &c->past, c->err);
-        enum dt_job_state was = status != DT_OK ? DT_SCHEDULED : c->job->state;
-        if (status == DT_OK)
-            was_ms = c->job->next_at_ms;
-        if (status == DT_OK)
-            status = decide(c);
-        if (status == DT_OK && c->written)
-            status = read_job(c->db, dt_sql_select_job, c->id, c->arena, c->job, c->err);
-        c->job->was_next_at_ms = was_ms;
-        c->job->unsettled = c->unsettled;
-        if (status == DT_OK && c->written && c->past)
-            dt_counts_enter(&counts, c->job->topic, c->id, c->job->state);
-        else if (status == DT_OK && c->written && !DT_UNGUARDED(COUNT_CHANGE))
-            dt_counts_move(&counts, c->job->topic, c->id, was, c->job->state);
-        status = dt_counts_commit(c->db, &counts, status, c->err);
-    } while (dt_store_again(&again, status));
+    struct change *c = arg;
+    int64_t was_ms = 0;
+    c->db = db;
+    c->now_ms = now_ms;
+    c->written = c->unsettled = false;
+    dt_status status = read_job_anywhere(db, dt_sql_lock_job, c->id, c->arena, c->job, &c->past, err);
+    enum dt_job_state was = status != DT_OK ? DT_SCHEDULED : c->job->state;
+    if (status == DT_OK)
+        was_ms = c->job->next_at_ms;
+    if (status == DT_OK)
+        status = c->decide(c);
+    if (status == DT_OK && c->written)
+        status = read_job(db, dt_sql_select_job, c->id, c->arena, c->job, err);
+    c->job->was_next_at_ms = was_ms;
+    c->job->unsettled = c->unsettled;
+    if (status == DT_OK && c->written && c->past)
+        dt_counts_enter(&c->counts, c->job->topic, c->id, c->job->state);
+    else if (status == DT_OK && c->written && !DT_UNGUARDED(COUNT_CHANGE))
+        dt_counts_move(&c->counts, c->job->topic, c->id, was, c->job->state);
     return status;
+}
+
+static dt_status commit_change(dt_store *store, struct change *c, dt_status (*decide)(struct change *))
+{
+    c->config = dt_store_config(store);
+    c->decide = decide;
+    return dt_store_commit_work(store, &c->counts, change_locked, c, c->err);
 }
 
 static int64_t near_of(const struct change *c, int64_t next_at_ms)
@@ -355,7 +357,7 @@ dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct
                           struct dt_error *err)
 {
     struct change c = {.id = id, .keep_attempt = keep_attempt, .arena = arena, .job = job, .err = err};
-    return change_job(store, &c, decide_cancel);
+    return commit_change(store, &c, decide_cancel);
 }
 
 /* ---- run now, redrive ---- */
@@ -372,7 +374,7 @@ dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, 
                            struct dt_error *err)
 {
     struct change c = {.id = id, .arena = arena, .job = job, .err = err};
-    return change_job(store, &c, decide_run_now);
+    return commit_change(store, &c, decide_run_now);
 }
 
 /* A new budget, never a new count of attempts. The key is left alone: if it moved on, it is the newer job's. */
@@ -390,7 +392,7 @@ dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, 
                            struct dt_error *err)
 {
     struct change c = {.id = id, .arena = arena, .job = job, .err = err};
-    return change_job(store, &c, decide_redrive);
+    return commit_change(store, &c, decide_redrive);
 }
 
 /* ---- patch ---- */
@@ -542,7 +544,7 @@ dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *pat
                          struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
 {
     struct change c = {.id = id, .patch = patch, .if_version = if_version, .arena = arena, .job = job, .err = err};
-    return change_job(store, &c, decide_patch);
+    return commit_change(store, &c, decide_patch);
 }
 
 /* ---- attempts ---- */

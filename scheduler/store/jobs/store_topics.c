@@ -374,42 +374,43 @@ static dt_status judge(dt_db *db, const struct dt_topic *t, const char *installa
     return status != DT_OK ? status : refuse_clash(db, t->name, kafka_name, terms, err);
 }
 
-static dt_status put_locked(dt_db *db, const struct dt_topic *t, enum put how, struct dt_topic_terms *terms,
-                            int64_t now_ms, bool *created, struct dt_error *err)
+struct putting {
+    const struct dt_topic *topic;
+    enum put how;
+    struct dt_topic_terms *terms;
+    bool created;
+};
+
+static dt_status put_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
+    struct putting *p = arg;
+    const struct dt_topic *t = p->topic;
     char installation[101];
     bool exists = false;
     uint64_t changed = 1;
     dt_status status = lock_topics(db, installation, err);
     if (status == DT_OK)
         status = topic_exists(db, t->name, &exists, err);
-    if (status != DT_OK || (exists && how == PUT_IF_ABSENT))
+    if (status != DT_OK || (exists && p->how == PUT_IF_ABSENT))
         return status;
-    status = judge(db, t, installation, exists, terms, err);
+    status = judge(db, t, installation, exists, p->terms, err);
     if (status == DT_OK)
-        status = exists ? update_topic(db, t, how == PUT_ALL, now_ms, &changed, err) : insert_topic(db, t, now_ms, err);
+        status =
+            exists ? update_topic(db, t, p->how == PUT_ALL, now_ms, &changed, err) : insert_topic(db, t, now_ms, err);
     if (status == DT_OK && changed)
         status = raise_version(db, err);
-    *created = !exists;
+    p->created = !exists;
     return status;
 }
 
 static dt_status put(dt_store *store, const struct dt_topic *t, enum put how, struct dt_topic_terms *terms,
                      bool *created, struct dt_error *err)
 {
-    struct dt_again again = {0};
-    dt_status status;
-    dt_db *db;
-    int64_t now_ms;
-    *created = false;
+    struct putting p = {.topic = t, .how = how, .terms = terms};
     if (terms)
         terms->refusal = DT_TOPIC_FINE;
-    do {
-        status = dt_store_begin(store, &db, &now_ms, err);
-        if (status == DT_OK)
-            status = put_locked(db, t, how, terms, now_ms, created, err);
-        status = dt_store_commit(db, status, err);
-    } while (dt_store_again(&again, status));
+    dt_status status = dt_store_commit_work(store, NULL, put_topic, &p, err);
+    *created = p.created;
     return status;
 }
 
@@ -430,36 +431,33 @@ dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_t
     return status || exists ? status : put(store, &topic, PUT_IF_ABSENT, terms, &exists, err);
 }
 
-static dt_status pause_locked(dt_db *db, struct dt_str name, bool paused, int64_t now_ms, struct dt_error *err)
+struct pausing {
+    struct dt_str name;
+    bool paused;
+};
+
+static dt_status pause_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
+    const struct pausing *p = arg;
     char installation[101];
     bool exists = false;
     uint64_t changed = 0;
     dt_status status = lock_topics(db, installation, err);
     if (status == DT_OK)
-        status = topic_exists(db, name, &exists, err);
+        status = topic_exists(db, p->name, &exists, err);
     if (status == DT_OK && !exists)
         status = dt_fail(err, DT_NOT_FOUND, "no such topic");
     if (status == DT_OK)
-        status =
-            dt_db_run(db, dt_sql_pause_topic,
-                      DT_PARAMS(DT_P_INT(paused), DT_P_INT(now_ms), DT_P_STR(name), DT_P_INT(paused)), &changed, err);
+        status = dt_db_run(db, dt_sql_pause_topic,
+                           DT_PARAMS(DT_P_INT(p->paused), DT_P_INT(now_ms), DT_P_STR(p->name), DT_P_INT(p->paused)),
+                           &changed, err);
     return status == DT_OK && changed ? raise_version(db, err) : status;
 }
 
 dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_error *err)
 {
-    struct dt_again again = {0};
-    dt_status status;
-    dt_db *db;
-    int64_t now_ms;
-    do {
-        status = dt_store_begin(store, &db, &now_ms, err);
-        if (status == DT_OK)
-            status = pause_locked(db, name, paused, now_ms, err);
-        status = dt_store_commit(db, status, err);
-    } while (dt_store_again(&again, status));
-    return status;
+    struct pausing pausing = {name, paused};
+    return dt_store_commit_work(store, NULL, pause_topic, &pausing, err);
 }
 
 /* ---- looking ---- */

@@ -8,25 +8,31 @@
 #include "store/results/store_results.h"
 #include "store/store_internal.h"
 
-struct work {
-    dt_results_work_fn *fn;
+/* The work, and the transaction of its latest try. */
+struct trying {
+    struct dt_results_txn txn;
+    dt_results_work_fn *work;
     void *arg;
 };
 
-static dt_status try_to(dt_store *store, const struct dt_shard_map *map, enum dt_locking locking,
-                        const struct work *work, struct dt_error *err)
+static dt_status do_work(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct trying *t = arg;
+    t->txn.db = db;
+    t->txn.now_ms = now_ms;
+    dt_status status = t->work(t->arg, &t->txn, err);
+    DT_FAIL_POINT_STATUS("results.commit", status, err);
+    return status;
+}
+
+static dt_status commit_once(dt_store *store, struct trying *t, struct dt_error *err)
 {
     struct dt_arena arena;
     struct dt_counts counts;
-    struct dt_results_txn txn = {
-        .config = dt_store_config(store), .map = map, .locking = locking, .counts = &counts, .arena = &arena};
     dt_arena_init(&arena);
-    dt_counts_init(&counts);
-    dt_status status = dt_store_begin(store, &txn.db, &txn.now_ms, err);
-    if (status == DT_OK)
-        status = work->fn(work->arg, &txn, err);
-    DT_FAIL_POINT_STATUS("results.commit", status, err);
-    status = dt_counts_commit(txn.db, &counts, status, err);
+    t->txn.arena = &arena;
+    t->txn.counts = &counts;
+    dt_status status = dt_store_commit_once(store, &counts, do_work, t, err);
     dt_arena_clear(&arena);
     return status;
 }
@@ -36,19 +42,20 @@ static dt_status try_to(dt_store *store, const struct dt_shard_map *map, enum dt
 dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enum dt_locking locking,
                             dt_results_work_fn *work, void *arg, struct dt_error *err)
 {
-    const int64_t wait_us = dt_store_config(store)->mysql_lock_timeout * 900;
-    const struct work w = {work, arg};
+    const struct dt_config *config = dt_store_config(store);
+    const int64_t wait_us = config->mysql_lock_timeout * 900;
+    struct trying t = {.txn = {.config = config, .map = map, .locking = locking}, .work = work, .arg = arg};
     struct dt_again again = {0};
     for (;;) {
         int64_t begun_us = dt_clock_mono_us(dt_clock_system());
-        dt_status status = try_to(store, map, locking, &w, err);
+        dt_status status = commit_once(store, &t, err);
         bool waited = dt_clock_mono_us(dt_clock_system()) - begun_us >= wait_us;
-        if (status == DT_BUSY && waited && locking != DT_LOCK_PASSING_BY)
-            locking = DT_LOCK_PASSING_BY;
-        else if (dt_store_again(&again, status))
-            locking = locking == DT_LOCK_NONE ? DT_LOCK_WAITING : locking;
-        else
+        if (status == DT_BUSY && waited && t.txn.locking != DT_LOCK_PASSING_BY)
+            t.txn.locking = DT_LOCK_PASSING_BY;
+        else if (!dt_store_again(&again, status))
             return status;
+        else if (t.txn.locking == DT_LOCK_NONE)
+            t.txn.locking = DT_LOCK_WAITING;
     }
 }
 

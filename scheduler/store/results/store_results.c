@@ -168,18 +168,17 @@ static dt_status read_judged(void *arg)
     return status != DT_OK ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
 }
 
+static int by_job_id(const void *id, const void *job)
+{
+    const int64_t *x = id;
+    const struct judged *y = job;
+    return (*x > y->was.id) - (*x < y->was.id);
+}
+
+/* The jobs came in the order of their ids. */
 static bool was_read(const struct batch *b, int64_t id)
 {
-    size_t low = 0;
-    size_t high = b->n_jobs; /* they came in the order of their ids */
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (b->jobs[mid].was.id < id)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < b->n_jobs && b->jobs[low].was.id == id;
+    return b->n_jobs && bsearch(&id, b->jobs, b->n_jobs, sizeof(*b->jobs), by_job_id);
 }
 
 static dt_status mark_busy(void *arg)
