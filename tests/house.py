@@ -185,7 +185,7 @@ def check_includes(tree, names, found):
 
 
 # Where SQL may stand in C: what a session says (db/), names that are no parameters (partitions). Statements stand in store/sql/.
-SQL_IN_C = ("scheduler/store/db/*", "scheduler/store/archive/store_parts.c")
+SQL_IN_C = ("scheduler/store/db/*", "scheduler/store/archive/partitions.c")
 
 
 def check_strings(tree, names, found):

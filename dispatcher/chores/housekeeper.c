@@ -7,8 +7,8 @@
  * That process also audits the counters of jobs (store_audit.c), a piece after the other for ever, in steps of
  * AUDIT_ROWS: when idle a piece in [reconcile] audit, and never more than a hundredth of the time.
  *
- * Partitions of history are made a day or two ahead, looked after once in PARTS_US, and at once when the mover misses
- * one. Where they cannot be had (a reader is in the way, no right to ALTER) the mover makes do with `rest` until the
+ * Partitions of history are made a day or two ahead, looked after once in PARTS_US, and at once when the archiver misses
+ * one. Where they cannot be had (a reader is in the way, no right to ALTER) the archiver makes do with `rest` until the
  * next look: jobs never wait for partitions.
  */
 #include "housekeeper.h"
@@ -56,7 +56,7 @@ struct dt_housekeeper {
     int64_t parts_us;                          /* mono: partitions are not looked after before */
     dt_audit *audit;
     int64_t audit_us, audit_took_us; /* mono: not before; what the piece has taken so far */
-    struct dt_mover mover;
+    struct dt_archiver archiver;
     struct dt_outage_part outage;
     bool failed; /* something of this round did */
     dt_metric *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected;
@@ -92,9 +92,10 @@ static void tend_parts(dt_housekeeper *h, int64_t now_ms, const int32_t *wanted,
     struct dt_error err = {0};
     unsigned dropped;
     bool more;
-    dt_status status = dt_store_parts_tend(h->store, now_ms, wanted, n, &h->mover.parts, &dropped, &more, &err);
+    dt_status status =
+        dt_store_partitions_tend(h->store, now_ms, wanted, n, &h->archiver.partitions, &dropped, &more, &err);
     tell_wait(h, "partitions of history wait", status, &err);
-    h->mover.make_do = status != DT_OK;
+    h->archiver.make_do = status != DT_OK;
     h->parts_us = mono_us(h) + (status != DT_OK || more ? PARTS_SOON_US : PARTS_US);
     dt_metric_add(h->dropped, dropped);
 }
@@ -107,24 +108,24 @@ static void look_after_parts(dt_housekeeper *h, int64_t now_ms)
     if (mono_us(h) < h->parts_us)
         return;
     h->parts_us = mono_us(h) + PARTS_SOON_US;
-    dt_status status = dt_store_parts_ahead(h->store, now_ms, DAYS_AHEAD, wanted, DT_WANTED_MAX, &n, &err);
+    dt_status status = dt_store_partitions_ahead(h->store, now_ms, DAYS_AHEAD, wanted, DT_WANTED_MAX, &n, &err);
     tell_wait(h, "partitions of history wait", status, &err);
     if (status == DT_OK)
         tend_parts(h, now_ms, wanted, n);
 }
 
-/* One step of the mover; true: there is more. */
-static bool move_finished(dt_housekeeper *h, int64_t now_ms)
+/* One step of the archiver; true: there is more. */
+static bool archive_finished(dt_housekeeper *h, int64_t now_ms)
 {
     struct dt_error err = {0};
-    struct dt_left left;
-    dt_status status = dt_store_leave(h->store, &h->mover, now_ms, STEP_ROWS, &left, &err);
+    struct dt_archived archived;
+    dt_status status = dt_store_archive(h->store, &h->archiver, now_ms, STEP_ROWS, &archived, &err);
     tell_wait(h, "finished jobs wait to leave", status, &err);
-    if (status == DT_OK && left.n_wanted)
-        tend_parts(h, now_ms, left.wanted, left.n_wanted);
-    dt_metric_add(h->moved, (int64_t)left.moved);
-    dt_metric_add(h->purged, (int64_t)left.removed);
-    return left.more || (status == DT_OK && left.n_wanted);
+    if (status == DT_OK && archived.n_wanted)
+        tend_parts(h, now_ms, archived.wanted, archived.n_wanted);
+    dt_metric_add(h->moved, (int64_t)archived.moved);
+    dt_metric_add(h->purged, (int64_t)archived.removed);
+    return archived.more || (status == DT_OK && archived.n_wanted);
 }
 
 /* Frees keys, and empties the default partition (SQL calls it `rest`). */
@@ -134,8 +135,8 @@ static bool keep_history(dt_housekeeper *h, int64_t now_ms)
     size_t freed = 0;
     size_t sorted = 0;
     dt_status status = dt_store_free_keys(h->store, now_ms, KEY_ROWS, &freed, &err);
-    if (status == DT_OK && h->mover.parts.read)
-        status = dt_store_sort_rest(h->store, &h->mover, now_ms, DEFAULT_ROWS, &sorted, &err);
+    if (status == DT_OK && h->archiver.partitions.read)
+        status = dt_store_sort_default(h->store, &h->archiver, now_ms, DEFAULT_ROWS, &sorted, &err);
     tell_wait(h, "history waits", status, &err);
     dt_metric_add(h->freed, (int64_t)freed);
     return status == DT_OK && (freed == KEY_ROWS || sorted > 0);
@@ -154,7 +155,7 @@ static bool do_chores(dt_housekeeper *h)
     if (status != DT_OK)
         return false;
     look_after_parts(h, now_ms);
-    bool moves = move_finished(h, now_ms), keeps = keep_history(h, now_ms);
+    bool moves = archive_finished(h, now_ms), keeps = keep_history(h, now_ms);
     if (!h->failed)
         dt_outage_over(&h->outage);
     return promoted == STEP_ROWS || moves || keeps;

@@ -249,11 +249,11 @@ static void each_step_of_a_life_is_counted(void **state)
         leader_close(&l[s]);
 }
 
-static void what_leaves_for_history_and_comes_back_is_counted(void **state)
+static void what_is_archived_and_comes_back_is_counted(void **state)
 {
     (void)state;
-    struct dt_mover *mover = calloc(1, sizeof *mover);
-    struct dt_left left;
+    struct dt_archiver *archiver = calloc(1, sizeof *archiver);
+    struct dt_archived archived;
     unsigned dropped;
     bool more;
     const int64_t ids[] = {1, 2, 3 + DAY};
@@ -266,11 +266,12 @@ static void what_leaves_for_history_and_comes_back_is_counted(void **state)
     assert_int_equal(miscounted(), 2);
     assert_int_equal(mysql_fixture_audit(&fx), 1);
     int64_t now = mysql_now_ms(&fx);
-    OK(dt_store_leave(store, mover, now, 100, &left, &err));
-    OK(dt_store_parts_tend(store, now, left.wanted, left.n_wanted, &mover->parts, &dropped, &more, &err));
-    OK(dt_store_leave(store, mover, now, 100, &left, &err));
-    assert_int_equal(left.moved, 2);
-    assert_int_equal(left.removed, 1);
+    OK(dt_store_archive(store, archiver, now, 100, &archived, &err));
+    OK(dt_store_partitions_tend(store, now, archived.wanted, archived.n_wanted, &archiver->partitions, &dropped, &more,
+                                &err));
+    OK(dt_store_archive(store, archiver, now, 100, &archived, &err));
+    assert_int_equal(archived.moved, 2);
+    assert_int_equal(archived.removed, 1);
     assert_audit("a", "3 0 0 0 1 1 1 0 1");
     assert_counted();
     OK(dt_store_redrive(store, 1, &arena, &job, &err));
@@ -283,7 +284,7 @@ static void what_leaves_for_history_and_comes_back_is_counted(void **state)
     mysql_fixture_run(&fx, "CALL dt_redrive(1)");
     assert_audit("a", "3 1 0 0 0 1 1 0 2");
     assert_counted();
-    free(mover);
+    free(archiver);
 }
 
 /* ---- hands ---- */
@@ -381,8 +382,8 @@ static void what_waits_for_a_counter_in_vain_is_not_done_and_can_be_done_again(v
 {
     (void)state;
     struct leader l;
-    struct dt_left left;
-    struct dt_mover *mover = calloc(1, sizeof *mover);
+    struct dt_archived archived;
+    struct dt_archiver *archiver = calloc(1, sizeof *archiver);
     const int64_t ids[] = {1, 2, 3}, keyed[] = {4}, more[] = {5, 6};
     const unsigned shard = dt_shard_of(&map, 1);
     const struct dt_hint hint = {1, 1};
@@ -392,14 +393,14 @@ static void what_waits_for_a_counter_in_vain_is_not_done_and_can_be_done_again(v
     OK(make(l.store, ids, 3, "a", false, 1));
     OK(dt_store_cancel(l.store, 3, false, &arena, &job, &err));
     mysql_fixture_run(&fx, "UPDATE jobs SET created_at = 1, leave_at = 1 WHERE id = 3");
-    mover->make_do = true;
+    archiver->make_do = true;
 
     hold_counters();
     assert_waits_in_vain(make(l.store, more, 2, "a", false, 1));
     assert_waits_in_vain(make(l.store, keyed, 1, "a", true, 1));
     assert_waits_in_vain(dt_store_cancel(l.store, 2, false, &arena, &job, &err));
     assert_waits_in_vain(leader_txn(&l, &hint, 1, &err));
-    assert_waits_in_vain(dt_store_leave(l.store, mover, mysql_now_ms(&fx), 10, &left, &err));
+    assert_waits_in_vain(dt_store_archive(l.store, archiver, mysql_now_ms(&fx), 10, &archived, &err));
     mysql_fixture_run(&fx, "ROLLBACK");
     assert_audit("a", "3 2 0 0 0 1 0 0 0");
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'scheduled' AND version = 1"),
@@ -421,12 +422,12 @@ static void what_waits_for_a_counter_in_vain_is_not_done_and_can_be_done_again(v
     OK(make(l.store, more, 2, "a", false, 1));
     OK(make(l.store, keyed, 1, "a", true, 1));
     OK(dt_store_cancel(l.store, 2, false, &arena, &job, &err));
-    OK(dt_store_leave(l.store, mover, mysql_now_ms(&fx), 10, &left, &err));
-    assert_int_equal(left.moved, 1);
+    OK(dt_store_archive(l.store, archiver, mysql_now_ms(&fx), 10, &archived, &err));
+    assert_int_equal(archived.moved, 1);
     assert_audit("a", "6 3 0 1 0 2 0 0 0");
     assert_counted();
     leader_close(&l);
-    free(mover);
+    free(archiver);
     fx.config.mysql_lock_timeout = 2000;
 }
 
@@ -563,15 +564,15 @@ static void *report_and_change(void *arg)
 static void *move_many(void *arg)
 {
     dt_store *own = mysql_fixture_store(&fx);
-    struct dt_mover *mover = calloc(1, sizeof *mover);
+    struct dt_archiver *archiver = calloc(1, sizeof *archiver);
     struct dt_error why = {0};
-    struct dt_left left;
+    struct dt_archived archived;
     (void)arg;
     while (!stop) { /* half a minute passes at once */
-        mover->make_do = true;
-        (void)!dt_store_leave(own, mover, dt_clock_real_ms(dt_clock_system()) + MINUTE, 50, &left, &why);
+        archiver->make_do = true;
+        (void)!dt_store_archive(own, archiver, dt_clock_real_ms(dt_clock_system()) + MINUTE, 50, &archived, &why);
     }
-    free(mover);
+    free(archiver);
     dt_store_free(own);
     dt_db_thread_end();
     return NULL;
@@ -637,7 +638,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup(name, empty_tables)
     const struct CMUnitTest tests[] = {
         T(each_step_of_a_life_is_counted),
-        T(what_leaves_for_history_and_comes_back_is_counted),
+        T(what_is_archived_and_comes_back_is_counted),
         T(what_hands_change_is_corrected_once_and_told),
         T(of_two_audits_of_a_piece_only_one_corrects),
         T(what_changes_while_a_piece_is_counted_is_no_difference),

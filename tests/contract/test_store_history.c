@@ -25,8 +25,8 @@ static struct dt_arena arena;
 static struct dt_error err;
 static struct dt_shard_map map;
 static struct dt_job job;
-static struct dt_mover mover;
-static struct dt_left left;
+static struct dt_archiver archiver;
+static struct dt_archived archived;
 static int64_t now;
 
 static int open_store(void **state)
@@ -51,7 +51,7 @@ static int empty_tables(void **state)
     fx.config.history_after = 10 * MINUTE;
     fx.config.history_dead_after = DAY;
     fx.config.history_keys = 36525 * DAY;
-    mover = (struct dt_mover){0};
+    archiver = (struct dt_archiver){0};
     now = mysql_now_ms(&fx);
     return 0;
 }
@@ -83,23 +83,24 @@ static int64_t rows(const char *table)
 }
 
 /* As the housekeeper does it: what is missing is made, and the same again. */
-static void leave(void)
+static void archive_due(void)
 {
     unsigned dropped;
     bool more;
-    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
-    if (left.n_wanted == 0)
+    OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
+    if (archived.n_wanted == 0)
         return;
-    OK(dt_store_parts_tend(store, now, left.wanted, left.n_wanted, &mover.parts, &dropped, &more, &err));
-    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
-    assert_int_equal(left.n_wanted, 0);
+    OK(dt_store_partitions_tend(store, now, archived.wanted, archived.n_wanted, &archiver.partitions, &dropped, &more,
+                                &err));
+    OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
+    assert_int_equal(archived.n_wanted, 0);
 }
 
-static int64_t kept(int n, const char *state)
+static int64_t archive_job(int n, const char *state)
 {
     int64_t id = finished(n, state, 20 * MINUTE);
-    leave();
-    assert_int_equal(left.moved, 1);
+    archive_due();
+    assert_int_equal(archived.moved, 1);
     return id;
 }
 
@@ -127,14 +128,14 @@ static void a_partition_is_a_day_or_a_month_when_that_is_far(void **state)
 {
     (void)state;
     int64_t day = INT64_C(1795219200000); /* 2026-11-21 */
-    assert_int_equal(dt_part_of(day, day), 20261121);
-    assert_int_equal(dt_part_of(day + DAY - 1, day), 20261121);
-    assert_int_equal(dt_part_of(day + DAY, day), 20261122);
-    assert_int_equal(dt_part_of(day + 400 * DAY, day + DAY - 1), 20271226);
-    assert_int_equal(dt_part_of(day + 401 * DAY, day), 202712);
-    assert_int_equal(dt_part_of(day + 3650 * DAY, day), 203611);
-    assert_int_equal(dt_part_of(day + 3661 * DAY, day), 0);
-    assert_int_equal(dt_part_of(INT64_MAX, day), 0);
+    assert_int_equal(dt_partition_of(day, day), 20261121);
+    assert_int_equal(dt_partition_of(day + DAY - 1, day), 20261121);
+    assert_int_equal(dt_partition_of(day + DAY, day), 20261122);
+    assert_int_equal(dt_partition_of(day + 400 * DAY, day + DAY - 1), 20271226);
+    assert_int_equal(dt_partition_of(day + 401 * DAY, day), 202712);
+    assert_int_equal(dt_partition_of(day + 3650 * DAY, day), 203611);
+    assert_int_equal(dt_partition_of(day + 3661 * DAY, day), 0);
+    assert_int_equal(dt_partition_of(INT64_MAX, day), 0);
 }
 
 /* ---- leaving ---- */
@@ -145,9 +146,9 @@ static void finished_jobs_move_to_history_with_all_that_is_known_of_them(void **
     int64_t id = finished(1, "dead", 20 * MINUTE);
     finished(2, "succeeded", MINUTE); /* not yet */
     job_row(&fx, IDS + 3, NULL);      /* lives */
-    leave();
-    assert_int_equal(left.moved, 1);
-    assert_int_equal(left.removed, 0);
+    archive_due();
+    assert_int_equal(archived.moved, 1);
+    assert_int_equal(archived.removed, 0);
     assert_int_equal(rows("jobs"), 2);
     assert_int_equal(rows("history"), 1);
     assert_int_equal(rows("attempts"), 1);
@@ -155,7 +156,7 @@ static void finished_jobs_move_to_history_with_all_that_is_known_of_them(void **
     assert_int_equal(mysql_fixture_number(&fx,
                                           "SELECT jobs FROM history_counts WHERE topic = 'orders' AND state = "
                                           "'dead' AND part = %d",
-                                          dt_part_of(now - 20 * MINUTE + 30 * DAY, now)),
+                                          dt_partition_of(now - 20 * MINUTE + 30 * DAY, now)),
                      1);
     OK(dt_store_get(store, id, &arena, &job, &err));
     assert_int_equal(job.state, DT_DEAD);
@@ -185,23 +186,23 @@ static void what_is_needed_stays_and_holds_up_nobody(void **state)
                       (long long)told);
     for (int i = 4; i < 10; i++)
         finished(i, "cancelled", 20 * MINUTE);
-    leave();
-    assert_int_equal(left.moved, 6);
+    archive_due();
+    assert_int_equal(archived.moved, 6);
     for (int i = 10; i < 14; i++)
         finished(i, "cancelled", 20 * MINUTE);
     size_t moved = 0;
     do { /* in steps that are smaller than what stands in the way */
-        OK(dt_store_leave(store, &mover, now, 2, &left, &err));
-        moved += left.moved;
-    } while (left.more);
+        OK(dt_store_archive(store, &archiver, now, 2, &archived, &err));
+        moved += archived.moved;
+    } while (archived.more);
     assert_int_equal(moved, 4);
     assert_int_equal(rows("jobs"), 3);
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[]'");
     mysql_fixture_run(&fx, "DELETE FROM outbox");
     mysql_fixture_run(&fx, "UPDATE jobs SET created_at = %lld WHERE id = %lld", (long long)(now - MINUTE),
                       (long long)young);
-    leave();
-    assert_int_equal(left.moved, 3);
+    archive_due();
+    assert_int_equal(archived.moved, 3);
     assert_whole();
 }
 
@@ -212,24 +213,24 @@ static void a_job_that_somebody_holds_is_passed_by(void **state)
     finished(2, "succeeded", 20 * MINUTE);
     mysql_fixture_run(&fx, "BEGIN");
     mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE id = %lld FOR UPDATE", (long long)held);
-    leave();
+    archive_due();
     mysql_fixture_run(&fx, "ROLLBACK");
-    assert_int_equal(left.moved, 1);
-    leave();
-    assert_int_equal(left.moved, 1);
+    assert_int_equal(archived.moved, 1);
+    archive_due();
+    assert_int_equal(archived.moved, 1);
 }
 
 static void one_that_history_has_already_stays_alone(void **state)
 {
     (void)state;
-    int64_t id = kept(1, "succeeded");
+    int64_t id = archive_job(1, "succeeded");
     for (int i = 2; i < 8; i++)
         finished(i, "succeeded", 20 * MINUTE);
     finished(1, "succeeded", 20 * MINUTE);
     size_t moved = 0, failed = 0;
     for (int i = 0; i < 20; i++) {
-        failed += dt_store_leave(store, &mover, now, 10, &left, &err) != DT_OK;
-        moved += left.moved;
+        failed += dt_store_archive(store, &archiver, now, 10, &archived, &err) != DT_OK;
+        moved += archived.moved;
     }
     assert_int_equal(moved, 6);
     assert_true(failed >= 2);
@@ -244,9 +245,9 @@ static void a_job_whose_retention_is_over_goes_nowhere(void **state)
     int64_t id = finished(1, "succeeded", 20 * MINUTE);
     mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)now, (long long)id);
     finished(2, "succeeded", 20 * MINUTE);
-    leave();
-    assert_int_equal(left.removed, 1);
-    assert_int_equal(left.moved, 1);
+    archive_due();
+    assert_int_equal(archived.removed, 1);
+    assert_int_equal(archived.moved, 1);
     assert_int_equal(rows("jobs") + rows("attempts"), 0);
     assert_int_equal(rows("history"), 1);
     assert_int_equal(rows("history_attempts"), 1);
@@ -255,7 +256,7 @@ static void a_job_whose_retention_is_over_goes_nowhere(void **state)
     assert_whole();
 }
 
-static void jobs_that_leave_together_are_counted_by_topic_state_and_day(void **state)
+static void jobs_that_are_archived_together_are_counted_by_topic_state_and_day(void **state)
 {
     (void)state;
     enum { JOBS = 16 };
@@ -268,11 +269,12 @@ static void jobs_that_leave_together_are_counted_by_topic_state_and_day(void **s
         mysql_fixture_run(&fx, "UPDATE attempts SET job_id = job_id + %lld WHERE job_id = %lld",
                           i & 8 ? 1LL << 40 : 0LL, (long long)id);
     }
-    leave();
-    assert_int_equal(left.moved, JOBS);
+    archive_due();
+    assert_int_equal(archived.moved, JOBS);
     assert_int_equal(rows("jobs") + rows("attempts"), 0);
     assert_int_equal(rows("history_attempts"), JOBS);
-    int one = dt_part_of(now - 20 * MINUTE + 30 * DAY, now), two = dt_part_of(now - 20 * MINUTE + 31 * DAY, now);
+    int one = dt_partition_of(now - 20 * MINUTE + 30 * DAY, now),
+        two = dt_partition_of(now - 20 * MINUTE + 31 * DAY, now);
     assert_true(one != two);
     snprintf(expected, sizeof expected, "%d:2 %d:2 %d:2 %d:2 %d:2 %d:2 %d:2 %d:2", one, two, one, two, one, two, one,
              two);
@@ -292,8 +294,8 @@ static void jobs_that_are_removed_together_are_counted_by_topic(void **state)
         mysql_fixture_run(&fx, "UPDATE jobs SET topic = '%s', purge_at = %lld WHERE id = %lld",
                           i % 3 ? "orders" : "order", (long long)now, (long long)id);
     }
-    leave();
-    assert_int_equal(left.removed, 6);
+    archive_due();
+    assert_int_equal(archived.removed, 6);
     assert_int_equal(rows("jobs") + rows("attempts") + rows("history") + rows("history_days") + rows("history_counts"),
                      0);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs WHERE topic = 'order'"), 2);
@@ -321,9 +323,9 @@ static void what_goes_with_a_removed_job_goes_whatever_others_have(void **state)
                 &fx, bit % 2 ? "DELETE FROM attempts WHERE job_id = %lld" : "DELETE FROM job_keys WHERE job_id = %lld",
                 (long long)ids[bit]);
         }
-        leave();
-        assert_int_equal(left.removed, 1);
-        assert_int_equal(left.moved, 1);
+        archive_due();
+        assert_int_equal(archived.removed, 1);
+        assert_int_equal(archived.moved, 1);
         assert_int_equal(rows("jobs") + rows("attempts"), 0);
         assert_int_equal(rows("job_keys"), (has & 4) != 0); /* the moved one's */
         assert_int_equal(rows("key_ends"), (has & 4) != 0);
@@ -332,20 +334,20 @@ static void what_goes_with_a_removed_job_goes_whatever_others_have(void **state)
     }
 }
 
-static void a_job_finished_by_hand_is_told_when_to_leave_and_leaves(void **state)
+static void a_job_finished_by_hand_is_told_when_it_is_archived_and_is(void **state)
 {
     (void)state;
     fx.config.history_after = 0;
     job_row(&fx, IDS + 1, "state = 'cancelled', next_at = NULL, created_at = 5");
-    leave();
-    assert_int_equal(left.moved, 0);
+    archive_due();
+    assert_int_equal(archived.moved, 0);
     now = mysql_now_ms(&fx) + 1;
-    leave();
-    assert_int_equal(left.moved, 1);
+    archive_due();
+    assert_int_equal(archived.moved, 1);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT purge_at >= %lld FROM history", (long long)(now + 29 * DAY)), 1);
 }
 
-static void who_finishes_a_job_says_when_it_leaves(void **state)
+static void who_finishes_a_job_says_when_it_is_archived(void **state)
 {
     (void)state;
     job_row_dispatched(&fx, IDS + 1, 1, 0);
@@ -395,16 +397,16 @@ static void multiply(int64_t first, int n)
                       (long long)first);
 }
 
-static void a_thousand_jobs_leave_in_few_statements(void **state)
+static void a_thousand_jobs_are_archived_in_few_statements(void **state)
 {
     (void)state;
-    kept(1, "succeeded"); /* the partition, and what is prepared once */
+    archive_job(1, "succeeded"); /* the partition, and what is prepared once */
     multiply(finished(2, "succeeded", 20 * MINUTE), 1000);
     int64_t before = questions();
-    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
+    OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
     int64_t statements = questions() - before - 1;
     print_message("%lld statements\n", (long long)statements);
-    assert_int_equal(left.moved, 1000);
+    assert_int_equal(archived.moved, 1000);
     /* a look before, BEGIN, the counters, COMMIT, and what was not prepared yet, among them */
     assert_in_range(statements, 1, 14);
     assert_int_equal(rows("history"), 1001);
@@ -414,10 +416,10 @@ static void a_thousand_jobs_leave_in_few_statements(void **state)
 }
 
 /* A job that snoozed for days: its attempts are so many that a batch of such would not end in time. */
-static void jobs_with_thousands_of_attempts_leave_a_few_at_a_time(void **state)
+static void jobs_with_thousands_of_attempts_are_archived_a_few_at_a_time(void **state)
 {
     (void)state;
-    kept(1, "succeeded");
+    archive_job(1, "succeeded");
     for (int i = 2; i < 8; i++) {
         int64_t id = finished(i, "succeeded", 20 * MINUTE);
         mysql_fixture_run(&fx, "UPDATE jobs SET attempt = 4001 WHERE id = %lld", (long long)id);
@@ -427,18 +429,18 @@ static void jobs_with_thousands_of_attempts_leave_a_few_at_a_time(void **state)
                           "FROM up) few",
                           (long long)id);
     }
-    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
-    assert_int_equal(left.moved, 2);
-    assert_true(left.more);
-    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
-    assert_int_equal(left.moved, 2);
-    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
-    assert_int_equal(left.moved, 2);
-    assert_false(left.more);
+    OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
+    assert_int_equal(archived.moved, 2);
+    assert_true(archived.more);
+    OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
+    assert_int_equal(archived.moved, 2);
+    OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
+    assert_int_equal(archived.moved, 2);
+    assert_false(archived.more);
     mysql_fixture_run(&fx, "UPDATE jobs SET attempt = 90000 WHERE id = %lld",
                       (long long)finished(8, "succeeded", 20 * MINUTE));
-    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
-    assert_int_equal(left.moved, 1);
+    OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
+    assert_int_equal(archived.moved, 1);
     assert_int_equal(rows("jobs") + rows("attempts"), 0);
     assert_int_equal(rows("history_attempts"), 1 + 6 * 900 + 1);
     assert_whole();
@@ -448,11 +450,11 @@ static void *move_all(void *arg)
 {
     dt_store *own = mysql_fixture_store(&fx);
     struct dt_error why = {0};
-    struct dt_left out;
-    struct dt_mover me = {.parts = mover.parts};
+    struct dt_archived out;
+    struct dt_archiver me = {.partitions = archiver.partitions};
     size_t *moved = arg;
     for (int idle = 0; idle < 20;) {
-        dt_status status = dt_store_leave(own, &me, now, 50, &out, &why);
+        dt_status status = dt_store_archive(own, &me, now, 50, &out, &why);
         if (status == DT_OK)
             *moved += out.moved;
         idle = status == DT_OK && out.moved == 0 && !out.more ? idle + 1 : 0;
@@ -462,13 +464,13 @@ static void *move_all(void *arg)
     return NULL;
 }
 
-static void movers_at_once_move_each_job_once(void **state)
+static void archivers_at_once_archive_each_job_once(void **state)
 {
     (void)state;
     enum { MOVERS = 4 };
     pthread_t threads[MOVERS];
     size_t moved[MOVERS] = {0}, all = 0;
-    kept(1, "succeeded");
+    archive_job(1, "succeeded");
     multiply(finished(2, "succeeded", 20 * MINUTE), 2000);
     for (int i = 0; i < MOVERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, move_all, &moved[i]), 0);
@@ -484,13 +486,13 @@ static void movers_at_once_move_each_job_once(void **state)
 
 /* ---- what is told ---- */
 
-static void all_that_is_asked_of_a_kept_job_is_answered(void **state)
+static void all_that_is_asked_of_an_archived_job_is_answered(void **state)
 {
     bool more;
     (void)state;
     struct dt_attempt *attempts;
     size_t n;
-    int64_t id = kept(1, "succeeded"), found;
+    int64_t id = archive_job(1, "succeeded"), found;
     struct dt_patch patch = {.has_run_at = true, .run_at_ms = now + DAY};
     assert_int_equal(dt_store_cancel(store, id, false, &arena, &job, &err), DT_TOO_LATE);
     assert_int_equal(job.state, DT_SUCCEEDED);
@@ -507,7 +509,7 @@ static void all_that_is_asked_of_a_kept_job_is_answered(void **state)
     assert_int_equal(attempts[0].due_at_ms, 5);
     assert_true(dt_str_is(attempts[0].error_code, "first"));
     assert_int_equal(attempts[1].attempt, 2);
-    int64_t cancelled = kept(2, "cancelled");
+    int64_t cancelled = archive_job(2, "cancelled");
     OK(dt_store_cancel(store, cancelled, false, &arena, &job, &err));
     assert_int_equal(job.state, DT_CANCELLED);
     assert_whole();
@@ -516,7 +518,7 @@ static void all_that_is_asked_of_a_kept_job_is_answered(void **state)
 static void a_result_that_comes_after_all_is_stale_or_a_duplicate(void **state)
 {
     (void)state;
-    int64_t id = kept(1, "dead");
+    int64_t id = archive_job(1, "dead");
     struct dt_apply a[] = {
         {.result = {.job_id = id, .attempt = 2, .status = DT_RESULT_FAILED, .retry_after_ms = -1}},
         {.result = {.job_id = id, .attempt = 2, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}},
@@ -538,7 +540,7 @@ static void what_is_over_is_shown_to_nobody_while_its_partition_stands(void **st
     (void)state;
     struct dt_attempt *attempts;
     size_t n;
-    int64_t id = kept(1, "dead");
+    int64_t id = archive_job(1, "dead");
     struct dt_apply a = {.result = {.job_id = id, .attempt = 2, .status = DT_RESULT_FAILED, .retry_after_ms = -1}};
     mysql_fixture_run(&fx, "UPDATE history SET purge_at = %lld", (long long)(now - 1));
     mysql_fixture_run(&fx, "UPDATE history_attempts SET purge_at = %lld", (long long)(now - 1));
@@ -555,7 +557,7 @@ static void views_show_jobs_wherever_they_stand(void **state)
 {
     (void)state;
     char text[200];
-    int64_t id = kept(1, "dead");
+    int64_t id = archive_job(1, "dead");
     finished(2, "dead", MINUTE);
     assert_int_equal(rows("v_jobs"), 2);
     assert_int_equal(rows("v_dead"), 2);
@@ -586,11 +588,11 @@ static void views_show_jobs_wherever_they_stand(void **state)
         mysql_fixture_text(&fx, text, sizeof text, "SELECT CONCAT(counted, found) FROM v_history_audit"), "51");
 }
 
-static void procedures_answer_for_kept_jobs_as_the_store_does(void **state)
+static void procedures_answer_for_archived_jobs_as_the_store_does(void **state)
 {
     (void)state;
     char text[200];
-    int64_t dead = kept(1, "dead"), done = kept(2, "succeeded");
+    int64_t dead = archive_job(1, "dead"), done = archive_job(2, "succeeded");
     mysql_fixture_run(&fx, "CALL dt_explain(%lld)", (long long)dead);
     mysql_fixture_run(&fx, "CALL dt_cancel(%lld)", (long long)done);
     mysql_fixture_run(&fx, "CALL dt_redrive(%lld)", (long long)done);
@@ -613,7 +615,7 @@ static void procedures_answer_for_kept_jobs_as_the_store_does(void **state)
 static void a_dead_job_is_driven_back_with_its_attempts_and_its_key(void **state)
 {
     (void)state;
-    int64_t id = kept(1, "dead");
+    int64_t id = archive_job(1, "dead");
     mysql_fixture_run(&fx, "DELETE FROM job_keys"); /* its key was free meanwhile */
     OK(dt_store_redrive(store, id, &arena, &job, &err));
     assert_int_equal(job.state, DT_SCHEDULED);
@@ -625,7 +627,7 @@ static void a_dead_job_is_driven_back_with_its_attempts_and_its_key(void **state
     assert_int_equal(mysql_fixture_number(&fx, "SELECT job_id FROM job_keys WHERE job_key = 'k1'"), id);
     assert_job(&fx, id, "CONCAT_WS(' ', due_band, due_key = next_at, leave_at, purge_at IS NULL)", "1 1 0 1");
     assert_whole();
-    OK(dt_store_redrive(store, kept(2, "dead"), &arena, &job, &err));
+    OK(dt_store_redrive(store, archive_job(2, "dead"), &arena, &job, &err));
     mysql_fixture_run(&fx,
                       "UPDATE jobs SET state = 'dispatched', attempt = 3, attempt_status = 'dispatched' WHERE id = "
                       "%lld",
@@ -638,7 +640,7 @@ static void a_dead_job_is_driven_back_with_its_attempts_and_its_key(void **state
 static void a_job_driven_back_leaves_a_key_that_moved_on_alone(void **state)
 {
     (void)state;
-    int64_t id = kept(1, "dead");
+    int64_t id = archive_job(1, "dead");
     mysql_fixture_run(&fx, "UPDATE job_keys SET job_id = 77");
     OK(dt_store_redrive(store, id, &arena, &job, &err));
     assert_int_equal(mysql_fixture_number(&fx, "SELECT job_id FROM job_keys"), 77);
@@ -662,12 +664,12 @@ static struct dt_insert insert(int64_t id, const char *key, unsigned char digest
     return in;
 }
 
-static void the_key_of_a_kept_job_is_taken_until_its_time_is_over(void **state)
+static void the_key_of_an_archived_job_is_taken_until_its_time_is_over(void **state)
 {
     (void)state;
     size_t done;
     fx.config.history_keys = 2 * DAY;
-    int64_t id = kept(1, "succeeded");
+    int64_t id = archive_job(1, "succeeded");
     struct dt_insert in = insert(IDS + 50, "k1", 'd');
     assert_int_equal(in.outcome, DT_INSERT_SAME);
     assert_int_equal(in.existing_id, id);
@@ -695,8 +697,8 @@ static void a_key_ends_with_its_own_time_or_its_jobs_whichever_is_sooner(void **
         int64_t id = finished(i, "succeeded", 20 * MINUTE);
         mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)(at + cases[i].kept),
                           (long long)id);
-        leave();
-        assert_int_equal(left.moved, 1);
+        archive_due();
+        assert_int_equal(archived.moved, 1);
         assert_int_equal(mysql_fixture_number(&fx, "SELECT free_at FROM key_ends WHERE job_id = %lld", (long long)id),
                          at + cases[i].ends);
         assert_int_equal(mysql_fixture_number(&fx, "SELECT key_until FROM history WHERE id = %lld", (long long)id),
@@ -711,7 +713,7 @@ static void a_key_whose_time_is_over_is_taken_before_anybody_freed_it(void **sta
     (void)state;
     size_t done;
     fx.config.history_keys = MINUTE;
-    kept(1, "succeeded");
+    archive_job(1, "succeeded");
     struct dt_insert in = insert(IDS + 50, "k1", 'd');
     assert_int_equal(in.outcome, DT_INSERT_CREATED);
     OK(dt_store_free_keys(store, now, 100, &done, &err));
@@ -727,7 +729,7 @@ static void a_key_whose_time_is_over_is_taken_before_anybody_freed_it(void **sta
 
 /* ---- lists, counts ---- */
 
-static void lists_merge_what_lives_and_what_is_kept(void **state)
+static void lists_merge_what_lives_and_what_is_archived(void **state)
 {
     (void)state;
     struct dt_job *jobs;
@@ -738,8 +740,8 @@ static void lists_merge_what_lives_and_what_is_kept(void **state)
     int64_t last_id;
     for (int i = 1; i <= 9; i += 2)
         finished(i, i % 4 == 1 ? "dead" : "succeeded", 20 * MINUTE);
-    leave();
-    assert_int_equal(left.moved, 5);
+    archive_due();
+    assert_int_equal(archived.moved, 5);
     for (int i = 2; i <= 8; i += 2) {
         job_row(&fx, IDS + i, "job_key = 'k%d'", i);
         mysql_fixture_run(&fx, "INSERT INTO job_keys VALUES ('orders', 'k%d', %lld)", i, (long long)(IDS + i));
@@ -770,8 +772,8 @@ static void lists_merge_what_lives_and_what_is_kept(void **state)
         }
 }
 
-/* 2,500 kept jobs, far more than a window; every 500th is dead. Nothing lives, or one job behind all of them. */
-static void a_filter_finds_what_is_kept_however_far_it_lies(void **state)
+/* 2,500 archived jobs, far more than a window; every 500th is dead. Nothing lives, or one job behind all of them. */
+static void a_filter_finds_what_is_archived_however_far_it_lies(void **state)
 {
     (void)state;
     struct dt_job *jobs;
@@ -782,8 +784,8 @@ static void a_filter_finds_what_is_kept_however_far_it_lies(void **state)
     multiply(finished(0, "succeeded", 20 * MINUTE), 2500);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead' WHERE id %% 500 = 499");
     do
-        leave();
-    while (left.more);
+        archive_due();
+    while (archived.more);
     assert_int_equal(rows("history"), 2500);
     for (int lives = 0; lives < 2; lives++) {
         if (lives)
@@ -808,12 +810,12 @@ static void a_filter_finds_what_is_kept_however_far_it_lies(void **state)
     }
 }
 
-static void counts_of_a_topic_have_what_is_kept(void **state)
+static void counts_of_a_topic_have_what_is_archived(void **state)
 {
     (void)state;
     struct dt_topic_counts counts;
-    kept(1, "dead");
-    kept(2, "succeeded");
+    archive_job(1, "dead");
+    archive_job(2, "succeeded");
     finished(3, "succeeded", MINUTE);
     mysql_fixture_audit(&fx);
     OK(dt_store_topic_counts(store, dt_str("orders"), &counts, &err));
@@ -836,7 +838,7 @@ static void drop_all(void)
     unsigned dropped;
     bool more;
     do
-        OK(dt_store_parts_tend(store, now + 20000 * DAY, NULL, 0, &mover.parts, &dropped, &more, &err));
+        OK(dt_store_partitions_tend(store, now + 20000 * DAY, NULL, 0, &archiver.partitions, &dropped, &more, &err));
     while (more);
 }
 
@@ -849,30 +851,30 @@ static void partitions_are_made_as_they_are_wanted_and_dropped_when_their_day_is
     assert_int_equal(parts_of("history"), 0);
     mysql_fixture_run(&fx, "DELETE FROM removed_jobs");
     int64_t id = finished(1, "dead", 20 * MINUTE);
-    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
-    assert_int_equal(left.moved, 0);
-    assert_int_equal(left.n_wanted, 1);
-    assert_int_equal(left.wanted[0], dt_part_of(now - 20 * MINUTE + 30 * DAY, now));
-    leave();
-    assert_int_equal(left.moved, 1);
+    OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
+    assert_int_equal(archived.moved, 0);
+    assert_int_equal(archived.n_wanted, 1);
+    assert_int_equal(archived.wanted[0], dt_partition_of(now - 20 * MINUTE + 30 * DAY, now));
+    archive_due();
+    assert_int_equal(archived.moved, 1);
     assert_int_equal(parts_of("history"), 1);
     assert_int_equal(parts_of("history_attempts"), 1);
     int64_t purge_at = now - 20 * MINUTE + 30 * DAY, day_end = purge_at - purge_at % DAY + DAY;
-    OK(dt_store_parts_tend(store, day_end, NULL, 0, &mover.parts, &dropped, &more, &err));
+    OK(dt_store_partitions_tend(store, day_end, NULL, 0, &archiver.partitions, &dropped, &more, &err));
     assert_int_equal(dropped, 0);
-    OK(dt_store_parts_tend(store, day_end + 2 * MINUTE, NULL, 0, &mover.parts, &dropped, &more, &err));
+    OK(dt_store_partitions_tend(store, day_end + 2 * MINUTE, NULL, 0, &archiver.partitions, &dropped, &more, &err));
     assert_int_equal(dropped, 1);
     assert_int_equal(parts_of("history") + parts_of("history_attempts"), 0);
     assert_int_equal(rows("history") + rows("history_attempts") + rows("history_counts") + rows("history_days"), 0);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs WHERE topic = 'orders'"), 1);
     assert_int_equal(dt_store_get(store, id, &arena, &job, &err), DT_NOT_FOUND);
-    /* a mover that does not know of it yet puts nothing where nothing is */
-    mover.parts = (struct dt_parts){.read = true, .n = 1, .v = {dt_part_of(purge_at, now)}};
+    /* an archiver that does not know of it yet puts nothing where nothing is */
+    archiver.partitions = (struct dt_partitions){.read = true, .n = 1, .v = {dt_partition_of(purge_at, now)}};
     finished(2, "dead", 20 * MINUTE);
-    assert_int_not_equal(dt_store_leave(store, &mover, now, 1000, &left, &err), DT_OK);
+    assert_int_not_equal(dt_store_archive(store, &archiver, now, 1000, &archived, &err), DT_OK);
     assert_int_equal(rows("jobs"), 1);
-    leave();
-    assert_int_equal(left.moved, 1);
+    archive_due();
+    assert_int_equal(archived.moved, 1);
     assert_whole();
 }
 
@@ -884,16 +886,16 @@ static void partitions_are_dropped_in_order_a_few_at_a_time(void **state)
     bool more;
     drop_all();
     for (int i = 0; i < 9; i++)
-        wanted[i] = dt_part_of(now + (i + 1) * DAY, now);
-    OK(dt_store_parts_tend(store, now, wanted, 9, &mover.parts, &dropped, &more, &err));
-    assert_int_equal(mover.parts.n, 9);
-    OK(dt_store_parts_tend(store, now + 8 * DAY, NULL, 0, &mover.parts, &dropped, &more, &err));
+        wanted[i] = dt_partition_of(now + (i + 1) * DAY, now);
+    OK(dt_store_partitions_tend(store, now, wanted, 9, &archiver.partitions, &dropped, &more, &err));
+    assert_int_equal(archiver.partitions.n, 9);
+    OK(dt_store_partitions_tend(store, now + 8 * DAY, NULL, 0, &archiver.partitions, &dropped, &more, &err));
     assert_true(more);
     assert_int_equal(parts_of("history"), 9 - dropped);
-    OK(dt_store_parts_tend(store, now + 8 * DAY, NULL, 0, &mover.parts, &dropped, &more, &err));
+    OK(dt_store_partitions_tend(store, now + 8 * DAY, NULL, 0, &archiver.partitions, &dropped, &more, &err));
     assert_false(more);
     assert_int_equal(parts_of("history"), 2);
-    assert_int_equal(mover.parts.n, 2);
+    assert_int_equal(archiver.partitions.n, 2);
 }
 
 static void a_drop_that_was_cut_off_is_ended_and_counted_once(void **state)
@@ -902,13 +904,13 @@ static void a_drop_that_was_cut_off_is_ended_and_counted_once(void **state)
     unsigned dropped;
     bool more;
     drop_all();
-    kept(1, "dead");
+    archive_job(1, "dead");
     mysql_fixture_run(&fx, "DELETE FROM removed_jobs");
-    int32_t part = dt_part_of(now - 20 * MINUTE + 30 * DAY, now);
+    int32_t part = dt_partition_of(now - 20 * MINUTE + 30 * DAY, now);
     mysql_fixture_run(&fx, "INSERT INTO removed_jobs VALUES ('orders', 1)"); /* counted out, then killed */
     mysql_fixture_run(&fx, "DELETE FROM history_counts");
     mysql_fixture_run(&fx, "ALTER TABLE history DROP PARTITION p%d", part);
-    OK(dt_store_parts_tend(store, now + 40 * DAY, NULL, 0, &mover.parts, &dropped, &more, &err));
+    OK(dt_store_partitions_tend(store, now + 40 * DAY, NULL, 0, &archiver.partitions, &dropped, &more, &err));
     assert_int_equal(dropped, 1);
     assert_int_equal(parts_of("history_attempts"), 0);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs"), 1);
@@ -921,20 +923,21 @@ static void a_reader_in_the_way_of_a_partition_is_not_waited_for_long(void **sta
     bool more;
     drop_all();
     finished(1, "dead", 20 * MINUTE);
-    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
+    OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
     mysql_fixture_run(&fx, "BEGIN");
     mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history");
-    assert_int_equal(dt_store_parts_tend(store, now, left.wanted, left.n_wanted, &mover.parts, &dropped, &more, &err),
+    assert_int_equal(dt_store_partitions_tend(store, now, archived.wanted, archived.n_wanted, &archiver.partitions,
+                                              &dropped, &more, &err),
                      DT_BUSY);
-    mover.make_do = true; /* jobs do not wait for it */
-    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
-    assert_int_equal(left.moved, 1);
+    archiver.make_do = true; /* jobs do not wait for it */
+    OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
+    assert_int_equal(archived.moved, 1);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT part FROM history"), 0);
     mysql_fixture_run(&fx, "COMMIT");
     assert_whole();
 }
 
-static void what_lies_in_rest_moves_to_its_partition_or_away(void **state)
+static void what_lies_in_the_default_partition_moves_to_its_partition_or_away(void **state)
 {
     (void)state;
     unsigned dropped;
@@ -947,14 +950,14 @@ static void what_lies_in_rest_moves_to_its_partition_or_away(void **state)
     mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = 9223372036854775807 WHERE id = %lld", (long long)ever);
     mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)(now + MINUTE),
                       (long long)over);
-    mover.make_do = true;
-    OK(dt_store_leave(store, &mover, now, 1000, &left, &err));
-    assert_int_equal(left.moved, 3);
-    OK(dt_store_sort_rest(store, &mover, now, 100, &done, &err));
+    archiver.make_do = true;
+    OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
+    assert_int_equal(archived.moved, 3);
+    OK(dt_store_sort_default(store, &archiver, now, 100, &done, &err));
     assert_int_equal(done, 0);
-    int32_t wanted[] = {dt_part_of(now - 20 * MINUTE + 30 * DAY, now)};
-    OK(dt_store_parts_tend(store, now, wanted, 1, &mover.parts, &dropped, &more, &err));
-    OK(dt_store_sort_rest(store, &mover, now + 2 * MINUTE, 100, &done, &err));
+    int32_t wanted[] = {dt_partition_of(now - 20 * MINUTE + 30 * DAY, now)};
+    OK(dt_store_partitions_tend(store, now, wanted, 1, &archiver.partitions, &dropped, &more, &err));
+    OK(dt_store_sort_default(store, &archiver, now + 2 * MINUTE, 100, &done, &err));
     assert_int_equal(done, 2);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT part FROM history WHERE id = %lld", (long long)stays),
                      wanted[0]);
@@ -977,11 +980,12 @@ static void partitions_ahead_are_those_of_the_topics_retentions(void **state)
     mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('a', NULL, 0, 0), "
                            "('b', 86400000, 0, 0), ('c', 0, 0, 0), ('d', 9223372036854775807, 0, 0), "
                            "('e', 86400000, 0, 0)");
-    OK(dt_store_parts_ahead(store, now, 1, wanted, 20, &n, &err));
+    OK(dt_store_partitions_ahead(store, now, 1, wanted, 20, &n, &err));
     assert_int_equal(n, 4);
     for (size_t i = 0; i < n; i++)
-        assert_true(wanted[i] == dt_part_of(now + DAY, now) || wanted[i] == dt_part_of(now + 2 * DAY, now) ||
-                    wanted[i] == dt_part_of(now + 30 * DAY, now) || wanted[i] == dt_part_of(now + 31 * DAY, now));
+        assert_true(wanted[i] == dt_partition_of(now + DAY, now) || wanted[i] == dt_partition_of(now + 2 * DAY, now) ||
+                    wanted[i] == dt_partition_of(now + 30 * DAY, now) ||
+                    wanted[i] == dt_partition_of(now + 31 * DAY, now));
 }
 
 static int64_t keys_read(void)
@@ -995,8 +999,8 @@ static void make_parts(int n)
     unsigned dropped;
     bool more;
     for (int i = 1; i <= n; i++) {
-        const int32_t part = dt_part_of(now + (40 + i) * DAY, now);
-        OK(dt_store_parts_tend(store, now, &part, 1, &mover.parts, &dropped, &more, &err));
+        const int32_t part = dt_partition_of(now + (40 + i) * DAY, now);
+        OK(dt_store_partitions_tend(store, now, &part, 1, &archiver.partitions, &dropped, &more, &err));
     }
     for (int i = 1; i <= n; i++) {
         int64_t id = finished(1000 + i, "succeeded", 20 * MINUTE), home = id + ((int64_t)i << 40);
@@ -1004,8 +1008,8 @@ static void make_parts(int n)
                           (long long)(now + (40 + i) * DAY), (long long)id);
         mysql_fixture_run(&fx, "UPDATE attempts SET job_id = %lld WHERE job_id = %lld", (long long)home, (long long)id);
     }
-    leave();
-    assert_int_equal(left.moved, n);
+    archive_due();
+    assert_int_equal(archived.moved, n);
 }
 
 static void a_job_is_looked_for_where_jobs_of_its_day_have_gone(void **state)
@@ -1017,7 +1021,7 @@ static void a_job_is_looked_for_where_jobs_of_its_day_have_gone(void **state)
     struct dt_attempt *attempts;
     size_t n;
     make_parts(PARTS);
-    int64_t id = kept(1, "dead"), before = keys_read();
+    int64_t id = archive_job(1, "dead"), before = keys_read();
     OK(dt_store_get(store, id, &arena, &job, &err));
     OK(dt_store_attempts(store, id, 0, 1000, &arena, &attempts, &n, &more, &err));
     assert_int_equal(n, 2);
@@ -1040,7 +1044,7 @@ static void a_job_is_looked_for_where_jobs_of_its_day_have_gone(void **state)
 static void a_day_in_many_partitions_is_looked_for_in_all_of_them(void **state)
 {
     (void)state;
-    int64_t id = kept(1, "dead");
+    int64_t id = archive_job(1, "dead");
     for (int i = 1; i < 20; i++)
         mysql_fixture_run(&fx, "INSERT INTO history_days (home_day, part) VALUES (690, %d)", 20200100 + i);
     OK(dt_store_get(store, id, &arena, &job, &err));
@@ -1072,9 +1076,9 @@ static void history_is_never_scanned_for_one_job(void **state)
     OK(dt_store_db(store, &db, &err));
     if (dt_db_server(db) == DT_SERVER_MYSQL)
         skip(); /* its EXPLAIN cannot be prepared; integration/test_explain.py asks it by text */
-    kept(1, "dead");
+    archive_job(1, "dead");
     multiply(finished(2, "succeeded", 20 * MINUTE), 1000);
-    leave();
+    archive_due();
     for (size_t i = 0; i < sizeof questions_of / sizeof *questions_of; i++) {
         char sql[400];
         snprintf(sql, sizeof sql, "EXPLAIN %s", questions_of[i]);
@@ -1100,32 +1104,32 @@ int main(void)
         T(a_job_that_somebody_holds_is_passed_by),
         T(one_that_history_has_already_stays_alone),
         T(a_job_whose_retention_is_over_goes_nowhere),
-        T(jobs_that_leave_together_are_counted_by_topic_state_and_day),
+        T(jobs_that_are_archived_together_are_counted_by_topic_state_and_day),
         T(jobs_that_are_removed_together_are_counted_by_topic),
         T(what_goes_with_a_removed_job_goes_whatever_others_have),
-        T(a_job_finished_by_hand_is_told_when_to_leave_and_leaves),
-        T(who_finishes_a_job_says_when_it_leaves),
-        T(a_thousand_jobs_leave_in_few_statements),
-        T(jobs_with_thousands_of_attempts_leave_a_few_at_a_time),
-        T(movers_at_once_move_each_job_once),
-        T(all_that_is_asked_of_a_kept_job_is_answered),
+        T(a_job_finished_by_hand_is_told_when_it_is_archived_and_is),
+        T(who_finishes_a_job_says_when_it_is_archived),
+        T(a_thousand_jobs_are_archived_in_few_statements),
+        T(jobs_with_thousands_of_attempts_are_archived_a_few_at_a_time),
+        T(archivers_at_once_archive_each_job_once),
+        T(all_that_is_asked_of_an_archived_job_is_answered),
         T(a_result_that_comes_after_all_is_stale_or_a_duplicate),
         T(what_is_over_is_shown_to_nobody_while_its_partition_stands),
         T(views_show_jobs_wherever_they_stand),
-        T(procedures_answer_for_kept_jobs_as_the_store_does),
+        T(procedures_answer_for_archived_jobs_as_the_store_does),
         T(a_dead_job_is_driven_back_with_its_attempts_and_its_key),
         T(a_job_driven_back_leaves_a_key_that_moved_on_alone),
-        T(the_key_of_a_kept_job_is_taken_until_its_time_is_over),
+        T(the_key_of_an_archived_job_is_taken_until_its_time_is_over),
         T(a_key_ends_with_its_own_time_or_its_jobs_whichever_is_sooner),
         T(a_key_whose_time_is_over_is_taken_before_anybody_freed_it),
-        T(lists_merge_what_lives_and_what_is_kept),
-        T(a_filter_finds_what_is_kept_however_far_it_lies),
-        T(counts_of_a_topic_have_what_is_kept),
+        T(lists_merge_what_lives_and_what_is_archived),
+        T(a_filter_finds_what_is_archived_however_far_it_lies),
+        T(counts_of_a_topic_have_what_is_archived),
         T(partitions_are_made_as_they_are_wanted_and_dropped_when_their_day_is_over),
         T(partitions_are_dropped_in_order_a_few_at_a_time),
         T(a_drop_that_was_cut_off_is_ended_and_counted_once),
         T(a_reader_in_the_way_of_a_partition_is_not_waited_for_long),
-        T(what_lies_in_rest_moves_to_its_partition_or_away),
+        T(what_lies_in_the_default_partition_moves_to_its_partition_or_away),
         T(partitions_ahead_are_those_of_the_topics_retentions),
         T(a_job_is_looked_for_where_jobs_of_its_day_have_gone),
         T(a_day_in_many_partitions_is_looked_for_in_all_of_them),

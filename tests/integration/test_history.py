@@ -79,10 +79,10 @@ def test_a_dead_job_is_driven_again_out_of_history(stack, api, topic, consume):
     assert kept(stack, topic) == 0 and api.get(f"/v1/topics/{topic}/jobs/k").json["id"] == job["id"]
 
 
-def test_movers_that_are_killed_lose_nothing_and_move_nothing_twice(stack, api, topic):
+def test_archivers_that_are_killed_lose_nothing_and_archive_nothing_twice(stack, api, topic):
     count = 6000
     ids = {line["id"] for line in api.batch([{"topic": topic, "delay": "PT1H", "key": f"k{n}"} for n in range(count)])}
-    for part, point in zip(PARTS, ("leave.commit=crash@2", "leave.committed=crash@2", None)):
+    for part, point in zip(PARTS, ("archive.commit=crash@2", "archive.committed=crash@2", None)):
         stack.restart(part, env={"DUETIME_FAIL": point} if point else None)
     rows(connect(stack), "UPDATE jobs SET state = 'cancelled', next_at = NULL WHERE topic = %s", topic)
     until(lambda: rows(connect(stack), "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND leave_at = 0", topic)[0]["n"] == 0, 30, "tidied")
@@ -105,7 +105,7 @@ def test_movers_that_are_killed_lose_nothing_and_move_nothing_twice(stack, api, 
     assert rows(connect(stack), "SELECT SUM(miscounted + keys_without_job) n FROM v_recount WHERE topic = %s", topic)[0]["n"] == 0
 
 
-def test_with_seconds_long_settings_jobs_leave_and_keys_become_free_by_themselves(stack, api, topic, consume, after_a_second):
+def test_with_seconds_long_settings_jobs_are_archived_and_keys_become_free_by_themselves(stack, api, topic, consume, after_a_second):
     consumer = consume(topic, rule=lambda arrival: {"status": "succeeded"})
     job = api.make(topic=topic, key="k", delay=0)
     consumer.wait(job["id"])

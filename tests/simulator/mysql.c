@@ -792,25 +792,27 @@ dt_status __wrap_dt_store_check_schema(struct dt_store *store, struct dt_error *
 }
 
 /* Partitions: none, but made as they are wanted, sometimes after a while. Rows know theirs by its number alone. */
-dt_status __wrap_dt_store_parts_read(struct dt_store *store, struct dt_parts *out, struct dt_error *err);
-dt_status __wrap_dt_store_parts_read(struct dt_store *store, struct dt_parts *out, struct dt_error *err)
+dt_status __wrap_dt_store_partitions_read(struct dt_store *store, struct dt_partitions *out, struct dt_error *err);
+dt_status __wrap_dt_store_partitions_read(struct dt_store *store, struct dt_partitions *out, struct dt_error *err)
 {
     (void)store;
     (void)err;
-    *out = (struct dt_parts){.read = true};
+    *out = (struct dt_partitions){.read = true};
     return DT_OK;
 }
 
-dt_status __wrap_dt_store_parts_tend(struct dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n,
-                                     struct dt_parts *parts, unsigned *dropped, bool *more, struct dt_error *err);
-dt_status __wrap_dt_store_parts_tend(struct dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n,
-                                     struct dt_parts *parts, unsigned *dropped, bool *more, struct dt_error *err)
+dt_status __wrap_dt_store_partitions_tend(struct dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n,
+                                          struct dt_partitions *parts, unsigned *dropped, bool *more,
+                                          struct dt_error *err);
+dt_status __wrap_dt_store_partitions_tend(struct dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n,
+                                          struct dt_partitions *parts, unsigned *dropped, bool *more,
+                                          struct dt_error *err)
 {
     (void)store;
     (void)now_ms;
     *dropped = 0;
     *more = false;
-    *parts = (struct dt_parts){.read = true};
+    *parts = (struct dt_partitions){.read = true};
     if (faults_on() && one_in(4))
         return dt_fail(err, DT_BUSY, "a reader is in the way");
     for (; parts->n < n; parts->n++)
@@ -818,10 +820,10 @@ dt_status __wrap_dt_store_parts_tend(struct dt_store *store, int64_t now_ms, con
     return DT_OK;
 }
 
-dt_status __wrap_dt_store_parts_ahead(struct dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted,
-                                      size_t max, size_t *n, struct dt_error *err);
-dt_status __wrap_dt_store_parts_ahead(struct dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted,
-                                      size_t max, size_t *n, struct dt_error *err)
+dt_status __wrap_dt_store_partitions_ahead(struct dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted,
+                                           size_t max, size_t *n, struct dt_error *err);
+dt_status __wrap_dt_store_partitions_ahead(struct dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted,
+                                           size_t max, size_t *n, struct dt_error *err)
 {
     (void)store;
     (void)now_ms;

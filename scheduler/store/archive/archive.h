@@ -8,61 +8,61 @@
 
 #include "store/store.h"
 
-/* ---- partitions (store_parts.c) ---- */
+/* ---- partitions (partitions.c) ---- */
 
 /* The partitions that there are, ascending, without the default partition (`rest` in SQL). A value; all zero = not read
  * yet. */
-#define DT_PARTS_MAX 2048
-struct dt_parts {
+#define DT_PARTITIONS_MAX 2048
+struct dt_partitions {
     bool read;
     size_t n;
-    int32_t v[DT_PARTS_MAX];
+    int32_t v[DT_PARTITIONS_MAX];
 };
-bool dt_parts_have(const struct dt_parts *parts, int32_t part); /* 0, the default partition, always */
+bool dt_partitions_have(const struct dt_partitions *parts, int32_t part); /* 0, the default partition, always */
 /* Where a job belongs that is archived now: YYYYMMDD of its purge_at, or YYYYMM if that is more than 400 days ahead,
  * or 0 (the default partition) if it is more than ten years ahead. */
-int32_t dt_part_of(int64_t purge_at_ms, int64_t now_ms);
+int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms);
 
 /* Reads which there are, without looking at their rows. */
-DT_MUST_CHECK dt_status dt_store_parts_read(dt_store *store, struct dt_parts *out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, struct dt_error *err);
 /*
  * Makes those of `wanted` that are missing, drops some whose time is over (counting what they hold in removed_jobs) and
  * tells which there are then. *more: others are to be dropped still. BUSY: another session is at it, or readers are in
  * the way; what was done is done. DDL: it commits, and ends what prepared statements knew.
  */
-DT_MUST_CHECK dt_status dt_store_parts_tend(dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n,
-                                            struct dt_parts *parts, unsigned *dropped, bool *more,
-                                            struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n,
+                                                 struct dt_partitions *parts, unsigned *dropped, bool *more,
+                                                 struct dt_error *err);
 /* Lists the partitions that jobs which finish on one of the next `days` days will need, by their topics' retentions. */
-DT_MUST_CHECK dt_status dt_store_parts_ahead(dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted,
-                                             size_t max, size_t *n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted,
+                                                  size_t max, size_t *n, struct dt_error *err);
 
-/* ---- moving (store_history.c) ---- */
+/* ---- archiving (archiver.c) ---- */
 
 /* What an archiver remembers. All zero at first. */
-struct dt_mover {
-    struct dt_parts parts;
+struct dt_archiver {
+    struct dt_partitions partitions;
     bool make_do;               /* jobs whose partition is missing go to the default partition */
     int64_t after_ms, after_id; /* the cursor in `jobs` */
-    int64_t rest_id;            /* and in the default partition */
+    int64_t default_id;         /* and in the default partition */
     unsigned singly;            /* so many go one at a time, after one of a batch could not: it alone stays */
 };
 #define DT_WANTED_MAX 64
-struct dt_left {
+struct dt_archived {
     size_t moved, removed;
     bool more;
     int32_t wanted[DT_WANTED_MAX]; /* partitions that were missing: then nothing was moved */
     size_t n_wanted;
 };
-/* Moves finished jobs whose leave_at has come to history, or removes them if purge_at has come, too. */
-DT_MUST_CHECK dt_status dt_store_leave(dt_store *store, struct dt_mover *mover, int64_t now_ms, size_t limit,
-                                       struct dt_left *out, struct dt_error *err);
+/* Archives finished jobs whose leave_at has come, or removes them if purge_at has come, too. */
+DT_MUST_CHECK dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
+                                         struct dt_archived *out, struct dt_error *err);
 /* Frees keys whose time is over; *done: how many. */
 DT_MUST_CHECK dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
                                            struct dt_error *err);
 /* Looks at some rows of the default partition: those that have a partition now move there, those whose retention is over
  * are removed. *done: how many did; the cursor goes round. */
-DT_MUST_CHECK dt_status dt_store_sort_rest(dt_store *store, struct dt_mover *mover, int64_t now_ms, size_t limit,
-                                           size_t *done, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, int64_t now_ms,
+                                              size_t limit, size_t *done, struct dt_error *err);
 
 #endif

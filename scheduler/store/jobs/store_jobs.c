@@ -17,7 +17,7 @@
  * Refuses to know Redis: callers tell the index where the job is due now.
  */
 #include "base/hooks/guard.h"
-#include "store/archive/store_past.h"
+#include "store/archive/archive_search.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
@@ -34,7 +34,7 @@ struct change {
     int64_t now_ms;
     struct dt_arena *arena;
     struct dt_job *job; /* as locked; as it stands afterwards once `written` */
-    bool past;          /* it was found in history, where it is not locked */
+    bool archived;      /* it was found in history, where it is not locked */
     bool written;
     bool unsettled; /* refused only because an earlier attempt is in flight */
     dt_status (*decide)(struct change *);
@@ -69,28 +69,28 @@ static dt_status read_job(dt_db *db, const char *sql, int64_t id, struct dt_aren
     return read_row(db, sql, DT_PARAMS(DT_P_INT(id)), arena, job, err);
 }
 
-static dt_status read_past(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
+static dt_status read_archived(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
 {
-    struct dt_past past = dt_past_of(id);
+    struct dt_archive_search search = dt_archive_search_of(id);
     dt_status status;
     do {
-        status = dt_past_next(db, &past, err);
+        status = dt_archive_search_next(db, &search, err);
         if (status == DT_OK)
-            status = read_row(db, dt_sql_select_archived_job, past.params, DT_PAST_PARAMS, arena, job, err);
-    } while (dt_past_more(&past, status));
+            status = read_row(db, dt_sql_select_archived_job, search.params, DT_ARCHIVE_PARAMS, arena, job, err);
+    } while (dt_archive_search_more(&search, status));
     return status;
 }
 
-/* From `jobs` by that statement, or from history; *past: from there. */
+/* From `jobs` by that statement, or from history; *archived: from there. */
 static dt_status read_job_anywhere(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_job *job,
-                                   bool *past, struct dt_error *err)
+                                   bool *archived, struct dt_error *err)
 {
-    *past = false;
+    *archived = false;
     dt_status status = read_job(db, sql, id, arena, job, err);
     if (status != DT_NOT_FOUND)
         return status;
-    status = read_past(db, id, arena, job, err);
-    *past = status == DT_OK;
+    status = read_archived(db, id, arena, job, err);
+    *archived = status == DT_OK;
     return status == DT_NOT_FOUND ? read_job(db, sql, id, arena, job, err) : status;
 }
 
@@ -109,8 +109,8 @@ dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, stru
         status = dt_store_db(store, &db, err);
         if (status != DT_OK)
             return status;
-        bool past;
-        status = read_job_anywhere(db, dt_sql_select_job, id, arena, job, &past, err);
+        bool archived;
+        status = read_job_anywhere(db, dt_sql_select_job, id, arena, job, &archived, err);
     } while (read_again(&tries, status));
     return status;
 }
@@ -210,9 +210,9 @@ static dt_status left_meanwhile(const struct change *c)
     return dt_fail(c->err, DT_BUSY, "job %lld left history meanwhile", (long long)c->id);
 }
 
-static dt_status find_among(struct change *c, const struct dt_past *past, struct place *place)
+static dt_status find_among(struct change *c, const struct dt_archive_search *search, struct place *place)
 {
-    dt_status status = dt_db_query(c->db, dt_sql_select_archived_part, past->params, DT_PAST_PARAMS, c->err);
+    dt_status status = dt_db_query(c->db, dt_sql_select_archived_part, search->params, DT_ARCHIVE_PARAMS, c->err);
     if (status != DT_OK)
         return status;
     bool found = dt_db_next(c->db);
@@ -223,22 +223,22 @@ static dt_status find_among(struct change *c, const struct dt_past *past, struct
 }
 
 /* Not locked yet. */
-static dt_status find_past(struct change *c, struct place *place)
+static dt_status find_archived(struct change *c, struct place *place)
 {
-    struct dt_past past = dt_past_of(c->id);
+    struct dt_archive_search search = dt_archive_search_of(c->id);
     dt_status status;
     do {
-        status = dt_past_next(c->db, &past, c->err);
+        status = dt_archive_search_next(c->db, &search, c->err);
         if (status == DT_OK)
-            status = find_among(c, &past, place);
-    } while (dt_past_more(&past, status));
+            status = find_among(c, &search, place);
+    } while (dt_archive_search_more(&search, status));
     return status == DT_NOT_FOUND ? left_meanwhile(c) : status;
 }
 
 /* BUSY: driven back by somebody else, or sorted into its partition. */
-static dt_status lock_past(struct change *c, struct place *place)
+static dt_status lock_archived(struct change *c, struct place *place)
 {
-    dt_status status = find_past(c, place);
+    dt_status status = find_archived(c, place);
     if (status == DT_OK)
         status = dt_db_query(c->db, dt_sql_lock_archived_job,
                              DT_PARAMS(DT_P_INT(c->id), DT_P_INT(place->part), DT_P_INT(c->now_ms)), c->err);
@@ -269,7 +269,7 @@ static dt_status take_key_back(struct change *c, const struct place *place)
 static dt_status bring_back(struct change *c)
 {
     struct place place = {0};
-    dt_status status = lock_past(c, &place);
+    dt_status status = lock_archived(c, &place);
     const struct dt_param at[] = {DT_P_INT(c->id), DT_P_INT(place.part)};
     static const char *const steps[] = {dt_sql_bring_back_job, dt_sql_bring_back_attempts, dt_sql_delete_archived_job,
                                         dt_sql_delete_archived_attempts};
@@ -291,7 +291,7 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     c->db = db;
     c->now_ms = now_ms;
     c->written = c->unsettled = false;
-    dt_status status = read_job_anywhere(db, dt_sql_lock_job, c->id, c->arena, c->job, &c->past, err);
+    dt_status status = read_job_anywhere(db, dt_sql_lock_job, c->id, c->arena, c->job, &c->archived, err);
     enum dt_job_state was = status != DT_OK ? DT_SCHEDULED : c->job->state;
     if (status == DT_OK)
         was_ms = c->job->next_at_ms;
@@ -301,7 +301,7 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
         status = read_job(db, dt_sql_select_job, c->id, c->arena, c->job, err);
     c->job->was_next_at_ms = was_ms;
     c->job->unsettled = c->unsettled;
-    if (status == DT_OK && c->written && c->past)
+    if (status == DT_OK && c->written && c->archived)
         dt_counts_enter(&c->counts, c->job->topic, c->id, c->job->state);
     else if (status == DT_OK && c->written && !DT_UNGUARDED(COUNT_CHANGE))
         dt_counts_move(&c->counts, c->job->topic, c->id, was, c->job->state);
@@ -382,7 +382,7 @@ static dt_status decide_redrive(struct change *c)
 {
     if (dt_job_state_after(c->job->state, DT_EVENT_REDRIVE) != DT_SCHEDULED)
         return dt_fail(c->err, DT_NOT_DEAD, "job %lld is %s", (long long)c->id, dt_job_state_name(c->job->state));
-    dt_status status = c->past ? bring_back(c) : DT_OK;
+    dt_status status = c->archived ? bring_back(c) : DT_OK;
     if (status != DT_OK)
         return status;
     return write_job(c, dt_sql_redrive_job, DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
@@ -619,21 +619,21 @@ static dt_status read_live_attempts(struct attempt_page *p, dt_db *db, int64_t i
                          DT_PARAMS(DT_P_INT(id), DT_P_INT(p->after), rows, DT_P_INT(id), rows));
 }
 
-static dt_status read_past_attempts(struct attempt_page *p, dt_db *db, int64_t id)
+static dt_status read_archived_attempts(struct attempt_page *p, dt_db *db, int64_t id)
 {
-    struct dt_param params[2 * DT_PAST_PARAMS + 3];
-    struct dt_past past = dt_past_of(id);
+    struct dt_param params[2 * DT_ARCHIVE_PARAMS + 3];
+    struct dt_archive_search search = dt_archive_search_of(id);
     dt_status status;
     do {
-        status = dt_past_next(db, &past, p->err);
-        memcpy(params, past.params, sizeof(past.params));
-        params[DT_PAST_PARAMS] = DT_P_INT(p->after);
-        params[DT_PAST_PARAMS + 1] = attempt_rows(p);
-        memcpy(params + DT_PAST_PARAMS + 2, past.params, sizeof(past.params));
-        params[2 * DT_PAST_PARAMS + 2] = attempt_rows(p);
+        status = dt_archive_search_next(db, &search, p->err);
+        memcpy(params, search.params, sizeof(search.params));
+        params[DT_ARCHIVE_PARAMS] = DT_P_INT(p->after);
+        params[DT_ARCHIVE_PARAMS + 1] = attempt_rows(p);
+        memcpy(params + DT_ARCHIVE_PARAMS + 2, search.params, sizeof(search.params));
+        params[2 * DT_ARCHIVE_PARAMS + 2] = attempt_rows(p);
         if (status == DT_OK)
-            status = read_attempts(p, db, dt_sql_select_archived_attempts, params, 2 * DT_PAST_PARAMS + 3);
-    } while (dt_past_more(&past, status));
+            status = read_attempts(p, db, dt_sql_select_archived_attempts, params, 2 * DT_ARCHIVE_PARAMS + 3);
+    } while (dt_archive_search_more(&search, status));
     return status;
 }
 
@@ -656,7 +656,7 @@ dt_status dt_store_attempts(dt_store *store, int64_t id, int64_t after, unsigned
             return status;
         status = read_live_attempts(&p, db, id);
         if (status == DT_NOT_FOUND)
-            status = read_past_attempts(&p, db, id);
+            status = read_archived_attempts(&p, db, id);
         if (status == DT_NOT_FOUND) /* driven back meanwhile */
             status = read_live_attempts(&p, db, id);
     } while (read_again(&tries, status));

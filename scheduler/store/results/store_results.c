@@ -69,10 +69,10 @@ struct batch {
     size_t n_ids;
     struct judged *jobs; /* those of `jobs`, in the same order */
     size_t n_jobs;
-    struct judged *past; /* of `history`: nothing changes them */
-    size_t n_past;
+    struct judged *archived; /* of `history`: nothing changes them */
+    size_t n_archived;
     size_t n_ended_well, n_others, n_dead;
-    bool ask_archive;
+    bool ask_earlier;
     struct dt_counts *counts;
     struct dt_arena *arena; /* topics outlive the batch: they are counted with the COMMIT */
     struct dt_strbuf text;
@@ -218,7 +218,7 @@ static void take_decision(struct judged *j, const struct dt_result *result, cons
     j->changes++;
 }
 
-static bool of_archived_attempt(const struct judged *j, const struct dt_result *result)
+static bool of_earlier_attempt(const struct judged *j, const struct dt_result *result)
 {
     return result->attempt >= 1 && result->attempt < j->was.attempt;
 }
@@ -263,7 +263,7 @@ static void judge_job(struct batch *b, struct judged *j)
             take_decision(j, &a->result, &d);
             a->outbox = d.dead_letter;
         }
-        b->ask_archive |= d.outcome == DT_OUTCOME_STALE && of_archived_attempt(j, &a->result);
+        b->ask_earlier |= d.outcome == DT_OUTCOME_STALE && of_earlier_attempt(j, &a->result);
     }
     for (size_t i = first; i < end; i++) {
         b->results[b->places[i].index].next_at_ms = j->job.next_at_ms;
@@ -274,14 +274,14 @@ static void judge_job(struct batch *b, struct judged *j)
 
 /* ---- results of attempts that a later one followed ---- */
 
-static void list_archived(struct batch *b, const struct judged *jobs, size_t n_jobs)
+static void list_earlier(struct batch *b, const struct judged *jobs, size_t n_jobs)
 {
     dt_json_rows_begin(&b->text);
     for (size_t k = 0; k < n_jobs; k++) {
         const struct judged *j = &jobs[k];
         for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
             const struct dt_apply *a = &b->results[b->places[i].index];
-            if (a->outcome != DT_OUTCOME_STALE || !of_archived_attempt(j, &a->result))
+            if (a->outcome != DT_OUTCOME_STALE || !of_earlier_attempt(j, &a->result))
                 continue;
             dt_json_row_begin(&b->text);
             dt_json_row_add(&b->text, j->was.id);
@@ -302,12 +302,12 @@ static void mark_duplicates(struct batch *b, int64_t id, int64_t attempt, enum d
     }
 }
 
-static dt_status judge_archived(struct batch *b, const char *sql, const struct judged *jobs, size_t n_jobs)
+static dt_status judge_earlier(struct batch *b, const char *sql, const struct judged *jobs, size_t n_jobs)
 {
-    if (!b->ask_archive)
+    if (!b->ask_earlier)
         return DT_OK;
-    b->ask_archive = false;
-    list_archived(b, jobs, n_jobs);
+    b->ask_earlier = false;
+    list_earlier(b, jobs, n_jobs);
     if (b->text.failed)
         return no_memory(b);
     dt_status status = dt_db_query(b->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
@@ -337,17 +337,17 @@ static size_t list_unknown(struct batch *b)
     return unknown;
 }
 
-static dt_status read_all_past(struct batch *b, size_t asked)
+static dt_status read_archived(struct batch *b, size_t asked)
 {
-    b->past = dt_arena_alloc(b->arena, asked * sizeof(*b->past));
-    if (b->text.failed || !b->past)
+    b->archived = dt_arena_alloc(b->arena, asked * sizeof(*b->archived));
+    if (b->text.failed || !b->archived)
         return no_memory(b);
     dt_status status = dt_db_query(b->db, dt_sql_select_archived_judged,
                                    DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms)), b->err);
     if (status != DT_OK)
         return status;
-    while (status == DT_OK && b->n_past < asked && dt_db_next(b->db)) {
-        struct judged *j = &b->past[b->n_past++];
+    while (status == DT_OK && b->n_archived < asked && dt_db_next(b->db)) {
+        struct judged *j = &b->archived[b->n_archived++];
         memset(j, 0, sizeof(*j));
         status = dt_row_judged(b->db, 0, b->arena, &j->was);
         j->job = j->was;
@@ -357,25 +357,26 @@ static dt_status read_all_past(struct batch *b, size_t asked)
 }
 
 /* They are finished, so no result changes them. One by hand that is not is nobody's to judge. */
-static void judge_past_job(struct batch *b, struct judged *j)
+static void judge_archived_job(struct batch *b, struct judged *j)
 {
     for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
         struct dt_apply *a = &b->results[b->places[i].index];
         struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
         a->outcome = d.outcome == DT_OUTCOME_APPLIED ? DT_OUTCOME_STALE : d.outcome;
-        b->ask_archive |= a->outcome == DT_OUTCOME_STALE && of_archived_attempt(j, &a->result);
+        b->ask_earlier |= a->outcome == DT_OUTCOME_STALE && of_earlier_attempt(j, &a->result);
     }
 }
 
-static dt_status judge_past(struct batch *b)
+static dt_status judge_archived(struct batch *b)
 {
     size_t unknown = list_unknown(b);
     if (unknown == 0)
         return DT_OK;
-    dt_status status = read_all_past(b, unknown);
-    for (size_t i = 0; status == DT_OK && i < b->n_past; i++)
-        judge_past_job(b, &b->past[i]);
-    return status != DT_OK ? status : judge_archived(b, dt_sql_select_reported_archived_attempts, b->past, b->n_past);
+    dt_status status = read_archived(b, unknown);
+    for (size_t i = 0; status == DT_OK && i < b->n_archived; i++)
+        judge_archived_job(b, &b->archived[i]);
+    return status != DT_OK ? status
+                           : judge_earlier(b, dt_sql_select_reported_archived_attempts, b->archived, b->n_archived);
 }
 
 /* ---- writing ---- */
@@ -603,9 +604,9 @@ static dt_status apply(struct batch *b)
         return status;
     for (size_t i = 0; i < b->n_jobs; i++)
         judge_job(b, &b->jobs[i]);
-    status = judge_archived(b, dt_sql_select_reported_attempts, b->jobs, b->n_jobs);
+    status = judge_earlier(b, dt_sql_select_reported_attempts, b->jobs, b->n_jobs);
     if (status == DT_OK)
-        status = judge_past(b);
+        status = judge_archived(b);
     if (status == DT_OK)
         status = write_ended_well(b);
     if (status == DT_OK)

@@ -1,7 +1,7 @@
 -- Finished jobs go from `jobs` to `history`, with their attempts and the time until which they keep their key.
 -- history.part: the partition, a day or a month (archive/); 0 is the default partition, which is called `rest`.
 
--- name: select_leaving
+-- name: select_to_archive
 SELECT id, due_key
   FROM jobs FORCE INDEX (due)
  WHERE due_band = 2
@@ -10,7 +10,7 @@ SELECT id, due_key
    AND (due_key > ? OR id > ?)
  ORDER BY due_key, id LIMIT ?;
 
--- name: lock_leaving
+-- name: lock_to_archive
 SELECT j.id, j.topic, j.state+0, j.job_key IS NOT NULL, j.attempt, j.purge_at, j.updated_at
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id

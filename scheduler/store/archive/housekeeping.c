@@ -1,11 +1,11 @@
 /*
  * Housekeeping in bounded steps: what comes near is indexed exactly, what manual edits finished is tidied. Each step is
  * one short transaction over at most `limit` rows and can be repeated or cut off at any point. What leaves `jobs` is
- * store_history.c's.
+ * archiver.c's.
  */
 #include "store/archive/housekeeping.h"
 
-#include "store/archive/store_house.h"
+#include "store/archive/housekeeping_shared.h"
 #include "store/db/db.h"
 #include "store/db/id_list.h"
 #include "store/sql/statements.h"

@@ -1,10 +1,10 @@
 /*
- * What leaves `jobs`, and what becomes of it: finished jobs move to `history` with their attempts, or are removed where
- * their retention is over; their keys become free in the order of key_ends; `rest` is sorted into partitions.
+ * The archiver: finished jobs move from `jobs` to `history` with their attempts, or are removed where their retention is
+ * over; their keys become free in the order of key_ends; the default partition (`rest`) is sorted into the others.
  *
- * A batch of the mover, whatever its size:
+ * A batch of the archiver, whatever its size:
  *
- *     who is due to leave, in order of leave_at           SELECT, no locks
+ *     whose leave_at has come, in this order              SELECT, no locks
  *     BEGIN; lock them in order of ids, passing by what others hold, everything looked at again
  *     what is still in flight stays                       SELECT shards.inflight, as committed now
  *     attempts, rows and keys' ends to history            INSERT … SELECT (attempts and keys only if there are any)
@@ -17,14 +17,14 @@
  * whose notice waits in the outbox, or whose attempt is still in flight, is needed where it is and stays; so does one
  * that was made less than YOUNG_MS ago (whoever lost the answer of its COMMIT reads it back by id, and a server that
  * comes late to that INSERT must find the id taken). What stays behind is passed by, and met again when the cursor
- * starts over: it holds up nobody. Two movers at once lock the same rows in the same order and pass each other by.
+ * starts over: it holds up nobody. Two archivers at once lock the same rows in the same order and pass each other by.
  */
 #include <stdlib.h>
 
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "store/archive/archive.h"
-#include "store/archive/store_house.h"
+#include "store/archive/housekeeping_shared.h"
 #include "store/db/id_list.h"
 #include "store/dispatch/inflight.h"
 #include "store/jobs/counts.h"
@@ -38,7 +38,7 @@
 #define UNTIDY_MAX 1000
 #define TRIES_MAX  10000 /* archived attempts that move in one transaction, unless one job has more */
 
-struct leaver {
+struct finished_job {
     int64_t id;
     struct dt_str topic;
     enum dt_job_state state;
@@ -49,15 +49,15 @@ struct leaver {
     int64_t key_until_ms, purge_at_ms;
 };
 
-struct leave {
+struct archiving {
     dt_store *store;
     dt_db *db;
-    struct dt_mover *mover;
-    struct dt_left *out;
+    struct dt_archiver *archiver;
+    struct dt_archived *out;
     int64_t now_ms;
     struct dt_error *err;
     struct dt_arena arena;
-    struct leaver *v; /* in order of ids until they are counted */
+    struct finished_job *v; /* in order of ids until they are counted */
     size_t n;
     bool moved_keyed, moved_retried, removed_keyed, retried;
     bool cut;                 /* some of the candidates are for the next batch */
@@ -66,120 +66,120 @@ struct leave {
     struct dt_strbuf removed; /* [id,...] */
 };
 
-/* ---- who leaves ---- */
+/* ---- which jobs ---- */
 
 /* Rows that a manual edit finished, with next_at set to NULL as well: nobody said when they may go. */
-static dt_status tidy_untold(struct leave *l)
+static dt_status tidy_untold(struct archiving *a)
 {
     size_t n = 0;
     struct dt_strbuf ids;
     dt_strbuf_init(&ids);
-    dt_status status = dt_select_ids(l->db, dt_sql_select_untold, DT_PARAMS(DT_P_INT(UNTIDY_MAX)), &ids, &n, l->err);
+    dt_status status = dt_select_ids(a->db, dt_sql_select_untold, DT_PARAMS(DT_P_INT(UNTIDY_MAX)), &ids, &n, a->err);
     if (status == DT_OK && n)
-        status = dt_tidy_list(l->store, l->db, dt_strbuf_str(&ids), NULL, l->err);
+        status = dt_tidy_list(a->store, a->db, dt_strbuf_str(&ids), NULL, a->err);
     dt_strbuf_clear(&ids);
     return status;
 }
 
 /* From the cursor on; at the end it starts over. */
-static dt_status select_due(struct leave *l, size_t limit, struct dt_strbuf *ids, size_t *n)
+static dt_status select_due(struct archiving *a, size_t limit, struct dt_strbuf *ids, size_t *n)
 {
-    struct dt_mover *m = l->mover;
-    dt_status status = dt_db_query(l->db, dt_sql_select_leaving,
-                                   DT_PARAMS(DT_P_INT(m->after_ms), DT_P_INT(l->now_ms), DT_P_INT(m->after_ms),
+    struct dt_archiver *m = a->archiver;
+    dt_status status = dt_db_query(a->db, dt_sql_select_to_archive,
+                                   DT_PARAMS(DT_P_INT(m->after_ms), DT_P_INT(a->now_ms), DT_P_INT(m->after_ms),
                                              DT_P_INT(m->after_id), DT_P_INT(limit)),
-                                   l->err);
+                                   a->err);
     if (status != DT_OK)
         return status;
-    for (*n = 0; dt_db_next(l->db); (*n)++) {
-        m->after_id = dt_db_i64(l->db, 0);
-        m->after_ms = dt_db_i64(l->db, 1);
+    for (*n = 0; dt_db_next(a->db); (*n)++) {
+        m->after_id = dt_db_i64(a->db, 0);
+        m->after_ms = dt_db_i64(a->db, 1);
         dt_id_list_add(ids, m->after_id);
     }
     dt_id_list_end(ids);
-    l->out->more = *n == limit;
-    if (!l->out->more)
+    a->out->more = *n == limit;
+    if (!a->out->more)
         m->after_ms = 1, m->after_id = 0;
-    status = dt_db_end(l->db, l->err);
+    status = dt_db_end(a->db, a->err);
     return status == DT_OK && ids->failed ? DT_NOMEM : status;
 }
 
-static dt_status read_leaver(const struct leave *l, struct leaver *out)
+static dt_status read_finished(const struct archiving *a, struct finished_job *out)
 {
-    const dt_db *db = l->db;
-    int64_t keys_ms = dt_store_config(l->store)->history_keys;
+    const dt_db *db = a->db;
+    int64_t keys_ms = dt_store_config(a->store)->history_keys;
     int64_t purge_at_ms = dt_db_i64(db, 5);
     int64_t free_ms = dt_db_i64(db, 6) + keys_ms;
-    *out = (struct leaver){.id = dt_db_i64(db, 0),
-                           .topic = dt_arena_copy((struct dt_arena *)&l->arena, dt_db_bytes(db, 1)),
-                           .keyed = dt_db_i64(db, 3) != 0,
-                           .tries = dt_db_i64(db, 4) > 1 ? dt_db_i64(db, 4) - 1 : 0,
-                           .purge_at_ms = purge_at_ms,
-                           .removed = purge_at_ms <= l->now_ms,
-                           .part = dt_part_of(purge_at_ms, l->now_ms),
-                           .key_until_ms = free_ms < purge_at_ms ? free_ms : purge_at_ms};
+    *out = (struct finished_job){.id = dt_db_i64(db, 0),
+                                 .topic = dt_arena_copy((struct dt_arena *)&a->arena, dt_db_bytes(db, 1)),
+                                 .keyed = dt_db_i64(db, 3) != 0,
+                                 .tries = dt_db_i64(db, 4) > 1 ? dt_db_i64(db, 4) - 1 : 0,
+                                 .purge_at_ms = purge_at_ms,
+                                 .removed = purge_at_ms <= a->now_ms,
+                                 .part = dt_partition_of(purge_at_ms, a->now_ms),
+                                 .key_until_ms = free_ms < purge_at_ms ? free_ms : purge_at_ms};
     return out->topic.p ? dt_row_state(db, 2, &out->state) : DT_NOMEM;
 }
 
 /* The next one of the batch; of jobs that were tried thousands of times it takes fewer, so that it stays short. */
-static dt_status take_leaver(struct leave *l, int64_t *tries)
+static dt_status take_finished(struct archiving *a, int64_t *tries)
 {
-    struct leaver *v = &l->v[l->n];
-    dt_status status = read_leaver(l, v);
-    l->cut |= l->n && *tries + v->tries > TRIES_MAX;
-    if (status != DT_OK || l->cut)
+    struct finished_job *v = &a->v[a->n];
+    dt_status status = read_finished(a, v);
+    a->cut |= a->n && *tries + v->tries > TRIES_MAX;
+    if (status != DT_OK || a->cut)
         return status;
     *tries += v->tries;
-    l->n++;
+    a->n++;
     return DT_OK;
 }
 
-/* Locks those that may leave still; the others are left alone. */
-static dt_status lock_all(struct leave *l, struct dt_str candidates, size_t n)
+/* Locks those that may be archived still; the others are left alone. */
+static dt_status lock_all(struct archiving *a, struct dt_str candidates, size_t n)
 {
-    l->v = dt_arena_alloc(&l->arena, n * sizeof(*l->v));
-    if (!l->v)
+    a->v = dt_arena_alloc(&a->arena, n * sizeof(*a->v));
+    if (!a->v)
         return DT_NOMEM;
     dt_status status =
-        dt_db_query(l->db, dt_sql_lock_leaving,
-                    DT_PARAMS(DT_P_STR(candidates), DT_P_INT(l->now_ms), DT_P_INT(l->now_ms - YOUNG_MS)), l->err);
+        dt_db_query(a->db, dt_sql_lock_to_archive,
+                    DT_PARAMS(DT_P_STR(candidates), DT_P_INT(a->now_ms), DT_P_INT(a->now_ms - YOUNG_MS)), a->err);
     int64_t tries = 0;
-    while (status == DT_OK && !l->cut && l->n < n && dt_db_next(l->db))
-        status = take_leaver(l, &tries);
-    dt_status end = dt_db_end(l->db, status == DT_OK ? l->err : NULL);
+    while (status == DT_OK && !a->cut && a->n < n && dt_db_next(a->db))
+        status = take_finished(a, &tries);
+    dt_status end = dt_db_end(a->db, status == DT_OK ? a->err : NULL);
     return status == DT_OK ? end : status;
 }
 
-static dt_status drop_in_flight(struct leave *l, struct dt_inflight *list)
+static dt_status drop_in_flight(struct archiving *a, struct dt_inflight *list)
 {
-    dt_status status = dt_inflight_parse(dt_db_bytes(l->db, 0), list);
+    dt_status status = dt_inflight_parse(dt_db_bytes(a->db, 0), list);
     if (status != DT_OK || list->n == 0)
         return status;
     dt_inflight_sort_by_id(list);
     size_t stay = 0;
-    for (size_t i = 0; i < l->n; i++)
-        if (!dt_inflight_has(list, l->v[i].id))
-            l->v[stay++] = l->v[i];
-    l->n = stay;
+    for (size_t i = 0; i < a->n; i++)
+        if (!dt_inflight_has(list, a->v[i].id))
+            a->v[stay++] = a->v[i];
+    a->n = stay;
     return DT_OK;
 }
 
 /* A job that was finished while its attempt is still in flight is needed for sending: it stays until that is settled.
  * Read after the rows were locked, as committed now. */
-static dt_status spare_in_flight(struct leave *l)
+static dt_status spare_in_flight(struct archiving *a)
 {
     struct dt_inflight list = {0};
-    dt_status status = dt_db_query(l->db, dt_sql_select_lists_in_flight, DT_NO_PARAMS, l->err);
-    while (status == DT_OK && dt_db_next(l->db))
-        status = drop_in_flight(l, &list);
-    dt_status end = dt_db_end(l->db, status == DT_OK ? l->err : NULL);
+    dt_status status = dt_db_query(a->db, dt_sql_select_lists_in_flight, DT_NO_PARAMS, a->err);
+    while (status == DT_OK && dt_db_next(a->db))
+        status = drop_in_flight(a, &list);
+    dt_status end = dt_db_end(a->db, status == DT_OK ? a->err : NULL);
     dt_inflight_clear(&list);
     return status == DT_OK ? end : status;
 }
 
 /* ---- where to ---- */
 
-static void want(struct dt_left *out, int32_t part)
+static void want(struct dt_archived *out, int32_t part)
 {
     for (size_t i = 0; i < out->n_wanted; i++)
         if (out->wanted[i] == part)
@@ -189,33 +189,33 @@ static void want(struct dt_left *out, int32_t part)
 }
 
 /* What has no partition is told, or lies in `rest` if there is none to be had. */
-static void choose_parts(struct leave *l)
+static void choose_parts(struct archiving *a)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        struct leaver *v = &l->v[i];
-        if (v->removed || dt_parts_have(&l->mover->parts, v->part))
+    for (size_t i = 0; i < a->n; i++) {
+        struct finished_job *v = &a->v[i];
+        if (v->removed || dt_partitions_have(&a->archiver->partitions, v->part))
             continue;
-        if (l->mover->make_do)
+        if (a->archiver->make_do)
             v->part = 0;
         else
-            want(l->out, v->part);
+            want(a->out, v->part);
     }
 }
 
-static void list_leaver(struct leave *l, const struct leaver *v)
+static void list_finished(struct archiving *a, const struct finished_job *v)
 {
-    struct dt_strbuf *moved = &l->moved;
-    dt_id_list_add(&l->ids, v->id);
-    l->retried |= v->tries > 0;
+    struct dt_strbuf *moved = &a->moved;
+    dt_id_list_add(&a->ids, v->id);
+    a->retried |= v->tries > 0;
     if (v->removed) {
-        dt_id_list_add(&l->removed, v->id);
-        l->removed_keyed |= v->keyed;
-        l->out->removed++;
+        dt_id_list_add(&a->removed, v->id);
+        a->removed_keyed |= v->keyed;
+        a->out->removed++;
         return;
     }
-    l->moved_keyed |= v->keyed;
-    l->moved_retried |= v->tries > 0;
-    l->out->moved++;
+    a->moved_keyed |= v->keyed;
+    a->moved_retried |= v->tries > 0;
+    a->out->moved++;
     dt_strbuf_adds(moved, moved->n ? ",[" : "[[");
     dt_strbuf_add_i64(moved, v->id);
     dt_strbuf_addc(moved, ',');
@@ -230,57 +230,58 @@ static void list_leaver(struct leave *l, const struct leaver *v)
     dt_strbuf_addc(moved, ']');
 }
 
-static dt_status list_all(struct leave *l)
+static dt_status list_all(struct archiving *a)
 {
-    for (size_t i = 0; i < l->n; i++)
-        list_leaver(l, &l->v[i]);
-    dt_id_list_end(&l->ids);
-    dt_id_list_end(&l->removed);
-    dt_strbuf_adds(&l->moved, l->moved.n ? "]" : "[]");
-    return l->ids.failed || l->removed.failed || l->moved.failed ? DT_NOMEM : DT_OK;
+    for (size_t i = 0; i < a->n; i++)
+        list_finished(a, &a->v[i]);
+    dt_id_list_end(&a->ids);
+    dt_id_list_end(&a->removed);
+    dt_strbuf_adds(&a->moved, a->moved.n ? "]" : "[]");
+    return a->ids.failed || a->removed.failed || a->moved.failed ? DT_NOMEM : DT_OK;
 }
 
 /* ---- writing ---- */
 
-static dt_status run_list(struct leave *l, const char *sql, const struct dt_strbuf *list, size_t rows)
+static dt_status run_list(struct archiving *a, const char *sql, const struct dt_strbuf *list, size_t rows)
 {
     uint64_t affected = 0;
-    dt_status status = dt_db_run(l->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(list))), &affected, l->err);
+    dt_status status = dt_db_run(a->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(list))), &affected, a->err);
     if (status == DT_OK && rows && affected != rows)
-        status = dt_fail(l->err, DT_INTERNAL, "%llu of %zu locked jobs left", (unsigned long long)affected, rows);
+        status =
+            dt_fail(a->err, DT_INTERNAL, "%llu of %zu locked jobs were archived", (unsigned long long)affected, rows);
     return status;
 }
 
-static dt_status copy(struct leave *l)
+static dt_status copy(struct archiving *a)
 {
     dt_status status = DT_OK;
-    if (l->out->moved == 0)
+    if (a->out->moved == 0)
         return DT_OK;
-    if (l->moved_retried)
-        status = run_list(l, dt_sql_archive_attempts, &l->moved, 0);
+    if (a->moved_retried)
+        status = run_list(a, dt_sql_archive_attempts, &a->moved, 0);
     if (status == DT_OK)
-        status = run_list(l, dt_sql_archive_jobs, &l->moved, l->out->moved);
-    if (status == DT_OK && l->moved_keyed)
-        status = run_list(l, dt_sql_archive_keys, &l->moved, 0);
+        status = run_list(a, dt_sql_archive_jobs, &a->moved, a->out->moved);
+    if (status == DT_OK && a->moved_keyed)
+        status = run_list(a, dt_sql_archive_keys, &a->moved, 0);
     return status;
 }
 
-static dt_status delete (struct leave *l)
+static dt_status delete (struct archiving *a)
 {
     dt_status status = DT_OK;
-    if (l->retried)
-        status = run_list(l, dt_sql_delete_attempts, &l->ids, 0);
-    if (status == DT_OK && l->removed_keyed)
-        status = run_list(l, dt_sql_delete_removed_keys, &l->removed, 0);
-    return status == DT_OK ? run_list(l, dt_sql_delete_jobs, &l->ids, l->n) : status;
+    if (a->retried)
+        status = run_list(a, dt_sql_delete_attempts, &a->ids, 0);
+    if (status == DT_OK && a->removed_keyed)
+        status = run_list(a, dt_sql_delete_removed_keys, &a->removed, 0);
+    return status == DT_OK ? run_list(a, dt_sql_delete_jobs, &a->ids, a->n) : status;
 }
 
 /* ---- counting ---- */
 
 static int by_count(const void *a, const void *b)
 {
-    const struct leaver *x = a;
-    const struct leaver *y = b;
+    const struct finished_job *x = a;
+    const struct finished_job *y = b;
     if (x->removed != y->removed)
         return x->removed ? 1 : -1;
     int order = memcmp(x->topic.p, y->topic.p, x->topic.n < y->topic.n ? x->topic.n : y->topic.n);
@@ -292,20 +293,20 @@ static int by_count(const void *a, const void *b)
     return order;
 }
 
-/* In the order of the tables' keys, so that two movers do not wait for each other in a circle. */
-static dt_status count(struct leave *l)
+/* In the order of the tables' keys, so that two archivers do not wait for each other in a circle. */
+static dt_status count(struct archiving *a)
 {
     enum { MOVED_COLUMNS = 4, REMOVED_COLUMNS = 2 };
-    qsort(l->v, l->n, sizeof(*l->v), by_count);
-    struct dt_param *moved = dt_arena_alloc(&l->arena, MOVED_COLUMNS * l->n * sizeof(*moved));
-    struct dt_param *removed = dt_arena_alloc(&l->arena, REMOVED_COLUMNS * l->n * sizeof(*removed));
+    qsort(a->v, a->n, sizeof(*a->v), by_count);
+    struct dt_param *moved = dt_arena_alloc(&a->arena, MOVED_COLUMNS * a->n * sizeof(*moved));
+    struct dt_param *removed = dt_arena_alloc(&a->arena, REMOVED_COLUMNS * a->n * sizeof(*removed));
     size_t n_moved = 0;
     size_t n_removed = 0;
     if (!moved || !removed)
         return DT_NOMEM;
-    for (size_t i = 0; i < l->n; i++) {
-        const struct leaver *v = &l->v[i];
-        bool same = i && by_count(&l->v[i - 1], v) == 0;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct finished_job *v = &a->v[i];
+        bool same = i && by_count(&a->v[i - 1], v) == 0;
         if (v->removed) {
             struct dt_param *p = removed + REMOVED_COLUMNS * (same ? n_removed - 1 : n_removed++);
             p[0] = DT_P_STR(v->topic);
@@ -320,9 +321,9 @@ static dt_status count(struct leave *l)
     }
     dt_status status = DT_OK;
     if (n_moved)
-        status = dt_db_run_many(l->db, dt_sql_count_archived, moved, MOVED_COLUMNS, n_moved, NULL, l->err);
+        status = dt_db_run_many(a->db, dt_sql_count_archived, moved, MOVED_COLUMNS, n_moved, NULL, a->err);
     if (status == DT_OK && n_removed)
-        status = dt_db_run_many(l->db, dt_sql_count_removed, removed, REMOVED_COLUMNS, n_removed, NULL, l->err);
+        status = dt_db_run_many(a->db, dt_sql_count_removed, removed, REMOVED_COLUMNS, n_removed, NULL, a->err);
     return status;
 }
 
@@ -345,84 +346,85 @@ static int by_day(const void *a, const void *b)
 static dt_status write_days(dt_db *db, struct dt_arena *arena, struct day *days, size_t n, struct dt_error *err)
 {
     struct dt_param *params = dt_arena_alloc(arena, 2 * (n ? n : 1) * sizeof(*params));
-    size_t kept = 0;
+    size_t n_noted = 0;
     if (!params)
         return DT_NOMEM;
     qsort(days, n, sizeof(*days), by_day);
     for (size_t i = 0; i < n; i++) {
         if (i && by_day(&days[i - 1], &days[i]) == 0)
             continue;
-        params[2 * kept] = DT_P_INT(days[i].home);
-        params[2 * kept++ + 1] = DT_P_INT(days[i].part);
+        params[2 * n_noted] = DT_P_INT(days[i].home);
+        params[2 * n_noted++ + 1] = DT_P_INT(days[i].part);
     }
-    return kept ? dt_db_run_many(db, dt_sql_note_day, params, 2, kept, NULL, err) : DT_OK;
+    return n_noted ? dt_db_run_many(db, dt_sql_note_day, params, 2, n_noted, NULL, err) : DT_OK;
 }
 
-static dt_status note_moved(struct leave *l)
+static dt_status note_moved(struct archiving *a)
 {
-    struct day *days = dt_arena_alloc(&l->arena, l->n * sizeof(*days));
+    struct day *days = dt_arena_alloc(&a->arena, a->n * sizeof(*days));
     size_t n = 0;
     if (!days)
         return DT_NOMEM;
-    for (size_t i = 0; i < l->n; i++)
-        if (!l->v[i].removed)
-            days[n++] = (struct day){dt_job_home_day(l->v[i].id), l->v[i].part};
-    return write_days(l->db, &l->arena, days, n, l->err);
+    for (size_t i = 0; i < a->n; i++)
+        if (!a->v[i].removed)
+            days[n++] = (struct day){dt_job_home_day(a->v[i].id), a->v[i].part};
+    return write_days(a->db, &a->arena, days, n, a->err);
 }
 
 /* ---- a batch ---- */
 
-static dt_status leave_locked(struct leave *l)
+static dt_status archive_locked(struct archiving *a)
 {
-    dt_status status = list_all(l);
+    dt_status status = list_all(a);
     if (status == DT_OK)
-        status = copy(l);
+        status = copy(a);
     if (status == DT_OK)
-        status = delete (l);
+        status = delete (a);
     if (status == DT_OK)
-        status = note_moved(l);
-    return status == DT_OK ? count(l) : status;
+        status = note_moved(a);
+    return status == DT_OK ? count(a) : status;
 }
 
-static dt_status finish(struct leave *l, dt_status status)
+static dt_status finish(struct archiving *a, dt_status status)
 {
     struct dt_counts counts;
     dt_counts_init(&counts);
-    for (size_t i = 0; i < l->n && status == DT_OK && !DT_UNGUARDED(COUNT_LEAVER); i++)
-        dt_counts_leave(&counts, l->v[i].topic, l->v[i].id, l->v[i].state);
-    return dt_counts_commit(l->db, &counts, status, l->err);
+    for (size_t i = 0; i < a->n && status == DT_OK && !DT_UNGUARDED(COUNT_ARCHIVED); i++)
+        dt_counts_leave(&counts, a->v[i].topic, a->v[i].id, a->v[i].state);
+    return dt_counts_commit(a->db, &counts, status, a->err);
 }
 
-static dt_status leave_batch(struct leave *l, struct dt_str candidates, size_t n)
+static dt_status archive_batch(struct archiving *a, struct dt_str candidates, size_t n)
 {
-    dt_status status = dt_db_begin(l->db, l->err);
+    dt_status status = dt_db_begin(a->db, a->err);
     if (status != DT_OK)
         return status;
-    status = lock_all(l, candidates, n);
-    if (status == DT_OK && l->n)
-        status = spare_in_flight(l);
+    status = lock_all(a, candidates, n);
+    if (status == DT_OK && a->n)
+        status = spare_in_flight(a);
     if (status == DT_OK)
-        choose_parts(l);
-    bool leaves = status == DT_OK && l->n && !l->out->n_wanted;
-    if (leaves)
-        status = leave_locked(l);
-    if (leaves)
-        DT_FAIL_POINT_STATUS("leave.commit", status, l->err);
-    if (leaves)
-        status = finish(l, status);
+        choose_parts(a);
+    bool archives = status == DT_OK && a->n && !a->out->n_wanted;
+    if (archives)
+        status = archive_locked(a);
+    if (archives)
+        DT_FAIL_POINT_STATUS("archive.commit", status, a->err);
+    if (archives)
+        status = finish(a, status);
     else
-        dt_db_rollback(l->db);
-    if (leaves)
-        DT_FAIL_POINT_STATUS("leave.committed", status, l->err);
+        dt_db_rollback(a->db);
+    if (archives)
+        DT_FAIL_POINT_STATUS("archive.committed", status, a->err);
     return status;
 }
 
 /* One that history has already (ids that were given out twice) must not keep its whole batch: it stays, and is told of
  * each time that it is met. */
-static void after_failure(struct dt_mover *m, const struct dt_mover *before, dt_status status, size_t n, size_t limit)
+static void after_failure(struct dt_archiver *m, const struct dt_archiver *before, dt_status status, size_t n,
+                          size_t limit)
 {
     bool at_fault = status == DT_EXISTS || status == DT_INVALID;
-    m->parts.read = false; /* perhaps a partition is not there any more */
+    m->partitions.read = false; /* perhaps a partition is not there any more */
     if (at_fault && n <= 1)
         return;
     if (at_fault)
@@ -431,53 +433,53 @@ static void after_failure(struct dt_mover *m, const struct dt_mover *before, dt_
     m->after_id = before->after_id;
 }
 
-static dt_status leave_some(struct leave *l, size_t limit, size_t *n)
+static dt_status archive_some(struct archiving *a, size_t limit, size_t *n)
 {
     struct dt_strbuf candidates;
     dt_strbuf_init(&candidates);
-    dt_status status = dt_store_db(l->store, &l->db, l->err);
-    if (status == DT_OK && !l->mover->parts.read)
-        status = dt_store_parts_read(l->store, &l->mover->parts, l->err);
+    dt_status status = dt_store_db(a->store, &a->db, a->err);
+    if (status == DT_OK && !a->archiver->partitions.read)
+        status = dt_store_partitions_read(a->store, &a->archiver->partitions, a->err);
     if (status == DT_OK)
-        status = tidy_untold(l);
+        status = tidy_untold(a);
     if (status == DT_OK)
-        status = select_due(l, limit, &candidates, n);
+        status = select_due(a, limit, &candidates, n);
     if (status == DT_OK && *n)
-        status = leave_batch(l, dt_strbuf_str(&candidates), *n);
+        status = archive_batch(a, dt_strbuf_str(&candidates), *n);
     dt_strbuf_clear(&candidates);
     return status;
 }
 
-dt_status dt_store_leave(dt_store *store, struct dt_mover *mover, int64_t now_ms, size_t limit, struct dt_left *out,
-                         struct dt_error *err)
+dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
+                           struct dt_archived *out, struct dt_error *err)
 {
-    struct leave l = {.store = store, .mover = mover, .out = out, .now_ms = now_ms, .err = err};
+    struct archiving a = {.store = store, .archiver = archiver, .out = out, .now_ms = now_ms, .err = err};
     size_t n = 0;
-    *out = (struct dt_left){0};
-    if (mover->after_ms == 0)
-        mover->after_ms = 1;
-    const struct dt_mover before = {.after_ms = mover->after_ms, .after_id = mover->after_id};
-    dt_arena_init(&l.arena);
-    dt_strbuf_init(&l.ids);
-    dt_strbuf_init(&l.moved);
-    dt_strbuf_init(&l.removed);
-    dt_status status = leave_some(&l, mover->singly ? 1 : limit, &n);
-    bool cut = l.cut && out->moved + out->removed > 0;
+    *out = (struct dt_archived){0};
+    if (archiver->after_ms == 0)
+        archiver->after_ms = 1;
+    const struct dt_archiver before = {.after_ms = archiver->after_ms, .after_id = archiver->after_id};
+    dt_arena_init(&a.arena);
+    dt_strbuf_init(&a.ids);
+    dt_strbuf_init(&a.moved);
+    dt_strbuf_init(&a.removed);
+    dt_status status = archive_some(&a, archiver->singly ? 1 : limit, &n);
+    bool cut = a.cut && out->moved + out->removed > 0;
     if (status == DT_OK && (out->n_wanted || cut)) { /* the same again, once they are there; or what is left of them */
-        mover->after_ms = before.after_ms;
-        mover->after_id = before.after_id;
+        archiver->after_ms = before.after_ms;
+        archiver->after_id = before.after_id;
         out->more |= cut;
-    } else if (mover->singly) {
-        mover->singly--;
+    } else if (archiver->singly) {
+        archiver->singly--;
     }
     if (status != DT_OK) {
-        after_failure(mover, &before, status, n, limit);
-        *out = (struct dt_left){.more = mover->singly > 0};
+        after_failure(archiver, &before, status, n, limit);
+        *out = (struct dt_archived){.more = archiver->singly > 0};
     }
-    dt_strbuf_clear(&l.removed);
-    dt_strbuf_clear(&l.moved);
-    dt_strbuf_clear(&l.ids);
-    dt_arena_clear(&l.arena);
+    dt_strbuf_clear(&a.removed);
+    dt_strbuf_clear(&a.moved);
+    dt_strbuf_clear(&a.ids);
+    dt_arena_clear(&a.arena);
     return status;
 }
 
@@ -520,9 +522,9 @@ dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size
     return status;
 }
 
-/* ---- rest ---- */
+/* ---- the default partition ---- */
 
-struct resting {
+struct unsorted {
     int64_t id;
     struct dt_str topic;
     enum dt_job_state state;
@@ -530,32 +532,32 @@ struct resting {
     bool removed;
 };
 
-static dt_status read_rest(dt_db *db, struct dt_mover *m, int64_t now_ms, size_t limit, struct dt_arena *arena,
-                           struct resting *out, size_t *n, struct dt_error *err)
+static dt_status read_unsorted(dt_db *db, struct dt_archiver *m, int64_t now_ms, size_t limit, struct dt_arena *arena,
+                               struct unsorted *out, size_t *n, struct dt_error *err)
 {
     size_t rows = 0;
     dt_status status =
-        dt_db_query(db, dt_sql_select_default_partition, DT_PARAMS(DT_P_INT(m->rest_id), DT_P_INT(limit)), err);
+        dt_db_query(db, dt_sql_select_default_partition, DT_PARAMS(DT_P_INT(m->default_id), DT_P_INT(limit)), err);
     if (status != DT_OK)
         return status;
     for (*n = 0; status == DT_OK && dt_db_next(db); rows++) {
         int64_t purge_at_ms = dt_db_i64(db, 3);
-        struct resting r = {.id = dt_db_i64(db, 0), .part = dt_part_of(purge_at_ms, now_ms)};
-        m->rest_id = r.id;
+        struct unsorted r = {.id = dt_db_i64(db, 0), .part = dt_partition_of(purge_at_ms, now_ms)};
+        m->default_id = r.id;
         r.removed = purge_at_ms <= now_ms;
-        if (!r.removed && (r.part == 0 || !dt_parts_have(&m->parts, r.part)))
+        if (!r.removed && (r.part == 0 || !dt_partitions_have(&m->partitions, r.part)))
             continue;
         r.topic = dt_arena_copy(arena, dt_db_bytes(db, 1));
         status = r.topic.p ? dt_row_state(db, 2, &r.state) : DT_NOMEM;
         out[(*n)++] = r;
     }
     if (rows < limit)
-        m->rest_id = 0;
+        m->default_id = 0;
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
     return status == DT_OK ? end : status;
 }
 
-static dt_status move_resting(dt_db *db, const struct resting *r, struct dt_error *err)
+static dt_status move_unsorted(dt_db *db, const struct unsorted *r, struct dt_error *err)
 {
     uint64_t changed = 0;
     const struct dt_param to[] = {DT_P_INT(r->part), DT_P_INT(r->id)};
@@ -577,7 +579,8 @@ static dt_status move_resting(dt_db *db, const struct resting *r, struct dt_erro
 }
 
 /* One that was driven back meanwhile is noted, too: that costs a look in vain. */
-static dt_status note_sorted(dt_db *db, struct dt_arena *arena, const struct resting *v, size_t n, struct dt_error *err)
+static dt_status note_sorted(dt_db *db, struct dt_arena *arena, const struct unsorted *v, size_t n,
+                             struct dt_error *err)
 {
     struct day *days = dt_arena_alloc(arena, n * sizeof(*days));
     size_t moved = 0;
@@ -589,22 +592,22 @@ static dt_status note_sorted(dt_db *db, struct dt_arena *arena, const struct res
     return write_days(db, arena, days, moved, err);
 }
 
-dt_status dt_store_sort_rest(dt_store *store, struct dt_mover *mover, int64_t now_ms, size_t limit, size_t *done,
-                             struct dt_error *err)
+dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
+                                size_t *done, struct dt_error *err)
 {
     dt_db *db = NULL;
     struct dt_arena arena;
     size_t n = 0;
     *done = 0;
     dt_arena_init(&arena);
-    struct resting *v = dt_arena_alloc(&arena, (limit ? limit : 1) * sizeof(*v));
+    struct unsorted *v = dt_arena_alloc(&arena, (limit ? limit : 1) * sizeof(*v));
     dt_status status = v ? dt_store_db(store, &db, err) : DT_NOMEM;
     if (status == DT_OK)
-        status = read_rest(db, mover, now_ms, limit, &arena, v, &n, err);
+        status = read_unsorted(db, archiver, now_ms, limit, &arena, v, &n, err);
     if (status == DT_OK && n)
         status = dt_db_begin(db, err);
     for (size_t i = 0; status == DT_OK && i < n; i++)
-        status = move_resting(db, &v[i], err);
+        status = move_unsorted(db, &v[i], err);
     if (status == DT_OK && n)
         status = note_sorted(db, &arena, v, n, err);
     if (n)

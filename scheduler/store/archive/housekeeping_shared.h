@@ -1,6 +1,6 @@
 /* What the files of housekeeping share; for store/ only. */
-#ifndef DT_STORE_STORE_HOUSE_H
-#define DT_STORE_STORE_HOUSE_H
+#ifndef DT_STORE_HOUSEKEEPING_SHARED_H
+#define DT_STORE_HOUSEKEEPING_SHARED_H
 
 #include "store/db/db.h"
 #include "store/store.h"

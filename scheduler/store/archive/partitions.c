@@ -21,7 +21,7 @@
 
 #define DAYS_AHEAD  400
 #define YEARS_AHEAD 10
-#define MARGIN_MS   60000 /* a mover's clock may be so far behind */
+#define MARGIN_MS   60000 /* an archiver's clock may be so far behind */
 #define DROPS_MAX   4     /* a call */
 #define FIRST_DAY   1000000
 
@@ -36,7 +36,7 @@ static int32_t digits(const char *text, size_t n)
     return number;
 }
 
-int32_t dt_part_of(int64_t purge_at_ms, int64_t now_ms)
+int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms)
 {
     char text[25];
     int64_t days = purge_at_ms / DT_DAY_MS - now_ms / DT_DAY_MS;
@@ -70,14 +70,14 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-bool dt_parts_have(const struct dt_parts *parts, int32_t part)
+bool dt_partitions_have(const struct dt_partitions *parts, int32_t part)
 {
     return part == 0 || (parts->n && bsearch(&part, parts->v, parts->n, sizeof(*parts->v), by_number));
 }
 
-static void add(struct dt_parts *parts, int32_t part)
+static void add(struct dt_partitions *parts, int32_t part)
 {
-    if (parts->n < DT_PARTS_MAX && !dt_parts_have(parts, part)) {
+    if (parts->n < DT_PARTITIONS_MAX && !dt_partitions_have(parts, part)) {
         parts->v[parts->n++] = part;
         qsort(parts->v, parts->n, sizeof(*parts->v), by_number);
     }
@@ -85,19 +85,19 @@ static void add(struct dt_parts *parts, int32_t part)
 
 /* ---- reading ---- */
 
-static dt_status read_numbers(dt_db *db, const char *sql, struct dt_parts *out, struct dt_error *err)
+static dt_status read_numbers(dt_db *db, const char *sql, struct dt_partitions *out, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, sql, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     out->n = 0;
-    while (out->n < DT_PARTS_MAX && dt_db_next(db))
+    while (out->n < DT_PARTITIONS_MAX && dt_db_next(db))
         out->v[out->n++] = (int32_t)dt_db_i64(db, 0);
     qsort(out->v, out->n, sizeof(*out->v), by_number);
     return dt_db_end(db, err);
 }
 
-dt_status dt_store_parts_read(dt_store *store, struct dt_parts *out, struct dt_error *err)
+dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, struct dt_error *err)
 {
     dt_db *db;
     out->read = false;
@@ -112,8 +112,8 @@ dt_status dt_store_parts_read(dt_store *store, struct dt_parts *out, struct dt_e
 
 struct tending {
     dt_db *db;
-    struct dt_parts *parts;    /* of history */
-    struct dt_parts *attempts; /* of history_attempts */
+    struct dt_partitions *parts;    /* of history */
+    struct dt_partitions *attempts; /* of history_attempts */
     int64_t now_ms;
     unsigned dropped;
     struct dt_error *err;
@@ -131,9 +131,9 @@ static dt_status alter(struct tending *t, const char *table, bool make, int32_t 
 static dt_status make_part(struct tending *t, int32_t part)
 {
     dt_status status = DT_OK;
-    if (!dt_parts_have(t->attempts, part))
+    if (!dt_partitions_have(t->attempts, part))
         status = alter(t, "history_attempts", true, part);
-    if (status == DT_OK && !dt_parts_have(t->parts, part))
+    if (status == DT_OK && !dt_partitions_have(t->parts, part))
         status = alter(t, "history", true, part);
     if (status == DT_OK)
         add(t->parts, part);
@@ -158,9 +158,9 @@ static dt_status count_out(struct tending *t, int32_t part)
 static dt_status drop_part(struct tending *t, int32_t part)
 {
     dt_status status = count_out(t, part);
-    if (status == DT_OK && dt_parts_have(t->parts, part))
+    if (status == DT_OK && dt_partitions_have(t->parts, part))
         status = alter(t, "history", false, part);
-    if (status == DT_OK && dt_parts_have(t->attempts, part))
+    if (status == DT_OK && dt_partitions_have(t->attempts, part))
         status = alter(t, "history_attempts", false, part);
     t->dropped += status == DT_OK;
     return status;
@@ -169,7 +169,7 @@ static dt_status drop_part(struct tending *t, int32_t part)
 /* Every number that there is anything of. */
 static dt_status drop_ended(struct tending *t, bool *more)
 {
-    struct dt_parts *all = malloc(sizeof(*all));
+    struct dt_partitions *all = malloc(sizeof(*all));
     if (!all)
         return dt_fail(t->err, DT_NOMEM, "out of memory");
     dt_status status = read_numbers(t->db, dt_sql_select_counted_partitions, all, t->err);
@@ -196,7 +196,7 @@ static dt_status tend_locked(struct tending *t, const int32_t *wanted, size_t n,
     if (status == DT_OK)
         status = read_numbers(t->db, dt_sql_select_attempt_partitions, t->attempts, t->err);
     for (size_t i = 0; status == DT_OK && i < n; i++)
-        if (!dt_parts_have(t->parts, wanted[i]) && end_of(wanted[i]) > t->now_ms)
+        if (!dt_partitions_have(t->parts, wanted[i]) && end_of(wanted[i]) > t->now_ms)
             status = make_part(t, wanted[i]);
     if (status == DT_OK)
         status = drop_ended(t, more);
@@ -223,8 +223,8 @@ static void release_lock(dt_db *db)
         (void)!dt_db_script(db, dt_str(dt_sql_reset_lock_wait), NULL);
 }
 
-dt_status dt_store_parts_tend(dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n, struct dt_parts *parts,
-                              unsigned *dropped, bool *more, struct dt_error *err)
+dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n,
+                                   struct dt_partitions *parts, unsigned *dropped, bool *more, struct dt_error *err)
 {
     struct tending t = {.parts = parts, .attempts = malloc(sizeof(*t.attempts)), .now_ms = now_ms, .err = err};
     bool locked = false;
@@ -246,8 +246,8 @@ dt_status dt_store_parts_tend(dt_store *store, int64_t now_ms, const int32_t *wa
 
 /* ---- ahead of time ---- */
 
-dt_status dt_store_parts_ahead(dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted, size_t max, size_t *n,
-                               struct dt_error *err)
+dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted, size_t max,
+                                    size_t *n, struct dt_error *err)
 {
     dt_db *db;
     *n = 0;
@@ -260,7 +260,7 @@ dt_status dt_store_parts_ahead(dt_store *store, int64_t now_ms, unsigned days, i
     while (dt_db_next(db)) {
         int64_t retention_ms = dt_db_i64(db, 0);
         for (unsigned day = 0; day <= days && *n < max && retention_ms < INT64_MAX / 2; day++) {
-            int32_t part = dt_part_of(now_ms + day * DT_DAY_MS + retention_ms, now_ms + day * DT_DAY_MS);
+            int32_t part = dt_partition_of(now_ms + day * DT_DAY_MS + retention_ms, now_ms + day * DT_DAY_MS);
             if (part)
                 wanted[(*n)++] = part;
         }
