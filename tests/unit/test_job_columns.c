@@ -124,6 +124,32 @@ static void what_callers_give_is_inserted_in_order(void **state)
     }
 }
 
+/* Where the column stands behind `at`, as a column of its own or in an IF. */
+static const char *find_column(const char *at, const char *column)
+{
+    char name[80];
+    snprintf(name, sizeof(name), "j.%s,", column);
+    const char *found = strstr(at, name);
+    if (!found)
+        print_error("no %s in \"%s\"\n", name, at);
+    assert_non_null(found);
+    return found + strlen(name);
+}
+
+static void what_callers_give_is_sent_in_order(void **state)
+{
+    const char *const statements[] = {strstr(dt_sql_lock_hinted.sql[0], "j.topic, j.job_key, "),
+                                      strstr(dt_sql_select_messages, "j.topic), j.job_key, ")};
+    (void)state;
+    for (size_t i = 0; i < sizeof(statements) / sizeof(*statements); i++) {
+        assert_non_null(statements[i]);
+        const char *at = find_column(statements[i], "job_key");
+#define SENT(kind, member, column) at = find_column(at, #column);
+        DT_JOB_COLUMNS(NOTHING, SENT, SENT)
+        assert_non_null(strstr(at, "j.payload"));
+    }
+}
+
 static void what_callers_change_is_written_in_order(void **state)
 {
     (void)state;
@@ -170,6 +196,7 @@ int main(void)
         cmocka_unit_test(the_longest_time_for_a_result_is_that_of_the_program),
         cmocka_unit_test(lists_read_the_columns_with_or_without_the_payload),
         cmocka_unit_test(what_callers_give_is_inserted_in_order),
+        cmocka_unit_test(what_callers_give_is_sent_in_order),
         cmocka_unit_test(what_callers_change_is_written_in_order),
         cmocka_unit_test(nothing_is_lost_on_the_way_to_history_and_back),
     };

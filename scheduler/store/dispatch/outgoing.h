@@ -5,10 +5,13 @@
 #include "store/dispatch/inflight.h"
 #include "store/store.h"
 
-/* The message of one claim. Slices lie in the arena of the call that read it. */
+/* The message of one claim: what the caller gave, by the table of columns (job/job_columns.h), and where it goes. Slices
+ * lie in the arena of the call that read it; those of columns that are NULL are absent. */
 struct dt_outgoing {
     struct dt_claim claim;
-    struct dt_str topic, kafka_topic, key, partition_key, content_type, headers, payload;
+    struct dt_str topic, kafka_topic, key;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
+    struct dt_str payload;
 };
 
 /* Reads the messages of attempts that are in flight already (after a takeover, or because a list was halved), whatever

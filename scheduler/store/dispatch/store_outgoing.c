@@ -40,17 +40,25 @@ static bool copy_column(dt_db *db, unsigned column, struct dt_arena *arena, stru
     return out->p || !s.p;
 }
 
+/* The columns of a message, in their order: the key, what the table of columns says that callers give, the payload. */
+enum { GIVEN = 0 DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_ONE, DT_COLUMN_ONE), PAYLOAD = 1 + GIVEN };
+
+#define TAKE(kind, member, column) TAKE_##kind(member)
+#define TAKE_TEXT(member)          copied &= copy_column(db, n++, arena, &out->member);
+#define TAKE_FLAG(member)          out->member = dt_db_i64(db, n++) != 0;
+
 static bool copy_message(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing *out)
 {
-    return copy_column(db, first, arena, &out->key) && copy_column(db, first + 1, arena, &out->partition_key) &&
-           copy_column(db, first + 2, arena, &out->content_type) && copy_column(db, first + 3, arena, &out->headers) &&
-           copy_column(db, first + 4, arena, &out->payload);
+    unsigned n = first;
+    bool copied = copy_column(db, n++, arena, &out->key);
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, TAKE, TAKE)
+    return copy_column(db, n, arena, &out->payload) && copied;
 }
 
 dt_status dt_outgoing_small(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing **out)
 {
     *out = NULL;
-    if (dt_db_is_null(db, first + 4))
+    if (dt_db_is_null(db, first + PAYLOAD))
         return DT_OK;
     *out = dt_arena_alloc(arena, sizeof(**out));
     if (!*out)

@@ -51,8 +51,9 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), COALESCE(j.claim_shar
        LEAST(j.ack_timeout_ms, 3155760000000),
        LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic) + 2 * COALESCE(LENGTH(j.job_key), 0)
        + COALESCE(LENGTH(j.partition_key), 0) + COALESCE(LENGTH(j.content_type), 0) + 900,
-       j.topic, j.job_key, j.partition_key, j.content_type,
+       j.topic, j.job_key, j.partition_key,
        IF(j.state = 'scheduled' AND LENGTH(j.payload) <= 2048 AND COALESCE(LENGTH(j.headers), 0) <= 1024, j.headers, NULL),
+       j.content_type, j.payload_binary,
        IF(j.state = 'scheduled' AND LENGTH(j.payload) <= 2048 AND COALESCE(LENGTH(j.headers), 0) <= 1024, j.payload, NULL)
   FROM jobs j FORCE INDEX (PRIMARY)
  WHERE (j.claim_shard IN (-1, ?)                                          -- guard: LIST_ELSEWHERE or: WHERE ? IS NOT NULL
@@ -64,8 +65,8 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), COALESCE(j.claim_shar
 
 -- The messages of claims, whatever their rows say by now.
 -- name: select_messages
-SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.content_type, j.headers,
-       j.payload
+SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.headers, j.content_type,
+       j.payload_binary, j.payload
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
   LEFT JOIN topics p ON p.name = j.topic;
