@@ -87,31 +87,28 @@ static void tell_wait(dt_housekeeper *h, const char *what, dt_status status, con
     dt_outage_failed(&h->outage, DT_OUTAGE_MYSQL, "housekeeper", what, status, err);
 }
 
-static void tend_parts(dt_housekeeper *h, int64_t now_ms, const int32_t *wanted, size_t n)
+static void tend_partitions(dt_housekeeper *h, int64_t now_ms, const struct dt_wanted *wanted)
 {
     struct dt_error err = {0};
-    unsigned dropped;
-    bool more;
-    dt_status status =
-        dt_store_partitions_tend(h->store, now_ms, wanted, n, &h->archiver.partitions, &dropped, &more, &err);
+    struct dt_tended done;
+    dt_status status = dt_store_partitions_tend(h->store, now_ms, wanted, &h->archiver.partitions, &done, &err);
     tell_wait(h, "partitions of history wait", status, &err);
     h->archiver.make_do = status != DT_OK;
-    h->parts_us = mono_us(h) + (status != DT_OK || more ? PARTS_SOON_US : PARTS_US);
-    dt_metric_add(h->dropped, dropped);
+    h->parts_us = mono_us(h) + (status != DT_OK || done.more ? PARTS_SOON_US : PARTS_US);
+    dt_metric_add(h->dropped, done.dropped);
 }
 
-static void look_after_parts(dt_housekeeper *h, int64_t now_ms)
+static void look_after_partitions(dt_housekeeper *h, int64_t now_ms)
 {
-    int32_t wanted[DT_WANTED_MAX];
+    struct dt_wanted wanted;
     struct dt_error err = {0};
-    size_t n = 0;
     if (mono_us(h) < h->parts_us)
         return;
     h->parts_us = mono_us(h) + PARTS_SOON_US;
-    dt_status status = dt_store_partitions_ahead(h->store, now_ms, DAYS_AHEAD, wanted, DT_WANTED_MAX, &n, &err);
+    dt_status status = dt_store_partitions_ahead(h->store, now_ms, DAYS_AHEAD, &wanted, &err);
     tell_wait(h, "partitions of history wait", status, &err);
     if (status == DT_OK)
-        tend_parts(h, now_ms, wanted, n);
+        tend_partitions(h, now_ms, &wanted);
 }
 
 /* One step of the archiver; true: there is more. */
@@ -121,11 +118,11 @@ static bool archive_finished(dt_housekeeper *h, int64_t now_ms)
     struct dt_archived archived;
     dt_status status = dt_store_archive(h->store, &h->archiver, now_ms, STEP_ROWS, &archived, &err);
     tell_wait(h, "finished jobs wait to leave", status, &err);
-    if (status == DT_OK && archived.n_wanted)
-        tend_parts(h, now_ms, archived.wanted, archived.n_wanted);
+    if (status == DT_OK && archived.wanted.n)
+        tend_partitions(h, now_ms, &archived.wanted);
     dt_metric_add(h->moved, (int64_t)archived.moved);
     dt_metric_add(h->purged, (int64_t)archived.removed);
-    return archived.more || (status == DT_OK && archived.n_wanted);
+    return archived.more || (status == DT_OK && archived.wanted.n);
 }
 
 /* Frees keys, and empties the default partition (SQL calls it `rest`). */
@@ -154,7 +151,7 @@ static bool do_chores(dt_housekeeper *h)
     dt_metric_add(h->promoted, (int64_t)promoted);
     if (status != DT_OK)
         return false;
-    look_after_parts(h, now_ms);
+    look_after_partitions(h, now_ms);
     bool moves = archive_finished(h, now_ms), keeps = keep_history(h, now_ms);
     if (!h->failed)
         dt_outage_over(&h->outage);

@@ -65,19 +65,18 @@ static dt_status send_notices(dt_outbox *o, const struct dt_notice *notices, siz
 /* All that waits in one shard's outbox. Those that Kafka refuses stay, and are passed by. */
 static dt_status empty(dt_outbox *o, unsigned shard, struct dt_error *err)
 {
-    size_t n = BATCH;
-    int64_t after_id = 0;
+    struct dt_outbox_page page = {.shard = shard, .limit = BATCH};
+    struct dt_notices notices = {.n = BATCH};
     dt_status status = DT_OK;
     dt_status refused = DT_OK;
-    while (status == DT_OK && n == BATCH && !dt_thread_stopping(&o->thread)) {
-        struct dt_notice *notices;
+    while (status == DT_OK && notices.n == BATCH && !dt_thread_stopping(&o->thread)) {
         dt_arena_reset(&o->arena);
-        status = dt_store_outbox(o->store, shard, after_id, BATCH, &o->arena, &notices, &n, err);
+        status = dt_store_outbox(o->store, &page, &o->arena, &notices, err);
         DT_FAIL_POINT_STATUS("outbox.read", status, err);
-        if (status != DT_OK || n == 0)
+        if (status != DT_OK || notices.n == 0)
             break;
-        after_id = notices[n - 1].outbox_id;
-        status = send_notices(o, notices, n, err);
+        page.after_id = notices.v[notices.n - 1].outbox_id;
+        status = send_notices(o, notices.v, notices.n, err);
         if (status == DT_REFUSED) {
             refused = status;
             status = DT_OK;

@@ -222,27 +222,26 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
 {
     struct deferred *d = &r->deferred;
     struct dt_shard_map map;
-    struct dt_apply *v;
-    size_t n;
-    size_t limit = (size_t)r->env.config->results_batch;
+    struct dt_deferred_page page = {.limit = (size_t)r->env.config->results_batch, .after_id = d->after_id};
     int64_t start_us = dt_clock_mono_us(r->env.clock);
     dt_arena_reset(&r->arena);
     r->env.map(r->env.arg, &map);
-    dt_status status = dt_store_apply_deferred(r->store, &map, &d->after_id, limit, &r->arena, &v, &n, err);
+    dt_status status = dt_store_apply_deferred(r->store, &map, &r->arena, &page, err);
     if (status != DT_OK)
         return status;
-    size_t busy = count_busy(v, n);
-    count(r, v, n);
-    tell_index(r, &map, v, n);
+    size_t busy = count_busy(page.v, page.n);
+    d->after_id = page.after_id;
+    count(r, page.v, page.n);
+    tell_index(r, &map, page.v, page.n);
     d->met += busy;
-    if (n < limit) {
+    if (page.n < page.limit) {
         end_walk(d);
         dt_metric_set(r->waiting, (double)d->stored);
     }
     int64_t now_us = dt_clock_mono_us(r->env.clock);
     int64_t took_us = now_us - start_us;
     int64_t pause_us = took_us * DEFERRED_COST > DEFERRED_US ? took_us * DEFERRED_COST : DEFERRED_US;
-    d->next_us = busy < n ? now_us : now_us + (d->some ? pause_us : ASK_US);
+    d->next_us = busy < page.n ? now_us : now_us + (d->some ? pause_us : ASK_US);
     return DT_OK;
 }
 

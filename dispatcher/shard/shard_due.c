@@ -100,8 +100,19 @@ static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_
 static dt_status read_rows(dt_shard_loop *l, int64_t now_ms, size_t at, size_t limit, size_t rows, size_t *n, bool *end,
                            int64_t *ms, int64_t *id, struct dt_error *err)
 {
-    dt_status status =
-        dt_store_scan_shard(l->store, &l->map, l->shard, now_ms, *ms, *id, rows, limit, l->due, n, end, ms, id, err);
+    struct dt_shard_scan scan = {.map = &l->map,
+                                 .shard = l->shard,
+                                 .now_ms = now_ms,
+                                 .scan = rows,
+                                 .out = l->due,
+                                 .limit = limit,
+                                 .after_ms = *ms,
+                                 .after_id = *id};
+    dt_status status = dt_store_scan_shard(l->store, &scan, err);
+    *n = scan.n;
+    *end = scan.end;
+    *ms = scan.after_ms;
+    *id = scan.after_id;
     for (size_t i = 0; status == DT_OK && i < *n; i++)
         l->entries[at + i] = (struct dt_entry){.id = l->due[i].id, .due_ms = l->due[i].next_ms};
     return status;
@@ -235,7 +246,8 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
     if (!end)
         return DT_OK;
     l->index_stuck = false;
-    return dt_store_next_due(l->store, &l->map, l->shard, now_ms, DEGRADED_SCAN, next_ms, err);
+    const struct dt_shard_scan later = {.map = &l->map, .shard = l->shard, .now_ms = now_ms, .scan = DEGRADED_SCAN};
+    return dt_store_next_due(l->store, &later, next_ms, err);
 }
 
 dt_status dt_shard_due_scan(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)

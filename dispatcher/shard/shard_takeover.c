@@ -83,8 +83,11 @@ dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err)
     dt_metric_add(l->meters.takeovers, 1);
     forget_leadership(l);
     dt_shard_read_map(l);
-    dt_status status = dt_store_takeover(l->store, l->shard, (int64_t)l->env->random(l->env->arg), l->env->owner,
-                                         dt_index_home(l->index, l->shard), &l->fence, &l->flight.list, err);
+    const struct dt_leadership who = {.shard = l->shard,
+                                      .token = (int64_t)l->env->random(l->env->arg),
+                                      .owner = l->env->owner,
+                                      .index_at = dt_index_home(l->index, l->shard)};
+    dt_status status = dt_store_takeover(l->store, &who, &l->fence, &l->flight.list, err);
     DT_FAIL_POINT_STATUS("takeover.epoch", status, err);
     if (status == DT_OK)
         status = dt_delivery_fence(l->delivery, &l->fence, err);

@@ -93,10 +93,13 @@ static void cut_piece(dt_reconciler *r, struct dt_compare *c, size_t n)
 
 static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_error *err)
 {
-    int64_t to_ms = c->ties ? c->piece_end_ms : c->to_ms;
+    const struct dt_due_window window = {.from_ms = c->from_ms,
+                                         .to_ms = c->ties ? c->piece_end_ms : c->to_ms,
+                                         .after_ms = c->ties ? c->from_ms : 0,
+                                         .after_id = c->ties ? c->tie_id : 0,
+                                         .limit = r->slice};
     size_t n = 0;
-    dt_status status = dt_store_scan_due(r->store, c->from_ms, to_ms, c->ties ? c->from_ms : 0, c->ties ? c->tie_id : 0,
-                                         r->slice, r->page, &n, err);
+    dt_status status = dt_store_scan_due(r->store, &window, r->page, &n, err);
 
     if (status != DT_OK)
         return status;

@@ -284,7 +284,9 @@ static dt_status read_page(dt_reconciler *r, struct dt_error *err)
     struct dt_rebuild *b = &r->rebuild;
 
     b->page_end_ms = dt_reconcile_horizon_end_ms(r);
-    return dt_store_scan_due(r->store, 0, b->page_end_ms, b->at_ms, b->at_id, r->slice, b->page, &b->n_page, err);
+    const struct dt_due_window window = {
+        .to_ms = b->page_end_ms, .after_ms = b->at_ms, .after_id = b->at_id, .limit = r->slice};
+    return dt_store_scan_due(r->store, &window, b->page, &b->n_page, err);
 }
 
 static void go_behind_page(struct dt_rebuild *b)

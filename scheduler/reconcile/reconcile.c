@@ -349,7 +349,8 @@ static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
 static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
 {
     size_t n = 0;
-    dt_status status = dt_store_scan_due(r->store, 0, r->now_ms - OVERDUE_MS, 0, 0, r->slice, r->page, &n, err);
+    const struct dt_due_window window = {.to_ms = r->now_ms - OVERDUE_MS, .limit = r->slice};
+    dt_status status = dt_store_scan_due(r->store, &window, r->page, &n, err);
 
     if (status != DT_OK)
         return status;

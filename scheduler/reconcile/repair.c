@@ -381,22 +381,21 @@ static bool misses_due_ones(const dt_reconciler *r, const struct verdict *verdic
 
 static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, struct dt_error *err)
 {
-    struct dt_truth *truth;
+    struct dt_truths truth;
     struct verdict *verdicts;
-    size_t n_truth = 0;
     dt_status status;
 
     for (size_t i = 0; i < r->n_suspects; i++)
         r->ids[i] = r->suspects[i].id;
-    status = dt_store_truth(r->store, r->ids, r->n_suspects, &r->arena, &truth, &n_truth, err);
+    status = dt_store_truth(r->store, r->ids, r->n_suspects, &r->arena, &truth, err);
     if (status != DT_OK)
         return status;
-    verdicts = judge_all(r, truth, n_truth);
+    verdicts = judge_all(r, truth.v, truth.n);
     if (verdicts && misses_due_ones(r, verdicts)) {
         status = dt_reconcile_list_held(r);
         if (status != DT_OK)
             return dt_fail(err, status, "reconciler");
-        verdicts = judge_all(r, truth, n_truth);
+        verdicts = judge_all(r, truth.v, truth.n);
     }
     DT_FAIL_POINT("reconcile.judged");
     return verdicts ? apply(r, verdicts, shards, err) : dt_fail(err, DT_NOMEM, "reconciler");

@@ -189,16 +189,20 @@ DT_MUST_CHECK dt_status dt_store_apply(dt_store *store, const struct dt_shard_ma
 DT_MUST_CHECK dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map,
                                                 struct dt_apply *results, size_t n, bool some_wait,
                                                 struct dt_error *err);
+/* A page of the results that are stored, in the order in which they were stored. */
+struct dt_deferred_page {
+    size_t limit;
+    int64_t after_id;   /* in and out: behind this one, which becomes the last of the page; 0 = from the first one on */
+    struct dt_apply *v; /* out, in the arena */
+    size_t n;           /* out; 0: there are no more */
+};
 /*
- * Tries up to `limit` of the stored results, in the order in which they were stored, after *after_id, which becomes
- * that of the last one; the first time: 0. Those of jobs whose row is still locked, or that have earlier ones stored,
- * are BUSY and stay; the others are applied and go, in one transaction. *out: in the arena. *n = 0: there are no more.
- * Nothing is waited for. Several callers at once may each apply a result: the second one finds a DUPLICATE, or extends
- * a deadline once more.
+ * Tries the results of a page. Those of jobs whose row is still locked, or that have earlier ones stored, are BUSY and
+ * stay; the others are applied and go, in one transaction. Nothing is waited for. Several callers at once may each apply
+ * a result: the second one finds a DUPLICATE, or extends a deadline once more.
  */
-DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, int64_t *after_id,
-                                                size_t limit, struct dt_arena *arena, struct dt_apply **out, size_t *n,
-                                                struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, struct dt_arena *arena,
+                                                struct dt_deferred_page *page, struct dt_error *err);
 
 /* ---- topics (store_topics.c) ---- */
 struct dt_topic {

@@ -107,7 +107,8 @@ struct leader {
 static dt_status lead(struct leader *l, struct dt_error *why)
 {
     static _Atomic int64_t token = 1;
-    dt_status status = dt_store_takeover(l->store, l->shard, token++, "h:1", "r:1", &l->fence, &l->flight, why);
+    dt_status status = dt_store_takeover(l->store, &(struct dt_leadership){l->shard, token++, "h:1", "r:1"}, &l->fence,
+                                         &l->flight, why);
     struct dt_settled done;
     const struct dt_findings findings = {
         .inflight = &l->flight, .in_ledger = true, .next_offset = l->fence.ledger_offset + 1, .map = &map};
@@ -254,8 +255,7 @@ static void what_is_archived_and_comes_back_is_counted(void **state)
     (void)state;
     struct dt_archiver *archiver = calloc(1, sizeof *archiver);
     struct dt_archived archived;
-    unsigned dropped;
-    bool more;
+    struct dt_tended tended;
     const int64_t ids[] = {1, 2, 3 + DAY};
     OK(make(store, ids, 3, "a", true, 1));
     for (int i = 0; i < 3; i++)
@@ -267,8 +267,7 @@ static void what_is_archived_and_comes_back_is_counted(void **state)
     assert_int_equal(mysql_fixture_audit(&fx), 1);
     int64_t now = mysql_now_ms(&fx);
     OK(dt_store_archive(store, archiver, now, 100, &archived, &err));
-    OK(dt_store_partitions_tend(store, now, archived.wanted, archived.n_wanted, &archiver->partitions, &dropped, &more,
-                                &err));
+    OK(dt_store_partitions_tend(store, now, &archived.wanted, &archiver->partitions, &tended, &err));
     OK(dt_store_archive(store, archiver, now, 100, &archived, &err));
     assert_int_equal(archived.moved, 2);
     assert_int_equal(archived.removed, 1);

@@ -107,7 +107,8 @@ static int64_t field(struct rig *rig, const char *column, int64_t id)
 static void take_over(struct rig *rig, int64_t token)
 {
     struct dt_error err = {0};
-    OK(dt_store_takeover(rig->store, 0, token, "host:1", "redis:1", &rig->fence, &rig->flight, &err));
+    OK(dt_store_takeover(rig->store, &(struct dt_leadership){0, token, "host:1", "redis:1"}, &rig->fence, &rig->flight,
+                         &err));
 }
 
 /* Step 5 when the ledger has the batch (`sent`), or nothing of it. */
@@ -260,7 +261,8 @@ static void a_halted_shard_is_not_taken_over_until_it_is_cleared(void **state)
     struct dt_fence before = rig->fence;
     OK(halt(rig, &rig->fence, "the ledger disagrees", &err));
     assert_int_not_equal(dt_leader_txn_commit(rig->store, &before, &t, &err), DT_OK);
-    assert_int_equal(dt_store_takeover(rig->store, 0, 42, "host:1", "redis:1", &rig->fence, &rig->flight, &err),
+    assert_int_equal(dt_store_takeover(rig->store, &(struct dt_leadership){0, 42, "host:1", "redis:1"}, &rig->fence,
+                                       &rig->flight, &err),
                      DT_HALTED);
     assert_non_null(strstr(err.text, "the ledger disagrees"));
     mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = NULL");
@@ -1078,11 +1080,13 @@ static void a_list_that_cannot_be_read_halts_its_shard(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[1,2' WHERE shard = 0");
-    assert_int_equal(dt_store_takeover(rig->store, 0, 143, "host:1", "redis:1", &rig->fence, &rig->flight, &err),
+    assert_int_equal(dt_store_takeover(rig->store, &(struct dt_leadership){0, 143, "host:1", "redis:1"}, &rig->fence,
+                                       &rig->flight, &err),
                      DT_HALTED);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM shards WHERE halted LIKE '%%in-flight%%'"),
                      1);
-    assert_int_equal(dt_store_takeover(rig->store, 0, 144, "host:1", "redis:1", &rig->fence, &rig->flight, &err),
+    assert_int_equal(dt_store_takeover(rig->store, &(struct dt_leadership){0, 144, "host:1", "redis:1"}, &rig->fence,
+                                       &rig->flight, &err),
                      DT_HALTED);
     mysql_fixture_run(&rig->fx, "CALL dt_clear_halt(0, 'drop', NULL)");
     take_over(rig, 145);
@@ -1099,10 +1103,11 @@ static void scans_see_near_rows_in_order_with_a_cursor(void **state)
     size_t n;
     int64_t now = now_ms(rig), a = job(rig, now + 10), b = job(rig, now + 10), c = job(rig, now + 20);
     job(rig, now + 30 * 24 * HOUR);
-    OK(dt_store_scan_due(rig->store, now, now + HOUR, 0, 0, 2, due, &n, &err));
+    OK(dt_store_scan_due(rig->store, &(struct dt_due_window){now, now + HOUR, 0, 0, 2}, due, &n, &err));
     assert_int_equal(n, 2);
     assert_int_equal(due[0].id, a);
-    OK(dt_store_scan_due(rig->store, now, now + HOUR, due[0].next_ms, due[0].id, 10, due, &n, &err));
+    OK(dt_store_scan_due(rig->store, &(struct dt_due_window){now, now + HOUR, due[0].next_ms, due[0].id, 10}, due, &n,
+                         &err));
     assert_int_equal(n, 2);
     assert_int_equal(due[0].id, b);
     assert_int_equal(due[1].id, c);
@@ -1116,13 +1121,14 @@ static void scans_see_near_rows_in_order_with_a_cursor(void **state)
     assert_int_equal(third, now + 20);
     OK(dt_store_due_nth(rig->store, now, now + HOUR, 3, &fourth, &err));
     assert_int_equal(fourth, now + HOUR);
-    OK(dt_store_next_due(rig->store, &rig->map, 0, now, 100, &next, &err));
+    OK(dt_store_next_due(rig->store, &(struct dt_shard_scan){.map = &rig->map, .shard = 0, .now_ms = now, .scan = 100},
+                         &next, &err));
     assert_int_equal(next, now + 10);
-    bool end;
-    int64_t last_ms, last_id;
-    OK(dt_store_scan_shard(rig->store, &rig->map, 0, now + 15, 0, 0, 100, 10, due, &n, &end, &last_ms, &last_id, &err));
-    assert_int_equal(n, 2);
-    assert_true(end);
+    struct dt_shard_scan scan = {.map = &rig->map, .now_ms = now + 15, .scan = 100, .out = due, .limit = 10};
+    OK(dt_store_scan_shard(rig->store, &scan, &err));
+    assert_int_equal(scan.n, 2);
+    assert_int_equal(scan.after_id, b);
+    assert_true(scan.end);
 }
 
 /* How often MariaDB asked an index for entries whose rows it reads as well; 0 on MySQL, which does not count them. */
@@ -1143,9 +1149,10 @@ static void scan_in_every_way(struct rig *rig, int64_t now)
     struct dt_due due[2048];
     int64_t counts[DT_SLOTS], nth;
     size_t n;
-    OK(dt_store_scan_due(rig->store, now, now + HOUR, 0, 0, 2048, due, &n, &err));
+    OK(dt_store_scan_due(rig->store, &(struct dt_due_window){now, now + HOUR, 0, 0, 2048}, due, &n, &err));
     assert_int_equal(n, 2048);
-    OK(dt_store_scan_due(rig->store, now, now + HOUR, due[7].next_ms, due[7].id, 2048, due, &n, &err));
+    OK(dt_store_scan_due(rig->store, &(struct dt_due_window){now, now + HOUR, due[7].next_ms, due[7].id, 2048}, due, &n,
+                         &err));
     assert_int_equal(n, 2040);
     OK(dt_store_count_due(rig->store, now, now + HOUR, counts, &err));
     OK(dt_store_due_nth(rig->store, now, now + HOUR, 2047, &nth, &err));
@@ -1180,13 +1187,20 @@ static void the_next_job_of_a_shard_is_found_behind_many_of_others(void **state)
         if (met[shard])
             continue;
         met[shard] = true;
-        OK(dt_store_next_due(rig->store, &map, shard, now + HOUR, 1000, &next, &err));
+        OK(dt_store_next_due(rig->store,
+                             &(struct dt_shard_scan){.map = &map, .shard = shard, .now_ms = now + HOUR, .scan = 1000},
+                             &next, &err));
         assert_int_equal(next, now + HOUR + i);
-        OK(dt_store_next_due(rig->store, &map, shard, now + HOUR, (size_t)i, &next, &err));
+        OK(dt_store_next_due(
+            rig->store, &(struct dt_shard_scan){.map = &map, .shard = shard, .now_ms = now + HOUR, .scan = (size_t)i},
+            &next, &err));
         assert_int_equal(next, now + HOUR + i);
         if (i == 1)
             continue;
-        OK(dt_store_next_due(rig->store, &map, shard, now + HOUR, (size_t)i - 1, &next, &err));
+        OK(dt_store_next_due(
+            rig->store,
+            &(struct dt_shard_scan){.map = &map, .shard = shard, .now_ms = now + HOUR, .scan = (size_t)i - 1}, &next,
+            &err));
         assert_int_equal(next, 0); /* more are not looked at */
         behind += i > 40;
     }
@@ -1229,36 +1243,35 @@ static void truth_names_the_next_time_and_nothing_for_finished_jobs(void **state
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    struct dt_truth *truth;
-    size_t n;
+    struct dt_truths truth;
     int64_t now = now_ms(rig), ids[] = {job(rig, now), job_of(rig, "u", now + 5), 4};
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled' WHERE id = %lld", (long long)ids[0]);
     OK(dt_store_topic_pause(rig->other, dt_str("u"), true, &err));
-    OK(dt_store_truth(rig->store, ids, 3, &rig->arena, &truth, &n, &err));
-    assert_int_equal(n, 2);
-    assert_int_equal(truth[0].next_ms, 0);
-    assert_int_equal(truth[1].next_ms, now + 5);
-    assert_true(truth[1].topic_paused);
+    OK(dt_store_truth(rig->store, ids, 3, &rig->arena, &truth, &err));
+    assert_int_equal(truth.n, 2);
+    assert_int_equal(truth.v[0].next_ms, 0);
+    assert_int_equal(truth.v[1].next_ms, now + 5);
+    assert_true(truth.v[1].topic_paused);
 }
 
 static void notices_are_read_with_their_job_and_deleted_once_sent(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    struct dt_notice *notices;
-    size_t n;
+    struct dt_notices notices;
+    const struct dt_outbox_page page = {.limit = 10};
     int64_t id = job(rig, now_ms(rig));
     mysql_fixture_run(&rig->fx,
                       "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 3, 9), (1, "
                       "'dead', %lld, 4, 9)",
                       (long long)id, (long long)id);
-    OK(dt_store_outbox(rig->store, 0, 0, 10, &rig->arena, &notices, &n, &err));
-    assert_int_equal(n, 1);
-    assert_int_equal(notices[0].attempt, 3);
-    assert_true(dt_str_is(notices[0].job.payload, "{}"));
-    OK(dt_store_outbox_sent(rig->store, &notices[0].outbox_id, 1, &err));
-    OK(dt_store_outbox(rig->store, 0, 0, 10, &rig->arena, &notices, &n, &err));
-    assert_int_equal(n, 0);
+    OK(dt_store_outbox(rig->store, &page, &rig->arena, &notices, &err));
+    assert_int_equal(notices.n, 1);
+    assert_int_equal(notices.v[0].attempt, 3);
+    assert_true(dt_str_is(notices.v[0].job.payload, "{}"));
+    OK(dt_store_outbox_sent(rig->store, &notices.v[0].outbox_id, 1, &err));
+    OK(dt_store_outbox(rig->store, &page, &rig->arena, &notices, &err));
+    assert_int_equal(notices.n, 0);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM outbox"), 1);
 }
 
@@ -1322,7 +1335,8 @@ static void a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been
         struct dt_error err = {0};
         int64_t epoch = mysql_fixture_number(&rig->fx, "SELECT epoch FROM shards WHERE shard = 0");
         wire_loss = losses[i];
-        dt_status status = dt_store_takeover(rig->store, 0, 101, "host:1", "redis:1", &rig->fence, &rig->flight, &err);
+        dt_status status = dt_store_takeover(rig->store, &(struct dt_leadership){0, 101, "host:1", "redis:1"},
+                                             &rig->fence, &rig->flight, &err);
         assert_true(status == DT_UNKNOWN || status == DT_UNAVAILABLE);
         assert_int_equal(wire_loss, LOSE_NOTHING);
         take_over(rig, 102);
@@ -1395,8 +1409,9 @@ static void without_a_server_every_step_is_unavailable(void **state)
     struct dt_inflight none = {0};
     struct dt_fence fence;
     assert_int_equal(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err), DT_UNAVAILABLE);
-    assert_int_equal(dt_store_takeover(rig->store, 0, 1, "host:1", "redis:1", &fence, &rig->flight, &err),
-                     DT_UNAVAILABLE);
+    assert_int_equal(
+        dt_store_takeover(rig->store, &(struct dt_leadership){0, 1, "host:1", "redis:1"}, &fence, &rig->flight, &err),
+        DT_UNAVAILABLE);
     assert_int_equal(settle(rig, &rig->fence, false, 1, &err), DT_UNAVAILABLE);
     assert_int_equal(dt_store_trimmed(rig->store, &rig->fence, &err), DT_UNAVAILABLE);
     assert_int_equal(dt_store_fence_check(rig->store, &rig->fence, &inst, &err), DT_UNAVAILABLE);
@@ -1432,7 +1447,8 @@ static void a_shard_without_a_row_is_nobodys(void **state)
     struct dt_error err = {0};
     struct dt_installation inst;
     struct dt_fence fence;
-    assert_int_equal(dt_store_takeover(rig->store, SHARDS, 1, "host:1", "redis:1", &fence, &rig->flight, &err),
+    assert_int_equal(dt_store_takeover(rig->store, &(struct dt_leadership){SHARDS, 1, "host:1", "redis:1"}, &fence,
+                                       &rig->flight, &err),
                      DT_NOT_FOUND);
     fence = (struct dt_fence){.shard = SHARDS, .epoch = 1, .token = 1, .version = 1};
     struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);

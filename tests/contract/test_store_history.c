@@ -82,18 +82,25 @@ static int64_t rows(const char *table)
     return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM %s", table);
 }
 
+static struct dt_tended tended;
+
+static dt_status tend(int64_t at_ms, const int32_t *v, size_t n)
+{
+    struct dt_wanted wanted = {.n = n};
+    for (size_t i = 0; i < n; i++)
+        wanted.v[i] = v[i];
+    return dt_store_partitions_tend(store, at_ms, &wanted, &archiver.partitions, &tended, &err);
+}
+
 /* As the housekeeper does it: what is missing is made, and the same again. */
 static void archive_due(void)
 {
-    unsigned dropped;
-    bool more;
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
-    if (archived.n_wanted == 0)
+    if (archived.wanted.n == 0)
         return;
-    OK(dt_store_partitions_tend(store, now, archived.wanted, archived.n_wanted, &archiver.partitions, &dropped, &more,
-                                &err));
+    OK(tend(now, archived.wanted.v, archived.wanted.n));
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
-    assert_int_equal(archived.n_wanted, 0);
+    assert_int_equal(archived.wanted.n, 0);
 }
 
 static int64_t archive_job(int n, const char *state)
@@ -835,35 +842,31 @@ static int64_t parts_of(const char *table)
 
 static void drop_all(void)
 {
-    unsigned dropped;
-    bool more;
     do
-        OK(dt_store_partitions_tend(store, now + 20000 * DAY, NULL, 0, &archiver.partitions, &dropped, &more, &err));
-    while (more);
+        OK(tend(now + 20000 * DAY, NULL, 0));
+    while (tended.more);
 }
 
 static void partitions_are_made_as_they_are_wanted_and_dropped_when_their_day_is_over(void **state)
 {
     (void)state;
-    unsigned dropped;
-    bool more;
     drop_all();
     assert_int_equal(parts_of("history"), 0);
     mysql_fixture_run(&fx, "DELETE FROM removed_jobs");
     int64_t id = finished(1, "dead", 20 * MINUTE);
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
     assert_int_equal(archived.moved, 0);
-    assert_int_equal(archived.n_wanted, 1);
-    assert_int_equal(archived.wanted[0], dt_partition_of(now - 20 * MINUTE + 30 * DAY, now));
+    assert_int_equal(archived.wanted.n, 1);
+    assert_int_equal(archived.wanted.v[0], dt_partition_of(now - 20 * MINUTE + 30 * DAY, now));
     archive_due();
     assert_int_equal(archived.moved, 1);
     assert_int_equal(parts_of("history"), 1);
     assert_int_equal(parts_of("history_attempts"), 1);
     int64_t purge_at = now - 20 * MINUTE + 30 * DAY, day_end = purge_at - purge_at % DAY + DAY;
-    OK(dt_store_partitions_tend(store, day_end, NULL, 0, &archiver.partitions, &dropped, &more, &err));
-    assert_int_equal(dropped, 0);
-    OK(dt_store_partitions_tend(store, day_end + 2 * MINUTE, NULL, 0, &archiver.partitions, &dropped, &more, &err));
-    assert_int_equal(dropped, 1);
+    OK(tend(day_end, NULL, 0));
+    assert_int_equal(tended.dropped, 0);
+    OK(tend(day_end + 2 * MINUTE, NULL, 0));
+    assert_int_equal(tended.dropped, 1);
     assert_int_equal(parts_of("history") + parts_of("history_attempts"), 0);
     assert_int_equal(rows("history") + rows("history_attempts") + rows("history_counts") + rows("history_days"), 0);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs WHERE topic = 'orders'"), 1);
@@ -882,18 +885,16 @@ static void partitions_are_dropped_in_order_a_few_at_a_time(void **state)
 {
     (void)state;
     int32_t wanted[9];
-    unsigned dropped;
-    bool more;
     drop_all();
     for (int i = 0; i < 9; i++)
         wanted[i] = dt_partition_of(now + (i + 1) * DAY, now);
-    OK(dt_store_partitions_tend(store, now, wanted, 9, &archiver.partitions, &dropped, &more, &err));
+    OK(tend(now, wanted, 9));
     assert_int_equal(archiver.partitions.n, 9);
-    OK(dt_store_partitions_tend(store, now + 8 * DAY, NULL, 0, &archiver.partitions, &dropped, &more, &err));
-    assert_true(more);
-    assert_int_equal(parts_of("history"), 9 - dropped);
-    OK(dt_store_partitions_tend(store, now + 8 * DAY, NULL, 0, &archiver.partitions, &dropped, &more, &err));
-    assert_false(more);
+    OK(tend(now + 8 * DAY, NULL, 0));
+    assert_true(tended.more);
+    assert_int_equal(parts_of("history"), 9 - tended.dropped);
+    OK(tend(now + 8 * DAY, NULL, 0));
+    assert_false(tended.more);
     assert_int_equal(parts_of("history"), 2);
     assert_int_equal(archiver.partitions.n, 2);
 }
@@ -901,8 +902,6 @@ static void partitions_are_dropped_in_order_a_few_at_a_time(void **state)
 static void a_drop_that_was_cut_off_is_ended_and_counted_once(void **state)
 {
     (void)state;
-    unsigned dropped;
-    bool more;
     drop_all();
     archive_job(1, "dead");
     mysql_fixture_run(&fx, "DELETE FROM removed_jobs");
@@ -910,8 +909,8 @@ static void a_drop_that_was_cut_off_is_ended_and_counted_once(void **state)
     mysql_fixture_run(&fx, "INSERT INTO removed_jobs VALUES ('orders', 1)"); /* counted out, then killed */
     mysql_fixture_run(&fx, "DELETE FROM history_counts");
     mysql_fixture_run(&fx, "ALTER TABLE history DROP PARTITION p%d", part);
-    OK(dt_store_partitions_tend(store, now + 40 * DAY, NULL, 0, &archiver.partitions, &dropped, &more, &err));
-    assert_int_equal(dropped, 1);
+    OK(tend(now + 40 * DAY, NULL, 0));
+    assert_int_equal(tended.dropped, 1);
     assert_int_equal(parts_of("history_attempts"), 0);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs"), 1);
 }
@@ -919,16 +918,12 @@ static void a_drop_that_was_cut_off_is_ended_and_counted_once(void **state)
 static void a_reader_in_the_way_of_a_partition_is_not_waited_for_long(void **state)
 {
     (void)state;
-    unsigned dropped;
-    bool more;
     drop_all();
     finished(1, "dead", 20 * MINUTE);
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
     mysql_fixture_run(&fx, "BEGIN");
     mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history");
-    assert_int_equal(dt_store_partitions_tend(store, now, archived.wanted, archived.n_wanted, &archiver.partitions,
-                                              &dropped, &more, &err),
-                     DT_BUSY);
+    assert_int_equal(tend(now, archived.wanted.v, archived.wanted.n), DT_BUSY);
     archiver.make_do = true; /* jobs do not wait for it */
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
     assert_int_equal(archived.moved, 1);
@@ -940,8 +935,6 @@ static void a_reader_in_the_way_of_a_partition_is_not_waited_for_long(void **sta
 static void what_lies_in_the_default_partition_moves_to_its_partition_or_away(void **state)
 {
     (void)state;
-    unsigned dropped;
-    bool more;
     size_t done;
     drop_all();
     mysql_fixture_run(&fx, "DELETE FROM removed_jobs");
@@ -956,7 +949,7 @@ static void what_lies_in_the_default_partition_moves_to_its_partition_or_away(vo
     OK(dt_store_sort_default(store, &archiver, now, 100, &done, &err));
     assert_int_equal(done, 0);
     int32_t wanted[] = {dt_partition_of(now - 20 * MINUTE + 30 * DAY, now)};
-    OK(dt_store_partitions_tend(store, now, wanted, 1, &archiver.partitions, &dropped, &more, &err));
+    OK(tend(now, wanted, 1));
     OK(dt_store_sort_default(store, &archiver, now + 2 * MINUTE, 100, &done, &err));
     assert_int_equal(done, 2);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT part FROM history WHERE id = %lld", (long long)stays),
@@ -975,17 +968,16 @@ static void what_lies_in_the_default_partition_moves_to_its_partition_or_away(vo
 static void partitions_ahead_are_those_of_the_topics_retentions(void **state)
 {
     (void)state;
-    int32_t wanted[20];
-    size_t n;
+    struct dt_wanted wanted;
     mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('a', NULL, 0, 0), "
                            "('b', 86400000, 0, 0), ('c', 0, 0, 0), ('d', 9223372036854775807, 0, 0), "
                            "('e', 86400000, 0, 0)");
-    OK(dt_store_partitions_ahead(store, now, 1, wanted, 20, &n, &err));
-    assert_int_equal(n, 4);
-    for (size_t i = 0; i < n; i++)
-        assert_true(wanted[i] == dt_partition_of(now + DAY, now) || wanted[i] == dt_partition_of(now + 2 * DAY, now) ||
-                    wanted[i] == dt_partition_of(now + 30 * DAY, now) ||
-                    wanted[i] == dt_partition_of(now + 31 * DAY, now));
+    OK(dt_store_partitions_ahead(store, now, 1, &wanted, &err));
+    assert_int_equal(wanted.n, 4);
+    for (size_t i = 0; i < wanted.n; i++)
+        assert_true(
+            wanted.v[i] == dt_partition_of(now + DAY, now) || wanted.v[i] == dt_partition_of(now + 2 * DAY, now) ||
+            wanted.v[i] == dt_partition_of(now + 30 * DAY, now) || wanted.v[i] == dt_partition_of(now + 31 * DAY, now));
 }
 
 static int64_t keys_read(void)
@@ -996,11 +988,9 @@ static int64_t keys_read(void)
 /* `n` partitions more, with a job of another day in each. */
 static void make_parts(int n)
 {
-    unsigned dropped;
-    bool more;
     for (int i = 1; i <= n; i++) {
         const int32_t part = dt_partition_of(now + (40 + i) * DAY, now);
-        OK(dt_store_partitions_tend(store, now, &part, 1, &archiver.partitions, &dropped, &more, &err));
+        OK(tend(now, &part, 1));
     }
     for (int i = 1; i <= n; i++) {
         int64_t id = finished(1000 + i, "succeeded", 20 * MINUTE), home = id + ((int64_t)i << 40);

@@ -701,9 +701,11 @@ static void a_job_that_somebody_keeps_locked_is_passed_by(void **state)
 /* The next page of at most `limit`; how many there were. */
 static size_t apply_page(int64_t *after_id, size_t limit, struct dt_apply **page)
 {
-    size_t n;
-    OK(dt_store_apply_deferred(store, &map, after_id, limit, &waiting_texts, page, &n, &err));
-    return n;
+    struct dt_deferred_page read = {.limit = limit, .after_id = *after_id};
+    OK(dt_store_apply_deferred(store, &map, &waiting_texts, &read, &err));
+    *after_id = read.after_id;
+    *page = read.v;
+    return read.n;
 }
 
 static int64_t stored(void)

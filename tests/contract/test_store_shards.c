@@ -134,8 +134,8 @@ static void a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_ha
     struct dt_error err = {0};
     struct dt_fence named, gone;
     struct dt_inflight flight = {0};
-    OK(dt_store_takeover(rig->store, 1, 11, "host:1", "redis-a:1", &named, &flight, &err));
-    OK(dt_store_takeover(rig->store, 3, 13, "host:1", "redis-a:1", &gone, &flight, &err));
+    OK(dt_store_takeover(rig->store, &(struct dt_leadership){1, 11, "host:1", "redis-a:1"}, &named, &flight, &err));
+    OK(dt_store_takeover(rig->store, &(struct dt_leadership){3, 13, "host:1", "redis-a:1"}, &gone, &flight, &err));
     ask_for(rig, 2);
     look(rig);
     assert_int_equal(rig->range.led, 2);
@@ -193,13 +193,13 @@ static void a_set_that_was_on_another_endpoint_has_an_epoch_from_which_on_it_is_
     struct dt_error err = {0};
     struct dt_fence fence;
     struct dt_inflight flight = {0};
-    OK(dt_store_takeover(rig->store, 1, 11, "host:1", "redis-a:1", &fence, &flight, &err));
+    OK(dt_store_takeover(rig->store, &(struct dt_leadership){1, 11, "host:1", "redis-a:1"}, &fence, &flight, &err));
     assert_int_equal(fence.index_epoch, 1);
-    OK(dt_store_takeover(rig->store, 1, 12, "host:1", "redis-a:1", &fence, &flight, &err));
+    OK(dt_store_takeover(rig->store, &(struct dt_leadership){1, 12, "host:1", "redis-a:1"}, &fence, &flight, &err));
     assert_int_equal(fence.index_epoch, 1);
-    OK(dt_store_takeover(rig->store, 1, 13, "host:1", "redis-b:1", &fence, &flight, &err));
+    OK(dt_store_takeover(rig->store, &(struct dt_leadership){1, 13, "host:1", "redis-b:1"}, &fence, &flight, &err));
     assert_int_equal(fence.index_epoch, 3);
-    OK(dt_store_takeover(rig->store, 1, 14, "host:1", "redis-a:1", &fence, &flight, &err));
+    OK(dt_store_takeover(rig->store, &(struct dt_leadership){1, 14, "host:1", "redis-a:1"}, &fence, &flight, &err));
     assert_int_equal(fence.index_epoch, 4);
     dt_inflight_clear(&flight);
 }

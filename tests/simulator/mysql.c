@@ -801,37 +801,34 @@ dt_status __wrap_dt_store_partitions_read(struct dt_store *store, struct dt_part
     return DT_OK;
 }
 
-dt_status __wrap_dt_store_partitions_tend(struct dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n,
-                                          struct dt_partitions *parts, unsigned *dropped, bool *more,
+dt_status __wrap_dt_store_partitions_tend(struct dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
+                                          struct dt_partitions *partitions, struct dt_tended *done,
                                           struct dt_error *err);
-dt_status __wrap_dt_store_partitions_tend(struct dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n,
-                                          struct dt_partitions *parts, unsigned *dropped, bool *more,
+dt_status __wrap_dt_store_partitions_tend(struct dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
+                                          struct dt_partitions *partitions, struct dt_tended *done,
                                           struct dt_error *err)
 {
     (void)store;
     (void)now_ms;
-    *dropped = 0;
-    *more = false;
-    *parts = (struct dt_partitions){.read = true};
+    *done = (struct dt_tended){0};
+    *partitions = (struct dt_partitions){.read = true};
     if (faults_on() && one_in(4))
         return dt_fail(err, DT_BUSY, "a reader is in the way");
-    for (; parts->n < n; parts->n++)
-        parts->v[parts->n] = wanted[parts->n];
+    for (; partitions->n < wanted->n; partitions->n++)
+        partitions->v[partitions->n] = wanted->v[partitions->n];
     return DT_OK;
 }
 
-dt_status __wrap_dt_store_partitions_ahead(struct dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted,
-                                           size_t max, size_t *n, struct dt_error *err);
-dt_status __wrap_dt_store_partitions_ahead(struct dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted,
-                                           size_t max, size_t *n, struct dt_error *err)
+dt_status __wrap_dt_store_partitions_ahead(struct dt_store *store, int64_t now_ms, unsigned days,
+                                           struct dt_wanted *wanted, struct dt_error *err);
+dt_status __wrap_dt_store_partitions_ahead(struct dt_store *store, int64_t now_ms, unsigned days,
+                                           struct dt_wanted *wanted, struct dt_error *err)
 {
     (void)store;
     (void)now_ms;
     (void)days;
-    (void)wanted;
-    (void)max;
     (void)err;
-    *n = 0;
+    wanted->n = 0;
     return DT_OK;
 }
 

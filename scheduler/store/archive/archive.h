@@ -23,19 +23,30 @@ bool dt_partitions_have(const struct dt_partitions *parts, int32_t part); /* 0, 
  * or 0 (the default partition) if it is more than ten years ahead. */
 int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms);
 
+/* Partitions that jobs need. */
+#define DT_WANTED_MAX 64
+struct dt_wanted {
+    int32_t v[DT_WANTED_MAX];
+    size_t n;
+};
+
 /* Reads which there are, without looking at their rows. */
 DT_MUST_CHECK dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, struct dt_error *err);
+struct dt_tended {
+    unsigned dropped;
+    bool more; /* others are to be dropped still */
+};
 /*
  * Makes those of `wanted` that are missing, drops some whose time is over (counting what they hold in removed_jobs) and
- * tells which there are then. *more: others are to be dropped still. BUSY: another session is at it, or readers are in
- * the way; what was done is done. DDL: it commits, and ends what prepared statements knew.
+ * tells which there are then. BUSY: another session is at it, or readers are in the way; what was done is done. DDL: it
+ * commits, and ends what prepared statements knew.
  */
-DT_MUST_CHECK dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n,
-                                                 struct dt_partitions *parts, unsigned *dropped, bool *more,
+DT_MUST_CHECK dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
+                                                 struct dt_partitions *partitions, struct dt_tended *done,
                                                  struct dt_error *err);
 /* Lists the partitions that jobs which finish on one of the next `days` days will need, by their topics' retentions. */
-DT_MUST_CHECK dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted,
-                                                  size_t max, size_t *n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days,
+                                                  struct dt_wanted *wanted, struct dt_error *err);
 
 /* ---- archiving (archiver.c) ---- */
 
@@ -47,12 +58,10 @@ struct dt_archiver {
     int64_t default_id;         /* and in the default partition */
     unsigned singly;            /* so many go one at a time, after one of a batch could not: it alone stays */
 };
-#define DT_WANTED_MAX 64
 struct dt_archived {
     size_t moved, removed;
     bool more;
-    int32_t wanted[DT_WANTED_MAX]; /* partitions that were missing: then nothing was moved */
-    size_t n_wanted;
+    struct dt_wanted wanted; /* partitions that were missing: then nothing was moved */
 };
 /* Archives finished jobs whose leave_at has come, or removes them if purge_at has come, too. */
 DT_MUST_CHECK dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,

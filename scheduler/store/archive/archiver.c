@@ -71,13 +71,12 @@ struct archiving {
 /* Rows that a manual edit finished, with next_at set to NULL as well: nobody said when they may go. */
 static dt_status tidy_untold(struct archiving *a)
 {
-    size_t n = 0;
-    struct dt_strbuf ids;
-    dt_strbuf_init(&ids);
-    dt_status status = dt_select_ids(a->db, dt_sql_select_untold, DT_PARAMS(DT_P_INT(UNTIDY_MAX)), &ids, &n, a->err);
-    if (status == DT_OK && n)
-        status = dt_tidy_list(a->store, a->db, dt_strbuf_str(&ids), NULL, a->err);
-    dt_strbuf_clear(&ids);
+    struct dt_found_ids ids = {.n = 0};
+    dt_strbuf_init(&ids.list);
+    dt_status status = dt_select_ids(a->db, dt_sql_select_untold, DT_PARAMS(DT_P_INT(UNTIDY_MAX)), &ids, a->err);
+    if (status == DT_OK && ids.n)
+        status = dt_tidy_list(a->store, a->db, dt_strbuf_str(&ids.list), NULL, a->err);
+    dt_strbuf_clear(&ids.list);
     return status;
 }
 
@@ -179,13 +178,13 @@ static dt_status spare_in_flight(struct archiving *a)
 
 /* ---- where to ---- */
 
-static void want(struct dt_archived *out, int32_t part)
+static void want(struct dt_wanted *wanted, int32_t part)
 {
-    for (size_t i = 0; i < out->n_wanted; i++)
-        if (out->wanted[i] == part)
+    for (size_t i = 0; i < wanted->n; i++)
+        if (wanted->v[i] == part)
             return;
-    if (out->n_wanted < DT_WANTED_MAX)
-        out->wanted[out->n_wanted++] = part;
+    if (wanted->n < DT_WANTED_MAX)
+        wanted->v[wanted->n++] = part;
 }
 
 /* What has no partition is told, or lies in `rest` if there is none to be had. */
@@ -198,7 +197,7 @@ static void choose_parts(struct archiving *a)
         if (a->archiver->make_do)
             v->part = 0;
         else
-            want(a->out, v->part);
+            want(&a->out->wanted, v->part);
     }
 }
 
@@ -404,7 +403,7 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
         status = spare_in_flight(a);
     if (status == DT_OK)
         choose_parts(a);
-    bool archives = status == DT_OK && a->n && !a->out->n_wanted;
+    bool archives = status == DT_OK && a->n && !a->out->wanted.n;
     if (archives)
         status = archive_locked(a);
     if (archives)
@@ -465,7 +464,7 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
     dt_strbuf_init(&a.removed);
     dt_status status = archive_some(&a, archiver->singly ? 1 : limit, &n);
     bool cut = a.cut && out->moved + out->removed > 0;
-    if (status == DT_OK && (out->n_wanted || cut)) { /* the same again, once they are there; or what is left of them */
+    if (status == DT_OK && (out->wanted.n || cut)) { /* the same again, once they are there; or what is left of them */
         archiver->after_ms = before.after_ms;
         archiver->after_id = before.after_id;
         out->more |= cut;
@@ -532,28 +531,45 @@ struct unsorted {
     bool removed;
 };
 
-static dt_status read_unsorted(dt_db *db, struct dt_archiver *m, int64_t now_ms, size_t limit, struct dt_arena *arena,
-                               struct unsorted *out, size_t *n, struct dt_error *err)
+/* The rows that are looked at in one step. */
+struct sorting {
+    dt_db *db;
+    struct dt_archiver *archiver;
+    int64_t now_ms;
+    size_t limit;
+    struct dt_arena arena;
+    struct unsorted *v; /* room for `limit`: those that do not stay where they are */
+    size_t n;
+    struct dt_error *err;
+};
+
+static dt_status take_unsorted(struct sorting *s)
+{
+    int64_t purge_at_ms = dt_db_i64(s->db, 3);
+    struct unsorted r = {.id = dt_db_i64(s->db, 0),
+                         .part = dt_partition_of(purge_at_ms, s->now_ms),
+                         .removed = purge_at_ms <= s->now_ms};
+    s->archiver->default_id = r.id;
+    if (!r.removed && (r.part == 0 || !dt_partitions_have(&s->archiver->partitions, r.part)))
+        return DT_OK;
+    r.topic = dt_arena_copy(&s->arena, dt_db_bytes(s->db, 1));
+    dt_status status = r.topic.p ? dt_row_state(s->db, 2, &r.state) : DT_NOMEM;
+    s->v[s->n++] = r;
+    return status;
+}
+
+static dt_status read_unsorted(struct sorting *s)
 {
     size_t rows = 0;
-    dt_status status =
-        dt_db_query(db, dt_sql_select_default_partition, DT_PARAMS(DT_P_INT(m->default_id), DT_P_INT(limit)), err);
+    dt_status status = dt_db_query(s->db, dt_sql_select_default_partition,
+                                   DT_PARAMS(DT_P_INT(s->archiver->default_id), DT_P_INT(s->limit)), s->err);
     if (status != DT_OK)
         return status;
-    for (*n = 0; status == DT_OK && dt_db_next(db); rows++) {
-        int64_t purge_at_ms = dt_db_i64(db, 3);
-        struct unsorted r = {.id = dt_db_i64(db, 0), .part = dt_partition_of(purge_at_ms, now_ms)};
-        m->default_id = r.id;
-        r.removed = purge_at_ms <= now_ms;
-        if (!r.removed && (r.part == 0 || !dt_partitions_have(&m->partitions, r.part)))
-            continue;
-        r.topic = dt_arena_copy(arena, dt_db_bytes(db, 1));
-        status = r.topic.p ? dt_row_state(db, 2, &r.state) : DT_NOMEM;
-        out[(*n)++] = r;
-    }
-    if (rows < limit)
-        m->default_id = 0;
-    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    for (; status == DT_OK && dt_db_next(s->db); rows++)
+        status = take_unsorted(s);
+    if (rows < s->limit)
+        s->archiver->default_id = 0;
+    dt_status end = dt_db_end(s->db, status == DT_OK ? s->err : NULL);
     return status == DT_OK ? end : status;
 }
 
@@ -579,40 +595,41 @@ static dt_status move_unsorted(dt_db *db, const struct unsorted *r, struct dt_er
 }
 
 /* One that was driven back meanwhile is noted, too: that costs a look in vain. */
-static dt_status note_sorted(dt_db *db, struct dt_arena *arena, const struct unsorted *v, size_t n,
-                             struct dt_error *err)
+static dt_status note_sorted(struct sorting *s)
 {
-    struct day *days = dt_arena_alloc(arena, n * sizeof(*days));
+    struct day *days = dt_arena_alloc(&s->arena, s->n * sizeof(*days));
     size_t moved = 0;
     if (!days)
         return DT_NOMEM;
-    for (size_t i = 0; i < n; i++)
-        if (!v[i].removed)
-            days[moved++] = (struct day){dt_job_home_day(v[i].id), v[i].part};
-    return write_days(db, arena, days, moved, err);
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->v[i].removed)
+            days[moved++] = (struct day){dt_job_home_day(s->v[i].id), s->v[i].part};
+    return write_days(s->db, &s->arena, days, moved, s->err);
+}
+
+static dt_status sort_and_commit(struct sorting *s)
+{
+    dt_status status = dt_db_begin(s->db, s->err);
+    for (size_t i = 0; status == DT_OK && i < s->n; i++)
+        status = move_unsorted(s->db, &s->v[i], s->err);
+    if (status == DT_OK)
+        status = note_sorted(s);
+    return dt_store_commit(s->db, status, s->err);
 }
 
 dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
                                 size_t *done, struct dt_error *err)
 {
-    dt_db *db = NULL;
-    struct dt_arena arena;
-    size_t n = 0;
+    struct sorting s = {.archiver = archiver, .now_ms = now_ms, .limit = limit, .err = err};
     *done = 0;
-    dt_arena_init(&arena);
-    struct unsorted *v = dt_arena_alloc(&arena, (limit ? limit : 1) * sizeof(*v));
-    dt_status status = v ? dt_store_db(store, &db, err) : DT_NOMEM;
+    dt_arena_init(&s.arena);
+    s.v = dt_arena_alloc(&s.arena, (limit ? limit : 1) * sizeof(*s.v));
+    dt_status status = s.v ? dt_store_db(store, &s.db, err) : DT_NOMEM;
     if (status == DT_OK)
-        status = read_unsorted(db, archiver, now_ms, limit, &arena, v, &n, err);
-    if (status == DT_OK && n)
-        status = dt_db_begin(db, err);
-    for (size_t i = 0; status == DT_OK && i < n; i++)
-        status = move_unsorted(db, &v[i], err);
-    if (status == DT_OK && n)
-        status = note_sorted(db, &arena, v, n, err);
-    if (n)
-        status = dt_store_commit(db, status, err);
-    *done = status == DT_OK ? n : 0;
-    dt_arena_clear(&arena);
+        status = read_unsorted(&s);
+    if (status == DT_OK && s.n)
+        status = sort_and_commit(&s);
+    *done = status == DT_OK ? s.n : 0;
+    dt_arena_clear(&s.arena);
     return status;
 }

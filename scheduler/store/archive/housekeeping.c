@@ -11,36 +11,34 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-/* Runs a query for ids; the ids as a JSON list, and their number. */
 dt_status dt_select_ids(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,
-                        struct dt_strbuf *ids, size_t *n, struct dt_error *err)
+                        struct dt_found_ids *ids, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, sql, params, n_params, err);
     if (status != DT_OK)
         return status;
-    for (*n = 0; dt_db_next(db); (*n)++)
-        dt_id_list_add(ids, dt_db_i64(db, 0));
-    dt_id_list_end(ids);
+    for (ids->n = 0; dt_db_next(db); ids->n++)
+        dt_id_list_add(&ids->list, dt_db_i64(db, 0));
+    dt_id_list_end(&ids->list);
     status = dt_db_end(db, err);
-    return status == DT_OK && ids->failed ? DT_NOMEM : status;
+    return status == DT_OK && ids->list.failed ? DT_NOMEM : status;
 }
 
 dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err)
 {
     dt_db *db;
-    struct dt_strbuf ids;
+    struct dt_found_ids ids = {.n = 0};
     int64_t end_ms = dt_near_end_ms(now_ms);
     uint64_t changed = 0;
-    dt_strbuf_init(&ids);
-    *done = 0;
+    dt_strbuf_init(&ids.list);
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status =
-            dt_select_ids(db, dt_sql_select_coming_near, DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, done, err);
-    if (status == DT_OK && *done)
-        status = dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(end_ms)),
+        status = dt_select_ids(db, dt_sql_select_coming_near, DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, err);
+    if (status == DT_OK && ids.n)
+        status = dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids.list)), DT_P_INT(end_ms)),
                            &changed, err);
-    dt_strbuf_clear(&ids);
+    *done = ids.n;
+    dt_strbuf_clear(&ids.list);
     return status;
 }
 

@@ -223,47 +223,51 @@ static void release_lock(dt_db *db)
         (void)!dt_db_script(db, dt_str(dt_sql_reset_lock_wait), NULL);
 }
 
-dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const int32_t *wanted, size_t n,
-                                   struct dt_partitions *parts, unsigned *dropped, bool *more, struct dt_error *err)
+dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
+                                   struct dt_partitions *partitions, struct dt_tended *done, struct dt_error *err)
 {
-    struct tending t = {.parts = parts, .attempts = malloc(sizeof(*t.attempts)), .now_ms = now_ms, .err = err};
+    struct tending t = {.parts = partitions, .attempts = malloc(sizeof(*t.attempts)), .now_ms = now_ms, .err = err};
     bool locked = false;
-    *dropped = 0;
-    *more = parts->read = false;
+    *done = (struct dt_tended){0};
+    partitions->read = false;
     dt_status status = t.attempts ? dt_store_db(store, &t.db, err) : DT_NOMEM;
     if (status == DT_OK)
         status = take_lock(t.db, &locked, err);
     if (status == DT_OK && !locked)
         status = dt_fail(err, DT_BUSY, "another session changes partitions");
     if (status == DT_OK)
-        status = tend_locked(&t, wanted, n, more);
+        status = tend_locked(&t, wanted->v, wanted->n, &done->more);
     if (locked)
         release_lock(t.db);
-    *dropped = t.dropped;
+    done->dropped = t.dropped;
     free(t.attempts);
     return status;
 }
 
 /* ---- ahead of time ---- */
 
-dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days, int32_t *wanted, size_t max,
-                                    size_t *n, struct dt_error *err)
+/* The partitions that jobs of this retention need which finish on one of the next days. */
+static void add_ahead(struct dt_wanted *wanted, int64_t retention_ms, int64_t now_ms, unsigned days)
+{
+    for (unsigned day = 0; day <= days && wanted->n < DT_WANTED_MAX && retention_ms < INT64_MAX / 2; day++) {
+        int32_t part = dt_partition_of(now_ms + day * DT_DAY_MS + retention_ms, now_ms + day * DT_DAY_MS);
+        if (part)
+            wanted->v[wanted->n++] = part;
+    }
+}
+
+dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days, struct dt_wanted *wanted,
+                                    struct dt_error *err)
 {
     dt_db *db;
-    *n = 0;
+    wanted->n = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_select_retentions,
                              DT_PARAMS(DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(DT_RETENTION_DEFAULT_MS)), err);
     if (status != DT_OK)
         return status;
-    while (dt_db_next(db)) {
-        int64_t retention_ms = dt_db_i64(db, 0);
-        for (unsigned day = 0; day <= days && *n < max && retention_ms < INT64_MAX / 2; day++) {
-            int32_t part = dt_partition_of(now_ms + day * DT_DAY_MS + retention_ms, now_ms + day * DT_DAY_MS);
-            if (part)
-                wanted[(*n)++] = part;
-        }
-    }
+    while (dt_db_next(db))
+        add_ahead(wanted, dt_db_i64(db, 0), now_ms, days);
     return dt_db_end(db, err);
 }

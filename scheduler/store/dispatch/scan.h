@@ -14,10 +14,15 @@ struct dt_due {
     int64_t id, next_ms;
 };
 
-/* Rows with from_ms <= next_at < to_ms behind (after_ms, after_id), at most `limit` of them; *n are written to out. */
-DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms,
-                                          int64_t after_id, size_t limit, struct dt_due *out, size_t *n,
-                                          struct dt_error *err);
+/* Rows with from_ms <= next_at < to_ms behind (after_ms, after_id), at most `limit` of them. after_id 0: from after_ms
+ * on, or from from_ms on. */
+struct dt_due_window {
+    int64_t from_ms, to_ms, after_ms, after_id;
+    size_t limit;
+};
+/* Reads the rows of a window; *n are written to out. */
+DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, const struct dt_due_window *window, struct dt_due *out,
+                                          size_t *n, struct dt_error *err);
 
 /* Asks for at most `limit` rows with from_ms <= next_at < to_ms, without waiting for the answer, which dt_store_take_due
  * then reads. The store may be asked nothing else before the answer's end. */
@@ -28,15 +33,26 @@ DT_MUST_CHECK dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64
 DT_MUST_CHECK dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_due *out, size_t *n,
                                           struct dt_error *err);
 
-/* Due rows of one shard (by the map), for a leader without Redis: next_at <= now_ms after (after_ms, after_id); scans
- * at most `scan` index entries; *end: the scan reached now. */
-DT_MUST_CHECK dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, unsigned shard,
-                                            int64_t now_ms, int64_t after_ms, int64_t after_id, size_t scan,
-                                            size_t limit, struct dt_due *out, size_t *n, bool *end, int64_t *last_ms,
-                                            int64_t *last_id, struct dt_error *err);
-/* Earliest next_at of the shard after now_ms among the next `scan` index entries; 0 = none among them. */
-DT_MUST_CHECK dt_status dt_store_next_due(dt_store *store, const struct dt_shard_map *map, unsigned shard,
-                                          int64_t now_ms, size_t scan, int64_t *next_ms, struct dt_error *err);
+/* A scan for one shard, by the map, for a leader without Redis. */
+struct dt_shard_scan {
+    const struct dt_shard_map *map;
+    unsigned shard;
+    int64_t now_ms;
+    size_t scan; /* index entries that are looked at, at most */
+
+    /* of dt_store_scan_shard alone */
+    struct dt_due *out;         /* room for `limit` */
+    size_t limit;               /* rows of the shard, at most */
+    int64_t after_ms, after_id; /* the cursor, in and out: where the last entry that was looked at stands; 0, 0 = at the
+                                   beginning */
+    size_t n;                   /* out: rows of the shard */
+    bool end;                   /* out: the scan has reached now_ms */
+};
+/* Reads due rows of the shard: next_at <= now_ms, behind the cursor. */
+DT_MUST_CHECK dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struct dt_error *err);
+/* Finds the earliest next_at of the shard after now_ms among the next `scan` index entries; 0 = none among them. */
+DT_MUST_CHECK dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, int64_t *next_ms,
+                                          struct dt_error *err);
 
 /* When the n-th (from 0) of the rows with from_ms <= next_at < to_ms is due; to_ms when there are fewer. */
 DT_MUST_CHECK dt_status dt_store_due_nth(dt_store *store, int64_t from_ms, int64_t to_ms, size_t n, int64_t *due_ms,
@@ -54,9 +70,13 @@ struct dt_truth {
     int64_t updated_at_ms;
     int64_t generation; /* of the shard map, at that moment */
 };
-/* Reads jobs by their ids, into an array in the arena, in the order of ids. Jobs that are not in `jobs` are left out. */
+struct dt_truths {
+    struct dt_truth *v; /* in the arena */
+    size_t n;
+};
+/* Reads jobs by their ids, in the order of ids. Jobs that are not in `jobs` are left out. */
 DT_MUST_CHECK dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
-                                       struct dt_truth **out, size_t *n_out, struct dt_error *err);
+                                       struct dt_truths *out, struct dt_error *err);
 
 /* Which fair queue a due job belongs to. */
 struct dt_topic_of {

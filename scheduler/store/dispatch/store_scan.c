@@ -11,42 +11,45 @@
 #include "store/db/id_list.h"
 #include "store/sql/statements.h"
 
-/* Up to limit rows; answers false when it wants no more. */
-typedef bool visit_due(void *arg, int64_t id, int64_t due_ms);
+/* Who takes the rows of a scan one by one: false = it wants no more. */
+struct visitor {
+    bool (*visit)(void *arg, int64_t id, int64_t due_ms);
+    void *arg;
+    size_t seen;
+    bool enough;
+};
 
-static dt_status visit_rows(dt_db *db, visit_due *visit, void *arg, size_t *seen, bool *enough, struct dt_error *err)
+static dt_status visit_rows(dt_db *db, struct visitor *v, struct dt_error *err)
 {
-    while (!*enough && dt_db_next(db)) {
-        *enough = !visit(arg, dt_db_i64(db, 0), dt_db_i64(db, 1));
-        ++*seen;
+    while (!v->enough && dt_db_next(db)) {
+        v->enough = !v->visit(v->arg, dt_db_i64(db, 0), dt_db_i64(db, 1));
+        v->seen++;
     }
     return dt_db_end(db, err);
 }
 
-/* Near rows of [from_ms, to_ms), but of after_ms only those behind after_id (0 = all of it): what is left of that
- * millisecond in one statement, and what is later in another. */
-static dt_status scan_near(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms, int64_t after_id,
-                           size_t limit, visit_due *visit, void *arg, struct dt_error *err)
+/* What is left of the cursor's millisecond in one statement, and what is later in another. */
+static dt_status scan_near(dt_store *store, const struct dt_due_window *w, struct visitor *v, struct dt_error *err)
 {
     dt_db *db;
-    size_t seen = 0;
-    bool enough = false, within = after_id && after_ms >= from_ms;
+    const bool within = w->after_id && w->after_ms >= w->from_ms;
+    int64_t from_ms = w->from_ms;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK && within && after_ms < to_ms) {
+    if (status == DT_OK && within && w->after_ms < w->to_ms) {
         status = dt_db_query_index(db, dt_sql_select_due_behind,
-                                   DT_PARAMS(DT_P_INT(after_ms), DT_P_INT(after_id), DT_P_INT(limit)), err);
+                                   DT_PARAMS(DT_P_INT(w->after_ms), DT_P_INT(w->after_id), DT_P_INT(w->limit)), err);
         if (status == DT_OK)
-            status = visit_rows(db, visit, arg, &seen, &enough, err);
+            status = visit_rows(db, v, err);
     }
     if (within)
-        from_ms = after_ms + 1;
-    else if (after_ms > from_ms)
-        from_ms = after_ms;
-    if (status != DT_OK || enough || seen == limit || from_ms >= to_ms)
+        from_ms = w->after_ms + 1;
+    else if (w->after_ms > from_ms)
+        from_ms = w->after_ms;
+    if (status != DT_OK || v->enough || v->seen == w->limit || from_ms >= w->to_ms)
         return status;
     status = dt_db_query_index(db, dt_sql_select_due_between,
-                               DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(limit - seen)), err);
-    return status == DT_OK ? visit_rows(db, visit, arg, &seen, &enough, err) : status;
+                               DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(w->to_ms), DT_P_INT(w->limit - v->seen)), err);
+    return status == DT_OK ? visit_rows(db, v, err) : status;
 }
 
 struct page {
@@ -61,12 +64,13 @@ static bool add_to_page(void *arg, int64_t id, int64_t due_ms)
     return true;
 }
 
-dt_status dt_store_scan_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t after_ms, int64_t after_id,
-                            size_t limit, struct dt_due *out, size_t *n, struct dt_error *err)
+dt_status dt_store_scan_due(dt_store *store, const struct dt_due_window *window, struct dt_due *out, size_t *n,
+                            struct dt_error *err)
 {
     struct page page = {out, n};
+    struct visitor visitor = {.visit = add_to_page, .arg = &page};
     *n = 0;
-    return scan_near(store, from_ms, to_ms, after_ms, after_id, limit, add_to_page, &page, err);
+    return scan_near(store, window, &visitor, err);
 }
 
 dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit, struct dt_error *err)
@@ -90,65 +94,57 @@ dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_d
     return *n < page || last ? dt_db_end(db, err) : DT_OK;
 }
 
-/* Looks at up to `scan` rows from (last_ms, last_id) on, and takes those of the shard until it has enough. */
-struct shard_scan {
-    const struct dt_shard_map *map;
-    unsigned shard;
-    int64_t last_ms, last_id;
-    size_t looked, limit, n;
-    struct dt_due *out;
-};
-
 static bool take_if_ours(void *arg, int64_t id, int64_t due_ms)
 {
-    struct shard_scan *s = arg;
-    s->looked++;
-    s->last_id = id;
-    s->last_ms = due_ms;
+    struct dt_shard_scan *s = arg;
+    s->after_id = id;
+    s->after_ms = due_ms;
     if (dt_shard_of(s->map, id) == s->shard)
         s->out[s->n++] = (struct dt_due){id, due_ms};
     return s->n < s->limit;
 }
 
-static dt_status scan_shard(dt_store *store, struct shard_scan *s, int64_t from_ms, int64_t to_ms, size_t scan,
+/* Looks at up to s->scan rows from the cursor on, and takes those of the shard until it has enough. *looked: at how many.
+ */
+static dt_status scan_shard(dt_store *store, struct dt_shard_scan *s, int64_t from_ms, int64_t to_ms, size_t *looked,
                             struct dt_error *err)
 {
-    return scan_near(store, from_ms, to_ms < INT64_MAX ? to_ms + 1 : to_ms, s->last_ms, s->last_id, scan, take_if_ours,
-                     s, err);
+    struct visitor visitor = {.visit = take_if_ours, .arg = s};
+    const struct dt_due_window window = {.from_ms = from_ms,
+                                         .to_ms = to_ms < INT64_MAX ? to_ms + 1 : to_ms,
+                                         .after_ms = s->after_ms,
+                                         .after_id = s->after_id,
+                                         .limit = s->scan};
+    s->n = 0;
+    dt_status status = scan_near(store, &window, &visitor, err);
+    *looked = visitor.seen;
+    return status;
 }
 
-dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms,
-                              int64_t after_ms, int64_t after_id, size_t scan, size_t limit, struct dt_due *out,
-                              size_t *n, bool *end, int64_t *last_ms, int64_t *last_id, struct dt_error *err)
+dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struct dt_error *err)
 {
-    struct shard_scan s = {
-        .map = map, .shard = shard, .last_ms = after_ms, .last_id = after_id, .limit = limit, .out = out};
-    dt_status status = scan_shard(store, &s, after_ms, now_ms, scan, err);
-    *n = s.n;
-    *end = s.looked < scan && s.n < limit;
-    *last_ms = s.last_ms;
-    *last_id = s.last_id;
+    size_t looked;
+    dt_status status = scan_shard(store, scan, scan->after_ms, scan->now_ms, &looked, err);
+    scan->end = looked < scan->scan && scan->n < scan->limit;
     return status;
 }
 
 /* Of a few rows one is the shard's as a rule; MySQL reads, and sends, all that are asked for. */
 #define FEW ((size_t)32)
 
-dt_status dt_store_next_due(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms,
-                            size_t scan, int64_t *next_ms, struct dt_error *err)
+dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, int64_t *next_ms, struct dt_error *err)
 {
-    size_t some = FEW;
-    dt_status status;
-
     *next_ms = 0;
-    for (;; some *= FEW) {
+    for (size_t some = FEW;; some *= FEW) {
         struct dt_due first = {0, 0};
-        struct shard_scan s = {.map = map, .shard = shard, .limit = 1, .out = &first};
-
-        if (some > scan)
-            some = scan;
-        status = scan_shard(store, &s, now_ms + 1, INT64_MAX, some, err);
-        if (status != DT_OK || s.n || s.looked < some || some == scan) {
+        size_t looked;
+        struct dt_shard_scan s = {.map = scan->map,
+                                  .shard = scan->shard,
+                                  .scan = some < scan->scan ? some : scan->scan,
+                                  .limit = 1,
+                                  .out = &first};
+        dt_status status = scan_shard(store, &s, scan->now_ms + 1, INT64_MAX, &looked, err);
+        if (status != DT_OK || s.n || looked < s.scan || s.scan == scan->scan) {
             *next_ms = status == DT_OK && s.n ? first.next_ms : 0;
             return status;
         }
@@ -197,18 +193,17 @@ static dt_status read_truth(dt_db *db, struct dt_arena *arena, struct dt_truth *
     return out->topic.p ? DT_OK : DT_NOMEM;
 }
 
-dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena, struct dt_truth **out,
-                         size_t *n_out, struct dt_error *err)
+dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena, struct dt_truths *out,
+                         struct dt_error *err)
 {
     dt_db *db;
     struct dt_strbuf list;
     dt_strbuf_init(&list);
-    *n_out = 0;
-    *out = dt_arena_alloc(arena, (n ? n : 1) * sizeof(**out));
+    *out = (struct dt_truths){.v = dt_arena_alloc(arena, (n ? n : 1) * sizeof(*out->v))};
     for (size_t i = 0; i < n; i++)
         dt_id_list_add(&list, ids[i]);
     dt_id_list_end(&list);
-    dt_status status = *out && !list.failed ? DT_OK : DT_NOMEM;
+    dt_status status = out->v && !list.failed ? DT_OK : DT_NOMEM;
     if (status == DT_OK)
         status = dt_store_db(store, &db, err);
     if (status == DT_OK)
@@ -216,8 +211,8 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
     dt_strbuf_clear(&list);
     if (status != DT_OK)
         return status;
-    while (status == DT_OK && *n_out < n && dt_db_next(db))
-        status = read_truth(db, arena, &(*out)[(*n_out)++]);
+    while (status == DT_OK && out->n < n && dt_db_next(db))
+        status = read_truth(db, arena, &out->v[out->n++]);
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
     return status == DT_OK ? end : status;
 }

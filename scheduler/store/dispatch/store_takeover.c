@@ -65,13 +65,13 @@ static dt_status read_row(dt_db *db, struct dt_fence *fence, const char *index_a
     return status == DT_OK ? end : status;
 }
 
-static dt_status write_epoch(dt_db *db, const struct dt_fence *fence, const char *owner, const char *index_at,
+static dt_status write_epoch(dt_db *db, const struct dt_fence *fence, const struct dt_leadership *who,
                              struct dt_error *err)
 {
     return dt_db_run(db, dt_sql_write_leadership,
                      DT_PARAMS(DT_P_INT(fence->epoch), DT_P_INT(fence->token), DT_P_INT(fence->version),
-                               DT_P_STR(dt_str(owner)), DT_P_STR(dt_str(index_at)), DT_P_INT(fence->index_epoch),
-                               DT_P_INT(fence->shard)),
+                               DT_P_STR(dt_str(who->owner)), DT_P_STR(dt_str(who->index_at)),
+                               DT_P_INT(fence->index_epoch), DT_P_INT(fence->shard)),
                      NULL, err);
 }
 
@@ -89,11 +89,11 @@ static dt_status halt_unreadable(dt_db *db, unsigned shard, struct dt_error *err
     return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
 }
 
-dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner, const char *index_at,
-                            struct dt_fence *fence, struct dt_inflight *inflight, struct dt_error *err)
+dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, struct dt_fence *fence,
+                            struct dt_inflight *inflight, struct dt_error *err)
 {
     dt_db *db;
-    *fence = (struct dt_fence){.shard = shard, .token = token};
+    *fence = (struct dt_fence){.shard = who->shard, .token = who->token};
     dt_status status = dt_store_db(store, &db, err);
     /* A fresh connection: whatever an old one still had under way is over, or will lose against the row lock. */
     if (status == DT_OK)
@@ -102,11 +102,11 @@ dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, cons
         status = dt_db_begin(db, err);
     if (status != DT_OK)
         return status;
-    status = read_row(db, fence, index_at, inflight, err);
+    status = read_row(db, fence, who->index_at, inflight, err);
     if (status == DT_MALFORMED)
-        return halt_unreadable(db, shard, err);
+        return halt_unreadable(db, who->shard, err);
     if (status == DT_OK)
-        status = write_epoch(db, fence, owner, index_at, err);
+        status = write_epoch(db, fence, who, err);
     return dt_store_commit(db, status, err);
 }
 

@@ -10,15 +10,20 @@
 #include "store/dispatch/fence.h"
 #include "store/dispatch/inflight.h"
 
+/* Who takes a shard over. */
+struct dt_leadership {
+    unsigned shard;
+    int64_t token;        /* random: no other leadership has it */
+    const char *owner;    /* the process */
+    const char *index_at; /* the endpoint of the shard's set, which decides fence->index_epoch */
+};
 /*
- * Step 1, on a fresh connection: epoch + 1, the new token, the owner, and where the shard's set is (index_at, which
- * decides fence->index_epoch). OK: *fence is the row as it is now, *inflight its list, which the caller clears.
- * HALTED (the reason in err). NOT_FOUND: the shard has no row. UNKNOWN, UNAVAILABLE: start over; the row may hold the
- * epoch that was tried.
+ * Step 1, on a fresh connection: writes epoch + 1, token, owner and index_at. OK: *fence is the row as it is now,
+ * *inflight its list, which the caller clears. HALTED (the reason in err). NOT_FOUND: the shard has no row. UNKNOWN,
+ * UNAVAILABLE: start over; the row may hold the epoch that was tried.
  */
-DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, unsigned shard, int64_t token, const char *owner,
-                                          const char *index_at, struct dt_fence *fence, struct dt_inflight *inflight,
-                                          struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, struct dt_fence *fence,
+                                          struct dt_inflight *inflight, struct dt_error *err);
 
 /* What a takeover found out between ledger_offset and its barrier, and remembers of a refusal. */
 struct dt_findings {

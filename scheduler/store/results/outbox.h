@@ -9,11 +9,19 @@ struct dt_notice {
     struct dt_job job;
     int64_t attempt, made_at_ms;
 };
-/* Reads at most `limit` notices of a shard above after_id, in the order in which they were written, into an array in the
- * arena; *n of them. */
-DT_MUST_CHECK dt_status dt_store_outbox(dt_store *store, unsigned shard, int64_t after_id, size_t limit,
-                                        struct dt_arena *arena, struct dt_notice **out, size_t *n,
-                                        struct dt_error *err);
+struct dt_notices {
+    struct dt_notice *v; /* in the arena */
+    size_t n;
+};
+/* At most `limit` notices of a shard above after_id. */
+struct dt_outbox_page {
+    unsigned shard;
+    int64_t after_id;
+    size_t limit;
+};
+/* Reads a page, in the order in which the notices were written. */
+DT_MUST_CHECK dt_status dt_store_outbox(dt_store *store, const struct dt_outbox_page *page, struct dt_arena *arena,
+                                        struct dt_notices *out, struct dt_error *err);
 /* Deletes notices that were sent. A notice that is sent and not deleted, because of a crash between the two, is sent
  * again. */
 DT_MUST_CHECK dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_t n,

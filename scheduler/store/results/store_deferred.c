@@ -218,14 +218,14 @@ static dt_status apply_deferred(void *arg, const struct dt_results_txn *txn, str
     return status == DT_OK ? delete_applied(d, txn->db) : status;
 }
 
-dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, int64_t *after_id, size_t limit,
-                                  struct dt_arena *arena, struct dt_apply **out, size_t *n, struct dt_error *err)
+dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, struct dt_arena *arena,
+                                  struct dt_deferred_page *page, struct dt_error *err)
 {
-    struct deferring d = {.after_id = *after_id, .limit = limit, .out_arena = arena};
+    struct deferring d = {.after_id = page->after_id, .limit = page->limit, .out_arena = arena};
     dt_status status = dt_results_commit(store, map, DT_LOCK_PASSING_BY, apply_deferred, &d, err);
-    *out = status == DT_OK ? d.results : NULL;
-    *n = status == DT_OK ? d.n : 0;
-    if (*n)
-        *after_id = d.ids[d.n - 1];
+    page->v = status == DT_OK ? d.results : NULL;
+    page->n = status == DT_OK ? d.n : 0;
+    if (page->n)
+        page->after_id = d.ids[d.n - 1];
     return status;
 }

@@ -16,21 +16,21 @@ static dt_status read_notice(dt_db *db, struct dt_arena *arena, struct dt_notice
     return dt_row_full(db, 3, arena, &out->job);
 }
 
-dt_status dt_store_outbox(dt_store *store, unsigned shard, int64_t after_id, size_t limit, struct dt_arena *arena,
-                          struct dt_notice **out, size_t *n, struct dt_error *err)
+dt_status dt_store_outbox(dt_store *store, const struct dt_outbox_page *page, struct dt_arena *arena,
+                          struct dt_notices *out, struct dt_error *err)
 {
     dt_db *db;
-    *n = 0;
-    *out = dt_arena_alloc(arena, (limit ? limit : 1) * sizeof(**out));
-    dt_status status = *out ? dt_store_db(store, &db, err) : DT_NOMEM;
+    const size_t limit = page->limit;
+    *out = (struct dt_notices){.v = dt_arena_alloc(arena, (limit ? limit : 1) * sizeof(*out->v))};
+    dt_status status = out->v ? dt_store_db(store, &db, err) : DT_NOMEM;
     if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_notices, DT_PARAMS(DT_P_INT(shard), DT_P_INT(after_id), DT_P_INT(limit)),
-                             err);
+        status = dt_db_query(db, dt_sql_select_notices,
+                             DT_PARAMS(DT_P_INT(page->shard), DT_P_INT(page->after_id), DT_P_INT(limit)), err);
     if (status != DT_OK)
         return status;
-    while (status == DT_OK && *n < limit && dt_db_next(db)) {
-        status = read_notice(db, arena, &(*out)[*n]);
-        *n += status == DT_OK;
+    while (status == DT_OK && out->n < limit && dt_db_next(db)) {
+        status = read_notice(db, arena, &out->v[out->n]);
+        out->n += status == DT_OK;
     }
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
     return status == DT_OK ? end : status;
