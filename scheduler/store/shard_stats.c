@@ -1,4 +1,4 @@
-/* What leaders say about their shards, written once a second by each dispatcher: one row a shard, replaced each time. */
+/* Statements of leaders about their shards: one row a shard, replaced each time. */
 #include "store/shard_stats.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What leaders say about their shards, for the API and for operators (`shard_stats`). It decides nothing. */
+/* Statements of leaders about their shards, for the API and for operators (`shard_stats`). They decide nothing. */
 #ifndef DT_STORE_SHARD_STATS_H
 #define DT_STORE_SHARD_STATS_H
 

@@ -198,8 +198,8 @@ struct dt_deferred_page {
 };
 /*
  * Tries the results of a page. Those of jobs whose row is still locked, or that have earlier ones stored, are BUSY and
- * stay; the others are applied and go, in one transaction. Nothing is waited for. Several callers at once may each apply
- * a result: the second one finds a DUPLICATE, or extends a deadline once more.
+ * stay; the others are applied and go, in one transaction. Nothing is waited for. Several callers at once may each
+ * apply a result: the second one finds a DUPLICATE, or extends a deadline once more.
  */
 DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, struct dt_arena *arena,
                                                 struct dt_deferred_page *page, struct dt_error *err);

@@ -2,8 +2,8 @@
  * What the files of store/ share, and nobody else includes.
  *
  * A transaction that may be repeated is a function of its work, given to dt_store_commit_work. What a leader does under
- * its fence is never repeated (dispatch/fence_txn.h); inserting, which may have to find out what became of a COMMIT, and
- * applying results, which lock more the second time, have loops of their own (jobs/store_insert.c,
+ * its fence is never repeated (dispatch/fence_txn.h); inserting, which may have to find out what became of a COMMIT,
+ * and applying results, which lock more the second time, have loops of their own (jobs/store_insert.c,
  * results/results_txn.c).
  */
 #ifndef DT_STORE_STORE_INTERNAL_H
@@ -35,8 +35,8 @@ DT_MUST_CHECK dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_e
 
 /* The work of one transaction, between its beginning and its COMMIT. now_ms: the server's time in it. */
 typedef dt_status dt_work_fn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err);
-/* Begins, does the work, and commits if that was OK; else rolls back. counts (may be NULL): made empty, filled by the work,
- * written with the COMMIT (jobs/counts.h). The status of the first step that failed. */
+/* Begins, does the work, and commits if that was OK; else rolls back. counts (may be NULL): made empty, filled by the
+ * work, written with the COMMIT (jobs/counts.h). The status of the first step that failed. */
 struct dt_counts;
 DT_MUST_CHECK dt_status dt_store_commit_once(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
                                              struct dt_error *err);

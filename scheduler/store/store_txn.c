@@ -1,6 +1,6 @@
 /*
- * One way to run a transaction: begin, work, count, commit, and the repetition of all of it when another transaction was
- * in the way.
+ * One way to run a transaction: begin, work, count, commit, and the repetition of all of it when another transaction
+ * was in the way.
  */
 #include "store/jobs/counts.h"
 #include "store/store_internal.h"

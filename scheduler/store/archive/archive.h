@@ -1,7 +1,7 @@
 /*
- * The archive of finished jobs: moving them from `jobs` to `history`, its partitions, and keys that become free. For the
- * dispatcher that keeps house. Each step is one short transaction over a bounded number of rows; it may be repeated or
- * cut off at any point. now_ms is MySQL's clock.
+ * The archive of finished jobs: moving them from `jobs` to `history`, its partitions, and keys that become free. For
+ * the dispatcher that keeps house. Each step is one short transaction over a bounded number of rows; it may be repeated
+ * or cut off at any point. now_ms is MySQL's clock.
  */
 #ifndef DT_STORE_ARCHIVE_H
 #define DT_STORE_ARCHIVE_H
@@ -50,7 +50,7 @@ DT_MUST_CHECK dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_m
 
 /* ---- archiving (archiver.c) ---- */
 
-/* What an archiver remembers. All zero at first. */
+/* The memory of an archiver. All zero at first. */
 struct dt_archiver {
     struct dt_partitions partitions;
     bool make_do;               /* jobs whose partition is missing go to the default partition */
@@ -69,8 +69,8 @@ DT_MUST_CHECK dt_status dt_store_archive(dt_store *store, struct dt_archiver *ar
 /* Frees keys whose time is over; *done: how many. */
 DT_MUST_CHECK dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
                                            struct dt_error *err);
-/* Looks at some rows of the default partition: those that have a partition now move there, those whose retention is over
- * are removed. *done: how many did; the cursor goes round. */
+/* Looks at some rows of the default partition: those that have a partition now move there, those whose retention is
+ * over are removed. *done: how many did; the cursor goes round. */
 DT_MUST_CHECK dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, int64_t now_ms,
                                               size_t limit, size_t *done, struct dt_error *err);
 

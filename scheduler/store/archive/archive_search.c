@@ -1,7 +1,7 @@
 /*
- * See archive_search.h. A row of the default partition moves to its own at some time, which may be one that was not known
- * when the search began; so where the default partition was among them and nothing was found, the search is done once
- * more. All other rows stay where they are until they are driven back or their partition is dropped.
+ * See archive_search.h. A row of the default partition moves to its own at some time, which may be one that was not
+ * known when the search began; so where the default partition was among them and nothing was found, the search is done
+ * once more. All other rows stay where they are until they are driven back or their partition is dropped.
  */
 #include "store/archive/archive_search.h"
 

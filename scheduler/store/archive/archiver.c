@@ -1,6 +1,6 @@
 /*
- * The archiver: finished jobs move from `jobs` to `history` with their attempts, or are removed where their retention is
- * over; their keys become free in the order of key_ends; the default partition (`rest`) is sorted into the others.
+ * The archiver: finished jobs move from `jobs` to `history` with their attempts, or are removed where their retention
+ * is over; their keys become free in the order of key_ends; the default partition (`rest`) is sorted into the others.
  *
  * A batch of the archiver, whatever its size:
  *
@@ -187,7 +187,7 @@ static void want(struct dt_wanted *wanted, int32_t part)
         wanted->v[wanted->n++] = part;
 }
 
-/* What has no partition is told, or lies in `rest` if there is none to be had. */
+/* A job without a partition makes it wanted, or goes to the default partition if there is none to be had. */
 static void choose_parts(struct archiving *a)
 {
     for (size_t i = 0; i < a->n; i++) {

@@ -1,5 +1,5 @@
-/* Housekeeping of `jobs` in bounded steps: what comes near is indexed exactly, what manual edits finished is tidied. *done:
- * how many rows; 0 = nothing is left to do now. */
+/* Housekeeping of `jobs` in bounded steps: what comes near is indexed exactly, what manual edits finished is tidied.
+ * *done: how many rows; 0 = nothing is left to do now. */
 #ifndef DT_STORE_HOUSEKEEPING_H
 #define DT_STORE_HOUSEKEEPING_H
 

@@ -1,4 +1,4 @@
-/* What the files of housekeeping share; for store/ only. */
+/* Shared by housekeeping and the archiver; for store/ only. */
 #ifndef DT_STORE_HOUSEKEEPING_SHARED_H
 #define DT_STORE_HOUSEKEEPING_SHARED_H
 

@@ -140,7 +140,7 @@ static dt_status make_part(struct tending *t, int32_t part)
     return status;
 }
 
-/* What the partition holds counts as removed from now on. Its rows are shown to nobody any more, nor looked for. */
+/* Counts what the partition holds as removed. Its rows are shown to nobody any more, nor looked for. */
 static dt_status count_out(struct tending *t, int32_t part)
 {
     const struct dt_param number = DT_P_INT(part);

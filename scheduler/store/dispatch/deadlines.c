@@ -1,9 +1,9 @@
 /*
  * Deadlines of attempts that were sent: put off once their sending has eaten a part of their time.
  *
- * Invariants: a deadline never becomes earlier; only what the row still calls dispatched, with that attempt, is touched;
- * rows are locked in order of ids, and one that another session holds locked keeps its deadline: a session that was left
- * open must not hold up the shard.
+ * Invariants: a deadline never becomes earlier; only what the row still calls dispatched, with that attempt, is
+ * touched; rows are locked in order of ids, and one that another session holds locked keeps its deadline: a session
+ * that was left open must not hold up the shard.
  */
 #include "store/dispatch/deadlines.h"
 

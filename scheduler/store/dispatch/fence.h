@@ -1,6 +1,6 @@
 /*
- * The fence: what a leadership wrote last into its shard's row of `shards`. Each transaction of a leader locks the row and
- * compares it with the fence; if they differ, another leadership holds the shard, or MySQL went back to an earlier
+ * The fence: what a leadership wrote last into its shard's row of `shards`. Each transaction of a leader locks the row
+ * and compares it with the fence; if they differ, another leadership holds the shard, or MySQL went back to an earlier
  * state, and nothing is written.
  *
  * A fence is made by dt_store_takeover (takeover.h). It belongs to the leader's thread. Every call that changes the row

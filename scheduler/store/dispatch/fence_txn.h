@@ -6,7 +6,7 @@
 #include "store/dispatch/fence.h"
 #include "store/dispatch/inflight.h"
 
-/* What is read together with the locked row. */
+/* Values that are read together with the locked row. */
 struct dt_fence_row {
     int64_t now_ms, generation, topics_version;
 };
@@ -19,14 +19,14 @@ struct dt_fence_row {
 DT_MUST_CHECK dt_status dt_fence_begin(dt_store *store, const struct dt_fence *fence, dt_db **db,
                                        struct dt_fence_row *row, struct dt_error *err);
 
-/* What a leader writes into its row. */
+/* Values that a leader writes into its row. */
 struct dt_fence_values {
     struct dt_inflight inflight; /* borrowed */
     size_t send_n;
     int64_t ledger_offset, batch_no;
 };
-/* Writes the values into the locked row, raises its version, and updates *fence at once: the caller forgets that one when
- * the commit fails. DEPOSED: the row is not what the fence says, nothing was written. */
+/* Writes the values into the locked row, raises its version, and updates *fence at once: the caller forgets that one
+ * when the commit fails. DEPOSED: the row is not what the fence says, nothing was written. */
 DT_MUST_CHECK dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fence_values *values,
                                        struct dt_error *err);
 

@@ -50,7 +50,7 @@ static bool take_number(struct cursor *c, int64_t *out)
     unsigned digits = 0;
     while (c->p < c->end && (*c->p == ' ' || *c->p == '\n'))
         c->p++;
-    bool negative = c->p < c->end && *c->p == '-'; /* a due time that somebody wrote by hand */
+    bool negative = c->p < c->end && *c->p == '-'; /* a due time of a manual edit */
     c->p += negative;
     for (; c->p < c->end && *c->p >= '0' && *c->p <= '9' && digits < 18; digits++)
         v = v * 10 + (*c->p++ - '0');

@@ -1,8 +1,9 @@
 /*
- * The in-flight list: what a shard has claimed and not settled, in the order in which it is sent. Pure: no I/O, no lock.
+ * The in-flight list: what a shard has claimed and not settled, in the order in which it is sent. Pure: no I/O, no
+ * lock.
  *
- * The list stands in shards.inflight; its first `send_n` entries are the batch that goes next, or that was sent last. An
- * attempt enters the list with its claim and leaves it at the head, when the batch is known to be sent.
+ * The list stands in shards.inflight; its first `send_n` entries are the batch that goes next, or that was sent last.
+ * An attempt enters the list with its claim and leaves it at the head, when the batch is known to be sent.
  */
 #ifndef DT_STORE_INFLIGHT_H
 #define DT_STORE_INFLIGHT_H
@@ -27,7 +28,8 @@ void dt_inflight_clear(struct dt_inflight *list);
 
 /* ---- as text ---- */
 
-/* Appends the list as [[id,attempt,due],...], the text in shards.inflight and in ledger records. Look at out->failed. */
+/* Appends the list as [[id,attempt,due],...], the text in shards.inflight and in ledger records. Look at out->failed.
+ */
 void dt_inflight_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
 /* Appends the same text with the entries in order of ids, as a parameter of statements that lock rows in that order.
  * NOMEM. */
@@ -51,7 +53,7 @@ bool dt_inflight_equal(const struct dt_claim *a, size_t n_a, const struct dt_cla
 /* ---- how it shrinks ---- */
 
 /*
- * What becomes of a list of n entries whose first send_n are the batch. Only the two functions below halve and double.
+ * How a list of n entries shrinks whose first send_n are the batch. Only the two functions below halve and double.
  * How fast send_n falls and grows decides the speed alone; what leaves the list, and why, decides safety.
  */
 struct dt_shrink {

@@ -4,8 +4,9 @@
  * Owns:            what is known of each candidate before it is judged.
  * Refuses to know: what becomes of it.
  *
- * Invariants: rows are locked in order of ids; a row that another session holds locked is passed by; the list of another
- * shard is read after the rows were locked, as committed then, and an attempt that is not in it cannot come into it.
+ * Invariants: rows are locked in order of ids; a row that another session holds locked is passed by; the list of
+ * another shard is read after the rows were locked, as committed then, and an attempt that is not in it cannot come
+ * into it.
  */
 #include <stdlib.h>
 

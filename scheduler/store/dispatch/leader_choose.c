@@ -12,7 +12,7 @@
 
 #include "store/dispatch/leader_parts.h"
 
-/* What one topic has of a batch that cannot take all. */
+/* The part of one topic in a batch that cannot take all. */
 struct part {
     struct dt_str topic;
     size_t jobs, bytes;

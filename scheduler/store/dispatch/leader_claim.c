@@ -4,9 +4,9 @@
  * Owns:            what a claim writes into `jobs` and `attempts`, and `batch` of struct dt_leader_txn.
  * Refuses to know: which jobs (leader_choose.c), and the list in the shard's row (leader_txn.c).
  *
- * Invariants: the previous attempt of a job is archived before its row forgets it; what was read when a row was locked is
- * what is written; the listener is told before the claim is written, or, where large messages are read by themselves,
- * behind it.
+ * Invariants: the previous attempt of a job is archived before its row forgets it; what was read when a row was locked
+ * is what is written; the listener is told before the claim is written, or, where large messages are read by
+ * themselves, behind it.
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /*
- * What becomes of each candidate of a leader transaction.
+ * The judge of the candidates of a leader transaction.
  *
  * Owns:            the fate of a locked row, and `judged` of struct dt_leader_txn.
  * Refuses to know: how many fit into a batch (leader_choose.c), and how anything is written.
@@ -38,7 +38,7 @@ static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, c
 }
 
 /* Either its topic was made after this transaction read the snapshot (the next leader transaction knows it), or
- * somebody deleted the topic's row by hand: then nobody can say where the job goes, and it waits in its held set until
+ * a manual edit deleted the topic's row: then nobody can say where the job goes, and it waits in its held set until
  * the row is back. */
 static dt_status judge_orphan(struct dt_open_txn *t, struct dt_candidate *c)
 {

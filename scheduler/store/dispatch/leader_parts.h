@@ -1,5 +1,5 @@
 /*
- * What the files of the leader transaction share; nobody else includes this.
+ * The parts of the leader transaction: shared by its files, included by nobody else.
  *
  *   leader_txn.c         begins, goes through the others in this order, writes the shard's row, commits
  *   leader_candidates.c  the hinted jobs: locked and read, with what other shards have in flight of them
@@ -19,7 +19,7 @@
 #include "store/dispatch/leader_txn.h"
 #include "store/jobs/counts.h"
 
-/* What becomes of a hint in this transaction. */
+/* The outcome of a hint in this transaction. */
 enum dt_fate {
     DT_FATE_GONE,      /* nothing is due of it any more: its entry goes away */
     DT_FATE_ELSEWHERE, /* its slot is another shard's */
@@ -97,12 +97,14 @@ DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
 
 /* Leaves attempts to the results that wait for their jobs' rows (deferred_results). Before dt_claims_choose. */
 DT_MUST_CHECK dt_status dt_timeouts_leave_deferred(struct dt_open_txn *t);
-/* Ends the attempts whose fate is DT_FATE_TIMEOUT, as a reported failure ends one. Their fates become what came of it. */
+/* Ends the attempts whose fate is DT_FATE_TIMEOUT, as a reported failure ends one. Their fates become what came of it.
+ */
 DT_MUST_CHECK dt_status dt_timeouts_write(struct dt_open_txn *t);
 
 /* ---- leader_claim.c ---- */
 
-/* Makes the chosen jobs dispatched, reads their messages, and tells the caller's listener while nothing is committed. */
+/* Makes the chosen jobs dispatched, reads their messages, and tells the caller's listener while nothing is committed.
+ */
 DT_MUST_CHECK dt_status dt_claims_write(struct dt_open_txn *t);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The leader transaction: one transaction of MySQL in which a leader settles the batch that was sent, times out attempts
- * whose deadline has passed, and claims what is due. It takes a handful of statements whatever the number of jobs.
+ * The leader transaction: one transaction of MySQL in which a leader settles the batch that was sent, times out
+ * attempts whose deadline has passed, and claims what is due. It takes a handful of statements whatever the number of
+ * jobs.
  *
  * The caller fills in the parts under "in", calls dt_leader_txn_commit, and reads the parts under "out" if that was OK.
  * Everything goes on in the leader's thread. What goes in is borrowed for the call; what comes out lies in the arena.
@@ -18,7 +19,7 @@ struct dt_hint {
     int64_t id, due_ms;
 };
 
-/* What became of a hint: what the index should say now. */
+/* The outcome of a hint: what the index should say now. */
 struct dt_seen {
     int64_t id, hint_ms;
     int64_t next_ms;    /* 0 = the entry goes away */
@@ -49,7 +50,7 @@ struct dt_leader_sent {
     bool extend_deadlines; /* its claim is so old that its deadlines are counted from now */
 };
 
-/* What may be due, and what is known of it. */
+/* Hints of what may be due, the bounds of a batch, and what is known of topics and results. */
 struct dt_leader_due {
     const struct dt_hint *hints; /* each id once */
     size_t n_hints;
@@ -151,8 +152,8 @@ struct dt_leader_txn {
  *   - writes list, send_n, batch_no and version into the row, and updates *fence.
  *
  * While a remainder of the list is in flight nothing is claimed and nothing times out. Nothing at all is written when
- * there is nothing to settle, time out or claim. DEPOSED, HALTED, NOT_FOUND: nothing was written. Any status but OK: the
- * leadership is over, take over again.
+ * there is nothing to settle, time out or claim. DEPOSED, HALTED, NOT_FOUND: nothing was written. Any status but OK:
+ * the leadership is over, take over again.
  */
 DT_MUST_CHECK dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct dt_leader_txn *txn,
                                              struct dt_error *err);

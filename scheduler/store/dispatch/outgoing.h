@@ -1,12 +1,12 @@
-/* What consumers get: the messages of claimed attempts, as their jobs' rows have them. */
+/* Messages for consumers: those of claimed attempts, as their jobs' rows have them. */
 #ifndef DT_STORE_OUTGOING_H
 #define DT_STORE_OUTGOING_H
 
 #include "store/dispatch/inflight.h"
 #include "store/store.h"
 
-/* The message of one claim: what the caller gave, by the table of columns (job/job_columns.h), and where it goes. Slices
- * lie in the arena of the call that read it; those of columns that are NULL are absent. */
+/* The message of one claim: what the caller gave, by the table of columns (job/job_columns.h), and where it goes.
+ * Slices lie in the arena of the call that read it; those of columns that are NULL are absent. */
 struct dt_outgoing {
     struct dt_claim claim;
     struct dt_str topic, kafka_topic, key;

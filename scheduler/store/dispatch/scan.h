@@ -1,5 +1,5 @@
 /*
- * What is due, by MySQL: bounded readings of the due index for the reconciler and for leaders without Redis, and the
+ * Due jobs, by MySQL: bounded readings of the due index for the reconciler and for leaders without Redis, and the
  * truth about jobs that an index tells of. They lock nothing, and cost what lies in their window, whatever else the
  * table has. What they find are hints: a claim decides.
  *
@@ -24,12 +24,12 @@ struct dt_due_window {
 DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, const struct dt_due_window *window, struct dt_due *out,
                                           size_t *n, struct dt_error *err);
 
-/* Asks for at most `limit` rows with from_ms <= next_at < to_ms, without waiting for the answer, which dt_store_take_due
- * then reads. The store may be asked nothing else before the answer's end. */
+/* Asks for at most `limit` rows with from_ms <= next_at < to_ms, without waiting for the answer, which
+ * dt_store_take_due then reads. The store may be asked nothing else before the answer's end. */
 DT_MUST_CHECK dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit,
                                          struct dt_error *err);
-/* Reads the next page of the answer: at most `page` rows, *n are written to out. A page that is not full ends the answer,
- * as does a page that is asked for as the last one, or a failure. UNAVAILABLE: no answer is owed. */
+/* Reads the next page of the answer: at most `page` rows, *n are written to out. A page that is not full ends the
+ * answer, as does a page that is asked for as the last one, or a failure. UNAVAILABLE: no answer is owed. */
 DT_MUST_CHECK dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_due *out, size_t *n,
                                           struct dt_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * What consumers get: the message of each claimed attempt. Small ones come with the row that is locked for the claim;
+ * Messages for consumers, one for each claimed attempt. Small ones come with the row that is locked for the claim;
  * large ones, and those of a batch that is sent again, are read by id in one statement, whatever the row says by now.
  */
 #include "store/dispatch/outgoing.h"

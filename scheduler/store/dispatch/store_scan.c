@@ -28,7 +28,7 @@ static dt_status visit_rows(dt_db *db, struct visitor *v, struct dt_error *err)
     return dt_db_end(db, err);
 }
 
-/* What is left of the cursor's millisecond in one statement, and what is later in another. */
+/* Reads the remainder of the cursor's millisecond in one statement, and what is later in another. */
 static dt_status scan_near(dt_store *store, const struct dt_due_window *w, struct visitor *v, struct dt_error *err)
 {
     dt_db *db;
@@ -104,7 +104,8 @@ static bool take_if_ours(void *arg, int64_t id, int64_t due_ms)
     return s->n < s->limit;
 }
 
-/* Looks at up to s->scan rows from the cursor on, and takes those of the shard until it has enough. *looked: at how many.
+/* Looks at up to s->scan rows from the cursor on, and takes those of the shard until it has enough. *looked: at how
+ * many.
  */
 static dt_status scan_shard(dt_store *store, struct dt_shard_scan *s, int64_t from_ms, int64_t to_ms, size_t *looked,
                             struct dt_error *err)

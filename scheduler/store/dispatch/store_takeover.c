@@ -81,7 +81,7 @@ static dt_status halt(dt_db *db, unsigned shard, const char *reason, struct dt_e
     return dt_db_run(db, dt_sql_halt_shard, DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(shard)), NULL, err);
 }
 
-/* Somebody wrote into it by hand: what is in flight is not known, so nothing may be claimed. */
+/* A manual edit broke the list: what is in flight is not known, so nothing may be claimed. */
 static dt_status halt_unreadable(dt_db *db, unsigned shard, struct dt_error *err)
 {
     static const char reason[] = "the in-flight list cannot be read";
@@ -126,8 +126,8 @@ struct settling {
 };
 
 /*
- * What Kafka refused alone ends here: by the same judge as a failure that a consumer reports. Who was answered "too
- * late" with this attempt must find out what became of it, also when a manual edit or a forged result has ended it
+ * Ends an attempt that Kafka refused alone: by the same judge as a failure that a consumer reports. Who was answered
+ * "too late" with this attempt must find out what became of it, also when a manual edit or a forged result has ended it
  * meanwhile: then the state stays theirs.
  */
 static dt_status end_undeliverable(struct settling *s)

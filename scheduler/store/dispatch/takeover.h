@@ -25,7 +25,7 @@ struct dt_leadership {
 DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, struct dt_fence *fence,
                                           struct dt_inflight *inflight, struct dt_error *err);
 
-/* What a takeover found out between ledger_offset and its barrier, and remembers of a refusal. */
+/* The findings of a takeover between ledger_offset and its barrier, and what it remembers of a refusal. */
 struct dt_findings {
     const struct dt_inflight *inflight; /* as step 1 read it */
     bool in_ledger;                     /* the batch, the first fence->send_n entries, was committed */
@@ -36,7 +36,7 @@ struct dt_findings {
     const struct dt_shard_map *map;     /* whose leader sends a dead letter */
 };
 
-/* What step 5 did. */
+/* The effects of step 5. */
 struct dt_settled {
     struct dt_shrink shrink;    /* of the list */
     bool ended;                 /* undeliverable, and the job's row took it (no manual edit came between) */

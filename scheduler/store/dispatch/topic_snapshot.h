@@ -10,13 +10,14 @@ typedef struct dt_topic_snapshot dt_topic_snapshot;
 DT_MUST_CHECK dt_status dt_topic_snapshot_new(dt_topic_snapshot **out);
 void dt_topic_snapshot_free(dt_topic_snapshot *snapshot);
 
-/* Reads the topics again if their version rose. A leader transaction does so by itself. After a failure the snapshot may
- * lack topics, and is read again the next time. */
+/* Reads the topics again if their version rose. A leader transaction does so by itself. After a failure the snapshot
+ * may lack topics, and is read again the next time. */
 DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, struct dt_error *err);
 
 /* Was the topic paused at the last reading? False for a topic that is not known. */
 bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic);
-/* The Kafka topic of a topic at the last reading; absent for a topic that is not known. Valid until the next reading. */
+/* The Kafka topic of a topic at the last reading; absent for a topic that is not known. Valid until the next reading.
+ */
 struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic);
 
 /* ---- inside a transaction; for store/ only ---- */

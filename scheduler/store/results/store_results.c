@@ -13,10 +13,10 @@
  *     count what went from a state to another             with the COMMIT (counts.h)
  *
  * The first try reads without locks (which is much cheaper) and writes only where (attempt, state, version) is still
- * what was read: those are all that a decision rests on. If a row is not, all is taken back and the second try
- * locks while it reads. A leader transaction, which cannot be taken back for that, locks at once: its decisions rest
- * on next_at, too, which a hand may change. A try that waited for a lock in vain is followed by one that passes by the
- * rows that others hold: their results are BUSY, and nobody else waits for them.
+ * what was read: those are all that a decision rests on. If a row is not, all is taken back and the second try locks
+ * while it reads. A leader transaction, which cannot be taken back for that, locks at once: its decisions rest on
+ * next_at, too, which a manual edit may change. A try that waited for a lock in vain is followed by one that passes by
+ * the rows that others hold: their results are BUSY, and nobody else waits for them.
  *
  * Invariants: nothing is written that was not judged; a dead letter is written with the state that it tells of; several
  * results of one job are judged one after the other and written once; rows are locked in the order of their ids by each
@@ -356,7 +356,7 @@ static dt_status read_archived(struct batch *b, size_t asked)
     return status != DT_OK ? status : ended;
 }
 
-/* They are finished, so no result changes them. One by hand that is not is nobody's to judge. */
+/* An archived job is finished, so no result changes it. One that a manual edit made another is nobody's to judge. */
 static void judge_archived_job(struct batch *b, struct judged *j)
 {
     for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {

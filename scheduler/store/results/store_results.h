@@ -25,10 +25,10 @@ struct dt_results_txn {
 };
 
 /*
- * Does the work of dt_store_apply inside the transaction: locks the jobs in the order of their ids, decides, writes rows
- * and outbox; nothing else of the transaction is touched. It takes a handful of statements, and one for every 960 jobs
- * where they are read or alike. A TIMED_OUT without an error code gets "ack_timeout". On failure the caller rolls back,
- * and the outcomes mean nothing. BUSY, with DT_LOCK_NONE: a row changed since it was read.
+ * Does the work of dt_store_apply inside the transaction: locks the jobs in the order of their ids, decides, writes
+ * rows and outbox; nothing else of the transaction is touched. It takes a handful of statements, and one for every 960
+ * jobs where they are read or alike. A TIMED_OUT without an error code gets "ack_timeout". On failure the caller rolls
+ * back, and the outcomes mean nothing. BUSY, with DT_LOCK_NONE: a row changed since it was read.
  */
 DT_MUST_CHECK dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_apply *results, size_t n,
                                                 struct dt_error *err);
