@@ -121,24 +121,24 @@ static void poison_anywhere_is_singled_out_and_all_others_are_sent_once(void **s
 
 static void a_list_is_read_as_it_was_written(void **state)
 {
-    struct dt_claims read = {0};
+    struct dt_inflight read = {0};
     struct dt_strbuf text;
     (void)state;
     dt_strbuf_init(&text);
-    dt_claims_format(five, 5, &text);
-    assert_int_equal(dt_claims_parse(dt_strbuf_str(&text), &read), DT_OK);
-    assert_true(dt_claims_equal(read.v, read.n, five, 5));
+    dt_inflight_format(five, 5, &text);
+    assert_int_equal(dt_inflight_parse(dt_strbuf_str(&text), &read), DT_OK);
+    assert_true(dt_inflight_equal(read.v, read.n, five, 5));
     dt_strbuf_clear(&text);
-    assert_int_equal(dt_claims_parse(DT_STR_LIT(" [ [999999999999999999 , 1,-20] ] \n"), &read), DT_OK);
+    assert_int_equal(dt_inflight_parse(DT_STR_LIT(" [ [999999999999999999 , 1,-20] ] \n"), &read), DT_OK);
     assert_int_equal(read.n, 1);
     assert_true(read.v[0].id == INT64_C(999999999999999999));
     assert_int_equal(read.v[0].due_ms, -20);
-    assert_int_equal(dt_claims_parse(DT_STR_LIT("[[1000000000000000000,1,1]]"), &read), DT_MALFORMED);
-    assert_int_equal(dt_claims_parse(DT_STR_LIT("[]"), &read), DT_OK);
+    assert_int_equal(dt_inflight_parse(DT_STR_LIT("[[1000000000000000000,1,1]]"), &read), DT_MALFORMED);
+    assert_int_equal(dt_inflight_parse(DT_STR_LIT("[]"), &read), DT_OK);
     assert_int_equal(read.n, 0);
-    assert_int_equal(dt_claims_parse(DT_STR_LIT(""), &read), DT_OK);
+    assert_int_equal(dt_inflight_parse(DT_STR_LIT(""), &read), DT_OK);
     assert_int_equal(read.n, 0);
-    dt_claims_clear(&read);
+    dt_inflight_clear(&read);
     assert_null(read.v);
 }
 
@@ -147,26 +147,26 @@ static void a_list_is_read_as_it_was_written(void **state)
 static void a_list_that_is_malformed_anywhere_is_refused(void **state)
 {
     static const char whole[] = "[[100,1,10],[101,2,20]]";
-    struct dt_claims read = {0};
+    struct dt_inflight read = {0};
     char *text = malloc(sizeof(whole) - 1);
     (void)state;
     assert_non_null(text);
     for (size_t i = 0; i < sizeof(whole) - 1; i++) {
         memcpy(text, whole, sizeof(whole) - 1);
         text[i] = 'x';
-        assert_int_equal(dt_claims_parse((struct dt_str){text, sizeof(whole) - 1}, &read), DT_MALFORMED);
+        assert_int_equal(dt_inflight_parse((struct dt_str){text, sizeof(whole) - 1}, &read), DT_MALFORMED);
     }
     free(text);
     for (size_t n = 1; n < sizeof(whole) - 1; n++) {
         text = malloc(n);
         assert_non_null(text);
         memcpy(text, whole, n);
-        assert_int_equal(dt_claims_parse((struct dt_str){text, n}, &read), DT_MALFORMED);
+        assert_int_equal(dt_inflight_parse((struct dt_str){text, n}, &read), DT_MALFORMED);
         free(text);
     }
-    assert_int_equal(dt_claims_parse(DT_STR_LIT("[[100,1,10],]"), &read), DT_MALFORMED);
-    assert_int_equal(dt_claims_parse(DT_STR_LIT("[[100,1,10]]x"), &read), DT_MALFORMED);
-    dt_claims_clear(&read);
+    assert_int_equal(dt_inflight_parse(DT_STR_LIT("[[100,1,10],]"), &read), DT_MALFORMED);
+    assert_int_equal(dt_inflight_parse(DT_STR_LIT("[[100,1,10]]x"), &read), DT_MALFORMED);
+    dt_inflight_clear(&read);
 }
 
 int main(void)

@@ -60,6 +60,14 @@ static void what_is_no_state_or_no_event_is_illegal(void **state)
     assert_int_equal(dt_job_state_after(DT_SCHEDULED, (enum dt_event) - 1), DT_STATE_ILLEGAL);
 }
 
+static void a_deadline_has_passed_once_it_is_not_later_than_now(void **state)
+{
+    (void)state;
+    assert_true(dt_job_deadline_passed(99, 100));
+    assert_true(dt_job_deadline_passed(100, 100));
+    assert_false(dt_job_deadline_passed(101, 100));
+}
+
 /* ---- results, rule by rule ---- */
 
 #define NOW INT64_C(1800000000000)
@@ -526,6 +534,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pair_of_state_and_event_is_as_drawn),
+        cmocka_unit_test(a_deadline_has_passed_once_it_is_not_later_than_now),
         cmocka_unit_test(what_is_no_state_or_no_event_is_illegal),
         cmocka_unit_test(a_success_ends_the_job),
         cmocka_unit_test(the_first_attempt_takes_results_like_any_other),
