@@ -28,8 +28,8 @@ void dt_inflight_clear(struct dt_inflight *list);
 
 /* ---- as text ---- */
 
-/* Appends the list as [[id,attempt,due],...], the text in shards.inflight and in ledger records. Look at out->failed.
- */
+/* Appends the list as [[id,attempt,due],...], the text in shards.inflight and in ledger records. The caller looks at
+ * out->failed. */
 void dt_inflight_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
 /* Appends the same text with the entries in order of ids, as a parameter of statements that lock rows in that order.
  * NOMEM. */

@@ -104,9 +104,8 @@ static bool take_if_ours(void *arg, int64_t id, int64_t due_ms)
     return s->n < s->limit;
 }
 
-/* Looks at up to s->scan rows from the cursor on, and takes those of the shard until it has enough. *looked: at how
- * many.
- */
+/* Looks at up to s->scan rows from the cursor on, and takes those of the shard until it has enough. *looked: how many
+ * it looked at. */
 static dt_status scan_shard(dt_store *store, struct dt_shard_scan *s, int64_t from_ms, int64_t to_ms, size_t *looked,
                             struct dt_error *err)
 {

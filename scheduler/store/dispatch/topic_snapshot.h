@@ -16,8 +16,7 @@ DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot 
 
 /* Was the topic paused at the last reading? False for a topic that is not known. */
 bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic);
-/* The Kafka topic of a topic at the last reading; absent for a topic that is not known. Valid until the next reading.
- */
+/* The Kafka topic of a topic at the last reading, valid until the next one; absent for a topic that is not known. */
 struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic);
 
 /* ---- inside a transaction; for store/ only ---- */
