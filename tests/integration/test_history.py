@@ -8,7 +8,7 @@ from harness.stack import until
 PARTS = ("dispatcher1", "dispatcher2", "dispatcher3")
 
 
-def kept(stack, topic):
+def archived(stack, topic):
     return rows(connect(stack), "SELECT COUNT(*) n FROM history WHERE topic = %s", topic)[0]["n"]
 
 
@@ -21,9 +21,9 @@ def age(stack, topic):
     rows(connect(stack), "UPDATE jobs SET created_at = created_at - 60000, leave_at = IF(leave_at > 0, 1, 0) WHERE topic = %s", topic)
 
 
-def leaves(stack, topic, count=1):
+def is_archived(stack, topic, count=1):
     age(stack, topic)
-    until(lambda: kept(stack, topic) == count, 30, "finished jobs are in history")
+    until(lambda: archived(stack, topic) == count, 30, "finished jobs are in history")
 
 
 def ended(api, job, state):
@@ -47,7 +47,7 @@ def test_a_finished_job_is_answered_for_from_history(stack, api, topic, consume)
     consumer.wait(job["id"])
     ended(api, job, "succeeded")
     before, attempts = api.get(f"/v1/jobs/{job['id']}").json, api.get(f"/v1/jobs/{job['id']}/attempts").json
-    leaves(stack, topic)
+    is_archived(stack, topic)
     after = api.get(f"/v1/jobs/{job['id']}").json
     assert {**after, "created_at": 0} == {**before, "created_at": 0}
     assert api.get(f"/v1/topics/{topic}/jobs/k").json == after
@@ -70,13 +70,13 @@ def test_a_dead_job_is_driven_again_out_of_history(stack, api, topic, consume):
     consumer = consume(topic, rule=lambda arrival: {"status": "failed" if arrival.attempt < 3 else "succeeded"})
     job = api.make(topic=topic, delay=0, retry=[1], key="k")
     ended(api, job, "dead")
-    leaves(stack, topic)
+    is_archived(stack, topic)
     again = api.post(f"/v1/jobs/{job['id']}/redrive").json
     assert (again["state"], again["attempt"]) == ("scheduled", 2)
     consumer.wait(job["id"])
     ended(api, job, "succeeded")
     assert [one["status"] for one in api.get(f"/v1/jobs/{job['id']}/attempts").json["attempts"]] == ["failed", "failed", "succeeded"]
-    assert kept(stack, topic) == 0 and api.get(f"/v1/topics/{topic}/jobs/k").json["id"] == job["id"]
+    assert archived(stack, topic) == 0 and api.get(f"/v1/topics/{topic}/jobs/k").json["id"] == job["id"]
 
 
 def test_archivers_that_are_killed_lose_nothing_and_archive_nothing_twice(stack, api, topic):
@@ -88,10 +88,10 @@ def test_archivers_that_are_killed_lose_nothing_and_archive_nothing_twice(stack,
     until(lambda: rows(connect(stack), "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND leave_at = 0", topic)[0]["n"] == 0, 30, "tidied")
     age(stack, topic)
     for _ in PARTS[:2]:
-        until(lambda: kept(stack, topic) == count or not all(stack.running(part) for part in PARTS[:2]), 30, "one is killed, or all is done")
-    until(lambda: kept(stack, topic) + live(stack, topic) == count, 10, "each is there once")
+        until(lambda: archived(stack, topic) == count or not all(stack.running(part) for part in PARTS[:2]), 30, "one is killed, or all is done")
+    until(lambda: archived(stack, topic) + live(stack, topic) == count, 10, "each is there once")
     stack.heal()
-    until(lambda: kept(stack, topic) == count, 60, lambda: f"all are in history: {kept(stack, topic)}")
+    until(lambda: archived(stack, topic) == count, 60, lambda: f"all are in history: {archived(stack, topic)}")
     for part in PARTS[:2]:
         stack.restart(part)
     assert live(stack, topic) == 0
@@ -109,7 +109,7 @@ def test_with_seconds_long_settings_jobs_are_archived_and_keys_become_free_by_th
     consumer = consume(topic, rule=lambda arrival: {"status": "succeeded"})
     job = api.make(topic=topic, key="k", delay=0)
     consumer.wait(job["id"])
-    until(lambda: kept(stack, topic) == 1, 60, "the job leaves half a minute after it was made")
+    until(lambda: archived(stack, topic) == 1, 60, "the job leaves half a minute after it was made")
     until(lambda: api.get(f"/v1/topics/{topic}/jobs/k").status == 404, 20, "its key is free")
     assert api.get(f"/v1/jobs/{job['id']}").json["state"] == "succeeded"
     assert api.make(topic=topic, key="k", delay="PT1H")["id"] != job["id"]
