@@ -6,7 +6,7 @@
  * for its timeout, by MySQL's clock, may be ended by any other; its leases are nobody's from then on. A member that has
  * ended never comes back: its dispatcher joins anew, under another id.
  *
- * Nothing here protects what leaders write. That is done by the epoch of the shard's row (dispatch/store_dispatch.h), which
+ * Nothing here protects what leaders write. That is done by the epoch of the shard's row (dispatch/fence.h), which
  * rises with each takeover, whatever elected the leader.
  */
 #ifndef DT_STORE_STORE_LEASES_H

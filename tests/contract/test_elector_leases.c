@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "store/dispatch/store_dispatch.h"
+#include "store/dispatch/takeover.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 #include "support/tcp_proxy.h"
@@ -281,19 +281,20 @@ static _Atomic int fences, repeated;
 static void take_over(struct player *p, unsigned shard)
 {
     struct dt_error err = {0};
-    struct dt_lease fence;
-    struct dt_claims inflight = {0};
+    struct dt_fence fence;
+    struct dt_inflight inflight = {0};
     char owner[16];
+    const struct dt_leadership who = {.shard = shard, .token = p->number + 1, .owner = owner, .index_at = "nowhere"};
 
     snprintf(owner, sizeof(owner), "host:%d", p->number);
     pthread_mutex_lock(&fence_lock);
-    if (dt_store_takeover(fence_store, shard, p->number + 1, owner, "nowhere", &fence, &inflight, &err) == DT_OK) {
+    if (dt_store_takeover(fence_store, &who, &fence, &inflight, &err) == DT_OK) {
         atomic_fetch_add(&fences, 1);
         atomic_fetch_add(&repeated, fence.epoch <= epochs[shard]);
         epochs[shard] = fence.epoch;
     }
     pthread_mutex_unlock(&fence_lock);
-    dt_claims_clear(&inflight);
+    dt_inflight_clear(&inflight);
 }
 
 /* What a dispatcher that leads says of itself once a second. */
