@@ -169,6 +169,40 @@ static void a_list_that_is_malformed_anywhere_is_refused(void **state)
     dt_inflight_clear(&read);
 }
 
+static void a_list_that_is_sorted_by_id_can_be_searched(void **state)
+{
+    (void)state;
+    struct dt_claim v[] = {{7, 1, 1}, {3, 1, 2}, {9, 2, 3}};
+    struct dt_inflight some = {.v = v, .n = 3}, all = {0};
+    assert_int_equal(dt_inflight_append(&all, &nothing), DT_OK);
+    assert_null(all.v);
+    assert_int_equal(dt_inflight_append(&all, &list), DT_OK);
+    assert_int_equal(dt_inflight_append(&all, &some), DT_OK);
+    assert_int_equal(all.n, 8);
+    assert_int_equal(all.v[5].id, 7);
+    dt_inflight_sort_by_id(&all);
+    for (size_t i = 1; i < all.n; i++)
+        assert_true(all.v[i - 1].id < all.v[i].id);
+    assert_true(dt_inflight_has(&all, 3) && dt_inflight_has(&all, 9) && dt_inflight_has(&all, 104));
+    assert_false(dt_inflight_has(&all, 8) || dt_inflight_has(&all, 105) || dt_inflight_has(&nothing, 3));
+    dt_inflight_clear(&all);
+}
+
+static void the_text_by_id_leaves_the_list_as_it_is(void **state)
+{
+    (void)state;
+    struct dt_claim v[] = {{7, 1, 1}, {3, 1, 2}};
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    assert_int_equal(dt_inflight_format_by_id(v, 2, &text), DT_OK);
+    assert_true(dt_str_is(dt_strbuf_str(&text), "[[3,1,2],[7,1,1]]"));
+    assert_int_equal(v[0].id, 7);
+    dt_strbuf_reset(&text);
+    assert_int_equal(dt_inflight_format_by_id(NULL, 0, &text), DT_OK);
+    assert_true(dt_str_is(dt_strbuf_str(&text), "[]"));
+    dt_strbuf_clear(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +215,8 @@ int main(void)
         cmocka_unit_test(poison_anywhere_is_singled_out_and_all_others_are_sent_once),
         cmocka_unit_test(a_list_is_read_as_it_was_written),
         cmocka_unit_test(a_list_that_is_malformed_anywhere_is_refused),
+        cmocka_unit_test(a_list_that_is_sorted_by_id_can_be_searched),
+        cmocka_unit_test(the_text_by_id_leaves_the_list_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

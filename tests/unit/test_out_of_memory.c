@@ -226,12 +226,12 @@ static void counters_are_whole_or_said_to_be_not(void **state)
 static dt_status read_claims(void)
 {
     struct dt_strbuf text;
-    struct dt_claims claims = {0};
+    struct dt_inflight claims = {0};
     dt_strbuf_init(&text);
     for (int i = 0; i < 200; i++)
         dt_strbuf_addf(&text, "%s[%d,1,%d]", i ? "," : "[", i + 1, 1000 + i);
     dt_strbuf_addc(&text, ']');
-    dt_status status = text.failed ? DT_NOMEM : dt_claims_parse(dt_strbuf_str(&text), &claims);
+    dt_status status = text.failed ? DT_NOMEM : dt_inflight_parse(dt_strbuf_str(&text), &claims);
     if (status == DT_OK) {
         assert_int_equal(claims.n, 200);
         assert_int_equal(claims.v[199].due_ms, 1199);
@@ -468,15 +468,15 @@ static void a_place_is_taken_or_not(void **state)
 static dt_status read_a_record(int64_t settled_below)
 {
     struct dt_claim claims[] = {{1, 1, 10}, {2, 1, 20}};
-    const struct dt_claims inflight = {.v = claims, .n = 2};
-    const struct dt_lease lease = {.shard = 3, .epoch = 18, .token = 5, .batch_no = 42, .inflight = 2, .send_n = 2};
-    struct dt_lease before = lease;
+    const struct dt_inflight inflight = {.v = claims, .n = 2};
+    const struct dt_fence fence = {.shard = 3, .epoch = 18, .token = 5, .batch_no = 42, .inflight = 2, .send_n = 2};
+    struct dt_fence before = fence;
     struct dt_ledger_view view;
     struct dt_strbuf record;
     before.epoch = 17;
     dt_strbuf_init(&record);
     dt_ledger_format_batch(&record, "u", &before, claims, 2);
-    dt_status status = record.failed ? DT_NOMEM : dt_ledger_view_init(&view, "u", &lease, &inflight);
+    dt_status status = record.failed ? DT_NOMEM : dt_ledger_view_init(&view, "u", &fence, &inflight);
     if (status == DT_OK) {
         view.settled_below = settled_below;
         (void)dt_ledger_view_record(&view, 0, DT_LEDGER_BATCH, dt_strbuf_str(&record));

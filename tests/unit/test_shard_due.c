@@ -131,34 +131,32 @@ static bool stands_after(const struct dt_due *row, int64_t ms, int64_t id)
     return row->next_ms > ms || (row->next_ms == ms && row->id > id);
 }
 
-dt_status dt_store_scan_shard(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms,
-                              int64_t after_ms, int64_t after_id, size_t scan, size_t limit, struct dt_due *out,
-                              size_t *n, bool *end, int64_t *last_ms, int64_t *last_id, struct dt_error *err)
+dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struct dt_error *err)
 {
-    (void)store, (void)map, (void)shard, (void)scan;
-    assert_int_equal(now_ms, NOW);
+    const int64_t after_ms = scan->after_ms, after_id = scan->after_id;
+    (void)store;
+    assert_int_equal(scan->now_ms, NOW);
     if (++fake.reads == fake.fail_read)
         return dt_fail(err, DT_UNAVAILABLE, "away");
-    *n = 0;
-    *end = true;
+    scan->n = 0;
+    scan->end = true;
     for (size_t i = 0; i < fake.n_rows; i++) {
         if (!stands_after(&fake.rows[i], after_ms, after_id))
             continue;
-        if (*n == limit) {
-            *end = false;
+        if (scan->n == scan->limit) {
+            scan->end = false;
             break;
         }
-        out[(*n)++] = fake.rows[i];
-        *last_ms = fake.rows[i].next_ms;
-        *last_id = fake.rows[i].id;
+        scan->out[scan->n++] = fake.rows[i];
+        scan->after_ms = fake.rows[i].next_ms;
+        scan->after_id = fake.rows[i].id;
     }
     return DT_OK;
 }
 
-dt_status dt_store_next_due(dt_store *store, const struct dt_shard_map *map, unsigned shard, int64_t now_ms,
-                            size_t scan, int64_t *next_ms, struct dt_error *err)
+dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, int64_t *next_ms, struct dt_error *err)
 {
-    (void)store, (void)map, (void)shard, (void)now_ms, (void)scan;
+    (void)store, (void)scan;
     if (fake.next_status != DT_OK)
         return dt_fail(err, fake.next_status, "away");
     *next_ms = fake.next_due_ms;

@@ -174,8 +174,9 @@ static int drop(void **state)
 
 static void tell(struct dt_seen *seen, size_t n, struct dt_seen *moved, size_t n_moved)
 {
-    struct dt_turn turn = {.now_ms = NOW, .seen = seen, .n_seen = n, .moved = moved, .n_moved = n_moved};
-    dt_shard_tell_index(l, &turn);
+    const struct dt_leader_txn txn = {
+        .now_ms = NOW, .seen = {.v = seen, .n = n}, .settled = {.moved = {.v = moved, .n = n_moved}}};
+    dt_shard_tell_index(l, &txn);
 }
 
 static void assert_told(const char *wanted)
