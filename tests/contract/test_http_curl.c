@@ -446,6 +446,8 @@ static void assert_failed(const char *url, const char *code)
     int64_t timeout_ms = strcmp(code, "http_timeout") == 0 ? SHORT_MS : SOON_MS;
     struct dt_callback_outcome outcome = judged(ask(url, timeout_ms));
     assert_int_equal(outcome.kind, DT_CALLBACK_RESULT);
+    if (outcome.result.status == DT_RESULT_SUCCEEDED)
+        fail_msg("%s succeeded", url);
     assert_int_equal(outcome.result.status, strcmp(code, "http_410") == 0 ? DT_RESULT_GAVE_UP : DT_RESULT_FAILED);
     if (!dt_str_is(outcome.result.error_code, code))
         fail_msg("%s: %.*s, not %s: %.*s", url, (int)outcome.result.error_code.n, outcome.result.error_code.p, code,
@@ -852,12 +854,13 @@ static void a_certificate_of_the_right_authority_is_trusted(void **state)
 {
     (void)state;
     open_tls(RECEIVER_H2_NOT_OFFERED, certificate);
+    /* Before the next: libcurl 8 sends http over a kept connection of https to the same host and port. */
+    assert_failed(url_of("http", "receiver.test", "/204"), "http_broken");
     assert_status(ask(url_of("https", "receiver.test", "/200"), SOON_MS), 200);
     assert_status(ask(url_of("https", "receiver.test", "/204"), SOON_MS), 204);
-    assert_int_equal(receiver_connections(server), 1);
+    assert_int_equal(receiver_connections(server), 2);
     assert_failed(url_of("https", "other.test", "/204"), "http_tls"); /* its certificate is for another name */
     assert_failed(url_of("https", ADDRESS, "/204"), "http_tls");
-    assert_failed(url_of("http", "receiver.test", "/204"), "http_broken");
     assert_int_equal(receiver_requests(server), 2);
 }
 
