@@ -25,12 +25,11 @@ struct rig {
 
 static int setup(void **state)
 {
-    struct dt_error err = {0};
     struct rig *rig = calloc(1, sizeof *rig);
     mysql_fixture_make(&rig->fx, "shards");
     rig->fx.config.shards_count = 4;
     rig->store = mysql_fixture_store(&rig->fx);
-    OK(dt_store_migrate(rig->store, NULL, &err));
+    mysql_fixture_migrate(&rig->fx);
     *state = rig;
     return 0;
 }

@@ -89,6 +89,20 @@ static void whoever_made_a_token_asks_for_one_until_that_is_waived(void **state)
     OK(dt_store_token_add(store, &a, &err));
     mysql_fixture_run(&fx, "DELETE FROM api_tokens");
     assert_int_equal(rule_now(store, &n), DT_TOKENS_ASKED);
+    dt_store_free(store);
+    mysql_fixture_drop(&fx);
+}
+
+static void a_rule_that_cannot_be_read_asks_for_a_token(void **state)
+{
+    struct dt_error err = {0};
+    struct mysql_fixture fx;
+    const struct dt_token a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
+    size_t n;
+    (void)state;
+    mysql_fixture_make(&fx, "tokenrule");
+    mysql_fixture_migrate(&fx);
+    dt_store *store = mysql_fixture_store(&fx);
     mysql_fixture_run(&fx, "ALTER TABLE installation MODIFY token_rule INT NULL");
     mysql_fixture_run(&fx, "UPDATE installation SET token_rule = NULL");
     assert_int_equal(rule_now(store, &n), DT_TOKENS_ASKED);
@@ -139,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_added_listed_and_revoked),
         cmocka_unit_test(whoever_made_a_token_asks_for_one_until_that_is_waived),
+        cmocka_unit_test(a_rule_that_cannot_be_read_asks_for_a_token),
         cmocka_unit_test(rows_that_hands_spoiled_are_read_as_giving_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

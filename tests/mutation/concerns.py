@@ -28,6 +28,8 @@ BY_HAND = [
     (r"scheduler/index/", "contract/test_index contract/test_reconcile contract/test_wake integration/test_index_losses"),
     (r"scheduler/reconcile/", "contract/test_reconcile"),
     (r"scheduler/store/", "simulated/test_store_dispatch simulated/test_store_jobs simulated/test_store_results simulated/test_store_history simulated/test_store_insert"),
+    (r"store/(store_topics|store|topic_snapshot)\.c", "simulated/test_store_topics"),
+    (r"store/(store_tokens|store_processes|store_shards|store_schema)\.c", "simulated/test_store_tokens simulated/test_store_processes simulated/test_store_shards"),
     (r"store/(leader_\w+|fence|deadlines|shard_stats)|store/store_(takeover|scan|shards|outgoing|row)|store/housekeeping|store/inflight|store/id_in|store/topic_snapshot", "contract/test_store_dispatch"),
     (r"store/(db_mysql|db_error)\.c", "contract/test_db contract/test_store_insert contract/test_store_jobs"),
     (r"store/(partitions|archive_search|housekeeping|archiver)\.c", "contract/test_store_history"),
