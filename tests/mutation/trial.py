@@ -12,14 +12,14 @@ from .workshop import BUILD, COPY
 
 SIM_SECONDS = 8
 FIRST_SECONDS = 400  # of a suite whose time is not known yet
-PATIENCE = 60  # so many seconds more may pass than the processor works: others have it, too
+PATIENCE = 10  # so many seconds more may pass than the processor works: others have it, too
 FAILED = "[  FAILED  ]"  # what cmocka begins a line with: the first is enough
 PYTEST = ["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "-q", "-x"]
 
 
 def _worked(argv, seconds, environment=None, **more):
     """(exit code or None when it has no end, output): what needs no server may work so long, however many others work beside it."""
-    code, output = command.run(["prlimit", f"--cpu={int(seconds) + 1}", *argv], PATIENCE + 3 * seconds, environment, **more)
+    code, output = command.run(["prlimit", f"--cpu={int(seconds) + 1}", *argv], PATIENCE + seconds, environment, **more)
     ended = code in (-signal.SIGXCPU, -signal.SIGKILL) and FAILED not in output
     return None if ended else code, output
 
