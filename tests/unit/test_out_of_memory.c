@@ -560,11 +560,22 @@ static void a_chunk_has_room_for_a_row_or_says_that_it_has_not(void **state)
     at_each_call(fill_a_chunk);
 }
 
+static struct dt_token tokens[2] = {{.name = {"a", 1}, .hash = {1}, .scopes = {"admin", 5}, .topics = {"*", 1}},
+                                    {.name = {"b", 1}, .scopes = {"read", 4}, .topics = {"orders.,mail", 12}}};
+static char header[sizeof("Bearer ") + DT_TOKEN_TEXT_MAX]; /* that shows the second one */
+
+static void assert_sees_its_topics(dt_auth *auth)
+{
+    struct dt_caller caller;
+    assert_int_equal(dt_auth_check(auth, dt_str(header), &caller), DT_OK);
+    assert_true(dt_caller_sees(&caller, DT_STR_LIT("orders.x")));
+    assert_true(dt_caller_sees(&caller, DT_STR_LIT("mail")));
+    assert_false(dt_caller_sees(&caller, DT_STR_LIT("other")));
+    dt_caller_clear(&caller);
+}
+
 static dt_status set_tokens(void)
 {
-    static const struct dt_token tokens[] = {
-        {.name = {"a", 1}, .hash = {1}, .scopes = {"read", 4}, .topics = {"orders.,mail", 12}},
-        {.name = {"b", 1}, .hash = {2}, .scopes = {"admin", 5}, .topics = {"*", 1}}};
     dt_auth *auth = NULL;
     dt_status status = dt_auth_new(false, &auth);
     if (status != DT_OK)
@@ -572,14 +583,17 @@ static dt_status set_tokens(void)
     status = dt_auth_set(auth, tokens, 2, DT_TOKENS_ASKED);
     assert_int_equal(dt_auth_known(auth), status == DT_OK);
     if (status == DT_OK)
-        assert_int_equal(dt_auth_count(auth), 2);
+        assert_sees_its_topics(auth);
     dt_auth_free(auth);
     return status;
 }
 
 static void a_list_of_tokens_is_taken_whole_or_not(void **state)
 {
+    char text[DT_TOKEN_TEXT_MAX];
     (void)state;
+    assert_int_equal(dt_auth_make_token(text, tokens[1].hash, NULL), DT_OK);
+    snprintf(header, sizeof(header), "Bearer %s", text);
     at_each_call(set_tokens);
 }
 
