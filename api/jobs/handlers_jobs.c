@@ -187,16 +187,16 @@ static enum dt_next patch_job(struct dt_request *req, dt_store *store)
     const struct change *change = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
-    int64_t version = 0;
+    struct dt_patch patch = change->patch;
     if (!hold_room(req))
         return DT_REPLY;
     if (still_unsettled(req, store, patch_job))
         return DT_PENDING;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
-        status = version_wanted(change, store, &req->arena, &version, &err);
+        status = version_wanted(change, store, &req->arena, &patch.if_version, &err);
     if (status == DT_OK)
-        status = dt_store_patch(store, change->id, &change->patch, version, &req->arena, &job, &err);
+        status = dt_store_patch(store, change->id, &patch, &req->arena, &job, &err);
     if (wait_to_settle(req, status, &job, patch_job))
         return DT_PENDING;
     return finish_change(req, store, status, &job, &err);
@@ -247,33 +247,31 @@ static enum dt_next redrive_job(struct dt_request *req, dt_store *store)
 }
 
 /* A page: like those of other lists, but that next_cursor is there only when there are more. */
-static void answer_attempts(struct dt_request *req, const struct attempts *list, const struct dt_attempt *attempts,
-                            size_t n, bool more)
+static void answer_attempts(struct dt_request *req, const struct attempts *list, const struct dt_attempt_list *page)
 {
     char last[24];
     size_t i = 0;
     req->status = 200;
     dt_strbuf_reset(&req->out);
     dt_strbuf_adds(&req->out, "{\"attempts\":[");
-    for (; i < n && (i == 0 || req->out.n < DT_PAGE_BYTES); i++) {
+    for (; i < page->n && (i == 0 || req->out.n < DT_PAGE_BYTES); i++) {
         if (i > 0)
             dt_strbuf_addc(&req->out, ',');
-        dt_attempt_add(&req->out, &attempts[i]);
+        dt_attempt_add(&req->out, &page->v[i]);
     }
-    if (!more && i == n) {
+    if (!page->more && i == page->n) {
         dt_strbuf_adds(&req->out, "]}");
         return;
     }
-    snprintf(last, sizeof(last), "%lld", (long long)attempts[i - 1].attempt);
+    snprintf(last, sizeof(last), "%lld", (long long)page->v[i - 1].attempt);
     dt_answer_next_cursor(req, &list->cursor, true, dt_str(last));
 }
 
 static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
 {
     const struct attempts *list = req->state;
-    struct dt_attempt *attempts = NULL;
-    size_t n = 0;
-    bool more = false;
+    const struct dt_attempt_filter filter = {.job_id = list->id, .after = list->after, .limit = ATTEMPTS_MAX};
+    struct dt_attempt_list page;
     struct dt_error err = {0};
     struct dt_arena rows;
     if (!dt_request_hold(req, dt_page_room(DT_PAGE_BYTES)))
@@ -281,9 +279,9 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
     dt_arena_init(&rows);
     dt_status status = check_visible(req, store, list->id, &err);
     if (status == DT_OK)
-        status = dt_store_attempts(store, list->id, list->after, ATTEMPTS_MAX, &rows, &attempts, &n, &more, &err);
+        status = dt_store_attempts(store, &filter, &rows, &page, &err);
     if (status == DT_OK)
-        answer_attempts(req, list, attempts, n, more);
+        answer_attempts(req, list, &page);
     dt_arena_clear(&rows);
     if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "job");

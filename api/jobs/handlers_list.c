@@ -23,21 +23,17 @@ struct list {
 
 /* ---- on a worker ---- */
 
-/* Where the page ends. */
-struct end {
-    bool more;
-    int64_t id;
-    struct dt_str key;
-};
-
-/* The jobs, as many as the bytes of a page let be; the cursor then goes on behind the last of them. */
+/* Writes the jobs, as many as the bytes of a page let be; the cursor then goes on behind the last of them. */
 static void add_jobs(struct dt_request *req, const struct list *list, struct dt_waiting *waiting,
-                     const struct dt_job *jobs, size_t n, struct end *end)
+                     struct dt_job_list *page)
 {
+    const struct dt_job *jobs = page->v;
     struct dt_job_view view = {.payload = list->filter.payload, .check = dt_scratch_json()};
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < page->n; i++) {
         if (i > 0 && req->out.n >= DT_PAGE_BYTES) {
-            *end = (struct end){.more = true, .id = jobs[i - 1].id, .key = jobs[i - 1].key};
+            page->more = true;
+            page->last_id = jobs[i - 1].id;
+            page->last_key = jobs[i - 1].key;
             return;
         }
         if (i > 0)
@@ -47,8 +43,7 @@ static void add_jobs(struct dt_request *req, const struct list *list, struct dt_
     }
 }
 
-static void answer_page(struct dt_request *req, dt_store *store, const struct list *list, const struct dt_job *jobs,
-                        size_t n, struct end *end)
+static void answer_page(struct dt_request *req, dt_store *store, const struct list *list, struct dt_job_list *page)
 {
     struct dt_waiting waiting;
     char id[24];
@@ -56,28 +51,26 @@ static void answer_page(struct dt_request *req, dt_store *store, const struct li
     dt_strbuf_reset(&req->out);
     dt_strbuf_adds(&req->out, "{\"jobs\":[");
     dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
-    add_jobs(req, list, &waiting, jobs, n, end);
+    add_jobs(req, list, &waiting, page);
     dt_waiting_clear(&waiting);
-    snprintf(id, sizeof(id), "%lld", (long long)end->id);
-    dt_answer_next_cursor(req, &list->cursor, end->more, list->filter.key_prefix.p ? end->key : dt_str(id));
+    snprintf(id, sizeof(id), "%lld", (long long)page->last_id);
+    dt_answer_next_cursor(req, &list->cursor, page->more, list->filter.key_prefix.p ? page->last_key : dt_str(id));
 }
 
 /* The rows are gone before the answer is read by its client: they have memory of their own. */
 static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
 {
     const struct list *list = req->state;
-    struct dt_job *jobs = NULL;
-    struct end end = {0};
-    size_t n = 0;
+    struct dt_job_list page;
     struct dt_error err = {0};
     struct dt_arena rows;
     size_t one = list->filter.payload ? dt_answer_job_room(req->api) : 0; /* comes alone when it is larger */
     if (!dt_request_hold(req, dt_page_room(list->filter.bytes) + one))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
-    dt_status status = dt_store_list(store, &list->filter, &rows, &jobs, &n, &end.more, &end.id, &end.key, &err);
+    dt_status status = dt_store_list(store, &list->filter, &rows, &page, &err);
     if (status == DT_OK)
-        answer_page(req, store, list, jobs, n, &end);
+        answer_page(req, store, list, &page);
     dt_arena_clear(&rows);
     return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
 }

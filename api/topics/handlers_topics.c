@@ -102,41 +102,37 @@ struct page {
     struct dt_cursor_list cursor;
 };
 
-static void answer_topics(struct dt_request *req, const struct page *page, const struct dt_topic *topics, size_t n,
-                          bool more, struct dt_str last)
+static void answer_topics(struct dt_request *req, const struct page *page, struct dt_topic_list *topics)
 {
     req->status = 200;
     dt_strbuf_reset(&req->out);
     dt_strbuf_adds(&req->out, "{\"topics\":[");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < topics->n; i++) {
         if (i > 0 && req->out.n >= DT_PAGE_BYTES) {
-            more = true;
-            last = topics[i - 1].name;
+            topics->more = true;
+            topics->last = topics->v[i - 1].name;
             break;
         }
         if (i > 0)
             dt_strbuf_addc(&req->out, ',');
-        dt_topic_add(&req->out, &topics[i], NULL);
+        dt_topic_add(&req->out, &topics->v[i], NULL);
     }
-    dt_answer_next_cursor(req, &page->cursor, more, last);
+    dt_answer_next_cursor(req, &page->cursor, topics->more, topics->last);
 }
 
 static enum dt_next list_topics(struct dt_request *req, dt_store *store)
 {
     const struct page *page = req->state;
-    struct dt_topic *topics = NULL;
-    size_t n = 0;
-    bool more = false;
-    struct dt_str last = DT_STR_NONE;
+    struct dt_topic_list topics;
     struct dt_error err = {0};
     struct dt_arena rows;
     size_t bytes = page->filter.limit * TOPIC_BYTES;
     if (!dt_request_hold(req, dt_page_room(bytes < DT_PAGE_BYTES ? bytes : DT_PAGE_BYTES)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
-    dt_status status = dt_store_topic_list(store, &page->filter, &rows, &topics, &n, &more, &last, &err);
+    dt_status status = dt_store_topic_list(store, &page->filter, &rows, &topics, &err);
     if (status == DT_OK)
-        answer_topics(req, page, topics, n, more, last);
+        answer_topics(req, page, &topics);
     dt_arena_clear(&rows);
     return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
 }

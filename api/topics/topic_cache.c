@@ -231,14 +231,13 @@ static dt_status read_topics(struct dt_topic_table *table, dt_store *store, stru
     bool more = true;
     dt_arena_init(&page);
     while (status == DT_OK && more) {
-        struct dt_topic *topics = NULL;
-        struct dt_str last;
-        size_t n = 0;
+        struct dt_topic_list topics;
         dt_arena_reset(&page);
         const struct dt_topic_filter filter = {.after = after, .limit = PAGE};
-        status = dt_store_topic_list(store, &filter, &page, &topics, &n, &more, &last, err);
-        for (size_t i = 0; status == DT_OK && i < n; i++)
-            status = table_add(table, &topics[i]);
+        status = dt_store_topic_list(store, &filter, &page, &topics, err);
+        for (size_t i = 0; status == DT_OK && i < topics.n; i++)
+            status = table_add(table, &topics.v[i]);
+        more = topics.more;
         after = table->n ? table->v[table->n - 1].name : DT_STR_NONE;
     }
     dt_arena_clear(&page);

@@ -30,7 +30,7 @@ dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats
         p[8] = DT_P_INT(s->drift_wrong);
         p[9] = DT_P_INT(s->generation);
     }
-    status = dt_db_run_many(db, dt_sql_put_shard_stats, params, COLUMNS, n, NULL, err);
+    status = dt_db_run_many(db, dt_sql_put_shard_stats, (struct dt_param_rows){params, COLUMNS, n}, NULL, err);
     free(params);
     return status;
 }

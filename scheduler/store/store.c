@@ -154,23 +154,22 @@ dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err)
     return status;
 }
 
-dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, size_t row_bytes, dt_read_row_fn *read, void *arg,
-                             void **out, size_t *n, struct dt_error *err)
+dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows, struct dt_error *err)
 {
-    char *rows = dt_arena_alloc(arena, (dt_db_rows(db) + 1) * row_bytes);
-    dt_status status = rows ? DT_OK : DT_NOMEM;
+    char *v = dt_arena_alloc(arena, (dt_db_rows(db) + 1) * rows->row_bytes);
+    dt_status status = v ? DT_OK : DT_NOMEM;
     size_t found = 0;
-    *out = NULL;
-    *n = 0;
+    rows->v = NULL;
+    rows->n = 0;
     while (status == DT_OK && dt_db_next(db)) {
-        status = read(db, arena, rows + found * row_bytes, arg);
+        status = rows->read(db, arena, v + found * rows->row_bytes, rows->arg);
         found += status == DT_OK;
     }
     dt_status ended = dt_db_end(db, err);
     if (status != DT_OK || ended != DT_OK)
         return status != DT_OK ? dt_fail(err, status, "%s", dt_status_text(status)) : ended;
-    *out = rows;
-    *n = found;
+    rows->v = v;
+    rows->n = found;
     return DT_OK;
 }
 

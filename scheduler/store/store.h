@@ -109,6 +109,7 @@ DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shar
     bool has_##member;                                                                                                 \
     DT_COLUMN_TYPE_##kind member; /* absent = none */
 struct dt_patch {
+    int64_t if_version; /* the change is for this version of the row only (VERSION otherwise); 0 = any */
     bool has_run_at, has_payload, has_retry, has_ack_timeout;
     int64_t run_at_ms;
     bool run_at_is_delay; /* then run_at_ms is the delay, counted from MySQL's clock */
@@ -117,8 +118,8 @@ struct dt_patch {
     struct dt_str retry;                                              /* absent = the topic's */
     int64_t ack_timeout_ms;                                           /* 0 = the topic's */
 };
-/* if_version: 0 = any. prefixes: see api auth; NULL = all. */
-DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, int64_t if_version,
+/* Changes the members that the patch has; equal values write nothing. VERSION: the row has another one. */
+DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch,
                                        struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
 /* OK: cancelled (now or before), or with keep_attempt a dispatched job's further attempts are cancelled; an attempt
  * that is in flight is sent nevertheless then. TOO_LATE: job->state and attempt say why. */
@@ -134,10 +135,18 @@ struct dt_attempt {
     enum dt_attempt_status status;
     struct dt_str error_code, error_message;
 };
-/* Ascending, those above `after`, at most limit; *out in the arena. more: there are more. NOT_FOUND without the job. */
-DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, int64_t id, int64_t after, unsigned limit,
-                                          struct dt_arena *arena, struct dt_attempt **out, size_t *n, bool *more,
-                                          struct dt_error *err);
+struct dt_attempt_filter {
+    int64_t job_id, after; /* attempts with a higher number than `after` */
+    unsigned limit;
+};
+struct dt_attempt_list {
+    struct dt_attempt *v; /* in the arena */
+    size_t n;
+    bool more; /* there are more behind the last one */
+};
+/* Lists attempts in ascending order. NOT_FOUND: no such job. The list is empty unless OK. */
+DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *filter,
+                                          struct dt_arena *arena, struct dt_attempt_list *out, struct dt_error *err);
 
 struct dt_list_filter {
     struct dt_str topic, key_prefix; /* absent = any */
@@ -153,13 +162,19 @@ struct dt_list_filter {
     unsigned limit;
     size_t bytes; /* a page ends before its rows have more, but one row always comes; 0 = no bound */
 };
+struct dt_job_list {
+    struct dt_job *v; /* in the arena */
+    size_t n;
+    bool more; /* there may be more from the cursor on: */
+    int64_t last_id;
+    struct dt_str last_key; /* with key_prefix */
+};
 /*
- * Looks at a bounded number of rows (>= 10,000 unless the page is full). more: there may be more; last_id/last_key: the
- * cursor to go on from. Rows are read one by one: beside those of the page there is one more in memory at most.
+ * Lists a page of jobs. Looks at a bounded number of rows (>= 10,000 unless the page is full). Rows are read one by
+ * one: beside those of the page there is one more in memory at most. The list is empty unless OK.
  */
 DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
-                                      struct dt_job **out, size_t *n, bool *more, int64_t *last_id,
-                                      struct dt_str *last_key, struct dt_error *err);
+                                      struct dt_job_list *out, struct dt_error *err);
 
 /* ---- results (store_results.c) ---- */
 #define DT_WAS_MAX 3
@@ -251,11 +266,16 @@ struct dt_topic_filter {
     size_t n_prefixes;
     unsigned limit;
 };
-/* In byte order. Looks at nothing outside of the prefixes, and at a bounded number of them. more: there may be more,
- * above *last. */
+struct dt_topic_list {
+    struct dt_topic *v; /* in the arena */
+    size_t n;
+    bool more;          /* there may be more, above … */
+    struct dt_str last; /* … this name, in the arena */
+};
+/* Lists topics in byte order. Looks at nothing outside of the prefixes, and at a bounded number of them. The list is
+ * empty unless OK. */
 DT_MUST_CHECK dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *filter,
-                                            struct dt_arena *arena, struct dt_topic **out, size_t *n, bool *more,
-                                            struct dt_str *last, struct dt_error *err);
+                                            struct dt_arena *arena, struct dt_topic_list *out, struct dt_error *err);
 
 /* ---- tokens (store_tokens.c) ---- */
 #define DT_TOPICS_ALL "*"

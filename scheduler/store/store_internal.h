@@ -44,13 +44,17 @@ DT_MUST_CHECK dt_status dt_store_commit_once(dt_store *store, struct dt_counts *
 DT_MUST_CHECK dt_status dt_store_commit_work(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
                                              struct dt_error *err);
 
-/*
- * Reads the rows of the open result, each by `read` into row_bytes of one array in the arena, and ends the result. *out
- * and *n stay NULL and 0 unless OK. arg goes to `read`.
- */
-typedef dt_status dt_read_row_fn(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
-DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, size_t row_bytes, dt_read_row_fn *read,
-                                           void *arg, void **out, size_t *n, struct dt_error *err);
+/* Rows of one type, and how each is read. */
+struct dt_rows {
+    size_t row_bytes;
+    dt_status (*read)(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
+    void *arg; /* goes to `read` */
+    void *v;   /* out: one array in the arena; NULL unless OK */
+    size_t n;  /* out; 0 unless OK */
+};
+/* Reads the rows of the open result, and ends the result. */
+DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows,
+                                           struct dt_error *err);
 
 /* As given to dt_store_new. */
 const struct dt_config *dt_store_config(const dt_store *store);

@@ -11,12 +11,12 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-static dt_status run_one(dt_store *store, const char *sql, const struct dt_param *params, size_t n, uint64_t *changed,
+static dt_status run_one(dt_store *store, const char *sql, struct dt_params params, uint64_t *changed,
                          struct dt_error *err)
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? dt_db_run(db, sql, params, n, changed, err) : status;
+    return status == DT_OK ? dt_db_run(db, sql, params, changed, err) : status;
 }
 
 static dt_status run_list(dt_store *store, const struct dt_id_in *sql, int64_t id, const int64_t *shards, size_t n,
@@ -25,7 +25,7 @@ static dt_status run_list(dt_store *store, const struct dt_id_in *sql, int64_t i
     dt_db *db;
     uint64_t changed;
     dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? dt_id_in_run(db, sql, DT_PARAMS(DT_P_INT(id)), shards, n, &changed, err) : status;
+    return status == DT_OK ? dt_id_in_run(db, sql, DT_PARAMS(DT_P_INT(id)), DT_IDS(shards, n), &changed, err) : status;
 }
 
 dt_status dt_store_election_join(dt_store *store, int64_t id, const char *name, int64_t timeout_ms,

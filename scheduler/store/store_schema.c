@@ -20,10 +20,10 @@
 
 /* ---- migrating ---- */
 
-static dt_status query_number(dt_db *db, const char *sql, const struct dt_param *params, size_t n, bool *found,
-                              int64_t *out, struct dt_error *err)
+static dt_status query_number(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *out,
+                              struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, sql, params, n, err);
+    dt_status status = dt_db_query(db, sql, params, err);
     if (status != DT_OK)
         return status;
     *found = dt_db_next(db) && !dt_db_is_null(db, 0);
@@ -79,7 +79,7 @@ static dt_status make_shards(dt_db *db, unsigned shards, struct dt_error *err)
     struct dt_param params[DT_SHARDS_MAX];
     for (unsigned i = 0; i < shards; i++)
         params[i] = DT_P_INT(i);
-    return dt_db_run_many(db, dt_sql_insert_shard, params, 1, shards, NULL, err);
+    return dt_db_run_many(db, dt_sql_insert_shard, (struct dt_param_rows){params, 1, shards}, NULL, err);
 }
 
 /* The rows that every installation has; those that are there stay as they are. */

@@ -62,7 +62,9 @@ static dt_status add_rows(dt_db *db, unsigned rows, unsigned shards, struct dt_e
     struct dt_param params[DT_SHARDS_MAX];
     for (unsigned i = rows; i < shards; i++)
         params[i - rows] = DT_P_INT(i);
-    return rows < shards ? dt_db_run_many(db, dt_sql_add_shard, params, 1, shards - rows, NULL, err) : DT_OK;
+    return rows < shards
+               ? dt_db_run_many(db, dt_sql_add_shard, (struct dt_param_rows){params, 1, shards - rows}, NULL, err)
+               : DT_OK;
 }
 
 struct setting {

@@ -142,8 +142,9 @@ dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt
         return status;
     if (rule)
         *rule = found;
-    void *tokens;
-    status = dt_store_read_rows(db, arena, sizeof(**out), read_token, NULL, &tokens, n, err);
-    *out = tokens;
+    struct dt_rows tokens = {.row_bytes = sizeof(**out), .read = read_token};
+    status = dt_store_read_rows(db, arena, &tokens, err);
+    *out = tokens.v;
+    *n = tokens.n;
     return status;
 }

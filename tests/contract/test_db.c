@@ -176,20 +176,21 @@ static void many_rows_are_inserted_as_one_by_one(void **state)
         params[3 * i + 1] = i % 3 ? DT_P_STR(((struct dt_str){bytes, (size_t)(i % 4)})) : DT_P_NULL;
         params[3 * i + 2] = DT_P_NULL;
     }
-    OK(dt_db_run_many(rig->db, insert, params, 3, ROWS, &changed, &err));
+    OK(dt_db_run_many(rig->db, insert, (struct dt_param_rows){params, 3, ROWS}, &changed, &err));
     assert_int_equal(changed, ROWS);
     assert_int_equal(ask(rig->db, "SELECT SUM(IF(MOD(id, 3) = 0, k IS NULL, k = LEFT(X'FF0078', MOD(id, 4)))) FROM t"),
                      ROWS);
     for (int i = 0; i < ROWS; i++)
         params[3 * i].i += 1000;
-    OK(dt_db_run_many(rig->db, or_keep, params, 3, ROWS, &changed, &err));
+    OK(dt_db_run_many(rig->db, or_keep, (struct dt_param_rows){params, 3, ROWS}, &changed, &err));
     assert_int_equal(changed, 1000);
-    OK(dt_db_run_many(rig->db, or_keep, params, 3, 1, &changed, &err));
+    OK(dt_db_run_many(rig->db, or_keep, (struct dt_param_rows){params, 3, 1}, &changed, &err));
     assert_int_equal(changed, 0);
-    OK(dt_db_run_many(rig->db, or_keep, params, 3, 0, &changed, &err));
+    OK(dt_db_run_many(rig->db, or_keep, (struct dt_param_rows){params, 3, 0}, &changed, &err));
     assert_int_equal(changed, 0);
     OK(dt_db_begin(rig->db, &err));
-    assert_int_equal(dt_db_run_many(rig->db, insert, params, 3, ROWS, &changed, &err), DT_EXISTS);
+    assert_int_equal(dt_db_run_many(rig->db, insert, (struct dt_param_rows){params, 3, ROWS}, &changed, &err),
+                     DT_EXISTS);
     dt_db_rollback(rig->db);
     assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), ROWS + 1000);
     free(params);
@@ -207,11 +208,12 @@ static void a_statement_goes_with_the_commit_all_or_nothing(void **state)
         params[3 * i + 1] = DT_P_NULL;
         params[3 * i + 2] = DT_P_STR(((struct dt_str){bytes, i % 2 ? sizeof bytes - 1 : 0}));
     }
-    assert_int_equal(dt_db_commit_with(rig->db, insert, params, 3, ROWS, &err), DT_INTERNAL); /* no transaction */
+    assert_int_equal(dt_db_commit_with(rig->db, insert, (struct dt_param_rows){params, 3, ROWS}, &err),
+                     DT_INTERNAL); /* no transaction */
     OK(dt_db_begin_soon(rig->db, &err));
     params[3 * (ROWS - 1)].i = 1000;
-    OK(dt_db_run_many(rig->db, insert, params + 3 * (ROWS - 1), 3, 1, NULL, &err));
-    OK(dt_db_commit_with(rig->db, insert, params, 3, ROWS - 1, &err));
+    OK(dt_db_run_many(rig->db, insert, (struct dt_param_rows){params + 3 * (ROWS - 1), 3, 1}, NULL, &err));
+    OK(dt_db_commit_with(rig->db, insert, (struct dt_param_rows){params, 3, ROWS - 1}, &err));
     dt_db_rollback(rig->db);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM t WHERE id <> 1000"), ROWS - 1);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM t WHERE id <> 1000 AND HEX(p) = "
@@ -220,19 +222,19 @@ static void a_statement_goes_with_the_commit_all_or_nothing(void **state)
     /* one of them is there: nothing of the transaction is */
     OK(dt_db_begin_soon(rig->db, &err));
     params[0].i = 2000;
-    OK(dt_db_run_many(rig->db, insert, params, 3, 1, NULL, &err));
-    assert_int_equal(dt_db_commit_with(rig->db, insert, params, 3, ROWS - 1, &err), DT_EXISTS);
+    OK(dt_db_run_many(rig->db, insert, (struct dt_param_rows){params, 3, 1}, NULL, &err));
+    assert_int_equal(dt_db_commit_with(rig->db, insert, (struct dt_param_rows){params, 3, ROWS - 1}, &err), DT_EXISTS);
     dt_db_rollback(rig->db);
     assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), ROWS);
     /* outside a transaction a statement commits itself again */
     OK(dt_db_begin_soon(rig->db, &err));
     OK(dt_db_commit(rig->db, &err));
-    OK(dt_db_run_many(rig->db, insert, params, 3, 1, NULL, &err));
+    OK(dt_db_run_many(rig->db, insert, (struct dt_param_rows){params, 3, 1}, NULL, &err));
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM t"), ROWS + 1);
     OK(dt_db_begin(rig->db, &err));
     kill_session(rig);
-    assert_int_equal(dt_db_commit_with(rig->db, insert, params, 3, 1, &err), DT_UNKNOWN);
-    assert_int_equal(dt_db_commit_with(rig->db, insert, params, 3, 1, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_db_commit_with(rig->db, insert, (struct dt_param_rows){params, 3, 1}, &err), DT_UNKNOWN);
+    assert_int_equal(dt_db_commit_with(rig->db, insert, (struct dt_param_rows){params, 3, 1}, &err), DT_UNAVAILABLE);
 }
 
 static void a_lock_that_was_waited_for_in_vain_moves_the_number(void **state)
@@ -245,7 +247,7 @@ static void a_lock_that_was_waited_for_in_vain_moves_the_number(void **state)
     mysql_fixture_run(&rig->fx, "UPDATE t SET k = 'x' WHERE id = 1");
     uint64_t number = dt_db_number(rig->db);
     OK(dt_db_begin(rig->db, &err));
-    assert_int_equal(dt_db_commit_with(rig->db, insert, row, 3, 1, &err), DT_BUSY);
+    assert_int_equal(dt_db_commit_with(rig->db, insert, (struct dt_param_rows){row, 3, 1}, &err), DT_BUSY);
     dt_db_rollback(rig->db);
     assert_int_not_equal(dt_db_number(rig->db), number);
     dt_db_rollback(rig->fx.db);
@@ -266,7 +268,7 @@ static void rows_that_exceed_a_packet_go_in_several(void **state)
         params[3 * i + 1] = DT_P_NULL;
         params[3 * i + 2] = DT_P_STR(((struct dt_str){payload, bytes}));
     }
-    OK(dt_db_run_many(rig->db, insert, params, 3, rows, NULL, &err));
+    OK(dt_db_run_many(rig->db, insert, (struct dt_param_rows){params, 3, rows}, NULL, &err));
     assert_int_equal(ask(rig->db, "SELECT SUM(LENGTH(p) = 800000) FROM t"), rows);
     free(params);
     free(payload);

@@ -495,27 +495,25 @@ static void archivers_at_once_archive_each_job_once(void **state)
 
 static void all_that_is_asked_of_an_archived_job_is_answered(void **state)
 {
-    bool more;
     (void)state;
-    struct dt_attempt *attempts;
-    size_t n;
+    struct dt_attempt_list attempts;
     int64_t id = archive_job(1, "succeeded"), found;
     struct dt_patch patch = {.has_run_at = true, .run_at_ms = now + DAY};
     assert_int_equal(dt_store_cancel(store, id, false, &arena, &job, &err), DT_TOO_LATE);
     assert_int_equal(job.state, DT_SUCCEEDED);
     assert_int_equal(job.attempt, 2);
-    assert_int_equal(dt_store_patch(store, id, &patch, 0, &arena, &job, &err), DT_TOO_LATE);
+    assert_int_equal(dt_store_patch(store, id, &patch, &arena, &job, &err), DT_TOO_LATE);
     assert_int_equal(dt_store_run_now(store, id, &arena, &job, &err), DT_TOO_LATE);
     assert_int_equal(dt_store_redrive(store, id, &arena, &job, &err), DT_NOT_DEAD);
     assert_int_equal(job.state, DT_SUCCEEDED);
     OK(dt_store_find_key(store, dt_str("orders"), dt_str("k1"), &found, &err));
     assert_int_equal(found, id);
-    OK(dt_store_attempts(store, id, 0, 1000, &arena, &attempts, &n, &more, &err));
-    assert_int_equal(n, 2);
-    assert_int_equal(attempts[0].status, DT_ATTEMPT_FAILED);
-    assert_int_equal(attempts[0].due_at_ms, 5);
-    assert_true(dt_str_is(attempts[0].error_code, "first"));
-    assert_int_equal(attempts[1].attempt, 2);
+    OK(dt_store_attempts(store, &(struct dt_attempt_filter){id, 0, 1000}, &arena, &attempts, &err));
+    assert_int_equal(attempts.n, 2);
+    assert_int_equal(attempts.v[0].status, DT_ATTEMPT_FAILED);
+    assert_int_equal(attempts.v[0].due_at_ms, 5);
+    assert_true(dt_str_is(attempts.v[0].error_code, "first"));
+    assert_int_equal(attempts.v[1].attempt, 2);
     int64_t cancelled = archive_job(2, "cancelled");
     OK(dt_store_cancel(store, cancelled, false, &arena, &job, &err));
     assert_int_equal(job.state, DT_CANCELLED);
@@ -543,10 +541,8 @@ static void a_result_that_comes_after_all_is_stale_or_a_duplicate(void **state)
 
 static void what_is_over_is_shown_to_nobody_while_its_partition_stands(void **state)
 {
-    bool more;
     (void)state;
-    struct dt_attempt *attempts;
-    size_t n;
+    struct dt_attempt_list attempts;
     int64_t id = archive_job(1, "dead");
     struct dt_apply a = {.result = {.job_id = id, .attempt = 2, .status = DT_RESULT_FAILED, .retry_after_ms = -1}};
     mysql_fixture_run(&fx, "UPDATE history SET purge_at = %lld", (long long)(now - 1));
@@ -554,7 +550,8 @@ static void what_is_over_is_shown_to_nobody_while_its_partition_stands(void **st
     assert_int_equal(dt_store_get(store, id, &arena, &job, &err), DT_NOT_FOUND);
     assert_int_equal(dt_store_cancel(store, id, false, &arena, &job, &err), DT_NOT_FOUND);
     assert_int_equal(dt_store_redrive(store, id, &arena, &job, &err), DT_NOT_FOUND);
-    assert_int_equal(dt_store_attempts(store, id, 0, 1000, &arena, &attempts, &n, &more, &err), DT_NOT_FOUND);
+    assert_int_equal(dt_store_attempts(store, &(struct dt_attempt_filter){id, 0, 1000}, &arena, &attempts, &err),
+                     DT_NOT_FOUND);
     OK(dt_store_apply(store, &map, &a, 1, &err));
     assert_int_equal(a.outcome, DT_OUTCOME_UNKNOWN_JOB);
     assert_int_equal(rows("v_jobs") + rows("v_dead") + rows("v_attempts") + rows("v_history"), 0);
@@ -739,12 +736,8 @@ static void a_key_whose_time_is_over_is_taken_before_anybody_freed_it(void **sta
 static void lists_merge_what_lives_and_what_is_archived(void **state)
 {
     (void)state;
-    struct dt_job *jobs;
-    struct dt_str last_key;
+    struct dt_job_list jobs;
     char text[200] = "";
-    size_t n;
-    bool more;
-    int64_t last_id;
     for (int i = 1; i <= 9; i += 2)
         finished(i, i % 4 == 1 ? "dead" : "succeeded", 20 * MINUTE);
     archive_due();
@@ -769,12 +762,12 @@ static void lists_merge_what_lives_and_what_is_archived(void **state)
                 f.key_prefix = DT_STR_NONE;
             size_t at = 0;
             do {
-                OK(dt_store_list(store, &f, &arena, &jobs, &n, &more, &last_id, &last_key, &err));
-                for (size_t i = 0; i < n; i++)
-                    at += (size_t)snprintf(text + at, sizeof text - at, "%d", (int)(jobs[i].id - IDS));
-                f.after_id = last_id;
-                f.after_key = last_key;
-            } while (more);
+                OK(dt_store_list(store, &f, &arena, &jobs, &err));
+                for (size_t i = 0; i < jobs.n; i++)
+                    at += (size_t)snprintf(text + at, sizeof text - at, "%d", (int)(jobs.v[i].id - IDS));
+                f.after_id = jobs.last_id;
+                f.after_key = jobs.last_key;
+            } while (jobs.more);
             assert_string_equal(text, cases[c].expected);
         }
 }
@@ -783,11 +776,7 @@ static void lists_merge_what_lives_and_what_is_archived(void **state)
 static void a_filter_finds_what_is_archived_however_far_it_lies(void **state)
 {
     (void)state;
-    struct dt_job *jobs;
-    struct dt_str last_key;
-    size_t n;
-    bool more;
-    int64_t last_id;
+    struct dt_job_list jobs;
     multiply(finished(0, "succeeded", 20 * MINUTE), 2500);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead' WHERE id %% 500 = 499");
     do
@@ -805,13 +794,13 @@ static void a_filter_finds_what_is_archived_however_far_it_lies(void **state)
             if (by_key)
                 f.key_prefix = dt_str("k0");
             do {
-                OK(dt_store_list(store, &f, &arena, &jobs, &n, &more, &last_id, &last_key, &err));
-                for (size_t i = 0; i < n; i++)
-                    assert_int_equal(jobs[i].state, DT_DEAD);
-                found += (int)n;
-                f.after_id = last_id;
-                f.after_key = last_key;
-            } while (more && ++pages < 10);
+                OK(dt_store_list(store, &f, &arena, &jobs, &err));
+                for (size_t i = 0; i < jobs.n; i++)
+                    assert_int_equal(jobs.v[i].state, DT_DEAD);
+                found += (int)jobs.n;
+                f.after_id = jobs.last_id;
+                f.after_key = jobs.last_key;
+            } while (jobs.more && ++pages < 10);
             assert_int_equal(found, 5 + lives);
         }
     }
@@ -1004,17 +993,15 @@ static void make_parts(int n)
 
 static void a_job_is_looked_for_where_jobs_of_its_day_have_gone(void **state)
 {
-    bool more;
     (void)state;
     enum { PARTS = 40 };
     struct dt_apply late[PARTS];
-    struct dt_attempt *attempts;
-    size_t n;
+    struct dt_attempt_list attempts;
     make_parts(PARTS);
     int64_t id = archive_job(1, "dead"), before = keys_read();
     OK(dt_store_get(store, id, &arena, &job, &err));
-    OK(dt_store_attempts(store, id, 0, 1000, &arena, &attempts, &n, &more, &err));
-    assert_int_equal(n, 2);
+    OK(dt_store_attempts(store, &(struct dt_attempt_filter){id, 0, 1000}, &arena, &attempts, &err));
+    assert_int_equal(attempts.n, 2);
     assert_int_equal(dt_store_get(store, id + 1, &arena, &job, &err), DT_NOT_FOUND);
     assert_int_equal(dt_store_get(store, id + (INT64_C(900) << 40), &arena, &job, &err), DT_NOT_FOUND);
     for (int i = 0; i < PARTS; i++)

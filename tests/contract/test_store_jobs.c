@@ -30,6 +30,7 @@ static dt_store *store;
 static struct dt_arena arena;
 static struct dt_error err;
 static struct dt_job job;
+static struct dt_attempt_list attempts;
 
 static int open_store(void **state)
 {
@@ -57,9 +58,15 @@ static dt_status cancel(int64_t id)
     return dt_store_cancel(store, id, false, &arena, &job, &err);
 }
 
+static dt_status list_attempts(int64_t id, int64_t after, unsigned limit)
+{
+    const struct dt_attempt_filter filter = {.job_id = id, .after = after, .limit = limit};
+    return dt_store_attempts(store, &filter, &arena, &attempts, &err);
+}
+
 static dt_status patch(int64_t id, struct dt_patch p)
 {
-    return dt_store_patch(store, id, &p, 0, &arena, &job, &err);
+    return dt_store_patch(store, id, &p, &arena, &job, &err);
 }
 
 /* ---- reading ---- */
@@ -157,15 +164,13 @@ static void a_finished_job_has_no_next_at_whatever_a_hand_edit_left(void **state
 static void a_job_that_is_not_there_is_not_found_by_any_request(void **state)
 {
     (void)state;
-    struct dt_attempt *attempts;
-    size_t n;
-    bool more;
     assert_int_equal(dt_store_get(store, 9, &arena, &job, &err), DT_NOT_FOUND);
     assert_int_equal(cancel(9), DT_NOT_FOUND);
     assert_int_equal(patch(9, (struct dt_patch){.has_payload = true, .payload = S("1")}), DT_NOT_FOUND);
     assert_int_equal(dt_store_run_now(store, 9, &arena, &job, &err), DT_NOT_FOUND);
     assert_int_equal(dt_store_redrive(store, 9, &arena, &job, &err), DT_NOT_FOUND);
-    assert_int_equal(dt_store_attempts(store, 9, 0, 1000, &arena, &attempts, &n, &more, &err), DT_NOT_FOUND);
+    assert_int_equal(list_attempts(9, 0, 1000), DT_NOT_FOUND);
+    assert_int_equal(attempts.n, 0);
 }
 
 static void a_key_finds_its_latest_job_byte_for_byte(void **state)
@@ -321,12 +326,12 @@ static void a_patch_with_null_takes_the_topics_default_or_ours(void **state)
 static void only_a_scheduled_job_can_be_patched_and_that_comes_before_its_version(void **state)
 {
     (void)state;
-    struct dt_patch p = {.has_ack_timeout = true, .ack_timeout_ms = 5};
+    struct dt_patch p = {.if_version = 99, .has_ack_timeout = true, .ack_timeout_ms = 5};
     for (int s = DT_DISPATCHED; s < DT_JOB_STATES; s++) {
         int64_t id = 10 + s;
         job_row_dispatched(&fx, id, 4, 0);
         mysql_fixture_run(&fx, "UPDATE jobs SET state = %d WHERE id = %lld", s + 1, (long long)id);
-        assert_int_equal(dt_store_patch(store, id, &p, 99, &arena, &job, &err), DT_TOO_LATE);
+        assert_int_equal(dt_store_patch(store, id, &p, &arena, &job, &err), DT_TOO_LATE);
         assert_int_equal(job.state, s);
         assert_int_equal(job.attempt, 4);
         assert_int_equal(dt_store_run_now(store, id, &arena, &job, &err), DT_TOO_LATE);
@@ -338,11 +343,12 @@ static void only_a_scheduled_job_can_be_patched_and_that_comes_before_its_versio
 static void a_patch_for_another_version_is_refused_and_shows_the_job(void **state)
 {
     (void)state;
-    struct dt_patch p = {.has_ack_timeout = true, .ack_timeout_ms = 5};
+    struct dt_patch p = {.if_version = 2, .has_ack_timeout = true, .ack_timeout_ms = 5};
     job_row(&fx, 7, "version = 3");
-    assert_int_equal(dt_store_patch(store, 7, &p, 2, &arena, &job, &err), DT_VERSION);
+    assert_int_equal(dt_store_patch(store, 7, &p, &arena, &job, &err), DT_VERSION);
     assert_int_equal(job.version, 3);
-    OK(dt_store_patch(store, 7, &p, 3, &arena, &job, &err));
+    p.if_version = 3;
+    OK(dt_store_patch(store, 7, &p, &arena, &job, &err));
     assert_int_equal(job.version, 4);
 }
 
@@ -571,67 +577,62 @@ static void a_key_that_moved_on_stays_with_the_newer_job(void **state)
 static void attempts_are_the_archived_ones_and_the_rows_own(void **state)
 {
     (void)state;
-    struct dt_attempt *a;
-    size_t n;
-    bool more;
     job_row(&fx, 7, NULL);
-    OK(dt_store_attempts(store, 7, 0, 1000, &arena, &a, &n, &more, &err));
-    assert_int_equal(n, 0);
+    OK(list_attempts(7, 0, 1000));
+    assert_int_equal(attempts.n, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 3, attempt_status = 'dispatched', "
                            "due_at = 30, dispatched_at = 31, finished_at = NULL, error_code = 'old', error_at = 22");
     mysql_fixture_run(&fx, "INSERT INTO attempts VALUES (7, 2, 'failed', 20, 21, 22, 'old', 'msg'), "
                            "(7, 1, 'snoozed', 10, 11, 12, NULL, NULL), (8, 1, 'failed', 1, 1, 1, NULL, NULL)");
-    OK(dt_store_attempts(store, 7, 0, 1000, &arena, &a, &n, &more, &err));
-    assert_int_equal(n, 3);
-    assert_int_equal(a[0].attempt, 1);
-    assert_int_equal(a[0].status, DT_ATTEMPT_SNOOZED);
-    assert_null(a[0].error_code.p);
-    assert_int_equal(a[1].attempt, 2);
-    assert_int_equal(a[1].status, DT_ATTEMPT_FAILED);
-    assert_int_equal(a[1].due_at_ms, 20);
-    assert_int_equal(a[1].dispatched_at_ms, 21);
-    assert_int_equal(a[1].finished_at_ms, 22);
-    assert_str(a[1].error_code, "old");
-    assert_str(a[1].error_message, "msg");
-    assert_int_equal(a[2].attempt, 3);
-    assert_int_equal(a[2].status, DT_ATTEMPT_DISPATCHED);
-    assert_int_equal(a[2].finished_at_ms, 0);
-    assert_null(a[2].error_code.p);
+    OK(list_attempts(7, 0, 1000));
+    assert_int_equal(attempts.n, 3);
+    assert_int_equal(attempts.v[0].attempt, 1);
+    assert_int_equal(attempts.v[0].status, DT_ATTEMPT_SNOOZED);
+    assert_null(attempts.v[0].error_code.p);
+    assert_int_equal(attempts.v[1].attempt, 2);
+    assert_int_equal(attempts.v[1].status, DT_ATTEMPT_FAILED);
+    assert_int_equal(attempts.v[1].due_at_ms, 20);
+    assert_int_equal(attempts.v[1].dispatched_at_ms, 21);
+    assert_int_equal(attempts.v[1].finished_at_ms, 22);
+    assert_str(attempts.v[1].error_code, "old");
+    assert_str(attempts.v[1].error_message, "msg");
+    assert_int_equal(attempts.v[2].attempt, 3);
+    assert_int_equal(attempts.v[2].status, DT_ATTEMPT_DISPATCHED);
+    assert_int_equal(attempts.v[2].finished_at_ms, 0);
+    assert_null(attempts.v[2].error_code.p);
     mysql_fixture_run(&fx,
                       "UPDATE jobs SET attempt_status = 'timed_out', finished_at = 33, error_code = 'ack_timeout'");
-    OK(dt_store_attempts(store, 7, 0, 1000, &arena, &a, &n, &more, &err));
-    assert_int_equal(a[2].finished_at_ms, 33);
-    assert_str(a[2].error_code, "ack_timeout");
+    OK(list_attempts(7, 0, 1000));
+    assert_int_equal(attempts.v[2].finished_at_ms, 33);
+    assert_str(attempts.v[2].error_code, "ack_timeout");
 }
 
 static void very_many_attempts_come_in_pages(void **state)
 {
     (void)state;
-    struct dt_attempt *a;
-    size_t n, pages = 0;
-    bool more = true;
+    size_t pages = 0;
     int64_t after = 0;
     job_row(&fx, 7, "attempt = 10006, attempt_status = 'succeeded', state = 'succeeded'");
     mysql_fixture_run(&fx, "INSERT INTO attempts (job_id, attempt, status) "
                            "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 900) "
                            "SELECT 7, x.n + 900 * y.n - 900, 'snoozed' FROM s x JOIN s y ON y.n <= 12 "
                            "WHERE x.n + 900 * y.n - 900 < 10006");
-    for (; more; pages++) {
+    for (attempts.more = true; attempts.more; pages++) {
         dt_arena_reset(&arena);
-        OK(dt_store_attempts(store, 7, after, 1000, &arena, &a, &n, &more, &err));
-        assert_int_equal(n, more ? 1000 : 6);
-        for (size_t i = 0; i < n; i++)
-            assert_int_equal(a[i].attempt, ++after);
+        OK(list_attempts(7, after, 1000));
+        assert_int_equal(attempts.n, attempts.more ? 1000 : 6);
+        for (size_t i = 0; i < attempts.n; i++)
+            assert_int_equal(attempts.v[i].attempt, ++after);
     }
     assert_int_equal(pages, 11);
     assert_int_equal(after, 10006);
-    assert_int_equal(a[n - 1].status, DT_ATTEMPT_SUCCEEDED);
-    OK(dt_store_attempts(store, 7, 10006, 1000, &arena, &a, &n, &more, &err));
-    assert_true(n == 0 && !more);
-    OK(dt_store_attempts(store, 7, 9996, 10, &arena, &a, &n, &more, &err)); /* the end of a full page is the end */
-    assert_true(n == 10 && !more);
-    OK(dt_store_attempts(store, 7, 9995, 10, &arena, &a, &n, &more, &err));
-    assert_true(n == 10 && more);
+    assert_int_equal(attempts.v[attempts.n - 1].status, DT_ATTEMPT_SUCCEEDED);
+    OK(list_attempts(7, 10006, 1000));
+    assert_true(attempts.n == 0 && !attempts.more);
+    OK(list_attempts(7, 9996, 10)); /* the end of a full page is the end */
+    assert_true(attempts.n == 10 && !attempts.more);
+    OK(list_attempts(7, 9995, 10));
+    assert_true(attempts.n == 10 && attempts.more);
 }
 
 /* ---- races ---- */

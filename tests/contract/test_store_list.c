@@ -21,11 +21,7 @@ static struct dt_arena arena;
 static struct dt_error err;
 
 /* The page that was read last. */
-static struct dt_job *jobs;
-static size_t n;
-static bool more;
-static int64_t last_id;
-static struct dt_str last_key;
+static struct dt_job_list last; /* the last page */
 
 static int open_store(void **state)
 {
@@ -55,7 +51,7 @@ static struct dt_list_filter all(unsigned limit)
 
 static void list(struct dt_list_filter f)
 {
-    OK(dt_store_list(store, &f, &arena, &jobs, &n, &more, &last_id, &last_key, &err));
+    OK(dt_store_list(store, &f, &arena, &last, &err));
 }
 
 /* "1 2 3" of the last page, with "+" behind it when there may be more. */
@@ -64,9 +60,9 @@ static const char *page(void)
     static char text[8000];
     size_t at = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < n; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld", i ? " " : "", (long long)jobs[i].id);
-    snprintf(text + at, sizeof text - at, "%s", more ? "+" : "");
+    for (size_t i = 0; i < last.n; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld", i ? " " : "", (long long)last.v[i].id);
+    snprintf(text + at, sizeof text - at, "%s", last.more ? "+" : "");
     return text;
 }
 
@@ -102,10 +98,10 @@ static void pages_follow_each_other_by_id_without_gap_or_overlap(void **state)
     struct dt_list_filter f = all(3);
     list(f);
     assert_string_equal(page(), "10 20 30+");
-    f.after_id = last_id;
+    f.after_id = last.last_id;
     list(f);
     assert_string_equal(page(), "40 50 60+");
-    f.after_id = last_id;
+    f.after_id = last.last_id;
     list(f);
     assert_string_equal(page(), "70");
 }
@@ -129,7 +125,7 @@ static void jobs_that_vanish_between_pages_do_no_harm(void **state)
     struct dt_list_filter f = all(2);
     list(f);
     mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id IN (2, 3)");
-    f.after_id = last_id;
+    f.after_id = last.last_id;
     list(f);
     assert_string_equal(page(), "4 5+");
 }
@@ -194,10 +190,10 @@ static void a_token_sees_the_topics_of_its_prefixes_only(void **state)
     f.prefixes = (struct dt_str[]){S("")}; /* nothing, not everything */
     f.n_prefixes = 1;
     list(f);
-    assert_int_equal(n, 0);
+    assert_int_equal(last.n, 0);
     f.n_prefixes = 0;
     list(f);
-    assert_int_equal(n, 0);
+    assert_int_equal(last.n, 0);
 }
 
 static void payloads_come_only_when_asked_for(void **state)
@@ -206,11 +202,11 @@ static void payloads_come_only_when_asked_for(void **state)
     job_row(&fx, 1, NULL);
     struct dt_list_filter f = all(1);
     list(f);
-    assert_null(jobs[0].payload.p);
-    assert_string_equal(jobs[0].topic.p, "orders");
+    assert_null(last.v[0].payload.p);
+    assert_string_equal(last.v[0].topic.p, "orders");
     f.payload = true;
     list(f);
-    assert_string_equal(jobs[0].payload.p, "{\"n\":1}");
+    assert_string_equal(last.v[0].payload.p, "{\"n\":1}");
 }
 
 /* ---- by key ---- */
@@ -230,8 +226,8 @@ static void a_prefix_of_keys_lists_each_keys_latest_job_by_key(void **state)
     f.key_prefix = S("order-");
     list(f);
     assert_string_equal(page(), "9 2+");
-    assert_string_equal(last_key.p, "order-2");
-    f.after_key = last_key;
+    assert_string_equal(last.last_key.p, "order-2");
+    f.after_key = last.last_key;
     list(f);
     assert_string_equal(page(), "1");
     f = all(100);
@@ -292,7 +288,7 @@ static void a_prefix_of_keys_needs_a_topic(void **state)
     (void)state;
     struct dt_list_filter f = all(1);
     f.key_prefix = S("k");
-    assert_int_equal(dt_store_list(store, &f, &arena, &jobs, &n, &more, &last_id, &last_key, &err), DT_INVALID);
+    assert_int_equal(dt_store_list(store, &f, &arena, &last, &err), DT_INVALID);
 }
 
 /* ---- bounds ---- */
@@ -328,18 +324,18 @@ static int walk(struct dt_list_filter f, int64_t rows, size_t most)
         size_t bytes = 0;
         dt_arena_reset(&arena);
         list(f);
-        for (size_t i = 0; i < n; i++) {
-            assert_int_equal(jobs[i].id, next++);
-            bytes += jobs[i].payload.n;
+        for (size_t i = 0; i < last.n; i++) {
+            assert_int_equal(last.v[i].id, next++);
+            bytes += last.v[i].payload.n;
         }
-        assert_true(n == 1 || bytes <= most);
-        f.after_id = last_id;
-        if (f.key_prefix.p && last_key.p) {
-            memcpy(key, last_key.p, last_key.n);
-            f.after_key = (struct dt_str){key, last_key.n};
+        assert_true(last.n == 1 || bytes <= most);
+        f.after_id = last.last_id;
+        if (f.key_prefix.p && last.last_key.p) {
+            memcpy(key, last.last_key.p, last.last_key.n);
+            f.after_key = (struct dt_str){key, last.last_key.n};
         }
         pages++;
-    } while (more);
+    } while (last.more);
     assert_int_equal(next, rows + 1);
     return pages;
 }
@@ -385,7 +381,7 @@ static void large_rows_behind_small_ones_are_not_read_in_vain(void **state)
     assert_in_range(walk(f, 150, f.bytes), 13, 20);
     struct dt_arena own;
     dt_arena_init(&own);
-    OK(dt_store_list(store, &f, &own, &jobs, &n, &more, &last_id, &last_key, &err));
+    OK(dt_store_list(store, &f, &own, &last, &err));
     assert_in_range(own.size, 1, 8000000);
     dt_arena_clear(&own);
 }
@@ -403,14 +399,14 @@ static void a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows(void *
     print_message("%lld rows read\n", (long long)looked_at);
     assert_string_equal(page(), "5+");
     assert_in_range(looked_at, 10000, 25000); /* each window is read twice: its end, then its rows */
-    assert_int_equal(last_id, 10000);
+    assert_int_equal(last.last_id, 10000);
     int pages = 1;
     char found[200] = "5";
-    while (more) {
-        f.after_id = last_id;
+    while (last.more) {
+        f.after_id = last.last_id;
         list(f);
-        for (size_t i = 0; i < n; i++)
-            snprintf(found + strlen(found), sizeof found - strlen(found), " %lld", (long long)jobs[i].id);
+        for (size_t i = 0; i < last.n; i++)
+            snprintf(found + strlen(found), sizeof found - strlen(found), " %lld", (long long)last.v[i].id);
         assert_in_range(++pages, 2, 3);
     }
     assert_string_equal(found, "5 15000 24000");
@@ -422,8 +418,8 @@ static void a_full_page_costs_about_what_it_holds(void **state)
     many_jobs();
     int64_t before = rows_read();
     list(all(100));
-    assert_int_equal(n, 100);
-    assert_true(more);
+    assert_int_equal(last.n, 100);
+    assert_true(last.more);
     assert_in_range(rows_read() - before, 100, 1500);
 }
 
@@ -448,12 +444,12 @@ static void a_search_by_key_is_bounded_too(void **state)
     assert_string_equal(page(), "2+");
     assert_in_range(rows_read() - before, 10000, 60000); /* six looks a key: it may be in either table */
     size_t found = 0;
-    while (more) {
-        f.after_key = last_key;
+    while (last.more) {
+        f.after_key = last.last_key;
         list(f);
-        found += n;
-        if (n)
-            assert_int_equal(jobs[0].id, 20000);
+        found += last.n;
+        if (last.n)
+            assert_int_equal(last.v[0].id, 20000);
     }
     assert_int_equal(found, 1);
 }

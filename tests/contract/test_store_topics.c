@@ -372,17 +372,15 @@ static const char *names(struct rig *rig, struct dt_topic_filter filter)
 {
     static char text[400];
     struct dt_error err = {0};
-    struct dt_topic *topics;
-    struct dt_str last;
-    size_t n, k = 0;
-    bool more;
-    OK(dt_store_topic_list(rig->store, &filter, &rig->arena, &topics, &n, &more, &last, &err));
+    struct dt_topic_list topics;
+    size_t k = 0;
+    OK(dt_store_topic_list(rig->store, &filter, &rig->arena, &topics, &err));
     text[0] = '\0';
-    for (size_t i = 0; i < n; i++)
-        k += (size_t)snprintf(text + k, sizeof text - k, "%s%.*s", i ? " " : "", (int)topics[i].name.n,
-                              topics[i].name.p);
-    if (more)
-        snprintf(text + k, sizeof text - k, " >%.*s", (int)last.n, last.p);
+    for (size_t i = 0; i < topics.n; i++)
+        k += (size_t)snprintf(text + k, sizeof text - k, "%s%.*s", i ? " " : "", (int)topics.v[i].name.n,
+                              topics.v[i].name.p);
+    if (topics.more)
+        snprintf(text + k, sizeof text - k, " >%.*s", (int)topics.last.n, topics.last.p);
     return text;
 }
 

@@ -82,7 +82,7 @@ static dt_status cancel_retries(void)
 static dt_status patch(void)
 {
     const struct dt_patch change = {.has_partition_key = true, .partition_key = DT_STR_LIT("p")};
-    return dt_store_patch(store, 1, &change, 0, &arena, &job, &err);
+    return dt_store_patch(store, 1, &change, &arena, &job, &err);
 }
 
 static dt_status run_now(void)

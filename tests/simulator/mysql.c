@@ -466,17 +466,17 @@ static bool worth_telling(const struct stmt *st, dt_status status, const struct 
     return status != DT_OK || (st->kind == S_SELECT ? result->n > 0 : changed > 0);
 }
 
-static void trace_statement(const struct stmt *st, const struct dt_param *params, size_t n, dt_status status,
+static void trace_statement(const struct stmt *st, struct dt_params params, dt_status status,
                             const struct result *result, uint64_t affected)
 {
     char values[220] = "";
     size_t at_char = 0;
-    for (size_t i = 0; i < n && at_char < sizeof values - 40; i++) {
-        if (params[i].type == DT_PARAM_INT)
-            at_char += (size_t)snprintf(values + at_char, sizeof values - at_char, " %lld", (long long)params[i].i);
-        else if (params[i].type == DT_PARAM_BYTES)
+    for (size_t i = 0; i < params.n && at_char < sizeof values - 40; i++) {
+        if (params.v[i].type == DT_PARAM_INT)
+            at_char += (size_t)snprintf(values + at_char, sizeof values - at_char, " %lld", (long long)params.v[i].i);
+        else if (params.v[i].type == DT_PARAM_BYTES)
             at_char += (size_t)snprintf(values + at_char, sizeof values - at_char, " %.*s",
-                                        (int)(params[i].s.n < 60 ? params[i].s.n : 60), params[i].s.p);
+                                        (int)(params.v[i].s.n < 60 ? params.v[i].s.n : 60), params.v[i].s.p);
         else
             at_char += (size_t)snprintf(values + at_char, sizeof values - at_char, " NULL");
         if (at_char > sizeof values)
@@ -486,8 +486,7 @@ static void trace_statement(const struct stmt *st, const struct dt_param *params
           (unsigned long long)(st->kind == S_SELECT ? result->n : affected));
 }
 
-static dt_status execute(dt_db *db, const char *sql, const struct dt_param *params, size_t n, uint64_t *affected,
-                         struct dt_error *err)
+static dt_status execute(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *err)
 {
     const struct stmt *st = sql_compile(sql);
     uint64_t changed = 0;
@@ -498,9 +497,9 @@ static dt_status execute(dt_db *db, const char *sql, const struct dt_param *para
     struct session *s = db->session;
     db->result = (struct result){0};
     db->at = 0;
-    status = sql_run(s, st, params, n, &db->result, &changed, err);
+    status = sql_run(s, st, params, &db->result, &changed, err);
     if (tracing && (tracing_all || worth_telling(st, status, &db->result, changed)))
-        trace_statement(st, params, n, status, &db->result, changed);
+        trace_statement(st, params, status, &db->result, changed);
     if (status == DT_OK)
         judge_fence(s, st);
     if (!s->in_transaction && s->open)
@@ -514,28 +513,28 @@ static dt_status execute(dt_db *db, const char *sql, const struct dt_param *para
     return answer(db, status, err);
 }
 
-dt_status dt_db_run(dt_db *db, const char *sql, const struct dt_param *params, size_t n, uint64_t *affected,
-                    struct dt_error *err)
+dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *err)
 {
-    return execute(db, sql, params, n, affected, err);
+    return execute(db, sql, params, affected, err);
 }
 
 /* One execution for all rows; they are written one after the other. */
-dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *params, size_t columns, size_t rows,
-                         uint64_t *affected, struct dt_error *err)
+dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, uint64_t *affected,
+                         struct dt_error *err)
 {
     const struct stmt *st = sql_compile(sql);
     uint64_t sum = 0;
     dt_status status = ask(db, sql, err);
-    for (size_t i = 0; i < rows && status == DT_OK; i++) {
+    for (size_t i = 0; i < rows.n && status == DT_OK; i++) {
         uint64_t changed = 0;
-        status = sql_run(db->session, st, params + i * columns, columns, NULL, &changed, err);
+        status =
+            sql_run(db->session, st, (struct dt_params){rows.v + i * rows.columns, rows.columns}, NULL, &changed, err);
         sum += changed;
     }
     if (!db->alive)
         return status;
     if (tracing_all || strncmp(sql, "INSERT INTO shard_stats", 23) != 0)
-        TRACE("mysql: %.60s… %zu rows -> %s", sql, rows, dt_status_name(status));
+        TRACE("mysql: %.60s… %zu rows -> %s", sql, rows.n, dt_status_name(status));
     if (!db->session->in_transaction && db->session->open)
         session_end_transaction(db->session, status == DT_OK);
     if (affected)
@@ -555,25 +554,25 @@ dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
     return dt_db_script(db, text, err);
 }
 
-dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
-    return execute(db, sql, params, n, NULL, err);
+    return execute(db, sql, params, NULL, err);
 }
 
-dt_status dt_db_query_stream(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
-    return dt_db_query(db, sql, params, n, err);
+    return dt_db_query(db, sql, params, err);
 }
 
-dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
-    return dt_db_query(db, sql, params, n, err);
+    return dt_db_query(db, sql, params, err);
 }
 
 /* Answered at once, and taken later: as old as what a server has read by then. */
-dt_status dt_db_ask_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, sql, params, n, err);
+    dt_status status = dt_db_query(db, sql, params, err);
     db->owes = status == DT_OK;
     return status;
 }
@@ -726,13 +725,13 @@ static void count_by_hand(struct session *s)
     }
 }
 
-dt_status mysql_by_hand(const char *sql, const struct dt_param *params, size_t n)
+dt_status mysql_by_hand(const char *sql, struct dt_params params)
 {
     struct session *s = session_new(NULL);
     uint64_t affected = 0;
     struct dt_error err = {0};
     s->in_transaction = true;
-    dt_status status = sql_run(s, sql_compile(sql), params, n, NULL, &affected, &err);
+    dt_status status = sql_run(s, sql_compile(sql), params, NULL, &affected, &err);
     if (status == DT_OK)
         count_by_hand(s);
     session_end_transaction(s, status == DT_OK);
@@ -764,9 +763,9 @@ void mysql_begin(void)
     cut.proc = NULL;
 }
 
-static void install(const char *sql, const struct dt_param *params, size_t n)
+static void install(const char *sql, struct dt_params params)
 {
-    if (mysql_by_hand(sql, params, n) != DT_OK)
+    if (mysql_by_hand(sql, params) != DT_OK)
         broken("the installation cannot be made: %s", sql);
 }
 

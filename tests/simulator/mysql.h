@@ -16,7 +16,7 @@ extern int64_t mysql_copied_us, mysql_restored_us; /* of the copy that came back
 void mysql_cut_replies(struct proc *proc, int64_t until_us);
 void mysql_process_died(struct proc *proc);
 /* A session of nobody's that runs plain SQL, atomically: hand edits. Rows that are locked are waited for. */
-dt_status mysql_by_hand(const char *sql, const struct dt_param *params, size_t n);
+dt_status mysql_by_hand(const char *sql, struct dt_params params);
 /* A cell of the row that is read, whatever its type. */
 const struct val *mysql_cell(const dt_db *db, unsigned column);
 unsigned mysql_columns(const dt_db *db);

@@ -126,9 +126,8 @@ void dt_metrics_write(struct dt_strbuf *out)
 
 /* ---- db.h ---- */
 
-dt_status dt_db_commit_with(dt_db *db, const char *sql, const struct dt_param *params, size_t columns, size_t rows,
-                            struct dt_error *err)
+dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err)
 {
-    dt_status status = dt_db_run_many(db, sql, params, columns, rows, NULL, err);
+    dt_status status = dt_db_run_many(db, sql, rows, NULL, err);
     return status == DT_OK ? dt_db_commit(db, err) : status;
 }

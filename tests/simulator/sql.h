@@ -208,8 +208,8 @@ struct result {
     unsigned columns;
 };
 /* In the session's transaction. Waits for locks; BUSY, EXISTS, INVALID, UNAVAILABLE as in db.h. */
-dt_status sql_run(struct session *session, const struct stmt *stmt, const struct dt_param *params, size_t n_params,
-                  struct result *result, uint64_t *affected, struct dt_error *err);
+dt_status sql_run(struct session *session, const struct stmt *stmt, struct dt_params params, struct result *result,
+                  uint64_t *affected, struct dt_error *err);
 /* For the oracles: a cell of a committed row. */
 struct row *table_find(struct table *table, int64_t key);
 int64_t cell_int(const struct row *row, const char *column);

@@ -1209,15 +1209,15 @@ static void give_result(const struct select *s, const struct selection *from, st
         memcpy(out->cells + i * s->n_items, from->rows[i].items, s->n_items * sizeof *out->cells);
 }
 
-dt_status sql_run(struct session *session, const struct stmt *st, const struct dt_param *params, size_t n_params,
-                  struct result *result, uint64_t *affected, struct dt_error *err)
+dt_status sql_run(struct session *session, const struct stmt *st, struct dt_params params, struct result *result,
+                  uint64_t *affected, struct dt_error *err)
 {
-    struct frame frame = {.session = session, .params = params, .err = err};
+    struct frame frame = {.session = session, .params = params.v, .err = err};
     struct selection selection = {0};
     uint64_t changed = 0;
     dt_status status;
-    if (n_params != st->n_params)
-        broken("%zu parameters for %u in: %s", n_params, st->n_params, st->text);
+    if (params.n != st->n_params)
+        broken("%zu parameters for %u in: %s", params.n, st->n_params, st->text);
     if (st->kind == S_SELECT) {
         status = run_select(&st->select, &frame, &selection);
         if (status == DT_OK && result)

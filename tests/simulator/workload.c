@@ -224,7 +224,7 @@ static void change(struct worker *w, struct op *op)
                                  .run_at_is_delay = true,
                                  .has_payload = op->payload,
                                  .payload = DT_STR_LIT("[]")};
-        status = dt_store_patch(w->store, j->id, &patch, 0, &w->arena, &job, &w->err);
+        status = dt_store_patch(w->store, j->id, &patch, &w->arena, &job, &w->err);
     }
     answered(a, status, &job);
     if (status == DT_OK)

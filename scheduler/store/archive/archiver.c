@@ -320,9 +320,11 @@ static dt_status count(struct archiving *a)
     }
     dt_status status = DT_OK;
     if (n_moved)
-        status = dt_db_run_many(a->db, dt_sql_count_archived, moved, MOVED_COLUMNS, n_moved, NULL, a->err);
+        status = dt_db_run_many(a->db, dt_sql_count_archived, (struct dt_param_rows){moved, MOVED_COLUMNS, n_moved},
+                                NULL, a->err);
     if (status == DT_OK && n_removed)
-        status = dt_db_run_many(a->db, dt_sql_count_removed, removed, REMOVED_COLUMNS, n_removed, NULL, a->err);
+        status = dt_db_run_many(a->db, dt_sql_count_removed,
+                                (struct dt_param_rows){removed, REMOVED_COLUMNS, n_removed}, NULL, a->err);
     return status;
 }
 
@@ -355,7 +357,7 @@ static dt_status write_days(dt_db *db, struct dt_arena *arena, struct day *days,
         params[2 * n_noted] = DT_P_INT(days[i].home);
         params[2 * n_noted++ + 1] = DT_P_INT(days[i].part);
     }
-    return n_noted ? dt_db_run_many(db, dt_sql_note_day, params, 2, n_noted, NULL, err) : DT_OK;
+    return n_noted ? dt_db_run_many(db, dt_sql_note_day, (struct dt_param_rows){params, 2, n_noted}, NULL, err) : DT_OK;
 }
 
 static dt_status note_moved(struct archiving *a)
@@ -577,12 +579,13 @@ static dt_status move_unsorted(dt_db *db, const struct unsorted *r, struct dt_er
 {
     uint64_t changed = 0;
     const struct dt_param to[] = {DT_P_INT(r->part), DT_P_INT(r->id)};
-    dt_status status = r->removed ? dt_db_run(db, dt_sql_delete_from_default, &to[1], 1, &changed, err)
-                                  : dt_db_run(db, dt_sql_move_from_default, to, 2, &changed, err);
+    dt_status status = r->removed
+                           ? dt_db_run(db, dt_sql_delete_from_default, (struct dt_params){&to[1], 1}, &changed, err)
+                           : dt_db_run(db, dt_sql_move_from_default, (struct dt_params){to, 2}, &changed, err);
     if (status != DT_OK || changed == 0) /* driven back meanwhile */
         return status;
-    status = r->removed ? dt_db_run(db, dt_sql_delete_attempts_from_default, &to[1], 1, NULL, err)
-                        : dt_db_run(db, dt_sql_move_attempts_from_default, to, 2, NULL, err);
+    status = r->removed ? dt_db_run(db, dt_sql_delete_attempts_from_default, (struct dt_params){&to[1], 1}, NULL, err)
+                        : dt_db_run(db, dt_sql_move_attempts_from_default, (struct dt_params){to, 2}, NULL, err);
     const struct dt_str state = dt_str(dt_job_state_name(r->state));
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_uncount_in_default, DT_PARAMS(DT_P_STR(r->topic), DT_P_STR(state)), NULL, err);

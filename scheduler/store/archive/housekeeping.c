@@ -11,10 +11,10 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-dt_status dt_select_ids(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,
-                        struct dt_found_ids *ids, struct dt_error *err)
+dt_status dt_select_ids(dt_db *db, const char *sql, struct dt_params params, struct dt_found_ids *ids,
+                        struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, sql, params, n_params, err);
+    dt_status status = dt_db_query(db, sql, params, err);
     if (status != DT_OK)
         return status;
     for (ids->n = 0; dt_db_next(db); ids->n++)

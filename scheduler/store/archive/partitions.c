@@ -147,11 +147,11 @@ static dt_status count_out(struct tending *t, int32_t part)
     dt_status status = dt_db_begin(t->db, t->err);
     if (status != DT_OK)
         return status;
-    status = dt_db_run(t->db, dt_sql_count_dropped, &number, 1, NULL, t->err);
+    status = dt_db_run(t->db, dt_sql_count_dropped, (struct dt_params){&number, 1}, NULL, t->err);
     if (status == DT_OK)
-        status = dt_db_run(t->db, dt_sql_delete_dropped_counts, &number, 1, NULL, t->err);
+        status = dt_db_run(t->db, dt_sql_delete_dropped_counts, (struct dt_params){&number, 1}, NULL, t->err);
     if (status == DT_OK)
-        status = dt_db_run(t->db, dt_sql_delete_dropped_days, &number, 1, NULL, t->err);
+        status = dt_db_run(t->db, dt_sql_delete_dropped_days, (struct dt_params){&number, 1}, NULL, t->err);
     return dt_store_commit(t->db, status, t->err);
 }
 

@@ -33,9 +33,20 @@ struct dt_param {
 /* NULL when the slice is absent (.p NULL), when the number is 0. */
 #define DT_P_STR_OR_NULL(v) ((v).p ? DT_P_STR(v) : DT_P_NULL)
 #define DT_P_INT_OR_NULL(v) ((v) ? DT_P_INT(v) : DT_P_NULL)
+/* The parameters of one statement, in the order of its placeholders; borrowed for the call. */
+struct dt_params {
+    const struct dt_param *v;
+    size_t n;
+};
+/* The parameters of a statement for many rows: row-major, n rows of so many columns; borrowed for the call. */
+struct dt_param_rows {
+    const struct dt_param *v;
+    size_t columns, n;
+};
 #define DT_PARAMS(...)                                                                                                 \
-    (const struct dt_param[]){__VA_ARGS__}, sizeof((const struct dt_param[]){__VA_ARGS__}) / sizeof(struct dt_param)
-#define DT_NO_PARAMS NULL, 0
+    ((struct dt_params){(const struct dt_param[]){__VA_ARGS__},                                                        \
+                        sizeof((const struct dt_param[]){__VA_ARGS__}) / sizeof(struct dt_param)})
+#define DT_NO_PARAMS ((struct dt_params){NULL, 0})
 
 enum dt_server { DT_SERVER_MARIADB, DT_SERVER_MYSQL };
 
@@ -70,23 +81,22 @@ DT_MUST_CHECK dt_status dt_db_commit(dt_db *db, struct dt_error *err);
  * locks are locked for no longer than the commit takes, whatever becomes of this process. A status of the statement:
  * nothing was committed, roll back; UNKNOWN as of dt_db_commit. After BUSY dt_db_number is another one.
  */
-DT_MUST_CHECK dt_status dt_db_commit_with(dt_db *db, const char *sql, const struct dt_param *params, size_t columns,
-                                          size_t rows, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err);
 /* A number of the connection: no other one to this server has it, but for those that BUSY moved. */
 uint64_t dt_db_number(const dt_db *db);
 void dt_db_rollback(dt_db *db); /* no-op without a transaction; a failure leaves the connection dead */
 
 /* A statement without a result set. affected may be NULL; it counts changed rows (found rows are not counted). */
-DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
-                                  uint64_t *affected, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected,
+                                  struct dt_error *err);
 /*
  * One INSERT for many rows: `sql` is "INSERT … VALUES (?,…,?)" with one group of placeholders, possibly followed
- * by " ON DUPLICATE KEY UPDATE …"; params are row-major, rows * columns. MariaDB: one array-bound execution; otherwise
+ * by " ON DUPLICATE KEY UPDATE …". MariaDB: one array-bound execution; otherwise
  * multi-row statements built from the same text. A column is INT or BYTES in all of its rows (NULLs allowed). BYTES are
  * stored as they are, in binary and ASCII columns: no character set is converted.
  */
-DT_MUST_CHECK dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *params, size_t columns,
-                                       size_t rows, uint64_t *affected, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, uint64_t *affected,
+                                       struct dt_error *err);
 /* Text that is not a prepared statement (DDL, CALL): migrations only. Result sets are discarded. */
 DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err);
 
@@ -95,15 +105,13 @@ DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_err
  * idempotent). Other statements may run only after dt_db_end. Column values are valid until the next
  * dt_db_next/dt_db_end.
  */
-DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
-                                    struct dt_error *err);
+DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /*
  * A query for rows that may be large: each is read from the server when dt_db_next asks for it, and none but that one
  * is in memory. Whoever has enough simply ends: a remainder of more than a few rows is not read, the connection is cut
  * instead, and made anew by the next call of the store. Outside of transactions only.
  */
-DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
-                                           struct dt_error *err);
+DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /*
  * A query that an index answers without the rows, and whose columns are numbers. It goes by text: run again
  * after any other session has used the table, a prepared statement of MariaDB 10.11 reads each row from the table as
@@ -111,12 +119,10 @@ DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, const str
  * waits for something else between them makes the server wait, which it does for mysql.io_timeout, or
  * mysql.idle_transaction_timeout if that is shorter, and no longer.
  */
-DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
-                                          struct dt_error *err);
+DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /* dt_db_query_index without waiting: the server works meanwhile, the first dt_db_next waits for it. dt_db_end then
  * returns the failure of the statement. */
-DT_MUST_CHECK dt_status dt_db_ask_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n,
-                                        struct dt_error *err);
+DT_MUST_CHECK dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /* A query whose text lives shortly (tests, an operator's question): prepared for this one time, no parameters. */
 DT_MUST_CHECK dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
 bool dt_db_owes(const dt_db *db);   /* something was asked, and its answer not read to its end */

@@ -609,30 +609,30 @@ static void bind_param(const struct dt_param *p, MYSQL_BIND *bind)
     }
 }
 
-static dt_status execute(dt_db *db, struct statement *s, const struct dt_param *params, size_t n, struct dt_error *err)
+static dt_status execute(dt_db *db, struct statement *s, struct dt_params params, struct dt_error *err)
 {
-    if (mysql_stmt_param_count(s->stmt) != n)
-        return dt_fail(err, DT_INTERNAL, "%zu parameters for %lu (%.80s)", n, mysql_stmt_param_count(s->stmt), s->sql);
-    if (!reserve_binds(db, n))
+    if (mysql_stmt_param_count(s->stmt) != params.n)
+        return dt_fail(err, DT_INTERNAL, "%zu parameters for %lu (%.80s)", params.n, mysql_stmt_param_count(s->stmt),
+                       s->sql);
+    if (!reserve_binds(db, params.n))
         return no_memory(err);
-    for (size_t i = 0; i < n; i++)
-        bind_param(&params[i], &db->binds[i]);
-    if (n && mysql_stmt_bind_param(s->stmt, db->binds))
+    for (size_t i = 0; i < params.n; i++)
+        bind_param(&params.v[i], &db->binds[i]);
+    if (params.n && mysql_stmt_bind_param(s->stmt, db->binds))
         return fail_statement(db, s->stmt, s->sql, err);
     if (mysql_stmt_execute(s->stmt))
         return fail_statement(db, s->stmt, s->sql, err);
     return DT_OK;
 }
 
-dt_status dt_db_run(dt_db *db, const char *sql, const struct dt_param *params, size_t n, uint64_t *affected,
-                    struct dt_error *err)
+dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *err)
 {
     struct statement *s;
     dt_status status = usable(db, err);
     if (status == DT_OK)
         status = statement_of(db, sql, &s, err);
     if (status == DT_OK)
-        status = execute(db, s, params, n, err);
+        status = execute(db, s, params, err);
     if (status == DT_OK && affected)
         *affected = (uint64_t)mysql_stmt_affected_rows(s->stmt);
     if (status == DT_OK && s->n_columns)
@@ -649,14 +649,14 @@ dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err)
 /* ---- many rows ---- */
 
 /* How many rows from `first` fit into one packet. */
-static size_t rows_that_fit(const dt_db *db, const struct dt_param *params, size_t columns, size_t first, size_t rows)
+static size_t rows_that_fit(const dt_db *db, const struct dt_param_rows *rows, size_t first)
 {
     size_t bytes = 0;
     size_t n = 0;
     size_t max = db->packet_max < CHUNK_BYTES ? db->packet_max : CHUNK_BYTES;
-    for (; first + n < rows; n++) {
-        for (size_t c = 0; c < columns; c++)
-            bytes += 10 + params[(first + n) * columns + c].s.n;
+    for (; first + n < rows->n; n++) {
+        for (size_t c = 0; c < rows->columns; c++)
+            bytes += 10 + rows->v[(first + n) * rows->columns + c].s.n;
         if (bytes > max && n > 0)
             break;
     }
@@ -702,18 +702,17 @@ static void bind_array(const struct dt_param *params, size_t columns, size_t row
     bind->u.indicator = has_nulls ? indicators : NULL;
 }
 
-static dt_status run_array(dt_db *db, struct statement *s, const struct dt_param *params, size_t columns, size_t rows,
-                           struct dt_error *err)
+static dt_status run_array(dt_db *db, struct statement *s, struct dt_param_rows rows, struct dt_error *err)
 {
-    size_t a_column = (rows * 17 + 15) / 16 * 16;
-    unsigned n = (unsigned)rows;
-    if (mysql_stmt_param_count(s->stmt) != columns)
-        return dt_fail(err, DT_INTERNAL, "%zu columns for %lu (%.80s)", columns, mysql_stmt_param_count(s->stmt),
+    size_t a_column = (rows.n * 17 + 15) / 16 * 16;
+    unsigned n = (unsigned)rows.n;
+    if (mysql_stmt_param_count(s->stmt) != rows.columns)
+        return dt_fail(err, DT_INTERNAL, "%zu columns for %lu (%.80s)", rows.columns, mysql_stmt_param_count(s->stmt),
                        s->sql);
-    if (!reserve_binds(db, columns) || !reserve_scratch(db, a_column * columns))
+    if (!reserve_binds(db, rows.columns) || !reserve_scratch(db, a_column * rows.columns))
         return no_memory(err);
-    for (size_t c = 0; c < columns; c++)
-        bind_array(params + c, columns, rows, db->scratch + c * a_column, &db->binds[c]);
+    for (size_t c = 0; c < rows.columns; c++)
+        bind_array(rows.v + c, rows.columns, rows.n, db->scratch + c * a_column, &db->binds[c]);
     mysql_stmt_attr_set(s->stmt, STMT_ATTR_ARRAY_SIZE, &n);
     dt_status status = DT_OK;
     if (mysql_stmt_bind_param(s->stmt, db->binds) || mysql_stmt_execute(s->stmt))
@@ -778,26 +777,27 @@ static size_t multi_rows(size_t rows, size_t columns)
     return n;
 }
 
-dt_status dt_db_run_many(dt_db *db, const char *sql, const struct dt_param *params, size_t columns, size_t rows,
-                         uint64_t *affected, struct dt_error *err)
+dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, uint64_t *affected,
+                         struct dt_error *err)
 {
     dt_status status = usable(db, err);
     uint64_t changed = 0;
-    for (size_t first = 0; first < rows && status == DT_OK;) {
-        size_t n = rows_that_fit(db, params, columns, first, rows);
+    for (size_t first = 0; first < rows.n && status == DT_OK;) {
+        const struct dt_param *from = rows.v + first * rows.columns;
+        size_t n = rows_that_fit(db, &rows, first);
         struct statement *s;
 #ifdef DT_ARRAY_BINDING
         if (db->server == DT_SERVER_MARIADB && n > 1) {
             status = statement_of(db, sql, &s, err);
             if (status == DT_OK)
-                status = run_array(db, s, params + first * columns, columns, n, err);
+                status = run_array(db, s, (struct dt_param_rows){from, rows.columns, n}, err);
         } else
 #endif
         {
-            n = multi_rows(n, columns);
+            n = multi_rows(n, rows.columns);
             status = statement_of_rows(db, sql, n, &s, err);
             if (status == DT_OK)
-                status = execute(db, s, params + first * columns, columns * n, err);
+                status = execute(db, s, (struct dt_params){from, rows.columns * n}, err);
         }
         if (status == DT_OK)
             changed += (uint64_t)mysql_stmt_affected_rows(s->stmt);
@@ -828,18 +828,17 @@ static void add_value(struct dt_strbuf *out, const struct dt_param *p)
 }
 
 /* The statement with its values written out, and the COMMIT; false: it has no group of placeholders. */
-static bool write_out(const char *sql, const struct dt_param *params, size_t columns, size_t rows,
-                      struct dt_strbuf *out)
+static bool write_out(const char *sql, struct dt_param_rows rows, struct dt_strbuf *out)
 {
     const char *group;
     const char *end;
     if (!find_group(sql, &group, &end))
         return false;
     dt_strbuf_add(out, sql, (size_t)(group - sql));
-    for (size_t r = 0; r < rows; r++) {
-        for (size_t c = 0; c < columns; c++) {
+    for (size_t r = 0; r < rows.n; r++) {
+        for (size_t c = 0; c < rows.columns; c++) {
             dt_strbuf_adds(out, c ? "," : r ? ",(" : "(");
-            add_value(out, &params[r * columns + c]);
+            add_value(out, &rows.v[r * rows.columns + c]);
         }
         dt_strbuf_addc(out, ')');
     }
@@ -875,8 +874,7 @@ static dt_status run_and_commit(dt_db *db, struct dt_str text, struct dt_error *
     return status != DT_OK ? in_doubt(db, err) : DT_OK;
 }
 
-dt_status dt_db_commit_with(dt_db *db, const char *sql, const struct dt_param *params, size_t columns, size_t rows,
-                            struct dt_error *err)
+dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err)
 {
     struct dt_strbuf text;
     dt_status status = connected(db, err);
@@ -884,12 +882,12 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, const struct dt_param *p
         status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
     if (status != DT_OK)
         return status;
-    if (rows_that_fit(db, params, columns, 0, rows) < rows || rows * columns > PLACEHOLDERS_MAX) {
-        status = dt_db_run_many(db, sql, params, columns, rows, NULL, err);
+    if (rows_that_fit(db, &rows, 0) < rows.n || rows.n * rows.columns > PLACEHOLDERS_MAX) {
+        status = dt_db_run_many(db, sql, rows, NULL, err);
         return status != DT_OK ? status : dt_db_commit(db, err);
     }
     dt_strbuf_init(&text);
-    if (!write_out(sql, params, columns, rows, &text))
+    if (!write_out(sql, rows, &text))
         status = dt_fail(err, DT_INTERNAL, "no VALUES group (%.80s)", sql);
     else
         status = text.failed ? no_memory(err) : run_and_commit(db, dt_strbuf_str(&text), err);
@@ -905,10 +903,9 @@ uint64_t dt_db_number(const dt_db *db)
 
 /* ---- queries ---- */
 
-static dt_status open_result(dt_db *db, struct statement *s, const struct dt_param *params, size_t n, bool stream,
-                             struct dt_error *err)
+static dt_status open_result(dt_db *db, struct statement *s, struct dt_params params, bool stream, struct dt_error *err)
 {
-    dt_status status = execute(db, s, params, n, err);
+    dt_status status = execute(db, s, params, err);
     if (status != DT_OK)
         return status;
     if (s->n_columns == 0)
@@ -924,16 +921,16 @@ static dt_status open_result(dt_db *db, struct statement *s, const struct dt_par
     return DT_OK;
 }
 
-dt_status dt_db_query(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
     struct statement *s;
     dt_status status = usable(db, err);
     if (status == DT_OK)
         status = statement_of(db, sql, &s, err);
-    return status != DT_OK ? status : open_result(db, s, params, n, false, err);
+    return status != DT_OK ? status : open_result(db, s, params, false, err);
 }
 
-dt_status dt_db_query_stream(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
     struct statement *s;
     dt_status status = usable(db, err);
@@ -941,22 +938,22 @@ dt_status dt_db_query_stream(dt_db *db, const char *sql, const struct dt_param *
         status = dt_fail(err, DT_INTERNAL, "a stream inside a transaction (%.80s)", sql);
     if (status == DT_OK)
         status = statement_of(db, sql, &s, err);
-    return status != DT_OK ? status : open_result(db, s, params, n, true, err);
+    return status != DT_OK ? status : open_result(db, s, params, true, err);
 }
 
 /* The statement with its values in their places; false: they are not as many. */
-static bool fill_in(const char *sql, const struct dt_param *params, size_t n, struct dt_strbuf *out)
+static bool fill_in(const char *sql, struct dt_params params, struct dt_strbuf *out)
 {
     size_t used = 0;
     for (; *sql; sql++) {
         if (*sql != '?')
             dt_strbuf_addc(out, *sql);
-        else if (used < n)
-            add_value(out, &params[used++]);
+        else if (used < params.n)
+            add_value(out, &params.v[used++]);
         else
             return false;
     }
-    return used == n;
+    return used == params.n;
 }
 
 /* Asks; the answer is owed. */
@@ -993,24 +990,24 @@ static dt_status receive(dt_db *db, struct statement *s, struct dt_error *err)
     return DT_OK;
 }
 
-dt_status dt_db_ask_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
     struct dt_strbuf text;
     dt_status status = usable(db, err);
     if (status != DT_OK)
         return status;
     dt_strbuf_init(&text);
-    if (!fill_in(sql, params, n, &text))
-        status = dt_fail(err, DT_INTERNAL, "not %zu parameters (%.80s)", n, sql);
+    if (!fill_in(sql, params, &text))
+        status = dt_fail(err, DT_INTERNAL, "not %zu parameters (%.80s)", params.n, sql);
     else
         status = text.failed ? no_memory(err) : ask_by_text(db, sql, dt_strbuf_str(&text), err);
     dt_strbuf_clear(&text);
     return status;
 }
 
-dt_status dt_db_query_index(dt_db *db, const char *sql, const struct dt_param *params, size_t n, struct dt_error *err)
+dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
-    dt_status status = dt_db_ask_index(db, sql, params, n, err);
+    dt_status status = dt_db_ask_index(db, sql, params, err);
     if (status != DT_OK)
         return status;
     struct statement *s = db->open;

@@ -20,13 +20,13 @@ struct list {
     const char *sql;
 };
 
-static dt_status begin(struct list *list, const struct dt_param *head, size_t n_head, struct dt_error *err)
+static dt_status begin(struct list *list, struct dt_params head, struct dt_error *err)
 {
-    if (n_head > DT_ID_IN_HEAD)
-        return dt_fail(err, DT_INTERNAL, "%zu parameters before a list of ids", n_head);
-    if (n_head)
-        memcpy(list->params, head, n_head * sizeof(*head));
-    list->n_head = n_head;
+    if (head.n > DT_ID_IN_HEAD)
+        return dt_fail(err, DT_INTERNAL, "%zu parameters before a list of ids", head.n);
+    if (head.n)
+        memcpy(list->params, head.v, head.n * sizeof(*head.v));
+    list->n_head = head.n;
     return DT_OK;
 }
 
@@ -42,16 +42,16 @@ static size_t fill(struct list *list, const struct dt_id_in *statement, const in
     return taken;
 }
 
-dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, const struct dt_param *head, size_t n_head,
-                       const int64_t *ids, size_t n, uint64_t *affected, struct dt_error *err)
+dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, struct dt_params head, struct dt_ids ids,
+                       uint64_t *affected, struct dt_error *err)
 {
     struct list list;
     *affected = 0;
-    dt_status status = begin(&list, head, n_head, err);
-    for (size_t first = 0; status == DT_OK && first < n;) {
+    dt_status status = begin(&list, head, err);
+    for (size_t first = 0; status == DT_OK && first < ids.n;) {
         uint64_t changed = 0;
-        first += fill(&list, update, ids + first, n - first);
-        status = dt_db_run(db, list.sql, list.params, list.n, &changed, err);
+        first += fill(&list, update, ids.v + first, ids.n - first);
+        status = dt_db_run(db, list.sql, (struct dt_params){list.params, list.n}, &changed, err);
         *affected += changed;
     }
     return status;
@@ -60,20 +60,20 @@ dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, const struct dt
 static dt_status read_list(dt_db *db, const struct list *list, dt_status (*row)(void *arg), void *arg,
                            struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, list->sql, list->params, list->n, err);
+    dt_status status = dt_db_query(db, list->sql, (struct dt_params){list->params, list->n}, err);
     while (status == DT_OK && dt_db_next(db))
         status = row(arg);
     dt_status ended = dt_db_end(db, status != DT_OK ? NULL : err);
     return status != DT_OK ? status : ended;
 }
 
-dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, const struct dt_param *head, size_t n_head,
-                        const int64_t *ids, size_t n, dt_status (*row)(void *arg), void *arg, struct dt_error *err)
+dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_params head, struct dt_ids ids,
+                        dt_status (*row)(void *arg), void *arg, struct dt_error *err)
 {
     struct list list;
-    dt_status status = begin(&list, head, n_head, err);
-    for (size_t first = 0; status == DT_OK && first < n;) {
-        first += fill(&list, query, ids + first, n - first);
+    dt_status status = begin(&list, head, err);
+    for (size_t first = 0; status == DT_OK && first < ids.n;) {
+        first += fill(&list, query, ids.v + first, ids.n - first);
         status = read_list(db, &list, row, arg, err);
     }
     return status;

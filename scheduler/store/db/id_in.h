@@ -37,17 +37,22 @@ struct dt_id_in {
         }                                                                                                              \
     }
 
-/* Runs it for all ids (ascending, so that rows are locked in that order), MOST at a time; `affected` counts changed
- * rows of all. `head`: the parameters before the list. */
-DT_MUST_CHECK dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, const struct dt_param *head,
-                                     size_t n_head, const int64_t *ids, size_t n, uint64_t *affected,
-                                     struct dt_error *err);
+/* A list of ids; borrowed for the call. */
+struct dt_ids {
+    const int64_t *v;
+    size_t n;
+};
+#define DT_IDS(v, n) ((struct dt_ids){(v), (n)})
+
+/* Runs the statement for all ids (ascending, so that rows are locked in that order), MOST at a time; `affected` counts
+ * changed rows of all. `head`: the parameters before the list. */
+DT_MUST_CHECK dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, struct dt_params head, struct dt_ids ids,
+                                     uint64_t *affected, struct dt_error *err);
 
 /* The rows of a query, MOST ids at a time: `row` takes each from the db, and runs nothing else on it; what it fails
  * with is returned, and is for it to tell. Rows come in the order of `ids` if they are ascending and the query says
  * ORDER BY. */
-DT_MUST_CHECK dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, const struct dt_param *head,
-                                      size_t n_head, const int64_t *ids, size_t n, dt_status (*row)(void *arg),
-                                      void *arg, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_params head, struct dt_ids ids,
+                                      dt_status (*row)(void *arg), void *arg, struct dt_error *err);
 
 #endif

@@ -95,7 +95,8 @@ static dt_status lock_candidates(struct dt_open_txn *t)
     const int64_t *ids = dt_candidates_ids(t, any, &n);
     if (!ids)
         return DT_NOMEM;
-    return dt_id_in_read(t->db, &dt_sql_lock_hinted, DT_PARAMS(DT_P_INT(t->fence->shard)), ids, n, take_row, t, t->err);
+    return dt_id_in_read(t->db, &dt_sql_lock_hinted, DT_PARAMS(DT_P_INT(t->fence->shard)), DT_IDS(ids, n), take_row, t,
+                         t->err);
 }
 
 /* ---- what was not locked ---- */
@@ -124,7 +125,7 @@ static dt_status tell_gone_from_locked(struct dt_open_txn *t)
     for (size_t i = 0; i < t->n; i++)
         if (!t->v[i].found)
             t->v[i].fate = DT_FATE_GONE;
-    return dt_id_in_read(t->db, &dt_sql_find_jobs, DT_NO_PARAMS, ids, n, is_there, t, t->err);
+    return dt_id_in_read(t->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), is_there, t, t->err);
 }
 
 /* ---- what other shards have in flight ---- */

@@ -51,7 +51,7 @@ static dt_status write_claims(struct dt_open_txn *t)
     dt_status status = dt_id_in_run(t->db, &dt_sql_claim_jobs,
                                     DT_PARAMS(DT_P_INT(now), DT_P_INT(now), DT_P_INT(t->fence->shard), DT_P_INT(now),
                                               DT_P_INT(now), DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
-                                    ids, t->n_claims, &changed, t->err);
+                                    DT_IDS(ids, t->n_claims), &changed, t->err);
     if (status == DT_OK && changed != t->n_claims)
         status =
             dt_fail(t->err, DT_INTERNAL, "claimed %llu of %zu locked jobs", (unsigned long long)changed, t->n_claims);

@@ -30,7 +30,7 @@ dt_status dt_timeouts_leave_deferred(struct dt_open_txn *t)
     const int64_t *ids = dt_candidates_ids(t, times_out, &n);
     if (!ids)
         return DT_NOMEM;
-    return dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, ids, n, leave_to_result, t, t->err);
+    return dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), leave_to_result, t, t->err);
 }
 
 static struct dt_apply timeout_of(const struct dt_candidate *c)

@@ -257,5 +257,5 @@ dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, stru
     dt_status status = dt_store_db(store, &t.db, err);
     return status != DT_OK
                ? status
-               : dt_id_in_read(t.db, &dt_sql_select_queues_of_jobs, DT_NO_PARAMS, ids, n, read_topic, &t, err);
+               : dt_id_in_read(t.db, &dt_sql_select_queues_of_jobs, DT_NO_PARAMS, DT_IDS(ids, n), read_topic, &t, err);
 }

@@ -153,7 +153,8 @@ static dt_status commit_with(dt_db *db, const struct dt_counts *counts, struct d
         for (int k = 0; k < DT_COUNT_NUMBERS; k++)
             *p++ = DT_P_INT(c->n[k]);
     }
-    dt_status status = dt_db_commit_with(db, dt_sql_add_counts, params, COLUMNS, counts->n, err);
+    dt_status status =
+        dt_db_commit_with(db, dt_sql_add_counts, (struct dt_param_rows){params, COLUMNS, counts->n}, err);
     if (params != few)
         free(params);
     return status;

@@ -344,7 +344,8 @@ static dt_status insert_keys(struct batch *b, struct dt_error *err)
     }
     if (heads == 0)
         return DT_OK;
-    dt_status status = dt_db_run_many(b->db, dt_sql_insert_key, b->params, KEY_COLUMNS, heads, &inserted, err);
+    dt_status status =
+        dt_db_run_many(b->db, dt_sql_insert_key, (struct dt_param_rows){b->params, KEY_COLUMNS, heads}, &inserted, err);
     if (status == DT_OK && inserted != heads)
         status = settle_owners(b, b->keyed, b->n_keyed, err);
     if (status == DT_OK)
@@ -373,7 +374,8 @@ static void count_made(struct batch *b, const struct dt_new_job *job)
 
 static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
 {
-    dt_status status = dt_db_run_many(b->db, insert_forms[b->has], b->params, columns_of(b->has), n, NULL, err);
+    dt_status status = dt_db_run_many(b->db, insert_forms[b->has],
+                                      (struct dt_param_rows){b->params, columns_of(b->has), n}, NULL, err);
     for (size_t i = 0; i < b->n && status == DT_OK; i++)
         if (b->rows[i]->outcome == DT_INSERT_CREATED)
             count_made(b, &b->rows[i]->job);
@@ -404,7 +406,7 @@ static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct
     bool ours = false;
     const unsigned has = what_it_has(row);
     job_params(b, has, row, params);
-    dt_status status = dt_db_run(b->db, insert_forms[has], params, columns_of(has), NULL, err);
+    dt_status status = dt_db_run(b->db, insert_forms[has], (struct dt_params){params, columns_of(has)}, NULL, err);
     if (status == DT_OK)
         count_made(b, &row->job);
     if (status == DT_INVALID) {
@@ -425,7 +427,7 @@ static dt_status insert_key_alone(struct batch *b, struct keyed *k, struct dt_er
     uint64_t inserted = 0;
     k->head = k;
     key_params(k->row, params);
-    dt_status status = dt_db_run(b->db, dt_sql_insert_key, params, KEY_COLUMNS, &inserted, err);
+    dt_status status = dt_db_run(b->db, dt_sql_insert_key, (struct dt_params){params, KEY_COLUMNS}, &inserted, err);
     if (status == DT_INVALID) {
         k->row->outcome = DT_INSERT_REFUSED;
         return DT_OK;

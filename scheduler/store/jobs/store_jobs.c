@@ -23,11 +23,10 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-/* One change of one job: what it is asked, and what it works with. */
+/* One change of one job (or a look at it): what it is asked, and what it works with. */
 struct change {
     int64_t id;
     const struct dt_patch *patch;
-    int64_t if_version;
     bool keep_attempt;
     const struct dt_config *config;
     dt_db *db;
@@ -45,11 +44,11 @@ struct change {
 /* ---- reading ---- */
 
 /* The first parameter is the id. */
-static dt_status read_row(dt_db *db, const char *sql, const struct dt_param *params, size_t n_params,
-                          struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
+static dt_status read_row(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
+                          struct dt_job *job, struct dt_error *err)
 {
-    const int64_t id = params[0].i;
-    dt_status status = dt_db_query(db, sql, params, n_params, err);
+    const int64_t id = params.v[0].i;
+    dt_status status = dt_db_query(db, sql, params, err);
     if (status != DT_OK)
         return status;
     if (dt_db_next(db)) {
@@ -76,22 +75,22 @@ static dt_status read_archived(dt_db *db, int64_t id, struct dt_arena *arena, st
     do {
         status = dt_archive_search_next(db, &search, err);
         if (status == DT_OK)
-            status = read_row(db, dt_sql_select_archived_job, search.params, DT_ARCHIVE_PARAMS, arena, job, err);
+            status = read_row(db, dt_sql_select_archived_job, (struct dt_params){search.params, DT_ARCHIVE_PARAMS},
+                              arena, job, err);
     } while (dt_archive_search_more(&search, status));
     return status;
 }
 
-/* From `jobs` by that statement, or from history; *archived: from there. */
-static dt_status read_job_anywhere(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_job *job,
-                                   bool *archived, struct dt_error *err)
+/* Reads the job from `jobs` by that statement, or from history; c->archived: from there. */
+static dt_status read_job_anywhere(struct change *c, const char *sql)
 {
-    *archived = false;
-    dt_status status = read_job(db, sql, id, arena, job, err);
+    c->archived = false;
+    dt_status status = read_job(c->db, sql, c->id, c->arena, c->job, c->err);
     if (status != DT_NOT_FOUND)
         return status;
-    status = read_archived(db, id, arena, job, err);
-    *archived = status == DT_OK;
-    return status == DT_NOT_FOUND ? read_job(db, sql, id, arena, job, err) : status;
+    status = read_archived(c->db, c->id, c->arena, c->job, c->err);
+    c->archived = status == DT_OK;
+    return status == DT_NOT_FOUND ? read_job(c->db, sql, c->id, c->arena, c->job, c->err) : status;
 }
 
 /* Reads hold nothing, so one that met a broken connection is tried once more on a new one. */
@@ -102,15 +101,14 @@ static bool read_again(unsigned *tries, dt_status status)
 
 dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
 {
-    dt_db *db;
+    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
     dt_status status;
     unsigned tries = 0;
     do {
-        status = dt_store_db(store, &db, err);
+        status = dt_store_db(store, &c.db, err);
         if (status != DT_OK)
             return status;
-        bool archived;
-        status = read_job_anywhere(db, dt_sql_select_job, id, arena, job, &archived, err);
+        status = read_job_anywhere(&c, dt_sql_select_job);
     } while (read_again(&tries, status));
     return status;
 }
@@ -188,10 +186,10 @@ static dt_status refuse_in_flight(struct change *c)
 }
 
 /* The deciding statement: it must find the row as it was locked. */
-static dt_status write_job(struct change *c, const char *sql, const struct dt_param *params, size_t n)
+static dt_status write_job(struct change *c, const char *sql, struct dt_params params)
 {
     uint64_t affected = 0;
-    dt_status status = dt_db_run(c->db, sql, params, n, &affected, c->err);
+    dt_status status = dt_db_run(c->db, sql, params, &affected, c->err);
     if (status == DT_OK && affected != 1)
         status = dt_fail(c->err, DT_INTERNAL, "job %lld changed under its lock", (long long)c->id);
     c->written = status == DT_OK;
@@ -212,7 +210,8 @@ static dt_status left_meanwhile(const struct change *c)
 
 static dt_status find_among(struct change *c, const struct dt_archive_search *search, struct place *place)
 {
-    dt_status status = dt_db_query(c->db, dt_sql_select_archived_part, search->params, DT_ARCHIVE_PARAMS, c->err);
+    dt_status status = dt_db_query(c->db, dt_sql_select_archived_part,
+                                   (struct dt_params){search->params, DT_ARCHIVE_PARAMS}, c->err);
     if (status != DT_OK)
         return status;
     bool found = dt_db_next(c->db);
@@ -274,7 +273,7 @@ static dt_status bring_back(struct change *c)
     static const char *const steps[] = {dt_sql_bring_back_job, dt_sql_bring_back_attempts, dt_sql_delete_archived_job,
                                         dt_sql_delete_archived_attempts};
     for (size_t i = 0; status == DT_OK && i < sizeof(steps) / sizeof(*steps); i++)
-        status = dt_db_run(c->db, steps[i], at, 2, NULL, c->err);
+        status = dt_db_run(c->db, steps[i], (struct dt_params){at, 2}, NULL, c->err);
     if (status == DT_OK)
         status = take_key_back(c, &place);
     if (status == DT_OK)
@@ -291,7 +290,7 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     c->db = db;
     c->now_ms = now_ms;
     c->written = c->unsettled = false;
-    dt_status status = read_job_anywhere(db, dt_sql_lock_job, c->id, c->arena, c->job, &c->archived, err);
+    dt_status status = read_job_anywhere(c, dt_sql_lock_job);
     enum dt_job_state was = status != DT_OK ? DT_SCHEDULED : c->job->state;
     if (status == DT_OK)
         was_ms = c->job->next_at_ms;
@@ -490,7 +489,8 @@ static dt_status write_content(struct change *c, const struct dt_job *want)
 {
     const struct dt_param params[] = {DT_P_STR(want->payload),
                                       DT_JOB_COLUMNS(DT_COLUMN_NONE, PARAM, DT_COLUMN_NONE) DT_P_INT(c->id)};
-    return dt_db_run(c->db, dt_sql_patch_content, params, sizeof(params) / sizeof(*params), NULL, c->err);
+    return dt_db_run(c->db, dt_sql_patch_content, (struct dt_params){params, sizeof(params) / sizeof(*params)}, NULL,
+                     c->err);
 }
 
 static dt_status write_patch(struct change *c, const struct dt_job *want)
@@ -505,7 +505,7 @@ static dt_status write_patch(struct change *c, const struct dt_job *want)
         DT_P_INT(c->id),
         DT_P_INT(c->job->version),
     };
-    dt_status status = write_job(c, dt_sql_patch_job, params, sizeof(params) / sizeof(*params));
+    dt_status status = write_job(c, dt_sql_patch_job, (struct dt_params){params, sizeof(params) / sizeof(*params)});
     if (status == DT_OK && !same_content(want, c->job))
         status = write_content(c, want);
     return status;
@@ -531,7 +531,7 @@ static dt_status decide_patch(struct change *c)
         return too_late(c);
     if (changes_message(p))
         status = refuse_in_flight(c);
-    if (status == DT_OK && c->if_version && c->if_version != c->job->version)
+    if (status == DT_OK && p->if_version && p->if_version != c->job->version)
         status = dt_fail(c->err, DT_VERSION, "job %lld has version %lld", (long long)c->id, (long long)c->job->version);
     if (status == DT_OK)
         status = wanted(c, &want);
@@ -540,10 +540,10 @@ static dt_status decide_patch(struct change *c)
     return status;
 }
 
-dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, int64_t if_version,
-                         struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
+dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, struct dt_arena *arena,
+                         struct dt_job *job, struct dt_error *err)
 {
-    struct change c = {.id = id, .patch = patch, .if_version = if_version, .arena = arena, .job = job, .err = err};
+    struct change c = {.id = id, .patch = patch, .arena = arena, .job = job, .err = err};
     return commit_change(store, &c, decide_patch);
 }
 
@@ -587,13 +587,12 @@ static dt_status take_attempt(struct attempt_page *p, const dt_db *db)
     return copy_attempt(db, p->arena, &p->list[p->n++]) ? DT_OK : dt_fail(p->err, DT_NOMEM, "out of memory");
 }
 
-static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sql, const struct dt_param *params,
-                               size_t n_params)
+static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sql, struct dt_params params)
 {
     size_t rows = 0;
     p->n = 0;
     p->more = false;
-    dt_status status = dt_db_query(db, sql, params, n_params, p->err);
+    dt_status status = dt_db_query(db, sql, params, p->err);
     if (status != DT_OK)
         return status;
     for (; status == DT_OK && dt_db_next(db); rows++)
@@ -602,7 +601,7 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     if (status == DT_OK)
         status = ended;
     if (status == DT_OK && rows == 0)
-        return dt_fail(p->err, DT_NOT_FOUND, "no job %lld", (long long)params[0].i);
+        return dt_fail(p->err, DT_NOT_FOUND, "no job %lld", (long long)params.v[0].i);
     return status;
 }
 
@@ -632,21 +631,20 @@ static dt_status read_archived_attempts(struct attempt_page *p, dt_db *db, int64
         memcpy(params + DT_ARCHIVE_PARAMS + 2, search.params, sizeof(search.params));
         params[2 * DT_ARCHIVE_PARAMS + 2] = attempt_rows(p);
         if (status == DT_OK)
-            status = read_attempts(p, db, dt_sql_select_archived_attempts, params, 2 * DT_ARCHIVE_PARAMS + 3);
+            status = read_attempts(p, db, dt_sql_select_archived_attempts,
+                                   (struct dt_params){params, 2 * DT_ARCHIVE_PARAMS + 3});
     } while (dt_archive_search_more(&search, status));
     return status;
 }
 
-dt_status dt_store_attempts(dt_store *store, int64_t id, int64_t after, unsigned limit, struct dt_arena *arena,
-                            struct dt_attempt **out, size_t *n, bool *more, struct dt_error *err)
+dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *filter, struct dt_arena *arena,
+                            struct dt_attempt_list *out, struct dt_error *err)
 {
-    struct attempt_page p = {.arena = arena, .after = after, .limit = limit, .err = err};
+    struct attempt_page p = {.arena = arena, .after = filter->after, .limit = filter->limit, .err = err};
     dt_db *db;
     dt_status status;
     unsigned tries = 0;
-    *out = NULL;
-    *n = 0;
-    *more = false;
+    *out = (struct dt_attempt_list){0};
     p.list = dt_arena_alloc(arena, (p.limit + 1) * sizeof(*p.list));
     if (!p.list)
         return dt_fail(err, DT_NOMEM, "out of memory");
@@ -654,16 +652,14 @@ dt_status dt_store_attempts(dt_store *store, int64_t id, int64_t after, unsigned
         status = dt_store_db(store, &db, err);
         if (status != DT_OK)
             return status;
-        status = read_live_attempts(&p, db, id);
+        status = read_live_attempts(&p, db, filter->job_id);
         if (status == DT_NOT_FOUND)
-            status = read_archived_attempts(&p, db, id);
+            status = read_archived_attempts(&p, db, filter->job_id);
         if (status == DT_NOT_FOUND) /* driven back meanwhile */
-            status = read_live_attempts(&p, db, id);
+            status = read_live_attempts(&p, db, filter->job_id);
     } while (read_again(&tries, status));
     if (status != DT_OK)
         return status;
-    *out = p.list;
-    *n = p.n;
-    *more = p.more;
+    *out = (struct dt_attempt_list){.v = p.list, .n = p.n, .more = p.more};
     return DT_OK;
 }

@@ -175,7 +175,8 @@ static dt_status find_key_window(struct page *p, struct window *w, bool *last)
     struct dt_param params[KEY_PARAMS + 1];
     key_params(p, params);
     params[KEY_PARAMS] = DT_P_INT(w->rows - 1);
-    dt_status status = dt_db_query(p->db, dt_sql_find_window_by_key, params, KEY_PARAMS + 1, p->err);
+    dt_status status =
+        dt_db_query(p->db, dt_sql_find_window_by_key, (struct dt_params){params, KEY_PARAMS + 1}, p->err);
     if (status != DT_OK)
         return status;
     *last = !dt_db_next(p->db);
@@ -240,7 +241,8 @@ static dt_status query_window(struct page *p, const struct window *w, size_t lim
         n += part_params(p, w, limit, params + n);
         params[n++] = DT_P_INT(limit);
     }
-    return dt_db_query_stream(p->db, rows_sql[by_key(p)][p->filter->payload][with_history(p)], params, n, p->err);
+    return dt_db_query_stream(p->db, rows_sql[by_key(p)][p->filter->payload][with_history(p)],
+                              (struct dt_params){params, n}, p->err);
 }
 
 static dt_status read_row(struct page *p, struct dt_job *job)
@@ -375,11 +377,11 @@ static dt_status start(struct page *p, dt_store *store)
 }
 
 dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
-                        struct dt_job **out, size_t *n, bool *more, int64_t *last_id, struct dt_str *last_key,
-                        struct dt_error *err)
+                        struct dt_job_list *out, struct dt_error *err)
 {
     struct page p = {.filter = filter, .arena = arena, .err = err};
     dt_status status = DT_OK;
+    *out = (struct dt_job_list){0};
     if (filter->key_prefix.p && !filter->topic.p)
         return dt_fail(err, DT_INVALID, "a prefix of keys needs a topic");
     dt_strbuf_init(&p.topics);
@@ -392,11 +394,9 @@ dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, st
         if (status != DT_UNAVAILABLE)
             break;
     }
-    *out = p.jobs;
-    *n = status != DT_OK ? 0 : p.n;
-    *more = status == DT_OK && p.more;
-    *last_id = p.after_id;
-    *last_key = p.after_key;
+    if (status == DT_OK)
+        *out =
+            (struct dt_job_list){.v = p.jobs, .n = p.n, .more = p.more, .last_id = p.after_id, .last_key = p.after_key};
     dt_strbuf_clear(&p.topics);
     dt_strbuf_clear(&p.key_end);
     return status;

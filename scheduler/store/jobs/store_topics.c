@@ -131,7 +131,7 @@ static dt_status read_range(struct topic_page *p, struct dt_str after, struct dt
     return status != DT_OK ? status : read_page(p);
 }
 
-static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filter *f, bool *more, struct dt_str *last)
+static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filter *f, struct dt_topic_list *out)
 {
     struct dt_str *prefixes;
     size_t n;
@@ -144,39 +144,38 @@ static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filte
         else if (compare_names(&f->after, &below) >= 0)
             continue;
         else if (looks++ == RANGES_MAX) {
-            *more = true;
+            out->more = true;
             return DT_OK;
         } else
             status = read_range(p, f->after, prefixes[i], below);
-        *last = below;
+        out->last = below;
     }
     return status;
 }
 
 dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *filter, struct dt_arena *arena,
-                              struct dt_topic **out, size_t *n, bool *more, struct dt_str *last, struct dt_error *err)
+                              struct dt_topic_list *out, struct dt_error *err)
 {
     struct topic_page p = {.arena = arena, .limit = filter->limit, .err = err};
     struct dt_topic_filter f = *filter;
-    *out = NULL;
-    *n = 0;
-    *more = false;
-    *last = DT_STR_NONE;
+    *out = (struct dt_topic_list){0};
     f.after = f.after.p ? f.after : DT_STR_LIT("");
     p.topics = dt_arena_alloc(arena, (p.limit + 1) * sizeof(*p.topics));
     if (!p.topics)
         return dt_fail(err, DT_NOMEM, "out of memory");
     dt_status status = dt_store_db(store, &p.db, err);
     if (status == DT_OK)
-        status = f.bound ? read_prefixes(&p, &f, more, last) : read_all(&p, f.after);
-    if (status != DT_OK)
+        status = f.bound ? read_prefixes(&p, &f, out) : read_all(&p, f.after);
+    if (status != DT_OK) {
+        *out = (struct dt_topic_list){0};
         return status;
-    if (p.n == p.limit) {
-        *more = true;
-        *last = p.topics[p.n - 1].name;
     }
-    *out = p.topics;
-    *n = p.n;
+    if (p.n == p.limit) {
+        out->more = true;
+        out->last = p.topics[p.n - 1].name;
+    }
+    out->v = p.topics;
+    out->n = p.n;
     return DT_OK;
 }
 
@@ -359,7 +358,13 @@ static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paus
                      changed, err);
 }
 
-enum put { PUT_ALL, PUT_BUT_PAUSED, PUT_IF_ABSENT };
+/* A topic that is to be made or replaced. */
+struct putting {
+    const struct dt_topic *topic;
+    enum { PUT_ALL, PUT_BUT_PAUSED, PUT_IF_ABSENT } how;
+    struct dt_topic_terms *terms;
+    bool created; /* out */
+};
 
 /* Whether the topic may be as it is put; of several reasons the one that tells least of others. */
 static dt_status judge(dt_db *db, const struct dt_topic *t, const char *installation, bool exists,
@@ -374,61 +379,55 @@ static dt_status judge(dt_db *db, const struct dt_topic *t, const char *installa
     return status != DT_OK ? status : refuse_clash(db, t->name, kafka_name, terms, err);
 }
 
-struct putting {
-    const struct dt_topic *topic;
-    enum put how;
-    struct dt_topic_terms *terms;
-    bool created;
-};
-
-static dt_status put_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
-    struct putting *p = arg;
-    const struct dt_topic *t = p->topic;
+    struct putting *put = arg;
+    const struct dt_topic *t = put->topic;
     char installation[101];
     bool exists = false;
     uint64_t changed = 1;
     dt_status status = lock_topics(db, installation, err);
     if (status == DT_OK)
         status = topic_exists(db, t->name, &exists, err);
-    if (status != DT_OK || (exists && p->how == PUT_IF_ABSENT))
+    if (status != DT_OK || (exists && put->how == PUT_IF_ABSENT))
         return status;
-    status = judge(db, t, installation, exists, p->terms, err);
+    status = judge(db, t, installation, exists, put->terms, err);
     if (status == DT_OK)
         status =
-            exists ? update_topic(db, t, p->how == PUT_ALL, now_ms, &changed, err) : insert_topic(db, t, now_ms, err);
+            exists ? update_topic(db, t, put->how == PUT_ALL, now_ms, &changed, err) : insert_topic(db, t, now_ms, err);
     if (status == DT_OK && changed)
         status = raise_version(db, err);
-    p->created = !exists;
+    put->created = !exists;
     return status;
 }
 
-static dt_status put(dt_store *store, const struct dt_topic *t, enum put how, struct dt_topic_terms *terms,
-                     bool *created, struct dt_error *err)
+static dt_status put_topic(dt_store *store, struct putting *put, struct dt_error *err)
 {
-    struct putting p = {.topic = t, .how = how, .terms = terms};
-    if (terms)
-        terms->refusal = DT_TOPIC_FINE;
-    dt_status status = dt_store_commit_work(store, NULL, put_topic, &p, err);
-    *created = p.created;
-    return status;
+    put->created = false;
+    if (put->terms)
+        put->terms->refusal = DT_TOPIC_FINE;
+    return dt_store_commit_work(store, NULL, put_locked, put, err);
 }
 
 dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
                              struct dt_topic_terms *terms, bool *created, struct dt_error *err)
 {
-    return put(store, topic, set_paused ? PUT_ALL : PUT_BUT_PAUSED, terms, created, err);
+    struct putting put = {.topic = topic, .how = set_paused ? PUT_ALL : PUT_BUT_PAUSED, .terms = terms};
+    dt_status status = put_topic(store, &put, err);
+    *created = put.created;
+    return status;
 }
 
 dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms, struct dt_error *err)
 {
     const struct dt_topic topic = {.name = name, .retention_ms = -1};
+    struct putting put = {.topic = &topic, .how = PUT_IF_ABSENT, .terms = terms};
     dt_db *db;
     bool exists = false;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = topic_exists(db, name, &exists, err);
-    return status || exists ? status : put(store, &topic, PUT_IF_ABSENT, terms, &exists, err);
+    return status || exists ? status : put_topic(store, &put, err);
 }
 
 struct pausing {
@@ -540,8 +539,9 @@ dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_sha
         status = dt_db_query(db, dt_sql_select_shards, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
     if (status != DT_OK)
         return status;
-    void *shards;
-    status = dt_store_read_rows(db, arena, sizeof(**out), read_shard, now_ms, &shards, n, err);
-    *out = shards;
+    struct dt_rows shards = {.row_bytes = sizeof(**out), .read = read_shard, .arg = now_ms};
+    status = dt_store_read_rows(db, arena, &shards, err);
+    *out = shards.v;
+    *n = shards.n;
     return status;
 }

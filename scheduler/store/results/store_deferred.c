@@ -79,8 +79,8 @@ static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behin
         if (i == 0 || b->jobs[i] != b->jobs[b->n - 1])
             b->jobs[b->n++] = b->jobs[i];
     memset(b->waits, 0, b->n * sizeof(*b->waits));
-    return dt_id_in_read(b->db, &dt_sql_find_waiting_results, DT_PARAMS(DT_P_INT(last_id)), b->jobs, b->n, mark_waiting,
-                         b, d->err);
+    return dt_id_in_read(b->db, &dt_sql_find_waiting_results, DT_PARAMS(DT_P_INT(last_id)), DT_IDS(b->jobs, b->n),
+                         mark_waiting, b, d->err);
 }
 
 /* Applies those of jobs that have nothing stored before last_id; the others are BUSY. */
@@ -130,7 +130,9 @@ static dt_status store_busy(struct deferring *d)
         *p++ = DT_P_INT(d->txn->now_ms);
     }
     size_t rows = (size_t)(p - params) / COLUMNS;
-    return rows ? dt_db_run_many(d->txn->db, dt_sql_insert_deferred, params, COLUMNS, rows, NULL, d->err) : DT_OK;
+    return rows ? dt_db_run_many(d->txn->db, dt_sql_insert_deferred, (struct dt_param_rows){params, COLUMNS, rows},
+                                 NULL, d->err)
+                : DT_OK;
 }
 
 static dt_status apply_or_defer(void *arg, const struct dt_results_txn *txn, struct dt_error *err)

@@ -193,14 +193,15 @@ static dt_status mark_busy(void *arg)
 /* Of the jobs that were asked for, those that there are and that were passed by. */
 static dt_status find_busy(struct batch *b)
 {
-    return dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, b->ids, b->n_ids, mark_busy, b, b->err);
+    return dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(b->ids, b->n_ids), mark_busy, b, b->err);
 }
 
 static dt_status read_all(struct batch *b)
 {
     dt_status status = list_ids(b);
     if (status == DT_OK)
-        status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, b->ids, b->n_ids, read_judged, b, b->err);
+        status =
+            dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, DT_IDS(b->ids, b->n_ids), read_judged, b, b->err);
     return status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY ? find_busy(b) : status;
 }
 
@@ -401,13 +402,12 @@ static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
                    (unsigned long long)written, rows);
 }
 
-static dt_status write_rows(struct batch *b, const char *sql, const struct dt_param *params, size_t n_params,
-                            size_t rows)
+static dt_status write_rows(struct batch *b, const char *sql, struct dt_params params, size_t rows)
 {
     uint64_t affected = 0;
     if (b->text.failed)
         return no_memory(b);
-    dt_status status = dt_db_run(b->db, sql, params, n_params, &affected, b->err);
+    dt_status status = dt_db_run(b->db, sql, params, &affected, b->err);
     return status != DT_OK ? status : expect_written(b, affected, rows);
 }
 
@@ -439,7 +439,7 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
         b->db, &dt_sql_write_alike_successes,
         DT_PARAMS(DT_P_INT(b->now_ms), DT_P_INT(purge_at_ms(b, j)), DT_P_INT(leave_at_ms(b, j)), DT_P_INT(b->now_ms),
                   DT_P_INT(j->was.attempt), DT_P_INT(j->was.version), DT_P_INT((int64_t)j->was.state + 1)),
-        ids, n, &written, b->err);
+        DT_IDS(ids, n), &written, b->err);
     return status != DT_OK ? status : expect_written(b, written, n);
 }
 
@@ -571,7 +571,8 @@ static dt_status write_dead_letters(struct batch *b)
         *p++ = DT_P_INT(j->was.attempt);
         *p++ = DT_P_INT(b->now_ms);
     }
-    return dt_db_run_many(b->db, dt_sql_insert_dead_letters, params, COLUMNS, b->n_dead, NULL, b->err);
+    return dt_db_run_many(b->db, dt_sql_insert_dead_letters, (struct dt_param_rows){params, COLUMNS, b->n_dead}, NULL,
+                          b->err);
 }
 
 /* Every row was written as it was judged. */
