@@ -20,7 +20,7 @@ struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_vi
     };
 }
 
-dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, const struct dt_json_node **root)
+dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, struct dt_faults *faults)
 {
     struct dt_error err = {0};
     struct dt_json_limits limits = dt_job_json_limits(rules, 0);
@@ -30,7 +30,7 @@ dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rule
         dt_answer_status(req, status, NULL, &err);
         return NULL;
     }
-    *root = dt_json_root(json);
+    dt_faults_init(faults, &req->arena);
     return json;
 }
 

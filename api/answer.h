@@ -22,10 +22,10 @@ struct dt_view;
 struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view);
 
 /*
- * Parses the body with this thread's parser (work/scratch.h): the tree lives until this thread parses again. *root is the
- * top of the document. NULL: a problem is filled in.
+ * Parses the body with this thread's parser (work/scratch.h), and begins the list of its faults in the request's arena.
+ * The tree lives until this thread parses again. NULL: a problem is filled in, and the list is not begun.
  */
-dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, const struct dt_json_node **root);
+dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, struct dt_faults *faults);
 
 /* Reads params[0] as a job's id. False: 404. */
 bool dt_answer_id(struct dt_request *req, int64_t *id);

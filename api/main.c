@@ -30,6 +30,7 @@
 #include "store/db/db.h"
 #include "topics/topic_cache.h"
 #include "work/budget.h"
+#include "work/session.h"
 #include "work/slices.h"
 #include "work/workers.h"
 
@@ -151,6 +152,7 @@ struct server {
     struct dt_config config;
     const char *config_file;
     dt_refclock ref;
+    struct dt_session_env env;
     struct dt_budget memory;
     struct dt_api api;
     dt_router *router;
@@ -181,6 +183,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     api->clock = clock;
     api->ref = &s->ref;
     api->memory = &s->memory;
+    s->env = (struct dt_session_env){.config = &s->config, .clock = clock, .ref = &s->ref};
     dt_budget_init(&s->memory, (size_t)s->config.limits_memory);
     dt_status status = dt_router_new(routes, n, &s->router);
     if (status == DT_OK)
@@ -188,20 +191,20 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_auth_new(!s->loopback, &api->auth);
     if (status == DT_OK)
-        status = dt_index_writer_start(api->config, clock, api->ref, api->topics, &api->index, err);
+        status = dt_index_writer_start(&s->env, api->topics, &api->index, err);
     if (status == DT_OK)
-        status = dt_committer_start(api->config, clock, api->ref, api->topics, api->index, &api->committer, err);
+        status = dt_committer_start(&s->env, api->topics, api->index, &api->committer, err);
     if (status == DT_OK)
         status =
             dt_gate_new(dt_committer_unit_rows(api->committer), (size_t)api->config->api_queue_jobs / 2, &api->gate);
     if (status == DT_OK)
         status = dt_slices_start((size_t)api->config->api_batch_threads, &api->slices, err);
     if (status == DT_OK)
-        status = dt_results_batcher_start(api->config, clock, api->ref, api->topics, api->index, &api->results, err);
+        status = dt_results_batcher_start(&s->env, api->topics, api->index, &api->results, err);
     if (status == DT_OK)
-        status = dt_workers_start(api->config, clock, api->ref, &api->workers, err);
+        status = dt_workers_start(&s->env, &api->workers, err);
     if (status == DT_OK)
-        status = dt_health_start(api->config, clock, api->ref, api->topics, api->auth, api->index, &api->health, err);
+        status = dt_health_start(&s->env, api->topics, api->auth, api->index, &api->health, err);
     return status;
 }
 

@@ -462,7 +462,7 @@ static dt_status decode_element(struct dt_batch *batch, struct dt_str text, stru
     dt_status status = json ? dt_json_parse(json, text, &limits, err) : DT_NOMEM;
     if (status != DT_OK)
         return status;
-    return dt_job_decode(json, dt_json_root(json), &batch->rules, DT_STR_NONE, DT_STR_NONE,
+    return dt_job_decode(json, &batch->rules, &(struct dt_job_path){.topic = DT_STR_NONE},
                          dt_refclock_latest_ms(batch->api->ref), faults, job);
 }
 

@@ -58,9 +58,7 @@ struct worker {
 };
 
 struct dt_committer {
-    const struct dt_config *config;
-    const dt_clock *clock;
-    dt_refclock *ref;
+    const struct dt_session_env *env;
     dt_topic_cache *topics;
     dt_index_writer *index;
     size_t unit_rows;
@@ -115,8 +113,8 @@ static dt_status admit_locked(const dt_committer *c, const struct dt_unit *unit)
         return DT_SHUTDOWN;
     if (is_empty_locked(c))
         return DT_OK;
-    bool full = rows_locked(c) + unit->n > (size_t)c->config->api_queue_jobs ||
-                c->queued_bytes + unit->bytes > (size_t)c->config->api_queue_bytes;
+    bool full = rows_locked(c) + unit->n > (size_t)c->env->config->api_queue_jobs ||
+                c->queued_bytes + unit->bytes > (size_t)c->env->config->api_queue_bytes;
     return full ? DT_FULL : DT_OK;
 }
 
@@ -153,7 +151,7 @@ static void call_sleeper_locked(dt_committer *c, bool for_clock)
     if (!c->sleeping)
         return;
     int64_t at_us = begin_at_locked(c);
-    if (at_us <= dt_clock_mono_us(c->clock) || (for_clock && at_us < c->watched_us))
+    if (at_us <= dt_clock_mono_us(c->env->clock) || (for_clock && at_us < c->watched_us))
         pthread_cond_signal(&c->wake);
 }
 
@@ -202,7 +200,7 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
     dt_status status = DT_OK;
     if (unit->n == 0 || unit->n > c->unit_rows)
         status = DT_INTERNAL;
-    else if (atomic_load_explicit(&c->ref->taken_us, memory_order_relaxed) == 0)
+    else if (atomic_load_explicit(&c->env->ref->taken_us, memory_order_relaxed) == 0)
         status = DT_UNAVAILABLE; /* nobody knows yet what time it is for MySQL */
     else if (stalled(c))
         status = DT_UNAVAILABLE;
@@ -262,7 +260,7 @@ static void sleep_locked(dt_committer *c, int64_t until_us)
 /* The unit goes into this commit: the first one whatever its size. */
 static bool fits_commit(const struct worker *w, const struct dt_unit *unit, size_t bytes)
 {
-    return w->taken == 0 || (w->taken + unit->n <= (size_t)w->committer->config->api_commit_jobs &&
+    return w->taken == 0 || (w->taken + unit->n <= (size_t)w->committer->env->config->api_commit_jobs &&
                              bytes + unit->bytes <= DT_COMMIT_BYTES);
 }
 
@@ -284,9 +282,9 @@ static struct dt_unit *take_units(struct worker *w)
     size_t bytes = 0;
     w->taken = 0;
     pthread_mutex_lock(&c->lock);
-    while (!c->stopping && begin_at_locked(c) > dt_clock_mono_us(c->clock))
+    while (!c->stopping && begin_at_locked(c) > dt_clock_mono_us(c->env->clock))
         sleep_locked(c, begin_at_locked(c));
-    w->begun_us = dt_clock_mono_us(c->clock);
+    w->begun_us = dt_clock_mono_us(c->env->clock);
     struct queue *q = next_queue_locked(c, w->begun_us);
     w->from = q;
     while (q->units && fits_commit(w, q->units, bytes)) {
@@ -307,7 +305,7 @@ static void commit_over(struct worker *w)
 {
     dt_committer *c = w->committer;
     pthread_mutex_lock(&c->lock);
-    dt_commit_window_ended(&w->from->window, w->taken, w->begun_us, w->from->rows, dt_clock_mono_us(c->clock));
+    dt_commit_window_ended(&w->from->window, w->taken, w->begun_us, w->from->rows, dt_clock_mono_us(c->env->clock));
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -316,7 +314,7 @@ static void commit_over(struct worker *w)
 /* Units whose request has no time left are answered unbegun; the others are returned. */
 static struct dt_unit *drop_expired(dt_committer *c, struct dt_unit *units)
 {
-    int64_t now_us = dt_clock_mono_us(c->clock);
+    int64_t now_us = dt_clock_mono_us(c->env->clock);
     for (struct dt_unit *unit = units, *next; unit; unit = next) {
         next = unit->next;
         if (unit->deadline_us == 0 || unit->deadline_us > now_us)
@@ -351,7 +349,7 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
     *made = 0;
     for (struct dt_unit *unit = units; unit; unit = unit->next) {
         struct dt_str unknown = DT_STR_NONE; /* to this caller; another one may be allowed to make it */
-        const char *reason = NULL;
+        struct dt_topic_wish wish = {.caller = unit->caller, .since_us = w->begun_us};
         for (size_t i = 0; i < unit->n; i++) {
             struct dt_create *row = &unit->rows[i];
             struct dt_str name = row->row.job.topic;
@@ -361,15 +359,15 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
                 known = name;
                 continue;
             }
+            wish.name = name;
             if (!dt_str_eq(name, unknown) || !unknown.p)
-                status =
-                    dt_topic_cache_ensure(c->topics, w->session.store, name, unit->caller, w->begun_us, &reason, err);
+                status = dt_topic_cache_ensure(c->topics, w->session.store, &wish, err);
             if (status == DT_OK)
                 w->made[(*made)++] = name;
             else if (status != DT_NOT_FOUND && status != DT_INVALID)
                 return status;
             else
-                mark_refused(row, status, reason);
+                mark_refused(row, status, wish.reason);
             unknown = status == DT_OK ? DT_STR_NONE : name;
         }
     }
@@ -445,9 +443,9 @@ static dt_status insert(struct worker *w, size_t n, int64_t *created_ms, struct 
             return status;
         for (size_t i = 0; i < n; i++)
             w->rows[i]->job.id = dt_job_id(w->rows[i]->job.run_at_ms, dt_id_block_next(&w->ids));
-        int64_t begun_us = dt_clock_mono_us(c->clock);
+        int64_t begun_us = dt_clock_mono_us(c->env->clock);
         status = dt_store_insert(w->session.store, w->rows, n, w->ids.maker, created_ms, err);
-        dt_metric_observe(c->seconds, (double)(dt_clock_mono_us(c->clock) - begun_us) / 1e6);
+        dt_metric_observe(c->seconds, (double)(dt_clock_mono_us(c->env->clock) - begun_us) / 1e6);
         dt_metric_observe(c->sizes, (double)n);
         if (status != DT_OK)
             return status;
@@ -466,7 +464,7 @@ static dt_status insert(struct worker *w, size_t n, int64_t *created_ms, struct 
 static size_t note_entries(struct worker *w, struct dt_unit *units, size_t *created)
 {
     dt_committer *c = w->committer;
-    int64_t horizon_end_ms = dt_refclock_latest_ms(c->ref) + c->config->index_horizon;
+    int64_t horizon_end_ms = dt_refclock_latest_ms(c->env->ref) + c->env->config->index_horizon;
     size_t n = 0;
     *created = 0;
     for (struct dt_unit *unit = units; unit; unit = unit->next) {
@@ -541,7 +539,7 @@ static void commit_units(struct worker *w, struct dt_unit *units)
     DT_FAIL_POINT("create.answered");
     dt_index_writer_post(c->index, w->entries, n);
     dt_metric_add(c->created, (int64_t)created);
-    dt_id_block_refill(&w->ids, w->session.store, (size_t)c->config->api_commit_jobs);
+    dt_id_block_refill(&w->ids, w->session.store, (size_t)c->env->config->api_commit_jobs);
 }
 
 static void run(void *arg)
@@ -570,14 +568,14 @@ static void register_metrics(dt_committer *c)
 
 static dt_status worker_start(dt_committer *c, struct worker *w)
 {
-    size_t room = (size_t)c->config->api_commit_jobs;
+    size_t room = (size_t)c->env->config->api_commit_jobs;
     w->committer = c;
     w->rows = calloc(room, sizeof(*w->rows));
     w->entries = calloc(room, sizeof(*w->entries));
     w->made = calloc(room, sizeof(*w->made));
     if (!w->rows || !w->entries || !w->made)
         return DT_NOMEM;
-    dt_status status = dt_session_init(&w->session, c->config, c->clock, c->ref);
+    dt_status status = dt_session_init(&w->session, c->env);
     if (status != DT_OK)
         return status;
     status = dt_thread_start(&w->thread, "committer", run, w, NULL);
@@ -588,16 +586,15 @@ static dt_status worker_start(dt_committer *c, struct worker *w)
     return status;
 }
 
-dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
-                             dt_topic_cache *topics, dt_index_writer *index, dt_committer **out, struct dt_error *err)
+dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_index_writer *index,
+                             dt_committer **out, struct dt_error *err)
 {
+    const struct dt_config *config = env->config;
     *out = NULL;
     dt_committer *c = calloc(1, sizeof(*c));
     if (!c)
         return dt_fail(err, DT_NOMEM, "no memory for the committer");
-    c->config = config;
-    c->clock = clock;
-    c->ref = ref;
+    c->env = env;
     c->topics = topics;
     c->index = index;
     c->few.most = (size_t)config->api_committers;
@@ -634,7 +631,7 @@ void dt_committer_free(dt_committer *c)
 {
     if (!c)
         return;
-    for (int64_t i = 0; c->workers && i < c->config->api_committers; i++) {
+    for (int64_t i = 0; c->workers && i < c->env->config->api_committers; i++) {
         free(c->workers[i].rows);
         free(c->workers[i].entries);
         free(c->workers[i].made);

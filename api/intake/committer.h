@@ -10,11 +10,10 @@
 #ifndef DT_API_COMMITTER_H
 #define DT_API_COMMITTER_H
 
-#include "base/clock.h"
-#include "base/config.h"
 #include "index_writer.h"
 #include "store/store.h"
 #include "topics/topic_cache.h"
+#include "work/session.h"
 
 #define DT_UNIT_ROWS    1000 /* at most in one unit (and never more than api.commit_jobs: ask dt_committer_unit_rows) */
 #define DT_COMMIT_BYTES ((size_t)16 << 20) /* a larger unit goes alone */
@@ -61,9 +60,8 @@ struct dt_unit {
 
 typedef struct dt_committer dt_committer;
 
-DT_MUST_CHECK dt_status dt_committer_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
-                                           dt_topic_cache *topics, dt_index_writer *index, dt_committer **out,
-                                           struct dt_error *err);
+DT_MUST_CHECK dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *topics,
+                                           dt_index_writer *index, dt_committer **out, struct dt_error *err);
 /* Units that are not begun although their time is up are given back, UNAVAILABLE. Any thread. */
 void dt_committer_expire(dt_committer *committer, int64_t now_us);
 /* Takes no more units, commits what is queued, ends the threads. */

@@ -96,15 +96,14 @@ static enum dt_next submit(struct dt_request *req, struct create *c)
     return DT_PENDING;
 }
 
-static enum dt_next decode_and_submit(struct dt_request *req, const struct dt_job_rules *rules, struct dt_str topic,
-                                      struct dt_str key, struct create *c)
+static enum dt_next decode_and_submit(struct dt_request *req, const struct dt_job_rules *rules,
+                                      const struct dt_job_path *path, struct create *c)
 {
-    const struct dt_json_node *root;
-    dt_json *json = dt_answer_parse(req, rules, &root);
+    dt_json *json = dt_answer_parse(req, rules, &c->faults);
     if (!json)
         return DT_REPLY;
     dt_status status =
-        dt_job_decode(json, root, rules, topic, key, dt_refclock_latest_ms(req->api->ref), &c->faults, &c->row.row.job);
+        dt_job_decode(json, rules, path, dt_refclock_latest_ms(req->api->ref), &c->faults, &c->row.row.job);
     if (status != DT_OK)
         return dt_answer_faults(req, status, &c->faults);
     if (!dt_caller_sees(&req->caller, c->row.row.job.topic))
@@ -112,18 +111,17 @@ static enum dt_next decode_and_submit(struct dt_request *req, const struct dt_jo
     return submit(req, c);
 }
 
-static void check_path(struct dt_faults *faults, const struct dt_job_rules *rules, struct dt_str topic,
-                       struct dt_str key)
+static void check_path(struct dt_faults *faults, const struct dt_job_rules *rules, const struct dt_job_path *path)
 {
-    const char *reason = dt_topic_check(topic, rules->installation);
+    const char *reason = dt_topic_check(path->topic, rules->installation);
     if (reason)
         dt_faults_add(faults, "/topic", reason);
-    reason = dt_key_check(key);
+    reason = dt_key_check(path->key);
     if (reason)
         dt_faults_add(faults, "/key", reason);
 }
 
-static enum dt_next create(struct dt_request *req, struct dt_str topic, struct dt_str key)
+static enum dt_next create(struct dt_request *req, const struct dt_job_path *path)
 {
     if (!dt_answer_clock(req))
         return DT_REPLY;
@@ -134,20 +132,20 @@ static enum dt_next create(struct dt_request *req, struct dt_str topic, struct d
     dt_faults_init(&c->faults, &req->arena);
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
     struct dt_job_rules rules = dt_answer_rules(req->api, view);
-    if (topic.p)
-        check_path(&c->faults, &rules, topic, key);
+    if (path->topic.p)
+        check_path(&c->faults, &rules, path);
     enum dt_next next =
-        c->faults.n > 0 ? dt_answer_faults(req, DT_INVALID, &c->faults) : decode_and_submit(req, &rules, topic, key, c);
+        c->faults.n > 0 ? dt_answer_faults(req, DT_INVALID, &c->faults) : decode_and_submit(req, &rules, path, c);
     dt_view_release(view);
     return next;
 }
 
 enum dt_next dt_handle_job_create(struct dt_request *req)
 {
-    return create(req, DT_STR_NONE, DT_STR_NONE);
+    return create(req, &(struct dt_job_path){.topic = DT_STR_NONE});
 }
 
 enum dt_next dt_handle_key_put(struct dt_request *req)
 {
-    return create(req, req->params[0], req->params[1]);
+    return create(req, &(struct dt_job_path){.topic = req->params[0], .key = req->params[1]});
 }

@@ -96,13 +96,11 @@ static enum dt_next decode_result(struct dt_request *req, int64_t id, struct rep
 {
     struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_result *result = &r->report.apply.result;
-    const struct dt_json_node *root;
-    dt_json *json = dt_answer_parse(req, &rules, &root);
+    struct dt_faults faults;
+    dt_json *json = dt_answer_parse(req, &rules, &faults);
     if (!json)
         return DT_REPLY;
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
-    dt_status status = dt_result_decode(json, root, id, result, bad_member, &faults);
+    dt_status status = dt_result_decode(json, dt_json_root(json), id, result, bad_member, &faults);
     if (status != DT_OK)
         return dt_answer_faults(req, faults.failed ? DT_NOMEM : status, &faults);
     if (!keep_texts(req, result))

@@ -45,9 +45,7 @@ struct round {
 };
 
 struct dt_index_writer {
-    const struct dt_config *config;
-    const dt_clock *clock;
-    dt_refclock *ref;
+    const struct dt_session_env *env;
     dt_topic_cache *topics;
     struct dt_thread thread;
     pthread_mutex_t lock;
@@ -84,7 +82,7 @@ static void wake_locked(dt_index_writer *w)
 /* Removals are never urgent: a stale entry is refused when it is claimed. */
 static bool any_urgent(const dt_index_writer *w, const struct dt_entry *entries, size_t n)
 {
-    int64_t soon_ms = dt_refclock_latest_ms(w->ref) + URGENT_MS;
+    int64_t soon_ms = dt_refclock_latest_ms(w->env->ref) + URGENT_MS;
     for (size_t i = 0; i < n; i++)
         if (entries[i].due_ms != 0 && entries[i].due_ms <= soon_ms)
             return true;
@@ -94,7 +92,7 @@ static bool any_urgent(const dt_index_writer *w, const struct dt_entry *entries,
 /* Leaders need not look for what the reconciler will have met before it is due. */
 static bool any_near(const dt_index_writer *w, const struct dt_entry *entries, size_t n)
 {
-    int64_t near_ms = dt_refclock_latest_ms(w->ref) + 2 * w->config->reconcile_period + STALE_MS;
+    int64_t near_ms = dt_refclock_latest_ms(w->env->ref) + 2 * w->env->config->reconcile_period + STALE_MS;
     for (size_t i = 0; i < n; i++)
         if (entries[i].due_ms != 0 && entries[i].due_ms <= near_ms)
             return true;
@@ -130,7 +128,7 @@ void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, si
     w->n += taken;
     w->urgent = w->urgent || urgent;
     if (first)
-        w->oldest_us = dt_clock_mono_us(w->clock);
+        w->oldest_us = dt_clock_mono_us(w->env->clock);
     if (first || urgent || w->n >= LINGER_MAX)
         wake_locked(w);
     pthread_mutex_unlock(&w->lock);
@@ -183,7 +181,7 @@ static int64_t probe_at_us(const dt_index_writer *w)
 
 static bool something_to_do_locked(const dt_index_writer *w)
 {
-    int64_t now_us = dt_clock_mono_us(w->clock);
+    int64_t now_us = dt_clock_mono_us(w->env->clock);
     return now_us >= probe_at_us(w) || dt_thread_stopping(&w->thread) || w->outbox_news || w->topic_news || w->urgent ||
            w->n >= LINGER_MAX || (w->n && now_us >= w->oldest_us + LINGER_US);
 }
@@ -224,7 +222,7 @@ static dt_status connect_index(dt_index_writer *w, const struct dt_view *view, s
 {
     if (w->index)
         return DT_OK;
-    return dt_index_new(w->config, view->installation.name, w->clock, &w->index, err);
+    return dt_index_new(w->env->config, view->installation.name, w->env->clock, &w->index, err);
 }
 
 static dt_status wake_leaders(dt_index_writer *w, const struct round *round, unsigned shards, struct dt_error *err)
@@ -246,10 +244,10 @@ static dt_status send(dt_index_writer *w, const struct round *round, struct dt_e
     dt_status status = connect_index(w, view, err);
     DT_FAIL_POINT_STATUS("index.write", status, err);
     if (status == DT_OK && round->n) {
-        int64_t horizon_end_ms = dt_refclock_latest_ms(w->ref) + w->config->index_horizon;
-        int64_t begun_us = dt_clock_mono_us(w->clock);
+        int64_t horizon_end_ms = dt_refclock_latest_ms(w->env->ref) + w->env->config->index_horizon;
+        int64_t begun_us = dt_clock_mono_us(w->env->clock);
         status = dt_index_put(w->index, &view->map, w->batch, round->n, horizon_end_ms, true, err);
-        dt_metric_observe(w->seconds, (double)(dt_clock_mono_us(w->clock) - begun_us) / 1e6);
+        dt_metric_observe(w->seconds, (double)(dt_clock_mono_us(w->env->clock) - begun_us) / 1e6);
         dt_metric_observe(w->sizes, (double)round->n);
     }
     if (status == DT_OK)
@@ -334,7 +332,7 @@ static void write_round(dt_index_writer *w, const struct round *round)
     dt_status status = written;
     if (written == DT_OK && (idle || !atomic_load(&w->up)))
         status = probe(w, &err);
-    w->tried_us = dt_clock_mono_us(w->clock);
+    w->tried_us = dt_clock_mono_us(w->env->clock);
     if (written != DT_OK)
         keep_news(w, round);
     note(w, round, written, status, &err);
@@ -347,7 +345,7 @@ static bool connect_when_known(dt_index_writer *w)
     bool known = view && connect_index(w, view, NULL) == DT_OK;
     dt_view_release(view);
     if (!known)
-        w->tried_us = dt_clock_mono_us(w->clock);
+        w->tried_us = dt_clock_mono_us(w->env->clock);
     return known;
 }
 
@@ -388,19 +386,17 @@ static void register_metrics(dt_index_writer *w)
     w->sizes = dt_histogram_count("duetime_api_index_batch_entries", "Entries in one pipeline.", "");
 }
 
-dt_status dt_index_writer_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
-                                dt_topic_cache *topics, dt_index_writer **out, struct dt_error *err)
+dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_index_writer **out,
+                                struct dt_error *err)
 {
     *out = NULL;
     dt_index_writer *w = calloc(1, sizeof(*w));
     if (!w)
         return dt_fail(err, DT_NOMEM, "no memory for the index writer");
-    w->config = config;
-    w->clock = clock;
-    w->ref = ref;
+    w->env = env;
     w->topics = topics;
     atomic_store(&w->up, true);
-    w->tried_us = dt_clock_mono_us(clock) - PROBE_US + RETRY_US;
+    w->tried_us = dt_clock_mono_us(env->clock) - PROBE_US + RETRY_US;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     register_metrics(w);

@@ -13,8 +13,8 @@
 
 typedef struct dt_index_writer dt_index_writer;
 
-DT_MUST_CHECK dt_status dt_index_writer_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
-                                              dt_topic_cache *topics, dt_index_writer **out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache *topics,
+                                              dt_index_writer **out, struct dt_error *err);
 /* Posts what is queued (bounded in time), ends the thread. */
 void dt_index_writer_stop(dt_index_writer *writer);
 void dt_index_writer_free(dt_index_writer *writer);

@@ -20,8 +20,7 @@
 #define QUEUE_MAX 20000u
 
 struct dt_results_batcher {
-    const struct dt_config *config;
-    const dt_clock *clock;
+    const struct dt_session_env *env;
     dt_topic_cache *topics;
     dt_index_writer *index;
     struct dt_thread thread;
@@ -94,7 +93,7 @@ static size_t take_reports(dt_results_batcher *r)
         pthread_cond_wait(&r->wake, &r->lock);
         r->sleeping = false;
     }
-    while (r->queue && n < (size_t)r->config->results_batch) {
+    while (r->queue && n < (size_t)r->env->config->results_batch) {
         struct dt_report *report = r->queue;
         DL_DELETE(r->queue, report);
         r->reports[n++] = report;
@@ -112,9 +111,9 @@ static dt_status apply(dt_results_batcher *r, size_t n, struct dt_error *err)
     struct dt_view *view = dt_topic_cache_view(r->topics);
     for (size_t i = 0; i < n; i++)
         r->applies[i] = r->reports[i]->apply;
-    int64_t begun_us = dt_clock_mono_us(r->clock);
+    int64_t begun_us = dt_clock_mono_us(r->env->clock);
     status = dt_store_apply(r->session.store, &view->map, r->applies, n, err);
-    dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->clock) - begun_us) / 1e6);
+    dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env->clock) - begun_us) / 1e6);
     dt_metric_observe(r->sizes, (double)n);
     dt_view_release(view);
     return status;
@@ -177,15 +176,15 @@ static void register_metrics(dt_results_batcher *r)
     r->outcomes[DT_OUTCOME_BUSY] = dt_counter(name, help, "outcome=\"busy\"");
 }
 
-static dt_status prepare(dt_results_batcher *r, dt_refclock *ref)
+static dt_status prepare(dt_results_batcher *r)
 {
-    size_t room = (size_t)r->config->results_batch;
+    size_t room = (size_t)r->env->config->results_batch;
     r->reports = calloc(room, sizeof(struct dt_report *));
     r->applies = calloc(room, sizeof(*r->applies));
     r->entries = calloc(DT_WAS_MAX * room, sizeof(*r->entries));
     if (!r->reports || !r->applies || !r->entries)
         return DT_NOMEM;
-    dt_status status = dt_session_init(&r->session, r->config, r->clock, ref);
+    dt_status status = dt_session_init(&r->session, r->env);
     if (status != DT_OK)
         return status;
     status = dt_thread_start(&r->thread, "results", run, r, NULL);
@@ -194,22 +193,20 @@ static dt_status prepare(dt_results_batcher *r, dt_refclock *ref)
     return status;
 }
 
-dt_status dt_results_batcher_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
-                                   dt_topic_cache *topics, dt_index_writer *index, dt_results_batcher **out,
-                                   struct dt_error *err)
+dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_index_writer *index,
+                                   dt_results_batcher **out, struct dt_error *err)
 {
     *out = NULL;
     dt_results_batcher *r = calloc(1, sizeof(*r));
     if (!r)
         return dt_fail(err, DT_NOMEM, "no memory for the results batcher");
-    r->config = config;
-    r->clock = clock;
+    r->env = env;
     r->topics = topics;
     r->index = index;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->wake, NULL);
     register_metrics(r);
-    dt_status status = prepare(r, ref);
+    dt_status status = prepare(r);
     if (status != DT_OK) {
         dt_results_batcher_free(r);
         return dt_fail(err, status, "the results batcher cannot start");

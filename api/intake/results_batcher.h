@@ -5,11 +5,10 @@
 #ifndef DT_API_RESULTS_BATCHER_H
 #define DT_API_RESULTS_BATCHER_H
 
-#include "base/clock.h"
-#include "base/config.h"
 #include "index_writer.h"
 #include "store/store.h"
 #include "topics/topic_cache.h"
+#include "work/session.h"
 
 struct dt_report {
     struct dt_apply apply; /* in: result (slices borrowed until done); out: outcome */
@@ -25,9 +24,9 @@ struct dt_report {
 
 typedef struct dt_results_batcher dt_results_batcher;
 
-DT_MUST_CHECK dt_status dt_results_batcher_start(const struct dt_config *config, const dt_clock *clock,
-                                                 dt_refclock *ref, dt_topic_cache *topics, dt_index_writer *index,
-                                                 dt_results_batcher **out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_cache *topics,
+                                                 dt_index_writer *index, dt_results_batcher **out,
+                                                 struct dt_error *err);
 /* Reports that are not begun although their time is up are given back, UNAVAILABLE. Any thread. */
 void dt_results_batcher_expire(dt_results_batcher *results, int64_t now_us);
 void dt_results_batcher_stop(dt_results_batcher *results);

@@ -429,14 +429,11 @@ enum dt_next dt_handle_job_cancel(struct dt_request *req)
 
 static enum dt_next decode_patch(struct dt_request *req, const struct dt_job_rules *rules, struct change *change)
 {
-    const struct dt_json_node *root;
-    dt_json *json = dt_answer_parse(req, rules, &root);
+    struct dt_faults faults;
+    dt_json *json = dt_answer_parse(req, rules, &faults);
     if (!json)
         return DT_REPLY;
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
-    dt_status status =
-        dt_patch_decode(json, root, rules, dt_refclock_latest_ms(req->api->ref), &faults, &change->patch);
+    dt_status status = dt_patch_decode(json, rules, dt_refclock_latest_ms(req->api->ref), &faults, &change->patch);
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
     return dt_workers_submit(req->api->workers, req, patch_job);

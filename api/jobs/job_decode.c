@@ -380,8 +380,9 @@ static int64_t due_ms(struct decoder *d, int64_t now_ms)
     return now_ms + delay;
 }
 
-static bool read_object(struct decoder *d, const struct dt_json_node *body)
+static bool read_object(struct decoder *d)
 {
+    const struct dt_json_node *body = dt_json_root(d->json);
     if (body->type != DT_JSON_OBJECT) {
         dt_faults_add(d->faults, "", "must be an object");
         return false;
@@ -404,8 +405,10 @@ static dt_status verdict(const struct decoder *d)
 /* ---- create ---- */
 
 /* Topic and key stand in the path, in the body, or in both and agree. */
-static void join_path(struct decoder *d, struct dt_str topic, struct dt_str key)
+static void join_path(struct decoder *d, const struct dt_job_path *path)
 {
+    const struct dt_str topic = path->topic;
+    const struct dt_str key = path->key;
     if (topic.p) {
         if (d->f.topic.p && !dt_str_eq(d->f.topic, topic))
             dt_faults_add(d->faults, "/topic", "differs from the topic in the path");
@@ -440,15 +443,14 @@ static void fill_new(struct decoder *d, struct dt_new_job *out)
     dt_job_digest(f, out->digest);
 }
 
-dt_status dt_job_decode(const dt_json *json, const struct dt_json_node *body, const struct dt_job_rules *rules,
-                        struct dt_str topic, struct dt_str key, int64_t now_ms, struct dt_faults *faults,
-                        struct dt_new_job *out)
+dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, const struct dt_job_path *path,
+                        int64_t now_ms, struct dt_faults *faults, struct dt_new_job *out)
 {
     struct decoder d = {.json = json, .rules = rules, .faults = faults};
     *out = (struct dt_new_job){0};
-    if (!read_object(&d, body))
+    if (!read_object(&d))
         return DT_INVALID;
-    join_path(&d, topic, key);
+    join_path(&d, path);
     out->run_at_ms = due_ms(&d, now_ms);
     dt_status status = verdict(&d);
     if (status == DT_OK)
@@ -478,12 +480,12 @@ static void fill_patch(const struct decoder *d, int64_t due, struct dt_patch *ou
     out->headers = f->headers;
 }
 
-dt_status dt_patch_decode(const dt_json *json, const struct dt_json_node *body, const struct dt_job_rules *rules,
-                          int64_t now_ms, struct dt_faults *faults, struct dt_patch *out)
+dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
+                          struct dt_faults *faults, struct dt_patch *out)
 {
     struct decoder d = {.json = json, .rules = rules, .faults = faults, .patch = true};
     *out = (struct dt_patch){0};
-    if (!read_object(&d, body))
+    if (!read_object(&d))
         return DT_INVALID;
     int64_t due = due_ms(&d, now_ms);
     dt_status status = verdict(&d);

@@ -24,20 +24,25 @@ struct dt_job_rules {
 /* Limits for dt_json_parse: `nested` = levels around the object (1 for elements of an array). */
 struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested);
 
+/* What the request's path says of a new job: both absent for POST. They are checked before (dt_topic_check,
+ * dt_key_check); the body must agree with them. */
+struct dt_job_path {
+    struct dt_str topic, key;
+};
+
 /*
- * A body of POST /v1/jobs and of PUT /v1/topics/{t}/jobs/{key} -> *out, everything but its id: run_at is final (a delay
+ * A body (the root of json) of POST /v1/jobs and of PUT /v1/topics/{t}/jobs/{key} -> *out, everything but its id: run_at is final (a delay
  * is counted from now_ms, a past time is now_ms), retry and ack_timeout are as given (absent: the topic's), the digest
- * is made. topic and key: from the path; absent for POST. They are not checked here when given (dt_topic_check,
- * dt_key_check), but the body must agree. now_ms: MySQL's clock, not earlier than it is (dt_refclock_latest_ms).
+ * is made. now_ms: MySQL's clock, not earlier than it is (dt_refclock_latest_ms).
  * INVALID: faults has at least one. TOO_LARGE: likewise, and one of them is a size beyond its limit. NOMEM.
  *
  * The digest is xxh3-128 over the request: topic, key, run_at as an instant or delay as a duration, retry as delays,
  * headers in the order of their names, payload by its bytes (absent = null); an absent member differs from any value of
  * it.
  */
-DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_json_node *body,
-                                      const struct dt_job_rules *rules, struct dt_str topic, struct dt_str key,
-                                      int64_t now_ms, struct dt_faults *faults, struct dt_new_job *out);
+DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules,
+                                      const struct dt_job_path *path, int64_t now_ms, struct dt_faults *faults,
+                                      struct dt_new_job *out);
 
 /* A short hash of a topic and a key: never 0; the same key may share it with others. */
 uint64_t dt_key_hash(struct dt_str topic, struct dt_str key);
@@ -45,18 +50,19 @@ uint64_t dt_key_hash(struct dt_str topic, struct dt_str key);
 const char *dt_key_check(struct dt_str key);
 
 /* A body of PATCH /v1/jobs/{id}: a missing member is unchanged, null is the topic's default (or none). As above. */
-DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_json_node *body,
-                                        const struct dt_job_rules *rules, int64_t now_ms, struct dt_faults *faults,
-                                        struct dt_patch *out);
+DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
+                                        struct dt_faults *faults, struct dt_patch *out);
 
+struct dt_topic_setting {
+    struct dt_topic topic;
+    bool set_paused; /* `paused` is given */
+};
 /*
  * A body of PUT /v1/topics/{t}: omitted or null = the default. What an answer shows and nobody can set (name, delivery
- * "kafka", effective, counts, …) may stand in it, so that an answer can be put back. *paused: whether `paused` is
- * given.
+ * "kafka", effective, counts, …) may stand in it, so that an answer can be put back. name: from the path.
  */
-DT_MUST_CHECK dt_status dt_topic_decode(const dt_json *json, const struct dt_json_node *body, struct dt_str name,
-                                        struct dt_str installation, struct dt_faults *faults, struct dt_topic *out,
-                                        bool *paused);
+DT_MUST_CHECK dt_status dt_topic_decode(const dt_json *json, struct dt_str name, struct dt_str installation,
+                                        struct dt_faults *faults, struct dt_topic_setting *out);
 
 /* A duration or a number of milliseconds, finer ones rounded up. NULL = fine, else the reason. */
 const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms);

@@ -63,16 +63,14 @@ static void decode_count(const dt_json *json, const struct dt_json_node *body, s
 enum dt_next dt_handle_shards(struct dt_request *req)
 {
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
-    const struct dt_json_node *root;
     struct dt_faults faults;
     unsigned *count = dt_arena_alloc(&req->arena, sizeof(*count));
     if (!count)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    dt_json *json = dt_answer_parse(req, &rules, &root);
+    dt_json *json = dt_answer_parse(req, &rules, &faults);
     if (!json)
         return DT_REPLY;
-    dt_faults_init(&faults, &req->arena);
-    decode_count(json, root, &faults, count);
+    decode_count(json, dt_json_root(json), &faults, count);
     if (faults.n > 0)
         return dt_answer_faults(req, faults.failed ? DT_NOMEM : DT_INVALID, &faults);
     req->state = count;

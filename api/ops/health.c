@@ -28,9 +28,7 @@
 #define APART_US INT64_C(50000) /* rows, however much is lost */
 
 struct dt_health {
-    const struct dt_config *config;
     const dt_clock *clock;
-    dt_refclock *ref;
     dt_topic_cache *topics;
     dt_auth *auth;
     struct dt_thread thread;
@@ -252,17 +250,14 @@ static void name_row(dt_health *h)
     snprintf(h->name, sizeof(h->name), "%s:%ld", host, (long)getpid());
 }
 
-dt_status dt_health_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
-                          dt_topic_cache *topics, dt_auth *auth, dt_index_writer *index, dt_health **out,
-                          struct dt_error *err)
+dt_status dt_health_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_auth *auth,
+                          dt_index_writer *index, dt_health **out, struct dt_error *err)
 {
     *out = NULL;
     dt_health *h = calloc(1, sizeof(*h));
     if (!h)
         return dt_fail(err, DT_NOMEM, "no memory for the health thread");
-    h->config = config;
-    h->clock = clock;
-    h->ref = ref;
+    h->clock = env->clock;
     h->topics = topics;
     h->auth = auth;
     h->index = index;
@@ -273,7 +268,7 @@ dt_status dt_health_start(const struct dt_config *config, const dt_clock *clock,
     h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");
     pthread_mutex_init(&h->lock, NULL);
     pthread_cond_init(&h->wake, NULL);
-    dt_status status = dt_session_init(&h->session, config, clock, ref);
+    dt_status status = dt_session_init(&h->session, env);
     if (status == DT_OK)
         look(h);
     if (status == DT_OK) {

@@ -7,10 +7,9 @@
 #define DT_API_HEALTH_H
 
 #include "auth/auth.h"
-#include "base/clock.h"
-#include "base/config.h"
 #include "intake/index_writer.h"
 #include "topics/topic_cache.h"
+#include "work/session.h"
 
 typedef struct dt_health dt_health;
 
@@ -25,9 +24,8 @@ struct dt_health_state {
     bool draining;
 };
 
-DT_MUST_CHECK dt_status dt_health_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
-                                        dt_topic_cache *topics, dt_auth *auth, dt_index_writer *index, dt_health **out,
-                                        struct dt_error *err);
+DT_MUST_CHECK dt_status dt_health_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_auth *auth,
+                                        dt_index_writer *index, dt_health **out, struct dt_error *err);
 void dt_health_drain(dt_health *health); /* readiness fails from here */
 void dt_health_stop(dt_health *health);
 void dt_health_free(dt_health *health);

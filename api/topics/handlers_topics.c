@@ -14,11 +14,6 @@
 #define BY_NAME     't'
 #define TOPIC_BYTES ((size_t)8 << 10) /* a topic in an answer: twice a retry schedule, three names */
 
-struct setting {
-    struct dt_topic topic;
-    bool set_paused;
-};
-
 /* ---- on a worker ---- */
 
 static enum dt_next answer_topic(struct dt_request *req, dt_store *store, int http_status)
@@ -62,7 +57,7 @@ static enum dt_next refuse_topic(struct dt_request *req, const struct dt_topic *
 
 static enum dt_next put_topic(struct dt_request *req, dt_store *store)
 {
-    const struct setting *setting = req->state;
+    const struct dt_topic_setting *setting = req->state;
     struct dt_topic_terms terms = dt_topic_terms_of(req->api->config, &req->caller, setting->topic.kafka_topic);
     bool created = false;
     struct dt_error err = {0};
@@ -174,19 +169,17 @@ enum dt_next dt_handle_topic_list(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, list_topics);
 }
 
-static enum dt_next decode_and_put(struct dt_request *req, const struct dt_job_rules *rules, struct setting *setting)
+static enum dt_next decode_and_put(struct dt_request *req, const struct dt_job_rules *rules,
+                                   struct dt_topic_setting *setting)
 {
-    const struct dt_json_node *root;
-    dt_json *json = dt_answer_parse(req, rules, &root);
+    struct dt_faults faults;
+    dt_json *json = dt_answer_parse(req, rules, &faults);
     if (!json)
         return DT_REPLY;
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
     const char *reason = dt_topic_check(req->params[0], rules->installation);
     if (reason)
         dt_faults_add(&faults, "/name", reason);
-    dt_status status = dt_topic_decode(json, root, req->params[0], rules->installation, &faults, &setting->topic,
-                                       &setting->set_paused);
+    dt_status status = dt_topic_decode(json, req->params[0], rules->installation, &faults, setting);
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
     return dt_workers_submit(req->api->workers, req, put_topic);
@@ -194,7 +187,7 @@ static enum dt_next decode_and_put(struct dt_request *req, const struct dt_job_r
 
 enum dt_next dt_handle_topic_put(struct dt_request *req)
 {
-    struct setting *setting = dt_arena_alloc(&req->arena, sizeof(*setting));
+    struct dt_topic_setting *setting = dt_arena_alloc(&req->arena, sizeof(*setting));
     if (!setting)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     if (!dt_answer_clock(req))

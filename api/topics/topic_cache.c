@@ -398,33 +398,32 @@ static enum dt_topic_refusal full(dt_topic_cache *cache, struct dt_str name, con
 }
 
 /* The topic may have been made since the snapshot: a younger one than since_us tells, for all names of one commit. */
-static dt_status ensure_when_full(dt_topic_cache *cache, dt_store *store, struct dt_str name, int64_t since_us,
+static dt_status ensure_when_full(dt_topic_cache *cache, dt_store *store, const struct dt_topic_wish *wish,
                                   const struct dt_topic_terms *terms, struct dt_error *err)
 {
-    dt_status status = refresh(cache, &cache->topics_at, since_us, load_topics, store, err);
+    dt_status status = refresh(cache, &cache->topics_at, wish->since_us, load_topics, store, err);
     if (status != DT_OK)
         return status;
     struct dt_view *view = dt_topic_cache_view(cache);
-    bool exists = dt_view_topic(view, name) != NULL;
+    bool exists = dt_view_topic(view, wish->name) != NULL;
     dt_view_release(view);
     return exists ? DT_OK : dt_fail(err, DT_INVALID, "%s", dt_topic_cache_refusal(cache, terms->refusal));
 }
 
-dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_str name,
-                                const struct dt_caller *caller, int64_t since_us, const char **reason,
+dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wish,
                                 struct dt_error *err)
 {
-    *reason = NULL;
+    wish->reason = NULL;
     if (!cache->config->topics_auto_create)
         return dt_fail(err, DT_NOT_FOUND, "there is no topic of this name");
-    struct dt_topic_terms terms = dt_topic_terms_of(cache->config, caller, DT_STR_NONE);
-    terms.refusal = full(cache, name, &terms);
-    dt_status status = terms.refusal == DT_TOPIC_FINE ? dt_store_topic_ensure(store, name, &terms, err)
-                                                      : ensure_when_full(cache, store, name, since_us, &terms, err);
+    struct dt_topic_terms terms = dt_topic_terms_of(cache->config, wish->caller, DT_STR_NONE);
+    terms.refusal = full(cache, wish->name, &terms);
+    dt_status status = terms.refusal == DT_TOPIC_FINE ? dt_store_topic_ensure(store, wish->name, &terms, err)
+                                                      : ensure_when_full(cache, store, wish, &terms, err);
     if (status == DT_OK)
         dt_topic_cache_invalidate(cache);
     if (status == DT_INVALID)
-        *reason = dt_topic_cache_refusal(cache, terms.refusal);
+        wish->reason = dt_topic_cache_refusal(cache, terms.refusal);
     return status;
 }
 

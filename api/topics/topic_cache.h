@@ -63,14 +63,19 @@ DT_MUST_CHECK dt_status dt_topic_cache_refresh(dt_topic_cache *cache, dt_store *
 DT_MUST_CHECK dt_status dt_topic_cache_refresh_shards(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
 /* After this process changed a topic: the next refresh reads again. */
 void dt_topic_cache_invalidate(dt_topic_cache *cache);
+/* A topic that a job names and the snapshot has not. */
+struct dt_topic_wish {
+    struct dt_str name;
+    const struct dt_caller *caller; /* whose job it is */
+    int64_t since_us;               /* monotonic: when the caller's work began */
+    const char *reason;             /* out, with INVALID: why not, for the caller; lives as long as the cache */
+};
 /*
- * The topic exists afterwards (made with defaults when topics.auto_create allows it); the next refresh has it.
- * caller: whose job it is. NOT_FOUND: it may not be made. INVALID: *reason says why, for the caller; lives as long as
- * the cache. Too many topics are told by a snapshot that is younger than since_us (monotonic: when the caller's work
- * began), so that a flood of new names takes no lock in MySQL and costs one statement.
+ * Makes the topic with defaults, when topics.auto_create allows it, unless it exists; the next refresh has it.
+ * NOT_FOUND: it may not be made. INVALID: wish->reason says why. Too many topics are told by a snapshot that is younger
+ * than since_us, so that a flood of new names takes no lock in MySQL and costs one statement.
  */
-DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_str name,
-                                              const struct dt_caller *caller, int64_t since_us, const char **reason,
+DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wish,
                                               struct dt_error *err);
 /* A refusal of the store in words for the caller, with limits and their settings; lives as long as the cache. */
 const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_refusal refusal);

@@ -143,13 +143,17 @@ static void read_member(struct decoder *d, const struct dt_json_node *node)
     dt_faults_add_member(d->faults, "", node->name, "is not known");
 }
 
-dt_status dt_topic_decode(const dt_json *json, const struct dt_json_node *body, struct dt_str name,
-                          struct dt_str installation, struct dt_faults *faults, struct dt_topic *out, bool *paused)
+dt_status dt_topic_decode(const dt_json *json, struct dt_str name, struct dt_str installation, struct dt_faults *faults,
+                          struct dt_topic_setting *out)
 {
-    struct decoder d = {
-        .json = json, .faults = faults, .name = name, .installation = installation, .out = out, .paused = paused};
-    *out = (struct dt_topic){.name = name, .retention_ms = -1};
-    *paused = false;
+    const struct dt_json_node *body = dt_json_root(json);
+    struct decoder d = {.json = json,
+                        .faults = faults,
+                        .name = name,
+                        .installation = installation,
+                        .out = &out->topic,
+                        .paused = &out->set_paused};
+    *out = (struct dt_topic_setting){.topic = {.name = name, .retention_ms = -1}};
     if (body->type != DT_JSON_OBJECT) {
         dt_faults_add(faults, "", "must be an object");
         return DT_INVALID;

@@ -14,10 +14,10 @@ static void shorten(int64_t *timeout_ms, int64_t most_ms)
     *timeout_ms = dt_earlier(*timeout_ms, most_ms);
 }
 
-dt_status dt_session_init(struct dt_session *session, const struct dt_config *config, const dt_clock *clock,
-                          dt_refclock *ref)
+dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env)
 {
-    session->clock = clock;
+    const struct dt_config *config = env->config;
+    session->clock = env->clock;
     session->used_us = session->down_us = 0;
     atomic_store(&session->busy_us, 0);
     session->config = *config;
@@ -25,7 +25,7 @@ dt_status dt_session_init(struct dt_session *session, const struct dt_config *co
     shorten(&session->config.mysql_connect_timeout, CONNECT_MS);
     /* The server gives up a lock before we give up the server. */
     shorten(&session->config.mysql_lock_timeout, dt_earlier(config->api_database_timeout - 1000, 1000));
-    return dt_store_new(&session->config, ref, &session->store);
+    return dt_store_new(&session->config, env->ref, &session->store);
 }
 
 void dt_session_clear(struct dt_session *session)

@@ -13,6 +13,13 @@
 #include "base/clock.h"
 #include "store/store.h"
 
+/* What the threads of a process work with; outlives all of them. */
+struct dt_session_env {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    dt_refclock *ref; /* MySQL's clock: each session feeds it */
+};
+
 struct dt_session {
     struct dt_config config; /* the process's, with the short waits of api.database_timeout */
     dt_store *store;
@@ -22,8 +29,7 @@ struct dt_session {
     _Atomic int64_t busy_us; /* since when the thread is at work with it; 0 = it is not */
 };
 
-DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct dt_config *config,
-                                        const dt_clock *clock, dt_refclock *ref);
+DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env);
 /* On the thread that used it, at its end. */
 void dt_session_clear(struct dt_session *session);
 /* Around each piece of work. begin asks a connection that was idle for a second how it is, and makes a new one when it

@@ -44,9 +44,7 @@ struct worker {
 };
 
 struct dt_workers {
-    const struct dt_config *config;
-    const dt_clock *clock;
-    dt_refclock *ref;
+    const struct dt_session_env *env;
     struct worker *workers;
     size_t n_workers; /* started */
     pthread_mutex_t lock;
@@ -101,7 +99,7 @@ static dt_status push(dt_workers *pool, struct task task)
 
 bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
 {
-    int64_t until_us = dt_clock_mono_us(pool->clock) + DT_WORKERS_LATER_US;
+    int64_t until_us = dt_clock_mono_us(pool->env->clock) + DT_WORKERS_LATER_US;
     pthread_mutex_lock(&pool->lock);
     bool room = pool->n_later < QUEUE_MAX;
     if (room)
@@ -117,7 +115,7 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
 static bool take_put_off(dt_workers *pool, struct task *task)
 {
     const struct put_off *first = &pool->later[pool->later_head];
-    if (pool->n_later == 0 || (!pool->stopping && dt_clock_mono_us(pool->clock) < first->until_us))
+    if (pool->n_later == 0 || (!pool->stopping && dt_clock_mono_us(pool->env->clock) < first->until_us))
         return false;
     *task = first->task;
     pool->later_head = (pool->later_head + 1) & (QUEUE_MAX - 1);
@@ -276,7 +274,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
 static void serve_task(struct worker *w, struct task task)
 {
     struct dt_request *req = task.req;
-    if (req->deadline_us <= dt_clock_mono_us(w->pool->clock)) {
+    if (req->deadline_us <= dt_clock_mono_us(w->pool->env->clock)) {
         refuse_request(req, too_late);
         return;
     }
@@ -314,7 +312,7 @@ static void run(void *arg)
 static dt_status worker_start(dt_workers *pool, struct worker *w)
 {
     w->pool = pool;
-    dt_status status = dt_session_init(&w->session, pool->config, pool->clock, pool->ref);
+    dt_status status = dt_session_init(&w->session, pool->env);
     if (status != DT_OK)
         return status;
     status = dt_thread_start(&w->thread, "worker", run, w, NULL);
@@ -325,16 +323,14 @@ static dt_status worker_start(dt_workers *pool, struct worker *w)
     return status;
 }
 
-dt_status dt_workers_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref, dt_workers **out,
-                           struct dt_error *err)
+dt_status dt_workers_start(const struct dt_session_env *env, dt_workers **out, struct dt_error *err)
 {
+    const struct dt_config *config = env->config;
     *out = NULL;
     dt_workers *pool = calloc(1, sizeof(*pool));
     if (!pool)
         return dt_fail(err, DT_NOMEM, "no memory for the workers");
-    pool->config = config;
-    pool->clock = clock;
-    pool->ref = ref;
+    pool->env = env;
     pool->most = config->http_workers > 1 ? (size_t)(config->http_workers - (config->http_workers + 3) / 4) : 1;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);

@@ -6,9 +6,8 @@
 #ifndef DT_API_WORKERS_H
 #define DT_API_WORKERS_H
 
-#include "base/clock.h"
-#include "base/config.h"
 #include "request/request.h"
+#include "session.h"
 #include "store/store.h"
 
 typedef struct dt_workers dt_workers;
@@ -18,8 +17,7 @@ typedef struct dt_workers dt_workers;
  * someone else. */
 typedef enum dt_next (*dt_worker_fn)(struct dt_request *req, dt_store *store);
 
-DT_MUST_CHECK dt_status dt_workers_start(const struct dt_config *config, const dt_clock *clock, dt_refclock *ref,
-                                         dt_workers **out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_workers_start(const struct dt_session_env *env, dt_workers **out, struct dt_error *err);
 /* Answers what waits although its time is up with 503. Any thread. */
 void dt_workers_expire(dt_workers *pool, int64_t now_us);
 /* Answers what is queued with 503, ends the threads. */

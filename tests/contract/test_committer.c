@@ -20,6 +20,7 @@
 struct fixture {
     struct mysql_fixture mysql;
     dt_refclock ref;
+    struct dt_session_env env;
     dt_topic_cache *topics;
     dt_index_writer *index;
     dt_committer *committer;
@@ -79,14 +80,14 @@ static void start(struct fixture *f)
     const dt_clock *clock = dt_clock_system();
     dt_store *store = mysql_fixture_store(&f->mysql);
     dt_refclock_init(&f->ref, clock);
+    f->env = (struct dt_session_env){.config = &f->mysql.config, .clock = clock, .ref = &f->ref};
     dt_store_free(store);
     MYSQL_FIXTURE_OK(dt_store_new(&f->mysql.config, &f->ref, &store), &err);
     MYSQL_FIXTURE_OK(dt_store_ping(store, &err), &err);
     dt_store_free(store);
     MYSQL_FIXTURE_OK(dt_topic_cache_new(&f->mysql.config, clock, &f->topics), &err);
-    MYSQL_FIXTURE_OK(dt_index_writer_start(&f->mysql.config, clock, &f->ref, f->topics, &f->index, &err), &err);
-    MYSQL_FIXTURE_OK(dt_committer_start(&f->mysql.config, clock, &f->ref, f->topics, f->index, &f->committer, &err),
-                     &err);
+    MYSQL_FIXTURE_OK(dt_index_writer_start(&f->env, f->topics, &f->index, &err), &err);
+    MYSQL_FIXTURE_OK(dt_committer_start(&f->env, f->topics, f->index, &f->committer, &err), &err);
 }
 
 static int make(void **state)
@@ -226,9 +227,7 @@ static void ids_of_a_server_that_went_back_in_time_are_replaced(void **state)
     set_next_number(f, AHEAD_OF_THE_CLOCK);
     struct dt_error err = {0};
     f->mysql.config.api_committers = 1;
-    MYSQL_FIXTURE_OK(
-        dt_committer_start(&f->mysql.config, dt_clock_system(), &f->ref, f->topics, f->index, &f->committer, &err),
-        &err);
+    MYSQL_FIXTURE_OK(dt_committer_start(&f->env, f->topics, f->index, &f->committer, &err), &err);
     prepare(f, &call, "t", 3);
     submit(f, &call);
     assert_int_equal(call.unit.status, DT_OK);
@@ -265,8 +264,7 @@ static void a_restored_server_gives_no_block_out_that_somebody_has(void **state)
     await_clock(f, mysql_fixture_number(&f->mysql, "SELECT next_id FROM id_sequence"));
     set_next_number(f, copy);
     mysql_fixture_run(&f->mysql, "DELETE FROM jobs"); /* done, and moved to history */
-    MYSQL_FIXTURE_OK(
-        dt_committer_start(&f->mysql.config, dt_clock_system(), &f->ref, f->topics, f->index, &other, &err), &err);
+    MYSQL_FIXTURE_OK(dt_committer_start(&f->env, f->topics, f->index, &other, &err), &err);
     prepare(f, &others, "t", 3);
     dt_committer_submit(other, &others.unit);
     await(&others);

@@ -20,6 +20,7 @@
 struct fixture {
     struct mysql_fixture mysql;
     dt_refclock ref;
+    struct dt_session_env env;
     dt_topic_cache *topics;
     dt_index_writer *index;
     dt_results_batcher *results;
@@ -67,13 +68,13 @@ static int make(void **state)
     f.mysql.config.redis_endpoints = strdup("127.0.0.1:1");
     dt_store *store;
     dt_refclock_init(&f.ref, clock);
+    f.env = (struct dt_session_env){.config = &f.mysql.config, .clock = clock, .ref = &f.ref};
     MYSQL_FIXTURE_OK(dt_store_new(&f.mysql.config, &f.ref, &store), &err);
     MYSQL_FIXTURE_OK(dt_store_ping(store, &err), &err);
     dt_store_free(store);
     MYSQL_FIXTURE_OK(dt_topic_cache_new(&f.mysql.config, clock, &f.topics), &err);
-    MYSQL_FIXTURE_OK(dt_index_writer_start(&f.mysql.config, clock, &f.ref, f.topics, &f.index, &err), &err);
-    MYSQL_FIXTURE_OK(dt_results_batcher_start(&f.mysql.config, clock, &f.ref, f.topics, f.index, &f.results, &err),
-                     &err);
+    MYSQL_FIXTURE_OK(dt_index_writer_start(&f.env, f.topics, &f.index, &err), &err);
+    MYSQL_FIXTURE_OK(dt_results_batcher_start(&f.env, f.topics, f.index, &f.results, &err), &err);
     *state = &f;
     return 0;
 }

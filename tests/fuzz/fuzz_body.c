@@ -75,15 +75,16 @@ static void job_body(unsigned char flags, struct dt_arena *arena)
 {
     struct dt_faults faults, again;
     struct dt_new_job job, same;
-    struct dt_str topic = flags & 4 ? dt_str("orders") : DT_STR_NONE, key = flags & 4 ? dt_str("k 1") : DT_STR_NONE;
+    const struct dt_job_path path = {.topic = flags & 4 ? dt_str("orders") : DT_STR_NONE,
+                                     .key = flags & 4 ? dt_str("k 1") : DT_STR_NONE};
     dt_faults_init(&faults, arena);
     dt_faults_init(&again, arena);
-    dt_status status = dt_job_decode(json, dt_json_root(json), &rules, topic, key, NOW_MS, &faults, &job);
+    dt_status status = dt_job_decode(json, &rules, &path, NOW_MS, &faults, &job);
     check_faults(&faults, status);
     if (status != DT_OK)
         return;
     check_job(&job);
-    MUST(dt_job_decode(json, dt_json_root(json), &rules, topic, key, NOW_MS, &again, &same) == DT_OK);
+    MUST(dt_job_decode(json, &rules, &path, NOW_MS, &again, &same) == DT_OK);
     MUST(memcmp(job.digest, same.digest, sizeof job.digest) == 0 && job.run_at_ms == same.run_at_ms);
 }
 
@@ -92,7 +93,7 @@ static void patch_body(struct dt_arena *arena)
     struct dt_faults faults;
     struct dt_patch patch;
     dt_faults_init(&faults, arena);
-    dt_status status = dt_patch_decode(json, dt_json_root(json), &rules, NOW_MS, &faults, &patch);
+    dt_status status = dt_patch_decode(json, &rules, NOW_MS, &faults, &patch);
     check_faults(&faults, status);
     if (status != DT_OK)
         return;
@@ -114,33 +115,30 @@ static void put_back(const struct dt_topic *topic, struct dt_arena *arena)
 {
     struct dt_strbuf answer;
     struct dt_faults faults;
-    struct dt_topic same;
-    bool paused;
+    struct dt_topic_setting put;
+    const struct dt_topic *same = &put.topic;
     dt_strbuf_init(&answer);
     dt_topic_add(&answer, topic, NULL);
     check_is_json(dt_strbuf_str(&answer));
     dt_faults_init(&faults, arena);
-    MUST(dt_topic_decode(other, dt_json_root(other), topic->name, rules.installation, &faults, &same, &paused) ==
-         DT_OK);
-    MUST(same_text(same.kafka_topic, topic->kafka_topic) && same_text(same.retry, topic->retry));
-    MUST(same.ack_timeout_ms == topic->ack_timeout_ms && same.retention_ms == topic->retention_ms);
-    MUST(paused && same.paused == topic->paused);
+    MUST(dt_topic_decode(other, topic->name, rules.installation, &faults, &put) == DT_OK);
+    MUST(same_text(same->kafka_topic, topic->kafka_topic) && same_text(same->retry, topic->retry));
+    MUST(same->ack_timeout_ms == topic->ack_timeout_ms && same->retention_ms == topic->retention_ms);
+    MUST(put.set_paused && same->paused == topic->paused);
     dt_strbuf_clear(&answer);
 }
 
 static void topic_body(struct dt_arena *arena)
 {
     struct dt_faults faults;
-    struct dt_topic topic;
-    bool paused;
+    struct dt_topic_setting put;
     dt_faults_init(&faults, arena);
-    dt_status status =
-        dt_topic_decode(json, dt_json_root(json), dt_str("orders"), rules.installation, &faults, &topic, &paused);
+    dt_status status = dt_topic_decode(json, dt_str("orders"), rules.installation, &faults, &put);
     check_faults(&faults, status);
     if (status != DT_OK)
         return;
-    check_retry(topic.retry);
-    put_back(&topic, arena);
+    check_retry(put.topic.retry);
+    put_back(&put.topic, arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

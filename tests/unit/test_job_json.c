@@ -53,7 +53,7 @@ static int drop(void **state)
     return 0;
 }
 
-static const struct dt_json_node *parse(struct fixture *f, const char *text)
+static void parse(struct fixture *f, const char *text)
 {
     struct dt_json_limits limits = dt_job_json_limits(&f->rules, 0);
     struct dt_error err = {0};
@@ -61,13 +61,13 @@ static const struct dt_json_node *parse(struct fixture *f, const char *text)
     if (status != DT_OK)
         fail_msg("%s: %s", text, err.text);
     dt_faults_init(&f->faults, &f->arena);
-    return dt_json_root(f->json);
 }
 
 static dt_status decode_in(struct fixture *f, const char *text, const char *topic, const char *key)
 {
-    const struct dt_json_node *root = parse(f, text);
-    return dt_job_decode(f->json, root, &f->rules, dt_str(topic), dt_str(key), NOW, &f->faults, &f->job);
+    const struct dt_job_path path = {.topic = dt_str(topic), .key = dt_str(key)};
+    parse(f, text);
+    return dt_job_decode(f->json, &f->rules, &path, NOW, &f->faults, &f->job);
 }
 
 static dt_status decode(struct fixture *f, const char *text)
@@ -77,7 +77,8 @@ static dt_status decode(struct fixture *f, const char *text)
 
 static dt_status patch(struct fixture *f, const char *text)
 {
-    return dt_patch_decode(f->json, parse(f, text), &f->rules, NOW, &f->faults, &f->patch);
+    parse(f, text);
+    return dt_patch_decode(f->json, &f->rules, NOW, &f->faults, &f->patch);
 }
 
 static void assert_ok(struct fixture *f, dt_status status, const char *text)
@@ -460,47 +461,45 @@ static void a_patch_refuses_what_cannot_change(void **state)
 
 /* ---- topics ---- */
 
-static dt_status topic(struct fixture *f, const char *text, struct dt_topic *out, bool *paused)
+static dt_status topic(struct fixture *f, const char *text, struct dt_topic_setting *out)
 {
-    return dt_topic_decode(f->json, parse(f, text), DT_STR_LIT("orders"), DT_STR_LIT("duetime"), &f->faults, out,
-                           paused);
+    parse(f, text);
+    return dt_topic_decode(f->json, DT_STR_LIT("orders"), DT_STR_LIT("duetime"), &f->faults, out);
 }
 
 static void topic_settings_are_decoded_and_omitted_ones_are_defaults(void **state)
 {
     struct fixture *f = *state;
-    struct dt_topic t;
-    bool paused;
-    assert_ok(f, topic(f, "{}", &t, &paused), "{}");
-    assert_str(t.name, "orders");
-    assert_null(t.kafka_topic.p);
-    assert_null(t.retry.p);
-    assert_int_equal(t.ack_timeout_ms, 0);
-    assert_int_equal(t.retention_ms, -1);
-    assert_false(paused);
+    struct dt_topic_setting t;
+    assert_ok(f, topic(f, "{}", &t), "{}");
+    assert_str(t.topic.name, "orders");
+    assert_null(t.topic.kafka_topic.p);
+    assert_null(t.topic.retry.p);
+    assert_int_equal(t.topic.ack_timeout_ms, 0);
+    assert_int_equal(t.topic.retention_ms, -1);
+    assert_false(t.set_paused);
     assert_ok(f,
               topic(f,
                     "{\"kafka_topic\":\"o\",\"retry\":[],\"ack_timeout\":\"PT1M\",\"retention\":0,\"paused\":true,"
                     "\"delivery\":\"kafka\"}",
-                    &t, &paused),
+                    &t),
               "all");
-    assert_str(t.kafka_topic, "o");
-    assert_str(t.retry, "");
-    assert_int_equal(t.ack_timeout_ms, 60000);
-    assert_int_equal(t.retention_ms, 0);
-    assert_true(paused && t.paused);
+    assert_str(t.topic.kafka_topic, "o");
+    assert_str(t.topic.retry, "");
+    assert_int_equal(t.topic.ack_timeout_ms, 60000);
+    assert_int_equal(t.topic.retention_ms, 0);
+    assert_true(t.set_paused && t.topic.paused);
 }
 
 static void settings_that_are_not_offered_are_refused(void **state)
 {
     struct fixture *f = *state;
-    struct dt_topic t;
-    bool paused;
+    struct dt_topic_setting t;
     assert_int_equal(topic(f,
                            "{\"delivery\":\"http\",\"callback_url\":\"http://x\",\"rate_limit\":5,\"max_in_flight\":1,"
                            "\"kafka_topic\":\"duetime.ledger\",\"name\":\"other\",\"paused\":1,\"retention\":-1,"
                            "\"ack_timeout\":0,\"retry\":[\"?\"],\"colour\":2,\"counts\":1}",
-                           &t, &paused),
+                           &t),
                      DT_INVALID);
     assert_string_equal(pointers(f), "/delivery /callback_url /rate_limit /max_in_flight /kafka_topic /name /paused "
                                      "/retention /ack_timeout /retry/0 /colour /counts");
@@ -519,17 +518,16 @@ static void what_a_topic_shows_can_be_put_back(void **state)
                          .updated_at_ms = NOW,
                          .version = 3};
     struct dt_topic_counts counts = {.by_state = {1, 2, 3, 4, 5}, .oldest_overdue_ms = 77};
-    struct dt_topic back;
-    bool paused;
+    struct dt_topic_setting back;
     struct dt_strbuf text;
     dt_strbuf_init(&text);
     dt_topic_add(&text, &t, &counts);
-    assert_ok(f, topic(f, text.p, &back, &paused), text.p);
-    assert_str(back.kafka_topic, "o");
-    assert_str(back.retry, "15s 1500ms");
-    assert_int_equal(back.ack_timeout_ms, 500);
-    assert_int_equal(back.retention_ms, -1);
-    assert_true(paused && back.paused);
+    assert_ok(f, topic(f, text.p, &back), text.p);
+    assert_str(back.topic.kafka_topic, "o");
+    assert_str(back.topic.retry, "15s 1500ms");
+    assert_int_equal(back.topic.ack_timeout_ms, 500);
+    assert_int_equal(back.topic.retention_ms, -1);
+    assert_true(back.set_paused && back.topic.paused);
     dt_strbuf_clear(&text);
 }
 

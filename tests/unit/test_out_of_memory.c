@@ -646,6 +646,7 @@ static void judge_decoded(dt_status status, const struct dt_new_job *job, const 
 static dt_status decode(const char *body)
 {
     const struct dt_json_limits limits = dt_job_json_limits(&rules, 0);
+    const struct dt_job_path path = {DT_STR_NONE, DT_STR_NONE};
     struct desk desk;
     struct dt_faults faults;
     struct dt_new_job job;
@@ -655,8 +656,7 @@ static dt_status decode(const char *body)
     if (status == DT_OK)
         status = dt_json_parse(desk.json, dt_str(body), &limits, &err);
     if (status == DT_OK) {
-        status =
-            dt_job_decode(desk.json, dt_json_root(desk.json), &rules, DT_STR_NONE, DT_STR_NONE, NOW, &faults, &job);
+        status = dt_job_decode(desk.json, &rules, &path, NOW, &faults, &job);
         status = faults.failed ? DT_NOMEM : status;
         if (status == DT_OK || status == DT_INVALID)
             judge_decoded(status, &job, &faults);

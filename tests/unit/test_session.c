@@ -80,11 +80,12 @@ static int make(void **state)
                                             .mysql_io_timeout = 30000,
                                             .mysql_connect_timeout = 10000,
                                             .mysql_lock_timeout = 60000};
+    static const struct dt_session_env env = {.config = &config, .clock = &turned, .ref = &ref};
     (void)state;
     memset(&fake, 0, sizeof(fake));
     fake.us = 100 * SECOND;
     fake.connected = true;
-    assert_int_equal(dt_session_init(&session, &config, &turned, &ref), DT_OK);
+    assert_int_equal(dt_session_init(&session, &env), DT_OK);
     return 0;
 }
 
@@ -129,9 +130,10 @@ static void shorter_waits_of_the_process_stay(void **state)
                                      .mysql_io_timeout = 1200,
                                      .mysql_connect_timeout = 700,
                                      .mysql_lock_timeout = 800};
+    const struct dt_session_env env = {.config = &config, .clock = &turned, .ref = &ref};
     struct dt_session other;
     (void)state;
-    assert_int_equal(dt_session_init(&other, &config, &turned, &ref), DT_OK);
+    assert_int_equal(dt_session_init(&other, &env), DT_OK);
     assert_int_equal(other.config.mysql_io_timeout, 1200);
     assert_int_equal(other.config.mysql_connect_timeout, 700);
     assert_int_equal(other.config.mysql_lock_timeout, 500); /* the server gives up before it is given up */

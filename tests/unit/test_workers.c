@@ -46,6 +46,7 @@ static struct rig {
     dt_status begin;
     struct dt_config config;
     dt_refclock ref;
+    struct dt_session_env env;
     dt_workers *pool;
     struct dt_error err;
 } * rig;
@@ -57,12 +58,11 @@ static int64_t now_us(void)
 
 /* ---- the connection and the server ---- */
 
-dt_status dt_session_init(struct dt_session *session, const struct dt_config *config, const dt_clock *clock,
-                          dt_refclock *ref)
+dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env)
 {
-    assert_ptr_equal(config, &rig->config);
-    assert_ptr_equal(clock, dt_clock_system());
-    assert_ptr_equal(ref, &rig->ref);
+    assert_ptr_equal(env->config, &rig->config);
+    assert_ptr_equal(env->clock, dt_clock_system());
+    assert_ptr_equal(env->ref, &rig->ref);
     if (rig->sessions == rig->fail_session)
         return DT_NOMEM;
     session->used_us = rig->sessions++;
@@ -235,6 +235,7 @@ static int make(void **state)
     pthread_mutex_init(&rig->lock, NULL);
     pthread_cond_init(&rig->changed, NULL);
     rig->fail_session = -1;
+    rig->env = (struct dt_session_env){&rig->config, dt_clock_system(), &rig->ref};
     for (int i = 0; i < MANY; i++) {
         dt_strbuf_init(&rig->calls[i].req.out);
         dt_arena_init(&rig->calls[i].req.arena);
@@ -265,7 +266,7 @@ static int drop(void **state)
 static void start(int workers)
 {
     rig->config.http_workers = workers;
-    assert_int_equal(dt_workers_start(&rig->config, dt_clock_system(), &rig->ref, &rig->pool, &rig->err), DT_OK);
+    assert_int_equal(dt_workers_start(&rig->env, &rig->pool, &rig->err), DT_OK);
     assert_int_equal(rig->sessions, workers);
 }
 
@@ -603,7 +604,7 @@ static void a_pool_that_cannot_start_gives_everything_back(void **state)
     for (int i = 0; i < 3; i++) {
         rig->fail_session = i;
         rig->config.http_workers = 3;
-        assert_int_equal(dt_workers_start(&rig->config, dt_clock_system(), &rig->ref, &rig->pool, &rig->err), DT_NOMEM);
+        assert_int_equal(dt_workers_start(&rig->env, &rig->pool, &rig->err), DT_NOMEM);
         assert_null(rig->pool);
         assert_int_equal(rig->sessions, 0);
     }
