@@ -39,29 +39,30 @@ static size_t batch_jobs(const dt_shard_loop *l)
     return (size_t)l->env->config->dispatch_batch_jobs;
 }
 
-static dt_status ask_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms, bool *marked,
-                           struct dt_error *err)
+static dt_status ask_index(dt_shard_loop *l, struct dt_due_scan *scan, struct dt_error *err)
 {
-    return dt_index_due(l->index, l->shard, dt_shard_marker(l), now_ms, DT_SCAN_BATCHES * batch_jobs(l), l->entries, n,
-                        next_ms, marked, err);
+    scan->marker = dt_shard_marker(l);
+    return dt_index_due(l->index, l->shard, scan, err);
 }
 
 /* From Redis: *n of l->entries. The marker tells whether the set is the one that was filled. A marking whose answer was
  * lost may have come about. */
 static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms)
 {
+    struct dt_due_scan scan = {.now_ms = now_ms, .limit = DT_SCAN_BATCHES * batch_jobs(l), .entries = l->entries};
     struct dt_error err = {0};
-    bool marked = false;
     if (dt_shard_believes_index(l))
         dt_shard_give_back(l);
-    dt_status status = ask_index(l, now_ms, n, next_ms, &marked, &err);
-    if (status == DT_OK && !marked && l->mark_unsure) {
+    dt_status status = ask_index(l, &scan, &err);
+    if (status == DT_OK && !scan.marked && l->mark_unsure) {
         l->mark_count++;
         l->vouched = l->mark_vouches;
-        status = ask_index(l, now_ms, n, next_ms, &marked, &err);
+        status = ask_index(l, &scan, &err);
     }
-    if (status == DT_OK && (!marked || !l->marked || dt_shard_mono_us(l) - l->marked_us >= MARK_US))
-        status = dt_shard_mark(l, marked, &err);
+    *n = scan.n;
+    *next_ms = scan.next_ms;
+    if (status == DT_OK && (!scan.marked || !l->marked || dt_shard_mono_us(l) - l->marked_us >= MARK_US))
+        status = dt_shard_mark(l, scan.marked, &err);
     if (status == DT_OK && l->index_whole && !l->vouched)
         status = dt_shard_vouch(l, &err);
     if (status != DT_OK)

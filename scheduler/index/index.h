@@ -105,11 +105,20 @@ static inline int64_t dt_marker_life(const struct dt_marker *m)
 {
     return (int64_t)(((uint64_t)m->token + (uint64_t)m->count * UINT64_C(0x9e3779b97f4a7c15)) >> 5);
 }
-/* One round trip: due entries (score <= now_ms, ascending, at most limit, each id once), the score of the first one
- * after them (0 = none within the set), and whether our marker is there. entries: room for limit. */
-DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms,
-                                     size_t limit, struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked,
-                                     struct dt_error *err);
+/* What a leader asks of its set, and what it is told; without OK nothing is due, and the marker is not there. */
+struct dt_due_scan {
+    /* in */
+    struct dt_marker marker; /* ours */
+    int64_t now_ms;
+    size_t limit;
+    struct dt_entry *entries; /* room for `limit`; out: due ones (score <= now_ms), ascending, each id once */
+    /* out */
+    size_t n;
+    int64_t next_ms; /* score of the first entry after them; 0 = none within the set */
+    bool marked;     /* our marker is there */
+};
+/* Asks what is due, in one round trip. */
+DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan, struct dt_error *err);
 /* Sets our marker in place of any other. intact: a marker (ours or an earlier leader's) of the same generation was
  * there, not older than marker.oldest, and not of a set that was being filled, so the set is whole. was: our last one,
  * if the set was seen to have it (else NULL); a filling goes on then, otherwise it begins anew. gone: it is not there

@@ -9,26 +9,25 @@
 static const char *const HOW_WORDS[] = {
     [DT_CHANGE_PUT] = "put", [DT_CHANGE_MISSING] = "missing", [DT_CHANGE_FIX] = "fix"};
 
-void dt_change_command(dt_index *index, unsigned shard, bool wake, enum dt_change_how how, const struct dt_item *gone,
-                       size_t n_gone, const struct dt_item *new, size_t n_new)
+void dt_change_command(dt_index *index, unsigned shard, const struct dt_change *change)
 {
     dt_link *link = dt_index_link(index, shard);
-    bool refs = how == DT_CHANGE_FIX;
+    bool refs = change->how == DT_CHANGE_FIX;
 
-    dt_link_script(link, DT_SCRIPT_CHANGE, 1, (unsigned)(5 + 2 * n_gone + (refs ? 3 : 2) * n_new));
+    dt_link_script(link, DT_SCRIPT_CHANGE, 1, (unsigned)(5 + 2 * change->n_gone + (refs ? 3 : 2) * change->n_new));
     dt_arg_set(index, link, shard);
-    if (wake)
+    if (change->wake)
         dt_arg_channel(index, link);
     else
         dt_arg_word(link, "");
     dt_link_arg_i64(link, shard);
-    dt_arg_word(link, HOW_WORDS[how]);
-    dt_link_arg_i64(link, (int64_t)n_gone);
-    for (size_t i = 0; i < n_gone; i++)
-        dt_arg_entry(link, &gone[i]);
-    for (size_t i = 0; i < n_new; i++) {
-        dt_arg_entry(link, &new[i]);
+    dt_arg_word(link, HOW_WORDS[change->how]);
+    dt_link_arg_i64(link, (int64_t)change->n_gone);
+    for (size_t i = 0; i < change->n_gone; i++)
+        dt_arg_entry(link, &change->gone[i]);
+    for (size_t i = 0; i < change->n_new; i++) {
+        dt_arg_entry(link, &change->new[i]);
         if (refs)
-            dt_link_arg_i64(link, new[i].ref);
+            dt_link_arg_i64(link, change->new[i].ref);
     }
 }

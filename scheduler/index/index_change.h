@@ -13,12 +13,18 @@ enum dt_change_how {
     DT_CHANGE_FIX      /* what is added depends on a removal: its ref is the removal's number, from 1 */
 };
 
-/*
- * Adds one command to the link of the shard: gone[n_gone] is removed first, then new[n_new] is added; both are in the
- * order of dt_items_sort, each at most DT_CHUNK. wake: the script publishes a wake-up when the shard's leader may have to
- * act sooner (the rule is in lua/change.lua).
- */
-void dt_change_command(dt_index *index, unsigned shard, bool wake, enum dt_change_how how, const struct dt_item *gone,
-                       size_t n_gone, const struct dt_item *new, size_t n_new);
+/* Items that are removed first, and items that are added then; both are borrowed, in the order of dt_items_sort, each
+ * at most DT_CHUNK. */
+struct dt_change {
+    enum dt_change_how how;
+    bool wake; /* publish a wake-up when the shard's leader may have to act sooner (the rule is in lua/change.lua) */
+    const struct dt_item *gone;
+    size_t n_gone;
+    const struct dt_item *new;
+    size_t n_new;
+};
+
+/* Adds one command to the link of the shard. */
+void dt_change_command(dt_index *index, unsigned shard, const struct dt_change *change);
 
 #endif

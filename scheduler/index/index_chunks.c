@@ -35,7 +35,9 @@ static void build_fixes(dt_index *index, unsigned shard, const struct dt_fix *fi
             new[n_new++] = dt_item_of(fix->id, fix->due_ms, (uint32_t)i + 1);
     }
     dt_items_sort(new, n_new);
-    dt_change_command(index, shard, false, DT_CHANGE_FIX, gone, n, new, n_new);
+    dt_change_command(
+        index, shard,
+        &(struct dt_change){.how = DT_CHANGE_FIX, .gone = gone, .n_gone = n, .new = new, .n_new = n_new});
 }
 
 /* In the batch's scratch, until the next call. */
@@ -84,8 +86,10 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
     else if (chunks->hold)
         build_hold(index, shard, chunks->topic, chunks->hold + from, n);
     else if (chunks->missing)
-        dt_change_command(index, shard, false, DT_CHANGE_MISSING, NULL, 0,
-                          sorted_items(index, chunks->missing + from, n), n);
+        dt_change_command(index, shard,
+                          &(struct dt_change){.how = DT_CHANGE_MISSING,
+                                              .new = sorted_items(index, chunks->missing + from, n),
+                                              .n_new = n});
     else
         build_scores(index, shard, chunks->scores + from, n);
 }

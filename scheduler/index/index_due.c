@@ -33,18 +33,17 @@ static void on_due(void *arg, size_t i, const dt_reply *reply)
     dt_reading_take(&due->reading, reply, 1);
 }
 
-static void build_due(dt_index *index, dt_link *link, unsigned shard, struct dt_marker marker, int64_t now_ms,
-                      size_t limit)
+static void build_due(dt_index *index, dt_link *link, unsigned shard, const struct dt_due_scan *scan)
 {
     dt_link_script(link, DT_SCRIPT_DUE, 1, 3);
     dt_arg_set(index, link, shard);
-    dt_link_arg_i64(link, now_ms);
-    dt_link_arg_i64(link, (int64_t)limit + 1);
+    dt_link_arg_i64(link, scan->now_ms);
+    dt_link_arg_i64(link, (int64_t)scan->limit + 1);
 
     dt_link_command(link, 3);
     dt_arg_word(link, "ZSCORE");
     dt_arg_set(index, link, shard);
-    dt_arg_marker(link, marker);
+    dt_arg_marker(link, scan->marker);
 }
 
 /* Keeps of each job the earliest entry, in place; how many are left. A later entry of a job is met by a due scan after
@@ -68,46 +67,44 @@ static size_t keep_ids_once(dt_index *index, struct dt_entry *entries, size_t n)
 }
 
 /* From a reply of up to limit + 1 entries: which ones are due, and when the next due scan has something to find. */
-static void take_due(dt_index *index, struct due_reply *due, int64_t now_ms, size_t limit, struct dt_entry *entries,
-                     size_t *n, int64_t *next_ms)
+static void take_due(dt_index *index, const struct due_reply *due, struct dt_due_scan *scan)
 {
-    struct dt_reading *reading = &due->reading;
+    const struct dt_reading *reading = &due->reading;
     size_t once = keep_ids_once(index, reading->out, reading->n);
 
-    *n = dt_at_most(once, limit);
-    memcpy(entries, reading->out, *n * sizeof(*entries));
-    *next_ms = due->next_ms;
-    if (once > limit)
-        *next_ms = reading->out[limit].due_ms;
-    else if (reading->seen > limit)
-        *next_ms = once ? reading->out[once - 1].due_ms : now_ms;
+    scan->n = dt_at_most(once, scan->limit);
+    memcpy(scan->entries, reading->out, scan->n * sizeof(*scan->entries));
+    scan->next_ms = due->next_ms;
+    if (once > scan->limit)
+        scan->next_ms = reading->out[scan->limit].due_ms;
+    else if (reading->seen > scan->limit)
+        scan->next_ms = once ? reading->out[once - 1].due_ms : scan->now_ms;
+    scan->marked = due->marked;
 }
 
-dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms, size_t limit,
-                       struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked, struct dt_error *err)
+dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan, struct dt_error *err)
 {
     dt_link *link = dt_index_link(index, shard);
     struct due_reply *due;
     dt_status status;
 
-    *n = 0;
-    *next_ms = 0;
-    *marked = false;
+    scan->n = 0;
+    scan->next_ms = 0;
+    scan->marked = false;
     status = dt_link_ready(link, err);
     if (status != DT_OK)
         return status;
-    due = malloc(sizeof(*due) + (limit + 1) * sizeof(struct dt_entry));
+    due = malloc(sizeof(*due) + (scan->limit + 1) * sizeof(struct dt_entry));
     if (!due)
         return dt_fail(err, DT_NOMEM, "dt_index_due");
     *due = (struct due_reply){0};
     due->reading.out = (struct dt_entry *)(due + 1);
-    due->reading.cap = limit + 1;
+    due->reading.cap = scan->limit + 1;
     due->reading.to_ms = INT64_MAX;
-    build_due(index, link, shard, marker, now_ms, limit);
+    build_due(index, link, shard, scan);
     status = dt_index_round_trip(link, on_due, due, err);
     if (status == DT_OK) {
-        take_due(index, due, now_ms, limit, entries, n, next_ms);
-        *marked = due->marked;
+        take_due(index, due, scan);
         (void)dt_reading_tidy(index, shard, &due->reading);
     }
     free(due);

@@ -62,6 +62,11 @@ static bool pack_command(dt_index *index, unsigned shard, const struct dt_item *
     return true;
 }
 
+static void add_missing(dt_index *index, unsigned shard, const struct dt_item *items, size_t n)
+{
+    dt_change_command(index, shard, &(struct dt_change){.how = DT_CHANGE_MISSING, .new = items, .n_new = n});
+}
+
 static void build_packed(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
 {
     (void)n_gone;
@@ -69,7 +74,7 @@ static void build_packed(dt_index *index, unsigned shard, size_t n_gone, size_t 
         const struct dt_item *items = index->batch->new + at;
 
         if (!pack_command(index, shard, items, n_new - at, &done))
-            dt_change_command(index, shard, false, DT_CHANGE_MISSING, NULL, 0, items, done);
+            add_missing(index, shard, items, done);
     }
 }
 
@@ -78,7 +83,7 @@ static void build_missing(dt_index *index, unsigned shard, size_t n_gone, size_t
     (void)n_gone;
     for (size_t at = 0, some; at < n_new; at += some) {
         some = dt_at_most(n_new - at, DT_CHUNK);
-        dt_change_command(index, shard, false, DT_CHANGE_MISSING, NULL, 0, index->batch->new + at, some);
+        add_missing(index, shard, index->batch->new + at, some);
     }
 }
 

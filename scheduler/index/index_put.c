@@ -14,7 +14,14 @@ static void build_changes(dt_index *index, unsigned shard, bool wake, size_t n_g
         size_t goes = dt_at_most(n_gone - g, DT_CHUNK);
         size_t comes = dt_at_most(n_new - a, DT_CHUNK);
 
-        dt_change_command(index, shard, wake, DT_CHANGE_PUT, batch->gone + g, goes, batch->new + a, comes);
+        const struct dt_change change = {.how = DT_CHANGE_PUT,
+                                         .wake = wake,
+                                         .gone = batch->gone + g,
+                                         .n_gone = goes,
+                                         .new = batch->new + a,
+                                         .n_new = comes};
+
+        dt_change_command(index, shard, &change);
         g += goes;
         a += comes;
     }

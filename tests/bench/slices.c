@@ -143,19 +143,17 @@ static int64_t take_all(dt_index *index, unsigned shard)
     struct dt_entry due[AT_ONCE];
     struct dt_fix fixes[AT_ONCE];
     struct dt_error err;
-    int64_t next_ms, taken = 0;
-    bool marked;
-    size_t n;
+    struct dt_due_scan scan = {.marker = marker, .now_ms = noon_ms + 2 * HOUR_MS, .limit = AT_ONCE, .entries = due};
+    int64_t taken = 0;
 
     do {
-        check(dt_index_due(index, shard, marker, noon_ms + 2 * HOUR_MS, AT_ONCE, due, &n, &next_ms, &marked, &err),
-              &err);
-        for (size_t i = 0; i < n; i++)
+        check(dt_index_due(index, shard, &scan, &err), &err);
+        for (size_t i = 0; i < scan.n; i++)
             fixes[i] = (struct dt_fix){due[i].id, due[i].due_ms, 0};
-        if (n)
-            check(dt_index_fix(index, shard, fixes, n, &err), &err);
-        taken += (int64_t)n;
-    } while (n);
+        if (scan.n)
+            check(dt_index_fix(index, shard, fixes, scan.n, &err), &err);
+        taken += (int64_t)scan.n;
+    } while (scan.n);
     return taken;
 }
 

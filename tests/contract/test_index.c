@@ -29,7 +29,22 @@ struct fixture {
     struct dt_shard_map map;
     dt_index *index;
     struct dt_error err;
+    struct dt_due_scan due; /* the last one */
 };
+
+/* Asks what is due; fx->due has what was told. */
+static dt_status due(struct fixture *fx, unsigned shard, struct dt_marker marker, int64_t now_ms, size_t limit,
+                     struct dt_entry *entries)
+{
+    fx->due = (struct dt_due_scan){.marker = marker,
+                                   .now_ms = now_ms,
+                                   .limit = limit,
+                                   .entries = entries,
+                                   .n = 99, /* told, whatever it was */
+                                   .next_ms = 99,
+                                   .marked = true};
+    return dt_index_due(fx->index, shard, &fx->due, &fx->err);
+}
 
 static void open_index(struct fixture *fx, int64_t timeout_ms)
 {
@@ -646,73 +661,65 @@ static void the_wake_channel_can_be_stopped_while_its_server_is_down(void **stat
 static void due_gives_what_is_due_in_order_and_the_time_of_the_next(void **state)
 {
     struct fixture *fx = *state;
-    int64_t a = id_of(fx, 2, 0), b = id_of(fx, 2, a), c = id_of(fx, 2, b), next;
+    int64_t a = id_of(fx, 2, 0), b = id_of(fx, 2, a), c = id_of(fx, 2, b);
     struct dt_entry got[8];
-    size_t n = 99;
-    bool marked = true;
 
-    OK(dt_index_due(fx->index, 2, MARKER, 1000, 8, got, &n, &next, &marked, &fx->err));
-    assert_int_equal(n, 0);
-    assert_int_equal(next, 0);
-    assert_false(marked);
+    OK(due(fx, 2, MARKER, 1000, 8, got));
+    assert_int_equal(fx->due.n, 0);
+    assert_int_equal(fx->due.next_ms, 0);
+    assert_false(fx->due.marked);
 
     put_one(fx, b, 1000);
     put_one(fx, a, 900);
     put_one(fx, c, 1001);
-    OK(dt_index_due(fx->index, 2, MARKER, 1000, 8, got, &n, &next, &marked, &fx->err));
-    assert_int_equal(n, 2);
+    OK(due(fx, 2, MARKER, 1000, 8, got));
+    assert_int_equal(fx->due.n, 2);
     assert_int_equal(got[0].id, a);
     assert_int_equal(got[0].due_ms, 900);
     assert_int_equal(got[1].id, b);
     assert_int_equal(got[1].due_ms, 1000);
-    assert_int_equal(next, 1001);
+    assert_int_equal(fx->due.next_ms, 1001);
 
-    OK(dt_index_due(fx->index, 2, MARKER, 1000, 1, got, &n, &next, &marked,
-                    &fx->err)); /* limit: the next one is due too */
-    assert_int_equal(n, 1);
-    assert_int_equal(next, 1000);
-    OK(dt_index_due(fx->index, 2, MARKER, 5000, 3, got, &n, &next, &marked, &fx->err));
-    assert_int_equal(n, 3);
-    assert_int_equal(next, 0);
+    OK(due(fx, 2, MARKER, 1000, 1, got)); /* limit: the next one is due too */
+    assert_int_equal(fx->due.n, 1);
+    assert_int_equal(fx->due.next_ms, 1000);
+    OK(due(fx, 2, MARKER, 5000, 3, got));
+    assert_int_equal(fx->due.n, 3);
+    assert_int_equal(fx->due.next_ms, 0);
 }
 
 static void the_marker_tells_a_leader_whether_its_set_is_still_there(void **state)
 {
     struct fixture *fx = *state;
     struct dt_entry got[4];
-    int64_t next;
-    size_t n;
-    bool marked, intact = true;
+    bool intact = true;
 
     OK(dt_index_mark(fx->index, 1, MARKER, NULL, &intact, &fx->gone, &fx->err));
     assert_false(intact); /* a new set */
-    OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
-    assert_true(marked);
-    assert_int_equal(n, 0); /* the marker itself is never due */
-    assert_int_equal(next, 0);
+    OK(due(fx, 1, MARKER, FAR, 4, got));
+    assert_true(fx->due.marked);
+    assert_int_equal(fx->due.n, 0); /* the marker itself is never due */
+    assert_int_equal(fx->due.next_ms, 0);
 
     OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, 12345, 4, 1, 0, false, 0}, NULL, &intact, &fx->gone,
                      &fx->err)); /* it counts on */
     assert_true(intact);
-    OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
-    assert_false(marked); /* so does an older copy of this leadership's set look */
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){7, 12345, 4, 1, 0, false, 0}, FAR, 4, got, &n, &next, &marked,
-                    &fx->err));
-    assert_true(marked);
+    OK(due(fx, 1, MARKER, FAR, 4, got));
+    assert_false(fx->due.marked); /* so does an older copy of this leadership's set look */
+    OK(due(fx, 1, (struct dt_marker){7, 12345, 4, 1, 0, false, 0}, FAR, 4, got));
+    assert_true(fx->due.marked);
 
     OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false, 0}, NULL, &intact, &fx->gone,
                      &fx->err)); /* another leadership */
     assert_true(intact);
-    OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
-    assert_false(marked);
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false, 0}, FAR, 4, got, &n, &next, &marked,
-                    &fx->err));
-    assert_true(marked);
+    OK(due(fx, 1, MARKER, FAR, 4, got));
+    assert_false(fx->due.marked);
+    OK(due(fx, 1, (struct dt_marker){8, 1, 1, 1, 0, false, 0}, FAR, 4, got));
+    assert_true(fx->due.marked);
 
     redis_fixture_forget(fx->endpoints, fx->installation);
-    OK(dt_index_due(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false, 0}, FAR, 4, got, &n, &next, &marked,
-                    &fx->err));
-    assert_false(marked);
+    OK(due(fx, 1, (struct dt_marker){8, 1, 1, 1, 0, false, 0}, FAR, 4, got));
+    assert_false(fx->due.marked);
     OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 1, 1, 1, 0, false, 0}, NULL, &intact, &fx->gone, &fx->err));
     assert_false(intact);
 }
@@ -738,13 +745,11 @@ static void a_set_that_its_leader_left_half_filled_is_believed_by_nobody(void **
     struct fixture *fx = *state;
     const struct dt_marker filling = {7, 12345, 1, 2, 0, true, 0};
     struct dt_entry got[4];
-    bool intact = true, marked = false;
-    int64_t next = 0;
-    size_t n = 0;
+    bool intact = true;
 
     OK(dt_index_mark(fx->index, 1, filling, NULL, &intact, &fx->gone, &fx->err));
-    OK(dt_index_due(fx->index, 1, filling, FAR, 4, got, &n, &next, &marked, &fx->err));
-    assert_true(marked); /* it is ours, all the same */
+    OK(due(fx, 1, filling, FAR, 4, got));
+    assert_true(fx->due.marked); /* it is ours, all the same */
     OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 1, 2, 0, true, 0}, NULL, &intact, &fx->gone, &fx->err));
     assert_false(intact);
     OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 2, 2, 0, false, 0}, NULL, &intact, &fx->gone,
@@ -761,7 +766,7 @@ static void a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it(voi
     struct dt_str *topics;
     int64_t next;
     size_t n = 9;
-    bool marked, intact = true;
+    bool intact = true;
 
     dt_arena_init(&arena);
     OK(dt_index_mark(fx->index, 1, MARKER, NULL, &intact, &fx->gone, &fx->err));
@@ -770,15 +775,15 @@ static void a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it(voi
     OK(dt_index_drop(fx->index, 1, &fx->err));
     assert_int_equal(
         redis_fixture_sum(fx->endpoints, "EVAL %s 0 %s:*", "return #redis.call('KEYS', ARGV[1])", fx->installation), 0);
-    OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
-    assert_int_equal(n, 0);
-    assert_false(marked);
+    OK(due(fx, 1, MARKER, FAR, 4, got));
+    assert_int_equal(fx->due.n, 0);
+    assert_false(fx->due.marked);
     OK(dt_index_held(fx->index, 1, &arena, &topics, &n, &fx->err));
     assert_int_equal(n, 0);
     OK(dt_index_hold(fx->index, 1, DT_STR_LIT("t"), NULL, 0, &fx->err));
     OK(dt_index_unhold(fx->index, 1, DT_STR_LIT("t"), 10, &next, &fx->err));
-    OK(dt_index_due(fx->index, 1, MARKER, FAR, 4, got, &n, &next, &marked, &fx->err));
-    assert_int_equal(n, 0); /* nothing was left in the held set */
+    OK(due(fx, 1, MARKER, FAR, 4, got));
+    assert_int_equal(fx->due.n, 0); /* nothing was left in the held set */
     dt_arena_clear(&arena);
 }
 
@@ -977,11 +982,10 @@ static void scores_come_in_the_order_of_the_ids_asked_for(void **state)
 static void members_that_are_nobodys_are_removed_where_they_are_met(void **state)
 {
     struct fixture *fx = *state;
-    int64_t id = id_of(fx, 0, 0), next;
+    int64_t id = id_of(fx, 0, 0);
     struct dt_entry got[3];
     int clean = 0;
     size_t n;
-    bool marked;
 
     put_one(fx, id, 100);
     for (int i = 0; i < n_endpoints(fx); i++)
@@ -998,10 +1002,10 @@ static void members_that_are_nobodys_are_removed_where_they_are_met(void **state
     assert_int_equal(got[0].id, id);
     for (int i = 0; i < n_endpoints(fx); i++)
         redis_fixture_text(fx->endpoints, (unsigned)i, "ZADD %s:{0}:due 50 apple", fx->installation);
-    OK(dt_index_due(fx->index, 0, MARKER, 1000, 3, got, &n, &next, &marked, &fx->err));
-    assert_int_equal(n, 1);
-    OK(dt_index_due(fx->index, 0, MARKER, 1000, 1, got, &n, &next, &marked, &fx->err));
-    assert_int_equal(n, 1);
+    OK(due(fx, 0, MARKER, 1000, 3, got));
+    assert_int_equal(fx->due.n, 1);
+    OK(due(fx, 0, MARKER, 1000, 1, got));
+    assert_int_equal(fx->due.n, 1);
     assert_int_equal(got[0].id, id);
     for (int i = 0; i < n_endpoints(fx); i++) {
         const char *left = redis_fixture_text(fx->endpoints, (unsigned)i, "ZRANGE %s:{0}:due 0 -1", fx->installation);
@@ -1160,22 +1164,21 @@ static void model_looks(struct model *m)
 {
     struct fixture *fx = m->fx;
     struct dt_entry got[200];
-    int64_t now_ms = model_time(m), next_ms, later_ms = 0;
-    size_t n, due = present_in(m, 0, now_ms + 1), limit = 1 + chance(m, 200);
-    bool marked;
+    int64_t now_ms = model_time(m), later_ms = 0;
+    size_t there = present_in(m, 0, now_ms + 1), limit = 1 + chance(m, 200);
 
-    OK(dt_index_due(fx->index, 0, MARKER, now_ms, limit, got, &n, &next_ms, &marked, &fx->err));
-    assert_int_equal(n, due < limit ? due : limit);
-    for (size_t k = 1; k < n; k++)
+    OK(due(fx, 0, MARKER, now_ms, limit, got));
+    assert_int_equal(fx->due.n, there < limit ? there : limit);
+    for (size_t k = 1; k < fx->due.n; k++)
         assert_true(got[k - 1].due_ms <= got[k].due_ms);
     for (int i = 1; i <= MODEL_IDS; i++) {
         if (m->dues[i] > now_ms && (!later_ms || m->dues[i] < later_ms))
             later_ms = m->dues[i];
     }
-    if (due > limit)
-        assert_in_range(next_ms, got[n - 1].due_ms, now_ms);
+    if (there > limit)
+        assert_in_range(fx->due.next_ms, got[fx->due.n - 1].due_ms, now_ms);
     else
-        assert_int_equal(next_ms, later_ms);
+        assert_int_equal(fx->due.next_ms, later_ms);
 }
 
 static void model_compares(struct model *m)
@@ -1310,17 +1313,15 @@ static void what_came_since_the_loss_stays_beside_what_is_filled_in(void **state
 static void an_entry_whose_old_place_nobody_knew_is_there_beside_the_old_one(void **state)
 {
     struct fixture *fx = *state;
-    int64_t id = id_of(fx, 0, 0), next;
+    int64_t id = id_of(fx, 0, 0);
     struct dt_entry got[4];
-    bool marked;
-    size_t n;
 
     put_one(fx, id_of(fx, 0, id), 100000); /* another page begins behind the first */
     move_one(fx, id, 0, 500);
     move_one(fx, id, 0, 100500);
     assert_int_equal(score(fx, id), -1);
-    OK(dt_index_due(fx->index, 0, MARKER, 200000, 4, got, &n, &next, &marked, &fx->err));
-    assert_int_equal(n, 2); /* each id once */
+    OK(due(fx, 0, MARKER, 200000, 4, got));
+    assert_int_equal(fx->due.n, 2); /* each id once */
     assert_int_equal(got[0].id, id);
     assert_int_equal(got[0].due_ms, 500);
     OK(dt_index_fix(fx->index, 0, &(struct dt_fix){id, 500, 100500}, 1, &fx->err)); /* the claim puts it right */
@@ -1331,27 +1332,26 @@ static void an_entry_whose_old_place_nobody_knew_is_there_beside_the_old_one(voi
 static void a_page_that_is_gone_takes_the_marker_along(void **state)
 {
     struct fixture *fx = *state;
-    int64_t id = id_of(fx, 0, 0), other = id_of(fx, 0, id), next;
+    int64_t id = id_of(fx, 0, 0), other = id_of(fx, 0, id);
     struct dt_entry got[4];
-    bool marked, intact;
-    size_t n;
+    bool intact;
 
     put_one(fx, other, 100000);
     put_one(fx, id, 100); /* in a page of its own */
     OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
     for (int i = 0; i < n_endpoints(fx); i++)
         redis_fixture_number(fx->endpoints, (unsigned)i, "DEL %s:{0}:due:0", fx->installation);
-    OK(dt_index_due(fx->index, 0, MARKER, 1000, 4, got, &n, &next, &marked, &fx->err));
-    assert_int_equal(n, 0);
-    OK(dt_index_due(fx->index, 0, MARKER, 1000, 4, got, &n, &next, &marked, &fx->err));
-    assert_false(marked);
-    assert_int_equal(next, 100000);
+    OK(due(fx, 0, MARKER, 1000, 4, got));
+    assert_int_equal(fx->due.n, 0);
+    OK(due(fx, 0, MARKER, 1000, 4, got));
+    assert_false(fx->due.marked);
+    assert_int_equal(fx->due.next_ms, 100000);
     OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
     assert_false(intact);  /* the leader has it filled again */
     put_one(fx, other, 0); /* a page that is emptied takes nothing along */
-    OK(dt_index_due(fx->index, 0, MARKER, 1000000, 4, got, &n, &next, &marked, &fx->err));
-    OK(dt_index_due(fx->index, 0, MARKER, 1000000, 4, got, &n, &next, &marked, &fx->err));
-    assert_true(marked);
+    OK(due(fx, 0, MARKER, 1000000, 4, got));
+    OK(due(fx, 0, MARKER, 1000000, 4, got));
+    assert_true(fx->due.marked);
 }
 
 static void all_places_that_are_named_are_left(void **state)
@@ -1465,8 +1465,8 @@ static void a_connection_that_the_server_ended_while_idle_fails_no_call(void **s
     STALE_OK(dt_index_put(fx->index, &fx->map, &entry, 1, FAR, true, &fx->err));
     STALE_OK(dt_index_wake(fx->index, 0, false, &fx->err));
     STALE_OK(dt_index_wake_all(fx->index, &fx->err));
-    STALE_OK(dt_index_due(fx->index, 0, MARKER, 5, 2, got, &n, &out, &flag, &fx->err));
-    assert_int_equal(n, 1);
+    STALE_OK(due(fx, 0, MARKER, 5, 2, got));
+    assert_int_equal(fx->due.n, 1);
     STALE_OK(dt_index_mark(fx->index, 0, MARKER, NULL, &flag, &fx->gone, &fx->err));
     STALE_OK(dt_index_fix(fx->index, 0, &fix, 1, &fx->err));
     assert_int_equal(score(fx, id), 2);
@@ -1651,8 +1651,8 @@ static void every_call_says_unavailable_while_the_server_is_down(void **state)
     UNAVAILABLE(dt_index_put(fx->index, &fx->map, &entry, 1, FAR, false, &fx->err));
     UNAVAILABLE(dt_index_wake(fx->index, 0, false, &fx->err));
     UNAVAILABLE(dt_index_wake_all(fx->index, &fx->err));
-    UNAVAILABLE(dt_index_due(fx->index, 0, MARKER, 5, 2, got, &n, &out, &flag, &fx->err));
-    assert_int_equal(n, 0);
+    UNAVAILABLE(due(fx, 0, MARKER, 5, 2, got));
+    assert_int_equal(fx->due.n, 0);
     UNAVAILABLE(dt_index_mark(fx->index, 0, MARKER, NULL, &flag, &fx->gone, &fx->err));
     UNAVAILABLE(dt_index_fix(fx->index, 0, &fix, 1, &fx->err));
     UNAVAILABLE(dt_index_hold(fx->index, 0, DT_STR_LIT("t"), &entry, 1, &fx->err));

@@ -407,28 +407,27 @@ dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
     return status;
 }
 
-dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms, size_t limit,
-                       struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked, struct dt_error *err)
+dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan, struct dt_error *err)
 {
-    *n = 0;
-    *next_ms = 0;
-    *marked = false;
+    scan->n = 0;
+    scan->next_ms = 0;
+    scan->marked = false;
     dt_status status = reach(index, err);
     if (status != DT_OK)
         return status;
     const struct shard *s = &redis.shards[shard];
     for (size_t i = 0; i < s->due.n; i++) {
-        if (s->due.v[i].score > now_ms || *n == limit) {
-            *next_ms = s->due.v[i].score;
+        if (s->due.v[i].score > scan->now_ms || scan->n == scan->limit) {
+            scan->next_ms = s->due.v[i].score;
             break;
         }
         bool twice = false;
-        for (size_t k = 0; k < *n; k++)
-            twice |= entries[k].id == s->due.v[i].id;
+        for (size_t k = 0; k < scan->n; k++)
+            twice |= scan->entries[k].id == s->due.v[i].id;
         if (!twice)
-            entries[(*n)++] = (struct dt_entry){s->due.v[i].id, s->due.v[i].score, 0};
+            scan->entries[scan->n++] = (struct dt_entry){s->due.v[i].id, s->due.v[i].score, 0};
     }
-    *marked = s->marked && same_marker(&s->marker, &marker);
+    scan->marked = s->marked && same_marker(&s->marker, &scan->marker);
     return DT_OK;
 }
 
