@@ -1,13 +1,13 @@
 /*
- * The batch: one transaction in MySQL (settle, time out, claim), one transaction in Kafka (the messages and their
- * ledger record).
+ * The batch: one transaction in MySQL (settle, time out, claim), one of the delivery (the messages, and what tells of
+ * them).
  *
  * Invariants:
  *   - A claim is never undone. flight.list is the list that the row holds. Its first fence.send_n entries are sent
  *     exactly as they stand, and flight.sent becomes true only after a clean commit.
  *   - After anything that is not a clean commit nothing is sent again from memory: the caller takes over, the ledger
  *     decides.
- *   - What goes to Kafka while its claim is not yet committed is committed after it, or never.
+ *   - What the delivery is given while its claim is not yet committed is committed after it, or never.
  *   - While a remainder of the list is not sent, it goes first. Its messages are read anew, whatever their rows say by
  *     now.
  */
@@ -16,6 +16,43 @@
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "shard_parts.h"
+
+#define CLOCK_US                                                                                                       \
+    INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that waking from idling is exact */
+#define ORPHAN_US INT64_C(20000000) /* a topic without a row is told of for so long after it was met */
+
+/* ---- what the row holds ---- */
+
+void dt_shard_forget_flight(dt_shard_loop *l)
+{
+    l->flight.list.n = 0;
+    l->flight.sent = false;
+    l->flight.claimed_us = l->flight.shortest_ack_ms = 0;
+}
+
+void dt_shard_drop_settled(dt_shard_loop *l, size_t n)
+{
+    dt_inflight_drop(&l->flight.list, n);
+}
+
+void dt_shard_fence_checked(dt_shard_loop *l)
+{
+    l->checked.fence_us = dt_shard_mono_us(l);
+}
+
+dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_installation inst = {0};
+    dt_status status = dt_store_fence_check(l->store, &l->fence, &inst, err);
+    dt_shard_fence_checked(l);
+    if (status == DT_OK && l->checked.fence_us - l->checked.clock_us >= CLOCK_US) {
+        l->checked.clock_us = l->checked.fence_us;
+        status = dt_store_ping(l->store, err);
+    }
+    if (status == DT_OK && inst.generation != l->trust.map.generation)
+        l->env->stale_map(l->env->arg);
+    return status;
+}
 
 /* ---- sending ---- */
 
@@ -39,7 +76,8 @@ static dt_status commit_sending(dt_shard_loop *l, struct dt_error *err)
     l->flight.sent_us = dt_shard_mono_us(l);
     l->flight.settle_offset = done.settle_offset;
     observe_sent(l);
-    l->topics_changed |= done.reopened;
+    if (done.reopened)
+        dt_shard_topics_changed(l);
     return DT_OK;
 }
 
@@ -104,11 +142,11 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
     return (struct dt_leader_txn){.sent = {.list = &l->flight.list,
                                            .offset = l->flight.settle_offset,
                                            .extend_deadlines = ate_their_time(&l->flight, now_us)},
-                                  .due = {.hints = l->hints,
-                                          .n_hints = l->n_hints,
+                                  .due = {.hints = l->fair.hints,
+                                          .n_hints = l->fair.n_hints,
                                           .max_jobs = (size_t)config->dispatch_batch_jobs,
                                           .max_bytes = (size_t)config->dispatch_batch_bytes,
-                                          .map = &l->map,
+                                          .map = &l->trust.map,
                                           .topics = l->snapshot,
                                           .read_up_to_ms = l->env->read_up_to(l->env->arg)},
                                   .gate = {.writable = dt_delivery_writable, .arg = l->delivery},
@@ -122,7 +160,7 @@ static void tell_of_ahead(const dt_shard_loop *l)
     struct dt_error err;
     dt_status status = dt_delivery_begin_status(l->delivery, &err);
     if (status != DT_OK)
-        DT_LOG(WARN, "shard", "Kafka had failed before the claim did", DT_I("shard", l->shard),
+        DT_LOG(WARN, "shard", "the delivery had failed before the claim did", DT_I("shard", l->shard),
                DT_S("status", dt_status_name(status)), DT_S("reason", err.text));
 }
 
@@ -141,7 +179,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
     }
     dt_metric_observe(l->meters.leader_txn_seconds, (double)(dt_shard_mono_us(l) - start_us) / 1e6);
     dt_metric_add(l->meters.timed_out, (int64_t)txn->timed_out.n);
-    l->checked_us = start_us;
+    l->checked.fence_us = start_us;
     if (txn->batch.n) {
         l->flight.claimed_us = start_us;
         l->flight.shortest_ack_ms = txn->chosen.shortest_ack_ms;
@@ -151,12 +189,19 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
 
 static void note_orphan(dt_shard_loop *l, struct dt_str topic)
 {
-    bool news = !dt_str_is(topic, l->orphan);
-    snprintf(l->orphan, sizeof(l->orphan), "%.*s", (int)topic.n, topic.p);
-    l->orphan_us = dt_shard_mono_us(l);
+    bool news = !dt_str_is(topic, l->orphan.topic);
+    snprintf(l->orphan.topic, sizeof(l->orphan.topic), "%.*s", (int)topic.n, topic.p);
+    l->orphan.met_us = dt_shard_mono_us(l);
     if (news)
         DT_LOG(ERROR, "shard", "due jobs wait: their topic has no row in `topics`", DT_I("shard", l->shard),
-               DT_S("topic", l->orphan));
+               DT_S("topic", l->orphan.topic));
+}
+
+const char *dt_shard_orphan(dt_shard_loop *l)
+{
+    if (l->orphan.topic[0] && dt_shard_mono_us(l) - l->orphan.met_us > ORPHAN_US)
+        l->orphan.topic[0] = '\0';
+    return l->orphan.topic;
 }
 
 dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_error *err)
@@ -165,7 +210,8 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
     if (status != DT_OK)
         return status;
     DT_FAIL_POINT("index.before_told");
-    dt_shard_tell_index(l, txn); /* while Kafka takes the messages; whether they are sent or not, they stay claimed */
+    /* While the delivery takes the messages; whether they are sent or not, they stay claimed. */
+    dt_shard_tell_index(l, txn);
     if (txn->batch.n)
         status = dt_delivery_begun(l->delivery) ? commit_sending(l, err) : send_head(l, txn->batch.jobs, err);
     if (txn->timed_out.outbox)
@@ -183,7 +229,7 @@ dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_leader_txn txn;
     dt_status status;
-    l->n_hints = 0;
+    dt_shard_hint_none(l);
     if (!l->flight.list.n || !l->flight.sent)
         return DT_OK;
     status = commit_leader_txn(l, &txn, err);

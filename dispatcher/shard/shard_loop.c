@@ -7,12 +7,13 @@
  *            ▼                                                                                │
  *   LEADING: what is still in flight goes first (shard_batch.c); then, for ever:
  *            due scan (shard_due.c: Redis, or MySQL without it) ─▶ leader transaction ─▶ tell the index ─▶ send
- *            (shard_batch.c: Kafka has the messages while MySQL writes the claim and the index is told, and commits them after it)
+ *            (shard_batch.c: the delivery has the messages while MySQL writes the claim and the index is told, and
+ *            commits them after it)
  *            ─▶ sleep until the next due time, a wake-up, the settling of the last batch, or a second
  *
  * Invariants:
  *   - The election only decides who tries. What is written is guarded by the shard's row (epoch, token, version) and by
- *     Kafka's fencing.
+ *     the delivery's fencing.
  *   - After anything that is not a clean success the leadership is over: the producer is destroyed, the ledger decides.
  *   - The last batch is settled by itself after a few quiet milliseconds. While a remainder of a list waits, the next
  *     transaction follows at once.
@@ -30,9 +31,6 @@
 #define CHECK_US      INT64_C(1000000) /* a leader looks at its row and its index at least this often */
 #define POLL_US       INT64_C(150000)  /* and so often while nobody would wake it … */
 #define POLL_SHARE_US INT64_C(10000)   /* … or less often, where many shards do so at once */
-#define CLOCK_US                                                                                                       \
-    INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that waking from idling is exact */
-#define ORPHAN_US       INT64_C(20000000) /* a topic without a row is told of for so long after it was met */
 #define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
@@ -42,7 +40,7 @@
 
 static bool ending(const dt_shard_loop *l)
 {
-    return l->stop || l->release;
+    return l->orders.stop || l->orders.release;
 }
 
 /* ---- state for others ---- */
@@ -79,20 +77,6 @@ void dt_shard_loop_state(dt_shard_loop *l, struct dt_loop_state *out)
 
 /* ---- leading ---- */
 
-static dt_status check_fence(dt_shard_loop *l, struct dt_error *err)
-{
-    struct dt_installation inst = {0};
-    dt_status status = dt_store_fence_check(l->store, &l->fence, &inst, err);
-    l->checked_us = dt_shard_mono_us(l);
-    if (status == DT_OK && l->checked_us - l->clock_us >= CLOCK_US) {
-        l->clock_us = l->checked_us;
-        status = dt_store_ping(l->store, err);
-    }
-    if (status == DT_OK && inst.generation != l->map.generation)
-        l->env->stale_map(l->env->arg);
-    return status;
-}
-
 static int64_t settle_at_us(const dt_shard_loop *l)
 {
     return l->flight.sent_us + l->env->config->dispatch_settle_after * 1000;
@@ -116,12 +100,12 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
         return now_us + STALE_MAP_US;
     if (dt_shard_has_remainder(l) || (txn && (txn->chosen.more || news)))
         return now_us;
-    l->locked_pause_us = !txn || !txn->seen.locked ? 0
-                         : l->locked_pause_us      ? dt_earlier(l->locked_pause_us * 2, CHECK_US)
+    l->pace.locked_pause_us = !txn || !txn->seen.locked ? 0
+                         : l->pace.locked_pause_us      ? dt_earlier(l->pace.locked_pause_us * 2, CHECK_US)
                                                    : LOCKED_FIRST_US;
-    if (l->locked_pause_us)
-        at_us = dt_earlier(at_us, now_us + l->locked_pause_us);
-    bool all_locked = l->locked_pause_us && l->backlog && !txn->seen.n; /* the next due scan would see nothing else */
+    if (l->pace.locked_pause_us)
+        at_us = dt_earlier(at_us, now_us + l->pace.locked_pause_us);
+    bool all_locked = l->pace.locked_pause_us && l->due.backlog && !txn->seen.n; /* the next due scan would see nothing else */
     if (next_ms && !all_locked)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n)
@@ -132,13 +116,13 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
 /*
  * Pacing: after a batch that took all that was due the shard pauses while the process's other shards work: so long that
  * about one batch is under way in a process, and at most up to the next beat. A steady stream would otherwise be
- * cut into the smallest transactions that Kafka can follow, all at once, which cost all that the machine has; this way
+ * cut into the smallest transactions that the delivery can follow, all at once, which cost all that the machine has; this way
  * they are fewer, and each of them is done sooner. A batch that was held up itself is followed at once by what waits
  * behind it.
  */
 static int64_t pacing_us(const dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
 {
-    bool all = txn && txn->batch.n && !txn->chosen.more && !dt_shard_has_remainder(l) && !l->backlog;
+    bool all = txn && txn->batch.n && !txn->chosen.more && !dt_shard_has_remainder(l) && !l->due.backlog;
     int64_t took_us = dt_shard_mono_us(l) - began_us;
     if (!all || took_us >= BEAT_US)
         return 0;
@@ -146,13 +130,13 @@ static int64_t pacing_us(const dt_shard_loop *l, const struct dt_leader_txn *txn
 }
 
 /* A full due scan, most of which had to be left (rows that others hold locked, or that wait for another shard's list, or
- * whose topic Kafka says nothing about): the next due scan would see little else. Topics that are being looked up, or were
+ * whose topic the delivery says nothing about): the next due scan would see little else. Topics that are being looked up, or were
  * a moment ago, are no such thing. */
 static bool left_in_front(const dt_shard_loop *l, const struct dt_leader_txn *txn, bool news)
 {
     size_t dealt_with = txn->seen.n + (news || dt_delivery_finding_out(l->delivery) ? txn->seen.unknown : 0);
-    bool full = l->backlog || l->n_hints == (size_t)l->env->config->dispatch_batch_jobs;
-    return txn->seen.locked && !txn->chosen.more && full && dealt_with < l->n_hints / 2 && !l->index_stuck;
+    bool full = l->due.backlog || l->fair.n_hints == (size_t)l->env->config->dispatch_batch_jobs;
+    return txn->seen.locked && !txn->chosen.more && full && dealt_with < l->fair.n_hints / 2 && !l->cursor.stuck;
 }
 
 /*
@@ -164,7 +148,7 @@ static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
     bool far = !next_ms || next_ms - now_ms > 2 * IDLE_EARLY_MS;
     if (!dt_delivery_is_open(l->delivery) || l->flight.list.n || !far || !dt_shard_believes_index(l) ||
-        dt_shard_mono_us(l) - l->busy_us < l->env->config->dispatch_rest_after * 1000)
+        dt_shard_mono_us(l) - l->pace.busy_us < l->env->config->dispatch_rest_after * 1000)
         return;
     DT_LOG(DEBUG, "shard", "goes idle", DT_I("shard", l->shard));
     dt_delivery_close(l->delivery);
@@ -172,9 +156,9 @@ static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 
 static bool must_resume(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
-    if (dt_delivery_is_open(l->delivery) || (!l->n_hints && (!next_ms || next_ms - now_ms > IDLE_EARLY_MS)))
+    if (dt_delivery_is_open(l->delivery) || (!l->fair.n_hints && (!next_ms || next_ms - now_ms > IDLE_EARLY_MS)))
         return false;
-    l->resume = true;
+    l->pace.resume = true;
     return true;
 }
 
@@ -182,7 +166,7 @@ static bool must_resume(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
  * sent? */
 static bool has_work(const dt_shard_loop *l)
 {
-    return l->n_hints ||
+    return l->fair.n_hints ||
            (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && dt_shard_mono_us(l) >= settle_at_us(l)) ||
            dt_shard_has_remainder(l);
 }
@@ -209,7 +193,7 @@ static bool learn_topics(dt_shard_loop *l)
 {
     if (!dt_delivery_resolve(l->delivery))
         return false;
-    l->topics_changed = true;
+    dt_shard_topics_changed(l);
     dt_shard_due_from_start(l);
     return true;
 }
@@ -236,7 +220,7 @@ static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_m
 /* "All slots of this map that are mine are looked after": from MySQL that is so at once, but only the index is fast. */
 static void say_which_map(dt_shard_loop *l)
 {
-    int64_t generation = l->index_whole && l->marked ? l->map.generation : 0;
+    int64_t generation = l->trust.whole && l->trust.marked ? l->trust.map.generation : 0;
     pthread_mutex_lock(&l->state_lock);
     l->state.generation = generation;
     pthread_mutex_unlock(&l->state_lock);
@@ -246,14 +230,13 @@ static void say_what_it_waits_for(dt_shard_loop *l)
 {
     const char *trouble = dt_delivery_trouble(l->delivery);
     char text[sizeof(l->state.detail)];
-    if (l->orphan[0] && dt_shard_mono_us(l) - l->orphan_us > ORPHAN_US)
-        l->orphan[0] = '\0';
+    const char *orphan = dt_shard_orphan(l);
     if (trouble[0])
         say(l, dt_delivery_name(l->delivery), trouble);
-    else if (l->orphan[0]) {
-        snprintf(text, sizeof(text), "topic %s has due jobs and no row in `topics`", l->orphan);
+    else if (orphan[0]) {
+        snprintf(text, sizeof(text), "topic %s has due jobs and no row in `topics`", orphan);
         say(l, dt_delivery_name(l->delivery), text);
-    } else if (!l->index_up)
+    } else if (!l->trust.up)
         say(l, "redis", "the index is not reachable");
     else {
         dt_delivery_notice(l->delivery, text, sizeof(text));
@@ -276,13 +259,13 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     dt_status status = dt_shard_due_scan(l, now_ms, &next_ms, err);
     if (status == DT_OK && must_resume(l, now_ms, next_ms))
         return DT_OK;
-    if (l->n_hints)
-        l->busy_us = dt_shard_mono_us(l);
+    if (l->fair.n_hints)
+        l->pace.busy_us = dt_shard_mono_us(l);
     if (status == DT_OK && has_work(l)) {
         status = work(l, &txn, now_ms, &next_ms, &news, err);
         worked = true;
-    } else if (status == DT_OK && dt_shard_mono_us(l) - l->checked_us >= CHECK_US)
-        status = check_fence(l, err);
+    } else if (status == DT_OK && dt_shard_mono_us(l) - l->checked.fence_us >= CHECK_US)
+        status = dt_shard_check_fence(l, err);
     if (status == DT_OK)
         status = dt_delivery_tend(l->delivery, l->store, &l->fence, err);
     if (status != DT_OK)
@@ -291,7 +274,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     say_what_it_waits_for(l);
     say_which_map(l);
     *wake_us = next_step_us(l, worked ? &txn : NULL, next_ms, news);
-    l->pacing_end_us = dt_shard_mono_us(l) + pacing_us(l, worked ? &txn : NULL, began_us);
+    l->pace.pause_end_us = dt_shard_mono_us(l) + pacing_us(l, worked ? &txn : NULL, began_us);
     return DT_OK;
 }
 
@@ -313,10 +296,10 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
 static void wait_for_work(dt_shard_loop *l, int64_t wake_us)
 {
     uint32_t signals = dt_mailbox_wait(l->mailbox, wake_us);
-    if (!ending(l) && dt_shard_mono_us(l) < l->pacing_end_us)
-        signals |= dt_mailbox_pause(l->mailbox, l->pacing_end_us, STOP | RELEASE);
+    if (!ending(l) && dt_shard_mono_us(l) < l->pace.pause_end_us)
+        signals |= dt_mailbox_pause(l->mailbox, l->pace.pause_end_us, STOP | RELEASE);
     if (signals & TOPICS)
-        l->topics_changed = true;
+        dt_shard_topics_changed(l);
 }
 
 static dt_status lead(dt_shard_loop *l, struct dt_error *err)
@@ -324,18 +307,19 @@ static dt_status lead(dt_shard_loop *l, struct dt_error *err)
     dt_status status = dt_delivery_start(l->delivery, l->store, &l->fence, err);
     if (status == DT_OK)
         status = dt_shard_send_remainder(l, err);
-    l->checked_us = l->busy_us = dt_shard_mono_us(l);
-    l->resume = false;
+    dt_shard_fence_checked(l);
+    l->pace.busy_us = l->checked.fence_us;
+    l->pace.resume = false;
     dt_shard_due_init(l);
     while (status == DT_OK && !ending(l)) {
         int64_t wake_us = 0;
         status = step(l, &wake_us, err);
-        if (l->resume)
+        if (l->pace.resume)
             return status;
         if (status == DT_OK && !ending(l))
             wait_for_work(l, wake_us);
     }
-    if (status == DT_OK && l->release && !l->stop)
+    if (status == DT_OK && l->orders.release && !l->orders.stop)
         status = step_down(l, err);
     return status;
 }
@@ -363,14 +347,14 @@ static void report(dt_shard_loop *l, dt_status status, const struct dt_error *er
     bool about_delivery =
         status == DT_DOUBT || status == DT_REFUSED || (status == DT_UNAVAILABLE && !dt_delivery_is_open(l->delivery));
     say(l, about_delivery ? dt_delivery_name(l->delivery) : NULL, about_delivery ? err->text : "");
-    if (status == DT_HALTED && l->halt_told)
+    if (status == DT_HALTED && l->told.halt)
         return;
-    l->halt_told = status == DT_HALTED;
+    l->told.halt = status == DT_HALTED;
     if (status == DT_HALTED)
         DT_LOG(ERROR, "shard", "halted: waits for an operator (dt_clear_halt)", DT_I("shard", l->shard),
                DT_S("reason", err->text));
     else
-        dt_outage_failed(&l->outage, blamed(l, status), "shard", "takes over again", status, err);
+        dt_outage_failed(&l->told.outage, blamed(l, status), "shard", "takes over again", status, err);
 }
 
 /* Waits with jitter; wake-ups do not shorten it, an end does. */
@@ -394,12 +378,12 @@ static void serve(dt_shard_loop *l)
                                                                 : dt_fail(&err, DT_DEPOSED, "not elected");
         if (status == DT_OK) {
             led = true;
-            dt_outage_over(&l->outage);
+            dt_outage_over(&l->told.outage);
             start_us = dt_shard_mono_us(l);
             say(l, NULL, "");
             say_leading(l, true, false);
             status = lead(l, &err);
-            if (status == DT_OK && l->resume)
+            if (status == DT_OK && l->pace.resume)
                 continue;
         }
         say_leading(l, false, status == DT_HALTED);
@@ -458,7 +442,7 @@ static dt_status make_delivery(dt_shard_loop *l)
                                         .clock = l->env->clock,
                                         .ref = l->env->ref,
                                         .shard = l->shard,
-                                        .abort = &l->abort,
+                                        .abort = &l->orders.abort,
                                         .told = topics_found_out,
                                         .arg = l};
     return dt_delivery_new(DT_DELIVERY_DEFAULT, &env, &l->delivery);
@@ -468,10 +452,10 @@ static dt_status make_parts(dt_shard_loop *l)
 {
     struct dt_error err = {0};
     size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
-    l->hints = calloc(batch, sizeof(*l->hints));
-    l->entries = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->entries));
-    l->due = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->due));
-    dt_status status = l->hints && l->entries && l->due ? dt_mailbox_new(&l->mailbox) : DT_NOMEM;
+    l->fair.hints = calloc(batch, sizeof(*l->fair.hints));
+    l->due.entries = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->due.entries));
+    l->due.rows = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->due.rows));
+    dt_status status = l->fair.hints && l->due.entries && l->due.rows ? dt_mailbox_new(&l->mailbox) : DT_NOMEM;
     if (status == DT_OK)
         status = dt_store_new(l->env->config, l->env->ref, &l->store);
     if (status == DT_OK)
@@ -493,12 +477,12 @@ static void free_parts(dt_shard_loop *l)
     dt_inflight_clear(&l->flight.list);
     dt_arena_clear(&l->arena);
     dt_arena_clear(&l->fair.arena);
-    dt_topic_memory_clear(&l->fair.memory);
+    dt_shard_forget_topics(l);
     free(l->fair.v);
     pthread_mutex_destroy(&l->state_lock);
-    free(l->hints);
-    free(l->entries);
-    free(l->due);
+    free(l->fair.hints);
+    free(l->due.entries);
+    free(l->due.rows);
     free(l);
 }
 
@@ -509,9 +493,9 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
         return DT_NOMEM;
     l->env = env;
     l->shard = shard;
-    l->index_whole = true;
-    l->index_sure = true; /* what its last leader had not told when it died is the reconciler's, within its period */
-    l->index_up = true;
+    l->trust.whole = true;
+    l->trust.sure = true; /* what its last leader had not told when it died is the reconciler's, within its period */
+    l->trust.up = true;
     l->state.losses = env->random(env->arg); /* those of two leaderships differ */
     pthread_mutex_init(&l->state_lock, NULL);
     dt_arena_init(&l->arena);
@@ -547,13 +531,13 @@ void dt_shard_loop_topics(dt_shard_loop *l)
 
 void dt_shard_loop_release(dt_shard_loop *l)
 {
-    l->release = true;
+    l->orders.release = true;
     dt_mailbox_signal(l->mailbox, RELEASE);
 }
 
 void dt_shard_loop_stop(dt_shard_loop *l)
 {
-    l->stop = true;
-    l->abort = true;
+    l->orders.stop = true;
+    l->orders.abort = true;
     dt_mailbox_signal(l->mailbox, STOP);
 }

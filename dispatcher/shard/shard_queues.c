@@ -14,8 +14,8 @@
  * Too much is more than a batch, or, when the due scan came to its limit, more than a queue's equal part of a batch:
  * many queues together stand before others, too.
  *
- * A queue is closed while its topic is paused or cannot be written; timeouts are never closed. Parking costs a job one
- * move there and one back, however many wait.
+ * A queue may be closed, for a reason that is one word here (closed.h); timeouts are never closed. Parking costs a job
+ * one move there and one back, however many wait.
  *
  * Invariants: within a queue jobs leave in order of next_at: what is due of a queue that has a held set goes there,
  * behind the others, but for as many as were just given back. Held sets are hints like the set itself: they are listed
@@ -30,7 +30,26 @@
 #define HELD_US         INT64_C(5000000) /* held sets are listed this often without being told */
 #define HELD_AT_ONCE    8                /* held sets that give something back before a due scan */
 #define PARKS_AT_ONCE   64               /* queues that are parked after a due scan */
-#define UNKNOWN_AT_ONCE 16               /* topics still being looked up of which one job each is tried */
+#define FEW_AT_ONCE     16               /* topics still being looked up of which one job each is tried */
+
+/* ---- hints ---- */
+
+void dt_shard_hint_none(dt_shard_loop *l)
+{
+    l->fair.n_hints = 0;
+}
+
+static void hint(struct dt_fair_queues *fair, const struct dt_entry *entry)
+{
+    dt_topic_memory_forget(&fair->memory, entry->id);
+    fair->hints[fair->n_hints++] = (struct dt_hint){entry->id, entry->due_ms};
+}
+
+void dt_shard_hint_first(dt_shard_loop *l, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hint(&l->fair, &l->due.entries[i]);
+}
 
 /* ---- fair queues that have a held set ---- */
 
@@ -47,26 +66,29 @@ static bool is_timeouts(struct dt_str name)
     return name.n && name.p[name.n - 1] == DT_HELD_TIMEOUTS[0];
 }
 
-/* May the jobs of a topic go, as far as this thread knows? */
-static enum dt_writable topic_writable(dt_shard_loop *l, struct dt_str topic)
+void dt_shard_queues_init(dt_shard_loop *l)
 {
-    struct dt_str kafka_topic = dt_topic_snapshot_kafka_topic(l->snapshot, topic);
-    return kafka_topic.p && !dt_topic_snapshot_paused(l->snapshot, topic)
-               ? dt_delivery_writable(l->delivery, kafka_topic, 0)
-               : DT_WRITABLE_NO;
+    l->fair.held_us = 0;
+    l->fair.n = l->fair.others = 0;
+    dt_shard_forget_topics(l);
 }
 
-static bool topic_open(dt_shard_loop *l, struct dt_str topic)
+void dt_shard_forget_topics(dt_shard_loop *l)
 {
-    return topic_writable(l, topic) != DT_WRITABLE_NO;
+    dt_topic_memory_clear(&l->fair.memory);
 }
 
-void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, bool open)
+void dt_shard_topics_changed(dt_shard_loop *l)
+{
+    l->fair.topics_changed = true;
+}
+
+void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed closed)
 {
     struct dt_fair_queues *fair = &l->fair;
     struct dt_held_queue *known = find_held(fair, name);
     if (known)
-        known->open = open;
+        known->closed = closed;
     if (known || name.n >= sizeof(fair->v->name))
         return;
     if (fair->n == fair->cap) {
@@ -78,7 +100,7 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, bool open)
         fair->cap = cap;
     }
     struct dt_held_queue *held = &fair->v[fair->n++];
-    *held = (struct dt_held_queue){.open = open};
+    *held = (struct dt_held_queue){.closed = closed};
     memcpy(held->name, name.p, name.n);
 }
 
@@ -87,23 +109,28 @@ static void drop_held(struct dt_fair_queues *fair, size_t i)
     fair->v[i] = fair->v[--fair->n];
 }
 
+static bool may_go(const struct dt_held_queue *held)
+{
+    return !dt_closed_rule(held->closed).holds;
+}
+
 bool dt_shard_parked_may_go(const dt_shard_loop *l)
 {
     for (size_t i = 0; i < l->fair.n; i++)
-        if (l->fair.v[i].open)
+        if (may_go(&l->fair.v[i]))
             return true;
     return false;
 }
 
-/* Of a topic that cannot be written, or that nobody knows, only the first entry comes back, so that the topic is asked
- * for again: all of them would only be held again. */
+/* Only the first entry of a queue comes back, so that its topic is asked for again: all of them would only be held
+ * again. */
 static void try_closed(dt_shard_loop *l)
 {
     struct dt_error err;
     int64_t next_ms;
     for (size_t i = 0; i < l->fair.n; i++) {
         const struct dt_held_queue *held = &l->fair.v[i];
-        if (!held->open && !dt_topic_snapshot_paused(l->snapshot, dt_str(held->name)) &&
+        if (dt_closed_rule(held->closed).tries &&
             dt_index_unhold(l->index, l->shard, dt_str(held->name), 1, &next_ms, &err) != DT_OK)
             return;
     }
@@ -114,7 +141,7 @@ void dt_shard_list_held(dt_shard_loop *l)
     struct dt_error err = {0};
     struct dt_str *names;
     size_t n = 0;
-    if (!l->index_up || (!l->topics_changed && dt_shard_mono_us(l) - l->held_us < HELD_US))
+    if (!l->trust.up || (!l->fair.topics_changed && dt_shard_mono_us(l) - l->fair.held_us < HELD_US))
         return;
     dt_arena_reset(&l->fair.arena);
     dt_status status = dt_index_held(l->index, l->shard, &l->fair.arena, &names, &n, &err);
@@ -122,11 +149,11 @@ void dt_shard_list_held(dt_shard_loop *l)
         status = dt_store_read_topics(l->store, l->snapshot, &err);
     if (status != DT_OK)
         return; /* again at the next due scan */
-    l->topics_changed = false;
-    l->held_us = dt_shard_mono_us(l);
+    l->fair.topics_changed = false;
+    l->fair.held_us = dt_shard_mono_us(l);
     l->fair.n = 0;
     for (size_t i = 0; i < n; i++)
-        dt_shard_note_held(l, names[i], is_timeouts(names[i]) || topic_open(l, names[i]));
+        dt_shard_note_held(l, names[i], is_timeouts(names[i]) ? DT_CLOSED_NOT : dt_shard_why_held(l, names[i]));
     try_closed(l);
 }
 
@@ -140,7 +167,7 @@ static size_t choose_held(struct dt_fair_queues *fair, struct dt_fair_queue *par
         fair->v[i].given = 0;
     for (size_t i = 0; i < fair->n && n < HELD_AT_ONCE; i++) {
         size_t at = (fair->next + i) % fair->n;
-        if (!fair->v[at].open)
+        if (!may_go(&fair->v[at]))
             continue;
         parts[n] = (struct dt_fair_queue){.waiting = room, .timeouts = is_timeouts(dt_str(fair->v[at].name))};
         which[n++] = at;
@@ -236,7 +263,7 @@ static void end_parts(dt_shard_loop *l, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
         struct dt_due_queue *own = queue->timeouts ? queue->own : queue;
-        int64_t due_ms = l->entries[i].due_ms;
+        int64_t due_ms = l->due.entries[i].due_ms;
         bool counts = !queue->timeouts || queue->met++ >= queue->given;
         if (!own || !counts || due_ms > own->next_ms || (due_ms == own->next_ms && own->met >= own->given))
             continue;
@@ -268,11 +295,8 @@ static void see_queues(dt_shard_loop *l)
         queue->held = held != NULL;
         queue->given = held ? held->given : 0;
         queue->next_ms = queue->given ? held->next_ms : 0;
-        if (queue->timeouts || !dt_topic_snapshot_kafka_topic(l->snapshot, queue->topic).p)
-            continue;
-        enum dt_writable writable = topic_writable(l, queue->topic);
-        queue->closed = writable == DT_WRITABLE_NO;
-        queue->unknown = writable == DT_WRITABLE_UNKNOWN;
+        if (!queue->timeouts)
+            queue->closed = dt_shard_why_closed(l, queue->topic);
     }
 }
 
@@ -319,11 +343,11 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, struct dt_error *err)
     if (status != DT_OK || !ids || !topics)
         return dt_fail(err, DT_NOMEM, "queues");
     for (size_t i = 0; i < n; i++)
-        ids[i] = l->entries[i].id;
+        ids[i] = l->due.entries[i].id;
     qsort(ids, n, sizeof(*ids), by_number);
     status = topics_of(l, ids, n, topics, err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        const int64_t *at = bsearch(&l->entries[i].id, ids, n, sizeof(*ids), by_number);
+        const int64_t *at = bsearch(&l->due.entries[i].id, ids, n, sizeof(*ids), by_number);
         fair->of[i] = place_of(fair, slots, n_slots, &topics[at - ids]);
         fair->queues[fair->of[i]].waiting++;
     }
@@ -339,22 +363,25 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, struct dt_error *err)
 static size_t at_most(const struct dt_due_queue *queue, bool held_sets)
 {
     size_t most = queue->waiting;
-    if (queue->closed)
-        most = 1; /* that one finds out whether the topic can be written again */
+    if (dt_closed_rule(queue->closed).parks)
+        most = 1; /* that one finds out whether the queue is open again */
     else if (held_sets && queue->held)
         most = queue->timeouts ? queue->given : queue->may;
     return most < queue->waiting ? most : queue->waiting;
 }
 
-void dt_shard_share(dt_shard_loop *l, bool held_sets)
+/* Fills fair.parts: how many of each queue go next. held_sets: of a queue that has one, only those that were given
+ * back. */
+static void share(dt_shard_loop *l, bool held_sets)
 {
     struct dt_fair_queues *fair = &l->fair;
-    size_t unknown = 0;
+    size_t few = 0;
     for (size_t i = 0; i < fair->n_queues; i++) {
         const struct dt_due_queue *queue = &fair->queues[i];
         fair->parts[i] = (struct dt_fair_queue){.waiting = at_most(queue, held_sets), .timeouts = queue->timeouts};
-        if (queue->unknown) /* nothing of it can go yet, and there may be more of them than there is room */
-            fair->parts[i].waiting = unknown++ < UNKNOWN_AT_ONCE;
+        /* Nothing of such a queue can go yet, and there may be more of them than there is room. */
+        if (dt_closed_rule(queue->closed).few)
+            fair->parts[i].waiting = few++ < FEW_AT_ONCE;
     }
     dt_fair_share(fair->parts, fair->n_queues, (size_t)l->env->config->dispatch_batch_jobs);
 }
@@ -368,7 +395,7 @@ static dt_status park_one(dt_shard_loop *l, size_t which, const struct dt_entry 
     struct dt_str held = dt_held_name(queue->topic, queue->timeouts, name);
     dt_status status = dt_index_hold(l->index, l->shard, held, entries, n, err);
     if (status == DT_OK)
-        dt_shard_note_held(l, held, !queue->closed);
+        dt_shard_note_held(l, held, queue->closed);
     return status;
 }
 
@@ -393,7 +420,7 @@ static bool park(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
     for (size_t i = 0; status == DT_OK && i < fair->n_queues; i++) {
         const struct dt_due_queue *queue = &fair->queues[i];
         size_t n = fair->parts[i].waiting - from;
-        bool too_many = queue->closed || queue->held || n > stay;
+        bool too_many = dt_closed_rule(queue->closed).parks || queue->held || n > stay;
         if (n && too_many && queue->topic.p && parks < PARKS_AT_ONCE) {
             status = park_one(l, i, left + from, n, &err);
             parks++;
@@ -404,7 +431,7 @@ static bool park(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
     if (status == DT_OK)
         return all;
     DT_LOG(DEBUG, "shard", "nothing was parked", DT_I("shard", l->shard), DT_S("reason", err.text));
-    l->marked_us = 0; /* does the index take any change? */
+    dt_shard_mark_soon(l); /* does the index take any change? */
     dt_shard_pass_by_index(l);
     return false;
 }
@@ -423,13 +450,12 @@ static size_t take(dt_shard_loop *l, size_t n, struct dt_entry *left)
     for (size_t i = 0; i < n; i++) {
         struct dt_fair_queue *part = &fair->parts[fair->of[i]];
         if (part->quota == 0) {
-            left[part->waiting++] = l->entries[i];
+            left[part->waiting++] = l->due.entries[i];
             continue;
         }
         part->quota--;
         fair->others += !fair->queues[fair->of[i]].held;
-        dt_topic_memory_forget(&fair->memory, l->entries[i].id);
-        l->hints[l->n_hints++] = (struct dt_hint){l->entries[i].id, l->entries[i].due_ms};
+        hint(fair, &l->due.entries[i]);
     }
     return end;
 }
@@ -443,8 +469,81 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *remainder, stru
     if (!left)
         return dt_fail(err, DT_NOMEM, "queues");
     end_parts(l, n);
-    dt_shard_share(l, true);
+    share(l, true);
     size_t limit = DT_SCAN_BATCHES * (size_t)l->env->config->dispatch_batch_jobs;
     *remainder = take(l, n, left) > 0 && !park(l, left, may_stay(l, n == limit));
+    return DT_OK;
+}
+
+/* ---- sharing out what MySQL's two readers found ---- */
+
+/* A queue of which something was passed by gets a part for what stands at the cursor alone: a part for what must not be
+ * taken would be nobody's. */
+static void see_skipped(dt_shard_loop *l, size_t n_head)
+{
+    struct dt_fair_queues *fair = &l->fair;
+    for (size_t i = 0; i < fair->n_queues; i++) {
+        struct dt_due_queue *queue = &fair->queues[i];
+        queue->skipped = dt_shard_was_skipped(l, queue->hash);
+        queue->waiting = queue->skipped ? 0 : queue->waiting;
+    }
+    for (size_t i = 0; i < n_head; i++)
+        fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
+}
+
+/* What the reader ahead leaves behind is the cursor's. False: it cannot remember any more. */
+static bool skip(dt_shard_loop *l, struct dt_due_queue *queue)
+{
+    if (!queue->skipped)
+        queue->skipped = dt_shard_skip(l, queue->hash);
+    return queue->skipped;
+}
+
+static bool take_row(dt_shard_loop *l, size_t i, bool may)
+{
+    struct dt_fair_queue *part = &l->fair.parts[l->fair.of[i]];
+    if (!may || part->quota == 0)
+        return false;
+    part->quota--;
+    hint(&l->fair, &l->due.entries[i]);
+    return true;
+}
+
+/* The cursor moves as far as nothing is left behind that may go. */
+static void take_head(dt_shard_loop *l, size_t n_head)
+{
+    bool passed = true;
+    for (size_t i = 0; i < n_head; i++) {
+        struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
+        bool stays = !take_row(l, i, true) && !dt_closed_rule(queue->closed).parks;
+        queue->left |= stays;
+        passed &= !stays;
+        if (passed)
+            dt_shard_cursor_to(l, l->due.entries[i].due_ms, l->due.entries[i].id);
+    }
+}
+
+/* Of what is further on only queues get something of which nothing was left at the cursor, nor passed by further on, so
+ * that order is kept within a queue. True: the reader ahead may move on. */
+static bool take_further_on(dt_shard_loop *l, size_t from, size_t n)
+{
+    for (size_t i = from; i < n; i++) {
+        struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
+        if (!take_row(l, i, !queue->left && !queue->skipped) && !skip(l, queue))
+            return false;
+        dt_shard_ahead_to(l, l->due.entries[i].due_ms, l->due.entries[i].id);
+    }
+    return true;
+}
+
+dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, bool *all, struct dt_error *err)
+{
+    dt_status status = dt_shard_sort_queues(l, n, err);
+    if (status != DT_OK)
+        return status;
+    see_skipped(l, n_head);
+    share(l, false);
+    take_head(l, n_head);
+    *all = take_further_on(l, n_head, n);
     return DT_OK;
 }

@@ -30,7 +30,7 @@ static void tell_undeliverable(dt_shard_loop *l, const struct dt_settled *done, 
     if (done->ended)
         dt_shard_tell_moved(l, l->flight.list.v[0].id, done);
     dt_metric_add(l->meters.undeliverable, 1);
-    DT_LOG(ERROR, "shard", "undeliverable: Kafka refuses this message for good", DT_I("shard", l->shard),
+    DT_LOG(ERROR, "shard", "undeliverable: this message is refused for good", DT_I("shard", l->shard),
            DT_I("job", l->flight.list.v[0].id), DT_I("attempt", l->flight.list.v[0].attempt), DT_S("reason", reason));
 }
 
@@ -42,7 +42,7 @@ static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *fou
                                          .next_offset = found->next_offset,
                                          .refused = found->refused,
                                          .refusal = found->refusal,
-                                         .map = &l->map};
+                                         .map = &l->trust.map};
     struct dt_settled done;
     dt_status status = dt_store_takeover_settle(l->store, &l->fence, &findings, &done, err);
     if (status != DT_OK)
@@ -50,7 +50,7 @@ static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *fou
     if (done.shrink.undeliverable)
         tell_undeliverable(l, &done, found->refusal);
     dt_delivery_settled(l->delivery, found);
-    dt_inflight_drop(&l->flight.list, done.shrink.leave);
+    dt_shard_drop_settled(l, done.shrink.leave);
     DT_LOG(INFO, "shard", "took over", DT_I("shard", l->shard), DT_I("epoch", l->fence.epoch),
            DT_I("settled", done.shrink.leave), DT_I("in_flight", l->flight.list.n), DT_I("send_n", l->fence.send_n),
            DT_I("offset", l->fence.ledger_offset));
@@ -71,9 +71,7 @@ static dt_status judge(dt_shard_loop *l, struct dt_error *err)
 
 static void forget_leadership(dt_shard_loop *l)
 {
-    l->flight.list.n = 0;
-    l->flight.sent = false;
-    l->flight.claimed_us = l->flight.shortest_ack_ms = 0;
+    dt_shard_forget_flight(l);
     dt_delivery_forget(l->delivery);
 }
 

@@ -24,7 +24,7 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
         }
     dt_status status = dt_index_hold(l->index, l->shard, topic, entries, held, err);
     if (status == DT_OK)
-        dt_shard_note_held(l, topic, false);
+        dt_shard_note_held(l, topic, dt_shard_why_left(l, topic));
     return status;
 }
 
@@ -43,12 +43,12 @@ static dt_status hand_on(dt_shard_loop *l, const struct dt_leader_txn *txn, int6
             continue;
         entries[n++] = (struct dt_entry){seen->id, seen->next_ms, 0};
         if (seen->next_ms <= txn->now_ms + SOON_MS)
-            dt_shard_set_add(&soon, dt_shard_of(&l->map, seen->id));
+            dt_shard_set_add(&soon, dt_shard_of(&l->trust.map, seen->id));
     }
     if (n == 0 || DT_UNGUARDED(HAND_ON))
         return DT_OK;
-    dt_status status = dt_index_fill(l->index, &l->map, entries, n, err);
-    for (unsigned shard = 0; status == DT_OK && shard < l->map.shards; shard++)
+    dt_status status = dt_index_fill(l->index, &l->trust.map, entries, n, err);
+    for (unsigned shard = 0; status == DT_OK && shard < l->trust.map.shards; shard++)
         if (dt_shard_set_has(&soon, shard))
             status = dt_index_wake(l->index, shard, false, err);
     return status;
@@ -58,7 +58,7 @@ static dt_status hand_on(dt_shard_loop *l, const struct dt_leader_txn *txn, int6
  * due scan, before all others. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
-    if (!l->index_up || txn->seen.n + txn->settled.moved.n == 0)
+    if (!l->trust.up || txn->seen.n + txn->settled.moved.n == 0)
         return;
     int64_t horizon_ms = txn->now_ms + l->env->config->index_horizon;
     struct dt_fix *fixes = dt_arena_alloc(&l->arena, (txn->seen.n + txn->settled.moved.n) * sizeof(*fixes));
@@ -85,7 +85,7 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
     if (status == DT_OK)
         return;
     DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
-    l->marked_us = 0; /* does it take any change? */
+    dt_shard_mark_soon(l); /* does it take any change? */
     dt_shard_doubt_index(l);
     l->env->index_untold(l->env->arg, l->index); /* some of it may have been other shards' */
 }
@@ -96,7 +96,7 @@ void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *
     struct dt_error err = {0};
     int64_t horizon_ms = dt_refclock_earliest_ms(l->env->ref) + l->env->config->index_horizon;
     size_t n = dt_entries_of_move(id, done->next_ms, done->was_ms, DT_WAS_MAX, entries);
-    if (dt_index_put(l->index, &l->map, entries, n, horizon_ms, false, &err) == DT_OK)
+    if (dt_index_put(l->index, &l->trust.map, entries, n, horizon_ms, false, &err) == DT_OK)
         return;
     DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
     l->env->index_untold(l->env->arg, l->index);
@@ -105,7 +105,7 @@ void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *
 void dt_shard_leave_index(dt_shard_loop *l)
 {
     struct dt_error err = {0};
-    if (l->shard < l->map.shards || dt_index_drop(l->index, l->shard, &err) == DT_OK)
+    if (l->shard < l->trust.map.shards || dt_index_drop(l->index, l->shard, &err) == DT_OK)
         return;
     DT_LOG(INFO, "shard", "the set of a shard that is not needed any more stays", DT_I("shard", l->shard),
            DT_S("reason", err.text));

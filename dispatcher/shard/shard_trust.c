@@ -11,25 +11,36 @@
  *
  * A whole set may lack entries all the same: those that somebody could not write. As soon as that is known, or the
  * index was out of reach, or a change of our own did not arrive, it is not believed until (1) every writer can write
- * again, (2) what is due soon has been compared with MySQL since (index_sure), and (3) MySQL was read through once for
- * what was due by then (not index_stuck).
+ * again, (2) what is due soon has been compared with MySQL since (trust.sure), and (3) MySQL was read through once for
+ * what was due by then (shard_cursor.c: not stuck).
  */
 #include "base/hooks/guard.h"
 #include "base/outage.h"
 #include "shard_parts.h"
 
+#define MARK_US INT64_C(5000000) /* the index is asked to take a change at least this often */
+
+void dt_shard_trust_init(dt_shard_loop *l)
+{
+    struct dt_shard_trust *trust = &l->trust;
+    trust->marked = trust->vouched = trust->mark_unsure = false;
+    trust->lost = !trust->whole; /* a rebuild does not outlive the leadership that asked for it */
+    trust->mark_count = 0;
+    trust->marked_us = 0;
+}
+
 struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 {
-    return (struct dt_marker){l->fence.epoch,       l->fence.token, l->mark_count,    l->filled_for,
-                              l->fence.index_epoch, !l->vouched,    l->map.generation};
+    return (struct dt_marker){l->fence.epoch,       l->fence.token, l->trust.mark_count,    l->trust.filled_for,
+                              l->fence.index_epoch, !l->trust.vouched,    l->trust.map.generation};
 }
 
 /* With the lock, so that whoever ends a rebuild has seen either all of it or nothing. */
 static void lose(dt_shard_loop *l)
 {
-    l->vouched = l->lost = false;
+    l->trust.vouched = l->trust.lost = false;
     pthread_mutex_lock(&l->state_lock);
-    l->index_whole = false;
+    l->trust.whole = false;
     l->state.losses++;
     l->env->index_lost(l->env->arg, l->shard);
     pthread_mutex_unlock(&l->state_lock);
@@ -41,15 +52,15 @@ void dt_shard_read_map(dt_shard_loop *l)
 {
     struct dt_shard_map next;
     l->env->map(l->env->arg, &next);
-    if (next.generation == l->map.generation && next.shards == l->map.shards)
+    if (next.generation == l->trust.map.generation && next.shards == l->trust.map.shards)
         return;
     bool whole =
-        l->map.shards && next.generation == l->map.generation + 1 && !dt_shard_map_gains(&l->map, &next, l->shard);
-    l->map = next;
-    if (whole || (l->filled_for && DT_UNGUARDED(FILLED_FOR)))
+        l->trust.map.shards && next.generation == l->trust.map.generation + 1 && !dt_shard_map_gains(&l->trust.map, &next, l->shard);
+    l->trust.map = next;
+    if (whole || (l->trust.filled_for && DT_UNGUARDED(FILLED_FOR)))
         return;
-    l->filled_for = next.generation;
-    if (l->marked && !l->vouched) /* it is being rebuilt for the old one */
+    l->trust.filled_for = next.generation;
+    if (l->trust.marked && !l->trust.vouched) /* it is being rebuilt for the old one */
         lose(l);
 }
 
@@ -65,16 +76,16 @@ void dt_shard_take_doubts(dt_shard_loop *l)
 {
     pthread_mutex_lock(&l->state_lock);
     uint64_t doubts = l->state.doubts;
-    l->state.unsure = l->index_up && l->index_whole && !l->index_sure;
+    l->state.unsure = l->trust.up && l->trust.whole && !l->trust.sure;
     pthread_mutex_unlock(&l->state_lock);
-    if (doubts != l->doubts)
+    if (doubts != l->trust.doubts)
         dt_shard_pass_by_index(l);
-    l->doubts = doubts;
+    l->trust.doubts = doubts;
 }
 
 bool dt_shard_believes_index(const dt_shard_loop *l)
 {
-    return l->index_up && l->index_whole && l->index_sure && !l->index_stuck &&
+    return l->trust.up && l->trust.whole && l->trust.sure && !l->cursor.stuck &&
            l->env->index_told(l->env->arg, dt_index_home(l->index, l->shard));
 }
 
@@ -86,13 +97,13 @@ static dt_status put_marker(dt_shard_loop *l, bool there, bool vouches, bool *in
     next.count++;
     next.filling = !vouches;
     dt_status status = dt_index_mark(l->index, l->shard, next, there ? &present : NULL, intact, gone, err);
-    l->mark_unsure = status != DT_OK;
-    l->mark_vouches = vouches;
+    l->trust.mark_unsure = status != DT_OK;
+    l->trust.mark_vouches = vouches;
     if (status != DT_OK)
         return status;
-    l->mark_count = next.count;
-    l->vouched = vouches;
-    l->marked_us = dt_shard_mono_us(l);
+    l->trust.mark_count = next.count;
+    l->trust.vouched = vouches;
+    l->trust.marked_us = dt_shard_mono_us(l);
     return DT_OK;
 }
 
@@ -102,20 +113,20 @@ static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
     bool intact, gone;
     /* Another leader's marker is as good, once: later it means that an old copy of Redis came back. And where the
      * answer to the first marking was lost, nobody knows what was there before. */
-    if (l->marked)
-        l->lost = true;
-    l->marked = l->vouched = false;
+    if (l->trust.marked)
+        l->trust.lost = true;
+    l->trust.marked = l->trust.vouched = false;
     dt_status status = put_marker(l, false, false, &intact, &gone, err);
     if (status != DT_OK)
         return status;
-    if (l->lost || !intact) {
+    if (l->trust.lost || !intact) {
         struct dt_error why = {0};
         (void)dt_fail(&why, DT_UNAVAILABLE, "the marker of shard %u is not there, or another one", l->shard);
-        dt_outage_failed(&l->index_outage, DT_OUTAGE_REDIS, "shard",
+        dt_outage_failed(&l->trust.outage, DT_OUTAGE_REDIS, "shard",
                          "the index was lost: reading from MySQL while it is rebuilt", DT_UNAVAILABLE, &why);
         lose(l);
     }
-    l->marked = true;
+    l->trust.marked = true;
     return DT_OK;
 }
 
@@ -131,36 +142,55 @@ static dt_status mark_again(dt_shard_loop *l, bool vouches, struct dt_error *err
  * Puts our marker into the set, and sees that the index takes changes: one that answers but cannot be told anything
  * (read-only, out of memory) lacks new jobs and keeps old entries, so it must not be believed.
  */
-dt_status dt_shard_mark(dt_shard_loop *l, bool there, struct dt_error *err)
+static dt_status mark(dt_shard_loop *l, bool there, struct dt_error *err)
 {
-    if (there && l->marked)
-        return mark_again(l, l->vouched, err);
-    l->lost |= there; /* the answer to its marking was lost */
+    if (there && l->trust.marked)
+        return mark_again(l, l->trust.vouched, err);
+    l->trust.lost |= there; /* the answer to its marking was lost */
     return mark_anew(l, err);
 }
 
-/* The set is whole by now, and its marker does not say so yet. */
-dt_status dt_shard_vouch(dt_shard_loop *l, struct dt_error *err)
+bool dt_shard_assume_marked(dt_shard_loop *l)
 {
-    return mark_again(l, true, err);
+    if (!l->trust.mark_unsure)
+        return false;
+    l->trust.mark_count++;
+    l->trust.vouched = l->trust.mark_vouches;
+    return true;
 }
 
-void dt_shard_pass_by_index(dt_shard_loop *l)
+void dt_shard_mark_soon(dt_shard_loop *l)
 {
-    l->index_stuck = true;
-    dt_shard_due_from_start(l);
+    l->trust.marked_us = 0;
 }
 
-void dt_shard_due_from_start(dt_shard_loop *l)
+dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *err)
 {
-    l->scan_ms = l->scan_id = l->ahead_ms = l->ahead_id = l->ahead_us = 0;
+    dt_status status = DT_OK;
+    if (!there || !l->trust.marked || dt_shard_mono_us(l) - l->trust.marked_us >= MARK_US)
+        status = mark(l, there, err);
+    if (status == DT_OK && l->trust.whole && !l->trust.vouched)
+        status = mark_again(l, true, err);
+    return status;
+}
+
+void dt_shard_note_index(dt_shard_loop *l, dt_status status, const struct dt_error *err)
+{
+    if (status != DT_OK)
+        dt_outage_failed(&l->trust.outage, DT_OUTAGE_REDIS, "shard", "no index: reading from MySQL", status, err);
+    else
+        dt_outage_over(&l->trust.outage);
+    bool back = !l->trust.up && status == DT_OK;
+    l->trust.up = status == DT_OK;
+    if (back)
+        dt_shard_doubt_index(l);
 }
 
 void dt_shard_loop_index_whole(dt_shard_loop *l, uint64_t losses)
 {
     pthread_mutex_lock(&l->state_lock);
     if (l->state.losses == losses)
-        l->index_whole = true;
+        l->trust.whole = true;
     pthread_mutex_unlock(&l->state_lock);
     dt_mailbox_signal(l->mailbox, WAKE);
 }
@@ -168,7 +198,7 @@ void dt_shard_loop_index_whole(dt_shard_loop *l, uint64_t losses)
 void dt_shard_loop_doubt(dt_shard_loop *l)
 {
     pthread_mutex_lock(&l->state_lock);
-    l->index_sure = false;
+    l->trust.sure = false;
     l->state.doubts++;
     pthread_mutex_unlock(&l->state_lock);
     dt_mailbox_signal(l->mailbox, WAKE);
@@ -178,7 +208,7 @@ void dt_shard_loop_index_sure(dt_shard_loop *l, uint64_t doubts)
 {
     pthread_mutex_lock(&l->state_lock);
     if (l->state.doubts == doubts) {
-        l->index_sure = true;
+        l->trust.sure = true;
         l->state.unsure = false;
     }
     pthread_mutex_unlock(&l->state_lock);

@@ -1,7 +1,7 @@
 /*
  * What a due scan hints at: from the index while it is believed, and from MySQL, with a cursor and a reader ahead of it,
- * while it is not. The index, MySQL's rows, the question whether to believe, and the topics of the queues are fakes;
- * fair.c is the real one. A job's id tells its topic: 100,000 times the number of it.
+ * while it is not. The index and MySQL are fakes; whether to believe the index, the queues and the readers' places are
+ * the real ones. A job's id tells its topic: 100,000 times the number of it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,21 +31,17 @@ static struct {
     struct dt_entry entries[SCAN];
     size_t n_entries;
     int64_t next_ms, marked_as; /* the count of the marker that is there; -1: none of ours */
-    int asked, marks, vouched, doubts, given_back;
+    int asked, marks, doubts, losses, parked, given_back;
     dt_status index_status, mark_status;
     /* MySQL: rows in their order */
     struct dt_due rows[ROWS];
     size_t n_rows;
     int reads, fail_read; /* the read that fails; 0: none */
-    dt_status sort_status, next_status;
+    int topics_asked;
+    dt_status topics_status, next_status;
     int64_t next_due_ms;
     int64_t last[TOPICS]; /* id that was claimed */
-    /* the loop's other files */
-    bool believed, parked_may_go, closed[TOPICS];
-    int fairly;
-    struct dt_due_queue queues[TOPICS];
-    struct dt_fair_queue parts[TOPICS];
-    uint32_t of[SCAN];
+    bool believed, closed[TOPICS];
 } fake;
 
 static struct dt_config config;
@@ -62,66 +58,65 @@ static const dt_clock turned = {.mono_us = mono_us};
 
 /* ---- the index ---- */
 
-struct dt_marker dt_shard_marker(const dt_shard_loop *loop)
-{
-    return (struct dt_marker){.count = loop->mark_count, .filling = !loop->vouched};
-}
-
-dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_marker marker, int64_t now_ms, size_t limit,
-                       struct dt_entry *entries, size_t *n, int64_t *next_ms, bool *marked, struct dt_error *err)
+dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan, struct dt_error *err)
 {
     (void)index, (void)shard;
-    assert_int_equal(now_ms, NOW);
-    assert_int_equal(limit, SCAN);
+    assert_int_equal(scan->now_ms, NOW);
+    assert_int_equal(scan->limit, SCAN);
     fake.asked++;
+    scan->n = 0;
+    scan->next_ms = 0;
+    scan->marked = false;
     if (fake.index_status != DT_OK)
         return dt_fail(err, fake.index_status, "away");
-    memcpy(entries, fake.entries, fake.n_entries * sizeof(*entries));
-    *n = fake.n_entries;
-    *next_ms = fake.next_ms;
-    *marked = marker.count == fake.marked_as;
+    memcpy(scan->entries, fake.entries, fake.n_entries * sizeof(*scan->entries));
+    scan->n = fake.n_entries;
+    scan->next_ms = fake.next_ms;
+    scan->marked = scan->marker.count == fake.marked_as;
     return DT_OK;
 }
 
-dt_status dt_shard_mark(dt_shard_loop *loop, bool there, struct dt_error *err)
+dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, const struct dt_marker *was,
+                        bool *intact, bool *gone, struct dt_error *err)
 {
+    (void)index, (void)shard, (void)was;
     fake.marks++;
+    *intact = *gone = false;
     if (fake.mark_status != DT_OK)
         return dt_fail(err, fake.mark_status, "read-only");
-    loop->marked = true;
-    loop->vouched = loop->vouched && there;
-    loop->marked_us = fake.mono_us;
-    fake.marked_as = ++loop->mark_count;
+    *intact = true;
+    fake.marked_as = marker.count;
     return DT_OK;
 }
 
-dt_status dt_shard_vouch(dt_shard_loop *loop, struct dt_error *err)
+dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n,
+                        struct dt_error *err)
 {
-    (void)err;
-    loop->vouched = true;
-    fake.vouched++;
+    (void)index, (void)shard, (void)topic, (void)entries, (void)n, (void)err;
+    fake.parked++;
     return DT_OK;
 }
 
-bool dt_shard_believes_index(const dt_shard_loop *loop)
+dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *next_ms,
+                          struct dt_error *err)
 {
-    return fake.believed && loop->index_up;
+    (void)index, (void)shard, (void)topic, (void)limit, (void)err;
+    *next_ms = NOW; /* more of it is parked still */
+    fake.given_back++;
+    return DT_OK;
 }
 
-void dt_shard_take_doubts(dt_shard_loop *loop)
+dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena, struct dt_str **topics, size_t *n,
+                        struct dt_error *err)
 {
-    (void)loop;
+    (void)index, (void)shard, (void)arena, (void)topics, (void)n;
+    return dt_fail(err, DT_UNAVAILABLE, "not asked for here");
 }
 
-void dt_shard_doubt_index(dt_shard_loop *loop)
+const char *dt_index_home(const dt_index *index, unsigned shard)
 {
-    (void)loop;
-    fake.doubts++;
-}
-
-void dt_shard_due_from_start(dt_shard_loop *loop)
-{
-    loop->scan_ms = loop->scan_id = loop->ahead_ms = loop->ahead_id = loop->ahead_us = 0;
+    (void)index, (void)shard;
+    return "redis";
 }
 
 /* ---- MySQL ---- */
@@ -163,54 +158,62 @@ dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, i
     return DT_OK;
 }
 
-/* ---- queues ---- */
-
-bool dt_shard_parked_may_go(const dt_shard_loop *loop)
+dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, struct dt_error *err)
 {
-    (void)loop;
-    return fake.parked_may_go;
-}
-
-void dt_shard_give_back(dt_shard_loop *loop)
-{
-    (void)loop;
-    fake.given_back++;
-}
-
-dt_status dt_shard_hint_fairly(dt_shard_loop *loop, size_t n, bool *remainder, struct dt_error *err)
-{
-    (void)loop, (void)err;
-    fake.fairly++;
-    *remainder = n > BATCH;
+    (void)store, (void)snapshot, (void)err;
     return DT_OK;
 }
 
-dt_status dt_shard_sort_queues(dt_shard_loop *loop, size_t n, struct dt_error *err)
+dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
+                             struct dt_topic_of *out, struct dt_error *err)
 {
-    if (fake.sort_status != DT_OK)
-        return dt_fail(err, fake.sort_status, "away");
-    assert_in_range(n, 1, SCAN);
-    memset(fake.queues, 0, sizeof(fake.queues));
-    for (size_t i = 0; i < TOPICS; i++)
-        fake.queues[i] = (struct dt_due_queue){.hash = i + 1, .closed = fake.closed[i]};
+    (void)store;
+    fake.topics_asked++;
+    if (fake.topics_status != DT_OK)
+        return dt_fail(err, fake.topics_status, "away");
     for (size_t i = 0; i < n; i++) {
-        fake.of[i] = (uint32_t)(loop->entries[i].id / TOPIC);
-        if (!fake.closed[fake.of[i]])
-            fake.queues[fake.of[i]].waiting++;
+        char name[] = {(char)('0' + ids[i] / TOPIC), '\0'};
+        out[i] = (struct dt_topic_of){.topic = dt_arena_copy(arena, dt_str(name))};
     }
-    loop->fair.queues = fake.queues;
-    loop->fair.parts = fake.parts;
-    loop->fair.of = fake.of;
-    loop->fair.n_queues = TOPICS;
     return DT_OK;
 }
 
-void dt_shard_share(dt_shard_loop *loop, bool held_sets)
+struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic)
 {
-    assert_false(held_sets);
-    for (size_t i = 0; i < loop->fair.n_queues; i++)
-        fake.parts[i] = (struct dt_fair_queue){.waiting = fake.queues[i].waiting};
-    dt_fair_share(fake.parts, loop->fair.n_queues, BATCH);
+    (void)snapshot;
+    return topic;
+}
+
+bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic)
+{
+    (void)snapshot;
+    return fake.closed[topic.p[0] - '0'];
+}
+
+enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t bytes)
+{
+    (void)arg, (void)topic, (void)bytes;
+    return DT_WRITABLE_YES;
+}
+
+/* ---- the process ---- */
+
+static void index_lost(void *arg, unsigned shard)
+{
+    (void)arg, (void)shard;
+    fake.losses++;
+}
+
+static void index_doubted(void *arg)
+{
+    (void)arg;
+    fake.doubts++;
+}
+
+static bool index_told(void *arg, const char *endpoint)
+{
+    (void)arg, (void)endpoint;
+    return fake.believed;
 }
 
 /* ---- the rig ---- */
@@ -225,12 +228,21 @@ static int make(void **state)
     l = calloc(1, sizeof(*l));
     assert_non_null(l);
     config.dispatch_batch_jobs = BATCH;
-    env = (struct dt_loop_env){.config = &config, .clock = &turned};
+    env = (struct dt_loop_env){.config = &config,
+                               .clock = &turned,
+                               .index_lost = index_lost,
+                               .index_doubted = index_doubted,
+                               .index_told = index_told};
     l->env = &env;
-    l->hints = calloc(BATCH, sizeof(*l->hints));
-    l->entries = calloc(SCAN, sizeof(*l->entries));
-    l->due = calloc(SCAN, sizeof(*l->due));
-    l->index_whole = true;
+    l->fair.hints = calloc(BATCH, sizeof(*l->fair.hints));
+    l->due.entries = calloc(SCAN, sizeof(*l->due.entries));
+    l->due.rows = calloc(SCAN, sizeof(*l->due.rows));
+    l->trust.up = true;
+    l->trust.whole = true;
+    l->trust.sure = true;
+    pthread_mutex_init(&l->state_lock, NULL);
+    dt_arena_init(&l->fair.arena);
+    assert_int_equal(dt_mailbox_new(&l->mailbox), DT_OK);
     dt_shard_due_init(l);
     return 0;
 }
@@ -238,10 +250,14 @@ static int make(void **state)
 static int drop(void **state)
 {
     (void)state;
-    dt_topic_memory_clear(&l->fair.memory);
-    free(l->hints);
-    free(l->entries);
-    free(l->due);
+    dt_shard_forget_topics(l);
+    dt_arena_clear(&l->fair.arena);
+    dt_mailbox_free(l->mailbox);
+    pthread_mutex_destroy(&l->state_lock);
+    free(l->fair.v);
+    free(l->fair.hints);
+    free(l->due.entries);
+    free(l->due.rows);
     free(l);
     return 0;
 }
@@ -288,15 +304,15 @@ static void take_out(int64_t id)
 /* Each hint is claimed, or left when its topic is closed; counts them by topic, and sees to the order within it. */
 static void claim(size_t each[TOPICS])
 {
-    assert_true(l->n_hints <= BATCH);
-    for (size_t i = 0; i < l->n_hints; i++) {
-        size_t topic = (size_t)(l->hints[i].id / TOPIC);
+    assert_true(l->fair.n_hints <= BATCH);
+    for (size_t i = 0; i < l->fair.n_hints; i++) {
+        size_t topic = (size_t)(l->fair.hints[i].id / TOPIC);
         if (fake.closed[topic])
             continue;
-        assert_true(l->hints[i].id >= fake.last[topic]);
-        fake.last[topic] = l->hints[i].id;
+        assert_true(l->fair.hints[i].id >= fake.last[topic]);
+        fake.last[topic] = l->fair.hints[i].id;
         each[topic]++;
-        take_out(l->hints[i].id);
+        take_out(l->fair.hints[i].id);
     }
 }
 
@@ -316,20 +332,20 @@ static void what_the_index_says_is_hinted_at_up_to_a_batch(void **state)
     fill_index(BATCH);
     fake.next_ms = NOW + 7;
     assert_int_equal(scan(), NOW + 7);
-    assert_int_equal(l->n_hints, BATCH);
+    assert_int_equal(l->fair.n_hints, BATCH);
     for (size_t i = 0; i < BATCH; i++) {
-        assert_int_equal(l->hints[i].id, i + 1);
-        assert_int_equal(l->hints[i].due_ms, i + 50);
+        assert_int_equal(l->fair.hints[i].id, i + 1);
+        assert_int_equal(l->fair.hints[i].due_ms, i + 50);
     }
-    assert_false(l->backlog);
+    assert_false(l->due.backlog);
     fill_index(BATCH + 1);
     assert_int_equal(scan(), NOW); /* there is more already */
-    assert_int_equal(l->n_hints, BATCH);
-    assert_true(l->backlog);
+    assert_int_equal(l->fair.n_hints, BATCH);
+    assert_true(l->due.backlog);
     fill_index(0);
     assert_int_equal(scan(), NOW + 7);
-    assert_int_equal(l->n_hints, 0);
-    assert_int_equal(fake.reads + fake.fairly, 0);
+    assert_int_equal(l->fair.n_hints, 0);
+    assert_int_equal(fake.reads + fake.topics_asked, 0);
 }
 
 static void what_is_too_much_or_parked_goes_by_queues(void **state)
@@ -337,38 +353,41 @@ static void what_is_too_much_or_parked_goes_by_queues(void **state)
     (void)state;
     fill_index(2 * BATCH);
     scan();
-    assert_int_equal(fake.fairly, 0);
+    assert_int_equal(fake.topics_asked, 0);
     fill_index(2 * BATCH + 1);
     scan();
-    assert_int_equal(fake.fairly, 1);
-    assert_true(l->backlog);
-    fake.parked_may_go = true;
+    assert_int_equal(fake.topics_asked, 1);
+    assert_int_equal(fake.parked, 1);
+    assert_true(l->due.backlog);
     fill_index(1);
     scan();
-    assert_int_equal(fake.fairly, 2);
-    assert_true(l->backlog);
+    assert_int_equal(fake.topics_asked, 2);
+    assert_int_equal(fake.given_back, 1);
+    assert_true(l->due.backlog);
     fill_index(0);
     assert_int_equal(scan(), NOW);
-    assert_int_equal(fake.fairly, 2);
-    assert_int_equal(fake.given_back, 3); /* not before the index was up */
+    assert_int_equal(fake.topics_asked, 2);
+    assert_int_equal(fake.given_back, 2);
 }
 
 static void the_marker_is_put_there_and_again_every_five_seconds(void **state)
 {
     (void)state;
     scan();
-    assert_int_equal(fake.marks, 1);
+    assert_int_equal(fake.marks, 2); /* ours, and that the set is whole */
     scan();
     fake.mono_us += 5 * SECOND - 1;
     scan();
-    assert_int_equal(fake.marks, 1);
+    assert_int_equal(fake.marks, 2);
     fake.mono_us += 1;
     scan();
-    assert_int_equal(fake.marks, 2);
-    fake.marked_as = -1; /* it is gone */
-    scan();
     assert_int_equal(fake.marks, 3);
-    assert_int_equal(fake.vouched, 2); /* the set is whole: said at first, and since it was gone */
+    assert_int_equal(fake.losses, 0);
+    fake.marked_as = -1; /* it is gone, and the set with it */
+    scan();
+    assert_int_equal(fake.marks, 4);
+    assert_int_equal(fake.losses, 1);
+    assert_false(l->trust.vouched);
 }
 
 static void a_marking_whose_answer_was_lost_is_looked_for(void **state)
@@ -376,16 +395,16 @@ static void a_marking_whose_answer_was_lost_is_looked_for(void **state)
     (void)state;
     scan();
     fake.asked = fake.marks = 0;
-    l->mark_unsure = true;
-    l->mark_vouches = true;
-    l->vouched = false;
+    l->trust.mark_unsure = true;
+    l->trust.mark_vouches = true;
+    l->trust.vouched = false;
     fake.marked_as++; /* it came about */
     scan();
     assert_int_equal(fake.asked, 2);
     assert_int_equal(fake.marks, 0);
-    assert_true(l->vouched);
+    assert_true(l->trust.vouched);
     fake.asked = 0;
-    l->mark_unsure = false;
+    l->trust.mark_unsure = false;
     fake.marked_as++;
     scan();
     assert_int_equal(fake.asked, 1);
@@ -396,25 +415,26 @@ static void an_index_that_fails_is_doubted_when_it_is_back(void **state)
 {
     (void)state;
     scan();
-    assert_int_equal(fake.doubts, 1); /* nobody knows what it missed before this leadership */
     fake.index_status = DT_UNAVAILABLE;
     scan();
-    assert_false(l->index_up);
+    assert_false(l->trust.up);
     assert_int_equal(fake.reads, 1);
     fake.index_status = DT_OK;
     fake.mark_status = DT_UNAVAILABLE; /* it answers, and takes no change */
     fake.marked_as = -1;
     scan();
-    assert_false(l->index_up);
+    assert_false(l->trust.up);
     assert_int_equal(fake.reads, 2);
-    assert_int_equal(fake.doubts, 1);
+    assert_int_equal(fake.doubts, 0);
     fake.mark_status = DT_OK;
     scan();
-    assert_true(l->index_up);
-    assert_int_equal(fake.doubts, 2);
-    assert_int_equal(fake.reads, 2);
+    assert_true(l->trust.up);
+    assert_int_equal(fake.doubts, 1);
+    assert_int_equal(fake.losses, 1); /* nobody knows what became of the marking */
+    assert_int_equal(fake.reads, 3);  /* MySQL is read until the set is compared, and whole again */
     scan();
-    assert_int_equal(fake.doubts, 2);
+    assert_int_equal(fake.doubts, 1);
+    assert_int_equal(fake.reads, 4);
 }
 
 /* ---- from MySQL ---- */
@@ -426,15 +446,15 @@ static void what_is_overdue_is_read_in_its_order_and_from_the_start_again(void *
     fake.believed = false;
     fake.next_due_ms = NOW + 9;
     add_rows(1, 4, 100);
-    l->index_stuck = true;
+    l->cursor.stuck = true;
     assert_int_equal(scan(), NOW + 9);
-    assert_int_equal(l->n_hints, 4);
-    assert_false(l->index_stuck); /* read once through */
+    assert_int_equal(l->fair.n_hints, 4);
+    assert_false(l->cursor.stuck); /* read once through */
     claim(each);
     add_rows(1, 3, 50); /* before what was read */
     scan();
-    assert_int_equal(l->n_hints, 3);
-    assert_int_equal(l->hints[0].due_ms, 50);
+    assert_int_equal(l->fair.n_hints, 3);
+    assert_int_equal(l->fair.hints[0].due_ms, 50);
 }
 
 static void whatever_cannot_be_read_is_told(void **state)
@@ -447,13 +467,13 @@ static void whatever_cannot_be_read_is_told(void **state)
         fake.reads = 0;
         fake.fail_read = at;
         assert_int_equal(try_scan(&next_ms), DT_UNAVAILABLE);
-        assert_int_equal(l->n_hints, 0);
+        assert_int_equal(l->fair.n_hints, 0);
     }
     fake.fail_read = 0;
-    fake.sort_status = DT_UNAVAILABLE;
+    fake.topics_status = DT_UNAVAILABLE;
     assert_int_equal(try_scan(&next_ms), DT_UNAVAILABLE);
-    assert_int_equal(l->n_hints, 0);
-    fake.sort_status = DT_OK;
+    assert_int_equal(l->fair.n_hints, 0);
+    fake.topics_status = DT_OK;
     fake.n_rows = 1;
     fake.next_status = DT_UNAVAILABLE;
     assert_int_equal(try_scan(&next_ms), DT_UNAVAILABLE);
@@ -468,10 +488,10 @@ static void a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order
     add_rows(1, 2000, 100);
     add_rows(2, 30, 3000); /* behind all of the first */
     add_rows(3, 1, 4000);
-    l->index_stuck = true;
+    l->cursor.stuck = true;
     while (each[3] == 0) {
         assert_int_equal(scan(), NOW);
-        assert_true(l->n_hints > 0);
+        assert_true(l->fair.n_hints > 0);
         claim(each);
         fake.mono_us += SECOND / 10;
         assert_true(++scans < 100);
@@ -487,8 +507,8 @@ static void a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order
     assert_int_equal(each[1], 2000);
     assert_int_equal(each[2], 30);
     scan();
-    assert_int_equal(l->n_hints, 0);
-    assert_false(l->index_stuck);
+    assert_int_equal(l->fair.n_hints, 0);
+    assert_false(l->cursor.stuck);
 }
 
 static void what_may_not_go_is_passed_by_at_the_cursor(void **state)

@@ -39,7 +39,7 @@ static struct {
     bool refuse_hold, refuse_unhold, refuse_held;
     const char *listed[TOPICS];
     size_t n_listed;
-    unsigned held_asked, topics_read, topics_asked, ids_asked, passed_by;
+    unsigned held_asked, topics_read, topics_asked, ids_asked;
     bool paused[TOPICS], closed[TOPICS], unknown[TOPICS], orphan[TOPICS];
 } fake;
 
@@ -146,10 +146,9 @@ enum dt_writable dt_delivery_writable(void *arg, struct dt_str kafka_topic, int6
     return fake.closed[number] ? DT_WRITABLE_NO : fake.unknown[number] ? DT_WRITABLE_UNKNOWN : DT_WRITABLE_YES;
 }
 
-void dt_shard_pass_by_index(dt_shard_loop *l)
+void dt_shard_mark_soon(dt_shard_loop *l)
 {
-    l->index_stuck = true;
-    fake.passed_by++;
+    l->trust.marked_us = 0;
 }
 
 /* ---- a loop ---- */
@@ -172,9 +171,9 @@ static int make(void **state)
     rig->config.dispatch_batch_jobs = BATCH;
     rig->env = (struct dt_loop_env){.config = &rig->config, .clock = &hand_clock};
     rig->loop.env = &rig->env;
-    rig->loop.index_up = true;
-    rig->loop.entries = calloc(SCAN, sizeof *rig->loop.entries);
-    rig->loop.hints = calloc(BATCH, sizeof *rig->loop.hints);
+    rig->loop.trust.up = true;
+    rig->loop.due.entries = calloc(SCAN, sizeof *rig->loop.due.entries);
+    rig->loop.fair.hints = calloc(BATCH, sizeof *rig->loop.fair.hints);
     dt_arena_init(&rig->loop.fair.arena);
     *state = rig;
     return 0;
@@ -186,8 +185,8 @@ static int clear(void **state)
     dt_topic_memory_clear(&rig->loop.fair.memory);
     dt_arena_clear(&rig->loop.fair.arena);
     free(rig->loop.fair.v);
-    free(rig->loop.entries);
-    free(rig->loop.hints);
+    free(rig->loop.due.entries);
+    free(rig->loop.fair.hints);
     free(fake.sets);
     free(fake.given);
     free(rig);
@@ -198,7 +197,7 @@ static int clear(void **state)
 static void due(struct rig *rig, size_t topic, size_t first, size_t n, int64_t due_ms)
 {
     for (size_t i = 0; i < n; i++)
-        rig->loop.entries[rig->n++] =
+        rig->loop.due.entries[rig->n++] =
             (struct dt_entry){.id = (int64_t)(topic * 10000 + first + i), .due_ms = due_ms + (int64_t)i};
     assert_in_range(rig->n, 0, SCAN);
 }
@@ -213,8 +212,8 @@ static int by_due(const void *a, const void *b)
 static void due_scan(struct rig *rig)
 {
     struct dt_error err = {0};
-    qsort(rig->loop.entries, rig->n, sizeof *rig->loop.entries, by_due);
-    rig->loop.n_hints = fake.n_sets = 0;
+    qsort(rig->loop.due.entries, rig->n, sizeof *rig->loop.due.entries, by_due);
+    rig->loop.fair.n_hints = fake.n_sets = 0;
     assert_int_equal(dt_shard_hint_fairly(&rig->loop, rig->n, &rig->remainder, &err), DT_OK);
     rig->n = 0;
 }
@@ -224,8 +223,8 @@ static size_t hints_of(const struct rig *rig, size_t topic, size_t first)
 {
     size_t n = 0;
     bool timeouts = first >= TIMEOUTS;
-    for (size_t i = 0; i < rig->loop.n_hints; i++) {
-        int64_t id = rig->loop.hints[i].id;
+    for (size_t i = 0; i < rig->loop.fair.n_hints; i++) {
+        int64_t id = rig->loop.fair.hints[i].id;
         if (id / 10000 == (int64_t)topic && (id % 10000 >= TIMEOUTS) == timeouts)
             assert_int_equal(id, topic * 10000 + first + n++);
     }
@@ -261,7 +260,7 @@ static void each_topic_gets_an_equal_part_in_order_of_time(void **state)
     due(rig, 1, 0, 300, 1000); /* long due */
     due(rig, 2, 0, 60, 5000);
     due_scan(rig);
-    assert_int_equal(rig->loop.n_hints, BATCH);
+    assert_int_equal(rig->loop.fair.n_hints, BATCH);
     assert_int_equal(hints_of(rig, 1, 0), BATCH / 2);
     assert_int_equal(hints_of(rig, 2, 0), BATCH / 2);
 }
@@ -321,7 +320,7 @@ static void more_than_a_batch_of_a_topic_is_parked_in_order_and_less_is_not(void
         assert_int_equal(parked("t01")->ids[i], 10000 + 50 + i);
     assert_int_equal(n_parked("t02"), 0); /* a batch is left: it stays */
     assert_true(rig->remainder);
-    assert_true(held(rig, "t01")->open);
+    assert_int_equal(held(rig, "t01")->closed, DT_CLOSED_NOT);
     assert_null(held(rig, "t02"));
     assert_true(dt_shard_parked_may_go(&rig->loop));
 }
@@ -365,7 +364,7 @@ static void at_most_so_many_queues_are_parked_at_one_due_scan(void **state)
     for (size_t topic = 0; topic < TOPICS; topic++)
         due(rig, topic, 0, SCAN / TOPICS, 1000);
     due_scan(rig);
-    assert_int_equal(rig->loop.n_hints, BATCH);
+    assert_int_equal(rig->loop.fair.n_hints, BATCH);
     assert_int_equal(fake.n_sets, 64);
     assert_true(rig->remainder);
 }
@@ -378,20 +377,20 @@ static void jobs_without_a_topic_are_never_parked(void **state)
     due_scan(rig);
     assert_int_equal(fake.n_sets, 0);
     assert_true(rig->remainder);
-    assert_int_equal(rig->loop.n_hints, BATCH);
+    assert_int_equal(rig->loop.fair.n_hints, BATCH);
 }
 
 static void where_nothing_can_be_parked_the_index_is_passed_by(void **state)
 {
     struct rig *rig = *state;
     fake.refuse_hold = true;
-    rig->loop.marked_us = fake.mono_us;
+    rig->loop.trust.marked_us = fake.mono_us;
     due(rig, 1, 0, 300, 1000);
     due_scan(rig);
-    assert_int_equal(rig->loop.n_hints, BATCH); /* these go all the same */
+    assert_int_equal(rig->loop.fair.n_hints, BATCH); /* these go all the same */
     assert_true(rig->remainder);
-    assert_int_equal(fake.passed_by, 1);
-    assert_int_equal(rig->loop.marked_us, 0); /* does it take any change? */
+    assert_true(rig->loop.cursor.stuck);
+    assert_int_equal(rig->loop.trust.marked_us, 0); /* does it take any change? */
     assert_int_equal(rig->loop.fair.n, 0);
 }
 
@@ -407,7 +406,7 @@ static void of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked
     assert_int_equal(hints_of(rig, 1, 0), 1);
     assert_int_equal(hints_of(rig, 2, 0), BATCH - 1);
     assert_int_equal(n_parked("t01"), 49);
-    assert_false(held(rig, "t01")->open);
+    assert_true(dt_closed_rule(held(rig, "t01")->closed).holds);
 }
 
 static void a_paused_topic_is_closed_and_its_timeouts_are_not(void **state)
@@ -421,7 +420,7 @@ static void a_paused_topic_is_closed_and_its_timeouts_are_not(void **state)
     assert_int_equal(hints_of(rig, 1, TIMEOUTS), BATCH - 1);
     assert_int_equal(n_parked("t01"), 49);
     assert_int_equal(n_parked("t01~"), 300 - (BATCH - 1));
-    assert_true(held(rig, "t01~")->open);
+    assert_int_equal(held(rig, "t01~")->closed, DT_CLOSED_NOT);
 }
 
 /* ---- queues with a held set ---- */
@@ -429,7 +428,7 @@ static void a_paused_topic_is_closed_and_its_timeouts_are_not(void **state)
 static void of_a_queue_with_a_held_set_only_what_was_given_back_goes(void **state)
 {
     struct rig *rig = *state;
-    dt_shard_note_held(&rig->loop, dt_str("t01"), true);
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     fake.next_ms = 2000;
     dt_shard_give_back(&rig->loop);
     assert_int_equal(fake.n_given, 1);
@@ -447,7 +446,7 @@ static void of_a_queue_with_a_held_set_only_what_was_given_back_goes(void **stat
 static void at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back(void **state)
 {
     struct rig *rig = *state;
-    dt_shard_note_held(&rig->loop, dt_str("t01"), true);
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     rig->loop.fair.others = BATCH - 20; /* half a batch is the least that it gets */
     fake.next_ms = 1000;
     dt_shard_give_back(&rig->loop);
@@ -462,7 +461,7 @@ static void at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back
 static void of_held_timeouts_as_many_go_as_came_back(void **state)
 {
     struct rig *rig = *state;
-    dt_shard_note_held(&rig->loop, dt_str("t01~"), true);
+    dt_shard_note_held(&rig->loop, dt_str("t01~"), DT_CLOSED_NOT);
     rig->loop.fair.others = BATCH;
     fake.next_ms = 2000;
     dt_shard_give_back(&rig->loop);
@@ -477,7 +476,7 @@ static void of_held_timeouts_as_many_go_as_came_back(void **state)
 static void timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back(void **state)
 {
     struct rig *rig = *state;
-    dt_shard_note_held(&rig->loop, dt_str("t01"), true);
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     rig->loop.fair.others = BATCH;
     fake.next_ms = 2000;
     dt_shard_give_back(&rig->loop);
@@ -492,9 +491,9 @@ static void timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back(void **sta
 static void an_empty_held_set_is_none(void **state)
 {
     struct rig *rig = *state;
-    dt_shard_note_held(&rig->loop, dt_str("t01"), true);
-    dt_shard_note_held(&rig->loop, dt_str("t02"), false);
-    dt_shard_note_held(&rig->loop, dt_str("t03"), true);
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
+    dt_shard_note_held(&rig->loop, dt_str("t02"), DT_CLOSED_UNWRITABLE);
+    dt_shard_note_held(&rig->loop, dt_str("t03"), DT_CLOSED_NOT);
     fake.next_ms = 0;
     dt_shard_give_back(&rig->loop);
     assert_null(held(rig, "t01"));
@@ -509,7 +508,7 @@ static void what_others_left_free_is_given_back_and_half_a_batch_at_least(void *
     struct rig *rig = *state;
     static const size_t others[] = {0, 10, 49, 50, 51, 99, 100};
     fake.next_ms = 7;
-    dt_shard_note_held(&rig->loop, dt_str("t01"), true);
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         rig->loop.fair.others = others[i];
         fake.n_given = 0;
@@ -525,7 +524,7 @@ static void many_held_queues_take_turns_and_none_is_forgotten(void **state)
     size_t got[HELD] = {0};
     fake.next_ms = 7;
     for (size_t i = 0; i < HELD; i++)
-        dt_shard_note_held(&rig->loop, topic_name(i), i % 5 != 0);
+        dt_shard_note_held(&rig->loop, topic_name(i), i % 5 ? DT_CLOSED_NOT : DT_CLOSED_PAUSED);
     assert_int_equal(rig->loop.fair.n, HELD);
     for (int round = 0; round < 60; round++) {
         fake.n_given = 0;
@@ -548,13 +547,13 @@ static void many_held_queues_take_turns_and_none_is_forgotten(void **state)
 static void where_nothing_is_given_back_nothing_is_counted_on(void **state)
 {
     struct rig *rig = *state;
-    dt_shard_note_held(&rig->loop, dt_str("t01"), true);
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     fake.refuse_unhold = true;
     dt_shard_give_back(&rig->loop);
     assert_int_equal(held(rig, "t01")->given, 0);
     due(rig, 1, 0, 30, 1000);
     due_scan(rig);
-    assert_int_equal(rig->loop.n_hints, 0);
+    assert_int_equal(rig->loop.fair.n_hints, 0);
     assert_int_equal(n_parked("t01"), 30);
 }
 
@@ -564,12 +563,12 @@ static void a_queue_is_noted_once_and_as_it_is_now(void **state)
     char longest[DT_HELD_NAME_SIZE + 1];
     memset(longest, 'x', sizeof longest);
     for (int i = 0; i < 3; i++)
-        dt_shard_note_held(&rig->loop, dt_str("t01"), i % 2 == 0);
+        dt_shard_note_held(&rig->loop, dt_str("t01"), i % 2 ? DT_CLOSED_PAUSED : DT_CLOSED_NOT);
     assert_int_equal(rig->loop.fair.n, 1);
-    assert_true(held(rig, "t01")->open);
-    dt_shard_note_held(&rig->loop, dt_str("t01"), false);
+    assert_int_equal(held(rig, "t01")->closed, DT_CLOSED_NOT);
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_UNWRITABLE);
     assert_false(dt_shard_parked_may_go(&rig->loop));
-    dt_shard_note_held(&rig->loop, (struct dt_str){longest, DT_HELD_NAME_SIZE}, true); /* no name of ours */
+    dt_shard_note_held(&rig->loop, (struct dt_str){longest, DT_HELD_NAME_SIZE}, DT_CLOSED_NOT); /* no name of ours */
     assert_int_equal(rig->loop.fair.n, 1);
 }
 
@@ -587,7 +586,7 @@ static void held_sets_are_listed_when_topics_changed_and_every_five_seconds(void
     fake.mono_us += 1;
     dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 2);
-    rig->loop.topics_changed = true;
+    rig->loop.fair.topics_changed = true;
     dt_shard_list_held(&rig->loop);
     dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 3);
@@ -596,21 +595,21 @@ static void held_sets_are_listed_when_topics_changed_and_every_five_seconds(void
 static void without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_due_scan(void **state)
 {
     struct rig *rig = *state;
-    rig->loop.topics_changed = true;
-    rig->loop.index_up = false;
+    rig->loop.fair.topics_changed = true;
+    rig->loop.trust.up = false;
     dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 0);
-    rig->loop.index_up = true;
+    rig->loop.trust.up = true;
     fake.refuse_held = true;
-    dt_shard_note_held(&rig->loop, dt_str("t01"), true);
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 1);
-    assert_true(rig->loop.topics_changed);
+    assert_true(rig->loop.fair.topics_changed);
     assert_non_null(held(rig, "t01")); /* what was known stays */
     fake.refuse_held = false;
     dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 2);
-    assert_false(rig->loop.topics_changed);
+    assert_false(rig->loop.fair.topics_changed);
     assert_null(held(rig, "t01"));
 }
 
@@ -621,14 +620,14 @@ static void what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are
     memcpy(fake.listed, listed, sizeof listed);
     fake.n_listed = 5;
     fake.paused[2] = fake.closed[3] = true;
-    rig->loop.topics_changed = true;
+    rig->loop.fair.topics_changed = true;
     dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.topics_read, 1);
-    assert_true(held(rig, "t01")->open);
-    assert_false(held(rig, "t02")->open);
-    assert_false(held(rig, "t03")->open);
-    assert_true(held(rig, "t02~")->open);
-    assert_true(held(rig, "t03~")->open);
+    assert_int_equal(held(rig, "t01")->closed, DT_CLOSED_NOT);
+    assert_true(dt_closed_rule(held(rig, "t02")->closed).holds);
+    assert_true(dt_closed_rule(held(rig, "t03")->closed).holds);
+    assert_int_equal(held(rig, "t02~")->closed, DT_CLOSED_NOT);
+    assert_int_equal(held(rig, "t03~")->closed, DT_CLOSED_NOT);
     assert_int_equal(fake.n_given, 1); /* one of the topic that cannot be written finds out whether it can again */
     assert_string_equal(fake.given[0].name, "t03");
     assert_int_equal(fake.given[0].n, 1);
@@ -678,7 +677,7 @@ static void what_is_about_to_be_claimed_is_asked_for_again(void **state)
     due(rig, 1, 0, 50, 1000);
     due(rig, 2, 0, 50, 1000);
     due_scan(rig);
-    assert_int_equal(rig->loop.n_hints, 100);
+    assert_int_equal(rig->loop.fair.n_hints, 100);
     due(rig, 1, 0, 50, 1000);
     due_scan(rig);
     assert_int_equal(fake.ids_asked, 150);

@@ -61,7 +61,7 @@ static void write_entries(const struct dt_entry *entries, size_t n)
 dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
                        int64_t horizon_end_ms, bool wake, struct dt_error *err)
 {
-    assert_ptr_equal(map, &l->map);
+    assert_ptr_equal(map, &l->trust.map);
     write_down("put%s below %lld:", wake ? " and wake" : "", (long long)horizon_end_ms);
     for (size_t i = 0; i < n; i++)
         write_down(" %lld@%lld was %lld", (long long)entries[i].id, (long long)entries[i].due_ms,
@@ -72,7 +72,7 @@ dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const st
 dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
                         struct dt_error *err)
 {
-    assert_ptr_equal(map, &l->map);
+    assert_ptr_equal(map, &l->trust.map);
     write_down("fill");
     write_entries(entries, n);
     return end_call(index, err);
@@ -110,10 +110,21 @@ dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err)
 
 /* ---- the loop ---- */
 
-void dt_shard_note_held(dt_shard_loop *loop, struct dt_str name, bool open)
+void dt_shard_note_held(dt_shard_loop *loop, struct dt_str name, enum dt_closed closed)
 {
     assert_ptr_equal(loop, l);
-    write_down("held %.*s%s\n", (int)name.n, name.p, open ? " open" : "");
+    write_down("held %.*s%s\n", (int)name.n, name.p, dt_closed_rule(closed).holds ? "" : " open");
+}
+
+enum dt_closed dt_shard_why_left(const dt_shard_loop *loop, struct dt_str topic)
+{
+    assert_ptr_equal(loop, l);
+    return topic.p[0] == 'a' ? DT_CLOSED_PAUSED : DT_CLOSED_UNWRITABLE;
+}
+
+void dt_shard_mark_soon(dt_shard_loop *loop)
+{
+    loop->trust.marked_us = 0;
 }
 
 void dt_shard_doubt_index(dt_shard_loop *loop)
@@ -157,10 +168,10 @@ static int make(void **state)
     l->env = &env;
     l->shard = SHARD;
     l->index = (dt_index *)&fake.index;
-    l->index_up = true;
-    l->marked_us = 7;
+    l->trust.up = true;
+    l->trust.marked_us = 7;
     dt_arena_init(&l->arena);
-    dt_shard_map_init(&l->map, 1, SHARDS);
+    dt_shard_map_init(&l->trust.map, 1, SHARDS);
     return 0;
 }
 
@@ -174,8 +185,8 @@ static int drop(void **state)
 
 static void tell(struct dt_seen *seen, size_t n, struct dt_seen *moved, size_t n_moved)
 {
-    const struct dt_leader_txn txn = {
-        .now_ms = NOW, .seen = {.v = seen, .n = n}, .settled = {.moved = {.v = moved, .n = n_moved}}};
+    struct dt_leader_txn txn = {
+        .now_ms = NOW, .seen = {.v = seen, .n = n}, .settled.moved = {.v = moved, .n = n_moved}};
     dt_shard_tell_index(l, &txn);
 }
 
@@ -188,7 +199,7 @@ static void assert_told(const char *wanted)
 /* An id whose shard is this one, greater than the last one that was given for it. */
 static int64_t id_of(unsigned shard, int64_t above)
 {
-    while (dt_shard_of(&l->map, ++above) != shard)
+    while (dt_shard_of(&l->trust.map, ++above) != shard)
         ;
     return above;
 }
@@ -205,7 +216,7 @@ static void an_entry_moves_to_its_next_time_or_goes_away(void **state)
     tell(seen, 4, NULL, 0);
     assert_told("fix 1@10>1000005 2@20>0 3@30>1059999 4@40>0\n");
     assert_int_equal(fake.untold + fake.doubted, 0);
-    assert_int_equal(l->marked_us, 7);
+    assert_int_equal(l->trust.marked_us, 7);
 }
 
 static void a_single_entry_is_told_too(void **state)
@@ -234,7 +245,7 @@ static void nothing_is_told_where_there_is_nothing_or_nobody_listens(void **stat
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW}};
     (void)state;
     tell(seen, 0, seen, 0);
-    l->index_up = false;
+    l->trust.up = false;
     tell(seen, 1, NULL, 0);
     assert_told("");
     assert_int_equal(fake.untold + fake.doubted, 0);
@@ -290,12 +301,12 @@ static void an_index_that_cannot_be_told_is_not_believed_and_others_hear_of_it(v
         fake.told[0] = '\0';
         fake.calls = fake.untold = fake.doubted = 0;
         fake.fail_at = at;
-        l->marked_us = 7;
+        l->trust.marked_us = 7;
         tell(seen, 3, NULL, 0);
         assert_int_equal(fake.calls, at); /* nothing is told after it */
         assert_int_equal(fake.untold, 1);
         assert_int_equal(fake.doubted, 1);
-        assert_int_equal(l->marked_us, 0);
+        assert_int_equal(l->trust.marked_us, 0);
         assert_non_null(strstr(fake.told, last[at - 1]));
         assert_int_equal(strstr(fake.told, "held a") != NULL, at > 3);
     }
@@ -305,7 +316,7 @@ static void a_job_that_ended_in_a_takeover_moves_wherever_its_entry_is(void **st
 {
     struct dt_settled done = {.next_ms = NOW + 9, .was_ms = {NOW + 1, 0, NOW + 3}};
     (void)state;
-    l->index_up = false; /* other shards' entries are put all the same */
+    l->trust.up = false; /* other shards' entries are put all the same */
     dt_shard_tell_moved(l, 42, &done);
     assert_told("put below 1060000: 42@1000009 was 1000001 42@1000009 was 1000003\n");
     assert_int_equal(fake.untold, 0);

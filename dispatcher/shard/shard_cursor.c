@@ -1,0 +1,74 @@
+/*
+ * Owns where the two readers of MySQL stand: the cursor, which goes through what is overdue while the index is not
+ * believed, and the reader ahead of it, for queues that are not long. Refuses to know what they read (shard_due.c) and who
+ * goes first (shard_queues.c).
+ *
+ * Invariant: nothing that may go is left behind the cursor. What the reader ahead has passed by is remembered by queue,
+ * until it begins anew at the cursor.
+ */
+#include "shard_parts.h"
+
+#define AHEAD_US      INT64_C(5000000) /* the reader ahead begins anew at the cursor this often */
+#define AHEAD_BACK_MS 2000             /* otherwise so far back: commits come out of order, and clocks differ */
+
+void dt_shard_due_from_start(dt_shard_loop *l)
+{
+    l->cursor.ms = l->cursor.id = l->cursor.ahead_ms = l->cursor.ahead_id = l->cursor.ahead_us = 0;
+}
+
+void dt_shard_pass_by_index(dt_shard_loop *l)
+{
+    l->cursor.stuck = true;
+    dt_shard_due_from_start(l);
+}
+
+void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id)
+{
+    l->cursor.ms = ms;
+    l->cursor.id = id;
+}
+
+void dt_shard_cursor_end(dt_shard_loop *l)
+{
+    l->cursor.stuck = false;
+}
+
+void dt_shard_place_ahead(dt_shard_loop *l, const struct dt_entry *last)
+{
+    struct dt_shard_cursor *c = &l->cursor;
+    if (c->ahead_ms > last->due_ms || (c->ahead_ms == last->due_ms && c->ahead_id >= last->id))
+        return;
+    c->ahead_ms = last->due_ms;
+    c->ahead_id = last->id;
+    c->ahead_us = dt_shard_mono_us(l);
+    c->n_skipped = 0;
+}
+
+void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id)
+{
+    l->cursor.ahead_ms = ms;
+    l->cursor.ahead_id = id;
+}
+
+/* What is created or moved meanwhile may have appeared behind the reader ahead. */
+void dt_shard_ahead_end(dt_shard_loop *l)
+{
+    bool all = dt_shard_mono_us(l) - l->cursor.ahead_us >= AHEAD_US;
+    dt_shard_ahead_to(l, all ? 0 : l->cursor.ahead_ms - AHEAD_BACK_MS, 0);
+}
+
+bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash)
+{
+    for (size_t i = 0; i < l->cursor.n_skipped; i++)
+        if (l->cursor.skipped[i] == hash)
+            return true;
+    return false;
+}
+
+bool dt_shard_skip(dt_shard_loop *l, size_t hash)
+{
+    if (l->cursor.n_skipped == DT_SKIPPED)
+        return false;
+    l->cursor.skipped[l->cursor.n_skipped++] = hash;
+    return true;
+}
