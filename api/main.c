@@ -29,7 +29,7 @@
 #include "request/router.h"
 #include "store/db/db.h"
 #include "topics/topic_cache.h"
-#include "work/budget.h"
+#include "request/budget.h"
 #include "work/session.h"
 #include "work/slices.h"
 #include "work/workers.h"

@@ -18,7 +18,7 @@
 
 #include "base/status.h"
 #include "base/strbuf.h"
-#include "request/router.h"
+#include "scope.h"
 #include "store/store.h"
 
 typedef struct dt_auth dt_auth;

@@ -6,7 +6,7 @@
 
 #include "http_exchange.h"
 #include "http_mhd.h"
-#include "work/budget.h"
+#include "request/budget.h"
 
 #define DROP_MAX (32u << 20) /* chunked bodies are dropped up to this, then the connection is closed */
 

@@ -16,7 +16,7 @@
 #include "http/front/http_receiver.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
-#include "work/budget.h"
+#include "request/budget.h"
 
 static void enter(struct dt_exchange *e, enum dt_phase phase)
 {

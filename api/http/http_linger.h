@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 #include "base/strbuf.h"
-#include "work/budget.h"
+#include "request/budget.h"
 
 typedef struct dt_linger dt_linger;
 

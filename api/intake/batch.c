@@ -21,7 +21,7 @@
 #include "committer.h"
 #include "create.h"
 #include "topics/topic_cache.h"
-#include "work/budget.h"
+#include "request/budget.h"
 #include "work/scratch.h"
 #include "work/slices.h"
 

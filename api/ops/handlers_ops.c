@@ -14,7 +14,7 @@
 #include "jobs/job_json.h"
 #include "openapi.h"
 #include "topics/topic_cache.h"
-#include "work/budget.h"
+#include "request/budget.h"
 #include "work/workers.h"
 
 #define SHARD_BYTES ((size_t)4 << 10) /* of /v1/info: two reasons of 500 bytes, each perhaps escaped */

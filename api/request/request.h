@@ -32,9 +32,9 @@
 
 #include "auth/auth.h"
 #include "base/strbuf.h"
+#include "budget.h"
 #include "problem.h"
 #include "router.h"
-#include "work/budget.h"
 
 struct dt_api;
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "auth/scope.h"
 #include "base/metrics.h"
 #include "base/strbuf.h"
 
@@ -27,24 +28,6 @@ enum dt_body {
 };
 
 enum dt_media { DT_MEDIA_JSON, DT_MEDIA_NDJSON, DT_MEDIA_OTHER };
-
-enum dt_scope {
-    DT_SCOPE_NONE = 0, /* no token needed */
-    DT_SCOPE_WRITE = 1,
-    DT_SCOPE_REPORT = 2,
-    DT_SCOPE_READ = 4,
-    DT_SCOPE_ADMIN = 8, /* has the others in it */
-    /* Not in a token's text: what concerns the whole installation. A token that is bound to topics lacks it. */
-    DT_SCOPE_ALL_TOPICS = 16,
-    DT_SCOPE_READ_ALL = DT_SCOPE_READ | DT_SCOPE_ALL_TOPICS,
-    DT_SCOPE_ADMIN_ALL = DT_SCOPE_ADMIN | DT_SCOPE_ALL_TOPICS
-};
-
-/* The scope as a token's text names it. */
-static inline enum dt_scope dt_scope_named(enum dt_scope scope)
-{
-    return (enum dt_scope)((unsigned)scope & ~(unsigned)DT_SCOPE_ALL_TOPICS);
-}
 
 struct dt_route {
     const char *method;

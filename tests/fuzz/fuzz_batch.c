@@ -11,8 +11,8 @@
 #include "intake/batch.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
+#include "request/budget.h"
 #include "topics/topic_cache.h"
-#include "work/budget.h"
 #include "work/slices.h"
 
 #define ROWS      4u

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "request/budget.h"
 #include "request/request.h"
-#include "work/budget.h"
 
 #define THREADS 4
 #define ROUNDS  20000
