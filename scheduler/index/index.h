@@ -156,11 +156,15 @@ DT_MUST_CHECK dt_status dt_index_held(dt_index *index, unsigned shard, struct dt
                                       size_t *n, struct dt_error *err);
 
 /* ---- for the reconciler ---- */
-/* Entries with from_ms <= score < to_ms, ascending, at most limit, after (score, id) of `after` when not NULL (whether
- * or not that one is still there). n = 0: there are no more; fewer than limit may come before that. */
-DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms,
-                                       const struct dt_entry *after, size_t limit, struct dt_entry *entries, size_t *n,
-                                       struct dt_error *err);
+struct dt_range {
+    int64_t from_ms, to_ms;       /* from_ms <= score < to_ms */
+    const struct dt_entry *after; /* behind its (score, id), whether or not it is still there; NULL: from the start */
+    size_t limit;
+};
+/* Reads the entries of a range in ascending order. entries: room for the limit. *n = 0: there are no more; fewer than the
+ * limit may come before that. */
+DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range,
+                                       struct dt_entry *entries, size_t *n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
                                        struct dt_error *err);
 /* Where ids have their entries, looked for at due_ms and in the remainder of its page: scores[n], 0 = not there. */

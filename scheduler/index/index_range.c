@@ -15,9 +15,11 @@ static void on_range(void *arg, size_t i, const dt_reply *reply)
     dt_reading_take(arg, reply, 0);
 }
 
-static dt_status range_once(dt_index *index, unsigned shard, int64_t from_ms, const struct dt_entry *after,
-                            struct dt_reading *reading, struct dt_error *err)
+static dt_status range_once(dt_index *index, unsigned shard, const struct dt_range *range, struct dt_reading *reading,
+                            struct dt_error *err)
 {
+    const struct dt_entry *after = range->after;
+    int64_t from_ms = range->from_ms;
     dt_link *link = dt_index_link(index, shard);
     struct dt_member member = {.n = 0};
     dt_status status = dt_link_ready(link, err);
@@ -38,8 +40,8 @@ static dt_status range_once(dt_index *index, unsigned shard, int64_t from_ms, co
 }
 
 /* An answer of nothing but junk is followed by another question once the junk is removed: n = 0 means the end. */
-dt_status dt_index_range(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, const struct dt_entry *after,
-                         size_t limit, struct dt_entry *entries, size_t *n, struct dt_error *err)
+dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range, struct dt_entry *entries,
+                         size_t *n, struct dt_error *err)
 {
     struct dt_reading *reading = malloc(sizeof(*reading));
     dt_status status;
@@ -48,8 +50,8 @@ dt_status dt_index_range(dt_index *index, unsigned shard, int64_t from_ms, int64
     if (!reading)
         return dt_fail(err, DT_NOMEM, "dt_index_range");
     do {
-        *reading = (struct dt_reading){.out = entries, .cap = limit, .to_ms = to_ms};
-        status = range_once(index, shard, from_ms, after, reading, err);
+        *reading = (struct dt_reading){.out = entries, .cap = range->limit, .to_ms = range->to_ms};
+        status = range_once(index, shard, range, reading, err);
     } while (status == DT_OK && dt_reading_tidy(index, shard, reading) && reading->n == 0);
     if (status == DT_OK)
         *n = reading->n;

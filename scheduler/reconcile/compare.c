@@ -144,8 +144,9 @@ static bool matches_row(const dt_reconciler *r, struct dt_compare *c, const stru
 static void read_entries(dt_reconciler *r, struct dt_compare *c, size_t limit, size_t *n)
 {
     struct dt_error err;
-    dt_status status = dt_index_range(r->index, c->shard, c->from_ms, c->piece_end_ms, c->has_after ? &c->after : NULL,
-                                      limit, r->entries, n, &err);
+    const struct dt_range range = {
+        .from_ms = c->from_ms, .to_ms = c->piece_end_ms, .after = c->has_after ? &c->after : NULL, .limit = limit};
+    dt_status status = dt_index_range(r->index, c->shard, &range, r->entries, n, &err);
 
     if (status != DT_OK) { /* nothing can be said about this shard now */
         *n = 0;

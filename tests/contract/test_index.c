@@ -892,7 +892,7 @@ static void a_range_can_be_walked_page_by_page_through_equal_scores(void **state
     for (int64_t id = 1; id <= 400; id++)
         put_one(fx, id, id <= 20 ? 50 : id <= 380 ? 100 : 200);
     for (;; pages++) {
-        OK(dt_index_range(fx->index, 0, 60, 200, after.id ? &after : NULL, 7, page, &n, &fx->err));
+        OK(dt_index_range(fx->index, 0, &(struct dt_range){60, 200, after.id ? &after : NULL, 7}, page, &n, &fx->err));
         if (n == 0)
             break;
         for (size_t i = 0; i < n; i++) {
@@ -920,13 +920,13 @@ static void a_range_leaves_out_its_end_and_the_marker(void **state)
     OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
     put_one(fx, a, 100);
     put_one(fx, b, 200);
-    OK(dt_index_range(fx->index, 0, 100, 200, NULL, 4, got, &n, &fx->err));
+    OK(dt_index_range(fx->index, 0, &(struct dt_range){100, 200, NULL, 4}, got, &n, &fx->err));
     assert_int_equal(n, 1);
     assert_int_equal(got[0].id, a);
-    OK(dt_index_range(fx->index, 0, 100, FAR, &got[0], 4, got, &n, &fx->err));
+    OK(dt_index_range(fx->index, 0, &(struct dt_range){100, FAR, &got[0], 4}, got, &n, &fx->err));
     assert_int_equal(n, 1);
     assert_int_equal(got[0].id, b);
-    OK(dt_index_range(fx->index, 0, 100, FAR, &got[0], 4, got, &n, &fx->err));
+    OK(dt_index_range(fx->index, 0, &(struct dt_range){100, FAR, &got[0], 4}, got, &n, &fx->err));
     assert_int_equal(n, 0);
     OK(dt_index_count(fx->index, 0, 100, 200, &count, &fx->err));
     assert_int_equal(count, 1);
@@ -997,7 +997,8 @@ static void members_that_are_nobodys_are_removed_where_they_are_met(void **state
         redis_fixture_text(fx->endpoints, (unsigned)i, "EVAL %s 1 %s:{0}:due:0 ZADD ff00000000000000 6", WITH_BYTES,
                            fx->installation);
     }
-    OK(dt_index_range(fx->index, 0, 0, 1000, NULL, 3, got, &n, &fx->err)); /* the first page is nothing else */
+    OK(dt_index_range(fx->index, 0, &(struct dt_range){0, 1000, NULL, 3}, got, &n,
+                      &fx->err)); /* the first page is nothing else */
     assert_int_equal(n, 1);
     assert_int_equal(got[0].id, id);
     for (int i = 0; i < n_endpoints(fx); i++)
@@ -1191,7 +1192,8 @@ static void model_compares(struct model *m)
     OK(dt_index_count(fx->index, 0, from_ms, to_ms, &count, &fx->err));
     assert_int_equal(count, present_in(m, from_ms, to_ms));
     do {
-        OK(dt_index_range(fx->index, 0, from_ms, to_ms, after.id ? &after : NULL, limit, page, &n, &fx->err));
+        OK(dt_index_range(fx->index, 0, &(struct dt_range){from_ms, to_ms, after.id ? &after : NULL, limit}, page, &n,
+                          &fx->err));
         for (size_t k = 0; k < n; k++) {
             int i = (int)(page[k].id & 0xffff);
 
@@ -1404,7 +1406,7 @@ static void flushed_scripts_are_loaded_again_without_anybody_noticing(void **sta
     OK(dt_index_fix(fx->index, 0, &(struct dt_fix){id, 100, 200}, 1, &fx->err));
     assert_int_equal(score(fx, id), 200);
     redis_fixture_text(fx->endpoints, 0, "SCRIPT FLUSH");
-    OK(dt_index_range(fx->index, 0, 0, FAR, &after, 4, got, &n, &fx->err));
+    OK(dt_index_range(fx->index, 0, &(struct dt_range){0, FAR, &after, 4}, got, &n, &fx->err));
     redis_fixture_text(fx->endpoints, 0, "SCRIPT FLUSH");
     OK(dt_index_hold(fx->index, 0, DT_STR_LIT("t"), &(struct dt_entry){id, 200, 0}, 1, &fx->err));
     assert_int_equal(score(fx, id), 0);
@@ -1473,7 +1475,7 @@ static void a_connection_that_the_server_ended_while_idle_fails_no_call(void **s
     STALE_OK(dt_index_hold(fx->index, 0, DT_STR_LIT("t"), &(struct dt_entry){id, 2, 0}, 1, &fx->err));
     STALE_OK(dt_index_unhold(fx->index, 0, DT_STR_LIT("t"), 1, &out, &fx->err));
     STALE_OK(dt_index_held(fx->index, 0, &arena, &topics, &n, &fx->err));
-    STALE_OK(dt_index_range(fx->index, 0, 0, 9, NULL, 2, got, &n, &fx->err));
+    STALE_OK(dt_index_range(fx->index, 0, &(struct dt_range){0, 9, NULL, 2}, got, &n, &fx->err));
     assert_int_equal(n, 1);
     STALE_OK(dt_index_count(fx->index, 0, 0, 9, &out, &fx->err));
     STALE_OK(dt_index_add_missing(fx->index, 0, &entry, 1, &fx->err));
@@ -1658,7 +1660,7 @@ static void every_call_says_unavailable_while_the_server_is_down(void **state)
     UNAVAILABLE(dt_index_hold(fx->index, 0, DT_STR_LIT("t"), &entry, 1, &fx->err));
     UNAVAILABLE(dt_index_unhold(fx->index, 0, DT_STR_LIT("t"), 1, &out, &fx->err));
     UNAVAILABLE(dt_index_held(fx->index, 0, &arena, &topics, &n, &fx->err));
-    UNAVAILABLE(dt_index_range(fx->index, 0, 0, 9, NULL, 2, got, &n, &fx->err));
+    UNAVAILABLE(dt_index_range(fx->index, 0, &(struct dt_range){0, 9, NULL, 2}, got, &n, &fx->err));
     UNAVAILABLE(dt_index_count(fx->index, 0, 0, 9, &out, &fx->err));
     UNAVAILABLE(dt_index_add_missing(fx->index, 0, &entry, 1, &fx->err));
     UNAVAILABLE(dt_index_scores(fx->index, 0, &entry, 1, &out, &fx->err));

@@ -857,8 +857,15 @@ static dt_status read_ledger(int64_t from, int timeout_ms, const _Atomic bool *s
                              struct dt_error *err)
 {
     l->first = -1;
-    return dt_ledger_read(&fx.env, 0, from, dt_clock_system(), kafka_fixture_now_us() + timeout_ms * INT64_C(1000),
-                          stop, look, l, next, err);
+    struct dt_ledger_reading reading = {.from = from,
+                                        .clock = dt_clock_system(),
+                                        .deadline_us = kafka_fixture_now_us() + timeout_ms * INT64_C(1000),
+                                        .stop = stop,
+                                        .fn = look,
+                                        .arg = l};
+    dt_status status = dt_ledger_read(&fx.env, 0, &reading, err);
+    *next = reading.next;
+    return status;
 }
 
 static void reading_the_ledger_sees_the_batch_and_stops_at_the_barrier(void **state)
@@ -949,9 +956,9 @@ static void an_offset_that_was_trimmed_away_is_invalid(void **state)
 static dt_status ask_whether_there(int64_t offset, int timeout_ms)
 {
     struct dt_error err = {0};
-    int64_t next;
-    return dt_ledger_read(&fx.env, 0, offset, dt_clock_system(), kafka_fixture_now_us() + timeout_ms * INT64_C(1000),
-                          NULL, NULL, NULL, &next, &err);
+    struct dt_ledger_reading reading = {
+        .from = offset, .clock = dt_clock_system(), .deadline_us = kafka_fixture_now_us() + timeout_ms * INT64_C(1000)};
+    return dt_ledger_read(&fx.env, 0, &reading, &err);
 }
 
 static void without_a_function_it_is_asked_only_whether_the_offset_is_there(void **state)

@@ -881,21 +881,20 @@ static size_t seen_end(struct partition *p)
     return stable;
 }
 
-dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t from, const dt_clock *clock,
-                         int64_t deadline_us, const _Atomic bool *stop, dt_ledger_fn *fn, void *arg, int64_t *next,
+dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct dt_ledger_reading *reading,
                          struct dt_error *err)
 {
     struct partition *p = broker.ledgers[shard];
+    const int64_t from = reading->from;
     (void)env;
-    (void)clock;
-    *next = from;
-    fiber_notes()->ledger_read = fn != NULL;
-    dt_status status = reach(false, deadline_us, stop, err);
+    reading->next = from;
+    fiber_notes()->ledger_read = reading->fn != NULL;
+    dt_status status = reach(false, reading->deadline_us, reading->stop, err);
     if (status != DT_OK)
         return status;
     if (from < p->start || from > (int64_t)p->n)
         return dt_fail(err, DT_INVALID, "offset out of range");
-    if (!fn)
+    if (!reading->fn)
         return DT_OK;
     if (fault(F_STRANGERS, 3))
         broker_strangers(shard, 1);
@@ -908,15 +907,15 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t
             const struct record *r = p->records[offset++];
             if (r->marker || (r->txn && r->txn->state != TXN_COMMITTED))
                 continue;
-            *next = offset;
-            if (!fn(arg, r->r.offset, r->r.key, r->r.value))
+            reading->next = offset;
+            if (!reading->fn(reading->arg, r->r.offset, r->r.key, r->r.value))
                 return DT_OK;
         }
         if (DT_UNGUARDED(BARRIER)) /* the end of the partition taken for the end */
             return DT_OK;
-        if (stop && *stop)
+        if (reading->stop && *reading->stop)
             return dt_fail(err, DT_SHUTDOWN, "stopped while reading");
-        if (now_us >= deadline_us)
+        if (now_us >= reading->deadline_us)
             return dt_fail(err, DT_UNAVAILABLE, "nothing more came in time");
         fiber_sleep(rnd_in(2 * MS, 20 * MS));
     }

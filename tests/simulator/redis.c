@@ -507,15 +507,17 @@ dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena,
     return DT_OK;
 }
 
-dt_status dt_index_range(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, const struct dt_entry *after,
-                         size_t limit, struct dt_entry *entries, size_t *n, struct dt_error *err)
+dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range, struct dt_entry *entries,
+                         size_t *n, struct dt_error *err)
 {
+    const struct dt_entry *after = range->after;
     *n = 0;
     dt_status status = reach(index, err);
     const struct set *due = &redis.shards[shard].due;
-    for (size_t i = 0; status == DT_OK && i < due->n && *n < limit; i++) {
+    for (size_t i = 0; status == DT_OK && i < due->n && *n < range->limit; i++) {
         struct entry last = {after ? after->id : 0, after ? after->due_ms : 0};
-        if (due->v[i].score < from_ms || due->v[i].score >= to_ms || (after && !comes_before(&last, &due->v[i])))
+        if (due->v[i].score < range->from_ms || due->v[i].score >= range->to_ms ||
+            (after && !comes_before(&last, &due->v[i])))
             continue;
         entries[(*n)++] = (struct dt_entry){due->v[i].id, due->v[i].score, 0};
     }

@@ -90,16 +90,16 @@ static dt_status reader_start(struct reader *r, int64_t from, struct dt_error *e
 }
 
 /* *done: the caller's function has found what it looked for. */
-static dt_status take(const rd_kafka_message_t *m, dt_ledger_fn *fn, void *arg, int64_t *next, bool *done,
-                      struct dt_error *err)
+static dt_status take(const rd_kafka_message_t *m, struct dt_ledger_reading *reading, bool *done, struct dt_error *err)
 {
+    dt_ledger_fn *fn = reading->fn;
     struct dt_str key = {m->key, m->key_len};
     struct dt_str value = {m->payload, m->len};
 
     switch ((int)m->err) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
-        *next = m->offset + 1;
-        *done = !fn || !fn(arg, m->offset, key, value);
+        reading->next = m->offset + 1;
+        *done = !fn || !fn(reading->arg, m->offset, key, value);
         return DT_OK;
     case RD_KAFKA_RESP_ERR__PARTITION_EOF:
         *done = !fn;
@@ -114,8 +114,7 @@ static dt_status take(const rd_kafka_message_t *m, dt_ledger_fn *fn, void *arg, 
     }
 }
 
-static dt_status read_on(struct reader *r, int64_t deadline_us, const dt_clock *clock, const _Atomic bool *stop,
-                         dt_ledger_fn *fn, void *arg, int64_t *next, struct dt_error *err)
+static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, struct dt_error *err)
 {
     bool done = false;
 
@@ -123,14 +122,14 @@ static dt_status read_on(struct reader *r, int64_t deadline_us, const dt_clock *
         rd_kafka_message_t *m;
         dt_status status;
 
-        if (stop && *stop)
+        if (reading->stop && *reading->stop)
             return dt_fail(err, DT_SHUTDOWN, "ledger: stopped while reading");
-        if (dt_clock_mono_us(clock) >= deadline_us)
+        if (dt_clock_mono_us(reading->clock) >= reading->deadline_us)
             return dt_fail(err, DT_UNAVAILABLE, "ledger: nothing more came in time");
         m = rd_kafka_consume_queue(r->queue, 20);
         if (!m)
             continue;
-        status = take(m, fn, arg, next, &done, err);
+        status = take(m, reading, &done, err);
         rd_kafka_message_destroy(m);
         if (status != DT_OK)
             return status;
@@ -138,25 +137,24 @@ static dt_status read_on(struct reader *r, int64_t deadline_us, const dt_clock *
     return DT_OK;
 }
 
-dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t from, const dt_clock *clock,
-                         int64_t deadline_us, const _Atomic bool *stop, dt_ledger_fn *fn, void *arg, int64_t *next,
+dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct dt_ledger_reading *reading,
                          struct dt_error *err)
 {
-    const int64_t left_us = deadline_us - dt_clock_mono_us(clock);
+    const int64_t left_us = reading->deadline_us - dt_clock_mono_us(reading->clock);
     struct reader *r = calloc(1, sizeof(*r));
     dt_status status;
 
-    *next = from;
+    reading->next = reading->from;
     if (!r)
         return dt_fail(err, DT_NOMEM, "ledger");
     r->partition = (int32_t)shard;
     status = reader_open(env, r, err);
     if (status == DT_OK)
-        status = dt_kafka_await_topic(r->rk, r->topic, dt_kafka_now_us() + left_us, stop, NULL, err);
+        status = dt_kafka_await_topic(r->rk, r->topic, dt_kafka_now_us() + left_us, reading->stop, NULL, err);
     if (status == DT_OK)
-        status = reader_start(r, from, err);
+        status = reader_start(r, reading->from, err);
     if (status == DT_OK)
-        status = read_on(r, deadline_us, clock, stop, fn, arg, next, err);
+        status = read_on(r, reading, err);
     reader_close(r);
     return status;
 }

@@ -6,17 +6,27 @@
 
 #include "kafka/kafka.h"
 
-/* Return false to stop (what was looked for came by). */
+/* Takes a record; false: what was looked for came by, and reading stops. */
 typedef bool dt_ledger_fn(void *arg, int64_t offset, struct dt_str key, struct dt_str value);
+
+/* Which records are read, for whom, and for how long. */
+struct dt_ledger_reading {
+    int64_t from; /* offset of the first one */
+    const dt_clock *clock;
+    int64_t deadline_us;      /* of that clock's mono */
+    const _Atomic bool *stop; /* ends it with SHUTDOWN; may be NULL */
+    dt_ledger_fn *fn;         /* NULL: it is only asked whether `from` is there */
+    void *arg;                /* fn's */
+    int64_t next;             /* out, in any case: the offset behind the last record seen */
+};
 /*
- * Reads committed records of the shard's ledger partition from `from` on, until fn answers false. An end of the
- * partition is not an end: reads on until deadline_us (mono; then UNAVAILABLE). *next: offset after the last record
- * seen. INVALID: `from` is out of range (auto.offset.reset=error). fetch.wait.max.ms = 5. Without fn: OK as soon as it
- * is known that `from` is in range, or is where the next record comes.
+ * Reads committed records of the shard's ledger partition, until fn answers false. An end of the partition is not an
+ * end: reads on until the deadline, then UNAVAILABLE. INVALID: `from` is out of range (auto.offset.reset=error).
+ * fetch.wait.max.ms = 5. Without fn: OK as soon as it is known that `from` is in range, or is where the next record
+ * comes.
  */
-DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, int64_t from,
-                                       const dt_clock *clock, int64_t deadline_us, const _Atomic bool *stop,
-                                       dt_ledger_fn *fn, void *arg, int64_t *next, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard,
+                                       struct dt_ledger_reading *reading, struct dt_error *err);
 
 /* One deletion of the records of the shard's ledger partition below `before`, under way on another thread. */
 typedef struct dt_ledger_trim dt_ledger_trim;

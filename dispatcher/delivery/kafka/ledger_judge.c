@@ -56,8 +56,15 @@ static bool is_young(const struct dt_fence *fence)
 static dt_status read_with(struct dt_kafka_delivery *d, int64_t from, dt_ledger_fn *fn, void *arg, int64_t *next,
                            struct dt_error *err)
 {
-    return dt_ledger_read(d->kafka, d->env.shard, from, d->env.clock, dt_kafka_delivery_mono_us(d) + BARRIER_WAIT_US,
-                          d->env.abort, fn, arg, next, err);
+    struct dt_ledger_reading reading = {.from = from,
+                                        .clock = d->env.clock,
+                                        .deadline_us = dt_kafka_delivery_mono_us(d) + BARRIER_WAIT_US,
+                                        .stop = d->env.abort,
+                                        .fn = fn,
+                                        .arg = arg};
+    dt_status status = dt_ledger_read(d->kafka, d->env.shard, &reading, err);
+    *next = reading.next;
+    return status;
 }
 
 static dt_status read_from(struct dt_kafka_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
