@@ -67,7 +67,7 @@ static struct dt_str detail_of(dt_status status, const struct dt_error *err)
     return dt_str(about_the_request && err && err->text[0] ? err->text : dt_status_text(status));
 }
 
-/* What a server does not do for us, or forbids us, is no fault of who asked: it is told where an operator sees it. */
+/* A refusal by a server of ours is no fault of who asked: it is logged where an operator sees it. */
 static void note_outage(dt_status status, const struct dt_error *err)
 {
     static _Thread_local struct dt_outage_part outage;

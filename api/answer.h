@@ -1,5 +1,5 @@
 /*
- * What several handlers need: to parse a body and an id, to show a job, to turn a status of the store into a problem, to
+ * Steps that several handlers share: parse a body and an id, show a job, turn a status of the store into a problem,
  * page through a list. Knows requests and JSON, and none of the store's functions.
  *
  * Functions that return a bool fill in the answer themselves when they say false. Functions that return an enum dt_next
@@ -30,7 +30,7 @@ dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rule
 /* Reads params[0] as a job's id. False: 404. */
 bool dt_answer_id(struct dt_request *req, int64_t *id);
 
-/* Whether the clock can be trusted to add delays to. False: 503, MySQL was never reached. */
+/* Says whether MySQL's clock is known, so that delays can be added to it. False: 503, MySQL was never reached. */
 bool dt_answer_clock(struct dt_request *req);
 
 /* A decoder's refusal: 413, or 422 with all faults, or what the status is otherwise. */

@@ -1,7 +1,7 @@
 /*
- * What the handlers of requests reach as req->api: the parts of this process, by name. Only main.c (or a test) knows
- * them all: it fills this in before any thread starts, and frees the parts after all threads have ended. A handler
- * includes the headers of the parts that it calls; these say how far a part is thread-safe.
+ * The parts of this process by name, which handlers of requests reach as req->api. Only main.c (or a test) knows them
+ * all: it fills this in before any thread starts, and frees the parts after all threads have ended. A handler includes
+ * the headers of the parts that it calls; these say how far a part is thread-safe.
  */
 #ifndef DT_API_API_H
 #define DT_API_API_H

@@ -1,6 +1,6 @@
 /*
- * What duetime-api does besides serving: migrations and tokens. Each returns the exit code of the process and talks to
- * people on stderr, data goes to stdout.
+ * Commands of duetime-api besides serving: migrations and tokens. Each returns the exit code of the process, talks to
+ * people on stderr and writes data to stdout.
  */
 #ifndef DT_API_COMMANDS_H
 #define DT_API_COMMANDS_H
@@ -12,7 +12,7 @@ int dt_command_migrate(const struct dt_config *config);
 int dt_command_new_token(const struct dt_config *config, const char *name, const char *scopes, const char *topics);
 int dt_command_list_tokens(const struct dt_config *config);
 int dt_command_revoke_token(const struct dt_config *config, const char *name);
-/* From now on nobody is asked for a token, until one is made; refused while there is one. */
+/* Makes the API ask for no token from now on, until one is made; refused while there is one. */
 int dt_command_waive_tokens(const struct dt_config *config);
 int dt_command_print_routes(void);
 

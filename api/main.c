@@ -26,10 +26,10 @@
 #include "intake/index_writer.h"
 #include "intake/results_batcher.h"
 #include "ops/health.h"
+#include "request/budget.h"
 #include "request/router.h"
 #include "store/db/db.h"
 #include "topics/topic_cache.h"
-#include "request/budget.h"
 #include "work/session.h"
 #include "work/slices.h"
 #include "work/workers.h"
@@ -209,8 +209,8 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
 }
 
 /*
- * What is under way is given its time; then what is queued is committed and answered, batches tell how far they came,
- * and only then the HTTP server ends.
+ * Gives requests that are under way their time; then what is queued is committed and answered, batches tell how far
+ * they came, and only then the HTTP server ends.
  */
 static void stop_parts(struct server *s)
 {

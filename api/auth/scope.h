@@ -1,6 +1,6 @@
 /*
- * What a token allows, and what a route asks for: sets of bits. Pure. A caller may take a route when its token has all
- * the bits of the route.
+ * Scopes: a token allows some, a route asks for some; both are sets of bits. Pure. A caller may take a route when its
+ * token has all the bits of the route.
  */
 #ifndef DT_API_SCOPE_H
 #define DT_API_SCOPE_H
@@ -11,7 +11,7 @@ enum dt_scope {
     DT_SCOPE_REPORT = 2,
     DT_SCOPE_READ = 4,
     DT_SCOPE_ADMIN = 8, /* has the others in it */
-    /* Not in a token's text: what concerns the whole installation. A token that is bound to topics lacks it. */
+    /* The whole installation. It stands in no token's text; a token that is bound to topics lacks it. */
     DT_SCOPE_ALL_TOPICS = 16,
     DT_SCOPE_READ_ALL = DT_SCOPE_READ | DT_SCOPE_ALL_TOPICS,
     DT_SCOPE_ADMIN_ALL = DT_SCOPE_ADMIN | DT_SCOPE_ALL_TOPICS

@@ -22,7 +22,7 @@
 #define DROP_SMALL  (64u * 1024)      /* refused requests with bodies up to this keep their connection */
 #define DETACHED_US INT64_C(10000000) /* for the client to take a detached answer */
 
-/* What the request has in its buffers, all together. */
+/* The bytes of all buffers of the request. */
 static size_t weight_of(const struct dt_request *req, const struct dt_strbuf *body)
 {
     return dt_exchange_beyond_free(body->cap) + dt_exchange_beyond_free(req->arena.size) +
@@ -37,8 +37,8 @@ void dt_request_trim(struct dt_request *req)
 }
 
 /*
- * From here until the client has read its answer, the request holds what its buffers have, no more and no less. When
- * there is no room for that, its answer is given up.
+ * The request holds exactly what its buffers have, from here until the client has read its answer. When there is no
+ * room for that, its answer is given up.
  */
 static void weigh_answer(struct dt_request *req, const struct dt_strbuf *body)
 {
@@ -113,7 +113,7 @@ static void refuse_body(struct dt_exchange *e, int why)
         dt_request_refuse(&e->req, DT_PROBLEM_UNAVAILABLE, "the server is shutting down");
 }
 
-/* What was decided before the body broke off, or why it did. */
+/* Answers with what was decided before the body broke off, or with why it did. */
 static void detach_with_answer(struct dt_exchange *e, int why)
 {
     struct dt_request *req = &e->req;

@@ -59,7 +59,7 @@ static bool charge_growth(struct dt_exchange *e, size_t n)
     return dt_request_hold(&e->req, dt_exchange_beyond_free(cap) - dt_exchange_beyond_free(e->body.cap));
 }
 
-/* Whether nothing more of this body is taken: its time is up, it was cut off, or the server ends. */
+/* Says whether the body is over: its time is up, it was cut off, or the server ends. */
 static bool is_cut(struct dt_exchange *e, int64_t now)
 {
     int64_t until_us = e->req.deadline_us + (dt_exchange_stream_open(e) ? DT_STREAM_GRACE_US : 0);

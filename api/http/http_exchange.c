@@ -96,7 +96,7 @@ static bool is_blank(char ch)
     return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\n';
 }
 
-/* Nothing, or an empty object: clients that cannot send a POST without a body send that. */
+/* Says whether the body is nothing, or an empty object, which clients send that cannot send a POST without a body. */
 static bool nothing_said(struct dt_str body)
 {
     static const char empty[] = "{}";
@@ -112,8 +112,8 @@ static bool nothing_said(struct dt_str body)
 }
 
 /*
- * What decoding a large body and answering with it takes, at most: a decoded payload, and its text in a buffer that
- * grows by half. Charged before anything is done, so that what was done can be told.
+ * The room that decoding a large body and answering with it takes at most: a decoded payload, and its text in a buffer
+ * that grows by half. Charged before anything is done, so that what was done can be told.
  */
 static size_t made_of(struct dt_str body)
 {

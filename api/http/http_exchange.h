@@ -71,11 +71,11 @@ static inline size_t dt_exchange_beyond_free(size_t cap)
 
 /* ---- the library's calls (http_exchange.c); all on the HTTP thread ---- */
 
-/* For a connection on this socket, which stays the library's. NULL: memory is out. */
+/* Makes the exchange of a connection on this socket, which stays the library's. NULL: memory is out. */
 struct dt_exchange *dt_exchange_new(struct dt_http_shared *http, struct MHD_Connection *mhd, int fd);
 /* The socket is still open. Accepts NULL. */
 void dt_exchange_free(struct dt_exchange *e);
-/* What dt_mhd_events (http_mhd.h) says. */
+/* As dt_mhd_events (http_mhd.h) says. */
 bool dt_exchange_begun(struct dt_exchange *e, const char *path, const char *method);
 bool dt_exchange_ready(struct dt_exchange *e);
 void dt_exchange_ended(struct dt_exchange *e, bool sent);
@@ -92,7 +92,7 @@ bool dt_exchange_admit(struct dt_exchange *e);
 
 /* ---- the body (http_body.c) ---- */
 
-/* What dt_mhd_events (http_mhd.h) says. */
+/* As dt_mhd_events (http_mhd.h) says. */
 bool dt_exchange_body(struct dt_exchange *e, const char *p, size_t *n);
 
 /* ---- the answer (http_answer.c) ---- */

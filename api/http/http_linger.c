@@ -59,7 +59,7 @@ static void slot_clear(struct slot *slot)
     dt_hold_end(&slot->hold);
 }
 
-/* Whether there is more to wait for. */
+/* Says whether there is more to wait for. */
 static bool drop_input(int fd)
 {
     char waste[16384];
@@ -73,7 +73,7 @@ static bool drop_input(int fd)
     return true;
 }
 
-/* What has arrived is dropped before the last close, so that the kernel sends the answer to its end and no reset. */
+/* Drops what has arrived before the last close, so that the kernel sends the answer to its end and no reset. */
 static void end_slot(struct slot *slot)
 {
     (void)drop_input(slot->fd);
@@ -187,7 +187,7 @@ static nfds_t collect_sockets(dt_linger *linger, struct pollfd *fds, int *slots,
     return n;
 }
 
-/* What a socket is ready for. False: it is done with. */
+/* Serves what a socket is ready for. False: it is done with. */
 static bool tend(struct slot *slot, short ready)
 {
     if (ready & (POLLERR | POLLNVAL))

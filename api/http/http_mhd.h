@@ -31,7 +31,7 @@ struct MHD_Daemon;
 struct dt_exchange;
 struct dt_request;
 
-/* What the library's calls become. Constant; all on the HTTP thread of the connection. */
+/* The calls that the library's callbacks become. Constant; each runs on the HTTP thread of the connection. */
 struct dt_mhd_events {
     /* A connection begins. arg: of dt_mhd_start. NULL: memory is out, and the connection ends with its first request. */
     struct dt_exchange *(*opened)(void *arg, struct MHD_Connection *mhd, int fd);
@@ -65,7 +65,7 @@ DT_MUST_CHECK bool dt_mhd_add(struct dt_mhd_thread *thread, int fd, const struct
 /* One header, or one parameter of the query. The slices live as long as the request. False: no more are wanted. */
 typedef bool dt_mhd_take(void *arg, struct dt_str name, struct dt_str value);
 void dt_mhd_headers(struct MHD_Connection *mhd, dt_mhd_take *take, void *arg);
-/* As they were sent: with their escapes. */
+/* Gives the query's parameters as they were sent, with their escapes. */
 void dt_mhd_query(struct MHD_Connection *mhd, dt_mhd_take *take, void *arg);
 
 /* Queues what is filled in as the answer. req->out is borrowed until the request is over. False: memory is out. */
@@ -73,7 +73,7 @@ DT_MUST_CHECK bool dt_mhd_answer(struct MHD_Connection *mhd, const struct dt_req
 void dt_mhd_suspend(struct MHD_Connection *mhd);
 /* Any thread. From here on the request is the HTTP thread's. */
 void dt_mhd_resume(struct MHD_Connection *mhd);
-/* Whether it is suspended as far as the library knows: a resume takes effect on the HTTP thread. */
+/* Says whether the connection is suspended as far as the library knows: a resume takes effect on the HTTP thread. */
 bool dt_mhd_suspended(struct MHD_Connection *mhd);
 /* "Not Found". Static text. */
 const char *dt_mhd_reason(int status);

@@ -1,5 +1,5 @@
 /*
- * What all connections of a server share: its configuration, the table of connections, request ids, the metrics of
+ * The server as all its connections share it: its configuration, the table of connections, request ids, the metrics of
  * routes, and the count of requests that are under way. Nothing here knows how a request is read or answered.
  *
  * Everything but what is said to be atomic or under the lock is constant while the server runs.

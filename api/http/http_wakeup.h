@@ -14,7 +14,7 @@
 struct MHD_Connection;
 struct dt_wakeup;
 
-/* What waits for its thread: one a connection. */
+/* A connection that waits for its thread. */
 struct dt_wakeup_entry {
     struct MHD_Connection *mhd;
     struct dt_wakeup *wakeup;     /* of its thread */
@@ -32,7 +32,7 @@ void dt_wakeups_init(struct dt_wakeups *wakeups);
 /* The threads have ended. */
 void dt_wakeups_clear(struct dt_wakeups *wakeups);
 /*
- * From here on every resume goes through the library at once, and what is on lists is resumed: the library ends the
+ * Makes every resume go through the library at once from here on, and resumes what is on lists: the library ends the
  * process when it is stopped while something is suspended. Any thread.
  */
 void dt_wakeups_close(struct dt_wakeups *wakeups);

@@ -20,8 +20,8 @@
 #include "batch_chunk.h"
 #include "committer.h"
 #include "create.h"
-#include "topics/topic_cache.h"
 #include "request/budget.h"
+#include "topics/topic_cache.h"
 #include "work/scratch.h"
 #include "work/slices.h"
 
@@ -84,7 +84,7 @@ static size_t held_for(size_t weight)
     return weight <= FREE_WEIGHT ? 0 : (weight - FREE_WEIGHT + STEP - 1) / STEP * STEP;
 }
 
-/* What is there is charged; when there is no room for it, nothing more comes. */
+/* Charges what is there; when there is no room for it, nothing more comes. */
 static void charge(struct dt_batch *batch)
 {
     size_t held = held_for(batch->weight);
@@ -309,7 +309,7 @@ static void append(struct dt_batch *batch, struct dt_chunk *chunk)
     DL_APPEND(batch->head, chunk);
 }
 
-/* What was not submitted is not: its elements are told why. */
+/* Ends a chunk that is not submitted: its elements are told why. */
 static void close_open_chunk(struct dt_batch *batch)
 {
     if (!batch->open || batch->open->n_slots == 0)
@@ -541,7 +541,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
 
 /* ---- the answer ---- */
 
-/* What is not back by now has had its time: it is told as unknown. */
+/* A chunk that is not back by now has had its time: it is told as unknown. */
 static void write_all(struct dt_batch *batch)
 {
     dt_gate_leave(&batch->entry);

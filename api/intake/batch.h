@@ -40,12 +40,12 @@ bool dt_batch_room(dt_batch *batch);
 void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep);
 /* An element that was refused before it was looked at (too long a line). Needs room too. */
 void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *detail);
-/* No element is looked at any more: memory is out, or twice limits.batch_lines came. Looks at the proportions of the
- * answer. */
+/* Says that no element is looked at any more: memory is out, or twice limits.batch_lines came. Looks at the proportions
+ * of the answer. */
 bool dt_batch_over(dt_batch *batch);
 
 enum dt_batch_end { DT_BATCH_LATE, DT_BATCH_SHUTDOWN, DT_BATCH_MEMORY, DT_BATCH_LONG, DT_BATCH_CUT };
-/* Nothing more is made. The first reason counts. */
+/* Makes nothing more. The first reason counts. */
 void dt_batch_end(dt_batch *batch, enum dt_batch_end why);
 /* Looks at the clock, and whether the server ends. True: the batch has ended early. */
 bool dt_batch_look(dt_batch *batch);
@@ -66,9 +66,10 @@ bool dt_batch_suspend(dt_batch *batch, bool finished);
  * is more to do now. False: the server ends, step is not called.
  */
 bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req));
-/* In a step that says false, before the request is resumed: from here on it waits on its HTTP thread. */
+/* Ends the time slices, in a step that says false, before the request is resumed: from here on it waits on its HTTP
+ * thread. */
 void dt_batch_leave_slices(dt_batch *batch);
-/* In a step, as dt_batch_suspend: after true the step says false, and is called again after the wait. */
+/* Waits in a step, as dt_batch_suspend does: after true the step says false, and is called again after the wait. */
 bool dt_batch_wait(dt_batch *batch, bool finished);
 
 /* After the last chunk came back: the results as the request's answer (200, or 503 when memory was out). */

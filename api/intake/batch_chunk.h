@@ -35,7 +35,7 @@ struct dt_chunk {
     _Atomic bool done; /* set under the gate's lock, read without it */
 };
 
-/* For up to room_max elements, with room for the first of them. NULL: memory is out. */
+/* Makes a chunk for up to room_max elements, with room for the first of them. NULL: memory is out. */
 struct dt_chunk *dt_chunk_new(void *batch, size_t room, size_t room_max);
 /* Accepts NULL. */
 void dt_chunk_free(struct dt_chunk *chunk);
@@ -60,7 +60,7 @@ DT_MUST_CHECK bool dt_chunk_keep_payload(struct dt_chunk *chunk);
 
 /* Notes that the chunk has a row with this key. */
 void dt_chunk_note_key(struct dt_chunk *chunk, uint64_t hash);
-/* Whether it has a row with a key of this hash. */
+/* Says whether the chunk has a row with a key of this hash. */
 bool dt_chunk_has_key(const struct dt_chunk *chunk, uint64_t hash);
 
 #endif

@@ -27,7 +27,7 @@
 
 typedef struct dt_gate dt_gate;
 
-/* What a batch waits for: room for another chunk, or the return of all its chunks. */
+/* The event that a batch waits for: room for another chunk, or the return of all its chunks. */
 enum dt_gate_for { DT_GATE_ROOM = 1, DT_GATE_ALL };
 enum dt_gate_end { DT_GATE_OPEN, DT_GATE_LATE, DT_GATE_CLOSED };
 

@@ -106,7 +106,7 @@ static bool is_empty_locked(const dt_committer *c)
     return !c->few.units && !c->many.units;
 }
 
-/* Whether there is room; a queue that is empty takes any unit. */
+/* Says whether there is room; a queue that is empty takes any unit. */
 static dt_status admit_locked(const dt_committer *c, const struct dt_unit *unit)
 {
     if (c->stopping)
@@ -460,7 +460,7 @@ static dt_status insert(struct worker *w, size_t n, int64_t *created_ms, struct 
     return DT_OK;
 }
 
-/* What the index has to know of these units, noted before they are answered and gone. */
+/* Notes what the index has to know of these units, before they are answered and gone. */
 static size_t note_entries(struct worker *w, struct dt_unit *units, size_t *created)
 {
     dt_committer *c = w->committer;

@@ -1,4 +1,4 @@
-/* What became of a row: see create.h. */
+/* The outcome of a row in words: see create.h. */
 #include "create.h"
 
 static int say_invalid(struct dt_faults *faults, struct dt_problem *problem, const char *pointer, const char *reason)

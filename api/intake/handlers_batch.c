@@ -92,7 +92,7 @@ static void keep_beginning(struct dt_request *req, struct lines *lines, const ch
         dt_batch_end(lines->batch, DT_BATCH_MEMORY);
 }
 
-/* No more lines are looked at; what is still to come is the remainder. */
+/* Looks at no more lines; what is still to come is the remainder. */
 static void leave_remainder(struct lines *lines)
 {
     dt_batch_remainder(lines->batch);
@@ -219,7 +219,7 @@ static void take_last_line(struct lines *lines, bool truncated)
         take_line(lines, NULL, 0);
 }
 
-/* Nothing more comes. Called again after each wait for room. */
+/* Ends the batch when nothing more comes. Called again after each wait for room. */
 static enum dt_next finish_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;

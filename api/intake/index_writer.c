@@ -37,7 +37,7 @@
 #define PROBE_US     INT64_C(2000000)
 #define STALE_MS     2000
 
-/* What one round takes from under the lock. */
+/* The part of the queue that one round takes from under the lock. */
 struct round {
     size_t n;
     uint64_t outbox[(DT_SHARDS_MAX + 63) / 64];
@@ -338,7 +338,7 @@ static void write_round(dt_index_writer *w, const struct round *round)
     note(w, round, written, status, &err);
 }
 
-/* What MySQL was never asked for is not known, and nothing was made that Redis should have. */
+/* Before MySQL was ever reached no shard is known, and nothing was made that Redis should have. */
 static bool connect_when_known(dt_index_writer *w)
 {
     struct dt_view *view = dt_topic_cache_view(w->topics);

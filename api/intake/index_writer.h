@@ -28,7 +28,7 @@ void dt_index_writer_outbox(dt_index_writer *writer, int64_t job_id);
 void dt_index_writer_topics(dt_index_writer *writer);
 /* on_loss is called, on any thread, whenever something could not be written: it returns at once. */
 void dt_index_writer_on_loss(dt_index_writer *writer, void (*on_loss)(void *arg), void *arg);
-/* What Redis last said to a write; where there was none for two seconds, to one that nobody reads. */
+/* Tells what Redis last said to a write; where there was none for two seconds, to one that nobody reads. */
 struct dt_index_verdict {
     dt_status status; /* OK before any */
     int64_t at_us;    /* mono; 0 = never */

@@ -119,7 +119,7 @@ static dt_status apply(dt_results_batcher *r, size_t n, struct dt_error *err)
     return status;
 }
 
-/* Where jobs are due now, for the index, and leaders whose outbox has news. */
+/* Tells the index where jobs are due now, and leaders whose outbox has news. */
 static void tell_index(dt_results_batcher *r, size_t n)
 {
     size_t k = 0;

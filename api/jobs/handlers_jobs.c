@@ -60,13 +60,13 @@ static struct change *change_new(struct dt_request *req)
 
 static enum dt_next answer_row(struct dt_request *req, dt_store *store, const struct dt_job *job)
 {
-    /* What leaders and topics say is a second old at most; when it cannot be read the last known holds. */
+    /* Reads what leaders and topics say, a second old at most; when it cannot be read the last known holds. */
     if (dt_topic_cache_refresh(req->api->topics, store, NULL) == DT_OK)
         (void)(dt_topic_cache_refresh_shards(req->api->topics, store, NULL) == DT_OK);
     return dt_answer_stored(req, store, job, NULL);
 }
 
-/* What is about to be read and answered, held before anything is done. False: 503 is filled in. */
+/* Holds the room for what is about to be read and answered, before anything is done. False: 503 is filled in. */
 static bool hold_room(struct dt_request *req)
 {
     struct change *change = req->state;

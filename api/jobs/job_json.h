@@ -14,7 +14,7 @@
 #include "request/problem.h"
 #include "store/store.h"
 
-/* What bodies are measured against; from the configuration, one a process. Slices are borrowed. */
+/* The limits that bodies are measured against; from the configuration, one a process. Slices are borrowed. */
 struct dt_job_rules {
     int64_t max_delay_ms;
     size_t payload_max, headers_max;
@@ -24,8 +24,8 @@ struct dt_job_rules {
 /* Limits for dt_json_parse: `nested` = levels around the object (1 for elements of an array). */
 struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested);
 
-/* What the request's path says of a new job: both absent for POST. They are checked before (dt_topic_check,
- * dt_key_check); the body must agree with them. */
+/* The part of a new job that stands in the request's path; both are absent for POST. They are checked before
+ * (dt_topic_check, dt_key_check); the body must agree with them. */
 struct dt_job_path {
     struct dt_str topic, key;
 };

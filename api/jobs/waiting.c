@@ -1,4 +1,4 @@
-/* What a job waits for: see waiting.h. */
+/* The word for what a job waits for: see waiting.h. */
 #include "waiting.h"
 
 void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref, dt_store *store)

@@ -1,5 +1,5 @@
 /*
- * What a job waits for, in one word, from its row and from what the leaders said about their shards a second ago at
+ * One word for what a job waits for, from its row and from what the leaders said about their shards a second ago at
  * most:
  *
  *   scheduled, next_at ahead              time

@@ -1,5 +1,5 @@
 /*
- * What changes the installation as a whole: the number of shards. The change itself is one row in MySQL
+ * Changes of the installation as a whole: the number of shards. The change itself is one row in MySQL
  * (scheduler/store/store_shards.c); the dispatchers follow it by themselves, and are told so that they do it at once.
  */
 #include "answer.h"

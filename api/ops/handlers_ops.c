@@ -1,5 +1,5 @@
 /*
- * What operators and probes ask: alive, ready, metrics, the description of the API, and how the installation is.
+ * Answers to operators and probes: alive, ready, metrics, the description of the API, and how the installation is.
  * Answers from what the health thread found out at most about two seconds ago, so that a probe never waits for a server
  * that is away.
  */
@@ -33,7 +33,7 @@ static void add_part(struct dt_strbuf *out, const char *name, const char *state)
     dt_strbuf_addf(out, ",\"%s\":\"%s\"", name, state);
 }
 
-/* What dispatchers say of themselves, and how long ago that was; -1: never heard. */
+/* Reads what dispatchers say of themselves, and how long ago that was; -1: never heard. */
 struct work {
     bool leaders, kafka, redis;
     int64_t age_ms;
@@ -139,8 +139,9 @@ static void add_text_or_null(struct dt_strbuf *out, const char *name, struct dt_
         dt_strbuf_adds(out, "null");
 }
 
-/* Not yet as the present map wants it: its leader works with an older one, or is still filling the index, or there is
- * none; or it is to go, and is led until nothing of it is in flight and its leader has stepped down. */
+/* Says that a shard is not yet as the present map wants it: its leader works with an older one, or is still filling the
+ * index, or there is none; or the shard is to go, and is led until nothing of it is in flight and its leader has
+ * stepped down. */
 static bool is_moving(const struct dt_shard_info *info, const struct dt_installation *installation)
 {
     return info->shard >= installation->shards || info->generation != installation->generation;
@@ -187,7 +188,7 @@ static int64_t oldest_overdue_ms(const struct dt_shards_view *shards)
     return oldest;
 }
 
-/* For who may read: the servers' own words, too. */
+/* Adds, for callers that may read, the servers' own words, too. */
 static void add_health(struct dt_api *api, struct dt_strbuf *out)
 {
     struct dt_health_state state;

@@ -130,7 +130,7 @@ static void tell_losses(dt_health *h)
         DT_LOG(DEBUG, "health", "leaders were not told of losses", DT_S("error", err.text));
 }
 
-/* For everybody to see: words of ours, never the server's text, which has users and hosts in it. */
+/* Chooses a word that everybody may see: one of ours, never the server's text, which has users and hosts in it. */
 static const char *word_of(dt_status status, const struct dt_error *err)
 {
     static const char told[] = "MySQL "; /* as the port begins what a server told */

@@ -45,7 +45,7 @@ void dt_hold_less(struct dt_hold *hold, size_t n);
 bool dt_hold_exactly(struct dt_hold *hold, size_t n);
 /* n bytes of the one are the other's from now on, or all that it has, whichever is less. Both are of one budget. */
 void dt_hold_move(struct dt_hold *from, struct dt_hold *to, size_t n);
-/* Nothing any more. */
+/* Gives back all that the hold has. */
 void dt_hold_end(struct dt_hold *hold);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What a refused request is answered with: a problem document (RFC 9457), and the list of faults in a body that a 422
+ * Problem documents (RFC 9457), which refused requests are answered with, and the list of faults in a body that a 422
  * points at. Every problem type stands in this one table, with its HTTP status and title; openapi.yaml names the same.
  *
  *   {"type":"/problems/too-late","title":"…","status":409,"detail":"…","request_id":"…",
@@ -84,7 +84,7 @@ struct dt_problem {
 /* "too-late" */
 const char *dt_problem_slug(enum dt_problem_type type);
 int dt_problem_http_status(enum dt_problem_type type);
-/* What a status from below is to the caller. DT_OK is a mistake: INTERNAL. */
+/* Turns a status from below into the problem that it is to the caller. DT_OK is a mistake: INTERNAL. */
 enum dt_problem_type dt_problem_of_status(dt_status status);
 /* Seconds for Retry-After; 0 = the header has no place. */
 unsigned dt_problem_retry_after_s(enum dt_problem_type type);

@@ -1,6 +1,6 @@
 /*
- * What handlers do with a request that needs no HTTP server: look at the query, add headers, refuse. Refuses to know
- * libmicrohttpd and threads.
+ * Steps of handlers that need no HTTP server: look at the query, add headers, refuse. Refuses to know libmicrohttpd and
+ * threads.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * What a request is: what came in, what goes out, and what a handler may do with it. Knows no HTTP library; the server
- * (http/) fills a request in and sends its answer.
+ * A request: what came in, what goes out, and what a handler may do with it. Knows no HTTP library; the server (http/)
+ * fills a request in and sends its answer.
  *
  * A request belongs to exactly one thread at a time, so nothing in it is locked:
  *
@@ -111,7 +111,7 @@ enum dt_next dt_request_no_room(struct dt_request *req);
  * Fills in a problem: status, type, body with the request's id, Retry-After where one is due. Replaces what out held.
  */
 void dt_request_problem(struct dt_request *req, const struct dt_problem *problem);
-/* As dt_request_problem, with a detail and nothing else. */
+/* Does as dt_request_problem, with a detail and nothing else. */
 void dt_request_refuse(struct dt_request *req, enum dt_problem_type type, const char *fmt, ...) DT_PRINTF(3, 4);
 
 /*

@@ -108,7 +108,7 @@ size_t dt_router_count(const dt_router *router)
     return router->n;
 }
 
-/* Whether the segment of a path, once it is decoded, is this literal. */
+/* Says whether the segment of a path, once it is decoded, is this literal. */
 static bool decodes_to(struct dt_str segment, struct dt_str literal)
 {
     size_t k = 0;
@@ -128,7 +128,7 @@ static bool decodes_to(struct dt_str segment, struct dt_str literal)
     return k == literal.n;
 }
 
-/* Whether the path's segments fit this route; parameters are noted on the way. */
+/* Says whether the path's segments fit this route; parameters are noted on the way. */
 static bool route_fits(const struct compiled *c, const struct dt_str *parts, unsigned n,
                        struct dt_str params[DT_ROUTE_PARAMS])
 {
@@ -238,7 +238,7 @@ static bool is_utf8(struct dt_str charset)
            dt_str_is_caseless(charset, "us-ascii");
 }
 
-/* Whether no parameter of the content type says that the text is something else than UTF-8. */
+/* Says whether no parameter of the content type names another character set than UTF-8. */
 static bool reads_as_utf8(struct dt_str parameters)
 {
     while (parameters.n) {
@@ -265,7 +265,7 @@ enum dt_media dt_media_parse(struct dt_str content_type)
     return DT_MEDIA_OTHER;
 }
 
-/* Whether the text begins with this, whatever the case of its letters. */
+/* Says whether the text begins with this, whatever the case of its letters. */
 static bool begins_caseless(struct dt_str text, const char *lower)
 {
     size_t n = strlen(lower);

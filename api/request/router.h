@@ -15,12 +15,12 @@
 struct dt_request;
 struct dt_stream;
 
-/* What a handler says: the answer is filled in, or somebody else has the request now (see request.h). */
+/* The word of a handler: the answer is filled in, or somebody else has the request now (see request.h). */
 enum dt_next { DT_REPLY, DT_PENDING };
 
 #define DT_ROUTE_PARAMS 2
 
-/* What a route does with a body. */
+/* The way in which a route takes a body. */
 enum dt_body {
     DT_BODY_NONE,  /* takes none: white space or {} is let pass, anything else 422 */
     DT_BODY_JSON,  /* application/json (or missing type), limit limits.body; handle gets it whole, perhaps empty */

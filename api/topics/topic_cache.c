@@ -380,7 +380,7 @@ static size_t count_prefix(const struct dt_topic_table *table, struct dt_str pre
     return place_of(table, (struct dt_str){above, prefix.n + 1}) - place_of(table, prefix);
 }
 
-/* What the snapshot says; MySQL decides where it says nothing. */
+/* Judges by the snapshot; MySQL decides where it says nothing. */
 static enum dt_topic_refusal full(dt_topic_cache *cache, struct dt_str name, const struct dt_topic_terms *terms)
 {
     struct dt_view *view = dt_topic_cache_view(cache);

@@ -45,7 +45,7 @@ dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
     if (now_us - session->used_us < IDLE_US)
         return DT_OK;
     dt_status status = dt_store_ping(session->store, err);
-    /* What fails at once may be a connection that the server ended; a new one may well be had. */
+    /* A ping that fails at once may have met a connection that the server ended; a new one may well be had. */
     if (status == DT_UNAVAILABLE && dt_clock_mono_us(session->clock) - now_us < AT_ONCE_US)
         status = dt_store_ping(session->store, err);
     if (status == DT_UNAVAILABLE)

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "store/store.h"
 
-/* What the threads of a process work with; outlives all of them. */
+/* The configuration and the clocks that all threads of a process work with; outlives them. */
 struct dt_session_env {
     const struct dt_config *config;
     const dt_clock *clock;

@@ -19,7 +19,7 @@ static size_t wanting(const struct dt_fair_queue *queues, size_t n, bool timeout
     return want;
 }
 
-/* Of one kind; what is left of the room. */
+/* Shares the room among the queues of one kind; returns what is left of it. */
 static size_t pour(struct dt_fair_queue *queues, size_t n, bool timeouts, size_t room)
 {
     size_t want;

@@ -1,6 +1,6 @@
 /*
- * Who goes next when more is due than fits: each topic an equal part, and what one does not need goes to the others.
- * Pure. A fair queue holds the due jobs of one topic, or its acknowledgements that did not come in time.
+ * Decides who goes next when more is due than fits: each topic gets an equal part, and what one does not need goes to
+ * the others. Pure. A fair queue holds the due jobs of one topic, or its acknowledgements that did not come in time.
  */
 #ifndef DT_DISPATCHER_FAIR_H
 #define DT_DISPATCHER_FAIR_H

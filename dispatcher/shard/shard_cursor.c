@@ -50,7 +50,7 @@ void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id)
     l->cursor.ahead_id = id;
 }
 
-/* What is created or moved meanwhile may have appeared behind the reader ahead. */
+/* Jobs that are created or moved meanwhile may have appeared behind the reader ahead. */
 void dt_shard_ahead_end(dt_shard_loop *l)
 {
     bool all = dt_shard_mono_us(l) - l->cursor.ahead_us >= AHEAD_US;

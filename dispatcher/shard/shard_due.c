@@ -26,8 +26,8 @@ static dt_status ask_index(dt_shard_loop *l, struct dt_due_scan *scan, struct dt
     return dt_index_due(l->index, l->shard, scan, err);
 }
 
-/* From Redis: *n of l->due.entries. The marker tells whether the set is the one that was filled. A marking whose answer
- * was lost may have come about. */
+/* Asks Redis for *n of l->due.entries. The marker tells whether the set is the one that was filled. A marking whose
+ * answer was lost may have come about. */
 static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms)
 {
     struct dt_due_scan scan = {.now_ms = now_ms, .limit = DT_SCAN_BATCHES * batch_jobs(l), .entries = l->due.entries};

@@ -82,7 +82,8 @@ static int64_t settle_at_us(const dt_shard_loop *l)
     return l->flight.sent_us + l->env->config->dispatch_settle_after * 1000;
 }
 
-/* Where MySQL is read, nobody tells that an earlier job has come; where the channel is down, nobody is heard. */
+/* The longest sleep is shorter where MySQL is read, because nobody tells that an earlier job has come, and where the
+ * channel is down, because nobody is heard. */
 static int64_t longest_sleep_us(const dt_shard_loop *l)
 {
     if (dt_shard_believes_index(l) && l->env->hears(l->env->arg))
@@ -171,7 +172,8 @@ static bool has_work(const dt_shard_loop *l)
            dt_shard_has_remainder(l);
 }
 
-/* What this leader transaction put off, a retry after a timeout say, may be due before what the due scan saw next. */
+/* A job that this leader transaction put off, a retry after a timeout say, may be due before what the due scan saw
+ * next. */
 static void note_put_off(const struct dt_leader_txn *txn, int64_t *next_ms)
 {
     for (size_t i = 0; i < txn->seen.n; i++) {

@@ -13,7 +13,8 @@
 
 typedef struct dt_shard_loop dt_shard_loop;
 
-/* What all loops of a process share; must outlive them. Callbacks run on the loop's thread and return at once. */
+/* The surroundings that all loops of a process share; must outlive them. Callbacks run on the loop's thread and return
+ * at once. */
 struct dt_loop_env {
     const struct dt_config *config;
     const struct dt_delivery_servers *servers;
@@ -62,7 +63,7 @@ void dt_shard_loop_index_sure(dt_shard_loop *loop, uint64_t doubts);
 void dt_shard_loop_release(dt_shard_loop *loop); /* finish what is in flight, step down, end */
 void dt_shard_loop_stop(dt_shard_loop *loop);    /* end at once: somebody else may lead already */
 
-/* What it says about itself; strings are copied. */
+/* The state that a loop tells of itself; strings are copied. */
 struct dt_loop_state {
     bool leading;
     struct dt_marker marker; /* of its set in Redis; valid while leading */

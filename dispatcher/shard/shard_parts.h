@@ -46,7 +46,7 @@ struct dt_shard_meters {
 
 /* ---- shard_batch.c ---- */
 
-/* What the row's list holds, and how far its head has come. A takeover reads the list anew. */
+/* The row's list, and how far its head has come. A takeover reads the list anew. */
 struct dt_flight {
     struct dt_inflight list;
     bool sent;                   /* the first fence.send_n were committed; settle_offset is valid */
@@ -159,7 +159,7 @@ struct dt_shard_pace {
     bool resume;             /* an idle shard has something to do again: take over */
 };
 
-/* What was logged already. */
+/* Messages that were logged already. */
 struct dt_shard_told {
     bool halt;
     struct dt_outage_part outage;
@@ -224,7 +224,7 @@ DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err);
 /* Notes that the row has just been compared. */
 void dt_shard_fence_checked(dt_shard_loop *l);
-/* Nothing is known to be in flight. */
+/* Forgets what is in flight, before the row is read anew. */
 void dt_shard_forget_flight(dt_shard_loop *l);
 /* Drops the first n entries of the list, which the row has no more. */
 void dt_shard_drop_settled(dt_shard_loop *l, size_t n);

@@ -491,7 +491,7 @@ static void see_skipped(dt_shard_loop *l, size_t n_head)
         fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
 }
 
-/* What the reader ahead leaves behind is the cursor's. False: it cannot remember any more. */
+/* Leaves the queue's entries to the cursor. False: the reader ahead cannot remember any more queues. */
 static bool skip(dt_shard_loop *l, struct dt_due_queue *queue)
 {
     if (!queue->skipped)
@@ -523,8 +523,8 @@ static void take_head(dt_shard_loop *l, size_t n_head)
     }
 }
 
-/* Of what is further on only queues get something of which nothing was left at the cursor, nor passed by further on, so
- * that order is kept within a queue. True: the reader ahead may move on. */
+/* Takes rows that are further on, but only of queues of which nothing was left at the cursor, nor passed by further on,
+ * so that order is kept within a queue. True: the reader ahead may move on. */
 static bool take_further_on(dt_shard_loop *l, size_t from, size_t n)
 {
     for (size_t i = from; i < n; i++) {

@@ -35,7 +35,7 @@ struct dt_marker dt_shard_marker(const dt_shard_loop *l)
                               l->fence.index_epoch, !l->trust.vouched,    l->trust.map.generation};
 }
 
-/* With the lock, so that whoever ends a rebuild has seen either all of it or nothing. */
+/* Holds the lock, so that whoever ends a rebuild has seen either all of it or nothing. */
 static void lose(dt_shard_loop *l)
 {
     l->trust.vouched = l->trust.lost = false;
@@ -71,7 +71,7 @@ void dt_shard_doubt_index(dt_shard_loop *l)
     l->env->index_doubted(l->env->arg);
 }
 
-/* With the lock, so that whoever compares knows which doubts his compare answers. */
+/* Holds the lock, so that whoever compares knows which doubts his compare answers. */
 void dt_shard_take_doubts(dt_shard_loop *l)
 {
     pthread_mutex_lock(&l->state_lock);

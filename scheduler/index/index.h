@@ -59,8 +59,8 @@ struct dt_entry {
     int64_t was_ms; /* dt_index_put: where the job's entry may be now; 0 = nowhere, or not known */
 };
 
-/* What dt_index_put is to be given when a job goes to due_ms (0 = nowhere) whose entry may be at any of was_ms[n_was]
- * (0 = not another one). How many; room for n_was. */
+/* Makes the entries that dt_index_put is to be given when a job goes to due_ms (0 = nowhere) whose entry may be at any
+ * of was_ms[n_was] (0 = not another one). Returns how many; out has room for n_was. */
 static inline size_t dt_entries_of_move(int64_t id, int64_t due_ms, const int64_t *was_ms, size_t n_was,
                                         struct dt_entry *out)
 {
@@ -100,12 +100,12 @@ struct dt_marker {
     bool filling;
     int64_t map; /* no part of it: generation of the slot map that it is being filled for */
 };
-/* What a filling that begins with this marker is called: no other one is, for all practical purposes. */
+/* Names a filling that begins with this marker: no other one has the name, for all practical purposes. */
 static inline int64_t dt_marker_life(const struct dt_marker *m)
 {
     return (int64_t)(((uint64_t)m->token + (uint64_t)m->count * UINT64_C(0x9e3779b97f4a7c15)) >> 5);
 }
-/* What a leader asks of its set, and what it is told; without OK nothing is due, and the marker is not there. */
+/* A leader's question to its set, and the answer; without OK nothing is due, and the marker is not there. */
 struct dt_due_scan {
     /* in */
     struct dt_marker marker; /* ours */
@@ -167,7 +167,7 @@ DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, const st
                                        struct dt_entry *entries, size_t *n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
                                        struct dt_error *err);
-/* Where ids have their entries, looked for at due_ms and in the remainder of its page: scores[n], 0 = not there. */
+/* Finds where ids have their entries, at due_ms and in the remainder of its page: scores[n], 0 = not there. */
 DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                         int64_t *scores, struct dt_error *err);
 /* Adds entries that are missing; one of the job that is met in the same page stays where it is instead. */
@@ -184,8 +184,9 @@ DT_MUST_CHECK dt_status dt_index_begin_fill(dt_index *index, const struct dt_sha
 DT_MUST_CHECK dt_status dt_index_end_fill(dt_index *index, struct dt_error *err);
 
 /*
- * Who reads MySQL once can fill the sets of all shards. Notes beside a set whose marker says that it is being filled
- * tell who is at it, and how far he has come; they go with the set, and begin anew with a leader's first marker.
+ * A process that reads MySQL once can fill the sets of all shards. Notes beside a set whose marker says that it is
+ * being filled tell who is at it, and how far he has come; they go with the set, and begin anew with a leader's first
+ * marker.
  */
 struct dt_filling {
     unsigned shard;

@@ -35,12 +35,11 @@ static void build_fixes(dt_index *index, unsigned shard, const struct dt_fix *fi
             new[n_new++] = dt_item_of(fix->id, fix->due_ms, (uint32_t)i + 1);
     }
     dt_items_sort(new, n_new);
-    dt_change_command(
-        index, shard,
-        &(struct dt_change){.how = DT_CHANGE_FIX, .gone = gone, .n_gone = n, .new = new, .n_new = n_new});
+    dt_change_command(index, shard,
+                      &(struct dt_change){.how = DT_CHANGE_FIX, .gone = gone, .n_gone = n, .new = new, .n_new = n_new});
 }
 
-/* In the batch's scratch, until the next call. */
+/* Sorts items in the batch's scratch, valid until the next call. */
 static const struct dt_item *sorted_items(dt_index *index, const struct dt_entry *entries, size_t n)
 {
     struct dt_item *items = index->batch->new;
@@ -65,7 +64,7 @@ static void build_hold(dt_index *index, unsigned shard, struct dt_str topic, con
         dt_arg_entry(link, &items[i]);
 }
 
-/* In the order that was asked: replies are told apart by their places. */
+/* Keeps the order that was asked for: replies are told apart by their places. */
 static void build_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n)
 {
     dt_link *link = dt_index_link(index, shard);
@@ -94,7 +93,7 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
         build_scores(index, shard, chunks->scores + from, n);
 }
 
-/* Where the replies of one round trip of build_scores go, one reply a chunk. */
+/* The place for the replies of one round trip of build_scores, one reply a chunk. */
 struct scores_reply {
     int64_t *scores;
     size_t n;

@@ -66,7 +66,8 @@ static size_t keep_ids_once(dt_index *index, struct dt_entry *entries, size_t n)
     return kept;
 }
 
-/* From a reply of up to limit + 1 entries: which ones are due, and when the next due scan has something to find. */
+/* Finds, in a reply of up to limit + 1 entries, which ones are due, and when the next due scan has something to find.
+ * */
 static void take_due(dt_index *index, const struct due_reply *due, struct dt_due_scan *scan)
 {
     const struct dt_reading *reading = &due->reading;

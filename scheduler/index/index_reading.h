@@ -13,7 +13,8 @@
 #define DT_PAGE_NAME   64  /* bytes of a page's name, its NUL included */
 #define DT_JUNK_MEMBER 256 /* bytes of a member */
 
-/* What is to be removed from the page of this name: a member, or with n_member = 0 the page itself if it is empty. */
+/* Junk that is to be removed from the page of this name: a member, or with n_member = 0 the page itself if it is empty.
+ * */
 struct dt_junk {
     char page[DT_PAGE_NAME], member[DT_JUNK_MEMBER];
     size_t n_member;

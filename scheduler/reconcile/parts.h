@@ -1,6 +1,6 @@
 /*
- * What the files of reconcile/ share: the reconciler itself, a compare (compare.c), the repair (repair.c), the rebuild
- * (rebuild.c). Internal.
+ * The inside of the reconciler, which the files of reconcile/ share: the reconciler itself, a compare (compare.c), the
+ * repair (repair.c), the rebuild (rebuild.c). Internal.
  */
 #ifndef DT_RECONCILE_PARTS_H
 #define DT_RECONCILE_PARTS_H

@@ -352,7 +352,7 @@ static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 
 /* ---- ends ---- */
 
-/* Of the shards that the pass filled ours are whole. */
+/* Tells leaders of this process that the shards which the pass filled are whole. */
 static void finish(dt_reconciler *r, int64_t to_ms)
 {
     struct dt_rebuild *b = &r->rebuild;

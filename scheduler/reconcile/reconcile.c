@@ -345,7 +345,7 @@ static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
     return DT_OK;
 }
 
-/* What is overdue, counted from the oldest on; a slice of rows bounds it. */
+/* Counts what is overdue, from the oldest on; a slice of rows bounds it. */
 static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
 {
     size_t n = 0;

@@ -58,7 +58,7 @@ struct dt_reconcile_out {
 };
 void dt_reconcile_tick(dt_reconciler *reconciler, const struct dt_reconcile_in *in, struct dt_reconcile_out *out);
 
-/* What it knows of a shard that is led; zeros otherwise. The tick's thread. */
+/* The reconciler's knowledge of a shard that is led; zeros otherwise. The tick's thread. */
 struct dt_reconcile_stats {
     int64_t overdue; /* rows due for more than a second; counting stops after a slice of all shards' rows: at least this
                         many */

@@ -94,7 +94,7 @@ static void drop_unseen(dt_reconciler *r)
     r->n_suspects = kept;
 }
 
-/* Nothing can be said about the shard now. */
+/* Says whether a call failed; nothing can be said about the shard now if it did. */
 static bool failed_at(dt_reconciler *r, unsigned shard, dt_status status)
 {
     if (status != DT_OK) {
@@ -135,7 +135,7 @@ struct verdict {
     struct dt_str topic;
 };
 
-/* Of a topic, or of its timeouts. */
+/* Says whether a topic, or its timeouts, has a held set. */
 static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str topic, bool timeouts)
 {
     char text[DT_HELD_NAME_SIZE];
@@ -369,7 +369,7 @@ static dt_status apply(dt_reconciler *r, struct verdict *verdicts, const struct 
     return tidy(r, verdicts, err);
 }
 
-/* What a leader has too much of it moves to held sets, at any time: before entries are missed they are listed anew. */
+/* A leader may move entries to held sets at any time: these are listed anew before entries are missed. */
 static bool misses_due_ones(const dt_reconciler *r, const struct verdict *verdicts)
 {
     for (size_t i = 0; i < r->n_suspects; i++) {

@@ -44,7 +44,7 @@ static uint64_t mix(uint64_t id, uint64_t losses)
     return z ^ (z >> 31);
 }
 
-/* What does not fit becomes "*". */
+/* A list that does not fit becomes "*". */
 static void add_down(struct dt_index_debts *debts, struct dt_str down)
 {
     size_t n = strlen(debts->down);

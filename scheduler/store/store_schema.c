@@ -223,7 +223,7 @@ static dt_status read_cursor_key(dt_db *db, unsigned char key[DT_CURSOR_KEY], bo
     return dt_db_end(db, err);
 }
 
-/* Of several that find none the first one's counts, for all of them. */
+/* Of several processes that find no key the first one's counts, for all of them. */
 static dt_status make_cursor_key(dt_db *db, struct dt_error *err)
 {
     char random[DT_CURSOR_KEY];

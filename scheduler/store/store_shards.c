@@ -45,7 +45,7 @@ static dt_status count_rows(dt_db *db, unsigned *rows, struct dt_error *err)
     return dt_db_end(db, err);
 }
 
-/* What a halted shard has sent nobody knows: no other one may dispatch the jobs of its slots. */
+/* Nobody knows what a halted shard has sent: no other one may dispatch the jobs of its slots. */
 static dt_status refuse_halted(dt_db *db, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, dt_sql_find_halted_shard, DT_NO_PARAMS, err);

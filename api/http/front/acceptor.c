@@ -36,7 +36,8 @@
 #define LISTENER    UINT64_MAX
 #define WAKER       (UINT64_MAX - 1)
 
-/* Who goes first, the last one first. A request that is there whole is over soon; so is nothing else. */
+/* Ranks of connections, lowest first: the highest goes first. A request that is there whole is over soon; nothing else
+ * is. */
 enum rank { PARTLY, PARTLY_WITH_TOKEN, WHOLE, WHOLE_WITH_TOKEN, HEALTH, RANKS };
 
 struct queue {
@@ -135,7 +136,7 @@ static bool same_address(const struct guest *a, const struct guest *b)
     return a->address.ss_family == AF_INET6 && memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
 }
 
-/* Who has waited longest for his own head, of the address of `like`, and how many wait there. */
+/* Finds who has waited longest for his own head, of the address of `like`, and how many wait there. */
 static struct guest *longest_waiting_like(const dt_acceptor *a, const struct guest *like, size_t *n)
 {
     struct guest *found = NULL;
@@ -237,8 +238,8 @@ static void look_at(dt_acceptor *a, struct guest *guest, bool hung_up)
 
 /* ---- taking in ---- */
 
-/* Who must leave for the newcomer: an address has half of the acceptor at most, and a full acceptor loses whoever has waited
- * longest. NULL: there is room. */
+/* Finds who must leave for the newcomer: an address has half of the acceptor at most, and a full acceptor loses whoever
+ * has waited longest. NULL: there is room. */
 static struct guest *in_the_way(const dt_acceptor *a, const struct guest *newcomer)
 {
     size_t n;

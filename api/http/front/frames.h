@@ -1,7 +1,7 @@
 /*
- * Where requests begin and end among the bytes of a connection: heads (head.h), bodies of a known length, chunks and
- * their trailers. What the HTTP library would refuse, or read differently from others, is refused here, so that it
- * never gets it. Pure: bytes go in, and so many of them may be passed on.
+ * Finds where requests begin and end among the bytes of a connection: heads (head.h), bodies of a known length, chunks
+ * and their trailers. Bytes that the HTTP library would refuse, or read differently from others, are refused here, so
+ * that it never gets it. Pure: bytes go in, and so many of them may be passed on.
  */
 #ifndef DT_API_FRAMES_H
 #define DT_API_FRAMES_H

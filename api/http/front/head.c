@@ -13,7 +13,7 @@ struct line_reader {
     struct dt_str remainder;
 };
 
-/* What a head says of its framing, and what it weighs. */
+/* The framing that a head names, and what its headers weigh. */
 struct reading {
     struct dt_head *head;
     bool old; /* HTTP/1.0 */
@@ -45,7 +45,7 @@ static enum dt_head_verdict malformed(struct dt_head *head, const char *detail)
     return refuse(head, DT_PROBLEM_MALFORMED, detail);
 }
 
-/* Of letters, digits and some marks, bit by bit: those from NUL to '?', and those from '@' on. */
+/* Letters, digits and some marks, bit by bit: those from NUL to '?', and those from '@' on. */
 static bool is_token_char(unsigned char c)
 {
     static const uint64_t low = UINT64_C(0x03ff6cfa00000000);
@@ -216,7 +216,7 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
     return DT_HEAD_WHOLE;
 }
 
-/* What every header says may be understood, and all of them together not. */
+/* Each header may be understood, and all of them together not. */
 static enum dt_head_verdict judge_all(const struct reading *r)
 {
     struct dt_head *head = r->head;
@@ -257,7 +257,7 @@ static enum dt_head_verdict judge_lines(struct line_reader *reader, struct dt_st
     return verdict == DT_HEAD_WHOLE ? judge_all(&r) : verdict;
 }
 
-/* Where the empty line that ends a head ends, NULL: it is not there. `begins`: at the request line. */
+/* Finds the end of the empty line that ends a head; NULL: it is not there. `begins`: at the request line. */
 static const char *end_of(struct line_reader begins)
 {
     struct dt_str line;

@@ -32,7 +32,7 @@ struct dt_head {
     const char *detail; /* static text */
 };
 
-/* Whether a line is a header, or a trailer of a chunked body; false: *head says what is wrong. */
+/* Says whether a line is a header, or a trailer of a chunked body; false: *head says what is wrong. */
 bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value, struct dt_head *head);
 /* text: what has arrived so far, DT_HEAD_MAX bytes at most; more of it changes no verdict but MORE. */
 enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head);

@@ -88,7 +88,7 @@ static ssize_t receive(dt_receiver *r, void *p, size_t n)
     return got;
 }
 
-/* What is held behind the passed bytes has changed: whether it is the beginning of a head. */
+/* The bytes held behind the passed ones have changed: notes whether they are the beginning of a head. */
 static void note_held(dt_receiver *r)
 {
     bool begun = r->held.n > r->ready && r->frames.next == DT_FRAME_HEAD;
@@ -136,7 +136,7 @@ static void judge_held(dt_receiver *r)
     note_held(r);
 }
 
-/* Nothing is held: what comes goes straight to where the library wants it, but for what cannot be passed. */
+/* While nothing is held, bytes go straight to where the library wants them, but for those that cannot be passed. */
 static ssize_t receive_straight(dt_receiver *r, char *p, size_t room, size_t *given)
 {
     ssize_t got = receive(r, p, room);
@@ -165,7 +165,7 @@ static ssize_t receive_behind(dt_receiver *r, char *p, size_t room, size_t *give
     return got;
 }
 
-/* What the library is told when it gets nothing. */
+/* Chooses what the library is told when it gets nothing. */
 static ssize_t nothing(dt_receiver *r, ssize_t got)
 {
     if (r->held.failed)

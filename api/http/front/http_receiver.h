@@ -1,7 +1,8 @@
 /*
- * What the HTTP library receives: every request on a connection, the first and the hundredth, has its framing looked at
- * before the library gets it (frames.h). A head is given to it whole or not at all, what is malformed never; so it
- * makes no answers of its own, which would be pages of HTML, and never waits in the middle of a head.
+ * The receiver between a socket and the HTTP library: every request on a connection, the first and the hundredth, has
+ * its framing looked at before the library gets it (frames.h). A head is given to it whole or not at all, what is
+ * malformed never; so it makes no answers of its own, which would be pages of HTML, and never waits in the middle of a
+ * head.
  *
  * The library has no place for this, so http_receiver.c defines recv(2) for the whole program. A socket without a
  * receiver is received from as ever. Who only looks (MSG_PEEK) sees the socket itself.

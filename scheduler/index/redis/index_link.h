@@ -55,7 +55,7 @@ DT_MUST_CHECK dt_status dt_link_new(const struct dt_config *config, const struct
 void dt_link_free(dt_link *link);
 
 bool dt_link_connected(const dt_link *link);
-/* Whether the last round trip failed, or the last try to connect. */
+/* Says whether the last round trip failed, or the last try to connect. */
 bool dt_link_failing(const dt_link *link);
 /* Forgets commands that were not flushed, and connects where there is no connection or the server has ended it.
  * UNAVAILABLE at once during the back-off. */

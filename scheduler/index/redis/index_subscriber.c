@@ -137,7 +137,7 @@ static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
     subscriber_send(wake, sub);
 }
 
-/* What tracking has to say goes to this very connection. */
+/* Invalidations of tracking go to this very connection. */
 static void subscriber_subscribe(struct dt_wake *wake, struct subscriber *sub, long long id)
 {
     sub->state = SUB_SUBSCRIBING;

@@ -1,5 +1,5 @@
 /*
- * What the error numbers of MySQL and MariaDB (1000 and up: the server; 2000 to 2999: the client library) mean for us.
+ * Turns error numbers of MySQL and MariaDB (1000 and up: the server; 2000 to 2999: the client library) into statuses.
  * Pure.
  */
 #ifndef DT_STORE_DB_ERROR_H

@@ -146,7 +146,7 @@ static dt_status connected(dt_db *db, struct dt_error *err)
     return DT_OK;
 }
 
-/* What every statement asks first: outside a transaction it commits itself. */
+/* Makes the connection ready for a statement: outside a transaction each one commits itself. */
 static dt_status usable(dt_db *db, struct dt_error *err)
 {
     dt_status status = connected(db, err);
@@ -695,7 +695,7 @@ static void bind_array(const struct dt_param *params, size_t columns, size_t row
         }
     }
     memset(bind, 0, sizeof(*bind));
-    /* As bytes: what comes as text is decoded character by character before it is stored. */
+    /* Binds bytes: text would be decoded character by character before it is stored. */
     bind->buffer_type = is_int ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_BLOB;
     bind->buffer = room;
     bind->length = is_int ? NULL : lengths;
@@ -847,7 +847,8 @@ static bool write_out(const char *sql, struct dt_param_rows rows, struct dt_strb
     return true;
 }
 
-/* What the client library finds wrong by itself may have happened after all was sent. */
+/* Says whether the server told the error; one that the client library finds by itself may have happened after all was
+ * sent. */
 static bool server_told(const dt_db *db)
 {
     unsigned number = mysql_errno(db->mysql);
@@ -1068,7 +1069,8 @@ size_t dt_db_rows(const dt_db *db)
     return db->open && db->open->stmt ? (size_t)mysql_stmt_num_rows(db->open->stmt) : 0;
 }
 
-/* As MySQL writes a BIGINT; twice as fast as strtoll, which is much of what a page of the due index costs here. */
+/* Reads a number as MySQL writes a BIGINT; twice as fast as strtoll, which is much of what a page of the due index
+ * costs here. */
 static int64_t number_of(const char *text)
 {
     bool negative = *text == '-';

@@ -30,7 +30,7 @@ static inline unsigned dt_count_piece(int64_t id)
     return (unsigned)dt_job_home_day(id) % DT_COUNT_PIECES;
 }
 
-/* What changed of a topic in a piece: places of `n`. */
+/* The change of a topic's numbers in a piece. Places of `n`: one a state, then these. */
 enum { DT_COUNT_CREATED = DT_JOB_STATES, DT_COUNT_NUMBERS };
 struct dt_count {
     struct dt_str topic; /* the caller's, until it is written */
@@ -56,7 +56,7 @@ void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, e
 void dt_counts_enter(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state is);
 void dt_counts_leave(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was);
 
-/* In the order of (topic, piece), each once, without those in which nothing changed. */
+/* Sorts the changes by (topic, piece), each once, without those in which nothing changed. */
 void dt_counts_merge(struct dt_counts *counts);
 
 /* Writes the counts and commits when status is OK (nothing changed: only commits); rolls back otherwise, and when that

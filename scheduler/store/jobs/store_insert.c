@@ -160,7 +160,7 @@ static unsigned what_it_has(const struct dt_insert *row)
     return (row->near ? HAS_NEAR : 0u) | (job->key.p ? HAS_KEY : 0u) | (dt_new_job_has_extras(job) ? HAS_EXTRAS : 0u);
 }
 
-/* What can be said without asking. CREATED means from here on: nothing speaks against it yet. */
+/* Sets the outcomes that are clear without asking. CREATED means from here on: nothing speaks against it yet. */
 static void start_outcomes(struct batch *b)
 {
     b->n_keyed = 0;

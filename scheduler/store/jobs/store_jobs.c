@@ -1,6 +1,6 @@
 /*
- * What a caller does to one job: read it, change it, cancel it, run it now, redrive it; finished ones also where they
- * are kept later, in `history`.
+ * Calls about one job: read it, change it, cancel it, run it now, redrive it; a finished one also where it is archived,
+ * in `history`.
  *
  * Every change is one transaction: lock the job's row by its id, judge by dt_job_state_after, write under the same
  * condition once more, read back what stands there now. Invariants:
@@ -198,7 +198,7 @@ static dt_status write_job(struct change *c, const char *sql, struct dt_params p
 
 /* ---- back from history ---- */
 
-/* Where a row of history lies. */
+/* The place of a row in history. */
 struct place {
     int64_t part, key_until_ms; /* 0: without a key */
 };
@@ -210,8 +210,8 @@ static dt_status left_meanwhile(const struct change *c)
 
 static dt_status find_among(struct change *c, const struct dt_archive_search *search, struct place *place)
 {
-    dt_status status = dt_db_query(c->db, dt_sql_select_archived_part,
-                                   (struct dt_params){search->params, DT_ARCHIVE_PARAMS}, c->err);
+    dt_status status =
+        dt_db_query(c->db, dt_sql_select_archived_part, (struct dt_params){search->params, DT_ARCHIVE_PARAMS}, c->err);
     if (status != DT_OK)
         return status;
     bool found = dt_db_next(c->db);
@@ -221,7 +221,7 @@ static dt_status find_among(struct change *c, const struct dt_archive_search *se
     return status || found ? status : DT_NOT_FOUND;
 }
 
-/* Not locked yet. */
+/* Finds the row, without a lock on it yet. */
 static dt_status find_archived(struct change *c, struct place *place)
 {
     struct dt_archive_search search = dt_archive_search_of(c->id);
@@ -396,7 +396,7 @@ dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, 
 
 /* ---- patch ---- */
 
-/* What `null` in a patch stands for. */
+/* Reads the topic's defaults, which `null` in a patch stands for. */
 static dt_status topic_defaults(struct change *c, struct dt_str *retry, int64_t *ack_timeout_ms)
 {
     *retry = DT_STR_LIT(DT_RETRY_DEFAULT);
@@ -513,7 +513,7 @@ static dt_status write_patch(struct change *c, const struct dt_job *want)
 
 #define CHANGES(kind, member, column) changes |= p->has_##member;
 
-/* Whether a message of the job would be another one. */
+/* Says whether a message of the job would be another one. */
 static bool changes_message(const struct dt_patch *p)
 {
     bool changes = p->has_payload;

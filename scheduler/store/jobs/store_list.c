@@ -169,7 +169,7 @@ static bool with_history(const struct page *p)
     return p->filter->state < 0 || dt_job_state_terminal((enum dt_job_state)p->filter->state);
 }
 
-/* Where that many keys from the cursor on end. */
+/* Finds where that many keys from the cursor on end. */
 static dt_status find_key_window(struct page *p, struct window *w, bool *last)
 {
     struct dt_param params[KEY_PARAMS + 1];
@@ -198,7 +198,7 @@ static dt_status find_id_window(struct page *p, const char *sql, struct window *
     return dt_db_end(p->db, p->err);
 }
 
-/* Where the window of that many rows (of each table) ends; *last: the tables end before. */
+/* Finds where the window of that many rows (of each table) ends; *last: the tables end before. */
 static dt_status find_window(struct page *p, struct window *w, bool *last)
 {
     bool past_last = true;
@@ -214,7 +214,7 @@ static dt_status find_window(struct page *p, struct window *w, bool *last)
 
 #define PART_PARAMS (KEY_PARAMS + 2 + FILTER_PARAMS + 1)
 
-/* Of one table: range, filter, limit. */
+/* Fills in the parameters of one table: range, filter, limit. */
 static size_t part_params(const struct page *p, const struct window *w, size_t limit, struct dt_param *params)
 {
     size_t n = 0;
@@ -251,7 +251,7 @@ static dt_status read_row(struct page *p, struct dt_job *job)
     return status != DT_OK ? dt_fail(p->err, status, "job %lld cannot be read", (long long)job->id) : DT_OK;
 }
 
-/* Whether another row may be taken: one as large as the largest must fit. */
+/* Says whether another row may be taken: one as large as the largest must fit. */
 static bool full(const struct page *p)
 {
     size_t max = p->filter->bytes;

@@ -11,8 +11,8 @@
 #include "store/db/db.h"
 
 enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };
-/* What dt_job_decide looks at: id, state, next_at, attempt, attempt_status, failures, no_retries, retry, ack_timeout;
- * and what the index is to forget: due_at, dispatched_at. */
+/* Columns that dt_job_decide looks at: id, state, next_at, attempt, attempt_status, failures, no_retries, retry,
+ * ack_timeout; and what the index is to forget: due_at, dispatched_at. */
 #define DT_ROW_JUDGED_COLUMNS 11
 
 /*

@@ -346,7 +346,7 @@ static dt_status insert_topic(dt_db *db, const struct dt_topic *t, int64_t now_m
                      NULL, err);
 }
 
-/* Nothing changed: nothing is written. */
+/* Writes nothing where nothing changed. */
 static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paused, int64_t now_ms, uint64_t *changed,
                               struct dt_error *err)
 {
@@ -366,7 +366,7 @@ struct putting {
     bool created; /* out */
 };
 
-/* Whether the topic may be as it is put; of several reasons the one that tells least of others. */
+/* Judges whether the topic may be as it is put; of several reasons the one counts that tells least of others. */
 static dt_status judge(dt_db *db, const struct dt_topic *t, const char *installation, bool exists,
                        struct dt_topic_terms *terms, struct dt_error *err)
 {
