@@ -7,13 +7,17 @@
 
 #include "base/config.h"
 
+/* Brings the schema up to date. */
 int dt_command_migrate(const struct dt_config *config);
 /* Prints the new token, once. topics may be NULL. */
 int dt_command_new_token(const struct dt_config *config, const char *name, const char *scopes, const char *topics);
+/* Prints name, scopes, topics and age of every token. */
 int dt_command_list_tokens(const struct dt_config *config);
+/* Removes a token; every API follows within seconds. */
 int dt_command_revoke_token(const struct dt_config *config, const char *name);
 /* Makes the API ask for no token from now on, until one is made; refused while there is one. */
 int dt_command_waive_tokens(const struct dt_config *config);
+/* Prints the table of routes, for tests. */
 int dt_command_print_routes(void);
 
 #endif

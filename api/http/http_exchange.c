@@ -199,8 +199,8 @@ void dt_exchange_ended(struct dt_exchange *e, bool sent)
 /* ---- connections ---- */
 
 /*
- * The receiver found something malformed, or a head late. A malformed body is cut off here and answered when its request
- * ends. Where no request is under way the refusal is sent at once.
+ * The receiver found something malformed, or a head late. A malformed body is cut off here and answered when its
+ * request ends. Where no request is under way the refusal is sent at once.
  */
 static void refuse_received(void *arg, enum dt_problem_type type, const char *detail)
 {

@@ -2,8 +2,8 @@
  * The adapter to libmicrohttpd: HTTP threads, and the calls that the library makes for a connection, in our words.
  * http_mhd.c is the only file of the API that includes the library's header.
  *
- * The library has one daemon for each HTTP thread, and gets connections from dt_mhd_add only. For each of them it calls,
- * all on the HTTP thread of the connection:
+ * The library has one daemon for each HTTP thread, and gets connections from dt_mhd_add only. For each of them it
+ * calls, all on the HTTP thread of the connection:
  *
  *   opened -> begun -> body, for each piece -> ready -> (ready again, after each resume) -> ended -> begun … -> closed
  *

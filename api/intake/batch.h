@@ -1,6 +1,6 @@
 /*
- * Many jobs of one request: elements go in, one by one, in order; results come out, one for each, in the same order,
- * while chunks of them are committed meanwhile.
+ * A batch, many jobs of one request: elements go in, one by one, in order; results come out, one for each, in the same
+ * order, while chunks of them are committed meanwhile.
  *
  *   element -> decoded into the open chunk (a unit of the committer) -> full: submitted -> done -> results written
  *
@@ -8,9 +8,9 @@
  * DT_BATCH_UNDER_WAY chunks are at the committer at a time: whoever feeds asks dt_batch_room and waits, suspended.
  *
  * A batch may end early: its time is up, the server ends, memory is scarce, its answer would be out of proportion, the
- * body breaks off. Then nothing more of it is made, and the answer still tells what became of each element that came
- * by until then; what is not looked at any more is told in one last result (dt_batch_remainder). So nobody need repeat what
- * was made.
+ * body breaks off. Then nothing more of it is made, and the answer still tells what became of each element that came by
+ * until then; what is not looked at any more is told in one last result (dt_batch_remainder). So nobody need repeat
+ * what was made.
  *
  * Owned by the thread that owns the request; only `done` of a unit comes from elsewhere. A batch lives until its
  * request is cleaned up and the last chunk came back, whichever is later.
@@ -28,17 +28,18 @@
 
 typedef struct dt_batch dt_batch;
 
-/* array: results are elements of one JSON array; else a line each. NULL: memory is out. */
+/* Makes the batch of a request. array: results are elements of one JSON array; else a line each. NULL: memory is out. */
 dt_batch *dt_batch_new(struct dt_request *req, bool array);
-/* The request's hold; chunks under way keep the batch. Accepts NULL. */
+/* Gives the request's reference back; chunks that are under way keep the batch. Accepts NULL. */
 void dt_batch_release(dt_batch *batch);
 
-/* May another element go in now? Also writes the results of chunks that came back. */
+/* Says whether another element may go in now. Writes the results of chunks that came back. */
 bool dt_batch_room(dt_batch *batch);
-/* One element's text, parsed, decoded, put into the open chunk; needs room. keep: the text does not live on: copy what
- * is kept. Of a batch that has ended, and beyond limits.batch_lines: its refusal. */
+/* Parses and decodes one element's text, and puts it into the open chunk; there is room. keep: the text does not live
+ * on, so what is kept of it is copied. A batch that has ended, and one beyond limits.batch_lines, gets the element's
+ * refusal. */
 void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep);
-/* An element that was refused before it was looked at (too long a line). Needs room too. */
+/* Adds the refusal of an element that was not looked at (too long a line); there is room. */
 void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *detail);
 /* Says that no element is looked at any more: memory is out, or twice limits.batch_lines came. Looks at the proportions
  * of the answer. */
@@ -49,21 +50,21 @@ enum dt_batch_end { DT_BATCH_LATE, DT_BATCH_SHUTDOWN, DT_BATCH_MEMORY, DT_BATCH_
 void dt_batch_end(dt_batch *batch, enum dt_batch_end why);
 /* Looks at the clock, and whether the server ends. True: the batch has ended early. */
 bool dt_batch_look(dt_batch *batch);
-/* There is more that gets no result of its own; nothing when the batch has not ended early. */
+/* Notes that there is more that gets no result of its own; does nothing when the batch has not ended early. */
 void dt_batch_remainder(dt_batch *batch);
 
 /* Submits the open chunk. False: there is no room for it now. */
 bool dt_batch_flush(dt_batch *batch);
 /*
- * On an HTTP thread: suspends the request until there is room or the batch ends (finished: until all chunks came back,
+ * Suspends the request, on an HTTP thread, until there is room or the batch ends (finished: until all chunks came back,
  * or their time was up, too) and says true; false: no need to wait. After true the request is not the caller's any
  * more.
  */
 bool dt_batch_suspend(dt_batch *batch, bool finished);
 
 /*
- * A batch whose request is suspended and that is fed in time slices (slices.h): step does a piece of it and says whether there
- * is more to do now. False: the server ends, step is not called.
+ * A batch whose request is suspended and that is fed in time slices (slices.h): step does a piece of it and says
+ * whether there is more to do now. False: the server ends, step is not called.
  */
 bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req));
 /* Ends the time slices, in a step that says false, before the request is resumed: from here on it waits on its HTTP
@@ -72,10 +73,10 @@ void dt_batch_leave_slices(dt_batch *batch);
 /* Waits in a step, as dt_batch_suspend does: after true the step says false, and is called again after the wait. */
 bool dt_batch_wait(dt_batch *batch, bool finished);
 
-/* After the last chunk came back: the results as the request's answer (200, or 503 when memory was out). */
+/* Fills in the results as the request's answer (200, or 503 when memory was out), after the last chunk came back. */
 void dt_batch_answer(dt_batch *batch);
-/* The request ends without having been answered, its body being incomplete: the answer is sent past the HTTP server
- * (dt_request_detach) when all chunks are back. For a batch that has ended early. */
+/* Has the answer sent past the HTTP server (dt_request_detach) when all chunks are back: the request ends unanswered,
+ * because its body is incomplete. For a batch that has ended early. */
 void dt_batch_detach(dt_batch *batch);
 
 #endif

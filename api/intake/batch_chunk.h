@@ -41,9 +41,9 @@ struct dt_chunk *dt_chunk_new(void *batch, size_t room, size_t room_max);
 void dt_chunk_free(struct dt_chunk *chunk);
 /* Empties it for other elements; its memory is kept. */
 void dt_chunk_reset(struct dt_chunk *chunk);
-/* Sees to room for one more element. False: memory is out. */
+/* Makes room for one more element. False: memory is out. */
 DT_MUST_CHECK bool dt_chunk_reserve(struct dt_chunk *chunk);
-/* Bytes that its memory takes now. */
+/* The bytes that the chunk's memory takes now. */
 size_t dt_chunk_weight(const struct dt_chunk *chunk);
 
 /* The row that the next element is decoded into; there is room. */
@@ -51,9 +51,9 @@ static inline struct dt_create *dt_chunk_next_row(struct dt_chunk *chunk)
 {
     return &chunk->rows[chunk->n_rows];
 }
-/* The next element is that row, decoded from so many bytes. */
+/* Makes that row the next element, decoded from so many bytes. */
 void dt_chunk_add_row(struct dt_chunk *chunk, size_t bytes);
-/* The next element is refused; there is room. */
+/* Makes the next element a refusal, as text; there is room. */
 void dt_chunk_add_refusal(struct dt_chunk *chunk, const struct dt_problem *problem);
 /* Copies the payload of the next row into the chunk; binary ones are there already. False: memory is out. */
 DT_MUST_CHECK bool dt_chunk_keep_payload(struct dt_chunk *chunk);

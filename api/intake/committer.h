@@ -1,8 +1,8 @@
 /*
- * Group commit. Units (one POST = one row; a batch = up to DT_UNIT_ROWS rows a unit) queue up; each committer thread,
- * with a MySQL connection of its own, takes all that has gathered (at most api.commit_jobs rows and DT_COMMIT_BYTES,
- * units are never split) and inserts it in one transaction. A unit is answered after the durable commit. Then the due
- * entries go to the index writer, off the answer's path.
+ * Group commit of new jobs. Units (one POST = one row; a batch = up to DT_UNIT_ROWS rows a unit) queue up; each
+ * committer thread, with a MySQL connection of its own, takes all that has gathered (at most api.commit_jobs rows and
+ * DT_COMMIT_BYTES, units are never split) and inserts it in one transaction. A unit is answered after the durable
+ * commit. Then the due entries go to the index writer, off the answer's path.
  *
  * The committer gives each row its id, makes topics on demand (topics.auto_create), and copies retry and ack_timeout of
  * the topic where the row leaves them out.
@@ -18,6 +18,7 @@
 #define DT_UNIT_ROWS    1000 /* at most in one unit (and never more than api.commit_jobs: ask dt_committer_unit_rows) */
 #define DT_COMMIT_BYTES ((size_t)16 << 20) /* a larger unit goes alone */
 
+/* A new job, and what became of it. */
 struct dt_create {
     /*
      * In: row.job but its id: topic, key, run_at_ms (final), partition_key, headers, content_type, payload,
@@ -30,9 +31,10 @@ struct dt_create {
     const char *reason; /* out, for REFUSED: lives as long as the topic cache */
 };
 
+/* Rows that are committed together. The submitter makes and frees it; it is the committer's from submit until done. */
 struct dt_unit {
     struct dt_create *rows;
-    size_t n;            /* 1 … dt_committer_unit_rows() */
+    size_t n;            /* 1 to dt_committer_unit_rows() */
     int64_t deadline_us; /* monotonic: not begun by then -> UNAVAILABLE; 0 = none */
     /* Whose jobs these are: what topics they may make. Lives until done. */
     const struct dt_caller *caller;
@@ -60,18 +62,21 @@ struct dt_unit {
 
 typedef struct dt_committer dt_committer;
 
+/* Starts the threads (api.committers). All arguments are borrowed and outlive the committer. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *topics,
                                            dt_index_writer *index, dt_committer **out, struct dt_error *err);
-/* Units that are not begun although their time is up are given back, UNAVAILABLE. Any thread. */
+/* Gives back units whose time is up and that are not begun: UNAVAILABLE. Any thread. */
 void dt_committer_expire(dt_committer *committer, int64_t now_us);
 /* Takes no more units, commits what is queued, ends the threads. */
 void dt_committer_stop(dt_committer *committer);
+/* After dt_committer_stop. Accepts NULL. */
 void dt_committer_free(dt_committer *committer);
 
+/* The most rows that a unit may have. */
 size_t dt_committer_unit_rows(const dt_committer *committer);
-/* Always ends in one call of done. Thread-safe, does not block. */
+/* Queues the unit, or refuses it; either ends in one call of done. Any thread; does not block. */
 void dt_committer_submit(dt_committer *committer, struct dt_unit *unit);
-/* Gives back what the unit holds (its view) after done. Call it when the rows' answers have been written. */
+/* Gives back what the unit holds (its snapshot) after done, when the answers of its rows have been written. */
 void dt_unit_clear(struct dt_unit *unit);
 
 #endif

@@ -10,10 +10,11 @@
 #include "topics/topic_cache.h"
 #include "work/session.h"
 
+/* One result. The submitter makes and frees it; it is the batcher's from submit until done. */
 struct dt_report {
     struct dt_apply apply; /* in: result (slices borrowed until done); out: outcome */
-    /* Exactly once, on the batcher's thread or inside dt_results_batcher_submit when refused. Must not block; typically hands
-     * the request to the workers, which read the job for the answer. */
+    /* Called exactly once, on the batcher's thread or inside dt_results_batcher_submit when refused. Must not block;
+     * typically hands the request to the workers, which read the job for the answer. */
     void (*done)(struct dt_report *report);
     void *arg;
     int64_t deadline_us; /* monotonic: not begun by then -> UNAVAILABLE; 0 = none */
@@ -24,14 +25,17 @@ struct dt_report {
 
 typedef struct dt_results_batcher dt_results_batcher;
 
+/* Starts the thread. All arguments are borrowed and outlive the batcher. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_cache *topics,
                                                  dt_index_writer *index, dt_results_batcher **out,
                                                  struct dt_error *err);
-/* Reports that are not begun although their time is up are given back, UNAVAILABLE. Any thread. */
+/* Gives back reports whose time is up and that are not begun: UNAVAILABLE. Any thread. */
 void dt_results_batcher_expire(dt_results_batcher *results, int64_t now_us);
+/* Takes no more reports, applies what is queued, ends the thread. */
 void dt_results_batcher_stop(dt_results_batcher *results);
+/* After dt_results_batcher_stop. Accepts NULL. */
 void dt_results_batcher_free(dt_results_batcher *results);
-/* Always ends in one call of done. Thread-safe, does not block. */
+/* Queues the report, or refuses it; either ends in one call of done. Any thread; does not block. */
 void dt_results_batcher_submit(dt_results_batcher *results, struct dt_report *report);
 
 #endif

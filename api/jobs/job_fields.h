@@ -1,6 +1,6 @@
 /*
- * Between job_decode.c, job_digest.c and topic_json.c only: the members of a job as a body gave them, each with a bit
- * that says whether it was there, so that "absent" and "null" stay apart until somebody decides what they mean.
+ * The members of a job as a body gave them, each with a bit that says whether it was there, so that "absent" and "null"
+ * stay apart until somebody decides what they mean. For job_decode.c, job_digest.c and topic_json.c only. Pure.
  */
 #ifndef DT_API_JOB_FIELDS_H
 #define DT_API_JOB_FIELDS_H
@@ -40,10 +40,11 @@ struct dt_job_fields {
     size_t n_pairs;
 };
 
-/* Sorts pairs by name. */
+/* Computes the digest of the request (job_json.h says what it has in it). Sorts the pairs by name. */
 void dt_job_digest(struct dt_job_fields *fields, unsigned char digest[16]);
 
-/* A list of durations -> canonical text in the faults' arena; faults below `pointer`. False: it has faults. */
+/* Turns a list of durations into canonical text, in the faults' arena. pointer: of the list, for its faults. False:
+ * faults were added. */
 bool dt_retry_decode(const dt_json *json, const struct dt_json_node *node, const char *pointer,
                      struct dt_faults *faults, struct dt_str *out);
 

@@ -21,7 +21,7 @@ struct dt_job_rules {
     unsigned json_depth;
     struct dt_str installation;
 };
-/* Limits for dt_json_parse: `nested` = levels around the object (1 for elements of an array). */
+/* The limits for dt_json_parse. nested: levels around the object (1 for elements of an array). */
 struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested);
 
 /* The part of a new job that stands in the request's path; both are absent for POST. They are checked before
@@ -31,9 +31,9 @@ struct dt_job_path {
 };
 
 /*
- * A body (the root of json) of POST /v1/jobs and of PUT /v1/topics/{t}/jobs/{key} -> *out, everything but its id: run_at is final (a delay
- * is counted from now_ms, a past time is now_ms), retry and ack_timeout are as given (absent: the topic's), the digest
- * is made. now_ms: MySQL's clock, not earlier than it is (dt_refclock_latest_ms).
+ * Decodes a body (the root of json) of POST /v1/jobs and of PUT /v1/topics/{t}/jobs/{key} into *out, everything but its
+ * id: run_at is final (a delay is counted from now_ms, a past time is now_ms), retry and ack_timeout are as given
+ * (absent: the topic's), the digest is made. now_ms: MySQL's clock, not earlier than it is (dt_refclock_latest_ms).
  * INVALID: faults has at least one. TOO_LARGE: likewise, and one of them is a size beyond its limit. NOMEM.
  *
  * The digest is xxh3-128 over the request: topic, key, run_at as an instant or delay as a duration, retry as delays,
@@ -44,12 +44,13 @@ DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_r
                                       const struct dt_job_path *path, int64_t now_ms, struct dt_faults *faults,
                                       struct dt_new_job *out);
 
-/* A short hash of a topic and a key: never 0; the same key may share it with others. */
+/* Computes a short hash of a topic and a key. It is never 0; different keys may share one. */
 uint64_t dt_key_hash(struct dt_str topic, struct dt_str key);
-/* A key: 1-255 bytes of UTF-8. NULL = fine, else the reason. */
+/* Checks a key: 1 to 255 bytes of UTF-8. NULL: it is fine; else the reason, static text. */
 const char *dt_key_check(struct dt_str key);
 
-/* A body of PATCH /v1/jobs/{id}: a missing member is unchanged, null is the topic's default (or none). As above. */
+/* Decodes a body of PATCH /v1/jobs/{id}: a missing member is unchanged, null is the topic's default (or none). Statuses
+ * as of dt_job_decode. */
 DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                                         struct dt_faults *faults, struct dt_patch *out);
 
@@ -58,20 +59,21 @@ struct dt_topic_setting {
     bool set_paused; /* `paused` is given */
 };
 /*
- * A body of PUT /v1/topics/{t}: omitted or null = the default. What an answer shows and nobody can set (name, delivery
- * "kafka", effective, counts, …) may stand in it, so that an answer can be put back. name: from the path.
+ * Decodes a body of PUT /v1/topics/{t}: omitted or null = the default. What an answer shows and nobody can set (name,
+ * delivery "kafka", effective, counts, …) may stand in it, so that an answer can be put back. name: from the path.
  */
 DT_MUST_CHECK dt_status dt_topic_decode(const dt_json *json, struct dt_str name, struct dt_str installation,
                                         struct dt_faults *faults, struct dt_topic_setting *out);
 
-/* A duration or a number of milliseconds, finer ones rounded up. NULL = fine, else the reason. */
+/* Decodes a duration or a number of milliseconds; finer ones are rounded up. NULL: it is fine; else the reason, static
+ * text. */
 const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms);
 
 /* ---- answers ---- */
 
-/* An element of GET /v1/jobs/{id}/attempts. */
+/* Adds an element of GET /v1/jobs/{id}/attempts. out->failed: memory is out, here and below. */
 void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt);
-/* counts may be NULL (lists). */
+/* Adds a topic. counts may be NULL (lists). */
 void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *topic, const struct dt_topic_counts *counts);
 
 #endif

@@ -21,17 +21,17 @@
 
 #define DT_LEADER_SILENT_MS 15000
 
-/* Snapshots; either may be NULL (MySQL was not reached yet). now_ms: MySQL's clock. */
+/* References to snapshots; either may be NULL (MySQL was not reached yet). now_ms: MySQL's clock. */
 struct dt_waiting {
     struct dt_view *view;
     struct dt_shards_view *shards;
     int64_t now_ms;
     dt_store *store; /* NULL = cannot be asked */
 };
-/* Takes references; clear gives them back. */
+/* Takes references to the present snapshots; clear gives them back. store: borrowed until then. */
 void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref, dt_store *store);
 void dt_waiting_clear(struct dt_waiting *waiting);
-/* NULL when finished. */
+/* Chooses the word: static text; NULL when the job is finished. */
 const char *dt_waiting_for(const struct dt_waiting *waiting, const struct dt_job *job);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Topics' settings, the installation and its shard map, and what leaders say about shards, as immutable snapshots of
- * what MySQL said at most about a second ago. Refreshed by the health thread every second, by committers and workers
- * when they find it older, and at once after dt_topic_cache_invalidate. Reading a snapshot never blocks and needs no
- * store: fit for HTTP threads.
+ * Snapshots of what MySQL said at most about a second ago: topics' settings, the installation with its shard map, and
+ * what leaders say about shards. A snapshot never changes. They are refreshed by the health thread every second, by
+ * committers and workers when they find it older, and at once after dt_topic_cache_invalidate. Reading a snapshot never
+ * blocks and needs no store, so HTTP threads may.
  */
 #ifndef DT_API_TOPIC_CACHE_H
 #define DT_API_TOPIC_CACHE_H
@@ -24,14 +24,15 @@ struct dt_topic_settings {
     bool paused;
 };
 
-/* A snapshot; const for everyone, counted. */
+/* A snapshot of topics and installation. Nobody changes it; its slices live as long as it does. */
 struct dt_view {
-    _Atomic unsigned refs;
+    _Atomic unsigned refs; /* freed with the last one */
     struct dt_installation installation;
     struct dt_shard_map map;
     unsigned char cursor_key[DT_CURSOR_KEY]; /* see cursor.h */
     struct dt_topic_table *topics;
 };
+/* A snapshot of what leaders say. */
 struct dt_shards_view {
     _Atomic unsigned refs;
     struct dt_shard_info *shards; /* by number; n of them */
@@ -42,26 +43,31 @@ struct dt_shards_view {
     struct dt_arena arena;
 };
 
+/* Makes a cache without snapshots. Both are borrowed and outlive it. NOMEM: *out is NULL. */
 DT_MUST_CHECK dt_status dt_topic_cache_new(const struct dt_config *config, const dt_clock *clock, dt_topic_cache **out);
+/* Accepts NULL. Snapshots that somebody still refers to live on. */
 void dt_topic_cache_free(dt_topic_cache *cache);
 
-/* A counted reference to the latest snapshot, NULL before MySQL was first reached. Thread-safe. */
+/* Gives a reference to the latest snapshot, to be released; NULL before MySQL was first reached. Any thread. */
 struct dt_view *dt_topic_cache_view(dt_topic_cache *cache);
-void dt_view_release(struct dt_view *view); /* accepts NULL */
-/* NULL = no such topic in the snapshot. */
+/* Gives the reference back. Accepts NULL. Any thread. */
+void dt_view_release(struct dt_view *view);
+/* Finds a topic's settings, which live as long as the snapshot. NULL: the snapshot has no such topic. */
 const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name);
 
-/* A counted reference to the latest snapshot of the shards, for waiting_for and /v1/info; NULL before MySQL was first
- * reached. Thread-safe. */
+/* Gives a reference to the latest snapshot of the shards, to be released; NULL before MySQL was first reached. Any
+ * thread. */
 struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache);
-void dt_shards_release(struct dt_shards_view *shards); /* accepts NULL */
-/* NULL = unknown. */
+/* Gives the reference back. Accepts NULL. Any thread. */
+void dt_shards_release(struct dt_shards_view *shards);
+/* Finds what a shard's leader says. NULL: nothing is known of the shard. */
 const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, unsigned shard);
 
-/* With a store: makes the snapshot at most a second old. OK at once when it is. Statuses of the store. */
+/* Makes the snapshot at most a second old, asking MySQL through the caller's store unless it is so already. Any thread
+ * that has a store. Statuses as of store/store.h; the last snapshot holds then. */
 DT_MUST_CHECK dt_status dt_topic_cache_refresh(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_topic_cache_refresh_shards(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
-/* After this process changed a topic: the next refresh reads again. */
+/* Makes the next refresh read again, after this process has changed a topic. Any thread. */
 void dt_topic_cache_invalidate(dt_topic_cache *cache);
 /* A topic that a job names and the snapshot has not. */
 struct dt_topic_wish {
@@ -77,9 +83,9 @@ struct dt_topic_wish {
  */
 DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wish,
                                               struct dt_error *err);
-/* A refusal of the store in words for the caller, with limits and their settings; lives as long as the cache. */
+/* Puts a refusal of the store into words for the caller, with limits and their settings; they live as long as the cache. */
 const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_refusal refusal);
-/* What this caller may do. kafka_topic: that it wants to name; absent = none. */
+/* The rights of this caller as a maker of topics. kafka_topic: the one that it wants to name; absent = none. */
 struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const struct dt_caller *caller,
                                         struct dt_str kafka_topic);
 

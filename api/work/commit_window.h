@@ -1,5 +1,6 @@
 /*
- * The commit window: when to begin a commit with the rows that are queued. Pure: the time is passed in; the caller locks.
+ * The commit window: when to begin a commit with the rows that are queued. Pure: the time is passed in; the caller
+ * locks.
  *
  * A commit costs the server as much as some thirty rows, so a small one waits for company, and no longer than pays:
  *
@@ -32,8 +33,9 @@ struct dt_commit_window { /* zero = idle */
 
 /* The monotonic time to begin at with `queued` rows: 0 = at once, DT_COMMIT_WINDOW_NEVER = no rows are queued. */
 int64_t dt_commit_window_begin_at(const struct dt_commit_window *window, size_t queued);
+/* Notes that a commit begins. */
 void dt_commit_window_begun(struct dt_commit_window *window, int64_t now_us);
-/* A commit of `rows` rows, begun at begun_us, has ended while `queued` rows wait. */
+/* Notes that a commit of `rows` rows, begun at begun_us, has ended while `queued` rows wait. */
 void dt_commit_window_ended(struct dt_commit_window *window, size_t rows, int64_t begun_us, size_t queued,
                             int64_t now_us);
 

@@ -1,8 +1,8 @@
 /*
- * A thread's connection to MySQL as the API's threads use it: a server may have ended a connection that lay idle (or
- * was restarted meanwhile), and the first request after that should not be the one that finds out. And somebody waits
- * for each answer: a server that hangs is given up after api.database_timeout, and the wait for a new connection is
- * short, too.
+ * A session: one thread's connection to MySQL, as the API's threads use it. A server may have ended a connection that
+ * lay idle (or was restarted meanwhile), and the first request after that should not be the one that finds out.
+ * Somebody waits for each answer, so a server that hangs is given up after api.database_timeout, and the wait for a new
+ * connection is short, too.
  */
 #ifndef DT_API_SESSION_H
 #define DT_API_SESSION_H
@@ -29,17 +29,19 @@ struct dt_session {
     _Atomic int64_t busy_us; /* since when the thread is at work with it; 0 = it is not */
 };
 
+/* Makes the session's store, which is not connected yet. env is borrowed and outlives it. NOMEM. */
 DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env);
-/* On the thread that used it, at its end. */
+/* Ends the connection; on the thread that used it, at the thread's end. */
 void dt_session_clear(struct dt_session *session);
-/* Around each piece of work. begin asks a connection that was idle for a second how it is, and makes a new one when it
- * is dead; unless it is OK, the work must not be begun (end is called all the same). For a while after no connection
- * was to be had it says so at once, so that those who queued behind the one who waited need not wait, too. */
+/* Begins a piece of work: asks a connection that was idle for a second how it is, and makes a new one when it is dead.
+ * Unless it is OK, the work must not be done; dt_session_end is called all the same. UNAVAILABLE comes at once for a
+ * while after no connection was to be had, so that those who queued behind the one who waited need not wait, too. */
 DT_MUST_CHECK dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
+/* Ends the piece of work. */
 void dt_session_end(struct dt_session *session);
 /*
- * Any thread: one piece of work has taken so long that MySQL must be away, though nobody has said so yet. When this
- * holds for all threads that could serve a request, it is better refused than queued.
+ * Says whether one piece of work has taken so long that MySQL must be away, though nobody has said so yet. Any thread.
+ * When this holds for all threads that could serve a request, the request is better refused than queued.
  */
 bool dt_session_stalled(const struct dt_session *session);
 

@@ -13,15 +13,17 @@
 
 typedef struct dt_slices dt_slices;
 
-/* Work that is done piece by piece: embedded in what it works on. */
+/* Work that is done piece by piece. It is embedded in what it works on, and lives until run says false. */
 struct dt_slice {
     /* Does one piece. True: there is more to do now. False: the slice is not touched any more until it is queued again. */
     bool (*run)(struct dt_slice *slice);
     struct dt_slice *prev, *next; /* of the queue */
 };
 
+/* Starts the threads. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_slices_start(size_t threads, dt_slices **out, struct dt_error *err);
-/* Queues it. Any thread, also inside run; once, until run says false. Does not block. After dt_slices_stop: false, not queued. */
+/* Queues the work, once until run says false. Any thread, also inside run; does not block. False: dt_slices_stop was
+ * called, and nothing was queued. */
 bool dt_slices_add(dt_slices *slices, struct dt_slice *slice);
 /* Queues nothing more, does all that is queued to its end, ends the threads. */
 void dt_slices_stop(dt_slices *slices);

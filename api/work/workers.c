@@ -6,8 +6,8 @@
  * once: run, or answered with 503 (queue full, deadline passed, shutting down). All are put off for the same time, so
  * the first that was put off is the first to be run again.
  *
- * Fair queueing by caller: a worker takes the oldest request of the caller whom none has served for the longest time, and
- * no caller has all workers at once (where there are several): who asks for very much waits for himself.
+ * Fair queueing by caller: a worker takes the oldest request of the caller whom none has served for the longest time,
+ * and no caller has all workers at once (where there are several): who asks for very much waits for himself.
  */
 #include "workers.h"
 

@@ -1,7 +1,8 @@
 /*
- * Threads with a MySQL connection each, for every request that is neither a create nor a result: reads, changes, lists,
- * topics. A bounded queue (when full: 503 with Retry-After); a request that waited past its deadline gets 503 unrun.
- * What has to wait for something in MySQL is put off: it holds neither a thread nor a connection meanwhile.
+ * Workers: threads with a MySQL connection each, for every request that is neither a create nor a result: reads,
+ * changes, lists, topics. A bounded queue (when full: 503 with Retry-After); a request that waited past its deadline
+ * gets 503 unrun. A request that has to wait for something in MySQL is put off: it holds neither a thread nor a
+ * connection meanwhile.
  */
 #ifndef DT_API_WORKERS_H
 #define DT_API_WORKERS_H
@@ -17,23 +18,25 @@ typedef struct dt_workers dt_workers;
  * someone else. */
 typedef enum dt_next (*dt_worker_fn)(struct dt_request *req, dt_store *store);
 
+/* Starts the threads (http.workers). env is borrowed and outlives them. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_workers_start(const struct dt_session_env *env, dt_workers **out, struct dt_error *err);
-/* Answers what waits although its time is up with 503. Any thread. */
+/* Answers queued requests whose time is up with 503. Any thread. */
 void dt_workers_expire(dt_workers *pool, int64_t now_us);
-/* Answers what is queued with 503, ends the threads. */
+/* Answers queued requests with 503, ends the threads. */
 void dt_workers_stop(dt_workers *pool);
+/* After dt_workers_stop. Accepts NULL. */
 void dt_workers_free(dt_workers *pool);
 
 /*
- * From an HTTP thread (inside a handler; suspends the request: return DT_PENDING), or from any thread that owns a
- * suspended request (a unit's done). When the queue is full the 503 is filled in and the request resumed. Always
+ * Queues a request. Called from an HTTP thread (inside a handler; the request is suspended), or from any thread that
+ * owns a suspended request (a unit's done). When the queue is full the 503 is filled in and the request resumed. Always
  * returns DT_PENDING: return dt_workers_submit(req->api->workers, req, get_job);
  */
 enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
 /*
- * From a worker, inside a dt_worker_fn: run(req) is called again in DT_WORKERS_LATER_US, on any worker, unless the pool
- * ends or the request's deadline passes before (both are answered with 503). True: return DT_PENDING and touch the
- * request no more. False: too many are put off already; the request is still the caller's.
+ * Puts a request off; called from a worker, inside a dt_worker_fn. run(req) is called again in DT_WORKERS_LATER_US, on
+ * any worker, unless the pool ends or the request's deadline passes before (both are answered with 503). True: return
+ * DT_PENDING and touch the request no more. False: too many are put off already; the request is still the caller's.
  */
 #define DT_WORKERS_LATER_US INT64_C(4000)
 DT_MUST_CHECK bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run);

@@ -1,7 +1,7 @@
 /*
  * Owns where the two readers of MySQL stand: the cursor, which goes through what is overdue while the index is not
- * believed, and the reader ahead of it, for queues that are not long. Refuses to know what they read (shard_due.c) and who
- * goes first (shard_queues.c).
+ * believed, and the reader ahead of it, for queues that are not long. Refuses to know what they read (shard_due.c) and
+ * who goes first (shard_queues.c).
  *
  * Invariant: nothing that may go is left behind the cursor. What the reader ahead has passed by is remembered by queue,
  * until it begins anew at the cursor.

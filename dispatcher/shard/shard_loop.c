@@ -28,10 +28,10 @@
 #include "base/outage.h"
 #include "shard_parts.h"
 
-#define CHECK_US      INT64_C(1000000) /* a leader looks at its row and its index at least this often */
-#define POLL_US       INT64_C(150000)  /* and so often while nobody would wake it … */
-#define POLL_SHARE_US INT64_C(10000)   /* … or less often, where many shards do so at once */
-#define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
+#define CHECK_US        INT64_C(1000000) /* a leader looks at its row and its index at least this often */
+#define POLL_US         INT64_C(150000)  /* and so often while nobody would wake it … */
+#define POLL_SHARE_US   INT64_C(10000)   /* … or less often, where many shards do so at once */
+#define BEAT_US         INT64_C(20000)   /* batches of a stream begin so far apart, or one follows the other */
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
@@ -102,11 +102,12 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     if (dt_shard_has_remainder(l) || (txn && (txn->chosen.more || news)))
         return now_us;
     l->pace.locked_pause_us = !txn || !txn->seen.locked ? 0
-                         : l->pace.locked_pause_us      ? dt_earlier(l->pace.locked_pause_us * 2, CHECK_US)
-                                                   : LOCKED_FIRST_US;
+                              : l->pace.locked_pause_us ? dt_earlier(l->pace.locked_pause_us * 2, CHECK_US)
+                                                        : LOCKED_FIRST_US;
     if (l->pace.locked_pause_us)
         at_us = dt_earlier(at_us, now_us + l->pace.locked_pause_us);
-    bool all_locked = l->pace.locked_pause_us && l->due.backlog && !txn->seen.n; /* the next due scan would see nothing else */
+    bool all_locked =
+        l->pace.locked_pause_us && l->due.backlog && !txn->seen.n; /* the next due scan would see nothing else */
     if (next_ms && !all_locked)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n)
@@ -116,10 +117,10 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
 
 /*
  * Pacing: after a batch that took all that was due the shard pauses while the process's other shards work: so long that
- * about one batch is under way in a process, and at most up to the next beat. A steady stream would otherwise be
- * cut into the smallest transactions that the delivery can follow, all at once, which cost all that the machine has; this way
- * they are fewer, and each of them is done sooner. A batch that was held up itself is followed at once by what waits
- * behind it.
+ * about one batch is under way in a process, and at most up to the next beat. A steady stream would otherwise be cut
+ * into the smallest transactions that the delivery can follow, all at once, which cost all that the machine has; this
+ * way they are fewer, and each of them is done sooner. A batch that was held up itself is followed at once by what
+ * waits behind it.
  */
 static int64_t pacing_us(const dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
 {
@@ -130,9 +131,9 @@ static int64_t pacing_us(const dt_shard_loop *l, const struct dt_leader_txn *txn
     return dt_earlier(took_us * (l->env->share(l->env->arg) - 1), BEAT_US - took_us);
 }
 
-/* A full due scan, most of which had to be left (rows that others hold locked, or that wait for another shard's list, or
- * whose topic the delivery says nothing about): the next due scan would see little else. Topics that are being looked up, or were
- * a moment ago, are no such thing. */
+/* A full due scan, most of which had to be left (rows that others hold locked, or that wait for another shard's list,
+ * or whose topic the delivery says nothing about): the next due scan would see little else. Topics that are being
+ * looked up, or were a moment ago, are no such thing. */
 static bool left_in_front(const dt_shard_loop *l, const struct dt_leader_txn *txn, bool news)
 {
     size_t dealt_with = txn->seen.n + (news || dt_delivery_finding_out(l->delivery) ? txn->seen.unknown : 0);

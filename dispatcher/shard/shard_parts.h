@@ -69,18 +69,18 @@ struct dt_shard_orphan {
 
 struct dt_shard_trust {
     struct dt_shard_map map;
-    int64_t filled_for;       /* generation of the map that the shard's set was filled for; it has got no slots since */
-    bool up;                  /* the index answered last time, and took what it was told */
-    uint64_t doubts;          /* so many are known here: MySQL is read once through since the last of them */
-    bool marked;              /* this leadership has put its marker into its set */
-    bool vouched;             /* and the marker says that the set is whole */
-    bool lost;                /* the set is not to be believed, and the rebuild is not asked for yet */
-    bool mark_unsure;         /* the last marking failed: the next count may be there already … */
-    bool mark_vouches;        /* … and say that the set is whole */
-    int64_t mark_count;       /* of the marker that is there */
-    int64_t marked_us;        /* mono: when the index was last seen to take a change */
-    _Atomic bool whole;       /* any thread sets, the loop clears, both with state_lock */
-    _Atomic bool sure;        /* any thread sets and clears, with state_lock */
+    int64_t filled_for; /* generation of the map that the shard's set was filled for; it has got no slots since */
+    bool up;            /* the index answered last time, and took what it was told */
+    uint64_t doubts;    /* so many are known here: MySQL is read once through since the last of them */
+    bool marked;        /* this leadership has put its marker into its set */
+    bool vouched;       /* and the marker says that the set is whole */
+    bool lost;          /* the set is not to be believed, and the rebuild is not asked for yet */
+    bool mark_unsure;   /* the last marking failed: the next count may be there already … */
+    bool mark_vouches;  /* … and say that the set is whole */
+    int64_t mark_count; /* of the marker that is there */
+    int64_t marked_us;  /* mono: when the index was last seen to take a change */
+    _Atomic bool whole; /* any thread sets, the loop clears, both with state_lock */
+    _Atomic bool sure;  /* any thread sets and clears, with state_lock */
     struct dt_outage_part outage;
 };
 
@@ -117,8 +117,8 @@ struct dt_held_queue {
 struct dt_due_queue {
     struct dt_str topic; /* absent: jobs that have no row */
     size_t waiting, given;
-    int64_t next_ms;          /* of what is held still, the first; with given only */
-    size_t met, may;          /* entries of the topic that stand before that one; those of them that the queue may send */
+    int64_t next_ms; /* of what is held still, the first; with given only */
+    size_t met, may; /* entries of the topic that stand before that one; those of them that the queue may send */
     struct dt_due_queue *own; /* of timeouts: the topic's own queue; absent: nothing else of it is due */
     bool timeouts, held;
     enum dt_closed closed;
@@ -273,8 +273,8 @@ void dt_shard_hint_first(dt_shard_loop *l, size_t n);
 /* Hints at due.entries[0..n) of the index, each queue its part, and parks what is too much. *remainder: something that
  * may go was left where it is. */
 DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *remainder, struct dt_error *err);
-/* Hints at due.entries[0..n) of MySQL, each queue its part. The first n_head stand at the cursor, which moves; the others
- * are further on. *all: the reader ahead may move on behind all of them. */
+/* Hints at due.entries[0..n) of MySQL, each queue its part. The first n_head stand at the cursor, which moves; the
+ * others are further on. *all: the reader ahead may move on behind all of them. */
 DT_MUST_CHECK dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, bool *all, struct dt_error *err);
 
 /* ---- shard_trust.c ---- */
@@ -322,8 +322,8 @@ void dt_shard_due_from_start(dt_shard_loop *l);
 void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id);
 /* The cursor came to the end: the index is not passed by any more. */
 void dt_shard_cursor_end(dt_shard_loop *l);
-/* Places the reader ahead: not before `last`, which stands at the cursor. If the cursor has come that far, it begins there
- * and has skipped nothing. */
+/* Places the reader ahead: not before `last`, which stands at the cursor. If the cursor has come that far, it begins
+ * there and has skipped nothing. */
 void dt_shard_place_ahead(dt_shard_loop *l, const struct dt_entry *last);
 /* Moves the reader ahead. */
 void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id);

@@ -4,9 +4,9 @@
  *
  * Each topic has a fair queue, and its acknowledgements that did not come in time have another one. While all that is
  * due fits into two batches nobody asks for queues: due jobs leave in order of next_at. Beyond that a due scan takes
- * several batches and asks MySQL once for the queue of each entry (topic_memory.h). Each queue gets an equal part of the
- * next batch, in order of next_at. What a queue has too much of is parked in its held set, so that what is behind it
- * comes to light. From then on the queue gets its part from its held set:
+ * several batches and asks MySQL once for the queue of each entry (topic_memory.h). Each queue gets an equal part of
+ * the next batch, in order of next_at. What a queue has too much of is parked in its held set, so that what is behind
+ * it comes to light. From then on the queue gets its part from its held set:
  *
  *             too much (below), closed,                               its part of each batch
  *   due set ───── or the queue has a held set ──────▶ held:<queue> ────── while it is open ──────▶ due set
@@ -27,10 +27,10 @@
 #include "fair.h"
 #include "shard_parts.h"
 
-#define HELD_US         INT64_C(5000000) /* held sets are listed this often without being told */
-#define HELD_AT_ONCE    8                /* held sets that give something back before a due scan */
-#define PARKS_AT_ONCE   64               /* queues that are parked after a due scan */
-#define FEW_AT_ONCE     16               /* topics still being looked up of which one job each is tried */
+#define HELD_US       INT64_C(5000000) /* held sets are listed this often without being told */
+#define HELD_AT_ONCE  8                /* held sets that give something back before a due scan */
+#define PARKS_AT_ONCE 64               /* queues that are parked after a due scan */
+#define FEW_AT_ONCE   16               /* topics still being looked up of which one job each is tried */
 
 /* ---- hints ---- */
 

@@ -1,6 +1,6 @@
 /*
- * Owns the question whether the shard's set in the index may be believed, and the marker that says so in the set itself.
- * Refuses to know: what is due, and who goes first.
+ * Owns the question whether the shard's set in the index may be believed, and the marker that says so in the set
+ * itself. Refuses to know: what is due, and who goes first.
  *
  * Invariants: whatever the index says is a hint, the claim decides. The set is believed only while it carries this
  * leadership's marker with the present count: the count rises with every marking, so a set that was lost, replaced,
@@ -31,8 +31,8 @@ void dt_shard_trust_init(dt_shard_loop *l)
 
 struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 {
-    return (struct dt_marker){l->fence.epoch,       l->fence.token, l->trust.mark_count,    l->trust.filled_for,
-                              l->fence.index_epoch, !l->trust.vouched,    l->trust.map.generation};
+    return (struct dt_marker){l->fence.epoch,       l->fence.token,    l->trust.mark_count,    l->trust.filled_for,
+                              l->fence.index_epoch, !l->trust.vouched, l->trust.map.generation};
 }
 
 /* Holds the lock, so that whoever ends a rebuild has seen either all of it or nothing. */
@@ -54,8 +54,8 @@ void dt_shard_read_map(dt_shard_loop *l)
     l->env->map(l->env->arg, &next);
     if (next.generation == l->trust.map.generation && next.shards == l->trust.map.shards)
         return;
-    bool whole =
-        l->trust.map.shards && next.generation == l->trust.map.generation + 1 && !dt_shard_map_gains(&l->trust.map, &next, l->shard);
+    bool whole = l->trust.map.shards && next.generation == l->trust.map.generation + 1 &&
+                 !dt_shard_map_gains(&l->trust.map, &next, l->shard);
     l->trust.map = next;
     if (whole || (l->trust.filled_for && DT_UNGUARDED(FILLED_FOR)))
         return;

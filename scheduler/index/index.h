@@ -49,8 +49,8 @@ DT_MUST_CHECK dt_status dt_index_ping(dt_index *index, struct dt_error *err);
  * would fail (no memory, read-only, no right to scripts); detail in err. */
 DT_MUST_CHECK dt_status dt_index_probe(dt_index *index, struct dt_error *err);
 
-/* The endpoints whose last round trip failed: "host:port,host:port"; "*" for all of them (another process may call a single
- * one otherwise), or where the names do not fit. Empty: none. */
+/* The endpoints whose last round trip failed: "host:port,host:port"; "*" for all of them (another process may call a
+ * single one otherwise), or where the names do not fit. Empty: none. */
 void dt_index_failing(const dt_index *index, char *out, size_t cap);
 
 struct dt_entry {
@@ -161,8 +161,8 @@ struct dt_range {
     const struct dt_entry *after; /* behind its (score, id), whether or not it is still there; NULL: from the start */
     size_t limit;
 };
-/* Reads the entries of a range in ascending order. entries: room for the limit. *n = 0: there are no more; fewer than the
- * limit may come before that. */
+/* Reads the entries of a range in ascending order. entries: room for the limit. *n = 0: there are no more; fewer than
+ * the limit may come before that. */
 DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range,
                                        struct dt_entry *entries, size_t *n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,

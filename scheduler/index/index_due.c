@@ -1,6 +1,6 @@
 /*
- * Owns the due scan of a shard's leader: which entries are due, when the next one is, and whether the leader's marker is
- * there. Refuses to know what becomes of the entries.
+ * Owns the due scan of a shard's leader: which entries are due, when the next one is, and whether the leader's marker
+ * is there. Refuses to know what becomes of the entries.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
- * Owns dt_index_fill: sets that were lost are filled again, in packed pages where the server takes them. Refuses to know
- * who reads the entries, and how far the filling has come (index_filling.c).
+ * Owns dt_index_fill: sets that were lost are filled again, in packed pages where the server takes them. Refuses to
+ * know who reads the entries, and how far the filling has come (index_filling.c).
  *
- * A packed page is made here in Redis's own serialized form and restored as it is (lua/fill.lua), which costs a fraction
- * of adding its entries. Entries that are too few for a page, or of which one millisecond has too many, are added as
- * missing ones.
+ * A packed page is made here in Redis's own serialized form and restored as it is (lua/fill.lua), which costs a
+ * fraction of adding its entries. Entries that are too few for a page, or of which one millisecond has too many, are
+ * added as missing ones.
  */
 #include "index/index_batch.h"
 #include "index/index_change.h"

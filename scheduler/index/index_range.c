@@ -1,6 +1,6 @@
 /*
- * Owns the reconciler's view of a set: its entries in a range of time, and how many there are. Refuses to know what they
- * are compared with.
+ * Owns the reconciler's view of a set: its entries in a range of time, and how many there are. Refuses to know what
+ * they are compared with.
  */
 #include <stdlib.h>
 

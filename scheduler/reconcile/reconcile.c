@@ -1,13 +1,13 @@
 /*
- * Owns the order and the pace of the compares: what this tick does, and when the next one is wanted. Refuses to compare or
- * to repair (compare.c, repair.c, rebuild.c).
+ * Owns the order and the pace of the compares: what this tick does, and when the next one is wanted. Refuses to compare
+ * or to repair (compare.c, repair.c, rebuild.c).
  *
- * A tick does the first of these that is owed: promotion of what a manual edit moved near; the near window; this period's
- * slice of what is overdue, and its count; a step at the edge of the horizon; a page of the rebuild; an exact compare
- * that the full scan asked for; a step of the full scan; the remainder of the edge; one more slice of a long overdue
- * queue. So a rebuild never keeps the other shards' near jobs waiting, and a full scan never a rebuild. The next period
- * begins when this one's compares are done, and one step of what is not bound to a period. Where they take longer than
- * a period, everything is slower, and nothing is left out.
+ * A tick does the first of these that is owed: promotion of what a manual edit moved near; the near window; this
+ * period's slice of what is overdue, and its count; a step at the edge of the horizon; a page of the rebuild; an exact
+ * compare that the full scan asked for; a step of the full scan; the remainder of the edge; one more slice of a long
+ * overdue queue. So a rebuild never keeps the other shards' near jobs waiting, and a full scan never a rebuild. The
+ * next period begins when this one's compares are done, and one step of what is not bound to a period. Where they take
+ * longer than a period, everything is slower, and nothing is left out.
  *
  * Invariants: windows never contain shards that are being rebuilt or not led; a shard's loaded_ms never runs ahead of
  * what was compared or added for it, so that loading is not taken for drift and drift not for loading.

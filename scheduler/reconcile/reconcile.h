@@ -1,6 +1,6 @@
 /*
- * The bounded compare of MySQL (the truth) with Redis (the index), for the shards that this process leads. It repairs the
- * index and tidies rows; it has no dispatch right: what it finds due goes into the index and its leader is woken.
+ * The bounded compare of MySQL (the truth) with Redis (the index), for the shards that this process leads. It repairs
+ * the index and tidies rows; it has no dispatch right: what it finds due goes into the index and its leader is woken.
  *
  * A tick: the caller calls dt_reconcile_tick, which does one bounded step (at most about [reconcile] slice rows, of a
  * rebuild a few times as many; it never sleeps) and says when it wants to be called next. One thread; the store and the

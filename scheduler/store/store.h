@@ -1,11 +1,19 @@
 /*
- * The port to MySQL: one function a transaction; with store_*.c and db_mysql.c the only SQL in C.
+ * The port to MySQL, as callers see it: each function is one transaction, or one question. Leaders also include
+ * the headers of dispatch/. Refuses to know Redis, Kafka and HTTP.
  *
- * A dt_store is one connection: one thread at a time. All functions return UNAVAILABLE when the connection breaks under
- * them, and reconnect by themselves at the next call; so do those on a fence (dispatch/fence.h): it is the row that is
- * compared with the fence, whatever connection asks. BUSY (deadlock, lock timeout) is retried inside, a bounded number
- * of times, then returned. Slices in outputs live in the arena
- * given, inputs are borrowed for the call. `now` is always MySQL's clock.
+ * A dt_store is one connection. It belongs to one thread at a time, and lives until dt_store_free.
+ *
+ * For every function that takes an err:
+ *   - Inputs are borrowed for the call. Slices in outputs live in the arena that was given.
+ *   - Times are milliseconds since 1970 by MySQL's clock, durations are milliseconds; 0 is the absence of a time.
+ *   - UNAVAILABLE: there is no connection, or it broke under the call, and nothing was committed. The next call connects
+ *     anew by itself.
+ *   - UNKNOWN: the connection broke under the COMMIT: the change is there as a whole, or not at all.
+ *   - BUSY: a deadlock or a lock timeout; the transaction was repeated a bounded number of times before, and nothing was
+ *     committed.
+ *   - SCHEMA, FORBIDDEN: an operator has to act. NOMEM, CORRUPT, INTERNAL: as base/status.h says.
+ *   - err tells the reason in words for an operator; it may be NULL.
  */
 #ifndef DT_STORE_STORE_H
 #define DT_STORE_STORE_H
@@ -18,96 +26,118 @@
 
 typedef struct dt_store dt_store;
 
-/* Does not connect yet. ref (may be NULL) is fed with samples of MySQL's clock. Both must outlive the store. */
+/* Makes a store, which is not connected yet. ref (may be NULL) is fed with samples of MySQL's clock. Both are borrowed
+ * and outlive the store. NOMEM. */
 DT_MUST_CHECK dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out);
+/* Ends the connection. Accepts NULL. */
 void dt_store_free(dt_store *store);
-/* Connects when needed, and asks the server for its time (feeding ref). */
+/* Connects when needed, and asks the server for its time, which feeds ref. */
 DT_MUST_CHECK dt_status dt_store_ping(dt_store *store, struct dt_error *err);
-/* Whether there is a connection that nothing is known against. */
+/* Says whether there is a connection that nothing is known against; asks nobody. */
 bool dt_store_connected(const dt_store *store);
-/* The connection beneath, for the other files of store/ only. Connects when needed. */
+/* Gives the connection beneath, connected when needed; for the other files of store/ only. */
 struct dt_db;
 DT_MUST_CHECK dt_status dt_store_db(dt_store *store, struct dt_db **out, struct dt_error *err);
-/* The connection that owes an answer (dt_db_ask_index), as it is; NULL: it owes none. */
+/* Gives the connection as it is if it owes an answer (dt_db_ask_index); NULL: it owes none. */
 struct dt_db *dt_store_asked(dt_store *store);
 
 /* ---- schema (store_schema.c) ---- */
+
 /* Applies missing migrations under GET_LOCK; the first one also makes the installation (name, UUID, shards from
- * config). log (may be NULL) is called with each migration's name as it is applied. */
+ * config). log (may be NULL) is called with each migration's name as it is applied. BUSY: another process has been
+ * migrating for minutes. */
 DT_MUST_CHECK dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struct dt_error *err);
-/* SCHEMA when older or newer than this program. */
+/* SCHEMA: the schema is older or newer than this program. */
 DT_MUST_CHECK dt_status dt_store_check_schema(dt_store *store, struct dt_error *err);
 
 struct dt_installation {
     char name[101], uuid[37];
-    int64_t generation, topics_version;
+    int64_t generation;     /* of the slot map; rises with each change of `shards` */
+    int64_t topics_version; /* rises with each change of a topic */
     unsigned shards;
 };
+/* Reads the installation's row. SCHEMA: there is none. */
 DT_MUST_CHECK dt_status dt_store_installation(dt_store *store, struct dt_installation *out, struct dt_error *err);
 
-/* The key that seals cursors, one for all processes: made by whoever asks first, or after a manual edit emptied it. */
 #define DT_CURSOR_KEY 32
+/* Reads the key that seals cursors, one for all processes: made by whoever asks first, or after a manual edit emptied
+ * it. */
 DT_MUST_CHECK dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY], struct dt_error *err);
 
 /* ---- the number of shards (store_shards.c) ---- */
-/* From now on slots map to `shards` of them (1 to DT_SHARDS_MAX): their rows exist and the generation has risen, in one
- * transaction. The same number: nothing changes. HALTED: not while a shard is. *inst: as it is afterwards. */
+
+/* Makes slots map to `shards` of them (1 to DT_SHARDS_MAX): their rows exist and the generation has risen, in one
+ * transaction. Nothing changes when the number is the same. HALTED: a shard is halted, and nothing was changed. *inst:
+ * the installation as it is afterwards; valid with OK. */
 DT_MUST_CHECK dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_installation *inst,
                                             struct dt_error *err);
-/* Which shards there are. led: shards below it are to be led: those that the map names, and up to the last one whose
- * list is not empty. rows: shards below it have a row. standing: of a shard that the map does not name, the token of
- * the leadership that its row tells of; 0 = the last one has stepped down. */
+/* The shards that there are. */
 struct dt_shard_range {
-    unsigned led, rows;
+    unsigned
+        led; /* shards below it are to be led: those that the map names, and up to the last whose list is not empty */
+    unsigned rows; /* shards below it have a row */
+    /* Of a shard that the map does not name: the token of the leadership that its row tells of; 0 = the last one has
+     * stepped down. */
     int64_t standing[DT_SHARDS_MAX];
 };
 DT_MUST_CHECK dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *inst,
                                              struct dt_shard_range *out, struct dt_error *err);
 
 /* ---- making jobs (store_insert.c) ---- */
+
 /*
- * A block of n sequence numbers, never below 16 for each millisecond of the server's clock (since 1970): a server that
- * was restored from a copy goes on above what it gave out since, whoever still has a block of that time, and whatever
- * became of the jobs. dt_job_id takes 39 bits of them: numbers come round in 397 days, for the jobs of one home day.
+ * Reserves a block of n sequence numbers, [*first, *first + n), never below 16 for each millisecond of the server's
+ * clock (since 1970): a server that was restored from a copy goes on above what it gave out since, whoever still has a
+ * block of that time, and whatever became of the jobs. dt_job_id takes 39 bits of them: numbers come round in 397 days,
+ * for the jobs of one home day.
  */
 DT_MUST_CHECK dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err);
 
 enum dt_insert_outcome {
     DT_INSERT_CREATED,
-    DT_INSERT_SAME /* key exists, equal request */,
-    DT_INSERT_CONFLICT /* key exists, differs */,
+    DT_INSERT_SAME,     /* the key exists, with an equal request */
+    DT_INSERT_CONFLICT, /* the key exists, with another request */
     DT_INSERT_NO_TOPIC,
-    DT_INSERT_ID_TAKEN /* give it a new id and insert again */,
-    DT_INSERT_REFUSED /* the row itself: status says why */
+    DT_INSERT_ID_TAKEN, /* give the row another id and insert it again */
+    DT_INSERT_REFUSED   /* the server does not take this row */
 };
 struct dt_insert {
-    struct dt_new_job job; /* in; run_at, retry and ack_timeout are final afterwards for CREATED */
-    enum dt_insert_outcome outcome;
-    int64_t existing_id; /* SAME, CONFLICT */
-    int64_t near;        /* scratch */
+    struct dt_new_job job;          /* in: final, with id, retry and ack_timeout */
+    enum dt_insert_outcome outcome; /* out */
+    int64_t existing_id;            /* out: of SAME and CONFLICT */
+    int64_t near;                   /* scratch */
 };
 /*
- * One transaction for all (topics known beforehand: NO_TOPIC otherwise; retry and ack_timeout already filled in by the
- * caller). OK: every outcome is set and CREATED is durable. UNAVAILABLE/BUSY: nothing happened. UNKNOWN: the COMMIT's
- * answer was lost and reading back by id did not succeed either: any of them may exist. maker: random number of this
- * process's id block. created_ms: MySQL's now at the transaction, out.
+ * Inserts all rows in one transaction. OK: every outcome is set, and CREATED is durable. UNAVAILABLE, BUSY: nothing
+ * happened. UNKNOWN: the COMMIT's answer was lost and reading back by id did not succeed either: any of them may exist.
+ * Other statuses: nothing happened. maker: the random number of this process's block of ids, by which it knows its rows
+ * again. *created_ms: MySQL's time at the transaction.
  */
 DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker,
                                         int64_t *created_ms, struct dt_error *err);
 
-/* ---- one job (store_jobs.c); each fills *job with the row as it is afterwards, also on TOO_LATE, NOT_DEAD and
- * VERSION. TOO_LATE with job->unsettled: only an earlier attempt's batch is in the way, which its leader settles within
- * milliseconds as a rule; the caller may ask again. ---- */
+/*
+ * ---- one job (store_jobs.c) ----
+ *
+ * Each change fills *job with the row as it is afterwards, also with TOO_LATE, NOT_DEAD and VERSION, which change
+ * nothing. NOT_FOUND: there is no such job, neither in `jobs` nor in `history`. TOO_LATE with job->unsettled: only an
+ * earlier attempt's batch is in the way, which its leader settles within milliseconds as a rule; the caller may ask
+ * again.
+ */
+
+/* Reads a job, archived ones too, with its payload. */
 DT_MUST_CHECK dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
                                      struct dt_error *err);
+/* Finds the id of the job that has the key. NOT_FOUND: none has it. */
 DT_MUST_CHECK dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id,
                                           struct dt_error *err);
-/* Does an attempt of the job stand in this shard's list of what is claimed and not settled? To tell, not to decide. */
+/* Says whether an attempt of the job stands in this shard's in-flight list; to tell, not to decide. */
 DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err);
 
 #define DT_PATCH_MEMBER(kind, member, column)                                                                          \
     bool has_##member;                                                                                                 \
     DT_COLUMN_TYPE_##kind member; /* absent = none */
+/* The members of a job that change; only those whose has_… is set. */
 struct dt_patch {
     int64_t if_version; /* the change is for this version of the row only (VERSION otherwise); 0 = any */
     bool has_run_at, has_payload, has_retry, has_ack_timeout;
@@ -121,12 +151,14 @@ struct dt_patch {
 /* Changes the members that the patch has; equal values write nothing. VERSION: the row has another one. */
 DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch,
                                        struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
-/* OK: cancelled (now or before), or with keep_attempt a dispatched job's further attempts are cancelled; an attempt
- * that is in flight is sent nevertheless then. TOO_LATE: job->state and attempt say why. */
+/* Cancels a job. OK: it is cancelled (now or before). With keep_attempt further attempts of a dispatched job are
+ * cancelled; an attempt that is in flight is sent nevertheless then. TOO_LATE: job->state and attempt say why. */
 DT_MUST_CHECK dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena,
                                         struct dt_job *job, struct dt_error *err);
+/* Makes a scheduled job due now. TOO_LATE: it is not scheduled. */
 DT_MUST_CHECK dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
                                          struct dt_error *err);
+/* Makes a dead job scheduled again, due now, with a new count of failures. NOT_DEAD: it is in another state. */
 DT_MUST_CHECK dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
                                          struct dt_error *err);
 
@@ -148,6 +180,7 @@ struct dt_attempt_list {
 DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *filter,
                                           struct dt_arena *arena, struct dt_attempt_list *out, struct dt_error *err);
 
+/* Which jobs a page has; absent and 0 mean any unless said otherwise. */
 struct dt_list_filter {
     struct dt_str topic, key_prefix; /* absent = any */
     bool bound; /* topics must start with one of the prefixes; an empty one, or none at all, fits nothing */
@@ -177,7 +210,9 @@ DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filt
                                       struct dt_job_list *out, struct dt_error *err);
 
 /* ---- results (store_results.c) ---- */
+
 #define DT_WAS_MAX 3
+/* A result, and what came of it. */
 struct dt_apply {
     struct dt_result result; /* in */
     enum dt_outcome outcome; /* out */
@@ -188,14 +223,15 @@ struct dt_apply {
     bool outbox; /* a dead letter was written: wake the shard's leader */
 };
 /*
- * One transaction; rows locked in the order of ids; several results of one job are applied in the order given. A row
- * that somebody keeps locked is waited for once (mysql.lock_timeout), then all results of that job are BUSY and the
- * others are applied.
+ * Applies results in one transaction. Rows are locked in the order of ids; several results of one job are applied in
+ * the order given. A row that somebody keeps locked is waited for once (mysql.lock_timeout), then all results of that
+ * job have the outcome BUSY and the others are applied. OK: every outcome is set and durable.
  */
 DT_MUST_CHECK dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results,
                                        size_t n, struct dt_error *err);
 
 /* ---- results that wait for a locked row (store_deferred.c) ---- */
+
 /*
  * Applies results as dt_store_apply does, and stores what is BUSY in the same transaction (deferred_results), to be
  * applied later: after OK the caller need not remember it. some_wait: results may be stored already, so a result whose
@@ -220,6 +256,8 @@ DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt
                                                 struct dt_deferred_page *page, struct dt_error *err);
 
 /* ---- topics (store_topics.c) ---- */
+
+/* A topic's settings as they were set. */
 struct dt_topic {
     struct dt_str name, kafka_topic /* absent = own name */, retry /* absent = default */;
     int64_t ack_timeout_ms, retention_ms; /* 0 / -1 = default; retention 0 is a value */
@@ -230,11 +268,13 @@ struct dt_topic_counts {
     int64_t by_state[DT_JOB_STATES]; /* exact, but for what manual edits have changed since the audit came by */
     int64_t oldest_overdue_ms;       /* age of it, 0 = none */
 };
+/* Reads a topic. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena,
                                            struct dt_topic *out, struct dt_error *err);
+/* Counts the jobs of a topic, whether or not it has a row. */
 DT_MUST_CHECK dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_topic_counts *out,
                                               struct dt_error *err);
-/* Why a topic cannot be made, or not be as it is put. */
+/* The reason why a topic cannot be made, or not be as it is put. */
 enum dt_topic_refusal {
     DT_TOPIC_FINE,
     DT_TOPIC_CLASH,       /* its Kafka topic and another topic's are one name to Kafka: a_b beside a.b */
@@ -243,7 +283,7 @@ enum dt_topic_refusal {
     DT_TOPIC_LIMIT,       /* there are topics_max already */
     DT_TOPIC_PREFIX_LIMIT /* prefix_topics_max begin with one of the maker's prefixes already */
 };
-/* What a maker of topics may do. Both bounds are of topics that are made: those that are there may be changed. */
+/* The rights of a maker of topics. Both bounds are of topics that are made: those that are there may be changed. */
 struct dt_topic_terms {
     int64_t topics_max, prefix_topics_max; /* 0 = no bound */
     const struct dt_str *prefixes;         /* of the maker; topics are counted for each that the name begins with */
@@ -251,13 +291,14 @@ struct dt_topic_terms {
     bool foreign;                  /* kafka_topic is not the maker's to name: it may stay as it is, and no more */
     enum dt_topic_refusal refusal; /* out, with INVALID */
 };
-/* Creates or replaces all settings but paused (unless set_paused). INVALID: terms->refusal says why; nobody else's
- * topic is named in err. terms may be NULL: no bounds. created: out. */
+/* Makes a topic, or replaces all its settings but paused (unless set_paused). INVALID: terms->refusal says why; nobody
+ * else's topic is named in err. terms may be NULL: no bounds. *created: it was not there before. */
 DT_MUST_CHECK dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
                                            struct dt_topic_terms *terms, bool *created, struct dt_error *err);
-/* Makes the topic with defaults unless it exists (auto-creation). INVALID and terms: likewise. */
+/* Makes the topic with defaults unless it exists (auto-creation). INVALID and terms as of dt_store_topic_put. */
 DT_MUST_CHECK dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms,
                                               struct dt_error *err);
+/* Pauses or resumes a topic. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_error *err);
 struct dt_topic_filter {
     struct dt_str after; /* names above it in byte order */
@@ -278,6 +319,7 @@ DT_MUST_CHECK dt_status dt_store_topic_list(dt_store *store, const struct dt_top
                                             struct dt_arena *arena, struct dt_topic_list *out, struct dt_error *err);
 
 /* ---- tokens (store_tokens.c) ---- */
+
 #define DT_TOPICS_ALL "*"
 struct dt_token {
     struct dt_str name;
@@ -287,19 +329,21 @@ struct dt_token {
 };
 /* installation.token_rule: what holds while there is no token. Whatever cannot be read as one of these is ASKED. */
 enum dt_token_rule { DT_TOKENS_ASKED = 1, DT_TOKENS_NEVER_MADE, DT_TOKENS_WAIVED };
-/* From then on the rule is ASKED, whatever becomes of the token. EXISTS: a token of this name. */
+/* Adds a token. The rule is ASKED from then on, whatever becomes of the token. EXISTS: a token has this name. */
 DT_MUST_CHECK dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_token_revoke(dt_store *store, struct dt_str name,
-                                              struct dt_error *err); /* NOT_FOUND */
-/* A row whose hash is none (a manual edit) comes as a token that nobody can present. rule may be NULL. */
+/* Removes a token. NOT_FOUND: none has this name. */
+DT_MUST_CHECK dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_error *err);
+/* Lists all tokens. A row whose hash is none (a manual edit) comes as a token that nobody can present. *rule (may be
+ * NULL): what holds while there is no token. *out is NULL and *n is 0 unless OK. */
 DT_MUST_CHECK dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt_token **out, size_t *n,
                                             enum dt_token_rule *rule, struct dt_error *err);
-/* The rule is ASKED from now on. */
+/* Makes the rule ASKED. */
 DT_MUST_CHECK dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err);
-/* The rule is WAIVED from now on, until a token is made. EXISTS: there are tokens; nothing changes. */
+/* Makes the rule WAIVED, until a token is made. EXISTS: there are tokens, and nothing changes. */
 DT_MUST_CHECK dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err);
 
 /* ---- processes (store_processes.c) ---- */
+
 /*
  * Each process writes its row once a second, and at once when it could not tell the index of a change: leaders of
  * shards at an endpoint that is index_down for a process that lives read due jobs from MySQL, and all do so until the
@@ -314,25 +358,30 @@ struct dt_process {
     const char *leads; /* NULL: an API */
     const char *waits; /* what its leaders wait for, separated by commas: "kafka", "redis"; NULL or empty: nothing */
 };
+/* Writes the row of this process. */
 DT_MUST_CHECK dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err);
 #define DT_PROCESS_FRESH_MS 4000 /* a process that was not seen for longer is gone */
-/* Of dispatchers that live. */
+/* The dispatchers that live, taken together. */
 struct dt_dispatchers {
     unsigned n;
     bool waits_kafka, waits_redis; /* a leader of one */
     int64_t seen_ms_ago;           /* of the one that was seen longest ago */
 };
+/* Reads what dispatchers say of themselves. */
 DT_MUST_CHECK dt_status dt_store_dispatchers(dt_store *store, struct dt_dispatchers *out, struct dt_error *err);
 /* Inserts nothing into the tables that a new job needs: fails where its insert would be refused (a server that is
  * read-only, a right that is missing). */
 DT_MUST_CHECK dt_status dt_store_can_insert(dt_store *store, struct dt_error *err);
+/* The debts of all processes to the index. */
 struct dt_index_debts {
     char down[1024]; /* endpoints that a process that lives cannot write to, as above; empty: none */
     uint64_t losses; /* another number whenever one of those that live has lost something, or one that had is gone */
 };
+/* Reads what processes could not tell the index. */
 DT_MUST_CHECK dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, struct dt_error *err);
 
 /* ---- what leaders say (store_topics.c) ---- */
+
 struct dt_shard_info {
     unsigned shard;
     int64_t epoch;
@@ -344,7 +393,8 @@ struct dt_shard_info {
     struct dt_str waiting, detail;
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra, drift_wrong;
 };
-/* Lists the shards that the map names, and those that it no longer names and somebody still leads, or has to. */
+/* Lists the shards that the map names, and those that it no longer names and somebody still leads, or has to. *now_ms:
+ * MySQL's time. *out is NULL and *n is 0 unless OK. */
 DT_MUST_CHECK dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
                                         int64_t *now_ms, struct dt_error *err);
 

@@ -1,5 +1,6 @@
 /*
- * What the files of store/ share, and nobody else includes.
+ * The inside of the store, which its files share and nobody else includes: connections, transactions and how they are
+ * repeated, rows of one type.
  *
  * A transaction that may be repeated is a function of its work, given to dt_store_commit_work. What a leader does under
  * its fence is never repeated (dispatch/fence_txn.h); inserting, which may have to find out what became of a COMMIT,
@@ -13,7 +14,7 @@
 #include "store/store.h"
 
 /*
- * The first thing that is asked, and that may be asked twice, on a connection that is made when needed; one that broke
+ * Asks the first thing on a connection that is made when needed. `first` may be called twice: a connection that broke
  * while it was idle is replaced unnoticed, once. *db is the connection, whatever is returned.
  */
 typedef dt_status dt_first_fn(dt_store *store, dt_db *db, void *arg, struct dt_error *err);
@@ -25,19 +26,20 @@ DT_MUST_CHECK dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn 
  * reference clock. A connection that broke while it was idle is replaced unnoticed.
  */
 DT_MUST_CHECK dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt_error *err);
-/* The server's time without a transaction, and without asking the server. False: its time was not asked for lately.
- * *now_ms is never earlier than the server's time. */
+/* Tells the server's time without a transaction, and without asking the server. False: its time was not asked for
+ * lately. *now_ms is never earlier than the server's time. */
 DT_MUST_CHECK bool dt_store_knows_now(const dt_store *store, int64_t *now_ms);
-/* The server told its time, in answer to what was asked at asked_us (mono): feeds the reference clock. */
+/* Feeds the reference clock: the server told its time, in answer to what was asked at asked_us (mono). */
 void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us);
-/* Commits when status is OK, rolls back otherwise; db may be NULL (begin failed). The status, or that of the commit. */
+/* Commits when status is OK, rolls back otherwise; db may be NULL (begin failed). Returns the status, or that of the
+ * commit. */
 DT_MUST_CHECK dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err);
 
 /* The work of one transaction, between its beginning and its COMMIT. now_ms: the server's time in it. */
 typedef dt_status dt_work_fn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err);
-/* Begins, does the work, and commits if that was OK; else rolls back. counts (may be NULL): made empty, filled by the
- * work, written with the COMMIT (jobs/counts.h). The status of the first step that failed. */
 struct dt_counts;
+/* Begins, does the work, and commits if that was OK; else rolls back. counts (may be NULL): made empty, filled by the
+ * work, written with the COMMIT (jobs/counts.h). Returns the status of the first step that failed. */
 DT_MUST_CHECK dt_status dt_store_commit_once(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
                                              struct dt_error *err);
 /* Repeats dt_store_commit_once while it is BUSY, as dt_store_again says: the work sets all of its outputs each time. */
@@ -56,26 +58,27 @@ struct dt_rows {
 DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows,
                                            struct dt_error *err);
 
-/* As given to dt_store_new. */
+/* The configuration that dt_store_new was given. */
 const struct dt_config *dt_store_config(const dt_store *store);
-/* When a job that finishes now leaves `jobs`: after the grace of its state, or with its retention if that ends before.
- */
+/* The time when a job that finishes now leaves `jobs`: after the grace of its state, or with its retention if that ends
+ * before. */
 static inline int64_t dt_leave_at_ms(const struct dt_config *config, enum dt_job_state state, int64_t now_ms,
                                      int64_t purge_at_ms)
 {
     int64_t leave_ms = now_ms + (state == DT_DEAD ? config->history_dead_after : config->history_after);
     return leave_ms < purge_at_ms ? leave_ms : purge_at_ms;
 }
-/* Memory for one call, aligned for any type, kept by the store: valid until the next dt_store_scratch. NULL: none to be
- * had. */
+/* Gives memory for one call, aligned for any type, kept by the store: valid until the next dt_store_scratch. NULL:
+ * memory is out. */
 void *dt_store_scratch(dt_store *store, size_t n);
 
+/* The tries of one transaction; zero at first. */
 struct dt_again {
     unsigned tries;
     int64_t first_us; /* when it ended so for the first time */
 };
-/* Whether to repeat a transaction that ended so: BUSY only, a bounded number of times, after a short pause; a lock that
- * was waited for in vain once is waited for once more. */
+/* Says whether to repeat a transaction that ended so, and pauses before it does: BUSY only, a bounded number of times;
+ * a lock that was waited for in vain once is waited for once more. */
 bool dt_store_again(struct dt_again *again, dt_status status);
 
 #endif

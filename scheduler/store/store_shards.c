@@ -14,8 +14,8 @@
  *
  * A shard that the map no longer names is led for as long as its list is not empty: dt_store_shard_range looks at the
  * lists, not at who believes what, so that a claim that came last of all is found, too. Then its leader steps down, or,
- * when that one died before, another who takes the shard over for it (dispatcher/election/shard_map.c). Its row stays for ever:
- * when the number comes back, epochs, ledger offsets and the ledger's partition go on where they were.
+ * when that one died before, another who takes the shard over for it (dispatcher/election/shard_map.c). Its row stays
+ * for ever: when the number comes back, epochs, ledger offsets and the ledger's partition go on where they were.
  */
 #include "base/hooks/guard.h"
 #include "store/sql/statements.h"

@@ -2,7 +2,8 @@
  * Bearer tokens: names, hashes, scopes; and the rule that holds while there is none. Never sees a token itself.
  *
  * Invariant: a token is committed together with the rule ASKED, under a lock on the installation row that a waiver
- * takes as well. So tokens that go (revoked, deleted by a manual edit, lost with their table) leave a closed door behind.
+ * takes as well. So tokens that go (revoked, deleted by a manual edit, lost with their table) leave a closed door
+ * behind.
  */
 #include "store/sql/statements.h"
 #include "store/store_internal.h"

@@ -1,7 +1,7 @@
 /*
  * Who goes first when more is due than a batch, and what is parked meanwhile. Redis' held sets, MySQL's topics and the
- * gate are fakes; fair.c and topic_memory.c are the real ones. A job's id tells its queue: 10,000 times the number of its
- * topic, and from 5,000 on it waits for its acknowledgement.
+ * gate are fakes; fair.c and topic_memory.c are the real ones. A job's id tells its queue: 10,000 times the number of
+ * its topic, and from 5,000 on it waits for its acknowledgement.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,9 +4,9 @@
  *
  * Invariants: a guest is in one queue at any time: that of the free ones, of those whose head is not whole, by the time
  * that they came, or of those that are ready, one for each rank, by the time that they became so; its socket is open
- * unless it is free. Everything but `wanted` and `closing` belongs to the acceptor's thread. The table never grows: when
- * it is full, who has waited longest for his own head leaves. A look at a head costs as many bytes as have arrived,
- * DT_HEAD_MAX at most; whether the body of a guest that is ready has come costs a call of the system an event.
+ * unless it is free. Everything but `wanted` and `closing` belongs to the acceptor's thread. The table never grows:
+ * when it is full, who has waited longest for his own head leaves. A look at a head costs as many bytes as have
+ * arrived, DT_HEAD_MAX at most; whether the body of a guest that is ready has come costs a call of the system an event.
  */
 #include "acceptor.h"
 

@@ -1,6 +1,6 @@
 /*
- * One connection to one Redis server: connect, AUTH, scripts, pipelines, back-off; and the readers of its replies. Knows
- * no keys. Internal to index/.
+ * One connection to one Redis server: connect, AUTH, scripts, pipelines, back-off; and the readers of its replies.
+ * Knows no keys. Internal to index/.
  *
  * A round trip is this calling sequence: dt_link_ready, any number of commands (dt_link_command or dt_link_script, then
  * the arguments), dt_link_flush, dt_link_read. dt_link_read gives each reply to on_reply in the order of the commands.
@@ -8,9 +8,9 @@
  * commands of the round trip are sent once more, and so they are when the connection had ended before any answer came.
  *
  * Statuses: UNAVAILABLE for everything that Redis or the network does; NOMEM when the commands could not be built. A
- * broken or late connection is dropped, since a late answer would be taken for the next command's; it is made anew after
- * a back-off. A connection that ended while it lay idle is replaced at once and unnoticed. An error reply (READONLY, OOM,
- * LOADING, …) leaves the connection as it is. One thread uses a link at a time.
+ * broken or late connection is dropped, since a late answer would be taken for the next command's; it is made anew
+ * after a back-off. A connection that ended while it lay idle is replaced at once and unnoticed. An error reply
+ * (READONLY, OOM, LOADING, …) leaves the connection as it is. One thread uses a link at a time.
  */
 #ifndef DT_INDEX_INDEX_LINK_H
 #define DT_INDEX_INDEX_LINK_H
@@ -34,8 +34,8 @@ DT_MUST_CHECK dt_status dt_endpoints_parse(const char *list, struct dt_endpoint 
                                            struct dt_error *err);
 void dt_endpoints_free(struct dt_endpoint *endpoints, unsigned n);
 
-/* Lets the kernel find out within about four seconds that the peer of an idle connection is gone. No thread wakes up for
- * it. */
+/* Lets the kernel find out within about four seconds that the peer of an idle connection is gone. No thread wakes up
+ * for it. */
 void dt_link_keep_alive(int fd);
 
 /* Capped exponential back-off with jitter; a value, zero = never failed. */
@@ -47,8 +47,8 @@ struct dt_backoff {
 int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt);
 
 #define DT_LINK_SCRIPTS 13
-/* Does not connect yet. config, endpoint, clock and scripts (n_scripts texts, at most DT_LINK_SCRIPTS) are borrowed until
- * dt_link_free. NOMEM: *out is NULL. */
+/* Does not connect yet. config, endpoint, clock and scripts (n_scripts texts, at most DT_LINK_SCRIPTS) are borrowed
+ * until dt_link_free. NOMEM: *out is NULL. */
 DT_MUST_CHECK dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *endpoint,
                                     const dt_clock *clock, const char *const *scripts, unsigned n_scripts,
                                     dt_link **out);

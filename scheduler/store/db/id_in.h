@@ -1,10 +1,11 @@
 /*
- * One UPDATE or SELECT of one table for many ids: prepared statements with "… id IN (?,…,?)", in five sizes; a list is
+ * UPDATEs and SELECTs of one table for many ids: prepared statements with "… id IN (?,…,?)", in five sizes; a list is
  * filled up with its last id. An UPDATE of a join with a JSON_TABLE, which takes values of its own for each row, makes
  * the server note the rows first and find and write them again afterwards: a quarter more a row, twice as much for few
  * rows. A SELECT of such a join has it make a table of the ids first, and read that. For store/ only.
  *
- * A statement of store/sql/ with `IN (?,...)` is such a constant: DT_ID_IN(before, after) is what the build writes for it.
+ * A statement of store/sql/ with `IN (?,...)` is such a constant: DT_ID_IN(before, after) is what the build writes for
+ * it.
  */
 #ifndef DT_STORE_ID_IN_H
 #define DT_STORE_ID_IN_H
@@ -49,9 +50,9 @@ struct dt_ids {
 DT_MUST_CHECK dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, struct dt_params head, struct dt_ids ids,
                                      uint64_t *affected, struct dt_error *err);
 
-/* The rows of a query, MOST ids at a time: `row` takes each from the db, and runs nothing else on it; what it fails
- * with is returned, and is for it to tell. Rows come in the order of `ids` if they are ascending and the query says
- * ORDER BY. */
+/* Reads the rows of a query, MOST ids at a time. `row` takes each from the db, and runs nothing else on it; the status
+ * that it fails with is returned, and it tells the reason itself. Rows come in the order of `ids` if they are ascending
+ * and the query says ORDER BY. */
 DT_MUST_CHECK dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_params head, struct dt_ids ids,
                                       dt_status (*row)(void *arg), void *arg, struct dt_error *err);
 

@@ -45,11 +45,15 @@ struct dt_counts {
     bool failed;                  /* out of memory: told when it is written */
 };
 
+/* Begins without changes. */
 void dt_counts_init(struct dt_counts *counts);
+/* Gives the memory back; dt_counts_commit has done so already. */
 void dt_counts_clear(struct dt_counts *counts);
 
+/* Adds n to one number of a topic. The topic's text is borrowed until the counts are written or cleared, here and
+ * below. A failed allocation is told by dt_counts_commit. */
 void dt_counts_add(struct dt_counts *counts, struct dt_str topic, unsigned piece, int number, int64_t n);
-/* A job that was made; one that went from a state to another; one that came into `jobs` (again), or left it. */
+/* Counts a job that was made; one that went from a state to another; one that came into `jobs` (again), or left it. */
 void dt_counts_make(struct dt_counts *counts, struct dt_str topic, int64_t id);
 void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was,
                     enum dt_job_state is);

@@ -1,6 +1,6 @@
 /*
- * The audit of job_counts: recounts `jobs` a piece at a time (counts.h), and repairs the counters where manual edits, or
- * faults, have changed rows behind them.
+ * The audit of job_counts: recounts `jobs` a piece at a time (counts.h), and repairs the counters where manual edits,
+ * or faults, have changed rows behind them.
  *
  *     snapshot       the counters of the piece, then its rows in slices: all as committed at one moment
  *     difference     rows − counters. No transaction of ours changes it: each changes both alike

@@ -146,8 +146,8 @@ struct window {
 };
 
 /*
- * Keys from the prefix, or from the cursor, on; the cursor's own key is left out. The upper bound is the lowest text above
- * all keys that begin with the prefix. It may be no valid UTF-8, so it travels in hexadecimal digits.
+ * Keys from the prefix, or from the cursor, on; the cursor's own key is left out. The upper bound is the lowest text
+ * above all keys that begin with the prefix. It may be no valid UTF-8, so it travels in hexadecimal digits.
  */
 static void key_params(const struct page *p, struct dt_param out[KEY_PARAMS])
 {

@@ -383,6 +383,7 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
 {
     struct putting *put = arg;
     const struct dt_topic *t = put->topic;
+    put->created = false;
     char installation[101];
     bool exists = false;
     uint64_t changed = 1;
@@ -403,7 +404,6 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
 
 static dt_status put_topic(dt_store *store, struct putting *put, struct dt_error *err)
 {
-    put->created = false;
     if (put->terms)
         put->terms->refusal = DT_TOPIC_FINE;
     return dt_store_commit_work(store, NULL, put_locked, put, err);
