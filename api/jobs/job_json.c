@@ -6,10 +6,7 @@
 static void add_text(struct dt_strbuf *out, const char *name, struct dt_str text)
 {
     dt_strbuf_adds(out, name);
-    if (text.p)
-        dt_json_add_string(out, text);
-    else
-        dt_strbuf_adds(out, "null");
+    dt_json_add_string_or_null(out, text);
 }
 
 static void add_time(struct dt_strbuf *out, const char *name, int64_t ms)

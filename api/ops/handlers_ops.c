@@ -13,8 +13,8 @@
 #include "job/job.h"
 #include "jobs/job_json.h"
 #include "openapi.h"
-#include "topics/topic_cache.h"
 #include "request/budget.h"
+#include "topics/topic_cache.h"
 #include "work/workers.h"
 
 #define SHARD_BYTES ((size_t)4 << 10) /* of /v1/info: two reasons of 500 bytes, each perhaps escaped */
@@ -33,7 +33,7 @@ static void add_part(struct dt_strbuf *out, const char *name, const char *state)
     dt_strbuf_addf(out, ",\"%s\":\"%s\"", name, state);
 }
 
-/* Reads what dispatchers say of themselves, and how long ago that was; -1: never heard. */
+/* The dispatchers' own words on what works, and how long ago they said so; -1: never heard. */
 struct work {
     bool leaders, kafka, redis;
     int64_t age_ms;
@@ -133,10 +133,7 @@ enum dt_next dt_handle_openapi(struct dt_request *req)
 static void add_text_or_null(struct dt_strbuf *out, const char *name, struct dt_str value)
 {
     dt_strbuf_addf(out, ",\"%s\":", name);
-    if (value.p && value.n)
-        dt_json_add_string(out, value);
-    else
-        dt_strbuf_adds(out, "null");
+    dt_json_add_string_or_null(out, value.n ? value : DT_STR_NONE);
 }
 
 /* Says that a shard is not yet as the present map wants it: its leader works with an older one, or is still filling the

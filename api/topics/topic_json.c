@@ -170,10 +170,7 @@ dt_status dt_topic_decode(const dt_json *json, struct dt_str name, struct dt_str
 static void add_text(struct dt_strbuf *out, const char *name, struct dt_str text)
 {
     dt_strbuf_adds(out, name);
-    if (text.p)
-        dt_json_add_string(out, text);
-    else
-        dt_strbuf_adds(out, "null");
+    dt_json_add_string_or_null(out, text);
 }
 
 static void add_duration(struct dt_strbuf *out, const char *name, bool given, int64_t ms)

@@ -57,14 +57,18 @@ static void add_duration(struct dt_strbuf *out, struct dt_str name, int64_t ms)
     dt_json_add_duration(out, ms);
 }
 
-/* A string, or null when there is none. */
+void dt_json_add_string_or_null(struct dt_strbuf *out, struct dt_str text)
+{
+    if (text.p)
+        dt_json_add_string(out, text);
+    else
+        dt_strbuf_add(out, "null", 4);
+}
+
 static void add_string_or_null(struct dt_strbuf *out, struct dt_str name, struct dt_str value)
 {
     add_name(out, name);
-    if (value.p)
-        dt_json_add_string(out, value);
-    else
-        dt_strbuf_add(out, "null", 4);
+    dt_json_add_string_or_null(out, value);
 }
 
 /* ---- retry ---- */

@@ -22,9 +22,11 @@ void dt_job_add_json(struct dt_strbuf *out, const struct dt_job *job, bool with_
 
 /* Adds a canonical (or manually edited) retry schedule as a JSON list. */
 void dt_retry_add_json(struct dt_strbuf *out, struct dt_str retry);
-/* "2026-11-21T10:30:00.000Z" in quotes; null for 0. */
+/* Adds a string, or null when the text is absent. */
+void dt_json_add_string_or_null(struct dt_strbuf *out, struct dt_str text);
+/* Adds "2026-11-21T10:30:00.000Z" in quotes; null for 0. */
 void dt_json_add_time(struct dt_strbuf *out, int64_t ms);
-/* "PT1M" in quotes. */
+/* Adds "PT1M" in quotes. */
 void dt_json_add_duration(struct dt_strbuf *out, int64_t ms);
 
 #endif

@@ -13,38 +13,12 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "support/job_rows.h"
+#include "support/store_suite.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define S(text)    DT_STR_LIT(text)
-
-static struct mysql_fixture fx;
-static dt_store *store;
-static struct dt_arena arena;
-static struct dt_error err;
 static struct dt_job job;
 static char cell[4000];
 
-static int open_store(void **state)
-{
-    (void)state;
-    mysql_fixture_open(&fx, "sql", 7, &store, &arena);
-    return 0;
-}
-
-static int close_store(void **state)
-{
-    (void)state;
-    mysql_fixture_close(&fx, store, &arena);
-    return 0;
-}
-
-static int empty_tables(void **state)
-{
-    (void)state;
-    mysql_fixture_empty(&fx, &arena);
-    return 0;
-}
+STORE_SUITE("sql", 7)
 
 #define assert_sql(expected, ...) assert_string_equal(mysql_fixture_text(&fx, cell, sizeof cell, __VA_ARGS__), expected)
 

@@ -14,44 +14,19 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "support/job_rows.h"
+#include "support/store_suite.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define S(text)    DT_STR_LIT(text)
-#define HOUR_MS    INT64_C(3600000)
+#define HOUR_MS INT64_C(3600000)
 #define assert_str(slice, text)                                                                                        \
     do {                                                                                                               \
         assert_non_null((slice).p);                                                                                    \
         assert_string_equal((slice).p, text);                                                                          \
     } while (0)
 
-static struct mysql_fixture fx;
-static dt_store *store;
-static struct dt_arena arena;
-static struct dt_error err;
 static struct dt_job job;
 static struct dt_attempt_list attempts;
 
-static int open_store(void **state)
-{
-    (void)state;
-    mysql_fixture_open(&fx, "jobs", 0, &store, &arena);
-    return 0;
-}
-
-static int close_store(void **state)
-{
-    (void)state;
-    mysql_fixture_close(&fx, store, &arena);
-    return 0;
-}
-
-static int empty_tables(void **state)
-{
-    (void)state;
-    mysql_fixture_empty(&fx, &arena);
-    return 0;
-}
+STORE_SUITE("jobs", 0)
 
 static dt_status cancel(int64_t id)
 {

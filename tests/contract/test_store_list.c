@@ -9,40 +9,14 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "support/job_rows.h"
+#include "support/store_suite.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define S(text)    DT_STR_LIT(text)
-#define MANY       24000
-
-static struct mysql_fixture fx;
-static dt_store *store;
-static struct dt_arena arena;
-static struct dt_error err;
+#define MANY 24000
 
 /* The page that was read last. */
-static struct dt_job_list last; /* the last page */
+static struct dt_job_list last;
 
-static int open_store(void **state)
-{
-    (void)state;
-    mysql_fixture_open(&fx, "list", 0, &store, &arena);
-    return 0;
-}
-
-static int close_store(void **state)
-{
-    (void)state;
-    mysql_fixture_close(&fx, store, &arena);
-    return 0;
-}
-
-static int empty_tables(void **state)
-{
-    (void)state;
-    mysql_fixture_empty(&fx, &arena);
-    return 0;
-}
+STORE_SUITE("list", 0)
 
 static struct dt_list_filter all(unsigned limit)
 {

@@ -10,25 +10,18 @@
 /* clang-format on */
 
 #include "delivery/kafka/message.h"
-
-#define DUE INT64_C(1795273967083) /* 2026-11-21T15:12:47.083Z */
+#include "support/outgoing_rig.h"
 
 struct rig {
-    struct dt_arena arena;
-    dt_json *json;
-    struct dt_outgoing from;
+    struct outgoing_rig from;
     struct dt_kafka_message message;
 };
 
 static int setup(void **state)
 {
     struct rig *rig = calloc(1, sizeof *rig);
-    dt_arena_init(&rig->arena);
-    assert_int_equal(dt_json_new(&rig->json), DT_OK);
-    rig->from = (struct dt_outgoing){.claim = {42, 3, DUE},
-                                     .topic = dt_str("orders"),
-                                     .kafka_topic = dt_str("orders.v2"),
-                                     .payload = dt_str("{ \"a\": 1 }")};
+    outgoing_rig_init(&rig->from, "{ \"a\": 1 }");
+    rig->from.job.kafka_topic = dt_str("orders.v2");
     *state = rig;
     return 0;
 }
@@ -36,15 +29,15 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct rig *rig = *state;
-    dt_json_free(rig->json);
-    dt_arena_clear(&rig->arena);
+    outgoing_rig_clear(&rig->from);
     free(rig);
     return 0;
 }
 
 static void make(struct rig *rig)
 {
-    assert_int_equal(dt_message_of_job(&rig->from, "duetime", DUE + 5, rig->json, &rig->arena, &rig->message), DT_OK);
+    assert_int_equal(
+        dt_message_of_job(&rig->from.job, "duetime", DUE + 5, rig->from.json, &rig->from.arena, &rig->message), DT_OK);
 }
 
 /* value NULL: there must be no such header. */
@@ -75,7 +68,7 @@ static void a_job_becomes_a_cloud_event(void **state)
                                               {"ce_jobkey", "order-42"},
                                               {"ce_attempt", "3"},
                                               {"ce_scheduledtime", "2026-11-21T15:12:47.083Z"}};
-    rig->from.key = dt_str("order-42");
+    rig->from.job.key = dt_str("order-42");
     make(rig);
     assert_true(dt_str_is(rig->message.topic, "orders.v2"));
     assert_true(dt_str_is(rig->message.value, "{ \"a\": 1 }"));
@@ -88,11 +81,11 @@ static void a_job_becomes_a_cloud_event(void **state)
 static void the_partition_key_is_the_message_key_an_empty_one_too(void **state)
 {
     struct rig *rig = *state;
-    rig->from.key = dt_str("order-42");
-    rig->from.partition_key = dt_str("customer-7");
+    rig->from.job.key = dt_str("order-42");
+    rig->from.job.partition_key = dt_str("customer-7");
     make(rig);
     assert_true(dt_str_is(rig->message.key, "customer-7"));
-    rig->from.partition_key = dt_str("");
+    rig->from.job.partition_key = dt_str("");
     make(rig);
     assert_true(rig->message.key.p && rig->message.key.n == 0);
 }
@@ -100,7 +93,7 @@ static void the_partition_key_is_the_message_key_an_empty_one_too(void **state)
 static void what_a_job_lacks_is_left_out_or_its_id(void **state)
 {
     struct rig *rig = *state;
-    rig->from.content_type = dt_str("image/png");
+    rig->from.job.content_type = dt_str("image/png");
     make(rig);
     assert_header(rig, "content-type", "image/png");
     assert_header(rig, "ce_subject", "42");
@@ -110,7 +103,7 @@ static void what_a_job_lacks_is_left_out_or_its_id(void **state)
 static void a_callers_headers_come_along(void **state)
 {
     struct rig *rig = *state;
-    rig->from.headers = dt_str("{\"traceparent\":\"00-\\u00e4\",\"x\":\"\"}");
+    rig->from.job.headers = dt_str("{\"traceparent\":\"00-\\u00e4\",\"x\":\"\"}");
     make(rig);
     assert_header(rig, "traceparent", "00-\xc3\xa4");
     assert_header(rig, "x", "");
@@ -122,7 +115,7 @@ static void headers_broken_by_hand_do_not_stop_the_job(void **state)
     struct rig *rig = *state;
     static const char *const broken[] = {"", "x", "[1]", "{\"a\":{\"b\":{}}}", "{\"a\":1}"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
-        rig->from.headers = dt_str(broken[i]);
+        rig->from.job.headers = dt_str(broken[i]);
         make(rig);
         assert_header(rig, "ce_id", "42/3");
         assert_header(rig, "a", NULL);
@@ -143,11 +136,11 @@ static void a_dead_letter_is_of_the_attempt_that_died(void **state)
                                        .payload = dt_str("{\"a\":1}"),
                                        .claim_shard = -1}};
     struct dt_json_limits limits = {.depth = 8};
-    assert_int_equal(dt_message_of_notice(&notice, "duetime", &rig->arena, &rig->message), DT_OK);
+    assert_int_equal(dt_message_of_notice(&notice, "duetime", &rig->from.arena, &rig->message), DT_OK);
     assert_true(dt_str_is(rig->message.topic, "duetime.dead"));
     assert_header(rig, "ce_id", "42/3/dead");
-    assert_int_equal(dt_json_parse(rig->json, rig->message.value, &limits, NULL), DT_OK);
-    const struct dt_json_node *id = dt_json_member(rig->json, dt_json_root(rig->json), "id");
+    assert_int_equal(dt_json_parse(rig->from.json, rig->message.value, &limits, NULL), DT_OK);
+    const struct dt_json_node *id = dt_json_member(rig->from.json, dt_json_root(rig->from.json), "id");
     assert_true(id && dt_str_is(id->str, "42"));
 }
 
@@ -161,10 +154,10 @@ static void a_dead_letter_has_the_key_that_its_job_had(void **state)
                                        .state = DT_DEAD,
                                        .payload = dt_str("1"),
                                        .claim_shard = -1}};
-    assert_int_equal(dt_message_of_notice(&notice, "duetime", &rig->arena, &rig->message), DT_OK);
+    assert_int_equal(dt_message_of_notice(&notice, "duetime", &rig->from.arena, &rig->message), DT_OK);
     assert_null(rig->message.key.p);
     notice.job.partition_key = dt_str("customer-7");
-    assert_int_equal(dt_message_of_notice(&notice, "duetime", &rig->arena, &rig->message), DT_OK);
+    assert_int_equal(dt_message_of_notice(&notice, "duetime", &rig->from.arena, &rig->message), DT_OK);
     assert_true(dt_str_is(rig->message.key, "customer-7"));
 }
 

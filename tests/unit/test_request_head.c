@@ -11,13 +11,10 @@
 
 #include "delivery/http/request_head.h"
 #include "delivery/kafka/message.h"
-
-#define DUE INT64_C(1795273967083) /* 2026-11-21T15:12:47.083Z */
+#include "support/outgoing_rig.h"
 
 struct rig {
-    struct dt_arena arena;
-    dt_json *json;
-    struct dt_outgoing from;
+    struct outgoing_rig from;
     struct dt_callback_setting setting;
     struct dt_http_request request;
 };
@@ -25,10 +22,7 @@ struct rig {
 static int setup(void **state)
 {
     struct rig *rig = calloc(1, sizeof(*rig));
-    dt_arena_init(&rig->arena);
-    assert_int_equal(dt_json_new(&rig->json), DT_OK);
-    rig->from = (struct dt_outgoing){
-        .claim = {42, 3, DUE}, .topic = dt_str("orders"), .payload = dt_str("{\"test\": 2432232314}")};
+    outgoing_rig_init(&rig->from, "{\"test\": 2432232314}");
     rig->setting.installation = "duetime";
     *state = rig;
     return 0;
@@ -37,15 +31,16 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct rig *rig = *state;
-    dt_json_free(rig->json);
-    dt_arena_clear(&rig->arena);
+    outgoing_rig_clear(&rig->from);
     free(rig);
     return 0;
 }
 
 static void make(struct rig *rig)
 {
-    assert_int_equal(dt_request_head(&rig->from, &rig->setting, DUE + 5, rig->json, &rig->arena, &rig->request), DT_OK);
+    assert_int_equal(
+        dt_request_head(&rig->from.job, &rig->setting, DUE + 5, rig->from.json, &rig->from.arena, &rig->request),
+        DT_OK);
 }
 
 static struct dt_str value_of(const struct rig *rig, const char *name)
@@ -72,9 +67,10 @@ static void a_callback_has_the_attributes_of_a_message(void **state)
     struct dt_kafka_message message;
     size_t attributes = 0;
     char name[64];
-    rig->from.key = dt_str("order-42");
+    rig->from.job.key = dt_str("order-42");
     make(rig);
-    assert_int_equal(dt_message_of_job(&rig->from, "duetime", DUE + 5, rig->json, &rig->arena, &message), DT_OK);
+    assert_int_equal(dt_message_of_job(&rig->from.job, "duetime", DUE + 5, rig->from.json, &rig->from.arena, &message),
+                     DT_OK);
     for (size_t i = 0; i < message.n_headers; i++) {
         assert_int_equal(
             snprintf(name, sizeof(name), "%.*s", (int)message.headers[i].name.n, message.headers[i].name.p),
@@ -86,7 +82,7 @@ static void a_callback_has_the_attributes_of_a_message(void **state)
     for (size_t i = 0; i < rig->request.n_headers; i++)
         attributes += memcmp(rig->request.headers[i].name.p, "ce-", 3) == 0;
     assert_int_equal(attributes, message.n_headers - 1);
-    assert_true(dt_str_eq(rig->request.body, rig->from.payload));
+    assert_true(dt_str_eq(rig->request.body, rig->from.job.payload));
 }
 
 static void a_callback_says_which_attempt_it_is(void **state)
@@ -107,7 +103,7 @@ static void a_callback_says_which_attempt_it_is(void **state)
 static void values_are_percent_encoded(void **state)
 {
     struct rig *rig = *state;
-    rig->from.key = dt_str("a b\"%\xc3\xa4\xf0\x9f\x98\x80\n~!");
+    rig->from.job.key = dt_str("a b\"%\xc3\xa4\xf0\x9f\x98\x80\n~!");
     make(rig);
     assert_header(rig, "ce-jobkey", "a%20b%22%25%C3%A4%F0%9F%98%80%0A~!");
     assert_header(rig, "ce-subject", "a%20b%22%25%C3%A4%F0%9F%98%80%0A~!");
@@ -116,10 +112,10 @@ static void values_are_percent_encoded(void **state)
 static void a_content_type_that_no_header_can_have_is_not_sent(void **state)
 {
     struct rig *rig = *state;
-    rig->from.content_type = dt_str("text/plain; charset=utf-8");
+    rig->from.job.content_type = dt_str("text/plain; charset=utf-8");
     make(rig);
     assert_header(rig, "content-type", "text/plain; charset=utf-8");
-    rig->from.content_type = dt_str("text/plain\r\nx: y");
+    rig->from.job.content_type = dt_str("text/plain\r\nx: y");
     make(rig);
     assert_header(rig, "content-type", "application/octet-stream");
 }
@@ -149,7 +145,7 @@ static void a_secret_signs_what_is_sent(void **state)
     struct rig *rig = *state;
     struct dt_callback_secret secret;
     struct dt_strbuf value;
-    struct dt_webhook webhook = {DT_STR_LIT("42/3"), DUE / 1000, rig->from.payload};
+    struct dt_webhook webhook = {DT_STR_LIT("42/3"), DUE / 1000, rig->from.job.payload};
     assert_null(dt_callback_secret_read(dt_str("whsec_QUJD whsec_REU="), &secret));
     rig->setting.secret = &secret;
     make(rig);
@@ -165,7 +161,7 @@ static void an_empty_body_is_signed_and_sent(void **state)
     struct dt_callback_secret secret;
     assert_null(dt_callback_secret_read(dt_str("whsec_QUJD"), &secret));
     rig->setting.secret = &secret;
-    rig->from.payload = dt_str("");
+    rig->from.job.payload = dt_str("");
     make(rig);
     assert_int_equal(rig->request.body.n, 0);
     assert_int_equal(value_of(rig, "webhook-signature").n, 3 + 44);
@@ -175,7 +171,7 @@ static void the_jobs_headers_win_over_the_topics(void **state)
 {
     struct rig *rig = *state;
     rig->setting.headers = dt_str("{\"X-A\":\"topic\",\"authorization\":\"Bearer t\"}");
-    rig->from.headers = dt_str("{\"x-a\":\"job\",\"traceparent\":\"00-1\"}");
+    rig->from.job.headers = dt_str("{\"x-a\":\"job\",\"traceparent\":\"00-1\"}");
     make(rig);
     assert_header(rig, "X-A", "job");
     assert_header(rig, "x-a", NULL);
@@ -189,13 +185,13 @@ static void headers_that_no_caller_may_set_are_left_out(void **state)
     size_t own;
     make(rig);
     own = rig->request.n_headers;
-    rig->from.headers = dt_str("{\"ce-id\":\"1/1\",\"Webhook-Id\":\"x\",\"Host\":\"evil\",\"content-length\":\"0\","
-                               "\"transfer-encoding\":\"chunked\",\"x\":\"a\\r\\nb: c\",\"a b\":\"c\",\"n\":1}");
+    rig->from.job.headers = dt_str("{\"ce-id\":\"1/1\",\"Webhook-Id\":\"x\",\"Host\":\"evil\",\"content-length\":\"0\","
+                                   "\"transfer-encoding\":\"chunked\",\"x\":\"a\\r\\nb: c\",\"a b\":\"c\",\"n\":1}");
     rig->setting.headers = dt_str("[\"no object\"]");
     make(rig);
     assert_int_equal(rig->request.n_headers, own);
     assert_header(rig, "ce-id", "42/3");
-    rig->from.headers = dt_str("no JSON");
+    rig->from.job.headers = dt_str("no JSON");
     make(rig);
     assert_int_equal(rig->request.n_headers, own);
 }
@@ -211,7 +207,7 @@ static void many_headers_are_all_there(void **state)
         assert_true(snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s\"h%d\":\"%d\"", i ? "," : "", i, i) >
                     0);
     strcat(text, "}");
-    rig->from.headers = dt_str(text);
+    rig->from.job.headers = dt_str(text);
     make(rig);
     assert_int_equal(rig->request.n_headers, own + 100);
     assert_header(rig, "h99", "99");

@@ -1,0 +1,41 @@
+/*
+ * The set-up of a suite on one store: a database, a store on it and an arena, emptied between tests. Everything is static:
+ * a test's file includes this once, and says STORE_SUITE(prefix, shards) with the prefix of the database's name.
+ */
+#ifndef DT_SUPPORT_STORE_SUITE_H
+#define DT_SUPPORT_STORE_SUITE_H
+
+#include "support/job_rows.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define S(text)    DT_STR_LIT(text)
+
+static struct mysql_fixture fx;
+static dt_store *store;
+static struct dt_arena arena;
+static struct dt_error err __attribute__((unused));
+
+static inline int close_store(void **state)
+{
+    (void)state;
+    mysql_fixture_close(&fx, store, &arena);
+    return 0;
+}
+
+static inline int empty_tables(void **state)
+{
+    (void)state;
+    mysql_fixture_empty(&fx, &arena);
+    return 0;
+}
+
+#define STORE_SUITE(prefix, shards)                                                                                    \
+    static int open_store(void **state)                                                                                \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        mysql_fixture_open(&fx, prefix, shards, &store, &arena);                                                       \
+        return 0;                                                                                                      \
+    }
+
+#endif
