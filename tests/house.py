@@ -296,6 +296,60 @@ def check_circles(tree, names, found):
             breach(found, name, 1, f"stands in a circle: it calls {down}")
 
 
+def check_header_circles(tree, names, found):
+    """Headers include downwards, and so do the folders that they stand in."""
+    headers = {name for name in names if name.startswith(PRODUCT) and name.endswith(".h")}
+    files = {name: {} for name in headers}
+    folders = {}
+    for name in sorted(headers):
+        folder, program = name.rsplit("/", 1)[0], name.split("/")[0]
+        for match in INCLUDE.finditer(without_comments((tree / name).read_text())):
+            places = [f"{place}/{match[2]}" for place in (folder, program, "scheduler")]
+            target = next((place for place in places if place in headers), None)
+            if not target or match[1] == "<":
+                continue
+            files[name][target] = [match[2]]
+            folders.setdefault(folder, {})
+            folders.setdefault(target.rsplit("/", 1)[0], {})
+            if folder != target.rsplit("/", 1)[0]:
+                folders[folder].setdefault(target.rsplit("/", 1)[0], []).append(f"{name} includes {target}")
+    for graph in (files, folders):
+        for group in circles(graph):
+            for name in group:
+                down = "; ".join(f"{other} ({graph[name][other][0]})" for other in group if other in graph[name])
+                breach(found, name, 1, f"stands in a circle of headers: it includes {down}")
+
+
+FUNCTION = re.compile(r"^(?!typedef|struct \w+ \{|enum)[A-Za-z_][\w \t*]*?\b(\w+)\(([^;{}]*?)\)\s*\n\{", re.M)
+PARAMETERS = 6
+
+
+def parameters(text):
+    """How many there are; those of a parameter that is itself a function are not counted."""
+    inner = None
+    while inner != text:
+        inner, text = text, re.sub(r"\([^()]*\)", "", text)
+    return 0 if text.strip() in ("", "void") else text.count(",") + 1
+
+
+def check_parameters(tree, names, found):
+    """Of a hundred functions at most one has more than six parameters."""
+    functions, long = 0, []
+    for name in names:
+        if not name.startswith(PRODUCT) or not name.endswith(".c"):
+            continue
+        text = code_only((tree / name).read_text())
+        for match in FUNCTION.finditer(text):
+            functions += 1
+            n = parameters(match[2])
+            if n > PARAMETERS:
+                long.append((name, text.count("\n", 0, match.start()) + 1, match[1], n))
+    if len(long) * 100 <= functions:
+        return
+    for name, line, function, n in long:
+        breach(found, name, line, f"{function} has {n} parameters; more than {PARAMETERS} in {len(long)} of {functions} functions")
+
+
 def check_story(tree, names, found):
     """A file opens with what it owns."""
     for name in names:
@@ -396,8 +450,8 @@ def check_headers(tree, names, found):
                 breach(found, name, 1, f"does not compile alone ({compiler}): {told}")
 
 
-RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles, check_story,
-         check_voice, check_machine, check_links, check_recipes, check_front_door, check_headers]
+RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
+         check_header_circles, check_parameters, check_story, check_voice, check_machine, check_links, check_recipes, check_front_door, check_headers]
 
 
 def check(tree):
@@ -413,6 +467,7 @@ GOOD = {
     "scheduler/base/status.h": "/* s */\n#include <stdbool.h>\nbool dt_ok(void);\n",
     "scheduler/base/clock.c": "/* c */\n#include <time.h>\nlong dt_now(void) { return time(0); }\n",
     "scheduler/base/json.c": "/* j */\n#include <yajl/yajl_parse.h>\n",
+    "scheduler/base/in/i.h": '/* i */\n#include "base/status.h"\n',
     "scheduler/job/job.h": '/* j */\n#include "base/status.h"\n',
     "scheduler/store/db/db_mysql.c": '/* m */\n#include <mysql.h>\nconst char *q = "SELECT id"\n" FROM jobs";\n',
     "scheduler/index/redis/index_link.c": '/* r */\n#include <hiredis/hiredis.h>\nconst char *k = "%s:{%u}:due", *c = "ZADD";\n',
@@ -469,6 +524,12 @@ BAD = [
     ("api/t.c", "/* b */\nint f(struct s *x) { return x->status ? 1 : 2; }\n", "api/t.c:2: a status is compared"),
     ("api/u.c", "/* b */\n\nstatic const size_t LIMIT = 5;\n", "api/u.c:3: a constant is a #define"),
     ("api/w.c", "/* b */\nvoid a(void)\n{\n    b();\n}\n", "api/w.c:1: stands in a circle: it calls api/x.c (b)"),
+    ("scheduler/base/status.h", '/* s */\n#pragma once\n#include <stdbool.h>\n#include "base/in/i.h"\nbool dt_ok(void);\n',
+     "scheduler/base:1: stands in a circle of headers: it includes scheduler/base/in (scheduler/base/status.h includes scheduler/base/in/i.h)"),
+    ("scheduler/base/status.h", '/* s */\n#pragma once\n#include <stdbool.h>\n#include "job/job.h"\nbool dt_ok(void);\n',
+     "scheduler/job/job.h:1: stands in a circle of headers: it includes scheduler/base/status.h (base/status.h)"),
+    ("api/p.c", "/* b */\nint f(int a, int (*b)(int, int), int c, int d, int e, int g, int h)\n{\n    return a;\n}\n",
+     "api/p.c:2: f has 7 parameters; more than 6 in 1 of"),
     ("dispatcher/v.c", "/* b */\n" + "int f(void);\n" * 800, "801 lines, 700 at most"),
     ("deploy/a", "curl http://deb." + "debian.org/x\n", "deploy/a:1: names a host"),
     ("deploy/b", "\nindex-url = https://py" + "pi.org\n", "deploy/b:2: names a host"),
