@@ -22,10 +22,12 @@
  * order of their members' bytes: ids of the same home day as they were given, if that is the day of the ms. Anything
  * else in these keys is nobody's: it is removed where it is met.
  *
- * A dt_index is a set of connections, one an endpoint, for one thread. A connection that failed is dropped and made
- * anew after a capped exponential back-off with jitter; until then its shards answer UNAVAILABLE at once. A connection
- * that the server ended while nobody used it has not failed: it is replaced at once, and what met its end is sent
- * again.
+ * A dt_index is a set of connections, one an endpoint. It belongs to one thread at a time. For every function that
+ * takes an err: inputs are borrowed for the call, outputs hold nothing unless OK, and UNAVAILABLE means that an
+ * endpoint does not answer or does not take changes; some of what was asked may have been done. NOMEM. A connection
+ * that failed is dropped and made anew after a capped exponential back-off with jitter; until then its shards answer
+ * UNAVAILABLE at once. A connection that the server ended while nobody used it has not failed: it is replaced at once,
+ * and what met its end is sent again.
  */
 #ifndef DT_INDEX_INDEX_H
 #define DT_INDEX_INDEX_H
@@ -39,18 +41,21 @@
 
 typedef struct dt_index dt_index;
 
+/* Makes an index, which is not connected yet. All inputs but the installation's name (copied) are borrowed and outlive
+ * it. INVALID: the name or the endpoints cannot be used. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock,
                                      dt_index **out, struct dt_error *err);
+/* Ends the connections. Accepts NULL. */
 void dt_index_free(dt_index *index);
-/* UNAVAILABLE when any endpoint does not answer; detail in err. */
+/* Asks every endpoint for an answer. UNAVAILABLE: one gives none; err says which. */
 DT_MUST_CHECK dt_status dt_index_ping(dt_index *index, struct dt_error *err);
 
-/* Writes something to every endpoint that nobody reads, as the changes of entries are written: UNAVAILABLE where those
- * would fail (no memory, read-only, no right to scripts); detail in err. */
+/* Writes something to every endpoint that nobody reads, in the way that changes of entries are written. UNAVAILABLE:
+ * those would fail (no memory, read-only, no right to scripts); err says where and why. */
 DT_MUST_CHECK dt_status dt_index_probe(dt_index *index, struct dt_error *err);
 
-/* The endpoints whose last round trip failed: "host:port,host:port"; "*" for all of them (another process may call a
- * single one otherwise), or where the names do not fit. Empty: none. */
+/* Lists the endpoints whose last round trip failed: "host:port,host:port"; "*" for all of them (another process may
+ * call a single one otherwise), or where the names do not fit; empty for none. */
 void dt_index_failing(const dt_index *index, char *out, size_t cap);
 
 struct dt_entry {
@@ -73,8 +78,8 @@ static inline size_t dt_entries_of_move(int64_t id, int64_t due_ms, const int64_
 }
 
 /*
- * Pipelined: adds, moves or removes entries (of any shards), one round trip an endpoint: what stands at was_ms goes,
- * what is due comes. Entries due after horizon_end_ms are removed instead of added, and a minute and more after it
+ * Adds, moves or removes entries of any shards, in one pipeline an endpoint: what stands at was_ms goes, what is due
+ * comes. Entries due after horizon_end_ms are removed instead of added, and a minute and more after it
  * nothing is looked for: a change or a cancel of a job that is far ahead costs nothing here. With wake, a shard is
  * announced on the channel (decided in Redis, in the same step) whose earliest entry became earlier, or which gets one
  * that is due within a second while an overdue one stays in front. UNAVAILABLE: some may have been lost. Of several
@@ -88,7 +93,10 @@ DT_MUST_CHECK dt_status dt_index_wake(dt_index *index, unsigned shard, bool outb
 DT_MUST_CHECK dt_status dt_index_wake_all(dt_index *index, struct dt_error *err);
 
 /* ---- for the leader of a shard ---- */
+
 /*
+ * The marker that a leader puts into its set.
+ *
  * count rises while a leadership lasts, so that an older copy of the same leadership's set does not carry its marker.
  * generation is that of the slot map which the set was filled under: a set of another one lacks the slots that the
  * shard has got since. oldest is no part of it: markers of earlier epochs are not believed, because the shard's entries
@@ -119,43 +127,46 @@ struct dt_due_scan {
 };
 /* Asks what is due, in one round trip. */
 DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan, struct dt_error *err);
-/* Sets our marker in place of any other. intact: a marker (ours or an earlier leader's) of the same generation was
- * there, not older than marker.oldest, and not of a set that was being filled, so the set is whole. was: our last one,
- * if the set was seen to have it (else NULL); a filling goes on then, otherwise it begins anew. gone: it is not there
- * any more; nothing was set, and what is there is not the set that was seen. */
+/* Puts our marker in place of any other. was: our last one, if the set was seen to have it (else NULL); a filling goes
+ * on then, otherwise it begins anew. *intact: a marker (ours or an earlier leader's) of the same generation was there,
+ * not older than marker.oldest, and not of a set that was being filled, so the set is whole. *gone: `was` is not there
+ * any more; nothing was put, and what is there is not the set that was seen. */
 DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker,
                                       const struct dt_marker *was, bool *intact, bool *gone, struct dt_error *err);
-/* Conditional: an entry that is still at `seen_ms` moves to due_ms (0 = removed); where there is none any more nothing
- * comes. */
+/* A change of an entry that is still at `seen_ms`. */
 struct dt_fix {
-    int64_t id, seen_ms, due_ms;
+    int64_t id, seen_ms;
+    int64_t due_ms; /* 0 = remove */
 };
+/* Moves or removes entries that are still where they were seen; where there is none any more nothing comes. */
 DT_MUST_CHECK dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n,
                                      struct dt_error *err);
 #define DT_HELD_TIMEOUTS  "~" /* no topic has it in its name */
 #define DT_HELD_NAME_SIZE (DT_TOPIC_MAX + sizeof(DT_HELD_TIMEOUTS))
-/* The name of a topic's held set, or of that of its timeouts, in `name`. */
+/* Writes the name of a topic's held set, or of that of its timeouts, into `name`; returns it. */
 static inline struct dt_str dt_held_name(struct dt_str topic, bool timeouts, char name[DT_HELD_NAME_SIZE])
 {
     int n = snprintf(name, DT_HELD_NAME_SIZE, "%.*s%s", (int)topic.n, topic.p ? topic.p : "",
                      timeouts ? DT_HELD_TIMEOUTS : "");
     return (struct dt_str){name, (size_t)n};
 }
-/* Moves entries that are still at due_ms, or not in the due set (any more), to the held set of a topic / gives a
- * bounded number of them back, earliest first; next_ms: when the first of those that remain is due, 0 if none does. */
+/* Moves entries that are still at due_ms, or not in the due set (any more), to the held set of a topic. */
 DT_MUST_CHECK dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic,
                                       const struct dt_entry *entries, size_t n, struct dt_error *err);
+/* Gives up to `limit` entries of a topic's held set back to the due set, earliest first. *next_ms: when the first of
+ * those that remain is due; 0 = none remains. */
 DT_MUST_CHECK dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit,
                                         int64_t *next_ms, struct dt_error *err);
-/* A shard that nobody leads any more: its set goes, marker and held sets with it. */
+/* Removes the set of a shard that nobody leads any more, with marker and held sets. */
 DT_MUST_CHECK dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err);
-/* The endpoint that holds the shard's set: "host:port". */
+/* The endpoint that holds the shard's set: "host:port", valid as long as the index. */
 const char *dt_index_home(const dt_index *index, unsigned shard);
-/* The held sets there are for a shard: topics in the arena. */
+/* Lists the names of a shard's held sets, in the arena. */
 DT_MUST_CHECK dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena, struct dt_str **topics,
                                       size_t *n, struct dt_error *err);
 
 /* ---- for the reconciler ---- */
+
 struct dt_range {
     int64_t from_ms, to_ms;       /* from_ms <= score < to_ms */
     const struct dt_entry *after; /* behind its (score, id), whether or not it is still there; NULL: from the start */
@@ -165,20 +176,21 @@ struct dt_range {
  * the limit may come before that. */
 DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range,
                                        struct dt_entry *entries, size_t *n, struct dt_error *err);
+/* Counts the entries with from_ms <= score < to_ms. */
 DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
                                        struct dt_error *err);
 /* Finds where ids have their entries, at due_ms and in the remainder of its page: scores[n], 0 = not there. */
 DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                         int64_t *scores, struct dt_error *err);
-/* Adds entries that are missing; one of the job that is met in the same page stays where it is instead. */
+/* Adds entries that are missing. An entry of the same job that is met in the same page stays where it is instead. */
 DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                              struct dt_error *err);
 
 /* Adds missing entries of any shards, on all endpoints at once. Empty sets get whole pages, as fast as they can be sent. */
 DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                       size_t n, struct dt_error *err);
-/* dt_index_fill in two parts: sends the entries, and reads the answers, whatever the first part returned. The servers
- * work in between; the index may be asked nothing else meanwhile. */
+/* Does dt_index_fill in two parts: the first sends the entries, the second reads the answers, whatever the first part
+ * returned. The servers work in between; the index may be asked nothing else meanwhile. */
 DT_MUST_CHECK dt_status dt_index_begin_fill(dt_index *index, const struct dt_shard_map *map,
                                             const struct dt_entry *entries, size_t n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_end_fill(dt_index *index, struct dt_error *err);
@@ -207,15 +219,18 @@ DT_MUST_CHECK dt_status dt_index_take_fillings(dt_index *index, int64_t generati
 DT_MUST_CHECK dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *fillings, size_t n,
                                                struct dt_error *err);
 
-/* ---- wake-ups (index_wake.c): one thread that sleeps on the channels of all endpoints ---- */
+/* ---- wake-ups (redis/index_subscriber.c) ---- */
+
+/* The subscriber: one thread that sleeps on the channels of all endpoints. */
 typedef struct dt_wake dt_wake;
-/* on_wake is called on that thread: post and return. shard -1: everything may have changed (a connection was lost or
- * came back). */
+/* Starts the thread. on_wake is called on it: post and return. shard -1: everything may have changed (a connection was
+ * lost or came back). config and arg are borrowed and outlive it. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_wake_start(const struct dt_config *config, const char *installation,
                                       void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
                                       struct dt_error *err);
+/* Ends the thread and frees the subscriber. Accepts NULL. */
 void dt_wake_stop(dt_wake *wake);
-/* Any thread: whether the channels of all endpoints are up. Where one is not, what is announced on it is not heard. */
+/* Says whether the channels of all endpoints are up. Where one is not, wake-ups on it are not heard. Any thread. */
 bool dt_wake_hears(const dt_wake *wake);
 
 #endif

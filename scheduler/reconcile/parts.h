@@ -120,25 +120,34 @@ struct dt_reconciler {
     struct dt_outage_part outage;
 };
 
-/* compare.c */
+/* ---- compare.c ---- */
+
+/* Begins a compare of [from_ms, to_ms) for these shards. */
 void dt_compare_start(struct dt_compare *compare, const struct dt_shard_set *shards, int64_t from_ms, int64_t to_ms);
 static inline bool dt_compare_active(const struct dt_compare *compare)
 {
     return compare->phase != DT_COMPARE_IDLE;
 }
-/* One bounded step. A failure is MySQL's: the compare is given up. */
+/* Does one bounded step. A failure is MySQL's: the compare is given up. */
 DT_MUST_CHECK dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err);
 
-/* repair.c: decides about r->suspects and empties them. A failure is MySQL's. */
+/* ---- repair.c ---- */
+
+/* Decides about r->suspects and empties them. A failure is MySQL's. */
 DT_MUST_CHECK dt_status dt_repair(dt_reconciler *r, struct dt_error *err);
 
-/* rebuild.c */
+/* ---- rebuild.c ---- */
+
+/* Asks for a rebuild of these shards' sets. */
 void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards);
+/* True: there is something to rebuild now; after a failure there is none for a while. */
 bool dt_rebuild_active(const dt_reconciler *r);
-void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads); /* what is led still */
+/* Forgets sets of shards that are not led any more. */
+void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads);
+/* Does one bounded step: a page. A failure is MySQL's. */
 DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 
-/* horizon.c */
+/* ---- horizon.c ---- */
 
 /* The end of the horizon as of this tick. */
 int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r);

@@ -28,26 +28,29 @@
 
 typedef struct dt_reconciler dt_reconciler;
 
-/* Borrows all three; they must outlive it. */
+/* Makes a reconciler. All three inputs are borrowed and outlive it. NOMEM: *out is NULL. */
 DT_MUST_CHECK dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_index *index,
                                           dt_reconciler **out, struct dt_error *err);
+/* Accepts NULL. */
 void dt_reconciler_free(dt_reconciler *reconciler);
 
-/* The shard's set was lost: rebuild it, as soon as a tick says that it is led. Any thread; take care that a tick
+/* Has the shard's set, which was lost, rebuilt as soon as a tick says that it is led. Any thread; take care that a tick
  * follows soon. */
 void dt_reconciler_lost(dt_reconciler *reconciler, unsigned shard);
-/* Redis could not be told for a while: what is near is compared at once, and whatever else it has is looked through
- * soon. Any thread, as above. */
+/* Has what is near compared at once, and the remainder of the index looked through soon: Redis could not be told for a
+ * while. Any thread, as above. */
 void dt_reconciler_doubt(dt_reconciler *reconciler);
 
+/* The input of a tick. */
 struct dt_reconcile_in {
     int64_t mono_us;                  /* for pacing */
     int64_t now_ms;                   /* MySQL's clock */
     const struct dt_shard_map *map;   /* borrowed for the call */
     const struct dt_shard_set *leads; /* what this process leads now */
-    bool
-        unsure; /* a leader waits for a compare of what is near: the next period begins soon, and so until it is done */
+    /* A leader waits for a compare of what is near: the next period begins soon, and so until it is done. */
+    bool unsure;
 };
+/* The output of a tick. */
 struct dt_reconcile_out {
     int64_t next_us;           /* call again at this monotonic time (not after now: at once) */
     struct dt_shard_set wake;  /* something that is due now, or within two seconds, was added: wake these leaders */
@@ -56,6 +59,7 @@ struct dt_reconcile_out {
     struct dt_shard_set near;  /* … and was finished for these, and the index repaired, by this one */
     struct dt_shard_set whole; /* the rebuild of these was finished by this step */
 };
+/* Does one bounded step. Failures are logged, and tried again by a later tick. */
 void dt_reconcile_tick(dt_reconciler *reconciler, const struct dt_reconcile_in *in, struct dt_reconcile_out *out);
 
 /* The reconciler's knowledge of a shard that is led; zeros otherwise. The tick's thread. */
@@ -66,6 +70,7 @@ struct dt_reconcile_stats {
     int64_t drift_missing, drift_extra, drift_wrong; /* repaired since the shard was gained (rebuilds not counted) */
     bool rebuilding;
 };
+/* Copies what is known of the shard. The tick's thread. */
 void dt_reconciler_stats(const dt_reconciler *reconciler, unsigned shard, struct dt_reconcile_stats *out);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The set-up of a suite on one store: a database, a store on it and an arena, emptied between tests. Everything is static:
- * a test's file includes this once, and says STORE_SUITE(prefix, shards) with the prefix of the database's name.
+ * The set-up of a suite on one store: a database, a store on it and an arena, emptied between tests. Everything is
+ * static: a test's file includes this once, and says STORE_SUITE(prefix, shards) with the prefix of the database's
+ * name.
  */
 #ifndef DT_SUPPORT_STORE_SUITE_H
 #define DT_SUPPORT_STORE_SUITE_H
