@@ -160,8 +160,8 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
     pthread_mutex_lock(&c->lock);
     dt_status status = admit_locked(c, unit);
     if (status == DT_OK) {
-        bool first = is_empty_locked(c);
         struct queue *q = unit->n <= FEW_ROWS ? &c->few : &c->many;
+        bool first = !q->units;
         DL_APPEND(q->units, unit);
         q->rows += unit->n;
         c->queued_bytes += unit->bytes;

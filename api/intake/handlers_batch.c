@@ -1,7 +1,7 @@
 /*
- * POST /v1/jobs:batch. Lines (NDJSON) are cut out of the stream as they arrive: those of a small batch on the HTTP thread;
- * what is more goes on in time slices (slices.h), behind which the requests that somebody waits for do not stand. An
- * array is collected and taken apart in time slices: first all of it is read (if it cannot be, nothing is made), then
+ * POST /v1/jobs:batch. Lines (NDJSON) are cut out of the stream as they arrive, on the HTTP thread; where a piece of the
+ * body has very many, those beyond a slice are taken in time slices (slices.h), so that no other connection of the thread
+ * waits for them. An array is collected and taken apart in time slices: first all of it is read (if it cannot be, nothing is made), then
  * some dozens of jobs at a time. Both feed a dt_batch, which commits in chunks and holds the feeder back. Knows nothing
  * of a job's members.
  */
@@ -172,6 +172,7 @@ static enum dt_feed take_in_slices(struct dt_request *req, const char *p, size_t
     dt_request_suspend(req);
     if (dt_batch_run_in_slices(lines->batch, step_lines))
         return DT_FEED_WAIT;
+    dt_batch_leave_slices(lines->batch);
     dt_batch_end(lines->batch, DT_BATCH_SHUTDOWN);
     leave_remainder(lines);
     dt_request_resume(req);
