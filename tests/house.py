@@ -397,6 +397,7 @@ def check_statements(tree, names, found):
                 breach(found, name, line, f"{what.split()[-1]} is not used")
 
 
+SIGNPOSTS = "## Where is it decided"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -411,6 +412,20 @@ def check_links(tree, names, found):
                 path = target.split("#")[0]
                 if path and "://" not in path and not ((tree / name).parent / path).exists():
                     breach(found, name, number, f"points at {path}, which is not there")
+
+
+def check_signposts(tree, names, found):
+    """Where a page says that something is decided, it is: each name is in a file of its row."""
+    for name in names:
+        if not name.endswith("README.md") or SIGNPOSTS not in (text := (tree / name).read_text()):
+            continue
+        begin = text.index(SIGNPOSTS)
+        for number, line in enumerate(text[begin:].split("\n## ", 1)[0].split("\n"), text.count("\n", 0, begin) + 1):
+            files = [(tree / name).parent / target for target in LINK.findall(line) if line.startswith("|")]
+            there = " ".join(path.read_text() for path in files if path.is_file())
+            for what in re.findall(r"`(\w+)`", line.rstrip(" |").rsplit("|", 1)[-1]) if files else []:
+                if not re.search(rf"\b{what}\b", there):
+                    breach(found, name, number, f"says that {what} is in a file that does not have it")
 
 
 def check_recipes(tree, names, found):
@@ -451,7 +466,7 @@ def check_headers(tree, names, found):
 
 
 RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
-         check_header_circles, check_parameters, check_story, check_voice, check_machine, check_links, check_recipes, check_front_door, check_headers]
+         check_header_circles, check_parameters, check_story, check_voice, check_machine, check_links, check_signposts, check_recipes, check_front_door, check_headers]
 
 
 def check(tree):
@@ -537,6 +552,7 @@ BAD = [
     ("tests/d.py", "open('/ho" + "me/me/x')\n", "tests/d.py:1: names a host or a path"),
     ("README.md", "see ../sha" + "red/x\n", "README.md:1: names a host or a path"),
     ("README.md", "text\n[gone](api/gone.c)\n", "README.md:2: points at api/gone.c, which is not there"),
+    ("api/README.md", "## Where is it decided\n\n| q | file | f |\n| why | [h](h.c) | `gone` |\n", "api/README.md:4: says that gone is in a file"),
     (".github/CONTRIBUTING.md", "see `api/h.c`,\n`api/gone.c`\n", "CONTRIBUTING.md:2: names api/gone.c, which is not there"),
     ("README.md", "text\n" * 131, "README.md:1: is longer than 130 lines"),
     ("README.md", "many words " * 901, "README.md:1: is longer than 130 lines or 1,800 words"),

@@ -85,7 +85,7 @@ DT_MUST_CHECK dt_status dt_scopes_parse(struct dt_str text, unsigned *scopes, st
 /* Checks that the text is DT_TOPICS_ALL, or prefixes that a topic's name can begin with, separated by commas. INVALID:
  * err says what is wrong. */
 DT_MUST_CHECK dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err);
-/* Checks that a name has 1 to 100 letters, digits and . _ - @; INVALID otherwise. */
+/* Checks that a name has 1 to 100 letters, digits and . _ - @ :; INVALID otherwise. */
 DT_MUST_CHECK dt_status dt_token_name_check(struct dt_str text, struct dt_error *err);
 
 #endif

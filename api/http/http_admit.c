@@ -115,7 +115,7 @@ static void refuse_text(struct dt_exchange *e, dt_status status, const char *wha
     if (status == DT_MALFORMED)
         dt_request_refuse(&e->req, DT_PROBLEM_MALFORMED, "the %s has a bad %%-escape", what);
     else
-        dt_request_refuse(&e->req, DT_PROBLEM_INTERNAL, "out of memory");
+        dt_request_refuse(&e->req, DT_PROBLEM_UNAVAILABLE, "memory is out");
 }
 
 static bool decode_params(struct dt_exchange *e, const struct dt_match *match)

@@ -1,6 +1,6 @@
 /*
  * A loop of bounded steps. The reconciler says when it wants to be called next; promotion and the archive of finished
- * jobs run in the process that leads the lowest shard (two at once do no harm: every step is idempotent), a step
+ * jobs run in the process that the election names for the lowest shard (two at once do no harm: every step is idempotent), a step
  * after the other with a pause between, so that they never hold up anything; what leaders say about their shards is
  * written once a period.
  *
@@ -49,7 +49,7 @@ struct dt_housekeeper {
     dt_index *index;
     dt_reconciler *reconciler;
     _Atomic bool hurry;                        /* a shard's set was lost: tick now */
-    uint64_t doubts[DT_SHARDS_MAX];            /* likewise */
+    uint64_t doubts[DT_SHARDS_MAX];            /* of the sets of shards, as they were when the tick began */
     uint64_t compared[DT_SHARDS_MAX];          /* the doubts that the compare under way answers */
     uint64_t losses[DT_SHARDS_MAX];            /* of the sets of shards that are led here, before this tick */
     int64_t reconcile_us, chores_us, stats_us; /* mono: not before */

@@ -14,7 +14,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/hooks/guard.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/thread.h"

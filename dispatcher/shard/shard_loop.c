@@ -1,5 +1,5 @@
 /*
- * The Event worker of one shard: its thread.
+ * The leader of one shard: its thread.
  *
  *            ┌───────────────────── any doubt, after a pause with jitter ─────────────────────┐
  *            ▼                                                                                │

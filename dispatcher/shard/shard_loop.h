@@ -1,5 +1,5 @@
 /*
- * The Event worker: leads one shard in a thread of its own, from takeover to stepping down. See shard_loop.c for the
+ * The leader of one shard, in a thread of its own, from takeover to stepping down. See shard_loop.c for the
  * protocol.
  */
 #ifndef DT_DISPATCHER_SHARD_LOOP_H
@@ -51,7 +51,7 @@ void dt_shard_loop_free(dt_shard_loop *loop);
 
 /* ---- any thread ---- */
 void dt_shard_loop_wake(dt_shard_loop *loop);   /* something may be due */
-void dt_shard_loop_topics(dt_shard_loop *loop); /* a topic was paused or resumed */
+void dt_shard_loop_topics(dt_shard_loop *loop); /* topics changed, or what is known of the index did: everything is looked at again */
 /* The rebuild that index_lost asked for is done; `losses` as the loop's state said before it was finished. Ignored if
  * the set was lost once more since. */
 void dt_shard_loop_index_whole(dt_shard_loop *loop, uint64_t losses);

@@ -1,7 +1,8 @@
 /*
- * The table of states and the judgement of results. Pure: the caller holds the row's lock and writes what is decided.
+ * The table of states and the judgement of results. Pure: the caller reads the row, and writes what is
+ * decided only where the row is still as it was read.
  *
- * Invariants: a state comes out of the table, never out of an assignment elsewhere; a result changes a job only as its
+ * Invariants: a state that C decides comes out of the table; statements that write one repeat its condition; a result changes a job only as its
  * latest attempt, and only while that attempt is out (or, for a success, while the job waits for its next one);
  * failures never fall here; a terminal state has no next_at.
  */

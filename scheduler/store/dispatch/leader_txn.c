@@ -8,14 +8,14 @@
  * Owns:            the order of these steps, the shard's row, and the COMMIT.
  * Refuses to know: what is done with a job; leader_parts.h names the file of each step.
  *
- * Invariants (each repeated in the deciding statement):
+ * Invariants:
  *   - Nothing is claimed or timed out while anything is left in flight (a list of which only the head was sent): the
  *     list is replaced, or shortened at its head, never added to.
  *   - An attempt enters the list in the transaction that writes it into its job's row, so an attempt that is not in a
  *     list cannot come.
  *   - A job with an earlier attempt in another shard's list (its slot has moved) waits.
- *   - Locks are taken in one order: the own shard row, then job rows by id. Rows that others hold locked are skipped,
- *     not waited for.
+ *   - Locks are taken in one order: the own shard row, then job rows by id. Rows that others hold locked are
+ *     skipped, not waited for; what is locked already is written without a wait.
  */
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"

@@ -2,10 +2,10 @@
  * Taking a shard over: the row of the shard, at the beginning and at the end of a takeover.
  *
  * Owns:            a new leadership's epoch and token; what becomes of the list that it finds; halting.
- * Refuses to know: Kafka: what the ledger said comes in as numbers.
+ * Refuses to know: the delivery: what its record said comes in as numbers.
  *
  * Invariants: an epoch is one more than the row had, and is written before the ledger is asked; a batch leaves the list
- * only if the ledger has it, or if Kafka refused it alone.
+ * only if the ledger has it, or if the delivery refused it alone.
  */
 #include "store/dispatch/takeover.h"
 

@@ -37,7 +37,7 @@
 
 /* A job that results speak of. */
 struct judged {
-    struct dt_job was, job; /* as locked; as it is to be */
+    struct dt_job was, job; /* as read; as it is to be */
     struct dt_str topic;
     int64_t retention_ms;
     const struct dt_result *failure; /* whose error becomes the last one; NULL = none did */

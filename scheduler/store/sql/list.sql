@@ -1,5 +1,5 @@
--- Pages of jobs, by id or by key. `all`: history, too; `payloads`: with the payload. Indexes are named, because the optimizer was
--- seen to choose others.
+-- Where a page of jobs begins and ends; the statements that read one are in job_rows.sql. Indexes are named, because the
+-- optimizer was seen to choose others.
 
 -- name: find_window_by_id
 SELECT j.id
