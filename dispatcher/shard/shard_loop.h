@@ -50,8 +50,9 @@ DT_MUST_CHECK dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsig
 void dt_shard_loop_free(dt_shard_loop *loop);
 
 /* ---- any thread ---- */
-void dt_shard_loop_wake(dt_shard_loop *loop);   /* something may be due */
-void dt_shard_loop_topics(dt_shard_loop *loop); /* topics changed, or what is known of the index did: everything is looked at again */
+void dt_shard_loop_wake(dt_shard_loop *loop); /* something may be due */
+void dt_shard_loop_topics(
+    dt_shard_loop *loop); /* topics changed, or what is known of the index did: everything is looked at again */
 /* The rebuild that index_lost asked for is done; `losses` as the loop's state said before it was finished. Ignored if
  * the set was lost once more since. */
 void dt_shard_loop_index_whole(dt_shard_loop *loop, uint64_t losses);

@@ -69,18 +69,18 @@ struct dt_shard_orphan {
 
 struct dt_shard_trust {
     struct dt_shard_map map;
-    int64_t filled_for; /* generation of the map that the shard's set was filled for; it has got no slots since */
-    bool up;            /* the index answered last time, and took what it was told */
-    uint64_t doubts;    /* so many are known here: MySQL is read once through since the last of them */
-    bool marked;        /* this leadership has put its marker into its set */
-    bool vouched;       /* and the marker says that the set is whole */
-    bool lost;          /* the set is not to be believed, and the rebuild is not asked for yet */
-    bool mark_unsure;   /* the last marking failed: the next count may be there already … */
-    bool mark_vouches;  /* … and say that the set is whole */
-    int64_t mark_count; /* of the marker that is there */
-    int64_t marked_us;  /* mono: when the index was last seen to take a change */
-    _Atomic bool whole; /* any thread sets, the loop clears, both with state_lock */
-    _Atomic bool sure;  /* any thread sets and clears, with state_lock */
+    int64_t filled_for;   /* generation of the map that the shard's set was filled for; it has got no slots since */
+    bool up;              /* the index answered last time, and took what it was told */
+    uint64_t doubts;      /* so many are known here: MySQL is read once through since the last of them */
+    bool marked;          /* this leadership has put its marker into its set */
+    bool vouched;         /* and the marker says that the set is whole */
+    bool rebuild_unasked; /* the set is not to be believed, and the rebuild is not asked for yet */
+    bool mark_unsure;     /* the last marking failed: the next count may be there already … */
+    bool mark_vouches;    /* … and say that the set is whole */
+    int64_t mark_count;   /* of the marker that is there */
+    int64_t marked_us;    /* mono: when the index was last seen to take a change */
+    _Atomic bool whole;   /* any thread sets, the loop clears, both with state_lock */
+    _Atomic bool sure;    /* any thread sets and clears, with state_lock */
     struct dt_outage_part outage;
 };
 

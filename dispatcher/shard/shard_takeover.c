@@ -5,10 +5,10 @@
  *   2  The delivery is fenced: no earlier leader of the shard can send or commit anything from now on.
  *   3  Is the row still ours? (Safety does not need this: it ends fights early.)
  *   4  The delivery reads what was sent, and judges it against the in-flight list.
- *   5  One leader transaction: what was sent is settled; then the hint of a refusal is heard; or the shard is halted.
+ *   5  One leader transaction: what was sent is settled; then a remembered refusal is heard; or the shard is halted.
  *
  * Invariants:
- *   - Nothing is kept from before but the delivery's hint of a refusal.
+ *   - Nothing is kept from before but the refusal that the delivery remembers.
  *   - Only step 5 halts, under the row's lock and with the row still ours: a deposed process halts nobody.
  */
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void tell_undeliverable(dt_shard_loop *l, const struct dt_settled *done, 
            DT_I("job", l->flight.list.v[0].id), DT_I("attempt", l->flight.list.v[0].attempt), DT_S("reason", reason));
 }
 
-/* The hint stays until this transaction is known to be committed. */
+/* The refusal is remembered until this transaction is known to be committed. */
 static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *found, struct dt_error *err)
 {
     const struct dt_findings findings = {.inflight = &l->flight.list,

@@ -24,7 +24,7 @@ void dt_shard_trust_init(dt_shard_loop *l)
 {
     struct dt_shard_trust *trust = &l->trust;
     trust->marked = trust->vouched = trust->mark_unsure = false;
-    trust->lost = !trust->whole; /* a rebuild does not outlive the leadership that asked for it */
+    trust->rebuild_unasked = !trust->whole; /* a rebuild does not outlive the leadership that asked for it */
     trust->mark_count = 0;
     trust->marked_us = 0;
 }
@@ -38,7 +38,7 @@ struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 /* Holds the lock, so that whoever ends a rebuild has seen either all of it or nothing. */
 static void lose(dt_shard_loop *l)
 {
-    l->trust.vouched = l->trust.lost = false;
+    l->trust.vouched = l->trust.rebuild_unasked = false;
     pthread_mutex_lock(&l->state_lock);
     l->trust.whole = false;
     l->state.losses++;
@@ -114,12 +114,12 @@ static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
     /* Another leader's marker is as good, once: later it means that an old copy of Redis came back. And where the
      * answer to the first marking was lost, nobody knows what was there before. */
     if (l->trust.marked)
-        l->trust.lost = true;
+        l->trust.rebuild_unasked = true;
     l->trust.marked = l->trust.vouched = false;
     dt_status status = put_marker(l, false, false, &intact, &gone, err);
     if (status != DT_OK)
         return status;
-    if (l->trust.lost || !intact) {
+    if (l->trust.rebuild_unasked || !intact) {
         struct dt_error why = {0};
         (void)dt_fail(&why, DT_UNAVAILABLE, "the marker of shard %u is not there, or another one", l->shard);
         dt_outage_failed(&l->trust.outage, DT_OUTAGE_REDIS, "shard",
@@ -146,7 +146,7 @@ static dt_status mark(dt_shard_loop *l, bool there, struct dt_error *err)
 {
     if (there && l->trust.marked)
         return mark_again(l, l->trust.vouched, err);
-    l->trust.lost |= there; /* the answer to its marking was lost */
+    l->trust.rebuild_unasked |= there; /* the answer to its marking was lost */
     return mark_anew(l, err);
 }
 

@@ -1,15 +1,15 @@
 /*
  * Owns:            the delivery by Kafka as a row of the table, and a batch: the messages of the head of the in-flight
- *                  list and one ledger record with exactly that head, in one transaction; and the hint of a refusal.
+ *                  list and one ledger record with exactly that head, in one transaction; and the memory of a refusal.
  * Refuses to know: how claims come about, and what becomes of them after the commit.
  *
  * Invariants:
  *   - A batch is committed as it was begun, or not at all. After anything that is not a clean commit nothing is sent
  *     again from memory: the ledger decides at the next takeover (ledger_judge.c).
- *   - Nothing is kept from an earlier leadership but the hint: the exact list that this process had sent when Kafka
+ *   - Nothing is kept from an earlier leadership but a refusal: the exact list that this process had sent when Kafka
  *     refused it for good. It is heard in a takeover's settling alone, after the ledger, and compared there entry for
  *     entry. It is forgotten once it was heard, and also when Kafka refuses a step of the takeover itself, because then
- *     the refusal may have been about us and not about a message. A hint that is lost costs one more refusal.
+ *     the refusal may have been about us and not about a message. A refusal that is forgotten costs one more.
  */
 #include "delivery_kafka.h"
 
@@ -22,7 +22,7 @@
 #include "ledger_record.h"
 #include "message.h"
 
-/* ---- the hint ---- */
+/* ---- a refusal ---- */
 
 static void forget_refusal(dt_delivery *delivery)
 {

@@ -31,7 +31,7 @@ struct dt_findings {
     bool in_ledger;                     /* the batch, the first fence->send_n entries, was committed */
     int64_t next_offset;                /* after our barrier */
     const char *halt;                   /* not NULL: what cannot be explained */
-    struct dt_inflight refused;         /* the hint: see dt_inflight_taken_over; n = 0: none */
+    struct dt_inflight refused;         /* as the delivery remembers it: see dt_inflight_taken_over; n = 0: none */
     const char *refusal;                /* what Kafka said, for the attempt's error */
     const struct dt_shard_map *map;     /* whose leader sends a dead letter */
 };
@@ -51,7 +51,7 @@ struct dt_settled {
  *   - halt: writes the reason, and nothing else;
  *   - a batch that the ledger has leaves the list, and its rows get their deadlines: now + ack timeout, never earlier
  *     than they are, only where the row still says dispatched with that attempt;
- *   - only then the hint: a list that was refused is halved; a single attempt that was refused ends as undeliverable (a
+ *   - only then what the delivery refused: a list that was refused is halved; a single attempt that was refused ends as undeliverable (a
  *     failure, by the retry policy; only where the row still says dispatched with that attempt) and leaves the list;
  *   - ledger_offset becomes next_offset.
  *
