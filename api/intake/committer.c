@@ -137,7 +137,8 @@ static int64_t many_begins_at(const dt_committer *c)
     if (c->many.window.busy == 0 || c->few.window.begun_us == 0)
         return at_us;
     int64_t alone_until_us = dt_earlier(c->few.window.begun_us + CALM_US, c->many.window.begun_us + SLOW_US);
-    return at_us > alone_until_us ? at_us : alone_until_us;
+    bool alone = alone_until_us > at_us && alone_until_us > dt_clock_mono_us(c->env->clock);
+    return alone ? alone_until_us : at_us;
 }
 
 static int64_t begin_at_locked(const dt_committer *c)
@@ -148,10 +149,8 @@ static int64_t begin_at_locked(const dt_committer *c)
 /* A sleeper is of use when it can begin, or to look at the clock sooner than those do who look at it already. */
 static void call_sleeper_locked(dt_committer *c, bool for_clock)
 {
-    if (!c->sleeping)
-        return;
     int64_t at_us = begin_at_locked(c);
-    if (at_us <= dt_clock_mono_us(c->env->clock) || (for_clock && at_us < c->watched_us))
+    if (c->sleeping && (at_us == 0 || (for_clock && at_us < c->watched_us)))
         pthread_cond_signal(&c->wake);
 }
 
