@@ -32,7 +32,7 @@
 #include "shard/shard_loop.h"
 #include "store/store.h"
 
-/* What the elector said last of a shard. */
+/* The elector's last word on a shard. */
 enum want { WANT_NOTHING, WANT_LEAD, WANT_RELEASE };
 
 enum { NEWS = 1, STOP = 2 }; /* signals */

@@ -71,7 +71,7 @@ static bool names(const char *list, const char *endpoint)
     return false;
 }
 
-/* What the row says of this process; well again after a while without a loss. */
+/* The row's word on this process; well again after a while without a loss. */
 static int64_t own_losses(dt_heartbeat *h, char down[static sizeof(h->down)])
 {
     pthread_mutex_lock(&h->lock);
@@ -114,7 +114,7 @@ static bool owe(dt_heartbeat *h, const char *down)
     return news;
 }
 
-/* What happened here need not be read first. */
+/* Losses of this process's own need not be read first. */
 static bool tell_own_losses(dt_heartbeat *h)
 {
     char down[sizeof(h->down)];

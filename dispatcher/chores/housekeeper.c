@@ -253,7 +253,7 @@ static void tell_stats(dt_housekeeper *h)
         DT_LOG(DEBUG, "housekeeper", "nothing said about shards", DT_S("reason", err.text));
 }
 
-/* What is led, and how often each set was lost, and doubted, before this tick. True: one waits for a compare. */
+/* Notes which shards are led, and how often the set of each was lost, and doubted, before this tick. True: one waits for a compare. */
 static bool led_here(dt_housekeeper *h, struct dt_shard_set *led)
 {
     struct dt_loop_state state;

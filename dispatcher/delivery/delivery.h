@@ -35,12 +35,12 @@ typedef struct dt_delivery dt_delivery;
 
 struct dt_kafka_env; /* kafka/kafka.h */
 
-/* What the deliveries of a process share. Borrowed: it outlives every delivery. */
+/* Clients and pools that the deliveries of a process share. Borrowed: it outlives every delivery. */
 struct dt_delivery_servers {
     const struct dt_kafka_env *kafka;
 };
 
-/* What a shard lends to its delivery. Copied; what the members point at outlives the delivery. */
+/* The surroundings that a shard lends to its delivery. Copied; what the members point at outlives the delivery. */
 struct dt_delivery_env {
     const struct dt_delivery_servers *servers;
     const struct dt_config *config;
@@ -67,7 +67,7 @@ enum dt_outage_of dt_delivery_server(const dt_delivery *delivery);
 
 /* ---- takeover ---- */
 
-/* What a new leader learns from the delivery. */
+/* The delivery's answer to a new leader. */
 struct dt_delivery_findings {
     char halt[320];      /* not empty: what was sent and what the row says cannot both be true; the shard must halt */
     bool sent;           /* the first fence->send_n entries of the in-flight list were sent and committed */
@@ -118,7 +118,7 @@ void dt_delivery_begin_ahead(dt_delivery *delivery, const struct dt_delivery_bat
 void dt_delivery_begin(dt_delivery *delivery, const struct dt_delivery_batch *batch);
 /* Sending was begun since the last clear, or failed to begin. */
 bool dt_delivery_begun(const dt_delivery *delivery);
-/* What was begun has failed already: why, in *err. OK: nothing was begun, or nothing has failed yet. */
+/* Says whether a sending that was begun has failed already; why, in *err. OK: nothing was begun, or nothing has failed yet. */
 DT_MUST_CHECK dt_status dt_delivery_begin_status(const dt_delivery *delivery, struct dt_error *err);
 /* Commits what was begun; the claim is committed by now. fence and inflight as the row has them. Any status but OK ends
  * the leadership; REFUSED: one of the messages will never be taken, and the delivery remembers the list for the next

@@ -67,7 +67,7 @@ static void take_map(dt_shard_map_source *s, const struct dt_installation *inst)
         s->env.changed(s->env.arg);
 }
 
-/* What stands before this process leads anything may be nobody's. If somebody has it still, he steps down by himself.
+/* An entry from before this process leads anything may be nobody's. If somebody has it still, he steps down by himself.
  */
 static void take_standing(dt_shard_map_source *s, const struct dt_shard_range *range)
 {

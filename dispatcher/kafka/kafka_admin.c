@@ -327,7 +327,7 @@ static void make(struct dt_kafka_admin *a, struct look *v, size_t n, int partiti
         await_made(a, v, n);
 }
 
-/* What Kafka says of topics, made when they are missing and partitions > 0. Changes their order. */
+/* Asks Kafka about topics; they are made when they are missing and partitions > 0. Changes their order. */
 static void look_or_make(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
 {
     size_t n_missing;

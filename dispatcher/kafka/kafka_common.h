@@ -32,7 +32,7 @@ DT_MUST_CHECK dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, cons
 
 /* REFUSED for what Kafka will never take, UNAVAILABLE for everything else. */
 dt_status dt_kafka_error_status(rd_kafka_resp_err_t code);
-/* What Kafka says of one message, or of the topic that it goes to, and will say again: the rest of what is REFUSED is
+/* Refusals of one message, or of the topic that it goes to, that will come again: the rest of what is REFUSED is
  * about ourselves. */
 bool dt_kafka_refuses_message(rd_kafka_resp_err_t code);
 /* Of these the ones that are about the whole topic. */
@@ -54,7 +54,7 @@ rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, boo
 DT_MUST_CHECK dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us,
                                              const _Atomic bool *stop, int *partitions, struct dt_error *err);
 
-/* What dt_kafka_admin_topic found last, however old; asks nobody. False: nothing yet. Thread-safe (kafka_topics.c). */
+/* The last finding of dt_kafka_admin_topic, however old; asks nobody. False: nothing yet. Thread-safe (kafka_topics.c). */
 bool dt_kafka_admin_known(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out);
 
 /*

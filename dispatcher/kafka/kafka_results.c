@@ -103,7 +103,7 @@ static dt_status await_first(struct dt_result_consumer *c, int wait_ms, const _A
     return !m ? DT_OK : take(c, m, err);
 }
 
-/* What is there already, then what comes within the time left. */
+/* Takes results that are there already, then those that come within the time left. */
 static void take_more(struct dt_result_consumer *c, size_t max, int linger_ms)
 {
     const int64_t until_us = dt_kafka_now_us() + linger_ms * INT64_C(1000);
@@ -153,7 +153,7 @@ static void note_ends(struct dt_result_consumer *c)
     }
 }
 
-/* What was applied since the last commit, without waiting for the answer. */
+/* Commits the offsets of what was applied since the last commit, without waiting for the answer. */
 static dt_status commit_applied(struct dt_result_consumer *c, struct dt_error *err)
 {
     rd_kafka_resp_err_t code;
@@ -298,7 +298,7 @@ static dt_status assign(struct dt_result_consumer *c, struct dt_error *err)
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "results");
 }
 
-/* What this reader has applied, once more. */
+/* Commits once more, up to what this reader has applied. */
 static void commit_again(struct dt_result_consumer *c)
 {
     for (int i = 0; i < c->partitions; i++) {

@@ -444,7 +444,7 @@ static void load_environment(struct loader *loader)
     }
 }
 
-/* What one option alone cannot say: the largest request must fit into what all may hold. */
+/* A rule of two options: the largest request must fit into what all may hold. */
 static void check_together(struct loader *loader)
 {
     const struct dt_config *c = loader->config;

@@ -852,7 +852,7 @@ static const char *false_space(struct dt_str text)
     return at ? at : memchr(text.p, '\f', text.n);
 }
 
-/* What a text has to be searched for. */
+/* The bytes that a text has to be searched for. */
 #define SEEN_HIGH      0x80
 #define SEEN_BACKSLASH 1
 #define SEEN_SPACE     2

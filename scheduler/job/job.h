@@ -54,7 +54,7 @@ struct dt_job {
     bool unsettled;         /* of a change that was refused: only an attempt in flight is in its way; see store.h */
 };
 
-/* What makes a job. Slices are borrowed. */
+/* The members that make a job. Slices are borrowed. */
 struct dt_new_job {
     int64_t id;
     struct dt_str topic, key;

@@ -55,7 +55,7 @@ bool dt_job_deadline_passed(int64_t deadline_ms, int64_t now_ms)
 
 /* ---- results ---- */
 
-/* What an attempt reads after the result. */
+/* The status of an attempt after the result. */
 static enum dt_attempt_status attempt_after(enum dt_result_status status)
 {
     switch (status) {

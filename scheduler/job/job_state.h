@@ -54,7 +54,7 @@ struct dt_result {
     struct dt_str error_code, error_message;
 };
 
-/* What a result does to a job: computed from the row as it was read, and written only where the row is still so. */
+/* The effect of a result on a job: computed from the row as it was read, and written only where the row is still so. */
 struct dt_decision {
     enum dt_outcome outcome; /* everything below only when APPLIED */
     enum dt_job_state state;

@@ -317,7 +317,7 @@ dt_status dt_exchange_attach(struct dt_exchange *exchange, void *easy, const cha
     return set_exchange(easy, exchange) == CURLE_OK ? DT_OK : DT_NOMEM;
 }
 
-/* What stays set (the data of callbacks) is read only while the handle is in a multi handle. */
+/* The data of callbacks, which stay set, are read only while the handle is in a multi handle. */
 void *dt_exchange_detach(struct dt_exchange *exchange)
 {
     CURL *easy = exchange->easy;

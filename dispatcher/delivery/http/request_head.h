@@ -12,7 +12,7 @@
 #include "store/dispatch/outgoing.h"
 #include "webhook_sign.h"
 
-/* What every job of a topic shares. Borrowed. */
+/* The part that all jobs of a topic share. Borrowed. */
 struct dt_callback_setting {
     const char *installation;
     struct dt_str headers;                   /* of the topic: a JSON object of strings; absent = none */

@@ -47,7 +47,7 @@ struct topic {
     char name[];
 };
 
-/* What a delivery report belongs to. */
+/* The message that a delivery report belongs to. */
 struct report {
     struct topic *topic; /* NULL: the ledger record */
     size_t bytes;
@@ -382,7 +382,7 @@ static dt_status fail_with(struct dt_error *err, const char *what, rd_kafka_erro
     return status;
 }
 
-/* What Kafka, or the client, said at once of a message; of the ledger's record it is a doubt like any other. */
+/* The answer of Kafka, or of the client, that came at once for a message; of the ledger's record it is a doubt like any other. */
 static dt_status fail_to_produce(dt_txn_producer *p, rd_kafka_topic_t *rkt, rd_kafka_error_t *error,
                                  struct dt_error *err)
 {

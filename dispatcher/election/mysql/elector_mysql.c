@@ -199,7 +199,7 @@ static bool renewal_is_due(const dt_mysql_elector *e, int64_t now_us)
     return now_us >= e->renewed_us + period_us(e) || (is_leaving(e) && !e->told_leaving);
 }
 
-/* What others wait for. */
+/* Others wait for it. */
 static bool concerns_others(const dt_mysql_elector *e, const struct dt_lease_order *order)
 {
     return order->n_drop > 0 || (order->renew && order->leaving && !e->told_leaving);

@@ -21,7 +21,7 @@ typedef struct dt_lease_link dt_lease_link;
 /* The signal to the elector's mailbox: dt_lease_link_take has something. */
 #define DT_LEASE_ANSWERED UINT32_C(1)
 
-/* What is to be done, in this order; at the end the election is looked at. All zeroes but member: nothing else. */
+/* The things to be done, in this order; at the end the election is looked at. All zeroes but member: nothing else. */
 struct dt_lease_order {
     int64_t member;                                      /* who asks */
     bool join;                                           /* it joins, or did so without being told */

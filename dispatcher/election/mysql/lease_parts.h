@@ -77,11 +77,11 @@ void dt_holds_release(dt_mysql_elector *e, unsigned shard);
 void dt_holds_lose_all(dt_mysql_elector *e, const char *why);
 /* The membership has ended, and all its leases with it. */
 void dt_holds_forget(dt_mysql_elector *e);
-/* What loops have released is given back. True: something is to be given back. */
+/* Gives back the shards that loops have released. True: something is to be given back. */
 bool dt_holds_serve(dt_mysql_elector *e);
 /* Lists the shards to be given back, ascending; returns how many they are. */
 size_t dt_holds_dropping(const dt_mysql_elector *e, int64_t *shards);
-/* What the plan sees of the shards; both DT_SHARDS_MAX long. */
+/* The shards, as the plan sees them; both DT_SHARDS_MAX long. */
 void dt_holds_view(const dt_mysql_elector *e, bool *mine, bool *taken);
 
 #endif

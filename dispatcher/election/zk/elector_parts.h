@@ -74,7 +74,7 @@ typedef struct dt_zk_elector {
 
 /* ---- elector_link.c ---- */
 
-/* What a reply answers. */
+/* The request that a reply answers. */
 enum dt_zk_request {
     DT_ASK_PATH,
     DT_ASK_JOIN,
@@ -115,7 +115,7 @@ void dt_nodes_forget(dt_zk_elector *e);
 void dt_nodes_serve(dt_zk_elector *e);
 /* Without a connection: what loops have released is dropped when there is one again. */
 void dt_nodes_serve_disconnected(dt_zk_elector *e);
-/* What the plan sees of the shards: led here or about to be, and not free for anybody. Both DT_SHARDS_MAX long. */
+/* The shards, as the plan sees them: led here or about to be, and not free for anybody. Both DT_SHARDS_MAX long. */
 void dt_nodes_view(const dt_zk_elector *e, bool *mine, bool *taken);
 /* Answers to DT_ASK_TAKE, _DROP, _LOOK and _LEADERS. */
 void dt_nodes_taken(dt_zk_elector *e, const struct dt_zk_reply *reply);

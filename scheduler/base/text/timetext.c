@@ -128,7 +128,7 @@ static size_t find_part(char letter, bool after_t, size_t from)
     return PARTS;
 }
 
-/* What follows the "P". */
+/* The part behind the "P". */
 static bool parse_iso(struct cursor c, int64_t *out_ms)
 {
     int64_t sum = 0;
