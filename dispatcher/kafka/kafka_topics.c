@@ -12,11 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#define HASH_NONFATAL_OOM 1 /* without memory an element is not added, and has no table */
-#include <uthash.h>
 #include <utlist.h>
 
 #include "base/thread.h"
+#include "hash.h"
 #include "kafka_admin_parts.h"
 #include "topic_queue.h"
 
@@ -179,21 +178,16 @@ static size_t count_made(const struct dt_kafka_finding *v, size_t n)
     return n_made;
 }
 
-static int64_t later(int64_t a_us, int64_t b_us)
-{
-    return a_us > b_us ? a_us : b_us;
-}
-
 /* After a request that was sent at began_us, and made so many topics (the generic cell rate algorithm). */
 static void set_pace(struct pace *pace, int64_t began_us, size_t n_made)
 {
     const int64_t now_us = dt_kafka_now_us();
-    const int64_t paced_us = now_us + later((now_us - began_us) / PACING_SHARE, PACING_US);
+    const int64_t paced_us = now_us + dt_later((now_us - began_us) / PACING_SHARE, PACING_US);
     int64_t made_us;
 
-    pace->paid_until_us = later(pace->paid_until_us, now_us) + (int64_t)n_made * MADE_EACH_US;
+    pace->paid_until_us = dt_later(pace->paid_until_us, now_us) + (int64_t)n_made * MADE_EACH_US;
     made_us = pace->paid_until_us - (int64_t)MADE_AT_ONCE * MADE_EACH_US;
-    pace->not_before_us = later(paced_us, made_us);
+    pace->not_before_us = dt_later(paced_us, made_us);
     pace->most = made_us > now_us ? FIND_FEW : DT_KAFKA_FIND_MAX;
 }
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1 /* without memory an element is not added, and has no table */
-#include <uthash.h>
 #include <utlist.h>
+
+#include "hash.h"
 
 struct entry {
     UT_hash_handle hh;

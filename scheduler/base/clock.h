@@ -34,6 +34,10 @@ static inline int64_t dt_earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
+static inline int64_t dt_later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
 
 /*
  * Waits on the condition, its lock held, until it is signalled or the host's monotonic clock reads until_us (absolute;

@@ -8,10 +8,9 @@
 #include "first_contact.h"
 
 #include <stdlib.h>
-#define HASH_NONFATAL_OOM 1 /* without memory an element is not added, and has no table */
-#include <uthash.h>
 #include <utlist.h>
 
+#include "hash.h"
 #include "http_curl.h"
 
 #define WARM_US INT64_C(1000000) /* connections that idled as long are closed, or will be (http_curl_request.c) */

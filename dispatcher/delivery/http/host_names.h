@@ -15,10 +15,8 @@
 #ifndef DT_DISPATCHER_HOST_NAMES_H
 #define DT_DISPATCHER_HOST_NAMES_H
 
-#define HASH_NONFATAL_OOM 1 /* without memory an element is not added, and has no table */
-#include <uthash.h>
-
 #include "base/strbuf.h"
+#include "hash.h"
 
 #define DT_LOOKUPS_MAX       256 /* threads that look names up; further names queue */
 #define DT_HOST_ADDRESSES    16  /* of a name that are kept */

@@ -5,8 +5,8 @@
 #include "http_places.h"
 
 #include <stdlib.h>
-#define HASH_NONFATAL_OOM 1 /* without memory an element is not added, and has no table */
-#include <uthash.h>
+
+#include "hash.h"
 
 #define WAITS_US   INT64_C(1000000)
 #define EARNED     2 /* places beyond the free part that an answer earns */

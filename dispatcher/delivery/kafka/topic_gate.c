@@ -11,10 +11,9 @@
 #include "topic_gate.h"
 
 #include <stdlib.h>
-#define HASH_NONFATAL_OOM 1 /* without memory an element is not added, and has no table */
-#include <uthash.h>
 
 #include "base/log.h"
+#include "hash.h"
 
 #define FRESH_US     INT64_C(30000000)
 #define RETRY_US     INT64_C(5000000)

@@ -283,7 +283,7 @@ static int64_t next_us(const dt_elector *base)
     if (dt_lease_link_busy(e->link))
         return lease_us;
     order_us = order_due_us(e);
-    return dt_earlier(lease_us, order_us > e->not_before_us ? order_us : e->not_before_us);
+    return dt_earlier(lease_us, dt_later(order_us, e->not_before_us));
 }
 
 /* ---- the end ---- */

@@ -51,7 +51,7 @@ static int64_t end_us(const struct dt_lease_watch *w)
 {
     const int64_t seen_us = w->seen_us + w->member.timeout_ms * 2000 / 3;
 
-    return seen_us > w->over_us ? seen_us : w->over_us;
+    return dt_later(seen_us, w->over_us);
 }
 
 size_t dt_watches_over(const dt_mysql_elector *e, int64_t now_us, struct dt_election_member *over)

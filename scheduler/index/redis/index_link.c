@@ -216,7 +216,7 @@ static int64_t backoff_after(dt_link *link, int64_t now_us)
     int64_t wait_us = dt_backoff_us(&link->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)link);
     int64_t silence_us = (now_us - link->began_us) * SILENCE_FACTOR;
 
-    return wait_us > silence_us ? wait_us : silence_us;
+    return dt_later(wait_us, silence_us);
 }
 
 /* Drops the connection, and begins the back-off before the next one. */
