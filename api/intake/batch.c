@@ -426,7 +426,10 @@ bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req
     batch->step = step;
     batch->slice.run = run_slice;
     batch->entry.call = queue_slice;
-    return dt_slices_add(batch->api->slices, &batch->slice);
+    bool queued = dt_slices_add(batch->api->slices, &batch->slice);
+    if (!queued)
+        dt_batch_leave_slices(batch);
+    return queued;
 }
 
 void dt_batch_leave_slices(dt_batch *batch)

@@ -154,11 +154,10 @@ static bool keep_piece(struct dt_request *req, struct lines *lines, const char *
     lines->at = 0;
     if (dt_request_hold(req, dt_strbuf_growth(&lines->piece, n)))
         dt_strbuf_add(&lines->piece, p, n);
-    else
-        dt_batch_end(lines->batch, DT_BATCH_MEMORY);
-    if (lines->piece.failed)
-        dt_batch_end(lines->batch, DT_BATCH_MEMORY);
-    return lines->piece.n == n;
+    if (lines->piece.n == n)
+        return true;
+    dt_batch_end(lines->batch, DT_BATCH_MEMORY);
+    return false;
 }
 
 /* More than a slice, or there is no room for it now. */
@@ -172,7 +171,6 @@ static enum dt_feed take_in_slices(struct dt_request *req, const char *p, size_t
     dt_request_suspend(req);
     if (dt_batch_run_in_slices(lines->batch, step_lines))
         return DT_FEED_WAIT;
-    dt_batch_leave_slices(lines->batch);
     dt_batch_end(lines->batch, DT_BATCH_SHUTDOWN);
     leave_remainder(lines);
     dt_request_resume(req);
