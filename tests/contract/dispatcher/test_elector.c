@@ -144,16 +144,6 @@ static void what_elects_has_a_name(void **state)
     assert_string_equal(dt_elector_name(&config), "zookeeper");
 }
 
-/*
- * libzookeeper forgets, once in a great many times, a completion that its threads queue while a handle is closed whose
- * server is gone; what the elector itself would leak is still told.
- */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libzookeeper_mt";
-}
-
 int main(void)
 {
     static const struct elector_world world = {.prepare = prepare,

@@ -386,13 +386,6 @@ static void an_installation_goes_from_zookeeper_to_leases_and_back(void **state)
     zk_server_remove(&zk);
 }
 
-/* See test_elector.c. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libzookeeper_mt";
-}
-
 int main(void)
 {
     static const struct elector_world world = {.prepare = prepare,

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "election/zk/elector_parts.h"
+#include "support/elector_rig.h"
 
 enum { SHARDS = 2, TIMEOUT_MS = 3000, OURS = 7, SOMEBODY = 8, ASKED_MAX = 64 };
 
@@ -184,53 +185,11 @@ static void lose_requests(void)
 
 /* ---- the elector ---- */
 
-static int64_t now_us;
-static int gained[DT_SHARDS_MAX], released[DT_SHARDS_MAX], lost[DT_SHARDS_MAX];
-
-static int64_t mono(const dt_clock *clock)
-{
-    (void)clock;
-    return now_us;
-}
-
-static const dt_clock by_hand = {.mono_us = mono};
-
-static void on_gained(void *arg, unsigned shard)
-{
-    (void)arg;
-    gained[shard]++;
-}
-
-static void on_release(void *arg, unsigned shard)
-{
-    (void)arg;
-    released[shard]++;
-}
-
-static void on_lost(void *arg, unsigned shard)
-{
-    (void)arg;
-    lost[shard]++;
-}
-
 static int start(void **state)
 {
     static char servers[] = "nowhere:1";
-    const struct dt_config config = {.zookeeper_servers = servers, .zookeeper_session_timeout = TIMEOUT_MS};
-    const struct dt_elector_env env = {.config = &config,
-                                       .installation = "test",
-                                       .shards = SHARDS,
-                                       .owner = "host:1",
-                                       .clock = &by_hand,
-                                       .events = {.gained = on_gained, .release = on_release, .lost = on_lost}};
-    dt_elector *e = NULL;
 
-    now_us = 1000000000;
-    memset(gained, 0, sizeof(gained));
-    memset(released, 0, sizeof(released));
-    memset(lost, 0, sizeof(lost));
-    assert_int_equal(dt_elector_new(&env, &e, NULL), DT_OK);
-    *state = e;
+    *state = elector_rig_start(servers, SHARDS, TIMEOUT_MS);
     return 0;
 }
 
@@ -247,11 +206,6 @@ static int stop(void **state)
 static const char *guid_of(const dt_elector *e)
 {
     return ((const dt_zk_elector *)e)->guid;
-}
-
-static void step(dt_elector *e)
-{
-    dt_elector_step(e, 0);
 }
 
 /* Connected, joined, alone, and both shards are asked for. */

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "election/mysql/lease_parts.h"
+#include "support/elector_rig.h"
 
 enum { SHARDS = 2, TIMEOUT_MS = 3000, SOMEBODY = 8 };
 #define TIMEOUT_US (TIMEOUT_MS * INT64_C(1000))
@@ -30,7 +31,6 @@ struct dt_lease_link {
 };
 
 static struct dt_lease_link fake;
-static int64_t now_us;
 
 dt_status dt_lease_link_new(const struct dt_lease_link_env *env, dt_lease_link **out, struct dt_error *err)
 {
@@ -117,53 +117,12 @@ static void answer(void)
 
 /* ---- the elector ---- */
 
-static int gained[DT_SHARDS_MAX], released[DT_SHARDS_MAX], lost[DT_SHARDS_MAX];
-
-static int64_t mono(const dt_clock *clock)
-{
-    (void)clock;
-    return now_us;
-}
-
-static const dt_clock by_hand = {.mono_us = mono};
-
-static void on_gained(void *arg, unsigned shard)
-{
-    (void)arg;
-    gained[shard]++;
-}
-
-static void on_release(void *arg, unsigned shard)
-{
-    (void)arg;
-    released[shard]++;
-}
-
-static void on_lost(void *arg, unsigned shard)
-{
-    (void)arg;
-    lost[shard]++;
-}
-
 static int start(void **state)
 {
     static char nothing[] = "";
-    const struct dt_config config = {.zookeeper_servers = nothing, .zookeeper_session_timeout = TIMEOUT_MS};
-    const struct dt_elector_env env = {.config = &config,
-                                       .installation = "test",
-                                       .shards = SHARDS,
-                                       .owner = "host:1",
-                                       .clock = &by_hand,
-                                       .events = {.gained = on_gained, .release = on_release, .lost = on_lost}};
-    dt_elector *e = NULL;
 
-    now_us = 1000000000;
     world = (struct dt_election){0};
-    memset(gained, 0, sizeof(gained));
-    memset(released, 0, sizeof(released));
-    memset(lost, 0, sizeof(lost));
-    assert_int_equal(dt_elector_new(&env, &e, NULL), DT_OK);
-    *state = e;
+    *state = elector_rig_start(nothing, SHARDS, TIMEOUT_MS);
     return 0;
 }
 
@@ -175,11 +134,6 @@ static int stop(void **state)
     e->kind->close(e);
     dt_elector_stop(e);
     return 0;
-}
-
-static void step(dt_elector *e)
-{
-    dt_elector_step(e, 0);
 }
 
 /* As often as there is something to do now. */

@@ -1,0 +1,71 @@
+/* An elector whose thread does not run, for unit suites: its clock stands, its events are counted, and its steps are asked for. */
+#ifndef DT_SUPPORT_ELECTOR_RIG_H
+#define DT_SUPPORT_ELECTOR_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "election/elector.h"
+#include "election/elector_kind.h"
+
+static int64_t now_us;
+static int gained[DT_SHARDS_MAX], released[DT_SHARDS_MAX], lost[DT_SHARDS_MAX];
+
+static inline int64_t mono(const dt_clock *clock)
+{
+    (void)clock;
+    return now_us;
+}
+
+static const dt_clock by_hand = {.mono_us = mono};
+
+static inline void on_gained(void *arg, unsigned shard)
+{
+    (void)arg;
+    gained[shard]++;
+}
+
+static inline void on_release(void *arg, unsigned shard)
+{
+    (void)arg;
+    released[shard]++;
+}
+
+static inline void on_lost(void *arg, unsigned shard)
+{
+    (void)arg;
+    lost[shard]++;
+}
+
+static inline dt_elector *elector_rig_start(char *zookeeper_servers, unsigned shards, int64_t timeout_ms)
+{
+    const struct dt_config config = {.zookeeper_servers = zookeeper_servers, .zookeeper_session_timeout = timeout_ms};
+    const struct dt_elector_env env = {.config = &config,
+                                       .installation = "test",
+                                       .shards = shards,
+                                       .owner = "host:1",
+                                       .clock = &by_hand,
+                                       .events = {.gained = on_gained, .release = on_release, .lost = on_lost}};
+    dt_elector *e = NULL;
+
+    now_us = 1000000000;
+    memset(gained, 0, sizeof(gained));
+    memset(released, 0, sizeof(released));
+    memset(lost, 0, sizeof(lost));
+    assert_int_equal(dt_elector_new(&env, &e, NULL), DT_OK);
+    return e;
+}
+
+static inline void step(dt_elector *e)
+{
+    dt_elector_step(e, 0);
+}
+
+#endif
