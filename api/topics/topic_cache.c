@@ -211,6 +211,7 @@ static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *
         .retry = DT_STR_LIT(DT_RETRY_DEFAULT),
         .ack_timeout_ms = topic->ack_timeout_ms > 0 ? topic->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS,
         .retention_ms = topic->retention_ms >= 0 ? topic->retention_ms : DT_RETENTION_DEFAULT_MS,
+        .delivery = topic->delivery,
         .paused = topic->paused,
     };
     if (topic->retry.p)

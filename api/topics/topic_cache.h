@@ -21,6 +21,7 @@ struct dt_topic_settings {
     struct dt_str name, kafka_topic; /* never absent */
     struct dt_str retry;             /* never absent: the default when the topic has none */
     int64_t ack_timeout_ms, retention_ms;
+    enum dt_delivery_id delivery;
     bool paused;
 };
 

@@ -25,7 +25,10 @@ static void read_name(struct decoder *d, const struct dt_json_node *node)
 
 static void read_delivery(struct decoder *d, const struct dt_json_node *node)
 {
-    if (node->type != DT_JSON_NULL && (node->type != DT_JSON_STRING || !dt_str_is(node->str, "kafka")))
+    if (node->type == DT_JSON_NULL)
+        return;
+    d->out->delivery = node->type == DT_JSON_STRING ? dt_delivery_of_name(node->str) : DT_DELIVERY_UNSET;
+    if (d->out->delivery != DT_DELIVERY_KAFKA)
         dt_faults_add(d->faults, "/delivery", "must be \"kafka\": nothing else is offered");
 }
 
@@ -211,7 +214,8 @@ static void add_counts(struct dt_strbuf *out, const struct dt_topic_counts *coun
 void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct dt_topic_counts *counts)
 {
     add_text(out, "{\"name\":", t->name);
-    add_text(out, ",\"delivery\":\"kafka\",\"kafka_topic\":", t->kafka_topic);
+    add_text(out, ",\"delivery\":", dt_str(dt_delivery_id_name(t->delivery)));
+    add_text(out, ",\"kafka_topic\":", t->kafka_topic);
     dt_strbuf_adds(out, ",\"retry\":");
     if (t->retry.p)
         dt_retry_add_json(out, t->retry);

@@ -52,9 +52,6 @@ struct dt_delivery_env {
     void *arg;
 };
 
-/* The delivery of every topic, as long as topics do not name theirs. */
-#define DT_DELIVERY_DEFAULT DT_STR_LIT("kafka")
-
 /* Makes the delivery of that name. NOT_FOUND: the table has none. Nothing is connected yet. *out is freed by the
  * caller. */
 DT_MUST_CHECK dt_status dt_delivery_new(struct dt_str name, const struct dt_delivery_env *env, dt_delivery **out);

@@ -1,5 +1,5 @@
 /*
- * Owns the question why a topic's jobs may not go: its row says that it is paused, or the delivery that it cannot be
+ * Owns the question why a topic's jobs may not go: its row says that it is paused or that others ask for its jobs, or the delivery that it cannot be
  * written. Answers from memory. Refuses to know what follows from that (closed.h).
  */
 #include "shard_parts.h"
@@ -16,12 +16,22 @@ static enum dt_closed closed_by_delivery(dt_shard_loop *l, struct dt_str destina
     }
 }
 
+/* The topic's row alone. */
+static enum dt_closed closed_by_row(const dt_shard_loop *l, struct dt_str topic)
+{
+    if (dt_topic_snapshot_paused(l->snapshot, topic))
+        return DT_CLOSED_PAUSED;
+    bool others = dt_delivery_dealing(dt_topic_snapshot_delivery(l->snapshot, topic)) != DT_DEALING_LISTS;
+    return others ? DT_CLOSED_OTHERS : DT_CLOSED_NOT;
+}
+
 enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str topic)
 {
     struct dt_str destination = dt_topic_snapshot_kafka_topic(l->snapshot, topic);
     if (!destination.p)
         return DT_CLOSED_NO_ROW;
-    return dt_topic_snapshot_paused(l->snapshot, topic) ? DT_CLOSED_PAUSED : closed_by_delivery(l, destination);
+    enum dt_closed by_row = closed_by_row(l, topic);
+    return by_row != DT_CLOSED_NOT ? by_row : closed_by_delivery(l, destination);
 }
 
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic)
@@ -32,5 +42,6 @@ enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic)
 
 enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic)
 {
-    return dt_topic_snapshot_paused(l->snapshot, topic) ? DT_CLOSED_PAUSED : DT_CLOSED_UNWRITABLE;
+    enum dt_closed by_row = closed_by_row(l, topic);
+    return by_row != DT_CLOSED_NOT ? by_row : DT_CLOSED_UNWRITABLE;
 }

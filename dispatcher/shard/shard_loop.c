@@ -448,7 +448,7 @@ static dt_status make_delivery(dt_shard_loop *l)
                                         .abort = &l->orders.abort,
                                         .told = topics_found_out,
                                         .arg = l};
-    return dt_delivery_new(DT_DELIVERY_DEFAULT, &env, &l->delivery);
+    return dt_delivery_new(DT_STR_LIT("kafka"), &env, &l->delivery);
 }
 
 static dt_status make_parts(dt_shard_loop *l)

@@ -22,11 +22,21 @@ static struct dt_str kafka_topic_of(struct dt_open_txn *t, const struct dt_topic
     return t->kafka_topic;
 }
 
-static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_topic_entry *topic)
+/* Does the topic take the candidate's message now? */
+static enum dt_writable writable_now(const struct dt_open_txn *t, const struct dt_candidate *c,
+                                     const struct dt_topic_entry *topic)
 {
     const struct dt_leader_gate *gate = &t->io->gate;
-    enum dt_writable writable =
-        !DT_UNGUARDED(PAUSE) && topic->paused ? DT_WRITABLE_NO : gate->writable(gate->arg, topic->kafka_name, c->bytes);
+    if (!DT_UNGUARDED(PAUSE) && topic->paused)
+        return DT_WRITABLE_NO;
+    if (dt_delivery_dealing(topic->delivery) != DT_DEALING_LISTS)
+        return DT_WRITABLE_NO;
+    return gate->writable(gate->arg, topic->kafka_name, c->bytes);
+}
+
+static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_topic_entry *topic)
+{
+    enum dt_writable writable = writable_now(t, c, topic);
     c->kafka_topic = kafka_topic_of(t, topic);
     if (!c->kafka_topic.p)
         return DT_NOMEM;

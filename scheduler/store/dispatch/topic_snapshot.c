@@ -57,7 +57,8 @@ static dt_status read_rows(dt_topic_snapshot *snapshot, dt_db *db)
         dt_status status =
             append(snapshot, (struct dt_topic_entry){.name = dt_arena_copy(&snapshot->arena, dt_db_bytes(db, 0)),
                                                      .kafka_name = dt_arena_copy(&snapshot->arena, dt_db_bytes(db, 1)),
-                                                     .paused = dt_db_i64(db, 2) != 0});
+                                                     .paused = dt_db_i64(db, 2) != 0,
+                                                     .delivery = (enum dt_delivery_id)dt_db_i64(db, 3)});
         if (status != DT_OK)
             return status;
     }
@@ -119,6 +120,12 @@ bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str t
 {
     const struct dt_topic_entry *entry = dt_topic_snapshot_find(snapshot, topic);
     return entry && entry->paused;
+}
+
+enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot, struct dt_str topic)
+{
+    const struct dt_topic_entry *entry = dt_topic_snapshot_find(snapshot, topic);
+    return entry ? entry->delivery : DT_DELIVERY_UNSET;
 }
 
 struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic)

@@ -28,6 +28,7 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
         .created_at_ms = dt_db_i64(db, 6),
         .updated_at_ms = dt_db_i64(db, 7),
         .version = dt_db_i64(db, 8),
+        .delivery = (enum dt_delivery_id)dt_db_i64(db, 9),
     };
     bool out_of_memory =
         !t->name.p || (!t->kafka_topic.p && !dt_db_is_null(db, 1)) || (!t->retry.p && !dt_db_is_null(db, 2));
@@ -322,13 +323,16 @@ static dt_status refuse_one_more(dt_db *db, struct dt_str name, struct dt_topic_
 /* ---- writing ---- */
 
 struct settings {
-    struct dt_param kafka_topic, retry, ack_timeout, retention, paused;
+    struct dt_param delivery, kafka_topic, retry, ack_timeout, retention, paused;
 };
 
-static struct settings settings_of(const struct dt_topic *t)
+/* An unset delivery is the fallback. */
+static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id fallback)
 {
+    enum dt_delivery_id delivery = t->delivery ? t->delivery : fallback;
     bool own_name = !t->kafka_topic.p || dt_str_eq(t->kafka_topic, t->name);
     return (struct settings){
+        .delivery = delivery ? DT_P_STR(dt_str(dt_delivery_id_name(delivery))) : DT_P_NULL,
         .kafka_topic = own_name ? DT_P_NULL : DT_P_STR(t->kafka_topic),
         .retry = DT_P_STR_OR_NULL(t->retry),
         .ack_timeout = DT_P_INT_OR_NULL(t->ack_timeout_ms),
@@ -339,10 +343,10 @@ static struct settings settings_of(const struct dt_topic *t)
 
 static dt_status insert_topic(dt_db *db, const struct dt_topic *t, int64_t now_ms, struct dt_error *err)
 {
-    struct settings s = settings_of(t);
+    struct settings s = settings_of(t, DT_DELIVERY_DEFAULT);
     return dt_db_run(db, dt_sql_insert_topic,
-                     DT_PARAMS(DT_P_STR(t->name), s.kafka_topic, s.retry, s.ack_timeout, s.retention, s.paused,
-                               DT_P_INT(now_ms), DT_P_INT(now_ms)),
+                     DT_PARAMS(DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention,
+                               s.paused, DT_P_INT(now_ms), DT_P_INT(now_ms)),
                      NULL, err);
 }
 
@@ -350,11 +354,12 @@ static dt_status insert_topic(dt_db *db, const struct dt_topic *t, int64_t now_m
 static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paused, int64_t now_ms, uint64_t *changed,
                               struct dt_error *err)
 {
-    struct settings s = settings_of(t);
+    struct settings s = settings_of(t, DT_DELIVERY_UNSET);
     struct dt_param keep = DT_P_INT(!set_paused);
     return dt_db_run(db, dt_sql_update_topic,
-                     DT_PARAMS(s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused, DT_P_INT(now_ms),
-                               DT_P_STR(t->name), s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused),
+                     DT_PARAMS(s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused,
+                               DT_P_INT(now_ms), DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout,
+                               s.retention, keep, s.paused),
                      changed, err);
 }
 

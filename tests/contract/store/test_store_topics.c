@@ -100,6 +100,22 @@ static void settings_come_back_as_they_were_put(void **state)
     assert_int_equal(t.version, 2);
 }
 
+static void a_put_without_a_delivery_keeps_the_topics(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
+    assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_DEFAULT);
+    put(rig, (struct dt_topic){.name = S("a"), .retention_ms = -1, .delivery = DT_DELIVERY_PULL}, false);
+    assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_PULL);
+    int64_t v = topics_version(rig);
+    put(rig, (struct dt_topic){.name = S("a"), .retention_ms = -1}, false);
+    assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_PULL);
+    assert_int_equal(topics_version(rig), v);
+    put(rig, (struct dt_topic){.name = S("b"), .retention_ms = -1, .delivery = DT_DELIVERY_HTTP}, false);
+    assert_int_equal(get(rig, S("b")).delivery, DT_DELIVERY_HTTP);
+}
+
 static void a_put_leaves_paused_alone_unless_told(void **state)
 {
     struct rig *rig = *state;
@@ -540,6 +556,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(settings_come_back_as_they_were_put, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_put_without_a_delivery_keeps_the_topics, setup, teardown),
         cmocka_unit_test_setup_teardown(a_put_leaves_paused_alone_unless_told, setup, teardown),
         cmocka_unit_test_setup_teardown(changes_raise_the_topics_version_and_nothing_else_does, setup, teardown),
         cmocka_unit_test_setup_teardown(pause_and_resume, setup, teardown),

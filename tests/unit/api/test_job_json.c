@@ -509,6 +509,7 @@ static void what_a_topic_shows_can_be_put_back(void **state)
 {
     struct fixture *f = *state;
     struct dt_topic t = {.name = DT_STR_LIT("orders"),
+                         .delivery = DT_DELIVERY_KAFKA,
                          .kafka_topic = DT_STR_LIT("o"),
                          .retry = DT_STR_LIT("15s 1500ms"),
                          .ack_timeout_ms = 500,
