@@ -566,6 +566,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .clock = d->clock,
                                        .ref = &d->ref,
                                        .owner = d->owner,
+                                       .election = dt_elector_server(&d->brief),
                                        .arg = d,
                                        .leads = leads,
                                        .share = share,

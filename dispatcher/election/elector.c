@@ -24,6 +24,11 @@ const char *dt_elector_name(const struct dt_config *config)
     return kind_of(config)->name;
 }
 
+enum dt_outage_of dt_elector_server(const struct dt_config *config)
+{
+    return kind_of(config)->server;
+}
+
 /* ---- the thread ---- */
 
 void dt_elector_step(dt_elector *e, uint32_t signals)

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/outage.h"
 #include "base/status.h"
 
 typedef struct dt_elector dt_elector;
@@ -50,6 +51,8 @@ struct dt_elector_env {
 
 /* "zookeeper" or "mysql": what elects under this configuration. Static. */
 const char *dt_elector_name(const struct dt_config *config);
+/* The server that elects under this configuration. */
+enum dt_outage_of dt_elector_server(const struct dt_config *config);
 
 /* *out is set before the first event. Does not wait for the server to be there; connects for ever, with capped back-off
  * and jitter. */

@@ -24,6 +24,7 @@
 
 struct dt_elector_kind {
     const char *name; /* zookeeper or mysql: for logs and metrics */
+    enum dt_outage_of server;
     /* Makes an elector with its own parts; `base` is filled in afterwards, but for the lease's length, which is this
      * function's to set. Connects to nothing yet. */
     dt_status (*make)(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err);

@@ -50,14 +50,14 @@ static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_
 {
     size_t batch = batch_jobs(l);
     dt_status status = DT_OK;
-    bool remainder = n > batch, waits = dt_shard_parked_may_go(l);
+    bool backlog = n > batch, waits = dt_shard_parked_may_go(l);
     if (waits || n > 2 * batch)
-        status = n ? dt_shard_hint_fairly(l, n, &remainder, err) : DT_OK;
+        status = n ? dt_shard_hint_fairly(l, n, &backlog, err) : DT_OK;
     else {
         dt_shard_forget_topics(l);
         dt_shard_hint_first(l, n < batch ? n : batch);
     }
-    l->due.backlog = remainder || n == DT_SCAN_BATCHES * batch || dt_shard_parked_may_go(l);
+    l->due.backlog = backlog || n == DT_SCAN_BATCHES * batch || dt_shard_parked_may_go(l);
     if (l->due.backlog)
         *next_ms = now_ms;
     return status;

@@ -334,7 +334,7 @@ static enum dt_outage_of blamed(const dt_shard_loop *l, dt_status status)
 {
     switch (status) {
     case DT_DEPOSED:
-        return DT_OUTAGE_ZOOKEEPER;
+        return l->env->election;
     case DT_DOUBT:
     case DT_REFUSED:
         return dt_delivery_server(l->delivery);

@@ -21,7 +21,8 @@ struct dt_loop_env {
     const char *installation;
     const dt_clock *clock;
     dt_refclock *ref;
-    const char *owner; /* host:pid */
+    const char *owner;          /* host:pid */
+    enum dt_outage_of election; /* the server that elects */
     void *arg;
     bool (*leads)(void *arg, unsigned shard);         /* does the election still name this process? */
     unsigned (*share)(void *arg);                     /* how many shards are this process's by the election's sharing */

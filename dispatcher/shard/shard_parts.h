@@ -270,9 +270,9 @@ DT_MUST_CHECK dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, struct 
 void dt_shard_hint_none(dt_shard_loop *l);
 /* Hints at due.entries[0..n), in order of time; n is a batch at most. */
 void dt_shard_hint_first(dt_shard_loop *l, size_t n);
-/* Hints at due.entries[0..n) of the index, each queue its part, and parks what is too much. *remainder: something that
+/* Hints at due.entries[0..n) of the index, each queue its part, and parks what is too much. *backlog: something that
  * may go was left where it is. */
-DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *remainder, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct dt_error *err);
 /* Hints at due.entries[0..n) of MySQL, each queue its part. The first n_head stand at the cursor, which moves; the
  * others are further on. *all: the reader ahead may move on behind all of them. */
 DT_MUST_CHECK dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, bool *all, struct dt_error *err);

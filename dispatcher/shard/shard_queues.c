@@ -460,7 +460,7 @@ static size_t take(dt_shard_loop *l, size_t n, struct dt_entry *left)
     return end;
 }
 
-dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *remainder, struct dt_error *err)
+dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct dt_error *err)
 {
     dt_status status = dt_shard_sort_queues(l, n, err);
     struct dt_entry *left = status == DT_OK ? dt_arena_alloc(&l->fair.arena, n * sizeof(*left)) : NULL;
@@ -471,7 +471,7 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *remainder, stru
     end_parts(l, n);
     share(l, true);
     size_t limit = DT_SCAN_BATCHES * (size_t)l->env->config->dispatch_batch_jobs;
-    *remainder = take(l, n, left) > 0 && !park(l, left, may_stay(l, n == limit));
+    *backlog = take(l, n, left) > 0 && !park(l, left, may_stay(l, n == limit));
     return DT_OK;
 }
 

@@ -4,8 +4,8 @@
  * Owns the only calls that ask the system for the time. Refuses to know who samples, and when.
  *
  * The estimate is an interval: at monotonic time m the server's clock reads something in
- *     [m + offset - drift(age), m + offset + error + drift(age)]
- * where age is the time since the sample was taken and drift() allows for two clocks that run at different
+ *     [m + offset - skew(age), m + offset + error + skew(age)]
+ * where age is the time since the sample was taken and skew() allows for two clocks that run at different
  * rates. A sample replaces the one before when it is at least as tight as that one has become by ageing, or
  * when the two contradict each other (the server's clock was stepped, or it is another server).
  *
@@ -18,8 +18,8 @@
 #include <time.h>
 
 /* Two disciplined clocks are not further apart than this: microseconds a second. */
-#define DRIFT_PPM INT64_C(200)
-#define MILLION   INT64_C(1000000)
+#define SKEW_PPM INT64_C(200)
+#define MILLION  INT64_C(1000000)
 
 struct sample {
     int64_t offset_us, error_us, taken_us;
@@ -67,9 +67,9 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-static int64_t drift_us(int64_t age_us)
+static int64_t skew_us(int64_t age_us)
 {
-    return age_us > 0 ? age_us * DRIFT_PPM / MILLION + 1 : 0;
+    return age_us > 0 ? age_us * SKEW_PPM / MILLION + 1 : 0;
 }
 
 static struct sample load(const dt_refclock *ref)
@@ -107,9 +107,9 @@ static void unlock(dt_refclock *ref)
 
 static bool replaces(const struct sample *new, const struct sample *old)
 {
-    int64_t drift = drift_us(new->taken_us - old->taken_us);
-    int64_t low = old->offset_us - drift;
-    int64_t high = old->offset_us + old->error_us + drift;
+    int64_t skew = skew_us(new->taken_us - old->taken_us);
+    int64_t low = old->offset_us - skew;
+    int64_t high = old->offset_us + old->error_us + skew;
 
     if (old->taken_us == 0)
         return true;
@@ -159,7 +159,7 @@ int64_t dt_refclock_earliest_ms(const dt_refclock *ref)
     if (s.taken_us == 0)
         return dt_clock_real_ms(ref->clock);
     mono_us = dt_clock_mono_us(ref->clock);
-    return floor_div(mono_us + s.offset_us - drift_us(mono_us - s.taken_us), 1000);
+    return floor_div(mono_us + s.offset_us - skew_us(mono_us - s.taken_us), 1000);
 }
 
 int64_t dt_refclock_latest_ms(const dt_refclock *ref)
@@ -170,7 +170,7 @@ int64_t dt_refclock_latest_ms(const dt_refclock *ref)
     if (s.taken_us == 0)
         return dt_clock_real_ms(ref->clock) + 1;
     mono_us = dt_clock_mono_us(ref->clock);
-    return -floor_div(-(mono_us + s.offset_us + s.error_us + drift_us(mono_us - s.taken_us)), 1000);
+    return -floor_div(-(mono_us + s.offset_us + s.error_us + skew_us(mono_us - s.taken_us)), 1000);
 }
 
 int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
@@ -181,12 +181,12 @@ int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
 
     if (s.taken_us == 0)
         return dt_clock_mono_us(ref->clock) + (server_ms - dt_clock_real_ms(ref->clock)) * 1000;
-    /* The first moment at which dt_refclock_earliest_ms() says server_ms: the drift of the way there is added, so
+    /* The first moment at which dt_refclock_earliest_ms() says server_ms: the skew of the way there is added, so
      * that a loop that sleeps until then does not find that it has to sleep again. */
     mono_us = server_ms * 1000 - s.offset_us;
     left_us = mono_us - s.taken_us;
     if (left_us > 0)
-        mono_us += left_us / (MILLION - DRIFT_PPM) * DRIFT_PPM +
-                   left_us % (MILLION - DRIFT_PPM) * DRIFT_PPM / (MILLION - DRIFT_PPM) + 2;
+        mono_us += left_us / (MILLION - SKEW_PPM) * SKEW_PPM +
+                   left_us % (MILLION - SKEW_PPM) * SKEW_PPM / (MILLION - SKEW_PPM) + 2;
     return mono_us;
 }

@@ -21,7 +21,7 @@ bool dt_reconcile_is_soon(const dt_reconciler *r, int64_t due_ms)
     return due_ms <= r->now_ms + WAKE_MS;
 }
 
-/* Which topics have held sets: due rows of theirs that are in no due set are no drift. */
+/* Which topics have held sets: due rows of theirs that are in no due set are no mismatch. */
 dt_status dt_reconcile_list_held(dt_reconciler *r)
 {
     dt_arena_reset(&r->held_arena);

@@ -180,6 +180,12 @@ void zookeeper_two_leaders(unsigned shard, int64_t us)
 
 /* ---- elector.h ---- */
 
+enum dt_outage_of dt_elector_server(const struct dt_config *config)
+{
+    (void)config;
+    return DT_OUTAGE_ZOOKEEPER;
+}
+
 dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err)
 {
     (void)err;

@@ -355,5 +355,10 @@ static dt_status make(const struct dt_elector_env *env, dt_mailbox *box, dt_elec
     return status;
 }
 
-const struct dt_elector_kind dt_elector_mysql = {
-    .name = "mysql", .make = make, .step = step, .next_us = next_us, .close = leave_election, .free = free_mysql};
+const struct dt_elector_kind dt_elector_mysql = {.name = "mysql",
+                                                 .server = DT_OUTAGE_MYSQL,
+                                                 .make = make,
+                                                 .step = step,
+                                                 .next_us = next_us,
+                                                 .close = leave_election,
+                                                 .free = free_mysql};

@@ -215,5 +215,10 @@ static dt_status make(const struct dt_elector_env *env, dt_mailbox *box, dt_elec
     return status;
 }
 
-const struct dt_elector_kind dt_elector_zk = {
-    .name = "zookeeper", .make = make, .step = step, .next_us = next_us, .close = end_session, .free = free_zk};
+const struct dt_elector_kind dt_elector_zk = {.name = "zookeeper",
+                                              .server = DT_OUTAGE_ZOOKEEPER,
+                                              .make = make,
+                                              .step = step,
+                                              .next_us = next_us,
+                                              .close = end_session,
+                                              .free = free_zk};
