@@ -36,7 +36,7 @@ class Posts:
     """One run of wrk, as a batch process: a client on a machine of its own does not push the server off its core with each answer."""
 
     def __init__(self, stack, topic, connections, seconds, delay="PT50M", pause_ms=0):
-        done = subprocess.run(["chrt", "--batch", "0", "wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "-s", programs.HERE / "post.lua", stack["DUETIME_URL"], "--",
+        done = subprocess.run(["chrt", "--batch", "0", "wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "-s", programs.TOOLS / "post.lua", stack["DUETIME_URL"], "--",
                                topic, delay, str(pause_ms)], check=True, capture_output=True, text=True)
         found = re.search(r"RESULT (\S+) (\S+) (\S+) (\S+) (\S+)", done.stdout)
         if not found:

@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+TOOLS = HERE / "tools"
 LIBRARIES = {"loader": ["mysqlclient"], "updater": ["mysqlclient"], "filler": ["mysqlclient"], "reporter": ["rdkafka"], "stalls": [],
              "slices": ["hiredis", "mysqlclient", "yajl", "inih", "libxxhash", "zlib"]}
 RELEASE = HERE.parents[1] / "build" / "release" / "scheduler"
@@ -21,7 +22,7 @@ def program(name):
     out = pathlib.Path(_folder().name) / name
     libraries = LIBRARIES[name]
     flags = libraries and subprocess.run(["pkg-config", "--cflags", "--libs", *libraries], check=True, capture_output=True, text=True).stdout.split()
-    subprocess.run(["cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", out, HERE / f"{name}.c",
+    subprocess.run(["cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", out, TOOLS / f"{name}.c",
                     *PRODUCT.get(name, []), *flags, "-lpthread", "-lm"], check=True)
     return out
 

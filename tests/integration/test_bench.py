@@ -74,5 +74,5 @@ def test_a_round_that_the_host_disturbed_is_told_and_taken_again(monkeypatch, st
 def test_a_program_that_uses_the_products_headers_compiles(name):
     flags = subprocess.run(["pkg-config", "--cflags", *programs.LIBRARIES[name]], check=True, capture_output=True, text=True).stdout.split()
     includes = [flag for flag in programs.PRODUCT[name] if str(flag).startswith("-I")]
-    subprocess.run(["cc", "-fsyntax-only", "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", TREE / "tests" / "bench" / f"{name}.c",
+    subprocess.run(["cc", "-fsyntax-only", "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", programs.TOOLS / f"{name}.c",
                     *includes, *flags], check=True)
