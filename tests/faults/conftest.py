@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from harness.detours import Detours  # noqa: E402
+from harness.harm.detours import Detours  # noqa: E402
 from harness.logs_on_failure import add_logs  # noqa: E402
 from harness.rest import Rest  # noqa: E402
 from harness.rotation import leave_out  # noqa: E402

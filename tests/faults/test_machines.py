@@ -10,7 +10,7 @@ import time
 import pytest
 
 from harness.load import under_load
-from harness.nemesis import HOUR_MS, make_shim, skewed
+from harness.harm.nemesis import HOUR_MS, make_shim, skewed
 from harness.stack import until
 
 ROOM = 1800 << 20  # bytes of the small file system: redo logs and binlogs need most of it
@@ -104,7 +104,7 @@ def without_descriptors(pid):
 
 def test_row37_a_program_that_gets_no_descriptor_loses_nothing_and_goes_on_once_it_gets_some(stack, seed):
     """While it gets none, a server that it talks to is restarted, so that it needs some. (Memory and threads, and each single
-    descriptor: api/test_limits.py.)"""
+    descriptor: api/http_server/test_limits.py.)"""
     chance = random.Random(seed)
     with under_load(stack, seed) as run:
         for part in ("dispatcher1", "api1"):

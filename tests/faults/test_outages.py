@@ -8,11 +8,11 @@ import time
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from harness import zookeeper
+from harness.harm import zookeeper
 from harness.checker import connect, rows
 from harness.consumer import base_config
 from harness.load import under_load
-from harness.nemesis import Locker
+from harness.harm.nemesis import Locker
 from harness.rest import Rest
 from harness.servers import redis_clients
 from harness.shards import shares

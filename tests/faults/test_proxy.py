@@ -9,7 +9,7 @@ import time
 import pytest
 
 from harness.load import under_load
-from harness.proxy import REPLY, REQUEST
+from harness.harm.proxy import REPLY, REQUEST
 from harness.raw import post
 from harness.rest import Rest
 from harness.shards import shares

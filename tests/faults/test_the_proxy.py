@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from harness import protocols
-from harness.proxy import REPLY, REQUEST, Proxy
+from harness.harm import protocols
+from harness.harm.proxy import REPLY, REQUEST, Proxy
 from harness.stack import until
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness.checker import connect, rows
 from harness.consumer import TestConsumer
-from harness.detours import Detours
+from harness.harm.detours import Detours
 from harness.rest import Rest
 from harness.servers import redis_clients
 from harness.stack import Stack, until

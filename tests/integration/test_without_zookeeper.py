@@ -10,12 +10,12 @@ import time
 import pytest
 
 from harness.checker import connect, rows
-from harness.detours import Detours
+from harness.harm.detours import Detours
 from harness.load import under_load
 from harness.rest import Rest
 from harness.stack import Stack, until
 from harness.takeover import leaders
-from harness.zookeeper import logged
+from harness.harm.zookeeper import logged
 
 SHARDS = 4
 OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", str(SHARDS), "--sanitize", "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),

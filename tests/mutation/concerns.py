@@ -93,7 +93,7 @@ def _there(suite, targets):
     if kind == "sim":
         return "simulator" in targets
     if kind in ("api", "integration"):
-        return (tree.TREE / "tests" / kind / f"{name}.py").exists()
+        return any((tree.TREE / "tests" / kind).rglob(f"{name}.py"))
     return f"{kind}_{name}" in targets
 
 
@@ -117,6 +117,6 @@ def needs_servers(suite):
 
 def misnamed():
     """Suites that are told by hand and that the tree does not have: a renamed one would be passed over in silence."""
-    where = {"unit": "unit/*/{}.c", "contract": "contract/*/{}.c", "simulated": "contract/*/{}.c", "api": "api/{}.py", "integration": "integration/{}.py"}
+    where = {"unit": "unit/*/{}.c", "contract": "contract/*/{}.c", "simulated": "contract/*/{}.c", "api": "api/**/{}.py", "integration": "integration/**/{}.py"}
     told = {suite for _, suites in BY_HAND for suite in suites.split()}
     return sorted(suite for suite in told if not any((tree.TREE / "tests").glob(where[suite.split("/")[0]].format(suite.split("/")[1]))))

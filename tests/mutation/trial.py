@@ -70,7 +70,8 @@ class Trials:
         return code == 0, told[0] if told else "no end" if code is None else f"exit code {code}"
 
     def _pytest(self, kind, name, seconds, only, **environment):
-        words = [f"tests/{kind}/{name}.py" + (f"::{only}" if only else "")]
+        found = next((COPY / "tests" / kind).rglob(f"{name}.py"))
+        words = [str(found) + (f"::{only}" if only else "")]
         code, output = command.run([*PYTEST, *words], seconds, {**os.environ, "DUETIME_TEST_PREFIX": "", **environment}, cwd=COPY)
         failed = [line.split(" ")[1].split("::")[-1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
         return code in (0, 5), failed[0] if failed else "no end" if code is None else f"exit code {code}"

@@ -8,7 +8,7 @@
  *   descriptor, thread   calls from everywhere, libraries included: the program's definitions come first. But for the
  * two threads of ZooKeeper's client, which ends the process by an assertion when it does not get them
  *
- * The layout is tests/harness/nth.py's, too.
+ * The layout is tests/harness/harm/nth.py's, too.
  */
 #include <dlfcn.h>
 #include <errno.h>

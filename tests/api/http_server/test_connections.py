@@ -7,8 +7,8 @@ import urllib.parse
 
 import pytest
 
-from harness import floods
-from harness.drips import given_up
+from harness.hostile import floods
+from harness.hostile.drips import given_up
 from harness.raw import Raw, statuses_at_once
 from harness.rest import Rest
 from harness.stack import until

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness.drips import given_up
+from harness.hostile.drips import given_up
 from harness.raw import Raw
 
 GOOD = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"

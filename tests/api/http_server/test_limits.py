@@ -12,7 +12,7 @@ import socket
 import uuid
 
 import pytest
-from harness import nth
+from harness.harm import nth
 from harness.checker import at_most_once
 from harness.consumer import TestConsumer
 from harness.program import OwnApi

@@ -18,11 +18,11 @@ from collections import Counter
 import pymysql
 
 from . import zookeeper
-from .checker import connect, rows
+from ..checker import connect, rows
 from .proxy import REPLY, REQUEST
-from .servers import redis_clients
-from .shards import ask_for
-from .stack import PRESET, TREE
+from ..servers import redis_clients
+from ..shards import ask_for
+from ..stack import PRESET, TREE
 
 PROGRAMS = ("api1", "api2", "dispatcher1", "dispatcher2")
 DISPATCHERS = ("dispatcher1", "dispatcher2")

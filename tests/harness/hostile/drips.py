@@ -2,7 +2,7 @@
 import contextlib
 import time
 
-from .stack import until
+from ..stack import until
 
 
 def given_up(wire, drop, within=10):

@@ -2,7 +2,7 @@
 import mmap
 import struct
 
-from .stack import PRESET, TREE
+from ..stack import PRESET, TREE
 
 KINDS = ("memory", "descriptor", "thread")
 SIZE = 8 * 3 * len(KINDS)

@@ -10,11 +10,11 @@ import threading
 import time
 from collections import defaultdict
 
-from .checker import now_ms
-from .consumer import TestConsumer
-from .journal import Journal
-from .rest import Rest
-from .soak import rfc3339
+from ..checker import now_ms
+from ..consumer import TestConsumer
+from ..journal import Journal
+from ..rest import Rest
+from ..soak import rfc3339
 
 KINDS = ("create", "get", "list", "change", "cancel", "health")
 

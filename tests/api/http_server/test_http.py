@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from harness.drips import given_up
+from harness.hostile.drips import given_up
 from harness.problems import refused
 from harness.raw import Raw, post, statuses_at_once
 from harness.rest import Rest

@@ -1,0 +1,1 @@
+"""Clients that mean no good, and the honest callers beside them."""
