@@ -2,7 +2,7 @@
 #ifndef DT_SIMULATOR_MYSQL_H
 #define DT_SIMULATOR_MYSQL_H
 
-#include "simulator/sql.h"
+#include "simulator/sql/sql.h"
 
 void mysql_begin(void); /* a new world: empty tables, one installation of `shards` shards */
 void mysql_install(unsigned shards);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "simulator/sql.h"
+#include "simulator/sql/sql.h"
 #include "store/db/sql_split.h"
 #include "store/migrations.h"
 

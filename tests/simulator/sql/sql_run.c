@@ -3,7 +3,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "simulator/sql.h"
+#include "simulator/sql/sql.h"
 
 static struct table *tables;
 
