@@ -233,14 +233,16 @@ def check_dialect(tree, names, found):
 
 FOLDER_FILES = 24
 SOURCE_LINES = 700
+INPUTS = "tests/fuzz/corpus/"  # what a fuzzer found: as many as it takes
 
 
 def check_sizes(tree, names, found):
     """A folder has so many files that its names can be taken in; a source, so many lines that it has one subject."""
     folders = {}
     for name in names:
-        if name.startswith(PRODUCT) and name.endswith((".c", ".h")):
+        if name.startswith(PRODUCT) and name.endswith((".c", ".h")) or name.startswith("tests/") and not name.startswith(INPUTS):
             folders.setdefault(name.rsplit("/", 1)[0], []).append(name)
+        if name.startswith(PRODUCT) and name.endswith((".c", ".h")):
             lines = (tree / name).read_text().count("\n")
             if lines > SOURCE_LINES and name not in ADAPTERS:
                 breach(found, name, SOURCE_LINES, f"{lines} lines, {SOURCE_LINES} at most")
@@ -495,9 +497,10 @@ GOOD = {
     "tests/t.c": "#include <mysql.h>\n",
     "README.md": "text, and [a room](api/h.c#x), [another](https://example.org/)\n```\n[no link](x)\n```\n",
     ".hidden": "text\n",
+    **{f"{INPUTS}f/{n}": "x\n" for n in range(FOLDER_FILES + 1)},
 }
 
-# name of the file that is changed, its text, what the breach says
+# name of the file that is changed ({}: of one file more than a folder may have), its text, what the breach says
 BAD = [
     ("notes/x.md", "text\n", "notes:1: not a top-level name"),
     ("scheduler/base/b.c", '/* b */\n#include "job/job.h"\n', "scheduler/base/b.c:2: \"job/job.h\": base must not include job"),
@@ -546,6 +549,8 @@ BAD = [
     ("api/p.c", "/* b */\nint f(int a, int (*b)(int, int), int c, int d, int e, int g, int h)\n{\n    return a;\n}\n",
      "api/p.c:2: f has 7 parameters; more than 6 in 1 of"),
     ("dispatcher/v.c", "/* b */\n" + "int f(void);\n" * 800, "801 lines, 700 at most"),
+    ("api/many/{}.c", "/* b */\n", "api/many:1: 25 files, 24 at most"),
+    ("tests/many/{}.py", "pass\n", "tests/many:1: 25 files, 24 at most"),
     ("deploy/a", "curl http://deb." + "debian.org/x\n", "deploy/a:1: names a host"),
     ("deploy/b", "\nindex-url = https://py" + "pi.org\n", "deploy/b:2: names a host"),
     ("deploy/c", "cd /wo" + "rk/main\n", "deploy/c:1: names a host or a path"),
@@ -567,6 +572,18 @@ def make(tree, texts):
         (tree / name).write_text(text)
 
 
+def put_back(tree, names):
+    """The tree as GOOD has it, after these files were made or changed."""
+    for name in names:
+        if name in GOOD:
+            make(tree, {name: GOOD[name]})
+        else:
+            (tree / name).unlink()
+    folder = (tree / names[0]).parent
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
 def try_rules():
     """What is wrong with the rules themselves."""
     wrong = []
@@ -577,16 +594,12 @@ def try_rules():
         make(tree, GOOD)
         wrong += [f"house.py:1: a good tree is refused: {text}" for text in check(tree)]
         for name, text, want in BAD:
-            make(tree, {name: text})
+            names = [name.replace("{}", str(n)) for n in range(FOLDER_FILES + 1)] if "{}" in name else [name]
+            make(tree, dict.fromkeys(names, text))
             found = check(tree) if name.endswith(".h") else check_without_compiler(tree)
             if not any(want in told for told in found):
                 wrong.append(f"house.py:1: no rule objects to {name}: {want}; told: {found}")
-            if name in GOOD:
-                make(tree, {name: GOOD[name]})
-            else:
-                (tree / name).unlink()
-                if not any((tree / name).parent.iterdir()):
-                    (tree / name).parent.rmdir()
+            put_back(tree, names)
     return wrong
 
 
