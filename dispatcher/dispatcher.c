@@ -250,6 +250,8 @@ static void outbox_anywhere(void *arg, unsigned shard)
         dt_outbox_post(d->outbox, shard);
         return;
     }
+    if (!d->notify) /* its leader looks by itself */
+        return;
     pthread_mutex_lock(&d->notify_lock);
     if (dt_index_wake(d->notify, shard, true, &err) != DT_OK)
         DT_LOG(DEBUG, "dispatcher", "an outbox was not announced", DT_I("shard", shard), DT_S("reason", err.text));
@@ -337,6 +339,8 @@ static void tell_all(void *arg)
 {
     dt_dispatcher *d = arg;
     struct dt_error err = {0};
+    if (!d->notify)
+        return;
     pthread_mutex_lock(&d->notify_lock);
     if (dt_index_wake_all(d->notify, &err) != DT_OK)
         DT_LOG(DEBUG, "dispatcher", "news were not announced", DT_S("reason", err.text));

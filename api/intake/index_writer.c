@@ -116,7 +116,7 @@ static void note_dropped(dt_index_writer *w, const struct dt_entry *entries, siz
 
 void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, size_t n)
 {
-    if (n == 0)
+    if (!w || n == 0)
         return;
     bool urgent = any_urgent(w, entries, n);
     pthread_mutex_lock(&w->lock);
@@ -138,7 +138,7 @@ void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, si
 
 void dt_index_writer_outbox(dt_index_writer *w, int64_t job_id)
 {
-    struct dt_view *view = dt_topic_cache_view(w->topics);
+    struct dt_view *view = w ? dt_topic_cache_view(w->topics) : NULL;
     if (!view)
         return;
     unsigned shard = dt_shard_of(&view->map, job_id);
@@ -152,6 +152,8 @@ void dt_index_writer_outbox(dt_index_writer *w, int64_t job_id)
 
 void dt_index_writer_topics(dt_index_writer *w)
 {
+    if (!w)
+        return;
     pthread_mutex_lock(&w->lock);
     w->topic_news = true;
     wake_locked(w);
@@ -160,12 +162,17 @@ void dt_index_writer_topics(dt_index_writer *w)
 
 void dt_index_writer_on_loss(dt_index_writer *w, void (*on_loss)(void *arg), void *arg)
 {
+    if (!w)
+        return;
     w->loss_arg = arg;
     __atomic_store_n(&w->on_loss, on_loss, __ATOMIC_RELEASE);
 }
 
 void dt_index_writer_verdict(dt_index_writer *w, struct dt_index_verdict *out)
 {
+    *out = (struct dt_index_verdict){.status = DT_OK, .down = "*"};
+    if (!w)
+        return;
     pthread_mutex_lock(&w->lock);
     *out = w->verdict;
     pthread_mutex_unlock(&w->lock);
@@ -390,6 +397,8 @@ dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache
                                 struct dt_error *err)
 {
     *out = NULL;
+    if (!dt_index_configured(env->config))
+        return DT_OK;
     dt_index_writer *w = calloc(1, sizeof(*w));
     if (!w)
         return dt_fail(err, DT_NOMEM, "no memory for the index writer");
@@ -412,6 +421,8 @@ dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache
 
 void dt_index_writer_stop(dt_index_writer *w)
 {
+    if (!w)
+        return;
     pthread_mutex_lock(&w->lock);
     dt_thread_ask_stop(&w->thread, NULL);
     pthread_cond_signal(&w->wake);

@@ -12,7 +12,8 @@
 
 typedef struct dt_index_writer dt_index_writer;
 
-/* Starts the thread. All arguments are borrowed and outlive the writer. *out is NULL unless OK. */
+/* Starts the thread. All arguments are borrowed and outlive the writer. *out is NULL unless OK, and where there is no
+ * index: every function accepts NULL, and has nothing to do then. */
 DT_MUST_CHECK dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache *topics,
                                               dt_index_writer **out, struct dt_error *err);
 /* Posts what is queued (bounded in time), ends the thread. */
@@ -36,7 +37,7 @@ struct dt_index_verdict {
     char down[256];   /* the endpoints that do not take changes: dt_index_failing */
     int64_t losses;   /* how often something could not be written */
 };
-/* Copies the present verdict. Any thread. */
+/* Copies the present verdict. NULL: OK, never asked, and no endpoint takes changes. Any thread. */
 void dt_index_writer_verdict(dt_index_writer *writer, struct dt_index_verdict *out);
 
 #endif

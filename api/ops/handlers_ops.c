@@ -33,6 +33,12 @@ static void add_part(struct dt_strbuf *out, const char *name, const char *state)
     dt_strbuf_addf(out, ",\"%s\":\"%s\"", name, state);
 }
 
+/* What is there works or not; what is not there is no outage. */
+static const char *redis_word(const struct dt_api *api, bool works)
+{
+    return !dt_index_configured(api->config) ? "none" : works ? "ok" : "degraded";
+}
+
 /* The dispatchers' own words on what works, and how long ago they said so; -1: never heard. */
 struct work {
     bool leaders, kafka, redis;
@@ -91,13 +97,13 @@ enum dt_next dt_handle_readyz(struct dt_request *req)
     struct dt_health_state state;
     struct work work = look_at_work(req->api);
     dt_health_get(req->api->health, &state);
-    bool redis = state.redis && work.redis;
+    bool redis = !dt_index_configured(req->api->config) || (state.redis && work.redis);
     bool ready = state.mysql == DT_OK && !state.draining;
     bool degraded = !redis || !work.leaders || !work.kafka;
     req->status = ready ? 200 : 503;
     dt_strbuf_addf(&req->out, "{\"status\":\"%s\"", !ready ? "unready" : degraded ? "degraded" : "ready");
     add_part(&req->out, "mysql", state.mysql_word);
-    add_part(&req->out, "redis", redis ? "ok" : "degraded");
+    add_part(&req->out, "redis", redis_word(req->api, redis));
     add_part(&req->out, "leaders", work.leaders ? "ok" : "degraded");
     add_part(&req->out, "kafka", work.kafka ? "ok" : "degraded");
     add_ages(req->api, &req->out, &state, &work);
@@ -193,7 +199,7 @@ static void add_health(struct dt_api *api, struct dt_strbuf *out)
     dt_strbuf_addf(out, ",\"health\":{\"mysql\":{\"state\":\"%s\"", state.mysql_word);
     add_text_or_null(out, "detail", dt_str(state.mysql_text));
     add_age(out, "age_ms", age_ms_of(api, state.mysql_us), false);
-    dt_strbuf_addf(out, "},\"redis\":{\"state\":\"%s\"", state.redis ? "ok" : "degraded");
+    dt_strbuf_addf(out, "},\"redis\":{\"state\":\"%s\"", redis_word(api, state.redis));
     add_text_or_null(out, "detail", dt_str(state.redis_text));
     add_age(out, "age_ms", age_ms_of(api, state.redis_us), false);
     dt_strbuf_adds(out, "}}");
@@ -202,8 +208,9 @@ static void add_health(struct dt_api *api, struct dt_strbuf *out)
 /* By this API's own configuration: the dispatchers' is the same, but for a while in a rolling restart. */
 static void add_configured(const struct dt_api *api, struct dt_strbuf *out)
 {
-    dt_strbuf_addf(out, "\"configured\":{\"election\":\"%s\"},",
-                   api->config->zookeeper_servers[0] ? "zookeeper" : "mysql");
+    dt_strbuf_addf(out, "\"configured\":{\"election\":\"%s\",\"due\":\"%s\"},",
+                   api->config->zookeeper_servers[0] ? "zookeeper" : "mysql",
+                   dt_index_configured(api->config) ? "redis" : "mysql");
 }
 
 static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_view *view,

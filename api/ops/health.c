@@ -165,7 +165,8 @@ static void publish_state(dt_health *h, dt_status status, const struct dt_error 
              status == DT_OK ? "" : (err->text[0] ? err->text : dt_status_text(status)));
     pthread_mutex_unlock(&h->lock);
     dt_metric_set(h->mysql_up, status == DT_OK);
-    dt_metric_set(h->redis_up, redis);
+    if (h->redis_up)
+        dt_metric_set(h->redis_up, redis);
     if (before != status && status == DT_OK)
         DT_LOG(INFO, "health", "MySQL is ready");
     if (status != DT_OK)
@@ -265,7 +266,8 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_topic_cache *topi
     h->state.mysql_word = "unavailable";
     h->state.mysql = DT_SHUTDOWN; /* not looked at yet: the first look is news, whatever it finds */
     h->mysql_up = dt_gauge("duetime_api_mysql_up", "1 = MySQL answers and has the schema.", "");
-    h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");
+    if (index)
+        h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");
     pthread_mutex_init(&h->lock, NULL);
     pthread_cond_init(&h->wake, NULL);
     dt_status status = dt_session_init(&h->session, env);

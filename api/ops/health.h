@@ -18,7 +18,7 @@ struct dt_health_state {
     char mysql_text[320];   /* the reason when it is not OK */
     const char *mysql_word; /* ours, static: ok, unavailable, read-only, refused, schema, failing */
     int64_t mysql_us;       /* mono: when it was last looked at, to the end */
-    bool redis;             /* takes changes of the index */
+    bool redis;             /* takes changes of the index; true where there is none */
     char redis_text[320];   /* the reason when it does not */
     int64_t redis_us;       /* mono: when it was last asked to; 0 = never */
     bool draining;

@@ -49,7 +49,8 @@ class Stack:
         options, port = self.state.options, self.state.port
         database = MySQL if options["mysql"] == "mysql" else MariaDB
         self.mysql = database(self.home, port("mysql"), self.state.password)
-        self.redis = [Redis(self.home, f"redis{n}", port(f"redis{n}")) for n in range(1, options["redis"] + 1)]
+        redis = 0 if self._without("redis") else options["redis"]
+        self.redis = [Redis(self.home, f"redis{n}", port(f"redis{n}")) for n in range(1, redis + 1)]
         self.zookeeper = ZooKeeper(self.home, port("zookeeper"))
         self.kafka = Kafka(self.home, options["kafka"], port("kafka"), port("kafka_controller"), self._kafka_detours(),
                            options["kafka_settings"], options["kafka_jvm"])
@@ -135,7 +136,8 @@ class Stack:
         self.state.save()
 
     def _stop_superfluous(self, options):
-        keep = {f"{kind}{n}" for kind, count in (("api", options["apis"]), ("dispatcher", options["dispatchers"]), ("redis", options["redis"]))
+        redis = 0 if "redis" in options["without"] else options["redis"]
+        keep = {f"{kind}{n}" for kind, count in (("api", options["apis"]), ("dispatcher", options["dispatchers"]), ("redis", redis))
                 for n in range(1, count + 1)} | ({"mysql", "zookeeper", "kafka"} - set(options["without"]))
         for part in self.parts:
             if part.name not in keep:

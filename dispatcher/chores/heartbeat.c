@@ -3,7 +3,7 @@
  *
  * Invariants: whoever loses an entry has committed its job before, so an index that is compared with MySQL after its
  * loss is known has it. Leaders stop believing the index before the compare is asked for; while a writer is down they
- * go on so, since it loses more.
+ * go on so, since it loses more. A process without an index is such a writer for as long as it lives, and asks nobody.
  */
 #include "heartbeat.h"
 
@@ -30,6 +30,7 @@ enum { LOOK = 1 }; /* a signal */
 
 struct dt_heartbeat {
     struct dt_heartbeat_env env;
+    bool has_index;
     dt_store *store;
     dt_mailbox *mailbox;
     struct dt_thread thread;
@@ -76,7 +77,7 @@ static int64_t own_losses(dt_heartbeat *h, char down[static sizeof(h->down)])
 {
     pthread_mutex_lock(&h->lock);
     if (dt_clock_mono_us(h->env.clock) - h->lost_us >= DOWN_US)
-        h->down[0] = '\0';
+        strcpy(h->down, h->has_index ? "" : "*");
     memcpy(down, h->down, sizeof(h->down));
     int64_t losses = h->losses;
     pthread_mutex_unlock(&h->lock);
@@ -144,10 +145,11 @@ static dt_status look(dt_heartbeat *h, bool beats, struct dt_error *err)
     struct dt_index_debts debts;
     bool lost = tell_own_losses(h);
     dt_status status = beats || lost ? beat(h, err) : DT_OK;
-    if (status == DT_OK)
+    if (status == DT_OK && h->has_index) {
         status = dt_store_index_debts(h->store, &debts, err);
-    if (status == DT_OK)
-        take_debts(h, &debts);
+        if (status == DT_OK)
+            take_debts(h, &debts);
+    }
     if (atomic_exchange(&h->news, false) || lost)
         h->env.announce(h->env.arg);
     return status;
@@ -172,7 +174,7 @@ static void run(void *arg)
                             ? DT_THREAD_STOP
                             : dt_mailbox_pause(h->mailbox, now_us + APART_US, DT_THREAD_STOP);
         if (!came)
-            came = dt_mailbox_wait(h->mailbox, now_us + DEBTS_US);
+            came = dt_mailbox_wait(h->mailbox, h->has_index ? now_us + DEBTS_US : beat_us + EVERY_US);
         asked = came != 0;
     }
 }
@@ -192,6 +194,8 @@ dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **
     if (!h)
         return DT_NOMEM;
     h->env = *env;
+    h->has_index = dt_index_configured(env->config);
+    strcpy(h->down, h->has_index ? "" : "*");
     pthread_mutex_init(&h->lock, NULL);
     dt_strbuf_init(&h->leads);
     dt_status status = dt_mailbox_new(&h->mailbox);

@@ -146,7 +146,7 @@ static void tell_index(dt_results *r, const struct dt_shard_map *map, const stru
             r->env.outbox(r->env.arg, dt_shard_of(map, a->result.job_id));
     }
     int64_t horizon_ms = dt_refclock_earliest_ms(r->env.ref) + r->env.config->index_horizon;
-    if (entries && (n == 0 || dt_index_put(r->index, map, entries, n, horizon_ms, true, &err) == DT_OK))
+    if (entries && (n == 0 || !r->index || dt_index_put(r->index, map, entries, n, horizon_ms, true, &err) == DT_OK))
         return;
     DT_LOG(DEBUG, "results", "the index was not told", DT_S("reason", err.text));
     r->env.index_untold(r->env.arg, r->index);

@@ -132,6 +132,8 @@ dt_status dt_shard_due_scan(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
     dt_shard_hint_none(l);
     l->due.backlog = false;
     *next_ms = 0;
+    if (!l->index)
+        return scan_store(l, now_ms, next_ms, err);
     dt_status status = scan_index(l, now_ms, &n, next_ms);
     dt_shard_take_doubts(l);
     if (status == DT_OK && dt_shard_believes_index(l))

@@ -223,7 +223,8 @@ static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_m
 /* "All slots of this map that are mine are looked after": from MySQL that is so at once, but only the index is fast. */
 static void say_which_map(dt_shard_loop *l)
 {
-    int64_t generation = l->trust.whole && l->trust.marked ? l->trust.map.generation : 0;
+    bool fast = !l->index || (l->trust.whole && l->trust.marked);
+    int64_t generation = fast ? l->trust.map.generation : 0;
     pthread_mutex_lock(&l->state_lock);
     l->state.generation = generation;
     pthread_mutex_unlock(&l->state_lock);
@@ -239,7 +240,7 @@ static void say_what_it_waits_for(dt_shard_loop *l)
     else if (orphan[0]) {
         snprintf(text, sizeof(text), "topic %s has due jobs and no row in `topics`", orphan);
         say(l, dt_delivery_name(l->delivery), text);
-    } else if (!l->trust.up)
+    } else if (l->index && !l->trust.up)
         say(l, "redis", "the index is not reachable");
     else {
         dt_delivery_notice(l->delivery, text, sizeof(text));
@@ -498,13 +499,13 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->shard = shard;
     l->trust.whole = true;
     l->trust.sure = true; /* what its last leader had not told when it died is the reconciler's, within its period */
-    l->trust.up = true;
     l->state.losses = env->random(env->arg); /* those of two leaderships differ */
     pthread_mutex_init(&l->state_lock, NULL);
     dt_arena_init(&l->arena);
     dt_arena_init(&l->fair.arena);
     make_meters(l);
     dt_status status = make_parts(l);
+    l->trust.up = l->index != NULL;
     if (status == DT_OK)
         status = dt_thread_start(&l->thread, "shard", run, l, NULL);
     if (status != DT_OK) {

@@ -70,7 +70,7 @@ struct dt_shard_orphan {
 struct dt_shard_trust {
     struct dt_shard_map map;
     int64_t filled_for;   /* generation of the map that the shard's set was filled for; it has got no slots since */
-    bool up;              /* the index answered last time, and took what it was told */
+    bool up;              /* there is an index, it answered last time, and took what it was told */
     uint64_t doubts;      /* so many are known here: MySQL is read once through since the last of them */
     bool marked;          /* this leadership has put its marker into its set */
     bool vouched;         /* and the marker says that the set is whole */
@@ -175,7 +175,7 @@ struct dt_shard_loop {
 
     /* live as long as the loop */
     dt_store *store;
-    dt_index *index;
+    dt_index *index; /* NULL: the installation has none, and MySQL is read for ever */
     dt_topic_snapshot *snapshot;
     dt_delivery *delivery;
     struct dt_arena arena; /* of one leader transaction */

@@ -96,7 +96,7 @@ void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *
     struct dt_error err = {0};
     int64_t horizon_ms = dt_refclock_earliest_ms(l->env->ref) + l->env->config->index_horizon;
     size_t n = dt_entries_of_move(id, done->next_ms, done->was_ms, DT_WAS_MAX, entries);
-    if (dt_index_put(l->index, &l->trust.map, entries, n, horizon_ms, false, &err) == DT_OK)
+    if (!l->index || dt_index_put(l->index, &l->trust.map, entries, n, horizon_ms, false, &err) == DT_OK)
         return;
     DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
     l->env->index_untold(l->env->arg, l->index);
@@ -105,7 +105,7 @@ void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *
 void dt_shard_leave_index(dt_shard_loop *l)
 {
     struct dt_error err = {0};
-    if (l->shard < l->trust.map.shards || dt_index_drop(l->index, l->shard, &err) == DT_OK)
+    if (!l->index || l->shard < l->trust.map.shards || dt_index_drop(l->index, l->shard, &err) == DT_OK)
         return;
     DT_LOG(INFO, "shard", "the set of a shard that is not needed any more stays", DT_I("shard", l->shard),
            DT_S("reason", err.text));

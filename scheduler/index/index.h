@@ -22,6 +22,9 @@
  * order of their members' bytes: ids of the same home day as they were given, if that is the day of the ms. Anything
  * else in these keys is nobody's: it is removed where it is met.
  *
+ * An installation may do without: where redis.endpoints is empty there is no dt_index, and no dt_wake. The makers answer
+ * OK and NULL then; only what says so accepts NULL.
+ *
  * A dt_index is a set of connections, one an endpoint. It belongs to one thread at a time. For every function that
  * takes an err: inputs are borrowed for the call, outputs hold nothing unless OK, and UNAVAILABLE means that an
  * endpoint does not answer or does not take changes; some of what was asked may have been done. NOMEM. A connection
@@ -42,9 +45,14 @@
 typedef struct dt_index dt_index;
 
 /* Makes an index, which is not connected yet. All inputs but the installation's name (copied) are borrowed and outlive
- * it. INVALID: the name or the endpoints cannot be used. *out is NULL unless OK. */
+ * it. INVALID: the name or the endpoints cannot be used. *out is NULL unless OK, and where there are no endpoints. */
 DT_MUST_CHECK dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock,
                                      dt_index **out, struct dt_error *err);
+/* Says whether the configuration names endpoints. */
+static inline bool dt_index_configured(const struct dt_config *config)
+{
+    return config->redis_endpoints && config->redis_endpoints[0];
+}
 /* Ends the connections. Accepts NULL. */
 void dt_index_free(dt_index *index);
 /* Asks every endpoint for an answer. UNAVAILABLE: one gives none; err says which. */
@@ -55,7 +63,7 @@ DT_MUST_CHECK dt_status dt_index_ping(dt_index *index, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_probe(dt_index *index, struct dt_error *err);
 
 /* Lists the endpoints whose last round trip failed: "host:port,host:port"; "*" for all of them (another process may
- * call a single one otherwise), or where the names do not fit; empty for none. */
+ * call a single one otherwise), or where the names do not fit; empty for none. NULL: "*", for it can be told nothing. */
 void dt_index_failing(const dt_index *index, char *out, size_t cap);
 
 struct dt_entry {
@@ -159,7 +167,7 @@ DT_MUST_CHECK dt_status dt_index_unhold(dt_index *index, unsigned shard, struct 
                                         int64_t *next_ms, struct dt_error *err);
 /* Removes the set of a shard that nobody leads any more, with marker and held sets. */
 DT_MUST_CHECK dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err);
-/* The endpoint that holds the shard's set: "host:port", valid as long as the index. */
+/* The endpoint that holds the shard's set: "host:port", valid as long as the index. NULL: no endpoint, "". */
 const char *dt_index_home(const dt_index *index, unsigned shard);
 /* Lists the names of a shard's held sets, in the arena. */
 DT_MUST_CHECK dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena, struct dt_str **topics,
@@ -224,7 +232,8 @@ DT_MUST_CHECK dt_status dt_index_tell_fillings(dt_index *index, struct dt_fillin
 /* The subscriber: one thread that sleeps on the channels of all endpoints. */
 typedef struct dt_wake dt_wake;
 /* Starts the thread. on_wake is called on it: post and return. shard -1: everything may have changed (a connection was
- * lost or came back). config and arg are borrowed and outlive it. *out is NULL unless OK. */
+ * lost or came back). config and arg are borrowed and outlive it. *out is NULL unless OK, and where there are no
+ * endpoints. */
 DT_MUST_CHECK dt_status dt_wake_start(const struct dt_config *config, const char *installation,
                                       void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
                                       struct dt_error *err);

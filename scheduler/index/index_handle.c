@@ -63,6 +63,8 @@ dt_status dt_index_new(const struct dt_config *config, const char *installation,
     int64_t self;
 
     *out = NULL;
+    if (!dt_index_configured(config))
+        return DT_OK;
     if (getrandom(&self, sizeof(self), 0) != (ssize_t)sizeof(self))
         return dt_fail(err, DT_SYSTEM, "getrandom: %s", strerror(errno));
     if (!installation[0] || strlen(installation) >= sizeof(index->installation))
@@ -107,7 +109,7 @@ void dt_index_free(dt_index *index)
 
 const char *dt_index_home(const dt_index *index, unsigned shard)
 {
-    return index->endpoints[index->link_of[shard]].name;
+    return index ? index->endpoints[index->link_of[shard]].name : "";
 }
 
 void dt_index_failing(const dt_index *index, char *out, size_t cap)
@@ -116,13 +118,13 @@ void dt_index_failing(const dt_index *index, char *out, size_t cap)
     unsigned failing = 0;
 
     out[0] = '\0';
-    for (unsigned i = 0; i < index->n_links && n < cap; i++) {
+    for (unsigned i = 0; index && i < index->n_links && n < cap; i++) {
         if (!dt_link_failing(index->links[i]))
             continue;
         n += (size_t)snprintf(out + n, cap - n, "%s%s", n ? "," : "", index->endpoints[i].name);
         failing++;
     }
-    if (n >= cap || failing == index->n_links)
+    if (!index || n >= cap || failing == index->n_links)
         snprintf(out, cap, "*");
 }
 

@@ -1,6 +1,6 @@
 /*
  * The inside of the reconciler, which the files of reconcile/ share: the reconciler itself, a compare (compare.c), the
- * repair (repair.c), the rebuild (rebuild.c). Internal.
+ * repair (repair.c), the rebuild (rebuild.c), what is left without an index (tidy.c). Internal.
  */
 #ifndef DT_RECONCILE_PARTS_H
 #define DT_RECONCILE_PARTS_H
@@ -73,7 +73,7 @@ struct dt_rebuild {
 struct dt_reconciler {
     const struct dt_config *config;
     dt_store *store;
-    dt_index *index;
+    dt_index *index; /* NULL: there is none */
     size_t slice;
     _Atomic uint64_t lost[DT_SHARDS_MAX / 64];
     _Atomic bool doubt;
@@ -89,6 +89,8 @@ struct dt_reconciler {
     struct dt_compare near, overdue, edge, exact;
     bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* this period's */
     bool slower_owed;               /* one step of what does not belong to a period */
+    bool tidy_owed;                 /* likewise, without an index */
+    int64_t tidy_ms, tidy_id;       /* how far tidying has come; 0, 0: to the end */
     bool unsure;                    /* as this tick was told */
     int64_t hurry_us;               /* while it is so, the next period begins no later */
     struct dt_shard_set unrepaired; /* of a compare's step: shards whose Redis did not do what was asked */
@@ -135,6 +137,11 @@ DT_MUST_CHECK dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *com
 
 /* Decides about r->suspects and empties them. A failure is MySQL's. */
 DT_MUST_CHECK dt_status dt_repair(dt_reconciler *r, struct dt_error *err);
+
+/* ---- tidy.c ---- */
+
+/* Tidies a slice of what is overdue. A failure is MySQL's. */
+DT_MUST_CHECK dt_status dt_tidy_step(dt_reconciler *r, struct dt_error *err);
 
 /* ---- rebuild.c ---- */
 

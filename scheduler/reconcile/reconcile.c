@@ -279,10 +279,17 @@ static void begin_period(dt_reconciler *r)
     r->promote_owed = r->stats_owed = r->held_owed = r->slower_owed = true;
 }
 
+/* Without an index nothing is compared. */
+static void begin_plain_period(dt_reconciler *r)
+{
+    r->next_period_us = r->now_us + r->config->reconcile_period * 1000;
+    r->promote_owed = r->tidy_owed = r->stats_owed = true;
+}
+
 static bool period_is_through(const dt_reconciler *r)
 {
-    return !r->promote_owed && !r->held_owed && !dt_compare_active(&r->near) && !r->overdue_owed && !r->stats_owed &&
-           !r->edge_owed && !r->slower_owed;
+    return !r->promote_owed && !r->tidy_owed && !r->held_owed && !dt_compare_active(&r->near) && !r->overdue_owed &&
+           !r->stats_owed && !r->edge_owed && !r->slower_owed;
 }
 
 /* ---- steps ---- */
@@ -521,6 +528,10 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
 {
     if (r->promote_owed)
         return step_promote(r, err);
+    if (r->tidy_owed) {
+        r->tidy_owed = false;
+        return dt_tidy_step(r, err);
+    }
     if (r->held_owed) {
         r->held_owed = false;
         return dt_reconcile_list_held(r);
@@ -567,7 +578,8 @@ static void give_up(dt_reconciler *r, dt_status status, const struct dt_error *e
     dt_metric_add(r->failures, 1);
     dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "reconcile", "cannot compare", status, err);
     r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;
-    r->promote_owed = r->held_owed = r->overdue_owed = r->stats_owed = r->edge_owed = r->slower_owed = false;
+    r->promote_owed = r->tidy_owed = r->held_owed = r->overdue_owed = r->stats_owed = r->edge_owed = r->slower_owed =
+        false;
     r->next_period_us = r->quiet_until_us = r->now_us + FAIL_PAUSE_US;
 }
 
@@ -592,7 +604,7 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
     if (r->unsure)
         r->next_period_us = dt_earlier(r->next_period_us, r->hurry_us);
     if (r->now_us >= r->next_period_us && period_is_through(r))
-        begin_period(r);
+        r->index ? begin_period(r) : begin_plain_period(r);
     dt_status status = step(r, &err);
     if (status != DT_OK)
         give_up(r, status, &err);

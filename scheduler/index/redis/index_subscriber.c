@@ -364,10 +364,13 @@ dt_status dt_wake_start(const struct dt_config *config, const char *installation
                         void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
                         struct dt_error *err)
 {
-    struct dt_wake *wake = calloc(1, sizeof(*wake));
+    struct dt_wake *wake;
     dt_status status;
 
     *out = NULL;
+    if (!dt_index_configured(config))
+        return DT_OK;
+    wake = calloc(1, sizeof(*wake));
     if (!wake)
         return dt_fail(err, DT_NOMEM, "wake channel");
     wake->config = config;

@@ -1858,7 +1858,7 @@ static void a_wrong_or_missing_password_is_unavailable_and_says_why(void **state
 
 static void a_bad_list_of_endpoints_is_refused_with_the_element(void **state)
 {
-    static const char *const bad[] = {"", " , ", "localhost", "h:0", "h:65536", "h:1x", ":6379", "h:"};
+    static const char *const bad[] = {" , ", "localhost", "h:0", "h:65536", "h:1x", ":6379", "h:"};
     struct dt_error err;
     dt_index *index;
 
@@ -1872,6 +1872,26 @@ static void a_bad_list_of_endpoints_is_refused_with_the_element(void **state)
     }
     struct dt_config config = redis_fixture_config("127.0.0.1:1", "", 100);
     assert_int_equal(dt_index_new(&config, "", dt_clock_system(), &index, &err), DT_INVALID);
+}
+
+static void without_endpoints_there_is_no_index(void **state)
+{
+    struct dt_config config = redis_fixture_config("", "", 100);
+    struct dt_error err;
+    char down[8];
+    dt_index *index = (dt_index *)&config;
+    dt_wake *wake = (dt_wake *)&config;
+
+    (void)state;
+    assert_int_equal(dt_index_new(&config, "x", dt_clock_system(), &index, &err), DT_OK);
+    assert_null(index);
+    assert_int_equal(dt_wake_start(&config, "x", NULL, NULL, &wake, &err), DT_OK);
+    assert_null(wake);
+    assert_string_equal(dt_index_home(index, 3), "");
+    dt_index_failing(index, down, sizeof(down));
+    assert_string_equal(down, "*");
+    dt_wake_stop(wake);
+    dt_index_free(index);
 }
 
 int main(void)
@@ -1943,6 +1963,7 @@ int main(void)
         T(a_password_opens_the_server_for_commands_and_wake_ups, private_with_password),
         T(a_wrong_or_missing_password_is_unavailable_and_says_why, private_with_password),
         cmocka_unit_test(a_bad_list_of_endpoints_is_refused_with_the_element),
+        cmocka_unit_test(without_endpoints_there_is_no_index),
     };
     signal(SIGPIPE, SIG_IGN); /* as the programs do */
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -349,7 +349,6 @@ static void texts_with_rules_are_held_to_them(void **state)
     REFUSED("[installation]\nname = a b\n", "x.ini:2", "name", "1 to 100");
     REFUSED("[installation]\nname =\n", "1 to 100");
     REFUSED("[installation]\nname = __x\n", "1 to 100");
-    REFUSED("[redis]\nendpoints =\n", "host:port");
 }
 
 static void a_bad_value_of_the_environment_names_its_variable(void **state)

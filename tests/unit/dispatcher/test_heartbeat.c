@@ -136,7 +136,8 @@ static void announce(void *arg)
     pthread_mutex_unlock(&fake.lock);
 }
 
-static const struct dt_config config = {.mysql_host = NULL};
+static char endpoints[] = "a:1,b:1", none[] = "";
+static struct dt_config config = {.redis_endpoints = endpoints};
 
 static const struct dt_heartbeat_env *env(void)
 {
@@ -162,6 +163,7 @@ static void start(void)
 static int make(void **state)
 {
     (void)state;
+    config.redis_endpoints = endpoints;
     fake.row[0] = '\0';
     memset(fake.order, 0, sizeof(fake.order));
     memset(fake.states, 0, sizeof(fake.states));
@@ -324,6 +326,19 @@ static void where_something_was_lost_is_said_until_nothing_is_lost_for_a_while(v
     await_row("7 dispatcher host:1 down=* losses=5 leads= waits=");
 }
 
+static void a_process_without_an_index_can_tell_no_endpoint_and_asks_nobody(void **state)
+{
+    (void)state;
+    config.redis_endpoints = none;
+    set_debts("*", 5);
+    start();
+    await_row("7 dispatcher host:1 down=* losses=0 leads= waits=");
+    await(&fake.beats, 3);
+    await_row("7 dispatcher host:1 down=* losses=0 leads= waits=");
+    assert_int_equal(value_of(&fake.asked), 0);
+    assert_int_equal(value_of(&fake.doubts), 0);
+}
+
 static void what_others_cannot_tell_is_known_by_its_whole_name(void **state)
 {
     (void)state;
@@ -422,6 +437,7 @@ int main(void)
         T(news_are_written_at_once_and_the_rest_once_a_second),
         T(a_loss_is_doubted_before_it_is_written_and_announced_after_it),
         T(where_something_was_lost_is_said_until_nothing_is_lost_for_a_while),
+        T(a_process_without_an_index_can_tell_no_endpoint_and_asks_nobody),
         T(what_others_cannot_tell_is_known_by_its_whole_name),
         T(leaders_doubt_whenever_what_others_say_changes_and_only_then),
         T(a_table_that_cannot_be_had_changes_nothing_and_is_asked_again),

@@ -241,6 +241,7 @@ static int make(void **state)
                                .index_doubted = index_doubted,
                                .index_told = index_told};
     l->env = &env;
+    l->index = (dt_index *)&fake;
     l->fair.hints = calloc(BATCH, sizeof(*l->fair.hints));
     l->due.entries = calloc(SCAN, sizeof(*l->due.entries));
     l->due.rows = calloc(SCAN, sizeof(*l->due.rows));
@@ -464,6 +465,21 @@ static void what_is_overdue_is_read_in_its_order_and_from_the_start_again(void *
     assert_int_equal(l->fair.hints[0].due_ms, 50);
 }
 
+static void without_an_index_nothing_but_rows_is_asked_for(void **state)
+{
+    (void)state;
+    l->index = NULL;
+    l->trust.up = false;
+    fake.next_due_ms = NOW + 9;
+    add_rows(1, 3, 100);
+    assert_int_equal(scan(), NOW + 9);
+    assert_int_equal(l->fair.n_hints, 3);
+    assert_false(dt_shard_believes_index(l));
+    assert_int_equal(fake.asked, 0);
+    assert_int_equal(fake.marks, 0);
+    assert_int_equal(fake.doubts, 0);
+}
+
 static void whatever_cannot_be_read_is_told(void **state)
 {
     int64_t next_ms;
@@ -556,6 +572,7 @@ int main(void)
         T(a_marking_whose_answer_was_lost_is_looked_for),
         T(an_index_that_fails_is_doubted_when_it_is_back),
         T(what_is_overdue_is_read_in_its_order_and_from_the_start_again),
+        T(without_an_index_nothing_but_rows_is_asked_for),
         T(whatever_cannot_be_read_is_told),
         T(a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order),
         T(what_may_not_go_is_passed_by_at_the_cursor),
