@@ -16,6 +16,7 @@ from harness.checker import connect, rows  # noqa: E402
 from harness.logs_on_failure import pytest_runtest_makereport  # noqa: E402,F401
 from harness.program import OwnApi  # noqa: E402
 from harness.rest import Rest  # noqa: E402
+from harness.rotation import pytest_collection_modifyitems, pytest_configure  # noqa: E402,F401
 from harness.stack import Stack, until  # noqa: E402
 
 KEEP = os.environ.get("DUETIME_TEST_KEEP")

@@ -1,8 +1,8 @@
-"""Slow tests take turns: a bounded run takes one in n of a file's, beginning where its seed says; n runs with seeds one after the other see
-them all. What is named by -k runs, and with DUETIME_TEST_LONG=1, or without a seed, everything does.
+"""Slow tests take turns: a bounded run takes one in n of a file's, or of a test's variants, beginning where its seed says; n runs with seeds
+one after the other see them all. What is named by -k runs, and with DUETIME_TEST_LONG=1, or without a seed, everything does.
 
 For a conftest.py: `from harness.rotation import pytest_collection_modifyitems, pytest_configure`; a file says
-`pytestmark = pytest.mark.in_turns(3)`.
+`pytestmark = pytest.mark.in_turns(3)`, and a test with at least three variants `@pytest.mark.in_turns(3)`.
 """
 import os
 

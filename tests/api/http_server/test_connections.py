@@ -120,6 +120,7 @@ SLOW = {
 }
 
 
+@pytest.mark.in_turns(4)
 @pytest.mark.parametrize("what", SLOW)
 def test_whoever_is_slow_keeps_no_place_that_others_wait_for(patient, topic, what):
     with dripping(patient.url, SLOW[what]):
@@ -129,6 +130,7 @@ def test_whoever_is_slow_keeps_no_place_that_others_wait_for(patient, topic, wha
             assert posted_in(patient.url, topic) < 1.5
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("what", ["body with a token", "second head"])
 def test_callers_who_pause_keep_their_connections_beside_those_who_are_slow(patient, what):
     with Raw(patient.url) as quiet:
@@ -139,6 +141,7 @@ def test_callers_who_pause_keep_their_connections_beside_those_who_are_slow(pati
                 time.sleep(2)
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("what", ["body with a token", "second head"])
 def test_a_crowd_that_comes_and_goes_leaves_no_thread_behind(own_apis, what):
     """Four HTTP threads, and places that become free by hundreds: whoever is let in is served, and the end comes in its time."""

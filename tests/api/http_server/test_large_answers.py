@@ -83,6 +83,7 @@ def fat(own_apis):
     api.rest.close()
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("query", ["topic=fat&include=payload&limit=1000", "topic=fat&key_prefix=k&include=payload&limit=1000", "include=payload"])
 def test_pages_of_large_jobs_end_by_bytes(fat, query):
     with bounded(fat, 64 * MIB):

@@ -129,6 +129,7 @@ def test_requests_in_any_pieces_are_answered_in_order(plain, topic, size):
             assert (status, headers["x-request-id"], json.loads(body)["payload"]["n"]) == (201, f"r{n}", n)
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("begun", [b"G", b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\nX: "])
 @pytest.mark.parametrize("earlier", [0, 1, 2])
 def test_a_head_that_drips_has_the_same_time_whenever_it_comes(plain, begun, earlier):
@@ -153,6 +154,7 @@ def test_a_head_has_its_time_from_its_first_byte(plain):
         assert wire.answer()[0] == 200
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("drop", [b"", b"a"])
 def test_the_end_comes_in_its_time_while_heads_and_bodies_drip(own_apis, drop):
     """SIGTERM with connections that are in the middle of a second head, and of a body."""

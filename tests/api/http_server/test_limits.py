@@ -281,6 +281,7 @@ def leads(dispatcher):
     return dispatcher.process.poll() is not None or dispatcher.log().count("took over") >= SHARDS
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("kind", nth.KINDS)
 def test_a_dispatcher_that_runs_out_at_its_start_ends_cleanly_or_goes_on(dispatcher, knobs, kind):
     failures = served = 0
@@ -306,6 +307,7 @@ def test_a_dispatcher_that_runs_out_at_its_start_ends_cleanly_or_goes_on(dispatc
     print(f"dispatcher: {failures} {kind} failures at its start, went on after {served - 1}")
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("kind", nth.KINDS)
 def test_a_dispatcher_that_runs_out_at_work_sends_each_job_once(dispatcher, knobs, kind):
     failures = 0

@@ -68,6 +68,7 @@ def test_a_mysql_that_hangs_makes_503_and_every_answer_is_true_afterwards(stack,
     assert brisk.jobs() == before + 1 + there + 1
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("at_once", [1, 40])
 def test_a_mysql_that_hangs_keeps_nobody_waiting_for_long(stack, api, topic, at_once):
     """As configured by default: three seconds for an answer, two for a new connection; those who queue do not wait after each other."""

@@ -140,6 +140,7 @@ def all_answered(own, topic, answers):
     assert own.end() == 0
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("seconds", [5, 60])
 def test_two_hundred_batches_in_line_are_all_answered_when_mysql_pauses(stack, own_apis, topic, seconds):
     """With five seconds their time is up while they are in line."""
