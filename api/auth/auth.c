@@ -354,7 +354,7 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
         set_release(set);
         return DT_DENIED;
     }
-    *caller = (struct dt_caller){entry->scopes, entry->prefixes, entry->n_prefixes, entry->hash[0], set};
+    *caller = (struct dt_caller){entry->scopes, {entry->prefixes, entry->n_prefixes}, entry->hash[0], set};
     return DT_OK;
 }
 
@@ -373,14 +373,7 @@ void dt_caller_clear(struct dt_caller *caller)
 
 bool dt_caller_sees(const struct dt_caller *caller, struct dt_str topic)
 {
-    if (dt_caller_sees_all(caller))
-        return true;
-    for (size_t i = 0; i < caller->n_prefixes; i++) {
-        struct dt_str prefix = caller->prefixes[i];
-        if (topic.n >= prefix.n && memcmp(topic.p, prefix.p, prefix.n) == 0)
-            return true;
-    }
-    return false;
+    return dt_topic_within(dt_caller_bound(caller), topic);
 }
 
 /* ---- making tokens ---- */

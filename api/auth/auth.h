@@ -26,9 +26,8 @@ struct dt_token_set;
 
 /* A caller: scopes and topics of its token. Refers to the list of tokens that it was found in, until dt_caller_clear. */
 struct dt_caller {
-    unsigned scopes;               /* enum dt_scope, or-ed; DT_SCOPE_ALL_TOPICS: no prefix binds it */
-    const struct dt_str *prefixes; /* else topics must begin with one of these; none: it sees no topic */
-    size_t n_prefixes;
+    unsigned scopes;              /* enum dt_scope, or-ed; DT_SCOPE_ALL_TOPICS: no prefix binds it */
+    struct dt_topic_bound topics; /* else it sees these */
     uint8_t
         fair_queue; /* where callers share threads, those of one number share one queue; of its token, 0 without one */
     struct dt_token_set *set;
@@ -71,6 +70,11 @@ static inline bool dt_caller_may(const struct dt_caller *caller, enum dt_scope s
 static inline bool dt_caller_sees_all(const struct dt_caller *caller)
 {
     return dt_caller_may(caller, DT_SCOPE_ALL_TOPICS);
+}
+/* The topics that bind the caller, borrowed; NULL: it sees all. */
+static inline const struct dt_topic_bound *dt_caller_bound(const struct dt_caller *caller)
+{
+    return dt_caller_sees_all(caller) ? NULL : &caller->topics;
 }
 /* Says whether the caller sees this topic. When it does not, the answer is as if the thing did not exist (404). */
 bool dt_caller_sees(const struct dt_caller *caller, struct dt_str topic);

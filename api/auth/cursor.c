@@ -27,8 +27,8 @@ static void add_view(struct dt_strbuf *out, const struct dt_caller *caller)
 {
     bool all = dt_caller_sees_all(caller);
     dt_strbuf_addc(out, all ? 'a' : 'b');
-    for (size_t i = 0; !all && i < caller->n_prefixes; i++)
-        add_field(out, caller->prefixes[i]);
+    for (size_t i = 0; !all && i < caller->topics.n; i++)
+        add_field(out, caller->topics.prefixes[i]);
 }
 
 dt_status dt_cursor_list_init(struct dt_cursor_list *list, const unsigned char key[DT_CURSOR_KEY], char kind,

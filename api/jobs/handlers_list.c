@@ -169,8 +169,8 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     if (!list)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     *list = (struct list){.filter = {.bound = !dt_caller_sees_all(&req->caller),
-                                     .prefixes = req->caller.prefixes,
-                                     .n_prefixes = req->caller.n_prefixes}};
+                                     .prefixes = req->caller.topics.prefixes,
+                                     .n_prefixes = req->caller.topics.n}};
     struct dt_faults faults;
     dt_faults_init(&faults, &req->arena);
     read_names(req, &list->filter, &faults);

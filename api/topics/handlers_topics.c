@@ -155,8 +155,8 @@ enum dt_next dt_handle_topic_list(struct dt_request *req)
     if (!page)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     *page = (struct page){.filter = {.bound = !dt_caller_sees_all(&req->caller),
-                                     .prefixes = req->caller.prefixes,
-                                     .n_prefixes = req->caller.n_prefixes}};
+                                     .prefixes = req->caller.topics.prefixes,
+                                     .n_prefixes = req->caller.topics.n}};
     struct dt_faults faults;
     dt_faults_init(&faults, &req->arena);
     dt_answer_limit(req, &faults, &page->filter.limit);

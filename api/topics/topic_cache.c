@@ -330,8 +330,8 @@ struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const st
     if (dt_caller_sees_all(caller))
         return terms;
     terms.prefix_topics_max = config->limits_prefix_topics;
-    terms.prefixes = caller->prefixes;
-    terms.n_prefixes = caller->n_prefixes;
+    terms.prefixes = caller->topics.prefixes;
+    terms.n_prefixes = caller->topics.n;
     terms.foreign =
         kafka_topic.p && !dt_caller_sees(caller, kafka_topic) && !is_allowed(config->kafka_allow_topics, kafka_topic);
     return terms;

@@ -51,6 +51,14 @@ static bool starts_with(struct dt_str s, struct dt_str prefix)
     return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
 }
 
+bool dt_topic_within(const struct dt_topic_bound *bound, struct dt_str topic)
+{
+    for (size_t i = 0; bound && i < bound->n; i++)
+        if (bound->prefixes[i].n && starts_with(topic, bound->prefixes[i]))
+            return true;
+    return !bound;
+}
+
 const char *dt_topic_check(struct dt_str topic, struct dt_str installation)
 {
     if (topic.n == 0 || topic.n > DT_TOPIC_MAX)

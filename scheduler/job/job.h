@@ -74,6 +74,15 @@ bool dt_new_job_has_extras(const struct dt_new_job *job);
 /* The job as its row is when it was just made: scheduled, version 1. Slices are those of `made`. */
 void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t created_ms);
 
+/* The topics of somebody who may not see all: their names begin with one of the prefixes, none of
+ * which is empty; without any it is no topic. */
+struct dt_topic_bound {
+    const struct dt_str *prefixes;
+    size_t n;
+};
+/* Whether a topic is one of them; any topic is when bound is NULL. */
+bool dt_topic_within(const struct dt_topic_bound *bound, struct dt_str topic);
+
 /* Topic names: 1-200 of [A-Za-z0-9._-], not "." or "..", not starting with "__" or "<installation>.". NULL = fine, else
  * the reason. */
 const char *dt_topic_check(struct dt_str topic, struct dt_str installation);

@@ -215,8 +215,9 @@ DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filt
 #define DT_WAS_MAX 3
 /* A result, and what came of it. */
 struct dt_apply {
-    struct dt_result result; /* in */
-    enum dt_outcome outcome; /* out */
+    struct dt_result result;            /* in */
+    const struct dt_topic_bound *bound; /* in: a job of another topic is an UNKNOWN_JOB; NULL = of any topic */
+    enum dt_outcome outcome;            /* out */
     /* Out, for the index: where the job is due now. next_at_ms 0 = remove it. Valid when outcome is APPLIED. was_ms:
      * where its entry may be: at its deadline, at the deadline that its claim gave it, at the time that it was claimed
      * at, if the leader has not told yet; 0 = no such. */

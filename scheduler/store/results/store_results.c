@@ -185,8 +185,12 @@ static dt_status mark_busy(void *arg)
 {
     struct batch *b = arg;
     int64_t id = dt_db_i64(b->db, 0);
-    for (size_t i = was_read(b, id) ? b->n : first_place(b, id); i < b->n && b->places[i].id == id; i++)
-        b->results[b->places[i].index].outcome = DT_OUTCOME_BUSY;
+    struct dt_str topic = dt_db_bytes(b->db, 1);
+    for (size_t i = was_read(b, id) ? b->n : first_place(b, id); i < b->n && b->places[i].id == id; i++) {
+        struct dt_apply *a = &b->results[b->places[i].index];
+        if (dt_topic_within(a->bound, topic))
+            a->outcome = DT_OUTCOME_BUSY;
+    }
     return DT_OK;
 }
 
@@ -258,6 +262,8 @@ static void judge_job(struct batch *b, struct judged *j)
     size_t end = first;
     for (; end < b->n && b->places[end].id == j->was.id; end++) {
         struct dt_apply *a = &b->results[b->places[end].index];
+        if (!dt_topic_within(a->bound, j->topic))
+            continue;
         struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
         a->outcome = d.outcome;
         if (d.outcome == DT_OUTCOME_APPLIED) {
@@ -352,6 +358,8 @@ static dt_status read_archived(struct batch *b, size_t asked)
         memset(j, 0, sizeof(*j));
         status = dt_row_judged(b->db, 0, b->arena, &j->was);
         j->job = j->was;
+        j->topic = read_job_topic(b, b->n_archived > 1 ? j - 1 : NULL, DT_ROW_JUDGED_COLUMNS);
+        status = status == DT_OK && !j->topic.p ? no_memory(b) : status;
     }
     dt_status ended = dt_db_end(b->db, status != DT_OK ? NULL : b->err);
     return status != DT_OK ? status : ended;
@@ -362,6 +370,8 @@ static void judge_archived_job(struct batch *b, struct judged *j)
 {
     for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
         struct dt_apply *a = &b->results[b->places[i].index];
+        if (!dt_topic_within(a->bound, j->topic))
+            continue;
         struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
         a->outcome = d.outcome == DT_OUTCOME_APPLIED ? DT_OUTCOME_STALE : d.outcome;
         b->ask_earlier |= a->outcome == DT_OUTCOME_STALE && of_earlier_attempt(j, &a->result);

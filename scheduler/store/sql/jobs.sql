@@ -1,8 +1,8 @@
 -- One job: read, changed, cancelled, run now, redriven; its attempts.
 
--- The ids of the list that `jobs` has.
+-- The ids of the list that `jobs` has, with their topics.
 -- name: find_jobs
-SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id IN (?,...);
+SELECT j.id, j.topic FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id IN (?,...);
 
 -- name: select_key
 SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ?;

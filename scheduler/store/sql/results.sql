@@ -29,12 +29,12 @@ SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j
  ORDER BY j.id
    FOR UPDATE SKIP LOCKED;
 
--- The same columns of archived jobs, up to dispatched_at. Asked only for jobs that `jobs` does not have: a job moves in one transaction, so
+-- The same columns of archived jobs, up to dispatched_at, and their topics. Asked only for jobs that `jobs` does not have: a job moves in one transaction, so
 -- whoever did not find it there finds it here. Of history's many partitions only those can have a job that jobs of its home day have gone to
 -- (history_days), so a join finds them; it costs the server about 2 ms to have all partitions at hand.
 -- name: select_archived_judged
 SELECT j.id, j.state+0, 0, j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry, j.ack_timeout_ms,
-       j.due_at, j.dispatched_at
+       j.due_at, j.dispatched_at, j.topic
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r
   STRAIGHT_JOIN history_days d FORCE INDEX (PRIMARY) ON d.home_day = r.id DIV 1099511627776
   STRAIGHT_JOIN history j FORCE INDEX (PRIMARY) ON j.id = r.id AND j.part = d.part

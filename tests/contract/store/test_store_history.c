@@ -524,18 +524,26 @@ static void a_result_that_comes_after_all_is_stale_or_a_duplicate(void **state)
 {
     (void)state;
     int64_t id = archive_job(1, "dead");
+    struct dt_str others[] = {DT_STR_LIT("mail.")}, ours[] = {DT_STR_LIT("orders")};
+    const struct dt_topic_bound stranger = {others, 1}, owner = {ours, 1};
     struct dt_apply a[] = {
         {.result = {.job_id = id, .attempt = 2, .status = DT_RESULT_FAILED, .retry_after_ms = -1}},
         {.result = {.job_id = id, .attempt = 2, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}},
         {.result = {.job_id = id, .attempt = 1, .status = DT_RESULT_FAILED, .retry_after_ms = -1}},
         {.result = {.job_id = id, .attempt = 1, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}},
-        {.result = {.job_id = id + 100, .attempt = 1, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}}};
-    OK(dt_store_apply(store, &map, a, 5, &err));
+        {.result = {.job_id = id + 100, .attempt = 1, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}},
+        {.bound = &owner, .result = {.job_id = id, .attempt = 2, .status = DT_RESULT_FAILED, .retry_after_ms = -1}},
+        {.bound = &stranger, .result = {.job_id = id, .attempt = 2, .status = DT_RESULT_FAILED, .retry_after_ms = -1}},
+        {.bound = &stranger, .result = {.job_id = id, .attempt = 1, .status = DT_RESULT_FAILED, .retry_after_ms = -1}}};
+    OK(dt_store_apply(store, &map, a, 8, &err));
     assert_int_equal(a[0].outcome, DT_OUTCOME_DUPLICATE);
     assert_int_equal(a[1].outcome, DT_OUTCOME_STALE);
     assert_int_equal(a[2].outcome, DT_OUTCOME_DUPLICATE);
     assert_int_equal(a[3].outcome, DT_OUTCOME_STALE);
     assert_int_equal(a[4].outcome, DT_OUTCOME_UNKNOWN_JOB);
+    assert_int_equal(a[5].outcome, DT_OUTCOME_DUPLICATE);
+    assert_int_equal(a[6].outcome, DT_OUTCOME_UNKNOWN_JOB);
+    assert_int_equal(a[7].outcome, DT_OUTCOME_UNKNOWN_JOB);
     assert_int_equal(rows("history"), 1);
 }
 

@@ -696,6 +696,43 @@ static void a_job_that_somebody_keeps_locked_is_passed_by(void **state)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'"), 3);
 }
 
+/* Who may not see a topic is not told whether its jobs are there … */
+static void a_job_of_a_topic_beyond_the_bound_is_unknown(void **state)
+{
+    (void)state;
+    struct dt_str prefixes[] = {S("mail."), S("orders-"), S("")}, wider[] = {S("mail."), S("ord")};
+    const struct dt_topic_bound stranger = {prefixes, 3}, owner = {wider, 2};
+    for (int64_t id = 1; id <= 3; id++)
+        job_row_dispatched(&fx, id, 1, 0);
+    struct dt_apply a[] = {result(1, 1, DT_RESULT_SUCCEEDED), result(1, 1, DT_RESULT_SUCCEEDED),
+                           result(2, 1, DT_RESULT_FAILED), result(3, 1, DT_RESULT_SUCCEEDED)};
+    a[0].bound = a[2].bound = &stranger;
+    a[1].bound = &owner;
+    OK(dt_store_apply(store, &map, a, 4, &err));
+    assert_outcome(a[0], UNKNOWN_JOB);
+    assert_outcome(a[1], APPLIED);
+    assert_outcome(a[2], UNKNOWN_JOB);
+    assert_outcome(a[3], APPLIED);
+    assert_job(&fx, 2, "state", "dispatched");
+    assert_job(&fx, 2, "version", "1");
+}
+
+/* … nor whether somebody holds them. */
+static void a_job_beyond_the_bound_is_unknown_while_somebody_keeps_it_locked(void **state)
+{
+    (void)state;
+    struct dt_str prefixes[] = {S("mail.")};
+    const struct dt_topic_bound stranger = {prefixes, 1};
+    job_row_dispatched(&fx, 2, 1, 0);
+    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET payload = 'x' WHERE id = 2");
+    struct dt_apply a[] = {result(2, 1, DT_RESULT_FAILED), result(2, 1, DT_RESULT_FAILED)};
+    a[0].bound = &stranger;
+    OK(dt_store_apply(store, &map, a, 2, &err));
+    mysql_fixture_run(&fx, "ROLLBACK");
+    assert_outcome(a[0], UNKNOWN_JOB);
+    assert_outcome(a[1], BUSY);
+}
+
 /* ---- results that wait ---- */
 
 /* The next page of at most `limit`; how many there were. */
@@ -885,6 +922,8 @@ int main(void)
         T(inside_a_callers_transaction_rows_are_locked_while_they_are_read),
         T(results_do_not_lock_topics),
         T(a_job_that_somebody_keeps_locked_is_passed_by),
+        T(a_job_of_a_topic_beyond_the_bound_is_unknown),
+        T(a_job_beyond_the_bound_is_unknown_while_somebody_keeps_it_locked),
         T(what_is_busy_is_stored_and_applied_later_as_it_was_reported),
         T(a_result_does_not_overtake_an_earlier_one_of_its_job_that_is_stored),
         T(nor_does_one_of_a_later_page),

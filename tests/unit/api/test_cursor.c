@@ -70,7 +70,7 @@ static void a_cursor_opens_with_no_other_list_filter_caller_or_key(void **state)
 {
     struct fixture *f = *state;
     const struct dt_str prefixes[] = {S("orders."), S("mail")};
-    const struct dt_caller bound = {.scopes = DT_SCOPE_READ, .prefixes = prefixes, .n_prefixes = 2};
+    const struct dt_caller bound = {.scopes = DT_SCOPE_READ, .topics = {prefixes, 2}};
     const struct dt_caller nobody = {.scopes = DT_SCOPE_READ};
     const struct dt_cursor_list others[] = {
         list_of(key, 'k', &everybody, S("orders"), DT_STR_NONE),
@@ -89,8 +89,7 @@ static void a_cursor_of_one_bound_token_is_not_for_another(void **state)
 {
     struct fixture *f = *state;
     const struct dt_str a[] = {S("a."), S("b.")}, b[] = {S("a.b.")}, c[] = {S("a.")};
-    const struct dt_caller callers[] = {
-        {.prefixes = a, .n_prefixes = 2}, {.prefixes = b, .n_prefixes = 1}, {.prefixes = c, .n_prefixes = 1}};
+    const struct dt_caller callers[] = {{.topics = {a, 2}}, {.topics = {b, 1}}, {.topics = {c, 1}}};
     for (size_t i = 0; i < 3; i++) {
         struct dt_cursor_list own = list_of(key, 't', &callers[i], DT_STR_NONE, DT_STR_NONE);
         dt_strbuf_reset(&f->text);
