@@ -20,8 +20,9 @@ struct dt_api {
     struct dt_results_batcher *results; /* intake/results_batcher.h */
     struct dt_index_writer *index;      /* intake/index_writer.h */
     struct dt_workers *workers;         /* work/workers.h */
-    struct dt_gate *gate;               /* intake/batch_gate.h */
-    struct dt_slices *slices;           /* work/slices.h: take arrays of jobs apart */
+    struct dt_gate *job_gate;           /* intake/batch_gate.h: of new jobs … */
+    struct dt_gate *result_gate;        /* … and of results */
+    struct dt_slices *slices;           /* work/slices.h: take arrays apart */
     struct dt_health *health;           /* ops/health.h */
 };
 

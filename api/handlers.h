@@ -18,6 +18,10 @@ enum dt_next dt_handle_batch(struct dt_request *req);
 /* intake/handlers_results.c */
 enum dt_next dt_handle_job_results(struct dt_request *req);
 
+/* intake/handlers_result_batch.c */
+extern const struct dt_stream dt_results_stream;
+enum dt_next dt_handle_results(struct dt_request *req);
+
 /* jobs/handlers_jobs.c */
 enum dt_next dt_handle_job_get(struct dt_request *req);
 enum dt_next dt_handle_job_patch(struct dt_request *req);

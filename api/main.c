@@ -169,7 +169,8 @@ static void expire_waits(const struct dt_api *api, int64_t now_us)
     dt_workers_expire(api->workers, now_us);
     dt_committer_expire(api->committer, now_us);
     dt_results_batcher_expire(api->results, now_us);
-    dt_gate_expire(api->gate, now_us);
+    dt_gate_expire(api->job_gate, now_us);
+    dt_gate_expire(api->result_gate, now_us);
 }
 
 static dt_status start_parts(struct server *s, struct dt_error *err)
@@ -195,12 +196,14 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_committer_start(&s->env, api->topics, api->index, &api->committer, err);
     if (status == DT_OK)
-        status =
-            dt_gate_new(dt_committer_unit_rows(api->committer), (size_t)api->config->api_queue_jobs / 2, &api->gate);
+        status = dt_gate_new("jobs", dt_committer_unit_rows(api->committer), (size_t)api->config->api_queue_jobs / 2,
+                             &api->job_gate);
     if (status == DT_OK)
         status = dt_slices_start((size_t)api->config->api_batch_threads, &api->slices, err);
     if (status == DT_OK)
         status = dt_results_batcher_start(&s->env, api->topics, api->index, &api->results, err);
+    if (status == DT_OK)
+        status = dt_gate_new("results", dt_results_batcher_unit(api->results), DT_RESULTS_QUEUE / 2, &api->result_gate);
     if (status == DT_OK)
         status = dt_workers_start(&s->env, &api->workers, err);
     if (status == DT_OK)
@@ -219,16 +222,18 @@ static void stop_parts(struct server *s)
         dt_health_drain(api->health);
     if (s->http)
         dt_http_drain(s->http, dt_clock_mono_us(api->clock) + DRAIN_US);
-    if (api->gate)
-        dt_gate_close(api->gate);
+    if (api->job_gate)
+        dt_gate_close(api->job_gate);
+    if (api->result_gate)
+        dt_gate_close(api->result_gate);
     if (s->http)
         dt_http_cut(s->http, dt_clock_mono_us(api->clock) + CUT_US);
     if (api->committer)
         dt_committer_stop(api->committer);
-    if (api->slices)
-        dt_slices_stop(api->slices);
     if (api->results)
         dt_results_batcher_stop(api->results);
+    if (api->slices)
+        dt_slices_stop(api->slices);
     if (api->workers)
         dt_workers_stop(api->workers);
     if (s->http)
@@ -247,7 +252,8 @@ static void free_parts(struct server *s)
     dt_workers_free(api->workers);
     dt_results_batcher_free(api->results);
     dt_slices_free(api->slices);
-    dt_gate_free(api->gate);
+    dt_gate_free(api->result_gate);
+    dt_gate_free(api->job_gate);
     dt_committer_free(api->committer);
     dt_index_writer_free(api->index);
     dt_auth_free(api->auth);

@@ -1,25 +1,22 @@
 /*
- * Many jobs of one request: see batch.h.
+ * Many elements of one request: see batch.h.
  *
- * A chunk is filled (open), goes to the committer through the gate (batch_gate.h) and comes back (done); its results
- * are written when all chunks before it were. Elements with one key must be made in their order, but chunks that are
- * under way together are committed in any: a chunk with a key of an earlier chunk that may still be under way waits
- * until all of them are back.
+ * A chunk is filled (open), goes to its queue through the gate (batch_gate.h) and comes back (done); its answers are
+ * written when all chunks before it were. Elements with one key must be done in their order, but chunks that are under
+ * way together may be committed in any: a chunk with a key of an earlier chunk that may still be under way waits until
+ * all of them are back.
  *
- * Invariants: a chunk that is not done belongs to the committer, but for its refusals; once a batch has ended early
- * (ending is set) nothing of it goes to the committer any more; hold covers weight, in steps.
+ * Invariants: a chunk that is not done belongs to the queue, but for its refusals; once a batch has ended early (ending
+ * is set) nothing of it goes to the queue any more; hold covers weight, in steps.
  */
 #include "batch.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
 
 #include "answer.h"
-#include "auth/auth.h"
-#include "batch_chunk.h"
-#include "committer.h"
-#include "create.h"
 #include "request/budget.h"
 #include "topics/topic_cache.h"
 #include "work/scratch.h"
@@ -29,7 +26,7 @@
 #define FREE_WEIGHT ((size_t)64 << 10) /* of what a connection has outside of the budget (limits.memory) */
 #define STEP        ((size_t)64 << 10) /* of a hold */
 #define KEEP_HELD   ((size_t)1 << 20)  /* a hold this much too large is made smaller */
-/* Results may be so many times as long as the elements, and this long in any case: 200 KB of line feeds are no reason
+/* Answers may be so many times as long as the elements, and this long in any case: 200 KB of line feeds are no reason
  * for 24 MB of answer. */
 #define RESULTS_TIMES 8
 #define RESULTS_MIN   ((size_t)1 << 20)
@@ -37,21 +34,14 @@
 /* Why a batch ends early: what its elements are told, and what is said for all that are not looked at. */
 static const struct ending {
     enum dt_problem_type type;
-    bool answers_each; /* elements that still come get a result of their own */
-    const char *element, *remainder;
+    bool answers_each; /* elements that still come get an answer of their own */
+    const char *why;
 } endings[] = {
-    [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time is up; no job was made",
-                       "the request's time is up; no job was made from here on"},
-    [DT_BATCH_SHUTDOWN] = {DT_PROBLEM_UNAVAILABLE, true, "the server is shutting down; no job was made",
-                           "the server is shutting down; no job was made from here on"},
-    [DT_BATCH_MEMORY] = {DT_PROBLEM_UNAVAILABLE, false,
-                         "requests hold as much memory as limits.memory lets them; no job was made",
-                         "requests hold as much memory as limits.memory lets them; no job was made from here on"},
-    [DT_BATCH_LONG] = {DT_PROBLEM_TOO_LARGE, false,
-                       "the results are many times as long as what was sent; no job was made",
-                       "the results are many times as long as what was sent; no job was made from here on"},
-    [DT_BATCH_CUT] = {DT_PROBLEM_MALFORMED, true, "the body broke off; no job was made",
-                      "the body broke off; no job was made from here on"},
+    [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time is up"},
+    [DT_BATCH_SHUTDOWN] = {DT_PROBLEM_UNAVAILABLE, true, "the server is shutting down"},
+    [DT_BATCH_MEMORY] = {DT_PROBLEM_UNAVAILABLE, false, "requests hold as much memory as limits.memory lets them"},
+    [DT_BATCH_LONG] = {DT_PROBLEM_TOO_LARGE, false, "the results are many times as long as what was sent"},
+    [DT_BATCH_CUT] = {DT_PROBLEM_MALFORMED, true, "the body broke off"},
 };
 
 struct dt_batch {
@@ -59,18 +49,16 @@ struct dt_batch {
     struct dt_slice slice;
     bool (*step)(struct dt_request *req); /* of a batch that is fed in time slices */
     struct dt_request *req;               /* until the request's end */
-    const struct dt_api *api;
-    struct dt_caller caller;      /* chunks outlive the request */
+    const struct dt_batch_kind *kind;
+    struct dt_batch_terms terms;
     struct dt_detached *detached; /* the answer is sent there, when all chunks are back */
-    struct dt_view *view;         /* whose installation the rules borrow */
-    struct dt_job_rules rules;
     bool array;
     size_t unit_rows, elements, elements_max, bytes;
     struct dt_strbuf results;
     struct dt_chunk *head; /* submitted, in order (utlist) */
     struct dt_chunk *open, *spare;
     const struct ending *ending; /* NULL: it has not ended early */
-    bool remainder;              /* there is more that gets no result of its own */
+    bool remainder;              /* there is more that gets no answer of its own */
     bool failed;                 /* memory was out */
     struct dt_hold hold;
     size_t weight;         /* of chunks and results */
@@ -115,7 +103,10 @@ static void free_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 
 static struct dt_chunk *new_chunk(struct dt_batch *batch)
 {
-    return dt_chunk_new(batch, batch->elements > FIRST_ROWS ? batch->unit_rows : FIRST_ROWS, batch->unit_rows);
+    const struct dt_chunk_room room = {.first = batch->elements > FIRST_ROWS ? batch->unit_rows : FIRST_ROWS,
+                                       .most = batch->unit_rows,
+                                       .row_bytes = batch->kind->row_bytes};
+    return dt_chunk_new(batch, &room);
 }
 
 /* Sees to room for one more element. */
@@ -153,24 +144,37 @@ static void suspend(struct dt_gate_entry *entry)
     dt_request_suspend(batch_of(entry)->req);
 }
 
-dt_batch *dt_batch_new(struct dt_request *req, bool array)
+static void terms_init(struct dt_batch_terms *terms, const struct dt_request *req)
+{
+    terms->api = req->api;
+    dt_caller_copy(&req->caller, &terms->caller);
+    terms->view = dt_topic_cache_view(req->api->topics);
+    terms->rules = dt_answer_rules(req->api, terms->view);
+}
+
+dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind, bool array)
 {
     struct dt_batch *batch = calloc(1, sizeof(*batch));
     if (!batch)
         return NULL;
     batch->req = req;
-    batch->api = req->api;
-    dt_caller_copy(&req->caller, &batch->caller);
+    batch->kind = kind;
+    terms_init(&batch->terms, req);
     batch->array = array;
-    batch->view = dt_topic_cache_view(req->api->topics);
-    batch->rules = dt_answer_rules(req->api, batch->view);
-    batch->unit_rows = dt_committer_unit_rows(req->api->committer);
+    batch->unit_rows = kind->unit_rows(req->api);
     batch->elements_max = (size_t)req->api->config->limits_batch_lines;
     dt_strbuf_init(&batch->results);
     batch->refs = 1;
-    dt_gate_entry_init(&batch->entry, req->api->gate, req->deadline_us, resume);
+    dt_gate_entry_init(&batch->entry, kind->gate(req->api), req->deadline_us, resume);
     dt_hold_init(&batch->hold, req->api->memory);
     return batch;
+}
+
+/* Gives back what a chunk that came back holds beyond its own memory. */
+static void clear_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
+{
+    if (chunk->submitted && batch->kind->clear)
+        batch->kind->clear(chunk);
 }
 
 static void batch_free(struct dt_batch *batch)
@@ -178,15 +182,14 @@ static void batch_free(struct dt_batch *batch)
     while (batch->head) {
         struct dt_chunk *chunk = batch->head;
         DL_DELETE(batch->head, chunk);
-        if (chunk->submitted)
-            dt_unit_clear(&chunk->unit);
+        clear_chunk(batch, chunk);
         free_chunk(batch, chunk);
     }
     free_chunk(batch, batch->open);
     free_chunk(batch, batch->spare);
     dt_strbuf_clear(&batch->results);
-    dt_view_release(batch->view);
-    dt_caller_clear(&batch->caller);
+    dt_view_release(batch->terms.view);
+    dt_caller_clear(&batch->terms.caller);
     dt_hold_end(&batch->hold);
     dt_gate_entry_clear(&batch->entry);
     free(batch);
@@ -225,29 +228,24 @@ static void write_problem(struct dt_batch *batch, enum dt_problem_type type, con
     dt_problem_add(&batch->results, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, DT_STR_NONE);
 }
 
-static void write_made(struct dt_batch *batch, struct dt_chunk *chunk, const struct dt_create *row)
+#define DETAIL_BYTES 200
+
+/* "the request's time is up; no job was made", and "… from here on". */
+static const char *detail_of(const struct dt_batch *batch, const char *why, bool onward, char text[DETAIL_BYTES])
 {
-    struct dt_faults faults;
-    struct dt_problem problem;
-    dt_faults_init(&faults, &chunk->arena);
-    int status = dt_create_verdict(&chunk->unit, row, &faults, &problem);
-    if (status == 0) {
-        dt_problem_add(&batch->results, &problem, DT_STR_NONE);
-        return;
-    }
-    dt_strbuf_adds(&batch->results, status == 201 ? "{\"status\":201,\"id\":\"" : "{\"status\":200,\"id\":\"");
-    dt_strbuf_add_i64(&batch->results, status == 201 ? row->row.job.id : row->row.existing_id);
-    dt_strbuf_adds(&batch->results, "\"}");
+    snprintf(text, DETAIL_BYTES, "%s; %s%s", why, batch->kind->nothing, onward ? " from here on" : "");
+    return text;
 }
 
 static void write_row(struct dt_batch *batch, struct dt_chunk *chunk, int64_t row)
 {
+    char text[DETAIL_BYTES];
     if (!chunk->submitted)
-        write_problem(batch, batch->ending->type, batch->ending->element);
+        write_problem(batch, batch->ending->type, detail_of(batch, batch->ending->why, false, text));
     else if (!chunk->done)
         write_problem(batch, DT_PROBLEM_OUTCOME_UNKNOWN, "the database did not answer in the request's time");
     else
-        write_made(batch, chunk, &chunk->rows[row]);
+        batch->kind->answer(chunk, (size_t)row, &batch->results);
 }
 
 static void write_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
@@ -273,8 +271,7 @@ static void collect_results(struct dt_batch *batch)
         struct dt_chunk *chunk = batch->head;
         DL_DELETE(batch->head, chunk);
         write_chunk(batch, chunk);
-        if (chunk->submitted)
-            dt_unit_clear(&chunk->unit);
+        clear_chunk(batch, chunk);
         dt_chunk_reset(chunk);
         if (batch->spare)
             free_chunk(batch, chunk);
@@ -284,7 +281,7 @@ static void collect_results(struct dt_batch *batch)
     }
 }
 
-/* ---- to the committer and back ---- */
+/* ---- to the queue and back ---- */
 
 static void set_done(void *arg, unsigned under_way)
 {
@@ -293,12 +290,10 @@ static void set_done(void *arg, unsigned under_way)
     chunk->done = true; /* from here on it may be emptied */
 }
 
-/* On a committer's thread, or inside the submit. */
-static void came_back(struct dt_unit *unit)
+void dt_batch_came_back(struct dt_chunk *chunk)
 {
-    struct dt_chunk *chunk = unit->arg;
     struct dt_batch *batch = chunk->batch;
-    dt_gate_back(&batch->entry, unit->n, set_done, chunk);
+    dt_gate_back(&batch->entry, chunk->n_rows, set_done, chunk);
     unref(batch);
 }
 
@@ -331,14 +326,8 @@ bool dt_batch_flush(dt_batch *batch)
         return false;
     append(batch, chunk);
     chunk->submitted = true;
-    chunk->unit = (struct dt_unit){.rows = chunk->rows,
-                                   .n = chunk->n_rows,
-                                   .deadline_us = batch->entry.deadline_us,
-                                   .caller = &batch->caller,
-                                   .done = came_back,
-                                   .arg = chunk};
     atomic_fetch_add(&batch->refs, 1);
-    dt_committer_submit(batch->api->committer, &chunk->unit);
+    batch->kind->submit(&batch->terms, chunk, batch->entry.deadline_us);
     return true;
 }
 
@@ -354,7 +343,7 @@ void dt_batch_end(dt_batch *batch, enum dt_batch_end why)
 
 bool dt_batch_look(dt_batch *batch)
 {
-    switch (dt_gate_ended(&batch->entry, dt_clock_mono_us(batch->api->clock))) {
+    switch (dt_gate_ended(&batch->entry, dt_clock_mono_us(batch->terms.api->clock))) {
     case DT_GATE_CLOSED:
         dt_batch_end(batch, DT_BATCH_SHUTDOWN);
         break;
@@ -417,8 +406,8 @@ static bool run_slice(struct dt_slice *slice)
 static void queue_slice(struct dt_gate_entry *entry)
 {
     struct dt_batch *batch = batch_of(entry);
-    /* The slices end after the committer, and when that has ended nobody waits any more. */
-    (void)dt_slices_add(batch->api->slices, &batch->slice);
+    /* The slices end after the queues, and when those have ended nobody waits any more. */
+    (void)dt_slices_add(batch->terms.api->slices, &batch->slice);
 }
 
 bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req))
@@ -426,7 +415,7 @@ bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req
     batch->step = step;
     batch->slice.run = run_slice;
     batch->entry.call = queue_slice;
-    bool queued = dt_slices_add(batch->api->slices, &batch->slice);
+    bool queued = dt_slices_add(batch->terms.api->slices, &batch->slice);
     if (!queued)
         dt_batch_leave_slices(batch);
     return queued;
@@ -447,26 +436,35 @@ bool dt_batch_wait(dt_batch *batch, bool finished)
 
 /* ---- elements ---- */
 
-void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *detail)
+static void refuse(dt_batch *batch, enum dt_problem_type type, const char *why, bool onward)
 {
+    char text[DETAIL_BYTES];
     batch->elements++;
     batch->bytes++;
     if (!open_chunk(batch))
         return;
-    dt_chunk_add_refusal(batch->open, &(struct dt_problem){.type = type, .detail = dt_str(detail)});
+    dt_chunk_add_refusal(batch->open,
+                         &(struct dt_problem){.type = type, .detail = dt_str(detail_of(batch, why, onward, text))});
     weigh_chunk(batch, batch->open);
 }
 
-static dt_status decode_element(struct dt_batch *batch, struct dt_str text, struct dt_faults *faults,
-                                struct dt_new_job *job, struct dt_error *err)
+void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *why)
 {
-    struct dt_json_limits limits = dt_job_json_limits(&batch->rules, 0);
+    refuse(batch, type, why, false);
+}
+
+void dt_batch_refuse_onward(dt_batch *batch, enum dt_problem_type type, const char *why)
+{
+    refuse(batch, type, why, true);
+}
+
+static dt_status decode_element(struct dt_batch *batch, struct dt_str text, bool keep, struct dt_faults *faults,
+                                struct dt_error *err)
+{
+    struct dt_json_limits limits = dt_job_json_limits(&batch->terms.rules, 0);
     dt_json *json = dt_scratch_json();
     dt_status status = json ? dt_json_parse(json, text, &limits, err) : DT_NOMEM;
-    if (status != DT_OK)
-        return status;
-    return dt_job_decode(json, &batch->rules, &(struct dt_job_path){.topic = DT_STR_NONE},
-                         dt_refclock_latest_ms(batch->api->ref), faults, job);
+    return status == DT_OK ? batch->kind->decode(&batch->terms, json, keep, batch->open, faults, err) : status;
 }
 
 static void refuse_decoded(struct dt_batch *batch, dt_status status, const struct dt_faults *faults,
@@ -484,52 +482,45 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
     dt_chunk_add_refusal(batch->open, &problem);
 }
 
-/* Elements with one key are made in their order: this chunk waits for chunks that have the key and may be under way. */
-static void note_key(struct dt_batch *batch, struct dt_chunk *chunk, const struct dt_new_job *job)
+/* Elements with one key are done in their order: this chunk waits for chunks that have the key and may be under way.
+ * False: memory is out. */
+static bool note_key(struct dt_batch *batch, struct dt_chunk *chunk)
 {
-    if (!job->key.p)
-        return;
-    uint64_t hash = dt_key_hash(job->topic, job->key);
-    dt_chunk_note_key(chunk, hash);
+    uint64_t hash = batch->kind->key_of ? batch->kind->key_of(dt_chunk_next_row(chunk)) : 0;
+    if (hash == 0)
+        return true;
     for (const struct dt_chunk *c = batch->head; c && !batch->entry.in_order; c = c->next)
         batch->entry.in_order = dt_chunk_has_key(c, hash);
+    return dt_chunk_note_key(chunk, hash);
 }
 
 /* keep: the text does not live on. */
 static void add_element(struct dt_batch *batch, struct dt_str text, bool keep)
 {
     struct dt_chunk *chunk = batch->open;
-    struct dt_create *row = dt_chunk_next_row(chunk);
     struct dt_faults faults;
     struct dt_error err; /* large: for each element only its beginning is emptied */
     err.status = DT_OK;
     err.text[0] = '\0';
     dt_faults_init(&faults, &chunk->arena);
-    dt_status status = decode_element(batch, text, &faults, &row->row.job, &err);
-    if (status == DT_OK && keep && !dt_chunk_keep_payload(chunk))
+    dt_status status = decode_element(batch, text, keep, &faults, &err);
+    if (status == DT_OK && !note_key(batch, chunk))
         status = DT_NOMEM;
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        dt_chunk_add_row(chunk, text.n);
+    else
         refuse_decoded(batch, status, &faults, &err);
-        return;
-    }
-    if (!dt_caller_sees(&batch->caller, row->row.job.topic)) {
-        dt_chunk_add_refusal(chunk,
-                             &(struct dt_problem){.type = DT_PROBLEM_NOT_FOUND, .detail = DT_STR_LIT("no such topic")});
-        return;
-    }
-    note_key(batch, chunk, &row->row.job);
-    dt_chunk_add_row(chunk, text.n);
 }
 
 void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
 {
     if (batch->ending) {
-        dt_batch_refuse(batch, batch->ending->type, batch->ending->element);
+        dt_batch_refuse(batch, batch->ending->type, batch->ending->why);
         batch->bytes += text.n;
         return;
     }
     if (batch->elements >= batch->elements_max) {
-        dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "is beyond limits.batch_lines; no job was made");
+        dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "is beyond limits.batch_lines");
         batch->bytes += text.n;
         return;
     }
@@ -551,9 +542,10 @@ static void write_all(struct dt_batch *batch)
     collect_results(batch);
     for (struct dt_chunk *chunk = batch->head; chunk; chunk = chunk->next)
         write_chunk(batch, chunk);
+    char text[DETAIL_BYTES];
     if (batch->remainder) {
         begin_result(batch);
-        write_problem(batch, batch->ending->type, batch->ending->remainder);
+        write_problem(batch, batch->ending->type, detail_of(batch, batch->ending->why, true, text));
         end_result(batch);
     }
     if (batch->array)
@@ -571,7 +563,7 @@ void dt_batch_answer(dt_batch *batch)
     write_all(batch);
     if (batch->failed || batch->results.failed) {
         dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN,
-                          "memory was out in the middle: some jobs may have been made");
+                          "memory was out in the middle: something may have been done");
         return;
     }
     dt_strbuf_fit(&batch->results);

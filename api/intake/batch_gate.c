@@ -1,7 +1,7 @@
 /*
- * Owns the count of rows that batches have at the committer, and the queue of batches before it: see batch_gate.h.
+ * Owns the count of rows that batches have at the queue, and the queue of batches before it: see batch_gate.h.
  *
- * Invariants, under the lock: rows = the rows of all chunks at the committer + the granted rows; an entry is in the
+ * Invariants, under the lock: rows = the rows of all chunks at the queue + the granted rows; an entry is in the
  * queue exactly while waits_for is set; no entry of the queue could be granted room (serve_queue is run whenever that
  * may have changed). One chunk always passes when nothing else is out.
  */
@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -26,7 +27,18 @@ struct dt_gate {
     dt_metric *rows_out, *waiting, *open;
 };
 
-dt_status dt_gate_new(size_t unit_rows, size_t rows, dt_gate **out)
+static void register_metrics(dt_gate *gate, const char *of)
+{
+    char labels[40];
+    snprintf(labels, sizeof(labels), "of=\"%s\"", of);
+    gate->rows_out =
+        dt_gauge("duetime_api_batch_rows", "Elements of batches at their queue, or granted room there.", labels);
+    gate->waiting =
+        dt_gauge("duetime_api_batches_waiting", "Batches that wait for the queue of their elements.", labels);
+    gate->open = dt_gauge("duetime_api_batches", "Batches whose request or whose elements are under way.", labels);
+}
+
+dt_status dt_gate_new(const char *of, size_t unit_rows, size_t rows, dt_gate **out)
 {
     dt_gate *gate = calloc(1, sizeof(*gate));
     *out = gate;
@@ -35,9 +47,7 @@ dt_status dt_gate_new(size_t unit_rows, size_t rows, dt_gate **out)
     gate->unit_rows = unit_rows;
     gate->rows_max = rows;
     pthread_mutex_init(&gate->lock, NULL);
-    gate->rows_out = dt_gauge("duetime_api_batch_rows", "Jobs of batches at the committer, or granted room there.", "");
-    gate->waiting = dt_gauge("duetime_api_batches_waiting", "Batches that wait for the committer.", "");
-    gate->open = dt_gauge("duetime_api_batches", "Batches whose request or whose jobs are under way.", "");
+    register_metrics(gate, of);
     return DT_OK;
 }
 

@@ -1,9 +1,9 @@
 /*
- * The gate that all batches of the process pass on their way to the committer. All batches together take at most half
- * of the committer's queue, so single creates find room there. A batch with a full chunk waits in the gate's queue,
+ * The gate that all batches of one kind pass on their way to the queue of their elements: new jobs to the committer,
+ * results to the results batcher. All batches together take at most half of the queue, so single ones find room there. A batch with a full chunk waits in the gate's queue,
  * first come first served. The gate counts rows and knows neither jobs nor requests.
  *
- *   dt_gate_pass: a chunk's rows go to the committer --> dt_gate_back: the chunk is back, the queue is served
+ *   dt_gate_pass: a chunk's rows go to the queue --> dt_gate_back: the chunk is back, the queue is served
  *        '-- no room --> dt_gate_wait: the batch is queued --> call(): room was granted, or the wait ended without
  *
  * Granted room is taken out of what other batches may have, until the batch passes with it. A batch that is called and
@@ -21,8 +21,8 @@
 
 #include "base/status.h"
 
-#define DT_BATCH_UNDER_WAY 4 /* chunks of one batch that are at the committer at a time */
-/* How long past its deadline a batch waits for its chunks that are at the committer. */
+#define DT_BATCH_UNDER_WAY 4 /* chunks of one batch that are at the queue at a time */
+/* How long past its deadline a batch waits for its chunks that are at the queue. */
 #define DT_GATE_GRACE_US INT64_C(8000000)
 
 typedef struct dt_gate dt_gate;
@@ -46,11 +46,11 @@ struct dt_gate_entry {
 };
 
 /*
- * unit_rows: the most rows of one chunk. rows: the most rows of all batches together at the committer. NOMEM: *out is
- * NULL.
+ * of: the kind of element, for its metrics. unit_rows: the most rows of one chunk. rows: the most rows of all batches
+ * together at the queue. NOMEM: *out is NULL.
  */
-DT_MUST_CHECK dt_status dt_gate_new(size_t unit_rows, size_t rows, dt_gate **out);
-/* Accepts NULL. No batch may wait, and no chunk may be at the committer. */
+DT_MUST_CHECK dt_status dt_gate_new(const char *of, size_t unit_rows, size_t rows, dt_gate **out);
+/* Accepts NULL. No batch may wait, and no chunk may be at the queue. */
 void dt_gate_free(dt_gate *gate);
 /* Ends every wait for room, and lets none begin: dt_gate_ended says CLOSED from here on. */
 void dt_gate_close(dt_gate *gate);
@@ -59,13 +59,13 @@ void dt_gate_expire(dt_gate *gate, int64_t now_us);
 
 void dt_gate_entry_init(struct dt_gate_entry *entry, dt_gate *gate, int64_t deadline_us,
                         void (*call)(struct dt_gate_entry *));
-/* The entry must not wait, and must have no chunk at the committer. */
+/* The entry must not wait, and must have no chunk at the queue. */
 void dt_gate_entry_clear(struct dt_gate_entry *entry);
-/* Counts a chunk of this many rows as at the committer. False: there is no room, and nothing was counted. */
+/* Counts a chunk of this many rows as at the queue. False: there is no room, and nothing was counted. */
 bool dt_gate_pass(struct dt_gate_entry *entry, size_t rows);
 /*
  * Takes a chunk of this many rows off the count, on any thread. under_lock is run first, with the number of chunks of
- * this batch that are still at the committer; then the waits that can end are ended.
+ * this batch that are still at the queue; then the waits that can end are ended.
  */
 void dt_gate_back(struct dt_gate_entry *entry, size_t rows, void (*under_lock)(void *arg, unsigned under_way),
                   void *arg);

@@ -2,8 +2,9 @@
  * Owns the queue of results that came by REST and the thread that applies them. Refuses to know HTTP and what a result
  * means for a job (job_state.h decides, store applies).
  *
- * Invariants: each report is answered exactly once, after its transaction; nothing of a report is touched after its
- * done. Two reports on one job are applied in the order in which they came.
+ * Invariants: each request's reports are answered exactly once, after their transaction; nothing of them is touched
+ * after their done. Two reports on one job that came alone are applied in the order in which they came, and so are two
+ * of batches. Reports that come alone pass those of batches, which always have half of a transaction for themselves.
  */
 #include "results_batcher.h"
 
@@ -17,8 +18,6 @@
 #include "base/thread.h"
 #include "work/session.h"
 
-#define QUEUE_MAX 20000u
-
 struct dt_results_batcher {
     const struct dt_session_env *env;
     dt_topic_cache *topics;
@@ -26,81 +25,133 @@ struct dt_results_batcher {
     struct dt_thread thread;
     struct dt_session session;
     /* The thread's own; room for results.batch. */
-    struct dt_report **reports;
     struct dt_apply *applies;
     struct dt_entry *entries;
     struct dt_outage_part outage;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* Below: under the lock. */
-    struct dt_report *queue; /* utlist */
-    size_t queued;
+    struct dt_reports *alone, *batches; /* utlist */
+    size_t queued;                      /* reports in both */
     bool sleeping;
     dt_metric *seconds, *sizes, *outcomes[DT_OUTCOME_BUSY + 1];
 };
 
-static void finish(struct dt_report *report, dt_status status)
+size_t dt_results_batcher_unit(const dt_results_batcher *r)
 {
-    report->status = status;
-    report->done(report);
+    return (size_t)r->env->config->results_batch / 2;
 }
 
-void dt_results_batcher_submit(dt_results_batcher *r, struct dt_report *report)
+static void finish(struct dt_reports *reports, dt_status status)
+{
+    reports->status = status;
+    reports->done(reports);
+}
+
+static void finish_all(struct dt_reports *list, dt_status status)
+{
+    for (struct dt_reports *reports = list, *next; reports; reports = next) {
+        next = reports->next; /* they are gone after their done */
+        finish(reports, status);
+    }
+}
+
+static void enqueue_locked(dt_results_batcher *r, struct dt_reports *reports)
+{
+    if (reports->of_batch)
+        DL_APPEND(r->batches, reports);
+    else
+        DL_APPEND(r->alone, reports);
+    r->queued += reports->n;
+    if (r->sleeping)
+        pthread_cond_signal(&r->wake);
+}
+
+void dt_results_batcher_submit(dt_results_batcher *r, struct dt_reports *reports)
 {
     dt_status status = dt_session_stalled(&r->session) ? DT_UNAVAILABLE : DT_OK;
     pthread_mutex_lock(&r->lock);
     if (dt_thread_stopping(&r->thread))
         status = DT_SHUTDOWN;
-    else if (r->queued == QUEUE_MAX)
+    else if (r->queued + reports->n > DT_RESULTS_QUEUE)
         status = DT_FULL;
-    if (status == DT_OK) {
-        DL_APPEND(r->queue, report);
-        r->queued++;
-        if (r->sleeping)
-            pthread_cond_signal(&r->wake);
-    }
+    if (status == DT_OK)
+        enqueue_locked(r, reports);
     pthread_mutex_unlock(&r->lock);
     if (status != DT_OK)
-        finish(report, status);
+        finish(reports, status);
+}
+
+static void move_late_locked(dt_results_batcher *r, struct dt_reports **queue, int64_t now_us, struct dt_reports **late)
+{
+    for (struct dt_reports *reports = *queue, *next; reports; reports = next) {
+        next = reports->next;
+        if (reports->deadline_us == 0 || reports->deadline_us > now_us)
+            continue;
+        DL_DELETE(*queue, reports);
+        DL_APPEND(*late, reports);
+        r->queued -= reports->n;
+    }
 }
 
 void dt_results_batcher_expire(dt_results_batcher *r, int64_t now_us)
 {
-    struct dt_report *late = NULL;
+    struct dt_reports *late = NULL;
     pthread_mutex_lock(&r->lock);
-    for (struct dt_report *report = r->queue, *next; report; report = next) {
-        next = report->next;
-        if (report->deadline_us == 0 || report->deadline_us > now_us)
-            continue;
-        DL_DELETE(r->queue, report);
-        DL_APPEND(late, report);
-        r->queued--;
-    }
+    move_late_locked(r, &r->alone, now_us, &late);
+    move_late_locked(r, &r->batches, now_us, &late);
     pthread_mutex_unlock(&r->lock);
-    for (struct dt_report *report = late, *next; report; report = next) {
-        next = report->next; /* the report is gone after its done */
-        finish(report, DT_UNAVAILABLE);
-    }
+    finish_all(late, DT_UNAVAILABLE);
 }
 
-/* All that has gathered; 0 = the end. */
-static size_t take_reports(dt_results_batcher *r)
+/* Moves what fits into a transaction of so many reports that has n already; returns how many it has then. */
+static size_t move_locked(dt_results_batcher *r, struct dt_reports **queue, size_t room, size_t n,
+                          struct dt_reports **taken)
 {
-    size_t n = 0;
+    while (*queue && n + (*queue)->n <= room) {
+        struct dt_reports *reports = *queue;
+        DL_DELETE(*queue, reports);
+        DL_APPEND(*taken, reports);
+        r->queued -= reports->n;
+        n += reports->n;
+    }
+    return n;
+}
+
+/* All that has gathered, up to the bound of one transaction. NULL: the end. */
+static struct dt_reports *take_reports(dt_results_batcher *r)
+{
+    const size_t room = (size_t)r->env->config->results_batch;
+    struct dt_reports *taken = NULL;
     pthread_mutex_lock(&r->lock);
-    while (!r->queue && !dt_thread_stopping(&r->thread)) {
+    while (!r->alone && !r->batches && !dt_thread_stopping(&r->thread)) {
         r->sleeping = true;
         pthread_cond_wait(&r->wake, &r->lock);
         r->sleeping = false;
     }
-    while (r->queue && n < (size_t)r->env->config->results_batch) {
-        struct dt_report *report = r->queue;
-        DL_DELETE(r->queue, report);
-        r->reports[n++] = report;
-    }
-    r->queued -= n;
+    size_t n = move_locked(r, &r->alone, r->batches ? room - dt_results_batcher_unit(r) : room, 0, &taken);
+    move_locked(r, &r->batches, room, n, &taken);
     pthread_mutex_unlock(&r->lock);
+    return taken;
+}
+
+static size_t collect(dt_results_batcher *r, const struct dt_reports *taken)
+{
+    size_t n = 0;
+    for (const struct dt_reports *reports = taken; reports; reports = reports->next)
+        for (size_t i = 0; i < reports->n; i++) {
+            r->applies[n] = reports->v[i];
+            r->applies[n++].bound = reports->bound;
+        }
     return n;
+}
+
+static void give_outcomes(const dt_results_batcher *r, struct dt_reports *taken)
+{
+    const struct dt_apply *a = r->applies;
+    for (struct dt_reports *reports = taken; reports; reports = reports->next)
+        for (size_t i = 0; i < reports->n; i++)
+            reports->v[i].outcome = (a++)->outcome;
 }
 
 static dt_status apply(dt_results_batcher *r, size_t n, struct dt_error *err)
@@ -109,8 +160,6 @@ static dt_status apply(dt_results_batcher *r, size_t n, struct dt_error *err)
     if (status != DT_OK)
         return status;
     struct dt_view *view = dt_topic_cache_view(r->topics);
-    for (size_t i = 0; i < n; i++)
-        r->applies[i] = r->reports[i]->apply;
     int64_t begun_us = dt_clock_mono_us(r->env->clock);
     status = dt_store_apply(r->session.store, &view->map, r->applies, n, err);
     dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env->clock) - begun_us) / 1e6);
@@ -134,9 +183,10 @@ static void tell_index(dt_results_batcher *r, size_t n)
     dt_index_writer_post(r->index, r->entries, k);
 }
 
-static void commit_reports(dt_results_batcher *r, size_t n)
+static void commit_reports(dt_results_batcher *r, struct dt_reports *taken)
 {
     struct dt_error err = {0};
+    size_t n = collect(r, taken);
     dt_status status = dt_session_begin(&r->session, &err);
     if (status == DT_OK)
         status = apply(r, n, &err);
@@ -145,10 +195,8 @@ static void commit_reports(dt_results_batcher *r, size_t n)
         dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "results", "results were not applied", status, &err);
     else
         dt_outage_over(&r->outage);
-    for (size_t i = 0; i < n; i++) {
-        r->reports[i]->apply = r->applies[i];
-        finish(r->reports[i], status);
-    }
+    give_outcomes(r, taken);
+    finish_all(taken, status);
     if (status == DT_OK)
         tell_index(r, n);
 }
@@ -156,8 +204,8 @@ static void commit_reports(dt_results_batcher *r, size_t n)
 static void run(void *arg)
 {
     dt_results_batcher *r = arg;
-    for (size_t n = take_reports(r); n; n = take_reports(r))
-        commit_reports(r, n);
+    for (struct dt_reports *taken = take_reports(r); taken; taken = take_reports(r))
+        commit_reports(r, taken);
     dt_session_clear(&r->session);
 }
 
@@ -179,10 +227,9 @@ static void register_metrics(dt_results_batcher *r)
 static dt_status prepare(dt_results_batcher *r)
 {
     size_t room = (size_t)r->env->config->results_batch;
-    r->reports = calloc(room, sizeof(struct dt_report *));
     r->applies = calloc(room, sizeof(*r->applies));
     r->entries = calloc(DT_WAS_MAX * room, sizeof(*r->entries));
-    if (!r->reports || !r->applies || !r->entries)
+    if (!r->applies || !r->entries)
         return DT_NOMEM;
     dt_status status = dt_session_init(&r->session, r->env);
     if (status != DT_OK)
@@ -228,7 +275,6 @@ void dt_results_batcher_free(dt_results_batcher *r)
 {
     if (!r)
         return;
-    free(r->reports);
     free(r->applies);
     free(r->entries);
     pthread_mutex_destroy(&r->lock);

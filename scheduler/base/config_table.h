@@ -70,7 +70,7 @@
   INT(dispatch, priority, -10, -20, 19, DT_OPT_NONE, "Scheduling priority (nice) asked for by the dispatcher; kept as it is when not permitted.") \
   INT(dispatch, metrics_port, 0, 0, 65535, DT_OPT_NONE, "Loopback port where the dispatcher serves /metrics and /healthz; 0 = any free one (it is logged).") \
   DURATION(ledger, trim_after, DT_DAY, DT_SECOND, 365*DT_DAY, DT_OPT_NONE, "Ledger records that were settled for so long are deleted. A copy of MySQL that is put back must be younger than this, or its shards halt.") \
-  INT(results, batch, 2000, 1, 10000, DT_OPT_NONE, "Most results applied in one transaction.") \
+  INT(results, batch, 2000, 2, 10000, DT_OPT_NONE, "Most results applied in one transaction.") \
   DURATION(reconcile, period, 5*DT_SECOND, 200, 10*DT_MINUTE, DT_OPT_NONE, "Pause between two looks at what is overdue or due soon.") \
   INT(reconcile, slice, 10000, 100, 1000000, DT_OPT_NONE, "Most rows compared at once.") \
   DURATION(reconcile, walk, DT_MINUTE, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Time in which the full scan goes over the whole horizon once.") \

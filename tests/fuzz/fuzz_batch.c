@@ -1,5 +1,5 @@
 /*
- * POST /v1/jobs:batch. Lines arrive in pieces that the first bytes of the input choose, chunks come back from the
+ * POST /v1/jobs:batch and /v1/results. Lines arrive in pieces that the first bytes of the input choose, chunks come back from the
  * committer at once or only when the request waits for them; and whatever the pieces, the answer is the same as for
  * the body in one piece: one result for each line, in order. The same text as the array of a JSON body: one result for
  * each element, or none at all. The committer, workers and the HTTP server are stood in for here.
@@ -65,6 +65,22 @@ void dt_committer_submit(dt_committer *committer, struct dt_unit *unit)
     MUST(n_units < sizeof units / sizeof *units);
     units[n_units++] = unit;
 }
+size_t dt_results_batcher_unit(const dt_results_batcher *results)
+{
+    (void)results;
+    return ROWS;
+}
+void dt_results_batcher_submit(dt_results_batcher *results, struct dt_reports *reports)
+{
+    (void)results;
+    MUST(reports->n >= 1 && reports->n <= ROWS && reports->of_batch);
+    for (size_t i = 0; i < reports->n; i++) {
+        MUST(reports->v[i].result.job_id > 0 && reports->v[i].result.attempt > 0);
+        reports->v[i].outcome = (enum dt_outcome)(reports->v[i].result.job_id % (DT_OUTCOME_BUSY + 1));
+    }
+    reports->status = DT_OK;
+    reports->done(reports);
+}
 void dt_unit_clear(struct dt_unit *unit)
 {
     unit->view = NULL;
@@ -127,6 +143,8 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
 
 /* ---- a request ---- */
 
+static const struct dt_stream *stream; /* of jobs, or of results */
+
 static struct dt_config config = {.api_queue_jobs = 64,
                                   .limits_batch_lines = LINES_MAX,
                                   .limits_body = 300,
@@ -163,7 +181,7 @@ static void feed_piece(struct dt_request *req, struct dt_str piece)
     size_t done = 0;
     while (done < piece.n) {
         size_t taken = 0;
-        enum dt_feed next = dt_batch_stream.feed(req, piece.p + done, piece.n - done, &taken);
+        enum dt_feed next = stream->feed(req, piece.p + done, piece.n - done, &taken);
         MUST(taken <= piece.n - done);
         done += taken;
         if (next == DT_FEED_DROP)
@@ -195,7 +213,7 @@ static void feed(struct dt_request *req, struct dt_str body, unsigned seed)
 
 static void finish(struct dt_request *req)
 {
-    enum dt_next next = dt_handle_batch(req);
+    enum dt_next next = stream == &dt_batch_stream ? dt_handle_batch(req) : dt_handle_results(req);
     while (next == DT_PENDING) {
         resume();
         next = req->then ? req->then(req) : DT_REPLY;
@@ -224,7 +242,7 @@ static void post_lines(struct dt_request *req, struct dt_str body, unsigned seed
 {
     bool buffer = false;
     request_init(req, DT_MEDIA_NDJSON);
-    MUST(dt_batch_stream.begin(req, &buffer) == DT_PENDING && !buffer);
+    MUST(stream->begin(req, &buffer) == DT_PENDING && !buffer);
     feed(req, body, seed);
     finish(req);
 }
@@ -283,10 +301,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         ref.taken_us = 1;
         dt_budget_init(&memory, (size_t)256 << 20);
         dt_gate *gate = NULL;
-        MUST(dt_gate_new(ROWS, (size_t)config.api_queue_jobs / 2, &gate) == DT_OK);
-        api = (struct dt_api){
-            .config = &config, .clock = dt_clock_system(), .ref = &ref, .memory = &memory, .gate = gate};
+        MUST(dt_gate_new("jobs", ROWS, (size_t)config.api_queue_jobs / 2, &gate) == DT_OK);
+        api = (struct dt_api){.config = &config,
+                              .clock = dt_clock_system(),
+                              .ref = &ref,
+                              .memory = &memory,
+                              .job_gate = gate,
+                              .result_gate = gate};
     }
+    stream = now & 2 ? &dt_results_stream : &dt_batch_stream;
     struct dt_str body = exact_copy(input_rest(&in));
     check_lines(body, seed, now & 1);
     check_array(body);

@@ -2,6 +2,7 @@
 import base64
 import contextlib
 import hashlib
+import json
 import select
 import subprocess
 import time
@@ -57,7 +58,7 @@ def jobs(callers):
 
 REQUESTS = [("POST", "/v1/jobs", "write"), ("PUT", "/v1/topics/in.side/jobs/k", "write"), ("POST", "/v1/jobs:batch", "write"), ("PATCH", "/v1/jobs/1", "write"),
             ("DELETE", "/v1/jobs/1", "write"), ("POST", "/v1/jobs/1/cancel", "write"), ("POST", "/v1/jobs/1/run-now", "write"), ("POST", "/v1/jobs/1/redrive", "write"),
-            ("POST", "/v1/jobs/1/results", "report"), ("GET", "/v1/jobs", "read"), ("GET", "/v1/jobs/1", "read"), ("GET", "/v1/jobs/1/attempts", "read"),
+            ("POST", "/v1/jobs/1/results", "report"), ("POST", "/v1/results", "report"), ("GET", "/v1/jobs", "read"), ("GET", "/v1/jobs/1", "read"), ("GET", "/v1/jobs/1/attempts", "read"),
             ("GET", "/v1/topics/in.side/jobs/k", "read"), ("GET", "/v1/topics", "read"), ("GET", "/v1/topics/in.side", "read"), ("GET", "/v1/info", "read"),
             ("PUT", "/v1/topics/in.side", "admin"), ("POST", "/v1/topics/in.side/pause", "admin"), ("POST", "/v1/topics/in.side/resume", "admin")]
 
@@ -208,6 +209,14 @@ def test_elements_outside_the_prefixes_are_refused_alone(callers, jobs, guarded)
     assert [result["status"] for result in callers["bound"].post("/v1/jobs:batch", batch).json] == [404, 201]
     assert [result["status"] for result in callers["bound"].batch(batch)] == [404, 201]
     assert guarded.rows("SELECT COUNT(*) n FROM jobs WHERE topic = 'outside'") == before
+
+
+def test_results_of_jobs_outside_the_prefixes_are_refused_alone(callers, jobs):
+    reports = [{"job_id": jobs[name]["id"], "attempt": 1, "status": "succeeded"} for name in ("outside", "in.side")]
+    body = "\n".join(json.dumps(report) for report in reports)
+    assert [result["status"] for result in callers["bound"].post("/v1/results", reports).json] == [404, 200]
+    assert [result["status"] for result in callers["bound"].post("/v1/results", body, content_type="application/x-ndjson").lines] == [404, 200]
+    assert [result["status"] for result in callers["report"].post("/v1/results", reports).json] == [200, 200]
 
 
 def test_only_a_hash_is_kept(callers, guarded):

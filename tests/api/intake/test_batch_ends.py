@@ -31,7 +31,7 @@ def stopped(stack, part):
 
 def gauges(rest):
     text = rest.get("/metrics").body.decode()
-    return {name: float(re.search(rf"^{name} (\S+)$", text, re.M)[1]) for name in AT_REST + ("duetime_api_held_bytes",)}
+    return {name: sum(map(float, re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", text, re.M))) for name in AT_REST + ("duetime_api_held_bytes",)}
 
 
 def at_rest(own):

@@ -27,22 +27,27 @@ struct fixture {
 };
 
 struct call {
-    struct dt_report report;
+    struct dt_apply apply;
+    struct dt_reports reports;
     _Atomic int answers;
 };
 
-static void answered(struct dt_report *report)
+static void answered(struct dt_reports *reports)
 {
-    struct call *call = report->arg;
+    struct call *call = reports->arg;
     atomic_fetch_add(&call->answers, 1);
+}
+
+static struct dt_apply applying(int64_t job_id, int32_t attempt, enum dt_result_status status)
+{
+    return (struct dt_apply){.result = {.job_id = job_id, .attempt = attempt, .status = status, .retry_after_ms = -1}};
 }
 
 static void report(struct fixture *f, struct call *call, int64_t job_id, int32_t attempt, enum dt_result_status status)
 {
-    *call = (struct call){.report = {.done = answered, .arg = call}};
-    call->report.apply.result =
-        (struct dt_result){.job_id = job_id, .attempt = attempt, .status = status, .retry_after_ms = -1};
-    dt_results_batcher_submit(f->results, &call->report);
+    *call = (struct call){.apply = applying(job_id, attempt, status),
+                          .reports = {.v = &call->apply, .n = 1, .done = answered, .arg = call}};
+    dt_results_batcher_submit(f->results, &call->reports);
 }
 
 static void await(struct call *call)
@@ -107,8 +112,8 @@ static void each_report_is_told_what_came_of_it(void **state)
                                                DT_OUTCOME_UNKNOWN_JOB, DT_OUTCOME_APPLIED};
     for (int i = 0; i < 5; i++) {
         await(&calls[i]);
-        assert_int_equal(calls[i].report.status, DT_OK);
-        assert_int_equal(calls[i].report.apply.outcome, expected[i]);
+        assert_int_equal(calls[i].reports.status, DT_OK);
+        assert_int_equal(calls[i].apply.outcome, expected[i]);
     }
     assert_job(&f->mysql, IDS + 1, "state", "succeeded");
     assert_job(&f->mysql, IDS + 2, "state", "dead");
@@ -125,8 +130,8 @@ static void a_queue_has_the_room_of_the_reports_that_have_left_it(void **state)
             report(f, &calls[i], IDS + i, 1, DT_RESULT_SUCCEEDED);
         for (int i = 0; i < BURST; i++) {
             await(&calls[i]);
-            assert_int_equal(calls[i].report.status, DT_OK);
-            assert_int_equal(calls[i].report.apply.outcome, DT_OUTCOME_UNKNOWN_JOB);
+            assert_int_equal(calls[i].reports.status, DT_OK);
+            assert_int_equal(calls[i].apply.outcome, DT_OUTCOME_UNKNOWN_JOB);
         }
     }
     free(calls);
@@ -144,8 +149,8 @@ static void a_full_queue_refuses_and_loses_nothing(void **state)
     mysql_fixture_run(&f->mysql, "UNLOCK TABLES");
     for (int i = 0; i < CALLS; i++) {
         await(&calls[i]);
-        ok += calls[i].report.status == DT_OK;
-        full += calls[i].report.status == DT_FULL;
+        ok += calls[i].reports.status == DT_OK;
+        full += calls[i].reports.status == DT_FULL;
     }
     assert_int_equal(ok + full, CALLS);
     assert_true(ok >= 20000);
@@ -164,13 +169,126 @@ static void stopping_applies_what_is_queued_and_takes_no_more(void **state)
     dt_results_batcher_stop(f->results);
     for (int i = 0; i < CALLS; i++) {
         assert_int_equal(atomic_load(&calls[i].answers), 1);
-        assert_int_equal(calls[i].report.status, DT_OK);
+        assert_int_equal(calls[i].reports.status, DT_OK);
     }
     report(f, &after, IDS, 1, DT_RESULT_SUCCEEDED);
     await(&after);
-    assert_int_equal(after.report.status, DT_SHUTDOWN);
+    assert_int_equal(after.reports.status, DT_SHUTDOWN);
     dt_results_batcher_free(f->results);
     f->results = NULL;
+}
+
+/* ---- many of one request ---- */
+
+enum { UNIT = 1000 };
+struct unit {
+    struct dt_apply v[UNIT];
+    struct dt_reports reports;
+    _Atomic int answers;
+};
+
+static void unit_answered(struct dt_reports *reports)
+{
+    struct unit *unit = reports->arg;
+    atomic_fetch_add(&unit->answers, 1);
+}
+
+static struct unit *submit_unit(struct fixture *f, int64_t first, size_t n, const struct dt_topic_bound *bound)
+{
+    struct unit *unit = calloc(1, sizeof(*unit));
+    for (size_t i = 0; i < n; i++)
+        unit->v[i] = applying(first + (int64_t)i, 1, DT_RESULT_SUCCEEDED);
+    unit->reports =
+        (struct dt_reports){.v = unit->v, .n = n, .bound = bound, .of_batch = true, .done = unit_answered, .arg = unit};
+    dt_results_batcher_submit(f->results, &unit->reports);
+    return unit;
+}
+
+static void await_unit(struct unit *unit, dt_status status)
+{
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000000;
+    while (atomic_load(&unit->answers) == 0 && dt_clock_mono_us(dt_clock_system()) < until_us)
+        usleep(200);
+    assert_int_equal(atomic_load(&unit->answers), 1);
+    assert_int_equal(unit->reports.status, status);
+}
+
+static void results_of_one_request_are_answered_together(void **state)
+{
+    struct fixture *f = *state;
+    job_row_dispatched(&f->mysql, IDS + 1, 1, 0);
+    job_row_dispatched(&f->mysql, IDS + 2, 1, 0);
+    assert_int_equal(dt_results_batcher_unit(f->results), UNIT);
+    struct unit *first = submit_unit(f, IDS, 3, NULL);
+    struct unit *again = submit_unit(f, IDS + 2, UNIT, NULL);
+    await_unit(first, DT_OK);
+    await_unit(again, DT_OK);
+    assert_int_equal(first->v[0].outcome, DT_OUTCOME_UNKNOWN_JOB);
+    assert_int_equal(first->v[1].outcome, DT_OUTCOME_APPLIED);
+    assert_int_equal(first->v[2].outcome, DT_OUTCOME_APPLIED);
+    assert_int_equal(again->v[0].outcome, DT_OUTCOME_DUPLICATE);
+    assert_int_equal(again->v[UNIT - 1].outcome, DT_OUTCOME_UNKNOWN_JOB);
+    free(first);
+    free(again);
+}
+
+static void a_caller_reports_on_topics_that_it_sees(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_str others[] = {DT_STR_LIT("mail."), DT_STR_LIT("order-")}, ours[] = {DT_STR_LIT("ord")};
+    job_row_dispatched(&f->mysql, IDS + 1, 1, 0); /* of the topic orders */
+    struct unit *stranger = submit_unit(f, IDS + 1, 1, &(struct dt_topic_bound){others, 2});
+    await_unit(stranger, DT_OK);
+    assert_int_equal(stranger->v[0].outcome, DT_OUTCOME_UNKNOWN_JOB);
+    assert_job(&f->mysql, IDS + 1, "state", "dispatched");
+    struct unit *owner = submit_unit(f, IDS + 1, 1, &(struct dt_topic_bound){ours, 1});
+    await_unit(owner, DT_OK);
+    assert_int_equal(owner->v[0].outcome, DT_OUTCOME_APPLIED);
+    free(stranger);
+    free(owner);
+}
+
+/* Ten thousand reports of batches wait: one that comes alone is in the next transaction but one. */
+static void a_report_that_comes_alone_passes_those_of_batches(void **state)
+{
+    struct fixture *f = *state;
+    enum { UNITS = 10 };
+    struct unit *units[UNITS];
+    struct call alone;
+    int before = 0;
+    job_row_dispatched(&f->mysql, IDS, 1, 0);
+    mysql_fixture_run(&f->mysql, "LOCK TABLES jobs WRITE");
+    for (int i = 0; i < UNITS; i++)
+        units[i] = submit_unit(f, IDS + 1, UNIT, NULL);
+    report(f, &alone, IDS, 1, DT_RESULT_SUCCEEDED);
+    mysql_fixture_run(&f->mysql, "UNLOCK TABLES");
+    await(&alone);
+    for (int i = 0; i < UNITS; i++)
+        before += atomic_load(&units[i]->answers);
+    for (int i = 0; i < UNITS; i++) {
+        await_unit(units[i], DT_OK);
+        free(units[i]);
+    }
+    assert_int_equal(alone.apply.outcome, DT_OUTCOME_APPLIED);
+    assert_true(before <= 6);
+}
+
+static void more_than_the_queue_takes_is_refused_whole(void **state)
+{
+    struct fixture *f = *state;
+    enum { UNITS = DT_RESULTS_QUEUE / UNIT + 4 };
+    struct unit *units[UNITS];
+    int full = 0;
+    mysql_fixture_run(&f->mysql, "LOCK TABLES jobs WRITE");
+    for (int i = 0; i < UNITS; i++)
+        units[i] = submit_unit(f, IDS, UNIT, NULL);
+    mysql_fixture_run(&f->mysql, "UNLOCK TABLES");
+    for (int i = 0; i < UNITS; i++) {
+        await_unit(units[i], units[i]->reports.status == DT_FULL ? DT_FULL : DT_OK);
+        full += units[i]->reports.status == DT_FULL;
+        free(units[i]);
+    }
+    assert_true(full >= 1 && full <= 4);
 }
 
 int main(void)
@@ -179,6 +297,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_report_is_told_what_came_of_it, make, drop),
         cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_reports_that_have_left_it, make, drop),
         cmocka_unit_test_setup_teardown(a_full_queue_refuses_and_loses_nothing, make, drop),
+        cmocka_unit_test_setup_teardown(results_of_one_request_are_answered_together, make, drop),
+        cmocka_unit_test_setup_teardown(a_caller_reports_on_topics_that_it_sees, make, drop),
+        cmocka_unit_test_setup_teardown(a_report_that_comes_alone_passes_those_of_batches, make, drop),
+        cmocka_unit_test_setup_teardown(more_than_the_queue_takes_is_refused_whole, make, drop),
         cmocka_unit_test_setup_teardown(stopping_applies_what_is_queued_and_takes_no_more, make, drop),
     };
     return cmocka_run_group_tests_name("results by REST", tests, NULL, NULL);

@@ -160,9 +160,10 @@ static int make(void **state)
     dt_refclock_init(&ref, dt_clock_system());
     dt_budget_init(&memory, MEMORY);
     dt_gate *gate = NULL;
-    if (dt_gate_new(ROWS, QUEUE / 2, &gate) != DT_OK)
+    if (dt_gate_new("jobs", ROWS, QUEUE / 2, &gate) != DT_OK)
         return -1;
-    api = (struct dt_api){.config = &config, .ref = &ref, .clock = dt_clock_system(), .memory = &memory, .gate = gate};
+    api = (struct dt_api){
+        .config = &config, .ref = &ref, .clock = dt_clock_system(), .memory = &memory, .job_gate = gate};
     dt_strbuf_init(&detached_text);
     detached_status = 0;
     memset(units, 0, sizeof(units));
@@ -175,7 +176,7 @@ static int make(void **state)
 
 static double gauge(const char *name)
 {
-    return dt_metric_value(dt_gauge(name, "", ""));
+    return dt_metric_value(dt_gauge(name, "", "of=\"jobs\""));
 }
 
 /* However a batch ended: nothing of it is left. */
@@ -184,7 +185,7 @@ static int everything_is_back(void **state)
     (void)state;
     bool back = gauge("duetime_api_batch_rows") == 0 && gauge("duetime_api_batches_waiting") == 0 &&
                 gauge("duetime_api_batches") == 0 && dt_budget_held(&memory) == 0;
-    dt_gate_free(api.gate);
+    dt_gate_free(api.job_gate);
     dt_strbuf_clear(&detached_text);
     return back ? 0 : -1;
 }
@@ -236,7 +237,7 @@ static void results_stand_in_the_order_of_elements(void **state)
     (void)state;
     struct dt_request req;
     request_init(&req);
-    dt_batch *batch = dt_batch_new(&req, false);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     for (unsigned i = 0; i < 2 * ROWS; i++)
         add(batch, fine);
     assert_true(dt_batch_flush(batch));
@@ -263,7 +264,7 @@ static void refused_elements_keep_their_place_and_make_no_job(void **state)
     (void)state;
     struct dt_request req;
     request_init(&req);
-    dt_batch *batch = dt_batch_new(&req, true);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, true);
     add(batch, "{\"topic\":");
     add(batch, fine);
     add(batch, "{\"topic\":\"t\"}");
@@ -293,7 +294,7 @@ static void a_refusal_says_what_is_wrong_and_in_which_line(void **state)
     (void)state;
     struct dt_request req;
     request_init(&req);
-    dt_batch *batch = dt_batch_new(&req, false);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     add(batch, "{");
     dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "too long");
     add(batch, "{\"topic\":\"t\"}");
@@ -302,7 +303,7 @@ static void a_refusal_says_what_is_wrong_and_in_which_line(void **state)
     dt_batch_answer(batch);
     assert_int_equal(count(req.out.p, "\n"), 4);
     assert_int_equal(count(req.out.p, "\"detail\":\"line 1: "), 1);
-    assert_int_equal(count(req.out.p, "\"detail\":\"too long\""), 1);
+    assert_int_equal(count(req.out.p, "\"detail\":\"too long; no job was made\""), 1);
     assert_int_equal(count(req.out.p, "\"detail\":\"see errors for each member that is wrong\""), 1);
     assert_int_equal(count(req.out.p, "\"detail\":\"line 4: "), 1);
     dt_batch_release(batch);
@@ -314,7 +315,7 @@ static void a_batch_of_refusals_needs_no_committer(void **state)
     (void)state;
     struct dt_request req;
     request_init(&req);
-    dt_batch *batch = dt_batch_new(&req, true);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, true);
     for (unsigned i = 0; i < 3 * ROWS; i++)
         add(batch, "no");
     assert_true(dt_batch_flush(batch));
@@ -332,7 +333,7 @@ static void an_empty_batch_is_an_empty_answer(void **state)
     for (int array = 0; array < 2; array++) {
         struct dt_request req;
         request_init(&req);
-        dt_batch *batch = dt_batch_new(&req, array == 1);
+        dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, array == 1);
         assert_true(dt_batch_flush(batch));
         dt_batch_answer(batch);
         assert_string_equal(req.out.p ? req.out.p : "", array ? "[]" : "");
@@ -359,7 +360,7 @@ static void outcomes_become_results(void **state)
         assert_int_equal(everything_is_back(NULL), 0);
         make(NULL);
         request_init(&req);
-        dt_batch *batch = dt_batch_new(&req, false);
+        dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
         add(batch, fine);
         assert_true(dt_batch_flush(batch));
         outcome = cases[i].outcome;
@@ -379,7 +380,7 @@ static void at_most_four_chunks_of_a_batch_are_under_way(void **state)
     struct dt_request req;
     request_init(&req);
     config.api_queue_jobs = 1000;
-    dt_batch *batch = dt_batch_new(&req, false);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     assert_int_equal(fill(batch), (DT_BATCH_UNDER_WAY + 1) * ROWS); /* and one that waits, full */
     assert_int_equal(n_units, DT_BATCH_UNDER_WAY);
     assert_true(dt_batch_suspend(batch, false));
@@ -408,7 +409,7 @@ static void batches_share_half_of_the_queue_and_wait_in_line(void **state)
     dt_batch *batch[3];
     for (int i = 0; i < 3; i++) {
         request_init(&req[i]);
-        batch[i] = dt_batch_new(&req[i], false);
+        batch[i] = dt_batch_new(&req[i], &dt_batch_of_jobs, false);
     }
     fill(batch[0]); /* four chunks: all that batches may have */
     assert_int_equal(n_units, 4);
@@ -441,7 +442,7 @@ static void a_batch_outlives_a_client_that_left_until_its_chunks_are_back(void *
     (void)state;
     struct dt_request req;
     request_init(&req);
-    dt_batch *batch = dt_batch_new(&req, false);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     fill(batch);
     assert_int_equal(n_units, 4);
     dt_batch_release(batch); /* the client left: nobody asks for the results */
@@ -451,7 +452,7 @@ static void a_batch_outlives_a_client_that_left_until_its_chunks_are_back(void *
     assert_int_equal(resumed, 0);
     /* the gate is open again */
     request_init(&req);
-    batch = dt_batch_new(&req, false);
+    batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     add(batch, fine);
     assert_true(dt_batch_flush(batch));
     give_back(4, DT_OK);
@@ -465,7 +466,7 @@ static void elements_beyond_the_limit_are_refused_and_then_not_answered(void **s
     struct dt_request req;
     request_init(&req);
     config.limits_batch_lines = 3;
-    dt_batch *batch = dt_batch_new(&req, false);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     unsigned n = 0;
     for (; !dt_batch_over(batch); n++)
         add(batch, fine);
@@ -485,7 +486,7 @@ static void chunks_that_share_a_key_are_committed_one_after_the_other(void **sta
     (void)state;
     struct dt_request req;
     request_init(&req);
-    dt_batch *batch = dt_batch_new(&req, false);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     for (unsigned i = 0; i < 2 * ROWS; i++) {
         char text[80];
         snprintf(text, sizeof(text), "{\"topic\":\"t\",\"delay\":5,\"key\":\"%u\"}", i);
@@ -514,7 +515,7 @@ static void kept_elements_do_not_need_their_text_any_more(void **state)
     struct dt_request req;
     char text[] = "{\"topic\":\"t\",\"key\":\"k\",\"delay\":5,\"payload\":[1,2,3],\"headers\":{\"a\":\"b\"}}";
     request_init(&req);
-    dt_batch *batch = dt_batch_new(&req, false);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     add(batch, text);
     memset(text, 'x', sizeof(text) - 1);
     assert_true(dt_batch_flush(batch));
@@ -534,7 +535,7 @@ static void make_line(struct dt_request *req, dt_batch **batch, int n)
 {
     for (int i = 0; i < n; i++) {
         request_init(&req[i]);
-        batch[i] = dt_batch_new(&req[i], false);
+        batch[i] = dt_batch_new(&req[i], &dt_batch_of_jobs, false);
         fill(batch[i]);
         assert_true(dt_batch_suspend(batch[i], false));
     }
@@ -595,9 +596,9 @@ static void a_batch_whose_time_is_up_leaves_the_line_and_answers_for_what_it_mad
     assert_true(dt_batch_flush(batch[1]));
     fill(batch[1]);
     assert_true(dt_batch_suspend(batch[1], false));
-    dt_gate_expire(api.gate, NEVER - 1);
+    dt_gate_expire(api.job_gate, NEVER - 1);
     assert_int_equal(resumed, 2);
-    dt_gate_expire(api.gate, NEVER); /* everybody's time is up */
+    dt_gate_expire(api.job_gate, NEVER); /* everybody's time is up */
     assert_int_equal(resumed, 4);
     for (int i = 0; i < 3; i++)
         dt_batch_end(batch[i], DT_BATCH_LATE); /* as dt_batch_look does by the clock */
@@ -626,7 +627,7 @@ static void the_end_of_the_server_calls_everybody_in_line(void **state)
     struct dt_request req[3];
     dt_batch *batch[3];
     make_line(req, batch, 3);
-    dt_gate_close(api.gate);
+    dt_gate_close(api.job_gate);
     assert_int_equal(resumed, 3);
     for (int i = 0; i < 3; i++) {
         assert_true(dt_batch_look(batch[i]));
@@ -649,7 +650,7 @@ static void chunks_that_never_come_back_are_told_as_unknown(void **state)
     (void)state;
     struct dt_request req;
     request_init(&req);
-    dt_batch *batch = dt_batch_new(&req, false);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     add(batch, "no");
     for (unsigned i = 0; i < 2 * ROWS; i++)
         add(batch, fine);
@@ -657,9 +658,9 @@ static void chunks_that_never_come_back_are_told_as_unknown(void **state)
     assert_int_equal(n_units, 3);
     give_back(1, DT_OK);
     assert_true(dt_batch_suspend(batch, true));
-    dt_gate_expire(api.gate, NEVER + DT_GATE_GRACE_US - 1);
+    dt_gate_expire(api.job_gate, NEVER + DT_GATE_GRACE_US - 1);
     assert_int_equal(resumed, 0);
-    dt_gate_expire(api.gate, NEVER + DT_GATE_GRACE_US);
+    dt_gate_expire(api.job_gate, NEVER + DT_GATE_GRACE_US);
     assert_int_equal(resumed, 1);
     dt_batch_answer(batch);
     assert_int_equal(req.status, 200);
@@ -677,7 +678,7 @@ static void a_body_that_breaks_off_is_answered_when_all_chunks_are_back(void **s
     (void)state;
     struct dt_request req;
     request_init(&req);
-    dt_batch *batch = dt_batch_new(&req, false);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     for (unsigned i = 0; i < ROWS + 3; i++)
         add(batch, fine);
     assert_int_equal(n_units, 1);
@@ -705,7 +706,7 @@ static void a_batch_ends_early_when_memory_is_scarce_and_says_so(void **state)
     assert_true(dt_hold_more(&others, MEMORY - ((size_t)64 << 10)));
     request_init(&req);
     config.api_queue_jobs = 100000;
-    dt_batch *batch = dt_batch_new(&req, false);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     char text[4100];
     snprintf(text, sizeof(text), "{\"topic\":\"t\",\"delay\":5,\"payload\":\"%04000d\"}", 0);
     for (unsigned n = 0; n < 4 * ROWS && !dt_batch_over(batch); n++) /* they are not given back */
@@ -730,7 +731,7 @@ static void two_hundred_kilobytes_of_line_feeds_make_no_answer_of_many_megabytes
     struct dt_request req;
     request_init(&req);
     config.limits_batch_lines = 100000;
-    dt_batch *batch = dt_batch_new(&req, false);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     unsigned n = 0;
     for (; n < 200000 && !dt_batch_over(batch); n++)
         add(batch, "");

@@ -535,16 +535,17 @@ static void a_topic_is_queued_or_not(void **state)
 
 static dt_status fill_a_chunk(void)
 {
-    struct dt_chunk *chunk = dt_chunk_new(NULL, 4, 64);
+    const struct dt_chunk_room room = {.first = 4, .most = 64, .row_bytes = sizeof(struct dt_create)};
+    struct dt_chunk *chunk = dt_chunk_new(NULL, &room);
     dt_status status = chunk ? DT_OK : DT_NOMEM;
     for (int i = 0; status == DT_OK && i < 64; i++) {
         if (!dt_chunk_reserve(chunk)) {
             status = DT_NOMEM;
             break;
         }
-        struct dt_new_job *job = &dt_chunk_next_row(chunk)->row.job;
-        *job = (struct dt_new_job){.topic = DT_STR_LIT("t"), .payload = DT_STR_LIT("{}")};
-        status = dt_chunk_keep_payload(chunk) ? DT_OK : DT_NOMEM;
+        struct dt_create *row = dt_chunk_next_row(chunk);
+        row->row.job = (struct dt_new_job){.topic = DT_STR_LIT("t"), .payload = DT_STR_LIT("{}")};
+        status = dt_chunk_note_key(chunk, (uint64_t)i + 1) ? DT_OK : DT_NOMEM;
         if (status == DT_OK)
             dt_chunk_add_row(chunk, 10);
     }
@@ -601,7 +602,7 @@ static dt_status seal_a_cursor(void)
 {
     static const unsigned char key[DT_CURSOR_KEY] = {1};
     static const struct dt_str prefixes[] = {{"orders.", 7}};
-    const struct dt_caller caller = {.scopes = DT_SCOPE_READ, .prefixes = prefixes, .n_prefixes = 1};
+    const struct dt_caller caller = {.scopes = DT_SCOPE_READ, .topics = {prefixes, 1}};
     struct dt_cursor_list list;
     struct dt_strbuf text;
     dt_strbuf_init(&text);

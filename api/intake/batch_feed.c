@@ -1,0 +1,390 @@
+/*
+ * Feeds batches: see batch_feed.h. Lines (NDJSON) are cut out of the stream as they arrive, on the HTTP thread; where a
+ * piece of the body has very many, those beyond a slice are taken in time slices (slices.h), so that no other
+ * connection of the thread waits for them. An array is collected and taken apart in time slices: first all of it is
+ * read (if it cannot be, nothing is done), then some dozens of elements at a time. Both feed a dt_batch, which commits
+ * in chunks and holds the feeder back. Knows nothing of an element's members.
+ */
+#include "batch_feed.h"
+
+#include "answer.h"
+
+#define SLICE 128 /* elements: about half a millisecond */
+
+/* ---- NDJSON ---- */
+
+/*
+ * A line's beginning that came with an earlier piece of the body waits in `partial`. A line longer than limits.body is
+ * refused, and skipped to its end. A line feed ends a line; what follows the last one is a line too, unless it is
+ * empty. An empty line is a line that cannot be read: results stay aligned with lines.
+ */
+struct lines {
+    dt_batch *batch;
+    struct dt_strbuf partial;
+    struct dt_strbuf piece; /* taken in slices, from `at` on */
+    size_t at;
+    size_t line_max;
+    bool skipping;
+    bool ended; /* the last line was taken */
+};
+
+static void drop_lines(struct dt_request *req)
+{
+    struct lines *lines = req->state;
+    dt_strbuf_clear(&lines->partial);
+    dt_strbuf_clear(&lines->piece);
+    dt_batch_release(lines->batch);
+}
+
+enum dt_next dt_batch_feed_begin(struct dt_request *req, const struct dt_batch_kind *kind, bool *buffer)
+{
+    if (!dt_answer_clock(req))
+        return DT_REPLY;
+    if (req->media == DT_MEDIA_JSON) {
+        *buffer = true;
+        return DT_PENDING;
+    }
+    struct lines *lines = dt_arena_alloc(&req->arena, sizeof(*lines));
+    dt_batch *batch = dt_batch_new(req, kind, false);
+    if (!lines || !batch) {
+        dt_batch_release(batch);
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    }
+    *lines = (struct lines){.batch = batch, .line_max = (size_t)req->api->config->limits_body};
+    dt_strbuf_init(&lines->partial);
+    dt_strbuf_init(&lines->piece);
+    req->state = lines;
+    req->cleanup = drop_lines;
+    return DT_PENDING;
+}
+
+/* p[0..n): the remainder of a line whose beginning may wait in partial. */
+static void take_line(struct lines *lines, const char *p, size_t n)
+{
+    if (lines->skipping || lines->partial.n + n > lines->line_max) {
+        dt_batch_refuse(lines->batch, DT_PROBLEM_TOO_LARGE, "the line is longer than limits.body");
+    } else if (lines->partial.n > 0) {
+        dt_strbuf_add(&lines->partial, p, n);
+        if (lines->partial.failed)
+            dt_batch_refuse(lines->batch, DT_PROBLEM_UNAVAILABLE, "memory is out");
+        else
+            dt_batch_add(lines->batch, dt_strbuf_str(&lines->partial), true);
+    } else {
+        dt_batch_add(lines->batch, (struct dt_str){p, n}, true);
+    }
+    lines->skipping = false;
+    dt_strbuf_reset(&lines->partial);
+}
+
+static void keep_beginning(struct dt_request *req, struct lines *lines, const char *p, size_t n)
+{
+    if (lines->skipping || lines->partial.n + n > lines->line_max) {
+        lines->skipping = true;
+        dt_strbuf_clear(&lines->partial);
+        return;
+    }
+    if (dt_request_hold(req, dt_strbuf_growth(&lines->partial, n)))
+        dt_strbuf_add(&lines->partial, p, n);
+    else
+        dt_batch_end(lines->batch, DT_BATCH_MEMORY);
+}
+
+/* Looks at no more lines; what is still to come is the remainder. */
+static void leave_remainder(struct lines *lines)
+{
+    dt_batch_remainder(lines->batch);
+    dt_strbuf_clear(&lines->partial);
+}
+
+enum progress { TAKEN, SLICE_OVER, NO_ROOM, OVER };
+
+/* Takes lines of p[*at..n), one slice at most. */
+static enum progress take_lines(struct dt_request *req, const char *p, size_t n, size_t *at)
+{
+    struct lines *lines = req->state;
+    dt_batch_look(lines->batch);
+    for (int i = 0; *at < n; i++) {
+        const char *start = p + *at;
+        const char *end = memchr(start, '\n', n - *at);
+        if (dt_batch_over(lines->batch))
+            return OVER;
+        if (!end) {
+            keep_beginning(req, lines, start, n - *at);
+            *at = n;
+            break;
+        }
+        if (!dt_batch_room(lines->batch))
+            return NO_ROOM;
+        if (i == SLICE)
+            return SLICE_OVER;
+        take_line(lines, start, (size_t)(end - start));
+        *at += (size_t)(end - start) + 1;
+    }
+    dt_batch_room(lines->batch); /* a chunk that is full now need not wait for the next line */
+    return TAKEN;
+}
+
+/* A part of the piece, on a thread of the slices; the request goes back to its HTTP thread when all of it was taken. */
+static bool step_lines(struct dt_request *req)
+{
+    struct lines *lines = req->state;
+    switch (take_lines(req, lines->piece.p, lines->piece.n, &lines->at)) {
+    case SLICE_OVER:
+        return true;
+    case NO_ROOM:
+        return !dt_batch_wait(lines->batch, false);
+    case OVER:
+        leave_remainder(lines);
+        break;
+    case TAKEN:
+        break;
+    }
+    dt_strbuf_reset(&lines->piece);
+    dt_batch_leave_slices(lines->batch);
+    dt_request_resume(req);
+    return false;
+}
+
+/* The library's buffer does not outlive feed, so what is taken later is copied. False: memory is out. */
+static bool keep_piece(struct dt_request *req, struct lines *lines, const char *p, size_t n)
+{
+    lines->at = 0;
+    if (dt_request_hold(req, dt_strbuf_growth(&lines->piece, n)))
+        dt_strbuf_add(&lines->piece, p, n);
+    if (lines->piece.n == n)
+        return true;
+    dt_batch_end(lines->batch, DT_BATCH_MEMORY);
+    return false;
+}
+
+/* More than a slice, or there is no room for it now. */
+static enum dt_feed take_in_slices(struct dt_request *req, const char *p, size_t n)
+{
+    struct lines *lines = req->state;
+    if (!keep_piece(req, lines, p, n)) {
+        leave_remainder(lines);
+        return DT_FEED_DROP;
+    }
+    dt_request_suspend(req);
+    if (dt_batch_run_in_slices(lines->batch, step_lines))
+        return DT_FEED_WAIT;
+    dt_batch_end(lines->batch, DT_BATCH_SHUTDOWN);
+    leave_remainder(lines);
+    dt_request_resume(req);
+    return DT_FEED_WAIT;
+}
+
+enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size_t *taken)
+{
+    size_t at = 0;
+    *taken = n;
+    switch (take_lines(req, p, n, &at)) {
+    case TAKEN:
+        return DT_FEED_MORE;
+    case OVER:
+        leave_remainder(req->state);
+        return DT_FEED_DROP;
+    case SLICE_OVER:
+    case NO_ROOM:
+        break;
+    }
+    return take_in_slices(req, p + at, n - at);
+}
+
+static enum dt_next answer_lines(struct dt_request *req)
+{
+    struct lines *lines = req->state;
+    dt_batch_answer(lines->batch);
+    return DT_REPLY;
+}
+
+/* A last line without its line feed is a line; one that a limit cut off is not. */
+static void take_last_line(struct lines *lines, bool truncated)
+{
+    bool begun = lines->skipping || lines->partial.n > 0;
+    lines->ended = true;
+    if (dt_batch_over(lines->batch)) {
+        if (begun || truncated)
+            dt_batch_remainder(lines->batch);
+        return;
+    }
+    if (truncated)
+        dt_batch_refuse_onward(lines->batch, DT_PROBLEM_TOO_LARGE, "the body is longer than limits.batch_body");
+    else if (begun)
+        take_line(lines, NULL, 0);
+}
+
+/* Ends the batch when nothing more comes. Called again after each wait for room. */
+static enum dt_next finish_lines(struct dt_request *req)
+{
+    struct lines *lines = req->state;
+    req->then = finish_lines;
+    dt_batch_look(lines->batch);
+    while (!dt_batch_room(lines->batch))
+        if (dt_batch_suspend(lines->batch, false))
+            return DT_PENDING;
+    if (!lines->ended)
+        take_last_line(lines, req->truncated);
+    while (!dt_batch_flush(lines->batch))
+        if (dt_batch_suspend(lines->batch, false))
+            return DT_PENDING;
+    req->then = answer_lines;
+    return dt_batch_suspend(lines->batch, true) ? DT_PENDING : answer_lines(req);
+}
+
+/* The line that was begun is none. */
+void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why)
+{
+    struct lines *lines = req->state;
+    dt_batch_end(lines->batch, why == DT_CUT_LATE || why == DT_CUT_SLOW ? DT_BATCH_LATE
+                               : why == DT_CUT_SHUTDOWN                 ? DT_BATCH_SHUTDOWN
+                                                                        : DT_BATCH_CUT);
+    dt_batch_detach(lines->batch);
+}
+
+/* ---- an array ---- */
+
+#define NODES_AT_LEAST 100000
+#define NODE_BYTES     (3 * sizeof(struct dt_json_node) / 2) /* of one in a table that grows by half */
+
+struct array {
+    dt_batch *batch;
+    const struct dt_batch_kind *kind;
+    dt_json *json; /* of its own: a batch parses each element with the thread's parser */
+    const struct dt_json_node *element;
+    enum { READ, FEED, FLUSH, FINISH } next;
+};
+
+static void drop_array(struct dt_request *req)
+{
+    struct array *array = req->state;
+    dt_json_free(array->json);
+    dt_batch_release(array->batch);
+}
+
+static size_t nodes_max(const struct dt_config *config)
+{
+    size_t nodes = 2 * (size_t)config->limits_batch_lines + 1;
+    return nodes > NODES_AT_LEAST ? nodes : NODES_AT_LEAST;
+}
+
+/* An element takes two bytes at least, with its comma. */
+static bool hold_nodes(struct dt_request *req)
+{
+    size_t most = nodes_max(req->api->config);
+    size_t fit = req->body.n / 2 + 2;
+    return dt_request_hold(req, (fit < most ? fit : most) * NODE_BYTES);
+}
+
+/* Is all of the text JSON, and an array? When not, nothing is done and the problem is filled in. */
+static bool read_array(struct dt_request *req, const struct dt_batch_kind *kind, dt_json *json)
+{
+    const struct dt_config *config = req->api->config;
+    struct dt_error err = {0};
+    struct dt_json_limits limits = {
+        .depth = (unsigned)config->limits_json_depth + 1, .elements = true, .nodes = (uint32_t)nodes_max(config)};
+    dt_status status = dt_json_parse(json, req->body, &limits, &err);
+    if (status != DT_OK) {
+        dt_answer_status(req, status, NULL, &err);
+        return false;
+    }
+    if (dt_json_root(json)->type == DT_JSON_ARRAY)
+        return true;
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_addf(&faults, "", "must be an array of %s, or one a line as application/x-ndjson", kind->elements);
+    dt_answer_faults(req, DT_INVALID, &faults);
+    return false;
+}
+
+/* The answer is there. */
+static bool answered(struct dt_request *req)
+{
+    dt_request_resume(req);
+    return false;
+}
+
+static bool begin_array(struct dt_request *req, struct array *array)
+{
+    if (dt_batch_look(array->batch)) {
+        dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the request waited too long, or the server is shutting down");
+        return answered(req);
+    }
+    if (!read_array(req, array->kind, array->json))
+        return answered(req);
+    array->element = dt_json_first(array->json, dt_json_root(array->json));
+    array->next = FEED;
+    return true;
+}
+
+/* False: it waits for room. */
+static bool feed_array(struct array *array)
+{
+    const struct dt_json_node *root = dt_json_root(array->json);
+    dt_batch_look(array->batch);
+    for (int i = 0; i < SLICE && array->element && !dt_batch_over(array->batch); i++) {
+        while (!dt_batch_room(array->batch))
+            if (dt_batch_wait(array->batch, false))
+                return false;
+        dt_batch_add(array->batch, array->element->raw, false);
+        array->element = dt_json_sibling(array->json, root, array->element);
+    }
+    if (array->element && !dt_batch_over(array->batch))
+        return true;
+    if (array->element)
+        dt_batch_remainder(array->batch);
+    array->next = FLUSH;
+    return true;
+}
+
+static bool flush_array(struct array *array)
+{
+    while (!dt_batch_flush(array->batch))
+        if (dt_batch_wait(array->batch, false))
+            return false;
+    array->next = FINISH;
+    return !dt_batch_wait(array->batch, true);
+}
+
+/* A piece of the array, on a thread of the slices. */
+static bool step_array(struct dt_request *req)
+{
+    struct array *array = req->state;
+    switch (array->next) {
+    case READ:
+        return begin_array(req, array);
+    case FEED:
+        return feed_array(array);
+    case FLUSH:
+        return flush_array(array);
+    case FINISH:
+        break;
+    }
+    dt_batch_answer(array->batch);
+    return answered(req);
+}
+
+static enum dt_next take_array(struct dt_request *req, const struct dt_batch_kind *kind)
+{
+    struct array *array = dt_arena_alloc(&req->arena, sizeof(*array));
+    if (!array)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    if (!hold_nodes(req))
+        return dt_request_no_room(req);
+    *array = (struct array){.batch = dt_batch_new(req, kind, true), .kind = kind};
+    req->state = array;
+    req->cleanup = drop_array;
+    if (dt_json_new(&array->json) != DT_OK || !array->batch)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    dt_request_suspend(req);
+    if (dt_batch_run_in_slices(array->batch, step_array))
+        return DT_PENDING;
+    dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the server is shutting down");
+    dt_request_resume(req);
+    return DT_PENDING;
+}
+
+enum dt_next dt_batch_feed_handle(struct dt_request *req, const struct dt_batch_kind *kind)
+{
+    return req->media == DT_MEDIA_NDJSON ? finish_lines(req) : take_array(req, kind);
+}

@@ -1,0 +1,87 @@
+/* POST /v1/results: results as elements of a batch (batch.h), which go to the results batcher. */
+#include "batch_feed.h"
+#include "handlers.h"
+#include "jobs/report_json.h"
+#include "results_batcher.h"
+
+static struct dt_gate *gate_of(const struct dt_api *api)
+{
+    return api->result_gate;
+}
+
+static size_t unit_rows(const struct dt_api *api)
+{
+    return dt_results_batcher_unit(api->results);
+}
+
+static dt_status decode(const struct dt_batch_terms *terms, const dt_json *json, bool keep, struct dt_chunk *chunk,
+                        struct dt_faults *faults, struct dt_error *err)
+{
+    struct dt_apply *row = dt_chunk_next_row(chunk);
+    (void)terms;
+    (void)keep; /* all texts are copied */
+    (void)err;
+    *row = (struct dt_apply){.outcome = DT_OUTCOME_UNKNOWN_JOB};
+    return dt_report_decode(json, -1, faults, &row->result);
+}
+
+static void came_back(struct dt_reports *reports)
+{
+    dt_batch_came_back(reports->arg);
+}
+
+static void submit(const struct dt_batch_terms *terms, struct dt_chunk *chunk, int64_t deadline_us)
+{
+    chunk->unit.results = (struct dt_reports){.v = dt_chunk_row(chunk, 0),
+                                              .n = chunk->n_rows,
+                                              .bound = dt_caller_bound(&terms->caller),
+                                              .of_batch = true,
+                                              .deadline_us = deadline_us,
+                                              .done = came_back,
+                                              .arg = chunk};
+    dt_results_batcher_submit(terms->api->results, &chunk->unit.results);
+}
+
+static void add_problem(struct dt_strbuf *out, dt_status status, const char *detail)
+{
+    const struct dt_problem problem = {.type = dt_problem_of_status(status), .detail = dt_str(detail)};
+    dt_problem_add(out, &problem, DT_STR_NONE);
+}
+
+static void add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
+{
+    const struct dt_apply *row = dt_chunk_row(chunk, i);
+    dt_status status = chunk->unit.results.status;
+    if (status == DT_OK && row->outcome == DT_OUTCOME_BUSY)
+        status = DT_BUSY;
+    if (status != DT_OK) {
+        add_problem(out, status, dt_status_text(status));
+    } else if (row->outcome == DT_OUTCOME_UNKNOWN_JOB) {
+        add_problem(out, DT_NOT_FOUND, "no such job");
+    } else {
+        dt_strbuf_adds(out, "{\"status\":200,\"outcome\":\"");
+        dt_strbuf_adds(out, dt_report_outcome(row->outcome));
+        dt_strbuf_adds(out, "\"}");
+    }
+}
+
+const struct dt_batch_kind dt_batch_of_results = {.nothing = "no result was applied",
+                                                  .elements = "results",
+                                                  .row_bytes = sizeof(struct dt_apply),
+                                                  .gate = gate_of,
+                                                  .unit_rows = unit_rows,
+                                                  .decode = decode,
+                                                  .submit = submit,
+                                                  .answer = add_answer};
+
+static enum dt_next begin(struct dt_request *req, bool *buffer)
+{
+    return dt_batch_feed_begin(req, &dt_batch_of_results, buffer);
+}
+
+enum dt_next dt_handle_results(struct dt_request *req)
+{
+    return dt_batch_feed_handle(req, &dt_batch_of_results);
+}
+
+const struct dt_stream dt_results_stream = {.begin = begin, .feed = dt_batch_feed, .cut = dt_batch_feed_cut};
