@@ -1,89 +1,16 @@
-/*
- * Making jobs on a real server, also over a wire that loses COMMITs and other statements
- * (support/mysql_wire.h).
- */
+/* Inserting jobs: ids, rows and keys. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-/* clang-format off */
 #include <cmocka.h>
-/* clang-format on */
 
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
-
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define S(text)    DT_STR_LIT(text)
-#define MAKER      4711
-
-/* ---- the rig ---- */
-
-enum { ROWS_MAX = 1200 };
-
-struct rig {
-    struct mysql_fixture fx;
-    dt_store *store, *clocked; /* the second one knows the server's time */
-    dt_refclock clock;
-    struct dt_insert rows[ROWS_MAX];
-    struct dt_insert *ptr[ROWS_MAX];
-    char keys[ROWS_MAX][32];
-    size_t n;
-    int64_t created_ms;
-};
-
-static int setup(void **state)
-{
-    struct rig *rig = calloc(1, sizeof *rig);
-    mysql_fixture_make(&rig->fx, "insert");
-    rig->fx.config.mysql_lock_timeout = 1000;
-    rig->fx.config.mysql_idle_transaction_timeout = 2000;
-    mysql_fixture_migrate(&rig->fx);
-    rig->store = mysql_fixture_store(&rig->fx);
-    dt_refclock_init(&rig->clock, dt_clock_system());
-    MYSQL_FIXTURE_OK(dt_store_new(&rig->fx.config, &rig->clock, &rig->clocked), NULL);
-    *state = rig;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct rig *rig = *state;
-    wire_heal();
-    dt_store_free(rig->store);
-    dt_store_free(rig->clocked);
-    mysql_fixture_drop(&rig->fx);
-    free(rig);
-    return 0;
-}
-
-#define FAR_MS INT64_C(4000000000000)
-
-/* Adds a row; key NULL = none; the digest stands for the request. */
-static struct dt_insert *add(struct rig *rig, int64_t id, const char *key, int request)
-{
-    struct dt_insert *row = &rig->rows[rig->n];
-    *row = (struct dt_insert){.outcome = DT_INSERT_REFUSED};
-    row->job = (struct dt_new_job){
-        .id = id,
-        .topic = S("t"),
-        .run_at_ms = FAR_MS,
-        .retry = S("15s 3m"),
-        .ack_timeout_ms = 1000,
-        .payload = S("{}"),
-    };
-    if (key) {
-        snprintf(rig->keys[rig->n], sizeof rig->keys[0], "%s", key);
-        row->job.key = dt_str(rig->keys[rig->n]);
-    }
-    memcpy(row->job.digest, &request, sizeof request);
-    rig->ptr[rig->n++] = row;
-    return row;
-}
+#include "support/rigs/insert_rig.h"
 
 /* Rows 1 … n with keys of their own, which are not in their order. */
 static void add_keyed(struct rig *rig, int n)
@@ -95,11 +22,6 @@ static void add_keyed(struct rig *rig, int n)
     }
 }
 
-static dt_status insert(struct rig *rig, struct dt_error *err)
-{
-    return dt_store_insert(rig->store, rig->ptr, rig->n, MAKER, &rig->created_ms, err);
-}
-
 /* Without asking for the time: the server was just asked for it. */
 static dt_status insert_in_few_trips(struct rig *rig, struct dt_error *err)
 {
@@ -107,16 +29,6 @@ static dt_status insert_in_few_trips(struct rig *rig, struct dt_error *err)
     MYSQL_FIXTURE_OK(dt_store_reserve_ids(rig->clocked, 1, &first, err), err);
     wire_statements = 0;
     return dt_store_insert(rig->clocked, rig->ptr, rig->n, MAKER, &rig->created_ms, err);
-}
-
-static int64_t number(struct rig *rig, const char *sql)
-{
-    return mysql_fixture_number(&rig->fx, "%s", sql);
-}
-
-static int64_t job_of_key(struct rig *rig, const char *key)
-{
-    return mysql_fixture_number(&rig->fx, "SELECT job_id FROM job_keys WHERE topic = 't' AND job_key = '%s'", key);
 }
 
 /* ---- ids ---- */
@@ -555,208 +467,6 @@ static void writers_with_the_same_keys_make_each_once(void **state)
         created);
 }
 
-/* ---- rows at fault ---- */
-
-static void an_id_that_is_taken_is_told_and_leaves_no_key(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    add(rig, 1, NULL, 1);
-    OK(dt_store_insert(rig->store, rig->ptr, 1, MAKER + 1, &rig->created_ms, &err)); /* another process's */
-    rig->n = 0;
-    struct dt_insert *taken = add(rig, 1, "k", 1), *fine = add(rig, 2, "l", 1), *plain = add(rig, 3, NULL, 1);
-    struct dt_insert *follower = add(rig, 4, "k", 1);
-    OK(insert(rig, &err));
-    assert_int_equal(taken->outcome, DT_INSERT_ID_TAKEN);
-    assert_int_equal(fine->outcome, DT_INSERT_CREATED);
-    assert_int_equal(plain->outcome, DT_INSERT_CREATED);
-    assert_int_equal(follower->outcome, DT_INSERT_CREATED); /* the first did not get the key */
-    assert_int_equal(job_of_key(rig, "k"), 4);
-    assert_int_equal(number(rig, "SELECT maker FROM jobs WHERE id = 1"), MAKER + 1);
-}
-
-static void the_same_batch_again_makes_nothing_twice(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    add(rig, 1, "k", 1);
-    add(rig, 2, NULL, 2);
-    OK(insert(rig, &err));
-    add(rig, 3, "m", 3);
-    OK(insert(rig, &err));
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(rig->rows[i].outcome, DT_INSERT_CREATED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 3);
-    assert_int_equal(job_of_key(rig, "k"), 1);
-    rig->rows[1].job.digest[5] = 9; /* not the request that made it */
-    OK(insert(rig, &err));
-    assert_int_equal(rig->rows[1].outcome, DT_INSERT_ID_TAKEN);
-}
-
-static void a_row_at_fault_is_refused_alone(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    static char longer[300];
-    memset(longer, 'x', sizeof longer);
-    struct dt_insert *good = add(rig, 1, "a", 1), *bad = add(rig, 2, "b", 1), *also = add(rig, 3, NULL, 1);
-    struct dt_insert *key = add(rig, 4, "c", 1), *huge = add(rig, 5, "d", 1);
-    bad->job.partition_key = key->job.key = (struct dt_str){longer, sizeof longer};
-    huge->job.payload = (struct dt_str){longer, SIZE_MAX / 2};
-    OK(insert(rig, &err));
-    assert_int_equal(good->outcome, DT_INSERT_CREATED);
-    assert_int_equal(also->outcome, DT_INSERT_CREATED);
-    assert_int_equal(bad->outcome, DT_INSERT_REFUSED);
-    assert_int_equal(key->outcome, DT_INSERT_REFUSED);
-    assert_int_equal(huge->outcome, DT_INSERT_REFUSED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 1);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
-}
-
-static void a_row_without_its_topics_settings_has_no_topic(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    struct dt_insert *no_retry = add(rig, 1, "a", 1), *no_timeout = add(rig, 2, NULL, 1), *good = add(rig, 3, NULL, 1);
-    no_retry->job.retry = DT_STR_NONE;
-    no_timeout->job.ack_timeout_ms = 0;
-    OK(insert(rig, &err));
-    assert_int_equal(no_retry->outcome, DT_INSERT_NO_TOPIC);
-    assert_int_equal(no_timeout->outcome, DT_INSERT_NO_TOPIC);
-    assert_int_equal(good->outcome, DT_INSERT_CREATED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 0);
-}
-
-static void without_a_server_nothing_is_made(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    char nowhere[] = "/nonexistent/mysql.sock";
-    struct dt_config config = rig->fx.config;
-    config.mysql_socket = nowhere;
-    dt_store_free(rig->store);
-    OK(dt_store_new(&config, NULL, &rig->store));
-    add(rig, 1, NULL, 1);
-    assert_int_equal(insert(rig, &err), DT_UNAVAILABLE);
-    dt_store_free(rig->store);
-    rig->store = mysql_fixture_store(&rig->fx);
-    OK(insert(rig, &err));
-}
-
-static void a_connection_that_broke_while_idle_is_replaced_unnoticed(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    dt_db *db;
-    add(rig, 1, NULL, 1);
-    OK(insert(rig, &err));
-    OK(dt_store_db(rig->store, &db, &err));
-    OK(dt_db_query(db, "SELECT CONNECTION_ID()", DT_NO_PARAMS, &err));
-    assert_true(dt_db_next(db));
-    int64_t session = dt_db_i64(db, 0);
-    OK(dt_db_end(db, &err));
-    mysql_fixture_run(&rig->fx, "KILL %lld", (long long)session);
-    rig->rows[0].job.id = 2;
-    OK(insert(rig, &err));
-    assert_int_equal(rig->rows[0].outcome, DT_INSERT_CREATED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
-}
-
-/* ---- lost commits ---- */
-
-static void a_commit_lost_before_the_server_saw_it_is_made_again(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    struct dt_insert *k = add(rig, 1, "k", 1), *p = add(rig, 2, NULL, 2);
-    wire_loss = LOSE_BEFORE;
-    OK(insert(rig, &err));
-    assert_int_equal(wire_loss, LOSE_NOTHING);
-    assert_int_equal(k->outcome, DT_INSERT_CREATED);
-    assert_int_equal(p->outcome, DT_INSERT_CREATED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
-}
-
-static void a_commit_whose_answer_was_lost_is_read_back(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    add(rig, 1, "x", 9);
-    OK(insert(rig, &err));
-    rig->n = 0;
-    struct dt_insert *k = add(rig, 11, "k", 1), *x = add(rig, 12, "x", 1), *p = add(rig, 13, NULL, 2);
-    wire_loss = LOSE_AFTER;
-    OK(insert(rig, &err));
-    assert_int_equal(k->outcome, DT_INSERT_CREATED);
-    assert_int_equal(x->outcome, DT_INSERT_CONFLICT);
-    assert_int_equal(x->existing_id, 1);
-    assert_int_equal(p->outcome, DT_INSERT_CREATED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 3);
-    assert_int_equal(number(rig, "SELECT created_at FROM jobs WHERE id = 13"), rig->created_ms);
-}
-
-static void an_insert_lost_before_or_after_the_server_saw_it_makes_the_jobs_once(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    enum wire_loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
-    for (int i = 0; i < 2; i++) {
-        int64_t first = 0;
-        rig->n = 0;
-        struct dt_insert *a = add(rig, 10 * i + 1, NULL, 1), *b = add(rig, 10 * i + 2, NULL, 2);
-        OK(dt_store_reserve_ids(rig->clocked, 1, &first, &err));
-        wire_execution_loss = losses[i];
-        OK(dt_store_insert(rig->clocked, rig->ptr, rig->n, MAKER, &rig->created_ms, &err));
-        assert_int_equal(wire_execution_loss, LOSE_NOTHING);
-        assert_int_equal(a->outcome, DT_INSERT_CREATED);
-        assert_int_equal(b->outcome, DT_INSERT_CREATED);
-        assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2 * i + 2);
-    }
-}
-
-static void a_commit_that_never_arrives_is_waited_out_and_made_again(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    struct dt_insert *k = add(rig, 1, "k", 1);
-    wire_loss = HOLD; /* the old session keeps its locks until the server ends it */
-    OK(insert(rig, &err));
-    assert_int_equal(k->outcome, DT_INSERT_CREATED);
-    assert_true(wire_holds());
-    wire_drop_held();
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1);
-    assert_int_equal(job_of_key(rig, "k"), 1);
-}
-
-static void *commit_late(void *arg)
-{
-    (void)arg;
-    const struct timespec pause = {.tv_nsec = 1000000};
-    while (!wire_holds())
-        nanosleep(&pause, NULL);
-    const struct timespec late = {.tv_nsec = 300000000}; /* the read-back is waiting by then */
-    nanosleep(&late, NULL);
-    wire_commit_held();
-    dt_db_thread_end();
-    return NULL;
-}
-
-static void a_commit_that_arrives_late_is_found(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    pthread_t thread;
-    struct dt_insert *k = add(rig, 1, "k", 1);
-    assert_int_equal(pthread_create(&thread, NULL, commit_late, NULL), 0);
-    wire_loss = HOLD;
-    OK(insert(rig, &err));
-    pthread_join(thread, NULL);
-    assert_int_equal(k->outcome, DT_INSERT_CREATED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1);
-    assert_int_equal(number(rig, "SELECT created_at FROM jobs"), rig->created_ms);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -777,18 +487,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(of_two_with_one_key_in_a_batch_the_first_wins, setup, teardown),
         cmocka_unit_test_setup_teardown(a_key_whose_job_is_gone_is_taken_over, setup, teardown),
         cmocka_unit_test_setup_teardown(writers_with_the_same_keys_make_each_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_id_that_is_taken_is_told_and_leaves_no_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_same_batch_again_makes_nothing_twice, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_row_at_fault_is_refused_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_row_without_its_topics_settings_has_no_topic, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_a_server_nothing_is_made, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_connection_that_broke_while_idle_is_replaced_unnoticed, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_commit_lost_before_the_server_saw_it_is_made_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_commit_whose_answer_was_lost_is_read_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_insert_lost_before_or_after_the_server_saw_it_makes_the_jobs_once, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_commit_that_never_arrives_is_waited_out_and_made_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_commit_that_arrives_late_is_found, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,413 @@
+/*
+ * The HTTP client and its hosts: where requests may go, names that are looked up, TLS and HTTP/2, and what many, slow
+ * and hostile receivers cost.
+ */
+#include <arpa/inet.h>
+#include <glob.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "delivery/http/http_client.h"
+#include "support/receiver.h"
+#include "support/rigs/http_curl_rig.h"
+
+/* The client of a test that has settings of its own. */
+static void reopen(const struct dt_http_settings *settings)
+{
+    dt_http_client_free(client);
+    client = NULL;
+    open_client(settings);
+}
+
+static void restart(const struct receiver_options *options)
+{
+    receiver_stop(server);
+    server = receiver_start(options);
+}
+
+/* ---- where requests may go ---- */
+
+static void addresses_that_are_not_allowed_are_refused_by_address_and_by_name(void **state)
+{
+    struct dt_http_settings settings = settings_of("", NULL);
+    (void)state;
+    reopen(&settings);
+    assert_failed(at("/204"), "http_forbidden");
+    assert_failed(url_of("http", "localhost", "/204"), "http_forbidden");
+    assert_failed(url_of("http", "receiver.test", "/204"), "http_forbidden");
+    assert_failed(url_of("https", "receiver.test", "/204"), "http_forbidden");
+    assert_failed(url_of("http", "[::1]", "/204"), "http_forbidden");
+    assert_failed(url_of("http", "[::ffff:127.0.0.1]", "/204"), "http_forbidden");
+    assert_failed(url_of("http", "0.0.0.0", "/204"), "http_forbidden");
+    assert_failed("http://169.254.169.254/latest/meta-data/", "http_forbidden");
+    assert_int_equal(receiver_connections(server), 0);
+}
+
+static void addresses_that_are_allowed_are_reached_by_name(void **state)
+{
+    (void)state;
+    assert_status(ask(url_of("http", "localhost", "/204"), SOON_MS), 204);
+    assert_status(ask(url_of("http", "receiver.test", "/204"), SOON_MS), 204);
+    assert_status(ask(url_of("http", "Receiver.TEST.", "/204"), SOON_MS), 204);
+}
+
+static void names_may_be_restricted(void **state)
+{
+    struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
+    (void)state;
+    settings.allow_hosts = dt_str("receiver.test, *.good.test");
+    reopen(&settings);
+    assert_status(ask(url_of("http", "receiver.test", "/204"), SOON_MS), 204);
+    assert_status(ask(url_of("http", "a.good.test", "/204"), SOON_MS), 204);
+    assert_failed(url_of("http", "bad.test", "/204"), "http_forbidden");
+    assert_failed(at("/204"), "http_forbidden");
+}
+
+/* ---- names ---- */
+
+static void a_name_is_looked_up_once_for_all_who_wait(void **state)
+{
+    static struct got got[100];
+    (void)state;
+    memset(got, 0, sizeof(got));
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(send_to(url_of("http", "slow.test", "/204"), SOON_MS, &got[i]), DT_OK);
+    wait_for(got, 100);
+    for (unsigned i = 0; i < 100; i++)
+        assert_status(&got[i], 204);
+    assert_status(ask(url_of("http", "slow.test", "/204"), SOON_MS), 204);
+    assert_int_equal(lookups, 1);
+    forget(got, 100);
+}
+
+static void a_lookup_that_fails_fails_for_all_who_wait(void **state)
+{
+    static struct got got[20];
+    (void)state;
+    memset(got, 0, sizeof(got));
+    for (unsigned i = 0; i < 20; i++)
+        assert_int_equal(send_to(url_of("http", "slow.nowhere.test", "/204"), SOON_MS, &got[i]), DT_OK);
+    wait_for(got, 20);
+    for (unsigned i = 0; i < 20; i++)
+        assert_end(&got[i], DT_HTTP_DNS);
+    assert_int_equal(lookups, 1);
+    forget(got, 20);
+}
+
+static void a_lookup_that_hangs_costs_its_own_requests_only(void **state)
+{
+    static struct got hanging;
+    (void)state;
+    memset(&hanging, 0, sizeof(hanging));
+    assert_int_equal(send_to(url_of("http", "hang.test", "/204"), SHORT_MS, &hanging), DT_OK);
+    int64_t began = now_us();
+    for (unsigned i = 0; i < 20; i++)
+        assert_status(ask(url_of("http", "receiver.test", "/204"), SOON_MS), 204);
+    assert_true(now_us() - began < 2000000);
+    wait_for(&hanging, 1);
+    assert_end(&hanging, DT_HTTP_TIMEOUT);
+    assert_true(hanging.answer.duration_ms < 2000);
+    forget(&hanging, 1);
+    began = now_us();
+    dt_http_client_stop(client);
+    assert_true(now_us() - began < 1000000);
+}
+
+/* ---- TLS ---- */
+
+static void open_tls(enum receiver_h2 h2, const char *ca_file)
+{
+    struct receiver_options options = {.handler = handle, .certificate = certificate, .key = key, .h2 = h2};
+    struct dt_http_settings settings = settings_of("127.0.0.0/8", ca_file);
+    restart(&options);
+    reopen(&settings);
+}
+
+static void a_certificate_of_the_right_authority_is_trusted(void **state)
+{
+    (void)state;
+    open_tls(RECEIVER_H2_NOT_OFFERED, certificate);
+    /* Before the next: libcurl 8 sends http over a kept connection of https to the same host and port. */
+    assert_failed(url_of("http", "receiver.test", "/204"), "http_broken");
+    assert_status(ask(url_of("https", "receiver.test", "/200"), SOON_MS), 200);
+    assert_status(ask(url_of("https", "receiver.test", "/204"), SOON_MS), 204);
+    assert_int_equal(receiver_connections(server), 2);
+    assert_failed(url_of("https", "other.test", "/204"), "http_tls"); /* its certificate is for another name */
+    assert_failed(url_of("https", ADDRESS, "/204"), "http_tls");
+    assert_int_equal(receiver_requests(server), 2);
+}
+
+static void other_certificates_are_not_trusted(void **state)
+{
+    (void)state;
+    open_tls(RECEIVER_H2_NOT_OFFERED, stranger);
+    assert_failed(url_of("https", "receiver.test", "/204"), "http_tls");
+    open_tls(RECEIVER_H2_NOT_OFFERED, NULL);
+    assert_failed(url_of("https", "receiver.test", "/204"), "http_tls");
+    assert_int_equal(receiver_requests(server), 0);
+}
+
+static void a_server_without_tls_has_none(void **state)
+{
+    (void)state;
+    assert_failed(url_of("https", "receiver.test", "/204"), "http_tls");
+}
+
+static void a_file_of_authorities_that_is_none_is_an_error(void **state)
+{
+    struct dt_http_settings settings = settings_of("", "/nowhere/ca.pem");
+    dt_http_client *other = NULL;
+    struct dt_error err = {0};
+    (void)state;
+    assert_int_equal(dt_http_client_new(&settings, &other, &err), DT_INVALID);
+    assert_non_null(strstr(err.text, "/nowhere/ca.pem"));
+    settings.ca_file = "/proc/self/status";
+    assert_int_equal(dt_http_client_new(&settings, &other, &err), DT_INVALID);
+}
+
+static void http_2_is_spoken_where_it_is_offered_and_its_connection_shared(void **state)
+{
+    static struct got got[50];
+    (void)state;
+    memset(got, 0, sizeof(got));
+    open_tls(RECEIVER_H2_ANSWERS, certificate);
+    assert_status(ask(url_of("https", "receiver.test", "/"), SOON_MS), 204);
+    for (unsigned i = 0; i < 50; i++)
+        assert_int_equal(send_to(url_of("https", "receiver.test", "/"), SOON_MS, &got[i]), DT_OK);
+    wait_for(got, 50);
+    for (unsigned i = 0; i < 50; i++)
+        assert_status(&got[i], 204);
+    assert_int_equal(receiver_requests(server), 51);
+    assert_int_equal(receiver_connections(server), 1);
+    forget(got, 50);
+}
+
+static void http_2_takes_large_payloads(void **state)
+{
+    static struct got got;
+    (void)state;
+    open_tls(RECEIVER_H2_ANSWERS, certificate);
+    for (unsigned i = 0; i < 2; i++) {
+        ask_with_large_body(url_of("https", "receiver.test", "/"), &got);
+        assert_status(&got, 204);
+        forget(&got, 1);
+    }
+    assert_int_equal(receiver_connections(server), 1);
+}
+
+/* All at once to a host without a connection. */
+static void burst(struct got *got, unsigned n, const char *path)
+{
+    memset(got, 0, n * sizeof(*got));
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(send_to(url_of("https", "receiver.test", path), SOON_MS, &got[i]), DT_OK);
+    wait_for(got, n);
+}
+
+static void the_first_burst_to_a_host_shares_its_connection_too(void **state)
+{
+    static struct got got[50];
+    (void)state;
+    open_tls(RECEIVER_H2_ANSWERS, certificate);
+    burst(got, 50, "/");
+    for (unsigned i = 0; i < 50; i++)
+        assert_status(&got[i], 204);
+    assert_int_equal(receiver_requests(server), 50);
+    assert_int_equal(receiver_connections(server), 1);
+    forget(got, 50);
+}
+
+static void a_burst_to_a_host_without_http_2_has_as_many_connections_as_it_needs(void **state)
+{
+    static struct got got[20];
+    (void)state;
+    open_tls(RECEIVER_H2_NOT_OFFERED, certificate);
+    wanted = 20; /* nobody is answered before all are there */
+    burst(got, 20, "/gather");
+    for (unsigned i = 0; i < 20; i++)
+        assert_status(&got[i], 204);
+    assert_int_equal(receiver_connections(server), 20);
+    forget(got, 20);
+}
+
+static void a_burst_to_a_host_that_is_not_trusted_fails_at_once(void **state)
+{
+    static struct got got[20];
+    (void)state;
+    open_tls(RECEIVER_H2_ANSWERS, stranger);
+    burst(got, 20, "/");
+    for (unsigned i = 0; i < 20; i++)
+        assert_end(&got[i], DT_HTTP_TLS);
+    assert_int_equal(receiver_requests(server), 0);
+    forget(got, 20);
+}
+
+static void a_first_connection_that_does_not_stand_holds_up_the_others_for_a_second(void **state)
+{
+    static struct got got[3];
+    char url[64];
+    (void)state;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0); /* listens, and never shakes hands */
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(address);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, n), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &n), 0);
+    snprintf(url, sizeof(url), "https://127.0.0.1:%u/", (unsigned)ntohs(address.sin_port));
+    memset(got, 0, sizeof(got));
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(send_to(url, i == 1 ? SHORT_MS : 1500, &got[i]), DT_OK);
+    wait_for(got, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_end(&got[i], DT_HTTP_TIMEOUT);
+        assert_true(got[i].answer.duration_ms < (i == 1 ? 1300 : 3000));
+    }
+    for (unsigned i = 0; i < 3; i++) { /* the first, and the third after its second; not the one between */
+        int accepted = accept(fd, NULL, NULL);
+        assert_int_equal(accepted >= 0, i < 2);
+        if (accepted >= 0)
+            close(accepted);
+    }
+    close(fd);
+    forget(got, 3);
+}
+
+static void a_stream_that_is_refused_is_not_sent_again(void **state)
+{
+    (void)state;
+    open_tls(RECEIVER_H2_REFUSES, certificate);
+    assert_status(ask(url_of("https", "receiver.test", "/"), SOON_MS), 204);
+    assert_end(ask(url_of("https", "receiver.test", "/"), SOON_MS), DT_HTTP_BROKEN);
+    assert_int_equal(receiver_requests(server), 2);
+}
+
+/* ---- many ---- */
+
+static long memory_kb(void)
+{
+    char line[256];
+    long kb = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (fgets(line, sizeof(line), file))
+        (void)sscanf(line, "VmRSS: %ld", &kb);
+    fclose(file);
+    return kb;
+}
+
+static unsigned threads_named(const char *name)
+{
+    char comm[32];
+    glob_t tasks;
+    unsigned n = 0;
+    assert_int_equal(glob("/proc/self/task/*/comm", 0, NULL, &tasks), 0);
+    for (size_t i = 0; i < tasks.gl_pathc; i++) {
+        FILE *file = fopen(tasks.gl_pathv[i], "r");
+        if (!file)
+            continue;
+        if (fgets(comm, sizeof(comm), file) && strncmp(comm, name, strlen(name)) == 0)
+            n++;
+        fclose(file);
+    }
+    globfree(&tasks);
+    return n;
+}
+
+static void a_thousand_are_in_flight_on_one_thread(void **state)
+{
+    static struct got got[MANY];
+    static struct got one_more;
+    (void)state;
+    memset(got, 0, sizeof(got));
+    memset(&one_more, 0, sizeof(one_more));
+    wanted = MANY + 1; /* nobody is answered before all are there and one more was refused */
+    long before_kb = memory_kb();
+    for (unsigned i = 0; i < MANY; i++)
+        assert_int_equal(send_to(url_of("http", "receiver.test", "/gather"), 30000, &got[i]), DT_OK);
+    assert_int_equal(send_to(at("/204"), SOON_MS, &one_more), DT_FULL);
+    assert_int_equal(dt_http_client_in_flight(client), MANY);
+    wanted = MANY;
+    wait_for(got, MANY);
+    for (unsigned i = 0; i < MANY; i++)
+        assert_status(&got[i], 204);
+    assert_int_equal(gathered, MANY);
+    assert_int_equal(threads_named("callbacks"), 1);
+    assert_int_equal(dt_http_client_in_flight(client), 0);
+    long more_kb = memory_kb() - before_kb;
+    print_message("memory: %ld KiB more, with the receiver's 1,000 threads\n", more_kb);
+    assert_true(more_kb < MEMORY_MAX_KB);
+    assert_status(ask(at("/204"), SOON_MS), 204);
+    forget(got, MANY);
+}
+
+static void bytes_in_flight_are_bounded(void **state)
+{
+    struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
+    static struct got got[3];
+    (void)state;
+    memset(got, 0, sizeof(got));
+    settings.max_bytes = 150; /* two requests, of 60 bytes or so */
+    reopen(&settings);
+    assert_int_equal(send_to(at("/silent"), SHORT_MS, &got[0]), DT_OK);
+    assert_int_equal(send_to(at("/silent"), SHORT_MS, &got[1]), DT_OK);
+    assert_int_equal(send_to(at("/silent"), SHORT_MS, &got[2]), DT_FULL);
+    wait_for(got, 2);
+    assert_status(ask(at("/204"), SOON_MS), 204);
+    forget(got, 2);
+}
+
+static void receivers_that_do_not_answer_hold_up_nobody_else(void **state)
+{
+    static const char *const slow[] = {"/silent", "/drip-head", "/drip-body"};
+    static struct got dead[300];
+    (void)state;
+    memset(dead, 0, sizeof(dead));
+    for (unsigned i = 0; i < 300; i++)
+        assert_int_equal(send_to(url_of("http", "dead.test", slow[i % 3]), 3000, &dead[i]), DT_OK);
+    int64_t began = now_us();
+    for (unsigned i = 0; i < 100; i++)
+        assert_status(ask(at("/204"), SOON_MS), 204);
+    assert_true(now_us() - began < 2500000);
+    wait_for(dead, 300);
+    for (unsigned i = 0; i < 300; i++)
+        assert_end(&dead[i], i % 3 == 2 ? DT_HTTP_ANSWERED : DT_HTTP_TIMEOUT);
+    forget(dead, 300);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(addresses_that_are_not_allowed_are_refused_by_address_and_by_name),
+        TEST(addresses_that_are_allowed_are_reached_by_name),
+        TEST(names_may_be_restricted),
+        TEST(a_name_is_looked_up_once_for_all_who_wait),
+        TEST(a_lookup_that_fails_fails_for_all_who_wait),
+        TEST(a_lookup_that_hangs_costs_its_own_requests_only),
+        TEST(a_certificate_of_the_right_authority_is_trusted),
+        TEST(other_certificates_are_not_trusted),
+        TEST(a_server_without_tls_has_none),
+        TEST(a_file_of_authorities_that_is_none_is_an_error),
+        TEST(http_2_is_spoken_where_it_is_offered_and_its_connection_shared),
+        TEST(http_2_takes_large_payloads),
+        TEST(the_first_burst_to_a_host_shares_its_connection_too),
+        TEST(a_burst_to_a_host_without_http_2_has_as_many_connections_as_it_needs),
+        TEST(a_burst_to_a_host_that_is_not_trusted_fails_at_once),
+        TEST(a_first_connection_that_does_not_stand_holds_up_the_others_for_a_second),
+        TEST(a_stream_that_is_refused_is_not_sent_again),
+        TEST(a_thousand_are_in_flight_on_one_thread),
+        TEST(bytes_in_flight_are_bounded),
+        TEST(receivers_that_do_not_answer_hold_up_nobody_else),
+    };
+    signal(SIGPIPE, SIG_IGN);
+    name_proxies();
+    allow_many_descriptors();
+    return cmocka_run_group_tests(tests, make_files, remove_files);
+}

@@ -1,0 +1,312 @@
+/* The ledger of a shard on a real broker: how it is read, and how it is trimmed. */
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "delivery/kafka/kafka_ledger.h"
+#include "delivery/kafka/kafka_producer.h"
+#include "support/kafka_fixture.h"
+#include "support/redis_fixture.h"
+#include "support/rigs/kafka_producer_rig.h"
+
+/* ---- the ledger ---- */
+
+struct look {
+    const char *barrier;
+    char seen[256];
+    int64_t first;
+};
+
+static bool look(void *arg, int64_t offset, struct dt_str key, struct dt_str value)
+{
+    struct look *l = arg;
+    const size_t n = strlen(l->seen);
+
+    if (l->first < 0)
+        l->first = offset;
+    snprintf(l->seen + n, sizeof(l->seen) - n, "%s%.*s=%.*s", n ? " " : "", (int)key.n, key.p, (int)value.n, value.p);
+    return !dt_str_is(key, l->barrier);
+}
+
+static dt_status read_ledger(int64_t from, int timeout_ms, const _Atomic bool *stop, struct look *l, int64_t *next,
+                             struct dt_error *err)
+{
+    l->first = -1;
+    struct dt_ledger_reading reading = {.from = from,
+                                        .clock = dt_clock_system(),
+                                        .deadline_us = kafka_fixture_now_us() + timeout_ms * INT64_C(1000),
+                                        .stop = stop,
+                                        .fn = look,
+                                        .arg = l};
+    dt_status status = dt_ledger_read(&fx.env, 0, &reading, err);
+    *next = reading.next;
+    return status;
+}
+
+static void reading_the_ledger_sees_the_batch_and_stops_at_the_barrier(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t offset, next = -1;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
+    KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
+    KAFKA_FIXTURE_OK(send_one(p, "18", "x", &(int64_t){0}, &err), &err); /* after the barrier: not looked at */
+    KAFKA_FIXTURE_OK(read_ledger(0, 5000, NULL, &l, &next, &err), &err);
+    assert_string_equal(l.seen, "batch=17 barrier=t");
+    assert_int_equal(next, offset + 1);
+    dt_producer_free(p);
+}
+
+static void reading_starts_where_it_is_told_to(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t first, offset, next;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "17", "x", &first, &err), &err);
+    KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
+    KAFKA_FIXTURE_OK(read_ledger(first + 1, 5000, NULL, &l, &next, &err), &err);
+    assert_string_equal(l.seen, "barrier=t");
+    assert_int_equal(l.first, offset);
+    dt_producer_free(p);
+}
+
+static void what_was_not_committed_is_not_in_the_ledger(void **state)
+{
+    const char *small[] = {"max.message.bytes", "1000", NULL};
+    char payload[2000];
+    struct dt_kafka_message m = message("17", "");
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t offset, next;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    memset(payload, 'p', sizeof(payload));
+    m.value = (struct dt_str){payload, sizeof(payload)};
+    kafka_fixture_topic(&fx, fx.topic, 1, small);
+    assert_int_equal(dt_producer_send(p, &m, 1, DT_STR_LIT("batch"), DT_STR_LIT("17"), &offset, &err), DT_REFUSED);
+    dt_producer_free(p);
+    p = producer(0);
+    KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
+    KAFKA_FIXTURE_OK(read_ledger(0, 5000, NULL, &l, &next, &err), &err);
+    assert_string_equal(l.seen, "barrier=t");
+    dt_producer_free(p);
+}
+
+static void an_offset_beyond_the_end_of_the_ledger_is_invalid(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t next;
+
+    (void)state;
+    assert_int_equal(read_ledger(100, 5000, NULL, &l, &next, &err), DT_INVALID);
+    assert_string_equal(l.seen, "");
+}
+
+static void an_offset_that_was_trimmed_away_is_invalid(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t offset, next;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
+    KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
+    kafka_fixture_trim(&fx, ledger(), 0, offset);
+    assert_int_equal(read_ledger(0, 5000, NULL, &l, &next, &err), DT_INVALID);
+    l = (struct look){.barrier = "barrier"};
+    KAFKA_FIXTURE_OK(read_ledger(offset, 5000, NULL, &l, &next, &err), &err);
+    assert_string_equal(l.seen, "barrier=t");
+    dt_producer_free(p);
+}
+
+static dt_status ask_whether_there(int64_t offset, int timeout_ms)
+{
+    struct dt_error err = {0};
+    struct dt_ledger_reading reading = {
+        .from = offset, .clock = dt_clock_system(), .deadline_us = kafka_fixture_now_us() + timeout_ms * INT64_C(1000)};
+    return dt_ledger_read(&fx.env, 0, &reading, &err);
+}
+
+static void without_a_function_it_is_asked_only_whether_the_offset_is_there(void **state)
+{
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
+    assert_int_equal(ask_whether_there(offset, 5000), DT_OK);
+    assert_int_equal(ask_whether_there(offset + 1, 5000), DT_OK); /* where no record is yet */
+    assert_int_equal(ask_whether_there(offset + 100, 5000), DT_INVALID);
+    dt_producer_free(p);
+}
+
+/* ---- trimming ---- */
+
+static dt_status trimmed(unsigned shard, int64_t before)
+{
+    const int64_t until_us = kafka_fixture_now_us() + 20000000;
+    struct dt_error err = {0};
+    dt_ledger_trim *trim = NULL;
+    dt_status status = DT_INTERNAL;
+
+    KAFKA_FIXTURE_OK(dt_ledger_trim_start(&fx.env, shard, before, &trim, &err), &err);
+    while (!dt_ledger_trim_done(trim, &status, &err))
+        assert_true(kafka_fixture_now_us() < until_us);
+    dt_ledger_trim_free(trim);
+    return status;
+}
+
+static void trimming_deletes_what_is_below_and_nothing_else(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t first, second, barrier, next;
+    dt_producer *p = producer(0), *neighbour = producer(1);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "one", "x", &first, &err), &err);
+    KAFKA_FIXTURE_OK(send_one(p, "two", "x", &second, &err), &err);
+    KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &barrier, &err), &err);
+    KAFKA_FIXTURE_OK(send_one(neighbour, "other", "x", &next, &err), &err);
+    assert_int_equal(trimmed(0, second), DT_OK);
+    assert_int_equal(read_ledger(first, 5000, NULL, &l, &next, &err), DT_INVALID);
+    l = (struct look){.barrier = "barrier"};
+    KAFKA_FIXTURE_OK(read_ledger(second, 5000, NULL, &l, &next, &err), &err);
+    assert_string_equal(l.seen, "batch=two barrier=t");
+    assert_int_equal(l.first, second);
+    assert_int_equal(trimmed(0, second), DT_OK); /* once more: as after a crash in between */
+    assert_int_equal(count(ledger(), true), 3);  /* the other shard's is there */
+    dt_producer_free(p);
+    dt_producer_free(neighbour);
+}
+
+static void trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing(void **state)
+{
+    struct dt_error err = {0};
+    int64_t offset;
+    dt_producer *p = producer(0);
+
+    (void)state;
+    KAFKA_FIXTURE_OK(send_one(p, "one", "x", &offset, &err), &err);
+    assert_int_not_equal(trimmed(0, 1000), DT_OK);
+    assert_int_equal(count(ledger(), true), 1);
+    dt_producer_free(p);
+}
+
+static void trimming_is_asked_for_without_waiting_and_may_be_forgotten(void **state)
+{
+    const int64_t begin_us = kafka_fixture_now_us();
+    struct dt_error err = {0};
+    dt_ledger_trim *trim = NULL, *second = NULL;
+    dt_status status;
+
+    (void)state;
+    snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
+    KAFKA_FIXTURE_OK(dt_ledger_trim_start(&fx.env, 0, 5, &trim, &err), &err);
+    assert_false(dt_ledger_trim_done(trim, &status, &err));
+    assert_int_equal(dt_ledger_trim_start(&fx.env, 1, 5, &second, &err), DT_FULL); /* one at a time */
+    assert_null(second);
+    dt_ledger_trim_free(trim);
+    dt_ledger_trim_free(NULL);
+    assert_true(kafka_fixture_now_us() - begin_us < 500000);
+    snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA"));
+}
+
+static void the_end_of_the_ledger_is_not_the_end_of_reading(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t begin_us = kafka_fixture_now_us(), next;
+
+    (void)state;
+    assert_int_equal(read_ledger(0, 400, NULL, &l, &next, &err), DT_UNAVAILABLE);
+    assert_in_range(kafka_fixture_now_us() - begin_us, 390000, 1500000);
+    assert_int_equal(next, 0);
+}
+
+static void reading_ends_when_told_to_stop(void **state)
+{
+    _Atomic bool stop = true;
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t next;
+
+    (void)state;
+    assert_int_equal(read_ledger(0, 5000, &stop, &l, &next, &err), DT_SHUTDOWN);
+}
+
+static void reading_without_a_broker_is_unavailable_at_its_deadline(void **state)
+{
+    struct look l = {.barrier = "barrier"};
+    struct dt_error err = {0};
+    int64_t begin_us = kafka_fixture_now_us(), next;
+
+    (void)state;
+    snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
+    assert_int_equal(read_ledger(0, 500, NULL, &l, &next, &err), DT_UNAVAILABLE);
+    assert_true(kafka_fixture_now_us() - begin_us < 1500000);
+    dt_kafka_drain(5000);
+    snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA"));
+}
+
+static void after_a_failure_a_producer_sends_nothing_more(void **state)
+{
+    const char *const small[] = {"max.message.bytes", "1000", NULL};
+    struct dt_error err = {0};
+    char value[2000];
+    int64_t offset = -7;
+    dt_producer *p;
+
+    (void)state;
+    kafka_fixture_topic(&fx, fx.topic, 1, small);
+    memset(value, 'x', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    p = producer(0);
+    assert_int_equal(send_one(p, "1", value, &offset, &err), DT_REFUSED);
+    assert_int_equal(send_one(p, "2", "small", &offset, &err), DT_DOUBT);
+    assert_int_equal(offset, -7);
+    dt_producer_free(p);
+    p = producer(0);
+    KAFKA_FIXTURE_OK(send_one(p, "3", "small", &offset, &err), &err);
+    assert_int_equal(committed(fx.topic, 1), 1);
+    assert_int_equal(committed(ledger(), 1), 1);
+    dt_producer_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(after_a_failure_a_producer_sends_nothing_more),
+        TEST(trimming_deletes_what_is_below_and_nothing_else),
+        TEST(trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing),
+        TEST(trimming_is_asked_for_without_waiting_and_may_be_forgotten),
+        TEST(reading_the_ledger_sees_the_batch_and_stops_at_the_barrier),
+        TEST(reading_starts_where_it_is_told_to),
+        TEST(what_was_not_committed_is_not_in_the_ledger),
+        TEST(an_offset_beyond_the_end_of_the_ledger_is_invalid),
+        TEST(an_offset_that_was_trimmed_away_is_invalid),
+        TEST(without_a_function_it_is_asked_only_whether_the_offset_is_there),
+        TEST(the_end_of_the_ledger_is_not_the_end_of_reading),
+        TEST(reading_ends_when_told_to_stop),
+        TEST(reading_without_a_broker_is_unavailable_at_its_deadline),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

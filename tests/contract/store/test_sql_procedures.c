@@ -1,0 +1,325 @@
+/* The schema as an interface: its procedures. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "support/rigs/sql_rig.h"
+#include "support/store_suite.h"
+
+STORE_SUITE("sql", 7)
+
+static void dt_cancel_answers_as_the_store_does(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, NULL);
+    assert_string_equal(answer("CALL dt_cancel(7)"), "7|cancelled\n");
+    assert_job(
+        &fx, 7,
+        "CONCAT_WS(' ', state, next_at IS NULL, due_band, purge_at - finished_at, version, updated_at = finished_at)",
+        "cancelled 1 2 2592000000 2 1");
+    assert_string_equal(answer("CALL dt_cancel(7)"), "7|cancelled\n");
+    assert_job(&fx, 7, "version", "2");
+    assert_string_equal(answer("CALL dt_cancel(8)"), "8|not_found\n");
+    for (int s = DT_DISPATCHED; s <= DT_DEAD; s++) {
+        job_row_dispatched(&fx, 10 + s, 1, 0);
+        mysql_fixture_run(&fx, "UPDATE jobs SET state = %d WHERE id = %d", s + 1, 10 + s);
+        char call[60], expected[60];
+        snprintf(call, sizeof call, "CALL dt_cancel(%d)", 10 + s);
+        snprintf(expected, sizeof expected, "%d|too_late\n", 10 + s);
+        assert_string_equal(answer(call), expected);
+        assert_job(&fx, 10 + s, "version", "1");
+    }
+}
+
+static void dt_cancel_looks_at_the_claiming_shards_list_and_the_topics_retention(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx,
+                      "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('orders', 7, 1, 1)");
+    job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', finished_at = 55, claim_shard = 2");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[77,1,9],[7,1,9]]' WHERE shard = 2");
+    assert_string_equal(answer("CALL dt_cancel(7)"), "7|too_late\n");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[77,1,9],[17,1,9]]' WHERE shard = 2");
+    assert_string_equal(answer("CALL dt_cancel(7)"), "7|cancelled\n");
+    assert_job(&fx, 7, "CONCAT_WS(' ', finished_at, purge_at - updated_at)", "55 7");
+}
+
+static void *cancel_seven(void *arg)
+{
+    (void)arg;
+    answer("CALL dt_cancel(7)");
+    return NULL;
+}
+
+static void dt_cancel_waits_for_a_batch_to_be_settled_and_holds_nothing_meanwhile(void **state)
+{
+    (void)state;
+    pthread_t other;
+    job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', finished_at = 55, claim_shard = 2");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
+    assert_int_equal(pthread_create(&other, NULL, cancel_seven, NULL), 0);
+    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 10 * 1000000;
+    while (!mysql_fixture_number(&fx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND "
+                                      "ID <> CONNECTION_ID() AND INFO LIKE '%%SLEEP(0.004)%%'"))
+        assert_true(dt_clock_mono_us(dt_clock_system()) < until_us);
+    mysql_fixture_run(&fx, "UPDATE jobs SET version = 9 WHERE id = 7; UPDATE shards SET inflight = '[]'");
+    pthread_join(other, NULL);
+    assert_string_equal(cell, "7|cancelled\n");
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, version)", "cancelled 10");
+}
+
+static void dt_reschedule_takes_utc_and_follows_the_rule_of_near(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, "next_at = next_at + 1, attempt = 1");
+    mysql_fixture_run(
+        &fx, "SET time_zone = '-08:00'; CALL dt_reschedule(7, '2199-12-31 23:59:59.999'); SET time_zone = '+00:00'");
+    assert_job(&fx, 7, "CONCAT_WS(' ', run_at, next_at, near, version)", "7258118399999 7258118399999 0 2");
+    mysql_fixture_run(&fx, "CALL dt_reschedule(7, '2100-01-01 00:00:00.000001')");
+    assert_job(&fx, 7, "run_at", "4102444800001");
+    int64_t end = dt_near_end_ms(mysql_now_ms(&fx));
+    mysql_fixture_run(&fx, "CALL dt_reschedule(7, '1970-01-01' + INTERVAL %lld MICROSECOND)", (long long)end * 1000);
+    assert_job(&fx, 7, "near", "0");
+    mysql_fixture_run(&fx, "CALL dt_reschedule(7, '1970-01-01' + INTERVAL %lld MICROSECOND)",
+                      (long long)(end - 1) * 1000);
+    assert_job(&fx, 7, "near", "1");
+    int64_t before = mysql_now_ms(&fx);
+    assert_string_equal(answer("CALL dt_reschedule(7, '2001-01-01')"), "7|rescheduled\n");
+    assert_in_range(mysql_fixture_number(&fx, "SELECT next_at FROM jobs"), before, mysql_now_ms(&fx));
+    assert_int_not_equal(by_hand("CALL dt_reschedule(7, NULL)"), DT_OK);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched'");
+    assert_string_equal(answer("CALL dt_reschedule(7, '2100-01-01')"), "7|too_late\n");
+    assert_string_equal(answer("CALL dt_reschedule(8, '2100-01-01')"), "8|not_found\n");
+}
+
+static void *redrive_seven(void *arg)
+{
+    (void)arg;
+    answer("CALL dt_redrive(7)");
+    return NULL;
+}
+
+/* The second one waits for the row in history, and finds it gone: the job is in `jobs` again. */
+static void who_drives_a_job_back_while_another_one_does_is_told_so(void **state)
+{
+    (void)state;
+    pthread_t other;
+    job_row(&fx, 7, "state = 'dead', next_at = NULL, attempt = 1");
+    mysql_fixture_run(
+        &fx,
+        "INSERT INTO history (id, part, topic, state, run_at, attempt, failures, attempt_status, due_at, "
+        "dispatched_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, "
+        "maker, digest, payload_binary, payload) SELECT id, 0, topic, state, run_at, attempt, failures, "
+        "attempt_status, due_at, dispatched_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, "
+        "updated_at, 9000000000000, maker, digest, payload_binary, payload FROM jobs; DELETE FROM jobs; INSERT INTO "
+        "history_days VALUES (0, 0); BEGIN; SELECT id FROM history FOR UPDATE");
+    assert_int_equal(pthread_create(&other, NULL, redrive_seven, NULL), 0);
+    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 10 * 1000000;
+    while (!mysql_fixture_number(&fx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND "
+                                      "ID <> CONNECTION_ID() AND INFO LIKE '%%FROM history h WHERE%%FOR UPDATE%%'"))
+        assert_true(dt_clock_mono_us(dt_clock_system()) < until_us);
+    job_row(&fx, 7, "attempt = 1");
+    mysql_fixture_run(&fx, "DELETE FROM history; COMMIT");
+    pthread_join(other, NULL);
+    assert_string_equal(cell, "7|not_dead\n");
+}
+
+static void dt_redrive_gives_a_new_budget_and_no_new_count(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, "state = 'dead', next_at = NULL, attempt = 3, failures = 3, purge_at = 99");
+    int64_t before = mysql_now_ms(&fx);
+    assert_string_equal(answer("CALL dt_redrive(7)"), "7|redriven\n");
+    assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt, failures, near, purge_at IS NULL, version)",
+               "scheduled 3 0 1 1 2");
+    assert_in_range(mysql_fixture_number(&fx, "SELECT next_at FROM jobs"), before, mysql_now_ms(&fx));
+    assert_string_equal(answer("CALL dt_redrive(7)"), "7|not_dead\n");
+    assert_string_equal(answer("CALL dt_redrive(8)"), "8|not_found\n");
+}
+
+static void dt_explain_names_the_shard_that_the_dispatcher_uses(void **state)
+{
+    (void)state;
+    struct dt_shard_map map;
+    static const unsigned counts[] = {1, 2, 7, 64, 1024};
+    for (int64_t id = 5; id < INT64_C(1) << 50; id = id * 5 + 3)
+        job_row(&fx, id, NULL);
+    for (int i = 0; i < 5; i++) {
+        mysql_fixture_run(&fx, "UPDATE installation SET shards = %u", counts[i]);
+        dt_shard_map_init(&map, 1, counts[i]);
+        for (int64_t id = 5; id < INT64_C(1) << 50; id = id * 5 + 3) {
+            char call[60], expected[60];
+            snprintf(call, sizeof call, "CALL dt_explain(%lld)", (long long)id);
+            snprintf(expected, sizeof expected, "\nshard|%u (slot %u)", dt_shard_of(&map, id), dt_slot(id));
+            if (!strstr(answer(call), expected))
+                fail_msg("%s: expected %s in %s", call, expected, cell);
+        }
+    }
+    mysql_fixture_run(&fx, "UPDATE installation SET shards = 7");
+}
+
+#define assert_explained(words)                                                                                        \
+    do {                                                                                                               \
+        if (!strstr(answer("CALL dt_explain(7)"), words))                                                              \
+            fail_msg("expected \"%s\" in:\n%s", words, cell);                                                          \
+    } while (0)
+
+static void dt_explain_gives_the_reason_for_waiting(void **state)
+{
+    (void)state;
+    struct dt_shard_map map;
+    dt_shard_map_init(&map, 1, 7);
+    unsigned shard = dt_shard_of(&map, 7);
+    assert_explained("no job 7");
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('orders', TRUE, 1, 1)");
+    job_row(&fx, 7, "job_key = 'k'");
+    assert_explained("scheduled: due in ");
+    assert_explained("k (not in job_keys)");
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 5; INSERT INTO job_keys VALUES ('orders', 'k', 8)");
+    assert_explained("its topic is paused");
+    assert_explained("k (moved on to job 8)");
+    mysql_fixture_run(&fx, "UPDATE topics SET paused = FALSE");
+    assert_explained("nobody leads its shard");
+    mysql_fixture_run(&fx, "UPDATE shards SET owner = 'host:1' WHERE shard = %u", shard);
+    assert_explained("nobody leads its shard"); /* a name in the row is not a process that lives */
+    process_leads("host:1", shard);
+    assert_explained("not been heard of");
+    mysql_fixture_run(
+        &fx, "INSERT INTO shard_stats (shard, seen_at, epoch, waiting) VALUES (%u, " SQL_NOW ", 1, 'kafka')", shard);
+    assert_explained("leader waits for kafka");
+    mysql_fixture_run(&fx, "UPDATE shard_stats SET waiting = NULL");
+    assert_explained("picks it up next");
+    mysql_fixture_run(&fx, "UPDATE shards SET halted = 'ledger' WHERE shard = %u", shard);
+    assert_explained("shard is halted");
+    mysql_fixture_run(&fx,
+                      "UPDATE jobs SET state = 'dispatched', attempt = 1, attempt_status = 'dispatched', "
+                      "due_at = 1, dispatched_at = 3, claim_shard = %u",
+                      shard);
+    assert_explained("attempt 1 waits for its result");
+    assert_explained("late by 2 ms");
+    mysql_fixture_run(&fx, "UPDATE jobs SET no_retries = TRUE");
+    assert_explained("no attempt follows");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,1]]' WHERE shard = %u", shard);
+    assert_explained("is halted");
+    mysql_fixture_run(&fx, "UPDATE shards SET halted = NULL");
+    assert_explained("on its way to Kafka");
+    mysql_fixture_run(
+        &fx, "UPDATE jobs SET state = 'dead', next_at = NULL, purge_at = 5, error_at = 5, error_code = 'boom'");
+    assert_explained("state|dead\n");
+    assert_explained("1970-01-01 00:00:00.005 boom");
+}
+
+static void dt_clear_halt_lets_the_operator_choose(void **state)
+{
+    (void)state;
+    static const char halted[] =
+        "UPDATE shards SET halted = 'why', inflight = '[[7,1,1]]', send_n = 1, ledger_offset = 40, "
+        "version = 3, epoch = 9 WHERE shard = 2";
+    static const char row[] = "SELECT CONCAT_WS(' ', halted IS NULL, inflight, send_n, ledger_offset, version, epoch) "
+                              "FROM shards WHERE shard = 2";
+    mysql_fixture_run(&fx, "%s", halted);
+    assert_string_equal(answer("CALL dt_clear_halt(2, 'resend', NULL)"), "2|cleared\n");
+    assert_sql("1 [[7,1,1]] 1 40 4 9", "%s", row);
+    assert_string_equal(answer("CALL dt_clear_halt(2, 'drop', NULL)"), "2|not_halted\n");
+    assert_sql("1 [[7,1,1]] 1 40 4 9", "%s", row);
+    mysql_fixture_run(&fx, "%s", halted);
+    assert_string_equal(answer("CALL dt_clear_halt(2, 'drop', -1)"), "2|cleared\n");
+    assert_sql("1 [] 0 -1 4 9", "%s", row);
+    mysql_fixture_run(&fx, "%s", halted);
+    assert_string_equal(answer("CALL dt_clear_halt(2, 'drop', 77)"), "2|cleared\n");
+    assert_sql("1 [] 0 77 4 9", "%s", row);
+    assert_string_equal(answer("CALL dt_clear_halt(99, 'drop', 77)"), "99|not_found\n");
+    mysql_fixture_run(&fx, "%s", halted);
+    assert_int_not_equal(by_hand("CALL dt_clear_halt(2, 'forget', NULL)"), DT_OK);
+    assert_int_not_equal(by_hand("CALL dt_clear_halt(2, NULL, NULL)"), DT_OK);
+    assert_int_not_equal(by_hand("CALL dt_clear_halt(2, 'drop', -2)"), DT_OK);
+    assert_sql("0 [[7,1,1]] 1 40 3 9", "%s", row);
+}
+
+static void a_cleared_halt_waits_anew_for_the_results_of_what_was_dropped_and_deletes_nothing_soon(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 2, 2);
+    job_row_dispatched(&fx, 8, 2, 2);
+    job_row_dispatched(&fx, 9, 2, 2);
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 5; UPDATE jobs SET next_at = " SQL_NOW " + 9000000 WHERE id = 9");
+    mysql_fixture_run(&fx, "UPDATE shards SET halted = 'why', inflight = '[[7,2,1],[8,1,1],[9,2,1]]', send_n = 3,"
+                           " trim_offset = 30, trim_at = 5 WHERE shard = 2");
+    assert_sql("[[7,2,1],[8,1,1],[9,2,1]]", "SELECT inflight FROM shards WHERE shard = 2");
+    assert_string_equal(answer("CALL dt_clear_halt(2, 'drop', NULL)"), "2|cleared\n");
+    assert_sql("1 1", "SELECT CONCAT_WS(' ', trim_offset IS NULL, trim_at IS NULL) FROM shards WHERE shard = 2");
+    assert_sql("1", "SELECT next_at BETWEEN " SQL_NOW " + 30000 AND " SQL_NOW " + 60000 FROM jobs WHERE id = 7");
+    assert_sql("5", "SELECT next_at FROM jobs WHERE id = 8"); /* not the attempt that was in flight */
+    assert_sql("1", "SELECT next_at > " SQL_NOW " + 8000000 FROM jobs WHERE id = 9");
+}
+
+static void v_in_flight_shows_each_attempt_that_is_claimed_and_not_settled(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 7, 2, 2);
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,2,1],[8,1,5]]', send_n = 1 WHERE shard = 2");
+    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,2' WHERE shard = 1");
+    assert_sql("2 1 1 7/2 orders dispatched 2",
+               "SELECT CONCAT_WS(' ', shard, place, goes_next, ce_id, kafka_topic, state, latest_attempt)"
+               " FROM v_in_flight WHERE job_id = 7");
+    assert_sql("2 2 0 8/1 1970-01-01 00:00:00.005",
+               "SELECT CONCAT_WS(' ', shard, place, goes_next, ce_id, due_at) FROM v_in_flight WHERE job_id = 8");
+    assert_sql("2", "SELECT COUNT(*) FROM v_in_flight");
+}
+
+static void a_procedure_leaves_no_transaction_and_no_isolation_behind(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, NULL);
+    mysql_fixture_run(&fx, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE; CALL dt_cancel(7)");
+    dt_db *db;
+    OK(dt_store_db(store, &db, &err));
+    OK(dt_db_run(db, "UPDATE jobs SET version = version + 1 WHERE id = 7", DT_NO_PARAMS, NULL, &err)); /* not locked */
+    mysql_fixture_run(&fx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    assert_job(&fx, 7, "version", "3");
+}
+
+static void views_and_procedures_need_no_definer(void **state)
+{
+    (void)state;
+    assert_sql(
+        "0",
+        "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE() AND security_type <> 'INVOKER'");
+    assert_sql("0", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND "
+                    "security_type <> 'INVOKER'");
+    assert_sql("12", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
+    assert_sql("5", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
+}
+
+static void every_table_and_the_telling_columns_have_comments(void **state)
+{
+    (void)state;
+    assert_sql("", "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = DATABASE() "
+                   "AND table_type = 'BASE TABLE' AND table_comment = '' AND table_name <> 'schema_migrations'");
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup(name, empty_tables)
+    const struct CMUnitTest tests[] = {
+        T(dt_cancel_answers_as_the_store_does),
+        T(dt_cancel_looks_at_the_claiming_shards_list_and_the_topics_retention),
+        T(dt_cancel_waits_for_a_batch_to_be_settled_and_holds_nothing_meanwhile),
+        T(dt_reschedule_takes_utc_and_follows_the_rule_of_near),
+        T(dt_redrive_gives_a_new_budget_and_no_new_count),
+        T(who_drives_a_job_back_while_another_one_does_is_told_so),
+        T(dt_explain_names_the_shard_that_the_dispatcher_uses),
+        T(dt_explain_gives_the_reason_for_waiting),
+        T(dt_clear_halt_lets_the_operator_choose),
+        T(a_cleared_halt_waits_anew_for_the_results_of_what_was_dropped_and_deletes_nothing_soon),
+        T(v_in_flight_shows_each_attempt_that_is_claimed_and_not_settled),
+        T(a_procedure_leaves_no_transaction_and_no_isolation_behind),
+        T(views_and_procedures_need_no_definer),
+        T(every_table_and_the_telling_columns_have_comments),
+    };
+    return cmocka_run_group_tests_name("the schema as an interface", tests, open_store, close_store);
+}

@@ -1,0 +1,87 @@
+/* A producer of a suite's own, and what its readers see. */
+#ifndef DT_SUPPORT_KAFKA_PRODUCER_RIG_H
+#define DT_SUPPORT_KAFKA_PRODUCER_RIG_H
+
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "base/metrics.h"
+#include "delivery/kafka/kafka_ledger.h"
+#include "delivery/kafka/kafka_producer.h"
+#include "support/kafka_fixture.h"
+#include "support/redis_fixture.h"
+
+static struct kafka_fixture fx;
+
+static inline int make(void **state)
+{
+    (void)state;
+    kafka_fixture_make(&fx, "producer");
+    return 0;
+}
+
+static inline int clear(void **state)
+{
+    (void)state;
+    kafka_fixture_clear(&fx);
+    return 0;
+}
+
+static inline const char *ledger(void)
+{
+    return kafka_fixture_own(&fx, "ledger");
+}
+
+static inline dt_producer *producer(unsigned shard)
+{
+    struct dt_error err = {0};
+    dt_producer *p = NULL;
+
+    KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, shard, NULL, &p, &err), &err);
+    return p;
+}
+
+static inline struct dt_kafka_message message(const char *key, const char *value)
+{
+    return (struct dt_kafka_message){.topic = dt_str(fx.topic), .key = dt_str(key), .value = dt_str(value)};
+}
+
+static inline dt_status send_one(dt_producer *p, const char *key, const char *value, int64_t *offset,
+                                 struct dt_error *err)
+{
+    const struct dt_kafka_message m = message(key, value);
+
+    return dt_producer_send(p, &m, 1, DT_STR_LIT("batch"), dt_str(key), offset, err);
+}
+
+static inline size_t count(const char *topic, bool committed)
+{
+    struct kafka_seen *seen;
+    size_t n = kafka_fixture_read(&fx, topic, committed, &seen);
+
+    free(seen);
+    return n;
+}
+
+/* Committed records once there are n of them: the broker answers a commit before it has written all of its markers. */
+static inline size_t committed(const char *topic, size_t n)
+{
+    const int64_t until_us = kafka_fixture_now_us() + 10000000;
+    size_t seen = count(topic, true);
+
+    while (seen < n && kafka_fixture_now_us() < until_us)
+        seen = count(topic, true);
+    return seen;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, clear)
+
+#endif
