@@ -44,6 +44,15 @@ static dt_status lock_migrations(dt_db *db, struct dt_error *err)
     return dt_fail(err, DT_BUSY, "another process has been migrating for %d s", LOCK_WAIT_S * LOCK_TRIES);
 }
 
+/* Runs one statement. One that adds a column which is there already was run by hand before: it is done, and must do
+ * nothing else. (MySQL has no ADD COLUMN IF NOT EXISTS.) */
+static dt_status run_statement(dt_db *db, struct dt_str text, struct dt_error *err)
+{
+    dt_status status = dt_db_script(db, text, err);
+    bool adds = memmem(text.p, text.n, "ADD COLUMN", strlen("ADD COLUMN"));
+    return status == DT_EXISTS && adds ? DT_OK : status;
+}
+
 static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t done, struct dt_error *err)
 {
     struct dt_sql_split split;
@@ -52,7 +61,7 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
     for (struct dt_str text; (text = dt_sql_split_next(&split)).p;) {
         if (step++ < done)
             continue;
-        dt_status status = dt_db_script(db, text, err);
+        dt_status status = run_statement(db, text, err);
         if (status == DT_OK)
             status =
                 dt_db_run(db, dt_sql_set_migration_step, DT_PARAMS(DT_P_INT(step), DT_P_INT(m->version)), NULL, err);

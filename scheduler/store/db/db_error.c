@@ -45,8 +45,9 @@ dt_status dt_db_error_status(unsigned number)
     case 1969:
     case 3572: /* NOWAIT */
         return DT_BUSY;
+    case 1060: /* column, in DDL */
     case 1062:
-    case 1586:
+    case 1586: /* row of a key */
         return DT_EXISTS;
     case 1048: /* NULL into NOT NULL */
     case 1264: /* out of range */
