@@ -38,6 +38,8 @@
 #define PARTS_US      INT64_C(300000000) /* partitions are looked after so often */
 #define PARTS_SOON_US INT64_C(10000000)  /* after it failed, or did not end */
 #define DAYS_AHEAD    2
+#define NOTICES_US    INT64_C(300000000) /* notices that nobody sends are looked for so often */
+#define NOTICES_MS    INT64_C(3600000) /* a rolling restart that takes Kafka away, or brings it back, is over by then */
 #define AUDIT_ROWS    20000
 #define AUDIT_SHARE   100 /* a piece that took 20 ms is followed by a pause of 2 s */
 
@@ -56,6 +58,7 @@ struct dt_housekeeper {
     int64_t parts_us;                          /* mono: partitions are not looked after before */
     dt_audit *audit;
     int64_t audit_us, audit_took_us; /* mono: not before; what the piece has taken so far */
+    int64_t notices_us;              /* mono: not before */
     struct dt_archiver archiver;
     struct dt_outage_part outage;
     bool failed; /* something of this round did */
@@ -139,6 +142,22 @@ static bool keep_history(dt_housekeeper *h, int64_t now_ms)
     return status == DT_OK && (freed == KEY_ROWS || sorted > 0);
 }
 
+/* Without a Kafka nobody sends what a process that had one left in the outbox, and its jobs could not be archived. */
+static bool give_up_notices(dt_housekeeper *h, int64_t now_ms)
+{
+    struct dt_error err = {0};
+    size_t done = 0;
+    if (dt_config_has_kafka(h->env.config) || mono_us(h) < h->notices_us)
+        return false;
+    dt_status status = dt_store_give_up_notices(h->store, now_ms - NOTICES_MS, STEP_ROWS, &done, &err);
+    tell_wait(h, "notices that nobody sends wait to be removed", status, &err);
+    if (done)
+        DT_LOG(WARN, "housekeeper", "dead letters were given up: there is no Kafka any more", DT_I("notices", done));
+    bool more = status == DT_OK && done == STEP_ROWS;
+    h->notices_us = more ? 0 : mono_us(h) + NOTICES_US;
+    return more;
+}
+
 /* One step of each; true: there is more. */
 static bool do_chores(dt_housekeeper *h)
 {
@@ -152,10 +171,11 @@ static bool do_chores(dt_housekeeper *h)
     if (status != DT_OK)
         return false;
     look_after_partitions(h, now_ms);
+    bool gives_up = give_up_notices(h, now_ms);
     bool moves = archive_finished(h, now_ms), keeps = keep_history(h, now_ms);
     if (!h->failed)
         dt_outage_over(&h->outage);
-    return promoted == STEP_ROWS || moves || keeps;
+    return promoted == STEP_ROWS || moves || keeps || gives_up;
 }
 
 static void chores(dt_housekeeper *h)

@@ -42,4 +42,10 @@ void dt_config_print(const struct dt_config *config, FILE *out);
 /* The reference page (Markdown), made from the table. */
 void dt_config_reference(FILE *out);
 
+/* Whether there is a Kafka. An installation can do without; nothing waits for it then, and that is no outage. */
+static inline bool dt_config_has_kafka(const struct dt_config *config)
+{
+    return config->kafka_brokers && config->kafka_brokers[0];
+}
+
 #endif

@@ -87,7 +87,7 @@ static const struct dt_option_rule rules[] = {
     {"log", "level", level_ok, "debug, info, warn or error"},
     {"installation", "name", name_ok, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
     {"redis", "endpoints", anything, "a comma-separated list of host:port, or nothing"},
-    {"kafka", "brokers", present, "a comma-separated list of host:port"},
+    {"kafka", "brokers", anything, "a comma-separated list of host:port, or nothing"},
     {"kafka", "allow_topics", topics_ok, "names of Kafka topics, or prefixes that end in *, separated by commas"},
     {"zookeeper", "servers", anything, "a ZooKeeper connect string, or nothing"},
     {"http", "listen", present, "an address"},

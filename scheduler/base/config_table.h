@@ -29,7 +29,7 @@
   TEXT(redis, endpoints, "127.0.0.1:6379", DT_OPT_NONE, "Comma-separated host:port list of the Redis servers that hold the index. Empty: there is no Redis, and leaders read due jobs from MySQL.") \
   TEXT(redis, password, "", DT_OPT_SECRET, "Password for AUTH; empty = none.") \
   DURATION(redis, timeout, DT_SECOND, 50, DT_MINUTE, DT_OPT_NONE, "Connect and command timeout.") \
-  TEXT(kafka, brokers, "127.0.0.1:9092", DT_OPT_NONE, "bootstrap.servers.") \
+  TEXT(kafka, brokers, "127.0.0.1:9092", DT_OPT_NONE, "bootstrap.servers. Empty: there is no Kafka. Results come by REST, no topic is delivered by Kafka, and dead letters are found by REST and SQL.") \
   INT(kafka, auto_create_partitions, 4, 0, 10000, DT_OPT_NONE, "Partitions of a topic that is created on demand; 0 = never create topics.") \
   INT(kafka, replication_factor, 1, 1, 32, DT_OPT_NONE, "Replication factor of topics that are created. Use 3 in production.") \
   TEXT(kafka, allow_topics, "", DT_OPT_NONE, "Kafka topics that a token bound to prefixes may name as a topic's kafka_topic, beside those that begin with one of its prefixes: comma-separated names, or prefixes that end in *. Internal topics of an installation (<any name>.ledger, .results, .commands, .dead, ...) are refused to everybody.") \

@@ -42,6 +42,22 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
     return status;
 }
 
+dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t limit, size_t *done, struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_found_ids ids = {.n = 0};
+    dt_strbuf_init(&ids.list);
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status =
+            dt_select_ids(db, dt_sql_select_old_notices, DT_PARAMS(DT_P_INT(before_ms), DT_P_INT(limit)), &ids, err);
+    if (status == DT_OK && ids.n)
+        status = dt_db_run(db, dt_sql_delete_notices, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids.list))), NULL, err);
+    *done = ids.n;
+    dt_strbuf_clear(&ids.list);
+    return status;
+}
+
 dt_status dt_tidy_list(dt_store *store, dt_db *db, struct dt_str ids, uint64_t *changed, struct dt_error *err)
 {
     const struct dt_config *config = dt_store_config(store);

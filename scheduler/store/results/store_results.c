@@ -19,7 +19,7 @@
  * the rows that others hold: their results are BUSY, and nobody else waits for them.
  *
  * Invariants: nothing is written that was not judged; a dead letter is written with the state that it tells of; several
- * results of one job are judged one after the other and written once; rows are locked in the order of their ids by each
+ * results of one job are judged one after the other and written once; without a Kafka no dead letter is written; rows are locked in the order of their ids by each
  * statement, so that two batches seldom wait for each other in a circle, and never if they lock while reading.
  *
  * Refuses to know where results come from, and what they mean: dt_job_decide is the judge.
@@ -266,6 +266,7 @@ static void judge_job(struct batch *b, struct judged *j)
             continue;
         struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
         a->outcome = d.outcome;
+        d.dead_letter = d.dead_letter && dt_config_has_kafka(b->config);
         if (d.outcome == DT_OUTCOME_APPLIED) {
             take_decision(j, &a->result, &d);
             a->outbox = d.dead_letter;

@@ -1,4 +1,4 @@
--- Jobs whose day comes near, and jobs that a manual edit finished.
+-- Jobs whose day comes near, jobs that a manual edit finished, and notices that nobody sends.
 
 -- name: select_coming_near
 SELECT id
@@ -13,6 +13,9 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
    SET j.near = 1
  WHERE j.near = 0
    AND j.next_at < ?;
+
+-- name: select_old_notices
+SELECT id FROM outbox FORCE INDEX (PRIMARY) WHERE made_at < ? ORDER BY id LIMIT ?;
 
 -- Rows that a manual edit finished, with next_at set to NULL as well: nobody said when they may go.
 -- name: select_untold

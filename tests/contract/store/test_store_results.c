@@ -13,6 +13,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "store/archive/housekeeping.h"
 #include "store/results/store_results.h"
 #include "support/job_rows.h"
 
@@ -179,6 +180,36 @@ static void the_last_failure_buries_the_job_and_leaves_a_dead_letter(void **stat
                         : dt_shard_of(&map, 7) == 1 ? "dead 1 7 5 1"
                         : dt_shard_of(&map, 7) == 2 ? "dead 2 7 5 1"
                                                     : "dead 3 7 5 1");
+}
+
+/* Nobody would send it, now or when a Kafka comes. */
+static void without_kafka_a_job_dies_and_leaves_no_dead_letter(void **state)
+{
+    (void)state;
+    char *brokers = fx.config.kafka_brokers;
+    job_row_dispatched(&fx, 7, 5, 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET failures = 2");
+    fx.config.kafka_brokers = (char[]){""};
+    struct dt_apply a = apply_one(failure(7, 5, S("c"), DT_STR_NONE));
+    fx.config.kafka_brokers = brokers;
+    assert_outcome(a, APPLIED);
+    assert_false(a.outbox);
+    assert_job(&fx, 7, "state", "dead");
+    assert_int_equal(letters(7), 0);
+}
+
+static void notices_of_a_kafka_that_was_taken_away_are_given_up_when_they_are_old(void **state)
+{
+    (void)state;
+    size_t done = 0;
+    mysql_fixture_run(&fx, "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', 1, 1, 1000), "
+                           "(3, 'dead', 2, 1, 3000), (0, 'dead', 3, 1, 2000)");
+    MYSQL_FIXTURE_OK(dt_store_give_up_notices(store, 3000, 1, &done, &err), &err);
+    assert_int_equal(done, 1);
+    MYSQL_FIXTURE_OK(dt_store_give_up_notices(store, 3000, 10, &done, &err), &err);
+    assert_int_equal(done, 1);
+    assert_int_equal(letters(2), 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox"), 1);
 }
 
 static void giving_up_buries_at_once(void **state)
@@ -900,6 +931,8 @@ int main(void)
         T(a_retry_far_ahead_is_indexed_by_its_day),
         T(a_failure_may_bring_its_own_delay),
         T(the_last_failure_buries_the_job_and_leaves_a_dead_letter),
+        T(without_kafka_a_job_dies_and_leaves_no_dead_letter),
+        T(notices_of_a_kafka_that_was_taken_away_are_given_up_when_they_are_old),
         T(giving_up_buries_at_once),
         T(a_snooze_waits_and_spends_nothing),
         T(an_extension_starts_the_deadline_anew_each_time),
