@@ -23,12 +23,9 @@
 #include "base/outage.h"
 #include "chores/heartbeat.h"
 #include "chores/housekeeper.h"
-#include "chores/outbox.h"
-#include "chores/results.h"
-#include "chores/results_watermark.h"
+#include "chores/kafka_parts.h"
 #include "election/elector.h"
 #include "election/shard_map.h"
-#include "kafka/kafka.h"
 #include "shard/shard_loop.h"
 #include "store/store.h"
 
@@ -61,12 +58,8 @@ struct dt_dispatcher {
     struct dt_kafka_env kafka;
     struct dt_delivery_servers servers; /* what the deliveries use */
     dt_store *store;
-    dt_kafka_admin *admin;
-    dt_notice_producer *notices;
     dt_elector *elector;
-    dt_results *results;
-    dt_results_watermark *results_watermark;
-    dt_outbox *outbox;
+    dt_kafka_parts *kafka_parts;
     dt_housekeeper *housekeeper;
     dt_heartbeat *heartbeat; /* loops and threads that are started before it may ask */
     dt_wake *wake;           /* likewise */
@@ -238,7 +231,7 @@ static void on_moved(void *arg)
 static void outbox_here(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
-    dt_outbox_post(d->outbox, shard);
+    dt_kafka_parts_outbox(d->kafka_parts, shard);
 }
 
 /* The shard may be led by another process: announce it on the wake channel. */
@@ -247,7 +240,7 @@ static void outbox_anywhere(void *arg, unsigned shard)
     dt_dispatcher *d = arg;
     struct dt_error err = {0};
     if (sends_notices(d, shard)) {
-        dt_outbox_post(d->outbox, shard);
+        dt_kafka_parts_outbox(d->kafka_parts, shard);
         return;
     }
     if (!d->notify) /* its leader looks by itself */
@@ -275,13 +268,13 @@ static void wake_shard(void *arg, unsigned shard)
 static int64_t read_up_to(void *arg)
 {
     dt_dispatcher *d = arg;
-    return dt_results_watermark_up_to(d->results_watermark);
+    return dt_kafka_parts_read_up_to(d->kafka_parts);
 }
 
 static void want_read(void *arg, unsigned shard, int64_t deadline_ms)
 {
     dt_dispatcher *d = arg;
-    dt_results_watermark_want(d->results_watermark, shard, deadline_ms);
+    dt_kafka_parts_want_read(d->kafka_parts, shard, deadline_ms);
 }
 
 static void held_shard(void *arg, unsigned shard)
@@ -308,7 +301,7 @@ static void on_wake(void *arg, int shard, bool outbox)
         dt_elector_news(d->elector);
     }
     if (shard >= 0 && outbox)
-        dt_outbox_post(d->outbox, (unsigned)shard);
+        dt_kafka_parts_outbox(d->kafka_parts, (unsigned)shard);
 }
 
 static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
@@ -481,19 +474,26 @@ static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
         status = dt_store_installation(d->store, &d->inst, err);
     if (status == DT_OK)
         status = dt_store_shard_range(d->store, &d->inst, &d->range, err);
-    d->kafka = (struct dt_kafka_env){.config = d->config,
-                                     .installation = d->inst.name,
-                                     .uuid = d->inst.uuid,
-                                     .shards = d->inst.shards,
-                                     .admin = d->admin};
+    d->kafka = (struct dt_kafka_env){
+        .config = d->config, .installation = d->inst.name, .uuid = d->inst.uuid, .shards = d->inst.shards};
     return status;
 }
 
 static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
 {
-    dt_status status = d->admin ? DT_OK : dt_kafka_admin_new(&d->kafka, &d->admin, err);
-    d->kafka.admin = d->admin;
-    return status == DT_OK ? dt_kafka_admin_prepare(d->admin, err) : status;
+    return dt_kafka_parts_reach(d->kafka_parts, err);
+}
+
+/* Borrows members that are filled in later, but before the parts are started. */
+static dt_status make_kafka_parts(dt_dispatcher *d)
+{
+    const struct dt_kafka_parts_env env = {
+        .kafka = &d->kafka,
+        .outbox = {d->config, &d->kafka, d->clock, NULL, d, sends_notices, shards_here},
+        .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere, index_untold},
+        .reads = {.kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard}};
+    d->kafka.config = d->config;
+    return dt_kafka_parts_new(&env, &d->kafka_parts);
 }
 
 /* Others look at both while they are made. */
@@ -511,9 +511,6 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
 
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
-    struct dt_outbox_env outbox = {d->config, &d->kafka, d->clock, NULL, d, sends_notices, shards_here};
-    struct dt_results_env results = {&d->brief, &d->kafka, d->clock, &d->ref,         NULL,
-                                     d,         get_map,   place,    outbox_anywhere, index_untold};
     struct dt_housekeeper_env house = {.config = d->config,
                                        .installation = d->inst.name,
                                        .clock = d->clock,
@@ -535,21 +532,12 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                          .state = loop_state,
                                          .doubt = doubt_all,
                                          .announce = tell_all};
-    struct dt_results_watermark_env reads = {
-        .kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard};
     struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch, err);
     if (status == DT_OK)
-        status = dt_notice_producer_new(&d->kafka, &d->notices, err);
-    outbox.notices = results.notices = d->notices;
-    if (status == DT_OK)
         status = dt_index_new(d->config, d->inst.name, d->clock, &d->notify, err);
     if (status == DT_OK)
-        status = dt_outbox_start(&outbox, &d->outbox, err);
-    if (status == DT_OK)
-        status = dt_results_watermark_start(&reads, &d->results_watermark, err);
-    if (status == DT_OK)
-        status = dt_results_start(&results, &d->results, err);
+        status = dt_kafka_parts_start(d->kafka_parts, err);
     if (status == DT_OK)
         status = dt_housekeeper_start(&house, &d->housekeeper, err);
     return status == DT_OK ? start_listening(d, &heartbeat, err) : status;
@@ -594,17 +582,14 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 static void end_parts(dt_dispatcher *d)
 {
     dt_wake_stop(d->wake);
-    dt_results_stop(d->results);
+    dt_kafka_parts_stop(d->kafka_parts);
+    d->kafka_parts = NULL;
     dt_heartbeat_stop(d->heartbeat);
     dt_housekeeper_stop(d->housekeeper);
-    dt_results_watermark_stop(d->results_watermark);
-    dt_outbox_stop(d->outbox);
     dt_shard_map_source_stop(d->watch);
     if (d->elector)
         dt_elector_stop(d->elector);
     dt_index_free(d->notify);
-    dt_notice_producer_free(d->notices);
-    dt_kafka_admin_free(d->admin);
     dt_kafka_drain(DRAIN_MS); /* the offsets of the last results are committed */
 }
 
@@ -660,6 +645,8 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     dt_status status = dt_mailbox_new(&d->mailbox);
     if (status == DT_OK)
         status = dt_store_new(config, &d->ref, &d->store);
+    if (status == DT_OK)
+        status = make_kafka_parts(d);
     if (status != DT_OK) {
         dt_dispatcher_free(d);
         return dt_fail(err, status, "cannot start");
@@ -678,6 +665,7 @@ void dt_dispatcher_free(dt_dispatcher *d)
 {
     if (!d)
         return;
+    dt_kafka_parts_stop(d->kafka_parts);
     dt_store_free(d->store);
     dt_mailbox_free(d->mailbox);
     pthread_mutex_destroy(&d->notify_lock);

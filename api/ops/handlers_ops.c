@@ -33,10 +33,10 @@ static void add_part(struct dt_strbuf *out, const char *name, const char *state)
     dt_strbuf_addf(out, ",\"%s\":\"%s\"", name, state);
 }
 
-/* What is there works or not; what is not there is no outage. */
-static const char *redis_word(const struct dt_api *api, bool works)
+/* A server that is there works or not. One that is not there is no outage, unless something waits for it. */
+static const char *word_of(bool there, bool works)
 {
-    return !dt_index_configured(api->config) ? "none" : works ? "ok" : "degraded";
+    return !works ? "degraded" : there ? "ok" : "none";
 }
 
 /* The dispatchers' own words on what works, and how long ago they said so; -1: never heard. */
@@ -60,7 +60,7 @@ static struct work look_at_work(struct dt_api *api)
     /* Two times fresh: what was read long ago says nothing of now. */
     bool known = shards && work.age_ms <= 2 * DT_PROCESS_FRESH_MS && shards->dispatchers.n > 0;
     work.leaders = known && view && led >= view->map.shards;
-    work.kafka = known && !shards->dispatchers.waits_kafka;
+    work.kafka = known ? !shards->dispatchers.waits_kafka : !dt_config_has_kafka(api->config);
     work.redis = !known || !shards->dispatchers.waits_redis;
     dt_shards_release(shards);
     dt_view_release(view);
@@ -103,9 +103,9 @@ enum dt_next dt_handle_readyz(struct dt_request *req)
     req->status = ready ? 200 : 503;
     dt_strbuf_addf(&req->out, "{\"status\":\"%s\"", !ready ? "unready" : degraded ? "degraded" : "ready");
     add_part(&req->out, "mysql", state.mysql_word);
-    add_part(&req->out, "redis", redis_word(req->api, redis));
+    add_part(&req->out, "redis", word_of(dt_index_configured(req->api->config), redis));
     add_part(&req->out, "leaders", work.leaders ? "ok" : "degraded");
-    add_part(&req->out, "kafka", work.kafka ? "ok" : "degraded");
+    add_part(&req->out, "kafka", word_of(dt_config_has_kafka(req->api->config), work.kafka));
     add_ages(req->api, &req->out, &state, &work);
     if (state.draining)
         dt_strbuf_adds(&req->out, ",\"draining\":true");
@@ -199,7 +199,7 @@ static void add_health(struct dt_api *api, struct dt_strbuf *out)
     dt_strbuf_addf(out, ",\"health\":{\"mysql\":{\"state\":\"%s\"", state.mysql_word);
     add_text_or_null(out, "detail", dt_str(state.mysql_text));
     add_age(out, "age_ms", age_ms_of(api, state.mysql_us), false);
-    dt_strbuf_addf(out, "},\"redis\":{\"state\":\"%s\"", redis_word(api, state.redis));
+    dt_strbuf_addf(out, "},\"redis\":{\"state\":\"%s\"", word_of(dt_index_configured(api->config), state.redis));
     add_text_or_null(out, "detail", dt_str(state.redis_text));
     add_age(out, "age_ms", age_ms_of(api, state.redis_us), false);
     dt_strbuf_adds(out, "}}");
@@ -208,9 +208,10 @@ static void add_health(struct dt_api *api, struct dt_strbuf *out)
 /* By this API's own configuration: the dispatchers' is the same, but for a while in a rolling restart. */
 static void add_configured(const struct dt_api *api, struct dt_strbuf *out)
 {
-    dt_strbuf_addf(out, "\"configured\":{\"election\":\"%s\",\"due\":\"%s\"},",
+    dt_strbuf_addf(out, "\"configured\":{\"election\":\"%s\",\"due\":\"%s\",\"kafka\":%s},",
                    api->config->zookeeper_servers[0] ? "zookeeper" : "mysql",
-                   dt_index_configured(api->config) ? "redis" : "mysql");
+                   dt_index_configured(api->config) ? "redis" : "mysql",
+                   dt_config_has_kafka(api->config) ? "true" : "false");
 }
 
 static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_view *view,

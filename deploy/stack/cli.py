@@ -10,7 +10,7 @@ from .servers import mysql
 from .stack import Stack, exists
 
 EXIT_NOT_RUNNING = 3
-PARTS_TO_SPARE = ["redis", "zookeeper"]  # what an installation need not have
+PARTS_TO_SPARE = ["kafka", "redis", "zookeeper"]  # what an installation need not have
 
 
 def count(text):
@@ -58,8 +58,8 @@ def parser():
     up.add_argument("--mysql", choices=["mariadb", "mysql"], help="MariaDB from Debian, or MySQL 9.7 (needs root)")
     up.add_argument("--kafka", choices=["3", "4"], help="3.9 or 4.1")
     up.add_argument("--without", action="append", choices=PARTS_TO_SPARE, metavar="SERVER",
-                    help=f"{' or '.join(PARTS_TO_SPARE)}: it is not started, and duetime does without it (without redis leaders read MySQL, without "
-                    "zookeeper they are elected by leases there); "
+                    help=f"{' or '.join(PARTS_TO_SPARE)}: it is not started, and duetime does without it (without kafka reports come by REST, without "
+                    "redis leaders read MySQL, without zookeeper they are elected by leases there); "
                     "kept for later starts, until --with SERVER")
     up.add_argument("--with", action="append", choices=PARTS_TO_SPARE, metavar="SERVER", dest="again", help="takes --without SERVER back, on the same data")
     up.add_argument("--set", action="append", type=setting, metavar="SECTION.KEY=VALUE", dest="settings",

@@ -70,7 +70,7 @@ class Stack:
         settings = {
             "mysql": {"socket": self.mysql.socket, "user": self.mysql.user, "password": self.mysql.password, "database": DATABASE},
             "redis": {"endpoints": ",".join(redis.address for redis in self.redis)},
-            "kafka": {"brokers": self.kafka.address},
+            "kafka": {"brokers": "" if self._without("kafka") else self.kafka.address},
             "zookeeper": {"servers": "" if self._without("zookeeper") else self.zookeeper.address, "session_timeout": "PT2S"},
             "shards": {"count": self.state.options["shards"]},
         }
@@ -95,7 +95,7 @@ class Stack:
 
     @property
     def servers(self):
-        return [self.mysql, *self.redis, *([] if self._without("zookeeper") else [self.zookeeper]), self.kafka]
+        return [self.mysql, *self.redis, *(part for part in (self.zookeeper, self.kafka) if not self._without(part.name))]
 
     def _without(self, server):
         return server in self.state.options["without"]
@@ -165,7 +165,7 @@ class Stack:
         try:
             if must_build:
                 build.build(self.state.options["preset"])
-            jars(self.state.options["kafka"])
+            self._fetch()
             say.step(f"starting the servers: {', '.join(part.name for part in self.servers)}")
             self._start(self.servers, started)
             self.check_shards(wanted.get("shards"))
@@ -183,8 +183,12 @@ class Stack:
     def servers_up(self, wanted):
         """The servers alone, without duetime: for tests that bring their own programs."""
         self.configure(wanted)
-        jars(self.state.options["kafka"])
+        self._fetch()
         self._start(self.servers, [])
+
+    def _fetch(self):
+        if not self._without("kafka"):
+            jars(self.state.options["kafka"])
 
     def _start(self, parts, started):
         def one(part):
@@ -242,7 +246,7 @@ class Stack:
     def environment(self):
         values = {
             "DUETIME_URL": self.apis[0].address,
-            "DUETIME_KAFKA": self.kafka.address,
+            "DUETIME_KAFKA": "" if self._without("kafka") else self.kafka.address,
             "DUETIME_REDIS": ",".join(redis.address for redis in self.redis),
             "DUETIME_ZOOKEEPER": "" if self._without("zookeeper") else self.zookeeper.address,
             "DUETIME_MYSQL_SOCKET": str(self.mysql.socket),

@@ -301,7 +301,7 @@ static dt_status take_share(dt_results *r, dt_result_consumer *consumer, struct 
     }
     r->rank = rank;
     r->members = members;
-    return dt_result_consumer_share(consumer, rank, members, err);
+    return consumer ? dt_result_consumer_share(consumer, rank, members, err) : DT_OK;
 }
 
 /* How long records may be waited for: until stored results are to be tried. */
@@ -313,19 +313,22 @@ static int wait_ms(const dt_results *r)
     return left_us < WAIT_MS * INT64_C(1000) ? (int)(left_us / 1000) + 1 : WAIT_MS;
 }
 
+static dt_status serve_stored(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
+{
+    dt_status status = take_share(r, consumer, err);
+    if (status == DT_OK && dt_clock_mono_us(r->env.clock) >= r->deferred.next_us)
+        status = apply_deferred(r, err);
+    return status;
+}
+
 static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
     size_t n = 0;
-    dt_status status = take_share(r, consumer, err);
-    if (status == DT_OK && dt_clock_mono_us(r->env.clock) >= r->deferred.next_us)
-        status = apply_deferred(r, err);
-    if (status != DT_OK)
-        return status;
     if (r->deferred.stored > DEFERRED_MAX)
         return dt_fail(err, DT_BUSY, "too many results wait for jobs that are locked");
-    status = dt_result_consumer_poll(consumer, (size_t)r->env.config->results_batch, wait_ms(r), LINGER_MS,
-                                     &r->thread.stopping, &records, &n, err);
+    dt_status status = dt_result_consumer_poll(consumer, (size_t)r->env.config->results_batch, wait_ms(r), LINGER_MS,
+                                               &r->thread.stopping, &records, &n, err);
     if (status != DT_OK || n == 0)
         return status;
     DT_FAIL_POINT("results.read");
@@ -338,9 +341,23 @@ static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct
     return dt_result_consumer_commit(consumer, err);
 }
 
+/* Without a consumer it sleeps until stored results are to be tried. */
+static dt_status serve(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
+{
+    dt_status status = serve_stored(r, consumer, err);
+    if (status == DT_OK && consumer)
+        return serve_batch(r, consumer, err);
+    if (status == DT_OK)
+        dt_mailbox_pause(r->mailbox, r->deferred.next_us, DT_THREAD_STOP);
+    return status;
+}
+
+/* NULL: there is no Kafka, or the thread is to end. */
 static dt_result_consumer *connect(dt_results *r)
 {
     dt_result_consumer *consumer = NULL;
+    if (!dt_config_has_kafka(r->env.kafka->config))
+        return NULL;
     for (unsigned failures = 0; !dt_thread_stopping(&r->thread) && !consumer; failures++) {
         struct dt_error err = {0};
         if (dt_result_consumer_new(r->env.kafka, &consumer, &err) == DT_OK)
@@ -359,7 +376,7 @@ static void run(void *arg)
     unsigned failures = 0;
     while (!dt_thread_stopping(&r->thread)) {
         struct dt_error err = {0};
-        dt_status status = serve_batch(r, consumer, &err);
+        dt_status status = serve(r, consumer, &err);
         if (status == DT_OK) {
             dt_outage_over(&r->outage);
             failures = 0;

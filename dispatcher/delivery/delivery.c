@@ -4,17 +4,22 @@
  */
 #include "delivery_kind.h"
 
-/* One line a delivery. */
-static const struct dt_delivery_kind *const kinds[] = {
-    &dt_delivery_kafka,
+/* One line a delivery: who stands in where its servers are not configured, and whether they are. */
+static const struct row {
+    const struct dt_delivery_kind *kind, *absent;
+    bool (*has)(const struct dt_config *config);
+} rows[] = {
+    {&dt_delivery_kafka, &dt_delivery_absent, dt_config_has_kafka},
 };
 
 dt_status dt_delivery_new(struct dt_str name, const struct dt_delivery_env *env, dt_delivery **out)
 {
     *out = NULL;
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-        if (dt_str_is(name, kinds[i]->name))
-            return kinds[i]->new (env, out);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct row *row = &rows[i];
+        if (dt_str_is(name, row->kind->name))
+            return (row->has(env->config) ? row->kind : row->absent)->new (env, out);
+    }
     return DT_NOT_FOUND;
 }
 
@@ -130,6 +135,11 @@ void dt_delivery_notice(const dt_delivery *delivery, char *text, size_t size)
 bool dt_delivery_is_open(const dt_delivery *delivery)
 {
     return delivery->kind->is_open(delivery);
+}
+
+bool dt_delivery_worth_closing(const dt_delivery *delivery)
+{
+    return delivery->kind->worth_closing(delivery);
 }
 
 void dt_delivery_close(dt_delivery *delivery)

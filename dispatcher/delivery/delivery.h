@@ -52,8 +52,8 @@ struct dt_delivery_env {
     void *arg;
 };
 
-/* Makes the delivery of that name. NOT_FOUND: the table has none. Nothing is connected yet. *out is freed by the
- * caller. */
+/* Makes the delivery of that name, or its stand-in where its servers are not configured. NOT_FOUND: the table has none.
+ * Nothing is connected yet. *out is freed by the caller. */
 DT_MUST_CHECK dt_status dt_delivery_new(struct dt_str name, const struct dt_delivery_env *env, dt_delivery **out);
 /* Closes and frees it. Accepts NULL. */
 void dt_delivery_free(dt_delivery *delivery);
@@ -146,6 +146,8 @@ const char *dt_delivery_trouble(dt_delivery *delivery);
 void dt_delivery_notice(const dt_delivery *delivery, char *text, size_t size);
 /* Between fence and close. */
 bool dt_delivery_is_open(const dt_delivery *delivery);
+/* It is open, and holds what costs something at rest: an idle shard closes it. */
+bool dt_delivery_worth_closing(const dt_delivery *delivery);
 /* Gives up what the delivery holds open at its servers: what was begun is aborted. It can be fenced again. */
 void dt_delivery_close(dt_delivery *delivery);
 

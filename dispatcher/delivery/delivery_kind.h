@@ -33,6 +33,7 @@ struct dt_delivery_kind {
     const char *(*trouble)(dt_delivery *delivery);
     void (*notice)(const dt_delivery *delivery, char *text, size_t size);
     bool (*is_open)(const dt_delivery *delivery);
+    bool (*worth_closing)(const dt_delivery *delivery);
     void (*close)(dt_delivery *delivery);
 };
 
@@ -43,5 +44,6 @@ struct dt_delivery {
 
 /* The rows of the table, each defined in a folder of its own. */
 extern const struct dt_delivery_kind dt_delivery_kafka;
+extern const struct dt_delivery_kind dt_delivery_absent; /* stands in where there is no Kafka */
 
 #endif

@@ -149,7 +149,7 @@ static bool left_in_front(const dt_shard_loop *l, const struct dt_leader_txn *tx
 static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
     bool far = !next_ms || next_ms - now_ms > 2 * IDLE_EARLY_MS;
-    if (!dt_delivery_is_open(l->delivery) || l->flight.list.n || !far || !dt_shard_believes_index(l) ||
+    if (!dt_delivery_worth_closing(l->delivery) || l->flight.list.n || !far || !dt_shard_believes_index(l) ||
         dt_shard_mono_us(l) - l->pace.busy_us < l->env->config->dispatch_rest_after * 1000)
         return;
     DT_LOG(DEBUG, "shard", "goes idle", DT_I("shard", l->shard));

@@ -32,7 +32,7 @@ def test_readiness_tells_how_old_each_part_is(api, well):
     assert set(ages) == {"mysql", "redis", "leaders", "kafka"}
     assert all(0 <= age < 8000 for age in ages.values()), ages
     info = api.get("/v1/info").json
-    assert info["configured"] == {"election": "zookeeper"}
+    assert info["configured"] == {"election": "zookeeper", "due": "redis", "kafka": True}
     health = info["health"]
     assert health["mysql"]["state"] == "ok" and health["redis"]["state"] == "ok" and health["mysql"]["age_ms"] >= 0
 

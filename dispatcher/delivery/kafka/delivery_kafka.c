@@ -321,5 +321,6 @@ const struct dt_delivery_kind dt_delivery_kafka = {
     .trouble = trouble,
     .notice = notice,
     .is_open = is_open,
+    .worth_closing = is_open,
     .close = close_producer,
 };

@@ -621,6 +621,25 @@ static void a_result_of_a_locked_job_is_applied_soon_after_it_is_let_go(void **s
     assert_true(kafka_fixture_now_us() - us < 5000000);
 }
 
+/* Kafka was taken away: what its readers had stored is still applied, and nothing of Kafka is asked. */
+static void without_kafka_stored_results_are_applied(void **state)
+{
+    (void)state;
+    char *brokers = config.kafka_brokers;
+    stop();
+    job_row_dispatched(&fx, 1, 1, 0);
+    job_row_dispatched(&fx, 2, 1, 0);
+    mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
+                           "(1, 1, 'succeeded', -1, 1), (2, 1, 'gave_up', -1, 1)");
+    config.kafka_brokers = (char[]){""};
+    start();
+    wait_for("SELECT COUNT(*) FROM deferred_results", 0);
+    assert_job(&fx, 1, "state", "succeeded");
+    assert_job(&fx, 2, "state", "dead");
+    stop();
+    config.kafka_brokers = brokers;
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
@@ -641,6 +660,7 @@ int main(void)
         T(a_result_waits_behind_an_earlier_one_of_its_job),
         T(a_reader_that_ends_while_results_wait_loses_none),
         T(a_result_of_a_locked_job_is_applied_soon_after_it_is_let_go),
+        T(without_kafka_stored_results_are_applied),
     };
     return cmocka_run_group_tests_name("the reader of results", tests, open_all, close_all);
 }

@@ -1,0 +1,80 @@
+/* The parts, and the order in which they begin and end. */
+#include "kafka_parts.h"
+
+#include <stdlib.h>
+
+struct dt_kafka_parts {
+    struct dt_kafka_parts_env env;
+    bool has_kafka;
+    dt_kafka_admin *admin;
+    dt_notice_producer *notices;
+    dt_outbox *outbox; /* NULL without Kafka, as the two above and the one below */
+    dt_results_watermark *reads;
+    dt_results *results;
+};
+
+dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env, dt_kafka_parts **out)
+{
+    dt_kafka_parts *p = calloc(1, sizeof(*p));
+    if (!p)
+        return DT_NOMEM;
+    p->env = *env;
+    p->has_kafka = dt_config_has_kafka(env->kafka->config);
+    *out = p;
+    return DT_OK;
+}
+
+dt_status dt_kafka_parts_reach(dt_kafka_parts *p, struct dt_error *err)
+{
+    if (!p->has_kafka)
+        return DT_OK;
+    dt_status status = p->admin ? DT_OK : dt_kafka_admin_new(p->env.kafka, &p->admin, err);
+    p->env.kafka->admin = p->admin;
+    return status == DT_OK ? dt_kafka_admin_prepare(p->admin, err) : status;
+}
+
+static dt_status start_with_kafka(dt_kafka_parts *p, struct dt_error *err)
+{
+    dt_status status = dt_notice_producer_new(p->env.kafka, &p->notices, err);
+    p->env.outbox.notices = p->env.results.notices = p->notices;
+    if (status == DT_OK)
+        status = dt_outbox_start(&p->env.outbox, &p->outbox, err);
+    if (status == DT_OK)
+        status = dt_results_watermark_start(&p->env.reads, &p->reads, err);
+    return status;
+}
+
+dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
+{
+    dt_status status = p->has_kafka ? start_with_kafka(p, err) : DT_OK;
+    return status == DT_OK ? dt_results_start(&p->env.results, &p->results, err) : status;
+}
+
+void dt_kafka_parts_outbox(dt_kafka_parts *p, unsigned shard)
+{
+    if (p->outbox)
+        dt_outbox_post(p->outbox, shard);
+}
+
+int64_t dt_kafka_parts_read_up_to(const dt_kafka_parts *p)
+{
+    return p->has_kafka ? dt_results_watermark_up_to(p->reads) : INT64_MAX;
+}
+
+void dt_kafka_parts_want_read(dt_kafka_parts *p, unsigned shard, int64_t deadline_ms)
+{
+    if (p->has_kafka)
+        dt_results_watermark_want(p->reads, shard, deadline_ms);
+}
+
+void dt_kafka_parts_stop(dt_kafka_parts *p)
+{
+    if (!p)
+        return;
+    dt_results_stop(p->results);
+    dt_results_watermark_stop(p->reads);
+    dt_outbox_stop(p->outbox);
+    dt_notice_producer_free(p->notices);
+    dt_kafka_admin_free(p->admin);
+    free(p);
+}

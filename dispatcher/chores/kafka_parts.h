@@ -1,0 +1,39 @@
+/*
+ * A process's business with Kafka beside its deliveries: topics, dead letters, results, and how far results are read.
+ *
+ *   new ─▶ reach, until it is OK ─▶ start ─▶ outbox, read_up_to, want_read ─▶ stop
+ *
+ * Where there is no Kafka (kafka.brokers is empty) nothing of it connects, and nobody waits: dead letters are not sent,
+ * and all reports are applied by whoever took them. Results that were stored while there was a Kafka are still applied.
+ */
+#ifndef DT_DISPATCHER_KAFKA_PARTS_H
+#define DT_DISPATCHER_KAFKA_PARTS_H
+
+#include "chores/outbox.h"
+#include "chores/results.h"
+#include "chores/results_watermark.h"
+
+typedef struct dt_kafka_parts dt_kafka_parts;
+
+/* Copied; what the members point at outlives the parts. `notices` of outbox and results is filled in by start. */
+struct dt_kafka_parts_env {
+    struct dt_kafka_env *kafka; /* reach gives it its admin; all else is filled in before reach */
+    struct dt_outbox_env outbox;
+    struct dt_results_env results;
+    struct dt_results_watermark_env reads;
+};
+
+DT_MUST_CHECK dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env, dt_kafka_parts **out);
+/* Connects, and makes the installation's own topics. UNAVAILABLE: try again. */
+DT_MUST_CHECK dt_status dt_kafka_parts_reach(dt_kafka_parts *parts, struct dt_error *err);
+/* Starts the threads. After a failure the parts can only be stopped. */
+DT_MUST_CHECK dt_status dt_kafka_parts_start(dt_kafka_parts *parts, struct dt_error *err);
+/* Any thread: the shard's outbox has something. */
+void dt_kafka_parts_outbox(dt_kafka_parts *parts, unsigned shard);
+/* Any thread: as dt_results_watermark_up_to and dt_results_watermark_want. Without Kafka every report is read. */
+int64_t dt_kafka_parts_read_up_to(const dt_kafka_parts *parts);
+void dt_kafka_parts_want_read(dt_kafka_parts *parts, unsigned shard, int64_t deadline_ms);
+/* Joins, frees. Nobody uses the admin any more. NULL is accepted. */
+void dt_kafka_parts_stop(dt_kafka_parts *parts);
+
+#endif

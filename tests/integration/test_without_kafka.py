@@ -1,0 +1,103 @@
+"""An installation without Kafka: nothing connects to one, nothing waits for one, and what only a Kafka could do says so."""
+import os
+import pathlib
+import time
+
+import pytest
+
+from harness.checker import connect, rows
+from harness.rest import Rest
+from harness.stack import Stack, until
+from harness.takeover import leaders
+
+SHARDS = 2
+OPTIONS = ["--apis", "1", "--dispatchers", "1", "--redis", "1", "--shards", str(SHARDS), "--sanitize", "--without", "zookeeper",
+           "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT1S"]
+
+
+@pytest.fixture(scope="module")
+def stack():
+    made = Stack(os.environ.get("DUETIME_TEST_STACK", "no-kafka"), *OPTIONS, "--without", "kafka")
+    yield made.up()
+    made.reset()
+
+
+@pytest.fixture(scope="module")
+def api(stack):
+    rest = Rest(stack["DUETIME_URL"])
+    yield rest
+    rest.close()
+
+
+@pytest.fixture(scope="module")
+def mysql(stack):
+    return connect(stack)
+
+
+def metrics(stack):
+    text = Rest(stack["DUETIME_METRICS_DISPATCHER1"].removesuffix("/metrics")).get("/metrics").body.decode()
+    return dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+
+
+def led(stack):
+    until(lambda: list(leaders(stack).values()) == [stack.pid("dispatcher1")] * SHARDS, 20, lambda: f"all are led\n{stack.logs()}")
+
+
+def test_it_is_ready_and_says_that_there_is_no_kafka(stack, api):
+    led(stack)
+    ready = until(lambda: (answer := api.get("/readyz").json)["status"] == "ready" and answer, 10, lambda: api.get("/readyz").body)
+    assert ready["kafka"] == "none" and ready["leaders"] == "ok", ready
+    assert api.get("/v1/info").json["configured"]["kafka"] is False
+    assert "DUETIME_PID_KAFKA" not in stack.env and stack["DUETIME_KAFKA"] == ""
+
+
+def test_no_handle_of_librdkafka_is_made(stack):
+    """Each has threads of its own, whose names begin with rdk."""
+    tasks = pathlib.Path(f"/proc/{stack.pid('dispatcher1')}/task").glob("*/comm")
+    names = [task.read_text().strip() for task in tasks]
+    assert "results" in names and not [name for name in names if name.startswith("rdk")], names
+
+
+def test_an_idle_shard_has_nothing_to_close_and_is_not_taken_over_again(stack, api, mysql):
+    """With a Kafka it closes its producers after dispatch.rest_after, and is taken over anew for the next due job."""
+    led(stack)
+    before = rows(mysql, "SELECT shard, epoch FROM shards ORDER BY shard")
+    time.sleep(2.5)  # a leader with a Kafka would be idle now
+    api.put("/v1/topics/idle", {"paused": True})
+    job = api.post("/v1/jobs", {"topic": "idle", "payload": 1, "delay": 0}).json["id"]
+    until(lambda: api.get(f"/v1/jobs/{job}").json["waiting_for"] == "paused", 10, "it is due")
+    assert rows(mysql, "SELECT shard, epoch FROM shards ORDER BY shard") == before
+    assert api.delete(f"/v1/jobs/{job}").status == 200
+
+
+def test_jobs_of_a_topic_that_was_kafkas_wait_with_a_clear_word_and_an_alarm(stack, api, mysql):
+    """Kafka was taken away before its topic got another delivery."""
+    led(stack)
+    api.put("/v1/topics/of.kafka", {"paused": True})
+    job = api.post("/v1/jobs", {"topic": "of.kafka", "payload": 1, "delay": 0}).json["id"]
+    rows(mysql, "UPDATE topics SET delivery = 'kafka', paused = 0 WHERE name = 'of.kafka'")
+    rows(mysql, "UPDATE installation SET topics_version = topics_version + 1")
+    until(lambda: api.get(f"/v1/jobs/{job}").json["waiting_for"] == "kafka", 10, lambda: api.get(f"/v1/jobs/{job}").body)
+    shard = next(shard for shard in api.get("/v1/info").json["shards"] if shard["waiting_for"])
+    assert "of.kafka" in shard["detail"] and "there is no Kafka" in shard["detail"], shard
+    assert api.get("/readyz").json["kafka"] == "degraded"
+    assert metrics(stack)['duetime_outage_alarm{of="kafka"}'] == "1"
+    assert "jobs wait for a Kafka that is not configured" in stack.log("dispatcher1")
+    assert api.delete(f"/v1/jobs/{job}").status == 200  # nothing has been sent, and nothing will be
+    until(lambda: api.get("/readyz").json["kafka"] == "none", 40, lambda: api.get("/readyz").body)
+
+
+def test_a_shard_with_something_in_flight_waits_and_says_why(stack, api, mysql):
+    """Its leader was killed between a claim and the ledger, and Kafka was taken away: whether it was sent nobody can tell."""
+    stack.stop("dispatcher1")
+    rows(mysql, "UPDATE shards SET inflight = '[[4711,1,1000]]', send_n = 1 WHERE shard = 1")
+    stack.start("dispatcher1", ready=False)
+
+    def told():
+        shard = api.get("/v1/info").json["shards"][1]
+        return shard["waiting_for"] == "kafka" and "1 attempts in flight" in (shard["detail"] or "")
+    until(told, 20, lambda: api.get("/v1/info").body)
+    assert metrics(stack)['duetime_outage_alarm{of="kafka"}'] == "1"
+    assert leaders(stack)[0] == stack.pid("dispatcher1"), "the other shard is led"
+    rows(mysql, "UPDATE shards SET inflight = '[]', send_n = 0 WHERE shard = 1")  # an operator has looked
+    led(stack)

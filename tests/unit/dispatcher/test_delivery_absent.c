@@ -1,0 +1,119 @@
+/* Kafka's place in the table of deliveries, in an installation that has no Kafka. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "delivery/delivery.h"
+
+#define SECOND INT64_C(1000000)
+
+static int64_t now_us;
+
+static int64_t mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return now_us;
+}
+
+static const dt_clock hand_clock = {.mono_us = mono_us};
+static char nothing[] = "";
+static struct dt_config config = {.kafka_brokers = nothing};
+static dt_delivery *delivery;
+static const struct dt_inflight empty_list;
+
+static int make(void **state)
+{
+    (void)state;
+    const struct dt_delivery_env env = {.config = &config, .clock = &hand_clock, .shard = 3};
+    now_us = 1000 * SECOND;
+    return dt_delivery_new(DT_STR_LIT("kafka"), &env, &delivery) == DT_OK ? 0 : -1;
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    dt_delivery_free(delivery);
+    return 0;
+}
+
+static void a_shard_with_nothing_in_flight_is_taken_over(void **state)
+{
+    (void)state;
+    const struct dt_fence fence = {.shard = 3, .epoch = 7, .ledger_offset = 42};
+    struct dt_delivery_findings found;
+    dt_delivery_forget(delivery);
+    assert_false(dt_delivery_is_open(delivery));
+    assert_int_equal(dt_delivery_fence(delivery, &fence, NULL), DT_OK);
+    assert_true(dt_delivery_is_open(delivery));
+    assert_int_equal(dt_delivery_read(delivery, &fence, &empty_list, &found, NULL), DT_OK);
+    assert_string_equal(found.halt, "");
+    assert_false(found.sent);
+    assert_int_equal(found.refused.n, 0);
+    assert_int_equal(found.next_offset, 42); /* the ledger goes on there when Kafka comes back */
+}
+
+/* Nobody can read the ledger: a batch that a leader with Kafka had claimed was sent, or was not. */
+static void a_shard_with_something_in_flight_waits_and_says_why(void **state)
+{
+    (void)state;
+    const struct dt_fence fence = {.shard = 3, .epoch = 7, .inflight = 2, .send_n = 2};
+    struct dt_error err = {0};
+    assert_int_equal(dt_delivery_fence(delivery, &fence, &err), DT_UNAVAILABLE);
+    assert_non_null(strstr(err.text, "shard 3 has 2 attempts in flight"));
+    assert_true(err.alarm);
+    assert_false(dt_delivery_is_open(delivery));
+}
+
+static void no_topic_can_be_written_and_the_trouble_names_it(void **state)
+{
+    (void)state;
+    assert_string_equal(dt_delivery_trouble(delivery), "");
+    assert_int_equal(dt_delivery_writable(delivery, DT_STR_LIT("orders.close"), 10), DT_WRITABLE_NO);
+    assert_non_null(strstr(dt_delivery_trouble(delivery), "orders.close"));
+    assert_string_equal(dt_delivery_name(delivery), "kafka"); /* the word of waiting_for */
+}
+
+static void the_trouble_ends_when_no_due_job_asks_any_more(void **state)
+{
+    (void)state;
+    (void)dt_delivery_writable(delivery, DT_STR_LIT("orders.close"), 0);
+    now_us += 14 * SECOND;
+    assert_string_not_equal(dt_delivery_trouble(delivery), "");
+    now_us += 2 * SECOND;
+    assert_string_equal(dt_delivery_trouble(delivery), "");
+}
+
+static void nothing_is_ever_begun_and_nothing_costs_anything_at_rest(void **state)
+{
+    (void)state;
+    const struct dt_fence fence = {.shard = 3};
+    const struct dt_delivery_batch batch = {.fence = &fence};
+    struct dt_delivered sent;
+    struct dt_error err = {0};
+    assert_int_equal(dt_delivery_fence(delivery, &fence, NULL), DT_OK);
+    dt_delivery_begin_ahead(delivery, &batch);
+    dt_delivery_begin(delivery, &batch);
+    assert_false(dt_delivery_begun(delivery));
+    assert_int_equal(dt_delivery_commit(delivery, &fence, &empty_list, &sent, &err), DT_UNAVAILABLE);
+    assert_false(dt_delivery_worth_closing(delivery));
+    assert_false(dt_delivery_finding_out(delivery));
+    assert_false(dt_delivery_resolve(delivery));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
+        T(a_shard_with_nothing_in_flight_is_taken_over),
+        T(a_shard_with_something_in_flight_waits_and_says_why),
+        T(no_topic_can_be_written_and_the_trouble_names_it),
+        T(the_trouble_ends_when_no_due_job_asks_any_more),
+        T(nothing_is_ever_begun_and_nothing_costs_anything_at_rest),
+    };
+    return cmocka_run_group_tests_name("Kafka's place where there is none", tests, NULL, NULL);
+}
