@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text/civil.h"
+
 #define SECOND_MS INT64_C(1000)
 #define MINUTE_MS (60 * SECOND_MS)
 #define HOUR_MS   (60 * MINUTE_MS)
@@ -287,52 +289,6 @@ void dt_duration_add_short(struct dt_strbuf *out, int64_t ms)
 
 /* ---- times ---- */
 
-struct civil {
-    int year, month, day, hour, minute, second;
-};
-
-static bool leap_year(int year)
-{
-    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-}
-
-static int days_in_month(int year, int month)
-{
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-
-    return month == 2 && leap_year(year) ? 29 : days[month - 1];
-}
-
-/*
- * Days since 1970-01-01. Years are counted from March, so that the leap day is the last of its year: before month m
- * of such a year (March = 0) there are (153 m + 2) / 5 days.
- */
-static int64_t days_of(int year, int month, int day)
-{
-    int64_t y = month > 2 ? year : year - 1;
-    int64_t m = month > 2 ? month - 3 : month + 9;
-    int64_t cycle = (y >= 0 ? y : y - 399) / 400;
-    int64_t in_cycle = y - cycle * 400;
-
-    return cycle * 146097 + in_cycle * 365 + in_cycle / 4 - in_cycle / 100 + (153 * m + 2) / 5 + day - 1 - 719468;
-}
-
-static struct civil civil_of(int64_t days)
-{
-    int64_t d = days + 719468;
-    int64_t cycle = (d >= 0 ? d : d - 146096) / 146097;
-    int64_t in_cycle = d - cycle * 146097;
-    int64_t y = (in_cycle - in_cycle / 1460 + in_cycle / 36524 - in_cycle / 146096) / 365;
-    int64_t in_year = in_cycle - (365 * y + y / 4 - y / 100);
-    int64_t m = (5 * in_year + 2) / 153;
-
-    return (struct civil){
-        .year = (int)(y + cycle * 400 + (m >= 10)),
-        .month = (int)(m < 10 ? m + 3 : m - 9),
-        .day = (int)(in_year - (153 * m + 2) / 5 + 1),
-    };
-}
-
 /* Exactly n digits. */
 static bool read_digits(struct cursor *c, int n, int *out)
 {
@@ -347,14 +303,14 @@ static bool read_digits(struct cursor *c, int n, int *out)
     return true;
 }
 
-static bool read_date(struct cursor *c, struct civil *t)
+static bool read_date(struct cursor *c, struct dt_civil *t)
 {
     return read_digits(c, 4, &t->year) && eat(c, '-') && read_digits(c, 2, &t->month) && eat(c, '-') &&
            read_digits(c, 2, &t->day) && t->month >= 1 && t->month <= 12 && t->day >= 1 &&
-           t->day <= days_in_month(t->year, t->month);
+           t->day <= dt_civil_days_in_month(t->year, t->month);
 }
 
-static bool read_clock(struct cursor *c, struct civil *t)
+static bool read_clock(struct cursor *c, struct dt_civil *t)
 {
     return read_digits(c, 2, &t->hour) && eat(c, ':') && read_digits(c, 2, &t->minute) && eat(c, ':') &&
            read_digits(c, 2, &t->second) && t->hour <= 23 && t->minute <= 59 && t->second <= 60;
@@ -380,7 +336,7 @@ static bool read_offset(struct cursor *c, int *minutes)
 dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
 {
     struct cursor c = {text.p, text.p + text.n};
-    struct civil t = {0};
+    struct dt_civil t = {0};
     int64_t fraction = 0;
     int64_t seconds;
     int offset_minutes;
@@ -391,7 +347,7 @@ dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
         return DT_INVALID;
     if (!read_offset(&c, &offset_minutes) || c.p != c.end)
         return DT_INVALID;
-    seconds = days_of(t.year, t.month, t.day) * 86400 + t.hour * 3600 + t.minute * 60 + t.second -
+    seconds = dt_civil_days(t.year, t.month, t.day) * 86400 + t.hour * 3600 + t.minute * 60 + t.second -
               (int64_t)offset_minutes * 60;
     if (t.second == 60 && seconds % 86400 != 0)
         return DT_INVALID;
@@ -409,16 +365,16 @@ static void put_digits(char *at, int n, int v)
 
 void dt_time_format(int64_t ms, char buf[25])
 {
-    const int64_t first_ms = days_of(0, 1, 1) * DAY_MS;
-    const int64_t last_ms = days_of(10000, 1, 1) * DAY_MS - 1;
+    const int64_t first_ms = dt_civil_days(0, 1, 1) * DAY_MS;
+    const int64_t last_ms = dt_civil_days(10000, 1, 1) * DAY_MS - 1;
     int64_t days;
     int in_day_ms;
-    struct civil t;
+    struct dt_civil t;
 
     ms = ms < first_ms ? first_ms : ms > last_ms ? last_ms : ms;
     days = ms / DAY_MS - (ms % DAY_MS < 0);
     in_day_ms = (int)(ms - days * DAY_MS);
-    t = civil_of(days);
+    t = dt_civil_of_days(days);
     memcpy(buf, "0000-00-00T00:00:00.000Z", 25);
     put_digits(buf, 4, t.year);
     put_digits(buf + 5, 2, t.month);
