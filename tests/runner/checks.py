@@ -80,6 +80,11 @@ def configuration():
     return same, "deploy/configuration.md is stale: write it anew with duetime-dispatcher --config-reference"
 
 
+def cron():
+    """Fires are those that an enumeration of days and times finds, also where clocks change."""
+    return _script("cron/compare.py", "--triples", "1000", "--program", tree.BUILD / "tests" / "cron_next")
+
+
 def tidy():
     """clang-tidy with the checks of .clang-tidy, over the product's sources."""
     names = [path for path in _sources() if path.suffix == ".c" and path.relative_to(tree.TREE).parts[0] in ("scheduler", "dispatcher", "api")]
@@ -123,5 +128,5 @@ def run(report, named):
 
 
 OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "scripts parse": scripts, "examples do what they say": examples, "tests/mutants tells faults apart": mutants}
-OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration}
+OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration, "cron agrees with an enumeration": cron}
 OF_RELEASE = {"a release has no fail points": no_fail_points}

@@ -84,7 +84,8 @@ static bool take_changes(const struct counts *c, const char *data, dt_zone *zone
 {
     const char *kinds = data + c->times * 8;
     const char *types = kinds + c->times;
-    int64_t last_s = INT64_MIN, offset_s;
+    int64_t last_s = INT64_MIN;
+    int64_t offset_s;
 
     if (!type_offset(c, types, 0, &zone->first_offset_s))
         return false;
@@ -128,7 +129,8 @@ static bool take_parts(struct dt_str bytes, struct counts *counts, struct dt_str
 dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *err)
 {
     struct counts counts;
-    struct dt_str data, footer;
+    struct dt_str data;
+    struct dt_str footer;
 
     *out = NULL;
     if (!take_parts(bytes, &counts, &data, &footer))
@@ -167,7 +169,8 @@ int64_t dt_zone_stamp(const dt_zone *zone)
 /* The number of changes up to the instant. */
 static size_t changes_until(const dt_zone *zone, int64_t at_s)
 {
-    size_t low = 0, high = zone->n;
+    size_t low = 0;
+    size_t high = zone->n;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;

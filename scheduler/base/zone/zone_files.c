@@ -155,7 +155,8 @@ static dt_status add(dt_zone_files *files, struct dt_str name, const struct entr
 /* Reads the file, and puts what it says in the place of what was known. */
 static dt_status renew(dt_zone_files *files, struct dt_str name, const char *path, struct dt_error *err)
 {
-    struct entry made = {0}, *e = find(files, name);
+    struct entry made = {0};
+    struct entry *e = find(files, name);
     dt_status status = read_file(path, &made.seen, &made.zone, err);
 
     if (status == DT_OK && !e)

@@ -58,7 +58,9 @@ static bool read_number(struct cursor *c, int max, int *out)
 static bool read_clock(struct cursor *c, int hours_max, int64_t *out)
 {
     int64_t sign = eat(c, '-') ? -1 : 1;
-    int hour, minute = 0, second = 0;
+    int hour;
+    int minute = 0;
+    int second = 0;
 
     if (sign > 0)
         (void)eat(c, '+');
