@@ -2,11 +2,13 @@
  * kafka.h on a broker in memory.
  *
  *   coordinator   two transactional ids a shard, used by turns; of each its epoch, the transaction that is open.
- * InitProducerId raises the epoch, ends what was open and waits for its markers. EndTxn is answered before the markers;
- * asked again, it is answered again. A transaction that is open for too long is aborted partitions    a topic has one,
- * the ledger one a shard. A record is visible to a read_committed reader when the marker of its transaction is in its
- * partition, and no earlier record's is missing network       a request can be held and come later; its notices asks
- * again, or gives up. What comes with an old epoch is refused
+ *                 InitProducerId raises the epoch, ends what was open and waits for its markers. EndTxn is answered
+ *                 before the markers; asked again, it is answered again. A transaction that is open for too long is
+ *                 aborted.
+ *   partitions    A topic has one, the ledger one a shard. A record is visible to a read_committed reader when the
+ *                 marker of its transaction is in its partition, and no earlier record's is missing.
+ *   network       A request can be held and come later; its sender asks again, or gives up. What comes with an old
+ *                 epoch is refused.
  *
  * The producer keeps the real one's promises, by the same rules: one EndTxn request, or it is in doubt.
  */
@@ -22,6 +24,7 @@
 #include "delivery/kafka/ledger_record.h"
 #include "kafka/kafka.h"
 #include "simulator/faults.h"
+#include "simulator/nemesis.h"
 #include "simulator/processes.h"
 
 #define PARTITIONS_MAX 24
@@ -856,6 +859,7 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
     dt_ledger_trim *t = world_alloc(sizeof *t);
     *t = (dt_ledger_trim){.shard = shard, .before = before, .when_us = now_us + rnd_in(1 * MS, 3 * SEC)};
     at(t->when_us, trim_arrives, t);
+    nemesis_while_trimming(shard, before);
     *out = t;
     return DT_OK;
 }
@@ -1278,6 +1282,16 @@ void broker_recreate_ledger(unsigned shard, bool filled)
     broker.filled |= filled;
     if (filled)
         broker_strangers(shard, (unsigned)n + (unsigned)rnd_in(0, 6));
+}
+
+void broker_recreate_ledger_up_to(unsigned shard, int64_t end)
+{
+    const struct partition *was = broker.ledgers[shard];
+    broker_recreate_ledger(shard, false);
+    if (broker.ledgers[shard] == was)
+        return;
+    broker.filled = true;
+    broker_strangers(shard, (unsigned)end);
 }
 
 bool broker_filled_ledger(void)

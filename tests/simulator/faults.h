@@ -45,14 +45,15 @@
     X(RECONCILER, 36, "a dispatcher killed anywhere")                                                                  \
     X(RESHARD, 39, "the number of shards changes")                                                                     \
     X(STRANGERS, 41, "others write into the ledger")                                                                   \
-    X(READERS, 42, "results are read late")
+    X(READERS, 42, "results are read late")                                                                            \
+    X(TRIM_LATE, 43, "a ledger made anew is trimmed by a request of before")
 /* clang-format on */
 
 enum fault_kind {
 #define X(name, row, text) F_##name = row,
     FAULT_MAP(X)
 #undef X
-        FAULT_KINDS = 43
+        FAULT_KINDS = 44
 };
 
 extern uint64_t fault_counts[FAULT_KINDS]; /* injections, over all seeds */

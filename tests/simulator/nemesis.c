@@ -54,6 +54,15 @@ static int64_t generation(void)
     return cell_int(table_named("installation")->rows[0], "generation");
 }
 
+/* A request that was made of one ledger is carried out on the next, in which others have written about as far. */
+void nemesis_while_trimming(unsigned shard, int64_t before)
+{
+    if (mysql_restored_us || !fault(F_TRIM_LATE, 1))
+        return;
+    history_lost = true;
+    broker_recreate_ledger_up_to(shard, rnd_in(0, before + 1));
+}
+
 static void lose_history(void)
 {
     history_lost = true;
