@@ -169,6 +169,14 @@ enum dt_next dt_handle_topic_list(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, list_topics);
 }
 
+/* A topic that is Kafka's from before keeps its delivery where the setting does not say. */
+static void refuse_without_kafka(const struct dt_api *api, const struct dt_topic *topic, struct dt_faults *faults)
+{
+    if (topic->delivery == DT_DELIVERY_KAFKA && !dt_config_has_kafka(api->config))
+        dt_faults_add(faults, "/delivery",
+                      "cannot be \"kafka\": this installation has no Kafka (kafka.brokers is empty)");
+}
+
 static enum dt_next decode_and_put(struct dt_request *req, const struct dt_job_rules *rules,
                                    struct dt_topic_setting *setting)
 {
@@ -180,6 +188,9 @@ static enum dt_next decode_and_put(struct dt_request *req, const struct dt_job_r
     if (reason)
         dt_faults_add(&faults, "/name", reason);
     dt_status status = dt_topic_decode(json, req->params[0], rules->installation, &faults, setting);
+    refuse_without_kafka(req->api, &setting->topic, &faults);
+    if (status == DT_OK && faults.n)
+        status = faults.failed ? DT_NOMEM : DT_INVALID;
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
     return dt_workers_submit(req->api->workers, req, put_topic);

@@ -188,7 +188,8 @@ static void add_duration(struct dt_strbuf *out, const char *name, bool given, in
 
 static void add_effective(struct dt_strbuf *out, const struct dt_topic *t)
 {
-    add_text(out, ",\"effective\":{\"kafka_topic\":", t->kafka_topic.p ? t->kafka_topic : t->name);
+    struct dt_str goes_to = t->kafka_topic.p ? t->kafka_topic : t->name;
+    add_text(out, ",\"effective\":{\"kafka_topic\":", t->delivery == DT_DELIVERY_KAFKA ? goes_to : DT_STR_NONE);
     dt_strbuf_adds(out, ",\"retry\":");
     dt_retry_add_json(out, t->retry.p ? t->retry : DT_STR_LIT(DT_RETRY_DEFAULT));
     add_duration(out, ",\"ack_timeout\":", true, t->ack_timeout_ms > 0 ? t->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS);

@@ -9,8 +9,6 @@
 
 /* A delivery, as topics.delivery has it; UNSET: a setting that does not say. The order is that of the column's ENUM. */
 enum dt_delivery_id { DT_DELIVERY_UNSET, DT_DELIVERY_KAFKA, DT_DELIVERY_HTTP, DT_DELIVERY_PULL };
-/* The delivery of a topic that is made without one. */
-#define DT_DELIVERY_DEFAULT DT_DELIVERY_KAFKA
 
 /* A leader's dealing with a due job. */
 enum dt_dealing {

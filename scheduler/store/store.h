@@ -263,7 +263,8 @@ DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt
 struct dt_topic {
     struct dt_str name, kafka_topic /* absent = own name */, retry /* absent = default */;
     int64_t ack_timeout_ms, retention_ms; /* 0 / -1 = default; retention 0 is a value */
-    enum dt_delivery_id delivery;         /* UNSET in a setting: as it is, or the default of a topic that is made */
+    enum dt_delivery_id
+        delivery; /* UNSET in a setting: as it is; of a topic that is made kafka, or pull without Kafka */
     bool paused;
     int64_t created_at_ms, updated_at_ms, version;
 };

@@ -341,9 +341,10 @@ static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id
     };
 }
 
-static dt_status insert_topic(dt_db *db, const struct dt_topic *t, int64_t now_ms, struct dt_error *err)
+static dt_status insert_topic(dt_db *db, const struct dt_topic *t, enum dt_delivery_id fallback, int64_t now_ms,
+                              struct dt_error *err)
 {
-    struct settings s = settings_of(t, DT_DELIVERY_DEFAULT);
+    struct settings s = settings_of(t, fallback);
     return dt_db_run(db, dt_sql_insert_topic,
                      DT_PARAMS(DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention,
                                s.paused, DT_P_INT(now_ms), DT_P_INT(now_ms)),
@@ -368,7 +369,8 @@ struct putting {
     const struct dt_topic *topic;
     enum { PUT_ALL, PUT_BUT_PAUSED, PUT_IF_ABSENT } how;
     struct dt_topic_terms *terms;
-    bool created; /* out */
+    enum dt_delivery_id fallback; /* of a topic that is made and does not say */
+    bool created;                 /* out */
 };
 
 /* Judges whether the topic may be as it is put; of several reasons the one counts that tells least of others. */
@@ -399,8 +401,8 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
         return status;
     status = judge(db, t, installation, exists, put->terms, err);
     if (status == DT_OK)
-        status =
-            exists ? update_topic(db, t, put->how == PUT_ALL, now_ms, &changed, err) : insert_topic(db, t, now_ms, err);
+        status = exists ? update_topic(db, t, put->how == PUT_ALL, now_ms, &changed, err)
+                        : insert_topic(db, t, put->fallback, now_ms, err);
     if (status == DT_OK && changed)
         status = raise_version(db, err);
     put->created = !exists;
@@ -411,6 +413,7 @@ static dt_status put_topic(dt_store *store, struct putting *put, struct dt_error
 {
     if (put->terms)
         put->terms->refusal = DT_TOPIC_FINE;
+    put->fallback = dt_config_has_kafka(dt_store_config(store)) ? DT_DELIVERY_KAFKA : DT_DELIVERY_PULL;
     return dt_store_commit_work(store, NULL, put_locked, put, err);
 }
 

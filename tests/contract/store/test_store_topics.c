@@ -105,7 +105,7 @@ static void a_put_without_a_delivery_keeps_the_topics(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
-    assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_DEFAULT);
+    assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_KAFKA);
     put(rig, (struct dt_topic){.name = S("a"), .retention_ms = -1, .delivery = DT_DELIVERY_PULL}, false);
     assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_PULL);
     int64_t v = topics_version(rig);
@@ -114,6 +114,24 @@ static void a_put_without_a_delivery_keeps_the_topics(void **state)
     assert_int_equal(topics_version(rig), v);
     put(rig, (struct dt_topic){.name = S("b"), .retention_ms = -1, .delivery = DT_DELIVERY_HTTP}, false);
     assert_int_equal(get(rig, S("b")).delivery, DT_DELIVERY_HTTP);
+}
+
+/* Written into the topic when it is made, whoever makes it; a Kafka that comes later changes nothing that is there. */
+static void without_kafka_a_topic_is_made_for_pops(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    char *brokers = rig->fx.config.kafka_brokers;
+    rig->fx.config.kafka_brokers = (char[]){""};
+    OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
+    put(rig, (struct dt_topic){.name = S("b"), .retention_ms = -1}, false);
+    put(rig, (struct dt_topic){.name = S("c"), .retention_ms = -1, .delivery = DT_DELIVERY_HTTP}, false);
+    rig->fx.config.kafka_brokers = brokers;
+    assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_PULL);
+    assert_int_equal(get(rig, S("b")).delivery, DT_DELIVERY_PULL);
+    assert_int_equal(get(rig, S("c")).delivery, DT_DELIVERY_HTTP);
+    put(rig, (struct dt_topic){.name = S("b"), .retention_ms = -1}, false);
+    assert_int_equal(get(rig, S("b")).delivery, DT_DELIVERY_PULL);
 }
 
 static void a_put_leaves_paused_alone_unless_told(void **state)
@@ -557,6 +575,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(settings_come_back_as_they_were_put, setup, teardown),
         cmocka_unit_test_setup_teardown(a_put_without_a_delivery_keeps_the_topics, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_kafka_a_topic_is_made_for_pops, setup, teardown),
         cmocka_unit_test_setup_teardown(a_put_leaves_paused_alone_unless_told, setup, teardown),
         cmocka_unit_test_setup_teardown(changes_raise_the_topics_version_and_nothing_else_does, setup, teardown),
         cmocka_unit_test_setup_teardown(pause_and_resume, setup, teardown),
