@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "election/zk/elector_parts.h"
-#include "support/elector_rig.h"
+#include "support/rigs/elector_rig.h"
 
 enum { SHARDS = 2, TIMEOUT_MS = 3000, OURS = 7, SOMEBODY = 8, ASKED_MAX = 64 };
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "election/mysql/lease_parts.h"
-#include "support/elector_rig.h"
+#include "support/rigs/elector_rig.h"
 
 enum { SHARDS = 2, TIMEOUT_MS = 3000, SOMEBODY = 8 };
 #define TIMEOUT_US (TIMEOUT_MS * INT64_C(1000))

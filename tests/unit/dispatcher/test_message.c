@@ -10,7 +10,7 @@
 /* clang-format on */
 
 #include "delivery/kafka/message.h"
-#include "support/outgoing_rig.h"
+#include "support/rigs/outgoing_rig.h"
 
 struct rig {
     struct outgoing_rig from;

@@ -11,7 +11,7 @@
 
 #include "delivery/http/request_head.h"
 #include "delivery/kafka/message.h"
-#include "support/outgoing_rig.h"
+#include "support/rigs/outgoing_rig.h"
 
 struct rig {
     struct outgoing_rig from;
