@@ -1,4 +1,5 @@
 """A whole stack for a test: deploy/local run as a user would run it, in a folder of its own."""
+import contextlib
 import os
 import pathlib
 import shlex
@@ -93,6 +94,16 @@ class Stack:
 
     def signal(self, part, number):
         os.kill(self.pid(part), number)
+
+    @contextlib.contextmanager
+    def stopped(self, part):
+        """It stands still inside (SIGSTOP)."""
+        self.refresh()
+        self.signal(part, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.signal(part, signal.SIGCONT)
 
     def log(self, part):
         path = self.home / "log" / f"{part}.log"

@@ -2,8 +2,6 @@
 import concurrent.futures
 import contextlib
 import itertools
-import os
-import signal
 import threading
 import time
 
@@ -24,16 +22,6 @@ def brisk(own_apis):
     return own_apis("brisk", {"mysql.io_timeout": "PT1S", "mysql.connect_timeout": 500}).start()
 
 
-@contextlib.contextmanager
-def stopped(stack, part):
-    pid = int(stack.refresh()[f"DUETIME_PID_{part.upper()}"])
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 def told_to_come_back(answer):
     """503 as it must be; its document."""
     assert answer.status == 503, answer
@@ -51,7 +39,7 @@ def ready_again(api):
 def test_a_mysql_that_hangs_makes_503_and_every_answer_is_true_afterwards(stack, brisk):
     rest, before = brisk.rest, brisk.jobs()
     job = rest.make(topic="hang", delay=HOUR)
-    with stopped(stack, "mysql"), concurrent.futures.ThreadPoolExecutor(8) as pool:
+    with stack.stopped("mysql"), concurrent.futures.ThreadPoolExecutor(8) as pool:
         posts = [pool.submit(rest.post, "/v1/jobs", {"topic": "hang", "delay": HOUR, "payload": n}) for n in range(4)]
         others = [pool.submit(rest.put, "/v1/topics/hang/jobs/k", {"delay": HOUR}), pool.submit(rest.get, f"/v1/jobs/{job['id']}")]
         documents = [told_to_come_back(answer.result()) for answer in posts]
@@ -81,7 +69,7 @@ def test_a_mysql_that_hangs_keeps_nobody_waiting_for_long(stack, api, topic, at_
         begun = time.monotonic()
         told_to_come_back(ask())
         return time.monotonic() - begun
-    with stopped(stack, "mysql"), concurrent.futures.ThreadPoolExecutor(len(kinds) * at_once) as pool:
+    with stack.stopped("mysql"), concurrent.futures.ThreadPoolExecutor(len(kinds) * at_once) as pool:
         took = [list(pool.map(seconds, kinds * at_once)) for _ in range(2)]
     ready_again(api)
     print([f"{max(some):.2f}" for some in took])
@@ -194,7 +182,7 @@ def test_a_full_queue_is_refused_at_once_and_what_was_taken_is_made(own_apis):
 
 def test_jobs_are_made_and_sent_while_redis_hangs(stack, api, topic):
     sent = lambda job: api.get(f"/v1/jobs/{job['id']}").json["state"] == "dispatched"  # noqa: E731
-    with stopped(stack, "redis1"):
+    with stack.stopped("redis1"):
         assert [api.post("/v1/jobs", {"topic": topic, "delay": FAR, "payload": n}).status for n in range(50)] == [201] * 50
         assert [line["status"] for line in api.batch([{"topic": topic, "delay": FAR}] * 500)] == [201] * 500
         assert api.get("/readyz").status == 200

@@ -2,9 +2,7 @@
 import concurrent.futures
 import contextlib
 import json
-import os
 import re
-import signal
 import threading
 import time
 
@@ -17,16 +15,6 @@ from harness.stack import until
 FAR = 300 * 86400000
 AT_REST = ("duetime_api_batch_rows", "duetime_api_batches_waiting", "duetime_api_batches", "duetime_api_turns",
            "duetime_api_workers_queued", "duetime_api_workers_busy", "duetime_api_queue_jobs")
-
-
-@contextlib.contextmanager
-def stopped(stack, part):
-    pid = int(stack.refresh()[f"DUETIME_PID_{part.upper()}"])
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def gauges(rest):
@@ -151,7 +139,7 @@ def test_two_hundred_batches_in_line_are_all_answered_when_mysql_pauses(stack, o
         begun = time.monotonic()
         open_ones = [wires.enter_context(begin_lines(own, body[:half], length=len(body))) for _ in range(200)]
         time.sleep(max(0, min(seconds, 5) - 1.5 - (time.monotonic() - begun)))   # so that the pause takes them to their ends
-        with stopped(stack, "mysql"):
+        with stack.stopped("mysql"):
             sent = [pool.submit(wire.send, body[half:]) for wire in open_ones]
             time.sleep(1.9)
         for future in sent:
@@ -170,7 +158,7 @@ def test_two_hundred_batches_whose_time_is_short_are_all_answered_when_mysql_pau
             return wire.answer()
 
     with concurrent.futures.ThreadPoolExecutor(200) as pool:
-        with stopped(stack, "mysql"):
+        with stack.stopped("mysql"):
             asked = [pool.submit(ask, n) for n in range(200)]
             time.sleep(1.9)
         answers = [future.result() for future in asked]
@@ -209,7 +197,7 @@ def test_the_end_of_the_server_comes_soon_when_mysql_hangs(stack, own_apis, topi
     body = line(topic) * 3000
     array = json.dumps([{"topic": topic, "delay": FAR}] * 5000).encode()
     with contextlib.ExitStack() as wires, concurrent.futures.ThreadPoolExecutor(40) as pool:
-        with stopped(stack, "mysql"):
+        with stack.stopped("mysql"):
             whole = [wires.enter_context(begin_lines(own, body)) for _ in range(30)]
             arrays = [pool.submit(Rest(own.url, timeout=60).post, "/v1/jobs:batch", array) for _ in range(8)]
             until(lambda: gauges(own.rest)["duetime_api_batches"] >= 38, 20, lambda: str(gauges(own.rest)))
@@ -249,7 +237,7 @@ def test_requests_that_wait_for_mysql_are_answered_when_their_time_is_up(stack, 
         assert answer.status in (200, 201, 503), answer        # the first ones may be quicker than the signal
         return time.monotonic() - begun
 
-    with stopped(stack, "mysql"), concurrent.futures.ThreadPoolExecutor(120) as pool:
+    with stack.stopped("mysql"), concurrent.futures.ThreadPoolExecutor(120) as pool:
         took = sorted(pool.map(seconds, asks * 30))
     under_way = 4 + 8 + 1                                      # committers, workers, results: these wait for MySQL's own answer
     assert took[-1] < 7 and took[-under_way * 2] < 3, took

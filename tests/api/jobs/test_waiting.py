@@ -1,7 +1,4 @@
 """waiting_for: why a job has not gone on, in one word."""
-import os
-import signal
-
 from harness.stack import until
 
 
@@ -45,12 +42,8 @@ def test_leader_while_nobody_leads(stack, api, topic):
 
 def test_kafka_while_kafka_hangs(stack, api, topic):
     sent(api, api.make(topic=topic, delay=0))
-    pid = int(stack.refresh()["DUETIME_PID_KAFKA"])
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with stack.stopped("kafka"):
         job = api.make(topic=topic, delay=0)
         waiting(api, job, "kafka")
-    finally:
-        os.kill(pid, signal.SIGCONT)
     assert sent(api, job)["attempt"] == 1
     waiting(api, job, "ack", 60)

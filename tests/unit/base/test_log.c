@@ -14,47 +14,7 @@
 
 #include "base/log.h"
 #include "base/text/timetext.h"
-
-static int saved_stderr = -1, file = -1;
-static char *text;
-
-static int catch_stderr(void **state)
-{
-    char path[] = "/tmp/duetime-test-log-XXXXXX";
-
-    (void)state;
-    file = mkstemp(path);
-    assert_true(file >= 0);
-    unlink(path);
-    saved_stderr = dup(STDERR_FILENO);
-    dup2(file, STDERR_FILENO);
-    dt_log_set_level(DT_LOG_INFO);
-    return 0;
-}
-
-/* What was written so far; stderr is the real one again. */
-static char *written(void)
-{
-    off_t n = lseek(file, 0, SEEK_END);
-
-    dup2(saved_stderr, STDERR_FILENO);
-    free(text);
-    text = calloc(1, (size_t)n + 1);
-    assert_non_null(text);
-    assert_int_equal(pread(file, text, (size_t)n, 0), n);
-    return text;
-}
-
-static int release_stderr(void **state)
-{
-    (void)state;
-    dup2(saved_stderr, STDERR_FILENO);
-    close(saved_stderr);
-    close(file);
-    free(text);
-    text = NULL;
-    return 0;
-}
+#include "support/rigs/log_rig.h"
 
 /* The line behind its time, which is checked to be one. */
 static const char *behind_time(const char *line)

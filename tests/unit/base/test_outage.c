@@ -14,47 +14,14 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "support/rigs/log_rig.h"
 
 #define S INT64_C(1000000)
 
-static int saved_stderr = -1, file = -1;
-static char *text;
-
-static int catch_stderr(void **state)
+static int catch_outages(void **state)
 {
-    char path[] = "/tmp/duetime-test-outage-XXXXXX";
-
-    (void)state;
-    file = mkstemp(path);
-    assert_true(file >= 0);
-    unlink(path);
-    saved_stderr = dup(STDERR_FILENO);
-    dup2(file, STDERR_FILENO);
-    dt_log_set_level(DT_LOG_INFO);
     dt_outage_forget();
-    return 0;
-}
-
-static int release_stderr(void **state)
-{
-    (void)state;
-    dup2(saved_stderr, STDERR_FILENO);
-    close(saved_stderr);
-    close(file);
-    free(text);
-    text = NULL;
-    return 0;
-}
-
-static const char *written(void)
-{
-    off_t n = lseek(file, 0, SEEK_END);
-
-    free(text);
-    text = calloc(1, (size_t)n + 1);
-    assert_non_null(text);
-    assert_int_equal(pread(file, text, (size_t)n, 0), n);
-    return text;
+    return catch_stderr(state);
 }
 
 static int lines_with(const char *what)
@@ -226,7 +193,7 @@ static void threads_count_their_parts_right(void **state)
     assert_int_equal(lines_with("parts=1 "), lines_with("begins=true"));
 }
 
-#define CAUGHT(test) cmocka_unit_test_setup_teardown(test, catch_stderr, release_stderr)
+#define CAUGHT(test) cmocka_unit_test_setup_teardown(test, catch_outages, release_stderr)
 
 int main(void)
 {
