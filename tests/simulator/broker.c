@@ -859,7 +859,7 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
     dt_ledger_trim *t = world_alloc(sizeof *t);
     *t = (dt_ledger_trim){.shard = shard, .before = before, .when_us = now_us + rnd_in(1 * MS, 3 * SEC)};
     at(t->when_us, trim_arrives, t);
-    nemesis_while_trimming(shard, before);
+    nemesis_while_trimming(shard);
     *out = t;
     return DT_OK;
 }

@@ -15,7 +15,7 @@ void broker_cut_replies(struct proc *proc, int64_t until_us);
 void broker_topic_missing(struct dt_str topic, int64_t until_us); /* it cannot be written */
 void broker_trim_ledger(unsigned shard);                          /* its records below some offset are gone */
 void broker_recreate_ledger(unsigned shard, bool filled);         /* filled: by others, about as far as it was */
-void broker_recreate_ledger_up_to(unsigned shard, int64_t end);   /* … up to there */
+void broker_recreate_ledger_up_to(unsigned shard, int64_t end);   /* … by others, up to there */
 bool broker_filled_ledger(void);                                  /* that has happened */
 void broker_strangers(unsigned shard, unsigned n);                /* so many records of others are in its ledger */
 bool broker_lost_young_ledger(void);                              /* it was made anew, and its offsets were small */

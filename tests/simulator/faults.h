@@ -46,7 +46,7 @@
     X(RESHARD, 39, "the number of shards changes")                                                                     \
     X(STRANGERS, 41, "others write into the ledger")                                                                   \
     X(READERS, 42, "results are read late")                                                                            \
-    X(TRIM_LATE, 43, "a ledger made anew is trimmed by a request of before")
+    X(LEDGER_ANEW, 43, "a ledger made anew, which others fill and a late request trims")
 /* clang-format on */
 
 enum fault_kind {

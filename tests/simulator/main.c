@@ -57,7 +57,7 @@ static void draw_config(struct dt_config *config)
     config->history_after = one_in(3) ? DT_MINUTE : rnd_in(0, 4000);
     config->history_dead_after = one_in(3) ? DT_MINUTE : rnd_in(0, 6000);
     config->history_keys = one_in(2) ? DT_DAY : rnd_in(30000, 60000);
-    config->ledger_trim_after = one_in(3) || fault_drawn(F_TRIM_LATE) ? rnd_in(300, 4000) : 86400000;
+    config->ledger_trim_after = one_in(3) || fault_drawn(F_LEDGER_ANEW) ? rnd_in(300, 4000) : 86400000;
 }
 
 static void world(const struct dt_config *defaults, uint64_t seed)

@@ -1,6 +1,7 @@
 /* See nemesis.h. */
 #include "simulator/nemesis.h"
 
+#include "delivery/kafka/delivery_kafka.h"
 #include "simulator/broker.h"
 #include "simulator/faults.h"
 #include "simulator/mysql.h"
@@ -54,13 +55,23 @@ static int64_t generation(void)
     return cell_int(table_named("installation")->rows[0], "generation");
 }
 
-/* A request that was made of one ledger is carried out on the next, in which others have written about as far. */
-void nemesis_while_trimming(unsigned shard, int64_t before)
+/* The ledger is made anew, and others write into it about as far as the shard's row says. A ledger that is not young is
+ * left empty: who fills it so far that the next batch stands right before the row's offset deceives its leaders. */
+static void remake_ledger(unsigned shard)
 {
-    if (mysql_restored_us || !fault(F_TRIM_LATE, 1))
+    const struct row *row = table_find(table_named("shards"), shard);
+    if (!row || mysql_restored_us)
         return;
+    int64_t offset = cell_int(row, "ledger_offset");
     history_lost = true;
-    broker_recreate_ledger_up_to(shard, rnd_in(0, before + 1));
+    broker_recreate_ledger_up_to(shard, offset < DT_LEDGER_YOUNG ? rnd_in(offset > 3 ? offset - 3 : 0, offset + 1) : 0);
+}
+
+/* A request that was made of one ledger is carried out on the next. */
+void nemesis_while_trimming(unsigned shard)
+{
+    if (fault(F_LEDGER_ANEW, 1))
+        remake_ledger(shard);
 }
 
 static void lose_history(void)
@@ -124,6 +135,9 @@ static void strike(void *arg)
         break;
     case F_RESTORE:
         lose_history();
+        break;
+    case F_LEDGER_ANEW:
+        remake_ledger(some_shard());
         break;
     case F_REDIS_FLUSH:
         if (one_in(2))
@@ -189,9 +203,9 @@ static void terminate_one(void *arg)
 
 void nemesis_begin(int64_t heal_us)
 {
-    static const enum fault_kind timed[] = {F_TWO_LEADERS, F_BROKER,    F_COORDINATOR, F_REFUSED,    F_RESTORE,
-                                            F_REDIS_FLUSH, F_REDIS_OLD, F_REDIS_STOP,  F_REDIS_FULL, F_MYSQL_RESTART,
-                                            F_LOCKS,       F_CUT,       F_RESHARD,     F_STRANGERS,  F_READERS};
+    static const enum fault_kind timed[] = {
+        F_TWO_LEADERS, F_BROKER,        F_COORDINATOR, F_REFUSED, F_RESTORE, F_REDIS_FLUSH, F_REDIS_OLD, F_REDIS_STOP,
+        F_REDIS_FULL,  F_MYSQL_RESTART, F_LOCKS,       F_CUT,     F_RESHARD, F_STRANGERS,   F_READERS,   F_LEDGER_ANEW};
     for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
         for (int k = 0; k < 3 && fault_drawn(timed[i]); k++)
             at(rnd_in(now_us + 500 * MS, heal_us), strike, (void *)(uintptr_t)timed[i]);

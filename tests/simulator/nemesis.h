@@ -6,6 +6,6 @@
 
 void nemesis_begin(int64_t heal_us);
 /* A leader has asked for its shard's ledger to be trimmed. */
-void nemesis_while_trimming(unsigned shard, int64_t before);
+void nemesis_while_trimming(unsigned shard);
 
 #endif
