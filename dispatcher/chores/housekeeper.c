@@ -27,6 +27,7 @@
 #include "store/archive/archive.h"
 #include "store/archive/housekeeping.h"
 #include "store/jobs/audit.h"
+#include "store/pop/pop.h"
 #include "store/shard_stats.h"
 
 #define STATS_AT_ONCE 64
@@ -40,6 +41,8 @@
 #define DAYS_AHEAD    2
 #define NOTICES_US    INT64_C(300000000) /* notices that nobody sends are looked for so often */
 #define NOTICES_MS    INT64_C(3600000) /* a rolling restart that takes Kafka away, or brings it back, is over by then */
+#define OFFER_ROWS    1000
+#define OFFERS_US     INT64_C(200000) /* between two steps of a walk over all offers; more where one found nothing */
 #define AUDIT_ROWS    20000
 #define AUDIT_SHARE   100 /* a piece that took 20 ms is followed by a pause of 2 s */
 
@@ -60,9 +63,11 @@ struct dt_housekeeper {
     int64_t audit_us, audit_took_us; /* mono: not before; what the piece has taken so far */
     int64_t notices_us;              /* mono: not before */
     struct dt_archiver archiver;
+    struct dt_offers_walk offers;
+    int64_t offers_us; /* mono: not before */
     struct dt_outage_part outage;
     bool failed; /* something of this round did */
-    dt_metric *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected;
+    dt_metric *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected, *offers_repaired;
 };
 
 static int64_t mono_us(const dt_housekeeper *h)
@@ -176,6 +181,23 @@ static bool do_chores(dt_housekeeper *h)
     if (!h->failed)
         dt_outage_over(&h->outage);
     return promoted == STEP_ROWS || moves || keeps || gives_up;
+}
+
+/* One step of the walk over all offers. */
+static void tidy_offers(dt_housekeeper *h)
+{
+    struct dt_error err = {0};
+    size_t repaired = 0;
+    bool more = false;
+    if (mono_us(h) < h->offers_us)
+        return;
+    int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
+    dt_status status =
+        keeps_house(h) ? dt_store_tidy_offers(h->store, &h->offers, now_ms, OFFER_ROWS, &repaired, &more, &err) : DT_OK;
+    tell_wait(h, "offers to pops wait to be looked at", status, &err);
+    dt_metric_add(h->offers_repaired, (int64_t)repaired);
+    int64_t pause_us = repaired == OFFER_ROWS ? STEP_PAUSE_US : OFFERS_US;
+    h->offers_us = mono_us(h) + (more ? pause_us : dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000));
 }
 
 static void chores(dt_housekeeper *h)
@@ -327,9 +349,10 @@ static void run(void *arg)
     while (!dt_thread_stopping(&h->thread)) {
         reconcile(h);
         chores(h);
+        tidy_offers(h);
         tell_stats(h);
         audit(h);
-        int64_t until_us = dt_earlier(h->audit_us, dt_earlier(h->chores_us, h->stats_us));
+        int64_t until_us = dt_earlier(dt_earlier(h->audit_us, h->offers_us), dt_earlier(h->chores_us, h->stats_us));
         if (!dt_thread_stopping(&h->thread) && !h->hurry)
             dt_mailbox_wait(h->mailbox, dt_earlier(h->reconcile_us, until_us));
     }
@@ -361,6 +384,8 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     h->audited = dt_counter("duetime_count_audited_jobs_total", "Jobs recounted by the audit of counters.", "");
     h->corrected = dt_counter("duetime_count_corrected_jobs_total",
                               "Jobs that the audit found in another state than counted: manual edits, or faults.", "");
+    h->offers_repaired = dt_counter("duetime_offers_repaired_total",
+                                    "Offers that no pop could take any more, and jobs whose offer was not there.", "");
     dt_status status = dt_mailbox_new(&h->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, env->ref, &h->store);

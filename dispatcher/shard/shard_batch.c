@@ -210,6 +210,7 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
     if (status != DT_OK)
         return status;
     DT_FAIL_POINT("index.before_told");
+    dt_shard_tell_offers(l, txn);
     /* While the delivery takes the messages; whether they are sent or not, they stay claimed. */
     dt_shard_tell_index(l, txn);
     if (txn->batch.n)

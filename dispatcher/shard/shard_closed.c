@@ -16,13 +16,17 @@ static enum dt_closed closed_by_delivery(dt_shard_loop *l, struct dt_str destina
     }
 }
 
-/* The topic's row alone. */
+static enum dt_dealing dealing_of(const dt_shard_loop *l, struct dt_str topic)
+{
+    return dt_delivery_dealing(dt_topic_snapshot_delivery(l->snapshot, topic));
+}
+
+/* The topic's row alone. Jobs that are offered are nobody's to send. */
 static enum dt_closed closed_by_row(const dt_shard_loop *l, struct dt_str topic)
 {
     if (dt_topic_snapshot_paused(l->snapshot, topic))
         return DT_CLOSED_PAUSED;
-    bool others = dt_delivery_dealing(dt_topic_snapshot_delivery(l->snapshot, topic)) != DT_DEALING_LISTS;
-    return others ? DT_CLOSED_OTHERS : DT_CLOSED_NOT;
+    return dealing_of(l, topic) == DT_DEALING_HANDS ? DT_CLOSED_OTHERS : DT_CLOSED_NOT;
 }
 
 enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str topic)
@@ -31,7 +35,9 @@ enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str topic)
     if (!destination.p)
         return DT_CLOSED_NO_ROW;
     enum dt_closed by_row = closed_by_row(l, topic);
-    return by_row != DT_CLOSED_NOT ? by_row : closed_by_delivery(l, destination);
+    if (by_row != DT_CLOSED_NOT || dealing_of(l, topic) != DT_DEALING_LISTS)
+        return by_row;
+    return closed_by_delivery(l, destination);
 }
 
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic)

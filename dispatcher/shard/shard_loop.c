@@ -422,6 +422,7 @@ static void make_meters(dt_shard_loop *l)
         .lateness = dt_histogram("duetime_dispatch_lateness_seconds", "From due time to Kafka's commit.", ""),
         .batch = dt_histogram_count("duetime_dispatch_batch_jobs", "Jobs in one dispatch.", ""),
         .takeovers = dt_counter("duetime_takeovers_total", "Takeovers begun.", label),
+        .offered = dt_counter("duetime_offered_total", "Due jobs offered to pops.", label),
         .timed_out = dt_counter("duetime_ack_timeouts_total", "Attempts whose result did not come in time.", label),
         .leader_txn_seconds = dt_histogram("duetime_mysql_turn_seconds",
                                            "One leader's transaction in MySQL, with handing its batch to Kafka.", ""),

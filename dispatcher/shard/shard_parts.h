@@ -41,7 +41,7 @@ enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16 };
 
 struct dt_shard_meters {
     dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *leader_txn_seconds, *epoch, *leading, *halted;
-    dt_metric *undeliverable;
+    dt_metric *undeliverable, *offered;
 };
 
 /* ---- shard_batch.c ---- */
@@ -243,6 +243,8 @@ DT_MUST_CHECK dt_status dt_shard_due_scan(dt_shard_loop *l, int64_t now_ms, int6
 
 /* Tells the index what became of the hints. What it cannot be told is in doubt. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn);
+/* Tells those who wait for pops whose jobs were offered. What they are not told they find by themselves, later. */
+void dt_shard_tell_offers(dt_shard_loop *l, const struct dt_leader_txn *txn);
 /* Tells the index when a job is due next (0 = never), whatever it says now. */
 void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done);
 /* Drops the set of a shard that the map no longer names, before stepping down. */

@@ -90,6 +90,16 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
     l->env->index_untold(l->env->arg, l->index); /* some of it may have been other shards' */
 }
 
+void dt_shard_tell_offers(dt_shard_loop *l, const struct dt_leader_txn *txn)
+{
+    struct dt_error err = {0};
+    dt_metric_add(l->meters.offered, (int64_t)txn->offered.n);
+    if (!l->trust.up || txn->offered.n == 0)
+        return;
+    if (dt_index_tell_offers(l->index, l->shard, txn->offered.topics, txn->offered.n_topics, &err) != DT_OK)
+        DT_LOG(DEBUG, "shard", "pops were not told of offers", DT_I("shard", l->shard), DT_S("reason", err.text));
+}
+
 void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done)
 {
     struct dt_entry entries[DT_WAS_MAX];

@@ -17,6 +17,7 @@
  * - `<installation>:{<shard>}:held`: set of the topics that have a held set
  * - `<installation>:probe`: written and emptied again, to see whether the server takes changes
  * - `<installation>:wake`: pub/sub channel; messages "<shard>" or "<shard> outbox" or "topic"
+ * - `<installation>:pops`: pub/sub channel; messages "<topic> <topic> …": jobs of theirs wait for a pop; "": any may
  *
  * All keys of a shard have its hash tag, the scripts name those of pages themselves. Entries of one ms come in the
  * order of their members' bytes: ids of the same home day as they were given, if that is the day of the ms. Anything
@@ -97,8 +98,12 @@ DT_MUST_CHECK dt_status dt_index_put(dt_index *index, const struct dt_shard_map 
                                      size_t n, int64_t horizon_end_ms, bool wake, struct dt_error *err);
 /* Publishes a wake-up for the leader of `shard` (outbox: it reads its outbox too). */
 DT_MUST_CHECK dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_error *err);
-/* Publishes on every endpoint a wake-up for all leaders (a topic was paused, resumed or changed): on_wake(-1) there. */
+/* Publishes on every endpoint a wake-up for all leaders (a topic was paused, resumed or changed): on_wake(-1) there; and
+ * for all who wait for pops. */
 DT_MUST_CHECK dt_status dt_index_wake_all(dt_index *index, struct dt_error *err);
+/* Publishes, on the shard's endpoint, that jobs of these topics wait for a pop: on_offers there. */
+DT_MUST_CHECK dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_str *topics, size_t n,
+                                             struct dt_error *err);
 
 /* ---- for the leader of a shard ---- */
 
@@ -237,6 +242,11 @@ typedef struct dt_wake dt_wake;
 DT_MUST_CHECK dt_status dt_wake_start(const struct dt_config *config, const char *installation,
                                       void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
                                       struct dt_error *err);
+/* Starts the thread of a process whose clients wait for pops. on_offers is called on it: post and return. topic absent:
+ * any may have jobs (as shard -1 above). All else as of dt_wake_start. */
+DT_MUST_CHECK dt_status dt_wake_start_for_pops(const struct dt_config *config, const char *installation,
+                                               void (*on_offers)(void *arg, struct dt_str topic), void *arg,
+                                               dt_wake **out, struct dt_error *err);
 /* Ends the thread and frees the subscriber. Accepts NULL. */
 void dt_wake_stop(dt_wake *wake);
 /* Says whether the channels of all endpoints are up. Where one is not, wake-ups on it are not heard. Any thread. */

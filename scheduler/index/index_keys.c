@@ -48,6 +48,14 @@ void dt_arg_channel(const dt_index *index, dt_link *link)
     dt_link_arg(link, (struct dt_str){name, (size_t)n});
 }
 
+void dt_arg_pops(const dt_index *index, dt_link *link)
+{
+    char name[KEY_CAP];
+    int n = snprintf(name, sizeof(name), "%s:pops", index->installation);
+
+    dt_link_arg(link, (struct dt_str){name, (size_t)n});
+}
+
 void dt_arg_probe(const dt_index *index, dt_link *link)
 {
     char key[KEY_CAP];

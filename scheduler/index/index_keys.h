@@ -19,6 +19,8 @@ void dt_arg_registry(const dt_index *index, dt_link *link, unsigned shard);
 void dt_arg_held(const dt_index *index, dt_link *link, unsigned shard, struct dt_str topic);
 /* <installation>:wake */
 void dt_arg_channel(const dt_index *index, dt_link *link);
+/* <installation>:pops */
+void dt_arg_pops(const dt_index *index, dt_link *link);
 /* <installation>:probe */
 void dt_arg_probe(const dt_index *index, dt_link *link);
 void dt_arg_marker(dt_link *link, struct dt_marker marker);

@@ -1,6 +1,6 @@
 /*
- * Owns the wake-ups that are published on their own. Refuses to know who subscribes (redis/index_subscriber.c). A
- * wake-up that belongs to a change of entries is published by lua/change.lua.
+ * Owns the messages that are published on their own: wake-ups, and what waits for pops. Refuses to know who subscribes
+ * (redis/index_subscriber.c). A wake-up that belongs to a change of entries is published by lua/change.lua.
  */
 #include <stdio.h>
 
@@ -31,9 +31,39 @@ static void build_wake_all(dt_index *index, unsigned i, const void *arg)
     dt_arg_word(index->links[i], "PUBLISH");
     dt_arg_channel(index, index->links[i]);
     dt_arg_word(index->links[i], "topic");
+    dt_link_command(index->links[i], 3);
+    dt_arg_word(index->links[i], "PUBLISH");
+    dt_arg_pops(index, index->links[i]);
+    dt_arg_word(index->links[i], "");
 }
 
 dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
 {
     return dt_index_ask_all(index, build_wake_all, err);
+}
+
+dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_str *topics, size_t n,
+                               struct dt_error *err)
+{
+    dt_link *link = dt_index_link(index, shard);
+    struct dt_strbuf names;
+    dt_status status = dt_link_ready(link, err);
+
+    if (status != DT_OK)
+        return status;
+    dt_strbuf_init(&names);
+    for (size_t i = 0; i < n; i++) {
+        dt_strbuf_adds(&names, i ? " " : "");
+        dt_strbuf_add(&names, topics[i].p, topics[i].n);
+    }
+    if (names.failed) {
+        dt_strbuf_clear(&names);
+        return dt_fail(err, DT_NOMEM, "offers");
+    }
+    dt_link_command(link, 3);
+    dt_arg_word(link, "PUBLISH");
+    dt_arg_pops(index, link);
+    dt_link_arg(link, dt_strbuf_str(&names));
+    dt_strbuf_clear(&names);
+    return dt_index_round_trip(link, NULL, NULL, err);
 }

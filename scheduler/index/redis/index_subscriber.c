@@ -57,6 +57,7 @@ struct dt_wake {
     const struct dt_config *config;
     const dt_clock *clock;
     void (*on_wake)(void *arg, int shard, bool outbox);
+    void (*on_offers)(void *arg, struct dt_str topic); /* NULL: it is on_wake's channel */
     void *arg;
     char channel[128];
     struct dt_endpoint *endpoints;
@@ -67,6 +68,14 @@ struct dt_wake {
     int stop_fd;
     struct dt_thread thread;
 };
+
+static void tell_all(struct dt_wake *wake)
+{
+    if (wake->on_offers)
+        wake->on_offers(wake->arg, DT_STR_NONE);
+    else
+        wake->on_wake(wake->arg, -1, false);
+}
 
 /* ---- the life of a subscriber ---- */
 
@@ -89,7 +98,7 @@ static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const 
     sub->deadline_us = now_us + dt_backoff_us(&sub->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)sub);
     dt_metric_set(sub->up, 0);
     if (was_up)
-        wake->on_wake(wake->arg, -1, false);
+        tell_all(wake);
 }
 
 static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
@@ -159,7 +168,7 @@ static void subscriber_up(struct dt_wake *wake, struct subscriber *sub)
     sub->backoff.failures = 0;
     dt_outage_over(&sub->outage);
     dt_metric_set(sub->up, 1);
-    wake->on_wake(wake->arg, -1, false);
+    tell_all(wake);
 }
 
 static void subscriber_ping(struct dt_wake *wake, struct subscriber *sub)
@@ -189,8 +198,20 @@ static void subscriber_late(struct dt_wake *wake, struct subscriber *sub)
 
 /* ---- messages ---- */
 
+/* Topics, separated by spaces; nothing: any. */
+static void announce_offers(struct dt_wake *wake, const char *text)
+{
+    if (!*text)
+        tell_all(wake);
+    while (*text) {
+        size_t n = strcspn(text, " ");
+        wake->on_offers(wake->arg, (struct dt_str){text, n});
+        text += n + (text[n] == ' ');
+    }
+}
+
 /* "<shard>", "<shard> outbox", "topic"; anything else is taken for "everything may have changed". */
-static void announce(struct dt_wake *wake, const char *text)
+static void announce_wake(struct dt_wake *wake, const char *text)
 {
     char *end = NULL;
     long shard = strtol(text, &end, 10);
@@ -200,6 +221,14 @@ static void announce(struct dt_wake *wake, const char *text)
         wake->on_wake(wake->arg, -1, false);
     else
         wake->on_wake(wake->arg, (int)shard, outbox);
+}
+
+static void announce(struct dt_wake *wake, const char *text)
+{
+    if (wake->on_offers)
+        announce_offers(wake, text);
+    else
+        announce_wake(wake, text);
 }
 
 static const char *word(const redisReply *reply, size_t i)
@@ -360,25 +389,26 @@ static dt_status start_thread(struct dt_wake *wake, struct dt_error *err)
     return status;
 }
 
-dt_status dt_wake_start(const struct dt_config *config, const char *installation,
-                        void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
-                        struct dt_error *err)
+/* `made` says whom to call. */
+static dt_status start(const struct dt_wake *made, const char *installation, const char *channel, dt_wake **out,
+                       struct dt_error *err)
 {
     struct dt_wake *wake;
     dt_status status;
 
     *out = NULL;
-    if (!dt_index_configured(config))
+    if (!dt_index_configured(made->config))
         return DT_OK;
     wake = calloc(1, sizeof(*wake));
     if (!wake)
         return dt_fail(err, DT_NOMEM, "wake channel");
-    wake->config = config;
+    wake->config = made->config;
+    wake->on_wake = made->on_wake;
+    wake->on_offers = made->on_offers;
+    wake->arg = made->arg;
     wake->clock = dt_clock_system();
-    wake->on_wake = on_wake;
-    wake->arg = arg;
     wake->stop_fd = -1;
-    snprintf(wake->channel, sizeof(wake->channel), "%s:wake", installation);
+    snprintf(wake->channel, sizeof(wake->channel), "%s:%s", installation, channel);
     status = fill(wake, err);
     if (status == DT_OK)
         status = start_thread(wake, err);
@@ -388,6 +418,24 @@ dt_status dt_wake_start(const struct dt_config *config, const char *installation
     }
     *out = wake;
     return DT_OK;
+}
+
+dt_status dt_wake_start(const struct dt_config *config, const char *installation,
+                        void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
+                        struct dt_error *err)
+{
+    const struct dt_wake made = {.config = config, .on_wake = on_wake, .arg = arg};
+
+    return start(&made, installation, "wake", out, err);
+}
+
+dt_status dt_wake_start_for_pops(const struct dt_config *config, const char *installation,
+                                 void (*on_offers)(void *arg, struct dt_str topic), void *arg, dt_wake **out,
+                                 struct dt_error *err)
+{
+    const struct dt_wake made = {.config = config, .on_offers = on_offers, .arg = arg};
+
+    return start(&made, installation, "pops", out, err);
 }
 
 bool dt_wake_hears(const dt_wake *wake)

@@ -34,6 +34,12 @@ static enum dt_writable writable_now(const struct dt_open_txn *t, const struct d
     return gate->writable(gate->arg, topic->kafka_name, c->bytes);
 }
 
+/* Its jobs are claimed by whoever asks for them. */
+static bool takes_offers(const struct dt_topic_entry *topic)
+{
+    return dt_delivery_dealing(topic->delivery) == DT_DEALING_OFFERS && (!topic->paused || DT_UNGUARDED(PAUSE));
+}
+
 static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_topic_entry *topic)
 {
     enum dt_writable writable = writable_now(t, c, topic);
@@ -91,6 +97,10 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
         return DT_OK;
     c->claimed = (enum dt_job_state)claimed;
     const struct dt_topic_entry *topic = dt_topic_snapshot_find(t->io->due.topics, c->topic);
+    if (topic && takes_offers(topic)) {
+        c->fate = DT_FATE_OFFER;
+        return DT_OK;
+    }
     return topic ? judge_writable(t, c, topic) : judge_orphan(t, c);
 }
 

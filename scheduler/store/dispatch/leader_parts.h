@@ -7,6 +7,7 @@
  *   leader_choose.c      which of those that may be claimed fit into the batch
  *   leader_timeouts.c    ends the attempts whose time for a result is over
  *   leader_claim.c       writes the claim, and reads its messages
+ *   leader_offers.c      offers to pops what leaders do not claim
  *
  * All of it is one thread's, between the lock of the shard's row and the COMMIT. Memory comes from the arena of
  * struct dt_leader_txn; only `foreign` and `counts` are freed, by leader_txn.c.
@@ -27,6 +28,7 @@ enum dt_fate {
     DT_FATE_MOVED,     /* it is due at another time */
     DT_FATE_HELD,      /* it is due, but its topic takes nothing now */
     DT_FATE_CLAIM,     /* it is claimed */
+    DT_FATE_OFFER,     /* it is offered: whoever asks for it claims it */
     DT_FATE_TIMEOUT    /* its attempt has had its time for a result */
 };
 
@@ -106,5 +108,10 @@ DT_MUST_CHECK dt_status dt_timeouts_write(struct dt_open_txn *t);
 /* Makes the chosen jobs dispatched, reads their messages into io->batch, and tells the caller's listener while nothing is
  * committed. */
 DT_MUST_CHECK dt_status dt_claims_write(struct dt_open_txn *t);
+
+/* ---- leader_offers.c ---- */
+
+/* Puts the jobs whose fate is DT_FATE_OFFER into pop_queue, and marks their rows. */
+DT_MUST_CHECK dt_status dt_offers_write(struct dt_open_txn *t);
 
 #endif

@@ -2,7 +2,7 @@
  * The leader transaction: settle what was sent, decide acknowledgement timeouts, claim what is due. It takes a
  * handful of statements whatever the number of jobs (by id: one for every 960):
  *
- *   lock the shard row ─▶ extend old deadlines ─▶ lock and judge the hinted jobs ─▶ time out ─▶ archive ─▶ claim
+ *   lock the shard row ─▶ extend old deadlines ─▶ lock and judge the hinted jobs ─▶ time out ─▶ archive ─▶ claim ─▶ offer
  *                      ─▶ write the row ─▶ count, and commit
  *
  * Owns:            the order of these steps, the shard's row, and the COMMIT.
@@ -119,8 +119,10 @@ static dt_status work(struct dt_open_txn *t, struct dt_fence *next, bool *change
     if (status == DT_OK)
         status = dt_claims_write(t);
     if (status == DT_OK)
+        status = dt_offers_write(t);
+    if (status == DT_OK)
         status = report_seen(t);
-    *changed = io->settled.n > 0 || io->timed_out.n > 0 || t->n_claims > 0;
+    *changed = io->settled.n > 0 || io->timed_out.n > 0 || t->n_claims > 0 || io->offered.n > 0;
     if (status == DT_OK && *changed)
         status = write_row(t, next);
     return status;

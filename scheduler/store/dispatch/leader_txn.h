@@ -111,6 +111,13 @@ struct dt_leader_batch {
     size_t n;
 };
 
+/* By leader_offers.c: what waits for a pop from now on. */
+struct dt_leader_offered {
+    size_t n;
+    struct dt_str *topics; /* whose jobs they are, each once */
+    size_t n_topics;
+};
+
 /* By leader_txn.c: the hints that were settled one way or other, the claimed ones too, and how many were not. */
 struct dt_leader_seen {
     struct dt_seen *v;
@@ -137,6 +144,7 @@ struct dt_leader_txn {
     struct dt_leader_chosen chosen;
     struct dt_leader_timed_out timed_out;
     struct dt_leader_batch batch;
+    struct dt_leader_offered offered;
     struct dt_leader_seen seen;
 };
 
@@ -149,6 +157,8 @@ struct dt_leader_txn {
  *   - claims, among the hints, what is scheduled and due: of this shard's slots, not paused, writable, with no earlier
  *     attempt in its claiming shard's list; in order of (due, id) within a topic, and when not all of it fits an equal
  *     part of the bytes for each topic;
+ *   - offers, among the hints, what is scheduled and due of topics whose jobs are popped, and not paused: their entries
+ *     go away;
  *   - writes list, send_n, batch_no and version into the row, and updates *fence.
  *
  * While a remainder of the list is in flight nothing is claimed and nothing times out. Nothing at all is written when

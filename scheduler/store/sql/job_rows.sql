@@ -71,6 +71,15 @@ SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_ke
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
   LEFT JOIN topics p ON p.name = j.topic;
 
+-- Jobs that were popped.
+-- name: select_popped
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
+  FROM jobs j FORCE INDEX (PRIMARY)
+ WHERE j.id IN (?,...);
+
 -- A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do.
 -- name: insert_job
 INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,

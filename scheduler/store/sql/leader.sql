@@ -27,7 +27,7 @@ ON DUPLICATE KEY UPDATE status = VALUES(status);
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.state = 'dispatched', j.attempt = j.attempt + 1, j.attempt_status = 'dispatched',
        j.due_at = IF(j.next_at > 1, j.next_at, ?), j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?,
-       j.next_at = ? + LEAST(j.ack_timeout_ms, 3155760000000),
+       j.ttr_ms = 0, j.next_at = ? + LEAST(j.ack_timeout_ms, 3155760000000),
        j.near = (? + LEAST(j.ack_timeout_ms, 3155760000000) < ?), j.updated_at = ?, j.version = j.version + 1
  WHERE j.state = 'scheduled' AND j.next_at <= ? -- guard: CLAIM or: WHERE ? > 0
    AND j.id IN (?,...);

@@ -1,10 +1,10 @@
 -- Results: reading the jobs that they are for, and writing what was decided; results that wait for a locked row; the outbox.
 
--- What dt_job_decide looks at, and what the index is to forget, of each job; its version, its topic's retention and its topic.
+-- What dt_job_decide looks at, and what the index is to forget, of each job (a pop's own time to report in place of the job's); its version, its topic's retention and its topic.
 -- The topic of row after row is mostly the same, and a join looks its row up once for as long as it is.
 -- name: select_judged
 SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
-       j.ack_timeout_ms, j.due_at, j.dispatched_at, j.version, t.retention_ms, j.topic
+       COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms), j.due_at, j.dispatched_at, j.version, t.retention_ms, j.topic
   FROM jobs j FORCE INDEX (PRIMARY)
   LEFT JOIN topics t FORCE INDEX (PRIMARY) ON t.name = j.topic
  WHERE j.id IN (?,...)
@@ -13,7 +13,7 @@ SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j
 -- A join would lock the row of the topic, too: who locks asks for each job instead.
 -- name: lock_judged
 SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
-       j.ack_timeout_ms, j.due_at, j.dispatched_at, j.version,
+       COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms), j.due_at, j.dispatched_at, j.version,
        (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic), j.topic
   FROM jobs j FORCE INDEX (PRIMARY)
  WHERE j.id IN (?,...)
@@ -22,7 +22,7 @@ SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j
 
 -- name: lock_free_judged
 SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
-       j.ack_timeout_ms, j.due_at, j.dispatched_at, j.version,
+       COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms), j.due_at, j.dispatched_at, j.version,
        (SELECT t.retention_ms FROM topics t WHERE t.name = j.topic), j.topic
   FROM jobs j FORCE INDEX (PRIMARY)
  WHERE j.id IN (?,...)

@@ -84,6 +84,13 @@ dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_
     return end_call(index, err);
 }
 
+dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_str *topics, size_t n,
+                               struct dt_error *err)
+{
+    write_down("offers of %.*s at %u, %zu topics", (int)topics->n, topics->p, shard, n);
+    return end_call(index, err);
+}
+
 dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n,
                         struct dt_error *err)
 {

@@ -1,0 +1,61 @@
+/*
+ * What a leader offers to pops, in a leader transaction.
+ *
+ * Owns:            `offered` of struct dt_leader_txn, and the rows that say that a job is offered.
+ * Refuses to know: who pops (store/pop/).
+ *
+ * Invariants: the row of pop_queue and the mark in the job's row are one commit; an offer that is there already stays,
+ * so a job may be offered again whenever it is met.
+ */
+#include "store/db/id_in.h"
+#include "store/dispatch/leader_parts.h"
+#include "store/sql/statements.h"
+
+static bool is_offered(const struct dt_candidate *c)
+{
+    return c->fate == DT_FATE_OFFER;
+}
+
+/* Once each, in the order of their first jobs. */
+static void note_topic(struct dt_leader_offered *offered, struct dt_str topic)
+{
+    for (size_t i = 0; i < offered->n_topics; i++)
+        if (dt_str_eq(offered->topics[i], topic))
+            return;
+    offered->topics[offered->n_topics++] = topic;
+}
+
+static dt_status insert_offers(struct dt_open_txn *t, size_t n)
+{
+    enum { COLUMNS = 3 };
+    struct dt_leader_offered *offered = &t->io->offered;
+    struct dt_param *params = dt_arena_alloc(t->io->arena, n * COLUMNS * sizeof(*params));
+    struct dt_param *p = params;
+    offered->topics = dt_arena_alloc(t->io->arena, n * sizeof(*offered->topics));
+    if (!params || !offered->topics)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++) {
+        if (!is_offered(&t->v[i]))
+            continue;
+        *p++ = DT_P_STR(t->v[i].topic);
+        *p++ = DT_P_INT(t->v[i].next_ms);
+        *p++ = DT_P_INT(t->v[i].id);
+        note_topic(offered, t->v[i].topic);
+    }
+    return dt_db_run_many(t->db, dt_sql_insert_offers, (struct dt_param_rows){params, COLUMNS, n}, NULL, t->err);
+}
+
+dt_status dt_offers_write(struct dt_open_txn *t)
+{
+    size_t n;
+    uint64_t changed;
+    const int64_t *ids = dt_candidates_ids(t, is_offered, &n);
+    if (!ids)
+        return DT_NOMEM;
+    if (n == 0)
+        return DT_OK;
+    t->io->offered.n = n;
+    dt_status status = insert_offers(t, n);
+    return status == DT_OK ? dt_id_in_run(t->db, &dt_sql_mark_offered, DT_NO_PARAMS, DT_IDS(ids, n), &changed, t->err)
+                           : status;
+}

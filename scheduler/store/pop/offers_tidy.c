@@ -1,0 +1,157 @@
+/*
+ * Housekeeping of offers, in bounded steps. A walk has two halves:
+ *
+ *   offers   of each topic in order: one whose job does not wait for a pop by it any more is taken away
+ *   jobs     offered rows in order of time: one whose offer is not there (somebody emptied the table), or whose topic is
+ *            not popped from any more (its delivery was changed), is met by scans again, which deal with it anew
+ *
+ * Invariants: what is read is not locked, so each repair states again what it rests on, or does no harm where that has
+ * changed: an offer too few is made anew in the next walk, one too many is taken away by a pop.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/db/id_in.h"
+#include "store/pop/pop.h"
+#include "store/results/json_rows.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+struct tidying {
+    dt_db *db;
+    struct dt_offers_walk *walk;
+    int64_t now_ms;
+    size_t limit, seen; /* rows */
+    struct dt_strbuf stale;
+    int64_t *ids; /* of jobs to be met again; room for `limit` */
+    size_t n_stale, n_ids;
+    struct dt_error *err;
+};
+
+/* ---- offers ---- */
+
+static struct dt_str topic_of(const struct dt_offers_walk *walk)
+{
+    return (struct dt_str){walk->topic, walk->topic_n};
+}
+
+static void note_stale(struct tidying *t)
+{
+    dt_json_row_begin(&t->stale);
+    dt_json_row_add(&t->stale, t->walk->due_ms);
+    dt_strbuf_add_i64(&t->stale, t->walk->id);
+    dt_strbuf_addc(&t->stale, ']');
+    t->n_stale++;
+}
+
+static dt_status read_offers(struct tidying *t)
+{
+    struct dt_offers_walk *walk = t->walk;
+    dt_status status = dt_db_query(t->db, dt_sql_select_offers,
+                                   DT_PARAMS(DT_P_STR(topic_of(walk)), DT_P_INT(walk->due_ms), DT_P_INT(walk->due_ms),
+                                             DT_P_INT(walk->id), DT_P_INT(t->limit)),
+                                   t->err);
+    if (status != DT_OK)
+        return status;
+    dt_json_rows_begin(&t->stale);
+    for (; dt_db_next(t->db); t->seen++) {
+        walk->due_ms = dt_db_i64(t->db, 0);
+        walk->id = dt_db_i64(t->db, 1);
+        if (!dt_db_i64(t->db, 2))
+            note_stale(t);
+    }
+    dt_strbuf_addc(&t->stale, ']');
+    return dt_db_end(t->db, t->err);
+}
+
+/* The walk goes to the next topic, or to the jobs. */
+static dt_status next_topic(struct tidying *t)
+{
+    struct dt_offers_walk *walk = t->walk;
+    dt_status status = dt_db_query(t->db, dt_sql_select_next_offering, DT_PARAMS(DT_P_STR(topic_of(walk))), t->err);
+    if (status != DT_OK)
+        return status;
+    struct dt_str topic = dt_db_next(t->db) ? dt_db_bytes(t->db, 0) : DT_STR_NONE;
+    *walk = (struct dt_offers_walk){.of_jobs = !topic.p || topic.n > sizeof(walk->topic)};
+    if (!walk->of_jobs) {
+        memcpy(walk->topic, topic.p, topic.n);
+        walk->topic_n = topic.n;
+    }
+    return dt_db_end(t->db, t->err);
+}
+
+static dt_status tidy_offers(struct tidying *t)
+{
+    const struct dt_str topic = topic_of(t->walk);
+    dt_status status = read_offers(t);
+    if (status == DT_OK && t->n_stale)
+        status = t->stale.failed
+                     ? DT_NOMEM
+                     : dt_db_run(t->db, dt_sql_delete_offers,
+                                 DT_PARAMS(DT_P_STR(dt_strbuf_str(&t->stale)), DT_P_STR(topic)), NULL, t->err);
+    return status == DT_OK && t->seen < t->limit ? next_topic(t) : status;
+}
+
+/* ---- jobs ---- */
+
+static dt_status read_offered(struct tidying *t)
+{
+    struct dt_offers_walk *walk = t->walk;
+    dt_status status = dt_db_query(
+        t->db, dt_sql_select_offered,
+        DT_PARAMS(DT_P_INT(walk->due_ms), DT_P_INT(walk->due_ms), DT_P_INT(walk->id), DT_P_INT(t->limit)), t->err);
+    if (status != DT_OK)
+        return status;
+    for (; dt_db_next(t->db); t->seen++) {
+        walk->id = dt_db_i64(t->db, 0);
+        walk->due_ms = dt_db_i64(t->db, 1);
+        bool popped = dt_delivery_dealing((enum dt_delivery_id)dt_db_i64(t->db, 3)) == DT_DEALING_OFFERS;
+        if (!popped || !dt_db_i64(t->db, 4))
+            t->ids[t->n_ids++] = walk->id;
+    }
+    return dt_db_end(t->db, t->err);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static dt_status tidy_jobs(struct tidying *t)
+{
+    uint64_t changed;
+    dt_status status = read_offered(t);
+    if (status == DT_OK && t->n_ids) {
+        qsort(t->ids, t->n_ids, sizeof(*t->ids), by_number);
+        status = dt_id_in_run(t->db, &dt_sql_mark_not_offered, DT_PARAMS(DT_P_INT(dt_near_end_ms(t->now_ms))),
+                              DT_IDS(t->ids, t->n_ids), &changed, t->err);
+    }
+    if (status == DT_OK && t->seen < t->limit)
+        *t->walk = (struct dt_offers_walk){0};
+    return status;
+}
+
+/* ---- all of it ---- */
+
+dt_status dt_store_tidy_offers(dt_store *store, struct dt_offers_walk *walk, int64_t now_ms, size_t limit,
+                               size_t *repaired, bool *more, struct dt_error *err)
+{
+    struct tidying t = {.walk = walk, .now_ms = now_ms, .limit = limit, .err = err};
+    *repaired = 0;
+    *more = false;
+    t.ids = dt_store_scratch(store, limit * sizeof(*t.ids));
+    if (!t.ids)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    dt_strbuf_init(&t.stale);
+    dt_status status = dt_store_db(store, &t.db, err);
+    if (status == DT_OK)
+        status = walk->of_jobs ? tidy_jobs(&t) : tidy_offers(&t);
+    dt_strbuf_clear(&t.stale);
+    if (status != DT_OK)
+        return status;
+    *repaired = t.n_stale + t.n_ids;
+    *more = walk->of_jobs || walk->topic_n > 0;
+    return DT_OK;
+}

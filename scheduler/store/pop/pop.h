@@ -1,0 +1,67 @@
+/*
+ * Pops: what a leader has offered (pop_queue) is claimed here by whoever asks, in one transaction on the jobs' rows. No
+ * fence is needed: a claim keeps no authority, and nothing is handed out again from memory.
+ *
+ *   leader        offers a due job: a row of pop_queue, and `near` -1 in the job's row   (dispatch/leader_offers.c)
+ *   pop           claims jobs in order of (due, id), and takes their offers away          (store_pop.c)
+ *   housekeeping  takes away offers that nobody can pop, and has jobs offered anew that
+ *                 lack theirs                                                             (offers_tidy.c)
+ *
+ * Statuses and times as of store/store.h.
+ */
+#ifndef DT_STORE_POP_H
+#define DT_STORE_POP_H
+
+#include "store/store.h"
+
+/* ---- looking ---- */
+
+/* A topic, as somebody sees it who wants to pop from it. */
+enum dt_pop_topic {
+    DT_POP_TOPIC_UNKNOWN,
+    DT_POP_TOPIC_OTHER, /* its jobs are not popped */
+    DT_POP_TOPIC_EMPTY, /* nothing is offered, or the topic is paused */
+    DT_POP_TOPIC_OFFERS
+};
+/* Looks at topics, whose names are n texts; out: room for n. One statement, no lock. */
+DT_MUST_CHECK dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t n,
+                                          enum dt_pop_topic *out, struct dt_error *err);
+
+/* ---- the claim ---- */
+
+/* A pop from one topic. */
+struct dt_pop {
+    /* in */
+    struct dt_str topic;
+    size_t max;       /* jobs, 1 at least */
+    size_t max_bytes; /* of their payloads; the first job comes whatever it has */
+    int64_t ttr_ms;   /* time to report; 0 = each job's own */
+    struct dt_arena *arena;
+    /* out; nothing unless OK */
+    struct dt_job *jobs; /* in order of (due, id), as they stand now: next_at is the deadline */
+    size_t n;
+    bool more; /* a job that may go was left, because of max or max_bytes */
+};
+/*
+ * Claims jobs that are scheduled and due, of a topic that is popped from and not paused, none of them with an earlier
+ * attempt in a shard's in-flight list. Rows that others hold locked are passed by, and so are offers that another pop
+ * has locked. Offers that nobody can pop any more are taken away. UNKNOWN: the claim may have come about; nothing may
+ * be handed out, the deadlines end those attempts.
+ */
+DT_MUST_CHECK dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err);
+
+/* ---- housekeeping (offers_tidy.c) ---- */
+
+/* How far a walk over all offers has come; zero at first. Each walk ends at its end, and the next one begins anew. */
+struct dt_offers_walk {
+    bool of_jobs; /* the second half: offered rows of jobs */
+    char topic[DT_TOPIC_MAX];
+    size_t topic_n;
+    int64_t due_ms, id;
+};
+/* Looks at up to `limit` offers, or offered rows, and repairs: *repaired. *more: the walk is not at its end. now_ms:
+ * MySQL's clock. */
+DT_MUST_CHECK dt_status dt_store_tidy_offers(dt_store *store, struct dt_offers_walk *walk, int64_t now_ms, size_t limit,
+                                             size_t *repaired, bool *more, struct dt_error *err);
+
+#endif

@@ -1,0 +1,499 @@
+/*
+ * The claim of a pop:
+ *
+ *     read the topic ─▶ lock offers, in order ─▶ lock their jobs ─▶ judge ─▶ archive earlier attempts ─▶ claim
+ *                    ─▶ take the offers away ─▶ read the jobs ─▶ count, and commit
+ *
+ * Owns:            what a pop claims, and in which order.
+ * Refuses to know: who asked, and where the answer goes.
+ *
+ * Invariants: the topic is read inside the transaction, so that a pause holds for every claim that begins after it was
+ * answered; a job is judged by its locked row; lists of shards are read after the rows were locked; a claim and its
+ * offer's end are one commit. Locks are only tried, never waited for: offers first, then jobs by id.
+ */
+#include <stdlib.h>
+
+#include "base/hooks/fail_point.h"
+#include "base/hooks/guard.h"
+#include "store/dispatch/inflight.h"
+#include "store/jobs/counts.h"
+#include "store/jobs/store_row.h"
+#include "store/pop/pop.h"
+#include "store/results/json_rows.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+#define ROUNDS 8 /* pages of offers that one pop looks at */
+
+enum fate {
+    FATE_LEFT,  /* somebody holds the row, or an earlier attempt is in flight */
+    FATE_STALE, /* nobody can pop it by this offer */
+    FATE_CLAIM
+};
+
+/* An offer that this transaction has locked, and its job's row once that is locked, too. */
+struct offer {
+    int64_t id, due_ms;
+    enum fate fate;
+    bool found;
+    enum dt_job_state state;
+    int64_t attempt, next_ms, ack_timeout_ms, bytes;
+    int claim_shard;
+};
+
+struct popping {
+    struct dt_pop *pop;
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_arena *arena;
+    struct dt_counts counts;
+    struct dt_error *err;
+    struct offer *page; /* of offers; room for pop->max */
+    size_t n_page;
+    int64_t after_ms, after_id; /* where the next page begins */
+    struct offer *claims;       /* room for pop->max */
+    size_t n_claims, bytes;
+    struct dt_strbuf text;
+};
+
+static dt_status no_memory(const struct popping *p)
+{
+    return dt_fail(p->err, DT_NOMEM, "out of memory");
+}
+
+/* ---- the topic ---- */
+
+static dt_status read_topic(struct popping *p, bool *open)
+{
+    *open = false;
+    dt_status status = dt_db_query(p->db, dt_sql_select_pop_topic, DT_PARAMS(DT_P_STR(p->pop->topic)), p->err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(p->db)) {
+        bool offers = dt_delivery_dealing((enum dt_delivery_id)dt_db_i64(p->db, 0)) == DT_DEALING_OFFERS;
+        *open = offers && (dt_db_i64(p->db, 1) == 0 || DT_UNGUARDED(PAUSE));
+    }
+    return dt_db_end(p->db, p->err);
+}
+
+/* ---- a page of offers ---- */
+
+static dt_status lock_offers(struct popping *p, size_t limit)
+{
+    p->n_page = 0;
+    dt_status status = dt_db_query(p->db, dt_sql_lock_offers,
+                                   DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->after_ms), DT_P_INT(p->after_ms),
+                                             DT_P_INT(p->after_id), DT_P_INT(limit)),
+                                   p->err);
+    if (status != DT_OK)
+        return status;
+    while (p->n_page < limit && dt_db_next(p->db))
+        p->page[p->n_page++] = (struct offer){.due_ms = dt_db_i64(p->db, 0), .id = dt_db_i64(p->db, 1)};
+    if (p->n_page) {
+        p->after_ms = p->page[p->n_page - 1].due_ms;
+        p->after_id = p->page[p->n_page - 1].id;
+    }
+    return dt_db_end(p->db, p->err);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* The ids of the offers that `wanted` picks, ascending. NULL: no memory. */
+static int64_t *ids_of(const struct popping *p, const struct offer *v, size_t n,
+                       bool (*wanted)(const struct offer *offer), size_t *n_ids)
+{
+    int64_t *ids = dt_arena_alloc(p->arena, (n ? n : 1) * sizeof(*ids));
+    *n_ids = 0;
+    for (size_t i = 0; ids && i < n; i++)
+        if (wanted(&v[i]))
+            ids[(*n_ids)++] = v[i].id;
+    if (ids)
+        qsort(ids, *n_ids, sizeof(*ids), by_number);
+    return ids;
+}
+
+static bool any(const struct offer *offer)
+{
+    (void)offer;
+    return true;
+}
+
+static bool not_found(const struct offer *offer)
+{
+    return !offer->found;
+}
+
+/* A job may have an old offer beside its own. The columns of dt_sql_lock_offered. */
+static dt_status take_row(void *arg)
+{
+    struct popping *p = arg;
+    const int64_t id = dt_db_i64(p->db, 0);
+    for (size_t i = 0; i < p->n_page; i++) {
+        struct offer *offer = &p->page[i];
+        if (offer->id != id)
+            continue;
+        offer->found = true;
+        offer->state = (enum dt_job_state)(dt_db_i64(p->db, 1) - 1);
+        offer->attempt = dt_db_i64(p->db, 2);
+        offer->next_ms = dt_db_i64(p->db, 3);
+        offer->claim_shard = (int)dt_db_i64(p->db, 4);
+        offer->ack_timeout_ms = dt_db_i64(p->db, 5);
+        offer->bytes = dt_db_i64(p->db, 6);
+    }
+    return DT_OK;
+}
+
+static dt_status is_there(void *arg)
+{
+    struct popping *p = arg;
+    const int64_t id = dt_db_i64(p->db, 0);
+    for (size_t i = 0; i < p->n_page; i++)
+        if (p->page[i].id == id)
+            p->page[i].fate = FATE_LEFT;
+    return DT_OK;
+}
+
+/* Offers without a locked row: gone, or locked by somebody? */
+static dt_status tell_gone_from_locked(struct popping *p)
+{
+    size_t n;
+    const int64_t *ids = ids_of(p, p->page, p->n_page, not_found, &n);
+    if (!ids)
+        return no_memory(p);
+    for (size_t i = 0; i < p->n_page; i++)
+        if (!p->page[i].found)
+            p->page[i].fate = FATE_STALE;
+    return dt_id_in_read(p->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), is_there, p, p->err);
+}
+
+static dt_status lock_jobs(struct popping *p)
+{
+    size_t n;
+    const int64_t *ids = ids_of(p, p->page, p->n_page, any, &n);
+    if (!ids)
+        return no_memory(p);
+    dt_status status = dt_id_in_read(p->db, &dt_sql_lock_offered, DT_NO_PARAMS, DT_IDS(ids, n), take_row, p, p->err);
+    return status == DT_OK ? tell_gone_from_locked(p) : status;
+}
+
+/* ---- judging ---- */
+
+/*
+ * A topic that was another delivery's before: the job may be scheduled again while its last attempt is still in a
+ * shard's list, to be sent. Read after the row was locked; an attempt that is in no list then cannot come into one.
+ */
+static dt_status is_in_a_list(struct popping *p, const struct offer *offer, bool *in_list)
+{
+    *in_list = false;
+    if (offer->attempt == 0 || offer->claim_shard < 0 || DT_UNGUARDED(LIST_ELSEWHERE))
+        return DT_OK;
+    dt_status status =
+        dt_db_query(p->db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(offer->id), DT_P_INT(offer->claim_shard)), p->err);
+    if (status != DT_OK)
+        return status;
+    *in_list = dt_db_next(p->db) && dt_db_i64(p->db, 0) != 0;
+    return dt_db_end(p->db, p->err);
+}
+
+static bool is_as_offered(const struct popping *p, const struct offer *offer)
+{
+    return dt_job_state_after(offer->state, DT_EVENT_CLAIM) != DT_STATE_ILLEGAL && offer->next_ms == offer->due_ms &&
+           offer->next_ms <= p->now_ms;
+}
+
+static dt_status judge(struct popping *p, struct offer *offer)
+{
+    bool in_list;
+    if (!offer->found)
+        return DT_OK;
+    offer->fate = FATE_STALE;
+    if (!is_as_offered(p, offer))
+        return DT_OK;
+    dt_status status = is_in_a_list(p, offer, &in_list);
+    offer->fate = in_list ? FATE_LEFT : FATE_CLAIM;
+    return status;
+}
+
+/* ---- taking offers away ---- */
+
+/* Takes the offers with that fate away, among v[0..n). */
+static dt_status delete_offers(struct popping *p, const struct offer *v, size_t n, enum fate fate)
+{
+    size_t some = 0;
+    dt_json_rows_begin(&p->text);
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].fate != fate)
+            continue;
+        dt_json_row_begin(&p->text);
+        dt_json_row_add(&p->text, v[i].due_ms);
+        dt_strbuf_add_i64(&p->text, v[i].id);
+        dt_strbuf_addc(&p->text, ']');
+        some++;
+    }
+    dt_strbuf_addc(&p->text, ']');
+    if (p->text.failed)
+        return no_memory(p);
+    return some ? dt_db_run(p->db, dt_sql_delete_offers,
+                            DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text)), DT_P_STR(p->pop->topic)), NULL, p->err)
+                : DT_OK;
+}
+
+static bool moved(const struct offer *offer)
+{
+    return offer->fate == FATE_STALE && offer->found && offer->state == DT_SCHEDULED;
+}
+
+/* A scheduled job without an offer is to be met by scans again; one that has another offer is offered once more. */
+static dt_status drop_stale(struct popping *p)
+{
+    size_t n;
+    uint64_t changed;
+    const int64_t *ids = ids_of(p, p->page, p->n_page, moved, &n);
+    if (!ids)
+        return no_memory(p);
+    dt_status status = delete_offers(p, p->page, p->n_page, FATE_STALE);
+    return status == DT_OK && n
+               ? dt_id_in_run(p->db, &dt_sql_mark_not_offered, DT_PARAMS(DT_P_INT(dt_near_end_ms(p->now_ms))),
+                              DT_IDS(ids, n), &changed, p->err)
+               : status;
+}
+
+/* ---- choosing ---- */
+
+/* Of a page, in its order. False: the pop has all that it may have. */
+static bool choose(struct popping *p)
+{
+    for (size_t i = 0; i < p->n_page; i++) {
+        const struct offer *offer = &p->page[i];
+        if (offer->fate != FATE_CLAIM)
+            continue;
+        p->pop->more =
+            p->n_claims == p->pop->max || (p->n_claims && p->bytes + (size_t)offer->bytes > p->pop->max_bytes);
+        if (p->pop->more)
+            return false;
+        p->claims[p->n_claims++] = *offer;
+        p->bytes += (size_t)offer->bytes;
+    }
+    return p->n_claims < p->pop->max;
+}
+
+/* A page of as many offers as are wanted still: what it has more than that, others could pop. */
+static dt_status look_at_page(struct popping *p, bool *go_on)
+{
+    const size_t wanted = p->pop->max - p->n_claims;
+    dt_status status = lock_offers(p, wanted);
+    *go_on = false;
+    if (status != DT_OK || p->n_page == 0)
+        return status;
+    status = lock_jobs(p);
+    for (size_t i = 0; status == DT_OK && i < p->n_page; i++)
+        status = judge(p, &p->page[i]);
+    if (status == DT_OK)
+        status = drop_stale(p);
+    *go_on = choose(p) && p->n_page == wanted;
+    return status;
+}
+
+static dt_status choose_jobs(struct popping *p)
+{
+    bool go_on = true;
+    dt_status status = DT_OK;
+    p->page = dt_arena_alloc(p->arena, p->pop->max * sizeof(*p->page));
+    p->claims = dt_arena_alloc(p->arena, p->pop->max * sizeof(*p->claims));
+    if (!p->page || !p->claims)
+        return no_memory(p);
+    for (int round = 0; status == DT_OK && go_on && round < ROUNDS; round++)
+        status = look_at_page(p, &go_on);
+    p->pop->more = p->pop->more || p->n_claims == p->pop->max || go_on;
+    return status;
+}
+
+/* ---- writing ---- */
+
+/* Previous attempts move from their jobs' rows to `attempts`. */
+static dt_status archive_attempts(struct popping *p)
+{
+    size_t some = 0;
+    dt_json_rows_begin(&p->text);
+    for (size_t i = 0; i < p->n_claims; i++) {
+        if (p->claims[i].attempt == 0)
+            continue;
+        dt_json_row_begin(&p->text);
+        dt_strbuf_add_i64(&p->text, p->claims[i].id);
+        dt_strbuf_addc(&p->text, ']');
+        some++;
+    }
+    dt_strbuf_addc(&p->text, ']');
+    if (p->text.failed)
+        return no_memory(p);
+    return some ? dt_db_run(p->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text))), NULL,
+                            p->err)
+                : DT_OK;
+}
+
+static dt_status write_claims(struct popping *p, struct dt_ids ids)
+{
+    uint64_t changed = 0;
+    const struct dt_param now = DT_P_INT(p->now_ms);
+    const struct dt_param ttr = DT_P_INT_OR_NULL(p->pop->ttr_ms);
+    dt_status status = dt_id_in_run(p->db, &dt_sql_pop_jobs,
+                                    DT_PARAMS(now, now, DT_P_INT(p->pop->ttr_ms), now, ttr, now, ttr,
+                                              DT_P_INT(dt_near_end_ms(p->now_ms)), now, now),
+                                    ids, &changed, p->err);
+    if (status == DT_OK && changed != ids.n)
+        return dt_fail(p->err, DT_INTERNAL, "popped %llu of %zu locked jobs", (unsigned long long)changed, ids.n);
+    return status;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct offer *x = a;
+    const struct offer *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_due(const void *a, const void *b)
+{
+    const struct dt_job *x = a;
+    const struct dt_job *y = b;
+    if (x->due_at_ms != y->due_at_ms)
+        return x->due_at_ms < y->due_at_ms ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static dt_status read_job(void *arg)
+{
+    struct popping *p = arg;
+    if (p->pop->n == p->n_claims)
+        return dt_fail(p->err, DT_INTERNAL, "more jobs than were claimed");
+    return dt_row_full(p->db, 0, p->arena, &p->pop->jobs[p->pop->n++]);
+}
+
+static dt_status read_jobs(struct popping *p, struct dt_ids ids)
+{
+    p->pop->n = 0;
+    p->pop->jobs = dt_arena_alloc(p->arena, ids.n * sizeof(*p->pop->jobs));
+    if (!p->pop->jobs)
+        return no_memory(p);
+    dt_status status = dt_id_in_read(p->db, &dt_sql_select_popped, DT_NO_PARAMS, ids, read_job, p, p->err);
+    if (status == DT_OK && p->pop->n != ids.n)
+        return dt_fail(p->err, DT_INTERNAL, "%zu of %zu popped jobs are there", p->pop->n, ids.n);
+    qsort(p->pop->jobs, p->pop->n, sizeof(*p->pop->jobs), by_due);
+    return status;
+}
+
+static void count_claims(struct popping *p)
+{
+    for (size_t i = 0; i < p->n_claims; i++)
+        dt_counts_move(&p->counts, p->pop->topic, p->claims[i].id, DT_SCHEDULED, DT_DISPATCHED);
+}
+
+static dt_status claim(struct popping *p)
+{
+    size_t n;
+    if (p->n_claims == 0)
+        return DT_OK;
+    qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
+    int64_t *ids = ids_of(p, p->claims, p->n_claims, any, &n);
+    dt_status status = ids ? archive_attempts(p) : no_memory(p);
+    if (status == DT_OK)
+        status = write_claims(p, DT_IDS(ids, n));
+    if (status == DT_OK)
+        status = delete_offers(p, p->claims, p->n_claims, FATE_CLAIM);
+    if (status == DT_OK)
+        status = read_jobs(p, DT_IDS(ids, n));
+    if (status == DT_OK)
+        count_claims(p);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct popping *p = arg;
+    bool open;
+    p->db = db;
+    p->now_ms = now_ms;
+    p->err = err;
+    p->after_ms = p->after_id = 0;
+    p->n_claims = p->bytes = p->pop->n = 0;
+    p->pop->more = false;
+    dt_status status = read_topic(p, &open);
+    if (status != DT_OK || !open)
+        return status;
+    status = choose_jobs(p);
+    if (status == DT_OK)
+        status = claim(p);
+    DT_FAIL_POINT_STATUS("pop.commit", status, err);
+    return status;
+}
+
+dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err)
+{
+    struct popping p = {.pop = pop, .arena = pop->arena};
+    pop->jobs = NULL;
+    dt_strbuf_init(&p.text);
+    dt_status status = dt_store_commit_work(store, &p.counts, pop_once, &p, err);
+    dt_strbuf_clear(&p.text);
+    if (status != DT_OK) {
+        pop->n = 0;
+        pop->more = false;
+    }
+    return status;
+}
+
+/* ---- looking ---- */
+
+static enum dt_pop_topic topic_of_row(const dt_db *db)
+{
+    if (dt_delivery_dealing((enum dt_delivery_id)dt_db_i64(db, 1)) != DT_DEALING_OFFERS)
+        return DT_POP_TOPIC_OTHER;
+    bool offers = dt_db_i64(db, 2) == 0 && dt_db_i64(db, 3) != 0;
+    return offers ? DT_POP_TOPIC_OFFERS : DT_POP_TOPIC_EMPTY;
+}
+
+static dt_status look(dt_db *db, struct dt_str names, size_t n, enum dt_pop_topic *out, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_look_at_offers, DT_PARAMS(DT_P_STR(names)), err);
+    while (status == DT_OK && dt_db_next(db)) {
+        size_t place = (size_t)dt_db_i64(db, 0) - 1;
+        if (place < n)
+            out[place] = topic_of_row(db);
+    }
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    return status == DT_OK ? end : status;
+}
+
+/* Names of topics need no escaping: whatever does is no name that a topic can have, and found to be unknown. */
+static void list_names(const struct dt_str *topics, size_t n, struct dt_strbuf *text)
+{
+    dt_strbuf_addc(text, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            dt_strbuf_addc(text, ',');
+        dt_json_row_add_text(text, topics[i], DT_TOPIC_MAX);
+    }
+    dt_strbuf_addc(text, ']');
+}
+
+dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t n, enum dt_pop_topic *out,
+                            struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_strbuf text;
+    for (size_t i = 0; i < n; i++)
+        out[i] = DT_POP_TOPIC_UNKNOWN;
+    dt_strbuf_init(&text);
+    list_names(topics, n, &text);
+    dt_status status = text.failed ? DT_NOMEM : dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = look(db, dt_strbuf_str(&text), n, out, err);
+    dt_strbuf_clear(&text);
+    return status;
+}

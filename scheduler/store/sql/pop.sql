@@ -1,0 +1,96 @@
+-- What is offered, and its claim by a pop.
+
+-- ---- offers; written by leaders ----
+
+-- name: insert_offers
+INSERT INTO pop_queue (topic, due_at, job_id)
+VALUES (?,?,?)
+ON DUPLICATE KEY UPDATE job_id = VALUES(job_id);
+
+-- Of locked rows. Scans of what is due do not meet them from here on, until they are claimed or moved.
+-- name: mark_offered
+UPDATE jobs j FORCE INDEX (PRIMARY) SET j.near = -1 WHERE j.id IN (?,...);
+
+-- ---- looking ----
+
+-- Of topics: what their rows say, and whether anything is offered.
+-- name: look_at_offers
+SELECT t.place, p.delivery + 0, p.paused,
+       EXISTS (SELECT 1 FROM pop_queue q FORCE INDEX (PRIMARY) WHERE q.topic = p.name)
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(place FOR ORDINALITY, name VARCHAR(200) CHARACTER SET utf8mb4 PATH '$')) t
+  STRAIGHT_JOIN topics p FORCE INDEX (PRIMARY) ON p.name = CAST(t.name AS BINARY);
+
+-- ---- the claim ----
+
+-- name: select_pop_topic
+SELECT delivery + 0, paused FROM topics WHERE name = ?;
+
+-- name: lock_offers
+SELECT q.due_at, q.job_id
+  FROM pop_queue q FORCE INDEX (PRIMARY)
+ WHERE q.topic = ?
+   AND q.due_at >= ?
+   AND (q.due_at > ? OR q.job_id > ?)
+ ORDER BY q.due_at, q.job_id LIMIT ?
+   FOR UPDATE SKIP LOCKED;
+
+-- Rows that others hold locked are passed by. The last but one is how large the payload is.
+-- name: lock_offered
+SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), COALESCE(j.claim_shard, -1),
+       LEAST(j.ack_timeout_ms, 3155760000000), LENGTH(j.payload), j.topic
+  FROM jobs j FORCE INDEX (PRIMARY)
+ WHERE j.id IN (?,...)
+ ORDER BY j.id
+   FOR UPDATE SKIP LOCKED;
+
+-- What was read when the rows were locked is what is written: nobody changes a locked row. No list has the attempt.
+-- name: pop_jobs
+UPDATE jobs j FORCE INDEX (PRIMARY)
+   SET j.state = 'dispatched', j.attempt = j.attempt + 1, j.attempt_status = 'dispatched',
+       j.due_at = IF(j.next_at > 1, j.next_at, ?), j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = -1,
+       j.ttr_ms = ?, j.next_at = ? + COALESCE(?, LEAST(j.ack_timeout_ms, 3155760000000)),
+       j.near = (? + COALESCE(?, LEAST(j.ack_timeout_ms, 3155760000000)) < ?), j.updated_at = ?,
+       j.version = j.version + 1
+ WHERE j.state = 'scheduled' AND j.next_at <= ?
+   AND j.id IN (?,...);
+
+-- name: delete_offers
+DELETE q
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(due_at BIGINT PATH '$[0]', id BIGINT PATH '$[1]')) t
+  STRAIGHT_JOIN pop_queue q FORCE INDEX (PRIMARY) ON q.topic = ? AND q.due_at = t.due_at AND q.job_id = t.id;
+
+-- Rows whose offer is gone, or is not theirs: scans meet them again.
+-- name: mark_not_offered
+UPDATE jobs j FORCE INDEX (PRIMARY)
+   SET j.near = (j.next_at < ?)
+ WHERE j.near = -1
+   AND j.next_at IS NOT NULL
+   AND j.id IN (?,...);
+
+-- ---- housekeeping ----
+
+-- Offered rows in order of time, and whether their offer is there and their topic's jobs are offered still.
+-- name: select_offered
+SELECT j.id, j.due_key, j.topic, p.delivery + 0,
+       EXISTS (SELECT 1 FROM pop_queue q FORCE INDEX (PRIMARY)
+                WHERE q.topic = j.topic AND q.due_at = GREATEST(j.next_at, 1) AND q.job_id = j.id)
+  FROM jobs j FORCE INDEX (due)
+  LEFT JOIN topics p ON p.name = j.topic
+ WHERE j.due_band = -1
+   AND j.due_key >= ?
+   AND (j.due_key > ? OR j.id > ?)
+ ORDER BY j.due_key, j.id LIMIT ?;
+
+-- The next topic that has offers.
+-- name: select_next_offering
+SELECT MIN(q.topic) FROM pop_queue q WHERE q.topic > ?;
+
+-- Offers of a topic, and whether their jobs wait for a pop still.
+-- name: select_offers
+SELECT q.due_at, q.job_id, COALESCE(j.near = -1 AND GREATEST(j.next_at, 1) = q.due_at, 0)
+  FROM pop_queue q FORCE INDEX (PRIMARY)
+  LEFT JOIN jobs j ON j.id = q.job_id
+ WHERE q.topic = ?
+   AND q.due_at >= ?
+   AND (q.due_at > ? OR q.job_id > ?)
+ ORDER BY q.due_at, q.job_id LIMIT ?;
