@@ -34,6 +34,10 @@ enum dt_next dt_handle_key_get(struct dt_request *req);
 /* jobs/handlers_list.c */
 enum dt_next dt_handle_job_list(struct dt_request *req);
 
+/* pull/handlers_pop.c */
+enum dt_next dt_handle_topic_pop(struct dt_request *req);
+enum dt_next dt_handle_pop(struct dt_request *req);
+
 /* topics/handlers_topics.c */
 enum dt_next dt_handle_topic_list(struct dt_request *req);
 enum dt_next dt_handle_topic_get(struct dt_request *req);

@@ -20,6 +20,8 @@ static const struct dt_route routes[] = {
     {"POST",   "/v1/jobs/{id}/run-now",       DT_SCOPE_WRITE,  DT_BODY_NONE,   NULL,       dt_handle_job_run_now,  NULL},
     {"POST",   "/v1/jobs/{id}/redrive",       DT_SCOPE_WRITE,  DT_BODY_NONE,   NULL,       dt_handle_job_redrive,  NULL},
     {"GET",    "/v1/jobs/{id}/attempts",      DT_SCOPE_READ,   DT_BODY_NONE,   "cursor",   dt_handle_job_attempts, NULL},
+    {"POST",   "/v1/topics/{topic}/pop",      DT_SCOPE_REPORT, DT_BODY_JSON,   NULL,       dt_handle_topic_pop,    NULL},
+    {"POST",   "/v1/pop",                     DT_SCOPE_REPORT, DT_BODY_JSON,   NULL,       dt_handle_pop,          NULL},
     {"PUT",    "/v1/topics/{topic}/jobs/{key}", DT_SCOPE_WRITE, DT_BODY_JSON,  NULL,       dt_handle_key_put,      NULL},
     {"GET",    "/v1/topics/{topic}/jobs/{key}", DT_SCOPE_READ, DT_BODY_NONE,   NULL,       dt_handle_key_get,      NULL},
     {"GET",    "/v1/topics",                  DT_SCOPE_READ,   DT_BODY_NONE,   "limit cursor", dt_handle_topic_list, NULL},

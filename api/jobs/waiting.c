@@ -41,7 +41,11 @@ static const char *scheduled_waits_for(const struct dt_waiting *w, const struct 
     if (topic && topic->paused)
         return "paused";
     const struct dt_shard_info *shard = shard_of(w, job->id);
-    const char *word = shard && has_leader(w, shard) ? leader_waits_for(shard) : NULL;
+    if (!shard || !has_leader(w, shard))
+        return "leader";
+    if (topic && dt_delivery_dealing(topic->delivery) == DT_DEALING_OFFERS)
+        return "pop";
+    const char *word = leader_waits_for(shard);
     return word ? word : "leader";
 }
 

@@ -5,6 +5,7 @@
  *   scheduled, next_at ahead              time
  *   scheduled, due, its topic paused      paused
  *   scheduled, due, nobody leads          leader (no owner, not heard of for 15 s, or halted)
+ *   scheduled, due, its topic is popped   pop (from when the leader has offered it: milliseconds)
  *   scheduled, due, its leader waits      kafka, redis: what the leader says
  *   scheduled, due, none of these         leader (it has yet to pick the job up: milliseconds, or a backlog)
  *   dispatched, still to be sent          kafka (the leader waits for Kafka and has the job in its list)

@@ -28,8 +28,8 @@ static void read_delivery(struct decoder *d, const struct dt_json_node *node)
     if (node->type == DT_JSON_NULL)
         return;
     d->out->delivery = node->type == DT_JSON_STRING ? dt_delivery_of_name(node->str) : DT_DELIVERY_UNSET;
-    if (d->out->delivery != DT_DELIVERY_KAFKA)
-        dt_faults_add(d->faults, "/delivery", "must be \"kafka\": nothing else is offered");
+    if (d->out->delivery != DT_DELIVERY_KAFKA && d->out->delivery != DT_DELIVERY_PULL)
+        dt_faults_add(d->faults, "/delivery", "must be \"kafka\" or \"pull\": nothing else is offered");
 }
 
 /* Kafka's own rule for names, and our internal topics. */

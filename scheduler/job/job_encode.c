@@ -212,6 +212,8 @@ void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt
     if (dt_job_state_terminal(job->state) && job->finished_at_ms > 0)
         add_time(out, DT_STR_LIT(",\"finished_at\":"), job->finished_at_ms);
     add_int(out, DT_STR_LIT(",\"version\":"), job->version);
+    if (view->deadline_ms)
+        add_time(out, DT_STR_LIT(",\"deadline\":"), view->deadline_ms);
     if (view->outcome)
         add_string(out, DT_STR_LIT(",\"outcome\":"), dt_str(view->outcome));
     dt_strbuf_addc(out, '}');

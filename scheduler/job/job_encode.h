@@ -12,6 +12,7 @@ struct dt_job_view {
     bool payload;            /* show it */
     const char *waiting_for; /* NULL = null */
     const char *outcome;     /* of a result; NULL = no such member */
+    int64_t deadline_ms;     /* of a pop: until then a report is waited for; 0 = no such member */
     /* A parser to check stored payload and headers with: a payload that is no JSON is shown as base64, such headers are
      * left out; when the parser finds no memory, the buffer fails. NULL: they come from a request that was checked. */
     dt_json *check;

@@ -1,0 +1,93 @@
+/*
+ * POST /v1/topics/{topic}/pop and POST /v1/pop: decoded on the HTTP thread, carried out by a worker. A pop that finds
+ * nothing is answered with no jobs.
+ */
+#include "answer.h"
+#include "api.h"
+#include "auth/auth.h"
+#include "handlers.h"
+#include "pop_take.h"
+#include "pop_wish.h"
+#include "work/workers.h"
+
+/* ---- on a worker ---- */
+
+/* As much as there is room for: bytes of payloads; 0: not even for one job. */
+static size_t hold_room(struct dt_request *req, const struct dt_pop_wish *wish)
+{
+    const size_t one = (size_t)req->api->config->limits_payload;
+    size_t bytes = wish->max < DT_POP_BYTES / one ? wish->max * one : DT_POP_BYTES;
+    for (; bytes >= one; bytes /= 2)
+        if (dt_request_hold(req, DT_POP_ROOM_EACH * bytes))
+            return bytes;
+    return 0;
+}
+
+static enum dt_next refuse_topic(struct dt_request *req, const struct dt_popped *popped)
+{
+    if (popped->why == DT_POP_TOPIC_UNKNOWN)
+        return dt_answer_not_found(req, "topic");
+    dt_request_refuse(req, DT_PROBLEM_NOT_PULL, "the delivery of %.*s is another one: nothing is popped from it",
+                      (int)popped->refused.n, popped->refused.p);
+    return DT_REPLY;
+}
+
+static enum dt_next pop_now(struct dt_request *req, dt_store *store)
+{
+    const struct dt_pop_wish *wish = req->state;
+    struct dt_popped popped;
+    struct dt_error err = {0};
+    const size_t bytes = hold_room(req, wish);
+    if (bytes == 0)
+        return dt_request_no_room(req);
+    dt_status status = dt_pop_take(req->api, store, wish, bytes, &req->arena, &popped, &err);
+    if (status != DT_OK && popped.n == 0)
+        return dt_answer_status(req, status, NULL, &err);
+    if (popped.refused.p)
+        return refuse_topic(req, &popped);
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_pop_add(&req->out, popped.jobs, popped.n);
+    return DT_REPLY;
+}
+
+/* ---- on an HTTP thread ---- */
+
+/* Topics that the token does not reach are answered as if they did not exist. */
+static bool sees_all(const struct dt_request *req, const struct dt_pop_wish *wish)
+{
+    for (size_t i = 0; i < wish->n_topics; i++)
+        if (!dt_caller_sees(&req->caller, wish->topics[i]))
+            return false;
+    return true;
+}
+
+static enum dt_next pop(struct dt_request *req, struct dt_str topic)
+{
+    struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
+    struct dt_faults faults;
+    struct dt_pop_wish *wish = dt_arena_alloc(&req->arena, sizeof(*wish));
+    if (!wish)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    dt_faults_init(&faults, &req->arena);
+    dt_json *json = req->body.n ? dt_answer_parse(req, &rules, &faults) : NULL;
+    if (req->body.n && !json)
+        return DT_REPLY;
+    dt_status status = dt_pop_wish_decode(json, topic, &faults, wish);
+    if (status != DT_OK)
+        return dt_answer_faults(req, status, &faults);
+    if (!sees_all(req, wish))
+        return dt_answer_not_found(req, "topic");
+    req->state = wish;
+    return dt_workers_submit(req->api->workers, req, pop_now);
+}
+
+enum dt_next dt_handle_topic_pop(struct dt_request *req)
+{
+    return pop(req, req->params[0]);
+}
+
+enum dt_next dt_handle_pop(struct dt_request *req)
+{
+    return pop(req, DT_STR_NONE);
+}

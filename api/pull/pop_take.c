@@ -1,0 +1,169 @@
+/*
+ * Owns whose jobs come first when a pop is for several topics: each that has some gives an equal part, and what one
+ * does not give comes from the others. The first one is another one each time. Refuses to know who waits.
+ */
+#include "pop_take.h"
+
+#include <stdatomic.h>
+
+#include "base/metrics.h"
+#include "intake/index_writer.h"
+#include "job/job_encode.h"
+#include "work/scratch.h"
+
+struct meters {
+    dt_metric *popped, *late, *lateness;
+};
+
+/* One set a process: a metric of one name is one metric. */
+static struct meters meters(void)
+{
+    return (struct meters){
+        dt_counter("duetime_popped_total", "Attempts handed to clients that popped them.", ""),
+        dt_counter("duetime_pops_late_total",
+                   "Attempts that were not handed out because their time to report was over by then.", ""),
+        dt_histogram("duetime_pop_lateness_seconds", "From when a job was due until a pop claimed it.", "")};
+}
+
+/* ---- one topic ---- */
+
+static bool in_time(const struct dt_job *job, int64_t passed_us)
+{
+    return passed_us < (job->next_at_ms - job->dispatched_at_ms) * 1000;
+}
+
+static void tell_index(const struct dt_api *api, const struct dt_pop *pop)
+{
+    struct dt_entry *entries = dt_arena_alloc(pop->arena, (pop->n + 1) * sizeof(*entries));
+    for (size_t i = 0; entries && i < pop->n; i++)
+        entries[i] = (struct dt_entry){pop->jobs[i].id, pop->jobs[i].next_at_ms, pop->jobs[i].due_at_ms};
+    if (entries) /* otherwise the reconciler does */
+        dt_index_writer_post(api->index, entries, pop->n);
+}
+
+static void take_jobs(struct dt_popped *out, const struct dt_pop *pop, int64_t passed_us)
+{
+    const struct meters m = meters();
+    for (size_t i = 0; i < pop->n; i++) {
+        const struct dt_job *job = &pop->jobs[i];
+        dt_metric_observe(m.lateness, (double)(job->dispatched_at_ms - job->due_at_ms) / 1000);
+        dt_metric_add(in_time(job, passed_us) ? m.popped : m.late, 1);
+        if (!in_time(job, passed_us))
+            continue;
+        out->bytes += job->payload.n;
+        out->jobs[out->n++] = *job;
+    }
+}
+
+static dt_status take_of(const struct dt_api *api, dt_store *store, struct dt_pop *pop, struct dt_popped *out,
+                         struct dt_error *err)
+{
+    int64_t begun_us = dt_clock_mono_us(api->clock);
+    dt_status status = dt_store_pop(store, pop, err);
+    if (status != DT_OK || pop->n == 0)
+        return status;
+    tell_index(api, pop);
+    take_jobs(out, pop, dt_clock_mono_us(api->clock) - begun_us);
+    return DT_OK;
+}
+
+/* ---- several topics ---- */
+
+/* A topic that is done with has no offers any more. */
+struct round {
+    const struct dt_pop_wish *wish;
+    enum dt_pop_topic *topics;
+    size_t max_bytes;
+    struct dt_arena *arena;
+};
+
+static size_t count_offering(const struct round *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->wish->n_topics; i++)
+        n += r->topics[i] == DT_POP_TOPIC_OFFERS;
+    return n;
+}
+
+/* The place to begin at: one further each time. */
+static size_t next_first(size_t n)
+{
+    static _Atomic size_t turn;
+    return n > 1 ? atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % n : 0;
+}
+
+/* Each topic that offers something gives its part of what is wanted still. */
+static dt_status take_parts(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
+                            struct dt_error *err)
+{
+    const size_t n = r->wish->n_topics;
+    const size_t first = next_first(n);
+    dt_status status = DT_OK;
+    size_t left = count_offering(r);
+    for (size_t k = 0; status == DT_OK && k < n && out->n < r->wish->max; k++) {
+        const size_t at = (first + k) % n;
+        if (r->topics[at] != DT_POP_TOPIC_OFFERS)
+            continue;
+        const size_t room = r->wish->max - out->n;
+        struct dt_pop pop = {.topic = r->wish->topics[at],
+                             .max = (room + left - 1) / left,
+                             .max_bytes = r->max_bytes > out->bytes ? r->max_bytes - out->bytes : 0,
+                             .ttr_ms = r->wish->ttr_ms,
+                             .arena = r->arena};
+        if (out->n && pop.max_bytes == 0)
+            break;
+        status = take_of(api, store, &pop, out, err);
+        r->topics[at] = pop.more ? DT_POP_TOPIC_OFFERS : DT_POP_TOPIC_EMPTY;
+        left--;
+    }
+    return status;
+}
+
+static dt_status take_all(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
+                          struct dt_error *err)
+{
+    dt_status status = take_parts(api, store, r, out, err);
+    if (status == DT_OK && r->wish->n_topics > 1 && out->n < r->wish->max && out->bytes < r->max_bytes)
+        status = take_parts(api, store, r, out, err);
+    out->more = count_offering(r) > 0;
+    return status;
+}
+
+static bool refused(const struct round *r, struct dt_popped *out)
+{
+    for (size_t i = 0; i < r->wish->n_topics && !out->refused.p; i++)
+        if (r->topics[i] == DT_POP_TOPIC_UNKNOWN || r->topics[i] == DT_POP_TOPIC_OTHER) {
+            out->refused = r->wish->topics[i];
+            out->why = r->topics[i];
+        }
+    return out->refused.p != NULL;
+}
+
+dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish, size_t max_bytes,
+                      struct dt_arena *arena, struct dt_popped *out, struct dt_error *err)
+{
+    struct round r = {.wish = wish, .max_bytes = max_bytes, .arena = arena};
+    *out = (struct dt_popped){.jobs = dt_arena_alloc(arena, wish->max * sizeof(*out->jobs))};
+    r.topics = dt_arena_alloc(arena, wish->n_topics * sizeof(*r.topics));
+    if (!out->jobs || !r.topics)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    dt_status status = dt_store_pop_look(store, wish->topics, wish->n_topics, r.topics, err);
+    if (status != DT_OK || refused(&r, out) || count_offering(&r) == 0)
+        return status;
+    return take_all(api, store, &r, out, err);
+}
+
+/* ---- the answer ---- */
+
+void dt_pop_add(struct dt_strbuf *out, const struct dt_job *jobs, size_t n)
+{
+    dt_strbuf_adds(out, "{\"jobs\":[");
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_job_view view = {
+            .payload = true, .waiting_for = "ack", .deadline_ms = jobs[i].next_at_ms, .check = dt_scratch_json()};
+        if (i > 0)
+            dt_strbuf_addc(out, ',');
+        dt_job_add(out, &jobs[i], &view);
+    }
+    dt_strbuf_adds(out, "]}");
+}

@@ -1,0 +1,30 @@
+/* Carries a pop out: claims jobs of its topics in turn, tells the index their deadlines, and encodes them. */
+#ifndef DT_API_POP_TAKE_H
+#define DT_API_POP_TAKE_H
+
+#include "api.h"
+#include "pop_wish.h"
+#include "store/pop/pop.h"
+
+/* Jobs that were claimed, and what is to be told of topics that cannot be popped from. */
+struct dt_popped {
+    struct dt_job *jobs; /* in the arena; room for wish->max */
+    size_t n, bytes;
+    bool more;             /* of some topic there may be more */
+    struct dt_str refused; /* present: nothing was claimed, because this topic is … */
+    enum dt_pop_topic why; /* … unknown, or not popped from */
+};
+
+/*
+ * Claims for a wish, at most max_bytes of payloads. A job whose time to report was over before the claim was answered
+ * is not among them: its attempt is lost, as that of an answer that is lost. Runs where the store's thread is. Statuses
+ * as of dt_store_pop; jobs that were claimed before a failure are in *out nevertheless, and are to be handed out.
+ */
+DT_MUST_CHECK dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish,
+                                    size_t max_bytes, struct dt_arena *arena, struct dt_popped *out,
+                                    struct dt_error *err);
+
+/* Adds the answer of a pop: {"jobs":[…]}. */
+void dt_pop_add(struct dt_strbuf *out, const struct dt_job *jobs, size_t n);
+
+#endif
