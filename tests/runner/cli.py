@@ -67,6 +67,7 @@ def run(arguments, known, asked):
             break
         except tree.say.StackError as error:
             report.fail(name, str(error))
+        report.tell_slowest()
     return report.close()
 
 
