@@ -21,6 +21,8 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/outage.h"
+#include "chores/announcer.h"
+#include "chores/due_watch.h"
 #include "chores/heartbeat.h"
 #include "chores/housekeeper.h"
 #include "chores/kafka_parts.h"
@@ -62,9 +64,10 @@ struct dt_dispatcher {
     dt_kafka_parts *kafka_parts;
     dt_housekeeper *housekeeper;
     dt_heartbeat *heartbeat; /* loops and threads that are started before it may ask */
-    dt_wake *wake;           /* likewise */
-    dt_index *notify;        /* for telling other processes; under notify_lock */
-    pthread_mutex_t notify_lock, table_lock;
+    dt_wake *wake;           /* likewise; where there is an index … */
+    dt_due_watch *due_watch; /* … and where there is none, likewise */
+    dt_announcer *announcer;
+    pthread_mutex_t table_lock;
     dt_shard_map_source *watch;
     struct dt_shard_range range; /* as it was at the start; then the watch has it */
     _Atomic bool stop;
@@ -215,7 +218,13 @@ static bool hears(void *arg)
 {
     dt_dispatcher *d = arg;
     const dt_wake *wake = __atomic_load_n(&d->wake, __ATOMIC_ACQUIRE);
-    return wake && dt_wake_hears(wake);
+    return wake ? dt_wake_hears(wake) : dt_due_watch_hears(__atomic_load_n(&d->due_watch, __ATOMIC_ACQUIRE));
+}
+
+static bool watched_row(void *arg, unsigned shard, struct dt_watched_row *out)
+{
+    dt_dispatcher *d = arg;
+    return dt_due_watch_row(__atomic_load_n(&d->due_watch, __ATOMIC_ACQUIRE), shard, out);
 }
 
 static void led_news(void *arg)
@@ -238,17 +247,10 @@ static void outbox_here(void *arg, unsigned shard)
 static void outbox_anywhere(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
-    struct dt_error err = {0};
-    if (sends_notices(d, shard)) {
+    if (sends_notices(d, shard))
         dt_kafka_parts_outbox(d->kafka_parts, shard);
-        return;
-    }
-    if (!d->notify) /* its leader looks by itself */
-        return;
-    pthread_mutex_lock(&d->notify_lock);
-    if (dt_index_wake(d->notify, shard, true, &err) != DT_OK)
-        DT_LOG(DEBUG, "dispatcher", "an outbox was not announced", DT_I("shard", shard), DT_S("reason", err.text));
-    pthread_mutex_unlock(&d->notify_lock);
+    else
+        dt_announcer_outbox(d->announcer, shard);
 }
 
 static uint64_t random_number(void *arg)
@@ -327,17 +329,10 @@ static void doubt_all(void *arg)
     dt_housekeeper_doubt(d->housekeeper);
 }
 
-/* Every process looks at what it else looks at now and then. */
 static void tell_all(void *arg)
 {
     dt_dispatcher *d = arg;
-    struct dt_error err = {0};
-    if (!d->notify)
-        return;
-    pthread_mutex_lock(&d->notify_lock);
-    if (dt_index_wake_all(d->notify, &err) != DT_OK)
-        DT_LOG(DEBUG, "dispatcher", "news were not announced", DT_S("reason", err.text));
-    pthread_mutex_unlock(&d->notify_lock);
+    dt_announcer_all(d->announcer);
 }
 
 static void index_sure(void *arg, unsigned shard, uint64_t doubts)
@@ -424,6 +419,7 @@ static void supervise(dt_dispatcher *d)
             leaving = true;
             DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
             dt_elector_leave(d->elector);
+            dt_due_watch_leave(d->due_watch);
         }
         d->again = DT_FAIL_FORCED("lead.forced"); /* nobody tells of shards that only force makes ours */
         for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
@@ -499,13 +495,26 @@ static dt_status make_kafka_parts(dt_dispatcher *d)
 /* Others look at both while they are made. */
 static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env *env, struct dt_error *err)
 {
+    const struct dt_due_watch_env due = {.config = d->config,
+                                         .clock = d->clock,
+                                         .ref = &d->ref,
+                                         .owner = d->owner,
+                                         .arg = d,
+                                         .map = get_map,
+                                         .wake = wake_shard,
+                                         .again = held_shard,
+                                         .stale_map = stale_map};
     dt_heartbeat *heartbeat = NULL;
+    dt_due_watch *due_watch = NULL;
     dt_wake *wake = NULL;
     dt_status status = dt_heartbeat_start(env, &heartbeat, err);
     __atomic_store_n(&d->heartbeat, heartbeat, __ATOMIC_RELEASE);
     if (status == DT_OK)
         status = dt_wake_start(d->config, d->inst.name, on_wake, d, &wake, err);
     __atomic_store_n(&d->wake, wake, __ATOMIC_RELEASE);
+    if (status == DT_OK)
+        status = dt_due_watch_start(&due, &due_watch, err);
+    __atomic_store_n(&d->due_watch, due_watch, __ATOMIC_RELEASE);
     return status;
 }
 
@@ -535,7 +544,7 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch, err);
     if (status == DT_OK)
-        status = dt_index_new(d->config, d->inst.name, d->clock, &d->notify, err);
+        status = dt_announcer_new(d->config, d->inst.name, d->clock, &d->announcer, err);
     if (status == DT_OK)
         status = dt_kafka_parts_start(d->kafka_parts, err);
     if (status == DT_OK)
@@ -569,6 +578,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .index_untold = index_untold,
                                        .index_told = index_told,
                                        .hears = hears,
+                                       .watched_row = watched_row,
                                        .led = led_news,
                                        .read_up_to = read_up_to,
                                        .want_read = want_read,
@@ -582,6 +592,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 static void end_parts(dt_dispatcher *d)
 {
     dt_wake_stop(d->wake);
+    dt_due_watch_stop(d->due_watch);
     dt_kafka_parts_stop(d->kafka_parts);
     d->kafka_parts = NULL;
     dt_heartbeat_stop(d->heartbeat);
@@ -589,7 +600,7 @@ static void end_parts(dt_dispatcher *d)
     dt_shard_map_source_stop(d->watch);
     if (d->elector)
         dt_elector_stop(d->elector);
-    dt_index_free(d->notify);
+    dt_announcer_free(d->announcer);
     dt_kafka_drain(DRAIN_MS); /* the offsets of the last results are committed */
 }
 
@@ -638,7 +649,6 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     d->clock = clock;
     d->random = random;
     dt_refclock_init(&d->ref, clock);
-    pthread_mutex_init(&d->notify_lock, NULL);
     pthread_mutex_init(&d->table_lock, NULL);
     gethostname(host, sizeof(host) - 1);
     snprintf(d->owner, sizeof(d->owner), "%s:%ld", host, (long)getpid());
@@ -668,7 +678,6 @@ void dt_dispatcher_free(dt_dispatcher *d)
     dt_kafka_parts_stop(d->kafka_parts);
     dt_store_free(d->store);
     dt_mailbox_free(d->mailbox);
-    pthread_mutex_destroy(&d->notify_lock);
     pthread_mutex_destroy(&d->table_lock);
     free(d);
 }

@@ -40,6 +40,14 @@ void dt_shard_fence_checked(dt_shard_loop *l)
     l->checked.fence_us = dt_shard_mono_us(l);
 }
 
+bool dt_shard_is_watched(const dt_shard_loop *l)
+{
+    struct dt_watched_row row;
+    if (l->index || !l->env->watched_row(l->env->arg, l->shard, &row))
+        return false;
+    return row.epoch == l->fence.epoch && row.token == l->fence.token && row.version == l->fence.version;
+}
+
 dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_installation inst = {0};

@@ -14,6 +14,7 @@
 void dt_shard_due_from_start(dt_shard_loop *l)
 {
     l->cursor.ms = l->cursor.id = l->cursor.ahead_ms = l->cursor.ahead_id = l->cursor.ahead_us = 0;
+    l->cursor.swept_ms = 0;
 }
 
 void dt_shard_pass_by_index(dt_shard_loop *l)
@@ -26,6 +27,34 @@ void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id)
 {
     l->cursor.ms = ms;
     l->cursor.id = id;
+}
+
+void dt_shard_begin_sweep(dt_shard_loop *l)
+{
+    struct dt_shard_cursor *c = &l->cursor;
+    int64_t period_us = l->env->config->reconcile_period * 1000;
+    if (c->ms)
+        return;
+    if (c->closed && c->swept_ms && dt_shard_mono_us(l) - c->sweep_us < period_us) {
+        c->ms = c->swept_ms - AHEAD_BACK_MS;
+        return;
+    }
+    c->closed = false;
+    c->swept_ms = 0;
+    c->sweep_us = dt_shard_mono_us(l);
+}
+
+void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms)
+{
+    l->cursor.swept_ms = now_ms;
+}
+
+/* Whatever is left for another reason is to be met again soon. */
+void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn)
+{
+    l->cursor.closed |= txn->seen.held > 0;
+    if (txn->seen.locked || txn->chosen.more)
+        l->cursor.swept_ms = 0;
 }
 
 void dt_shard_cursor_end(dt_shard_loop *l)

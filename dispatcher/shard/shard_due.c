@@ -109,6 +109,8 @@ static dt_status scan_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, str
 /* Reads a bounded part: a cursor goes through what is overdue, then starts over. */
 static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
+    if (!l->index)
+        dt_shard_begin_sweep(l);
     struct dt_shard_scan part = part_of_rows(l, now_ms, l->cursor.ms, l->cursor.id);
     dt_shard_hint_none(l);
     dt_status status = read_rows(l, &part, 0, err);
@@ -122,6 +124,7 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
     if (!part.end)
         return DT_OK;
     dt_shard_cursor_end(l);
+    dt_shard_end_sweep(l, now_ms);
     const struct dt_shard_scan later = part_of_rows(l, now_ms, 0, 0);
     return dt_store_next_due(l->store, &later, next_ms, err);
 }

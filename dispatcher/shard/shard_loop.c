@@ -28,10 +28,11 @@
 #include "base/outage.h"
 #include "shard_parts.h"
 
-#define CHECK_US        INT64_C(1000000) /* a leader looks at its row and its index at least this often */
-#define POLL_US         INT64_C(150000)  /* and so often while nobody would wake it … */
-#define POLL_SHARE_US   INT64_C(10000)   /* … or less often, where many shards do so at once */
-#define BEAT_US         INT64_C(20000)   /* batches of a stream begin so far apart, or one follows the other */
+#define CHECK_US        INT64_C(1000000)  /* a leader looks at its row and its index at least this often */
+#define POLL_US         INT64_C(150000)   /* and so often while nobody would wake it … */
+#define POLL_SHARE_US   INT64_C(10000)    /* … or less often, where many shards do so at once */
+#define TOLD_US         INT64_C(30000000) /* … or hardly ever, where the watch of MySQL tells everything */
+#define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
@@ -82,12 +83,12 @@ static int64_t settle_at_us(const dt_shard_loop *l)
     return l->flight.sent_us + l->env->config->dispatch_settle_after * 1000;
 }
 
-/* The longest sleep is shorter where MySQL is read, because nobody tells that an earlier job has come, and where the
- * channel is down, because nobody is heard. */
+/* The longest sleep is shorter where MySQL is read beside an index, because nobody tells that an earlier job has come, and
+ * where nobody is heard. */
 static int64_t longest_sleep_us(const dt_shard_loop *l)
 {
-    if (dt_shard_believes_index(l) && l->env->hears(l->env->arg))
-        return CHECK_US;
+    if (l->env->hears(l->env->arg) && (!l->index || dt_shard_believes_index(l)))
+        return l->index ? CHECK_US : TOLD_US;
     int64_t many_us = l->env->share(l->env->arg) * POLL_SHARE_US;
     return dt_earlier(CHECK_US, many_us > POLL_US ? many_us : POLL_US);
 }
@@ -208,6 +209,7 @@ static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_m
     if (status != DT_OK)
         return status;
     *news = learn_topics(l);
+    dt_shard_note_left(l, txn);
     if (left_in_front(l, txn, *news))
         dt_shard_pass_by_index(l);
     if (txn->stale_map)
@@ -268,7 +270,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     if (status == DT_OK && has_work(l)) {
         status = work(l, &txn, now_ms, &next_ms, &news, err);
         worked = true;
-    } else if (status == DT_OK && dt_shard_mono_us(l) - l->checked.fence_us >= CHECK_US)
+    } else if (status == DT_OK && dt_shard_mono_us(l) - l->checked.fence_us >= CHECK_US && !dt_shard_is_watched(l))
         status = dt_shard_check_fence(l, err);
     if (status == DT_OK)
         status = dt_delivery_tend(l->delivery, l->store, &l->fence, err);

@@ -10,6 +10,7 @@
 #include "delivery/delivery.h"
 #include "index/index.h"
 #include "job/shard.h"
+#include "store/watch/watch.h"
 
 typedef struct dt_shard_loop dt_shard_loop;
 
@@ -35,8 +36,10 @@ struct dt_loop_env {
     void (*index_untold)(void *arg, const dt_index *index);
     /* Nobody that changes jobs is cut off from that endpoint, as far as is known. */
     bool (*index_told)(void *arg, const char *endpoint);
-    bool (*hears)(void *arg); /* wake-ups arrive */
-    void (*led)(void *arg);   /* a leadership began or ended */
+    bool (*hears)(void *arg); /* wake-ups arrive: from Redis, or without an index from the watch of MySQL */
+    /* Without an index: the shard's row as the watch saw it last; a change since then wakes the loop. False: not known. */
+    bool (*watched_row)(void *arg, unsigned shard, struct dt_watched_row *out);
+    void (*led)(void *arg); /* a leadership began or ended */
     /* Up to which deadline attempts may time out (results_watermark.h), and: the shard waits for a later one. */
     int64_t (*read_up_to)(void *arg);
     void (*want_read)(void *arg, unsigned shard, int64_t deadline_ms);

@@ -88,8 +88,11 @@ struct dt_shard_trust {
 
 #define DT_SKIPPED 256
 struct dt_shard_cursor {
-    bool stuck;                 /* what stands at the head of the index cannot be moved: MySQL is read once through */
-    int64_t ms, id;             /* the cursor */
+    bool stuck;       /* what stands at the head of the index cannot be moved: MySQL is read once through */
+    int64_t ms, id;   /* the cursor */
+    bool closed;      /* the sweep has met some that may not go, and all that is behind swept_ms is of that kind */
+    int64_t swept_ms; /* so far it has come; 0: it has not come to the end */
+    int64_t sweep_us; /* mono: when it began at the longest overdue */
     int64_t ahead_ms, ahead_id; /* and the reader that goes on ahead of it */
     int64_t ahead_us;           /* mono: when that one last began at the cursor */
     size_t skipped[DT_SKIPPED]; /* since then: queues of which it passed something by, by their hashes */
@@ -222,6 +225,8 @@ DT_MUST_CHECK dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *t
 DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
 /* Compares the row with our fence, samples MySQL's clock now and then, and has a map that is stale reloaded. */
 DT_MUST_CHECK dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err);
+/* True: the watch of MySQL has seen the row as our fence is, and would tell. */
+bool dt_shard_is_watched(const dt_shard_loop *l);
 /* Notes that the row has just been compared. */
 void dt_shard_fence_checked(dt_shard_loop *l);
 /* Forgets what is in flight, before the row is read anew. */
@@ -320,6 +325,12 @@ enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic);
 void dt_shard_pass_by_index(dt_shard_loop *l);
 /* Takes the readers of MySQL back to the longest overdue: what they passed by may go now. */
 void dt_shard_due_from_start(dt_shard_loop *l);
+/* Begins a scan without an index: at the longest overdue, or, where all of that may not go, where the last one ended. */
+void dt_shard_begin_sweep(dt_shard_loop *l);
+/* The scan has come to what is not due at now_ms. */
+void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms);
+/* Notes what a leader transaction left behind. */
+void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn);
 /* Moves the cursor: everything up to this place was dealt with. */
 void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id);
 /* The cursor came to the end: the index is not passed by any more. */

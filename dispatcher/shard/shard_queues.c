@@ -81,6 +81,8 @@ void dt_shard_forget_topics(dt_shard_loop *l)
 void dt_shard_topics_changed(dt_shard_loop *l)
 {
     l->fair.topics_changed = true;
+    if (!l->index) /* there are no held sets: what was closed stands among the overdue */
+        dt_shard_due_from_start(l);
 }
 
 void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed closed)
@@ -515,7 +517,9 @@ static void take_head(dt_shard_loop *l, size_t n_head)
     bool passed = true;
     for (size_t i = 0; i < n_head; i++) {
         struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
-        bool stays = !take_row(l, i, true) && !dt_closed_rule(queue->closed).parks;
+        bool taken = take_row(l, i, true);
+        bool stays = !taken && !dt_closed_rule(queue->closed).parks;
+        l->cursor.closed |= !taken && !stays;
         queue->left |= stays;
         passed &= !stays;
         if (passed)

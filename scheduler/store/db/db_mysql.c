@@ -1186,6 +1186,27 @@ static void free_result(dt_db *db, struct statement *s)
     }
 }
 
+/* What comes behind the rows: of a CALL, that it is over. */
+static void read_remainder(dt_db *db, const char *sql)
+{
+    while (!db->fetch_status && mysql_more_results(db->mysql)) {
+        if (mysql_next_result(db->mysql) > 0)
+            db->fetch_status = fail_connection(db, sql, &db->fetch_error);
+        MYSQL_RES *result = mysql_store_result(db->mysql);
+        if (result)
+            mysql_free_result(result);
+    }
+}
+
+static void end_text(dt_db *db, struct statement *s)
+{
+    if (!s->text)
+        return;
+    mysql_free_result(s->text);
+    s->text = NULL;
+    read_remainder(db, s->sql);
+}
+
 dt_status dt_db_end(dt_db *db, struct dt_error *err)
 {
     struct statement *s = db->open;
@@ -1196,6 +1217,7 @@ dt_status dt_db_end(dt_db *db, struct dt_error *err)
     db->open = NULL;
     if (s->stmt)
         free_result(db, s);
+    end_text(db, s);
     if (s->once)
         free_statement(s);
     if (db->fetch_status && err)

@@ -34,6 +34,10 @@ SELECT CRC32(id) % 1024 AS slot, COUNT(*)
    AND due_key < ?
  GROUP BY slot;
 
+-- The server waits and looks: sql/0007_watch.sql.
+-- name: watch_due
+CALL dt_watch(?, ?, ?, ?, ?, ?, ?);
+
 -- Jobs as they are now; next_at of finished ones is 0.
 -- name: select_truth
 SELECT j.id, IF(j.state IN ('scheduled','dispatched'), GREATEST(j.next_at, 1), 0), j.state+0, j.topic,

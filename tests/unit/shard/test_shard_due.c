@@ -480,6 +480,48 @@ static void without_an_index_nothing_but_rows_is_asked_for(void **state)
     assert_int_equal(fake.doubts, 0);
 }
 
+/* A scan until there is nothing more that it might look at. */
+static void sweep(size_t each[TOPICS])
+{
+    int scans = 0;
+    do {
+        scan();
+        claim(each);
+        assert_true(++scans < 100);
+    } while (l->cursor.ms);
+}
+
+static void without_an_index_what_may_not_go_is_passed_by_once_a_period(void **state)
+{
+    size_t each[TOPICS] = {0};
+    (void)state;
+    l->index = NULL;
+    l->trust.up = false;
+    config.reconcile_period = 5000;
+    fake.closed[1] = true;
+    add_rows(1, 3 * BATCH, 100);
+    sweep(each);
+    fake.reads = 0;
+    fake.topics_asked = 0;
+    add_rows(2, 1, NOW - 10);
+    scan();
+    assert_int_equal(l->fair.n_hints, 1);
+    assert_int_equal(l->fair.hints[0].due_ms, NOW - 10);
+    assert_int_equal(fake.reads, 1);
+    assert_int_equal(fake.topics_asked, 0);
+    claim(each);
+    take_out(TOPIC); /* a manual edit has it due before all others */
+    fake.rows[0] = (struct dt_due){2 * TOPIC + 1, 50};
+    scan();
+    assert_int_equal(l->fair.n_hints, 0);
+    fake.mono_us += 5 * SECOND;
+    sweep(each);
+    assert_int_equal(each[2], 2);
+    l->cursor.closed = true; /* topics changed */
+    dt_shard_topics_changed(l);
+    assert_int_equal(l->cursor.swept_ms, 0);
+}
+
 static void whatever_cannot_be_read_is_told(void **state)
 {
     int64_t next_ms;
@@ -573,6 +615,7 @@ int main(void)
         T(an_index_that_fails_is_doubted_when_it_is_back),
         T(what_is_overdue_is_read_in_its_order_and_from_the_start_again),
         T(without_an_index_nothing_but_rows_is_asked_for),
+        T(without_an_index_what_may_not_go_is_passed_by_once_a_period),
         T(whatever_cannot_be_read_is_told),
         T(a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order),
         T(what_may_not_go_is_passed_by_at_the_cursor),

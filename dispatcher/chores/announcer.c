@@ -1,0 +1,57 @@
+/*
+ * Owns the dispatcher's own connection to Redis for wake-ups. Refuses to know what is announced, and why.
+ */
+#include "announcer.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+struct dt_announcer {
+    pthread_mutex_t lock;
+    dt_index *index; /* under the lock; NULL: there is none */
+};
+
+void dt_announcer_outbox(dt_announcer *a, unsigned shard)
+{
+    struct dt_error err = {0};
+    pthread_mutex_lock(&a->lock);
+    if (a->index && dt_index_wake(a->index, shard, true, &err) != DT_OK)
+        DT_LOG(DEBUG, "dispatcher", "an outbox was not announced", DT_I("shard", shard), DT_S("reason", err.text));
+    pthread_mutex_unlock(&a->lock);
+}
+
+void dt_announcer_all(dt_announcer *a)
+{
+    struct dt_error err = {0};
+    pthread_mutex_lock(&a->lock);
+    if (a->index && dt_index_wake_all(a->index, &err) != DT_OK)
+        DT_LOG(DEBUG, "dispatcher", "news were not announced", DT_S("reason", err.text));
+    pthread_mutex_unlock(&a->lock);
+}
+
+dt_status dt_announcer_new(const struct dt_config *config, const char *installation, const dt_clock *clock,
+                           dt_announcer **out, struct dt_error *err)
+{
+    dt_announcer *a = calloc(1, sizeof(*a));
+    *out = NULL;
+    if (!a)
+        return dt_fail(err, DT_NOMEM, "announcer");
+    pthread_mutex_init(&a->lock, NULL);
+    dt_status status = dt_index_new(config, installation, clock, &a->index, err);
+    if (status == DT_OK)
+        *out = a;
+    else
+        dt_announcer_free(a);
+    return status;
+}
+
+void dt_announcer_free(dt_announcer *a)
+{
+    if (!a)
+        return;
+    dt_index_free(a->index);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}

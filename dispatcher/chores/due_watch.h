@@ -1,0 +1,52 @@
+/*
+ * The watch of a dispatcher without an index: a thread that hears from MySQL what is due, in place of a leader's own looks
+ * and of Redis's channel. It tells the loops of this process, and nobody else.
+ *
+ *   something became due       its shard's loop is woken: within 40 ms, or 100 ms where another was due a moment ago
+ *   topics, the shard map      all loops look again; the map is read
+ *   a shard's row changed      its loop is woken; until then it need not compare the row
+ *   what was due long ago      looked for once in reconcile.period: a manual edit, or a row whose commit took long. Loops
+ *                              of shards with something new there look at everything again
+ *
+ * Where MySQL does not answer, or not allow it (EXECUTE on dt_watch), loops look by themselves: dt_due_watch_hears.
+ */
+#ifndef DT_DISPATCHER_DUE_WATCH_H
+#define DT_DISPATCHER_DUE_WATCH_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "index/index.h"
+#include "job/shard.h"
+#include "store/watch/watch.h"
+
+typedef struct dt_due_watch dt_due_watch;
+
+/* Copied; what it names must outlive the watch. Callbacks run on the watch's thread and return at once. */
+struct dt_due_watch_env {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    dt_refclock *ref;
+    const char *owner; /* host:pid */
+    void *arg;
+    void (*map)(void *arg, struct dt_shard_map *out);
+    void (*wake)(void *arg, unsigned shard);  /* something may be due, or its row is another */
+    void (*again)(void *arg, unsigned shard); /* everything is to be looked at again */
+    void (*stale_map)(void *arg);
+};
+
+/* Starts the thread. *out is NULL unless OK, and where the configuration names an index. */
+DT_MUST_CHECK dt_status dt_due_watch_start(const struct dt_due_watch_env *env, dt_due_watch **out,
+                                           struct dt_error *err);
+/* Ends the watch soon, without waiting for it: from then on loops look by themselves. Accepts NULL. */
+void dt_due_watch_leave(dt_due_watch *watch);
+/* Ends the thread and frees. Accepts NULL. Takes as long as a wait in MySQL, two seconds at most. */
+void dt_due_watch_stop(dt_due_watch *watch);
+
+/* ---- any thread; NULL: false ---- */
+
+/* MySQL has answered lately: whoever sleeps is told in time. */
+bool dt_due_watch_hears(dt_due_watch *watch);
+/* Copies the shard's row as it was at the last answer; a change since then wakes the shard's loop. False: nothing is known. */
+bool dt_due_watch_row(dt_due_watch *watch, unsigned shard, struct dt_watched_row *out);
+
+#endif

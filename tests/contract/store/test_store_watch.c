@@ -1,0 +1,219 @@
+/*
+ * The wait of a dispatcher without an index, and what ends it: store_watch.c and the procedure dt_watch, on a server. A
+ * second session changes things meanwhile.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "base/thread.h"
+#include "store/watch/watch.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define OWNER      "host:7"
+#define WAIT_MS    1500 /* what nothing ends */
+#define SOON_MS    1000 /* what something ends is over by then, on a busy machine too */
+
+struct rig {
+    struct mysql_fixture fx;
+    dt_store *store;
+    struct dt_watch watch;
+    struct dt_watched seen;
+    const char *edit; /* of the second session */
+};
+
+static int64_t mono_ms(void)
+{
+    return dt_clock_mono_us(dt_clock_system()) / 1000;
+}
+
+/* Waits; returns how long it took. */
+static int64_t look(struct rig *rig, int64_t wait_ms)
+{
+    struct dt_error err = {0};
+    int64_t begin_ms = mono_ms();
+    rig->watch.wait_ms = wait_ms;
+    OK(dt_store_watch(rig->store, &rig->watch, &rig->seen, &err));
+    return mono_ms() - begin_ms;
+}
+
+static void know(struct rig *rig)
+{
+    (void)look(rig, 0);
+    rig->watch.generation = rig->seen.generation;
+    rig->watch.topics_version = rig->seen.topics_version;
+    rig->watch.leads = rig->seen.leads;
+    rig->watch.due_from_ms = rig->seen.now_ms - 2000;
+    rig->watch.look_from_ms = rig->seen.now_ms - 2000;
+}
+
+static int setup(void **state)
+{
+    struct dt_error err = {0};
+    struct rig *rig = calloc(1, sizeof(*rig));
+    mysql_fixture_make(&rig->fx, "store_watch");
+    rig->fx.config.shards_count = 4;
+    rig->store = mysql_fixture_store(&rig->fx);
+    OK(dt_store_migrate(rig->store, NULL, &err));
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *rig = *state;
+    dt_store_free(rig->store);
+    mysql_fixture_drop(&rig->fx);
+    free(rig);
+    return 0;
+}
+
+static int fresh(void **state)
+{
+    struct rig *rig = *state;
+    mysql_fixture_run(&rig->fx, "DELETE FROM jobs; UPDATE shards SET owner = NULL, halted = NULL");
+    rig->watch = (struct dt_watch){.owner = OWNER};
+    know(rig);
+    return 0;
+}
+
+static void job(struct rig *rig, int64_t id, int64_t next_ms, bool near)
+{
+    mysql_fixture_run(
+        &rig->fx,
+        "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, "
+        "maker, digest, payload) VALUES (%lld, 't', 0, %lld, %d, '', 60000, 0, 0, 1, REPEAT('d', 16), 'x')",
+        (long long)id, (long long)next_ms, near);
+}
+
+static void edit_later(void *arg)
+{
+    struct rig *rig = arg;
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 200000;
+    dt_mailbox *box = NULL;
+    assert_int_equal(dt_mailbox_new(&box), DT_OK);
+    dt_mailbox_wait(box, until_us);
+    dt_mailbox_free(box);
+    mysql_fixture_run(&rig->fx, "%s", rig->edit);
+}
+
+/* How long the wait took during which that was done. */
+static int64_t look_while(struct rig *rig, const char *edit)
+{
+    struct dt_thread thread = {0};
+    rig->edit = edit;
+    assert_int_equal(dt_thread_start(&thread, "edit", edit_later, rig, NULL), DT_OK);
+    int64_t took_ms = look(rig, WAIT_MS);
+    dt_thread_join(&thread);
+    return took_ms;
+}
+
+/* ---- the tests ---- */
+
+static void where_nothing_happens_it_takes_its_time(void **state)
+{
+    struct rig *rig = *state;
+    job(rig, 5, rig->seen.now_ms + 60000, true);
+    job(rig, 6, rig->seen.now_ms, false); /* not near: a far row is nobody's yet */
+    assert_true(look(rig, WAIT_MS) >= WAIT_MS - 5);
+    assert_int_equal(rig->seen.n_due, 0);
+    assert_int_equal(rig->seen.generation, rig->watch.generation);
+    assert_int_equal(rig->seen.topics_version, rig->watch.topics_version);
+    assert_true(look(rig, 0) < SOON_MS);
+}
+
+static void what_becomes_due_ends_it_and_is_told_in_order(void **state)
+{
+    struct rig *rig = *state;
+    int64_t now_ms = rig->seen.now_ms;
+    job(rig, 5, now_ms + 300, true);
+    int64_t took_ms = look(rig, WAIT_MS);
+    assert_true(took_ms < SOON_MS);
+    assert_true(rig->seen.now_ms >= now_ms + 300);
+    assert_int_equal(rig->seen.n_due, 1);
+    assert_int_equal(rig->seen.due[0].id, 5);
+    assert_int_equal(rig->seen.due[0].next_ms, now_ms + 300);
+    rig->watch.due_from_ms = now_ms + 301; /* that one is known */
+    job(rig, 6, now_ms + 200, true);
+    assert_true(look(rig, WAIT_MS) >= WAIT_MS - 5);
+    assert_int_equal(rig->seen.n_due, 2);
+    assert_int_equal(rig->seen.due[0].id, 6);
+    rig->watch.look_from_ms = 0;
+    job(rig, 7, 1, true);
+    assert_true(look(rig, 0) < SOON_MS);
+    assert_int_equal(rig->seen.due[0].id, 7);
+}
+
+static void a_commit_that_comes_meanwhile_ends_it(void **state)
+{
+    struct rig *rig = *state;
+    int64_t took_ms =
+        look_while(rig, "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
+                        "updated_at, maker, digest, payload) VALUES (8, 't', 0, UNIX_TIMESTAMP(NOW(3)) * 1000, 1, "
+                        "'', 60000, 0, 0, 1, REPEAT('d', 16), 'x')");
+    assert_true(took_ms >= 150 && took_ms < SOON_MS);
+    assert_int_equal(rig->seen.n_due, 1);
+    assert_int_equal(rig->seen.due[0].id, 8);
+}
+
+static void no_more_rows_are_told_than_there_is_room_for(void **state)
+{
+    struct rig *rig = *state;
+    mysql_fixture_run(
+        &rig->fx,
+        "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, maker, "
+        "digest, payload) WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 999) SELECT "
+        "j.i * 2 + k.i, 't', 0, 1000 + j.i, 1, '', 60000, 0, 0, 1, REPEAT('d', 16), 'x' FROM n j JOIN (SELECT 0 i "
+        "UNION ALL SELECT 1) k");
+    rig->watch.look_from_ms = 0;
+    (void)look(rig, 0);
+    assert_int_equal(rig->seen.n_due, DT_WATCH_DUE);
+    assert_int_equal(rig->seen.due[0].next_ms, 1001);
+    assert_true(rig->seen.due[DT_WATCH_DUE - 1].next_ms < 1600);
+}
+
+static void changes_of_topics_and_of_the_shard_map_end_it(void **state)
+{
+    struct rig *rig = *state;
+    assert_true(look_while(rig, "UPDATE installation SET topics_version = topics_version + 1") < SOON_MS);
+    assert_int_equal(rig->seen.topics_version, rig->watch.topics_version + 1);
+    know(rig);
+    assert_true(look_while(rig, "UPDATE installation SET generation = generation + 1") < SOON_MS);
+    assert_int_equal(rig->seen.generation, rig->watch.generation + 1);
+}
+
+static void a_leadership_that_begins_or_ends_or_is_halted_ends_it(void **state)
+{
+    struct rig *rig = *state;
+    assert_int_equal(rig->seen.n_rows, 0);
+    assert_true(look_while(rig, "UPDATE shards SET owner = '" OWNER
+                                "', epoch = 9, token = 77, version = 3 WHERE shard = 2") < SOON_MS);
+    assert_int_equal(rig->seen.n_rows, 1);
+    const struct dt_watched_row *row = &rig->seen.rows[0];
+    assert_true(row->shard == 2 && row->epoch == 9 && row->token == 77 && row->version == 3);
+    know(rig);
+    assert_true(look_while(rig, "UPDATE shards SET version = version + 1 WHERE shard = 2") >= WAIT_MS - 5);
+    assert_int_equal(rig->seen.rows[0].version, 4);
+    assert_true(look_while(rig, "UPDATE shards SET halted = 'why' WHERE shard = 2") < SOON_MS);
+    know(rig);
+    assert_true(look_while(rig, "UPDATE shards SET owner = 'else', epoch = 10, token = 78 WHERE shard = 2") < SOON_MS);
+    assert_int_equal(rig->seen.n_rows, 0);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup(f, fresh)
+    const struct CMUnitTest tests[] = {
+        T(where_nothing_happens_it_takes_its_time),       T(what_becomes_due_ends_it_and_is_told_in_order),
+        T(a_commit_that_comes_meanwhile_ends_it),         T(no_more_rows_are_told_than_there_is_room_for),
+        T(changes_of_topics_and_of_the_shard_map_end_it), T(a_leadership_that_begins_or_ends_or_is_halted_ends_it),
+    };
+    return cmocka_run_group_tests_name("the watch of what is due", tests, setup, teardown);
+}

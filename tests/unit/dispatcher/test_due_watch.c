@@ -1,0 +1,375 @@
+/*
+ * The watch of a dispatcher without an index: whom it tells of what MySQL answers, and whether it is to be relied upon. The
+ * thread is the real one; MySQL is a fake that answers what the test has put there.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include <pthread.h>
+
+#include "chores/due_watch.h"
+
+#define SHARDS  4
+#define NOW     INT64_C(1000000)
+#define SECOND  INT64_C(1000000)
+#define PATIENT (20 * SECOND)
+
+/* Under the lock. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* MySQL */
+    struct dt_watched answer;
+    dt_status status;
+    struct dt_watch asked; /* the last question */
+    unsigned asks;
+    /* the loops */
+    unsigned woken[DT_SHARDS_MAX], again[DT_SHARDS_MAX], stale;
+} fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static dt_due_watch *watch;
+static char none[] = "", somewhere[] = "a:1";
+static struct dt_config config = {.mysql_io_timeout = 10000, .reconcile_period = 600000};
+
+/* ---- MySQL ---- */
+
+dt_status dt_store_new(const struct dt_config *c, dt_refclock *ref, dt_store **out)
+{
+    (void)c, (void)ref;
+    *out = (dt_store *)&fake;
+    return DT_OK;
+}
+
+void dt_store_free(dt_store *store)
+{
+    (void)store;
+}
+
+dt_status dt_store_ping(dt_store *store, struct dt_error *err)
+{
+    (void)store, (void)err;
+    return DT_OK;
+}
+
+dt_status dt_store_watch(dt_store *store, const struct dt_watch *w, struct dt_watched *out, struct dt_error *err)
+{
+    (void)store;
+    pthread_mutex_lock(&fake.lock);
+    fake.asked = *w;
+    fake.asks++;
+    pthread_cond_broadcast(&fake.changed);
+    *out = fake.answer;
+    for (; out->n_due && out->due[0].next_ms < w->look_from_ms; out->n_due--)
+        memmove(out->due, out->due + 1, (out->n_due - 1) * sizeof(*out->due));
+    dt_status status = fake.status;
+    pthread_mutex_unlock(&fake.lock);
+    return status == DT_OK ? DT_OK : dt_fail(err, status, "away");
+}
+
+/* ---- the loops ---- */
+
+static void map_of(void *arg, struct dt_shard_map *out)
+{
+    assert_ptr_equal(arg, &fake);
+    dt_shard_map_init(out, 1, SHARDS);
+}
+
+static void count(unsigned *number)
+{
+    pthread_mutex_lock(&fake.lock);
+    ++*number;
+    pthread_cond_broadcast(&fake.changed);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static void wake(void *arg, unsigned shard)
+{
+    assert_ptr_equal(arg, &fake);
+    count(&fake.woken[shard]);
+}
+
+static void again(void *arg, unsigned shard)
+{
+    assert_ptr_equal(arg, &fake);
+    count(&fake.again[shard]);
+}
+
+static void stale(void *arg)
+{
+    assert_ptr_equal(arg, &fake);
+    count(&fake.stale);
+}
+
+/* ---- the rig ---- */
+
+static const struct dt_due_watch_env *env(void)
+{
+    static struct dt_due_watch_env made;
+    made = (struct dt_due_watch_env){.config = &config,
+                                     .clock = dt_clock_system(),
+                                     .owner = "host:7",
+                                     .arg = &fake,
+                                     .map = map_of,
+                                     .wake = wake,
+                                     .again = again,
+                                     .stale_map = stale};
+    return &made;
+}
+
+/* Waits for a question that was asked after everything that is there now. */
+static void let_it_look(void)
+{
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + PATIENT;
+    pthread_mutex_lock(&fake.lock);
+    unsigned wanted = fake.asks + 3;
+    while (fake.asks < wanted && dt_clock_wait(&fake.changed, &fake.lock, until_us))
+        ;
+    bool looked = fake.asks >= wanted;
+    pthread_mutex_unlock(&fake.lock);
+    assert_true(looked);
+}
+
+static void forget(void)
+{
+    memset(fake.woken, 0, sizeof(fake.woken));
+    memset(fake.again, 0, sizeof(fake.again));
+    fake.stale = 0;
+}
+
+static int make(void **state)
+{
+    struct dt_error err = {0};
+    (void)state;
+    config.redis_endpoints = none;
+    config.reconcile_period = 600000;
+    fake.status = DT_OK;
+    fake.answer = (struct dt_watched){.generation = 1, .topics_version = 1, .leads = 11, .now_ms = NOW};
+    assert_int_equal(dt_due_watch_start(env(), &watch, &err), DT_OK);
+    let_it_look();
+    forget();
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    dt_due_watch_stop(watch);
+    watch = NULL;
+    return 0;
+}
+
+static void set_due(size_t n, const struct dt_due *due)
+{
+    pthread_mutex_lock(&fake.lock);
+    if (n)
+        memcpy(fake.answer.due, due, n * sizeof(*due));
+    fake.answer.n_due = n;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static void set_row(unsigned shard, int64_t epoch, int64_t version)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.answer.rows[0] = (struct dt_watched_row){shard, epoch, 5, version};
+    fake.answer.n_rows = 1;
+    fake.answer.leads = epoch;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static unsigned of(const unsigned *number)
+{
+    pthread_mutex_lock(&fake.lock);
+    unsigned n = *number;
+    pthread_mutex_unlock(&fake.lock);
+    return n;
+}
+
+static unsigned all_of(const unsigned *numbers)
+{
+    unsigned sum = 0;
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        sum += of(&numbers[shard]);
+    return sum;
+}
+
+static unsigned shard_of(int64_t id)
+{
+    struct dt_shard_map map;
+    dt_shard_map_init(&map, 1, SHARDS);
+    return dt_shard_of(&map, id);
+}
+
+/* ---- the tests ---- */
+
+static void what_is_due_wakes_its_leader_once(void **state)
+{
+    (void)state;
+    set_due(1, &(struct dt_due){17, NOW - 5});
+    let_it_look();
+    assert_int_equal(of(&fake.woken[shard_of(17)]), 1);
+    assert_int_equal(all_of(fake.woken), 1);                       /* and nobody else, though it stands there still */
+    set_due(2, (struct dt_due[]){{18, NOW - 900}, {17, NOW - 5}}); /* a commit that took its time */
+    let_it_look();
+    assert_int_equal(all_of(fake.woken), 2);
+    set_due(0, NULL);
+    let_it_look();
+    set_due(1, &(struct dt_due){17, NOW - 5}); /* once more */
+    let_it_look();
+    assert_int_equal(all_of(fake.woken), 3);
+    assert_int_equal(all_of(fake.again), 0);
+}
+
+static void it_waits_behind_what_was_told_and_shortly_as_long_as_jobs_come(void **state)
+{
+    (void)state;
+    pthread_mutex_lock(&fake.lock);
+    assert_int_equal(fake.asked.wait_ms, 2000);
+    assert_int_equal(fake.asked.due_from_ms, NOW - 2000);
+    assert_int_equal(fake.asked.look_from_ms, NOW - 2000);
+    pthread_mutex_unlock(&fake.lock);
+    set_due(1, &(struct dt_due){17, NOW - 5});
+    let_it_look();
+    pthread_mutex_lock(&fake.lock);
+    assert_int_equal(fake.asked.wait_ms, 100);
+    assert_int_equal(fake.asked.due_from_ms, NOW - 4);
+    assert_int_equal(fake.asked.look_from_ms, NOW - 2000);
+    assert_string_equal(fake.asked.owner, "host:7");
+    assert_int_equal(fake.asked.leads, 11);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static void a_full_answer_wakes_everybody(void **state)
+{
+    static struct dt_due many[DT_WATCH_DUE];
+    (void)state;
+    for (size_t i = 0; i < DT_WATCH_DUE; i++)
+        many[i] = (struct dt_due){17, NOW - 1500 + (int64_t)i};
+    set_due(DT_WATCH_DUE, many);
+    let_it_look();
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        assert_true(of(&fake.woken[shard]) >= 1);
+}
+
+static void what_was_due_long_ago_has_its_leader_look_at_everything_once(void **state)
+{
+    (void)state;
+    stop(NULL);
+    config.reconcile_period = 1; /* every look is at everything */
+    set_due(1, &(struct dt_due){17, 1});
+    assert_int_equal(dt_due_watch_start(env(), &watch, NULL), DT_OK);
+    let_it_look();
+    assert_int_equal(of(&fake.again[shard_of(17)]), 1);
+    assert_int_equal(all_of(fake.again), 1);
+    let_it_look();
+    assert_int_equal(all_of(fake.again), 1);
+    set_due(2, (struct dt_due[]){{17, 1}, {18, 2}});
+    let_it_look();
+    assert_int_equal(all_of(fake.again), 2);
+}
+
+static void a_row_is_known_and_a_change_of_its_leadership_wakes_its_leader(void **state)
+{
+    struct dt_watched_row row;
+    (void)state;
+    assert_false(dt_due_watch_row(watch, 2, &row));
+    set_row(2, 9, 3);
+    let_it_look();
+    assert_true(dt_due_watch_row(watch, 2, &row));
+    assert_true(row.epoch == 9 && row.token == 5 && row.version == 3);
+    assert_false(dt_due_watch_row(watch, 1, &row));
+    forget();
+    set_row(2, 9, 4);
+    let_it_look();
+    assert_int_equal(all_of(fake.woken), 0);
+    assert_true(dt_due_watch_row(watch, 2, &row));
+    assert_int_equal(row.version, 4);
+    set_row(2, 10, 4);
+    let_it_look();
+    assert_true(of(&fake.woken[2]) >= 1);
+    set_row(3, 10, 4); /* the other one is somebody else's now */
+    forget();
+    let_it_look();
+    assert_true(of(&fake.woken[2]) >= 1);
+    assert_false(dt_due_watch_row(watch, 2, &row));
+}
+
+static void topics_and_the_map_are_told(void **state)
+{
+    (void)state;
+    pthread_mutex_lock(&fake.lock);
+    fake.answer.topics_version = 2;
+    pthread_mutex_unlock(&fake.lock);
+    let_it_look();
+    assert_int_equal(all_of(fake.again), SHARDS);
+    assert_int_equal(of(&fake.stale), 0);
+    pthread_mutex_lock(&fake.lock);
+    fake.answer.generation = 2;
+    pthread_mutex_unlock(&fake.lock);
+    let_it_look();
+    assert_int_equal(of(&fake.stale), 1);
+}
+
+static void loops_look_by_themselves_when_mysql_does_not_answer(void **state)
+{
+    struct dt_watched_row row;
+    (void)state;
+    set_row(2, 9, 3);
+    let_it_look();
+    assert_true(dt_due_watch_hears(watch));
+    forget();
+    pthread_mutex_lock(&fake.lock);
+    fake.status = DT_DENIED;
+    pthread_mutex_unlock(&fake.lock);
+    let_it_look();
+    assert_false(dt_due_watch_hears(watch));
+    assert_false(dt_due_watch_row(watch, 2, &row));
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        assert_true(of(&fake.woken[shard]) >= 1);
+    pthread_mutex_lock(&fake.lock);
+    fake.status = DT_OK;
+    pthread_mutex_unlock(&fake.lock);
+    let_it_look();
+    assert_true(dt_due_watch_hears(watch));
+    dt_due_watch_leave(watch);
+    stop(NULL);
+    assert_false(dt_due_watch_hears(watch));
+    assert_false(dt_due_watch_row(watch, 2, &row));
+}
+
+static void where_there_is_an_index_there_is_no_watch(void **state)
+{
+    struct dt_error err = {0};
+    (void)state;
+    stop(NULL);
+    config.redis_endpoints = somewhere;
+    assert_int_equal(dt_due_watch_start(env(), &watch, &err), DT_OK);
+    assert_null(watch);
+    dt_due_watch_leave(watch);
+    assert_false(dt_due_watch_hears(watch));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(what_is_due_wakes_its_leader_once),
+        T(it_waits_behind_what_was_told_and_shortly_as_long_as_jobs_come),
+        T(a_full_answer_wakes_everybody),
+        T(what_was_due_long_ago_has_its_leader_look_at_everything_once),
+        T(a_row_is_known_and_a_change_of_its_leadership_wakes_its_leader),
+        T(topics_and_the_map_are_told),
+        T(loops_look_by_themselves_when_mysql_does_not_answer),
+        T(where_there_is_an_index_there_is_no_watch),
+    };
+    return cmocka_run_group_tests_name("the watch of a dispatcher without an index", tests, NULL, NULL);
+}
