@@ -1,5 +1,5 @@
 """deploy/quickstart: sample jobs through the whole system, beside a real consumer, judged from outside.
 
-cli → run → samples (what is asked, what is expected) + consumer (Kafka) + rest (HTTP) → table. The judgement rests
-on what the consumer received and what REST says in the end; nothing here looks into duetime.
+cli → run → samples (what is asked, what is expected) + ways (Kafka's consumer; or worker and callback) + rest (HTTP) → table. The
+judgement rests on what they received (arrivals) and what REST says in the end; nothing here looks into duetime.
 """

@@ -10,8 +10,8 @@ from stack.stack import Stack
 from . import run, table
 
 UP = "duetime is up."
-ONCE = "It stops now; `deploy/local up` brings the same stack up again, in the background, at the same addresses."
-NEXT = """
+ONCE = "It stops now; `deploy/local up{small}` brings the same stack up again, in the background, at the same addresses."
+SERVERS = """
 {head}
 
   API        {url}
@@ -22,24 +22,34 @@ NEXT = """
   logs       {home}/log
 
 Things to try (in another terminal, in {tree}):
-
+"""
+BY_KAFKA = """
   a job in ten seconds:
     curl -s {url}/v1/jobs -H 'content-type: application/json' \\
       -d '{{"topic":"orders.close","delay":"PT10S","payload":{{"order":42}}}}'
   watch it arrive (any Kafka consumer will do; read_committed is the point):
     kcat -b {kafka} -C -t orders.close -o beginning -X isolation.level=read_committed -f '%k %h\\n  %s\\n'
+"""
+BY_POPS = """
+  a job in ten seconds, to be popped then:
+    curl -s {url}/v1/jobs -H 'content-type: application/json' \\
+      -d '{{"topic":"orders.close","delay":"PT10S","payload":{{"order":42}}}}'
+    curl -s {url}/v1/topics/orders.close/pop -H 'content-type: application/json' -d '{{}}'
+"""
+NEXT = """\
   report what became of it (put in its id):
     curl -s {url}/v1/jobs/ID/results -H 'content-type: application/json' -d '{{"attempt":1,"status":"succeeded"}}'
   the SQL prompt, where every job is explained:
     {prompt}
       SELECT * FROM v_jobs ORDER BY id DESC LIMIT 5;   SELECT * FROM v_backlog;   CALL dt_explain({job});
-  the same stack in the background: deploy/local up | status | env | logs | kill dispatcher1 | start dispatcher1 | down
+  the same stack in the background: deploy/local up{small} | status | env | logs | kill dispatcher1 | start dispatcher1 | down
 """
 
 
 def parser():
     top = argparse.ArgumentParser(prog="deploy/quickstart", description="Installs what is missing, builds, starts the local stack, runs "
                                   "sample jobs through the whole system and prints what became of them.")
+    top.add_argument("--small", action="store_true", help="MariaDB and duetime alone: the samples are popped")
     top.add_argument("--once", action="store_true", help="stop after the table; exit code 0 only if every job behaved")
     return top
 
@@ -51,17 +61,19 @@ def interrupt(_number, _frame):
 def tell_next(stack, stage, head):
     environment = stack.environment()
     prompt = stack.mysql.client(environment["DUETIME_MYSQL_DATABASE"])
-    print(NEXT.format(head=head, url=environment["DUETIME_URL"], kafka=environment["DUETIME_KAFKA"], redis=environment["DUETIME_REDIS"],
-                      zookeeper=environment["DUETIME_ZOOKEEPER"], socket=environment["DUETIME_MYSQL_SOCKET"], home=stack.home,
-                      tree=paths.TREE, prompt=shlex.join(prompt), job=stage.first.job or "ID"))
+    by_kafka = bool(environment["DUETIME_KAFKA"])
+    servers = {name: environment[f"DUETIME_{name.upper()}"] or "(none)" for name in ("kafka", "redis", "zookeeper")}
+    text = SERVERS + (BY_KAFKA if by_kafka else BY_POPS) + NEXT
+    print(text.format(head=head, url=environment["DUETIME_URL"], **servers, socket=environment["DUETIME_MYSQL_SOCKET"], home=stack.home,
+                      tree=paths.TREE, prompt=shlex.join(prompt), job=stage.first.job or "ID", small="" if by_kafka else " --small"))
 
 
 def play(stack, once):
     stage = run.Stage(stack)
-    say.step(f"running {len(stage.everything)} sample jobs beside a Kafka consumer that reports results")
+    say.step(f"running {len(stage.everything)} sample jobs beside {stage.way.told}")
     good = run.run(stage)
     print(table.render(stage), flush=True)
-    tell_next(stack, stage, ONCE if once else UP)
+    tell_next(stack, stage, ONCE.format(small=" --small" if stack.state.options["small"] else "") if once else UP)
     if not once:
         print("Ctrl-C stops all that was started here.", flush=True)
         while True:
@@ -77,7 +89,7 @@ def main():
     try:
         with locks.whole(paths.home()):
             stack = Stack(paths.home())
-            started = stack.up({"preset": "release"})
+            started = stack.up({**stack.size(arguments.small), "preset": "release"})
         code = play(stack, arguments.once)
     except say.StackError as error:
         print(f"deploy/quickstart: {error}", file=sys.stderr)

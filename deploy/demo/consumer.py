@@ -1,24 +1,15 @@
 """A consumer as a user would write one: reads a topic with isolation.level=read_committed, does what the sample says,
-reports on the results topic. It keeps every arrival with the time at which it was received.
+reports on the results topic.
 """
 import json
 import queue
 import threading
 import uuid
-from dataclasses import dataclass
 
 from confluent_kafka import Consumer, Producer
 
+from .arrivals import Arrival
 from .times import now_ms, to_ms
-
-
-@dataclass
-class Arrival:
-    job: str
-    attempt: int
-    received_ms: int
-    due_ms: int  # ce_scheduledtime: what this attempt was due at
-    value: dict
 
 
 def _headers(message):
@@ -78,16 +69,12 @@ class Reporter(threading.Thread):
 
 
 class DemoConsumer:
-    """Messages of other runs on the same topic are passed over: the payload names the run and the sample.
+    """Reads the topic of the samples, and dead letters."""
 
-    `replies` maps the name of a sample to its reports, one an attempt: a dict, or None for silence."""
-
-    def __init__(self, brokers, installation, topic, run, replies):
-        self._run_name = run
-        self._replies = replies
+    def __init__(self, brokers, installation, topic, arrivals):
+        self._arrivals = arrivals
         self._reporter = Reporter(brokers, f"{installation}.results")
         self._changed = threading.Condition()
-        self._arrivals = []
         self._dead = []
         self._readers = [Reader(brokers, topic, self._job), Reader(brokers, f"{installation}.dead", self._dead_letter)]
 
@@ -101,14 +88,10 @@ class DemoConsumer:
 
     def _job(self, headers, message, received_ms):
         value = json.loads(message.value())
-        if not isinstance(value, dict) or value.get("run") != self._run_name:
+        if not self._arrivals.is_ours(value):
             return
         arrival = Arrival(headers["ce_jobid"], int(headers["ce_attempt"]), received_ms, to_ms(headers["ce_scheduledtime"]), value)
-        with self._changed:
-            self._arrivals.append(arrival)
-            self._changed.notify_all()
-        replies = self._replies.get(value["sample"], [])
-        report = replies[arrival.attempt - 1] if arrival.attempt <= len(replies) else {"status": "succeeded"}
+        report = self._arrivals.took(arrival)
         if report is not None:
             self.report(arrival.job, arrival.attempt, report)
 
@@ -119,16 +102,6 @@ class DemoConsumer:
 
     def report(self, job, attempt, report):
         self._reporter.report(job, attempt, report)
-
-    def arrivals(self, job):
-        with self._changed:
-            return [arrival for arrival in self._arrivals if arrival.job == job]
-
-    def wait_for(self, job, attempt, seconds):
-        """True once the attempt has arrived."""
-        with self._changed:
-            return self._changed.wait_for(
-                lambda: any(arrival.job == job and arrival.attempt == attempt for arrival in self._arrivals), seconds)
 
     def wait_dead(self, event_id, seconds):
         """True once the dead letter with this ce_id has arrived."""

@@ -3,11 +3,11 @@ import time
 import uuid
 
 from . import samples
-from .consumer import DemoConsumer
+from .arrivals import Arrivals
 from .rest import Rest
 from .times import now_ms
+from .ways import ByKafka, ByPops
 
-TOPIC = "quickstart"
 END_SECONDS = 25
 LATE_MS = 2000  # far above what is usual: a machine may be busy, but not this busy
 
@@ -17,14 +17,19 @@ class Stage:
 
     def __init__(self, stack, installation="duetime"):
         environment = stack.environment()
-        self.topic = TOPIC
         self.run = uuid.uuid4().hex[:12]
         self.rest = Rest(environment["DUETIME_URL"])
         self.sql = lambda text: stack.mysql.sql(text, environment["DUETIME_MYSQL_DATABASE"])
         self.first = samples.warm_up()
         self.samples = samples.all_samples()
         replies = {sample.name: sample.replies for sample in self.samples}
-        self.consumer = DemoConsumer(environment["DUETIME_KAFKA"], installation, self.topic, self.run, replies)
+        self.arrivals = Arrivals(self.run, replies)
+        if environment["DUETIME_KAFKA"]:
+            self.way = ByKafka(environment, self.arrivals, installation)
+        else:
+            self.way = ByPops(environment, self.arrivals, self.rest)
+        for number, sample in enumerate(self.everything):
+            sample.topic = self.way.topics[number % len(self.way.topics)]
 
     @property
     def everything(self):
@@ -67,7 +72,7 @@ def _judge(stage, sample, until):
         return
     job = _end_of(stage, sample, until)
     sample.expect(job["state"] == sample.state, f"{job['state']} instead of {sample.state}")
-    _judge_arrivals(sample, stage.consumer.arrivals(sample.job))
+    _judge_arrivals(sample, stage.arrivals.of(sample.job))
     if sample.judge:
         sample.complaints += sample.judge(stage, sample, job)
     if sample.history:
@@ -92,7 +97,7 @@ def _wait_until_past(moment_ms):
 
 def run(stage):
     """Plays everything; afterwards each sample has its complaints. True when none has any."""
-    stage.consumer.start()
+    stage.way.start()
     try:
         try:
             stage.first.make(stage, stage.first)
@@ -110,5 +115,5 @@ def run(stage):
             except AssertionError as unwanted:
                 sample.complaints.append(str(unwanted))
     finally:
-        stage.consumer.end()
+        stage.way.end()
     return not any(sample.complaints for sample in stage.everything)

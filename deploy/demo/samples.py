@@ -1,6 +1,6 @@
 """The sample jobs: how each is made, what its consumer does, what must come of it.
 
-A sample is made once, judged once. `make` and `judge` get the stage (see run.py): REST, SQL, the consumer, the topic.
+A sample is made once, judged once. `make` and `judge` get the stage (see run.py): REST, SQL, what arrived, the way back.
 """
 import json
 from dataclasses import dataclass, field
@@ -22,6 +22,7 @@ class Sample:
     replies: list = field(default_factory=list)  # reports, one an attempt; none left = succeeded
     judge: Optional[Callable] = None  # (stage, sample, job) -> list of complaints beyond state and arrivals
     history: Optional[list] = None  # statuses that /attempts must tell
+    topic: Optional[str] = None
     job: Optional[str] = None
     asked_ms: int = 0
     complaints: list = field(default_factory=list)
@@ -38,7 +39,7 @@ class Sample:
 
 
 def body(stage, sample, **members):
-    return {"topic": stage.topic, "payload": {"run": stage.run, "sample": sample.name}, **members}
+    return {"topic": sample.topic, "payload": {"run": stage.run, "sample": sample.name}, **members}
 
 
 def post(**members):
@@ -67,7 +68,7 @@ def new_payload(stage, sample):
 
 
 def has_new_payload(stage, sample, _job):
-    return [] if all(arrival.value.get("changed") for arrival in stage.consumer.arrivals(sample.job)) else ["it came with the old payload"]
+    return [] if all(arrival.value.get("changed") for arrival in stage.arrivals.of(sample.job)) else ["it came with the old payload"]
 
 
 def far_then_near(stage, sample):
@@ -85,17 +86,17 @@ def cancelled(stage, sample):
 def cancelled_too_late(stage, sample):
     """The consumer holds its report back until the cancel was answered."""
     sample.take(stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, delay="PT0.3S")))
-    if not stage.consumer.wait_for(sample.job, 1, 10):
+    if not stage.arrivals.wait_for(sample.job, 1, 10):
         sample.complaints.append("it did not arrive")
         return
     status, answer = stage.rest.ask("POST", f"/v1/jobs/{sample.job}/cancel")
     sample.expect(status == 409 and answer.get("attempt") == 1 and answer["type"].endswith("/too-late"),
                   f"cancel answered {status} {json.dumps(answer)[:200]}")
-    stage.consumer.report(sample.job, 1, OK)
+    stage.way.report(sample.job, 1, OK)
 
 
 def put_twice(stage, sample):
-    path = f"/v1/topics/{stage.topic}/jobs/order-{stage.run}"
+    path = f"/v1/topics/{sample.topic}/jobs/order-{stage.run}"
     request = body(stage, sample, delay="PT1S")
     sample.take(stage.rest.want(201, "PUT", path, request))
     again = stage.rest.want(200, "PUT", path, request)
@@ -116,8 +117,7 @@ def moved_by_sql(stage, sample):
 
 
 def dead_letter(stage, sample, job):
-    event = f"{sample.job}/{job['attempt']}/dead"
-    return [] if stage.consumer.wait_dead(event, 10) else [f"no dead letter {event}"]
+    return stage.way.judge_dead(stage, f"{sample.job}/{job['attempt']}/dead")
 
 
 def no_failure_spent(_stage, _sample, job):

@@ -9,7 +9,7 @@ def _times(count):
 
 
 def _row(stage, sample):
-    arrivals = stage.consumer.arrivals(sample.job) if sample.job else []
+    arrivals = stage.arrivals.of(sample.job) if sample.job else []
     late = ", ".join(str(ms) for ms in lateness(sample, arrivals)) or "-"
     expected = f"{sample.state}, {_times(sample.attempts)}"
     actual = "as expected" if not sample.complaints else "; ".join(sample.complaints)
@@ -30,7 +30,7 @@ def render(stage):
 
 def _sum(stage):
     bad = sum(1 for sample in stage.everything if sample.complaints)
-    late = [ms for sample in stage.samples if sample.job for ms in lateness(sample, stage.consumer.arrivals(sample.job))]
+    late = [ms for sample in stage.samples if sample.job for ms in lateness(sample, stage.arrivals.of(sample.job))]
     text = f"{len(stage.everything)} jobs, {'every one behaved' if bad == 0 else f'{bad} did not behave'}"
     if late:
         text += f"; late by {_quantile(late, 0.5)} ms (median), {max(late)} ms (worst)"

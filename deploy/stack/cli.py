@@ -7,10 +7,9 @@ import sys
 from . import locks, paths, say
 from .programs import Program
 from .servers import mysql
-from .stack import Stack, exists
+from .stack import TO_SPARE, Stack, exists
 
 EXIT_NOT_RUNNING = 3
-PARTS_TO_SPARE = ["kafka", "redis", "zookeeper"]  # what an installation need not have
 
 
 def count(text):
@@ -51,17 +50,19 @@ def parser():
     up = commands.add_parser("up", help="install what is missing, build, start everything and wait until it is ready",
                              description="What is not given stays as it was at the last up (at first: 1 API, 2 dispatchers, 2 shards, "
                              "1 Redis, MariaDB, Kafka 3, release).")
+    up.add_argument("--small", action="store_true", help="MariaDB and duetime alone, with one API and one dispatcher unless more are asked for; "
+                    "an up without it adds the rest, on the same data")
     up.add_argument("--apis", type=count)
     up.add_argument("--dispatchers", type=count)
     up.add_argument("--shards", type=count, help="fixed once the data are there")
     up.add_argument("--redis", type=count, help="number of Redis servers")
     up.add_argument("--mysql", choices=["mariadb", "mysql"], help="MariaDB from Debian, or MySQL 9.7 (needs root)")
     up.add_argument("--kafka", choices=["3", "4"], help="3.9 or 4.1")
-    up.add_argument("--without", action="append", choices=PARTS_TO_SPARE, metavar="SERVER",
-                    help=f"{' or '.join(PARTS_TO_SPARE)}: it is not started, and duetime does without it (without kafka reports come by REST, without "
+    up.add_argument("--without", action="append", choices=TO_SPARE, metavar="SERVER",
+                    help=f"{' or '.join(TO_SPARE)}: it is not started, and duetime does without it (without kafka reports come by REST, without "
                     "redis leaders read MySQL, without zookeeper they are elected by leases there); "
                     "kept for later starts, until --with SERVER")
-    up.add_argument("--with", action="append", choices=PARTS_TO_SPARE, metavar="SERVER", dest="again", help="takes --without SERVER back, on the same data")
+    up.add_argument("--with", action="append", choices=TO_SPARE, metavar="SERVER", dest="again", help="takes --without SERVER back, on the same data")
     up.add_argument("--set", action="append", type=setting, metavar="SECTION.KEY=VALUE", dest="settings",
                     help="a setting for all programs; kept for later starts; an empty value takes it away")
     up.add_argument("--via", action="append", type=detour, metavar="PART:SERVER=PORT",
@@ -97,7 +98,8 @@ def parser():
     return top
 
 
-def wanted_options(arguments, options):
+def wanted_options(arguments, stack):
+    options, sized = stack.state.options, stack.size(arguments.small)
     before = options["settings"]
     wanted = {name: getattr(arguments, name) for name in ("apis", "dispatchers", "shards", "redis", "mysql", "kafka", "kafka_jvm", "preset")
               if getattr(arguments, name) is not None}
@@ -105,14 +107,15 @@ def wanted_options(arguments, options):
         pairs = (text.split("=", 1) for text in arguments.settings)
         wanted["settings"] = {name: value for name, value in {**before, **dict(pairs)}.items() if value}
     if arguments.without or arguments.again:
-        wanted["without"] = sorted({*options["without"], *(arguments.without or [])} - set(arguments.again or []))
+        already = sized.get("without", options["without"])
+        wanted["without"] = sorted({*already, *(arguments.without or [])} - set(arguments.again or []))
     if arguments.via:
         wanted["via"] = {}
         for part, server, port in (re.split("[:=]", text) for text in arguments.via):
             wanted["via"].setdefault(part, {})[server] = int(port)
     if arguments.kafka_settings:
         wanted["kafka_settings"] = dict(text.split("=", 1) for text in arguments.kafka_settings)
-    return wanted
+    return {**sized, **wanted}
 
 
 def existing(home):
@@ -127,7 +130,7 @@ def up(home, arguments):
         raise say.StackError(f"--mysql mysql cannot be had here: {reason}; --mysql mariadb can")
     with locks.whole(home):
         stack = Stack(home)
-        stack.up(wanted_options(arguments, stack.state.options), must_build=not arguments.no_build)
+        stack.up(wanted_options(arguments, stack), must_build=not arguments.no_build)
     say.step(f"up: {stack.apis[0].address}  (addresses: `deploy/local env`)")
 
 

@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 
-from . import build, say
+from . import build, paths, say
 from .part import Part
 from .programs import DATABASE, Api, Dispatcher, Program
 from .servers.kafka import Kafka, jars
@@ -14,9 +14,11 @@ from .servers.mariadb import MariaDB
 from .servers.mysql import MySQL
 from .servers.redis import Redis
 from .servers.zookeeper import ZooKeeper
-from .state import State
+from .state import DEFAULTS, State
 
 LEADER_SECONDS = 30
+TO_SPARE = ["kafka", "redis", "zookeeper"]  # servers that an installation need not have
+SMALL = {"small": True, "without": TO_SPARE, "apis": 1, "dispatchers": 1}
 
 
 def in_parallel(parts, action):
@@ -120,6 +122,12 @@ class Stack:
 
     # -- coming up
 
+    def size(self, small):
+        """The options of a small stack; or of one that was small, and is to have every server."""
+        if small:
+            return SMALL
+        return {name: DEFAULTS[name] for name in SMALL} if self.state.options["small"] else {}
+
     def configure(self, wanted):
         """Takes over the options that were given on the command line. Refuses what the data cannot follow."""
         options = self.state.options
@@ -187,6 +195,10 @@ class Stack:
         self._start(self.servers, [])
 
     def _fetch(self):
+        """What the servers are made of, as far as it is missing."""
+        sets = [name for name in TO_SPARE if not self._without(name)]
+        if sets and subprocess.run([paths.TREE / "deploy/packages", *sets], check=False).returncode:
+            raise say.StackError(f"packages are missing for {', '.join(sets)}")
         if not self._without("kafka"):
             jars(self.state.options["kafka"])
 
