@@ -1,8 +1,10 @@
 """A small installation grows into one with a Kafka, and back, in rolling restarts under load; and the stack that does so."""
 import json
 import os
+import uuid
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from harness.checker import connect, rows
 from harness.either_way import EitherWay
@@ -55,6 +57,50 @@ def test_kafka_comes_and_goes_while_jobs_are_made_popped_and_reported(stack):
         there_and_back(stack, load)
     print(load.account())
     assert rows(connect(stack), "SELECT COUNT(*) n FROM outbox")[0]["n"] == 0
+
+
+def attempts_in_kafka(stack, topic):
+    """All that readers of committed messages find in the topic now."""
+    consumer = Consumer({"bootstrap.servers": stack["DUETIME_KAFKA"], "group.id": uuid.uuid4().hex, "isolation.level": "read_committed",
+                         "auto.offset.reset": "earliest", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0})
+    partitions = [TopicPartition(topic, number) for number in consumer.list_topics(topic, timeout=10).topics[topic].partitions]
+    found, ended = [], set()
+    consumer.assign(partitions)
+    while len(ended) < len(partitions):
+        message = consumer.poll(10)
+        if message.error():
+            ended.add(message.partition())
+        else:
+            found.append(dict(message.headers())["ce_id"].decode())
+    consumer.close()
+    return found
+
+
+def shard_that_waits(api):
+    return next((shard for shard in api.get("/v1/info").json["shards"] if shard["waiting_for"] == "kafka"), None)
+
+
+def test_what_was_claimed_for_kafka_waits_for_it_and_is_sent_once(stack):
+    """Its leader dies between the claim and Kafka's commit, and the next one has no Kafka: it cannot know, so it does not lead."""
+    stack.up_again("--with", "kafka")
+    api = Rest(stack["DUETIME_URL_API1"])
+    assert api.put("/v1/topics/claimed", {"delivery": "kafka"}).status == 201
+    assert api.put("/v1/topics/meanwhile", {"delivery": "pull"}).status == 201
+    stack.stop("dispatcher2")
+    stack.restart("dispatcher1", env={"DUETIME_FAIL": "produce.claimed=crash"})
+    job = api.post("/v1/jobs", {"topic": "claimed", "payload": 1, "delay": 0}).json["id"]
+    until(lambda: not stack.running("dispatcher1"), 20, "the leader dies")
+    stack.start("dispatcher1", settings=NO_KAFKA, ready=False)
+    waits = until(lambda: shard_that_waits(api), 20, lambda: api.get("/v1/info").body)
+    assert "1 attempts in flight" in waits["detail"], waits
+    assert api.get(f"/v1/jobs/{job}").json["waiting_for"] == "kafka"
+    with EitherWay(stack, "meanwhile") as load:  # the other shards are led
+        load.goes_on("pop")
+        stack.restart("dispatcher1")
+        until(lambda: attempts_in_kafka(stack, "claimed") == [f"{job}/1"], 20, lambda: attempts_in_kafka(stack, "claimed"))
+    load.account()
+    assert api.get(f"/v1/jobs/{job}").json["waiting_for"] == "ack"
+    stack.start("dispatcher2")
 
 
 def test_the_small_stack_is_mariadb_and_duetime_and_grows_on_the_same_data():
