@@ -94,6 +94,9 @@ def by_croniter(text, zone, after_ms, changes):
     """The fires by croniter; None where it is not asked: near a change of clocks, or where it is of another mind."""
     import croniter
     fields = text.split()
+    if any(field[0] != "*" and not set("L#") & set(field) and len(naive.values(field, low, high)) == high - low + 1
+           for field, low, high in ((fields[-3], 1, 31), (fields[-1], 0, 6))):
+        return None  # 1-6,0 is * to it
     parts = fields[-1].split(",")
     fields[-1] = ",".join(f"L{part[:-1]}" if part.endswith("L") else part for part in parts)
     start = datetime.datetime.fromtimestamp(after_ms / 1000, zoneinfo.ZoneInfo(zone))

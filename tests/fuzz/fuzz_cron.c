@@ -43,7 +43,10 @@ static void check_zone(struct dt_str bytes, int64_t at_s)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct input in = {(const char *)data, n};
-    int64_t at_s = (input_byte(&in) << 26) + (input_byte(&in) << 18) + (input_byte(&in) << 10);
+    int64_t at_s = 0;
+    for (int i = 0; i < 3; i++)
+        at_s = at_s << 8 | input_byte(&in);
+    at_s <<= 10;
     struct dt_str text = exact_copy(input_rest(&in));
     check_cron(text, at_s);
     check_rule(text, at_s);
