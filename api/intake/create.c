@@ -37,6 +37,8 @@ int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, s
                            "there is no such topic, and topics are not made by their first job");
     case DT_INSERT_REFUSED:
         return say_invalid(faults, problem, "/topic", row->reason ? row->reason : "the job cannot be stored");
+    case DT_INSERT_RESERVED:
+        return say_invalid(faults, problem, "/key", "is that of a fire: a schedule makes the jobs with such keys");
     case DT_INSERT_ID_TAKEN:
         break;
     }

@@ -100,7 +100,8 @@ enum dt_insert_outcome {
     DT_INSERT_CONFLICT, /* the key exists, with another request */
     DT_INSERT_NO_TOPIC,
     DT_INSERT_ID_TAKEN, /* give the row another id and insert it again */
-    DT_INSERT_REFUSED   /* the server does not take this row */
+    DT_INSERT_REFUSED,  /* the server does not take this row */
+    DT_INSERT_RESERVED  /* the key is that of a schedule's fire */
 };
 struct dt_insert {
     struct dt_new_job job;          /* in: final, with id, retry and ack_timeout */

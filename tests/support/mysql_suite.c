@@ -38,7 +38,7 @@ void mysql_fixture_empty(struct mysql_fixture *fx, struct dt_arena *arena)
             "DELETE FROM outbox; DELETE FROM deferred_results; DELETE FROM removed_jobs; DELETE FROM shard_stats; "
             "DELETE FROM history; "
             "DELETE FROM history_attempts; DELETE FROM history_counts; DELETE FROM history_days; DELETE FROM key_ends; "
-            "DELETE FROM job_counts; DELETE FROM count_audits; "
+            "DELETE FROM job_counts; DELETE FROM count_audits; DELETE FROM schedules; DELETE FROM schedule_fires; "
             "UPDATE shards SET inflight = '[]', halted = NULL, owner = NULL, ledger_offset = 0, send_n = 0");
     dt_arena_reset(arena);
 }

@@ -24,7 +24,8 @@
 
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
-#include "store/jobs/counts.h"
+#include "job/schedule/fire_key.h"
+#include "store/jobs/insert_txn.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
@@ -111,8 +112,8 @@ struct batch {
     struct keyed *keyed; /* sorted by topic, key, order */
     size_t n_keyed;
     struct dt_param *params;
-    unsigned has;            /* what any of the jobs has, HAS_* */
-    struct dt_counts counts; /* of the rows that this transaction has inserted */
+    unsigned has;             /* what any of the jobs has, HAS_* */
+    struct dt_counts *counts; /* of the rows that this transaction has inserted */
 };
 
 static int compare_bytes(struct dt_str a, struct dt_str b)
@@ -165,7 +166,6 @@ static void start_outcomes(struct batch *b)
 {
     b->n_keyed = 0;
     b->has = 0;
-    dt_counts_clear(&b->counts);
     for (size_t i = 0; i < b->n; i++) {
         struct dt_insert *row = b->rows[i];
         struct dt_new_job *job = &row->job;
@@ -332,6 +332,51 @@ static void settle_followers(struct batch *b)
     }
 }
 
+/* ---- keys of fires ---- */
+
+static dt_status find_schedule(struct batch *b, struct dt_str name, struct dt_str topic, bool *there,
+                               struct dt_error *err)
+{
+    dt_status status = dt_db_query(b->db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), DT_P_STR(topic)), err);
+    if (status != DT_OK)
+        return status;
+    *there = dt_db_next(b->db);
+    return dt_db_end(b->db, err);
+}
+
+/*
+ * Refuses rows whose key is that of a schedule's fire, and takes them out of the keyed ones. Keys that may be such are
+ * rare, and stand in order: each schedule is asked for once.
+ */
+static dt_status refuse_fires(struct batch *b, struct dt_error *err)
+{
+    struct dt_str name;
+    struct dt_str topic = DT_STR_NONE;
+    struct dt_str last = DT_STR_NONE;
+    bool there = false;
+    dt_status status = DT_OK;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_keyed && status == DT_OK; i++) {
+        struct dt_new_job *job = &b->keyed[i].row->job;
+        bool maybe = dt_fire_key_split(job->key, &name);
+        if (maybe && !(last.p && dt_str_eq(name, last) && dt_str_eq(job->topic, topic)))
+            status = find_schedule(b, name, job->topic, &there, err);
+        if (maybe) {
+            last = name;
+            topic = job->topic;
+        }
+        if (maybe && there)
+            b->keyed[i].row->outcome = DT_INSERT_RESERVED;
+        else
+            b->keyed[n++] = b->keyed[i];
+    }
+    if (n != b->n_keyed) {
+        b->n_keyed = n;
+        sort_keyed(b); /* heads stand elsewhere now */
+    }
+    return status;
+}
+
 /* ---- all at once ---- */
 
 static dt_status insert_keys(struct batch *b, struct dt_error *err)
@@ -369,7 +414,7 @@ static size_t all_job_params(struct batch *b)
 static void count_made(struct batch *b, const struct dt_new_job *job)
 {
     if (!DT_UNGUARDED(COUNT_MADE))
-        dt_counts_make(&b->counts, job->topic, job->id);
+        dt_counts_make(b->counts, job->topic, job->id);
 }
 
 static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
@@ -460,12 +505,20 @@ static dt_status insert_singly(struct batch *b, struct dt_error *err)
     return status;
 }
 
+static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
+{
+    if (singly)
+        return insert_singly(b, err);
+    dt_status status = insert_keys(b, err);
+    return status == DT_OK ? insert_jobs(b, err) : status;
+}
+
 /* ---- the transaction ---- */
 
 static dt_status finish(struct batch *b, dt_status status, struct dt_error *err)
 {
     DT_FAIL_POINT_STATUS("create.commit", status, err);
-    status = dt_counts_commit(b->db, &b->counts, status, err);
+    status = dt_counts_commit(b->db, b->counts, status, err);
     DT_FAIL_POINT_STATUS("create.committed", status, err);
     return status;
 }
@@ -474,11 +527,12 @@ static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_e
 {
     dt_status status = dt_store_begin(b->store, &b->db, &b->now_ms, err);
     if (status == DT_OK) {
+        dt_counts_clear(b->counts);
         start_outcomes(b);
-        status = singly ? insert_singly(b, err) : insert_keys(b, err);
+        status = refuse_fires(b, err);
     }
-    if (status == DT_OK && !singly)
-        status = insert_jobs(b, err);
+    if (status == DT_OK)
+        status = insert_all(b, singly, err);
     return finish(b, status, err);
 }
 
@@ -493,6 +547,7 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
     dt_status status = dt_store_db(b->store, &b->db, err);
     if (status != DT_OK)
         return status;
+    dt_counts_clear(b->counts);
     start_outcomes(b);
     size_t n = b->n_keyed ? 0 : all_job_params(b);
     if (n == 0)
@@ -567,22 +622,47 @@ static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
     return dt_fail(err, DT_UNKNOWN, "connection lost during COMMIT, and not read back: %.200s", why.text);
 }
 
+/* Room for the work on the rows. False: memory is out. */
+static bool make_room(struct batch *b)
+{
+    size_t params = b->n * JOB_COLUMNS * sizeof(*b->params);
+    char *room = dt_store_scratch(b->store, params + b->n * sizeof(*b->keyed));
+    b->params = (struct dt_param *)(void *)room;
+    b->keyed = room ? (struct keyed *)(void *)(room + params) : NULL;
+    return room;
+}
+
+dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
+                           struct dt_counts *counts, struct dt_error *err)
+{
+    struct batch b = {.store = store,
+                      .db = db,
+                      .rows = rows->v,
+                      .n = rows->n,
+                      .maker = rows->maker,
+                      .now_ms = now_ms,
+                      .counts = counts};
+    if (rows->n == 0)
+        return DT_OK;
+    if (!make_room(&b))
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    start_outcomes(&b);
+    return insert_all(&b, false, err);
+}
+
 dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker, int64_t *created_ms,
                           struct dt_error *err)
 {
-    struct batch b = {.store = store, .rows = rows, .n = n, .maker = maker};
+    struct dt_counts counts;
+    struct batch b = {.store = store, .rows = rows, .n = n, .maker = maker, .counts = &counts};
     struct dt_again again = {0};
     bool singly = false, committed = false, repeat;
     dt_status status;
     if (n == 0)
         return DT_OK;
-    dt_counts_init(&b.counts);
-    size_t params = n * JOB_COLUMNS * sizeof(*b.params);
-    char *room = dt_store_scratch(store, params + n * sizeof(*b.keyed));
-    if (!room)
+    dt_counts_init(&counts);
+    if (!make_room(&b))
         return dt_fail(err, DT_NOMEM, "out of memory");
-    b.params = (struct dt_param *)(void *)room;
-    b.keyed = (struct keyed *)(void *)(room + params);
     do {
         status = insert_once(&b, singly, err);
         repeat = !singly && (status == DT_EXISTS || status == DT_INVALID);
@@ -593,7 +673,7 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
                 status = DT_BUSY; /* certainly not there: once more */
         }
     } while (repeat || dt_store_again(&again, status));
-    dt_counts_clear(&b.counts);
+    dt_counts_clear(&counts);
     if (status == DT_OK)
         *created_ms = b.now_ms;
     return status;

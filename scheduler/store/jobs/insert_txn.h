@@ -1,0 +1,24 @@
+/*
+ * Making jobs inside a transaction of the caller; for store/ only. The way is that of dt_store_insert.
+ */
+#ifndef DT_STORE_INSERT_TXN_H
+#define DT_STORE_INSERT_TXN_H
+
+#include "store/jobs/counts.h"
+#include "store/store_internal.h"
+
+/* The rows, and by which number their maker knows them again. */
+struct dt_insert_rows {
+    struct dt_insert *const *v;
+    size_t n;
+    int64_t maker;
+};
+/*
+ * Inserts the rows in the open transaction, which began at now_ms; those that are CREATED are counted in *counts. Keys of
+ * fires may be made here. EXISTS: an id is taken; INVALID: the server does not take one of the rows; with any status but
+ * OK: roll back.
+ */
+DT_MUST_CHECK dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
+                                         struct dt_counts *counts, struct dt_error *err);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * The work of one transaction on schedules whose rows it holds: jobs for their fires, fires withdrawn and returned, and
+ * how far each schedule is afterwards. For schedules/ only.
+ */
+#ifndef DT_STORE_FIRE_BATCH_H
+#define DT_STORE_FIRE_BATCH_H
+
+#include "store/jobs/counts.h"
+#include "store/schedules/fire_plan.h"
+#include "store/schedules/schedule_row.h"
+
+struct dt_fire_row; /* a job to be made */
+
+struct dt_fire_batch {
+    struct dt_fire_maker *maker;
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_counts counts;
+    struct dt_fire_row *rows; /* DT_FIRES_AT_ONCE */
+    size_t n_rows;
+    size_t bytes;                          /* of their jobs */
+    struct dt_schedule_progress *progress; /* likewise */
+    size_t n_progress;
+    int64_t *cancel_first; /* jobs whose retries are to end before their schedule is looked at again; likewise */
+    size_t n_cancel_first;
+    size_t made, skipped, returned;
+    /* The defaults of the topic that was asked for last. */
+    struct dt_str topic, retry;
+    int64_t ack_timeout_ms;
+    bool topic_there;
+    struct dt_error *err;
+};
+
+/* Begins; memory is the maker's arena's. NOMEM. */
+DT_MUST_CHECK dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fire_maker *maker, struct dt_error *err);
+/* Plans the fires of a schedule, which lives in the arena. What keeps it from having any is noted in its row. */
+DT_MUST_CHECK dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s);
+/* Notes in the schedule's row why it cannot have its jobs. */
+DT_MUST_CHECK dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, const char *why);
+/* Plans a job for now: last_job_id after dt_fire_batch_write. */
+DT_MUST_CHECK dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s);
+/* Writes the jobs and the progress. */
+DT_MUST_CHECK dt_status dt_fire_batch_write(struct dt_fire_batch *b);
+/* Cancels fires that lie ahead of now, but for the first `keep`. */
+DT_MUST_CHECK dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedule *s, size_t keep);
+
+#endif

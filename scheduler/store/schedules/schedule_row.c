@@ -1,0 +1,138 @@
+/*
+ * The one place that knows the columns of schedules, in the order of store/sql/schedules.sql.
+ */
+#include "store/schedules/schedule_row.h"
+
+#include "store/jobs/store_row.h"
+#include "store/sql/statements.h"
+
+#define PROGRESS_COLUMNS 8
+
+static const char *const overlap_names[DT_OVERLAPS] = {"allow", "skip", "cancel"};
+
+const char *dt_overlap_name(enum dt_overlap overlap)
+{
+    return overlap_names[overlap];
+}
+
+static enum dt_overlap overlap_at(const dt_db *db, unsigned column)
+{
+    int64_t n = dt_db_i64(db, column) - 1;
+    return n > 0 && n < DT_OVERLAPS ? (enum dt_overlap)n : DT_OVERLAP_ALLOW;
+}
+
+/* Copies a text; *ok is false when memory is out. */
+static struct dt_str text_at(const dt_db *db, unsigned column, struct dt_arena *arena, bool *ok)
+{
+    struct dt_str text = dt_db_bytes(db, column);
+    struct dt_str copy = dt_arena_copy(arena, text);
+    *ok &= !text.p || copy.p;
+    return copy;
+}
+
+static void take_job(const dt_db *db, struct dt_arena *arena, struct dt_new_job *job, bool *ok)
+{
+    struct dt_str digest = dt_db_bytes(db, 16);
+    if (digest.n == sizeof(job->digest))
+        memcpy(job->digest, digest.p, digest.n);
+    job->topic = text_at(db, 1, arena, ok);
+    job->retry = text_at(db, 17, arena, ok);
+    job->ack_timeout_ms = dt_db_i64(db, 18);
+    job->partition_key = text_at(db, 19, arena, ok);
+    job->headers = text_at(db, 20, arena, ok);
+    job->content_type = text_at(db, 21, arena, ok);
+    job->payload_binary = dt_db_i64(db, 22) != 0;
+    job->payload = text_at(db, 23, arena, ok);
+}
+
+static void take_progress(const dt_db *db, struct dt_arena *arena, struct dt_schedule *s, bool *ok)
+{
+    s->next_fire_ms = dt_db_i64(db, 24);
+    s->last_fire_ms = dt_db_i64(db, 25);
+    s->last_job_id = dt_db_i64(db, 26);
+    s->zone_stamp = dt_db_i64(db, 27);
+    s->error = text_at(db, 28, arena, ok);
+    s->error_at_ms = dt_db_i64(db, 29);
+    s->look_ms = dt_db_i64(db, 30);
+}
+
+dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_schedule *s = row;
+    bool ok = true;
+    (void)arg;
+    *s = (struct dt_schedule){
+        .name = text_at(db, 0, arena, &ok),
+        .cron = text_at(db, 2, arena, &ok),
+        .every_ms = dt_db_i64(db, 3),
+        .anchor_ms = dt_db_i64(db, 4),
+        .time_zone = text_at(db, 5, arena, &ok),
+        .starts_at_ms = dt_db_i64(db, 6),
+        .ends_at_ms = dt_db_i64(db, 7),
+        .overlap = overlap_at(db, 8),
+        .catch_up_ms = dt_db_i64(db, 9),
+        .catch_up_max = dt_db_i64(db, 10),
+        .jitter_ms = dt_db_i64(db, 11),
+        .paused = dt_db_i64(db, 12) != 0,
+        .created_at_ms = dt_db_i64(db, 13),
+        .updated_at_ms = dt_db_i64(db, 14),
+        .version = dt_db_i64(db, 15),
+    };
+    take_job(db, arena, &s->job, &ok);
+    take_progress(db, arena, s, &ok);
+    return ok ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_schedule_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_schedule *out,
+                           struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_select_schedule, DT_PARAMS(DT_P_STR(name)), err);
+    if (status != DT_OK)
+        return status;
+    status = dt_db_next(db) ? dt_schedule_take(db, arena, out, NULL) : DT_NOT_FOUND;
+    dt_status ended = dt_db_end(db, err);
+    if (ended != DT_OK || status == DT_OK)
+        return ended;
+    return dt_fail(err, status, status == DT_NOT_FOUND ? "no such schedule" : "out of memory");
+}
+
+dt_status dt_schedule_write(dt_db *db, const struct dt_schedule *s, struct dt_error *err)
+{
+    const struct dt_new_job *job = &s->job;
+    return dt_db_run(
+        db, dt_sql_put_schedule,
+        DT_PARAMS(DT_P_STR(s->name), DT_P_STR(job->topic), DT_P_STR_OR_NULL(s->cron), DT_P_INT_OR_NULL(s->every_ms),
+                  DT_P_INT(s->anchor_ms), DT_P_STR(s->time_zone), DT_P_INT_OR_NULL(s->starts_at_ms),
+                  DT_P_INT_OR_NULL(s->ends_at_ms), DT_P_INT(s->overlap + 1), DT_P_INT(s->catch_up_ms),
+                  DT_P_INT_OR_NULL(s->catch_up_max), DT_P_INT(s->jitter_ms), DT_P_INT(s->paused),
+                  DT_P_INT(s->created_at_ms), DT_P_INT(s->updated_at_ms), DT_P_INT(s->version),
+                  DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof(job->digest)})),
+                  DT_P_STR_OR_NULL(job->retry), DT_P_INT_OR_NULL(job->ack_timeout_ms),
+                  DT_P_STR_OR_NULL(job->partition_key), DT_P_STR_OR_NULL(job->headers),
+                  DT_P_STR_OR_NULL(job->content_type), DT_P_INT(job->payload_binary), DT_P_STR(job->payload)),
+        NULL, err);
+}
+
+dt_status dt_schedule_write_progress(dt_db *db, struct dt_arena *arena, const struct dt_schedule_progress *v, size_t n,
+                                     struct dt_error *err)
+{
+    struct dt_param *params = dt_arena_alloc(arena, (n + 1) * PROGRESS_COLUMNS * sizeof(*params));
+    struct dt_param *p = params;
+    if (n == 0)
+        return DT_OK;
+    if (!p)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_schedule *s = v[i].schedule;
+        *p++ = DT_P_STR(s->name);
+        *p++ = DT_P_INT_OR_NULL(s->next_fire_ms);
+        *p++ = DT_P_INT_OR_NULL(v[i].look_ms);
+        *p++ = DT_P_INT_OR_NULL(s->last_fire_ms);
+        *p++ = DT_P_INT_OR_NULL(s->last_job_id);
+        *p++ = DT_P_INT(s->zone_stamp);
+        *p++ = DT_P_STR_OR_NULL(s->error);
+        *p++ = DT_P_INT_OR_NULL(s->error_at_ms);
+    }
+    return dt_db_run_many(db, dt_sql_put_schedule_fires, (struct dt_param_rows){params, PROGRESS_COLUMNS, n}, NULL,
+                          err);
+}

@@ -1,0 +1,413 @@
+/*
+ * The transactions on schedules: see schedules.h. Each takes the row of schedule_fires first, so that a change and the
+ * makers of fires come one after the other.
+ */
+#include <sys/random.h>
+
+#include "base/hooks/fail_point.h"
+#include "store/schedules/fire_batch.h"
+#include "store/sql/statements.h"
+
+#define SCHEDULES_AT_ONCE 64
+#define IDS_AT_ONCE       (2 * DT_FIRES_AT_ONCE)
+
+/* ---- a transaction ---- */
+
+struct task {
+    struct dt_fire_batch batch;
+    struct dt_str name;
+    struct dt_schedule *out;
+    struct dt_schedule_put *put;
+    struct dt_fires_made *made;
+    bool paused, cancel;
+    size_t limit;
+    const char *refused; /* not NULL: the one schedule that is looked at cannot have its jobs, for this reason */
+    dt_status (*work)(struct task *t);
+};
+
+static dt_status begin_task(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct task *t = arg;
+    dt_status status = dt_fire_batch_init(&t->batch, t->batch.maker, err);
+    t->batch.db = db;
+    t->batch.now_ms = now_ms;
+    return status == DT_OK ? t->work(t) : status;
+}
+
+static dt_status have_ids(struct dt_fire_maker *m, struct dt_error *err)
+{
+    if (m->ids >= DT_FIRES_AT_ONCE)
+        return DT_OK;
+    m->ids = 0;
+    uint64_t random;
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
+    m->number = (int64_t)(random >> 1);
+    dt_status status = dt_store_reserve_ids(m->store, IDS_AT_ONCE, &m->id, err);
+    if (status == DT_OK)
+        m->ids = IDS_AT_ONCE;
+    return status;
+}
+
+/* The counts are the batch's, which each try begins anew. */
+static dt_status commit_once(struct task *t, struct dt_error *err)
+{
+    dt_db *db;
+    int64_t now_ms;
+    dt_status status = dt_store_begin(t->batch.maker->store, &db, &now_ms, err);
+    if (status == DT_OK)
+        status = begin_task(t, db, now_ms, err);
+    else
+        dt_counts_init(&t->batch.counts);
+    status = dt_counts_commit(db, &t->batch.counts, status, err);
+    DT_FAIL_POINT_STATUS("fires.committed", status, err);
+    return status;
+}
+
+/* An id that is taken comes from a block that was given out before the server went back in time. */
+static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct dt_error *err)
+{
+    struct dt_again again = {0};
+    dt_status status;
+    t->batch.maker = maker;
+    do {
+        status = have_ids(maker, err);
+        if (status == DT_OK)
+            status = commit_once(t, err);
+        if (status == DT_EXISTS) {
+            maker->ids = 0;
+            status = DT_BUSY;
+        }
+    } while (dt_store_again(&again, status));
+    if (status != DT_OK)
+        maker->n_moves = 0;
+    return status;
+}
+
+/* Locks the schedule, and reads it. NOT_FOUND. */
+static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
+{
+    struct dt_fire_batch *b = &t->batch;
+    dt_status status = dt_db_query(b->db, dt_sql_lock_schedule, DT_PARAMS(DT_P_STR(t->name)), b->err);
+    if (status != DT_OK)
+        return status;
+    (void)dt_db_next(b->db);
+    status = dt_db_end(b->db, b->err);
+    return status == DT_OK ? dt_schedule_read(b->db, t->name, b->maker->arena, s, b->err) : status;
+}
+
+/* ---- making fires ---- */
+
+static dt_status lock_due(struct task *t, struct dt_rows *due)
+{
+    struct dt_fire_batch *b = &t->batch;
+    dt_status status =
+        dt_db_query(b->db, dt_sql_lock_due_schedules, DT_PARAMS(DT_P_INT(b->now_ms), DT_P_INT(t->limit)), b->err);
+    return status == DT_OK ? dt_store_read_rows(b->db, b->maker->arena, due, b->err) : status;
+}
+
+/* A row without settings is what a manual edit left. */
+static dt_status advance_one(struct task *t, struct dt_schedule *s)
+{
+    struct dt_fire_batch *b = &t->batch;
+    if (!s->job.topic.p)
+        return dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(s->name)), NULL, b->err);
+    return t->refused ? dt_fire_batch_refuse(b, s, t->refused) : dt_fire_batch_advance(b, s);
+}
+
+/* Reads when the next look is due (0 = none is), and whether it is due now. */
+static dt_status find_next_look(dt_db *db, int64_t *look_ms, bool *due, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_find_next_look, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    bool some = dt_db_next(db);
+    *look_ms = some ? dt_later(dt_db_i64(db, 0), 1) : 0;
+    *due = some && *look_ms <= dt_db_i64(db, 1);
+    return dt_db_end(db, err);
+}
+
+static dt_status make_due(struct task *t)
+{
+    struct dt_rows due = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take};
+    struct dt_fire_batch *b = &t->batch;
+    dt_status status = lock_due(t, &due);
+    struct dt_schedule *v = due.v;
+    *t->made = (struct dt_fires_made){.schedules = due.n};
+    for (size_t i = 0; i < due.n && status == DT_OK && b->n_rows < DT_FIRES_AT_ONCE; i++)
+        status = advance_one(t, &v[i]);
+    if (status == DT_OK && due.n)
+        status = dt_fire_batch_write(b);
+    bool more;
+    return status == DT_OK ? find_next_look(b->db, &t->made->next_look_ms, &more, b->err) : status;
+}
+
+/* Ends the retries of jobs whose next fire waits for that; their schedules are still due for a look. */
+static dt_status cancel_before(struct dt_fire_maker *maker, const struct dt_fire_batch *b, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < b->n_cancel_first && status == DT_OK; i++) {
+        struct dt_job job;
+        status = dt_store_cancel(maker->store, b->cancel_first[i], true, maker->arena, &job, err);
+        if (status == DT_TOO_LATE || status == DT_NOT_FOUND) /* finished meanwhile */
+            status = DT_OK;
+    }
+    return status;
+}
+
+/* Where the server does not take a job, schedules are looked at one by one, and the one at fault says why. */
+static dt_status commit_due(struct dt_fire_maker *maker, struct task *t, struct dt_error *err)
+{
+    struct dt_error why = {0};
+    t->limit = SCHEDULES_AT_ONCE;
+    dt_status status = commit_task(maker, t, err);
+    if (status != DT_INVALID)
+        return status;
+    t->limit = 1;
+    status = commit_task(maker, t, &why);
+    if (status != DT_INVALID)
+        return status;
+    t->refused = why.text;
+    return commit_task(maker, t, err);
+}
+
+/* Nothing to do costs one read of an index. */
+dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made *out, struct dt_error *err)
+{
+    struct task t = {.made = out, .work = make_due};
+    bool due = false;
+    dt_db *db;
+    *out = (struct dt_fires_made){0};
+    maker->n_moves = 0;
+    dt_status status = dt_store_db(maker->store, &db, err);
+    if (status == DT_OK)
+        status = find_next_look(db, &out->next_look_ms, &due, err);
+    if (status != DT_OK || !due)
+        return status;
+    status = commit_due(maker, &t, err);
+    if (status == DT_OK) {
+        out->made = t.batch.made;
+        out->skipped = t.batch.skipped;
+        out->returned = t.batch.returned;
+        status = cancel_before(maker, &t.batch, err);
+    }
+    return status;
+}
+
+/* ---- a new tzdata ---- */
+
+static dt_status take_name(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_str *name = row;
+    (void)arg;
+    *name = dt_arena_copy(arena, dt_db_bytes(db, 0));
+    return name->p ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_store_schedule_zones(dt_store *store, struct dt_arena *arena, struct dt_schedule_zones *out,
+                                  struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_str), .read = take_name};
+    dt_db *db;
+    *out = (struct dt_schedule_zones){0};
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_select_schedule_zones, DT_NO_PARAMS, err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, arena, &rows, err);
+    if (status == DT_OK)
+        *out = (struct dt_schedule_zones){rows.v, rows.n};
+    return status;
+}
+
+dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t stamp, uint64_t *n,
+                                    struct dt_error *err)
+{
+    dt_db *db;
+    *n = 0;
+    dt_status status = dt_store_db(store, &db, err);
+    return status != DT_OK ? status
+                           : dt_db_run(db, dt_sql_look_at_zone, DT_PARAMS(DT_P_STR(zone), DT_P_INT(stamp)), n, err);
+}
+
+/* ---- changes ---- */
+
+/* Fires that lie ahead go; the next ones are reckoned from now on. */
+static dt_status begin_anew(struct task *t, struct dt_schedule *s, const struct dt_schedule *old)
+{
+    struct dt_fire_batch *b = &t->batch;
+    struct dt_recurrence r;
+    dt_zone *zone = NULL;
+    dt_status status = old ? dt_fire_batch_withdraw(b, old, 0) : DT_OK;
+    if (status == DT_OK)
+        status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
+    if (status == DT_INVALID && s->paused && old)
+        return DT_OK; /* its zone is gone: that keeps nobody from pausing it */
+    if (status != DT_OK)
+        return status;
+    s->zone_stamp = dt_zone_stamp(zone);
+    s->last_fire_ms = old ? dt_earlier(old->last_fire_ms, b->now_ms) : 0;
+    s->last_job_id = old ? old->last_job_id : 0;
+    dt_fire_plan_from(s, &r, b->now_ms);
+    dt_zone_free(zone);
+    return DT_OK;
+}
+
+/* What keeps the schedule from having jobs stands in its row, and refuses a request that sets it so. */
+static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
+{
+    dt_status status = dt_schedule_write(t->batch.db, s, t->batch.err);
+    if (status == DT_OK)
+        status = dt_fire_batch_advance(&t->batch, s);
+    if (status == DT_OK && s->error.p && t->put)
+        status = dt_fail(t->batch.err, DT_NOT_FOUND, "%.*s", (int)s->error.n, s->error.p);
+    return status == DT_OK ? dt_fire_batch_write(&t->batch) : status;
+}
+
+static bool same_request(const struct dt_schedule *a, const struct dt_schedule *b)
+{
+    return memcmp(a->job.digest, b->job.digest, sizeof(a->job.digest)) == 0;
+}
+
+static void fill_new(struct task *t, struct dt_schedule *s, const struct dt_schedule *old)
+{
+    const struct dt_schedule_put *put = t->put;
+    *s = *put->schedule;
+    s->paused = put->set_paused || !old ? put->schedule->paused : old->paused;
+    s->created_at_ms = old ? old->created_at_ms : t->batch.now_ms;
+    s->updated_at_ms = t->batch.now_ms;
+    s->version = old ? old->version + 1 : 1;
+    s->anchor_ms = s->starts_at_ms ? s->starts_at_ms : s->created_at_ms;
+}
+
+static dt_status put_schedule(struct task *t)
+{
+    struct dt_fire_batch *b = &t->batch;
+    struct dt_schedule old;
+    dt_status status = dt_db_run(b->db, dt_sql_enter_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
+    if (status == DT_OK)
+        status = lock_and_read(t, &old);
+    t->put->created = status == DT_NOT_FOUND;
+    if (status != DT_OK && status != DT_NOT_FOUND)
+        return status;
+    const struct dt_schedule *was = t->put->created ? NULL : &old;
+    fill_new(t, t->out, was);
+    if (was && same_request(was, t->out) && was->paused == t->out->paused) {
+        *t->out = old;
+        return DT_OK;
+    }
+    status = begin_anew(t, t->out, was);
+    return status == DT_OK ? write_and_advance(t, t->out) : status;
+}
+
+dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struct dt_schedule_put *put, struct dt_schedule *out,
+                                struct dt_error *err)
+{
+    struct task t = {.name = put->schedule->name, .put = put, .out = out, .work = put_schedule};
+    return commit_task(maker, &t, err);
+}
+
+/* Fires that a pause made miss are made if they are no older than catch_up says. */
+static dt_status resume_from(struct task *t, struct dt_schedule *s)
+{
+    struct dt_fire_batch *b = &t->batch;
+    struct dt_recurrence r;
+    dt_zone *zone = NULL;
+    int64_t missed_ms = s->next_fire_ms;
+    dt_status status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
+    if (status != DT_OK)
+        return status;
+    if (missed_ms)
+        dt_fire_plan_from(s, &r, dt_later(missed_ms, b->now_ms - s->catch_up_ms));
+    s->zone_stamp = dt_zone_stamp(zone);
+    dt_zone_free(zone);
+    return DT_OK;
+}
+
+static dt_status pause_schedule(struct task *t)
+{
+    struct dt_fire_batch *b = &t->batch;
+    struct dt_schedule *s = t->out;
+    dt_status status = lock_and_read(t, s);
+    if (status != DT_OK || s->paused == t->paused)
+        return status;
+    const struct dt_schedule old = *s;
+    s->paused = t->paused;
+    s->version++;
+    s->updated_at_ms = b->now_ms;
+    status = t->paused ? begin_anew(t, s, &old) : resume_from(t, s);
+    return status == DT_OK ? write_and_advance(t, s) : status;
+}
+
+dt_status dt_store_schedule_pause(struct dt_fire_maker *maker, struct dt_str name, bool paused, struct dt_schedule *out,
+                                  struct dt_error *err)
+{
+    struct task t = {.name = name, .paused = paused, .out = out, .work = pause_schedule};
+    return commit_task(maker, &t, err);
+}
+
+static dt_status delete_schedule(struct task *t)
+{
+    struct dt_fire_batch *b = &t->batch;
+    struct dt_schedule s;
+    dt_status status = lock_and_read(t, &s);
+    if (status == DT_OK)
+        status = dt_fire_batch_withdraw(b, &s, t->cancel ? 0 : 1);
+    if (status == DT_OK)
+        status = dt_db_run(b->db, dt_sql_delete_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
+    if (status == DT_OK)
+        status = dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
+    return status;
+}
+
+dt_status dt_store_schedule_delete(struct dt_fire_maker *maker, struct dt_str name, bool cancel, struct dt_error *err)
+{
+    struct task t = {.name = name, .cancel = cancel, .work = delete_schedule};
+    return commit_task(maker, &t, err);
+}
+
+static dt_status run_now(struct task *t)
+{
+    struct dt_fire_batch *b = &t->batch;
+    struct dt_schedule *s = t->out;
+    dt_status status = lock_and_read(t, s);
+    if (status == DT_OK)
+        status = dt_fire_batch_now(b, s);
+    return status == DT_OK ? dt_fire_batch_write(b) : status;
+}
+
+dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str name, int64_t *job_id,
+                                    struct dt_error *err)
+{
+    struct dt_schedule s;
+    struct task t = {.name = name, .out = &s, .work = run_now};
+    dt_status status = commit_task(maker, &t, err);
+    *job_id = status == DT_OK ? s.last_job_id : 0;
+    return status;
+}
+
+/* ---- reading ---- */
+
+dt_status dt_store_schedule_get(dt_store *store, struct dt_str name, struct dt_arena *arena, struct dt_schedule *out,
+                                struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    return status == DT_OK ? dt_schedule_read(db, name, arena, out, err) : status;
+}
+
+dt_status dt_store_schedule_list(dt_store *store, struct dt_str after, unsigned limit, struct dt_arena *arena,
+                                 struct dt_schedule_list *out, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take};
+    dt_db *db;
+    *out = (struct dt_schedule_list){0};
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_select_schedules, DT_PARAMS(DT_P_STR(after), DT_P_INT(limit)), err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, arena, &rows, err);
+    if (status == DT_OK)
+        *out = (struct dt_schedule_list){rows.v, rows.n};
+    return status;
+}

@@ -1,0 +1,119 @@
+-- Schedules and their fires. The lock of a schedule is its row of schedule_fires, taken before anything else.
+
+-- name: enter_schedule
+INSERT INTO schedule_fires (name)
+VALUES (?)
+ON DUPLICATE KEY UPDATE name = name;
+
+-- name: lock_schedule
+SELECT name FROM schedule_fires WHERE name = ? FOR UPDATE;
+
+-- What is to be looked at. Others work on what is locked. A row without settings, which a manual edit left, has no topic.
+-- name: lock_due_schedules
+SELECT f.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
+       s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
+       s.retry, s.ack_timeout_ms, s.partition_key, s.headers, s.content_type, s.payload_binary, s.payload,
+       f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at
+  FROM schedule_fires f FORCE INDEX (look)
+  LEFT JOIN schedules s FORCE INDEX (PRIMARY) ON s.name = f.name
+ WHERE f.look_at <= ?
+ ORDER BY f.look_at LIMIT ?
+   FOR UPDATE SKIP LOCKED;
+
+-- name: find_next_look
+SELECT look_at, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+  FROM schedule_fires FORCE INDEX (look)
+ WHERE look_at IS NOT NULL
+ ORDER BY look_at LIMIT 1;
+
+-- name: select_schedule
+SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
+       s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
+       s.retry, s.ack_timeout_ms, s.partition_key, s.headers, s.content_type, s.payload_binary, s.payload,
+       f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at
+  FROM schedules s
+  JOIN schedule_fires f ON f.name = s.name
+ WHERE s.name = ?;
+
+-- name: select_schedules
+SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
+       s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
+       s.retry, s.ack_timeout_ms, s.partition_key, s.headers, s.content_type, s.payload_binary, '',
+       f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at
+  FROM schedules s FORCE INDEX (PRIMARY)
+  JOIN schedule_fires f ON f.name = s.name
+ WHERE s.name > ?
+ ORDER BY s.name LIMIT ?;
+
+-- name: put_schedule
+REPLACE INTO schedules (name, topic, cron, every_ms, anchor_at, time_zone, starts_at, ends_at, overlap, catch_up_ms,
+                        catch_up_max, jitter_ms, paused, created_at, updated_at, version, digest, retry,
+                        ack_timeout_ms, partition_key, headers, content_type, payload_binary, payload)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: delete_schedule
+DELETE FROM schedules WHERE name = ?;
+
+-- name: delete_schedule_fires
+DELETE FROM schedule_fires WHERE name = ?;
+
+-- name: put_schedule_fires
+INSERT INTO schedule_fires (name, next_fire_at, look_at, last_fire_at, last_job_id, zone_stamp, error, error_at)
+VALUES (?,?,?,?,?,?,?,?)
+ON DUPLICATE KEY UPDATE next_fire_at = VALUES(next_fire_at), look_at = VALUES(look_at),
+       last_fire_at = VALUES(last_fire_at), last_job_id = VALUES(last_job_id), zone_stamp = VALUES(zone_stamp),
+       error = VALUES(error), error_at = VALUES(error_at);
+
+-- A schedule that has the key, if that is a key of its fires.
+-- name: find_schedule_of_key
+SELECT 1 FROM schedules WHERE name = ? AND topic = ?;
+
+-- Fires that lie ahead, by their keys.
+-- name: select_pending_fires
+SELECT j.id, GREATEST(j.next_at, 1)
+  FROM job_keys k FORCE INDEX (PRIMARY)
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id
+ WHERE k.topic = ?
+   AND k.job_key > ?
+   AND k.job_key < ?
+   AND j.state = 'scheduled'
+   AND j.attempt = 0
+ ORDER BY k.job_key;
+
+-- name: find_unfinished
+SELECT no_retries FROM jobs WHERE id = ? AND state IN ('scheduled','dispatched');
+
+-- A fire that is not to run: the reason is its last error. It stays where it can go back to scheduled until its time is over.
+-- name: end_fire
+UPDATE jobs
+   SET state = 'cancelled', next_at = NULL, finished_at = ?, error_code = ?, error_message = ?, error_at = ?,
+       leave_at = ?,
+       purge_at = GREATEST(? + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?),
+                                     7223372036854775807), leave_at),
+       version = version + 1, updated_at = ?
+ WHERE id = ?
+   AND state = 'scheduled'
+   AND attempt = 0;
+
+-- A fire that was withdrawn and is wanted again, as it is wanted now.
+-- name: return_fire
+UPDATE jobs
+   SET state = 'scheduled', run_at = ?, next_at = ?, near = ?, finished_at = 0, error_code = NULL,
+       error_message = NULL, error_at = NULL, purge_at = NULL, leave_at = 0, version = version + 1, updated_at = ?,
+       digest = ?, retry = ?, ack_timeout_ms = ?, partition_key = ?, headers = ?, content_type = ?,
+       payload_binary = ?, payload = ?
+ WHERE id = ?
+   AND state = 'cancelled'
+   AND error_code = 'withdrawn';
+
+-- name: select_schedule_zones
+SELECT DISTINCT time_zone FROM schedules FORCE INDEX (time_zone);
+
+-- Fires that were reckoned with another tzdata.
+-- name: look_at_zone
+UPDATE schedules s FORCE INDEX (time_zone)
+  STRAIGHT_JOIN schedule_fires f ON f.name = s.name
+   SET f.look_at = 0
+ WHERE s.time_zone = ?
+   AND f.zone_stamp <> ?
+   AND f.look_at IS NOT NULL;

@@ -1,0 +1,487 @@
+/* Schedules and their fires on a real server. Time is moved by hand: a schedule's row says how far it is. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/schedules/schedules.h"
+#include "support/store_suite.h"
+
+#define HOUR_MS INT64_C(3600000)
+#define NAME    "nightly"
+
+STORE_SUITE("schedules", 0)
+
+static dt_zone_files *zones;
+
+static int begin(void **state)
+{
+    assert_int_equal(dt_zone_files_new(NULL, &zones), DT_OK);
+    return open_store(state);
+}
+
+static int end(void **state)
+{
+    dt_zone_files_free(zones);
+    return close_store(state);
+}
+
+static int with_topic(void **state)
+{
+    empty_tables(state);
+    OK(dt_store_topic_ensure(store, S("t"), NULL, &err));
+    return 0;
+}
+
+static struct dt_schedule cron(const char *text)
+{
+    return (struct dt_schedule){.name = S(NAME),
+                                .cron = dt_str(text),
+                                .time_zone = S("Europe/Berlin"),
+                                .job = {.topic = S("t"), .payload = S("{\"n\":1}"), .digest = "one"}};
+}
+
+static struct dt_schedule every(int64_t ms)
+{
+    struct dt_schedule s = cron(NULL);
+    s.every_ms = ms;
+    return s;
+}
+
+static struct dt_fire_maker a_maker(void)
+{
+    return (struct dt_fire_maker){.store = store, .zones = zones, .arena = &arena};
+}
+
+static struct dt_schedule put(struct dt_schedule s)
+{
+    struct dt_fire_maker maker = a_maker();
+    struct dt_schedule_put ask = {.schedule = &s};
+    struct dt_schedule out;
+    OK(dt_store_schedule_put(&maker, &ask, &out, &err));
+    return out;
+}
+
+static struct dt_fires_made make(void)
+{
+    struct dt_fire_maker maker = a_maker();
+    struct dt_fires_made made;
+    OK(dt_store_make_fires(&maker, &made, &err));
+    return made;
+}
+
+static void set_paused(bool paused)
+{
+    struct dt_fire_maker maker = a_maker();
+    struct dt_schedule s;
+    OK(dt_store_schedule_pause(&maker, S(NAME), paused, &s, &err));
+}
+
+static int64_t count(const char *where)
+{
+    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE %s", where);
+}
+
+#define SCHEDULED "state = 'scheduled'"
+#define WITHDRAWN "state = 'cancelled' AND error_code = 'withdrawn' AND error_at > 0 AND next_at IS NULL"
+#define OVERLAP   "state = 'cancelled' AND error_code = 'overlap'"
+
+static void assert_jobs(int64_t scheduled, int64_t withdrawn)
+{
+    assert_int_equal(count(SCHEDULED), scheduled);
+    assert_int_equal(count(WITHDRAWN), withdrawn);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM job_keys"), count("TRUE"));
+    assert_int_equal(mysql_fixture_audit(&fx), 0);
+}
+
+/* Moves a schedule back: its next fire was so long ago, and it is to be looked at. */
+static void was_away(int64_t ms)
+{
+    mysql_fixture_run(&fx,
+                      "UPDATE schedules SET anchor_at = anchor_at - %lld; UPDATE schedule_fires SET next_fire_at = "
+                      "next_fire_at - %lld, last_fire_at = NULL, look_at = 1",
+                      (long long)ms, (long long)ms);
+}
+
+static void there_is_always_a_fire_ahead(void **state)
+{
+    (void)state;
+    struct dt_schedule s = put(cron("0 9 * * *"));
+    assert_int_equal(s.version, 1);
+    assert_jobs(1, 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT job_key = CONCAT('" NAME "@', run_at) AND next_at = run_at "
+                                               "AND run_at MOD 3600000 = 0 FROM jobs"),
+                     1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT look_at > next_fire_at - 90000000 FROM schedule_fires"), 1);
+    assert_int_equal(make().schedules, 0);
+    assert_jobs(1, 0);
+}
+
+static void all_that_comes_soon_is_made_at_once(void **state)
+{
+    (void)state;
+    put(every(1000));
+    int64_t n = count(SCHEDULED);
+    assert_in_range(n, 120, 122);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT MAX(run_at) - MIN(run_at) FROM jobs"), (n - 1) * 1000);
+    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1");
+    make();
+    assert_jobs(count(SCHEDULED), 0);
+    assert_in_range(count(SCHEDULED), n, n + 2);
+}
+
+static void a_schedule_with_many_fires_is_made_in_pieces(void **state)
+{
+    (void)state;
+    put(every(100));
+    assert_int_equal(count(SCHEDULED), DT_FIRES_AT_ONCE);
+    for (int i = 0; i < 5 && make().schedules; i++)
+        ;
+    assert_in_range(count(SCHEDULED), 1200, 1260);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(DISTINCT job_key) FROM jobs"), count(SCHEDULED));
+}
+
+static void an_equal_request_changes_nothing(void **state)
+{
+    (void)state;
+    put(cron("0 9 * * *"));
+    assert_int_equal(put(cron("0 9 * * *")).version, 1);
+    assert_jobs(1, 0);
+}
+
+static void a_pause_withdraws_what_lies_ahead_and_a_resume_returns_it(void **state)
+{
+    (void)state;
+    put(cron("0 9 * * *"));
+    int64_t id = mysql_fixture_number(&fx, "SELECT id FROM jobs");
+    set_paused(true);
+    assert_jobs(0, 1);
+    make();
+    assert_jobs(0, 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT leave_at > run_at AND purge_at >= leave_at FROM jobs"), 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT look_at IS NULL FROM schedule_fires"), 1);
+    set_paused(false);
+    assert_jobs(1, 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE error_code IS NULL AND leave_at = 0"), id);
+}
+
+static void a_change_reaches_the_fires_that_lie_ahead(void **state)
+{
+    (void)state;
+    put(cron("0 9 * * *"));
+    int64_t id = mysql_fixture_number(&fx, "SELECT id FROM jobs");
+    struct dt_schedule s = cron("0 9 * * *");
+    s.job.payload = S("{\"n\":2}");
+    s.job.retry = S("1m");
+    memcpy(s.job.digest, "two", 4);
+    assert_int_equal(put(s).version, 2);
+    assert_jobs(1, 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE payload = '{\"n\":2}' AND retry = '1m'"), id);
+    s.cron = S("30 9 * * *");
+    memcpy(s.job.digest, "three", 6);
+    put(s);
+    assert_jobs(1, 1);
+}
+
+static void a_fire_that_its_caller_cancelled_stays_cancelled(void **state)
+{
+    (void)state;
+    struct dt_job job;
+    put(cron("0 9 * * *"));
+    OK(dt_store_cancel(store, mysql_fixture_number(&fx, "SELECT id FROM jobs"), false, &arena, &job, &err));
+    set_paused(true);
+    set_paused(false);
+    assert_jobs(0, 0);
+}
+
+static void a_fire_that_is_under_way_is_not_withdrawn(void **state)
+{
+    (void)state;
+    put(cron("0 9 * * *"));
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 1");
+    set_paused(true);
+    assert_int_equal(count("state = 'dispatched'"), 1);
+    assert_int_equal(count(WITHDRAWN), 0);
+}
+
+static void what_was_missed_is_left_out(void **state)
+{
+    (void)state;
+    put(every(60000));
+    int64_t before = count(SCHEDULED);
+    was_away(2 * HOUR_MS);
+    make();
+    assert_in_range(count(SCHEDULED), before, before + 2);
+}
+
+static void what_was_missed_is_caught_up_with_within_bounds(void **state)
+{
+    (void)state;
+    struct dt_schedule s = every(60000);
+    s.catch_up_ms = 10 * 60000;
+    put(s);
+    int64_t before = count(SCHEDULED);
+    was_away(2 * HOUR_MS);
+    make();
+    assert_in_range(count(SCHEDULED), before + 9, before + 12);
+    s.catch_up_max = 3;
+    memcpy(s.job.digest, "max", 4);
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts");
+    put(s);
+    before = count(SCHEDULED);
+    was_away(2 * HOUR_MS);
+    make();
+    assert_in_range(count(SCHEDULED), before + 2, before + 4);
+}
+
+static void a_pause_without_catching_up_makes_nothing_of_its_time(void **state)
+{
+    (void)state;
+    put(every(1000));
+    set_paused(true);
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; "
+                           "UPDATE schedule_fires SET next_fire_at = next_fire_at - 3000");
+    set_paused(false);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT MIN(run_at) >= (SELECT updated_at FROM schedules) FROM jobs"),
+                     1);
+}
+
+/* The fire's time has come while the one before is under way. */
+static void fire_meets_a_job_that_is_under_way(enum dt_overlap overlap)
+{
+    struct dt_schedule s = every(1000);
+    s.overlap = overlap;
+    put(s);
+    assert_int_equal(count(SCHEDULED), 1);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 1, due_at = 1, dispatched_at = 1; "
+                           "UPDATE job_counts SET scheduled = 0, dispatched = 1");
+    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1, next_fire_at = last_fire_at + 1000");
+    while (mysql_fixture_number(&fx, "SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) <= next_fire_at FROM "
+                                     "schedule_fires"))
+        ;
+}
+
+static void a_fire_that_overlaps_is_a_cancelled_job(void **state)
+{
+    (void)state;
+    fire_meets_a_job_that_is_under_way(DT_OVERLAP_SKIP);
+    int64_t first = mysql_fixture_number(&fx, "SELECT id FROM jobs");
+    assert_int_equal(make().skipped, 1);
+    assert_int_equal(count(OVERLAP), 1);
+    assert_int_equal(count(SCHEDULED), 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT last_job_id FROM schedule_fires"), first);
+    mysql_fixture_run(&fx,
+                      "UPDATE jobs SET state = 'succeeded', next_at = NULL WHERE id = %lld; "
+                      "UPDATE schedule_fires SET look_at = 1",
+                      (long long)first);
+    assert_int_equal(make().made, 1);
+}
+
+static void a_fire_ends_the_retries_of_the_one_before(void **state)
+{
+    (void)state;
+    fire_meets_a_job_that_is_under_way(DT_OVERLAP_CANCEL);
+    assert_int_equal(make().made, 0);
+    assert_int_equal(count("no_retries AND state = 'dispatched'"), 1);
+    assert_int_equal(make().made, 1);
+    assert_int_equal(count(SCHEDULED), 1);
+}
+
+static void a_schedule_that_goes_leaves_its_next_fire_or_takes_it_with_it(void **state)
+{
+    (void)state;
+    struct dt_fire_maker maker = a_maker();
+    put(every(10000));
+    int64_t n = count(SCHEDULED);
+    OK(dt_store_schedule_delete(&maker, S(NAME), false, &err));
+    assert_in_range(count(SCHEDULED), 1, 2); /* that of its beginning is due */
+    assert_int_equal(count(SCHEDULED) + count(WITHDRAWN), n);
+    assert_int_equal(dt_store_schedule_delete(&maker, S(NAME), true, &err), DT_NOT_FOUND);
+    put(cron("0 9 * * *"));
+    OK(dt_store_schedule_delete(&maker, S(NAME), true, &err));
+    assert_int_equal(count("run_at > 60000 + CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) AND " SCHEDULED), 0);
+    assert_int_equal(mysql_fixture_audit(&fx), 0);
+}
+
+static enum dt_insert_outcome insert(const char *topic, const char *key)
+{
+    struct dt_insert row = {.job = {.id = 7,
+                                    .topic = dt_str(topic),
+                                    .key = dt_str(key),
+                                    .run_at_ms = 1,
+                                    .retry = S(""),
+                                    .ack_timeout_ms = 1,
+                                    .payload = S("1")}};
+    struct dt_insert *rows[] = {&row};
+    int64_t created_ms;
+    OK(dt_store_insert(store, rows, 1, 1, &created_ms, &err));
+    mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id = 7; DELETE FROM job_keys WHERE job_id = 7");
+    return row.outcome;
+}
+
+static void keys_of_fires_are_reserved_while_the_schedule_is_there(void **state)
+{
+    (void)state;
+    struct dt_fire_maker maker = a_maker();
+    assert_int_equal(insert("t", NAME "@1"), DT_INSERT_CREATED);
+    put(cron("0 9 * * *"));
+    assert_int_equal(insert("t", NAME "@1"), DT_INSERT_RESERVED);
+    assert_int_equal(insert("u", NAME "@1"), DT_INSERT_CREATED);
+    assert_int_equal(insert("t", NAME "@x1"), DT_INSERT_CREATED);
+    assert_int_equal(insert("t", "other@1"), DT_INSERT_CREATED);
+    assert_int_equal(insert("t", "@1"), DT_INSERT_CREATED);
+    OK(dt_store_schedule_delete(&maker, S(NAME), true, &err));
+    assert_int_equal(insert("t", NAME "@1"), DT_INSERT_CREATED);
+}
+
+static void a_job_for_this_very_moment_is_made_also_while_paused(void **state)
+{
+    (void)state;
+    struct dt_fire_maker maker = a_maker();
+    int64_t id;
+    put(cron("0 9 * * *"));
+    set_paused(true);
+    OK(dt_store_schedule_run_now(&maker, S(NAME), &id, &err));
+    assert_int_equal(
+        mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE " SCHEDULED " AND job_key LIKE '" NAME "@%%'"), id);
+    assert_int_equal(maker.n_moves, 1);
+    assert_int_equal(dt_store_schedule_run_now(&maker, S("other"), &id, &err), DT_NOT_FOUND);
+}
+
+static void a_schedule_whose_topic_went_says_so(void **state)
+{
+    (void)state;
+    struct dt_schedule s;
+    put(every(1000));
+    mysql_fixture_run(&fx, "DELETE FROM topics; UPDATE schedule_fires SET look_at = 1");
+    make();
+    OK(dt_store_schedule_get(store, S(NAME), &arena, &s, &err));
+    assert_true(dt_str_is(s.error, "its topic does not exist"));
+    assert_int_equal(make().schedules, 0);
+    OK(dt_store_topic_ensure(store, S("t"), NULL, &err));
+    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1");
+    make();
+    OK(dt_store_schedule_get(store, S(NAME), &arena, &s, &err));
+    assert_null(s.error.p);
+}
+
+static void what_a_manual_edit_left_of_a_schedule_goes(void **state)
+{
+    (void)state;
+    put(cron("0 9 * * *"));
+    mysql_fixture_run(&fx, "DELETE FROM schedules; UPDATE schedule_fires SET look_at = 1");
+    assert_int_equal(make().schedules, 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedule_fires"), 0);
+    assert_jobs(1, 0);
+}
+
+static void a_large_payload_is_made_a_few_at_a_time(void **state)
+{
+    (void)state;
+    static char payload[900002];
+    struct dt_schedule s = every(1000);
+    memset(payload, 'x', sizeof(payload) - 1);
+    payload[0] = payload[sizeof(payload) - 2] = '"';
+    s.job.payload = dt_str(payload);
+    put(s);
+    assert_in_range(count(SCHEDULED), 18, 20);
+    make();
+    assert_in_range(count(SCHEDULED), 36, 40);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(DISTINCT payload) FROM jobs"), 1);
+}
+
+static void a_new_tzdata_moves_the_fires_that_lie_ahead(void **state)
+{
+    (void)state;
+    put(cron("0 9 * * *"));
+    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1, zone_stamp = 5; UPDATE job_keys SET job_key = '" NAME
+                           "@4000000000000'; "
+                           "UPDATE jobs SET job_key = '" NAME "@4000000000000'");
+    make();
+    assert_jobs(1, 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT zone_stamp <> 5 FROM schedule_fires"), 1);
+}
+
+/* ---- two at once ---- */
+
+#define MAKERS 3
+
+static void *make_all(void *arg)
+{
+    struct dt_error why = {0};
+    struct dt_arena own;
+    dt_store *mine = mysql_fixture_store(&fx);
+    (void)arg;
+    dt_arena_init(&own);
+    struct dt_fire_maker maker = {.store = mine, .zones = zones, .arena = &own};
+    for (int i = 0; i < 40; i++) {
+        struct dt_fires_made made;
+        if (dt_store_make_fires(&maker, &made, &why) != DT_OK)
+            break;
+        dt_arena_reset(&own);
+    }
+    dt_arena_clear(&own);
+    dt_store_free(mine);
+    return NULL;
+}
+
+static void makers_at_once_make_each_fire_once(void **state)
+{
+    (void)state;
+    pthread_t threads[MAKERS];
+    char name[32];
+    for (int i = 0; i < 100; i++) {
+        struct dt_schedule s = every(30000);
+        snprintf(name, sizeof(name), "s%d", i);
+        s.name = dt_str(name);
+        put(s);
+    }
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; "
+                           "UPDATE schedule_fires SET next_fire_at = next_fire_at - 300000, look_at = 1; "
+                           "UPDATE schedules SET catch_up_ms = 600000, anchor_at = anchor_at - 300000");
+    for (int i = 0; i < MAKERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, make_all, NULL), 0);
+    for (int i = 0; i < MAKERS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedule_fires WHERE look_at < "
+                                               "CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)"),
+                     0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(DISTINCT job_key) FROM jobs"), count("TRUE"));
+    assert_in_range(count("TRUE"), 1000, 1600);
+    assert_jobs(count("TRUE"), 0);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup(f, with_topic)
+    const struct CMUnitTest tests[] = {
+        TEST(there_is_always_a_fire_ahead),
+        TEST(all_that_comes_soon_is_made_at_once),
+        TEST(a_schedule_with_many_fires_is_made_in_pieces),
+        TEST(an_equal_request_changes_nothing),
+        TEST(a_pause_withdraws_what_lies_ahead_and_a_resume_returns_it),
+        TEST(a_change_reaches_the_fires_that_lie_ahead),
+        TEST(a_fire_that_its_caller_cancelled_stays_cancelled),
+        TEST(a_fire_that_is_under_way_is_not_withdrawn),
+        TEST(what_was_missed_is_left_out),
+        TEST(what_was_missed_is_caught_up_with_within_bounds),
+        TEST(a_pause_without_catching_up_makes_nothing_of_its_time),
+        TEST(a_fire_that_overlaps_is_a_cancelled_job),
+        TEST(a_fire_ends_the_retries_of_the_one_before),
+        TEST(a_schedule_that_goes_leaves_its_next_fire_or_takes_it_with_it),
+        TEST(keys_of_fires_are_reserved_while_the_schedule_is_there),
+        TEST(a_job_for_this_very_moment_is_made_also_while_paused),
+        TEST(a_schedule_whose_topic_went_says_so),
+        TEST(what_a_manual_edit_left_of_a_schedule_goes),
+        TEST(a_large_payload_is_made_a_few_at_a_time),
+        TEST(a_new_tzdata_moves_the_fires_that_lie_ahead),
+        TEST(makers_at_once_make_each_fire_once),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}

@@ -1,0 +1,171 @@
+/* Which fires get a job, and when a schedule is looked at again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "store/schedules/fire_plan.h"
+
+#define NOW  INT64_C(1000000000)
+#define HOUR INT64_C(3600000)
+#define ROOM 400
+
+static struct dt_fire fires[ROOM];
+
+static struct dt_recurrence every(int64_t ms)
+{
+    return (struct dt_recurrence){.every_ms = ms, .starts_at_ms = INT64_MIN, .ends_at_ms = INT64_MAX};
+}
+
+static struct dt_schedule from(int64_t next_ms)
+{
+    return (struct dt_schedule){.name = DT_STR_LIT("s"), .next_fire_ms = next_ms};
+}
+
+static struct dt_fire_plan plan(struct dt_schedule *s, const struct dt_recurrence *r, bool unfinished)
+{
+    struct dt_fire_plan p = {.recurrence = r, .now_ms = NOW, .room = ROOM, .fires = fires, .unfinished = unfinished};
+    dt_fire_plan_make(s, &p);
+    return p;
+}
+
+static void one_fire_lies_ahead_however_far_it_is(void **state)
+{
+    struct dt_recurrence r = every(24 * HOUR);
+    struct dt_schedule s = from(NOW + 20 * HOUR);
+    (void)state;
+    struct dt_fire_plan p = plan(&s, &r, false);
+    assert_int_equal(p.n, 1);
+    assert_int_equal(fires[0].at_ms, NOW + 20 * HOUR);
+    assert_in_range(p.look_ms, NOW + 20 * HOUR + 1, NOW + 20 * HOUR + 60001);
+    assert_int_equal(plan(&s, &r, false).n, 0);
+}
+
+static void fires_that_come_soon_are_made_together_and_the_next_look_is_in_time(void **state)
+{
+    struct dt_recurrence r = every(1000);
+    struct dt_schedule s = from(NOW);
+    (void)state;
+    struct dt_fire_plan p = plan(&s, &r, false);
+    assert_int_equal(p.n, 121);
+    assert_int_equal(s.next_fire_ms, NOW + 121000);
+    assert_int_equal(p.look_ms, NOW + 61000);
+}
+
+static void what_does_not_fit_is_looked_at_again_at_once(void **state)
+{
+    struct dt_recurrence r = every(100);
+    struct dt_schedule s = from(NOW);
+    (void)state;
+    struct dt_fire_plan p = plan(&s, &r, false);
+    assert_int_equal(p.n, ROOM);
+    assert_int_equal(p.look_ms, NOW);
+}
+
+static void nothing_follows_where_a_schedule_ends_or_is_paused(void **state)
+{
+    struct dt_recurrence r = every(HOUR);
+    struct dt_schedule s = from(NOW);
+    (void)state;
+    r.ends_at_ms = NOW + 1;
+    r.anchor_ms = NOW;
+    struct dt_fire_plan p = plan(&s, &r, false);
+    assert_int_equal(p.n, 1);
+    assert_int_equal(p.look_ms, 0);
+    assert_int_equal(s.next_fire_ms, 0);
+    s = from(NOW);
+    s.paused = true;
+    p = plan(&s, &r, false);
+    assert_int_equal(p.n, 0);
+    assert_int_equal(p.look_ms, 0);
+}
+
+static void a_fire_waits_for_the_job_before_it_until_its_own_time(void **state)
+{
+    struct dt_recurrence r = every(HOUR);
+    struct dt_schedule s = from(NOW + 100000);
+    (void)state;
+    s.overlap = DT_OVERLAP_SKIP;
+    struct dt_fire_plan p = plan(&s, &r, true);
+    assert_int_equal(p.n, 0);
+    assert_int_equal(p.look_ms, NOW + 40000);
+    s.next_fire_ms = NOW + 5000;
+    p = plan(&s, &r, true);
+    assert_int_equal(p.n, 0);
+    assert_int_equal(p.look_ms, NOW + 5000);
+    p = plan(&s, &r, false);
+    assert_int_equal(p.n, 1);
+    assert_int_equal(fires[0].how, DT_FIRE_RUNS);
+    assert_true(p.look_ms > NOW);
+}
+
+static void a_fire_whose_time_has_come_is_skipped_or_ends_the_others_retries(void **state)
+{
+    struct dt_recurrence r = every(HOUR);
+    struct dt_schedule s = from(NOW);
+    (void)state;
+    s.overlap = DT_OVERLAP_SKIP;
+    struct dt_fire_plan p = plan(&s, &r, true);
+    assert_int_equal(p.n, 1);
+    assert_int_equal(fires[0].how, DT_FIRE_SKIPPED);
+    s = from(NOW);
+    s.overlap = DT_OVERLAP_CANCEL;
+    p = plan(&s, &r, true);
+    assert_int_equal(p.n, 0);
+    assert_true(p.cancel_first);
+    assert_int_equal(p.look_ms, NOW);
+    p.retries_ended = true;
+    dt_fire_plan_make(&s, &p);
+    assert_false(p.cancel_first);
+    assert_int_equal(p.n, 1);
+    assert_int_equal(fires[0].how, DT_FIRE_RUNS);
+}
+
+static void a_fire_that_jitter_puts_off_was_not_missed(void **state)
+{
+    struct dt_recurrence r = every(10 * HOUR);
+    struct dt_schedule s = from(NOW - HOUR);
+    (void)state;
+    r.anchor_ms = NOW - HOUR;
+    s.jitter_ms = 2 * HOUR;
+    s.overlap = DT_OVERLAP_SKIP;
+    assert_int_equal(plan(&s, &r, false).n, 1);
+    assert_int_equal(fires[0].at_ms, NOW - HOUR);
+}
+
+static void missed_fires_are_made_as_far_back_as_is_wanted(void **state)
+{
+    struct dt_recurrence r = every(60000);
+    struct dt_schedule s = from(NOW / 60000 * 60000 - HOUR);
+    const int64_t minute = NOW / 60000 * 60000;
+    (void)state;
+    plan(&s, &r, false);
+    assert_true(fires[0].at_ms >= NOW - DT_FIRE_GRACE_MS);
+    s = from(minute - HOUR);
+    s.catch_up_ms = 10 * 60000;
+    plan(&s, &r, false);
+    assert_in_range(fires[0].at_ms, NOW - 10 * 60000, minute - 9 * 60000);
+    s = from(minute - HOUR);
+    s.catch_up_ms = HOUR;
+    s.catch_up_max = 2;
+    plan(&s, &r, false);
+    assert_int_equal(fires[0].at_ms, minute - 60000);
+    assert_int_equal(fires[1].at_ms, minute);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_fire_lies_ahead_however_far_it_is),
+        cmocka_unit_test(fires_that_come_soon_are_made_together_and_the_next_look_is_in_time),
+        cmocka_unit_test(what_does_not_fit_is_looked_at_again_at_once),
+        cmocka_unit_test(nothing_follows_where_a_schedule_ends_or_is_paused),
+        cmocka_unit_test(a_fire_waits_for_the_job_before_it_until_its_own_time),
+        cmocka_unit_test(a_fire_whose_time_has_come_is_skipped_or_ends_the_others_retries),
+        cmocka_unit_test(a_fire_that_jitter_puts_off_was_not_missed),
+        cmocka_unit_test(missed_fires_are_made_as_far_back_as_is_wanted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
