@@ -26,6 +26,7 @@
 #include "chores/heartbeat.h"
 #include "chores/housekeeper.h"
 #include "chores/kafka_parts.h"
+#include "chores/schedule_maker.h"
 #include "election/elector.h"
 #include "election/shard_map.h"
 #include "shard/shard_loop.h"
@@ -63,6 +64,7 @@ struct dt_dispatcher {
     dt_elector *elector;
     dt_kafka_parts *kafka_parts;
     dt_housekeeper *housekeeper;
+    dt_schedule_maker *schedule_maker;
     dt_heartbeat *heartbeat; /* loops and threads that are started before it may ask */
     dt_wake *wake;           /* likewise; where there is an index … */
     dt_due_watch *due_watch; /* … and where there is none, likewise */
@@ -542,6 +544,7 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                          .doubt = doubt_all,
                                          .announce = tell_all};
     struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
+    struct dt_schedule_maker_env schedules = {d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch, err);
     if (status == DT_OK)
         status = dt_announcer_new(d->config, d->inst.name, d->clock, &d->announcer, err);
@@ -549,6 +552,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
         status = dt_kafka_parts_start(d->kafka_parts, err);
     if (status == DT_OK)
         status = dt_housekeeper_start(&house, &d->housekeeper, err);
+    if (status == DT_OK)
+        status = dt_schedule_maker_start(&schedules, &d->schedule_maker, err);
     return status == DT_OK ? start_listening(d, &heartbeat, err) : status;
 }
 
@@ -595,6 +600,7 @@ static void end_parts(dt_dispatcher *d)
     dt_due_watch_stop(d->due_watch);
     dt_kafka_parts_stop(d->kafka_parts);
     d->kafka_parts = NULL;
+    dt_schedule_maker_stop(d->schedule_maker);
     dt_heartbeat_stop(d->heartbeat);
     dt_housekeeper_stop(d->housekeeper);
     dt_shard_map_source_stop(d->watch);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
+#include "chores/schedule_maker.h"
 #include "simulator/world.h"
 #include "store/db/db.h"
 
@@ -130,4 +131,19 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
 {
     dt_status status = dt_db_run_many(db, sql, rows, NULL, err);
     return status == DT_OK ? dt_db_commit(db, err) : status;
+}
+
+/* ---- chores/schedule_maker.h: no world has schedules ---- */
+
+dt_status dt_schedule_maker_start(const struct dt_schedule_maker_env *env, dt_schedule_maker **out,
+                                  struct dt_error *err)
+{
+    (void)env;
+    (void)err;
+    *out = NULL;
+    return DT_OK;
+}
+void dt_schedule_maker_stop(dt_schedule_maker *maker)
+{
+    (void)maker;
 }

@@ -1,0 +1,214 @@
+/*
+ * look (MySQL, one transaction: jobs, and how far their schedules are) ─▶ tell the index ─▶ sleep until the next look
+ *
+ * Killed anywhere, the next look makes what was not committed; what was committed and not told to the index is found by
+ * the reconciler, long before its time as a rule. A schedule that is changed or made has its next fires from the API
+ * already; others' changes are seen within LOOK_US.
+ */
+#include "schedule_maker.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "base/thread.h"
+#include "store/schedules/schedules.h"
+
+#define LOOK_US  INT64_C(1000000) /* longest sleep */
+#define RETRY_US INT64_C(500000)
+#define ZONES_US INT64_C(60000000) /* a new tzdata is noticed so soon */
+
+/* The tzdata that this process saw of a zone last. */
+struct seen_zone {
+    struct seen_zone *next;
+    int64_t stamp;
+    char name[DT_ZONE_NAME_MAX + 1];
+};
+
+struct dt_schedule_maker {
+    struct dt_schedule_maker_env env;
+    struct dt_thread thread;
+    dt_mailbox *mailbox; /* only to sleep on, interruptibly */
+    struct dt_arena arena;
+    dt_index *index;
+    dt_store *store;
+    dt_zone_files *zones;
+    struct dt_fire_maker fires;
+    struct seen_zone *seen;
+    int64_t zones_us; /* mono: not before */
+    struct dt_outage_part outage;
+    dt_metric *made, *skipped, *returned;
+};
+
+static void tell_index(dt_schedule_maker *m)
+{
+    const struct dt_fire_maker *f = &m->fires;
+    struct dt_shard_map map;
+    struct dt_error err = {0};
+    struct dt_entry *entries = dt_arena_alloc(&m->arena, (f->n_moves + 1) * sizeof(*entries));
+    int64_t horizon_ms = dt_refclock_earliest_ms(m->env.ref) + m->env.config->index_horizon;
+    if (!m->index || f->n_moves == 0)
+        return;
+    for (size_t i = 0; entries && i < f->n_moves; i++)
+        entries[i] = (struct dt_entry){f->moves[i].id, f->moves[i].due_ms, f->moves[i].was_ms};
+    m->env.map(m->env.arg, &map);
+    if (entries && dt_index_put(m->index, &map, entries, f->n_moves, horizon_ms, true, &err) == DT_OK)
+        return;
+    DT_LOG(DEBUG, "schedules", "the index was not told", DT_S("reason", err.text));
+    m->env.index_untold(m->env.arg, m->index);
+}
+
+static void count(dt_schedule_maker *m, const struct dt_fires_made *made)
+{
+    dt_metric_add(m->made, (int64_t)made->made);
+    dt_metric_add(m->skipped, (int64_t)made->skipped);
+    dt_metric_add(m->returned, (int64_t)made->returned);
+}
+
+/* ---- a new tzdata ---- */
+
+/* What is remembered of a zone; NULL: memory is out. *known: it was there. */
+static struct seen_zone *seen_of(dt_schedule_maker *m, struct dt_str name, bool *known)
+{
+    struct seen_zone *z = m->seen;
+    while (z && !dt_str_is(name, z->name))
+        z = z->next;
+    *known = z;
+    if (z || name.n > DT_ZONE_NAME_MAX || !(z = calloc(1, sizeof(*z))))
+        return z;
+    memcpy(z->name, name.p, name.n);
+    z->next = m->seen;
+    m->seen = z;
+    return z;
+}
+
+/* Schedules are looked at again when the zone's file is another one than this process saw, or when it sees it first: of
+ * two hosts with two versions each has its say once. */
+static dt_status follow_zone(dt_schedule_maker *m, struct dt_str name, struct dt_error *err)
+{
+    dt_zone *zone;
+    bool known;
+    uint64_t n = 0;
+    if (dt_zone_files_get(m->zones, name, &zone, NULL) != DT_OK)
+        return DT_OK; /* its schedules say so themselves */
+    int64_t stamp = dt_zone_stamp(zone);
+    struct seen_zone *z = seen_of(m, name, &known);
+    dt_zone_free(zone);
+    if (!z || (known && z->stamp == stamp))
+        return DT_OK;
+    dt_status status = dt_store_schedule_zone_is(m->store, name, stamp, &n, err);
+    z->stamp = status == DT_OK ? stamp : ~stamp;
+    if (n)
+        DT_LOG(INFO, "schedules", "fires are reckoned anew: another tzdata", DT_S("zone", z->name),
+               DT_I("schedules", n));
+    return status;
+}
+
+static void follow_zones(dt_schedule_maker *m)
+{
+    struct dt_schedule_zones zones;
+    struct dt_error err = {0};
+    if (dt_clock_mono_us(m->env.clock) < m->zones_us)
+        return;
+    m->zones_us = dt_clock_mono_us(m->env.clock) + ZONES_US;
+    dt_arena_reset(&m->arena);
+    dt_status status = dt_store_schedule_zones(m->store, &m->arena, &zones, &err);
+    for (size_t i = 0; i < zones.n && status == DT_OK; i++)
+        status = follow_zone(m, zones.v[i], &err);
+    if (status != DT_OK)
+        dt_outage_failed(&m->outage, DT_OUTAGE_MYSQL, "schedules", "a new tzdata waits", status, &err);
+}
+
+/* ---- the loop ---- */
+
+/* Returns the monotonic time of the next look. */
+static int64_t look(dt_schedule_maker *m)
+{
+    struct dt_fires_made made = {0};
+    struct dt_error err = {0};
+    dt_arena_reset(&m->arena);
+    dt_status status = dt_store_make_fires(&m->fires, &made, &err);
+    int64_t now_us = dt_clock_mono_us(m->env.clock);
+    if (status == DT_UNKNOWN && m->index) /* jobs may be there that the index was not told of */
+        m->env.index_untold(m->env.arg, m->index);
+    if (status != DT_OK) {
+        dt_outage_failed(&m->outage, DT_OUTAGE_MYSQL, "schedules", "fires wait to be made", status, &err);
+        return now_us + RETRY_US;
+    }
+    dt_outage_over(&m->outage);
+    count(m, &made);
+    tell_index(m);
+    int64_t next_us = made.next_look_ms ? dt_refclock_mono_us_at(m->env.ref, made.next_look_ms) : INT64_MAX;
+    return dt_earlier(next_us, now_us + LOOK_US);
+}
+
+static void run(void *arg)
+{
+    dt_schedule_maker *m = arg;
+    while (!dt_thread_stopping(&m->thread)) {
+        follow_zones(m);
+        int64_t next_us = look(m);
+        if (next_us > dt_clock_mono_us(m->env.clock))
+            dt_mailbox_pause(m->mailbox, next_us, DT_THREAD_STOP);
+    }
+}
+
+static void free_parts(dt_schedule_maker *m)
+{
+    for (struct seen_zone *z = m->seen, *next; z; z = next) {
+        next = z->next;
+        free(z);
+    }
+    dt_index_free(m->index);
+    dt_store_free(m->store);
+    dt_zone_files_free(m->zones);
+    dt_mailbox_free(m->mailbox);
+    dt_arena_clear(&m->arena);
+    free(m);
+}
+
+static void make_meters(dt_schedule_maker *m)
+{
+    const char *name = "duetime_fires_total";
+    const char *help = "Fires of schedules by what became of them when a dispatcher made them.";
+    m->made = dt_counter(name, help, "outcome=\"made\"");
+    m->skipped = dt_counter(name, help, "outcome=\"overlap\"");
+    m->returned = dt_counter(name, help, "outcome=\"returned\"");
+}
+
+dt_status dt_schedule_maker_start(const struct dt_schedule_maker_env *env, dt_schedule_maker **out,
+                                  struct dt_error *err)
+{
+    dt_schedule_maker *m = calloc(1, sizeof(*m));
+    if (!m)
+        return DT_NOMEM;
+    m->env = *env;
+    dt_arena_init(&m->arena);
+    make_meters(m);
+    dt_status status = dt_mailbox_new(&m->mailbox);
+    if (status == DT_OK)
+        status = dt_store_new(env->config, env->ref, &m->store);
+    if (status == DT_OK)
+        status = dt_zone_files_new(NULL, &m->zones);
+    if (status == DT_OK)
+        status = dt_index_new(env->config, env->installation, env->clock, &m->index, err);
+    m->fires = (struct dt_fire_maker){.store = m->store, .zones = m->zones, .arena = &m->arena};
+    if (status == DT_OK)
+        status = dt_thread_start(&m->thread, "schedules", run, m, err);
+    if (status != DT_OK) {
+        free_parts(m);
+        return status;
+    }
+    *out = m;
+    return DT_OK;
+}
+
+void dt_schedule_maker_stop(dt_schedule_maker *m)
+{
+    if (!m)
+        return;
+    dt_thread_stop(&m->thread, m->mailbox);
+    free_parts(m);
+}
