@@ -45,6 +45,17 @@ enum dt_next dt_handle_topic_put(struct dt_request *req);
 enum dt_next dt_handle_topic_pause(struct dt_request *req);
 enum dt_next dt_handle_topic_resume(struct dt_request *req);
 
+/* schedules/handlers_schedules.c */
+enum dt_next dt_handle_schedule_list(struct dt_request *req);
+enum dt_next dt_handle_schedule_get(struct dt_request *req);
+enum dt_next dt_handle_schedule_put(struct dt_request *req);
+enum dt_next dt_handle_schedule_delete(struct dt_request *req);
+enum dt_next dt_handle_schedule_pause(struct dt_request *req);
+enum dt_next dt_handle_schedule_resume(struct dt_request *req);
+enum dt_next dt_handle_schedule_run_now(struct dt_request *req);
+enum dt_next dt_handle_schedule_next(struct dt_request *req);
+enum dt_next dt_handle_schedule_preview(struct dt_request *req);
+
 /* ops/handlers_admin.c */
 enum dt_next dt_handle_shards(struct dt_request *req);
 

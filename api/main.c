@@ -18,6 +18,7 @@
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/zone/zone_files.h"
 #include "commands.h"
 #include "http/front/http_listen.h"
 #include "http/http_server.h"
@@ -190,6 +191,8 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_topic_cache_new(api->config, clock, &api->topics);
     if (status == DT_OK)
+        status = dt_zone_files_new(NULL, &api->zones);
+    if (status == DT_OK)
         status = dt_auth_new(!s->loopback, &api->auth);
     if (status == DT_OK)
         status = dt_index_writer_start(&s->env, api->topics, &api->index, err);
@@ -258,6 +261,7 @@ static void free_parts(struct server *s)
     dt_index_writer_free(api->index);
     dt_auth_free(api->auth);
     dt_topic_cache_free(api->topics);
+    dt_zone_files_free(api->zones);
     dt_router_free(s->router);
 }
 

@@ -16,9 +16,10 @@ struct decoder {
     const struct dt_job_rules *rules;
     struct dt_faults *faults;
     struct dt_job_fields f;
-    bool patch;     /* null means the default */
-    bool time_read; /* run_at or delay is there, without a fault of its own */
-    bool too_large; /* one of the faults is a size */
+    bool patch;                      /* null means the default */
+    bool (*own)(struct dt_str name); /* of a template: the member is the schedule's */
+    bool time_read;                  /* run_at or delay is there, without a fault of its own */
+    bool too_large;                  /* one of the faults is a size */
 };
 
 struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested)
@@ -297,7 +298,8 @@ static void read_headers(struct decoder *d, const struct dt_json_node *node)
 }
 
 #define PATCHABLE 1
-#define NULLABLE  2 /* in a PATCH: the default, or none */
+#define NULLABLE  2 /* in a PATCH or a template: the default, or none */
+#define ONCE      4 /* not in a template: each of its jobs has another */
 
 static const struct member {
     struct dt_str name;
@@ -306,9 +308,9 @@ static const struct member {
     void (*read)(struct decoder *d, const struct dt_json_node *node);
 } members[] = {
     {DT_STR_LIT("topic"), DT_MEMBER_TOPIC, 0, read_topic},
-    {DT_STR_LIT("key"), DT_MEMBER_KEY, 0, read_key},
-    {DT_STR_LIT("run_at"), DT_MEMBER_RUN_AT, PATCHABLE, read_run_at},
-    {DT_STR_LIT("delay"), DT_MEMBER_DELAY, PATCHABLE, read_delay},
+    {DT_STR_LIT("key"), DT_MEMBER_KEY, ONCE, read_key},
+    {DT_STR_LIT("run_at"), DT_MEMBER_RUN_AT, PATCHABLE | ONCE, read_run_at},
+    {DT_STR_LIT("delay"), DT_MEMBER_DELAY, PATCHABLE | ONCE, read_delay},
     {DT_STR_LIT("payload"), DT_MEMBER_PAYLOAD, PATCHABLE, read_payload},
     {DT_STR_LIT("payload_base64"), DT_MEMBER_PAYLOAD_BASE64, PATCHABLE, read_payload_base64},
     {DT_STR_LIT("content_type"), DT_MEMBER_CONTENT_TYPE, PATCHABLE, read_content_type},
@@ -326,9 +328,22 @@ static const struct member *find_member(struct dt_str name)
     return NULL;
 }
 
+/* A member that a template passes by, or refuses. */
+static bool not_of_a_template(struct decoder *d, const struct member *member, const struct dt_json_node *node)
+{
+    if (d->own(node->name) || (member && member->flags & NULLABLE && node->type == DT_JSON_NULL))
+        return true;
+    if (!member || !(member->flags & ONCE))
+        return false;
+    dt_faults_add_member(d->faults, "", node->name, "is not the caller's to say: each fire has its own");
+    return true;
+}
+
 static void read_member(struct decoder *d, const struct dt_json_node *node)
 {
     const struct member *member = find_member(node->name);
+    if (d->own && not_of_a_template(d, member, node))
+        return;
     if (!member) {
         dt_faults_add_member(d->faults, "", node->name, "is not known");
         return;
@@ -452,6 +467,21 @@ dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, c
         return DT_INVALID;
     join_path(&d, path);
     out->run_at_ms = due_ms(&d, now_ms);
+    dt_status status = verdict(&d);
+    if (status == DT_OK)
+        fill_new(&d, out);
+    return status;
+}
+
+dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules, bool (*own)(struct dt_str name),
+                                 struct dt_faults *faults, struct dt_new_job *out)
+{
+    struct decoder d = {.json = json, .rules = rules, .faults = faults, .own = own};
+    *out = (struct dt_new_job){0};
+    if (!read_object(&d))
+        return DT_INVALID;
+    if (!has(&d, DT_MEMBER_TOPIC))
+        dt_faults_add(faults, "/topic", "is required");
     dt_status status = verdict(&d);
     if (status == DT_OK)
         fill_new(&d, out);

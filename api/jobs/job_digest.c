@@ -109,6 +109,17 @@ void dt_job_digest(struct dt_job_fields *f, unsigned char digest[16])
     memcpy(digest, canonical.digest, 16);
 }
 
+void dt_job_digest_add(unsigned char digest[16], struct dt_str text)
+{
+    XXH3_state_t state;
+    XXH128_canonical_t canonical;
+    XXH3_128bits_reset(&state);
+    XXH3_128bits_update(&state, digest, 16);
+    update(&state, text);
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
+    memcpy(digest, canonical.digest, 16);
+}
+
 uint64_t dt_key_hash(struct dt_str topic, struct dt_str key)
 {
     uint64_t hash = XXH3_64bits_withSeed(key.p, key.n, XXH3_64bits(topic.p, topic.n));

@@ -44,6 +44,17 @@ DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_r
                                       const struct dt_job_path *path, int64_t now_ms, struct dt_faults *faults,
                                       struct dt_new_job *out);
 
+/*
+ * Decodes the members of jobs that are made later, again and again: everything of a new job but key, run_at and delay,
+ * which are refused. Members of which own() says so are passed by; null is the topic's default, as in a PATCH. Statuses
+ * as of dt_job_decode; faults may have some before.
+ */
+DT_MUST_CHECK dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules,
+                                               bool (*own)(struct dt_str name), struct dt_faults *faults,
+                                               struct dt_new_job *out);
+/* Makes a text a part of the request that a digest stands for. */
+void dt_job_digest_add(unsigned char digest[16], struct dt_str text);
+
 /* Computes a short hash of a topic and a key. It is never 0; different keys may share one. */
 uint64_t dt_key_hash(struct dt_str topic, struct dt_str key);
 /* Checks a key: 1 to 255 bytes of UTF-8. NULL: it is fine; else the reason, static text. */

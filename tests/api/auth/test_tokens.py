@@ -161,6 +161,23 @@ def pages(rest, path):
         cursors.append(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
 
 
+def test_a_schedule_is_seen_by_tokens_that_reach_its_topic(callers):
+    bound, mixed = callers["bound"], callers["mixed"]
+    inside, outside = "/v1/schedules/inside", "/v1/schedules/outside"
+    daily = {"cron": "@daily", "paused": True}
+    assert bound.put(inside, {"topic": "in.side", **daily}).status == mixed.put(outside, {"topic": "outside", **daily}).status == 201
+    assert bound.put("/v1/schedules/other", {"topic": "outside", **daily}).status == 404
+    assert bound.put(outside, {"topic": "in.side", **daily}).status == 404, "another one's name is not taken"
+    for method, path in (("GET", outside), ("DELETE", outside), ("GET", f"{outside}/next"), ("POST", f"{outside}/pause"), ("POST", f"{outside}/run-now")):
+        assert bound.ask(method, path).status == 404, (method, path)
+    assert mixed.get(outside).json["version"] == 1
+    assert [one["name"] for one in bound.get("/v1/schedules").json["schedules"]] == ["inside"]
+    assert [one["name"] for one in mixed.get("/v1/schedules").json["schedules"]] == ["inside", "outside"]
+    assert callers["read"].put(inside, {"topic": "in.side", **daily}).status == callers["write"].get(inside).status == 403
+    assert callers["read"].post("/v1/schedules:preview", {"topic": "outside", **daily}).status == 200
+    assert bound.ask("DELETE", inside).status == mixed.ask("DELETE", outside).status == 200
+
+
 def test_a_bound_list_of_topics_tells_nothing_of_others(callers, jobs):
     for name in ("in.list", "inner", "out-a", "out-b", "zzz"):
         callers["admin"].put(f"/v1/topics/{name}", {})

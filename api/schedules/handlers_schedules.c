@@ -1,0 +1,452 @@
+/*
+ * Schedules: PUT, GET, list, DELETE, pause, resume, run-now; next and preview. All work is a worker's, which looks first
+ * whether the token reaches the schedule's topic: one of a topic that it does not reach is answered as if it did not
+ * exist. After a change the index is told of the fires that were made, withdrawn and returned.
+ */
+#include "answer.h"
+#include "api.h"
+#include "auth/auth.h"
+#include "base/text/timetext.h"
+#include "handlers.h"
+#include "intake/index_writer.h"
+#include "jobs/job_answer.h"
+#include "schedule_json.h"
+#include "topics/topic_cache.h"
+#include "work/workers.h"
+
+#define BY_SCHEDULE    's'
+#define NEXT_MAX       100
+#define NEXT_DEFAULT   10
+#define SCHEDULE_BYTES ((size_t)16 << 10) /* in a list, without its payload */
+
+struct ask {
+    struct dt_schedule_body body;
+    bool cancel;
+    int64_t from_ms; /* of next; 0 = now */
+    unsigned count;
+    unsigned limit;
+    struct dt_str after;
+    struct dt_cursor_list cursor;
+};
+
+static struct ask *ask_new(struct dt_request *req)
+{
+    struct ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
+    if (ask)
+        memset(ask, 0, sizeof(*ask));
+    else
+        dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    req->state = ask;
+    return ask;
+}
+
+/* ---- on a worker ---- */
+
+static struct dt_fire_maker maker_of(struct dt_request *req, dt_store *store)
+{
+    return (struct dt_fire_maker){.store = store, .zones = req->api->zones, .arena = &req->arena};
+}
+
+static void tell_index(struct dt_request *req, const struct dt_fire_maker *maker)
+{
+    for (size_t i = 0; i < maker->n_moves; i++) {
+        const struct dt_fire_move *move = &maker->moves[i];
+        dt_index_writer_post(req->api->index, &(struct dt_entry){move->id, move->due_ms, move->was_ms}, 1);
+    }
+}
+
+static bool hold_room(struct dt_request *req)
+{
+    if (dt_request_hold(req, dt_answer_job_room(req->api)))
+        return true;
+    dt_request_no_room(req);
+    return false;
+}
+
+/* Reads the schedule of the path. False: the answer is filled in. */
+static bool read_schedule(struct dt_request *req, dt_store *store, struct dt_schedule *out)
+{
+    struct dt_error err = {0};
+    if (!hold_room(req))
+        return false;
+    dt_status status = dt_store_schedule_get(store, req->params[0], &req->arena, out, &err);
+    if (status == DT_NOT_FOUND || (status == DT_OK && !dt_caller_sees(&req->caller, out->job.topic)))
+        dt_answer_not_found(req, "schedule");
+    else if (status != DT_OK)
+        dt_answer_status(req, status, NULL, &err);
+    else
+        return true;
+    return false;
+}
+
+/* The first fire from now on; 0: there is none. */
+static int64_t next_fire_ms(struct dt_request *req, const struct dt_schedule *s)
+{
+    struct dt_recurrence r;
+    dt_zone *zone;
+    if (s->paused || dt_schedule_recurrence(s, req->api->zones, &r, &zone, NULL) != DT_OK)
+        return 0;
+    int64_t at_ms = dt_recurrence_next_ms(&r, dt_refclock_earliest_ms(req->api->ref));
+    dt_zone_free(zone);
+    return at_ms == DT_NEVER ? 0 : at_ms;
+}
+
+static enum dt_next answer_schedule(struct dt_request *req, int status, const struct dt_schedule *s)
+{
+    struct dt_str etag = dt_arena_printf(&req->arena, "\"%lld\"", (long long)s->version);
+    req->status = status;
+    dt_strbuf_reset(&req->out);
+    dt_schedule_add(&req->out, s, next_fire_ms(req, s), true);
+    if (etag.p)
+        dt_request_header(req, "ETag", etag);
+    return DT_REPLY;
+}
+
+static enum dt_next get_schedule(struct dt_request *req, dt_store *store)
+{
+    struct dt_schedule s;
+    return read_schedule(req, store, &s) ? answer_schedule(req, 200, &s) : DT_REPLY;
+}
+
+static enum dt_next refuse_member(struct dt_request *req, const char *pointer, const char *reason)
+{
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_addf(&faults, pointer, "%s", reason);
+    return dt_answer_faults(req, DT_INVALID, &faults);
+}
+
+/* A schedule of a topic that the token does not reach is not replaced, nor is its name told. */
+static dt_status check_other(struct dt_request *req, dt_store *store, struct dt_error *err)
+{
+    struct dt_schedule old;
+    dt_status status = dt_store_schedule_get(store, req->params[0], &req->arena, &old, err);
+    if (status == DT_NOT_FOUND)
+        return DT_OK;
+    return status == DT_OK && !dt_caller_sees(&req->caller, old.job.topic) ? DT_NOT_FOUND : status;
+}
+
+/* Makes the topic unless it is there. OK: it is. NOT_FOUND, INVALID: *reason says why it is not. */
+static dt_status have_topic(struct dt_request *req, dt_store *store, struct dt_str topic, const char **reason,
+                            struct dt_error *err)
+{
+    struct dt_topic_wish wish = {.name = topic, .caller = &req->caller, .since_us = dt_clock_mono_us(req->api->clock)};
+    struct dt_topic there;
+    dt_status status = dt_store_topic_get(store, topic, &req->arena, &there, err);
+    if (status == DT_NOT_FOUND)
+        status = dt_topic_cache_ensure(req->api->topics, store, &wish, err);
+    *reason = wish.reason ? wish.reason : "there is no such topic, and topics are not made by their first job";
+    return status;
+}
+
+static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
+{
+    struct ask *ask = req->state;
+    struct dt_fire_maker maker = maker_of(req, store);
+    struct dt_schedule_put put = {.schedule = &ask->body.schedule, .set_paused = ask->body.set_paused};
+    struct dt_schedule out;
+    struct dt_error err = {0};
+    const char *reason;
+    if (!hold_room(req))
+        return DT_REPLY;
+    dt_status status = check_other(req, store, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "schedule");
+    if (status == DT_OK)
+        status = have_topic(req, store, ask->body.schedule.job.topic, &reason, &err);
+    if (status == DT_NOT_FOUND || status == DT_INVALID)
+        return refuse_member(req, "/topic", reason);
+    if (status == DT_OK)
+        status = dt_store_schedule_put(&maker, &put, &out, &err);
+    if (status == DT_INVALID || status == DT_NOT_FOUND)
+        return refuse_member(req, status == DT_INVALID ? "/time_zone" : "/topic", err.text);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    tell_index(req, &maker);
+    return answer_schedule(req, put.created ? 201 : 200, &out);
+}
+
+static enum dt_next set_paused(struct dt_request *req, dt_store *store, bool paused)
+{
+    struct dt_fire_maker maker = maker_of(req, store);
+    struct dt_schedule s;
+    struct dt_error err = {0};
+    if (!read_schedule(req, store, &s))
+        return DT_REPLY;
+    dt_status status = dt_store_schedule_pause(&maker, req->params[0], paused, &s, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "schedule");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    tell_index(req, &maker);
+    return answer_schedule(req, 200, &s);
+}
+
+static enum dt_next pause_schedule(struct dt_request *req, dt_store *store)
+{
+    return set_paused(req, store, true);
+}
+
+static enum dt_next resume_schedule(struct dt_request *req, dt_store *store)
+{
+    return set_paused(req, store, false);
+}
+
+static enum dt_next delete_schedule(struct dt_request *req, dt_store *store)
+{
+    const struct ask *ask = req->state;
+    struct dt_fire_maker maker = maker_of(req, store);
+    struct dt_schedule s;
+    struct dt_error err = {0};
+    if (!read_schedule(req, store, &s))
+        return DT_REPLY;
+    dt_status status = dt_store_schedule_delete(&maker, req->params[0], ask->cancel, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "schedule");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    tell_index(req, &maker);
+    return answer_schedule(req, 200, &s);
+}
+
+static enum dt_next run_now(struct dt_request *req, dt_store *store)
+{
+    struct dt_fire_maker maker = maker_of(req, store);
+    struct dt_schedule s;
+    struct dt_job job;
+    struct dt_error err = {0};
+    int64_t id;
+    if (!read_schedule(req, store, &s))
+        return DT_REPLY;
+    dt_status status = dt_store_schedule_run_now(&maker, req->params[0], &id, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "schedule");
+    if (status == DT_OK) {
+        tell_index(req, &maker);
+        status = dt_store_get(store, id, &req->arena, &job, &err);
+    }
+    if (status != DT_OK)
+        return dt_answer_status(req, status == DT_NOT_FOUND ? DT_UNAVAILABLE : status, NULL, &err);
+    struct dt_str location = dt_arena_printf(&req->arena, "/v1/jobs/%lld", (long long)id);
+    enum dt_next next = dt_answer_stored(req, store, &job, NULL);
+    req->status = 201;
+    dt_request_header(req, "Location", location);
+    return next;
+}
+
+/* ---- fire times ---- */
+
+static enum dt_next answer_next(struct dt_request *req, const struct dt_schedule *s)
+{
+    const struct ask *ask = req->state;
+    struct dt_recurrence r;
+    dt_zone *zone;
+    struct dt_error err = {0};
+    char text[25];
+    dt_status status = dt_schedule_recurrence(s, req->api->zones, &r, &zone, &err);
+    if (status == DT_INVALID)
+        return refuse_member(req, "/time_zone", err.text);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    int64_t at_ms = (ask->from_ms ? ask->from_ms : dt_refclock_earliest_ms(req->api->ref)) - 1;
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"next\":[");
+    for (unsigned i = 0; i < ask->count && (at_ms = dt_recurrence_next_ms(&r, at_ms)) != DT_NEVER; i++) {
+        dt_time_format(at_ms, text);
+        dt_strbuf_addf(&req->out, "%s\"%s\"", i ? "," : "", text);
+    }
+    dt_strbuf_adds(&req->out, "]}");
+    dt_zone_free(zone);
+    return DT_REPLY;
+}
+
+static enum dt_next next_fires(struct dt_request *req, dt_store *store)
+{
+    struct dt_schedule s;
+    return read_schedule(req, store, &s) ? answer_next(req, &s) : DT_REPLY;
+}
+
+static enum dt_next preview(struct dt_request *req, dt_store *store)
+{
+    struct ask *ask = req->state;
+    struct dt_schedule *s = &ask->body.schedule;
+    (void)store;
+    s->anchor_ms = s->starts_at_ms ? s->starts_at_ms : dt_refclock_earliest_ms(req->api->ref);
+    return answer_next(req, s);
+}
+
+/* ---- lists ---- */
+
+/* Schedules of topics that the token does not reach are passed by: a page may be short. */
+static enum dt_next answer_list(struct dt_request *req, struct dt_schedule_list *list)
+{
+    const struct ask *ask = req->state;
+    bool more = list->n == ask->limit;
+    size_t shown = 0;
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"schedules\":[");
+    for (size_t i = 0; i < list->n; i++) {
+        if (!dt_caller_sees(&req->caller, list->v[i].job.topic))
+            continue;
+        if (req->out.n >= DT_PAGE_BYTES) { /* the others stand on the next page */
+            list->n = i;
+            more = true;
+            break;
+        }
+        if (shown++)
+            dt_strbuf_addc(&req->out, ',');
+        dt_schedule_add(&req->out, &list->v[i], next_fire_ms(req, &list->v[i]), false);
+    }
+    dt_answer_next_cursor(req, &ask->cursor, more, list->n ? list->v[list->n - 1].name : DT_STR_LIT(""));
+    return DT_REPLY;
+}
+
+static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
+{
+    const struct ask *ask = req->state;
+    struct dt_schedule_list list;
+    struct dt_error err = {0};
+    struct dt_arena rows;
+    size_t bytes = ask->limit * SCHEDULE_BYTES;
+    if (!dt_request_hold(req, dt_page_room(bytes < DT_PAGE_BYTES ? bytes : DT_PAGE_BYTES)))
+        return dt_request_no_room(req);
+    dt_arena_init(&rows);
+    dt_status status =
+        dt_store_schedule_list(store, ask->after.p ? ask->after : DT_STR_LIT(""), ask->limit, &rows, &list, &err);
+    enum dt_next next = status == DT_OK ? answer_list(req, &list) : dt_answer_status(req, status, NULL, &err);
+    dt_arena_clear(&rows);
+    return next;
+}
+
+/* ---- on an HTTP thread ---- */
+
+/* The name in the path. False: there can be no such schedule. */
+static bool check_name(struct dt_request *req)
+{
+    if (!dt_schedule_name_check(req->params[0]))
+        return true;
+    dt_answer_not_found(req, "schedule");
+    return false;
+}
+
+static enum dt_next submit(struct dt_request *req, dt_worker_fn run)
+{
+    return check_name(req) ? dt_workers_submit(req->api->workers, req, run) : DT_REPLY;
+}
+
+enum dt_next dt_handle_schedule_get(struct dt_request *req)
+{
+    return submit(req, get_schedule);
+}
+
+enum dt_next dt_handle_schedule_pause(struct dt_request *req)
+{
+    return submit(req, pause_schedule);
+}
+
+enum dt_next dt_handle_schedule_resume(struct dt_request *req)
+{
+    return submit(req, resume_schedule);
+}
+
+enum dt_next dt_handle_schedule_run_now(struct dt_request *req)
+{
+    return submit(req, run_now);
+}
+
+enum dt_next dt_handle_schedule_delete(struct dt_request *req)
+{
+    struct ask *ask = ask_new(req);
+    struct dt_str cancel = dt_request_query(req, "cancel");
+    struct dt_faults faults;
+    if (!ask)
+        return DT_REPLY;
+    ask->cancel = dt_str_is(cancel, "true");
+    if (!cancel.p || ask->cancel || dt_str_is(cancel, "false"))
+        return submit(req, delete_schedule);
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_add_query(&faults, DT_STR_LIT("cancel"), "must be true or false");
+    return dt_answer_faults(req, DT_INVALID, &faults);
+}
+
+/* count and from. */
+static void read_span(struct dt_request *req, struct dt_faults *faults, struct ask *ask)
+{
+    struct dt_str count = dt_request_query(req, "count");
+    struct dt_str from = dt_request_query(req, "from");
+    ask->count = count.p ? 0 : NEXT_DEFAULT;
+    for (size_t i = 0; i < count.n && ask->count <= NEXT_MAX; i++)
+        ask->count =
+            count.p[i] >= '0' && count.p[i] <= '9' ? ask->count * 10 + (unsigned)(count.p[i] - '0') : NEXT_MAX + 1;
+    if (ask->count < 1 || ask->count > NEXT_MAX)
+        dt_faults_add_query(faults, DT_STR_LIT("count"), "must be a whole number from 1 to 100");
+    if (from.p && dt_time_parse(from, &ask->from_ms) != DT_OK)
+        dt_faults_add_query(faults, DT_STR_LIT("from"), "must be an RFC 3339 time with an offset");
+}
+
+enum dt_next dt_handle_schedule_next(struct dt_request *req)
+{
+    struct ask *ask = ask_new(req);
+    struct dt_faults faults;
+    if (!ask)
+        return DT_REPLY;
+    dt_faults_init(&faults, &req->arena);
+    read_span(req, &faults, ask);
+    return faults.n ? dt_answer_faults(req, DT_INVALID, &faults) : submit(req, next_fires);
+}
+
+/* Decodes the body, and goes on with it on a worker. */
+static enum dt_next decode_and_submit(struct dt_request *req, struct dt_str name, bool span, dt_worker_fn run)
+{
+    struct ask *ask = ask_new(req);
+    struct dt_faults faults;
+    if (!ask || !dt_answer_clock(req))
+        return DT_REPLY;
+    struct dt_view *view = dt_topic_cache_view(req->api->topics);
+    struct dt_job_rules rules = dt_answer_rules(req->api, view);
+    dt_json *json = dt_answer_parse(req, &rules, &faults);
+    dt_status status = DT_INVALID;
+    if (json) {
+        if (name.p && dt_schedule_name_check(name))
+            dt_faults_add(&faults, "/name", dt_schedule_name_check(name));
+        if (span)
+            read_span(req, &faults, ask);
+        status = dt_schedule_decode(json, &rules, name, &faults, &ask->body);
+    }
+    dt_view_release(view);
+    if (!json)
+        return DT_REPLY;
+    if (status != DT_OK)
+        return dt_answer_faults(req, status, &faults);
+    if (!dt_caller_sees(&req->caller, ask->body.schedule.job.topic))
+        return dt_answer_not_found(req, "topic");
+    return dt_workers_submit(req->api->workers, req, run);
+}
+
+enum dt_next dt_handle_schedule_put(struct dt_request *req)
+{
+    return decode_and_submit(req, req->params[0], false, put_schedule);
+}
+
+enum dt_next dt_handle_schedule_preview(struct dt_request *req)
+{
+    return decode_and_submit(req, DT_STR_NONE, true, preview);
+}
+
+enum dt_next dt_handle_schedule_list(struct dt_request *req)
+{
+    struct ask *ask = ask_new(req);
+    struct dt_faults faults;
+    if (!ask)
+        return DT_REPLY;
+    dt_faults_init(&faults, &req->arena);
+    dt_answer_limit(req, &faults, &ask->limit);
+    if (!dt_answer_list(req, BY_SCHEDULE, NULL, 0, &ask->cursor))
+        return DT_REPLY;
+    dt_answer_cursor(req, &ask->cursor, &faults, &ask->after);
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    return dt_workers_submit(req->api->workers, req, list_schedules);
+}

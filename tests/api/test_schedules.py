@@ -1,0 +1,175 @@
+"""Schedules by REST: what is set and shown, when they fire, pause and resume, keys that are theirs, refusals, tokens."""
+import datetime
+import time
+import uuid
+
+import pytest
+
+from harness.problems import refused
+from harness.stack import until
+
+DAILY = {"cron": "0 9 * * *", "time_zone": "Europe/Berlin", "payload": {"kind": "daily"}}
+
+
+@pytest.fixture
+def name():
+    return f"s-{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture
+def schedule(api, topic, name):
+    """schedule(member=…) -> the path of the test's schedule, made or changed."""
+    def put(**members):
+        answer = api.put(f"/v1/schedules/{name}", {"topic": topic, **DAILY, **members})
+        assert answer.status in (200, 201), answer
+        return f"/v1/schedules/{name}"
+    yield put
+    api.ask("DELETE", f"/v1/schedules/{name}?cancel=true")
+
+
+def ms_of(text):
+    return int(datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
+
+
+def fire(api, topic, name, at):
+    """The job of the fire at that time (as GET next tells it)."""
+    return api.get(f"/v1/topics/{topic}/jobs/{name}@{ms_of(at)}")
+
+
+def listed(api):
+    names, cursor = [], ""
+    while cursor is not None:
+        page = api.get("/v1/schedules?limit=2" + (f"&cursor={cursor}" if cursor else "")).json
+        names += [one["name"] for one in page["schedules"]]
+        cursor = page["next_cursor"]
+    return names
+
+
+def following(api, path, query=""):
+    return api.get(f"{path}/next{query}").json["next"]
+
+
+def test_a_schedule_is_made_shown_and_put_back(api, api2, topic, name):
+    body = {"topic": topic, "cron": "0 9 * * MON-FRI", "time_zone": "Europe/Berlin", "starts_at": "2031-01-01T00:00:00+01:00",
+            "ends_at": "2032-01-01T00:00:00Z", "payload": {"a": 1}, "overlap": "skip", "catch_up": "PT1H", "catch_up_max": 1, "jitter": "PT30S",
+            "retry": ["1m"], "ack_timeout": "PT2M", "headers": {"x": "y"}, "partition_key": "p", "paused": False}
+    made = api.put(f"/v1/schedules/{name}", body)
+    assert made.status == 201 and made.headers["ETag"] == '"1"', made
+    shown = api2.get(f"/v1/schedules/{name}")
+    assert shown.status == 200 and shown.json == made.json
+    assert {member: shown.json[member] for member in body} == {**body, "starts_at": "2030-12-31T23:00:00.000Z", "ends_at": "2032-01-01T00:00:00.000Z"}
+    assert shown.json["next_at"] == "2031-01-01T08:00:00.000Z"
+    again = api.put(f"/v1/schedules/{name}", shown.json)
+    assert again.status == 200 and again.json == made.json, again
+    assert name in listed(api)
+    gone = api.ask("DELETE", f"/v1/schedules/{name}?cancel=true")
+    assert gone.status == 200 and api.get(f"/v1/schedules/{name}").status == 404
+
+
+def test_a_fire_is_a_job_that_is_there_ahead_of_its_time(api, topic, name, schedule):
+    path = schedule()
+    [at] = following(api, path, "?count=1")
+    job = fire(api, topic, name, at)
+    assert job.status == 200 and job.json["state"] == "scheduled" and job.json["payload"] == {"kind": "daily"}, job
+    assert job.json["run_at"] == at
+
+
+def test_next_and_preview_tell_the_times_of_fires(api, topic, schedule):
+    path = schedule()
+    expected = ["2026-10-24T07:00:00.000Z", "2026-10-25T08:00:00.000Z", "2026-10-26T08:00:00.000Z"]
+    assert following(api, path, "?count=3&from=2026-10-24T07:00:00Z") == expected
+    answer = api.post("/v1/schedules:preview?count=3&from=2026-10-24T07:00:00Z", {"topic": topic, **DAILY})
+    assert answer.status == 200 and answer.json == {"next": expected}
+    assert len(following(api, path)) == 10
+    answer = api.post("/v1/schedules:preview?count=2&from=2026-03-28T12:00:00Z", {"topic": topic, "every": "P1D", "starts_at": "2026-03-28T12:00:00Z",
+                                                                                  "time_zone": "Europe/Berlin"})
+    assert answer.json["next"] == ["2026-03-28T12:00:00.000Z", "2026-03-29T12:00:00.000Z"]
+    answer = api.post("/v1/schedules:preview", {"topic": topic, "cron": "@daily", "ends_at": "2020-01-01T00:00:00Z"})
+    assert answer.json == {"next": []}
+
+
+def test_a_pause_withdraws_the_fire_and_a_resume_returns_it(api, topic, name, schedule):
+    path = schedule()
+    [at] = following(api, path, "?count=1")
+    before = fire(api, topic, name, at).json
+    assert api.post(f"{path}/pause").json["paused"] is True
+    withdrawn = fire(api, topic, name, at).json
+    assert withdrawn["state"] == "cancelled" and withdrawn["last_error"]["code"] == "withdrawn" and withdrawn["id"] == before["id"]
+    assert api.get(path).json["next_at"] is None
+    schedule(payload=2)
+    assert api.get(path).json["paused"] is True, "a PUT without paused leaves it paused"
+    assert api.post(f"{path}/resume").json["paused"] is False
+    back = fire(api, topic, name, at).json
+    assert (back["id"], back["state"], back["payload"]) == (before["id"], "scheduled", 2) and "last_error" not in back
+
+
+def test_a_change_of_times_withdraws_the_old_fire(api, topic, name, schedule):
+    path = schedule()
+    [old] = following(api, path, "?count=1")
+    schedule(cron="30 9 * * *")
+    [new] = following(api, path, "?count=1")
+    assert fire(api, topic, name, old).json["state"] == "cancelled" and fire(api, topic, name, new).json["state"] == "scheduled"
+
+
+def test_a_removed_schedule_leaves_its_next_fire_unless_told(api, topic, name, schedule):
+    path = schedule()
+    [at] = following(api, path, "?count=1")
+    assert api.ask("DELETE", path).status == 200
+    assert fire(api, topic, name, at).json["state"] == "scheduled"
+    schedule()
+    assert api.ask("DELETE", f"{path}?cancel=true").status == 200
+    assert fire(api, topic, name, at).json["state"] == "cancelled"
+
+
+def test_run_now_makes_a_job_at_once(api, topic, name, schedule):
+    path = schedule(paused=True)
+    answer = api.post(f"{path}/run-now")
+    assert answer.status == 201 and answer.json["key"].startswith(f"{name}@") and answer.headers["Location"] == f"/v1/jobs/{answer.json['id']}", answer
+    until(lambda: api.get(f"/v1/jobs/{answer.json['id']}").json["state"] == "dispatched", 20, "it is dispatched")
+
+
+def test_fires_run_on_time_each_once(api, topic, name, schedule, db):
+    path = schedule(cron=None, every="PT1S", time_zone=None)
+    time.sleep(5)
+    api.post(f"{path}/pause")
+    jobs = db("SELECT job_key, dispatched_at, due_at FROM jobs WHERE topic = %s AND state = 'dispatched'", topic)
+    times = sorted(int(job["job_key"].decode().split("@")[1]) for job in jobs)
+    assert len(times) >= 4 and [b - a for a, b in zip(times, times[1:])] == [1000] * (len(times) - 1)
+    assert all(job["dispatched_at"] >= job["due_at"] for job in jobs)
+
+
+def test_keys_of_fires_are_the_schedules_own(api, topic, name, schedule):
+    key = f"{name}@1900000000000"
+    job = {"topic": topic, "key": key, "delay": "PT1H"}
+    schedule()
+    refused(api.post("/v1/jobs", job), 422, "invalid", "/key")
+    refused(api.put(f"/v1/topics/{topic}/jobs/{key}", {"delay": "PT1H"}), 422, "invalid", "/key")
+    lines = api.post("/v1/jobs:batch", [job, {**job, "key": "other@1"}]).json
+    assert [line["status"] for line in lines] == [422, 201]
+    assert api.ask("DELETE", f"/v1/schedules/{name}?cancel=true").status == 200
+    assert api.post("/v1/jobs", job).status == 201
+
+
+@pytest.mark.parametrize("change, pointers", [
+    ({"cron": "0 0 31 2 *"}, ["/cron"]), ({"cron": "* * * * L"}, ["/cron"]), ({"cron": 5}, ["/cron"]), ({"every": "PT1S"}, ["/cron", "/every"]),
+    ({"cron": None}, ["/cron"]), ({"cron": None, "every": 0}, ["/every"]), ({"time_zone": "Europe/Atlantis"}, ["/time_zone"]),
+    ({"time_zone": "../etc/passwd"}, ["/time_zone"]), ({"overlap": "never"}, ["/overlap"]), ({"catch_up": "P400D"}, ["/catch_up"]),
+    ({"catch_up_max": 0}, ["/catch_up_max"]), ({"jitter": "P2D"}, ["/jitter"]), ({"paused": "no"}, ["/paused"]), ({"key": "k"}, ["/key"]),
+    ({"run_at": "2031-01-01T00:00:00Z"}, ["/run_at"]), ({"delay": 1}, ["/delay"]), ({"unknown": 1}, ["/unknown"]), ({"topic": None}, ["/topic"]),
+    ({"starts_at": "2031-01-01T00:00:00Z", "ends_at": "2031-01-01T00:00:00Z"}, ["/ends_at"]), ({"starts_at": "tomorrow"}, ["/starts_at"]),
+    ({"name": "other"}, ["/name"]), ({"retry": "1m"}, ["/retry"]), ({"headers": {"ce_id": "1"}}, ["/headers/ce_id"])], ids=str)
+def test_what_is_wrong_is_refused_and_pointed_at(api, topic, name, change, pointers):
+    body = {member: value for member, value in {"topic": topic, **DAILY, **change}.items() if value is not None}
+    refused(api.put(f"/v1/schedules/{name}", body), 422, "invalid", *pointers)
+    if "name" not in change:
+        refused(api.post("/v1/schedules:preview", body), 422, "invalid", *pointers)
+    assert api.get(f"/v1/schedules/{name}").status == 404
+
+
+def test_paths_and_queries_are_checked(api, topic, name, schedule):
+    path = schedule()
+    for query in ("?count=0", "?count=101", "?count=x", "?from=now"):
+        assert api.get(f"{path}/next{query}").status == 422
+    refused(api.put("/v1/schedules/a%20b", {"topic": topic, **DAILY}), 422, "invalid", "/name")
+    assert api.get("/v1/schedules/none").status == api.post("/v1/schedules/none/pause").status == api.post("/v1/schedules/none/run-now").status == 404
+    assert api.ask("DELETE", f"{path}?cancel=maybe").status == 422

@@ -1,0 +1,74 @@
+"""Schedules on the whole stack: each fire is one job, on time, whichever dispatcher dies and whenever."""
+import uuid
+
+from harness.checker import connect, now_ms, rows
+from harness.stack import until
+
+SECONDS = 20
+
+
+def key_times(names, jobs):
+    """Fires by schedule: nominal times of the keys."""
+    found = {name: [] for name in names}
+    for job in jobs:
+        name, _, at = job["job_key"].decode().partition("@")
+        found[name].append(int(at))
+    return {name: sorted(times) for name, times in found.items()}
+
+
+def make_schedules(api, topic, n):
+    names = [f"s-{uuid.uuid4().hex[:10]}" for _ in range(n)]
+    for name in names:
+        answer = api.put(f"/v1/schedules/{name}", {"topic": topic, "cron": "* * * * * *", "payload": name})
+        assert answer.status == 201, answer
+    return names
+
+
+def assert_each_second_once(times):
+    assert times == list(range(times[0], times[-1] + 1000, 1000)), times
+
+
+def look_at_all(connection):
+    """Makers have work at once, not in a minute alone: each look makes what the passing seconds added."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE schedule_fires SET look_at = 1")
+
+
+def test_makers_die_at_each_step_and_each_fire_is_one_job_on_time(stack, api, topic, consume):
+    consumer = consume(topic, rule=lambda arrival: {"status": "succeeded"})
+    connection = connect(stack)
+    names = make_schedules(api, topic, 5)
+    for point in ("fires.inserted", "fires.written", "fires.committed"):
+        stack.restart("dispatcher1", env={"DUETIME_FAIL": f"{point}=crash@3"})
+        until(lambda: look_at_all(connection) or not stack.running("dispatcher1"), 60, lambda: f"{point}: it dies", every=0.3)
+        stack.heal()
+    stack.kill("dispatcher2")
+    ends = now_ms() + SECONDS * 1000
+    until(lambda: look_at_all(connection) or now_ms() > ends, SECONDS + 10, "time passes", every=0.3)
+    stack.heal()
+    for name in names:
+        assert api.post(f"/v1/schedules/{name}/pause").status == 200
+    jobs = rows(connection, "SELECT id, job_key, run_at FROM jobs WHERE topic = %s AND state <> 'cancelled'", topic)
+    for times in key_times(names, jobs).values():
+        assert_each_second_once(times)
+        assert len(times) >= SECONDS
+    keys = rows(connection, "SELECT COUNT(*) n, COUNT(DISTINCT job_key) k FROM jobs WHERE topic = %s", topic)[0]
+    assert keys["n"] == keys["k"]
+    for job in jobs:
+        assert consumer.wait(str(job["id"])).received_ms >= job["run_at"]
+
+
+def test_a_fire_that_meets_an_unfinished_job_is_skipped(stack, api, topic, consume):
+    consume(topic)  # nobody reports
+    name = f"s-{uuid.uuid4().hex[:10]}"
+    assert api.put(f"/v1/schedules/{name}", {"topic": topic, "every": "PT1S", "overlap": "skip"}).status == 201
+    connection = connect(stack)
+
+    def skipped():
+        return rows(connection, "SELECT job_key FROM jobs WHERE topic = %s AND state = 'cancelled' AND error_code = 'overlap'", topic)
+    until(lambda: len(skipped()) >= 3, 20, lambda: rows(connection, "SELECT job_key, state, error_code FROM jobs WHERE topic = %s", topic))
+    assert rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'dispatched'", topic)[0]["n"] == 1
+    [job] = rows(connection, "SELECT id FROM jobs WHERE topic = %s AND state = 'dispatched'", topic)
+    assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "succeeded"}).status == 200
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'dispatched'", topic)[0]["n"] == 1, 10, "the next one runs")
+    assert api.ask("DELETE", f"/v1/schedules/{name}?cancel=true").status == 200
