@@ -108,7 +108,6 @@ void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partit
     char reason[256];
     rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
-    const int64_t until_us = kafka_fixture_now_us() + ANSWER_MS * INT64_C(1000);
     rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, partitions, 1, reason, sizeof(reason));
     rd_kafka_event_t *event;
 
@@ -120,9 +119,16 @@ void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partit
     rd_kafka_NewTopic_destroy(wanted);
     rd_kafka_queue_destroy(queue);
     rd_kafka_destroy(rk);
-    while (kafka_fixture_partitions(fx, topic) != partitions) { /* the broker learns of it after the controller */
+    kafka_fixture_await_partitions(fx, topic, partitions);
+}
+
+void kafka_fixture_await_partitions(struct kafka_fixture *fx, const char *topic, int partitions)
+{
+    const int64_t until_us = kafka_fixture_now_us() + ANSWER_MS * INT64_C(1000);
+    int n;
+    while ((n = kafka_fixture_partitions(fx, topic)) != partitions) {
         if (kafka_fixture_now_us() > until_us)
-            fail_msg("%s does not appear", topic);
+            fail_msg("%s has %d partitions, not %d", topic, n, partitions);
     }
 }
 

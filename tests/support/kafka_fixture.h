@@ -31,6 +31,8 @@ void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partit
 void kafka_fixture_configure(struct kafka_fixture *fx, const char *topic, const char *name, const char *value);
 /* Partitions of a topic, 0 = it does not exist; never makes one. */
 int kafka_fixture_partitions(struct kafka_fixture *fx, const char *topic);
+/* Waits until the topic has so many: a broker learns of them after the controller. */
+void kafka_fixture_await_partitions(struct kafka_fixture *fx, const char *topic, int partitions);
 /* Deletes the records of a partition below the offset. */
 void kafka_fixture_trim(struct kafka_fixture *fx, const char *topic, int partition, int64_t before);
 /* Deletes a topic and waits until it is gone. */

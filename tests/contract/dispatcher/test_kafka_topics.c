@@ -52,10 +52,10 @@ static void preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead(v
     struct dt_error err = {0};
 
     (void)state;
-    assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 3);
-    assert_int_equal(kafka_fixture_partitions(&fx, own("results")), 2);
-    assert_int_equal(kafka_fixture_partitions(&fx, own("results.rejected")), 2);
-    assert_int_equal(kafka_fixture_partitions(&fx, own("dead")), 2);
+    kafka_fixture_await_partitions(&fx, own("ledger"), 3);
+    kafka_fixture_await_partitions(&fx, own("results"), 2);
+    kafka_fixture_await_partitions(&fx, own("results.rejected"), 2);
+    kafka_fixture_await_partitions(&fx, own("dead"), 2);
     KAFKA_FIXTURE_OK(dt_kafka_admin_check_ledger(fx.env.admin, 2, &err), &err);
     KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(fx.env.admin, &err), &err); /* again: nothing to do */
 }
@@ -67,7 +67,7 @@ static void the_ledger_gets_more_partitions_when_there_are_more_shards(void **st
     (void)state;
     assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, 4, &err), DT_REFUSED);
     KAFKA_FIXTURE_OK(dt_kafka_admin_grow_ledger(fx.env.admin, 4, &err), &err);
-    assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 5);
+    kafka_fixture_await_partitions(&fx, own("ledger"), 5);
     KAFKA_FIXTURE_OK(dt_kafka_admin_grow_ledger(fx.env.admin, 3, &err), &err); /* it is there */
     fx.env.shards = 2;                                                         /* fewer shards: the partitions stay */
     KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(fx.env.admin, &err), &err);
