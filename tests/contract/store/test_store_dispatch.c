@@ -574,7 +574,7 @@ static void a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on(void **s
     assert_int_equal(leader_txn(rig, ids, 1).batch.n, 1);
 }
 
-static void a_topic_whose_jobs_others_ask_for_is_held(void **state)
+static void a_job_of_a_topic_for_pops_is_offered_and_claimed_once_its_topic_is_kafkas(void **state)
 {
     struct rig *rig = *state;
     int64_t id = job(rig, now_ms(rig) - 1000);
@@ -583,7 +583,7 @@ static void a_topic_whose_jobs_others_ask_for_is_held(void **state)
         &rig->fx, "UPDATE topics SET delivery = 'pull'; UPDATE installation SET topics_version = topics_version + 1");
     struct dt_leader_txn t = leader_txn(rig, &id, 1);
     assert_int_equal(t.batch.n, 0);
-    assert_int_equal(t.seen.held, 1);
+    assert_int_equal(t.offered.n, 1);
     mysql_fixture_run(
         &rig->fx, "UPDATE topics SET delivery = 'kafka'; UPDATE installation SET topics_version = topics_version + 1");
     assert_int_equal(leader_txn(rig, &id, 1).batch.n, 1);
@@ -1525,7 +1525,7 @@ int main(void)
         T(a_leader_transaction_refuses_to_forget_what_is_in_flight),
         T(a_turn_without_work_writes_nothing),
         T(a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on),
-        T(a_topic_whose_jobs_others_ask_for_is_held),
+        T(a_job_of_a_topic_for_pops_is_offered_and_claimed_once_its_topic_is_kafkas),
         T(a_row_locked_by_another_is_left_and_not_waited_for),
         T(a_stale_map_claims_nothing_and_says_so),
         T(an_earlier_attempt_in_another_shards_list_keeps_a_job_back),
