@@ -97,11 +97,15 @@ def attack(program, seeds, seconds, kinds):
     return None, ran
 
 
-def failed_by(suite, program):
-    """The test of the suite that fails with the guard taken out; None."""
+def failures(program):
     done = subprocess.run([program], capture_output=True, text=True, check=False)
-    failed = re.search(r"^\[  FAILED  \] (\w+)$", done.stdout + done.stderr, re.M)
-    return failed and f"{suite}: {failed[1]}"
+    return re.findall(r"^\[  FAILED  \] (\w+)$", done.stdout + done.stderr, re.M)
+
+
+def failed_by(suite, program):
+    """The test of the suite that fails with the guard taken out, and only then; None."""
+    before = failures(BUILD / "tests" / "simulated" / suite)
+    return next((f"{suite}: {test}" for test in failures(program) if test not in before), None)
 
 
 # Where to look first: the kinds of faults that a guard is against, one set after the other; all kinds come last.
