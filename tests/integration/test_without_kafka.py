@@ -70,6 +70,35 @@ def test_an_idle_shard_has_nothing_to_close_and_is_not_taken_over_again(stack, a
     assert api.delete(f"/v1/jobs/{job}").status == 200
 
 
+def popped(api, topic, seconds=10):
+    """The next job of the topic; the second value: when it was popped."""
+    jobs = until(lambda: api.post(f"/v1/topics/{topic}/pop", {}).json["jobs"], seconds, f"{topic} has a due job", every=0.02)
+    return jobs[0], time.monotonic()
+
+
+def test_attempts_time_out_without_a_reader_of_kafka_and_reports_come_by_rest(api):
+    """With a Kafka a timeout waits until the results topic has been read up to the deadline."""
+    job = api.post("/v1/jobs", {"topic": "timeouts", "payload": 1, "delay": 0, "ack_timeout": "PT1S", "retry": [0]}).json["id"]
+    first, began = popped(api, "timeouts")
+    second, again = popped(api, "timeouts")
+    assert [(one["id"], one["attempt"]) for one in (first, second)] == [(job, 1), (job, 2)]
+    assert 0.9 < again - began < 3, again - began
+    assert api.post(f"/v1/jobs/{job}/results", {"attempt": 2, "status": "succeeded"}).json["outcome"] == "applied"
+    assert [attempt["status"] for attempt in api.get(f"/v1/jobs/{job}/attempts").json["attempts"]] == ["timed_out", "succeeded"]
+
+
+def test_who_dies_is_found_by_rest_and_leaves_no_letter(api, mysql):
+    """By a report, and by a timeout that a leader judges."""
+    told = api.post("/v1/jobs", {"topic": "dying", "payload": 1, "delay": 0, "retry": []}).json["id"]
+    popped(api, "dying")
+    assert api.post(f"/v1/jobs/{told}/results", {"attempt": 1, "status": "failed", "error": {"code": "c"}}).status == 200
+    silent = api.post("/v1/jobs", {"topic": "dying", "payload": 1, "delay": 0, "retry": [], "ack_timeout": 500}).json["id"]
+    popped(api, "dying")
+    until(lambda: api.get(f"/v1/jobs/{silent}").json["state"] == "dead", 10, "it times out")
+    assert {job["id"] for job in api.get("/v1/jobs?topic=dying&state=dead").json["jobs"]} == {told, silent}
+    assert rows(mysql, "SELECT COUNT(*) n FROM outbox")[0]["n"] == 0
+
+
 def test_jobs_of_a_topic_that_was_kafkas_wait_with_a_clear_word_and_an_alarm(stack, api, mysql):
     """Kafka was taken away before its topic got another delivery."""
     led(stack)
